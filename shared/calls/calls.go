@@ -1,0 +1,98 @@
+// Package calls watches the calls a request makes to AWS: how many, how many
+// of them one after the other, and how to name a failed one without repeating
+// what AWS wrote about it. It is also the one place that runs calls side by
+// side, so that the count is true and a panic in one of them stays the
+// request's own.
+package calls
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/aws/smithy-go/middleware"
+)
+
+// Count is what one request has asked of AWS so far.
+type Count struct {
+	made   *atomic.Int64 // by the whole request
+	inLine atomic.Int64  // on this branch: the longest chain of calls, each begun after the one before
+}
+
+type countKey struct{}
+
+// Start begins to count the calls made under the context it returns.
+func Start(ctx context.Context) (context.Context, *Count) {
+	c := &Count{made: new(atomic.Int64)}
+	return context.WithValue(ctx, countKey{}, c), c
+}
+
+// Made is how many requests were sent to AWS, retries included.
+func (c *Count) Made() int64 { return c.made.Load() }
+
+// InLine is how many of them had to wait for one another: the round trips that
+// the caller waited for.
+func (c *Count) InLine() int64 { return c.inLine.Load() }
+
+// Panic is what Together panics with when one of its functions did. It keeps
+// the stack of the goroutine in which that happened.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+// Together runs fs side by side and returns when all have returned. A panic in
+// one of them goes on in the caller, as a Panic.
+func Together(ctx context.Context, fs ...func(context.Context)) {
+	parent, counting := ctx.Value(countKey{}).(*Count)
+	var (
+		group    sync.WaitGroup
+		panicked atomic.Pointer[Panic]
+		branches = make([]*Count, len(fs))
+	)
+	for i, f := range fs {
+		branch := ctx
+		if counting {
+			branches[i] = &Count{made: parent.made}
+			branch = context.WithValue(ctx, countKey{}, branches[i])
+		}
+		group.Go(func() {
+			defer func() {
+				if v := recover(); v != nil {
+					panicked.CompareAndSwap(nil, &Panic{Value: v, Stack: debug.Stack()})
+				}
+			}()
+			f(branch)
+		})
+	}
+	group.Wait()
+	if p := panicked.Load(); p != nil {
+		panic(*p)
+	}
+	if counting {
+		parent.inLine.Add(longest(branches))
+	}
+}
+
+func longest(branches []*Count) int64 {
+	var most int64
+	for _, b := range branches {
+		most = max(most, b.InLine())
+	}
+	return most
+}
+
+// Counted is an API option for SDK clients: it counts every attempt, since a
+// retry is a round trip like any other.
+func Counted(stack *middleware.Stack) error {
+	count := middleware.FinalizeMiddlewareFunc("CountCalls",
+		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+			if c, ok := ctx.Value(countKey{}).(*Count); ok {
+				c.made.Add(1)
+				c.inLine.Add(1)
+			}
+			return next.HandleFinalize(ctx, in)
+		})
+	return stack.Finalize.Insert(count, "Retry", middleware.After)
+}
