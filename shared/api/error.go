@@ -1,0 +1,139 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/calls"
+)
+
+// Error is an answer other than success. What it tells the caller is fixed
+// text, a machine-readable reason and where in the request the fault lies;
+// nothing that the caller sent is in it.
+type Error struct {
+	status int
+	reason auth.Reason
+	issues []Issue
+	header map[string]string
+	cause  error // for the log only
+}
+
+// Issue names one fault of a request.
+type Issue struct {
+	// Path is a JSON pointer (RFC 6901) into the body; "" means the body as a
+	// whole, or a header.
+	Path string `json:"path"`
+	// Message says what is wrong and repeats nothing that was sent.
+	Message string `json:"message"`
+}
+
+// Invalid is the 400 for a request that can never succeed as it stands.
+func Invalid(issues []Issue) *Error {
+	return &Error{status: http.StatusBadRequest, issues: issues[:min(len(issues), maxIssues)]}
+}
+
+// Unauthenticated is the 401 for a caller who was not let in.
+func Unauthenticated(reason auth.Reason) *Error {
+	return &Error{status: http.StatusUnauthorized, reason: reason}
+}
+
+// Forbidden is the 403 for a key that is no management key.
+func Forbidden() *Error { return &Error{status: http.StatusForbidden} }
+
+// NotFound is the 404 for what does not exist and for what is somebody else's.
+func NotFound() *Error { return &Error{status: http.StatusNotFound} }
+
+// RateLimited is the 429 of an operation's own limiter.
+func RateLimited() *Error { return &Error{status: http.StatusTooManyRequests} }
+
+// With is the error with these headers added to its answer.
+func (e *Error) With(header map[string]string) *Error {
+	added := *e
+	added.header = maps.Clone(header)
+	return &added
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.status, message(e.status)) }
+
+// Unwrap yields the cause, which is for the log and never for the caller.
+func (e *Error) Unwrap() error { return e.cause }
+
+// message is the fixed text of a status (spec, section 7).
+func message(status int) string {
+	switch status {
+	case http.StatusBadRequest:
+		return "Invalid request parameters"
+	case http.StatusUnauthorized:
+		return "Missing Authentication header"
+	case http.StatusForbidden:
+		return "Only management keys can perform this operation"
+	case http.StatusNotFound:
+		return "Resource not found"
+	case http.StatusTooManyRequests:
+		return "Rate limit exceeded"
+	default:
+		return "Internal Server Error"
+	}
+}
+
+type envelope struct {
+	Error errorBody `json:"error"`
+}
+
+type errorBody struct {
+	Code     int      `json:"code"`
+	Message  string   `json:"message"`
+	Metadata metadata `json:"metadata"`
+}
+
+type metadata struct {
+	RequestID string      `json:"request_id"`
+	Reason    auth.Reason `json:"reason,omitzero"`
+	Issues    []Issue     `json:"issues,omitzero"`
+}
+
+// respond is the answer to a request that ended in err: an *Error as it says,
+// everything else a 500.
+func respond(err error, requestID string) Response {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = &Error{status: http.StatusInternalServerError}
+	}
+	body := JSON(envelope{errorBody{
+		Code:     e.status,
+		Message:  message(e.status),
+		Metadata: metadata{RequestID: requestID, Reason: e.reason, Issues: e.issues},
+	}})
+	header := map[string]string{}
+	if e.status == http.StatusUnauthorized {
+		header["WWW-Authenticate"] = "Bearer"
+	}
+	maps.Copy(header, e.header)
+	return Response{Status: e.status, Header: header, Body: body}
+}
+
+// panicError is a panic caught at the edge. It tells the value only where the
+// Go runtime made it: any other may have been built from a request.
+type panicError struct {
+	what  string
+	stack []byte
+}
+
+func panicked(v any) *panicError {
+	stack := debug.Stack()
+	if inner, ok := v.(calls.Panic); ok {
+		v, stack = inner.Value, inner.Stack
+	}
+	what := fmt.Sprintf("%T", v)
+	if known, ok := v.(runtime.Error); ok {
+		what = known.Error()
+	}
+	return &panicError{what: what, stack: stack}
+}
+
+func (p *panicError) Error() string { return "panic: " + p.what }

@@ -1,0 +1,82 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"signalbox.dev/shared/calls"
+)
+
+// record writes the request's log line, and its audit line where the operation
+// has one. Metric filters in the template read these fields by name.
+func (h *handler) record(ctx context.Context, r *Request, status int, err error, took time.Duration, count *calls.Count) {
+	who := r.who()
+	attrs := append([]slog.Attr{
+		slog.String("operation", h.op.ID),
+		slog.String("route", h.op.Method+" "+h.op.Resource),
+		slog.Int("status", status),
+		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
+		slog.Int64("aws_calls", count.Made()),
+		slog.Int64("aws_sequence", count.InLine()),
+		slog.String("request_id", r.id),
+	}, who...)
+	level := slog.LevelInfo
+	if e, ok := errors.AsType[*Error](err); ok && e.reason != "" {
+		attrs = append(attrs, slog.String("reason", string(e.reason)))
+	}
+	if cause := causeOf(err); cause != nil {
+		level = slog.LevelError
+		attrs = append(attrs, slog.Attr{Key: "error", Value: calls.Describe(cause)})
+		if p, ok := errors.AsType[*panicError](cause); ok {
+			attrs = append(attrs, slog.String("stack", string(p.stack)))
+		}
+	}
+	h.log.LogAttrs(ctx, level, "request", append(attrs, r.notes...)...)
+	if h.op.Audited && r.known {
+		h.audit(ctx, r, status, who)
+	}
+}
+
+// causeOf is what an operator must hear of: the error behind a 500, and the
+// fault of a stored key behind a 401.
+func causeOf(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.cause
+	}
+	return err
+}
+
+// audit says who did what, from where, and how it ended.
+func (h *handler) audit(ctx context.Context, r *Request, status int, who []slog.Attr) {
+	outcome := "refused"
+	switch {
+	case status < http.StatusMultipleChoices:
+		outcome = "done"
+	case status == http.StatusInternalServerError:
+		outcome = "uncertain" // a retry finishes or repeats it
+	}
+	attrs := append([]slog.Attr{
+		slog.String("operation", h.op.ID),
+		slog.String("outcome", outcome),
+		slog.Int("status", status),
+		slog.String("source_ip", r.sourceIP),
+		slog.String("request_id", r.id),
+	}, who...)
+	h.log.LogAttrs(ctx, slog.LevelInfo, "audit", append(attrs, r.notes...)...)
+}
+
+// who names the caller: by the key's hash as soon as one was sent, by the
+// account once the key was let in.
+func (r *Request) who() []slog.Attr {
+	var attrs []slog.Attr
+	if key := r.Key(); key != "" {
+		attrs = append(attrs, slog.String("key", key.Short()))
+	}
+	if r.known {
+		attrs = append(attrs, slog.String("account", string(r.caller.Account())))
+	}
+	return attrs
+}
