@@ -1,0 +1,68 @@
+package boot
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/smithy-go/middleware"
+
+	"signalbox.dev/shared/calls"
+)
+
+// Every attempt is bounded: a connection that died while Lambda had the process
+// frozen must not swallow a request's whole time, as the SDK's defaults would
+// let it.
+const (
+	attempts        = 3
+	maxBackoff      = time.Second
+	connectTimeout  = time.Second
+	responseTimeout = 2 * time.Second
+)
+
+// awsConfig configures the clients from the variables that Lambda sets, and
+// from AWS_ENDPOINT_URL_<SERVICE> where the services are elsewhere. Unlike
+// config.LoadDefaultConfig it knows no profiles, single sign-on or instance
+// metadata: a function has none of them, and they would be a sixth of its binary.
+func awsConfig() (aws.Config, error) {
+	env, err := config.NewEnvConfig()
+	if err != nil {
+		return aws.Config{}, err
+	}
+	if env.Region == "" || !env.Credentials.HasKeys() {
+		return aws.Config{}, errors.New("AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set, as Lambda sets them")
+	}
+	return aws.Config{
+		Region:        env.Region,
+		Credentials:   credentials.StaticCredentialsProvider{Value: env.Credentials},
+		HTTPClient:    httpClient(),
+		Retryer:       Retryer,
+		APIOptions:    []func(*middleware.Stack) error{calls.Counted},
+		ConfigSources: []any{env},
+	}, nil
+}
+
+func httpClient() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = connectTimeout }).
+		WithTransportOptions(func(t *http.Transport) {
+			t.TLSHandshakeTimeout = connectTimeout
+			t.ResponseHeaderTimeout = responseTimeout
+		})
+}
+
+// Retryer makes the retry policy of every client: the SDK's own, bounded, and
+// with TransactionConflictException, which DynamoDB answers to a plain write
+// that met a transaction on the same item and which the SDK does not retry.
+func Retryer() aws.Retryer {
+	return retry.AddWithErrorCodes(retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts = attempts
+		o.MaxBackoff = maxBackoff
+	}), "TransactionConflictException")
+}
