@@ -1,0 +1,81 @@
+package seal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/kms/types"
+
+	"signalbox.dev/shared/secret"
+)
+
+type decrypter interface {
+	Decrypt(context.Context, *kms.DecryptInput, ...func(*kms.Options)) (*kms.DecryptOutput, error)
+}
+
+// Opener opens what a Sealer sealed. It is for the platform's router, which has
+// a role of its own; no function of this service can use it, since IAM denies
+// them kms:Decrypt.
+type Opener struct {
+	kms     decrypter
+	keyARNs []string
+}
+
+// NewOpener opens records sealed under these KMS keys and no others: a record
+// must not choose the key that vouches for it.
+func NewOpener(client decrypter, keyARNs ...string) *Opener {
+	return &Opener{kms: client, keyARNs: keyARNs}
+}
+
+// Open decrypts a record for the binding under which it is stored. It returns
+// ErrFormat, ErrKey, ErrDataKey or ErrCiphertext where the record will never
+// open there, and any other error where KMS could not be asked or its key is
+// disabled or gone. The caller wipes the secret after use.
+func (o *Opener) Open(ctx context.Context, sealed Sealed, from Binding) (secret.Bytes, error) {
+	if err := from.complete(); err != nil {
+		return secret.Bytes{}, fmt.Errorf("opening: %w", err)
+	}
+	if err := sealed.check(); err != nil {
+		return secret.Bytes{}, err
+	}
+	if !slices.Contains(o.keyARNs, sealed.KeyARN) {
+		return secret.Bytes{}, ErrKey
+	}
+	dataKey, err := o.unwrap(ctx, sealed, from)
+	if err != nil {
+		return secret.Bytes{}, err
+	}
+	defer clear(dataKey)
+	aead, err := newAEAD(dataKey)
+	if err != nil {
+		return secret.Bytes{}, ErrDataKey
+	}
+	plain, err := aead.Open(nil, sealed.Nonce, sealed.Ciphertext, from.associatedData())
+	if err != nil {
+		return secret.Bytes{}, ErrCiphertext
+	}
+	return secret.New(plain), nil
+}
+
+// unwrap has KMS decrypt the data key.
+func (o *Opener) unwrap(ctx context.Context, sealed Sealed, from Binding) ([]byte, error) {
+	out, err := o.kms.Decrypt(ctx, &kms.DecryptInput{
+		KeyId:             &sealed.KeyARN,
+		CiphertextBlob:    sealed.WrappedKey,
+		EncryptionContext: from.context(),
+	})
+	invalid, incorrect := new(types.InvalidCiphertextException), new(types.IncorrectKeyException)
+	switch {
+	case errors.As(err, &invalid), errors.As(err, &incorrect):
+		return nil, ErrDataKey
+	case err != nil:
+		return nil, fmt.Errorf("unwrapping a data key: %w", err)
+	case len(out.Plaintext) != dataKeySize:
+		clear(out.Plaintext)
+		return nil, ErrDataKey
+	}
+	return out.Plaintext, nil
+}

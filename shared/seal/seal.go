@@ -1,0 +1,125 @@
+// Package seal encrypts one secret for one place: a provider key for the
+// credential that holds it. It guards the secret at rest, from whoever reads
+// the table or a backup, and from whoever can write the table: a record moved
+// to another credential, workspace, account or provider opens nowhere.
+//
+// It trusts KMS with the key that wraps the data keys and refuses every record
+// it cannot account for. It cannot tell an old record of the same credential
+// from the newest: credentials are never re-sealed under the same id.
+//
+// # Format 1
+//
+// A fresh 256-bit data key from KMS GenerateDataKey (AES_256) encrypts one
+// secret and is then forgotten; KMS wraps it under the sealing key with the
+// encryption context
+//
+//	purpose     signalbox/credential
+//	account     <account id>
+//	workspace   <workspace id>
+//	credential  <credential id>
+//	provider    <provider slug>
+//
+// The secret is encrypted with AES-256-GCM: 12-byte random nonce, 16-byte tag
+// at the end of the ciphertext. The associated data are these six strings, each
+// with its length in bytes before it as a 4-byte big-endian number:
+//
+//	"signalbox/credential", "1", account, workspace, credential, provider
+//
+// all in UTF-8, ids in lower case. The ARN of the sealing key stands beside the
+// record and is no part of the associated data, so that a data key can be
+// wrapped anew under another key without touching the secret.
+//
+// To open a record: KMS Decrypt of the wrapped key, under the recorded key and
+// that context; AES-256-GCM under the result.
+package seal
+
+import (
+	"encoding/binary"
+	"errors"
+	"strconv"
+
+	"signalbox.dev/shared/ids"
+)
+
+const (
+	format  = 1
+	purpose = "signalbox/credential"
+
+	dataKeySize = 32
+	nonceSize   = 12
+	tagSize     = 16
+)
+
+// The reasons for which a record does not open. None of them yields a secret,
+// not even an empty one.
+var (
+	// ErrFormat says that the record is of an unknown format or misshapen.
+	ErrFormat = errors.New("sealed record of unknown format or shape")
+	// ErrKey says that the record names a KMS key that is not trusted.
+	ErrKey = errors.New("sealed under a KMS key that is not trusted")
+	// ErrDataKey says that KMS does not accept the wrapped key for this binding:
+	// the record was moved here, or its wrapped key was altered.
+	ErrDataKey = errors.New("the wrapped data key does not belong to this binding")
+	// ErrCiphertext says that nonce, ciphertext or binding are not those that
+	// were sealed together.
+	ErrCiphertext = errors.New("the ciphertext is not authentic for this binding")
+)
+
+// Binding is the place a secret is sealed for.
+type Binding struct {
+	Account    ids.Account
+	Workspace  ids.Workspace
+	Credential ids.Credential
+	Provider   string
+}
+
+// Sealed is a sealed secret, as it is stored. Nothing in it is secret.
+type Sealed struct {
+	Format     int
+	KeyARN     string // of the KMS key that wraps the data key
+	WrappedKey []byte
+	Nonce      []byte
+	Ciphertext []byte // with its tag at the end
+}
+
+// context is what KMS binds the wrapped data key to. It appears in CloudTrail.
+func (b Binding) context() map[string]string {
+	return map[string]string{
+		"purpose":    purpose,
+		"account":    string(b.Account),
+		"workspace":  string(b.Workspace),
+		"credential": string(b.Credential),
+		"provider":   b.Provider,
+	}
+}
+
+// associatedData is what AES-GCM binds the secret to. Lengths keep apart what
+// would otherwise run together.
+func (b Binding) associatedData() []byte {
+	var data []byte
+	for _, part := range []string{
+		purpose, strconv.Itoa(format),
+		string(b.Account), string(b.Workspace), string(b.Credential), b.Provider,
+	} {
+		data = binary.BigEndian.AppendUint32(data, uint32(len(part))) //nolint:gosec // ids and slugs: far below 4 GiB
+		data = append(data, part...)
+	}
+	return data
+}
+
+// complete refuses a binding that would bind less than it should.
+func (b Binding) complete() error {
+	if b.Account == "" || b.Workspace == "" || b.Credential == "" || b.Provider == "" {
+		return errors.New("incomplete binding")
+	}
+	return nil
+}
+
+// check refuses a record that cannot be one of ours.
+func (s Sealed) check() error {
+	if s.Format != format || s.KeyARN == "" || len(s.WrappedKey) == 0 ||
+		len(s.Nonce) != nonceSize || len(s.Ciphertext) < tagSize {
+		return ErrFormat
+	}
+	return nil
+}
