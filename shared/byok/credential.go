@@ -1,0 +1,46 @@
+// Package byok keeps bring-your-own-key provider credentials: what one is, what
+// makes a request for one valid, and how it is stored.
+//
+// It guards the provider key, which goes in and never comes out: it is sealed
+// for its account, workspace, credential and provider, and all that is shown of
+// it is a label computed before it was sealed. It trusts its caller to say who
+// the account is and that the workspace is its own and live.
+package byok
+
+import (
+	"time"
+
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/secret"
+)
+
+// Settings is what a caller chooses about a credential, the provider key aside.
+type Settings struct {
+	Provider string
+	Name     string
+	// A nil list restricts nothing; an empty one allows nothing.
+	AllowedAPIKeyHashes []string
+	AllowedModels       []string
+	AllowedUserIDs      []string
+	Disabled            bool
+	BYOKOnly            bool
+	Fallback            bool
+	Required            bool
+}
+
+// New is a credential to be created.
+type New struct {
+	Settings
+	Key secret.Bytes
+}
+
+// Credential is a stored credential, without its key.
+type Credential struct {
+	Settings
+	ID        ids.Credential
+	Account   ids.Account
+	Workspace ids.Workspace
+	Label     string
+	CreatedAt time.Time // whole seconds
+	SortOrder int64     // lower is tried first; unique within workspace and provider
+}

@@ -1,0 +1,97 @@
+package byok
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/seal"
+)
+
+type itemWriter interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+}
+
+// Store creates credentials.
+type Store struct {
+	db          itemWriter
+	credentials string
+	control     string
+	sealer      *seal.Sealer
+	now         func() time.Time
+}
+
+// NewStore keeps credentials in the table of that name, and what is remembered
+// of idempotent requests in the control table.
+func NewStore(db itemWriter, credentials, control string, sealer *seal.Sealer) *Store {
+	return &Store{db: db, credentials: credentials, control: control, sealer: sealer, now: time.Now}
+}
+
+// Draft is a credential that is sealed and not yet stored.
+type Draft struct {
+	Credential
+	sealed seal.Sealed
+}
+
+// Seal gives a new credential its id, label and time, and seals its key for the
+// workspace of the account. Nothing is stored: it may be repeated. The key is
+// the caller's to wipe.
+func (s *Store) Seal(ctx context.Context, account ids.Account, workspace ids.Workspace, n New) (Draft, error) {
+	c := Credential{
+		Settings:  n.Settings,
+		ID:        ids.New[ids.Credential](),
+		Account:   account,
+		Workspace: workspace,
+		Label:     Label(n.Key.Reveal()),
+		CreatedAt: s.now().UTC().Truncate(time.Second),
+	}
+	sealed, err := s.sealer.Seal(ctx, n.Key, c.binding())
+	if err != nil {
+		return Draft{}, err
+	}
+	return Draft{Credential: c, sealed: sealed}, nil
+}
+
+// binding is the place the key of the credential is sealed for.
+func (c Credential) binding() seal.Binding {
+	return seal.Binding{Account: c.Account, Workspace: c.Workspace, Credential: c.ID, Provider: c.Provider}
+}
+
+// Create stores the draft, whole or not at all. After an error it may be there:
+// only a request with an idempotency key can be repeated without a second one.
+func (s *Store) Create(ctx context.Context, d Draft) error {
+	put, err := s.put(d)
+	if err != nil {
+		return err
+	}
+	_, err = s.db.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
+	})
+	// The id is fresh: if it is taken, an earlier attempt of the SDK's was applied
+	// and its answer lost.
+	if taken := new(types.ConditionalCheckFailedException); err != nil && !errors.As(err, &taken) {
+		return fmt.Errorf("storing the credential: %w", err)
+	}
+	return nil
+}
+
+// put is the conditional write of a draft.
+func (s *Store) put(d Draft) (*types.Put, error) {
+	stored, err := attributevalue.MarshalMap(newItem(d))
+	if err != nil {
+		return nil, errors.New("encoding a credential")
+	}
+	return &types.Put{
+		TableName: &s.credentials, Item: stored,
+		ConditionExpression: aws.String("attribute_not_exists(pk)"),
+	}, nil
+}
