@@ -1,0 +1,175 @@
+// Package limits is an exact rate limiter: the generic cell rate algorithm
+// (GCRA, ITU-T I.371) over one DynamoDB item a caller, settled by conditional
+// writes, so that any number of functions at once let through exactly what one
+// would.
+//
+// The item holds the theoretical arrival time, tat: the instant at which the
+// whole burst is free again. A request that passes moves it on by one interval;
+// one that is refused writes nothing.
+package limits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Rate is what a caller may do.
+type Rate struct {
+	interval time.Duration // between two requests, in the long run
+	burst    int64
+}
+
+// The bounds of a rate. They keep every sum of the algorithm within 63 bits of
+// nanoseconds.
+const (
+	MaxPerMinute = 1_000_000
+	MaxBurst     = 100_000
+)
+
+// NewRate lets perMinute requests through in the long run, and burst of them at
+// one instant from idle.
+func NewRate(perMinute, burst int64) (Rate, error) {
+	if perMinute < 1 || perMinute > MaxPerMinute || burst < 1 || burst > MaxBurst {
+		return Rate{}, fmt.Errorf("a rate is 1 to %d a minute, a burst 1 to %d", MaxPerMinute, MaxBurst)
+	}
+	// Rounded up, where a minute does not divide: never more than perMinute pass.
+	return Rate{interval: (time.Minute + time.Duration(perMinute-1)) / time.Duration(perMinute), burst: burst}, nil
+}
+
+// tolerance is how far tat may lie ahead of a request that passes.
+func (r Rate) tolerance() time.Duration { return time.Duration(r.burst-1) * r.interval }
+
+// Decision is what became of one request.
+type Decision struct {
+	Allowed    bool
+	Burst      int64
+	Remaining  int64         // requests that would pass at this instant
+	Window     time.Duration // from an empty burst to a full one
+	Reset      time.Duration // until the burst is full again
+	RetryAfter time.Duration // until the next request would pass; 0 where this one did
+}
+
+type itemUpdater interface {
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+}
+
+// Limiter counts one kind of request.
+type Limiter struct {
+	db     itemUpdater
+	table  string
+	prefix string
+	now    func() time.Time
+}
+
+// New counts requests of this name in the control table.
+func New(db itemUpdater, table, name string) *Limiter {
+	return &Limiter{db: db, table: table, prefix: "limit#" + name + "#", now: time.Now}
+}
+
+// Take asks for one request of the caller. After an error a slot may be spent;
+// none is ever given twice. Where the store throttles the caller's own item, the
+// caller is refused like one who exceeded the rate.
+func (l *Limiter) Take(ctx context.Context, caller string, rate Rate) (Decision, error) {
+	now := l.now().UnixNano()
+	interval, tolerance := rate.interval.Nanoseconds(), rate.tolerance().Nanoseconds()
+	// Idle: the whole burst is free, and the arrival time starts from now.
+	o, err := l.update(ctx, caller, now+interval,
+		"SET tat = :next, exp = :exp", "attribute_not_exists(tat) OR tat <= :now",
+		map[string]int64{":next": now + interval, ":now": now})
+	if err == nil && !o.applied && o.tat <= now+tolerance {
+		// Within the burst: the arrival time moves on from where it stands then.
+		o, err = l.update(ctx, caller, now+tolerance+interval,
+			"SET tat = tat + :interval, exp = :exp", "tat > :now AND tat <= :latest",
+			map[string]int64{":interval": interval, ":now": now, ":latest": now + tolerance})
+	}
+	if isThrottle(err) {
+		return rate.decide(outcome{tat: now + tolerance + interval}, now), nil
+	}
+	if err != nil {
+		return Decision{}, fmt.Errorf("asking the limiter: %w", err)
+	}
+	return rate.decide(o, now), nil
+}
+
+// isThrottle goes by the SDK's own list of throttling errors.
+func isThrottle(err error) bool {
+	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err).Bool()
+}
+
+// outcome is what a conditional update found or left.
+type outcome struct {
+	applied bool
+	tat     int64 // Unix nanoseconds; after the update where it was applied
+}
+
+// update moves the arrival time on under the condition. latest is the furthest
+// that it can then be; the item must not expire before.
+func (l *Limiter) update(ctx context.Context, caller string, latest int64, update, condition string, numbers map[string]int64) (outcome, error) {
+	values := map[string]types.AttributeValue{":exp": number(latest/int64(time.Second) + 1)}
+	for name, n := range numbers {
+		values[name] = number(n)
+	}
+	out, err := l.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                           &l.table,
+		Key:                                 map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: l.prefix + caller}},
+		UpdateExpression:                    &update,
+		ConditionExpression:                 &condition,
+		ExpressionAttributeValues:           values,
+		ReturnValues:                        types.ReturnValueUpdatedNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if unmet := new(types.ConditionalCheckFailedException); errors.As(err, &unmet) {
+		tat, err := arrival(unmet.Item)
+		return outcome{tat: tat}, err
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	tat, err := arrival(out.Attributes)
+	return outcome{applied: true, tat: tat}, err
+}
+
+// arrival reads tat; 0 where the item is gone, which no passing request leaves.
+func arrival(item map[string]types.AttributeValue) (int64, error) {
+	if item == nil {
+		return 0, nil
+	}
+	stored, ok := item["tat"].(*types.AttributeValueMemberN)
+	if !ok {
+		return 0, errors.New("limiter item without an arrival time")
+	}
+	tat, err := strconv.ParseInt(stored.Value, 10, 64)
+	if err != nil {
+		return 0, errors.New("limiter item with an unreadable arrival time")
+	}
+	return tat, nil
+}
+
+// decide tells what the arrival time means at the instant now.
+func (r Rate) decide(o outcome, now int64) Decision {
+	ahead := max(0, time.Duration(o.tat-now))
+	d := Decision{
+		Allowed: o.applied,
+		Burst:   r.burst,
+		Window:  time.Duration(r.burst) * r.interval,
+		Reset:   ahead,
+	}
+	if o.applied {
+		used := (ahead + r.interval - 1) / r.interval
+		d.Remaining = max(0, r.burst-int64(used))
+	} else {
+		d.RetryAfter = max(1, ahead-r.tolerance())
+	}
+	return d
+}
+
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
