@@ -1,0 +1,69 @@
+package files
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+
+	"signalbox.dev/shared/calls"
+)
+
+// hide deletes the current version on condition that there is one, which S3
+// settles between callers. On an unversioned bucket the bytes are then gone; on
+// any other a delete marker stands before them.
+func (d *deletion) hide(ctx context.Context) (state, error) {
+	for attempt := 1; ; attempt++ {
+		out, err := d.s3.DeleteObject(ctx, &s3.DeleteObjectInput{
+			Bucket: &d.bucket, Key: &d.key,
+			IfMatch: aws.String("*"),
+		}, d.witnessed)
+		switch codeOf(err) {
+		case "":
+			if out.VersionId == nil && !aws.ToBool(out.DeleteMarker) {
+				return erased, nil
+			}
+			return hidden, nil
+		case "NoSuchKey", "PreconditionFailed":
+			return absent, nil
+		case "ConditionalRequestConflict", "OperationAborted":
+			// A write or delete at the same instant: nothing was applied.
+			if err := calls.Pause(ctx, attempt); err != nil {
+				return absent, err
+			}
+		default:
+			return absent, err
+		}
+	}
+}
+
+// codeOf is S3's code of a failed call; "" where it did not fail.
+func codeOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return api.ErrorCode()
+	}
+	return "no answer"
+}
+
+// witnessed notes on the receipt that the SDK repeated a call: the attempt
+// before may have been applied and its answer lost.
+func (d *deletion) witnessed(o *s3.Options) {
+	o.Retryer = &witness{Retryer: o.Retryer, repeated: &d.receipt.AnswerLost}
+}
+
+type witness struct {
+	aws.Retryer
+	repeated *bool
+}
+
+// IsErrorRetryable implements aws.Retryer.
+func (w *witness) IsErrorRetryable(err error) bool {
+	again := w.Retryer.IsErrorRetryable(err)
+	*w.repeated = *w.repeated || again
+	return again
+}
