@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -41,8 +40,10 @@ func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []KeyHa
 		return nil, errors.New("too many keys to look up at once")
 	}
 	for attempt := 0; len(keys) > 0; attempt++ {
-		if err := pause(ctx, attempt); err != nil {
-			return nil, fmt.Errorf("looking up keys: %w", err)
+		if attempt > 0 {
+			if err := calls.Pause(ctx, attempt); err != nil {
+				return nil, fmt.Errorf("looking up keys: %w", err)
+			}
 		}
 		out, err := k.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
 			RequestItems: map[string]types.KeysAndAttributes{k.table: {Keys: keys, ConsistentRead: aws.Bool(true)}},
@@ -74,20 +75,4 @@ func uniqueKeys(hashes []KeyHash) []map[string]types.AttributeValue {
 		}
 	}
 	return keys
-}
-
-// pause waits before a repeated attempt, longer each time and up to 400 ms, a
-// random part of it so that callers do not return in step. The context bounds
-// how often.
-func pause(ctx context.Context, attempt int) error {
-	if attempt == 0 {
-		return nil
-	}
-	longest := 25 * time.Millisecond << min(attempt-1, 4)
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(rand.N(longest)): //nolint:gosec // spreading load needs no secrecy
-		return nil
-	}
 }

@@ -1,0 +1,46 @@
+// Command create-byok-key is the Lambda function behind POST /api/v1/byok: it
+// stores a provider key, sealed for its tenant, and never shows it again. It takes
+// a management key and answers 401, 403, 400 or 201. Its role can seal and cannot
+// open.
+package main
+
+import (
+	"context"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/smithy-go/middleware"
+
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/boot"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/seal"
+)
+
+func main() {
+	boot.Start(build)
+}
+
+func build(env *boot.Environment) lambda.Handler {
+	db, keys := dynamodb.NewFromConfig(env.AWS), kms.NewFromConfig(env.AWS)
+	access, credentials, control := env.Get("ACCESS_TABLE"), env.Get("CREDENTIALS_TABLE"), env.Get("CONTROL_TABLE")
+	sealer := seal.NewSealer(keys, env.Get("SEALING_KEY_ARN"))
+	env.WarmUp(
+		func(ctx context.Context, connect func(*middleware.Stack) error) error {
+			_, err := db.DescribeEndpoints(ctx, nil, dynamodb.WithAPIOptions(connect))
+			return err
+		},
+		func(ctx context.Context, connect func(*middleware.Stack) error) error {
+			_, err := keys.ListKeys(ctx, nil, kms.WithAPIOptions(connect))
+			return err
+		},
+	)
+	return api.Handler(auth.NewVerifier(db, access), env.Log, operation(handler{
+		workspaces:  auth.NewWorkspaces(db, access),
+		positions:   auth.NewPositions(db, access),
+		keyring:     auth.NewKeyring(db, access),
+		credentials: byok.NewStore(db, credentials, control, sealer),
+	}))
+}

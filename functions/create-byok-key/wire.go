@@ -1,0 +1,94 @@
+package main
+
+import (
+	"time"
+
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+)
+
+// members are the members that a request may have.
+var members = []string{
+	"key", "provider", "name", "workspace_id",
+	"allowed_api_key_hashes", "allowed_models", "allowed_user_ids",
+	"disabled", "is_byok_only", "is_fallback", "is_required",
+}
+
+// decode reads a new credential and the workspace it names, if any. What is
+// wrong with it stands in the object's issues.
+func decode(o *api.Object) (byok.New, ids.Workspace) {
+	n := byok.New{
+		Key: o.Secret("key"),
+		Settings: byok.Settings{
+			Provider:            o.Text("provider"),
+			AllowedAPIKeyHashes: o.Texts("allowed_api_key_hashes"),
+			AllowedModels:       o.Texts("allowed_models"),
+			AllowedUserIDs:      o.Texts("allowed_user_ids"),
+			Disabled:            o.Bool("disabled"),
+			BYOKOnly:            o.Bool("is_byok_only"),
+			Fallback:            o.Bool("is_fallback"),
+			Required:            o.Bool("is_required"),
+		},
+	}
+	named := o.Has("name") && !o.IsNull("name")
+	if named {
+		n.Name = o.Text("name")
+	}
+	var workspace ids.Workspace
+	if o.Has("workspace_id") {
+		var ok bool
+		if workspace, ok = ids.Parse[ids.Workspace](o.Text("workspace_id")); !ok {
+			o.Report("/workspace_id", "must be a UUID")
+		}
+	}
+	for _, p := range n.Problems() {
+		o.Report(p.Path, p.Message)
+	}
+	if !named {
+		n.Name = n.Provider
+	}
+	return n, workspace
+}
+
+// body is the 201 of the contract. Every member is always there, null where it
+// has no value.
+type body struct {
+	Data credential `json:"data"`
+}
+
+type credential struct {
+	ID                  ids.Credential `json:"id"`
+	Name                string         `json:"name"`
+	Provider            string         `json:"provider"`
+	Label               string         `json:"label"`
+	WorkspaceID         ids.Workspace  `json:"workspace_id"`
+	CreatedAt           string         `json:"created_at"`
+	Disabled            bool           `json:"disabled"`
+	IsBYOKOnly          bool           `json:"is_byok_only"`
+	IsFallback          bool           `json:"is_fallback"`
+	IsRequired          bool           `json:"is_required"`
+	AllowedAPIKeyHashes []string       `json:"allowed_api_key_hashes"`
+	AllowedModels       []string       `json:"allowed_models"`
+	AllowedUserIDs      []string       `json:"allowed_user_ids"`
+	SortOrder           int64          `json:"sort_order"`
+}
+
+func newBody(c byok.Credential) body {
+	return body{credential{
+		ID:                  c.ID,
+		Name:                c.Name,
+		Provider:            c.Provider,
+		Label:               c.Label,
+		WorkspaceID:         c.Workspace,
+		CreatedAt:           c.CreatedAt.UTC().Format(time.RFC3339),
+		Disabled:            c.Disabled,
+		IsBYOKOnly:          c.BYOKOnly,
+		IsFallback:          c.Fallback,
+		IsRequired:          c.Required,
+		AllowedAPIKeyHashes: c.AllowedAPIKeyHashes,
+		AllowedModels:       c.AllowedModels,
+		AllowedUserIDs:      c.AllowedUserIDs,
+		SortOrder:           c.SortOrder,
+	}}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/calls"
+	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/limits"
+)
+
+type limiter interface {
+	// Take may have spent a slot where it returns an error; it never gives one twice.
+	Take(ctx context.Context, caller string, rate limits.Rate) (limits.Decision, error)
+}
+
+type workspaces interface {
+	// Find and Default change nothing and may be repeated.
+	Find(context.Context, ids.Workspace) (auth.Found, error)
+	Default(context.Context, auth.Caller) (ids.Workspace, error)
+}
+
+type store interface {
+	// Delete may be repeated after an error, and then finishes.
+	Delete(context.Context, ids.Workspace, ids.File) (files.Receipt, error)
+}
+
+func operation(l limiter, w workspaces, s store) api.Operation {
+	h := handler{limiter: l, workspaces: w, files: s}
+	return api.Operation{
+		ID:       "deleteFile",
+		Method:   http.MethodDelete,
+		Resource: "/api/v1/files/{file_id}",
+		Audited:  true,
+		Prepare:  h.prepare,
+	}
+}
+
+type handler struct {
+	limiter    limiter
+	workspaces workspaces
+	files      store
+}
+
+// request is what the caller asks for, as far as it has the shape of something
+// that could exist.
+type request struct {
+	file      ids.File
+	workspace ids.Workspace // "" where none was named
+	possible  bool
+}
+
+func newRequest(r *api.Request) request {
+	file, ok := ids.ParseFile(r.Path("file_id"))
+	q := request{file: file, possible: ok}
+	switch named := r.Query("workspace_id"); len(named) {
+	case 0:
+	case 1:
+		if q.workspace, ok = ids.Parse[ids.Workspace](named[0]); !ok {
+			q.possible = false
+		}
+	default:
+		q.possible = false
+	}
+	return q
+}
+
+// prepare takes a slot of the limiter and looks up the workspace, if one is
+// named, while the key is being looked up. An unknown key spends a slot of its
+// own that expires; waiting for the key first would cost every caller a round
+// trip.
+func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
+	var (
+		q         = newRequest(r)
+		decision  limits.Decision
+		named     auth.Found
+		limitErr  error
+		lookupErr error
+		together  []func(context.Context)
+	)
+	rate, err := rateOf(r)
+	if err != nil {
+		return func(context.Context, auth.Caller) (api.Response, error) { return api.Response{}, err }
+	}
+	together = append(together, func(ctx context.Context) {
+		decision, limitErr = h.limiter.Take(ctx, string(r.Key()), rate)
+	})
+	if q.possible && q.workspace != "" {
+		together = append(together, func(ctx context.Context) { named, lookupErr = h.workspaces.Find(ctx, q.workspace) })
+	}
+	calls.Together(ctx, together...)
+
+	return func(ctx context.Context, caller auth.Caller) (api.Response, error) {
+		if limitErr != nil {
+			return api.Response{}, limitErr
+		}
+		header := rateHeaders(decision)
+		if !decision.Allowed {
+			return api.Response{}, api.RateLimited().With(header)
+		}
+		if lookupErr != nil {
+			return api.Response{}, lookupErr
+		}
+		receipt, err := h.delete(ctx, r, caller, q, named)
+		if errors.Is(err, files.ErrNotFound) || errors.Is(err, auth.ErrNoWorkspace) {
+			return api.Response{}, api.NotFound().With(header)
+		}
+		if err != nil {
+			return api.Response{}, err
+		}
+		r.Note(slog.Int("versions_removed", receipt.Versions))
+		return api.Response{
+			Status: http.StatusOK,
+			Header: header,
+			Body:   api.JSON(deleted{ID: q.file, Type: "file_deleted"}),
+		}, nil
+	}
+}
+
+// deleted is the 200 of the contract.
+type deleted struct {
+	ID   ids.File `json:"id"`
+	Type string   `json:"type"`
+}
+
+// delete finds the workspace that is meant and deletes its file.
+func (h handler) delete(ctx context.Context, r *api.Request, caller auth.Caller, q request, named auth.Found) (files.Receipt, error) {
+	if !q.possible {
+		return files.Receipt{}, files.ErrNotFound
+	}
+	var workspace ids.Workspace
+	var err error
+	if q.workspace != "" {
+		workspace, err = named.For(caller)
+	} else {
+		workspace, err = h.workspaces.Default(ctx, caller)
+	}
+	r.Note(slog.String("file", string(q.file)))
+	if err != nil {
+		return files.Receipt{}, err
+	}
+	r.Note(slog.String("workspace", string(workspace)))
+	receipt, err := h.files.Delete(ctx, workspace, q.file)
+	if err != nil && receipt.Versions > 0 {
+		r.Note(slog.Int("versions_removed", receipt.Versions))
+	}
+	if receipt.AnswerLost {
+		// A 404 then need not mean that the file was not there.
+		r.Note(slog.Bool("answer_lost", true))
+	}
+	return receipt, err
+}

@@ -1,0 +1,44 @@
+// Command delete-file is the Lambda function behind
+// DELETE /api/v1/files/{file_id}: it deletes a file of a workspace, every version
+// of it, for good. It takes any valid key and answers 401, 429, 404 or 200; how
+// many deletions a key may ask for is a parameter of the deployment.
+package main
+
+import (
+	"context"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/middleware"
+
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/boot"
+	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/limits"
+)
+
+func main() {
+	boot.Start(build)
+}
+
+func build(env *boot.Environment) lambda.Handler {
+	db, objects := dynamodb.NewFromConfig(env.AWS), s3.NewFromConfig(env.AWS)
+	access, control, bucket := env.Get("ACCESS_TABLE"), env.Get("CONTROL_TABLE"), env.Get("FILES_BUCKET")
+	env.WarmUp(
+		func(ctx context.Context, connect func(*middleware.Stack) error) error {
+			_, err := db.DescribeEndpoints(ctx, nil, dynamodb.WithAPIOptions(connect))
+			return err
+		},
+		func(ctx context.Context, connect func(*middleware.Stack) error) error {
+			_, err := objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &bucket}, s3.WithAPIOptions(connect))
+			return err
+		},
+	)
+	return api.Handler(auth.NewVerifier(db, access), env.Log, operation(
+		limits.New(db, control, limitName),
+		auth.NewWorkspaces(db, access),
+		files.NewStore(objects, bucket),
+	))
+}

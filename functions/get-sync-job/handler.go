@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/syncjobs"
+)
+
+// pollAfter is how long a client does well to wait before it asks again.
+const pollAfter = 5 * time.Second
+
+type finder interface {
+	// Find changes nothing and may be repeated.
+	Find(context.Context, ids.Job) (syncjobs.Found, error)
+}
+
+func operation(jobs finder) api.Operation {
+	h := handler{jobs: jobs}
+	return api.Operation{
+		ID:             "getSyncJob",
+		Method:         http.MethodGet,
+		Resource:       "/api/v1/scim/sync-jobs/{id}",
+		ManagementOnly: api.Unauthenticated(auth.ManagementKeyRequired),
+		Prepare:        h.prepare,
+	}
+}
+
+type handler struct {
+	jobs finder
+}
+
+// prepare looks the job up while the key is being looked up: neither depends on
+// the other.
+func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
+	id, ok := ids.Parse[ids.Job](r.Path("id"))
+	if !ok {
+		return func(context.Context, auth.Caller) (api.Response, error) { return api.Response{}, api.NotFound() }
+	}
+	found, err := h.jobs.Find(ctx, id)
+	return func(_ context.Context, caller auth.Caller) (api.Response, error) {
+		if err != nil {
+			return api.Response{}, err
+		}
+		job, err := found.For(caller.Account())
+		if errors.Is(err, syncjobs.ErrNotFound) {
+			return api.Response{}, api.NotFound()
+		}
+		if err != nil {
+			return api.Response{}, err
+		}
+		return answer(job, r.Header("If-None-Match")), nil
+	}
+}
+
+// answer is 200 with the job, or 304 where the client has these very bytes.
+func answer(job syncjobs.Job, ifNoneMatch []string) api.Response {
+	body := api.JSON(newBody(job))
+	sum := sha256.Sum256(body)
+	etag := `"` + hex.EncodeToString(sum[:16]) + `"`
+	response := api.Response{
+		Status: http.StatusOK,
+		Header: map[string]string{"ETag": etag, "Cache-Control": "private, no-cache"},
+		Body:   body,
+	}
+	if !job.Status.Finished() {
+		response.Header["Retry-After"] = strconv.Itoa(int(pollAfter.Seconds()))
+	}
+	if matches(ifNoneMatch, etag) {
+		response.Status, response.Body = http.StatusNotModified, nil
+	}
+	return response
+}

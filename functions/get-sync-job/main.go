@@ -1,0 +1,32 @@
+// Command get-sync-job is the Lambda function behind
+// GET /api/v1/scim/sync-jobs/{id}: how a directory sync job of the caller's
+// account is doing. It takes a management key and answers 401, 404, 304 or 200;
+// it can only read.
+package main
+
+import (
+	"context"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/middleware"
+
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/boot"
+	"signalbox.dev/shared/syncjobs"
+)
+
+func main() {
+	boot.Start(build)
+}
+
+func build(env *boot.Environment) lambda.Handler {
+	db := dynamodb.NewFromConfig(env.AWS)
+	access, jobs := env.Get("ACCESS_TABLE"), env.Get("SYNC_JOBS_TABLE")
+	env.WarmUp(func(ctx context.Context, connect func(*middleware.Stack) error) error {
+		_, err := db.DescribeEndpoints(ctx, nil, dynamodb.WithAPIOptions(connect))
+		return err
+	})
+	return api.Handler(auth.NewVerifier(db, access), env.Log, operation(syncjobs.NewStore(db, jobs)))
+}
