@@ -6,4 +6,6 @@ require signalbox.dev v0.0.0
 
 require go.yaml.in/yaml/v3 v3.0.6
 
+require github.com/google/go-cmp v0.7.0 // indirect
+
 replace signalbox.dev => ../..

@@ -1,0 +1,108 @@
+package template
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// parameter is one declared parameter, as far as values are checked.
+type parameter struct {
+	Type           string   `yaml:"Type"`
+	Default        *string  `yaml:"Default"`
+	AllowedPattern string   `yaml:"AllowedPattern"`
+	AllowedValues  []string `yaml:"AllowedValues"`
+	MinLength      *int     `yaml:"MinLength"`
+	MaxLength      *int     `yaml:"MaxLength"`
+	MinValue       *float64 `yaml:"MinValue"`
+	MaxValue       *float64 `yaml:"MaxValue"`
+}
+
+// parameterValues gives each declared parameter its value, a scalar or a list.
+func parameterValues(declared *yaml.Node, overrides map[string]string) (map[string]*yaml.Node, error) {
+	values := make(map[string]*yaml.Node)
+	var problems []error
+	for name, node := range members(declared) {
+		var p parameter
+		if err := node.Decode(&p); err != nil {
+			return nil, fmt.Errorf("parameter %s: %w", name, err)
+		}
+		text, given := overrides[name]
+		if !given && p.Default == nil {
+			problems = append(problems, fmt.Errorf("parameter %s needs a value", name))
+			continue
+		}
+		if !given {
+			text = *p.Default
+		}
+		if err := p.check(text); err != nil {
+			problems = append(problems, fmt.Errorf("parameter %s: %w", name, err))
+			continue
+		}
+		values[name] = p.value(text)
+	}
+	for _, name := range slices.Sorted(maps.Keys(overrides)) {
+		if member(declared, name) == nil {
+			problems = append(problems, fmt.Errorf("the template has no parameter %s", name))
+		}
+	}
+	return values, errors.Join(problems...)
+}
+
+func (p parameter) isList() bool {
+	return p.Type == "CommaDelimitedList" || strings.HasPrefix(p.Type, "List<")
+}
+
+func (p parameter) value(text string) *yaml.Node {
+	if !p.isList() {
+		return scalar(text)
+	}
+	all := list()
+	for item := range strings.SplitSeq(text, ",") {
+		all.Content = append(all.Content, scalar(strings.TrimSpace(item)))
+	}
+	return all
+}
+
+func (p parameter) check(text string) error {
+	if len(p.AllowedValues) > 0 && !slices.Contains(p.AllowedValues, text) {
+		return fmt.Errorf("%q is none of %s", text, strings.Join(p.AllowedValues, ", "))
+	}
+	if p.AllowedPattern != "" {
+		// CloudFormation matches the whole value.
+		pattern, err := regexp.Compile(`^(?:` + p.AllowedPattern + `)$`)
+		if err != nil {
+			return fmt.Errorf("its AllowedPattern cannot be read here: %w", err)
+		}
+		if !pattern.MatchString(text) {
+			return fmt.Errorf("%q does not match %s", text, p.AllowedPattern)
+		}
+	}
+	if length := utf8.RuneCountInString(text); p.MinLength != nil && length < *p.MinLength || p.MaxLength != nil && length > *p.MaxLength {
+		return fmt.Errorf("%q is too short or too long", text)
+	}
+	if p.Type == "Number" {
+		return p.checkNumber(text)
+	}
+	return nil
+}
+
+func (p parameter) checkNumber(text string) error {
+	number, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is not a number", text)
+	case p.MinValue != nil && number < *p.MinValue:
+		return fmt.Errorf("%s is less than %v", text, *p.MinValue)
+	case p.MaxValue != nil && number > *p.MaxValue:
+		return fmt.Errorf("%s is more than %v", text, *p.MaxValue)
+	}
+	return nil
+}
