@@ -1,0 +1,94 @@
+# Signalbox. `make help` lists what there is; `make run` serves the API on this
+# machine, `make test` tests everything.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PORT ?= 3000
+# Parameters of template.yaml for `make run`: PARAMS='DeleteRatePerMinute=600 DeleteBurst=100'
+PARAMS ?=
+# Arguments of `make admin`: ARGS='key list --account …'
+ARGS ?=
+
+BUILD := .build
+STATE := .local
+FUNCTIONS := GetSyncJobFunction CreateByokKeyFunction DeleteFileFunction
+MODULES := . infra/local infra/admin infra/contract
+
+# What SAM builds and what runs locally is made by the same command: static,
+# stripped, reproducible, without the RPC mode that Lambda no longer uses.
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w -buildid='
+folder_GetSyncJobFunction := functions/get-sync-job
+folder_CreateByokKeyFunction := functions/create-byok-key
+folder_DeleteFileFunction := functions/delete-file
+
+# The race detector needs a C compiler; without one the tests still run.
+RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
+
+.PHONY: help
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: engines functions $(BUILD)/local ## Serve the API on 127.0.0.1:3000 (PORT=…, PARAMS='Name=value …')
+	@exec $(BUILD)/local -root . -state $(STATE) -port $(PORT) $(foreach p,$(PARAMS),-param $(p))
+
+.PHONY: reset
+reset: ## Forget everything that `make run` keeps in .local/
+	@$(BUILD)/local -state $(STATE) -reset 2>/dev/null || rm -rf $(STATE)
+
+.PHONY: test
+test: engines functions $(BUILD)/engines $(BUILD)/admin ## Test everything, on real engines, offline once installed
+ifeq ($(RACE),)
+	@echo "No C compiler (cc): the tests run WITHOUT the race detector." >&2
+endif
+	@set -e; for m in $(MODULES); do \
+		echo "== $$m"; \
+		( cd $$m && SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines SIGNALBOX_FUNCTIONS=$(CURDIR)/$(BUILD)/functions \
+			go test $(RACE) -shuffle=on -count=1 ./... ); \
+	done
+
+.PHONY: build
+build: functions $(BUILD)/local $(BUILD)/engines $(BUILD)/admin ## Build the functions and the tools for this machine
+
+.PHONY: functions
+functions: go $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
+
+# go build knows best what is up to date, and takes a moment where all is.
+.PHONY: $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
+$(addprefix $(BUILD)/functions/,$(FUNCTIONS)): $(BUILD)/functions/%: go
+	@$(GO_BUILD) -o $@/bootstrap ./$(folder_$*)
+
+.PHONY: $(BUILD)/local $(BUILD)/engines $(BUILD)/admin
+$(BUILD)/local: go
+	@cd infra/local && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ .
+$(BUILD)/engines: go
+	@cd infra/local && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ ./cmd/engines
+$(BUILD)/admin: go
+	@cd infra/admin && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ .
+
+# SAM's makefile builder calls these. The architecture is the template's.
+.PHONY: $(addprefix build-,$(FUNCTIONS))
+$(addprefix build-,$(FUNCTIONS)): build-%:
+	GOOS=linux GOARCH=$(or $(SIGNALBOX_GOARCH),arm64) $(GO_BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./$(folder_$*)
+
+.PHONY: admin
+admin: $(BUILD)/admin ## The operator's command against `make run` (ARGS='…'; ARGS=--help tells more)
+	@$(BUILD)/admin $(ARGS)
+
+.PHONY: fmt
+fmt: ## Format the code
+	@gofmt -w functions shared infra
+
+# The engines come from npm, pinned, into a folder of the project's.
+.PHONY: engines
+engines: node infra/local/node_modules/.installed
+infra/local/node_modules/.installed: infra/local/package.json infra/local/package-lock.json
+	@cd infra/local && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+.PHONY: go node
+go:
+	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer from https://go.dev/dl/" >&2; exit 1; }
+node:
+	@command -v npm >/dev/null || { echo "Node.js is missing: install Node.js 20 or newer, with npm, from https://nodejs.org/" >&2; exit 1; }
