@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"strconv"
@@ -64,8 +62,7 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 // answer is 200 with the job, or 304 where the client has these very bytes.
 func answer(job syncjobs.Job, ifNoneMatch []string) api.Response {
 	body := api.JSON(newBody(job))
-	sum := sha256.Sum256(body)
-	etag := `"` + hex.EncodeToString(sum[:16]) + `"`
+	etag := etagOf(body)
 	response := api.Response{
 		Status: http.StatusOK,
 		Header: map[string]string{"ETag": etag, "Cache-Control": "private, no-cache"},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"time"
 
 	"signalbox.dev/shared/ids"
@@ -47,41 +46,4 @@ func optional(t *time.Time) *string {
 	}
 	s := timestamp(*t)
 	return &s
-}
-
-// matches reports whether an If-None-Match names the entity tag (RFC 9110,
-// sections 8.8.3 and 13.1.2): "*", or a list of tags compared weakly. A list
-// that is not well-formed counts up to where it stops being so.
-func matches(headers []string, etag string) bool {
-	rest := strings.Join(headers, ",")
-	if strings.Trim(rest, " \t") == "*" {
-		return true
-	}
-	for {
-		rest = strings.TrimLeft(rest, " \t,")
-		tag, after, ok := cutTag(rest)
-		if !ok {
-			return false
-		}
-		if tag == etag {
-			return true
-		}
-		rest = strings.TrimLeft(after, " \t")
-		if !strings.HasPrefix(rest, ",") {
-			return false
-		}
-	}
-}
-
-// cutTag takes one entity tag, its W/ dropped, off the front of s.
-func cutTag(s string) (tag, rest string, ok bool) {
-	s = strings.TrimPrefix(s, "W/")
-	if !strings.HasPrefix(s, `"`) {
-		return "", "", false
-	}
-	end := strings.IndexByte(s[1:], '"')
-	if end < 0 {
-		return "", "", false
-	}
-	return s[:end+2], s[end+2:], true
 }

@@ -1,0 +1,190 @@
+package api_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/shared/api"
+)
+
+// issue is an expected issue; a message that ends in … is only begun.
+func issue(path, message string) api.Issue { return api.Issue{Path: path, Message: message} }
+
+// read reads the body as an object with the members a, b and list: text, boolean
+// and array.
+func read(t *testing.T, body string, header ...string) *api.Object {
+	t.Helper()
+	o := api.NewRequest(body, header...).Object("a", "b", "list", "allowed_models")
+	o.Text("a")
+	o.Bool("b")
+	o.Texts("list")
+	return o
+}
+
+func TestObjectReportsAllThatIsWrong(t *testing.T) {
+	const mangled = "holds U+FFFD or half a surrogate pair: its text was mangled on the way"
+	cases := map[string]struct {
+		body string
+		want []api.Issue
+	}{
+		"nothing":              {`{}`, nil},
+		"all":                  {` {"a":"x","b":true,"list":["y"]} `, nil},
+		"null list":            {`{"list":null}`, nil},
+		"escaped name":         {`{"\u0061":"x"}`, nil},
+		"empty body":           {``, []api.Issue{issue("", "the body is empty; it must be one JSON object")}},
+		"array":                {`[]`, []api.Issue{issue("", "the body must be one JSON object")}},
+		"string":               {`"a"`, []api.Issue{issue("", "the body must be one JSON object")}},
+		"null":                 {`null`, []api.Issue{issue("", "the body must be one JSON object")}},
+		"truncated":            {`{"a":`, []api.Issue{issue("", "the body is not valid JSON, from byte 5 on")}},
+		"byte order mark":      {"\ufeff{}", []api.Issue{issue("", "the body is not valid JSON, from byte 0 on")}},
+		"comment":              {`{/**/}`, []api.Issue{issue("", "the body is not valid JSON, from byte 1 on")}},
+		"trailing comma":       {`{"a":"x",}`, []api.Issue{issue("", "the body is not valid JSON, from byte 8 on")}},
+		"second value":         {`{} {}`, []api.Issue{issue("", "the body goes on after its JSON object")}},
+		"trailing brace":       {`{}}`, []api.Issue{issue("", "the body goes on after its JSON object")}},
+		"trailing garbage":     {`{}x`, []api.Issue{issue("", "the body goes on after its JSON object")}},
+		"NUL after":            {"{}\x00", []api.Issue{issue("", "the body goes on after its JSON object")}},
+		"repeated":             {`{"a":"x","a":"y"}`, []api.Issue{issue("/a", "the member is there twice")}},
+		"repeated by escape":   {`{"a":"x","\u0061":"y"}`, []api.Issue{issue("/a", "the member is there twice")}},
+		"unknown":              {`{"sk-secret-in-the-wrong-place":1}`, []api.Issue{issue("", "unknown member")}},
+		"case counts":          {`{"A":"x"}`, []api.Issue{issue("", "unknown member")}},
+		"misspelt":             {`{"allowed_model":[]}`, []api.Issue{issue("", "unknown member; did you mean allowed_models?")}},
+		"camel case":           {`{"allowedModels":[]}`, []api.Issue{issue("", "unknown member; did you mean allowed_models?")}},
+		"wrong types":          {`{"a":1,"b":"true","list":{}}`, []api.Issue{issue("/a", "must be a string"), issue("/b", "must be true or false"), issue("/list", "must be an array of strings, or null")}},
+		"nulls":                {`{"a":null,"b":null}`, []api.Issue{issue("/a", "must be a string"), issue("/b", "must be true or false")}},
+		"elements":             {`{"list":["x",1,null,["y"],{}]}`, []api.Issue{issue("/list/1", "must be a string"), issue("/list/2", "must be a string"), issue("/list/3", "must be a string"), issue("/list/4", "must be a string")}},
+		"not UTF-8":            {"{\"a\":\"\xff\"}", []api.Issue{issue("/a", mangled)}},
+		"overlong UTF-8":       {"{\"a\":\"\xc0\xaf\"}", []api.Issue{issue("/a", mangled)}},
+		"surrogate as UTF-8":   {"{\"a\":\"\xed\xa0\x80\"}", []api.Issue{issue("/a", mangled)}},
+		"lone high surrogate":  {`{"a":"\ud800"}`, []api.Issue{issue("/a", mangled)}},
+		"lone low surrogate":   {`{"a":"x\udc00y"}`, []api.Issue{issue("/a", mangled)}},
+		"surrogates reversed":  {`{"a":"\udc00\ud800"}`, []api.Issue{issue("/a", mangled)}},
+		"replacement":          {"{\"a\":\"\ufffd\"}", []api.Issue{issue("/a", mangled)}},
+		"replacement escaped":  {`{"a":"\uFFFD"}`, []api.Issue{issue("/a", mangled)}},
+		"replacement in list":  {`{"list":["x","\ufffd"]}`, []api.Issue{issue("/list", mangled)}},
+		"whole pair":           {`{"a":"\ud83d\ude00"}`, nil},
+		"raw control":          {"{\"a\":\"\n\"}", []api.Issue{issue("", "the body is not valid JSON, from byte 6 on")}},
+		"number out of range":  {`{"a":1e999}`, []api.Issue{issue("/a", "must be a string")}},
+		"depth bomb in member": {`{"a":` + strings.Repeat("[", 30000) + strings.Repeat("]", 30000) + `}`, []api.Issue{issue("", "the body is not valid JSON, from byte 10004 on")}},
+		"mixed": {`{"a":1,"x":2,"b":[]}`, []api.Issue{
+			issue("", "unknown member"), issue("/a", "must be a string"), issue("/b", "must be true or false")}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, read(t, c.body).Issues()); diff != "" {
+				t.Errorf("issues (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestObjectJudgesHeadersAndSize(t *testing.T) {
+	const (
+		contentType = "Content-Type must be application/json, sent once, its charset (if any) utf-8"
+		encoding    = "Content-Encoding must be identity or absent"
+	)
+	cases := map[string]struct {
+		header []string
+		want   []api.Issue
+	}{
+		"plain":             {[]string{"Content-Type", "application/json"}, nil},
+		"upper case":        {[]string{"content-type", "Application/JSON; Charset=UTF-8"}, nil},
+		"other parameter":   {[]string{"Content-Type", `application/json; profile="x"`}, nil},
+		"identity":          {[]string{"Content-Type", "application/json", "Content-Encoding", "Identity"}, nil},
+		"none":              {[]string{}, []api.Issue{issue("", contentType)}},
+		"empty":             {[]string{"Content-Type", ""}, []api.Issue{issue("", contentType)}},
+		"text":              {[]string{"Content-Type", "text/json"}, []api.Issue{issue("", contentType)}},
+		"suffix":            {[]string{"Content-Type", "application/problem+json"}, []api.Issue{issue("", contentType)}},
+		"latin-1":           {[]string{"Content-Type", "application/json; charset=latin1"}, []api.Issue{issue("", contentType)}},
+		"twice":             {[]string{"Content-Type", "application/json", "Content-Type", "application/json"}, []api.Issue{issue("", contentType)}},
+		"list":              {[]string{"Content-Type", "application/json, text/plain"}, []api.Issue{issue("", contentType)}},
+		"gzip":              {[]string{"Content-Type", "application/json", "Content-Encoding", "gzip"}, []api.Issue{issue("", encoding)}},
+		"identity and gzip": {[]string{"Content-Type", "application/json", "Content-Encoding", "identity", "Content-Encoding", "gzip"}, []api.Issue{issue("", encoding)}},
+		"both":              {[]string{"Content-Encoding", "br"}, []api.Issue{issue("", contentType), issue("", encoding)}},
+	}
+	for name, c := range cases {
+		got := api.NewRequest(`{}`, c.header...).Object("a").Issues()
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+
+	fits := `{"a":"` + strings.Repeat("x", 65536-8) + `"}`
+	if got := read(t, fits).Issues(); got != nil {
+		t.Errorf("a body of %d bytes: %v", len(fits), got)
+	}
+	want := []api.Issue{issue("", "the body is larger than 65536 bytes")}
+	if diff := cmp.Diff(want, read(t, fits+" ").Issues()); diff != "" {
+		t.Errorf("one byte more (-want +got):\n%s", diff)
+	}
+}
+
+func TestReportSaysOneThingOfOnePlace(t *testing.T) {
+	o := read(t, `{"a":1}`)
+	o.Report("/a", "must have at least 1 character")
+	o.Report("/list/0", "one")
+	o.Report("/list/0", "two")
+	o.Report("/list/1", "three")
+	want := []api.Issue{issue("/a", "must be a string"), issue("/list/0", "one"), issue("/list/1", "three")}
+	if diff := cmp.Diff(want, o.Issues()); diff != "" {
+		t.Errorf("issues (-want +got):\n%s", diff)
+	}
+}
+
+func TestCanonicalIsTheSameForTheSameMembersAndValues(t *testing.T) {
+	canonical := func(body string) string {
+		t.Helper()
+		c, err := read(t, body).Canonical()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(c.Reveal())
+	}
+	base := canonical(`{"a":"é/","b":false,"list":["x","y"]}`)
+	for _, same := range []string{
+		"{ \"b\" : false,\n\"list\":[ \"x\", \"y\" ], \"a\":\"\\u00e9\\/\"}",
+		`{"list":["\u0078","y"],"\u0061":"é/","b":false}`,
+	} {
+		if got := canonical(same); got != base {
+			t.Errorf("%s becomes %s, not %s", same, got, base)
+		}
+	}
+	for _, other := range []string{
+		`{"a":"é/","list":["x","y"]}`,
+		`{"a":"é/","b":true,"list":["x","y"]}`,
+		`{"a":"é/","b":false,"list":["y","x"]}`,
+		`{"a":"e\u0301/","b":false,"list":["x","y"]}`,
+	} {
+		if got := canonical(other); got == base {
+			t.Errorf("%s becomes %s, as a different body does", other, got)
+		}
+	}
+}
+
+func FuzzObject(f *testing.F) {
+	for _, seed := range []string{`{"a":"x","b":true,"list":["y",null]}`, `{"a":"\ud800"}`, "\ufeff{}", `{"a":1,"a":2}`, `[[[[`, ``} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		o := read(t, body)
+		text, list := o.Text("a"), o.Texts("list")
+		if len(o.Issues()) > 0 {
+			for _, i := range o.Issues() {
+				if strings.Contains(i.Path, "\ufffd") || i.Message == "" {
+					t.Fatalf("issue %q", i)
+				}
+			}
+			return
+		}
+		// What was accepted reads the same again when written anew.
+		again := read(t, fmt.Sprintf(`{"a":%s,"list":%s}`, api.JSON(text), api.JSON(list)))
+		if len(again.Issues()) > 0 || again.Text("a") != text || !cmp.Equal(again.Texts("list"), list) {
+			t.Fatalf("%q reads as %q and %q, then as %q and %q (%v)", body, text, list, again.Text("a"), again.Texts("list"), again.Issues())
+		}
+		if _, err := o.Canonical(); err != nil {
+			t.Fatalf("accepted %q has no canonical form: %v", body, err)
+		}
+	})
+}
