@@ -1,0 +1,279 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/calls"
+)
+
+const (
+	resource = "/api/v1/things/{id}"
+	account  = "0a1b2c3d-4e5f-6789-abcd-ef0123456789"
+
+	managementToken = "sbx_management"
+	standardToken   = "sbx_standard"
+	corruptToken    = "sbx_corrupt"
+	failingToken    = "sbx_failing"
+)
+
+// keyTable answers key look-ups without a store.
+type keyTable struct{}
+
+func (keyTable) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	row := func(kind string) (*dynamodb.GetItemOutput, error) {
+		return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{
+			"v":       &types.AttributeValueMemberN{Value: "1"},
+			"account": &types.AttributeValueMemberS{Value: account},
+			"kind":    &types.AttributeValueMemberS{Value: kind},
+		}}, nil
+	}
+	switch pk := in.Key["pk"].(*types.AttributeValueMemberS).Value; pk {
+	case "key#" + string(auth.HashKey(managementToken)):
+		return row("management")
+	case "key#" + string(auth.HashKey(standardToken)):
+		return row("standard")
+	case "key#" + string(auth.HashKey(corruptToken)):
+		return row("root")
+	case "key#" + string(auth.HashKey(failingToken)):
+		return nil, errors.New("table unreachable")
+	default:
+		return &dynamodb.GetItemOutput{}, nil
+	}
+}
+
+// run sends one event through an operation and returns the answer and the log.
+func run(t *testing.T, op api.Operation, event map[string]any) (status int, header map[string]string, body string, log []map[string]any) {
+	t.Helper()
+	op.ID, op.Method, op.Resource = "testThing", http.MethodGet, resource
+	if op.Prepare == nil {
+		op.Prepare = acting(api.Response{Status: 200, Body: []byte(`{"ok":true}`)}, nil)
+	}
+	payload, err := json.Marshal(event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines bytes.Buffer
+	h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.NewJSONHandler(&lines, nil)), op)
+	out, err := h.Invoke(t.Context(), payload)
+	if err != nil {
+		t.Fatalf("the function returned an error: %v", err)
+	}
+	if len(bytes.Trim(payload, "\x00")) > 0 {
+		t.Error("the event is still in memory")
+	}
+	var answer struct {
+		StatusCode int
+		Headers    map[string]string
+		Body       string
+	}
+	if err := json.Unmarshal(out, &answer); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(lines.String()) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatal(err)
+		}
+		log = append(log, fields)
+	}
+	return answer.StatusCode, answer.Headers, answer.Body, log
+}
+
+func acting(r api.Response, err error) func(context.Context, *api.Request) api.Act {
+	return func(context.Context, *api.Request) api.Act {
+		return func(context.Context, auth.Caller) (api.Response, error) { return r, err }
+	}
+}
+
+// event is a proxy event from the holder of the token; "" sends none.
+func event(token string) map[string]any {
+	e := map[string]any{
+		"resource": resource, "httpMethod": "GET", "path": "/elsewhere",
+		"multiValueHeaders": map[string][]string{"Accept": {"*/*"}, "x-request-id": {"chosen-by-caller"}},
+		"requestContext":    map[string]any{"requestId": "req-1", "identity": map[string]any{"sourceIp": "192.0.2.1"}},
+	}
+	if token != "" {
+		e["multiValueHeaders"].(map[string][]string)["authorization"] = []string{"Bearer " + token}
+	}
+	return e
+}
+
+func errorBody(code int, message, metadata string) string {
+	return fmt.Sprintf(`{"error":{"code":%d,"message":%q,"metadata":{"request_id":"req-1"%s}}}`, code, message, metadata)
+}
+
+func TestHandlerAnswersInOrder(t *testing.T) {
+	const missing = "Missing Authentication header"
+	unauthenticated := api.Operation{ManagementOnly: api.Unauthenticated(auth.ManagementKeyRequired)}
+	forbidden := api.Operation{ManagementOnly: api.Forbidden()}
+	issues := []api.Issue{{Path: "/a/0", Message: "must be a string"}, {Path: "", Message: "unknown member"}}
+	cases := map[string]struct {
+		op     api.Operation
+		token  string
+		status int
+		body   string
+	}{
+		"success":                {api.Operation{}, standardToken, 200, `{"ok":true}`},
+		"management may":         {forbidden, managementToken, 200, `{"ok":true}`},
+		"no key":                 {forbidden, "", 401, errorBody(401, missing, `,"reason":"missing"`)},
+		"malformed key":          {forbidden, "a b", 401, errorBody(401, missing, `,"reason":"malformed"`)},
+		"unknown key":            {forbidden, "sbx_other", 401, errorBody(401, missing, `,"reason":"unknown_key"`)},
+		"corrupt key":            {forbidden, corruptToken, 401, errorBody(401, missing, `,"reason":"unknown_key"`)},
+		"keys out of reach":      {forbidden, failingToken, 500, errorBody(500, "Internal Server Error", "")},
+		"standard, refused 401":  {unauthenticated, standardToken, 401, errorBody(401, missing, `,"reason":"management_key_required"`)},
+		"standard, refused 403":  {forbidden, standardToken, 403, errorBody(403, "Only management keys can perform this operation", "")},
+		"not found":              {api.Operation{Prepare: acting(api.Response{}, api.NotFound())}, standardToken, 404, errorBody(404, "Resource not found", "")},
+		"wrapped":                {api.Operation{Prepare: acting(api.Response{}, fmt.Errorf("x: %w", api.NotFound()))}, standardToken, 404, errorBody(404, "Resource not found", "")},
+		"rate limited":           {api.Operation{Prepare: acting(api.Response{}, api.RateLimited())}, standardToken, 429, errorBody(429, "Rate limit exceeded", "")},
+		"invalid":                {api.Operation{Prepare: acting(api.Response{}, api.Invalid(issues))}, standardToken, 400, errorBody(400, "Invalid request parameters", `,"issues":[{"path":"/a/0","message":"must be a string"},{"path":"","message":"unknown member"}]`)},
+		"unexpected error":       {api.Operation{Prepare: acting(api.Response{}, errors.New("boom"))}, standardToken, 500, errorBody(500, "Internal Server Error", "")},
+		"panic in act":           {api.Operation{Prepare: panickingAct}, standardToken, 500, errorBody(500, "Internal Server Error", "")},
+		"panic in prepare":       {api.Operation{Prepare: panickingPrepare}, standardToken, 500, errorBody(500, "Internal Server Error", "")},
+		"refused before panic":   {api.Operation{Prepare: panickingAct}, "sbx_other", 401, errorBody(401, missing, `,"reason":"unknown_key"`)},
+		"act does not run early": {api.Operation{ManagementOnly: api.Forbidden(), Prepare: panickingAct}, standardToken, 403, errorBody(403, "Only management keys can perform this operation", "")},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			status, header, body, log := run(t, c.op, event(c.token))
+			if status != c.status || body != c.body {
+				t.Errorf("got %d %s\nwant %d %s", status, body, c.status, c.body)
+			}
+			want := map[string]string{"X-Request-Id": "req-1", "Cache-Control": "no-store", "Content-Type": "application/json"}
+			if c.status == 401 {
+				want["WWW-Authenticate"] = "Bearer"
+			}
+			if diff := cmp.Diff(want, header); diff != "" {
+				t.Errorf("headers (-want +got):\n%s", diff)
+			}
+			if len(log) != 1 || log[0]["msg"] != "request" || log[0]["status"] != float64(c.status) || log[0]["operation"] != "testThing" || log[0]["request_id"] != "req-1" {
+				t.Errorf("log: %v", log)
+			}
+			if loud := log[0]["level"] == "ERROR"; loud != (c.status == 500 || name == "corrupt key") {
+				t.Errorf("log level %v: %v", log[0]["level"], log[0])
+			}
+		})
+	}
+}
+
+func panickingAct(context.Context, *api.Request) api.Act {
+	return func(context.Context, auth.Caller) (api.Response, error) { panic("sk-secret in a panic") }
+}
+
+func panickingPrepare(context.Context, *api.Request) api.Act {
+	panic(errors.New("sk-secret in a panic"))
+}
+
+func TestHandlerRefusesOtherRoutes(t *testing.T) {
+	for name, change := range map[string]map[string]any{
+		"method":   {"httpMethod": "POST"},
+		"resource": {"resource": "/api/v1/other"},
+		"proxy":    {"resource": "/{proxy+}"},
+	} {
+		e := event("")
+		maps.Copy(e, change)
+		status, _, body, _ := run(t, api.Operation{}, e)
+		if want := errorBody(404, "Resource not found", ""); status != 404 || body != want {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+}
+
+func TestHandlerAnswersWhatIsNoEvent(t *testing.T) {
+	var lines bytes.Buffer
+	h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.NewJSONHandler(&lines, nil)), api.Operation{})
+	for _, payload := range []string{``, `null`, `[]`, `"x"`, `{"body":{"key":"sk-secret"}}`, `{"headers":1}`, `{"multiValueHeaders":{"a":"sk-secret"}}`} {
+		out, err := h.Invoke(t.Context(), []byte(payload))
+		if err != nil || !strings.Contains(string(out), `"statusCode":`) || strings.Contains(string(out)+lines.String(), "sk-secret") {
+			t.Errorf("%s: %s, %v\n%s", payload, out, err, lines.String())
+		}
+	}
+}
+
+func TestHandlerAuditsWhoMay(t *testing.T) {
+	noting := func(err error) func(context.Context, *api.Request) api.Act {
+		return func(_ context.Context, r *api.Request) api.Act {
+			return func(context.Context, auth.Caller) (api.Response, error) {
+				r.Note(slog.String("file", "file_1"))
+				return api.Response{Status: 200}, err
+			}
+		}
+	}
+	for outcome, err := range map[string]error{"done": nil, "refused": api.NotFound(), "uncertain": errors.New("boom")} {
+		_, _, _, log := run(t, api.Operation{Audited: true, Prepare: noting(err)}, event(managementToken))
+		if len(log) != 2 || log[1]["msg"] != "audit" || log[1]["outcome"] != outcome || log[1]["account"] != account ||
+			log[1]["key"] != auth.HashKey(managementToken).Short() || log[1]["source_ip"] != "192.0.2.1" || log[1]["file"] != "file_1" {
+			t.Errorf("%s: %v", outcome, log)
+		}
+	}
+	if _, _, _, log := run(t, api.Operation{Audited: true}, event("sbx_other")); len(log) != 1 {
+		t.Errorf("an unknown caller is audited: %v", log)
+	}
+}
+
+func TestHandlerKeepsTimeForItsAnswer(t *testing.T) {
+	var left time.Duration
+	op := api.Operation{ID: "x", Method: "GET", Resource: resource, Prepare: func(context.Context, *api.Request) api.Act {
+		return func(ctx context.Context, _ auth.Caller) (api.Response, error) {
+			deadline, _ := ctx.Deadline()
+			left = time.Until(deadline)
+			return api.Response{Status: 200}, nil
+		}
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	payload, err := json.Marshal(event(standardToken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.DiscardHandler), op)
+	if _, err := h.Invoke(ctx, payload); err != nil {
+		t.Fatal(err)
+	}
+	if left > time.Hour-500*time.Millisecond || left < time.Hour-time.Minute {
+		t.Errorf("an operation has %v of an hour", left)
+	}
+}
+
+// Nothing that a caller sends, and nothing that a failure quotes, reaches the
+// log or the answer.
+func TestHandlerShowsNoSecret(t *testing.T) {
+	const marker = "sk-marker-1b7f"
+	ops := map[string]func(context.Context, *api.Request) api.Act{
+		"panic": func(context.Context, *api.Request) api.Act { panic(marker) },
+		"panic in a side call": func(ctx context.Context, _ *api.Request) api.Act {
+			calls.Together(ctx, func(context.Context) { panic(fmt.Errorf("x %s", marker)) })
+			return nil
+		},
+		"request in a panic": func(_ context.Context, r *api.Request) api.Act { panic(r) },
+		"error":              acting(api.Response{}, api.Invalid(api.NewRequest(`{"`+marker+`":"`+marker+`"}`).Object("a").Issues())),
+	}
+	for name, prepare := range ops {
+		e := event(standardToken + marker)
+		e["body"] = `{"key":"` + marker + `"}`
+		e["path"] = "/" + marker
+		e["multiValueHeaders"].(map[string][]string)["Idempotency-Key"] = []string{marker}
+		for _, token := range []string{standardToken + marker, standardToken} {
+			e["multiValueHeaders"].(map[string][]string)["authorization"] = []string{"Bearer " + token}
+			_, header, body, log := run(t, api.Operation{Audited: true, Prepare: prepare}, e)
+			if out := fmt.Sprint(header, body, log); strings.Contains(out, marker) {
+				t.Errorf("%s: %s", name, out)
+			}
+		}
+	}
+}
