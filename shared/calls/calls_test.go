@@ -1,0 +1,68 @@
+package calls_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/smithy-go"
+
+	"signalbox.dev/shared/calls"
+)
+
+func TestTogetherRunsSideBySide(t *testing.T) {
+	var both sync.WaitGroup
+	both.Add(2)
+	meet := func(context.Context) { both.Done(); both.Wait() } // each waits for the other
+	calls.Together(t.Context(), meet, meet)
+	calls.Together(t.Context())
+}
+
+func TestTogetherPanicsInTheCaller(t *testing.T) {
+	defer func() {
+		p, ok := recover().(calls.Panic)
+		if !ok || p.Value != "boom" || !strings.Contains(string(p.Stack), "TestTogetherPanicsInTheCaller") {
+			t.Errorf("recovered %+v", p)
+		}
+	}()
+	done := false
+	defer func() {
+		if !done {
+			t.Error("the other function was not waited for")
+		}
+	}()
+	calls.Together(t.Context(),
+		func(context.Context) { panic("boom") },
+		func(context.Context) { done = true },
+	)
+}
+
+func TestPauseEndsWithTheContext(t *testing.T) {
+	if err := calls.Pause(t.Context(), 1); err != nil {
+		t.Errorf("Pause: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for attempt := range 70 { // far beyond what a shift could hold
+		if err := calls.Pause(ctx, attempt+1); err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("Pause(%d): %v", attempt+1, err)
+		}
+	}
+}
+
+func TestDescribeLeavesOutWhatAWSWrote(t *testing.T) {
+	const marker = "sk-marker"
+	err := &smithy.OperationError{
+		ServiceID: "DynamoDB", OperationName: "PutItem",
+		Err: &smithy.GenericAPIError{Code: "ValidationException", Message: "value " + marker},
+	}
+	got := calls.Describe(err).String()
+	if strings.Contains(got, marker) || !strings.Contains(got, "ValidationException") || !strings.Contains(got, "PutItem") {
+		t.Errorf("Describe = %s", got)
+	}
+	if got := calls.Describe(errors.New("our own words")).String(); !strings.Contains(got, "our own words") {
+		t.Errorf("Describe = %s", got)
+	}
+}
