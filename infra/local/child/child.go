@@ -1,0 +1,37 @@
+// Package child runs other programs that must not outlive this one: when this
+// process ends, by SIGKILL too, so do they. Each is the leader of a process
+// group of its own, so that Ctrl-C in a terminal reaches this program alone,
+// which then stops its children in order.
+package child
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"time"
+)
+
+// outputWait bounds how long Run waits, once the program has ended, for output
+// that something it started still holds open.
+const outputWait = time.Second
+
+// Run starts the command, reports that through started, and waits for its end.
+// Its error is that of the start, or what exec.Cmd.Wait says.
+func Run(cmd *exec.Cmd, started func()) error {
+	// The kernel ties a child to the thread that started it, not to the process:
+	// the thread must be there as long as the child.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = dieWithParent()
+	cmd.WaitDelay = outputWait
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", cmd.Path, err)
+	}
+	started()
+	err := cmd.Wait()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		return nil
+	}
+	return err
+}

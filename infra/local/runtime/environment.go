@@ -1,0 +1,55 @@
+package runtime
+
+import (
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// newTrace is an X-Ray trace header that asks for nothing to be sampled.
+func newTrace() string {
+	var id [20]byte
+	// rand.Read never fails.
+	_, _ = rand.Read(id[:])
+	return fmt.Sprintf("Root=1-%08x-%x;Parent=%x;Sampled=0", time.Now().Unix(), id[:12], id[12:])
+}
+
+// environment is what an instance of the function sees, and all that it sees.
+func (c Config) environment(f Function, api, stream string) []string {
+	all := maps.Clone(f.Environment)
+	if all == nil {
+		all = make(map[string]string)
+	}
+	maps.Copy(all, c.Environment)
+	folder := filepath.Dir(f.Binary)
+	maps.Copy(all, map[string]string{
+		"AWS_DEFAULT_REGION":              c.Region,
+		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": strconv.Itoa(f.MemoryMB),
+		"AWS_LAMBDA_FUNCTION_NAME":        f.Name,
+		"AWS_LAMBDA_FUNCTION_VERSION":     "$LATEST",
+		"AWS_LAMBDA_INITIALIZATION_TYPE":  "on-demand",
+		"AWS_LAMBDA_LOG_FORMAT":           "JSON",
+		"AWS_LAMBDA_LOG_GROUP_NAME":       "/aws/lambda/" + f.Name,
+		"AWS_LAMBDA_LOG_STREAM_NAME":      stream,
+		"AWS_LAMBDA_RUNTIME_API":          api,
+		"AWS_REGION":                      c.Region,
+		"LAMBDA_RUNTIME_DIR":              folder,
+		"LAMBDA_TASK_ROOT":                folder,
+		"LANG":                            "en_US.UTF-8",
+		"PATH":                            "/usr/local/bin:/usr/bin/:/bin:/opt/bin",
+		"TZ":                              ":UTC",
+		"_HANDLER":                        f.Handler,
+	})
+	var list []string
+	for name, value := range all {
+		list = append(list, name+"="+value)
+	}
+	return list
+}
+
+func (c Config) arn(f Function) string {
+	return fmt.Sprintf("arn:aws:lambda:%s:%s:function:%s", c.Region, c.Account, f.Name)
+}

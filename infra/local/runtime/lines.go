@@ -1,0 +1,35 @@
+package runtime
+
+import "bytes"
+
+// maxLineBytes is where a line without an end is cut, as Lambda's log events are.
+const maxLineBytes = 256 << 10
+
+// lines cuts what a process writes into lines.
+type lines struct {
+	emit func([]byte)
+	rest []byte
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		end := bytes.IndexByte(l.rest, '\n')
+		if end < 0 {
+			break
+		}
+		l.emit(l.rest[:end])
+		l.rest = l.rest[end+1:]
+	}
+	if len(l.rest) > maxLineBytes {
+		l.flush()
+	}
+	return len(p), nil
+}
+
+func (l *lines) flush() {
+	if len(l.rest) > 0 {
+		l.emit(l.rest)
+		l.rest = nil
+	}
+}

@@ -1,0 +1,157 @@
+// Package runtime runs unmodified Lambda functions on this machine: programs
+// that ask the Lambda Runtime API (version 2018-06-01) for work. It keeps
+// Lambda's promises where a function can tell: one request at a time in each
+// instance, several instances started on demand up to a limit, an environment
+// in which nothing of the user's shell is left, a time-out that kills the
+// instance, payloads of 6 MB at most, and a crash that costs no more than the
+// request it happened in.
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Lambda's own limits.
+const (
+	// MaxPayload bounds a request and a response, each.
+	MaxPayload = 6 << 20
+	initTime   = 10 * time.Second
+)
+
+// What is assumed where Config does not say.
+const (
+	defaultInstances = 10
+	defaultWait      = 10 * time.Second
+	// maxLine bounds the requests that wait for an instance of one function.
+	maxLine = 1000
+)
+
+// Errors of Invoke besides *FunctionError. None of them reached the function.
+var (
+	// ErrThrottled means that every instance was busy for too long.
+	ErrThrottled = errors.New("too many requests")
+	// ErrTooLarge means that the request exceeds MaxPayload.
+	ErrTooLarge = errors.New("request larger than 6 MB")
+	// ErrUnknown means that there is no function of that name.
+	ErrUnknown = errors.New("no such function")
+	// ErrClosed means that the runtime was closed.
+	ErrClosed = errors.New("runtime closed")
+)
+
+// FunctionError is an answer that the function did not give: it reported an
+// error, ended, or took too long.
+type FunctionError struct {
+	// Type is, for example, Runtime.ExitError or Sandbox.Timedout.
+	Type string
+	// Message is the function's own or Lambda's text.
+	Message string
+}
+
+func (e *FunctionError) Error() string { return e.Type + ": " + e.Message }
+
+// Function is one function as the template configures it.
+type Function struct {
+	// Name is the logical id.
+	Name string
+	// Binary is the path of the program, called bootstrap by convention.
+	Binary   string
+	Handler  string
+	MemoryMB int
+	Timeout  time.Duration
+	// Environment holds the function's own variables.
+	Environment map[string]string
+}
+
+// Config says what to run.
+type Config struct {
+	Functions []Function
+	Region    string
+	Account   string
+	// Environment holds what every function gets besides Lambda's own variables:
+	// credentials and endpoints. It goes before a function's own variables.
+	Environment map[string]string
+	// Instances bounds the instances of each function. Zero means 10.
+	Instances int
+	// Wait bounds how long a request waits for an instance. Zero means 10 s.
+	Wait time.Duration
+	// Output gets each line that an instance writes. It may be called from
+	// several goroutines at once.
+	Output func(function string, line []byte)
+	// Log gets what happens to instances.
+	Log *slog.Logger
+}
+
+// Lambda runs functions.
+type Lambda struct {
+	config Config
+	pools  map[string]*pool
+}
+
+// New checks that every function can be run. No instance is started before the
+// first request.
+func New(c Config) (*Lambda, error) {
+	if c.Instances == 0 {
+		c.Instances = defaultInstances
+	}
+	if c.Wait == 0 {
+		c.Wait = defaultWait
+	}
+	l := &Lambda{config: c, pools: make(map[string]*pool)}
+	var problems []error
+	for _, f := range c.Functions {
+		info, err := os.Stat(f.Binary)
+		if err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
+			problems = append(problems, fmt.Errorf("%s has no program at %s", f.Name, f.Binary))
+			continue
+		}
+		if f.Binary, err = filepath.Abs(f.Binary); err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		l.pools[f.Name] = &pool{limit: c.Instances, launch: func(p *pool) { l.launch(f, p) }}
+	}
+	return l, errors.Join(problems...)
+}
+
+// Invoke has the function answer the payload. Unless the error is one of this
+// package's own or the context's, the function may have done its work.
+func (l *Lambda) Invoke(ctx context.Context, name string, payload []byte) ([]byte, error) {
+	p, ok := l.pools[name]
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", name, ErrUnknown)
+	}
+	if len(payload) > MaxPayload {
+		return nil, ErrTooLarge
+	}
+	call := &invocation{id: uuid.NewString(), trace: newTrace(), payload: payload, done: make(chan outcome, 1)}
+	ctx, cancel := context.WithTimeoutCause(ctx, l.config.Wait, ErrThrottled)
+	defer cancel()
+	for {
+		i, err := p.take(ctx)
+		if err != nil {
+			return nil, err
+		}
+		// An instance that was found to have ended has not seen the request.
+		if i.accept(call) {
+			return i.finish(call)
+		}
+	}
+}
+
+// Close ends every instance, busy or not, and waits until all have ended.
+func (l *Lambda) Close() {
+	for _, p := range l.pools {
+		p.close()
+	}
+	for _, p := range l.pools {
+		p.ended.Wait()
+	}
+}
