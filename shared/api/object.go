@@ -32,6 +32,7 @@ type Object struct {
 	members map[string]jsontext.Value // parts of body
 	broken  map[string]bool           // paths that have an issue already
 	issues  []Issue
+	opaque  bool // no members could be read, so nothing is said of any
 }
 
 // Object reads the body as an object with these members and no others. The
@@ -40,14 +41,20 @@ func (r *Request) Object(names ...string) *Object {
 	o := &Object{body: r.body.Reveal(), members: map[string]jsontext.Value{}, broken: map[string]bool{}}
 	o.issues = append(o.issues, bodyHeaderIssues(r)...)
 	if len(o.body) > maxBody {
-		o.Report("", "the body is larger than 65536 bytes")
+		o.refuse("the body is larger than 65536 bytes")
 		return o
 	}
 	if err := o.read(names); err != nil {
 		clear(o.members)
-		o.Report("", err.Error())
+		o.refuse(err.Error())
 	}
 	return o
+}
+
+// refuse reports the body as a whole: which members it lacks is not known.
+func (o *Object) refuse(message string) {
+	o.Report("", message)
+	o.opaque = true
 }
 
 // read collects the members. Its error says why the body is not one JSON object.
@@ -129,9 +136,10 @@ func mangled(value jsontext.Value) bool {
 }
 
 // Report adds an issue, unless its place has one already: a value of the wrong
-// type is not also too short.
+// type is not also too short. Of a body that could not be read as an object it
+// adds nothing: no member of it is known to be missing.
 func (o *Object) Report(path, message string) {
-	if path != "" && o.broken[path] {
+	if o.opaque || path != "" && o.broken[path] {
 		return
 	}
 	o.broken[path] = true

@@ -133,6 +133,16 @@ func TestReportSaysOneThingOfOnePlace(t *testing.T) {
 	}
 }
 
+func TestReportSaysNothingOfMembersOfAnUnreadableBody(t *testing.T) {
+	for _, body := range []string{`[]`, `{"a":"x"`, `{"a":"x"}}`, strings.Repeat(" ", 65537)} {
+		o := read(t, body)
+		o.Report("/a", "must have at least 1 character")
+		if got := o.Issues(); len(got) != 1 || got[0].Path != "" {
+			t.Errorf("%.10s: got %v, want one issue for the whole body", body, got)
+		}
+	}
+}
+
 func TestCanonicalIsTheSameForTheSameMembersAndValues(t *testing.T) {
 	canonical := func(body string) string {
 		t.Helper()
