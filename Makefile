@@ -76,6 +76,21 @@ $(addprefix build-,$(FUNCTIONS)): build-%:
 admin: $(BUILD)/admin ## The operator's command against `make run` (ARGS='…'; ARGS=--help tells more)
 	@$(BUILD)/admin $(ARGS)
 
+GOLANGCI_LINT := v2.15.0
+GOVULNCHECK := v1.1.4
+
+.PHONY: lint
+lint: $(BUILD)/bin/golangci-lint node ## Lint the code, its import directions, the template and the OpenAPI document
+	@set -e; for m in $(MODULES); do \
+		echo "== lint $$m"; ( cd $$m && $(CURDIR)/$< run --config $(CURDIR)/.golangci.yml ./... ); \
+	done
+	@infra/lint/openapi
+	@infra/lint/template
+
+$(BUILD)/bin/golangci-lint: go
+	@test -x $@ || { echo "Installing golangci-lint $(GOLANGCI_LINT) (some minutes, once)"; \
+		GOBIN=$(CURDIR)/$(BUILD)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT); }
+
 .PHONY: fmt
 fmt: ## Format the code
 	@gofmt -w functions shared infra

@@ -43,15 +43,11 @@ func (t *text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if err != nil {
 		return err
 	}
-	switch value.Kind() {
-	case 'n':
+	if value.Kind() == jsontext.KindNull {
 		return nil
-	case '"':
-		*t, err = jsontext.AppendUnquote(nil, value)
-		return err
-	default:
-		return errors.New("neither a string nor null")
 	}
+	*t, err = jsontext.AppendUnquote(nil, value) // refuses all but a string
+	return err
 }
 
 var errEvent = errors.New("not a REST API proxy event")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -63,7 +64,7 @@ func (o *Object) read(names []string) error {
 	if len(o.body) == 0 {
 		return errors.New("the body is empty; it must be one JSON object")
 	}
-	if d.PeekKind() != '{' {
+	if d.PeekKind() != jsontext.KindBeginObject {
 		if _, err := d.ReadValue(); err != nil {
 			return notJSON(d, err)
 		}
@@ -72,7 +73,7 @@ func (o *Object) read(names []string) error {
 	if _, err := d.ReadToken(); err != nil {
 		return notJSON(d, err)
 	}
-	for d.PeekKind() != '}' {
+	for d.PeekKind() != jsontext.KindEndObject {
 		token, err := d.ReadToken()
 		if err != nil {
 			return notJSON(d, err)
@@ -129,7 +130,7 @@ func mangled(value jsontext.Value) bool {
 		if err != nil {
 			return false // the value was read once: this is its end
 		}
-		if token.Kind() == '"' && bytes.ContainsRune([]byte(token.String()), utf8.RuneError) {
+		if token.Kind() == jsontext.KindString && strings.ContainsRune(token.String(), utf8.RuneError) {
 			return true
 		}
 	}
@@ -164,7 +165,7 @@ func (o *Object) Canonical() (secret.Bytes, error) {
 func (o *Object) Has(name string) bool { return o.members[name] != nil }
 
 // IsNull reports whether the member is there and null.
-func (o *Object) IsNull(name string) bool { return o.members[name].Kind() == 'n' }
+func (o *Object) IsNull(name string) bool { return o.members[name].Kind() == jsontext.KindNull }
 
 // Text reads a string; "" where it is absent or of another type.
 func (o *Object) Text(name string) string { return string(o.bytes(name)) }
@@ -177,7 +178,7 @@ func (o *Object) bytes(name string) []byte {
 	if value == nil {
 		return nil
 	}
-	if value.Kind() != '"' {
+	if value.Kind() != jsontext.KindString {
 		o.Report("/"+name, "must be a string")
 		return nil
 	}
@@ -191,32 +192,32 @@ func (o *Object) Bool(name string) bool {
 		return false
 	}
 	kind := value.Kind()
-	if kind != 't' && kind != 'f' {
+	if kind != jsontext.KindTrue && kind != jsontext.KindFalse {
 		o.Report("/"+name, "must be true or false")
 	}
-	return kind == 't'
+	return kind == jsontext.KindTrue
 }
 
 // Texts reads an array of strings; nil where it is absent, null or of another
 // type, an empty slice for an empty array.
 func (o *Object) Texts(name string) []string {
 	value := o.members[name]
-	if value == nil || value.Kind() == 'n' {
+	if value == nil || value.Kind() == jsontext.KindNull {
 		return nil
 	}
-	if value.Kind() != '[' {
+	if value.Kind() != jsontext.KindBeginArray {
 		o.Report("/"+name, "must be an array of strings, or null")
 		return nil
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(value), readable...)
 	_, _ = d.ReadToken() // the bracket; the value was read once without fault
 	list := []string{}
-	for d.PeekKind() != ']' {
+	for d.PeekKind() != jsontext.KindEndArray {
 		element, err := d.ReadValue()
 		if err != nil {
 			return nil
 		}
-		if element.Kind() != '"' {
+		if element.Kind() != jsontext.KindString {
 			o.Report(Element(name, len(list)), "must be a string")
 		}
 		list = append(list, string(unquoted(element)))
@@ -229,7 +230,7 @@ func Element(name string, index int) string { return "/" + name + "/" + strconv.
 
 // unquoted is the text of a JSON string, or nil for any other value.
 func unquoted(value jsontext.Value) []byte {
-	if value.Kind() != '"' {
+	if value.Kind() != jsontext.KindString {
 		return nil
 	}
 	text, _ := jsontext.AppendUnquote(nil, value) // mangled text was reported already

@@ -15,9 +15,9 @@ func issue(path, message string) api.Issue { return api.Issue{Path: path, Messag
 
 // read reads the body as an object with the members a, b and list: text, boolean
 // and array.
-func read(t *testing.T, body string, header ...string) *api.Object {
+func read(t *testing.T, body string) *api.Object {
 	t.Helper()
-	o := api.NewRequest(body, header...).Object("a", "b", "list", "allowed_models")
+	o := api.NewRequest(body).Object("a", "b", "list", "allowed_models")
 	o.Text("a")
 	o.Bool("b")
 	o.Texts("list")

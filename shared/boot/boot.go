@@ -30,7 +30,7 @@ type Environment struct {
 
 // Start builds a function and serves it; it returns only by ending the process.
 func Start(build func(*Environment) lambda.Handler) {
-	env, err := newEnvironment(os.Getenv, lambdacontext.NewLogger())
+	env, err := newEnvironment(os.Getenv, lambdacontext.NewLogger()) //nolint:forbidigo // the one place
 	var handler lambda.Handler
 	if err == nil {
 		handler, err = env.assemble(build)

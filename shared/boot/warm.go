@@ -64,6 +64,8 @@ func (e *Environment) onlyConnect(stack *middleware.Stack) error {
 			_ = answer.Body.Close()
 			return out, md, errConnected
 		})
-	stack.Finalize.Remove("Retry")
+	if _, err := stack.Finalize.Remove("Retry"); err != nil {
+		return err
+	}
 	return stack.Finalize.Insert(connect, "ResolveEndpointV2", middleware.After)
 }

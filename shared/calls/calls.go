@@ -68,7 +68,7 @@ func Together(ctx context.Context, fs ...func(context.Context)) {
 	}
 	group.Wait()
 	if p := panicked.Load(); p != nil {
-		panic(*p)
+		panic(*p) //nolint:forbidigo // it is under way already; the adapter ends it
 	}
 	if counting {
 		parent.inLine.Add(longest(branches))

@@ -36,7 +36,7 @@ func holder() nested {
 
 // forms are the shapes in which a marker could slip out.
 func forms() []string {
-	return []string{marker, fmt.Sprintf("%x", marker), fmt.Sprintf("%X", marker), fmt.Sprint([]byte(marker))}
+	return []string{marker, fmt.Sprintf("%x", marker), fmt.Sprintf("%X", marker), fmt.Sprint([]byte(marker))} //nolint:staticcheck // the numbers are the point
 }
 
 func mustNotShow(t *testing.T, how, output string) {
