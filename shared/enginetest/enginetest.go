@@ -1,0 +1,58 @@
+// Package enginetest gives tests real engines to talk to: DynamoDB, KMS and S3
+// as the single-machine edition runs them, with the tables, the key and the
+// bucket of the template. Only tests import it.
+//
+// The engines are a process of their own, one for each test binary, started
+// when the first test asks and ended when the test binary ends. A new table
+// takes about a second, so the tables are made once and shared: a test keeps to
+// itself by making up accounts, workspaces and ids of its own.
+package enginetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// Engines are running engines with everything in them that the service needs.
+type Engines struct {
+	// Config makes clients that reach the engines. It is the test's own copy:
+	// put a faults.Transport into its HTTPClient to make calls fail.
+	Config aws.Config
+	Tables Tables
+	// KeyARN is the KMS key under which credentials are sealed.
+	KeyARN string
+}
+
+// Tables are the names of the four tables.
+type Tables struct {
+	Access      string
+	Credentials string
+	SyncJobs    string
+	Control     string
+}
+
+// running is the one set of engines of this test binary. It is computed once
+// and never changes.
+var running = sync.OnceValues(func() (Engines, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	config, err := launch(ctx)
+	if err != nil {
+		return Engines{}, err
+	}
+	return furnish(ctx, config)
+})
+
+// Start gives the engines of this test binary, and ends the test with one line
+// that says what is missing where they cannot be had. It never skips.
+func Start(t testing.TB) Engines {
+	t.Helper()
+	engines, err := running()
+	if err != nil {
+		t.Fatalf("no engines to test on: %v", err)
+	}
+	return engines
+}

@@ -1,0 +1,89 @@
+package faults
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Call is one attempt of a call, as it was sent.
+type Call struct {
+	Service   string // DynamoDB, KMS or S3
+	Operation string // such as PutItem
+	Number    int    // of the call among those of its operation, from 1
+	Attempt   int    // of this call, from 1
+	Failed    bool   // it met a fault
+
+	// Input is the JSON of a call to DynamoDB or KMS.
+	Input map[string]any
+
+	// Method, Path, Query and Header are those of the HTTP request; they tell
+	// what a call to S3 asks for.
+	Method string
+	Path   string
+	Query  url.Values
+	Header http.Header
+
+	invocation string // the same for all attempts of one call
+}
+
+// serviceOf reads the first half of X-Amz-Target.
+func serviceOf(target string) string {
+	switch target {
+	case "DynamoDB_20120810":
+		return "DynamoDB"
+	case "TrentService":
+		return "KMS"
+	default:
+		return target
+	}
+}
+
+// read describes a request and leaves it as it was.
+func read(r *http.Request) (Call, error) {
+	c := Call{
+		Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header.Clone(),
+		invocation: r.Header.Get("Amz-Sdk-Invocation-Id"),
+		Attempt:    1,
+	}
+	// "attempt=2; max=3"; other clients than the SDK do not send it.
+	_, _ = fmt.Sscanf(r.Header.Get("Amz-Sdk-Request"), "attempt=%d", &c.Attempt)
+	target, operation, ok := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	if !ok {
+		c.Service, c.Operation = "S3", s3Operation(c)
+		return c, nil
+	}
+	c.Service, c.Operation = serviceOf(target), operation
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return Call{}, fmt.Errorf("reading a request to record it: %w", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if err := json.Unmarshal(body, &c.Input); err != nil {
+		return Call{}, fmt.Errorf("recording a request: %w", err)
+	}
+	return c, nil
+}
+
+// s3Operation names what a request asks of S3. Where the method and path do not
+// tell, the SDK says so itself.
+func s3Operation(c Call) string {
+	switch {
+	case c.Query.Has("x-id"):
+		return c.Query.Get("x-id")
+	case c.Method == http.MethodGet && c.Query.Has("versions"):
+		return "ListObjectVersions"
+	case c.Method == http.MethodGet && c.Query.Has("list-type"):
+		return "ListObjectsV2"
+	case c.Method == http.MethodPost && c.Query.Has("delete"):
+		return "DeleteObjects"
+	case c.Method == http.MethodHead:
+		return "HeadObject"
+	default:
+		return c.Method + " " + c.Path
+	}
+}

@@ -1,0 +1,129 @@
+// Package faults makes calls to AWS fail on purpose. A Transport stands between
+// SDK clients and an engine; it records every attempt and does to chosen ones
+// what networks and services do: refuse them, apply them and lose the answer,
+// throttle, stall, cut off, garble. Only tests import it.
+//
+//	broken := faults.Wrap(engines.Config.HTTPClient)
+//	broken.Inject(faults.Rule{Operation: "PutItem", Call: 1, Attempt: 1, Fault: faults.LoseAnswer()})
+//	engines.Config.HTTPClient = broken
+package faults
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+)
+
+// Client sends requests; the SDK's HTTP clients and http.Client do.
+type Client interface {
+	Do(*http.Request) (*http.Response, error)
+}
+
+// Fault is what happens to one attempt of a call. apply sends it to the engine
+// and gives the engine's answer; a fault that does not call it leaves the
+// engine untouched.
+type Fault func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error)
+
+// Rule says which attempts meet a fault.
+type Rule struct {
+	// Operation is AWS's name of it, such as "PutItem"; "" means every one.
+	Operation string
+	// Call counts the calls of the operation from 1, retries of one call being
+	// one; 0 means every call.
+	Call int
+	// Attempt counts the attempts of one call from 1; 0 means every attempt, so
+	// that the SDK's retries do not help.
+	Attempt int
+	Fault   Fault
+}
+
+func (r Rule) meets(c Call) bool {
+	return (r.Operation == "" || r.Operation == c.Operation) &&
+		(r.Call == 0 || r.Call == c.Number) &&
+		(r.Attempt == 0 || r.Attempt == c.Attempt)
+}
+
+// Transport is an HTTP client for the SDK that fails where it is told to. It
+// may be used by several goroutines.
+type Transport struct {
+	next Client
+
+	mu    sync.Mutex
+	rules []Rule
+	calls []Call
+}
+
+// Wrap stands before the client that sends the requests; nil means a new one
+// of the SDK's.
+func Wrap(next Client) *Transport {
+	if next == nil {
+		next = awshttp.NewBuildableClient()
+	}
+	return &Transport{next: next}
+}
+
+// Inject adds a rule. Where several meet an attempt, the first decides.
+func (t *Transport) Inject(r Rule) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rules = append(t.rules, r)
+}
+
+// Heal forgets all rules, and the calls recorded so far: counting starts anew.
+func (t *Transport) Heal() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rules, t.calls = nil, nil
+}
+
+// Calls are the attempts made so far, in the order in which they were sent.
+func (t *Transport) Calls() []Call {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.calls)
+}
+
+// Do implements aws.HTTPClient.
+func (t *Transport) Do(r *http.Request) (*http.Response, error) {
+	call, err := read(r)
+	if err != nil {
+		return nil, err
+	}
+	fault := t.record(call)
+	apply := func() (*http.Response, error) { return t.next.Do(r) }
+	if fault == nil {
+		return apply()
+	}
+	return fault(r, apply)
+}
+
+// record notes the attempt and finds the fault it meets, if any.
+func (t *Transport) record(c Call) Fault {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.Number = t.number(c)
+	rule := slices.IndexFunc(t.rules, func(r Rule) bool { return r.meets(c) })
+	c.Failed = rule >= 0
+	t.calls = append(t.calls, c)
+	if !c.Failed {
+		return nil
+	}
+	return t.rules[rule].Fault
+}
+
+// number counts the different calls of the same operation up to this one.
+func (t *Transport) number(c Call) int {
+	last := 0
+	for _, earlier := range t.calls {
+		if earlier.Operation != c.Operation {
+			continue
+		}
+		if earlier.invocation == c.invocation {
+			return earlier.Number
+		}
+		last = max(last, earlier.Number)
+	}
+	return last + 1
+}

@@ -1,0 +1,102 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"signalbox.dev/shared/ids"
+)
+
+// furnish makes the tables, side by side, and the key.
+func furnish(ctx context.Context, config aws.Config) (Engines, error) {
+	engines := Engines{
+		Config: config,
+		Tables: Tables{Access: "access", Credentials: "credentials", SyncJobs: "sync-jobs", Control: "control"},
+	}
+	db := dynamodb.NewFromConfig(config)
+	failures := make(chan error, 4)
+	var group sync.WaitGroup
+	for table, keys := range map[string][]string{
+		engines.Tables.Access:      {"pk", "sk"},
+		engines.Tables.Credentials: {"pk", "sk"},
+		engines.Tables.SyncJobs:    {"pk"},
+		engines.Tables.Control:     {"pk"},
+	} {
+		group.Go(func() { failures <- createTable(ctx, db, table, keys) })
+	}
+	key, err := kms.NewFromConfig(config).CreateKey(ctx, &kms.CreateKeyInput{})
+	if err != nil {
+		return Engines{}, fmt.Errorf("creating the sealing key: %w", err)
+	}
+	engines.KeyARN = aws.ToString(key.KeyMetadata.Arn)
+	group.Wait()
+	close(failures)
+	for failure := range failures {
+		err = errors.Join(err, failure)
+	}
+	return engines, err
+}
+
+// createTable makes a table with these key attributes, all of them strings,
+// and waits until it can be used.
+func createTable(ctx context.Context, db *dynamodb.Client, name string, keys []string) error {
+	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest}
+	for i, key := range keys {
+		role := types.KeyTypeHash
+		if i > 0 {
+			role = types.KeyTypeRange
+		}
+		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(key), KeyType: role})
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
+			AttributeName: aws.String(key), AttributeType: types.ScalarAttributeTypeS,
+		})
+	}
+	if _, err := db.CreateTable(ctx, in); err != nil {
+		return fmt.Errorf("creating table %s: %w", name, err)
+	}
+	waiter := dynamodb.NewTableExistsWaiter(db, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 50*time.Millisecond, 200*time.Millisecond
+	})
+	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &name}, startTimeout); err != nil {
+		return fmt.Errorf("waiting for table %s: %w", name, err)
+	}
+	return nil
+}
+
+// Bucket makes a new bucket for this test, with versioning as told: the zero
+// value leaves it off, where it has never been on.
+func (e Engines) Bucket(t testing.TB, versioning s3types.BucketVersioningStatus) string {
+	t.Helper()
+	name := "test-" + string(ids.New[ids.Workspace]())
+	client := s3.NewFromConfig(e.Config)
+	if _, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &name}); err != nil {
+		t.Fatalf("creating a bucket: %v", err)
+	}
+	if versioning != "" {
+		e.SetVersioning(t, name, versioning)
+	}
+	return name
+}
+
+// SetVersioning turns the versioning of a bucket on or suspends it.
+func (e Engines) SetVersioning(t testing.TB, bucket string, versioning s3types.BucketVersioningStatus) {
+	t.Helper()
+	_, err := s3.NewFromConfig(e.Config).PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{
+		Bucket:                  &bucket,
+		VersioningConfiguration: &s3types.VersioningConfiguration{Status: versioning},
+	})
+	if err != nil {
+		t.Fatalf("setting the versioning of a bucket: %v", err)
+	}
+}
