@@ -1,15 +1,12 @@
 module signalbox.dev/infra/local
 
-go 1.26
-
-require signalbox.dev v0.0.0
-
-require go.yaml.in/yaml/v3 v3.0.6
+go 1.26.0
 
 require (
-	github.com/aws/aws-lambda-go v1.55.1 // indirect
-	github.com/google/go-cmp v0.7.0 // indirect
-	github.com/google/uuid v1.6.0 // indirect
+	github.com/google/go-cmp v0.7.0
+	github.com/google/uuid v1.6.0
+	go.yaml.in/yaml/v3 v3.0.6
+	golang.org/x/time v0.16.0
 )
 
 replace signalbox.dev => ../..

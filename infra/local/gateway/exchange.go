@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// exchange is what is known of a request before any route is.
+type exchange struct {
+	// id is $context.requestId: fresh, whatever the caller sends.
+	id       string
+	extended string
+	trace    string
+	time     time.Time
+	method   string
+	path     string
+	protocol string
+	source   string
+}
+
+func newExchange(r *http.Request) *exchange {
+	x := unreadExchange()
+	x.method, x.path, x.protocol = r.Method, rawPath(r), r.Proto
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		x.source = host
+	}
+	return x
+}
+
+// unreadExchange is for a request that could not be read.
+func unreadExchange() *exchange {
+	var random [22]byte
+	// rand.Read never fails.
+	_, _ = rand.Read(random[:])
+	now := time.Now().UTC()
+	return &exchange{
+		id:       uuid.NewString(),
+		extended: base64.RawURLEncoding.EncodeToString(random[:10]) + "=",
+		trace:    fmt.Sprintf("Root=1-%08x-%x", now.Unix(), random[10:]),
+		time:     now,
+	}
+}
+
+// response is what the caller gets.
+type response struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// complete adds the headers that every response has.
+func (x *exchange) complete(r response) response {
+	if r.header.Get("Content-Type") == "" && r.body != "" {
+		r.header.Set("Content-Type", "application/json")
+	}
+	r.header["x-amzn-RequestId"] = []string{x.id}
+	r.header["x-amz-apigw-id"] = []string{x.extended}
+	return r
+}
+
+func (x *exchange) send(w http.ResponseWriter, r response) {
+	r = x.complete(r)
+	for name, values := range r.header {
+		w.Header()[name] = values
+	}
+	if r.status == http.StatusNoContent || r.status == http.StatusNotModified {
+		w.WriteHeader(r.status)
+		return
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(r.body)))
+	w.WriteHeader(r.status)
+	// An error means that the caller has left.
+	_, _ = w.Write([]byte(r.body))
+}

@@ -1,0 +1,128 @@
+// Package gateway behaves as an API Gateway REST API with Lambda proxy
+// integration does: it finds the route on the path as it was received, hands
+// the request over as a proxy event, turns the function's answer into a
+// response, and answers by itself, with the template's gateway responses, where
+// no function can. What AWS documents and what was seen of the real one decides;
+// nothing is made more convenient here than it is there.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"signalbox.dev/infra/local/runtime"
+	"signalbox.dev/infra/local/template"
+)
+
+// MaxBody is the REST API's limit on a request's body.
+const MaxBody = 10 << 20
+
+const defaultTimeout = 29 * time.Second
+
+// Functions runs functions. *runtime.Lambda does.
+type Functions interface {
+	// Invoke may have had its effect when it returns an error.
+	Invoke(ctx context.Context, function string, event []byte) ([]byte, error)
+}
+
+// Config says what stands behind the gateway.
+type Config struct {
+	API       template.API
+	Functions Functions
+	// Account is the account id that events name.
+	Account string
+	// Timeout bounds the wait for a function. Zero means 29 s.
+	Timeout time.Duration
+	// Log gets what callers are not told: why a function gave no answer.
+	Log *slog.Logger
+}
+
+// Gateway is an http.Handler.
+type Gateway struct {
+	config   Config
+	routes   []route
+	throttle map[template.Route]*rate.Limiter
+}
+
+// New makes a gateway of the template's API.
+func New(c Config) *Gateway {
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	g := &Gateway{config: c, throttle: make(map[template.Route]*rate.Limiter)}
+	for _, r := range c.API.Routes {
+		g.routes = append(g.routes, newRoute(r))
+		if t := c.API.Throttle(r); t != (template.Throttle{}) {
+			g.throttle[r] = rate.NewLimiter(rate.Limit(t.Rate), t.Burst)
+		}
+	}
+	return g
+}
+
+// ServeHTTP implements http.Handler.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := newExchange(r)
+	x.send(w, g.respond(w, r, x))
+}
+
+func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, x *exchange) response {
+	route, parameters, ok := g.find(r.Method, x.path)
+	if !ok {
+		return g.own(x, missingAuthenticationToken)
+	}
+	if limit := g.throttle[route]; limit != nil && !limit.Allow() {
+		return g.own(x, throttled)
+	}
+	body, err := readBody(w, r)
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return g.own(x, requestTooLarge)
+	}
+	if err != nil {
+		return g.own(x, badRequestBody)
+	}
+	answer, err := g.invoke(route.Function, g.event(r, x, route, parameters, body))
+	if err == nil {
+		var given response
+		if given, err = readAnswer(answer); err == nil {
+			return given
+		}
+	}
+	// The error may quote what a function said, never the request.
+	g.config.Log.Error("integration", "function", route.Function, "requestId", x.id, "error", err.Error())
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return g.own(x, integrationTimeout)
+	case errors.Is(err, runtime.ErrTooLarge):
+		return g.own(x, requestTooLarge)
+	default:
+		return g.own(x, integrationFailure)
+	}
+}
+
+// invoke waits for the function. Neither a caller who leaves nor the gateway's
+// own time-out stops what the function has begun.
+func (g *Gateway) invoke(function string, event []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), g.config.Timeout)
+	defer cancel()
+	type outcome struct {
+		answer []byte
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		answer, err := g.config.Functions.Invoke(ctx, function, event)
+		done <- outcome{answer, err}
+	}()
+	select {
+	case o := <-done:
+		return o.answer, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

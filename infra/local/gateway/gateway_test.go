@@ -1,0 +1,340 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/infra/local/gateway"
+	"signalbox.dev/infra/local/runtime"
+	"signalbox.dev/infra/local/template"
+)
+
+// event is what a function reads of a proxy event.
+type event struct {
+	Resource, Path, HTTPMethod, Body                   *string
+	Headers, QueryStringParameters, PathParameters     map[string]string
+	MultiValueHeaders, MultiValueQueryStringParameters map[string][]string
+	StageVariables                                     map[string]string
+	IsBase64Encoded                                    bool
+	RequestContext                                     struct {
+		RequestID, ResourcePath, HTTPMethod, Stage, Path, Protocol, RequestTime string
+		Identity                                                                struct{ SourceIP string }
+	}
+}
+
+// functions answers each event as the test says and keeps it.
+type functions struct {
+	answer func(context.Context) ([]byte, error)
+	last   []byte
+}
+
+func (f *functions) Invoke(ctx context.Context, _ string, event []byte) ([]byte, error) {
+	f.last = event
+	return f.answer(ctx)
+}
+
+func (f *functions) event(t *testing.T) event {
+	t.Helper()
+	var e event
+	if err := json.Unmarshal(f.last, &e); err != nil {
+		t.Fatalf("%s: %v", f.last, err)
+	}
+	return e
+}
+
+func says(answer string) func(context.Context) ([]byte, error) {
+	return func(context.Context) ([]byte, error) { return []byte(answer), nil }
+}
+
+const ok = `{"statusCode":200,"headers":{"Content-Type":"application/json"},"body":"{}"}`
+
+// start serves the test template and returns the address.
+func start(t *testing.T, f gateway.Functions) string {
+	t.Helper()
+	loaded, err := template.Load("testdata/template.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := loaded.API()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateway.New(gateway.Config{
+		API: api, Functions: f, Account: "000000000000", Timeout: time.Second, Log: slog.New(slog.DiscardHandler),
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := g.Server()
+	go func() { _ = server.Serve(g.Listener(listener)) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return listener.Addr().String()
+}
+
+// send writes a request as it stands and reads the response.
+func send(t *testing.T, address, text string) (*http.Response, string) {
+	t.Helper()
+	connection, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	if _, err := io.WriteString(connection, text); err != nil {
+		t.Fatal(err)
+	}
+	method, _, _ := strings.Cut(text, " ")
+	response, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: method})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: local:3000\r\n\r\n" }
+
+func post(headers, body string) string {
+	return fmt.Sprintf("POST /v1/things HTTP/1.1\r\nHost: local:3000\r\n%sContent-Length: %d\r\n\r\n%s", headers, len(body), body)
+}
+
+func TestEvent(t *testing.T) {
+	f := &functions{answer: says(ok)}
+	address := start(t, f)
+	response, _ := send(t, address, "GET /v1/things/a%2Fb%20c?q=1&q=2+3&x=%41&bad=%zz&flag HTTP/1.1\r\n"+
+		"Host: local:3000\r\nAuthorization: Bearer a\r\nauthorization: Bearer b\r\nX-Request-Id: mine\r\n"+
+		"X-Empty:\r\nConnection: keep-alive\r\nTE: trailers\r\n\r\n")
+	e := f.event(t)
+	if *e.Resource != "/v1/things/{id}" || *e.Path != "/v1/things/a%2Fb%20c" || e.Body != nil || e.IsBase64Encoded {
+		t.Errorf("got %s", f.last)
+	}
+	if diff := cmp.Diff(map[string]string{"id": "a%2Fb%20c"}, e.PathParameters); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string][]string{"q": {"1", "2 3"}, "x": {"A"}, "bad": {"%zz"}, "flag": {""}}, e.MultiValueQueryStringParameters); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"q": "2 3", "x": "A", "bad": "%zz", "flag": ""}, e.QueryStringParameters); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"Bearer a", "Bearer b"}, e.MultiValueHeaders["Authorization"]); diff != "" {
+		t.Error(diff)
+	}
+	if e.Headers["X-Request-Id"] != "mine" || e.Headers["Host"] != "local:3000" {
+		t.Errorf("headers are %v", e.Headers)
+	}
+	if value, ok := e.Headers["X-Empty"]; !ok || value != "" {
+		t.Error("the empty header is missing")
+	}
+	for _, name := range []string{"Te", "Connection"} {
+		if _, ok := e.Headers[name]; ok {
+			t.Errorf("%s reached the function", name)
+		}
+	}
+	c := e.RequestContext
+	if c.ResourcePath != "/v1/things/{id}" || c.Path != *e.Path || c.Stage != "live" || c.HTTPMethod != "GET" ||
+		c.Protocol != "HTTP/1.1" || c.Identity.SourceIP != "127.0.0.1" || e.StageVariables["limit"] != "7" {
+		t.Errorf("request context is %+v", c)
+	}
+	if got := response.Header.Get("X-Amzn-Requestid"); got != c.RequestID || got == "" || got == "mine" {
+		t.Errorf("x-amzn-RequestId is %q, the event has %q", got, c.RequestID)
+	}
+}
+
+func TestEventWithoutQuery(t *testing.T) {
+	f := &functions{answer: says(ok)}
+	send(t, start(t, f), get("/v1/things/a?"))
+	for _, member := range []string{`"queryStringParameters":null`, `"multiValueQueryStringParameters":null`, `"body":null`} {
+		if !strings.Contains(string(f.last), member) {
+			t.Errorf("%s lacks %s", f.last, member)
+		}
+	}
+}
+
+func TestBody(t *testing.T) {
+	f := &functions{answer: says(ok)}
+	address := start(t, f)
+	for _, c := range []struct{ sent, want string }{
+		{`{"a":"ü"}`, `{"a":"ü"}`},
+		{"a\xffb\xc3", "a\ufffdb\ufffd"},
+		{"<&>\u2028\x00", "<&>\u2028\x00"},
+		{"\ufeff{}", "\ufeff{}"},
+	} {
+		send(t, address, post("", c.sent))
+		if e := f.event(t); e.Body == nil || *e.Body != c.want {
+			t.Errorf("sent %q, got %s", c.sent, f.last)
+		}
+	}
+	send(t, address, post("", ""))
+	if e := f.event(t); e.Body != nil || e.PathParameters != nil {
+		t.Errorf("got %s for an empty body", f.last)
+	}
+}
+
+func TestUnknownRoutes(t *testing.T) {
+	f := &functions{answer: says(ok)}
+	address := start(t, f)
+	for _, line := range []string{
+		"GET /", "GET /v1/things", "GET /v1/things/", "GET /v1/things/a/", "GET /v1/things/a/b", "GET //v1/things/a",
+		"GET /v1//things/a", "GET /v1/./things/a", "GET /v1/x/../things/a", "GET /V1/things/a", "GET /v1/thing%73/a", "HEAD /v1/things/a",
+		"OPTIONS /v1/things", "OPTIONS *", "PUT /v1/things", "POST /v1/things/a", "POST /v1/things/", "get /v1/things/a", "GET /live/v1/things/a",
+	} {
+		t.Run(line, func(t *testing.T) {
+			response, body := send(t, address, line+" HTTP/1.1\r\nHost: local\r\n\r\n")
+			method, _, _ := strings.Cut(line, " ")
+			want := fmt.Sprintf(`{"code":404,"id":"%s","method":"%s"}`, response.Header.Get("X-Request-Id"), method)
+			if method == "HEAD" {
+				want = ""
+			}
+			if response.StatusCode != 404 || body != want {
+				t.Errorf("got %d %s, want %s", response.StatusCode, body, want)
+			}
+			header := response.Header
+			if header.Get("Content-Type") != "application/json" || header.Get("Cache-Control") != "no-store" ||
+				header.Get("X-Request-Id") != header.Get("x-amzn-RequestId") || header.Get("X-Request-Id") == "" {
+				t.Errorf("headers are %v", header)
+			}
+		})
+	}
+	if f.last != nil {
+		t.Errorf("a function was asked: %s", f.last)
+	}
+}
+
+// The absolute form is what a client behind a proxy sends.
+func TestAbsoluteForm(t *testing.T) {
+	f := &functions{answer: says(ok)}
+	send(t, start(t, f), get("http://local:3000/v1/things/a%2fb"))
+	if e := f.event(t); e.PathParameters["id"] != "a%2fb" {
+		t.Errorf("got %v", e.PathParameters)
+	}
+}
+
+// net/http answers these before any handler is asked.
+func TestUnreadableRequests(t *testing.T) {
+	address := start(t, &functions{answer: says(ok)})
+	for name, text := range map[string]string{
+		"bad escape":        get("/v1/things/%zz"),
+		"no host":           "GET /v1/things/a HTTP/1.1\r\n\r\n",
+		"two hosts":         "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+		"bad header":        "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nA b: c\r\n\r\n",
+		"bad value":         "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nA: \x01\r\n\r\n",
+		"two lengths":       "POST /v1/things HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+		"unknown encoding":  "POST /v1/things HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n",
+		"space in the path": get("/v1/things/a b"),
+		"huge header":       "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nA: " + strings.Repeat("x", 2<<20) + "\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			response, body := send(t, address, text)
+			if response.StatusCode != 400 || body != `{"code":400}` || response.Header.Get("x-amzn-RequestId") == "" {
+				t.Errorf("got %d %s %v", response.StatusCode, body, response.Header)
+			}
+		})
+	}
+}
+
+func TestLargeAndBrokenBodies(t *testing.T) {
+	f := &functions{answer: says(ok)}
+	address := start(t, f)
+	response, body := send(t, address, fmt.Sprintf("POST /v1/things HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", gateway.MaxBody+1, strings.Repeat("x", gateway.MaxBody+1)))
+	if response.StatusCode != 400 || body != `{"code":400,"large":true}` {
+		t.Errorf("got %d %s for a body over 10 MB", response.StatusCode, body)
+	}
+	response, body = send(t, address, "POST /v1/things HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+	if response.StatusCode != 400 || body != `{"code":400,"body":true}` {
+		t.Errorf("got %d %s for a broken chunk", response.StatusCode, body)
+	}
+	if f.last != nil {
+		t.Error("a function was asked")
+	}
+}
+
+func TestThrottled(t *testing.T) {
+	address := start(t, &functions{answer: says(ok)})
+	if response, _ := send(t, address, get("/once")); response.StatusCode != 200 {
+		t.Errorf("the first got %d", response.StatusCode)
+	}
+	response, body := send(t, address, get("/once"))
+	if response.StatusCode != 429 || body != `{"code":429,"type":"THROTTLED"}` || response.Header.Get("Retry-After") != "1" {
+		t.Errorf("got %d %s %v", response.StatusCode, body, response.Header)
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name, answer, body string
+		status             int
+		header             map[string]string
+	}{
+		{"plain", `{"statusCode":201,"body":"{}","headers":{"ETag":"\"a\"","Retry-After":"5"}}`, "{}", 201,
+			map[string]string{"Etag": `"a"`, "Retry-After": "5", "Content-Type": "application/json"}},
+		{"renamed", `{"statusCode":401,"body":"{}","headers":{"WWW-Authenticate":"Bearer","Date":"d","Server":"s"}}`, "{}", 401,
+			map[string]string{"X-Amzn-Remapped-Www-Authenticate": "Bearer", "X-Amzn-Remapped-Date": "d", "X-Amzn-Remapped-Server": "s", "Www-Authenticate": "", "Server": ""}},
+		{"dropped", `{"statusCode":200,"body":"{}","headers":{"Via":"v","Trailer":"t","TE":"u"}}`, "{}", 200,
+			map[string]string{"Via": "", "Trailer": "", "Te": ""}},
+		{"not modified", `{"statusCode":304,"headers":{"ETag":"\"a\""},"body":""}`, "", 304, map[string]string{"Etag": `"a"`}},
+		{"base64 stays", `{"statusCode":200,"body":"e30=","isBase64Encoded":true}`, "e30=", 200, nil},
+		{"not JSON", `oops`, `{"code":500}`, 500, nil},
+		{"no status", `{"body":"x"}`, `{"code":500}`, 500, nil},
+		{"odd status", `{"statusCode":99}`, `{"code":500}`, 500, nil},
+		{"null", `null`, `{"code":500}`, 500, nil},
+		{"body not text", `{"statusCode":200,"body":{}}`, `{"code":500}`, 500, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			response, body := send(t, start(t, &functions{answer: says(c.answer)}), get("/v1/things/a"))
+			if response.StatusCode != c.status || body != c.body {
+				t.Errorf("got %d %q, want %d %q", response.StatusCode, body, c.status, c.body)
+			}
+			for name, want := range c.header {
+				if got := response.Header.Get(name); got != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestRepeatedHeadersOfAnAnswer(t *testing.T) {
+	f := &functions{answer: says(`{"statusCode":200,"headers":{"A":"1","B":"3"},"multiValueHeaders":{"A":["1","2"]},"body":""}`)}
+	response, _ := send(t, start(t, f), get("/v1/things/a"))
+	if diff := cmp.Diff([]string{"1", "2"}, response.Header["A"]); diff != "" || response.Header.Get("B") != "3" {
+		t.Errorf("%s%v", diff, response.Header)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer func(context.Context) ([]byte, error)
+		status int
+		body   string
+	}{
+		{"crash", func(context.Context) ([]byte, error) { return nil, &runtime.FunctionError{Type: "Runtime.ExitError"} }, 500, `{"code":500}`},
+		{"busy", func(context.Context) ([]byte, error) { return nil, runtime.ErrThrottled }, 500, `{"code":500}`},
+		{"over 6 MB", func(context.Context) ([]byte, error) { return nil, runtime.ErrTooLarge }, 400, `{"code":400,"large":true}`},
+		// Not declared in the test's template, nor is DEFAULT_5XX.
+		{"slow", func(ctx context.Context) ([]byte, error) { <-ctx.Done(); return nil, errors.New("late") }, 504, `{"message":"Endpoint request timed out"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			response, body := send(t, start(t, &functions{answer: c.answer}), get("/v1/things/a"))
+			if response.StatusCode != c.status || body != c.body {
+				t.Errorf("got %d %s, want %d %s", response.StatusCode, body, c.status, c.body)
+			}
+		})
+	}
+}

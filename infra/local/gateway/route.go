@@ -1,0 +1,64 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+
+	"signalbox.dev/infra/local/template"
+)
+
+// route is a route whose path is cut into segments; {name} stands for any
+// segment that is not empty.
+type route struct {
+	template.Route
+	segments []string
+}
+
+func newRoute(r template.Route) route {
+	return route{Route: r, segments: strings.Split(r.Path, "/")}
+}
+
+// find matches the path as it was received: nothing is decoded or cleaned, and a
+// trailing slash is a segment.
+func (g *Gateway) find(method, path string) (template.Route, map[string]string, bool) {
+	given := strings.Split(path, "/")
+	for _, r := range g.routes {
+		if r.Method != method {
+			continue
+		}
+		if parameters, ok := r.match(given); ok {
+			return r.Route, parameters, true
+		}
+	}
+	return template.Route{}, nil, false
+}
+
+func (r route) match(given []string) (map[string]string, bool) {
+	if len(given) != len(r.segments) {
+		return nil, false
+	}
+	var parameters map[string]string
+	for i, segment := range r.segments {
+		name, isName := strings.CutPrefix(segment, "{")
+		switch {
+		case isName && given[i] != "":
+			if parameters == nil {
+				parameters = make(map[string]string)
+			}
+			parameters[strings.TrimSuffix(name, "}")] = given[i]
+		case segment != given[i]:
+			return nil, false
+		}
+	}
+	return parameters, true
+}
+
+// rawPath is the path exactly as the request line has it.
+func rawPath(r *http.Request) string {
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	if !strings.HasPrefix(path, "/") {
+		// The absolute form, which clients use for proxies.
+		return r.URL.EscapedPath()
+	}
+	return path
+}
