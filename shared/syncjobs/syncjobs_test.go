@@ -1,0 +1,225 @@
+package syncjobs_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/shared/enginetest"
+	"signalbox.dev/shared/enginetest/faults"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/syncjobs"
+)
+
+// desk is a worker and a reader of one account's jobs, on a clock of their own.
+type desk struct {
+	*testing.T
+	*syncjobs.Writer
+	store   *syncjobs.Store
+	db      *dynamodb.Client
+	table   string
+	broken  *faults.Transport
+	account ids.Account
+	clock   time.Time
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	engines := enginetest.Start(t)
+	d := &desk{T: t, table: engines.Tables.SyncJobs, db: dynamodb.NewFromConfig(engines.Config), broken: faults.Wrap(engines.Config.HTTPClient),
+		account: ids.New[ids.Account](), clock: time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC)}
+	config := engines.Config
+	config.HTTPClient = d.broken
+	client := dynamodb.NewFromConfig(config)
+	d.Writer = syncjobs.NewWriter(client, d.table).At(func() time.Time { return d.clock })
+	d.store = syncjobs.NewStore(client, d.table)
+	return d
+}
+
+func (d *desk) create() ids.Job {
+	d.Helper()
+	id, err := d.Create(d.Context(), d.account)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return id
+}
+
+func (d *desk) read(id ids.Job) syncjobs.Job {
+	d.Helper()
+	found, err := d.store.Find(d.Context(), id)
+	if err != nil {
+		d.Fatal(err)
+	}
+	job, err := found.For(d.account)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return job
+}
+
+// step is one thing a worker may do to a job.
+type step struct {
+	name string
+	to   syncjobs.Status
+	do   func(d *desk, account ids.Account, id ids.Job) error
+}
+
+func steps() []step {
+	return []step{
+		{"start", syncjobs.Running, func(d *desk, a ids.Account, id ids.Job) error { return d.Start(d.Context(), a, id) }},
+		{"succeed", syncjobs.Succeeded, func(d *desk, a ids.Account, id ids.Job) error { return d.Succeed(d.Context(), a, id, 3, 0) }},
+		{"fail", syncjobs.Failed, func(d *desk, a ids.Account, id ids.Job) error {
+			return d.Fail(d.Context(), a, id, "directory_unreachable")
+		}},
+	}
+}
+
+func TestOnlyLegalStepsAreTaken(t *testing.T) {
+	d := newDesk(t)
+	begin, finish, created := d.clock.Add(time.Minute), d.clock.Add(2*time.Minute), d.clock
+	three, zero, message := int64(3), int64(0), "directory_unreachable"
+	legal := map[string]syncjobs.Job{
+		"":              {Status: syncjobs.Queued},
+		"start":         {Status: syncjobs.Running, StartedAt: &begin},
+		"fail":          {Status: syncjobs.Failed, FinishedAt: &begin, ErrorMessage: &message},
+		"start succeed": {Status: syncjobs.Succeeded, StartedAt: &begin, FinishedAt: &finish, SyncedGroups: &three, DeletedGroups: &zero},
+		"start fail":    {Status: syncjobs.Failed, StartedAt: &begin, FinishedAt: &finish, ErrorMessage: &message},
+	}
+	for path, want := range legal {
+		d.clock = created
+		id := d.create()
+		for name := range strings.FieldsSeq(path) {
+			d.clock = d.clock.Add(time.Minute)
+			for _, s := range steps() {
+				if s.name == name {
+					if err := s.do(d, d.account, id); err != nil {
+						t.Fatalf("%s: %s: %v", path, name, err)
+					}
+				}
+			}
+		}
+		want.ID, want.CreatedAt = id, created
+		if diff := cmp.Diff(want, d.read(id)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
+		for _, s := range steps() {
+			if _, ok := legal[strings.TrimSpace(path+" "+s.name)]; ok {
+				continue
+			}
+			if err := s.do(d, d.account, id); !errors.Is(err, syncjobs.ErrState) {
+				t.Errorf("%s, then %s: %v", path, s.name, err)
+			}
+		}
+		if diff := cmp.Diff(want, d.read(id)); diff != "" {
+			t.Errorf("%s, after illegal steps (-want +got):\n%s", path, diff)
+		}
+	}
+}
+
+func TestAnotherAccountsJobDoesNotExist(t *testing.T) {
+	d := newDesk(t)
+	id, foreign := d.create(), ids.New[ids.Account]()
+	for _, s := range steps() {
+		if err := s.do(d, foreign, id); !errors.Is(err, syncjobs.ErrState) {
+			t.Errorf("%s: %v", s.name, err)
+		}
+		if err := s.do(d, d.account, ids.New[ids.Job]()); !errors.Is(err, syncjobs.ErrState) {
+			t.Errorf("%s of no job: %v", s.name, err)
+		}
+	}
+	for name, lookUp := range map[string]struct {
+		id      ids.Job
+		account ids.Account
+	}{"foreign": {id, foreign}, "unknown": {ids.New[ids.Job](), d.account}, "unknown, for no account": {ids.New[ids.Job](), ""}} {
+		found, err := d.store.Find(t.Context(), lookUp.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if job, err := found.For(lookUp.account); !errors.Is(err, syncjobs.ErrNotFound) || job != (syncjobs.Job{}) {
+			t.Errorf("%s: %+v, %v", name, job, err)
+		}
+	}
+}
+
+// A job's fields agree with its state on the way out, whatever the row holds.
+func TestWhatTheStateDoesNotCarryIsNotTold(t *testing.T) {
+	d := newDesk(t)
+	n := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
+	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	for status, want := range map[syncjobs.Status][5]bool{ // started, finished, synced, deleted, message
+		syncjobs.Queued:    {},
+		syncjobs.Running:   {true},
+		syncjobs.Succeeded: {true, true, true, true, false},
+		syncjobs.Failed:    {true, true, false, false, true},
+		"paused":           {},
+	} {
+		id := ids.New[ids.Job]()
+		_, err := d.db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &d.table, Item: map[string]types.AttributeValue{
+			"pk": text("job#" + string(id)), "v": n("1"), "account": text(string(d.account)), "status": text(string(status)),
+			"created_at": n("1"), "started_at": n("2"), "finished_at": n("3"),
+			"synced_groups": n("4"), "deleted_groups": n("5"), "error_message": text("left over"),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := d.store.Find(t.Context(), id)
+		if status == "paused" {
+			if err == nil {
+				t.Error("a job of an unknown status is readable")
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := found.For(d.account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := [5]bool{j.StartedAt != nil, j.FinishedAt != nil, j.SyncedGroups != nil, j.DeletedGroups != nil, j.ErrorMessage != nil}
+		if got != want {
+			t.Errorf("%s: %v, want %v", status, got, want)
+		}
+	}
+}
+
+func TestBadStepsChangeNothing(t *testing.T) {
+	d := newDesk(t)
+	id := d.create()
+	if err := d.Start(t.Context(), d.account, id); err != nil {
+		t.Fatal(err)
+	}
+	before := d.read(id)
+	for name, err := range map[string]error{
+		"negative synced":  d.Succeed(t.Context(), d.account, id, -1, 0),
+		"negative deleted": d.Succeed(t.Context(), d.account, id, 0, -1),
+		"no message":       d.Fail(t.Context(), d.account, id, ""),
+		"long message":     d.Fail(t.Context(), d.account, id, strings.Repeat("x", 1001)),
+		"mangled message":  d.Fail(t.Context(), d.account, id, "\xff"),
+	} {
+		if err == nil || errors.Is(err, syncjobs.ErrState) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if diff := cmp.Diff(before, d.read(id)); diff != "" {
+		t.Errorf("changed (-before +after):\n%s", diff)
+	}
+	if _, err := d.Create(t.Context(), ""); err == nil {
+		t.Error("a job was created for no account")
+	}
+}
+
+func TestALostAnswerCreatesOneJob(t *testing.T) {
+	d := newDesk(t)
+	d.broken.Inject(faults.Rule{Operation: "PutItem", Attempt: 1, Fault: faults.LoseAnswer()})
+	id := d.create()
+	if got := d.read(id).Status; got != syncjobs.Queued {
+		t.Errorf("the job is %s", got)
+	}
+}
