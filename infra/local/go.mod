@@ -9,4 +9,6 @@ require (
 	golang.org/x/time v0.16.0
 )
 
+require github.com/aws/aws-lambda-go v1.55.1
+
 replace signalbox.dev => ../..

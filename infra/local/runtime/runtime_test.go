@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"os/exec"
-	"path/filepath"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,20 +17,12 @@ import (
 	"signalbox.dev/infra/local/runtime"
 )
 
-type answer struct {
-	PID         int
-	Text, ARN   string
-	Environment []string
-	Remaining   int64
-	Together    int32
-}
-
 // start runs the test function under the settings.
 func start(t *testing.T, change func(*runtime.Config)) *runtime.Lambda {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "bootstrap")
-	if out, err := exec.Command("go", "build", "-o", binary, "./testdata/bootstrap").CombinedOutput(); err != nil {
-		t.Fatalf("building the test function: %v\n%s", err, out)
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
 	c := runtime.Config{
 		Functions: []runtime.Function{{

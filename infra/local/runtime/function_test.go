@@ -1,5 +1,4 @@
-// Command bootstrap is a function that does what its request says.
-package main
+package runtime_test
 
 import (
 	"context"
@@ -8,18 +7,29 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
+// TestMain makes the test binary its own Lambda function where it finds itself
+// under a Runtime API.
+func TestMain(m *testing.M) {
+	if os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" {
+		function()
+		return
+	}
+	m.Run()
+}
+
 type request struct {
 	Do   string
 	Text string
 }
 
-type response struct {
+type answer struct {
 	PID         int
 	Text        string
 	ARN         string
@@ -30,26 +40,27 @@ type response struct {
 	Together int32
 }
 
-func main() {
+// function is the test function: it does what its request says.
+func function() {
 	if os.Getenv("FAIL_INIT") != "" {
 		fmt.Fprintln(os.Stderr, "cannot start")
 		os.Exit(3)
 	}
 	var together atomic.Int32
-	lambda.Start(func(ctx context.Context, r request) (response, error) {
+	lambda.Start(func(ctx context.Context, r request) (answer, error) {
 		defer together.Add(-1)
-		answer := response{PID: os.Getpid(), Text: r.Text, Environment: os.Environ(), Together: together.Add(1)}
+		a := answer{PID: os.Getpid(), Text: r.Text, Environment: os.Environ(), Together: together.Add(1)}
 		if deadline, ok := ctx.Deadline(); ok {
-			answer.Remaining = time.Until(deadline).Milliseconds()
+			a.Remaining = time.Until(deadline).Milliseconds()
 		}
 		if lc, ok := lambdacontext.FromContext(ctx); ok {
-			answer.ARN = lc.InvokedFunctionArn
+			a.ARN = lc.InvokedFunctionArn
 		}
 		switch r.Do {
 		case "print":
 			fmt.Println("said", r.Text)
 		case "fail":
-			return answer, errors.New(r.Text)
+			return a, errors.New(r.Text)
 		case "panic":
 			panic(r.Text)
 		case "exit":
@@ -59,8 +70,8 @@ func main() {
 		case "wait":
 			<-time.After(50 * time.Millisecond)
 		case "grow":
-			answer.Text = strings.Repeat("x", 7<<20)
+			a.Text = strings.Repeat("x", 7<<20)
 		}
-		return answer, nil
+		return a, nil
 	})
 }
