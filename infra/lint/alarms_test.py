@@ -1,0 +1,73 @@
+"""Alarms that somebody hears, understands, and can act upon."""
+
+import json
+import re
+import unittest
+
+from stack import Stack
+
+
+class Alarms(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = Stack()
+        cls.alarms = cls.stack.of_type("AWS::CloudWatch::Alarm")
+        cls.rolling_back = {
+            alarm["Name"]["Ref"]
+            for group in cls.stack.of_type("AWS::CodeDeploy::DeploymentGroup").values()
+            for alarm in group["Properties"]["AlarmConfiguration"]["Alarms"]
+        }
+
+    def test_each_says_what_to_do(self):
+        for name in self.alarms:
+            description = self.stack.properties(name)["AlarmDescription"]
+            self.assertGreater(len(description.split(". ")), 1, name)
+
+    def test_each_tells_somebody_or_rolls_back(self):
+        for name in self.alarms:
+            tells = "AlarmActions" in self.stack.properties(name)
+            self.assertNotEqual(tells, name in self.rolling_back, name)
+
+    def test_every_function_rolls_back(self):
+        functions = self.stack.of_type("AWS::Lambda::Function")
+        expected = {name.removesuffix("Function") + "RollbackAlarm" for name in functions}
+        self.assertEqual(self.rolling_back, expected)
+
+    def test_their_own_metrics_are_made_by_a_filter(self):
+        made = {
+            transformation["MetricName"]: {
+                dimension["Key"] for dimension in transformation.get("Dimensions", [])
+            }
+            for name in self.stack.of_type("AWS::Logs::MetricFilter")
+            for transformation in self.stack.properties(name)["MetricTransformations"]
+        }
+        for name, metric in self.watched():
+            if metric["Namespace"] == "Signalbox/${AWS::StackName}":
+                dimensions = {d["Name"] for d in metric.get("Dimensions", [])}
+                self.assertEqual(dimensions, made[metric["MetricName"]], name)
+
+    def watched(self):
+        for name in self.alarms:
+            properties = self.stack.properties(name)
+            if "Metrics" not in properties:
+                yield name, properties
+            for query in properties.get("Metrics", []):
+                if "MetricStat" in query:
+                    yield name, query["MetricStat"]["Metric"]
+
+    def test_the_queries_they_name_exist(self):
+        queries = {
+            self.stack.properties(name)["Name"].rpartition("/")[2]
+            for name in self.stack.of_type("AWS::Logs::QueryDefinition")
+        }
+        for name in self.alarms:
+            description = self.stack.properties(name)["AlarmDescription"]
+            for query in re.findall(r'(?:Run|by) "([^"]+)"', description):
+                self.assertIn(query, queries, name)
+
+    def test_the_dashboard_is_json(self):
+        json.loads(self.stack.properties("Dashboard")["DashboardBody"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,108 @@
+"""The tables' ceilings let through what the gateway's throttles let through.
+
+A ceiling bounds what a mistake can cost; below the throttle it would turn
+requests that were let in into errors. For each environment of samconfig.toml
+the largest requests at the sustained rate, and ordinary ones all at once at
+rate and burst, must fit.
+"""
+
+import dataclasses
+import math
+import pathlib
+import tomllib
+import unittest
+
+from stack import Stack
+from translate import SOURCE
+
+KB = 1024
+
+
+def reads(size: int, items: int = 1) -> int:
+    """Units of strongly consistent reads, 4 KB each."""
+    return items * math.ceil(size / (4 * KB))
+
+
+def writes(size: int, transaction: bool = False) -> int:
+    """Units of a write, 1 KB each, twice that within a transaction."""
+    return math.ceil(size / KB) * (2 if transaction else 1)
+
+
+@dataclasses.dataclass
+class Sizes:
+    """What a request reads and writes."""
+
+    hashes: int  # of allowed_api_key_hashes
+    workspace: int  # the row with its counters
+    credential: int
+    remembered: int  # the idempotency record with its response
+    job: int
+
+
+# A body of 64 KB at most, most of which is kept, and a counter for each of the
+# 113 providers.
+LARGEST = Sizes(hashes=100, workspace=5 * KB, credential=66 * KB, remembered=66 * KB, job=4 * KB)
+ORDINARY = Sizes(hashes=5, workspace=KB, credential=4 * KB, remembered=2 * KB, job=KB)
+ROW = KB  # a key, an account, a limiter item
+
+
+def needs(size: Sizes, get: int, create: int, delete: int) -> dict[str, tuple[int, int]]:
+    """Read and write units of each table for so many requests a second."""
+    return {
+        "AccessTable": (
+            get * reads(ROW)
+            + create * (2 * reads(ROW) + reads(ROW, size.hashes))
+            + delete * (2 * reads(ROW) + reads(size.workspace)),
+            create * writes(size.workspace),
+        ),
+        "CredentialsTable": (0, create * writes(size.credential, transaction=True)),
+        "SyncJobsTable": (get * reads(size.job), 0),
+        "ControlTable": (
+            create * reads(size.remembered),
+            create * writes(size.remembered, transaction=True) + delete * 2 * writes(ROW),
+        ),
+    }
+
+
+def environments() -> dict[str, dict[str, str]]:
+    """The parameters of each environment."""
+    config = tomllib.loads(pathlib.Path(SOURCE.parent, "samconfig.toml").read_text())
+    return {
+        name: dict(
+            override.split("=", 1)
+            for override in commands["deploy"]["parameters"]["parameter_overrides"]
+        )
+        for name, commands in config.items()
+        if name != "version"
+    }
+
+
+class Ceilings(unittest.TestCase):
+    def throttles(self, stack: Stack) -> dict[str, tuple[int, int]]:
+        """Rate and burst of each method."""
+        return {
+            settings["HttpMethod"]: (
+                int(settings["ThrottlingRateLimit"]),
+                int(settings["ThrottlingBurstLimit"]),
+            )
+            for settings in stack.properties("ApiStage")["MethodSettings"]
+        }
+
+    def check(self, stack: Stack, demand: dict[str, tuple[int, int]]):
+        for table, (read, write) in demand.items():
+            ceiling = stack.properties(table)["OnDemandThroughput"]
+            self.assertGreaterEqual(ceiling["MaxReadRequestUnits"], read, table)
+            self.assertGreaterEqual(ceiling["MaxWriteRequestUnits"], write, table)
+
+    def test_they_stand_above_the_throttles(self):
+        for name, parameters in environments().items():
+            with self.subTest(name):
+                stack = Stack(**parameters)
+                methods = self.throttles(stack)
+                order = [methods[method] for method in ("GET", "POST", "DELETE")]
+                self.check(stack, needs(LARGEST, *(rate for rate, _ in order)))
+                self.check(stack, needs(ORDINARY, *map(sum, order)))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+"""What the gateway says by itself, and what it writes down.
+
+An error text of the gateway may quote the Authorization header. So the test
+knows what may be used, rather than what may not.
+"""
+
+import json
+import re
+import unittest
+
+from stack import Stack
+
+# Every type that API Gateway documents for a REST API.
+TYPES = {
+    "ACCESS_DENIED", "API_CONFIGURATION_ERROR", "AUTHORIZER_CONFIGURATION_ERROR",
+    "AUTHORIZER_FAILURE", "BAD_REQUEST_BODY", "BAD_REQUEST_PARAMETERS",
+    "DEFAULT_4XX", "DEFAULT_5XX", "EXPIRED_TOKEN", "INTEGRATION_FAILURE",
+    "INTEGRATION_TIMEOUT", "INVALID_API_KEY", "INVALID_SIGNATURE",
+    "MISSING_AUTHENTICATION_TOKEN", "QUOTA_EXCEEDED", "REQUEST_TOO_LARGE",
+    "RESOURCE_NOT_FOUND", "THROTTLED", "UNAUTHORIZED", "UNSUPPORTED_MEDIA_TYPE",
+    "WAF_FILTERED",
+}
+
+# None of these is the caller's to choose.
+LOGGABLE = {
+    "error.responseType", "httpMethod", "identity.sourceIp", "integration.latency",
+    "integration.requestId", "integration.status", "protocol", "requestId",
+    "requestTime", "resourcePath", "responseLatency", "responseLength", "status",
+    "tlsVersion", "waf.status",
+}
+
+HEADER = "gatewayresponse.header."
+
+
+def context_variables(text: str) -> set[str]:
+    return set(re.findall(r"\$context\.([A-Za-z.]+)", text))
+
+
+class GatewayResponses(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        body = Stack().properties("Api")["Body"]
+        cls.responses = body["x-amazon-apigateway-gateway-responses"]
+
+    def test_every_type_is_ours(self):
+        self.assertEqual(set(self.responses), TYPES)
+
+    def test_bodies_are_the_envelope_and_agree_with_the_status(self):
+        for kind, response in self.responses.items():
+            (media_type, template), = response["responseTemplates"].items()
+            self.assertEqual(media_type, "application/json")
+            error = json.loads(template)["error"]
+            self.assertEqual(str(error["code"]), response["statusCode"], kind)
+            self.assertEqual(error["metadata"]["request_id"], "$context.requestId")
+            self.assertEqual("issues" in error["metadata"], error["code"] == 400)
+
+    def test_nothing_of_the_request_is_in_them(self):
+        for kind, response in self.responses.items():
+            (template,) = response["responseTemplates"].values()
+            self.assertEqual(context_variables(template), {"requestId"}, kind)
+            self.assertEqual(template.count("$"), 1)
+            for source in response["responseParameters"].values():
+                self.assertRegex(source, r"^(context\.requestId|'[^']*')$", kind)
+
+    def test_headers(self):
+        for kind, response in self.responses.items():
+            status, headers = response["statusCode"], response["responseParameters"]
+            self.assertEqual(headers[HEADER + "X-Request-Id"], "context.requestId")
+            self.assertEqual(headers[HEADER + "Cache-Control"], "'no-store'")
+            self.assertEqual(HEADER + "Retry-After" in headers, status == "429", kind)
+            self.assertEqual(HEADER + "WWW-Authenticate" in headers, status == "401", kind)
+
+
+class Logs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = Stack(Firewall="On")
+
+    def test_the_access_log_is_json_without_the_callers_words(self):
+        form = self.stack.properties("ApiStage")["AccessLogSetting"]["Format"]
+        json.loads(form)
+        self.assertLessEqual(context_variables(form), LOGGABLE)
+        self.assertEqual(form.count("$"), len(context_variables(form)))
+
+    def test_no_method_traces_data(self):
+        for settings in self.stack.properties("ApiStage")["MethodSettings"]:
+            self.assertEqual(settings["LoggingLevel"], "ERROR")
+            self.assertIs(settings["DataTraceEnabled"], False)
+
+    def test_the_firewall_leaves_secrets_out(self):
+        redacted = self.stack.properties("FirewallLogging")["RedactedFields"]
+        for header in ["authorization", "idempotency-key"]:
+            self.assertIn({"SingleHeader": {"Name": header}}, redacted)
+
+    def test_log_groups_are_encrypted_and_end(self):
+        groups = self.stack.of_type("AWS::Logs::LogGroup")
+        self.assertGreaterEqual(len(groups), 6)
+        for name in groups:
+            properties = self.stack.properties(name)
+            self.assertEqual(
+                properties["KmsKeyId"], {"Fn::GetAtt": ["StorageKey", "Arn"]}, name
+            )
+            self.assertEqual(properties["RetentionInDays"], "90", name)
+
+
+if __name__ == "__main__":
+    unittest.main()

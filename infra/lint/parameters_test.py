@@ -1,0 +1,78 @@
+"""A changed parameter reaches what is live.
+
+SAM makes the logical id of a function's version from the template before
+parameters are resolved, so a version keeps the environment that it was
+published with until code or template change. What has to follow a parameter
+goes another way, and these tests hold it to that.
+"""
+
+import json
+import unittest
+
+from stack import Stack
+
+FUNCTIONS = ["GetSyncJobFunction", "CreateByokKeyFunction", "DeleteFileFunction"]
+
+
+def versions(stack: Stack, function: str) -> dict:
+    """The published versions of a function, by logical id."""
+    return {
+        name: stack.properties(name)
+        for name, version in stack.of_type("AWS::Lambda::Version").items()
+        if version["Properties"]["FunctionName"] == {"Ref": function}
+    }
+
+
+class Limiter(unittest.TestCase):
+    def test_other_values_are_other_variables_of_the_live_stage(self):
+        before = Stack(DeleteRatePerMinute="60", DeleteBurst="20").properties("ApiStage")
+        after = Stack(DeleteRatePerMinute="600", DeleteBurst="100").properties("ApiStage")
+        self.assertEqual(
+            before["Variables"], {"deleteRatePerMinute": "60", "deleteBurst": "20"}
+        )
+        self.assertEqual(
+            after["Variables"], {"deleteRatePerMinute": "600", "deleteBurst": "100"}
+        )
+
+    def test_the_stage_stays_and_is_changed_in_place(self):
+        before = Stack(DeleteRatePerMinute="60").of_type("AWS::ApiGateway::Stage")
+        after = Stack(DeleteRatePerMinute="600").of_type("AWS::ApiGateway::Stage")
+        self.assertEqual(list(before), list(after))
+        self.assertEqual(
+            before["ApiStage"]["Properties"]["DeploymentId"],
+            after["ApiStage"]["Properties"]["DeploymentId"],
+        )
+
+
+class Environment(unittest.TestCase):
+    """Whatever parameter an environment depends on makes a new version."""
+
+    def test_a_version_changes_with_its_environment(self):
+        plain = Stack()
+        other = Stack(
+            NextSealingKeyArn="arn:aws:kms:eu-central-1:111122223333:key/other",
+            DeleteRatePerMinute="600",
+            DeleteBurst="100",
+            FilesVersioning="Enabled",
+            StageName="other",
+        )
+        for function in FUNCTIONS:
+            same_environment = (
+                plain.properties(function)["Environment"]
+                == other.properties(function)["Environment"]
+            )
+            same_version = versions(plain, function) == versions(other, function)
+            self.assertEqual(same_environment, same_version, function)
+
+    def test_the_next_sealing_key_reaches_function_version_and_policy(self):
+        arn = "arn:aws:kms:eu-central-1:111122223333:key/next"
+        stack = Stack(NextSealingKeyArn=arn)
+        environment = stack.properties("CreateByokKeyFunction")["Environment"]
+        self.assertEqual(environment["Variables"]["SEALING_KEY_ARN"], arn)
+        (version,) = versions(stack, "CreateByokKeyFunction").values()
+        self.assertIn(arn, version["Description"])
+        self.assertIn(arn, json.dumps(stack.properties("CreateByokKeyPolicy")))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,74 @@
+"""What CloudFormation would make of the translated template.
+
+Stack resolves the intrinsic functions that depend on parameters alone, as far
+as these tests need them; what depends on a resource stays as it is written.
+"""
+
+import re
+
+from translate import translate
+
+
+class Stack:
+    """The translated template under these parameters; the rest are defaults."""
+
+    def __init__(self, **given: str):
+        template = translate(**given)
+        self.resources = template["Resources"]
+        self._conditions = template["Conditions"]
+        self._parameters = {
+            name: str(given.get(name, parameter.get("Default")))
+            for name, parameter in template["Parameters"].items()
+        }
+
+    def of_type(self, kind: str) -> dict:
+        return {
+            name: resource
+            for name, resource in self.resources.items()
+            if resource["Type"] == kind
+        }
+
+    def properties(self, name: str) -> dict:
+        return self.resolve(self.resources[name]["Properties"])
+
+    def resolve(self, value):
+        """The value with its parameters put in."""
+        if isinstance(value, list):
+            return [self.resolve(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if len(value) == 1:
+            (function, argument), = value.items()
+            if function == "Ref" and argument in self._parameters:
+                return self._parameters[argument]
+            if function == "Fn::If":
+                condition, then, otherwise = argument
+                return self.resolve(then if self._holds(condition) else otherwise)
+            if function == "Fn::Sub":
+                return self._substitute(argument)
+        return {name: self.resolve(item) for name, item in value.items()}
+
+    def _substitute(self, argument) -> str:
+        text, named = argument if isinstance(argument, list) else (argument, {})
+        named = self._parameters | {k: str(self.resolve(v)) for k, v in named.items()}
+        return re.sub(
+            r"\$\{([^!}]+)\}",
+            lambda found: named.get(found[1], found[0]),
+            text,
+        )
+
+    def _holds(self, condition) -> bool:
+        if isinstance(condition, str):
+            condition = self._conditions[condition]
+        (function, argument), = condition.items()
+        match function:
+            case "Condition":
+                return self._holds(argument)
+            case "Fn::Not":
+                return not self._holds(argument[0])
+            case "Fn::And":
+                return all(self._holds(item) for item in argument)
+            case "Fn::Equals":
+                left, right = self.resolve(argument)
+                return left == right
+        raise ValueError(f"unknown condition function {function}")

@@ -1,0 +1,51 @@
+"""Translates template.yaml as CloudFormation's SAM transform does.
+
+Used as a program it writes the translated template to standard output:
+    translate.py [Parameter=value ...]
+"""
+
+import json
+import logging
+import os
+import pathlib
+import sys
+
+# The translator asks for a region while it is loaded, and for nothing of it.
+os.environ.setdefault("AWS_DEFAULT_REGION", "eu-central-1")
+
+from samtranslator.translator.transform import transform
+from samtranslator.yaml_helper import yaml_parse
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2] / "template.yaml"
+
+
+def source() -> dict:
+    """The template as it stands, intrinsic functions in their long form."""
+    return yaml_parse(SOURCE.read_text())
+
+
+def translate(**parameters: str) -> dict:
+    """The template that CloudFormation works on, given these parameters."""
+    template = source()
+    # `sam deploy` has put the code there by the time the transform runs.
+    template["Globals"]["Function"]["CodeUri"] = "s3://artifacts/code.zip"
+    # The one check that the source takes leave of is made on the translation.
+    template["Resources"]["AccessLogGroup"].pop("Metadata")
+    logging.disable(logging.WARNING)
+    translated = transform(template, parameters, _NoManagedPolicies())
+    # The transform loses what stands beside the API for the stage it makes of it.
+    beside = template["Resources"]["Api"]["Metadata"]
+    translated["Resources"]["ApiStage"]["Metadata"] = beside
+    return translated
+
+
+class _NoManagedPolicies:
+    """Resolves names of managed policies; the template names none."""
+
+    def load(self) -> dict:
+        return {}
+
+
+if __name__ == "__main__":
+    given = dict(argument.split("=", 1) for argument in sys.argv[1:])
+    json.dump(translate(**given), sys.stdout, indent=2)
