@@ -205,6 +205,24 @@ func TestHandlerAnswersWhatIsNoEvent(t *testing.T) {
 	}
 }
 
+func TestHandlerTakesAnEventWithMangledText(t *testing.T) {
+	var issues []api.Issue
+	op := api.Operation{ID: "x", Method: "GET", Resource: resource, Prepare: func(_ context.Context, r *api.Request) api.Act {
+		return func(context.Context, auth.Caller) (api.Response, error) {
+			issues = r.Object("a").Issues()
+			return api.Response{Status: 200}, nil
+		}
+	}}
+	for _, body := range []string{`{\"a\":\"\ud800\"}`, "{\\\"a\\\":\\\"\xff\\\"}"} {
+		payload := `{"resource":"` + resource + `","httpMethod":"GET","headers":{"authorization":"Bearer ` + standardToken + `","content-type":"application/json"},"body":"` + body + `"}`
+		h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.DiscardHandler), op)
+		out, err := h.Invoke(t.Context(), []byte(payload))
+		if err != nil || !strings.Contains(string(out), `"statusCode":200`) || len(issues) != 1 || issues[0].Path != "/a" {
+			t.Errorf("%q: %s, %v, %v", body, out, issues, err)
+		}
+	}
+}
+
 func TestHandlerAuditsWhoMay(t *testing.T) {
 	noting := func(err error) func(context.Context, *api.Request) api.Act {
 		return func(_ context.Context, r *api.Request) api.Act {

@@ -46,8 +46,12 @@ func (t *text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if value.Kind() == jsontext.KindNull {
 		return nil
 	}
-	*t, err = jsontext.AppendUnquote(nil, value) // refuses all but a string
-	return err
+	if value.Kind() != jsontext.KindString {
+		return errors.New("neither a string nor null")
+	}
+	// Its error can only be text that is not Unicode, which then reads as U+FFFD.
+	*t, _ = jsontext.AppendUnquote(nil, value)
+	return nil
 }
 
 var errEvent = errors.New("not a REST API proxy event")
@@ -56,7 +60,8 @@ var errEvent = errors.New("not a REST API proxy event")
 // returns can be logged even then.
 func readRequest(payload []byte) (*Request, error) {
 	var e event
-	if err := json.Unmarshal(payload, &e); err != nil {
+	// Text that a gateway mangled is judged where it stands, by the request's rules.
+	if err := json.Unmarshal(payload, &e, jsontext.AllowInvalidUTF8(true)); err != nil {
 		return &Request{}, errEvent
 	}
 	r := &Request{
