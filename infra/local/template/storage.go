@@ -12,8 +12,6 @@ type Table struct {
 	Keys       []TableKey
 	// TTL is the attribute that says when an item expires, or empty.
 	TTL string
-	// Recovery says whether point-in-time recovery is declared.
-	Recovery bool
 }
 
 // TableAttribute is a key attribute and its type: S, N or B.
@@ -58,15 +56,11 @@ func (t *Template) Tables() ([]Table, error) {
 			Attribute string `yaml:"AttributeName"`
 			Enabled   bool   `yaml:"Enabled"`
 		}
-		var recovery struct {
-			Enabled bool `yaml:"PointInTimeRecoveryEnabled"`
-		}
 		err := t.scope.decode(r.properties, fields{
-			"TableName":                        &table.Name,
-			"AttributeDefinitions":             &table.Attributes,
-			"KeySchema":                        &table.Keys,
-			"TimeToLiveSpecification":          &ttl,
-			"PointInTimeRecoverySpecification": &recovery,
+			"TableName":               &table.Name,
+			"AttributeDefinitions":    &table.Attributes,
+			"KeySchema":               &table.Keys,
+			"TimeToLiveSpecification": &ttl,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.id, err)
@@ -74,7 +68,6 @@ func (t *Template) Tables() ([]Table, error) {
 		if ttl.Enabled {
 			table.TTL = ttl.Attribute
 		}
-		table.Recovery = recovery.Enabled
 		tables = append(tables, table)
 	}
 	return tables, nil

@@ -85,6 +85,19 @@ func (t *Template) resources(kind string) ([]resource, error) {
 	return found, nil
 }
 
+// Outputs are the outputs whose values can be told from what was made; those
+// about resources of the cloud alone are left out.
+func (t *Template) Outputs(made Resources) map[string]string {
+	outputs := make(map[string]string)
+	for name, declared := range members(member(t.root, "Outputs")) {
+		value, err := t.with(made).resolve(member(declared, "Value"))
+		if err == nil && value != nil {
+			outputs[name] = literal(value)
+		}
+	}
+	return outputs
+}
+
 // with is the scope in which !Ref and !GetAtt know these resources.
 func (t *Template) with(made Resources) scope {
 	s := t.scope

@@ -103,7 +103,7 @@ func TestStorage(t *testing.T) {
 		ID:         "Things",
 		Attributes: []template.TableAttribute{{Name: "pk", Type: "S"}},
 		Keys:       []template.TableKey{{Name: "pk", Kind: "HASH"}},
-		TTL:        "exp", Recovery: true,
+		TTL:        "exp",
 	}}
 	if diff := cmp.Diff(want, tables); diff != "" {
 		t.Error(diff)
@@ -120,6 +120,13 @@ func TestStorage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]template.Bucket{{ID: "Files"}}, buckets); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOutputs(t *testing.T) {
+	want := map[string]string{"TableName": "things-1", "KeyArn": "arn:seal"}
+	if diff := cmp.Diff(want, load(t, nil).Outputs(made)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -1,0 +1,95 @@
+// Package demo fills a fresh stack with an account to try the service on: its
+// workspaces, keys, sync jobs in every state, and files. The account is made
+// once; at every start its facts are written to a file again and files that were
+// deleted meanwhile are replaced by new ones. It writes through the service's own
+// packages, like everybody.
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/google/renameio/v2"
+
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/syncjobs"
+)
+
+// Stack names what the template calls the account's stores.
+type Stack struct {
+	AccessTable, SyncJobsTable, FilesBucket string
+}
+
+// Facts are everything needed to try the service.
+type Facts struct {
+	BaseURL          string                       `json:"base_url"`
+	ManagementKey    string                       `json:"management_key"`
+	APIKey           string                       `json:"api_key"`
+	AccountID        ids.Account                  `json:"account_id"`
+	WorkspaceID      ids.Workspace                `json:"workspace_id"`
+	OtherWorkspaceID ids.Workspace                `json:"other_workspace_id"`
+	SyncJobs         map[syncjobs.Status]ids.Job  `json:"sync_jobs"`
+	Files            map[ids.Workspace][]ids.File `json:"files"`
+}
+
+// Ensure gives the facts that the file holds, brought up to date, and makes the
+// account where there is no file. A crash before the file is written leaves an
+// account behind that nobody has a key to.
+func Ensure(ctx context.Context, c aws.Config, s Stack, file, baseURL string) (Facts, error) {
+	m := maker{db: dynamodb.NewFromConfig(c), s3: s3.NewFromConfig(c), stack: s}
+	facts, err := read(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		facts, err = m.account(ctx)
+	}
+	if err != nil {
+		return Facts{}, fmt.Errorf("demo account: %w", err)
+	}
+	facts.BaseURL = baseURL
+	if facts.Files, err = m.files(ctx, facts); err != nil {
+		return Facts{}, fmt.Errorf("demo files: %w", err)
+	}
+	return facts, write(file, facts)
+}
+
+func read(file string) (Facts, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return Facts{}, err
+	}
+	var facts Facts
+	if err := json.Unmarshal(text, &facts); err != nil {
+		return Facts{}, fmt.Errorf("reading %s: %w; `make reset` starts anew", file, err)
+	}
+	return facts, nil
+}
+
+// write keeps the keys from other users of the machine.
+func write(file string, facts Facts) error {
+	text, err := json.MarshalIndent(facts, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(file, append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("writing %s: %w", file, err)
+	}
+	return nil
+}
+
+// Curls are the three operations, ready to paste into a shell.
+func (f Facts) Curls() []string {
+	return []string{
+		fmt.Sprintf("curl -i %s/scim/sync-jobs/%s -H 'Authorization: Bearer %s'",
+			f.BaseURL, f.SyncJobs[syncjobs.Succeeded], f.ManagementKey),
+		fmt.Sprintf("curl -i %s/byok -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '%s'",
+			f.BaseURL, f.ManagementKey, `{"provider":"openai","key":"sk-demo-0123456789abcdef","name":"My first key"}`),
+		fmt.Sprintf("curl -i -X DELETE %s/files/%s -H 'Authorization: Bearer %s'",
+			f.BaseURL, f.Files[f.WorkspaceID][0], f.APIKey),
+	}
+}

@@ -1,0 +1,79 @@
+// Package provision makes the tables, keys and buckets that the template
+// declares, in engines that run on this machine. It does for them what
+// CloudFormation does in the cloud, as far as requests can tell: key schema, TTL,
+// versioning. What is there already stays as it is, so that it can run at every
+// start; a key that was made and is gone is an error, since a new one would open
+// nothing of what the old one sealed.
+package provision
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"golang.org/x/sync/errgroup"
+
+	"signalbox.dev/infra/local/template"
+)
+
+// provisioner makes resources and collects their attributes.
+type provisioner struct {
+	db   *dynamodb.Client
+	keys *kms.Client
+	s3   *s3.Client
+
+	mu   sync.Mutex
+	made template.Resources
+}
+
+// Make makes what is missing, side by side, and says what everything is called.
+// It remembers in dir what the engines cannot be asked for by name.
+func Make(ctx context.Context, t *template.Template, c aws.Config, dir string) (template.Resources, error) {
+	tables, err := t.Tables()
+	if err != nil {
+		return nil, err
+	}
+	buckets, err := t.Buckets()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := t.Keys()
+	if err != nil {
+		return nil, err
+	}
+	p := &provisioner{
+		db: dynamodb.NewFromConfig(c), keys: kms.NewFromConfig(c), s3: s3.NewFromConfig(c),
+		made: make(template.Resources),
+	}
+	all, ctx := errgroup.WithContext(ctx)
+	for _, table := range tables {
+		all.Go(func() error { return p.table(ctx, table) })
+	}
+	for _, bucket := range buckets {
+		all.Go(func() error { return p.bucket(ctx, bucket) })
+	}
+	all.Go(func() error { return p.allKeys(ctx, keys, dir) })
+	if err := all.Wait(); err != nil {
+		return nil, fmt.Errorf("making what the template declares: %w", err)
+	}
+	return maps.Clone(p.made), nil
+}
+
+func (p *provisioner) done(id string, a template.Attributes) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.made[id] = a
+}
+
+// physicalName is the declared name, or what the resource is called without one.
+func physicalName(declared, id string) string {
+	if declared != "" {
+		return declared
+	}
+	return template.StackName + "-" + id
+}

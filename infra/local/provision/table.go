@@ -1,0 +1,95 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/infra/local/template"
+)
+
+// activeTime bounds the wait for a new table.
+const activeTime = 30 * time.Second
+
+func (p *provisioner) table(ctx context.Context, t template.Table) error {
+	name := physicalName(t.Name, t.ID)
+	found, err := p.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
+	var missing *types.ResourceNotFoundException
+	if errors.As(err, &missing) {
+		err = p.createTable(ctx, name, t)
+		if err == nil {
+			found, err = p.active(ctx, name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("table %s: %w", name, err)
+	}
+	if !slices.Equal(keyNames(keySchema(t)), keyNames(found.Table.KeySchema)) {
+		return fmt.Errorf("table %s: its key is not the one that the template declares; `make reset` starts anew", name)
+	}
+	if err := p.expiry(ctx, name, t.TTL); err != nil {
+		return fmt.Errorf("TTL of table %s: %w", name, err)
+	}
+	p.done(t.ID, template.Attributes{"Ref": name, "Arn": aws.ToString(found.Table.TableArn)})
+	return nil
+}
+
+func (p *provisioner) createTable(ctx context.Context, name string, t template.Table) error {
+	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest, KeySchema: keySchema(t)}
+	for _, a := range t.Attributes {
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
+			AttributeName: &a.Name, AttributeType: types.ScalarAttributeType(a.Type),
+		})
+	}
+	_, err := p.db.CreateTable(ctx, in)
+	return err
+}
+
+func keySchema(t template.Table) []types.KeySchemaElement {
+	var schema []types.KeySchemaElement
+	for _, k := range t.Keys {
+		schema = append(schema, types.KeySchemaElement{AttributeName: &k.Name, KeyType: types.KeyType(k.Kind)})
+	}
+	return schema
+}
+
+func keyNames(schema []types.KeySchemaElement) []string {
+	var names []string
+	for _, k := range schema {
+		names = append(names, string(k.KeyType)+" "+aws.ToString(k.AttributeName))
+	}
+	return names
+}
+
+func (p *provisioner) active(ctx context.Context, name string) (*dynamodb.DescribeTableOutput, error) {
+	waiter := dynamodb.NewTableExistsWaiter(p.db, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 50*time.Millisecond, 250*time.Millisecond
+	})
+	return waiter.WaitForOutput(ctx, &dynamodb.DescribeTableInput{TableName: &name}, activeTime)
+}
+
+// expiry turns TTL on. Changing the attribute would take an hour on AWS, and is
+// refused there until then.
+func (p *provisioner) expiry(ctx context.Context, name, attribute string) error {
+	if attribute == "" {
+		return nil
+	}
+	now, err := p.db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
+	if err != nil {
+		return err
+	}
+	if d := now.TimeToLiveDescription; d != nil && aws.ToString(d.AttributeName) == attribute {
+		return nil
+	}
+	_, err = p.db.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName:               &name,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &attribute, Enabled: aws.Bool(true)},
+	})
+	return err
+}
