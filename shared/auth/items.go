@@ -29,6 +29,10 @@ const (
 	keySort       = "key"
 	accountSort   = "account"
 	workspaceSort = "workspace"
+
+	keyPrefix       = "key#"
+	accountPrefix   = "account#"
+	workspacePrefix = "workspace#"
 )
 
 type primaryKey struct {
@@ -36,12 +40,12 @@ type primaryKey struct {
 	SK string `dynamodbav:"sk"`
 }
 
-func keyAt(h KeyHash) primaryKey { return primaryKey{"key#" + string(h), keySort} }
+func keyAt(h KeyHash) primaryKey { return primaryKey{keyPrefix + string(h), keySort} }
 
-func accountAt(id ids.Account) primaryKey { return primaryKey{"account#" + string(id), accountSort} }
+func accountAt(id ids.Account) primaryKey { return primaryKey{accountPrefix + string(id), accountSort} }
 
 func workspaceAt(id ids.Workspace) primaryKey {
-	return primaryKey{"workspace#" + string(id), workspaceSort}
+	return primaryKey{workspacePrefix + string(id), workspaceSort}
 }
 
 // attributes is the key as the SDK wants it.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
@@ -54,7 +55,14 @@ func launch(ctx context.Context) (aws.Config, error) {
 		Region:        at.Region,
 		Credentials:   credentials.NewStaticCredentialsProvider(at.AccessKeyID, at.SecretAccessKey, ""),
 		ConfigSources: []any{at},
+		Retryer:       impatient,
 	}, nil
+}
+
+// impatient retries as the SDK does, without its pauses of up to 20 seconds:
+// tests make calls fail often.
+func impatient() aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxBackoff = 10 * time.Millisecond })
 }
 
 // GetServiceBaseEndpoint tells the SDK where a service is, as the variables
@@ -78,7 +86,6 @@ func spawn(ctx context.Context, binary, dir string) (address, error) {
 	command.Dir = dir
 	var complaints bytes.Buffer
 	command.Stderr = &complaints
-	// Never closed by us: the engines run until this process is gone.
 	if _, err := command.StdinPipe(); err != nil {
 		return address{}, err
 	}
@@ -89,29 +96,28 @@ func spawn(ctx context.Context, binary, dir string) (address, error) {
 	if err := command.Start(); err != nil {
 		return address{}, err
 	}
-	lines := make(chan []byte, 1)
+	lines := make(chan []byte)
 	go func() {
-		line, _ := bufio.NewReader(output).ReadBytes('\n')
-		lines <- line
+		if line, err := bufio.NewReader(output).ReadBytes('\n'); err == nil {
+			lines <- line
+		}
+		// Waiting also keeps the pipes from being collected as garbage, which would
+		// close them: the engines run until this process is gone.
+		_ = command.Wait()
+		close(lines)
 	}()
 	select {
-	case line := <-lines:
-		return parse(line, command, &complaints)
+	case line, ok := <-lines:
+		if !ok {
+			return address{}, fmt.Errorf("the engines did not start: %s", strings.TrimSpace(complaints.String()))
+		}
+		var at address
+		err := json.Unmarshal(line, &at)
+		return at, err
 	case <-ctx.Done():
 		_ = command.Process.Kill()
 		return address{}, errors.New("the engines did not start in time")
 	}
-}
-
-// parse reads the line; an empty one means that the command has ended.
-func parse(line []byte, command *exec.Cmd, complaints *bytes.Buffer) (address, error) {
-	var at address
-	if err := json.Unmarshal(line, &at); err == nil && at.DynamoDB != "" {
-		return at, nil
-	}
-	_ = command.Process.Kill()
-	_ = command.Wait() // also waits until all complaints are read
-	return address{}, fmt.Errorf("the engines did not start: %s", strings.TrimSpace(complaints.String()))
 }
 
 // enginesBinary is the built command, or one built now.

@@ -1,0 +1,168 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/secret"
+)
+
+// NewKey is an API key to be made.
+type NewKey struct {
+	Account ids.Account
+	// Workspace binds a standard key to one workspace; "" leaves it unbound.
+	Workspace ids.Workspace
+	Kind      Kind
+	Name      string
+	// ExpiresAt is the instant from which the key is no longer let in, to the
+	// whole second; the zero time means never.
+	ExpiresAt time.Time
+}
+
+func (n NewKey) check() error {
+	switch {
+	case n.Kind != Management && n.Kind != Standard:
+		return fmt.Errorf("%w: a key is of kind %s or %s", ErrInvalid, Management, Standard)
+	case n.Kind == Management && n.Workspace != "":
+		return fmt.Errorf("%w: a management key belongs to its whole account", ErrInvalid)
+	}
+	return checkName(n.Name)
+}
+
+// CreateKey makes a key and returns its token, which is stored nowhere: this is
+// the only time it can be seen. It returns ErrInvalid, ErrNoAccount,
+// ErrNoWorkspace or ErrWorkspaceDeleted. After any other error a key may be
+// there whose token nobody knows.
+func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, error) {
+	if err := n.check(); err != nil {
+		return secret.Bytes{}, Key{}, err
+	}
+	token := NewToken()
+	hash := HashKey(string(token.Reveal()))
+	row := keyItem{
+		primaryKey: keyAt(hash), Version: itemVersion,
+		Account: n.Account, Workspace: n.Workspace, Kind: n.Kind, Name: n.Name,
+		CreatedAt: r.now().Unix(),
+	}
+	if !n.ExpiresAt.IsZero() {
+		row.ExpiresAt = n.ExpiresAt.Unix()
+	}
+	owner := types.TransactWriteItem{ConditionCheck: r.accountExists(n.Account)}
+	if n.Workspace != "" {
+		owner.ConditionCheck = r.workspaceLives(n.Account, n.Workspace)
+	}
+	items := []types.TransactWriteItem{owner, r.put(row)}
+	for _, at := range row.lists() {
+		items = append(items, r.list(at))
+	}
+	err := r.transact(ctx, items...)
+	if found, ok := unmet(err, 0); ok {
+		if n.Workspace == "" {
+			return secret.Bytes{}, Key{}, ErrNoAccount
+		}
+		return secret.Bytes{}, Key{}, whyNotLive(found, n.Account)
+	}
+	if err != nil {
+		return secret.Bytes{}, Key{}, fmt.Errorf("creating a key: %w", err)
+	}
+	return token, row.key(), nil
+}
+
+// DisableKey keeps the key from being let in from the next request on, or
+// returns ErrNoKey. A disabled key may be disabled again.
+func (r *Registry) DisableKey(ctx context.Context, account ids.Account, hash KeyHash) error {
+	held, err := r.update(ctx, &dynamodb.UpdateItemInput{
+		Key:                 keyAt(hash).attributes(),
+		UpdateExpression:    aws.String("SET disabled = :true"),
+		ConditionExpression: aws.String("account = :account"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":account": text(string(account)), ":true": &types.AttributeValueMemberBOOL{Value: true},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("disabling a key: %w", err)
+	}
+	if !held {
+		return ErrNoKey
+	}
+	return nil
+}
+
+// EnableKey lets the key in again. It returns ErrNoKey, or ErrWorkspaceDeleted
+// where the key is bound to a workspace that is gone.
+func (r *Registry) EnableKey(ctx context.Context, account ids.Account, hash KeyHash) error {
+	row, err := r.key(ctx, account, hash)
+	if err != nil {
+		return err
+	}
+	items := []types.TransactWriteItem{{Update: &types.Update{
+		TableName: &r.table, Key: keyAt(hash).attributes(),
+		UpdateExpression:    aws.String("SET disabled = :false"),
+		ConditionExpression: aws.String("account = :account"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":account": text(string(account)), ":false": &types.AttributeValueMemberBOOL{},
+		},
+	}}}
+	if row.Workspace != "" {
+		items = append(items, types.TransactWriteItem{ConditionCheck: r.workspaceLives(account, row.Workspace)})
+	}
+	err = r.transact(ctx, items...)
+	if _, ok := unmet(err, 0); ok {
+		return ErrNoKey
+	}
+	if found, ok := unmet(err, 1); ok {
+		return whyNotLive(found, account)
+	}
+	if err != nil {
+		return fmt.Errorf("enabling a key: %w", err)
+	}
+	return nil
+}
+
+// DeleteKey removes the key and its entries in lists, all at once, or returns
+// ErrNoKey.
+func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash KeyHash) error {
+	row, err := r.key(ctx, account, hash)
+	if err != nil {
+		return err
+	}
+	items := []types.TransactWriteItem{{Delete: &types.Delete{
+		TableName: &r.table, Key: keyAt(hash).attributes(),
+		ConditionExpression:       aws.String("account = :account"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":account": text(string(account))},
+	}}}
+	for _, at := range row.lists() {
+		items = append(items, r.unlist(at))
+	}
+	err = r.transact(ctx, items...)
+	if _, ok := unmet(err, 0); ok {
+		return ErrNoKey
+	}
+	if err != nil {
+		return fmt.Errorf("deleting a key: %w", err)
+	}
+	return nil
+}
+
+// key reads a key of the account, or returns ErrNoKey.
+func (r *Registry) key(ctx context.Context, account ids.Account, hash KeyHash) (keyItem, error) {
+	var row keyItem
+	found, err := get(ctx, r.db, r.table, keyAt(hash), &row)
+	switch {
+	case err != nil:
+		return keyItem{}, fmt.Errorf("looking up the key: %w", err)
+	case !found.exists:
+		return keyItem{}, ErrNoKey
+	case found.fault != nil:
+		return keyItem{}, fmt.Errorf("stored key %s: %w", hash.Short(), found.fault)
+	case row.Account != account:
+		return keyItem{}, ErrNoKey
+	}
+	return row, nil
+}

@@ -1,0 +1,177 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/ids"
+)
+
+// Workspace is a workspace as it is listed.
+type Workspace struct {
+	ID        ids.Workspace
+	Name      string
+	Default   bool
+	CreatedAt time.Time
+	DeletedAt time.Time // zero as long as it lives
+}
+
+// Key is an API key as it is listed: all of it but the token.
+type Key struct {
+	Hash      KeyHash
+	Workspace ids.Workspace // "" where it is bound to none
+	Kind      Kind
+	Name      string
+	Disabled  bool
+	CreatedAt time.Time
+	ExpiresAt time.Time // zero where it never expires
+	// Fault says what is wrong with a stored key that contradicts itself; such a
+	// key lets nobody in.
+	Fault error
+}
+
+// ListWorkspaces lists the account's workspaces, deleted ones included, oldest
+// first, or returns ErrNoAccount.
+func (r *Registry) ListWorkspaces(ctx context.Context, account ids.Account) ([]Workspace, error) {
+	owner, err := r.account(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	names, err := r.listed(ctx, accountAt(account).PK, workspacePrefix)
+	if err != nil {
+		return nil, fmt.Errorf("listing workspaces: %w", err)
+	}
+	var keys []map[string]types.AttributeValue
+	for _, name := range names {
+		keys = append(keys, workspaceAt(ids.Workspace(name)).attributes())
+	}
+	var workspaces []Workspace
+	err = r.rows(ctx, keys, func(item map[string]types.AttributeValue) error {
+		var row workspaceItem
+		if err := decode(item, &row); err != nil {
+			return fmt.Errorf("a stored workspace of account %s: %w", account, err)
+		}
+		w := row.workspace()
+		w.Default = w.ID == owner.DefaultWorkspace
+		workspaces = append(workspaces, w)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing workspaces: %w", err)
+	}
+	slices.SortFunc(workspaces, func(a, b Workspace) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return workspaces, nil
+}
+
+// ListKeys lists the account's keys, oldest first, or returns ErrNoAccount.
+func (r *Registry) ListKeys(ctx context.Context, account ids.Account) ([]Key, error) {
+	if _, err := r.account(ctx, account); err != nil {
+		return nil, err
+	}
+	keys, err := r.keys(ctx, accountAt(account).PK)
+	if err != nil {
+		return nil, fmt.Errorf("listing keys: %w", err)
+	}
+	return keys, nil
+}
+
+// keys reads the keys that are listed under pk.
+func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
+	names, err := r.listed(ctx, pk, keyPrefix)
+	if err != nil {
+		return nil, err
+	}
+	hashes := make([]KeyHash, len(names))
+	for i, name := range names {
+		hashes[i] = KeyHash(name)
+	}
+	var keys []Key
+	err = r.rows(ctx, uniqueKeys(hashes), func(item map[string]types.AttributeValue) error {
+		var row keyItem
+		fault := decode(item, &row)
+		if pk, ok := item["pk"].(*types.AttributeValueMemberS); ok {
+			row.PK = pk.Value // even where the rest cannot be read
+		}
+		key := row.key()
+		key.Fault = cmp.Or(fault, row.check())
+		keys = append(keys, key)
+		return nil
+	})
+	slices.SortFunc(keys, func(a, b Key) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Hash, b.Hash))
+	})
+	return keys, err
+}
+
+// listed reads a list: what its entries name, without the prefix.
+func (r *Registry) listed(ctx context.Context, pk, prefix string) ([]string, error) {
+	pages := dynamodb.NewQueryPaginator(r.db, &dynamodb.QueryInput{
+		TableName: &r.table, ConsistentRead: aws.Bool(true),
+		KeyConditionExpression:    aws.String("pk = :pk AND begins_with(sk, :prefix)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": text(pk), ":prefix": text(prefix)},
+	})
+	var names []string
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			var entry listEntry
+			if err := decode(item, &entry); err != nil {
+				return nil, err
+			}
+			names = append(names, strings.TrimPrefix(entry.SK, prefix))
+		}
+	}
+	return names, nil
+}
+
+// rows visits the items under the keys, any number of them.
+func (r *Registry) rows(ctx context.Context, keys []map[string]types.AttributeValue, visit func(map[string]types.AttributeValue) error) error {
+	for part := range slices.Chunk(keys, batchLimit) {
+		items, err := batchGet(ctx, r.db, r.table, part)
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			if err := visit(item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (k keyItem) key() Key {
+	key := Key{
+		Hash: KeyHash(strings.TrimPrefix(k.PK, keyPrefix)), Workspace: k.Workspace, Kind: k.Kind, Name: k.Name, Disabled: k.Disabled,
+		CreatedAt: time.Unix(k.CreatedAt, 0).UTC(),
+	}
+	if k.ExpiresAt != 0 {
+		key.ExpiresAt = time.Unix(k.ExpiresAt, 0).UTC()
+	}
+	return key
+}
+
+func (w workspaceItem) workspace() Workspace {
+	workspace := Workspace{
+		ID:        ids.Workspace(strings.TrimPrefix(w.PK, workspacePrefix)),
+		Name:      w.Name,
+		CreatedAt: time.Unix(w.CreatedAt, 0).UTC(),
+	}
+	if w.DeletedAt != 0 {
+		workspace.DeletedAt = time.Unix(w.DeletedAt, 0).UTC()
+	}
+	return workspace
+}
