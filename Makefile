@@ -76,6 +76,12 @@ $(addprefix build-,$(FUNCTIONS)): build-%:
 admin: $(BUILD)/admin ## The operator's command against `make run` (ARGS='…'; ARGS=--help tells more)
 	@$(BUILD)/admin $(ARGS)
 
+.PHONY: protect
+protect: ## Protect a deployed stack from deletion (STACK=signalbox-prod)
+	@command -v aws >/dev/null || { echo "The AWS CLI is missing: see https://aws.amazon.com/cli/" >&2; exit 1; }
+	@test -n "$(STACK)" || { echo "Which one? make protect STACK=signalbox-prod" >&2; exit 1; }
+	@aws cloudformation update-termination-protection --enable-termination-protection --stack-name "$(STACK)"
+
 GOLANGCI_LINT := v2.15.0
 GOVULNCHECK := v1.1.4
 
