@@ -26,6 +26,20 @@ func (s *Spec) Operations() map[string]string {
 	return all
 }
 
+// Enum lists the values that the named schema allows.
+func (s *Spec) Enum(schema string) ([]string, error) {
+	n, err := s.doc.find("/components/schemas/" + schema)
+	if err != nil {
+		return nil, err
+	}
+	values, _ := n.value["enum"].([]any)
+	texts := make([]string, 0, len(values))
+	for _, v := range values {
+		texts = append(texts, fmt.Sprint(v))
+	}
+	return texts, nil
+}
+
 // CheckResponse says what is wrong with a response of the operation, if
 // anything: its status, its headers, its body.
 func (s *Spec) CheckResponse(operationID string, status int, headers http.Header, body []byte) error {

@@ -20,6 +20,7 @@ const resource = "openapi.yaml"
 
 // Spec is a description, compiled. It may be used concurrently.
 type Spec struct {
+	doc        *document
 	operations map[string]operation
 }
 
@@ -53,7 +54,7 @@ func Parse(text []byte) (*Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Spec{operations: map[string]operation{}}
+	s := &Spec{doc: doc, operations: map[string]operation{}}
 	for _, path := range paths.names() {
 		item, err := paths.child(path)
 		if err != nil {

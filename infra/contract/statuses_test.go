@@ -1,0 +1,133 @@
+package contract_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// tooLarge is a body that no gateway hands on to a function.
+const tooLarge = 11 << 20
+
+// TestEveryStatus reaches each status that the description allows an operation
+// and finds that it is that status, with all that the description says of it.
+// Those that come from a place of its own making are left to TestBrokenPlace.
+func TestEveryStatus(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	job, file := n.job(t, "succeeded"), n.file(t, n.workspace)
+	spent := n.key(t, standardKey())
+	exhaust(t, spent)
+	reached := map[string]map[int]request{
+		"getSyncJob": {
+			200: get(job).as(n.management),
+			304: get(job).as(n.management).with("If-None-Match", "*"),
+			400: get(job).as(n.management).carrying(tooLarge),
+			401: get(job),
+			404: get(unknownJob).as(n.management),
+		},
+		"createByokKey": {
+			201: post(bodyWith("")).as(n.management),
+			400: post("").as(n.management).carrying(tooLarge),
+			401: post(bodyWith("")),
+			403: post(bodyWith("")).as(n.standard),
+		},
+		"deleteFile": {
+			200: del(file).as(n.management),
+			400: del(file).as(n.management).carrying(tooLarge),
+			401: del(file),
+			404: del("file_unknown").as(n.management),
+			429: del(file).as(spent),
+		},
+	}
+	for operation, statuses := range reached {
+		for status, r := range statuses {
+			t.Run(operation+" "+http.StatusText(status), func(t *testing.T) { r.do(t).is(t, status) })
+		}
+		all := append(slices.Collect(maps.Keys(statuses)), brokenStatuses(operation)...)
+		slices.Sort(all)
+		if want := the.spec.Statuses(operation); !slices.Equal(all, want) {
+			t.Errorf("%s: reached %v, the description has %v", operation, all, want)
+		}
+	}
+}
+
+// brokenStatuses are those that a service in order does not answer.
+func brokenStatuses(operation string) []int {
+	if operation == "deleteFile" {
+		return []int{http.StatusInternalServerError}
+	}
+	return []int{http.StatusTooManyRequests, http.StatusInternalServerError}
+}
+
+// carrying gives the request a body of that size.
+func (r request) carrying(size int) request {
+	r.body = strings.Repeat(" ", size)
+	return r
+}
+
+// TestBrokenPlace starts a service that lets almost nothing through, takes
+// away what it stands on, and finds its errors to be in the envelope.
+func TestBrokenPlace(t *testing.T) {
+	t.Parallel()
+	if the.elsewhere {
+		t.Log("NOT REACHED at SIGNALBOX_BASE_URL: 500s, and the gateway's own 429")
+		return
+	}
+	p := start(t, map[string]string{
+		"GetSyncJobThrottleRate": "1", "GetSyncJobThrottleBurst": "1",
+		"CreateByokKeyThrottleRate": "1", "CreateByokKeyThrottleBurst": "1",
+	})
+	n := p.tenant(t)
+	p.breakDown(t)
+	for operation, r := range map[string]request{
+		"getSyncJob":    get(unknownJob).as(n.management),
+		"createByokKey": post(bodyWith("")).as(n.management),
+		"deleteFile":    del("file_unknown").as(n.standard),
+	} {
+		t.Run(operation, func(t *testing.T) {
+			r.at(p).do(t).is(t, http.StatusInternalServerError)
+			if operation != "deleteFile" {
+				r.at(p).throttled(t)
+			}
+		})
+	}
+}
+
+// breakDown takes away what each operation stands on.
+func (p place) breakDown(t *testing.T) {
+	t.Helper()
+	_, err := p.db.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
+		TableName: &p.names.Jobs, DeletionProtectionEnabled: aws.Bool(false),
+	})
+	if err != nil {
+		t.Log("lifting deletion protection:", err)
+	}
+	if _, err := p.db.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &p.names.Jobs}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.kms.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &p.names.Sealing}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.s3.DeleteBucket(t.Context(), &s3.DeleteBucketInput{Bucket: &p.names.Files}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// throttled repeats the request until the gateway refuses it.
+func (r request) throttled(t *testing.T) {
+	t.Helper()
+	for range 100 {
+		if got := r.do(t); got.status == http.StatusTooManyRequests {
+			return
+		}
+	}
+	t.Error("the gateway never refused")
+}
