@@ -59,7 +59,9 @@ functions: go $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
 $(addprefix $(BUILD)/functions/,$(FUNCTIONS)): $(BUILD)/functions/%: go
 	@$(GO_BUILD) -o $@/bootstrap ./$(folder_$*)
 
-.PHONY: $(BUILD)/local $(BUILD)/engines $(BUILD)/admin
+.PHONY: $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin
+$(BUILD)/objects: go
+	@cd infra/local && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ ./cmd/objects
 $(BUILD)/local: go
 	@cd infra/local && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ .
 $(BUILD)/engines: go
@@ -103,7 +105,7 @@ fmt: ## Format the code
 
 # The engines come from npm, pinned, into a folder of the project's.
 .PHONY: engines
-engines: node infra/local/node_modules/.installed
+engines: node infra/local/node_modules/.installed $(BUILD)/objects
 infra/local/node_modules/.installed: infra/local/package.json infra/local/package-lock.json
 	@cd infra/local && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@

@@ -1,0 +1,77 @@
+// Command engines runs the engines of the single-machine edition alone, for
+// tests: it prints one line of JSON that says how to reach them, and stops them
+// when its standard input ends or it is told to.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"signalbox.dev/infra/local/engines"
+)
+
+const startTime = 30 * time.Second
+
+// address is the line of JSON.
+type address struct {
+	DynamoDB        string `json:"dynamodb"`
+	KMS             string `json:"kms"`
+	S3              string `json:"s3"`
+	Region          string `json:"region"`
+	AccessKeyID     string `json:"access_key_id"`
+	SecretAccessKey string `json:"secret_access_key"`
+}
+
+func main() {
+	dir := flag.String("dir", "", "the folder of their state; one that is removed at the end, if empty")
+	host := flag.String("host", "127.0.0.1", "the address to listen on")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *dir, *host, os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "engines:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, dir, host string, stdin io.Reader, stdout io.Writer) (err error) {
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "signalbox-engines-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	}
+	starting, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	running, err := engines.Start(starting, engines.Config{Dir: dir, Host: host})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, running.Close()) }()
+	if err := json.NewEncoder(stdout).Encode(address{
+		DynamoDB: running.DynamoDB, KMS: running.KMS, S3: running.S3, Region: running.Region,
+		AccessKeyID: running.AccessKeyID, SecretAccessKey: running.SecretAccessKey,
+	}); err != nil {
+		return err
+	}
+	closed := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin)
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	case err := <-running.Done():
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+// Package engines runs what Signalbox needs of AWS on one machine: DynamoDB
+// (ExtendDB, or Dynoxide as a second opinion), S3 (versitygw) and a stand-in for
+// KMS, all on one address, with their state in one folder. Engines that are
+// processes of their own end with this one, however it ends.
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"golang.org/x/sync/errgroup"
+
+	"signalbox.dev/infra/local/kms"
+)
+
+// The credentials that the engines accept: AWS's documented example, which is
+// built into ExtendDB.
+const (
+	accessKeyID     = "AKIAIOSFODNN7EXAMPLE"
+	secretAccessKey = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY" //nolint:gosec // AWS's published example
+)
+
+// Config says which engines to run, and where.
+type Config struct {
+	// Dir is the folder of their state; it is made if need be.
+	Dir string
+	// Root is the repository's folder, where they are installed and built. Empty
+	// means the nearest one above the working directory with a template.yaml.
+	Root string
+	// Host is the address to listen on. Empty means 127.0.0.1.
+	Host string
+	// DynamoDB is ExtendDB or Dynoxide. Empty means what SIGNALBOX_DYNAMODB says,
+	// or else ExtendDB.
+	DynamoDB string
+	// Log hears of an engine that ends by itself. Nil means nobody does.
+	Log *slog.Logger
+}
+
+// Engines are running engines.
+type Engines struct {
+	// DynamoDB, KMS and S3 are base URLs.
+	DynamoDB, KMS, S3 string
+	// Region, AccessKeyID and SecretAccessKey are what SDK clients need besides.
+	Region, AccessKeyID, SecretAccessKey string
+
+	processes []*process
+	kms       *http.Server
+	done      chan error
+}
+
+// Start returns when all engines answer. The context bounds the start only.
+func Start(ctx context.Context, c Config) (*Engines, error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	e := &Engines{
+		Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey,
+		processes: make([]*process, 2), done: make(chan error, 3),
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		e.processes[0], e.DynamoDB, err = startDynamoDB(ctx, c, filepath.Join(c.Dir, c.DynamoDB))
+		return err
+	})
+	group.Go(func() (err error) {
+		e.processes[1], e.S3, err = startObjects(ctx, c, filepath.Join(c.Dir, "objects"))
+		return err
+	})
+	group.Go(func() error { return e.startKMS(c, filepath.Join(c.Dir, "kms")) })
+	if err := group.Wait(); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	for _, p := range e.processes {
+		go e.watch(p, c.Log)
+	}
+	return e, nil
+}
+
+func (c *Config) complete() error {
+	if c.Host == "" {
+		c.Host = "127.0.0.1"
+	}
+	if c.DynamoDB == "" {
+		c.DynamoDB = os.Getenv("SIGNALBOX_DYNAMODB")
+	}
+	if c.DynamoDB == "" {
+		c.DynamoDB = ExtendDB
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Root != "" {
+		return nil
+	}
+	var err error
+	c.Root, err = findRoot()
+	return err
+}
+
+// findRoot looks for the repository from the working directory upwards.
+func findRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "template.yaml")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("no template.yaml here or above: run this in the repository")
+		}
+		dir = parent
+	}
+}
+
+// startObjects runs the S3 engine.
+func startObjects(ctx context.Context, c Config, dir string) (*process, string, error) {
+	binary, err := filepath.Abs(filepath.Join(c.Root, ".build", "objects"))
+	if err != nil {
+		return nil, "", err
+	}
+	if _, err := os.Stat(binary); err != nil {
+		return nil, "", fmt.Errorf("the S3 engine is missing; build it: make build (%w)", err)
+	}
+	port, err := freePort(c.Host)
+	if err != nil {
+		return nil, "", err
+	}
+	address := net.JoinHostPort(c.Host, port)
+	cmd := exec.Command(binary, "-addr", address, "-dir", dir, "-access-key", accessKeyID, "-secret-key", secretAccessKey) //nolint:gosec // a binary of ours
+	cmd.Env = []string{}
+	p, err := launch(ctx, "objects", cmd, dir, "http://"+address+"/health")
+	return p, "http://" + address, err
+}
+
+// startKMS serves the stand-in from this process.
+func (e *Engines) startKMS(c Config, dir string) error {
+	service, err := kms.Open(dir)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(c.Host, "0"))
+	if err != nil {
+		return fmt.Errorf("listening for KMS: %w", err)
+	}
+	e.KMS = "http://" + listener.Addr().String()
+	e.kms = &http.Server{Handler: service, ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		if err := e.kms.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			e.done <- fmt.Errorf("KMS ended: %w", err)
+		}
+	}()
+	return nil
+}
+
+// watch tells of an engine that ends by itself.
+func (e *Engines) watch(p *process, log *slog.Logger) {
+	<-p.ended
+	if p.told.Load() {
+		return
+	}
+	log.Warn("an engine ended", "engine", p.name, "error", p.err)
+	e.done <- fmt.Errorf("%s ended: %w", p.name, p.err)
+}
+
+// Done gives an error where an engine has ended by itself.
+func (e *Engines) Done() <-chan error { return e.done }
+
+// AWSConfig makes SDK clients that reach the engines.
+func (e *Engines) AWSConfig() aws.Config {
+	return aws.Config{
+		Region:        e.Region,
+		Credentials:   credentials.NewStaticCredentialsProvider(e.AccessKeyID, e.SecretAccessKey, ""),
+		ConfigSources: []any{endpoints{"DynamoDB": e.DynamoDB, "KMS": e.KMS, "S3": e.S3}},
+	}
+}
+
+// endpoints tells the SDK where each service is, as the variables
+// AWS_ENDPOINT_URL_<SERVICE> would.
+type endpoints map[string]string
+
+// GetServiceBaseEndpoint implements what the SDK looks for in ConfigSources.
+func (e endpoints) GetServiceBaseEndpoint(_ context.Context, sdkID string) (string, bool, error) {
+	url, ok := e[sdkID]
+	return url, ok, nil
+}
+
+// Close stops every engine and waits for its end.
+func (e *Engines) Close() error {
+	var errs []error
+	if e.kms != nil {
+		errs = append(errs, e.kms.Close())
+	}
+	for _, p := range e.processes {
+		if p != nil {
+			errs = append(errs, p.stop())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,90 @@
+package kms
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/binary"
+	"maps"
+	"slices"
+)
+
+// A ciphertext is: version 1 | key id (36) | index of the material (4) |
+// nonce (12) | AES-256-GCM, with the header and the encryption context as
+// associated data.
+const (
+	blobVersion = 1
+	idLength    = 36
+	headLength  = 1 + idLength + 4
+	nonceLength = 12
+)
+
+func (k *key) encrypt(plaintext []byte, context map[string]string) ([]byte, error) {
+	index := len(k.Material) - 1
+	head := append([]byte{blobVersion}, k.ID...)
+	head = binary.BigEndian.AppendUint32(head, uint32(index)) //nolint:gosec // a handful of rotations
+	aead, err := newAEAD(k.Material[index])
+	if err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, nonceLength)
+	_, _ = rand.Read(nonce)
+	return aead.Seal(append(head, nonce...), nonce, plaintext, associated(head, context)), nil
+}
+
+// open decrypts a ciphertext under the key it names. named, if not "", is the
+// key that the caller says it must be.
+func (s *Service) open(blob []byte, context map[string]string, named string) ([]byte, *key, error) {
+	invalid := fault("InvalidCiphertextException", "")
+	if len(blob) < headLength+nonceLength || blob[0] != blobVersion {
+		return nil, nil, invalid
+	}
+	id := string(blob[1 : 1+idLength])
+	if named != "" {
+		k, err := s.usable(named)
+		if err != nil {
+			return nil, nil, err
+		}
+		if k.ID != id {
+			return nil, nil, fault("IncorrectKeyException", "The key ID in the request does not identify a CMK that can perform this operation.")
+		}
+	}
+	k, err := s.usable(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	head, nonce, sealed := blob[:headLength], blob[headLength:headLength+nonceLength], blob[headLength+nonceLength:]
+	index := binary.BigEndian.Uint32(head[1+idLength:])
+	if int(index) >= len(k.Material) {
+		return nil, nil, invalid
+	}
+	aead, err := newAEAD(k.Material[index])
+	if err != nil {
+		return nil, nil, err
+	}
+	plaintext, err := aead.Open(nil, nonce, sealed, associated(head, context))
+	if err != nil {
+		return nil, nil, invalid
+	}
+	return plaintext, k, nil
+}
+
+func newAEAD(material []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(material)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+// associated is the same for the same context, in whatever order it was sent.
+func associated(head []byte, context map[string]string) []byte {
+	data := slices.Clone(head)
+	for _, name := range slices.Sorted(maps.Keys(context)) {
+		for _, part := range []string{name, context[name]} {
+			data = binary.BigEndian.AppendUint32(data, uint32(len(part))) //nolint:gosec // bounded by the request
+			data = append(data, part...)
+		}
+	}
+	return data
+}

@@ -1,0 +1,94 @@
+package kms
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// maxRequest bounds a request; the largest that AWS takes is far smaller.
+const maxRequest = 64 << 10
+
+// ServeHTTP speaks AWS JSON 1.1, as KMS does.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+	w.Header().Set("X-Amzn-Requestid", uuid.NewString())
+	name, ok := strings.CutPrefix(r.Header.Get("X-Amz-Target"), "TrentService.")
+	if r.Method != http.MethodPost || !ok {
+		refuse(w, fault("UnknownOperationException", ""))
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err != nil {
+		refuse(w, fault("SerializationException", "unreadable request"))
+		return
+	}
+	answer, err := s.call(name, body)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(answer) // a caller who left hears nothing
+}
+
+// refuse writes an error the way the SDKs read it.
+func refuse(w http.ResponseWriter, err error) {
+	status, known := http.StatusBadRequest, (*awsError)(nil)
+	if !errors.As(err, &known) {
+		status, known = http.StatusInternalServerError, &awsError{code: "KMSInternalException", message: err.Error()}
+	}
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"__type": known.code, "message": known.message})
+}
+
+// request is the union of what the operations take.
+type request struct {
+	KeyID                        string `json:"KeyId"`
+	Description                  string
+	PendingWindowInDays          *int
+	AliasName                    string            `json:",omitempty"`
+	TargetKeyID                  string            `json:"TargetKeyId"`
+	KeySpec                      string            `json:",omitempty"`
+	NumberOfBytes                int               `json:",omitempty"`
+	Plaintext                    []byte            `json:",omitempty"`
+	CiphertextBlob               []byte            `json:",omitempty"`
+	EncryptionContext            map[string]string `json:",omitempty"`
+	SourceKeyID                  string            `json:"SourceKeyId"`
+	DestinationKeyID             string            `json:"DestinationKeyId"`
+	SourceEncryptionContext      map[string]string `json:",omitempty"`
+	DestinationEncryptionContext map[string]string `json:",omitempty"`
+}
+
+// call carries out one operation.
+func (s *Service) call(name string, body []byte) (any, error) {
+	var in request
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, fault("SerializationException", "malformed request")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch name {
+	case "CreateKey", "EnableKey", "DisableKey", "ScheduleKeyDeletion", "CancelKeyDeletion", "RotateKeyOnDemand", "CreateAlias":
+		answer, err := s.change(name, in)
+		if err != nil {
+			return nil, err
+		}
+		return answer, s.save()
+	case "DescribeKey":
+		k, err := s.find(in.KeyID)
+		if err != nil {
+			return nil, err
+		}
+		return map[string]any{"KeyMetadata": k.metadata()}, nil
+	case "ListKeys":
+		return s.list(), nil
+	case "ListAliases":
+		return s.listAliases(), nil
+	default:
+		return s.crypto(name, in)
+	}
+}

@@ -1,0 +1,148 @@
+// Package kms stands in for AWS KMS on one machine, where there is no real one
+// to embed. It really encrypts, authenticates encryption contexts, and knows
+// the states of a key, with the errors that AWS gives for each. What it does not
+// have: key policies, grants, IAM, signatures of requests, asymmetric keys.
+//
+// Its state is one file, replaced as a whole and flushed before an answer is
+// given, so that nothing acknowledged is lost by a kill -9. The file holds the
+// keys in clear: this guards nothing but a developer's machine.
+package kms
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/google/uuid"
+)
+
+// Where the keys are said to be.
+const (
+	Region  = "us-east-1"
+	Account = "000000000000"
+)
+
+// The states of a key.
+const (
+	enabled         = "Enabled"
+	disabled        = "Disabled"
+	pendingDeletion = "PendingDeletion"
+)
+
+// key is a symmetric key, with all the material it ever had: what was encrypted
+// before a rotation keeps opening.
+type key struct {
+	ID          string
+	Description string
+	State       string
+	Created     time.Time
+	Deletion    time.Time `json:",omitzero"`
+	Material    [][]byte
+}
+
+func (k *key) arn() string { return "arn:aws:kms:" + Region + ":" + Account + ":key/" + k.ID }
+
+// Service is a running stand-in.
+type Service struct {
+	file string
+	now  func() time.Time
+
+	mu    sync.Mutex
+	state state
+}
+
+type state struct {
+	Keys    map[string]*key
+	Aliases map[string]string // alias/name to key id
+}
+
+// Open loads the keys of the folder, which it makes if need be.
+func Open(dir string) (*Service, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of the keys: %w", err)
+	}
+	s := &Service{file: filepath.Join(dir, "keys.json"), now: time.Now, state: state{Keys: map[string]*key{}, Aliases: map[string]string{}}}
+	data, err := os.ReadFile(s.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the keys: %w", err)
+	}
+	if err := json.Unmarshal(data, &s.state); err != nil {
+		return nil, fmt.Errorf("reading the keys in %s: %w", s.file, err)
+	}
+	return s, nil
+}
+
+// save writes the state so that it is there after a crash.
+func (s *Service) save() error {
+	data, err := json.Marshal(s.state)
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(s.file, data, 0o600)
+}
+
+// create makes a key.
+func (s *Service) create(description string) *key {
+	k := &key{ID: uuid.NewString(), Description: description, State: enabled, Created: s.now().UTC()}
+	k.rotate()
+	s.state.Keys[k.ID] = k
+	return k
+}
+
+func (k *key) rotate() {
+	material := make([]byte, 32)
+	_, _ = rand.Read(material)
+	k.Material = append(k.Material, material)
+}
+
+// find knows a key by its id, its ARN, an alias or an alias's ARN.
+func (s *Service) find(name string) (*key, error) {
+	prefix := "arn:aws:kms:" + Region + ":" + Account + ":"
+	short := strings.TrimPrefix(strings.TrimPrefix(name, prefix), "key/")
+	if strings.HasPrefix(short, "alias/") {
+		short = s.state.Aliases[short]
+	}
+	k, ok := s.state.Keys[short]
+	if !ok {
+		return nil, fault("NotFoundException", "Key '%s' does not exist", name)
+	}
+	if k.State == pendingDeletion && !s.now().Before(k.Deletion) {
+		return nil, fault("NotFoundException", "Key '%s' does not exist", name)
+	}
+	return k, nil
+}
+
+// usable finds a key that may encrypt and decrypt.
+func (s *Service) usable(name string) (*key, error) {
+	k, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	switch k.State {
+	case disabled:
+		return nil, fault("DisabledException", "%s is disabled.", k.arn())
+	case pendingDeletion:
+		return nil, fault("KMSInvalidStateException", "%s is pending deletion.", k.arn())
+	}
+	return k, nil
+}
+
+// awsError is an error that AWS would give.
+type awsError struct{ code, message string }
+
+func (e *awsError) Error() string { return e.code + ": " + e.message }
+
+func fault(code, format string, args ...any) error {
+	return &awsError{code: code, message: fmt.Sprintf(format, args...)}
+}
