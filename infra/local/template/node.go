@@ -47,8 +47,14 @@ func literal(n *yaml.Node) string {
 	return n.Value
 }
 
+// scalar is a value without a tag, so that it can be decoded as text and, where
+// it is one, as a number; but text that YAML takes for null stays text.
 func scalar(text string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Value: text}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
+	if n.ShortTag() == "!!null" {
+		n.Tag = "!!str"
+	}
+	return n
 }
 
 func list(items ...*yaml.Node) *yaml.Node {

@@ -34,7 +34,7 @@ func TestFunctions(t *testing.T) {
 		Environment: map[string]string{
 			"COMMON": "common", "OWN": "mine", "TABLE": "things-1", "KEY": "arn:seal",
 			"LONG":   "live-us-east-1-things-1-arn:seal-${kept}",
-			"JOINED": "live+two", "SPLIT": "a", "CHOSEN": "no",
+			"JOINED": "live+two", "SPLIT": "a", "CHOSEN": "no", "EMPTY": "",
 		},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -1,0 +1,232 @@
+// Package edition is Signalbox whole on one machine: the engines, what the
+// template declares in them, the unmodified functions under a Lambda runtime,
+// and the gateway before them, on one port of the loopback interface. All its
+// state is in one folder, which one edition at a time may use; every child ends
+// with it, however it ends.
+package edition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"signalbox.dev/infra/local/demo"
+	"signalbox.dev/infra/local/engines"
+	"signalbox.dev/infra/local/gateway"
+	"signalbox.dev/infra/local/provision"
+	"signalbox.dev/infra/local/runtime"
+	"signalbox.dev/infra/local/template"
+)
+
+// closeTime bounds how long Close waits for requests that are under way.
+const closeTime = 5 * time.Second
+
+// Options say what to run, and where its state lives.
+type Options struct {
+	// Root is the repository's folder: the template is there.
+	Root string
+	// State is the folder of everything that is kept. It is made if need be.
+	State string
+	// Port is where to listen on 127.0.0.1. Zero means any that is free.
+	Port int
+	// Parameters overrides the template's parameters.
+	Parameters map[string]string
+	// Functions is a folder with one folder for each function, named by its
+	// logical id, that holds its bootstrap. Empty means .build/functions in Root.
+	Functions string
+	// Terminal, if there is one, gets a line for each request.
+	Terminal io.Writer
+}
+
+// Edition is a running edition.
+type Edition struct {
+	// BaseURL is what the paths of the contract are relative to.
+	BaseURL string
+	// Demo is the demo account.
+	Demo demo.Facts
+
+	listener net.Listener
+	server   *http.Server
+	served   chan error
+	lambda   *runtime.Lambda
+	engines  *engines.Engines
+	journal  *journal
+	lock     *os.File
+}
+
+// Start starts everything and serves once everything answers. The context
+// bounds the start only.
+func Start(ctx context.Context, o Options) (*Edition, error) {
+	if o.Functions == "" {
+		o.Functions = filepath.Join(o.Root, ".build", "functions")
+	}
+	loaded, err := template.Load(filepath.Join(o.Root, "template.yaml"), o.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	e := &Edition{served: make(chan error, 1)}
+	if err := e.start(ctx, o, loaded); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+func (e *Edition) start(ctx context.Context, o Options, t *template.Template) error {
+	api, err := t.API()
+	if err != nil {
+		return err
+	}
+	if err := e.occupy(o); err != nil {
+		return err
+	}
+	if e.engines, err = engines.Start(ctx, engines.Config{
+		Dir: filepath.Join(o.State, "engines"), Root: o.Root, Log: e.journal.log,
+	}); err != nil {
+		return fmt.Errorf("starting the engines: %w", err)
+	}
+	clients := e.engines.AWSConfig()
+	made, err := provision.Make(ctx, t, clients, o.State)
+	if err != nil {
+		return err
+	}
+	made[api.ID] = template.Attributes{"Ref": "local"}
+	if err := e.runFunctions(o, t, made); err != nil {
+		return err
+	}
+	outputs := t.Outputs(made)
+	outputs["ApiBaseUrl"] = e.BaseURL
+	if err := e.writeStack(o, outputs); err != nil {
+		return err
+	}
+	if err := e.fillDemo(ctx, o, clients, outputs); err != nil {
+		return err
+	}
+	e.serve(api)
+	return nil
+}
+
+// occupy takes the state folder, the port and the logs.
+func (e *Edition) occupy(o Options) error {
+	if err := os.MkdirAll(o.State, 0o700); err != nil {
+		return fmt.Errorf("making the state folder: %w", err)
+	}
+	var err error
+	if e.lock, err = Lock(o.State); err != nil {
+		return err
+	}
+	if e.listener, err = listen(o.Port); err != nil {
+		return err
+	}
+	e.BaseURL = "http://" + e.listener.Addr().String() + "/api/v1"
+	e.journal, err = newJournal(filepath.Join(o.State, "logs"), o.Terminal)
+	return err
+}
+
+func listen(port int) (net.Listener, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if isInUse(err) {
+		return nil, fmt.Errorf("port %d is taken; choose another: make run PORT=%d", port, port+1)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+	return listener, nil
+}
+
+// runFunctions makes the Lambda runtime. The functions get the endpoints and
+// credentials of the engines, and nothing else that the cloud would not give.
+func (e *Edition) runFunctions(o Options, t *template.Template, made template.Resources) error {
+	declared, err := t.Functions(made)
+	if err != nil {
+		return err
+	}
+	c := runtime.Config{
+		Region: template.Region, Account: template.Account, Environment: e.access(),
+		Output: e.journal.line, Log: e.journal.log,
+	}
+	for _, f := range declared {
+		c.Functions = append(c.Functions, runtime.Function{
+			Name: f.ID, Binary: filepath.Join(o.Functions, f.ID, "bootstrap"), Handler: f.Handler,
+			MemoryMB: f.MemoryMB, Timeout: f.Timeout, Environment: f.Environment,
+		})
+	}
+	if e.lambda, err = runtime.New(c); err != nil {
+		return fmt.Errorf("%w; build them: make functions", err)
+	}
+	return nil
+}
+
+// access is how a function reaches the engines.
+func (e *Edition) access() map[string]string {
+	return map[string]string{
+		"AWS_ACCESS_KEY_ID":         e.engines.AccessKeyID,
+		"AWS_SECRET_ACCESS_KEY":     e.engines.SecretAccessKey,
+		"AWS_ENDPOINT_URL_DYNAMODB": e.engines.DynamoDB,
+		"AWS_ENDPOINT_URL_KMS":      e.engines.KMS,
+		"AWS_ENDPOINT_URL_S3":       e.engines.S3,
+	}
+}
+
+func (e *Edition) fillDemo(ctx context.Context, o Options, c aws.Config, outputs map[string]string) error {
+	var err error
+	e.Demo, err = demo.Ensure(ctx, c, demo.Stack{
+		AccessTable: outputs["AccessTableName"], SyncJobsTable: outputs["SyncJobsTableName"], FilesBucket: outputs["FilesBucketName"],
+	}, filepath.Join(o.State, "demo.json"), e.BaseURL)
+	return err
+}
+
+func (e *Edition) serve(api template.API) {
+	g := gateway.New(gateway.Config{API: api, Functions: e.lambda, Account: template.Account, Log: e.journal.log})
+	e.server = g.Server()
+	go func() { e.served <- e.server.Serve(g.Listener(e.listener)) }()
+}
+
+// Wait waits until the context is done, which is no error, or something that is
+// needed has ended by itself.
+func (e *Edition) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-e.served:
+		return fmt.Errorf("the gateway stopped: %w", err)
+	case err := <-e.engines.Done():
+		return fmt.Errorf("an engine stopped: %w", err)
+	}
+}
+
+// Close lets requests that are under way finish, ends every child, and frees the
+// state folder. It also cleans up after a start that failed half way.
+func (e *Edition) Close() error {
+	var problems []error
+	if e.server != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+		defer cancel()
+		if err := e.server.Shutdown(ctx); err != nil {
+			problems = append(problems, e.server.Close())
+		}
+	} else if e.listener != nil {
+		problems = append(problems, e.listener.Close())
+	}
+	if e.lambda != nil {
+		e.lambda.Close()
+	}
+	if e.engines != nil {
+		problems = append(problems, e.engines.Close())
+	}
+	if e.journal != nil {
+		problems = append(problems, e.journal.close())
+	}
+	if e.lock != nil {
+		problems = append(problems, e.lock.Close())
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,106 @@
+// Command local runs Signalbox on this machine: the three operations on
+// 127.0.0.1, with real engines behind them and a demo account to try them with.
+// It goes on until Ctrl-C; what it keeps survives that, and kill -9 too.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"signalbox.dev/infra/local/edition"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "local:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+// run starts the edition, says what there is to try, and waits.
+func run(ctx context.Context, arguments []string, out io.Writer) error {
+	o, reset, err := options(arguments, out)
+	if err != nil {
+		return err
+	}
+	if reset {
+		return forget(o.State)
+	}
+	e, err := edition.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, banner(e, o.State))
+	if err == nil {
+		err = e.Wait(ctx)
+	}
+	return errors.Join(err, e.Close())
+}
+
+func options(arguments []string, out io.Writer) (edition.Options, bool, error) {
+	o := edition.Options{Parameters: make(map[string]string)}
+	flags := flag.NewFlagSet("local", flag.ContinueOnError)
+	flags.StringVar(&o.Root, "root", ".", "folder of the repository")
+	flags.StringVar(&o.State, "state", ".local", "folder for everything that is kept")
+	flags.StringVar(&o.Functions, "functions", "", "folder with <logical id>/bootstrap (default <root>/.build/functions)")
+	flags.IntVar(&o.Port, "port", 3000, "port on 127.0.0.1; 0 means any")
+	flags.Func("param", "Name=Value of a parameter of template.yaml; repeatable", func(text string) error {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return errors.New("want Name=Value")
+		}
+		o.Parameters[name] = value
+		return nil
+	})
+	verbose := flags.Bool("v", false, "print a line for each request")
+	reset := flags.Bool("reset", false, "forget everything that is kept, and stop")
+	if err := flags.Parse(arguments); err != nil {
+		return o, false, err
+	}
+	if flags.NArg() > 0 {
+		return o, false, fmt.Errorf("what is %q?", flags.Arg(0))
+	}
+	if *verbose {
+		o.Terminal = out
+	}
+	return o, *reset, nil
+}
+
+// forget removes the state, unless an edition is using it.
+func forget(state string) error {
+	if _, err := os.Stat(state); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	lock, err := edition.Lock(state)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(state), lock.Close())
+}
+
+func banner(e *edition.Edition, state string) string {
+	if absolute, err := filepath.Abs(state); err == nil {
+		state = absolute
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nSignalbox is at %s\n\n", e.BaseURL)
+	b.WriteString("Try it: how a sync job is doing, a new provider credential, a file deleted.\n\n")
+	for _, line := range e.Demo.Curls() {
+		fmt.Fprintf(&b, "  %s\n\n", line)
+	}
+	fmt.Fprintf(&b, "State:  %s (demo.json has the demo account, logs/ what happens)\n", state)
+	b.WriteString("Stop:   Ctrl-C keeps the state; `make reset` forgets it\n\n")
+	return b.String()
+}
