@@ -51,6 +51,31 @@ func (r *Registry) SetDefaultWorkspace(ctx context.Context, account ids.Account,
 	return nil
 }
 
+// FindWorkspace looks up a workspace of the account, deleted or not; without an
+// id it is the account's default. It returns ErrNoAccount or ErrNoWorkspace.
+func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id ids.Workspace) (Workspace, error) {
+	owner, err := r.account(ctx, account)
+	if err != nil {
+		return Workspace{}, err
+	}
+	if id == "" {
+		id = owner.DefaultWorkspace
+	}
+	var row workspaceItem
+	found, err := get(ctx, r.db, r.table, workspaceAt(id), &row)
+	switch {
+	case err != nil:
+		return Workspace{}, fmt.Errorf("looking up the workspace: %w", err)
+	case found.fault != nil:
+		return Workspace{}, fmt.Errorf("stored workspace %s: %w", id, found.fault)
+	case row.Account != account:
+		return Workspace{}, ErrNoWorkspace
+	}
+	workspace := row.workspace()
+	workspace.Default = id == owner.DefaultWorkspace
+	return workspace, nil
+}
+
 // newWorkspace is the row of a new workspace. Its counters are an empty map, not
 // an absent one: a claim sets a member of it.
 func (r *Registry) newWorkspace(account ids.Account, id ids.Workspace, name string) workspaceItem {

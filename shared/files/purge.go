@@ -82,11 +82,24 @@ func (d *deletion) purgeVersions(ctx context.Context) (markers []types.ObjectIde
 	}
 }
 
+// remove deletes these versions of the file.
+func (d *deletion) remove(ctx context.Context, versions []types.ObjectIdentifier) error {
+	if err := remove(ctx, d.s3, d.bucket, versions); err != nil {
+		return err
+	}
+	d.removed = true
+	return nil
+}
+
+type versionDeleter interface {
+	DeleteObjects(context.Context, *s3.DeleteObjectsInput, ...func(*s3.Options)) (*s3.DeleteObjectsOutput, error)
+}
+
 // remove deletes these versions. S3 answers 200 even where it could not: what
 // it says of each counts.
-func (d *deletion) remove(ctx context.Context, versions []types.ObjectIdentifier) error {
-	out, err := d.s3.DeleteObjects(ctx, &s3.DeleteObjectsInput{
-		Bucket: &d.bucket,
+func remove(ctx context.Context, client versionDeleter, bucket string, versions []types.ObjectIdentifier) error {
+	out, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
+		Bucket: &bucket,
 		Delete: &types.Delete{Objects: versions, Quiet: aws.Bool(true)},
 	})
 	if err != nil {
@@ -96,6 +109,5 @@ func (d *deletion) remove(ctx context.Context, versions []types.ObjectIdentifier
 		return fmt.Errorf("%d of %d versions could not be deleted: %s",
 			len(out.Errors), len(versions), aws.ToString(out.Errors[0].Code))
 	}
-	d.removed = true
 	return nil
 }

@@ -56,14 +56,19 @@ func Cancel(reasons ...string) Fault {
 	})
 }
 
-// Unprocessed is the answer to a BatchGetItem of which nothing was done.
+// Unprocessed is the answer to a BatchGetItem or BatchWriteItem of which nothing
+// was done.
 func Unprocessed() Fault {
 	return func(r *http.Request, _ func() (*http.Response, error)) (*http.Response, error) {
 		call, err := read(r)
 		if err != nil {
 			return nil, err
 		}
-		body, err := json.Marshal(map[string]any{"Responses": map[string]any{}, "UnprocessedKeys": call.Input["RequestItems"]})
+		left := "UnprocessedKeys"
+		if call.Operation == "BatchWriteItem" {
+			left = "UnprocessedItems"
+		}
+		body, err := json.Marshal(map[string]any{left: call.Input["RequestItems"]})
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,138 @@
+package byok
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/ids"
+)
+
+// ErrNotFound says that the workspace has no such credential.
+var ErrNotFound = errors.New("no such credential")
+
+type managerAPI interface {
+	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	BatchWriteItem(context.Context, *dynamodb.BatchWriteItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error)
+}
+
+// Manager administers stored credentials, for the operator's command. It never
+// reads a sealed key.
+type Manager struct {
+	db    managerAPI
+	table string
+}
+
+// NewManager administers the credentials table of that name.
+func NewManager(db managerAPI, table string) *Manager { return &Manager{db: db, table: table} }
+
+// shown are the attributes that a list reads: all but the seal.
+func shown() []string {
+	return []string{
+		"id", "account", "workspace", "provider", "name", "label", "created_at", "sort_order",
+		"disabled", "is_byok_only", "is_fallback", "is_required",
+		"allowed_api_key_hashes", "allowed_models", "allowed_user_ids",
+	}
+}
+
+// List lists the credentials of the workspace by provider and sort order. A
+// workspace that does not exist has none.
+func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, error) {
+	in := m.query(w)
+	in.ExpressionAttributeNames = map[string]string{}
+	projection := ""
+	for i, attribute := range shown() {
+		name := "#a" + strconv.Itoa(i) // some of them are words of DynamoDB's own
+		in.ExpressionAttributeNames[name] = attribute
+		if i > 0 {
+			projection += ", "
+		}
+		projection += name
+	}
+	in.ProjectionExpression = &projection
+	var credentials []Credential
+	pages := dynamodb.NewQueryPaginator(m.db, in)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing credentials: %w", err)
+		}
+		for _, stored := range page.Items {
+			var row item
+			if err := attributevalue.UnmarshalMap(stored, &row); err != nil {
+				return nil, fmt.Errorf("a stored credential of workspace %s is unreadable", w)
+			}
+			credentials = append(credentials, row.credential())
+		}
+	}
+	slices.SortFunc(credentials, inOrder)
+	return credentials, nil
+}
+
+// Disable keeps a credential from being used, or returns ErrNotFound.
+func (m *Manager) Disable(ctx context.Context, w ids.Workspace, id ids.Credential) error {
+	return m.setDisabled(ctx, w, id, true)
+}
+
+// Enable lets a credential be used, or returns ErrNotFound.
+func (m *Manager) Enable(ctx context.Context, w ids.Workspace, id ids.Credential) error {
+	return m.setDisabled(ctx, w, id, false)
+}
+
+func (m *Manager) setDisabled(ctx context.Context, w ids.Workspace, id ids.Credential, disabled bool) error {
+	_, err := m.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &m.table, Key: keyOf(w, id),
+		UpdateExpression:          aws.String("SET disabled = :disabled"),
+		ConditionExpression:       aws.String("attribute_exists(pk)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":disabled": &types.AttributeValueMemberBOOL{Value: disabled}},
+	})
+	return wrapManaging("changing a credential", err)
+}
+
+// Delete removes a credential with its sealed key, or returns ErrNotFound; that
+// may also mean that an attempt removed it whose answer was lost.
+func (m *Manager) Delete(ctx context.Context, w ids.Workspace, id ids.Credential) error {
+	_, err := m.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName: &m.table, Key: keyOf(w, id),
+		ConditionExpression: aws.String("attribute_exists(pk)"),
+	})
+	return wrapManaging("deleting a credential", err)
+}
+
+func wrapManaging(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, unmet := errors.AsType[*types.ConditionalCheckFailedException](err); unmet {
+		return ErrNotFound
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// query asks for all credentials of the workspace, strongly consistent.
+func (m *Manager) query(w ids.Workspace) *dynamodb.QueryInput {
+	return &dynamodb.QueryInput{
+		TableName: &m.table, ConsistentRead: aws.Bool(true),
+		KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :credential)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":pk":         &types.AttributeValueMemberS{Value: partition(w)},
+			":credential": &types.AttributeValueMemberS{Value: sortKey("")},
+		},
+	}
+}
+
+func keyOf(w ids.Workspace, id ids.Credential) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{
+		"pk": &types.AttributeValueMemberS{Value: partition(w)},
+		"sk": &types.AttributeValueMemberS{Value: sortKey(id)},
+	}
+}

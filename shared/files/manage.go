@@ -1,0 +1,128 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"signalbox.dev/shared/ids"
+)
+
+// ErrExists says that the workspace has a file of that id already.
+var ErrExists = errors.New("the file exists already")
+
+type managerAPI interface {
+	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
+	ListObjectsV2(context.Context, *s3.ListObjectsV2Input, ...func(*s3.Options)) (*s3.ListObjectsV2Output, error)
+	ListObjectVersions(context.Context, *s3.ListObjectVersionsInput, ...func(*s3.Options)) (*s3.ListObjectVersionsOutput, error)
+	versionDeleter
+}
+
+// Manager uploads, lists and purges files, for the operator's command.
+type Manager struct {
+	s3     managerAPI
+	bucket string
+}
+
+// NewManager administers the bucket of that name.
+func NewManager(client managerAPI, bucket string) *Manager {
+	return &Manager{s3: client, bucket: bucket}
+}
+
+// File is a file as it is listed.
+type File struct {
+	ID       ids.File
+	Bytes    int64
+	StoredAt time.Time
+}
+
+// Upload stores a file, whole or not at all, or returns ErrExists: no file is
+// written over. ErrExists may also mean that an attempt stored it whose answer
+// was lost.
+func (m *Manager) Upload(ctx context.Context, w ids.Workspace, f ids.File, body io.ReadSeeker, contentType string) error {
+	_, err := m.s3.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &m.bucket, Key: aws.String(Key(w, f)), Body: body, ContentType: &contentType,
+		IfNoneMatch: aws.String("*"),
+	})
+	if codeOf(err) == "PreconditionFailed" {
+		return ErrExists
+	}
+	if err != nil {
+		return fmt.Errorf("uploading a file: %w", err)
+	}
+	return nil
+}
+
+// List lists the files of the workspace by id. A workspace that does not exist
+// has none.
+func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]File, error) {
+	prefix := Key(w, "")
+	var files []File
+	pages := s3.NewListObjectsV2Paginator(m.s3, &s3.ListObjectsV2Input{Bucket: &m.bucket, Prefix: &prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing files: %w", err)
+		}
+		for _, o := range page.Contents {
+			files = append(files, File{
+				ID:    ids.File(strings.TrimPrefix(aws.ToString(o.Key), prefix)),
+				Bytes: aws.ToInt64(o.Size), StoredAt: aws.ToTime(o.LastModified).UTC(),
+			})
+		}
+	}
+	return files, nil
+}
+
+// Purge removes every version of every file of the workspace and tells how many
+// versions; whoever calls it makes sure that the workspace is deleted. Bytes go
+// first and delete markers last, so that nothing comes to light again. After an
+// error some may be left, and Purge again removes them.
+func (m *Manager) Purge(ctx context.Context, w ids.Workspace) (versions int, err error) {
+	versions, err = m.sweep(ctx, w, func(page *s3.ListObjectVersionsOutput) (found []types.ObjectIdentifier) {
+		for _, v := range page.Versions {
+			found = append(found, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
+		}
+		return found
+	})
+	if err != nil {
+		return versions, err
+	}
+	_, err = m.sweep(ctx, w, func(page *s3.ListObjectVersionsOutput) (found []types.ObjectIdentifier) {
+		for _, d := range page.DeleteMarkers {
+			found = append(found, types.ObjectIdentifier{Key: d.Key, VersionId: d.VersionId})
+		}
+		return found
+	})
+	return versions, err
+}
+
+// sweep removes what choose picks from the listing of all versions of the
+// workspace's files.
+func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.ListObjectVersionsOutput) []types.ObjectIdentifier) (removed int, err error) {
+	pages := s3.NewListObjectVersionsPaginator(m.s3, &s3.ListObjectVersionsInput{
+		Bucket: &m.bucket, Prefix: aws.String(Key(w, "")), MaxKeys: aws.Int32(batch),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return removed, fmt.Errorf("listing versions to purge: %w", err)
+		}
+		chosen := choose(page)
+		if len(chosen) == 0 {
+			continue
+		}
+		if err := remove(ctx, m.s3, m.bucket, chosen); err != nil {
+			return removed, fmt.Errorf("purging versions: %w", err)
+		}
+		removed += len(chosen)
+	}
+	return removed, nil
+}

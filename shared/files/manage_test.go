@@ -1,0 +1,99 @@
+package files_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/ids"
+)
+
+func (s *shelf) manager() *files.Manager { return files.NewManager(s.client, s.bucket) }
+
+// everything counts all versions and markers in the bucket under the workspace.
+func (s *shelf) everything() int {
+	s.Helper()
+	prefix, n := files.Key(s.workspace, ""), 0
+	pages := s3.NewListObjectVersionsPaginator(s.client, &s3.ListObjectVersionsInput{Bucket: &s.bucket, Prefix: &prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(s.Context())
+		if err != nil {
+			s.Fatal(err)
+		}
+		n += len(page.Versions) + len(page.DeleteMarkers)
+	}
+	return n
+}
+
+func TestUploadedFilesAreListed(t *testing.T) {
+	s := newShelf(t, off)
+	m := s.manager()
+	for _, f := range []ids.File{"file_b", "file_a"} {
+		if err := m.Upload(t.Context(), s.workspace, f, strings.NewReader(string(f)+"!"), "text/plain"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Upload(t.Context(), s.workspace, "file_a", strings.NewReader("other"), "text/plain"); !errors.Is(err, files.ErrExists) {
+		t.Errorf("uploading it again: %v, want ErrExists", err)
+	}
+	got, err := m.List(t.Context(), s.workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []files.File{{ID: "file_a", Bytes: 7}, {ID: "file_b", Bytes: 7}}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(files.File{}, "StoredAt")); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if none, err := m.List(t.Context(), ids.New[ids.Workspace]()); err != nil || len(none) != 0 {
+		t.Errorf("an unknown workspace has %v, %v", none, err)
+	}
+}
+
+func TestPurgeLeavesNothingOfAWorkspace(t *testing.T) {
+	for _, versioning := range []types.BucketVersioningStatus{off, enabled, suspended} {
+		t.Run("versioning "+string(versioning), func(t *testing.T) {
+			s := newShelf(t, versioning)
+			neighbour := ids.New[ids.Workspace]()
+			if err := s.manager().Upload(t.Context(), neighbour, "file_a", strings.NewReader("x"), "text/plain"); err != nil {
+				t.Fatal(err)
+			}
+			s.put("file_a")
+			s.put("file_a")
+			s.put("file_b")
+			s.hide("file_b")
+			s.hide("file_c")
+			removed, err := s.manager().Purge(t.Context(), s.workspace)
+			if err != nil || removed < 1 {
+				t.Errorf("purged %d versions, %v", removed, err)
+			}
+			if left := s.everything(); left != 0 {
+				t.Errorf("%d versions and markers left", left)
+			}
+			if again, err := s.manager().Purge(t.Context(), s.workspace); err != nil || again != 0 {
+				t.Errorf("purged again: %d, %v", again, err)
+			}
+			if kept, err := s.manager().List(t.Context(), neighbour); err != nil || len(kept) != 1 {
+				t.Errorf("the neighbour keeps %v, %v", kept, err)
+			}
+		})
+	}
+}
+
+func TestPurgeReadsEveryPage(t *testing.T) {
+	s := newShelf(t, off)
+	const total = 1001 // one more than S3 lists at once
+	for i := range total {
+		s.put(ids.File(fmt.Sprint("file_", i)))
+	}
+	removed, err := s.manager().Purge(t.Context(), s.workspace)
+	if left := s.everything(); err != nil || removed != total || left != 0 {
+		t.Errorf("purged %d, %v, %d left; want %d", removed, err, left, total)
+	}
+}
