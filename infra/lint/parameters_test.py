@@ -47,22 +47,25 @@ class Limiter(unittest.TestCase):
 class Environment(unittest.TestCase):
     """Whatever parameter an environment depends on makes a new version."""
 
+    OTHERS = {
+        "DeleteBurst": "100",
+        "DeleteRatePerMinute": "600",
+        "FilesVersioning": "Enabled",
+        "NextSealingKeyArn": "arn:aws:kms:eu-central-1:111122223333:key/other",
+        "StageName": "other",
+    }
+
     def test_a_version_changes_with_its_environment(self):
         plain = Stack()
-        other = Stack(
-            NextSealingKeyArn="arn:aws:kms:eu-central-1:111122223333:key/other",
-            DeleteRatePerMinute="600",
-            DeleteBurst="100",
-            FilesVersioning="Enabled",
-            StageName="other",
-        )
-        for function in FUNCTIONS:
-            same_environment = (
-                plain.properties(function)["Environment"]
-                == other.properties(function)["Environment"]
-            )
-            same_version = versions(plain, function) == versions(other, function)
-            self.assertEqual(same_environment, same_version, function)
+        for parameter, value in self.OTHERS.items():
+            other = Stack(**{parameter: value})
+            for function in FUNCTIONS:
+                same_environment = (
+                    plain.properties(function)["Environment"]
+                    == other.properties(function)["Environment"]
+                )
+                same_version = versions(plain, function) == versions(other, function)
+                self.assertEqual(same_environment, same_version, (parameter, function))
 
     def test_the_next_sealing_key_reaches_function_version_and_policy(self):
         arn = "arn:aws:kms:eu-central-1:111122223333:key/next"
