@@ -92,7 +92,10 @@ func TestReasons(t *testing.T) {
 	get(unknownJob).as(both).do(t).because(t, "disabled")
 	post("{").as(both).do(t).because(t, "disabled")
 	get(unknownJob).as(n.standard).do(t).because(t, "management_key_required")
-	post("{").as(n.standard).do(t).is(t, http.StatusForbidden)
+	forbidden := post("{").as(n.standard).do(t).is(t, http.StatusForbidden).failure(t)
+	if want := "Only management keys can perform this operation"; forbidden.Error.Message != want {
+		t.Errorf("got %q, want %q", forbidden.Error.Message, want)
+	}
 
 	get(unknownJob).as(n.management).do(t).is(t, http.StatusNotFound)
 	n.disable(t, n.management)

@@ -27,6 +27,7 @@ type place struct {
 type names struct {
 	Access  string `json:"AccessTableName"`
 	Jobs    string `json:"SyncJobsTableName"`
+	Control string `json:"ControlTableName"`
 	Files   string `json:"FilesBucketName"`
 	Sealing string `json:"SealingKeyArn"`
 }

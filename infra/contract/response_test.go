@@ -27,6 +27,7 @@ type issue struct {
 
 type failure struct {
 	Error struct {
+		Message  string `json:"message"`
 		Metadata struct {
 			RequestID string  `json:"request_id"`
 			Reason    string  `json:"reason"`
@@ -137,19 +138,20 @@ func decode(t *testing.T, body []byte, into any) {
 	}
 }
 
-// bare is the response as bytes, less what may differ between two answers that
-// must not be told apart: request id, Date and the limiter's headers.
+// bare is the response as text, less what may differ between two answers that
+// must not be told apart: ids of the request, Date and the limiter's headers.
 func (r response) bare() string {
-	id := r.header.Get("X-Request-Id")
 	var lines []string
 	for name, values := range r.header {
-		if name == "X-Request-Id" || name == "Date" || strings.Contains(name, "Ratelimit") {
-			continue
+		switch name {
+		case "X-Request-Id", "X-Amzn-Requestid", "X-Amz-Apigw-Id", "X-Amzn-Trace-Id", "Date",
+			"Ratelimit", "Ratelimit-Policy", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset":
+		default:
+			lines = append(lines, fmt.Sprintf("%s: %q", name, values))
 		}
-		lines = append(lines, fmt.Sprintf("%s: %q", name, values))
 	}
 	slices.Sort(lines)
-	body := strings.ReplaceAll(string(r.body), id, "<request id>")
+	body := strings.ReplaceAll(string(r.body), r.header.Get("X-Request-Id"), "<request id>")
 	return fmt.Sprintf("%d\n%s\n\n%s", r.status, strings.Join(lines, "\n"), body)
 }
 
