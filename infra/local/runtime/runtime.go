@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -105,20 +106,22 @@ func New(c Config) (*Lambda, error) {
 		c.Wait = defaultWait
 	}
 	l := &Lambda{config: c, pools: make(map[string]*pool)}
-	var problems []error
+	var missing []string
 	for _, f := range c.Functions {
+		var err error
+		if f.Binary, err = filepath.Abs(f.Binary); err != nil {
+			return nil, err
+		}
 		info, err := os.Stat(f.Binary)
 		if err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
-			problems = append(problems, fmt.Errorf("%s has no program at %s", f.Name, f.Binary))
-			continue
-		}
-		if f.Binary, err = filepath.Abs(f.Binary); err != nil {
-			problems = append(problems, err)
-			continue
+			missing = append(missing, f.Binary)
 		}
 		l.pools[f.Name] = &pool{limit: c.Instances, launch: func(p *pool) { l.launch(f, p) }}
 	}
-	return l, errors.Join(problems...)
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("no program at %s", strings.Join(missing, ", "))
+	}
+	return l, nil
 }
 
 // Invoke has the function answer the payload. Unless the error is one of this

@@ -253,8 +253,8 @@ func TestClose(t *testing.T) {
 }
 
 func TestMissingProgram(t *testing.T) {
-	_, err := runtime.New(runtime.Config{Functions: []runtime.Function{{Name: "F", Binary: "nowhere/bootstrap"}}})
-	if err == nil || err.Error() != "F has no program at nowhere/bootstrap" {
+	_, err := runtime.New(runtime.Config{Functions: []runtime.Function{{Name: "F", Binary: "/nowhere/a"}, {Name: "G", Binary: "/nowhere/b"}}})
+	if err == nil || err.Error() != "no program at /nowhere/a, /nowhere/b" {
 		t.Errorf("got %v", err)
 	}
 }

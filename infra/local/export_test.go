@@ -1,0 +1,4 @@
+package main
+
+// Main is the command itself, for the test binary to be.
+func Main() { main() }
