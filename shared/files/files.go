@@ -30,7 +30,7 @@ const rounds = 10
 
 type deleter interface {
 	DeleteObject(context.Context, *s3.DeleteObjectInput, ...func(*s3.Options)) (*s3.DeleteObjectOutput, error)
-	DeleteObjects(context.Context, *s3.DeleteObjectsInput, ...func(*s3.Options)) (*s3.DeleteObjectsOutput, error)
+	versionDeleter
 	ListObjectVersions(context.Context, *s3.ListObjectVersionsInput, ...func(*s3.Options)) (*s3.ListObjectVersionsOutput, error)
 }
 
@@ -93,7 +93,8 @@ func (s *Store) Delete(ctx context.Context, w ids.Workspace, f ids.File) (Receip
 type deletion struct {
 	*Store
 	key     string
-	removed bool // something, were it only a delete marker
+	removed bool  // something, were it only a delete marker
+	refused error // what S3 could not delete at the last try
 	receipt Receipt
 }
 

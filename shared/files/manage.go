@@ -119,10 +119,11 @@ func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.Li
 		if len(chosen) == 0 {
 			continue
 		}
-		if err := remove(ctx, m.s3, m.bucket, chosen); err != nil {
+		n, err := remove(ctx, m.s3, m.bucket, chosen)
+		removed += n
+		if err != nil {
 			return removed, fmt.Errorf("purging versions: %w", err)
 		}
-		removed += len(chosen)
 	}
 	return removed, nil
 }

@@ -14,80 +14,101 @@ import (
 // batch is how many versions S3 deletes in one call, and lists in one page.
 const batch = 1000
 
+// errVisible ends a purge that must not go on.
+var errVisible = errors.New("the current version can be read")
+
 // purge removes every version and delete marker of the key, until a listing
 // shows none. Bytes go first and markers last, the newest of them at the very
 // end: whatever interrupts it, no older version comes to light. It stops at
 // visible where a current version can be read: that one must be deleted on
 // condition, or two callers could both believe they deleted it.
+//
+// What S3 refuses to delete is listed and tried once more: another caller may
+// have removed it meanwhile.
 func (d *deletion) purge(ctx context.Context) (state, error) {
 	for {
-		markers, err := d.purgeVersions(ctx)
-		if errors.Is(err, errVisible) {
+		refused := d.refused
+		d.refused = nil
+		left, err := d.list(ctx)
+		switch {
+		case errors.Is(err, errVisible):
 			return visible, nil
-		}
-		if err != nil {
+		case err != nil:
 			return absent, err
-		}
-		if len(markers) == 0 {
+		case left.empty():
 			return absent, nil
 		}
-		slices.Reverse(markers) // listed newest first
-		for part := range slices.Chunk(markers, batch) {
-			if err := d.remove(ctx, part); err != nil {
+		if err := d.removeAll(ctx, left.versions, true); err != nil {
+			return absent, err
+		}
+		if d.refused == nil { // else the markers stay before what is left
+			slices.Reverse(left.markers) // listed newest first
+			if err := d.removeAll(ctx, left.markers, false); err != nil {
 				return absent, err
 			}
+		}
+		if refused != nil && d.refused != nil {
+			return absent, d.refused
 		}
 	}
 }
 
-// errVisible ends a purge that must not go on.
-var errVisible = errors.New("the current version can be read")
+// listing is what is stored under a key, newest first.
+type listing struct {
+	versions []types.ObjectIdentifier // with bytes
+	markers  []types.ObjectIdentifier
+}
 
-// purgeVersions walks through the versions of the key, removes those with bytes
-// and returns the delete markers, newest first.
-func (d *deletion) purgeVersions(ctx context.Context) (markers []types.ObjectIdentifier, err error) {
+func (l listing) empty() bool { return len(l.versions)+len(l.markers) == 0 }
+
+// list reads every page of the versions of exactly this key. It returns
+// errVisible where the newest is no delete marker.
+func (d *deletion) list(ctx context.Context) (listing, error) {
+	var all listing
 	in := &s3.ListObjectVersionsInput{Bucket: &d.bucket, Prefix: &d.key, MaxKeys: aws.Int32(batch)}
 	for {
 		page, err := d.s3.ListObjectVersions(ctx, in)
 		if err != nil {
-			return nil, err
+			return listing{}, err
 		}
-		var versions []types.ObjectIdentifier
 		for _, v := range page.Versions {
 			// The prefix also lists longer keys: file_1 is a prefix of file_10.
 			if aws.ToString(v.Key) != d.key {
 				continue
 			}
 			if aws.ToBool(v.IsLatest) {
-				return nil, errVisible
+				return listing{}, errVisible
 			}
-			versions = append(versions, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
+			all.versions = append(all.versions, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
 		}
 		for _, m := range page.DeleteMarkers {
 			if aws.ToString(m.Key) == d.key {
-				markers = append(markers, types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
+				all.markers = append(all.markers, types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
 			}
-		}
-		if len(versions) > 0 {
-			if err := d.remove(ctx, versions); err != nil {
-				return nil, err
-			}
-			d.receipt.Versions += len(versions)
 		}
 		// Keys are listed in order, so nothing of ours follows a longer key.
 		if !aws.ToBool(page.IsTruncated) || aws.ToString(page.NextKeyMarker) != d.key {
-			return markers, nil
+			return all, nil
 		}
 		in.KeyMarker, in.VersionIdMarker = page.NextKeyMarker, page.NextVersionIdMarker
 	}
 }
 
-// remove deletes these versions of the file.
-func (d *deletion) remove(ctx context.Context, versions []types.ObjectIdentifier) error {
-	if err := remove(ctx, d.s3, d.bucket, versions); err != nil {
-		return err
+// removeAll deletes these versions, in order. What S3 could not delete is kept in
+// refused.
+func (d *deletion) removeAll(ctx context.Context, versions []types.ObjectIdentifier, bytes bool) error {
+	for part := range slices.Chunk(versions, batch) {
+		removed, err := remove(ctx, d.s3, d.bucket, part)
+		d.removed = d.removed || removed > 0
+		if bytes {
+			d.receipt.Versions += removed
+		}
+		if r, ok := errors.AsType[*refusal](err); ok {
+			d.refused = r
+		} else if err != nil {
+			return err
+		}
 	}
-	d.removed = true
 	return nil
 }
 
@@ -95,19 +116,30 @@ type versionDeleter interface {
 	DeleteObjects(context.Context, *s3.DeleteObjectsInput, ...func(*s3.Options)) (*s3.DeleteObjectsOutput, error)
 }
 
-// remove deletes these versions. S3 answers 200 even where it could not: what
-// it says of each counts.
-func remove(ctx context.Context, client versionDeleter, bucket string, versions []types.ObjectIdentifier) error {
+// refusal says that S3 answered and did not delete some versions.
+type refusal struct {
+	refused, of int
+	code        string // of the first
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("%d of %d versions could not be deleted: %s", r.refused, r.of, r.code)
+}
+
+// remove deletes at most 1000 versions by id and tells how many of them it did.
+// S3 answers 200 even where it could not: what it says of each counts, and is a
+// *refusal.
+func remove(ctx context.Context, client versionDeleter, bucket string, versions []types.ObjectIdentifier) (int, error) {
 	out, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
 		Bucket: &bucket,
 		Delete: &types.Delete{Objects: versions, Quiet: aws.Bool(true)},
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if len(out.Errors) > 0 {
-		return fmt.Errorf("%d of %d versions could not be deleted: %s",
-			len(out.Errors), len(versions), aws.ToString(out.Errors[0].Code))
+	removed := len(versions) - len(out.Errors)
+	if removed < len(versions) {
+		return removed, &refusal{refused: len(out.Errors), of: len(versions), code: aws.ToString(out.Errors[0].Code)}
 	}
-	return nil
+	return removed, nil
 }
