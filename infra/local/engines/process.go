@@ -18,7 +18,9 @@ import (
 
 const (
 	pollEvery = 5 * time.Millisecond
-	stopTime  = 3 * time.Second
+	// stopTime is short: versitygw waits for its idle connections to be closed,
+	// and every engine is one that a SIGKILL takes nothing from.
+	stopTime = 300 * time.Millisecond
 )
 
 // process is an engine that runs as a child.
