@@ -1,8 +1,13 @@
 package contract_test
 
 import (
+	"bytes"
+	"errors"
+	"io/fs"
 	"net/http"
+	"os"
 	"testing"
+	"time"
 )
 
 // TestMarkerEverywhere puts the marker wherever a caller can put a secret, in
@@ -44,4 +49,52 @@ func TestMarkerEverywhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { marked(c.request).do(t).is(t, c.status) })
 	}
+	if the.local != nil {
+		// What will be searched is what the service writes to.
+		for _, r := range []response{
+			post(bodyWith("")).as(n.management).do(t), get(unknownJob).do(t), del("file_unknown").do(t),
+		} {
+			appears(t, the.local.state, r.header.Get("X-Request-Id"))
+		}
+		appears(t, the.local.state, label(providerKey))
+	}
+}
+
+// appears waits until a file of the folder holds the text.
+func appears(t *testing.T, folder, text string) {
+	t.Helper()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	tooLate := time.After(10 * time.Second)
+	for {
+		found, err := holding(os.DirFS(folder), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-tooLate:
+			t.Fatalf("%s is in no file of %s", text, folder)
+		}
+	}
+}
+
+// holding reports whether any of the files holds the text. Files may come and
+// go meanwhile.
+func holding(files fs.FS, text string) (found bool, err error) {
+	err = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		var content []byte
+		if err == nil && entry.Type().IsRegular() {
+			content, err = fs.ReadFile(files, path)
+		}
+		found = found || bytes.Contains(content, []byte(text))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	return found, err
 }

@@ -24,7 +24,7 @@ type local struct {
 
 // startLocal starts an edition that keeps its state in the folder, under the
 // suite's own limits and the parameters given.
-func startLocal(state string, parameters map[string]string) (local, place, error) {
+func startLocal(state string, parameters map[string]string) (*local, place, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
 	all := map[string]string{"DeleteRatePerMinute": fmt.Sprint(perMinute), "DeleteBurst": fmt.Sprint(burst)}
@@ -33,15 +33,15 @@ func startLocal(state string, parameters map[string]string) (local, place, error
 		Root: "../..", State: state, Parameters: all, Functions: os.Getenv("SIGNALBOX_FUNCTIONS"),
 	})
 	if err != nil {
-		return local{}, place{}, fmt.Errorf("starting the single-machine edition: %w", err)
+		return nil, place{}, fmt.Errorf("starting the single-machine edition: %w", err)
 	}
 	p, err := open(e.BaseURL, filepath.Join(state, "stack.json"))
-	return local{e, state}, p, err
+	return &local{e, state}, p, err
 }
 
 // stop stops the edition and searches all that it leaves for secrets. Its demo
 // account is no secret of the suite.
-func (l local) stop() error {
+func (l *local) stop() error {
 	if err := l.edition.Close(); err != nil {
 		return fmt.Errorf("stopping the edition: %w", err)
 	}

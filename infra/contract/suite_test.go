@@ -37,8 +37,9 @@ type suite struct {
 	client *http.Client
 	// requestIDs are those seen so far: no two requests share one.
 	requestIDs *sync.Map
-	// elsewhere is set where the suite did not start what it tests.
-	elsewhere bool
+	// local is the edition that the suite started, unless it tests what was
+	// there already.
+	local *local
 }
 
 // the is the suite; TestMain makes it.
@@ -66,9 +67,7 @@ func run(m *testing.M) (code int, err error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	if base := os.Getenv("SIGNALBOX_BASE_URL"); base != "" {
-		the.elsewhere = true
-		the.place, err = open(base, os.Getenv("SIGNALBOX_STACK"))
-		if err != nil {
+		if the.place, err = open(base, os.Getenv("SIGNALBOX_STACK")); err != nil {
 			return 0, err
 		}
 		return m.Run(), nil
@@ -78,10 +77,9 @@ func run(m *testing.M) (code int, err error) {
 		return 0, fmt.Errorf("making a state folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
-	var l local
-	if l, the.place, err = startLocal(state, nil); err != nil {
+	if the.local, the.place, err = startLocal(state, nil); err != nil {
 		return 0, err
 	}
 	code = m.Run()
-	return code, l.stop()
+	return code, the.local.stop()
 }
