@@ -53,14 +53,20 @@ func unknownMethods(job, file string) []request {
 
 func unknownPaths(job, file string) []request {
 	var all []request
-	for _, path := range []string{"", "/", "/scim", "/scim/sync-jobs", "/scim/sync-jobs/", "/scim/sync-jobs/" + job + "/", "/scim/sync-jobs/" + job + "/x", "/SCIM/sync-jobs/" + job} {
-		all = append(all, unrouted(http.MethodGet, path))
-	}
-	for _, path := range []string{"/byok/", "/byok/x", "/Byok", "//byok", "/byok//"} {
-		all = append(all, unrouted(http.MethodPost, path))
-	}
-	for _, path := range []string{"/files", "/files/", "/files/" + file + "/", "/files/a/b", "/files/x/" + file, "/files//" + file, "//files/" + file, "/Files/" + file} {
-		all = append(all, unrouted(http.MethodDelete, path))
+	for method, paths := range map[string][]string{
+		http.MethodGet: {
+			"", "/", "/scim", "/scim/sync-jobs", "/scim/sync-jobs/", "/scim/sync-jobs/" + job + "/",
+			"/scim/sync-jobs/" + job + "/x", "/SCIM/sync-jobs/" + job,
+		},
+		http.MethodPost: {"/byok/", "/byok/x", "/Byok", "//byok", "/byok//"},
+		http.MethodDelete: {
+			"/files", "/files/", "/files/" + file + "/", "/files/a/b", "/files/x/" + file, "/files//" + file,
+			"//files/" + file, "/Files/" + file,
+		},
+	} {
+		for _, path := range paths {
+			all = append(all, unrouted(method, path))
+		}
 	}
 	return all
 }

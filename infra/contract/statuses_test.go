@@ -16,7 +16,7 @@ const tooLarge = 11 << 20
 
 // TestEveryStatus reaches each status that the description allows an operation
 // and finds that it is that status, with all that the description says of it.
-// Those that come from a place of its own making are left to TestBrokenPlace.
+// Those that come from a place of its own making are left to TestOtherParameters.
 func TestEveryStatus(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
@@ -58,7 +58,7 @@ func TestEveryStatus(t *testing.T) {
 }
 
 // unreached are the statuses that a service in order does not answer: what
-// TestBrokenPlace reaches, and the firewall's 403, which only AWS can give.
+// TestOtherParameters reaches, and the firewall's 403, which only AWS can give.
 func unreached(operation string) []int {
 	switch operation {
 	case "getSyncJob":
@@ -76,18 +76,21 @@ func (r request) carrying(size int) request {
 	return r
 }
 
-// TestBrokenPlace starts a service that lets almost nothing through, takes
-// away what it stands on, and finds its errors to be in the envelope.
-func TestBrokenPlace(t *testing.T) {
+// TestOtherParameters starts a service with a versioned bucket and a gateway
+// that lets almost nothing through, takes away what it stands on in the end, and
+// finds its errors to be in the envelope.
+func TestOtherParameters(t *testing.T) {
 	t.Parallel()
 	if the.local == nil {
-		t.Log("NOT REACHED at SIGNALBOX_BASE_URL: 500s, and the gateway's own 429")
+		t.Log("NOT REACHED at SIGNALBOX_BASE_URL: versioned files, 500s, and the gateway's own 429")
 		return
 	}
 	p := start(t, map[string]string{
+		"FilesVersioning":        "Enabled",
 		"GetSyncJobThrottleRate": "1", "GetSyncJobThrottleBurst": "1",
 		"CreateByokKeyThrottleRate": "1", "CreateByokKeyThrottleBurst": "1",
 	})
+	t.Run("versions", func(t *testing.T) { deletesEveryVersion(t, p) })
 	n := p.tenant(t)
 	p.breakDown(t)
 	for operation, r := range map[string]request{

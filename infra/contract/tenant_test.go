@@ -3,11 +3,13 @@ package contract_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
@@ -106,11 +108,12 @@ func (n tenant) upload(t *testing.T, workspace, id string) {
 // exists reports whether any version or trace of the file is left.
 func (n tenant) exists(t *testing.T, workspace, file string) bool {
 	t.Helper()
-	out, err := n.s3.ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{
-		Bucket: &n.names.Files, Prefix: aws.String(files.Key(ids.Workspace(workspace), ids.File(file))),
-	})
+	key := files.Key(ids.Workspace(workspace), ids.File(file))
+	out, err := n.s3.ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{Bucket: &n.names.Files, Prefix: &key})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(out.Versions)+len(out.DeleteMarkers) > 0
+	// The prefix is that of longer ids too.
+	return slices.ContainsFunc(out.Versions, func(v types.ObjectVersion) bool { return aws.ToString(v.Key) == key }) ||
+		slices.ContainsFunc(out.DeleteMarkers, func(m types.DeleteMarkerEntry) bool { return aws.ToString(m.Key) == key })
 }
