@@ -35,7 +35,7 @@ run: engines functions $(BUILD)/local ## Serve the API on 127.0.0.1:3000 (PORT=â
 
 .PHONY: reset
 reset: ## Forget everything that `make run` keeps in .local/
-	@$(BUILD)/local -state $(STATE) -reset 2>/dev/null || rm -rf $(STATE)
+	@if [ -x $(BUILD)/local ]; then $(BUILD)/local -state $(STATE) -reset; else rm -rf $(STATE); fi
 
 .PHONY: test
 test: engines functions $(BUILD)/engines $(BUILD)/admin ## Test everything, on real engines, offline once installed
