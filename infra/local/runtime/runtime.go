@@ -32,7 +32,7 @@ const (
 	defaultInstances = 10
 	defaultWait      = 10 * time.Second
 	// maxLine bounds the requests that wait for an instance of one function.
-	maxLine = 1000
+	maxLine = 2000
 )
 
 // Errors of Invoke besides *FunctionError. None of them reached the function.
