@@ -30,3 +30,9 @@ func (r *Registry) CreateAccount(ctx context.Context, name string) (ids.Account,
 	}
 	return account, workspace, nil
 }
+
+// CheckAccount returns ErrNoAccount where there is no such account.
+func (r *Registry) CheckAccount(ctx context.Context, id ids.Account) error {
+	_, err := r.account(ctx, id)
+	return err
+}

@@ -16,9 +16,14 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// ErrState says that the job is not in a state from which this step may be
-// taken, or that the account has no such job.
-var ErrState = errors.New("the sync job is not in a state that allows this")
+var (
+	// ErrState says that the job is not in a state from which this step may be
+	// taken, or that the account has no such job.
+	ErrState = errors.New("the sync job is not in a state that allows this")
+	// ErrInvalid is the kind of error that says what is wrong with what a step is
+	// to record.
+	ErrInvalid = errors.New("invalid")
+)
 
 // maxMessage bounds an error message, in code points.
 const maxMessage = 1000
@@ -76,7 +81,7 @@ func (w *Writer) Start(ctx context.Context, account ids.Account, id ids.Job) err
 // Succeed says that a running job ended well, with these numbers of groups.
 func (w *Writer) Succeed(ctx context.Context, account ids.Account, id ids.Job, synced, deleted int64) error {
 	if synced < 0 || deleted < 0 {
-		return errors.New("a number of groups cannot be negative")
+		return fmt.Errorf("%w: a number of groups cannot be negative", ErrInvalid)
 	}
 	return w.step(ctx, account, id, Succeeded,
 		"SET #status = :to, finished_at = :now, synced_groups = :synced, deleted_groups = :deleted",
@@ -89,7 +94,7 @@ func (w *Writer) Succeed(ctx context.Context, account ids.Account, id ids.Job, s
 // failure, without ids, addresses or secrets.
 func (w *Writer) Fail(ctx context.Context, account ids.Account, id ids.Job, message string) error {
 	if message == "" || !utf8.ValidString(message) || utf8.RuneCountInString(message) > maxMessage {
-		return fmt.Errorf("an error message has 1 to %d characters of UTF-8", maxMessage)
+		return fmt.Errorf("%w: an error message has 1 to %d characters of UTF-8", ErrInvalid, maxMessage)
 	}
 	return w.step(ctx, account, id, Failed,
 		"SET #status = :to, finished_at = :now, error_message = :message",

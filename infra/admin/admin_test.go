@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"signalbox.dev/shared/enginetest"
+	"signalbox.dev/shared/ids"
+)
+
+// desk is an operator at work on an account of their own.
+type desk struct {
+	*testing.T
+	engines enginetest.Engines
+	bucket  string
+	dir     string // where the local edition would keep its state
+	app     func(stdin string, stdout, stderr *bytes.Buffer) *app
+	account ids.Account
+	// workspace is the account's default.
+	workspace ids.Workspace
+}
+
+// answer is what a command line came to.
+type answer struct {
+	code           int
+	stdout, stderr string
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	engines := enginetest.Start(t)
+	d := &desk{T: t, engines: engines, dir: t.TempDir(), bucket: engines.Bucket(t, types.BucketVersioningStatusEnabled)}
+	d.app = func(stdin string, stdout, stderr *bytes.Buffer) *app {
+		return newApp(strings.NewReader(stdin), stdout, stderr)
+	}
+	d.writeStack()
+	var made accountView
+	d.json(&made, "account", "create", "Acme")
+	d.account, d.workspace = made.ID, made.Workspace
+	t.Setenv("SIGNALBOX_ACCOUNT", string(d.account))
+	return d
+}
+
+// writeStack writes what the local edition would.
+func (d *desk) writeStack() {
+	d.Helper()
+	credentials, err := d.engines.Config.Credentials.Retrieve(d.Context())
+	if err != nil {
+		d.Fatal(err)
+	}
+	var stack localStack
+	stack.Region = d.engines.Config.Region
+	stack.Endpoints.DynamoDB, stack.Endpoints.S3 = d.endpoint("DynamoDB"), d.endpoint("S3")
+	stack.AccessKeyID, stack.SecretAccessKey = credentials.AccessKeyID, credentials.SecretAccessKey
+	stack.Outputs = d.outputs()
+	written, err := json.Marshal(stack)
+	if err != nil {
+		d.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(d.dir, stackFile), written, 0o600); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func (d *desk) outputs() outputs {
+	return outputs{
+		AccessTableName: d.engines.Tables.Access, CredentialsTableName: d.engines.Tables.Credentials,
+		SyncJobsTableName: d.engines.Tables.SyncJobs, FilesBucketName: d.bucket,
+	}
+}
+
+// endpoint is where an engine is.
+func (d *desk) endpoint(service string) string {
+	d.Helper()
+	source := d.engines.Config.ConfigSources[0].(interface {
+		GetServiceBaseEndpoint(context.Context, string) (string, bool, error)
+	})
+	endpoint, _, err := source.GetServiceBaseEndpoint(d.Context(), service)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return endpoint
+}
+
+// do executes a command line on the local edition.
+func (d *desk) do(args ...string) answer { return d.feed("", args...) }
+
+func (d *desk) feed(stdin string, args ...string) answer {
+	var stdout, stderr bytes.Buffer
+	code := d.app(stdin, &stdout, &stderr).run(d.Context(), append([]string{"--local", d.dir}, args...))
+	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
+}
+
+// must executes a command line that must succeed, and gives what it printed.
+func (d *desk) must(args ...string) string {
+	d.Helper()
+	got := d.do(args...)
+	if got.code != exitDone {
+		d.Fatalf("admin %s: exit code %d\n%s", strings.Join(args, " "), got.code, got.stderr)
+	}
+	return strings.TrimSuffix(got.stdout, "\n")
+}
+
+// json executes a command line that must succeed, and reads what it printed.
+func (d *desk) json(into any, args ...string) {
+	d.Helper()
+	printed := d.must(append([]string{"--json"}, args...)...)
+	if err := json.Unmarshal([]byte(printed), into); err != nil {
+		d.Fatalf("admin %s: %v in %s", strings.Join(args, " "), err, printed)
+	}
+}
+
+// want executes a command line and compares its exit code.
+func (d *desk) want(code int, args ...string) answer {
+	d.Helper()
+	got := d.do(args...)
+	if got.code != code {
+		d.Errorf("admin %s: exit code %d, want %d\n%s", strings.Join(args, " "), got.code, code, got.stderr)
+	}
+	return got
+}
+
+// audits reads the audit lines of an answer.
+func (a answer) audits() (lines []map[string]any) {
+	for line := range strings.Lines(a.stderr) {
+		var read map[string]any
+		if json.Unmarshal([]byte(line), &read) == nil && read[slog.MessageKey] == "audit" {
+			lines = append(lines, read)
+		}
+	}
+	return lines
+}
+
+// stopped gives every command a clock that only its own pauses move, from now on.
+func (d *desk) stopped(now time.Time, during func(time.Duration) error) {
+	d.app = func(stdin string, stdout, stderr *bytes.Buffer) *app {
+		a := newApp(strings.NewReader(stdin), stdout, stderr)
+		a.now = func() time.Time { return now }
+		a.pause = func(_ context.Context, wait time.Duration) error {
+			now = now.Add(wait)
+			return during(wait)
+		}
+		return a
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/ids"
+)
+
+type fileCommands struct {
+	Upload fileUpload `cmd:"" help:"Store a file."`
+	List   fileList   `cmd:"" help:"List the files of a workspace."`
+	Delete fileDelete `cmd:"" help:"Delete every version of a file, for good."`
+}
+
+type fileUpload struct {
+	place
+	Path        string   `arg:"" type:"existingfile" help:"What to upload; - reads standard input."`
+	ID          ids.File `name:"id" placeholder:"FILE_ID" help:"Its file id; if left out, a new one."`
+	ContentType string   `default:"application/octet-stream" placeholder:"TYPE" help:"Its media type (${default})."`
+}
+
+type fileList struct {
+	place
+}
+
+type fileDelete struct {
+	place
+	ID ids.File `arg:"" name:"file" help:"The file."`
+}
+
+type fileView struct {
+	ID       ids.File `json:"id"`
+	Bytes    int64    `json:"bytes"`
+	StoredAt optional `json:"stored_at"`
+}
+
+// Run uploads a file.
+func (c fileUpload) Run(ctx context.Context, s *session) error {
+	if c.ID == "" {
+		c.ID = ids.NewFile()
+	}
+	workspace, err := s.workspace(ctx, c.place)
+	if err == nil {
+		err = c.upload(ctx, s, workspace)
+	}
+	s.audit(ctx, "file.upload", err, "account", c.Account, "workspace", workspace.ID, "file", c.ID)
+	if err != nil {
+		return err
+	}
+	return s.out.say(changed{string(c.ID), "stored"}, "%s", c.ID)
+}
+
+func (c fileUpload) upload(ctx context.Context, s *session, to auth.Workspace) error {
+	if !to.DeletedAt.IsZero() {
+		return auth.ErrWorkspaceDeleted
+	}
+	if c.Path == "-" {
+		content, err := io.ReadAll(s.stdin)
+		if err != nil {
+			return fmt.Errorf("reading standard input: %w", err)
+		}
+		return s.files.Upload(ctx, to.ID, c.ID, bytes.NewReader(content), c.ContentType)
+	}
+	file, err := os.Open(c.Path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return s.files.Upload(ctx, to.ID, c.ID, file, c.ContentType)
+}
+
+// Run lists files.
+func (c fileList) Run(ctx context.Context, s *session) error {
+	workspace, err := s.workspace(ctx, c.place)
+	if err != nil {
+		return err
+	}
+	found, err := s.files.List(ctx, workspace.ID)
+	if err != nil {
+		return err
+	}
+	views := make([]fileView, len(found))
+	for i, f := range found {
+		views[i] = fileView{ID: f.ID, Bytes: f.Bytes, StoredAt: when(f.StoredAt)}
+	}
+	return list(s.out, views,
+		column[fileView]{"FILE", func(v fileView) string { return string(v.ID) }},
+		column[fileView]{"BYTES", func(v fileView) string { return strconv.FormatInt(v.Bytes, 10) }},
+		column[fileView]{"STORED", func(v fileView) string { return string(v.StoredAt) }},
+	)
+}
+
+// Run deletes a file.
+func (c fileDelete) Run(ctx context.Context, s *session) error {
+	var receipt files.Receipt
+	workspace, err := s.workspace(ctx, c.place)
+	if err == nil {
+		receipt, err = s.fileStore.Delete(ctx, workspace.ID, c.ID)
+	}
+	s.audit(ctx, "file.delete", err, "account", c.Account, "workspace", workspace.ID, "file", c.ID,
+		"versions_removed", receipt.Versions, "answer_lost", receipt.AnswerLost)
+	if err != nil {
+		return err
+	}
+	return s.out.say(changed{string(c.ID), "deleted"}, "File %s is deleted: %d version(s) removed.", c.ID, receipt.Versions)
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/syncjobs"
+)
+
+type jobCommands struct {
+	Create  jobCreate  `cmd:"" help:"Queue a sync job."`
+	Start   jobStart   `cmd:"" help:"Say that a queued job runs."`
+	Succeed jobSucceed `cmd:"" help:"Say that a running job ended well."`
+	Fail    jobFail    `cmd:"" help:"Say that a queued or running job failed."`
+	Show    jobShow    `cmd:"" help:"Show a job."`
+}
+
+type jobCreate struct {
+	owner
+}
+
+type oneJob struct {
+	owner
+	ID ids.Job `arg:"" name:"job" help:"The job."`
+}
+
+type (
+	jobStart   struct{ oneJob }
+	jobShow    struct{ oneJob }
+	jobSucceed struct {
+		oneJob
+		Synced  int64 `required:"" help:"Groups that were synchronized."`
+		Deleted int64 `required:"" help:"Groups that were deleted."`
+	}
+	jobFail struct {
+		oneJob
+		Message string `required:"" help:"What customers are told: a fixed text, without ids or secrets."`
+	}
+)
+
+type jobView struct {
+	ID            ids.Job         `json:"id"`
+	Status        syncjobs.Status `json:"status"`
+	SyncedGroups  *int64          `json:"synced_groups"`
+	DeletedGroups *int64          `json:"deleted_groups"`
+	ErrorMessage  *string         `json:"error_message"`
+	CreatedAt     optional        `json:"created_at"`
+	StartedAt     optional        `json:"started_at"`
+	FinishedAt    optional        `json:"finished_at"`
+}
+
+// Run queues a job.
+func (c jobCreate) Run(ctx context.Context, s *session) error {
+	id, err := s.createJob(ctx, c.Account)
+	s.audit(ctx, "job.create", err, "account", c.Account, "job", id)
+	if err != nil {
+		return err
+	}
+	return s.out.say(changed{string(id), string(syncjobs.Queued)}, "%s", id)
+}
+
+// createJob queues a job of an account that exists.
+func (s *session) createJob(ctx context.Context, account ids.Account) (ids.Job, error) {
+	if err := s.registry.CheckAccount(ctx, account); err != nil {
+		return "", err
+	}
+	return s.jobWriter.Create(ctx, account)
+}
+
+// Run starts a job.
+func (c jobStart) Run(ctx context.Context, s *session) error {
+	return c.step(ctx, s, syncjobs.Running, s.jobWriter.Start(ctx, c.Account, c.ID))
+}
+
+// Run ends a job well.
+func (c jobSucceed) Run(ctx context.Context, s *session) error {
+	return c.step(ctx, s, syncjobs.Succeeded, s.jobWriter.Succeed(ctx, c.Account, c.ID, c.Synced, c.Deleted))
+}
+
+// Run ends a job badly.
+func (c jobFail) Run(ctx context.Context, s *session) error {
+	return c.step(ctx, s, syncjobs.Failed, s.jobWriter.Fail(ctx, c.Account, c.ID, c.Message))
+}
+
+// step tells what came of a step that was tried.
+func (c oneJob) step(ctx context.Context, s *session, to syncjobs.Status, err error) error {
+	if errors.Is(err, syncjobs.ErrState) {
+		err = c.why(ctx, s)
+	}
+	s.audit(ctx, "job."+string(to), err, "account", c.Account, "job", c.ID)
+	if err != nil {
+		return err
+	}
+	return s.out.say(changed{string(c.ID), string(to)}, "Job %s is %s.", c.ID, to)
+}
+
+// why tells a job that is in another state from one that is not there.
+func (c oneJob) why(ctx context.Context, s *session) error {
+	job, err := c.find(ctx, s)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: it is %s", syncjobs.ErrState, job.Status)
+}
+
+func (c oneJob) find(ctx context.Context, s *session) (syncjobs.Job, error) {
+	found, err := s.jobs.Find(ctx, c.ID)
+	if err != nil {
+		return syncjobs.Job{}, err
+	}
+	return found.For(c.Account)
+}
+
+// Run shows a job.
+func (c jobShow) Run(ctx context.Context, s *session) error {
+	job, err := c.find(ctx, s)
+	if err != nil {
+		return err
+	}
+	return one(s.out, viewJob(job),
+		column[jobView]{"job", func(v jobView) string { return string(v.ID) }},
+		column[jobView]{"status", func(v jobView) string { return string(v.Status) }},
+		column[jobView]{"synced groups", func(v jobView) string { return number(v.SyncedGroups) }},
+		column[jobView]{"deleted groups", func(v jobView) string { return number(v.DeletedGroups) }},
+		column[jobView]{"error message", func(v jobView) string { return value(v.ErrorMessage) }},
+		column[jobView]{"created", func(v jobView) string { return string(v.CreatedAt) }},
+		column[jobView]{"started", func(v jobView) string { return string(v.StartedAt) }},
+		column[jobView]{"finished", func(v jobView) string { return string(v.FinishedAt) }},
+	)
+}
+
+func viewJob(j syncjobs.Job) jobView {
+	return jobView{
+		ID: j.ID, Status: j.Status, SyncedGroups: j.SyncedGroups, DeletedGroups: j.DeletedGroups, ErrorMessage: j.ErrorMessage,
+		CreatedAt: when(j.CreatedAt), StartedAt: when(value(j.StartedAt)), FinishedAt: when(value(j.FinishedAt)),
+	}
+}
+
+func number(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+// value is what p points to, or nothing.
+func value[T string | time.Time](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAJobGoesThroughItsStates(t *testing.T) {
+	d := newDesk(t)
+	id := d.must("job", "create")
+	d.want(exitRefused, "job", "succeed", id, "--synced", "1", "--deleted", "0")
+	d.must("job", "start", id)
+	again := d.want(exitRefused, "job", "start", id)
+	if !strings.Contains(again.stderr, "it is running") {
+		t.Errorf("told %s", again.stderr)
+	}
+	d.want(exitUsage, "job", "succeed", id, "--synced=-1", "--deleted", "0")
+	d.must("job", "succeed", id, "--synced", "12", "--deleted", "0")
+	d.want(exitRefused, "job", "fail", id, "--message", "too late")
+	var got jobView
+	d.json(&got, "job", "show", id)
+	if got.Status != "succeeded" || *got.SyncedGroups != 12 || *got.DeletedGroups != 0 || got.ErrorMessage != nil || got.FinishedAt == "" {
+		t.Errorf("job %+v", got)
+	}
+	if shown := d.must("job", "show", id); !strings.Contains(shown, "synced groups   12\n") {
+		t.Errorf("shown:\n%s", shown)
+	}
+}
+
+func TestAJobIsItsAccountsAlone(t *testing.T) {
+	d := newDesk(t)
+	id := d.must("job", "create")
+	other := newDesk(t) // the commands below are for its account
+	other.want(exitNotFound, "job", "show", id)
+	other.want(exitNotFound, "job", "start", id)
+	other.want(exitNotFound, "job", "fail", id, "--message", "m")
+	other.want(exitNotFound, "job", "create", "--account", "00000000-0000-0000-0000-000000000000")
+	var got jobView
+	d.json(&got, "job", "show", id, "--account", string(d.account))
+	if got.Status != "queued" {
+		t.Errorf("job %+v", got)
+	}
+}
+
+func TestFilesAreUploadedListedAndDeleted(t *testing.T) {
+	d := newDesk(t)
+	path := filepath.Join(t.TempDir(), "notes.txt")
+	if err := os.WriteFile(path, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.must("file", "upload", path, "--id", "file_notes")
+	d.want(exitRefused, "file", "upload", path, "--id", "file_notes")
+	made := strings.TrimSpace(d.feed("from a pipe", "file", "upload", "-").stdout)
+	var got []fileView
+	d.json(&got, "file", "list")
+	sizes := map[string]int64{}
+	for _, f := range got {
+		sizes[string(f.ID)] = f.Bytes
+	}
+	if diff := cmp.Diff(map[string]int64{"file_notes": 5, made: 11}, sizes); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	d.must("file", "delete", "file_notes")
+	d.want(exitNotFound, "file", "delete", "file_notes")
+	d.want(exitUsage, "file", "delete", "notes")
+	d.want(exitUsage, "file", "upload", path+".absent")
+	d.must("workspace", "delete", string(d.workspace))
+	d.want(exitRefused, "file", "upload", path, "--workspace", string(d.workspace))
+	d.want(exitNotFound, "file", "upload", path) // the account has no default any more
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+)
+
+// stackFile is where the single-machine edition writes how to reach it.
+const stackFile = "stack.json"
+
+type localStack struct {
+	Region    string `json:"region"`
+	Endpoints struct {
+		DynamoDB string `json:"dynamodb"`
+		S3       string `json:"s3"`
+	} `json:"endpoints"`
+	AccessKeyID     string  `json:"access_key_id"`
+	SecretAccessKey string  `json:"secret_access_key"`
+	Outputs         outputs `json:"outputs"`
+}
+
+// local reads where the single-machine edition is.
+func local(dir string) (target, error) {
+	path := filepath.Join(dir, stackFile)
+	written, err := os.ReadFile(path) //nolint:gosec // the operator says which
+	if errors.Is(err, fs.ErrNotExist) {
+		return target{}, errNotRunning
+	}
+	if err != nil {
+		return target{}, err
+	}
+	var stack localStack
+	if err := json.Unmarshal(written, &stack); err != nil {
+		return target{}, fmt.Errorf("reading %s: it is not JSON of the expected shape", path)
+	}
+	if err := stack.Outputs.check(); err != nil {
+		return target{}, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return target{
+		config: aws.Config{
+			Region:        stack.Region,
+			Credentials:   credentials.NewStaticCredentialsProvider(stack.AccessKeyID, stack.SecretAccessKey, ""),
+			HTTPClient:    httpClient(),
+			Retryer:       retryer,
+			ConfigSources: []any{stack},
+		},
+		outputs: stack.Outputs,
+	}, nil
+}
+
+// GetServiceBaseEndpoint tells the SDK where a service is.
+func (s localStack) GetServiceBaseEndpoint(_ context.Context, service string) (string, bool, error) {
+	switch service {
+	case "DynamoDB":
+		return s.Endpoints.DynamoDB, true, nil
+	case "S3":
+		return s.Endpoints.S3, true, nil
+	default:
+		return "", false, fmt.Errorf("the local edition has no %s", service)
+	}
+}

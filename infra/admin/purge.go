@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"signalbox.dev/shared/ids"
+)
+
+// settled is how long after a workspace's deletion a request may still store a
+// credential in it: one that was under way counts as before the deletion and
+// ends with the functions' timeout of 10 seconds. The rest allows for clocks
+// that differ, and for the deletion time's being in whole seconds.
+const settled = 15 * time.Second
+
+type workspacePurge struct{ oneWorkspace }
+
+type purgeView struct {
+	ID          ids.Workspace `json:"id"`
+	Credentials int           `json:"credentials_removed"`
+	Versions    int           `json:"file_versions_removed"`
+}
+
+// Run removes what a deleted workspace has left behind. Interrupted anywhere, it
+// may be run again.
+func (c workspacePurge) Run(ctx context.Context, s *session) error {
+	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
+	if err == nil && found.DeletedAt.IsZero() {
+		err = errLive
+	}
+	removed := purgeView{ID: c.ID}
+	if err == nil {
+		err = s.purge(ctx, c.Account, c.ID, found.DeletedAt.Add(settled), &removed)
+	}
+	s.audit(ctx, "workspace.purge", err, "account", c.Account, "workspace", c.ID,
+		"credentials_removed", removed.Credentials, "file_versions_removed", removed.Versions)
+	if err != nil {
+		return err
+	}
+	return s.out.say(removed, "%s is purged: %d credentials and %d versions of files removed.",
+		c.ID, removed.Credentials, removed.Versions)
+}
+
+// purge sweeps at once, and a second time where the first sweep began before
+// all requests had ended that were under way when the workspace was deleted.
+func (s *session) purge(ctx context.Context, account ids.Account, id ids.Workspace, quiet time.Time, removed *purgeView) error {
+	// A deletion that was interrupted may have left keys enabled: end it first.
+	if err := s.registry.DeleteWorkspace(ctx, account, id); err != nil {
+		return err
+	}
+	for {
+		began := s.now()
+		if err := s.sweep(ctx, id, removed); err != nil {
+			return err
+		}
+		wait := quiet.Sub(began)
+		if wait <= 0 {
+			return nil
+		}
+		_, _ = fmt.Fprintf(s.stderr, "Swept once; sweeping again in %s, when requests that were under way at the deletion have ended.\n",
+			wait.Round(time.Second))
+		if err := s.pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// sweep removes what is there now and adds it to the count, also where it fails.
+func (s *session) sweep(ctx context.Context, id ids.Workspace, removed *purgeView) error {
+	credentials, err := s.credentials.Purge(ctx, id)
+	removed.Credentials += credentials
+	if err != nil {
+		return err
+	}
+	versions, err := s.files.Purge(ctx, id)
+	removed.Versions += versions
+	return err
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+)
+
+// target is the service a command works on.
+type target struct {
+	config  aws.Config
+	outputs outputs
+	// identity names who AWS takes us for, where it is known.
+	identity string
+}
+
+// outputs are what a stack tells about itself, by the names of the template.
+type outputs struct {
+	AccessTableName      string
+	CredentialsTableName string
+	SyncJobsTableName    string
+	FilesBucketName      string
+}
+
+// check refuses outputs of which some are missing.
+func (o outputs) check() error {
+	for name, value := range map[string]string{
+		"AccessTableName": o.AccessTableName, "CredentialsTableName": o.CredentialsTableName,
+		"SyncJobsTableName": o.SyncJobsTableName, "FilesBucketName": o.FilesBucketName,
+	} {
+		if value == "" {
+			return fmt.Errorf("it has no output %s", name)
+		}
+	}
+	return nil
+}
+
+// chooseTarget finds the service that the command line means.
+func chooseTarget(ctx context.Context, said commandLine) (target, error) {
+	if said.Stack != "" {
+		return deployed(ctx, said.Stack, said.Region)
+	}
+	return local(said.Local)
+}
+
+const (
+	connectTimeout  = 5 * time.Second
+	responseTimeout = 30 * time.Second
+)
+
+func httpClient() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = connectTimeout }).
+		WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = responseTimeout })
+}
+
+// retryer also makes plain writes again that met a transaction on the same
+// item; the SDK by itself does not.
+func retryer() aws.Retryer {
+	return retry.AddWithErrorCodes(retry.NewStandard(), "TransactionConflictException")
+}

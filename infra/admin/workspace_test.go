@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/seal"
+	"signalbox.dev/shared/secret"
+)
+
+const providerKey = "sk-marker-7Hq2-abcdefgh"
+
+// seal stores a credential, as the API does.
+func (d *desk) seal(w ids.Workspace, name string) ids.Credential {
+	d.Helper()
+	config, tables := d.engines.Config, d.engines.Tables
+	store := byok.NewStore(dynamodb.NewFromConfig(config), tables.Credentials, tables.Control,
+		seal.NewSealer(kms.NewFromConfig(config), d.engines.KeyARN))
+	draft, err := store.Seal(d.Context(), d.account, w, byok.New{
+		Settings: byok.Settings{Provider: "openai", Name: name},
+		Key:      secret.New([]byte(providerKey)),
+	})
+	if err != nil {
+		d.Fatal(err)
+	}
+	if err := store.Create(d.Context(), draft); err != nil {
+		d.Fatal(err)
+	}
+	return draft.ID
+}
+
+// left counts what there is in a workspace, deleted or not.
+func (d *desk) left(w ids.Workspace) int {
+	d.Helper()
+	var credentials []credentialView
+	var files []fileView
+	d.json(&credentials, "credential", "list", "--workspace", string(w))
+	d.json(&files, "file", "list", "--workspace", string(w))
+	return len(credentials) + len(files)
+}
+
+func TestWorkspacesFromMadeToDeleted(t *testing.T) {
+	d := newDesk(t)
+	second := d.must("workspace", "create", "second")
+	d.must("workspace", "default", second)
+	d.must("workspace", "delete", string(d.workspace))
+	d.must("workspace", "delete", string(d.workspace)) // again, as after an interruption
+	d.want(exitRefused, "workspace", "default", string(d.workspace))
+	d.want(exitNotFound, "workspace", "delete", "00000000-0000-0000-0000-000000000000")
+	var got []workspaceView
+	d.json(&got, "workspace", "list")
+	if len(got) != 2 || got[0].state() == "live" || got[1].state() != "default" || string(got[1].ID) != second {
+		t.Errorf("workspaces %+v", got)
+	}
+	lines := strings.Split(d.must("workspace", "list"), "\n")
+	column := strings.Index(lines[0], "STATE")
+	if len(lines) != 3 || !strings.HasPrefix(lines[1][column:], "deleted ") || !strings.HasPrefix(lines[2][column:], "default ") {
+		t.Errorf("table:\n%s", strings.Join(lines, "\n"))
+	}
+}
+
+func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
+	d := newDesk(t)
+	d.seal(d.workspace, "early")
+	d.feed("content", "file", "upload", "-")
+	d.want(exitRefused, "workspace", "purge", string(d.workspace))
+	if d.left(d.workspace) != 2 {
+		t.Fatal("a live workspace was purged")
+	}
+	d.must("workspace", "delete", string(d.workspace))
+	var waited time.Duration
+	d.stopped(time.Now(), func(wait time.Duration) error {
+		if left := d.left(d.workspace); left != 0 {
+			t.Errorf("%d things left after the first sweep", left)
+		}
+		waited += wait
+		d.seal(d.workspace, "late") // by a create that was under way
+		return nil
+	})
+	got := d.want(exitDone, "workspace", "purge", string(d.workspace))
+	if left := d.left(d.workspace); left != 0 || waited < 10*time.Second || waited > settled {
+		t.Errorf("%d things left after %s", left, waited)
+	}
+	if !strings.Contains(got.stderr, "again in 1") || !strings.Contains(got.stdout, "2 credentials and 1 versions") {
+		t.Errorf("told %s%s", got.stderr, got.stdout)
+	}
+}
+
+func TestAnInterruptedPurgeGoesOn(t *testing.T) {
+	d := newDesk(t)
+	d.seal(d.workspace, "one")
+	d.must("workspace", "delete", string(d.workspace))
+	d.stopped(time.Now(), func(time.Duration) error { return context.Canceled })
+	got := d.want(exitOther, "workspace", "purge", string(d.workspace))
+	if audits := got.audits(); len(audits) != 1 || audits[0]["outcome"] != "uncertain" || audits[0]["credentials_removed"] != 1.0 {
+		t.Errorf("audit %v", audits)
+	}
+	d.seal(d.workspace, "late")
+	d.stopped(time.Now().Add(settled), func(time.Duration) error {
+		t.Error("it waits though all requests have ended")
+		return nil
+	})
+	d.must("workspace", "purge", string(d.workspace))
+	if left := d.left(d.workspace); left != 0 {
+		t.Errorf("%d things left", left)
+	}
+}
+
+func TestCredentialsAreListedWithoutTheirKeys(t *testing.T) {
+	d := newDesk(t)
+	id := string(d.seal(d.workspace, "eve\x1b[2J\nforged line"))
+	for _, args := range [][]string{{"credential", "list"}, {"--json", "credential", "list"}} {
+		got := d.want(exitDone, args...)
+		if strings.Contains(got.stdout+got.stderr, "marker") || !strings.Contains(got.stdout, "sk-...efgh") {
+			t.Errorf("%v shows %s", args, got.stdout)
+		}
+		if strings.Contains(got.stdout, "\x1b") || strings.Contains(got.stdout, "\nforged") {
+			t.Errorf("%v lets a name move the cursor: %q", args, got.stdout)
+		}
+	}
+	for _, step := range []struct{ verb, state string }{{"disable", "disabled"}, {"enable", "active"}} {
+		d.must("credential", step.verb, id)
+		var got []credentialView
+		if d.json(&got, "credential", "list"); len(got) != 1 || got[0].state() != step.state {
+			t.Errorf("after %s: %+v", step.verb, got)
+		}
+	}
+	d.must("credential", "delete", id)
+	d.want(exitNotFound, "credential", "delete", id)
+	if left := d.left(d.workspace); left != 0 {
+		t.Errorf("%d left", left)
+	}
+}
