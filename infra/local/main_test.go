@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // command is the command with these arguments.
 func command(t *testing.T, state string, arguments ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], append([]string{
+	cmd := exec.Command(os.Args[0], append([]string{ //nolint:gosec // the test binary itself
 		"-root", "../..", "-state", state, "-functions", os.Getenv("SIGNALBOX_FUNCTIONS"), "-port", "0",
 	}, arguments...)...)
 	cmd.Env = append(os.Environ(), asCommand+"=yes")
@@ -154,7 +154,7 @@ type facts struct {
 
 func readFacts(t *testing.T, state string) facts {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(state, "demo.json"))
+	text, err := os.ReadFile(filepath.Join(state, "demo.json")) //nolint:gosec // a file of the state folder
 	if err != nil {
 		t.Fatal(err)
 	}

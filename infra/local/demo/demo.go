@@ -59,7 +59,7 @@ func Ensure(ctx context.Context, c aws.Config, s Stack, file, baseURL string) (F
 }
 
 func read(file string) (Facts, error) {
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(file) //nolint:gosec // a file of the state folder
 	if err != nil {
 		return Facts{}, err
 	}
@@ -72,7 +72,7 @@ func read(file string) (Facts, error) {
 
 // write keeps the keys from other users of the machine.
 func write(file string, facts Facts) error {
-	text, err := json.MarshalIndent(facts, "", "  ")
+	text, err := json.MarshalIndent(facts, "", "  ") //nolint:gosec // the file is there to hold the keys
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func readPrivate(t *testing.T, path string, into any) {
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("%s has mode %v", path, info.Mode())
 	}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(path) //nolint:gosec // a file of the state folder
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // process ends.
 func Lock(state string) (*os.File, error) {
 	path := filepath.Join(state, "lock")
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // a file of the state folder
 	if err != nil {
 		return nil, fmt.Errorf("locking the state folder: %w", err)
 	}
@@ -36,7 +36,7 @@ func Lock(state string) (*os.File, error) {
 
 // holder names the process that wrote the lock file.
 func holder(path string) string {
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(path) //nolint:gosec // a file of the state folder
 	if err != nil || len(text) == 0 {
 		return ""
 	}

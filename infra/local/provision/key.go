@@ -67,7 +67,7 @@ func (p *provisioner) find(ctx context.Context, id, arn string) error {
 
 func readKeys(path string) (map[string]string, error) {
 	keys := make(map[string]string)
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(path) //nolint:gosec // a file of the state folder
 	if errors.Is(err, fs.ErrNotExist) {
 		return keys, nil
 	}

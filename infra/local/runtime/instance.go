@@ -77,7 +77,7 @@ func (l *Lambda) run(i *instance) error {
 	output := &lines{emit: func(line []byte) { l.config.Output(i.function.Name, line) }}
 	defer output.flush()
 	stream := time.Now().UTC().Format("2006/01/02/") + "[$LATEST]" + uuid.NewString()
-	i.cmd = exec.Command(i.function.Binary)
+	i.cmd = exec.Command(i.function.Binary) //nolint:gosec // running it is what it is for
 	i.cmd.Dir = filepath.Dir(i.function.Binary)
 	i.cmd.Env = l.config.environment(i.function, listener.Addr().String(), stream)
 	i.cmd.Stdout, i.cmd.Stderr = output, output

@@ -93,15 +93,14 @@ func (s scope) resolve(n *yaml.Node) (*yaml.Node, error) {
 		}
 		return value, nil
 	}
-	switch n.Kind {
-	case yaml.MappingNode:
+	if n.Kind == yaml.MappingNode {
 		return s.resolveMapping(n)
-	case yaml.SequenceNode:
+	}
+	if n.Kind == yaml.SequenceNode {
 		items, err := s.resolveAll(n.Content)
 		return list(items...), err
-	default:
-		return n, nil
 	}
+	return n, nil
 }
 
 func (s scope) resolveMapping(n *yaml.Node) (*yaml.Node, error) {
