@@ -42,6 +42,11 @@ func decode(o *api.Object) (byok.New, ids.Workspace) {
 			o.Report("/workspace_id", "must be a UUID")
 		}
 	}
+	for _, name := range []string{"key", "provider"} {
+		if !o.Has(name) {
+			o.Report("/"+name, "is required")
+		}
+	}
 	for _, p := range n.Problems() {
 		o.Report(p.Path, p.Message)
 	}
