@@ -1,5 +1,5 @@
 // Command objects is the S3 engine of the single-machine edition: versitygw,
-// embedded, with its files in one folder and its conditional delete put right.
+// embedded, with its files in one folder and its deletes put right.
 // It is a process of its own because versitygw changes its working directory,
 // prints, and can run only once in a process.
 package main
@@ -58,7 +58,7 @@ func run(ctx context.Context, addr, dir, access, secret string) error {
 }
 
 // open makes the folders and the backend over them.
-func open(dir string) (*conditional, error) {
+func open(dir string) (*deletes, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func open(dir string) (*conditional, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the objects: %w", err)
 	}
-	return &conditional{Backend: be}, nil
+	return newDeletes(be), nil
 }
 
 // metadata keeps what S3 knows of an object in extended attributes, or, on a
