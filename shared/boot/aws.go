@@ -27,9 +27,10 @@ const (
 )
 
 // awsConfig configures the clients from the variables that Lambda sets, and
-// from AWS_ENDPOINT_URL_<SERVICE> where the services are elsewhere. Unlike
-// config.LoadDefaultConfig it knows no profiles, single sign-on or instance
-// metadata: a function has none of them, and they would be a sixth of its binary.
+// from AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE> where the services are
+// elsewhere. Unlike config.LoadDefaultConfig it knows no profiles, single
+// sign-on or instance metadata: a function has none of them, and they would be a
+// sixth of its binary.
 func awsConfig() (aws.Config, error) {
 	env, err := config.NewEnvConfig()
 	if err != nil {
@@ -38,14 +39,18 @@ func awsConfig() (aws.Config, error) {
 	if env.Region == "" || !env.Credentials.HasKeys() {
 		return aws.Config{}, errors.New("AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set, as Lambda sets them")
 	}
-	return aws.Config{
+	configured := aws.Config{
 		Region:        env.Region,
 		Credentials:   credentials.StaticCredentialsProvider{Value: env.Credentials},
 		HTTPClient:    httpClient(),
 		Retryer:       Retryer,
 		APIOptions:    []func(*middleware.Stack) error{calls.Counted},
 		ConfigSources: []any{env},
-	}, nil
+	}
+	if env.BaseEndpoint != "" {
+		configured.BaseEndpoint = &env.BaseEndpoint
+	}
+	return configured, nil
 }
 
 func httpClient() *awshttp.BuildableClient {

@@ -1,0 +1,178 @@
+package boot_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/middleware"
+
+	"signalbox.dev/shared/boot"
+	"signalbox.dev/shared/calls"
+)
+
+// lambdaSets are the variables that Lambda sets for every function.
+func lambdaSets(t *testing.T, endpoint string) {
+	t.Helper()
+	for name, value := range map[string]string{
+		"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token",
+		"AWS_ENDPOINT_URL": endpoint,
+	} {
+		t.Setenv(name, value)
+	}
+}
+
+func TestEverythingMissingIsToldAtOnce(t *testing.T) {
+	lambdaSets(t, "http://127.0.0.1:1")
+	_, err := boot.Assemble(map[string]string{"PRESENT": "x"}, func(env *boot.Environment) lambda.Handler {
+		if got := env.Get("PRESENT"); got != "x" {
+			t.Errorf("PRESENT is %q", got)
+		}
+		env.Get("ONE_TABLE")
+		env.Get("ANOTHER_TABLE")
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "ONE_TABLE, ANOTHER_TABLE") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNoCredentialsEndTheColdStart(t *testing.T) {
+	lambdaSets(t, "")
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_ACCESS_KEY", "")
+	_, err := boot.Assemble(nil, func(*boot.Environment) lambda.Handler { return nil })
+	if err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The warm-up opens a connection that the first call then uses, and sends
+// nothing that is signed.
+func TestTheFirstCallFindsItsConnectionOpen(t *testing.T) {
+	var connections, signed, unsigned atomic.Int64
+	service := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			signed.Add(1)
+		} else if r.Method == http.MethodGet && r.URL.Path == "/" {
+			unsigned.Add(1)
+		}
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		_, _ = w.Write([]byte("{}"))
+	}))
+	service.Config.ConnState = counting(&connections)
+	service.Start()
+	defer service.Close()
+	lambdaSets(t, service.URL)
+	bucket := "b"
+	var db *dynamodb.Client
+	_, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {
+		db = dynamodb.NewFromConfig(env.AWS)
+		objects := s3.NewFromConfig(env.AWS)
+		env.WarmUp(
+			func(ctx context.Context, connect func(*middleware.Stack) error) error {
+				_, err := db.DescribeEndpoints(ctx, nil, dynamodb.WithAPIOptions(connect))
+				return err
+			},
+			func(ctx context.Context, connect func(*middleware.Stack) error) error {
+				_, err := objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &bucket}, s3.WithAPIOptions(connect))
+				return err
+			},
+			func(context.Context, func(*middleware.Stack) error) error { return errors.New("ignored") },
+		)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unsigned.Load() != 2 || signed.Load() != 0 {
+		t.Errorf("the warm-up sent %d unsigned and %d signed requests, want 2 and 0", unsigned.Load(), signed.Load())
+	}
+	opened := connections.Load()
+	ctx, count := calls.Start(t.Context())
+	if _, err := db.ListTables(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if connections.Load() != opened {
+		t.Error("the first call opened a connection of its own")
+	}
+	if count.Made() != 1 || count.InLine() != 1 {
+		t.Errorf("counted %d calls, %d in line", count.Made(), count.InLine())
+	}
+}
+
+func TestRetriesAreCountedAndBounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer string
+		calls  int64
+	}{
+		"conflict":   {`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionConflictException","message":"x"}`, 3},
+		"validation": {`{"__type":"com.amazon.coral.validate#ValidationException","message":"x"}`, 1},
+	} {
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(c.answer))
+		}))
+		defer service.Close()
+		lambdaSets(t, service.URL)
+		var db *dynamodb.Client
+		if _, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {
+			db = dynamodb.NewFromConfig(env.AWS)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, count := calls.Start(t.Context())
+		if _, err := db.ListTables(ctx, nil); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if count.Made() != c.calls || count.InLine() != c.calls {
+			t.Errorf("%s: %d calls, %d in line, want %d", name, count.Made(), count.InLine(), c.calls)
+		}
+	}
+}
+
+func TestSideBySideCountsTheLongestBranch(t *testing.T) {
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		_, _ = w.Write([]byte("{}"))
+	}))
+	defer service.Close()
+	lambdaSets(t, service.URL)
+	var db *dynamodb.Client
+	if _, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {
+		db = dynamodb.NewFromConfig(env.AWS)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	call := func(ctx context.Context) {
+		if _, err := db.ListTables(ctx, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	ctx, count := calls.Start(t.Context())
+	call(ctx)
+	calls.Together(ctx, call, func(ctx context.Context) { call(ctx); call(ctx) }, func(context.Context) {})
+	call(ctx)
+	if count.Made() != 5 || count.InLine() != 4 {
+		t.Errorf("%d calls, %d in line, want 5 and 4", count.Made(), count.InLine())
+	}
+}
+
+func counting(n *atomic.Int64) func(net.Conn, http.ConnState) {
+	return func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			n.Add(1)
+		}
+	}
+}
