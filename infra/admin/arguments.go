@@ -35,7 +35,7 @@ func fileIDs() kong.Option {
 func parsed[T any](parse func(string) (T, error)) kong.Option {
 	read := func(c *kong.DecodeContext, to reflect.Value) error {
 		var s string
-		if err := c.Scan.PopValueInto("value", &s); err != nil {
+		if err := c.Scan.PopValueInto("id", &s); err != nil {
 			return err
 		}
 		value, err := parse(s)

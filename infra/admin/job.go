@@ -73,25 +73,25 @@ func (s *session) createJob(ctx context.Context, account ids.Account) (ids.Job, 
 
 // Run starts a job.
 func (c jobStart) Run(ctx context.Context, s *session) error {
-	return c.step(ctx, s, syncjobs.Running, s.jobWriter.Start(ctx, c.Account, c.ID))
+	return c.step(ctx, s, "start", syncjobs.Running, s.jobWriter.Start(ctx, c.Account, c.ID))
 }
 
 // Run ends a job well.
 func (c jobSucceed) Run(ctx context.Context, s *session) error {
-	return c.step(ctx, s, syncjobs.Succeeded, s.jobWriter.Succeed(ctx, c.Account, c.ID, c.Synced, c.Deleted))
+	return c.step(ctx, s, "succeed", syncjobs.Succeeded, s.jobWriter.Succeed(ctx, c.Account, c.ID, c.Synced, c.Deleted))
 }
 
 // Run ends a job badly.
 func (c jobFail) Run(ctx context.Context, s *session) error {
-	return c.step(ctx, s, syncjobs.Failed, s.jobWriter.Fail(ctx, c.Account, c.ID, c.Message))
+	return c.step(ctx, s, "fail", syncjobs.Failed, s.jobWriter.Fail(ctx, c.Account, c.ID, c.Message))
 }
 
 // step tells what came of a step that was tried.
-func (c oneJob) step(ctx context.Context, s *session, to syncjobs.Status, err error) error {
+func (c oneJob) step(ctx context.Context, s *session, verb string, to syncjobs.Status, err error) error {
 	if errors.Is(err, syncjobs.ErrState) {
 		err = c.why(ctx, s)
 	}
-	s.audit(ctx, "job."+string(to), err, "account", c.Account, "job", c.ID)
+	s.audit(ctx, "job."+verb, err, "account", c.Account, "job", c.ID)
 	if err != nil {
 		return err
 	}

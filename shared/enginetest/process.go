@@ -82,7 +82,7 @@ func (a address) GetServiceBaseEndpoint(_ context.Context, service string) (stri
 
 // spawn runs the command and waits for its line.
 func spawn(ctx context.Context, binary, dir string) (address, error) {
-	command := exec.Command(binary) //nolint:gosec,noctx // a binary of ours; it outlives the start
+	command := exec.Command(binary)
 	command.Dir = dir
 	var complaints bytes.Buffer
 	command.Stderr = &complaints
