@@ -48,6 +48,20 @@ endif
 			go test $(RACE) -shuffle=on -count=1 ./... ); \
 	done
 
+# The packages whose tests talk to DynamoDB, on another engine.
+.PHONY: second-opinion
+second-opinion: engines functions $(BUILD)/engines ## Test what is stored on Dynoxide instead of ExtendDB
+	@export SIGNALBOX_DYNAMODB=dynoxide SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines SIGNALBOX_FUNCTIONS=$(CURDIR)/$(BUILD)/functions; \
+		set -e; go test $(RACE) -count=1 ./shared/auth ./shared/byok ./shared/limits ./shared/syncjobs ./functions/...; \
+		cd infra/contract && go test $(RACE) -count=1 ./...
+
+.PHONY: vulnerabilities
+vulnerabilities: $(BUILD)/bin/govulncheck ## Look for known vulnerabilities in what the functions link
+	@$< ./functions/...
+
+$(BUILD)/bin/govulncheck: go
+	@test -x $@ || GOBIN=$(CURDIR)/$(BUILD)/bin go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
+
 .PHONY: build
 build: functions $(BUILD)/local $(BUILD)/engines $(BUILD)/admin ## Build the functions and the tools for this machine
 
