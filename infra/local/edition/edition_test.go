@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -236,6 +237,18 @@ func TestOneEditionAtATime(t *testing.T) {
 		t.Fatalf("the state is still locked: %v", err)
 	}
 	_ = lock.Close()
+}
+
+func TestTerminal(t *testing.T) {
+	var terminal strings.Builder
+	o := options(t)
+	o.Terminal = &terminal
+	e := start(t, o)
+	ask(t, http.MethodGet, e.BaseURL+"/scim/sync-jobs/nonsense", e.Demo.ManagementKey, "")
+	stop(t, e)
+	if got := terminal.String(); !regexp.MustCompile(`^\d\d:\d\d:\d\d  getSyncJob     404  \d+\.\d ms  \n$`).MatchString(got) {
+		t.Errorf("got %q", got)
+	}
 }
 
 func TestWaitEndsWithTheContext(t *testing.T) {

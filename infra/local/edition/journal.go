@@ -54,6 +54,8 @@ func (j *journal) file(name string) *lumberjack.Logger {
 func (j *journal) line(function string, line []byte) {
 	_, _ = j.file(function).Write(append(line[:len(line):len(line)], '\n'))
 	if j.terminal != nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
 		_, _ = io.WriteString(j.terminal, readable(function, line))
 	}
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"encoding/json"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -148,8 +147,4 @@ func last(all map[string][]string) map[string]string {
 		single[name] = all[name][len(all[name])-1]
 	}
 	return single
-}
-
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	return io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 }

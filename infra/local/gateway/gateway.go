@@ -2,8 +2,13 @@
 // integration does: it finds the route on the path as it was received, hands
 // the request over as a proxy event, turns the function's answer into a
 // response, and answers by itself, with the template's gateway responses, where
-// no function can. What AWS documents and what was seen of the real one decides;
-// nothing is made more convenient here than it is there.
+// no function can. What AWS documents decides; nothing is made more convenient
+// here than it is there.
+//
+// Not imitated: the 10,240 bytes that a REST API allows for the request line and
+// the headers together (here it is 1 MB); the stage at the front of the path,
+// which a custom domain hides; authorizers, request validation, binary media
+// types, {proxy+}, caching, and the account's throttle over all its APIs.
 package gateway
 
 import (
@@ -18,9 +23,6 @@ import (
 	"signalbox.dev/infra/local/runtime"
 	"signalbox.dev/infra/local/template"
 )
-
-// MaxBody is the REST API's limit on a request's body.
-const MaxBody = 10 << 20
 
 const defaultTimeout = 29 * time.Second
 
@@ -67,10 +69,10 @@ func New(c Config) *Gateway {
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange(r)
-	x.send(w, g.respond(w, r, x))
+	x.send(w, g.respond(r, x))
 }
 
-func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, x *exchange) response {
+func (g *Gateway) respond(r *http.Request, x *exchange) response {
 	route, parameters, ok := g.find(r.Method, x.path)
 	if !ok {
 		return g.own(x, missingAuthenticationToken)
@@ -78,9 +80,8 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, x *exchange) r
 	if limit := g.throttle[route]; limit != nil && !limit.Allow() {
 		return g.own(x, throttled)
 	}
-	body, err := readBody(w, r)
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	body, err := readBody(r.Body)
+	if errors.Is(err, errTooLarge) {
 		return g.own(x, requestTooLarge)
 	}
 	if err != nil {

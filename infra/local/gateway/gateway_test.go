@@ -251,7 +251,7 @@ func TestUnreadableRequests(t *testing.T) {
 func TestLargeAndBrokenBodies(t *testing.T) {
 	f := &functions{answer: says(ok)}
 	address := start(t, f)
-	response, body := send(t, address, fmt.Sprintf("POST /v1/things HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", gateway.MaxBody+1, strings.Repeat("x", gateway.MaxBody+1)))
+	response, body := send(t, address, fmt.Sprintf("POST /v1/things HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", 3*gateway.MaxBody, strings.Repeat("x", 3*gateway.MaxBody)))
 	if response.StatusCode != 400 || body != `{"code":400,"large":true}` {
 		t.Errorf("got %d %s for a body over 10 MB", response.StatusCode, body)
 	}
