@@ -56,13 +56,24 @@ func TestWorkspacesFromMadeToDeleted(t *testing.T) {
 	d.want(exitNotFound, "workspace", "delete", "00000000-0000-0000-0000-000000000000")
 	var got []workspaceView
 	d.json(&got, "workspace", "list")
-	if len(got) != 2 || got[0].state() == "live" || got[1].state() != "default" || string(got[1].ID) != second {
-		t.Errorf("workspaces %+v", got)
+	for _, w := range got {
+		if isDefault := string(w.ID) == second; (w.state() == "default") != isDefault || (w.DeletedAt == "") != isDefault {
+			t.Errorf("workspace %+v", w)
+		}
 	}
 	lines := strings.Split(d.must("workspace", "list"), "\n")
+	if len(got) != 2 || len(lines) != 3 {
+		t.Fatalf("%d workspaces, table:\n%s", len(got), strings.Join(lines, "\n"))
+	}
 	column := strings.Index(lines[0], "STATE")
-	if len(lines) != 3 || !strings.HasPrefix(lines[1][column:], "deleted ") || !strings.HasPrefix(lines[2][column:], "default ") {
-		t.Errorf("table:\n%s", strings.Join(lines, "\n"))
+	for _, line := range lines[1:] {
+		want := "deleted "
+		if strings.HasPrefix(line, second) {
+			want = "default "
+		}
+		if !strings.HasPrefix(line[column:], want) {
+			t.Errorf("the column STATE of %q does not begin with %q", line, want)
+		}
 	}
 }
 
