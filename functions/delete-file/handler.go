@@ -70,43 +70,19 @@ func newRequest(r *api.Request) request {
 	return q
 }
 
-// prepare takes a slot of the limiter and looks up the workspace, if one is
-// named, while the key is being looked up. An unknown key spends a slot of its
-// own that expires; waiting for the key first would cost every caller a round
-// trip.
+// prepare finds out what can be found out before it is known who calls.
 func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
-	var (
-		q         = newRequest(r)
-		decision  limits.Decision
-		named     auth.Found
-		limitErr  error
-		lookupErr error
-		together  []func(context.Context)
-	)
-	rate, err := rateOf(r)
-	if err != nil {
-		return func(context.Context, auth.Caller) (api.Response, error) { return api.Response{}, err }
-	}
-	together = append(together, func(ctx context.Context) {
-		decision, limitErr = h.limiter.Take(ctx, string(r.Key()), rate)
-	})
-	if q.possible && q.workspace != "" {
-		together = append(together, func(ctx context.Context) { named, lookupErr = h.workspaces.Find(ctx, q.workspace) })
-	}
-	calls.Together(ctx, together...)
-
+	q := newRequest(r)
+	e := h.lookUp(ctx, r, q)
 	return func(ctx context.Context, caller auth.Caller) (api.Response, error) {
-		if limitErr != nil {
-			return api.Response{}, limitErr
+		if e.limitErr != nil {
+			return api.Response{}, e.limitErr
 		}
-		header := rateHeaders(decision)
-		if !decision.Allowed {
+		header := rateHeaders(e.decision)
+		if !e.decision.Allowed {
 			return api.Response{}, api.RateLimited().With(header)
 		}
-		if lookupErr != nil {
-			return api.Response{}, lookupErr
-		}
-		receipt, err := h.delete(ctx, r, caller, q, named)
+		receipt, err := h.delete(ctx, r, caller, q, e)
 		if errors.Is(err, files.ErrNotFound) || errors.Is(err, auth.ErrNoWorkspace) {
 			return api.Response{}, api.NotFound().With(header)
 		}
@@ -122,25 +98,47 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	}
 }
 
+// early is what prepare found.
+type early struct {
+	decision limits.Decision
+	limitErr error
+	named    auth.Found // the workspace the request names, if it names one
+	namedErr error
+}
+
+// lookUp takes a slot of the limiter and looks up the workspace, if one is named,
+// side by side. An unknown key spends a slot of its own that expires; waiting for
+// the key first would cost every caller a round trip.
+func (h handler) lookUp(ctx context.Context, r *api.Request, q request) (e early) {
+	rate, err := rateOf(r)
+	if err != nil {
+		return early{limitErr: err}
+	}
+	steps := []func(context.Context){func(ctx context.Context) {
+		e.decision, e.limitErr = h.limiter.Take(ctx, string(r.Key()), rate)
+	}}
+	if q.possible && q.workspace != "" {
+		steps = append(steps, func(ctx context.Context) {
+			e.named, e.namedErr = h.workspaces.Find(ctx, q.workspace)
+		})
+	}
+	calls.Together(ctx, steps...)
+	return e
+}
+
 // deleted is the 200 of the contract.
 type deleted struct {
 	ID   ids.File `json:"id"`
 	Type string   `json:"type"`
 }
 
-// delete finds the workspace that is meant and deletes its file.
-func (h handler) delete(ctx context.Context, r *api.Request, caller auth.Caller, q request, named auth.Found) (files.Receipt, error) {
+// delete deletes the file of the workspace that is meant.
+func (h handler) delete(ctx context.Context, r *api.Request, caller auth.Caller, q request, e early) (files.Receipt, error) {
 	if !q.possible {
 		return files.Receipt{}, files.ErrNotFound
 	}
-	var workspace ids.Workspace
-	var err error
-	if q.workspace != "" {
-		workspace, err = named.For(caller)
-	} else {
-		workspace, err = h.workspaces.Default(ctx, caller)
-	}
 	r.Note(slog.String("file", string(q.file)))
+	workspace, err := h.workspace(ctx, caller, q, e)
 	if err != nil {
 		return files.Receipt{}, err
 	}
@@ -154,4 +152,15 @@ func (h handler) delete(ctx context.Context, r *api.Request, caller auth.Caller,
 		r.Note(slog.Bool("answer_lost", true))
 	}
 	return receipt, err
+}
+
+// workspace is the one that is meant, if the caller may reach it.
+func (h handler) workspace(ctx context.Context, caller auth.Caller, q request, e early) (ids.Workspace, error) {
+	if q.workspace == "" {
+		return h.workspaces.Default(ctx, caller)
+	}
+	if e.namedErr != nil {
+		return "", e.namedErr
+	}
+	return e.named.For(caller)
 }

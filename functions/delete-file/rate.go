@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -18,11 +19,11 @@ const limitName = "delete-file"
 func rateOf(r *api.Request) (limits.Rate, error) {
 	perMinute, err := strconv.ParseInt(r.StageVariable("deleteRatePerMinute"), 10, 64)
 	if err != nil {
-		return limits.Rate{}, fmt.Errorf("stage variable deleteRatePerMinute is no number")
+		return limits.Rate{}, errors.New("stage variable deleteRatePerMinute is no number")
 	}
 	burst, err := strconv.ParseInt(r.StageVariable("deleteBurst"), 10, 64)
 	if err != nil {
-		return limits.Rate{}, fmt.Errorf("stage variable deleteBurst is no number")
+		return limits.Rate{}, errors.New("stage variable deleteBurst is no number")
 	}
 	return limits.NewRate(perMinute, burst)
 }
