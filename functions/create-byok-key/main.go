@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
-	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -28,11 +27,11 @@ func build(env *boot.Environment) lambda.Handler {
 	access, credentials, control := env.Get("ACCESS_TABLE"), env.Get("CREDENTIALS_TABLE"), env.Get("CONTROL_TABLE")
 	sealer := seal.NewSealer(keys, env.Get("SEALING_KEY_ARN"))
 	env.WarmUp(
-		func(ctx context.Context, connect func(*middleware.Stack) error) error {
+		func(ctx context.Context, connect boot.Connect) error {
 			_, err := db.DescribeEndpoints(ctx, nil, dynamodb.WithAPIOptions(connect))
 			return err
 		},
-		func(ctx context.Context, connect func(*middleware.Stack) error) error {
+		func(ctx context.Context, connect boot.Connect) error {
 			_, err := keys.ListKeys(ctx, nil, kms.WithAPIOptions(connect))
 			return err
 		},

@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -27,11 +26,11 @@ func build(env *boot.Environment) lambda.Handler {
 	db, objects := dynamodb.NewFromConfig(env.AWS), s3.NewFromConfig(env.AWS)
 	access, control, bucket := env.Get("ACCESS_TABLE"), env.Get("CONTROL_TABLE"), env.Get("FILES_BUCKET")
 	env.WarmUp(
-		func(ctx context.Context, connect func(*middleware.Stack) error) error {
+		func(ctx context.Context, connect boot.Connect) error {
 			_, err := db.DescribeEndpoints(ctx, nil, dynamodb.WithAPIOptions(connect))
 			return err
 		},
-		func(ctx context.Context, connect func(*middleware.Stack) error) error {
+		func(ctx context.Context, connect boot.Connect) error {
 			_, err := objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &bucket}, s3.WithAPIOptions(connect))
 			return err
 		},

@@ -9,7 +9,6 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -24,7 +23,7 @@ func main() {
 func build(env *boot.Environment) lambda.Handler {
 	db := dynamodb.NewFromConfig(env.AWS)
 	access, jobs := env.Get("ACCESS_TABLE"), env.Get("SYNC_JOBS_TABLE")
-	env.WarmUp(func(ctx context.Context, connect func(*middleware.Stack) error) error {
+	env.WarmUp(func(ctx context.Context, connect boot.Connect) error {
 		_, err := db.DescribeEndpoints(ctx, nil, dynamodb.WithAPIOptions(connect))
 		return err
 	})

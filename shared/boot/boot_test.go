@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/shared/boot"
 	"signalbox.dev/shared/calls"
@@ -78,15 +77,15 @@ func TestTheFirstCallFindsItsConnectionOpen(t *testing.T) {
 		db = dynamodb.NewFromConfig(env.AWS)
 		objects := s3.NewFromConfig(env.AWS)
 		env.WarmUp(
-			func(ctx context.Context, connect func(*middleware.Stack) error) error {
+			func(ctx context.Context, connect boot.Connect) error {
 				_, err := db.DescribeEndpoints(ctx, nil, dynamodb.WithAPIOptions(connect))
 				return err
 			},
-			func(ctx context.Context, connect func(*middleware.Stack) error) error {
+			func(ctx context.Context, connect boot.Connect) error {
 				_, err := objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &bucket}, s3.WithAPIOptions(connect))
 				return err
 			},
-			func(context.Context, func(*middleware.Stack) error) error { return errors.New("ignored") },
+			func(context.Context, boot.Connect) error { return errors.New("ignored") },
 		)
 		return nil
 	})

@@ -17,9 +17,12 @@ import (
 // missing.
 const warmUpTime = time.Second
 
-// WarmUp makes any one SDK call under the API options it is given. The call
-// goes no further than finding its endpoint.
-type WarmUp func(context.Context, func(*middleware.Stack) error) error
+// Connect is an API option of the SDK's that lets a call go no further than its
+// endpoint.
+type Connect = func(*middleware.Stack) error
+
+// WarmUp makes any one SDK call under the API option it is given.
+type WarmUp func(context.Context, Connect) error
 
 // WarmUp opens one connection for each of the calls during the init phase, all
 // side by side: name resolution, TCP, TLS and the parsing of root certificates
