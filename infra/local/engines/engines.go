@@ -12,8 +12,8 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -26,7 +26,7 @@ import (
 // The credentials that the engines accept: AWS's documented example, which is
 // built into ExtendDB.
 const (
-	accessKeyID     = "AKIAIOSFODNN7EXAMPLE"
+	accessKeyID     = "AKIAIOSFODNN7EXAMPLE"                     //nolint:gosec // AWS's published example
 	secretAccessKey = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY" //nolint:gosec // AWS's published example
 )
 
@@ -69,17 +69,18 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		e.processes[0], e.DynamoDB, err = startDynamoDB(ctx, c, filepath.Join(c.Dir, c.DynamoDB))
+		e.processes[0], err = startDynamoDB(ctx, c)
 		return err
 	})
 	group.Go(func() (err error) {
-		e.processes[1], e.S3, err = startObjects(ctx, c, filepath.Join(c.Dir, "objects"))
+		e.processes[1], err = startObjects(ctx, c)
 		return err
 	})
 	group.Go(func() error { return e.startKMS(c, filepath.Join(c.Dir, "kms")) })
 	if err := group.Wait(); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
+	e.DynamoDB, e.S3 = e.processes[0].url, e.processes[1].url
 	for _, p := range e.processes {
 		go e.watch(p, c.Log)
 	}
@@ -123,26 +124,6 @@ func findRoot() (string, error) {
 		}
 		dir = parent
 	}
-}
-
-// startObjects runs the S3 engine.
-func startObjects(ctx context.Context, c Config, dir string) (*process, string, error) {
-	binary, err := filepath.Abs(filepath.Join(c.Root, ".build", "objects"))
-	if err != nil {
-		return nil, "", err
-	}
-	if _, err := os.Stat(binary); err != nil {
-		return nil, "", fmt.Errorf("the S3 engine is missing; build it: make build (%w)", err)
-	}
-	port, err := freePort(c.Host)
-	if err != nil {
-		return nil, "", err
-	}
-	address := net.JoinHostPort(c.Host, port)
-	cmd := exec.Command(binary, "-addr", address, "-dir", dir, "-access-key", accessKeyID, "-secret-key", secretAccessKey) //nolint:gosec // a binary of ours
-	cmd.Env = []string{}
-	p, err := launch(ctx, "objects", cmd, dir, "http://"+address+"/health")
-	return p, "http://" + address, err
 }
 
 // startKMS serves the stand-in from this process.
@@ -199,14 +180,16 @@ func (e endpoints) GetServiceBaseEndpoint(_ context.Context, sdkID string) (stri
 
 // Close stops every engine and waits for its end.
 func (e *Engines) Close() error {
-	var errs []error
+	var err error
 	if e.kms != nil {
-		errs = append(errs, e.kms.Close())
+		err = e.kms.Close()
 	}
+	var all sync.WaitGroup
 	for _, p := range e.processes {
 		if p != nil {
-			errs = append(errs, p.stop())
+			all.Go(p.stop)
 		}
 	}
-	return errors.Join(errs...)
+	all.Wait()
+	return err
 }

@@ -1,157 +1,216 @@
 package engines_test
 
 import (
-	"context"
 	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
+	"signalbox.dev/infra/local/child/childtest"
 	"signalbox.dev/infra/local/engines"
 )
 
-func start(t *testing.T, dir string) *engines.Engines {
+const patience = 30 * time.Second
+
+func start(t *testing.T, c engines.Config) *engines.Engines {
 	t.Helper()
-	running, err := engines.Start(t.Context(), engines.Config{Dir: dir})
+	if c.Dir == "" {
+		c.Dir = t.TempDir()
+	}
+	running, err := engines.Start(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := running.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { stop(t, running) })
 	return running
 }
 
-// bucket is one bucket of the S3 engine.
-type bucket struct {
-	*testing.T
-	client *s3.Client
-	name   string
+func stop(t *testing.T, e *engines.Engines) {
+	t.Helper()
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
-func newBucket(t *testing.T, e *engines.Engines, versioned bool) bucket {
+// fill puts something of this name into each engine.
+func fill(t *testing.T, e *engines.Engines, name string) {
 	t.Helper()
-	b := bucket{T: t, client: s3.NewFromConfig(e.AWSConfig()), name: "files"}
-	if _, err := b.client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &b.name}); err != nil {
+	config := e.AWSConfig()
+	_, table := dynamodb.NewFromConfig(config).CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
+	})
+	_, bucket := s3.NewFromConfig(config).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &name})
+	keys := kms.NewFromConfig(config)
+	key, err := keys.CreateKey(t.Context(), &kms.CreateKeyInput{})
+	if err == nil {
+		_, err = keys.CreateAlias(t.Context(), &kms.CreateAliasInput{AliasName: aws.String("alias/" + name), TargetKeyId: key.KeyMetadata.KeyId})
+	}
+	if err := errors.Join(table, bucket, err); err != nil {
 		t.Fatal(err)
 	}
-	if versioned {
-		_, err := b.client.PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{Bucket: &b.name,
-			VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatusEnabled}})
+}
+
+// content lists what fill has put into each engine.
+func content(t *testing.T, e *engines.Engines) (tables, buckets, keys []string) {
+	t.Helper()
+	config := e.AWSConfig()
+	listed, first := dynamodb.NewFromConfig(config).ListTables(t.Context(), nil)
+	owned, second := s3.NewFromConfig(config).ListBuckets(t.Context(), nil)
+	named, third := kms.NewFromConfig(config).ListAliases(t.Context(), nil)
+	if err := errors.Join(first, second, third); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range owned.Buckets {
+		buckets = append(buckets, aws.ToString(b.Name))
+	}
+	for _, a := range named.Aliases {
+		keys = append(keys, strings.TrimPrefix(aws.ToString(a.AliasName), "alias/"))
+	}
+	return listed.TableNames, buckets, keys
+}
+
+func holdsOnly(t *testing.T, e *engines.Engines, name string) {
+	t.Helper()
+	tables, buckets, keys := content(t, e)
+	want := []string{name}
+	for engine, got := range map[string][]string{"DynamoDB": tables, "S3": buckets, "KMS": keys} {
+		if diff := cmp.Diff(got, want); diff != "" {
+			t.Errorf("%s (got -, want +):\n%s", engine, diff)
+		}
+	}
+}
+
+func TestStateOutlastsTheEngines(t *testing.T) {
+	for _, engine := range []string{engines.ExtendDB, engines.Dynoxide} {
+		t.Run(engine, func(t *testing.T) {
+			c := engines.Config{Dir: t.TempDir(), DynamoDB: engine}
+			first := start(t, c)
+			fill(t, first, "kept")
+			stop(t, first)
+			holdsOnly(t, start(t, c), "kept")
+		})
+	}
+}
+
+// Tests of several packages start engines at the same instant.
+func TestEnginesRunSideBySide(t *testing.T) {
+	all := make([]*engines.Engines, 4)
+	var group errgroup.Group
+	for i := range all {
+		dir := t.TempDir()
+		group.Go(func() (err error) {
+			all[i], err = engines.Start(t.Context(), engines.Config{Dir: dir})
+			return err
+		})
+	}
+	err := group.Wait()
+	for _, e := range all {
+		if e != nil {
+			t.Cleanup(func() { stop(t, e) })
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"one", "two", "three", "four"}
+	for i, e := range all {
+		fill(t, e, names[i])
+	}
+	for i, e := range all {
+		holdsOnly(t, e, names[i])
+	}
+}
+
+// A Lambda function opens a connection to each service before its first request,
+// with a request that nobody signed.
+func TestEnginesOutliveAnUnsignedRequest(t *testing.T) {
+	e := start(t, engines.Config{})
+	for _, url := range []string{e.DynamoDB, e.S3, e.KMS} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+			t.Error(err)
+		}
+		_ = answer.Body.Close()
 	}
-	return b
+	fill(t, e, "after")
+	holdsOnly(t, e, "after")
 }
 
-func (b bucket) put(key string) {
-	b.Helper()
-	if _, err := b.client.PutObject(b.Context(), &s3.PutObjectInput{Bucket: &b.name, Key: &key, Body: strings.NewReader("x")}); err != nil {
-		b.Fatal(err)
+func TestTheHostIsKept(t *testing.T) {
+	e := start(t, engines.Config{Host: "127.0.0.2"})
+	for _, url := range []string{e.DynamoDB, e.S3, e.KMS} {
+		if host, _, err := net.SplitHostPort(strings.TrimPrefix(url, "http://")); err != nil || host != "127.0.0.2" {
+			t.Errorf("%s: %v", url, err)
+		}
 	}
+	fill(t, e, "there")
 }
 
-// remove deletes on condition that the object exists and gives S3's code.
-func (b bucket) remove(ctx context.Context, key string) string {
-	_, err := b.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: &key, IfMatch: aws.String("*")})
-	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		return api.ErrorCode()
-	}
-	if err != nil {
-		b.Error(err)
-	}
-	return ""
-}
-
-func TestConditionalDelete(t *testing.T) {
-	const key = "files/w/file_1"
-	for name, versioned := range map[string]bool{"unversioned": false, "versioned": true} {
-		t.Run(name, func(t *testing.T) {
-			b := newBucket(t, start(t, t.TempDir()), versioned)
-			if got := b.remove(t.Context(), key); got != "PreconditionFailed" {
-				t.Errorf("an absent object: %q", got)
+func TestDoneTellsOfAnEngineThatEnded(t *testing.T) {
+	for _, program := range []string{"extenddb", "objects"} {
+		t.Run(program, func(t *testing.T) {
+			before := childtest.Of(t, os.Getpid())
+			e := start(t, engines.Config{DynamoDB: engines.ExtendDB})
+			for _, pid := range childtest.Of(t, os.Getpid()) {
+				if !slices.Contains(before, pid) && strings.HasSuffix(childtest.Program(pid), "/"+program) {
+					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
-			b.put(key)
-			if got := b.remove(t.Context(), key); got != "" {
-				t.Errorf("an object: %q", got)
-			}
-			// In a versioned bucket its current version is now a delete marker.
-			if got := b.remove(t.Context(), key); got != "PreconditionFailed" {
-				t.Errorf("an object deleted before: %q", got)
+			select {
+			case err := <-e.Done():
+				if !strings.HasPrefix(err.Error(), program+" ended") {
+					t.Errorf("%v", err)
+				}
+			case <-time.After(patience):
+				t.Error("nobody was told")
 			}
 		})
 	}
 }
 
-func TestOfManyConditionalDeletesOneSucceeds(t *testing.T) {
-	b := newBucket(t, start(t, t.TempDir()), false)
-	for range 5 {
-		b.put("files/w/file_1")
-		var won, lost atomic.Int64
-		var all sync.WaitGroup
-		for range 100 {
-			all.Go(func() {
-				switch b.remove(context.WithoutCancel(t.Context()), "files/w/file_1") {
-				case "":
-					won.Add(1)
-				case "PreconditionFailed":
-					lost.Add(1)
-				}
-			})
-		}
-		all.Wait()
-		if won.Load() != 1 || lost.Load() != 99 {
-			t.Errorf("%d won, %d lost", won.Load(), lost.Load())
-		}
-	}
-}
-
-func TestALongKeyIsStored(t *testing.T) {
-	b := newBucket(t, start(t, t.TempDir()), true)
-	key := "files/0a1b2c3d-0000-4000-8000-000000000001/file_" + strings.Repeat("x", 200)
-	b.put(key)
-	if got := b.remove(t.Context(), key); got != "" {
-		t.Errorf("deleting it: %q", got)
-	}
-}
-
-func TestStateOutlastsTheEngines(t *testing.T) {
-	dir := t.TempDir()
-	first := start(t, dir)
-	newBucket(t, first, false).put("kept")
-	_, err := dynamodb.NewFromConfig(first.AWSConfig()).CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName: aws.String("kept"), BillingMode: "PAY_PER_REQUEST",
-		KeySchema:            keys("pk"),
-		AttributeDefinitions: attributes("pk"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	second := start(t, dir)
-	tables, err := dynamodb.NewFromConfig(second.AWSConfig()).ListTables(t.Context(), nil)
-	if err != nil || len(tables.TableNames) != 1 {
-		t.Errorf("tables after a restart: %v, %v", tables, err)
-	}
-	if _, err := s3.NewFromConfig(second.AWSConfig()).HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: aws.String("files"), Key: aws.String("kept")}); err != nil {
-		t.Errorf("the object after a restart: %v", err)
-	}
-}
-
-func TestAnUnknownEngineIsRefused(t *testing.T) {
-	if _, err := engines.Start(t.Context(), engines.Config{Dir: t.TempDir(), DynamoDB: "oracle"}); err == nil || !strings.Contains(err.Error(), "extenddb or dynoxide") {
-		t.Errorf("%v", err)
+func TestWhatCannotStartSaysWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		config engines.Config
+		want   string
+	}{
+		"unknown engine":     {engines.Config{DynamoDB: "oracle"}, "choose extenddb or dynoxide"},
+		"nothing installed":  {engines.Config{Root: t.TempDir()}, "make engines"},
+		"an address of none": {engines.Config{Host: "192.0.2.1"}, "192.0.2.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.config.Dir = t.TempDir()
+			e, err := engines.Start(t.Context(), c.config)
+			if err == nil {
+				stop(t, e)
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q in it", err, c.want)
+			}
+		})
 	}
 }

@@ -21,60 +21,95 @@ const (
 	// stopTime is short: versitygw waits for its idle connections to be closed,
 	// and every engine is one that a SIGKILL takes nothing from.
 	stopTime = 300 * time.Millisecond
+	// starts bounds how often an engine is started that ends at once.
+	starts = 3
 )
+
+// errEnded says that an engine ended before it answered.
+var errEnded = errors.New("it ended")
+
+// program is how an engine is run.
+type program struct {
+	name string
+	// dir is its folder; its output goes to a file there.
+	dir string
+	// health is a path that it answers, with whatever status, once it is up.
+	health string
+	// command listens on the port.
+	command func(port string) *exec.Cmd
+}
 
 // process is an engine that runs as a child.
 type process struct {
 	name  string
+	url   string // what it answers to
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when it has ended, for whatever reason
 	told  atomic.Bool   // it was told to end
 	err   error         // why; to be read after ended
 }
 
-// launch starts the command with its output in a file of its folder and waits
-// until the URL answers.
-func launch(ctx context.Context, name string, cmd *exec.Cmd, dir, url string) (*process, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of %s: %w", name, err)
+// start runs the program on a free port of the host until it answers. Where it
+// ends at once, it gets another port: a child of ours that is just being started
+// may hold a copy of the sockets that were to reserve this one.
+func (p program) start(ctx context.Context, host string) (*process, error) {
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of %s: %w", p.name, err)
 	}
-	log, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	for attempt := 1; ; attempt++ {
+		port, err := freePort(host)
+		if err != nil {
+			return nil, err
+		}
+		started, err := p.launch(ctx, p.command(port), "http://"+net.JoinHostPort(host, port))
+		if attempt == starts || !errors.Is(err, errEnded) {
+			return started, err
+		}
+	}
+}
+
+// launch starts the command with its output in a file and waits until it answers.
+func (p program) launch(ctx context.Context, cmd *exec.Cmd, url string) (*process, error) {
+	log, err := os.OpenFile(filepath.Join(p.dir, p.name+".log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("opening the log of %s: %w", name, err)
+		return nil, fmt.Errorf("opening the log of %s: %w", p.name, err)
 	}
 	cmd.Stdout, cmd.Stderr = log, log
-	p := &process{name: name, cmd: cmd, ended: make(chan struct{})}
+	running := &process{name: p.name, url: url, cmd: cmd, ended: make(chan struct{})}
 	started := make(chan struct{})
 	go func() {
-		defer close(p.ended)
-		p.err = child.Run(cmd, func() { close(started) })
+		defer close(running.ended)
+		running.err = child.Run(cmd, func() { close(started) })
 		_ = log.Close()
 	}()
 	select {
 	case <-started:
-	case <-p.ended:
-		return nil, p.err
+	case <-running.ended:
+		return nil, running.err
 	}
-	if err := p.answers(ctx, url); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s does not answer (see %s): %w", name, log.Name(), err), p.stop())
+	if err := running.answers(ctx, url+p.health); err != nil {
+		running.stop()
+		return nil, fmt.Errorf("%s does not answer (see %s): %w", p.name, log.Name(), err)
 	}
-	return p, nil
+	return running, nil
 }
 
 // answers waits until the URL gives any answer, the process ends or ctx does.
 func (p *process) answers(ctx context.Context, url string) error {
+	direct := &http.Transport{} // whatever proxy the environment names
+	defer direct.CloseIdleConnections()
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
 		}
-		answer, err := http.DefaultClient.Do(request)
+		answer, err := direct.RoundTrip(request)
 		if err == nil {
 			return answer.Body.Close()
 		}
 		select {
 		case <-p.ended:
-			return fmt.Errorf("it ended: %w", p.err)
+			return fmt.Errorf("%w: %w", errEnded, p.err)
 		case <-ctx.Done():
 			return err
 		case <-time.After(pollEvery):
@@ -82,26 +117,15 @@ func (p *process) answers(ctx context.Context, url string) error {
 	}
 }
 
-// stop asks the process to end, and ends it where it does not.
-func (p *process) stop() error {
+// stop asks the process to end, and ends it, with whatever it started, where it
+// does not.
+func (p *process) stop() {
 	p.told.Store(true)
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 	select {
 	case <-p.ended:
 	case <-time.After(stopTime):
-		_ = p.cmd.Process.Kill()
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it leads its group
 		<-p.ended
 	}
-	return nil
-}
-
-// freePort is a port that was free a moment ago. An engine cannot be handed a
-// socket; should somebody else be faster, its start fails and says so.
-func freePort(host string) (string, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return "", fmt.Errorf("looking for a free port: %w", err)
-	}
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	return port, errors.Join(err, listener.Close())
 }

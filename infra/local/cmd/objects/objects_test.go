@@ -52,7 +52,7 @@ func start(t *testing.T, dir string) *engine {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{command: exec.Command(os.Args[0], "-addr", address, "-dir", dir, "-access-key", "id", "-secret-key", "secret")}
+	e := &engine{command: exec.Command(os.Args[0], "-addr", address, "-dir", dir, "-access-key", "id", "-secret-key", "secret")} //nolint:gosec // the test itself
 	e.command.Env = []string{"SIGNALBOX_TEST_OBJECTS=1"}
 	if err := e.command.Start(); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,42 @@
+package engines_test
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"signalbox.dev/infra/local/engines"
+)
+
+func TestAnEngineThatEndsAtOnceGetsOtherPorts(t *testing.T) {
+	dir := t.TempDir()
+	var ports []string
+	err := engines.Launch(t.Context(), dir, func(port string) *exec.Cmd {
+		ports = append(ports, port)
+		return exec.Command("false")
+	})
+	if log := filepath.Join(dir, "made-up.log"); err == nil || !strings.Contains(err.Error(), log) || !strings.Contains(err.Error(), "it ended") {
+		t.Errorf("%v, want that it ended and %s", err, log)
+	}
+	slices.Sort(ports)
+	if len(slices.Compact(ports)) != 3 {
+		t.Errorf("it was given the ports %q", ports)
+	}
+}
+
+func TestAnEngineThatNeverAnswersIsEnded(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var command *exec.Cmd
+	err := engines.Launch(ctx, t.TempDir(), func(string) *exec.Cmd {
+		command = exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1000; done")
+		return command
+	})
+	if err == nil || command.ProcessState == nil {
+		t.Errorf("%v, and it ended: %v", err, command.ProcessState)
+	}
+}
