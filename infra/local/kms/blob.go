@@ -19,6 +19,8 @@ const (
 	nonceLength = 12
 )
 
+// encrypt uses the newest material. A random nonce is safe for 2^32 ciphertexts
+// under one material, far more than a machine of a developer's will make.
 func (k *key) encrypt(plaintext []byte, context map[string]string) ([]byte, error) {
 	index := len(k.Material) - 1
 	head := append([]byte{blobVersion}, k.ID...)
@@ -35,11 +37,17 @@ func (k *key) encrypt(plaintext []byte, context map[string]string) ([]byte, erro
 // open decrypts a ciphertext under the key it names. named, if not "", is the
 // key that the caller says it must be.
 func (s *Service) open(blob []byte, context map[string]string, named string) ([]byte, *key, error) {
+	if len(blob) == 0 {
+		return nil, nil, fault("ValidationException", "There is no ciphertext")
+	}
 	invalid := fault("InvalidCiphertextException", "")
 	if len(blob) < headLength+nonceLength || blob[0] != blobVersion {
 		return nil, nil, invalid
 	}
 	id := string(blob[1 : 1+idLength])
+	if _, known := s.state.Keys[id]; !known {
+		return nil, nil, invalid // and no byte of it in a message
+	}
 	if named != "" {
 		k, err := s.usable(named)
 		if err != nil {

@@ -50,17 +50,32 @@ type request struct {
 	KeyID                        string `json:"KeyId"`
 	Description                  string
 	PendingWindowInDays          *int
-	AliasName                    string            `json:",omitempty"`
-	TargetKeyID                  string            `json:"TargetKeyId"`
-	KeySpec                      string            `json:",omitempty"`
-	NumberOfBytes                int               `json:",omitempty"`
-	Plaintext                    []byte            `json:",omitempty"`
-	CiphertextBlob               []byte            `json:",omitempty"`
-	EncryptionContext            map[string]string `json:",omitempty"`
-	SourceKeyID                  string            `json:"SourceKeyId"`
-	DestinationKeyID             string            `json:"DestinationKeyId"`
-	SourceEncryptionContext      map[string]string `json:",omitempty"`
-	DestinationEncryptionContext map[string]string `json:",omitempty"`
+	AliasName                    string
+	TargetKeyID                  string `json:"TargetKeyId"`
+	KeySpec                      string
+	NumberOfBytes                int
+	Plaintext                    []byte
+	CiphertextBlob               []byte
+	EncryptionContext            map[string]string
+	SourceKeyID                  string `json:"SourceKeyId"`
+	DestinationKeyID             string `json:"DestinationKeyId"`
+	SourceEncryptionContext      map[string]string
+	DestinationEncryptionContext map[string]string
+}
+
+// commit makes a change that is stored before it is answered, or does not happen.
+func (s *Service) commit(change func() (any, error)) (any, error) {
+	before := s.state
+	s.state = before.clone()
+	answer, err := change()
+	if err == nil {
+		err = s.save()
+	}
+	if err != nil {
+		s.state = before
+		return nil, err
+	}
+	return answer, nil
 }
 
 // call carries out one operation.
@@ -73,11 +88,7 @@ func (s *Service) call(name string, body []byte) (any, error) {
 	defer s.mu.Unlock()
 	switch name {
 	case "CreateKey", "EnableKey", "DisableKey", "ScheduleKeyDeletion", "CancelKeyDeletion", "RotateKeyOnDemand", "CreateAlias":
-		answer, err := s.change(name, in)
-		if err != nil {
-			return nil, err
-		}
-		return answer, s.save()
+		return s.commit(func() (any, error) { return s.change(name, in) })
 	case "DescribeKey":
 		k, err := s.find(in.KeyID)
 		if err != nil {

@@ -14,8 +14,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -64,6 +66,16 @@ type state struct {
 	Aliases map[string]string // alias/name to key id
 }
 
+func (s state) clone() state {
+	keys := make(map[string]*key, len(s.Keys))
+	for id, k := range s.Keys {
+		copied := *k
+		copied.Material = slices.Clone(k.Material)
+		keys[id] = &copied
+	}
+	return state{Keys: keys, Aliases: maps.Clone(s.Aliases)}
+}
+
 // Open loads the keys of the folder, which it makes if need be.
 func Open(dir string) (*Service, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -108,19 +120,24 @@ func (k *key) rotate() {
 
 // find knows a key by its id, its ARN, an alias or an alias's ARN.
 func (s *Service) find(name string) (*key, error) {
+	if name == "" {
+		return nil, fault("ValidationException", "A key must be named")
+	}
 	prefix := "arn:aws:kms:" + Region + ":" + Account + ":"
 	short := strings.TrimPrefix(strings.TrimPrefix(name, prefix), "key/")
 	if strings.HasPrefix(short, "alias/") {
 		short = s.state.Aliases[short]
 	}
 	k, ok := s.state.Keys[short]
-	if !ok {
-		return nil, fault("NotFoundException", "Key '%s' does not exist", name)
-	}
-	if k.State == pendingDeletion && !s.now().Before(k.Deletion) {
+	if !ok || s.gone(k) {
 		return nil, fault("NotFoundException", "Key '%s' does not exist", name)
 	}
 	return k, nil
+}
+
+// gone reports whether the key's last day has passed.
+func (s *Service) gone(k *key) bool {
+	return k.State == pendingDeletion && !s.now().Before(k.Deletion)
 }
 
 // usable finds a key that may encrypt and decrypt.
@@ -129,13 +146,18 @@ func (s *Service) usable(name string) (*key, error) {
 	if err != nil {
 		return nil, err
 	}
+	return k, k.usable()
+}
+
+// usable gives the error of a key that must not encrypt or decrypt now.
+func (k *key) usable() error {
 	switch k.State {
 	case disabled:
-		return nil, fault("DisabledException", "%s is disabled.", k.arn())
+		return fault("DisabledException", "%s is disabled.", k.arn())
 	case pendingDeletion:
-		return nil, fault("KMSInvalidStateException", "%s is pending deletion.", k.arn())
+		return fault("KMSInvalidStateException", "%s is pending deletion.", k.arn())
 	}
-	return k, nil
+	return nil
 }
 
 // awsError is an error that AWS would give.

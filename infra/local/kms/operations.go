@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,6 +19,9 @@ const (
 // change carries out an operation that alters the keys.
 func (s *Service) change(name string, in request) (any, error) {
 	if name == "CreateKey" {
+		if in.KeySpec != "" && in.KeySpec != "SYMMETRIC_DEFAULT" {
+			return nil, fault("UnsupportedOperationException", "This KMS has symmetric keys only")
+		}
 		return map[string]any{"KeyMetadata": s.create(in.Description).metadata()}, nil
 	}
 	target := in.KeyID
@@ -37,6 +41,9 @@ func (s *Service) change(name string, in request) (any, error) {
 	case "DisableKey":
 		k.State = disabled
 	case "RotateKeyOnDemand":
+		if err := k.usable(); err != nil {
+			return nil, err
+		}
 		k.rotate()
 		return map[string]any{"KeyId": k.arn()}, nil
 	case "ScheduleKeyDeletion":
@@ -48,11 +55,19 @@ func (s *Service) change(name string, in request) (any, error) {
 		k.State, k.Deletion = disabled, time.Time{}
 		return map[string]any{"KeyId": k.arn()}, nil
 	case "CreateAlias":
-		if _, taken := s.state.Aliases[in.AliasName]; taken {
-			return nil, fault("AlreadyExistsException", "An alias with the name %s already exists", in.AliasName)
-		}
-		s.state.Aliases[in.AliasName] = k.ID
+		return s.alias(k, in.AliasName)
 	}
+	return map[string]any{}, nil
+}
+
+func (s *Service) alias(k *key, name string) (any, error) {
+	if short, ok := strings.CutPrefix(name, "alias/"); !ok || short == "" {
+		return nil, fault("ValidationException", "An alias begins with alias/")
+	}
+	if _, taken := s.state.Aliases[name]; taken {
+		return nil, fault("AlreadyExistsException", "An alias with the name %s already exists", name)
+	}
+	s.state.Aliases[name] = k.ID
 	return map[string]any{}, nil
 }
 
@@ -156,7 +171,9 @@ func (k *key) metadata() map[string]any {
 func (s *Service) list() any {
 	keys := []map[string]string{}
 	for _, id := range slices.Sorted(maps.Keys(s.state.Keys)) {
-		keys = append(keys, map[string]string{"KeyId": id, "KeyArn": s.state.Keys[id].arn()})
+		if k := s.state.Keys[id]; !s.gone(k) {
+			keys = append(keys, map[string]string{"KeyId": id, "KeyArn": k.arn()})
+		}
 	}
 	return map[string]any{"Keys": keys, "Truncated": false}
 }
