@@ -42,7 +42,8 @@ type Config struct {
 	// DynamoDB is ExtendDB or Dynoxide. Empty means what SIGNALBOX_DYNAMODB says,
 	// or else ExtendDB.
 	DynamoDB string
-	// Log hears of an engine that ends by itself. Nil means nobody does.
+	// Log hears of an engine that ended and was started again. Nil means nobody
+	// does.
 	Log *slog.Logger
 }
 
@@ -53,9 +54,14 @@ type Engines struct {
 	// Region, AccessKeyID and SecretAccessKey are what SDK clients need besides.
 	Region, AccessKeyID, SecretAccessKey string
 
+	kms  *http.Server
+	done chan error
+	// keepers wait for the ends of processes.
+	keepers sync.WaitGroup
+
+	mu        sync.Mutex
+	closed    bool
 	processes []*process
-	kms       *http.Server
-	done      chan error
 }
 
 // Start returns when all engines answer. The context bounds the start only.
@@ -81,8 +87,8 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 		return nil, errors.Join(err, e.Close())
 	}
 	e.DynamoDB, e.S3 = e.processes[0].url, e.processes[1].url
-	for _, p := range e.processes {
-		go e.watch(p, c.Log)
+	for i := range e.processes {
+		e.keepers.Go(func() { e.keep(i, c) })
 	}
 	return e, nil
 }
@@ -146,17 +152,7 @@ func (e *Engines) startKMS(c Config, dir string) error {
 	return nil
 }
 
-// watch tells of an engine that ends by itself.
-func (e *Engines) watch(p *process, log *slog.Logger) {
-	<-p.ended
-	if p.told.Load() {
-		return
-	}
-	log.Warn("an engine ended", "engine", p.name, "error", p.err)
-	e.done <- fmt.Errorf("%s ended: %w", p.name, p.err)
-}
-
-// Done gives an error where an engine has ended by itself.
+// Done gives an error where an engine has ended that cannot be started again.
 func (e *Engines) Done() <-chan error { return e.done }
 
 // AWSConfig makes SDK clients that reach the engines.
@@ -184,12 +180,16 @@ func (e *Engines) Close() error {
 	if e.kms != nil {
 		err = e.kms.Close()
 	}
+	e.mu.Lock()
+	e.closed = true
 	var all sync.WaitGroup
 	for _, p := range e.processes {
 		if p != nil {
 			all.Go(p.stop)
 		}
 	}
+	e.mu.Unlock()
 	all.Wait()
+	e.keepers.Wait()
 	return err
 }

@@ -169,21 +169,43 @@ func TestTheHostIsKept(t *testing.T) {
 	fill(t, e, "there")
 }
 
-func TestDoneTellsOfAnEngineThatEnded(t *testing.T) {
+// kill ends the programs of that name that were not there before.
+func kill(t *testing.T, before []int, program string) {
+	t.Helper()
+	for _, pid := range childtest.Of(t, os.Getpid()) {
+		if slices.Contains(before, pid) || !strings.HasSuffix(childtest.Program(pid), "/"+program) {
+			continue
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAKilledEngineIsStartedAgain(t *testing.T) {
+	before := childtest.Of(t, os.Getpid())
+	e := start(t, engines.Config{DynamoDB: engines.ExtendDB})
+	fill(t, e, "kept")
+	for range 3 {
+		kill(t, before, "extenddb")
+		kill(t, before, "objects")
+		holdsOnly(t, e, "kept")
+	}
+}
+
+func TestDoneTellsOfAnEngineThatCannotBeStartedAgain(t *testing.T) {
 	for _, program := range []string{"extenddb", "objects"} {
 		t.Run(program, func(t *testing.T) {
 			before := childtest.Of(t, os.Getpid())
-			e := start(t, engines.Config{DynamoDB: engines.ExtendDB})
-			for _, pid := range childtest.Of(t, os.Getpid()) {
-				if !slices.Contains(before, pid) && strings.HasSuffix(childtest.Program(pid), "/"+program) {
-					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-						t.Fatal(err)
-					}
-				}
+			dir := t.TempDir()
+			e := start(t, engines.Config{Dir: dir, DynamoDB: engines.ExtendDB})
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
 			}
+			kill(t, before, program)
 			select {
 			case err := <-e.Done():
-				if !strings.HasPrefix(err.Error(), program+" ended") {
+				if !strings.HasPrefix(err.Error(), "starting "+program+" again") {
 					t.Errorf("%v", err)
 				}
 			case <-time.After(patience):

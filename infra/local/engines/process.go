@@ -41,12 +41,13 @@ type program struct {
 
 // process is an engine that runs as a child.
 type process struct {
-	name  string
-	url   string // what it answers to
-	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has ended, for whatever reason
-	told  atomic.Bool   // it was told to end
-	err   error         // why; to be read after ended
+	program program
+	port    string
+	url     string // what it answers to
+	cmd     *exec.Cmd
+	ended   chan struct{} // closed when it has ended, for whatever reason
+	told    atomic.Bool   // it was told to end
+	err     error         // why; to be read after ended
 }
 
 // start runs the program on a free port of the host until it answers. Where it
@@ -61,21 +62,22 @@ func (p program) start(ctx context.Context, host string) (*process, error) {
 		if err != nil {
 			return nil, err
 		}
-		started, err := p.launch(ctx, p.command(port), "http://"+net.JoinHostPort(host, port))
+		started, err := p.launch(ctx, host, port)
 		if attempt == starts || !errors.Is(err, errEnded) {
 			return started, err
 		}
 	}
 }
 
-// launch starts the command with its output in a file and waits until it answers.
-func (p program) launch(ctx context.Context, cmd *exec.Cmd, url string) (*process, error) {
+// launch runs the program on the port, its output in a file, until it answers.
+func (p program) launch(ctx context.Context, host, port string) (*process, error) {
+	cmd, url := p.command(port), "http://"+net.JoinHostPort(host, port)
 	log, err := os.OpenFile(filepath.Join(p.dir, p.name+".log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log of %s: %w", p.name, err)
 	}
 	cmd.Stdout, cmd.Stderr = log, log
-	running := &process{name: p.name, url: url, cmd: cmd, ended: make(chan struct{})}
+	running := &process{program: p, port: port, url: url, cmd: cmd, ended: make(chan struct{})}
 	started := make(chan struct{})
 	go func() {
 		defer close(running.ended)

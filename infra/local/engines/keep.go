@@ -1,0 +1,51 @@
+package engines
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// restartTime bounds how long an engine may take to answer again.
+const restartTime = 10 * time.Second
+
+// keep starts an engine that ended without having been told to, by a kill -9 for
+// instance, again on the same port. What it had acknowledged is on disk, and
+// clients try again for longer than this takes.
+func (e *Engines) keep(i int, c Config) {
+	for {
+		p := e.process(i)
+		<-p.ended
+		if p.told.Load() {
+			return
+		}
+		c.Log.Warn("an engine ended; it is started again", "engine", p.program.name, "error", p.err)
+		ctx, cancel := context.WithTimeout(context.Background(), restartTime)
+		again, err := p.program.launch(ctx, c.Host, p.port)
+		cancel()
+		if err != nil {
+			e.done <- fmt.Errorf("starting %s again: %w", p.program.name, err)
+			return
+		}
+		if !e.replace(i, again) {
+			again.stop()
+			return
+		}
+	}
+}
+
+func (e *Engines) process(i int) *process {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.processes[i]
+}
+
+// replace is false where the engines were closed meanwhile.
+func (e *Engines) replace(i int, p *process) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closed {
+		e.processes[i] = p
+	}
+	return !e.closed
+}
