@@ -125,18 +125,17 @@ func TestDeletingAMarkerBringsTheObjectBack(t *testing.T) {
 	}
 }
 
-// Several callers may delete the same versions at once.
+// Several callers may delete the same versions at once. The marker stays, so that
+// the key is there for all of them.
 func TestDeleteObjectsAtOnce(t *testing.T) {
 	e := withBucket(t, types.BucketVersioningStatusEnabled)
 	var versions []types.ObjectIdentifier
 	for range 5 {
 		versions = append(versions, types.ObjectIdentifier{Key: aws.String("f"), VersionId: aws.String(e.put(t, "f"))})
 	}
-	out, err := e.deleteIf(t.Context(), "f")
-	if err != nil {
+	if _, err := e.deleteIf(t.Context(), "f"); err != nil {
 		t.Fatal(err)
 	}
-	versions = append(versions, types.ObjectIdentifier{Key: aws.String("f"), VersionId: out.VersionId})
 	got := atOnce(20, func() error {
 		out, err := e.DeleteObjects(t.Context(), &s3.DeleteObjectsInput{Bucket: aws.String(bucket), Delete: &types.Delete{Objects: versions}})
 		if err == nil && (len(out.Errors) > 0 || len(out.Deleted) != len(versions)) {
@@ -147,7 +146,31 @@ func TestDeleteObjectsAtOnce(t *testing.T) {
 	if diff := cmp.Diff(got, map[string]int{"": 20}); diff != "" {
 		t.Errorf("answers (got -, want +):\n%s", diff)
 	}
-	if versions, markers := e.stored(t, "f"); versions != 0 || markers != 0 {
+	if versions, markers := e.stored(t, "f"); versions != 0 || markers != 1 {
 		t.Errorf("%d versions and %d markers are left", versions, markers)
+	}
+}
+
+// A delete of several says for each what it was, and which could not be.
+func TestDeleteObjectsTellsOfEach(t *testing.T) {
+	e := withBucket(t, types.BucketVersioningStatusEnabled)
+	version := e.put(t, "f")
+	marker, err := e.deleteIf(t.Context(), "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := e.DeleteObjects(t.Context(), &s3.DeleteObjectsInput{Bucket: aws.String(bucket), Delete: &types.Delete{Objects: []types.ObjectIdentifier{
+		{Key: aws.String("f"), VersionId: &version},
+		{Key: aws.String("f"), VersionId: aws.String("no-version")},
+		{Key: aws.String("f"), VersionId: marker.VersionId},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Deleted) != 2 || aws.ToBool(out.Deleted[0].DeleteMarker) || !aws.ToBool(out.Deleted[1].DeleteMarker) {
+		t.Errorf("deleted: %+v", out.Deleted)
+	}
+	if len(out.Errors) != 1 || aws.ToString(out.Errors[0].Code) != "InvalidArgument" {
+		t.Errorf("errors: %+v", out.Errors)
 	}
 }
