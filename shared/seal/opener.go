@@ -67,9 +67,8 @@ func (o *Opener) unwrap(ctx context.Context, sealed Sealed, from Binding) ([]byt
 		CiphertextBlob:    sealed.WrappedKey,
 		EncryptionContext: from.context(),
 	})
-	invalid, incorrect := new(types.InvalidCiphertextException), new(types.IncorrectKeyException)
 	switch {
-	case errors.As(err, &invalid), errors.As(err, &incorrect):
+	case refused(err):
 		return nil, ErrDataKey
 	case err != nil:
 		return nil, fmt.Errorf("unwrapping a data key: %w", err)
@@ -78,4 +77,10 @@ func (o *Opener) unwrap(ctx context.Context, sealed Sealed, from Binding) ([]byt
 		return nil, ErrDataKey
 	}
 	return out.Plaintext, nil
+}
+
+// refused tells KMS's judgement of a wrapped key from a fault of KMS.
+func refused(err error) bool {
+	invalid, incorrect := new(types.InvalidCiphertextException), new(types.IncorrectKeyException)
+	return errors.As(err, &invalid) || errors.As(err, &incorrect)
 }

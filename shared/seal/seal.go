@@ -30,7 +30,12 @@
 // wrapped anew under another key without touching the secret.
 //
 // To open a record: KMS Decrypt of the wrapped key, under the recorded key and
-// that context; AES-256-GCM under the result.
+// that context; AES-256-GCM under the result. The recorded key must be one that
+// the reader knows beforehand: whoever can write the table can name any other.
+//
+// To move a record to another key: KMS ReEncrypt of the wrapped key, from the
+// recorded key to the other, both times with that context; the wrapped key and
+// the recorded ARN change, and nothing else does.
 package seal
 
 import (
@@ -117,8 +122,15 @@ func (b Binding) complete() error {
 
 // check refuses a record that cannot be one of ours.
 func (s Sealed) check() error {
-	if s.Format != format || s.KeyARN == "" || len(s.WrappedKey) == 0 ||
-		len(s.Nonce) != nonceSize || len(s.Ciphertext) < tagSize {
+	if len(s.Nonce) != nonceSize || len(s.Ciphertext) < tagSize {
+		return ErrFormat
+	}
+	return s.checkWrapped()
+}
+
+// checkWrapped is check without the secret, which need not be there.
+func (s Sealed) checkWrapped() error {
+	if s.Format != format || s.KeyARN == "" || len(s.WrappedKey) == 0 {
 		return ErrFormat
 	}
 	return nil

@@ -1,0 +1,76 @@
+package seal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+)
+
+type reEncrypter interface {
+	ReEncrypt(context.Context, *kms.ReEncryptInput, ...func(*kms.Options)) (*kms.ReEncryptOutput, error)
+}
+
+// Rewrapper moves records to another KMS key and opens none: a data key passes
+// from key to key inside KMS. Its role has kms:ReEncryptFrom and
+// kms:ReEncryptTo, and not kms:Decrypt.
+type Rewrapper struct {
+	kms  reEncrypter
+	to   string
+	from []string
+}
+
+// NewRewrapper moves records to the KMS key of one ARN, from these keys and no
+// others. What is moved is vouched for by the new key: a record under a key of
+// somebody's own must not become one that an Opener trusts.
+func NewRewrapper(client reEncrypter, to string, from ...string) *Rewrapper {
+	return &Rewrapper{kms: client, to: to, from: from}
+}
+
+// To is the ARN of the key that records are moved to.
+func (r *Rewrapper) To() string { return r.to }
+
+// Rewrap gives the record with its data key wrapped under the other key. Nonce
+// and ciphertext stay as they are, and need not be there; a record that is
+// under that key already is given back unchanged. It returns ErrFormat, ErrKey
+// or ErrDataKey where the record will never move, and any other error where KMS
+// could not be asked or one of the keys is disabled or gone. It may be repeated:
+// nothing is kept of an attempt.
+func (r *Rewrapper) Rewrap(ctx context.Context, sealed Sealed, of Binding) (Sealed, error) {
+	if err := of.complete(); err != nil {
+		return Sealed{}, fmt.Errorf("rewrapping: %w", err)
+	}
+	if err := sealed.checkWrapped(); err != nil {
+		return Sealed{}, err
+	}
+	if sealed.KeyARN == r.to {
+		return sealed, nil
+	}
+	if !slices.Contains(r.from, sealed.KeyARN) {
+		return Sealed{}, ErrKey
+	}
+	// KMS checks the binding on the way, as Decrypt would: a record that was moved
+	// to another place stays as useless as it is.
+	out, err := r.kms.ReEncrypt(ctx, &kms.ReEncryptInput{
+		CiphertextBlob:               sealed.WrappedKey,
+		SourceKeyId:                  aws.String(sealed.KeyARN),
+		SourceEncryptionContext:      of.context(),
+		DestinationKeyId:             &r.to,
+		DestinationEncryptionContext: of.context(),
+	})
+	switch {
+	case refused(err):
+		return Sealed{}, ErrDataKey
+	case err != nil:
+		return Sealed{}, fmt.Errorf("rewrapping a data key: %w", err)
+	case aws.ToString(out.KeyId) != r.to, aws.ToString(out.SourceKeyId) != sealed.KeyARN,
+		len(out.CiphertextBlob) == 0, bytes.Equal(out.CiphertextBlob, sealed.WrappedKey):
+		return Sealed{}, errors.New("rewrapping a data key: malformed answer")
+	}
+	sealed.KeyARN, sealed.WrappedKey = r.to, out.CiphertextBlob
+	return sealed, nil
+}
