@@ -1,0 +1,127 @@
+package record
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// partitionKey is that of every table.
+const partitionKey = "pk"
+
+// item is an item or a key, its values undecoded.
+type item map[string]json.RawMessage
+
+// request is what operations on one table have in common, and each part of a
+// batch or transaction.
+type request struct {
+	TableName                string
+	Item, Key                item
+	Keys                     []item
+	UpdateExpression         string
+	ConditionExpression      string
+	ProjectionExpression     string
+	ExpressionAttributeNames map[string]string
+	AttributesToGet          []string
+	ReturnValues             string
+	Select                   string
+	ReturnConsumedCapacity   string
+}
+
+// dynamoDB names the calls of a request to DynamoDB. To IAM a transaction is the
+// actions of its parts, and a batch one action on each table.
+func (r *Recorder) dynamoDB(q *http.Request, body []byte) []Call {
+	var in struct {
+		request
+		RequestItems  map[string]json.RawMessage
+		TransactItems []map[string]request
+	}
+	_, operation, _ := strings.Cut(q.Header.Get("X-Amz-Target"), ".")
+	if err := json.Unmarshal(body, &in); err != nil {
+		return []Call{r.call("dynamodb:"+operation, "unreadable")}
+	}
+	switch {
+	case in.TransactItems != nil:
+		var calls []Call
+		for _, part := range in.TransactItems {
+			for verb, one := range part {
+				c := r.onTable(transacted(verb), one)
+				c.set("dynamodb:EnclosingOperation", operation)
+				calls = append(calls, c)
+			}
+		}
+		return calls
+	case in.RequestItems != nil:
+		return r.batch(operation, in.RequestItems)
+	default:
+		return []Call{r.onTable(operation, in.request)}
+	}
+}
+
+// transacted is the action of one part of a transaction.
+func transacted(verb string) string {
+	if verb == "ConditionCheck" {
+		return "ConditionCheckItem"
+	}
+	return verb + "Item"
+}
+
+// batch reads BatchGetItem. The parts of BatchWriteItem have another form and are
+// left out, so that such a call shows no leading key and is refused.
+func (r *Recorder) batch(operation string, tables map[string]json.RawMessage) []Call {
+	var calls []Call
+	for table, text := range tables {
+		var one request
+		_ = json.Unmarshal(text, &one) // see above
+		one.TableName = table
+		calls = append(calls, r.onTable(operation, one))
+	}
+	return calls
+}
+
+func (r *Recorder) onTable(operation string, in request) Call {
+	c := r.call("dynamodb:"+operation, in.TableName)
+	c.set("dynamodb:LeadingKeys", slices.Sorted(maps.Keys(in.leadingKeys()))...)
+	c.set("dynamodb:Attributes", slices.Sorted(maps.Keys(in.attributes()))...)
+	c.set("dynamodb:ReturnValues", in.ReturnValues)
+	c.set("dynamodb:Select", in.Select)
+	c.set("dynamodb:ReturnConsumedCapacity", in.ReturnConsumedCapacity)
+	return c
+}
+
+// items are all items and keys of the request.
+func (in request) items() []item { return slices.Concat(in.Keys, []item{in.Key, in.Item}) }
+
+// leadingKeys are the kinds of items that the request is about.
+func (in request) leadingKeys() map[string]bool {
+	leading := map[string]bool{}
+	for _, i := range in.items() {
+		var key struct{ S string }
+		if text, ok := i[partitionKey]; ok && json.Unmarshal(text, &key) == nil {
+			leading[kind(key.S)] = true
+		}
+	}
+	return leading
+}
+
+// attributes are the top-level attributes that the request names, those of the
+// key included.
+func (in request) attributes() map[string]bool {
+	named := map[string]bool{}
+	for _, i := range in.items() {
+		for name := range i {
+			named[name] = true
+		}
+	}
+	for _, text := range []string{in.UpdateExpression, in.ConditionExpression, in.ProjectionExpression} {
+		for _, name := range attributesIn(text, in.ExpressionAttributeNames) {
+			named[name] = true
+		}
+	}
+	for _, name := range in.AttributesToGet {
+		named[name] = true
+	}
+	return named
+}
