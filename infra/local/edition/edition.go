@@ -23,6 +23,7 @@ import (
 	"signalbox.dev/infra/local/engines"
 	"signalbox.dev/infra/local/gateway"
 	"signalbox.dev/infra/local/provision"
+	"signalbox.dev/infra/local/record"
 	"signalbox.dev/infra/local/runtime"
 	"signalbox.dev/infra/local/template"
 )
@@ -45,6 +46,10 @@ type Options struct {
 	Functions string
 	// Terminal, if there is one, gets a line for each request.
 	Terminal io.Writer
+	// Record, if there is one, hears of every call that a function makes to AWS,
+	// from several goroutines at once. The functions then reach the engines by way
+	// of a recorder.
+	Record func(record.Call)
 }
 
 // Edition is a running edition.
@@ -59,6 +64,7 @@ type Edition struct {
 	served   chan error
 	lambda   *runtime.Lambda
 	engines  *engines.Engines
+	recorder *record.Recorder
 	journal  *journal
 	lock     *os.File
 }
@@ -142,40 +148,6 @@ func listen(port int) (net.Listener, error) {
 	return listener, nil
 }
 
-// runFunctions makes the Lambda runtime. The functions get the endpoints and
-// credentials of the engines, and nothing else that the cloud would not give.
-func (e *Edition) runFunctions(o Options, t *template.Template, made template.Resources) error {
-	declared, err := t.Functions(made)
-	if err != nil {
-		return err
-	}
-	c := runtime.Config{
-		Region: template.Region, Account: template.Account, Environment: e.access(),
-		Output: e.journal.line, Log: e.journal.log,
-	}
-	for _, f := range declared {
-		c.Functions = append(c.Functions, runtime.Function{
-			Name: f.ID, Binary: filepath.Join(o.Functions, f.ID, "bootstrap"), Handler: f.Handler,
-			MemoryMB: f.MemoryMB, Timeout: f.Timeout, Environment: f.Environment,
-		})
-	}
-	if e.lambda, err = runtime.New(c); err != nil {
-		return fmt.Errorf("%w; build them: make functions", err)
-	}
-	return nil
-}
-
-// access is how a function reaches the engines.
-func (e *Edition) access() map[string]string {
-	return map[string]string{
-		"AWS_ACCESS_KEY_ID":         e.engines.AccessKeyID,
-		"AWS_SECRET_ACCESS_KEY":     e.engines.SecretAccessKey,
-		"AWS_ENDPOINT_URL_DYNAMODB": e.engines.DynamoDB,
-		"AWS_ENDPOINT_URL_KMS":      e.engines.KMS,
-		"AWS_ENDPOINT_URL_S3":       e.engines.S3,
-	}
-}
-
 func (e *Edition) fillDemo(ctx context.Context, o Options, c aws.Config, outputs map[string]string) error {
 	var err error
 	e.Demo, err = demo.Ensure(ctx, c, demo.Stack{
@@ -218,6 +190,9 @@ func (e *Edition) Close() error {
 	}
 	if e.lambda != nil {
 		e.lambda.Close()
+	}
+	if e.recorder != nil {
+		problems = append(problems, e.recorder.Close())
 	}
 	if e.engines != nil {
 		problems = append(problems, e.engines.Close())
