@@ -29,9 +29,11 @@ func startLocal(state string, parameters map[string]string) (*local, place, erro
 	defer cancel()
 	all := map[string]string{"DeleteRatePerMinute": fmt.Sprint(perMinute), "DeleteBurst": fmt.Sprint(burst)}
 	maps.Copy(all, parameters)
-	e, err := edition.Start(ctx, edition.Options{
-		Root: "../..", State: state, Parameters: all, Functions: os.Getenv("SIGNALBOX_FUNCTIONS"),
-	})
+	o := edition.Options{Root: "../..", State: state, Parameters: all, Functions: os.Getenv("SIGNALBOX_FUNCTIONS")}
+	if the.calls != nil {
+		o.Record = the.calls.note
+	}
+	e, err := edition.Start(ctx, o)
 	if err != nil {
 		return nil, place{}, fmt.Errorf("starting the single-machine edition: %w", err)
 	}

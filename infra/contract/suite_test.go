@@ -40,6 +40,8 @@ type suite struct {
 	// local is the edition that the suite started, unless it tests what was
 	// there already.
 	local *local
+	// calls, where they are wanted, are those of every edition that it starts.
+	calls *calls
 }
 
 // the is the suite; TestMain makes it.
@@ -56,7 +58,8 @@ func TestMain(m *testing.M) {
 
 // run tests what listens at SIGNALBOX_BASE_URL, whose stack SIGNALBOX_STACK
 // describes (a file such as the single-machine edition writes, stack.json), or
-// else an edition of its own.
+// else an edition of its own. There it writes what the functions ask of AWS into
+// the file SIGNALBOX_CALLS, if there is one.
 func run(m *testing.M) (code int, err error) {
 	spec, err := openapi.Load(descriptionFile)
 	if err != nil {
@@ -77,9 +80,16 @@ func run(m *testing.M) (code int, err error) {
 		return 0, fmt.Errorf("making a state folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
+	if os.Getenv("SIGNALBOX_CALLS") != "" {
+		the.calls = &calls{seen: make(map[string]bool)}
+	}
 	if the.local, the.place, err = startLocal(state, nil); err != nil {
 		return 0, err
 	}
 	code = m.Run()
-	return code, the.local.stop()
+	err = the.local.stop()
+	if the.calls != nil {
+		err = errors.Join(err, the.calls.write(os.Getenv("SIGNALBOX_CALLS")))
+	}
+	return code, err
 }
