@@ -57,6 +57,9 @@ func (p program) start(ctx context.Context, host string) (*process, error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of %s: %w", p.name, err)
 	}
+	if err := os.WriteFile(p.log(), nil, 0o600); err != nil {
+		return nil, fmt.Errorf("emptying the log of %s: %w", p.name, err)
+	}
 	for attempt := 1; ; attempt++ {
 		port, err := freePort(host)
 		if err != nil {
@@ -69,10 +72,13 @@ func (p program) start(ctx context.Context, host string) (*process, error) {
 	}
 }
 
-// launch runs the program on the port, its output in a file, until it answers.
+func (p program) log() string { return filepath.Join(p.dir, p.name+".log") }
+
+// launch runs the program on the port until it answers. Its output goes to the
+// end of its log, where the one before it may have said why it ended.
 func (p program) launch(ctx context.Context, host, port string) (*process, error) {
 	cmd, url := p.command(port), "http://"+net.JoinHostPort(host, port)
-	log, err := os.OpenFile(filepath.Join(p.dir, p.name+".log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(p.log(), os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log of %s: %w", p.name, err)
 	}

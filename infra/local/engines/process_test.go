@@ -2,6 +2,7 @@ package engines_test
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -17,10 +18,15 @@ func TestAnEngineThatEndsAtOnceGetsOtherPorts(t *testing.T) {
 	var ports []string
 	err := engines.Launch(t.Context(), dir, func(port string) *exec.Cmd {
 		ports = append(ports, port)
-		return exec.Command("false")
+		return exec.Command("sh", "-c", "echo "+port+"; exit 1") //nolint:gosec // a port of ours
 	})
-	if log := filepath.Join(dir, "made-up.log"); err == nil || !strings.Contains(err.Error(), log) || !strings.Contains(err.Error(), "it ended") {
+	log := filepath.Join(dir, "made-up.log")
+	if err == nil || !strings.Contains(err.Error(), log) || !strings.Contains(err.Error(), "it ended") {
 		t.Errorf("%v, want that it ended and %s", err, log)
+	}
+	// What each of them said is kept.
+	if said, err := os.ReadFile(log); err != nil || !slices.Equal(strings.Fields(string(said)), ports) { //nolint:gosec // a folder of the test
+		t.Errorf("the log says %q, %v; want %q", said, err, ports)
 	}
 	slices.Sort(ports)
 	if len(slices.Compact(ports)) != 3 {

@@ -124,9 +124,13 @@ func TestItEndsWhenItIsTold(t *testing.T) {
 	}
 }
 
-func TestItEndsWithAnEngine(t *testing.T) {
-	c := start(t)
+func TestItEndsWithAnEngineThatCannotBeStartedAgain(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, "-dir", dir)
 	children := childtest.Of(t, c.Process.Pid)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
 	if err := syscall.Kill(children[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
