@@ -21,19 +21,6 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// event is what a function reads of a proxy event.
-type event struct {
-	Resource, Path, HTTPMethod, Body                   *string
-	Headers, QueryStringParameters, PathParameters     map[string]string
-	MultiValueHeaders, MultiValueQueryStringParameters map[string][]string
-	StageVariables                                     map[string]string
-	IsBase64Encoded                                    bool
-	RequestContext                                     struct {
-		RequestID, ResourcePath, HTTPMethod, Stage, Path, Protocol, RequestTime string
-		Identity                                                                struct{ SourceIP string }
-	}
-}
-
 // functions answers each event as the test says and keeps it.
 type functions struct {
 	answer func(context.Context) ([]byte, error)
@@ -111,79 +98,6 @@ func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: local:
 
 func post(headers, body string) string {
 	return fmt.Sprintf("POST /v1/things HTTP/1.1\r\nHost: local:3000\r\n%sContent-Length: %d\r\n\r\n%s", headers, len(body), body)
-}
-
-func TestEvent(t *testing.T) {
-	f := &functions{answer: says(ok)}
-	address := start(t, f)
-	response, _ := send(t, address, "GET /v1/things/a%2Fb%20c?q=1&q=2+3&x=%41&bad=%zz&flag HTTP/1.1\r\n"+
-		"Host: local:3000\r\nAuthorization: Bearer a\r\nauthorization: Bearer b\r\nX-Request-Id: mine\r\n"+
-		"X-Empty:\r\nConnection: keep-alive\r\nTE: trailers\r\n\r\n")
-	e := f.event(t)
-	if *e.Resource != "/v1/things/{id}" || *e.Path != "/v1/things/a%2Fb%20c" || e.Body != nil || e.IsBase64Encoded {
-		t.Errorf("got %s", f.last)
-	}
-	if diff := cmp.Diff(map[string]string{"id": "a%2Fb%20c"}, e.PathParameters); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(map[string][]string{"q": {"1", "2 3"}, "x": {"A"}, "bad": {"%zz"}, "flag": {""}}, e.MultiValueQueryStringParameters); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(map[string]string{"q": "2 3", "x": "A", "bad": "%zz", "flag": ""}, e.QueryStringParameters); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"Bearer a", "Bearer b"}, e.MultiValueHeaders["Authorization"]); diff != "" {
-		t.Error(diff)
-	}
-	if e.Headers["X-Request-Id"] != "mine" || e.Headers["Host"] != "local:3000" {
-		t.Errorf("headers are %v", e.Headers)
-	}
-	if value, ok := e.Headers["X-Empty"]; !ok || value != "" {
-		t.Error("the empty header is missing")
-	}
-	for _, name := range []string{"Te", "Connection"} {
-		if _, ok := e.Headers[name]; ok {
-			t.Errorf("%s reached the function", name)
-		}
-	}
-	c := e.RequestContext
-	if c.ResourcePath != "/v1/things/{id}" || c.Path != *e.Path || c.Stage != "live" || c.HTTPMethod != "GET" ||
-		c.Protocol != "HTTP/1.1" || c.Identity.SourceIP != "127.0.0.1" || e.StageVariables["limit"] != "7" {
-		t.Errorf("request context is %+v", c)
-	}
-	if got := response.Header.Get("X-Amzn-Requestid"); got != c.RequestID || got == "" || got == "mine" {
-		t.Errorf("x-amzn-RequestId is %q, the event has %q", got, c.RequestID)
-	}
-}
-
-func TestEventWithoutQuery(t *testing.T) {
-	f := &functions{answer: says(ok)}
-	send(t, start(t, f), get("/v1/things/a?"))
-	for _, member := range []string{`"queryStringParameters":null`, `"multiValueQueryStringParameters":null`, `"body":null`} {
-		if !strings.Contains(string(f.last), member) {
-			t.Errorf("%s lacks %s", f.last, member)
-		}
-	}
-}
-
-func TestBody(t *testing.T) {
-	f := &functions{answer: says(ok)}
-	address := start(t, f)
-	for _, c := range []struct{ sent, want string }{
-		{`{"a":"ü"}`, `{"a":"ü"}`},
-		{"a\xffb\xc3", "a\ufffdb\ufffd"},
-		{"<&>\u2028\x00", "<&>\u2028\x00"},
-		{"\ufeff{}", "\ufeff{}"},
-	} {
-		send(t, address, post("", c.sent))
-		if e := f.event(t); e.Body == nil || *e.Body != c.want {
-			t.Errorf("sent %q, got %s", c.sent, f.last)
-		}
-	}
-	send(t, address, post("", ""))
-	if e := f.event(t); e.Body != nil || e.PathParameters != nil {
-		t.Errorf("got %s for an empty body", f.last)
-	}
 }
 
 func TestUnknownRoutes(t *testing.T) {
