@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -48,17 +47,8 @@ func shown() []string {
 // workspace that does not exist has none.
 func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, error) {
 	in := m.query(w)
-	in.ExpressionAttributeNames = map[string]string{}
-	projection := ""
-	for i, attribute := range shown() {
-		name := "#a" + strconv.Itoa(i) // some of them are words of DynamoDB's own
-		in.ExpressionAttributeNames[name] = attribute
-		if i > 0 {
-			projection += ", "
-		}
-		projection += name
-	}
-	in.ProjectionExpression = &projection
+	projection, names := project(shown()...)
+	in.ProjectionExpression, in.ExpressionAttributeNames = &projection, names
 	var credentials []Credential
 	pages := dynamodb.NewQueryPaginator(m.db, in)
 	for pages.HasMorePages() {
