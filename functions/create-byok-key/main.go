@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -23,6 +24,10 @@ func main() {
 }
 
 func build(env *boot.Environment) lambda.Handler {
+	return api.Handler(wire(env))
+}
+
+func wire(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
 	db, keys := dynamodb.NewFromConfig(env.AWS), kms.NewFromConfig(env.AWS)
 	access, credentials, control := env.Get("ACCESS_TABLE"), env.Get("CREDENTIALS_TABLE"), env.Get("CONTROL_TABLE")
 	sealer := seal.NewSealer(keys, env.Get("SEALING_KEY_ARN"))
@@ -36,10 +41,10 @@ func build(env *boot.Environment) lambda.Handler {
 			return err
 		},
 	)
-	return api.Handler(auth.NewVerifier(db, access), env.Log, operation(handler{
+	return auth.NewVerifier(db, access), env.Log, operation(handler{
 		workspaces:  auth.NewWorkspaces(db, access),
 		positions:   auth.NewPositions(db, access),
 		keyring:     auth.NewKeyring(db, access),
 		credentials: byok.NewStore(db, credentials, control, sealer),
-	}))
+	})
 }

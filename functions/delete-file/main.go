@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -23,6 +24,10 @@ func main() {
 }
 
 func build(env *boot.Environment) lambda.Handler {
+	return api.Handler(wire(env))
+}
+
+func wire(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
 	db, objects := dynamodb.NewFromConfig(env.AWS), s3.NewFromConfig(env.AWS)
 	access, control, bucket := env.Get("ACCESS_TABLE"), env.Get("CONTROL_TABLE"), env.Get("FILES_BUCKET")
 	env.WarmUp(
@@ -35,9 +40,9 @@ func build(env *boot.Environment) lambda.Handler {
 			return err
 		},
 	)
-	return api.Handler(auth.NewVerifier(db, access), env.Log, operation(
+	return auth.NewVerifier(db, access), env.Log, operation(
 		limits.New(db, control, limitName),
 		auth.NewWorkspaces(db, access),
 		files.NewStore(objects, bucket),
-	))
+	)
 }

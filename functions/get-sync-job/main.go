@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -21,11 +22,15 @@ func main() {
 }
 
 func build(env *boot.Environment) lambda.Handler {
+	return api.Handler(wire(env))
+}
+
+func wire(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
 	db := dynamodb.NewFromConfig(env.AWS)
 	access, jobs := env.Get("ACCESS_TABLE"), env.Get("SYNC_JOBS_TABLE")
 	env.WarmUp(func(ctx context.Context, connect boot.Connect) error {
 		_, err := db.DescribeEndpoints(ctx, nil, dynamodb.WithAPIOptions(connect))
 		return err
 	})
-	return api.Handler(auth.NewVerifier(db, access), env.Log, operation(syncjobs.NewStore(db, jobs)))
+	return auth.NewVerifier(db, access), env.Log, operation(syncjobs.NewStore(db, jobs))
 }

@@ -11,9 +11,6 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/smithy-go/middleware"
-
-	"signalbox.dev/shared/calls"
 )
 
 // Every attempt is bounded: a connection that died while Lambda had the process
@@ -43,8 +40,6 @@ func awsConfig() (aws.Config, error) {
 		Region:        env.Region,
 		Credentials:   credentials.StaticCredentialsProvider{Value: env.Credentials},
 		HTTPClient:    httpClient(),
-		Retryer:       Retryer,
-		APIOptions:    []func(*middleware.Stack) error{calls.Counted},
 		ConfigSources: []any{env},
 	}
 	if env.BaseEndpoint != "" {

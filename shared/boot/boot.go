@@ -14,6 +14,9 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/smithy-go/middleware"
+
+	"signalbox.dev/shared/calls"
 )
 
 // Environment is what a function finds at its cold start.
@@ -42,10 +45,19 @@ func Start(build func(*Environment) lambda.Handler) {
 	lambda.Start(handler)
 }
 
+// NewEnvironment is what a function finds whose clients reach AWS as config
+// says, under the policies of every function. Start makes that of the process;
+// a test may make others.
+func NewEnvironment(config aws.Config, log *slog.Logger, getenv func(string) string) *Environment {
+	config.Retryer = Retryer
+	config.APIOptions = []func(*middleware.Stack) error{calls.Counted}
+	return &Environment{AWS: config, Log: log, getenv: getenv}
+}
+
 func newEnvironment(getenv func(string) string, log *slog.Logger) (*Environment, error) {
-	env := &Environment{Log: log, getenv: getenv}
-	var err error
-	if env.AWS, err = awsConfig(); err != nil {
+	config, err := awsConfig()
+	env := NewEnvironment(config, log, getenv)
+	if err != nil {
 		return env, fmt.Errorf("configuring the AWS clients: %w", err)
 	}
 	return env, nil
