@@ -14,7 +14,9 @@ import (
 type Call struct {
 	Service   string // DynamoDB, KMS or S3
 	Operation string // such as PutItem
+	Kind      string // of the items a call to DynamoDB is about, such as "key#"
 	Number    int    // of the call among those of its operation, from 1
+	OfKind    int    // the same among those of its kind
 	Attempt   int    // of this call, from 1
 	Failed    bool   // it met a fault
 
@@ -66,6 +68,7 @@ func read(r *http.Request) (Call, error) {
 	if err := json.Unmarshal(body, &c.Input); err != nil {
 		return Call{}, fmt.Errorf("recording a request: %w", err)
 	}
+	c.Kind = kindOf(c.Input)
 	return c, nil
 }
 

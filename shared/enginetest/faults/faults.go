@@ -30,9 +30,13 @@ type Fault func(r *http.Request, apply func() (*http.Response, error)) (*http.Re
 type Rule struct {
 	// Operation is AWS's name of it, such as "PutItem"; "" means every one.
 	Operation string
-	// Call counts the calls of the operation from 1, retries of one call being
-	// one; 0 means every call.
+	// Kind is what the call is about, as in Call; "" means everything.
+	Kind string
+	// Call counts the calls of the operation from 1, those of the kind only where
+	// one is given, retries of one call being one; 0 means every call.
 	Call int
+	// Onwards means the calls after that one as well.
+	Onwards bool
 	// Attempt counts the attempts of one call from 1; 0 means every attempt, so
 	// that the SDK's retries do not help.
 	Attempt int
@@ -40,8 +44,13 @@ type Rule struct {
 }
 
 func (r Rule) meets(c Call) bool {
+	number := c.Number
+	if r.Kind != "" {
+		number = c.OfKind
+	}
 	return (r.Operation == "" || r.Operation == c.Operation) &&
-		(r.Call == 0 || r.Call == c.Number) &&
+		(r.Kind == "" || r.Kind == c.Kind) &&
+		(r.Call == 0 || r.Call == number || r.Onwards && r.Call < number) &&
 		(r.Attempt == 0 || r.Attempt == c.Attempt)
 }
 
@@ -103,7 +112,8 @@ func (t *Transport) Do(r *http.Request) (*http.Response, error) {
 func (t *Transport) record(c Call) Fault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c.Number = t.number(c)
+	c.Number = t.number(c, func(Call) bool { return true })
+	c.OfKind = t.number(c, func(other Call) bool { return other.Kind == c.Kind })
 	rule := slices.IndexFunc(t.rules, func(r Rule) bool { return r.meets(c) })
 	c.Failed = rule >= 0
 	t.calls = append(t.calls, c)
@@ -113,17 +123,17 @@ func (t *Transport) record(c Call) Fault {
 	return t.rules[rule].Fault
 }
 
-// number counts the different calls of the same operation up to this one.
-func (t *Transport) number(c Call) int {
-	last := 0
+// number counts the different calls of the same operation up to this one, among
+// those that are alike.
+func (t *Transport) number(c Call, alike func(Call) bool) int {
+	seen := map[string]bool{c.invocation: true}
 	for _, earlier := range t.calls {
-		if earlier.Operation != c.Operation {
-			continue
-		}
 		if earlier.invocation == c.invocation {
-			return earlier.Number
+			break
 		}
-		last = max(last, earlier.Number)
+		if earlier.Operation == c.Operation && alike(earlier) {
+			seen[earlier.invocation] = true
+		}
 	}
-	return last + 1
+	return len(seen)
 }

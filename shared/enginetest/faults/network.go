@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 )
@@ -40,6 +41,20 @@ func StallAnswer() Fault {
 	})
 }
 
+// TimeOut ends the attempt, which the engine never hears of, by the time-out of
+// attempts: the request itself has time left.
+func TimeOut() Fault {
+	return func(*http.Request, func() (*http.Response, error)) (*http.Response, error) {
+		return nil, timedOut()
+	}
+}
+
+// TimeOutAnswer has the engine apply the attempt and ends it by the time-out of
+// attempts.
+func TimeOutAnswer() Fault {
+	return after(func(*http.Request, *http.Response) (*http.Response, error) { return nil, timedOut() })
+}
+
 // CutAnswer has the engine apply the attempt and cuts the connection half way
 // through the answer's body; where it has none, before the answer is whole.
 func CutAnswer() Fault {
@@ -64,6 +79,15 @@ func Garble() Fault {
 		answer.ContentLength = -1
 		answer.Body = io.NopCloser(strings.NewReader("<{[\x00" + string(body[:len(body)/2])))
 		return answer, nil
+	})
+}
+
+// EmptyAnswer has the engine apply the attempt, keeps its status and loses all
+// else of its answer.
+func EmptyAnswer() Fault {
+	return after(func(r *http.Request, answer *http.Response) (*http.Response, error) {
+		_ = answer.Body.Close()
+		return response(r, answer.StatusCode, answer.Header.Get("Content-Type"), nil), nil
 	})
 }
 
@@ -102,6 +126,12 @@ func wait(r *http.Request) error {
 
 func reset() error {
 	return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+}
+
+// timedOut is an error such as http.Transport's for a response header that does
+// not come in time.
+func timedOut() error {
+	return &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 }
 
 // brokenReader is the end of a body whose connection was cut.
