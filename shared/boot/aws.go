@@ -58,11 +58,13 @@ func httpClient() *awshttp.BuildableClient {
 }
 
 // Retryer makes the retry policy of every client: the SDK's own, bounded, and
-// with TransactionConflictException, which DynamoDB answers to a plain write
-// that met a transaction on the same item and which the SDK does not retry.
+// with two errors that it does not retry: an answer that cannot be read, and
+// TransactionConflictException, which DynamoDB answers to a plain write that met
+// a transaction on the same item.
 func Retryer() aws.Retryer {
 	return retry.AddWithErrorCodes(retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
 		o.MaxBackoff = maxBackoff
+		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(isMalformed))
 	}), "TransactionConflictException")
 }

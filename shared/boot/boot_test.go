@@ -140,6 +140,40 @@ func TestRetriesAreCountedAndBounded(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatCannotBeReadIsAskedForAgain(t *testing.T) {
+	for name, answer := range map[string]func(http.ResponseWriter){
+		"garbled":              func(w http.ResponseWriter) { _, _ = w.Write([]byte("<{[")) },
+		"empty":                func(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) },
+		"empty, length untold": func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() },
+		"cut": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("{"))
+		},
+	} {
+		var asked atomic.Int64
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+			if asked.Add(1) == 1 {
+				answer(w)
+				return
+			}
+			_, _ = w.Write([]byte("{}"))
+		}))
+		defer service.Close()
+		lambdaSets(t, service.URL)
+		var db *dynamodb.Client
+		if _, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {
+			db = dynamodb.NewFromConfig(env.AWS)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ListTables(t.Context(), nil); err != nil || asked.Load() != 2 {
+			t.Errorf("%s: asked %d times, %v", name, asked.Load(), err)
+		}
+	}
+}
+
 func TestSideBySideCountsTheLongestBranch(t *testing.T) {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
