@@ -74,6 +74,17 @@ func createTable(ctx context.Context, db *dynamodb.Client, name string, keys []s
 	return nil
 }
 
+// Table makes a new table for this test, with these key attributes. It takes
+// about a second, so a test that can share the template's tables does.
+func (e Engines) Table(t testing.TB, keys ...string) string {
+	t.Helper()
+	name := "test-" + string(ids.New[ids.Workspace]())
+	if err := createTable(t.Context(), dynamodb.NewFromConfig(e.Config), name, keys); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 // Bucket makes a new bucket for this test, with versioning as told: the zero
 // value leaves it off, where it has never been on.
 func (e Engines) Bucket(t testing.TB, versioning s3types.BucketVersioningStatus) string {

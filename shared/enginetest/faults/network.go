@@ -82,12 +82,13 @@ func Garble() Fault {
 	})
 }
 
-// EmptyAnswer has the engine apply the attempt, keeps its status and loses all
-// else of its answer.
+// EmptyAnswer has the engine apply the attempt and loses the body of its answer.
 func EmptyAnswer() Fault {
-	return after(func(r *http.Request, answer *http.Response) (*http.Response, error) {
+	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
 		_ = answer.Body.Close()
-		return response(r, answer.StatusCode, answer.Header.Get("Content-Type"), nil), nil
+		answer.Header.Del("X-Amz-Crc32") // by which the SDK would know
+		answer.Body, answer.ContentLength = http.NoBody, -1
+		return answer, nil
 	})
 }
 

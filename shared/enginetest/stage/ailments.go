@@ -1,0 +1,122 @@
+package stage
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"signalbox.dev/shared/enginetest/faults"
+)
+
+// ailment is one thing that may go wrong with a call.
+type ailment struct {
+	name string
+	// passing ailments are outlived: the call is made again, and a request that
+	// met one of them once ends as if it had not.
+	passing bool
+	// fatal ailments end the request's time: they cannot be met twice.
+	fatal bool
+	fault func(*Function) faults.Fault
+}
+
+// ailmentsOf are all that may go wrong with the call.
+func ailmentsOf(s step) []ailment {
+	all := common()
+	switch s.operation {
+	case "PutItem", "UpdateItem", "DeleteItem":
+		all = append(all, passing("in conflict", faults.Conflict()))
+	case "BatchGetItem":
+		all = append(all, passing("unprocessed", faults.Unprocessed()), passing("half unprocessed", faults.UnprocessedRest()))
+	case "TransactWriteItems":
+		all = append(all, cancellations(strings.Count(s.kind, "+")+1)...)
+	case "GenerateDataKey":
+		for _, code := range []string{"DisabledException", "KMSInvalidStateException", "KeyUnavailableException"} {
+			all = append(all, lasting(code, faults.Answer(http.StatusBadRequest, code, "as a test has it")))
+		}
+	case "DeleteObject":
+		for _, code := range []string{"ConditionalRequestConflict", "OperationAborted"} {
+			all = append(all, passing(code, faults.Answer(http.StatusConflict, code, "as a test has it")))
+		}
+	case "DeleteObjects":
+		all = append(all, passing("versions refused", faults.RefuseVersions("InternalError")))
+	}
+	return all
+}
+
+// common is what may go wrong with every call.
+func common() []ailment {
+	return []ailment{
+		passing("refused", faults.Refuse()),
+		passing("answer lost", faults.LoseAnswer()),
+		passing("throttled", faults.Throttle()),
+		passing("timed out", faults.TimeOut()),
+		passing("timed out, applied", faults.TimeOutAnswer()),
+		passing("answer cut", faults.CutAnswer()),
+		passing("answer garbled", faults.Garble()),
+		passing("answer empty", faults.EmptyAnswer()),
+		passing("server error", faults.Answer(http.StatusInternalServerError, "InternalServerError", "as a test has it")),
+		lasting("denied", faults.Answer(http.StatusForbidden, "AccessDeniedException", "as a test has it")),
+		lasting("nothing there", faults.Answer(http.StatusNotFound, "ResourceNotFoundException", "as a test has it")),
+		{name: "deadline", fatal: true, fault: func(f *Function) faults.Fault {
+			return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+				f.RunOut()
+				return faults.Stall()(r, apply)
+			}
+		}},
+		{name: "deadline, applied", fatal: true, fault: func(f *Function) faults.Fault {
+			return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+				return faults.StallAnswer()(r, func() (*http.Response, error) {
+					answer, err := apply()
+					f.RunOut()
+					return answer, err
+				})
+			}
+		}},
+	}
+}
+
+// cancellations are the reasons for which a transaction of that many items is
+// cancelled, on account of each of them.
+func cancellations(items int) []ailment {
+	var all []ailment
+	for item := range items {
+		for _, code := range []string{
+			"ConditionalCheckFailed", "TransactionConflict", "ThrottlingError",
+			"ProvisionedThroughputExceeded", "ItemCollectionSizeLimitExceeded", "ValidationError",
+		} {
+			reasons := slices.Repeat([]string{"None"}, items)
+			reasons[item] = code
+			made := lasting("cancelled: "+strings.Join(reasons, ", "), faults.Cancel(reasons...))
+			// The record's condition without a record to show: it has expired since.
+			made.passing = code == "TransactionConflict" || code == "ConditionalCheckFailed" && item == items-1
+			all = append(all, made)
+		}
+	}
+	return append(all,
+		passing("transaction in progress", faults.Answer(http.StatusBadRequest, "TransactionInProgressException", "as a test has it")),
+		lasting("another transaction's token", faults.Answer(http.StatusBadRequest, "IdempotentParameterMismatchException", "as a test has it")),
+	)
+}
+
+func passing(name string, fault faults.Fault) ailment {
+	made := lasting(name, fault)
+	made.passing = true
+	return made
+}
+
+func lasting(name string, fault faults.Fault) ailment {
+	return ailment{name: name, fault: func(*Function) faults.Fault { return fault }}
+}
+
+// wearing is the fault, until the request has met it too often: then its time
+// has run out.
+func wearing(f *Function, fault faults.Fault) faults.Fault {
+	var met atomic.Int64
+	return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+		if met.Add(1) > patience {
+			f.RunOut()
+		}
+		return fault(r, apply)
+	}
+}

@@ -1,0 +1,104 @@
+package stage
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/boot"
+	"signalbox.dev/shared/enginetest/faults"
+)
+
+// Function is one instance of the function, with faults of its own. Like one of
+// Lambda's it serves one request at a time.
+type Function struct {
+	Faults *faults.Transport
+
+	handler lambda.Handler
+	time    *hourglass
+	log     bytes.Buffer
+
+	mu   sync.Mutex
+	errs []error
+}
+
+// Function starts an instance.
+func (s *Stage) Function() *Function {
+	f := &Function{Faults: faults.Wrap(s.Engines.Config.HTTPClient)}
+	env := boot.NewEnvironment(s.config(f.Faults), slog.New(slog.NewJSONHandler(&f.log, nil)), s.variables)
+	env.AWS.Retryer = impatient
+	keys, log, op := s.wire(env)
+	f.handler = api.Handler(witness{keys, f}, log, f.witnessed(op))
+	return f
+}
+
+// impatient is the retry policy of functions without its pauses.
+func impatient() aws.Retryer {
+	return retry.AddWithMaxBackoffDelay(boot.Retryer(), time.Millisecond)
+}
+
+// Invoke plays the event and checks what every answer owes.
+func (f *Function) Invoke(t testing.TB, e Event) Answer {
+	t.Helper()
+	f.log.Reset()
+	f.errs = nil
+	before := len(f.Faults.Calls())
+	f.time = newHourglass(t.Context())
+	payload, err := f.handler.Invoke(f.time, e.payload())
+	if err != nil {
+		t.Fatalf("the function returned an error: %v", err)
+	}
+	answer := Answer{payload: payload, RequestID: e.RequestID, Calls: f.Faults.Calls()[before:]}
+	answer.read(t, f.log.Bytes())
+	answer.checkEnvelope(t)
+	checkLeaks(t, e, answer, f.errs)
+	return answer
+}
+
+// RunOut lets the time of the request under way run out.
+func (f *Function) RunOut() { f.time.runOut() }
+
+// note remembers an error on its way to the adapter, for the search for leaks.
+func (f *Function) note(err error) {
+	if err == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.errs = append(f.errs, err)
+}
+
+// witnessed is the operation, its errors noted.
+func (f *Function) witnessed(op api.Operation) api.Operation {
+	prepare := op.Prepare
+	op.Prepare = func(ctx context.Context, r *api.Request) api.Act {
+		act := prepare(ctx, r)
+		return func(ctx context.Context, c auth.Caller) (api.Response, error) {
+			response, err := act(ctx, c)
+			f.note(err)
+			return response, err
+		}
+	}
+	return op
+}
+
+// witness is a verifier whose errors are noted.
+type witness struct {
+	api.Verifier
+	f *Function
+}
+
+func (w witness) Verify(ctx context.Context, key auth.KeyHash) (auth.Caller, error) {
+	caller, err := w.Verifier.Verify(ctx, key)
+	w.f.note(err)
+	return caller, err
+}

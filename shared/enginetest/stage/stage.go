@@ -1,0 +1,83 @@
+// Package stage puts one function before real engines and plays requests to it
+// as API Gateway and Lambda would: through the handler's one public door, with
+// proxy events. Only the tests of functions import it.
+//
+// Every request carries markers where a caller might put a secret, and every
+// answer is checked for what all answers owe: the envelope, and that no marker
+// is in it, in the log, in an error on the way, or in anything that was sent to
+// AWS.
+package stage
+
+import (
+	"log/slog"
+	"net/http"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/boot"
+	"signalbox.dev/shared/enginetest"
+)
+
+// Wire is the wiring of a function, as its main.go has it.
+type Wire func(*boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
+
+// Stage is where one function is tried. Its clients reach the engines past all
+// faults.
+type Stage struct {
+	Engines  enginetest.Engines
+	DB       *dynamodb.Client
+	KMS      *kms.Client
+	S3       *s3.Client
+	Registry *auth.Registry
+	// Bucket is the one the function is told of.
+	Bucket string
+
+	wire Wire
+}
+
+// New sets a stage for the function.
+func New(t testing.TB, wire Wire) *Stage {
+	t.Helper()
+	engines := enginetest.Start(t)
+	// All instances of the function share connections: there will be thousands.
+	engines.Config.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+		t.MaxIdleConnsPerHost = 64
+	})
+	db := dynamodb.NewFromConfig(engines.Config)
+	return &Stage{
+		Engines: engines, DB: db, KMS: kms.NewFromConfig(engines.Config), S3: s3.NewFromConfig(engines.Config),
+		Registry: auth.NewRegistry(db, engines.Tables.Access),
+		wire:     wire,
+	}
+}
+
+// In is the stage with another bucket.
+func (s *Stage) In(bucket string) *Stage {
+	other := *s
+	other.Bucket = bucket
+	return &other
+}
+
+// variables is the environment of a function.
+func (s *Stage) variables(name string) string {
+	tables := s.Engines.Tables
+	return map[string]string{
+		"ACCESS_TABLE": tables.Access, "CREDENTIALS_TABLE": tables.Credentials,
+		"SYNC_JOBS_TABLE": tables.SyncJobs, "CONTROL_TABLE": tables.Control,
+		"SEALING_KEY_ARN": s.Engines.KeyARN, "FILES_BUCKET": s.Bucket,
+	}[name]
+}
+
+// config makes clients that reach the engines through the transport.
+func (s *Stage) config(through aws.HTTPClient) aws.Config {
+	config := s.Engines.Config
+	config.HTTPClient = through
+	return config
+}
