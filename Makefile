@@ -62,6 +62,16 @@ vulnerabilities: $(BUILD)/bin/govulncheck ## Look for known vulnerabilities in w
 $(BUILD)/bin/govulncheck: go
 	@test -x $@ || GOBIN=$(CURDIR)/$(BUILD)/bin go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
 
+BASELINES := $(addprefix $(BUILD)/baseline/,get-sync-job create-byok-key delete-file)
+
+.PHONY: bench
+bench: functions $(BASELINES) ## Measure the functions against minimal programs, as ratios
+	@go run ./infra/bench
+
+.PHONY: $(BASELINES)
+$(BASELINES): $(BUILD)/baseline/%: go
+	@$(GO_BUILD) -o $@ ./infra/bench/baseline/$*
+
 .PHONY: build
 build: functions $(BUILD)/local $(BUILD)/engines $(BUILD)/admin ## Build the functions and the tools for this machine
 
