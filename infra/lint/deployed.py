@@ -1,0 +1,128 @@
+"""The policies of the translated template as they would be deployed.
+
+Writes them to standard output as JSON, every name resolved: for each function
+the policies of its role, for each key and bucket the policy of its own.
+    deployed.py [Parameter=value ...]
+"""
+
+import json
+import re
+import sys
+
+from stack import Stack
+
+ACCOUNT = "111122223333"
+REGION = "eu-central-1"
+STACK = "signalbox"
+
+PSEUDO = {
+    "AWS::AccountId": ACCOUNT,
+    "AWS::Partition": "aws",
+    "AWS::Region": REGION,
+    "AWS::StackName": STACK,
+    "AWS::URLSuffix": "amazonaws.com",
+}
+
+# What !GetAtt X.Arn gives, by type.
+ARNS = {
+    "AWS::DynamoDB::Table": f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{{}}",
+    "AWS::IAM::Role": f"arn:aws:iam::{ACCOUNT}:role/{{}}",
+    "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{{}}",
+    "AWS::Logs::LogGroup": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{{}}:*",
+    "AWS::S3::Bucket": "arn:aws:s3:::{}",
+}
+
+# AWS::NoValue: what it stands for is left out.
+NOTHING = object()
+
+
+class Deployed(Stack):
+    """The translated template under these parameters, with all names in place."""
+
+    def resolve(self, value):
+        if isinstance(value, list):
+            items = [self.resolve(item) for item in value]
+            return [item for item in items if item is not NOTHING]
+        if isinstance(value, dict) and value == {"Ref": "AWS::NoValue"}:
+            return NOTHING
+        if isinstance(value, dict) and len(value) == 1:
+            (function, argument), = value.items()
+            if function == "Ref" and argument in PSEUDO | self.resources:
+                return self.named(argument)
+            if function == "Fn::GetAtt":
+                return self.named(".".join(argument))
+        resolved = super().resolve(value)
+        if isinstance(resolved, dict):
+            return {k: v for k, v in resolved.items() if v is not NOTHING}
+        return resolved
+
+    def _substitute(self, argument) -> str:
+        text = super()._substitute(argument)
+        return re.sub(r"\$\{([^!}]+)\}", lambda found: self.named(found[1]), text)
+
+    def named(self, name: str) -> str:
+        """What !Ref of the name gives, or of id.Arn !GetAtt."""
+        if name in PSEUDO:
+            return PSEUDO[name]
+        identifier, _, attribute = name.partition(".")
+        physical = f"{STACK}-{identifier}"
+        if self.resources[identifier]["Type"] == "AWS::S3::Bucket":
+            physical = physical.lower()
+        if not attribute:
+            return physical
+        if attribute != "Arn":
+            raise ValueError(f"a policy needs {name}, which is not known here")
+        return ARNS[self.resources[identifier]["Type"]].format(physical)
+
+    def functions(self) -> dict:
+        """Each function's role, and all that is attached to it."""
+        return {
+            name: {"role": role, "policies": self._of_role(role)}
+            for name in self.of_type("AWS::Lambda::Function")
+            for role in [self.properties(name)["Role"]]
+        }
+
+    def _of_role(self, arn: str) -> list:
+        name = next(n for n in self.of_type("AWS::IAM::Role") if self.named(n + ".Arn") == arn)
+        role = self.properties(name)
+        if role.get("ManagedPolicyArns"):
+            raise ValueError(f"{name} has managed policies, which cannot be judged here")
+        inline = [p["PolicyDocument"] for p in role.get("Policies", [])]
+        attached = [
+            self.properties(policy)["PolicyDocument"]
+            for policy in self.of_type("AWS::IAM::Policy")
+            if self.named(name) in self.properties(policy)["Roles"]
+        ]
+        return inline + attached
+
+    def own_policies(self) -> dict:
+        """The policies of keys and buckets, by their logical ids."""
+        keys = {
+            name: self.properties(name)["KeyPolicy"] for name in self.of_type("AWS::KMS::Key")
+        }
+        buckets = {
+            self.resources[name]["Properties"]["Bucket"]["Ref"]:
+                self.properties(name)["PolicyDocument"]
+            for name in self.of_type("AWS::S3::BucketPolicy")
+        }
+        return keys | buckets
+
+    def arns(self) -> dict:
+        return {
+            name: self.named(name + ".Arn")
+            for name, resource in self.resources.items()
+            if resource["Type"] in ARNS
+        }
+
+
+if __name__ == "__main__":
+    given = dict(argument.split("=", 1) for argument in sys.argv[1:])
+    stack = Deployed(**given)
+    json.dump({
+        "account": ACCOUNT,
+        "region": REGION,
+        "parameters": given,
+        "arns": stack.arns(),
+        "functions": stack.functions(),
+        "policies": stack.own_policies(),
+    }, sys.stdout, indent=2)

@@ -1,0 +1,148 @@
+// Who may do what with the keys and the bucket, whatever his own policies say,
+// and who may not. What the functions do is recorded and stands not here.
+
+const may = (who, why, action, conditions = {}, object) => ({ who, why, action, ...(object && { object }), conditions, right: true })
+const mayNot = (...call) => ({ ...may(...call), right: false })
+
+const ours = { 'kms:EncryptionContext:purpose': ['signalbox/credential'] }
+const other = { 'kms:EncryptionContext:purpose': ['other'] }
+
+/** The principals of the claims. */
+function people({ account, region, parameters }) {
+  return {
+    admin: `arn:aws:iam::${account}:role/admin`,
+    root: `arn:aws:iam::${account}:root`,
+    router: parameters.RouterRoleArn,
+    rewrap: parameters.RewrapRoleArn,
+    outsider: 'arn:aws:iam::444455556666:role/admin',
+    logs: `logs.${region}.amazonaws.com`,
+    cloudwatch: 'cloudwatch.amazonaws.com',
+  }
+}
+
+function sealingKey(stack) {
+  const { admin, root, router, rewrap, outsider } = people(stack)
+  const role = (name) => stack.functions[name].role
+  const uses = ['Decrypt', 'Encrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext', 'ReEncryptFrom', 'ReEncryptTo']
+  return [
+    may(router, 'opens credentials', 'kms:Decrypt', ours),
+    mayNot(router, 'opens what is no credential', 'kms:Decrypt', other),
+    mayNot(router, 'opens what has no context', 'kms:Decrypt'),
+    mayNot(router, 'seals', 'kms:GenerateDataKey', ours),
+    ...['kms:ReEncryptFrom', 'kms:ReEncryptTo'].flatMap((action) => [
+      may(rewrap, 'moves credentials', action, ours),
+      mayNot(rewrap, 'moves what is no credential', action, other),
+      mayNot(rewrap, 'moves what has no context', action),
+    ]),
+    mayNot(rewrap, 'opens credentials', 'kms:Decrypt', ours),
+    ...uses.flatMap((use) => [admin, root, outsider, role('GetSyncJobFunction'), role('DeleteFileFunction')].flatMap((who) =>
+      [ours, other, {}].map((context) => mayNot(who, 'uses the key', `kms:${use}`, context)))),
+    ...ofCreate(role('CreateByokKeyFunction'), uses),
+    mayNot(admin, 'finds a way round', 'kms:CreateGrant', ours),
+    ...administering(admin, outsider),
+  ]
+}
+
+function ofCreate(role, uses) {
+  return [
+    mayNot(role, 'seals for another purpose', 'kms:GenerateDataKey', other),
+    mayNot(role, 'seals without a context', 'kms:GenerateDataKey'),
+    // Else the conditions of its own policy would bind nothing.
+    { ...mayNot(role, 'seals by the key policy alone', 'kms:GenerateDataKey', ours), alone: true },
+    ...uses.filter((use) => use !== 'GenerateDataKey').map((use) => mayNot(role, 'uses the key otherwise', `kms:${use}`, ours)),
+  ]
+}
+
+const administering = (admin, outsider) => ['kms:DisableKey', 'kms:PutKeyPolicy', 'kms:ScheduleKeyDeletion'].flatMap((action) => [
+  may(admin, 'administers the key', action),
+  mayNot(outsider, 'administers the key', action),
+])
+
+function storageKey(stack) {
+  const { admin, outsider } = people(stack)
+  const through = (service) => ({ 'kms:ViaService': [`${service}.${stack.region}.amazonaws.com`] })
+  const grant = (forAws) => ({ 'kms:GrantIsForAWSResource': [forAws] })
+  // AWS's page on encryption at rest of DynamoDB names these, DescribeKey and CreateGrant.
+  const uses = ['Decrypt', 'Encrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext', 'ReEncryptFrom', 'ReEncryptTo']
+  return [
+    may(admin, 'makes a table', 'kms:DescribeKey', through('dynamodb')),
+    ...uses.flatMap((use) => [
+      ...['dynamodb', 's3'].map((service) => may(admin, `uses ${service}`, `kms:${use}`, through(service))),
+      mayNot(outsider, 'uses a table of ours', `kms:${use}`, through('dynamodb')),
+      mayNot(admin, 'uses another service', `kms:${use}`, through('ssm')),
+    ]),
+    mayNot(admin, 'uses the key by hand', 'kms:Decrypt'),
+    may(admin, 'makes a table', 'kms:CreateGrant', { ...through('dynamodb'), ...grant('true') }),
+    mayNot(outsider, 'makes a table', 'kms:CreateGrant', { ...through('dynamodb'), ...grant('true') }),
+    mayNot(admin, 'grants to somebody', 'kms:CreateGrant', { ...through('dynamodb'), ...grant('false') }),
+    mayNot(admin, 'grants to somebody', 'kms:CreateGrant', through('dynamodb')),
+    mayNot(admin, 'grants by hand', 'kms:CreateGrant', grant('true')),
+    mayNot(admin, 'grants through S3', 'kms:CreateGrant', { ...through('s3'), ...grant('true') }),
+    ...ofLogs(stack),
+    ...ofAlarms(stack),
+    ...administering(admin, outsider),
+  ]
+}
+
+function ofLogs(stack) {
+  const { admin, logs } = people(stack)
+  const of = (group, account = stack.account) =>
+    ({ 'kms:EncryptionContext:aws:logs:arn': [`arn:aws:logs:${stack.region}:${account}:log-group:${group}`] })
+  // AWS's page on encrypted log groups names these.
+  const uses = ['Decrypt', 'Encrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext', 'ReEncryptFrom', 'ReEncryptTo']
+  const groups = ['signalbox-Group', '/aws/events/signalbox-key-changes', 'API-Gateway-Execution-Logs_abc/live', 'aws-waf-logs-signalbox-abc']
+  return [
+    ...uses.flatMap((use) => groups.map((group) => may(logs, 'keeps logs', `kms:${use}`, of(group)))),
+    mayNot(logs, 'keeps logs of another stack', 'kms:Decrypt', of('another')),
+    mayNot(logs, 'keeps logs of another account', 'kms:Decrypt', of('signalbox-Group', '444455556666')),
+    mayNot(logs, 'keeps what is no log', 'kms:Decrypt'),
+    mayNot(logs, 'grants', 'kms:CreateGrant', of('signalbox-Group')),
+    mayNot(admin, 'reads logs around CloudWatch', 'kms:Decrypt', of('signalbox-Group')),
+  ]
+}
+
+function ofAlarms(stack) {
+  const { admin, cloudwatch } = people(stack)
+  const from = (account, alarm) => ({
+    'aws:SourceAccount': [account],
+    'aws:SourceArn': [`arn:aws:cloudwatch:${stack.region}:${stack.account}:alarm:${alarm}`],
+  })
+  // AWS's page on alarms to encrypted topics names these.
+  const uses = ['Decrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext'].flatMap((use) => [
+    may(cloudwatch, 'tells of an alarm', `kms:${use}`, from(stack.account, 'signalbox-Alarm')),
+    mayNot(cloudwatch, 'tells of another stack\'s alarm', `kms:${use}`, from(stack.account, 'another')),
+    mayNot(cloudwatch, 'tells of another account\'s alarm', `kms:${use}`, from('444455556666', 'signalbox-Alarm')),
+    mayNot(admin, 'passes for an alarm', `kms:${use}`, from(stack.account, 'signalbox-Alarm')),
+  ])
+  const { 'aws:SourceAccount': account, 'aws:SourceArn': alarm } = from(stack.account, 'signalbox-Alarm')
+  return [
+    ...uses,
+    mayNot(cloudwatch, 'does not say for which account', 'kms:Decrypt', { 'aws:SourceArn': alarm }),
+    mayNot(cloudwatch, 'does not say for which alarm', 'kms:Decrypt', { 'aws:SourceAccount': account }),
+    mayNot(cloudwatch, 'encrypts', 'kms:Encrypt', from(stack.account, 'signalbox-Alarm')),
+  ]
+}
+
+function filesBucket(stack) {
+  const { admin, root } = people(stack)
+  const plain = { 'aws:SecureTransport': ['false'] }
+  const tls = (version) => ({ 's3:TlsVersion': [version] })
+  return [
+    may(admin, 'uploads', 's3:PutObject', tls('1.2'), 'files/*/*'),
+    mayNot(admin, 'uploads in plain sight', 's3:PutObject', plain, 'files/*/*'),
+    mayNot(admin, 'lists in plain sight', 's3:ListBucket', plain),
+    mayNot(admin, 'uploads by an old TLS', 's3:PutObject', tls('1.1'), 'files/*/*'),
+    mayNot(admin, 'lists by an old TLS', 's3:ListBucket', tls('1.1')),
+    mayNot(admin, 'locks objects', 's3:PutBucketObjectLockConfiguration'),
+    mayNot(admin, 'holds an object', 's3:PutObjectLegalHold', {}, 'files/*/*'),
+    mayNot(admin, 'retains an object', 's3:PutObjectRetention', {}, 'files/*/*'),
+    may(admin, 'changes the versioning', 's3:PutBucketVersioning'),
+    may(root, 'lists', 's3:ListBucket'),
+    mayNot(root, 'turns MFA delete on', 's3:PutBucketVersioning'),
+  ]
+}
+
+/** The claims about everything that has a policy of its own, by logical id. */
+export const claims = (stack) => Object.fromEntries(
+  Object.entries({ SealingKey: sealingKey, StorageKey: storageKey, FilesBucket: filesBucket })
+    .map(([resource, of]) => [resource, of(stack).map((claim) => ({ resource, ...claim }))]))

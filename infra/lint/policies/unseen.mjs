@@ -1,0 +1,48 @@
+// What a function needs and no recorder can see: others ask it on the function's
+// behalf, or AWS asks it beside the call that was made. Each has its reason.
+
+const tables = (calls) => [...new Set(calls.filter((c) => c.action.startsWith('dynamodb:')).map((c) => c.resource))]
+
+/** The encryption context under which DynamoDB opens a table. */
+export const openTable = (stack, table) => ({
+  action: 'kms:Decrypt',
+  resource: 'StorageKey',
+  conditions: {
+    'kms:ViaService': [`dynamodb.${stack.region}.amazonaws.com`],
+    'kms:EncryptionContextKeys': ['aws:dynamodb:subscriberId', 'aws:dynamodb:tableName'],
+    'kms:EncryptionContext:aws:dynamodb:subscriberId': [stack.account],
+    'kms:EncryptionContext:aws:dynamodb:tableName': [nameOf(stack, table)],
+  },
+})
+
+const nameOf = (stack, table) => stack.arns[table].replace(/.*\//, '')
+
+/** What the function needs besides the calls that were recorded of it. */
+export function unseen(stack, name, calls) {
+  const own = (why, call) => ({ function: name, why, ...call })
+  const found = tables(calls).map((table) =>
+    own('DynamoDB opens an encrypted table by the storage key, on behalf of each caller.', openTable(stack, table)))
+  for (const { object } of calls.filter((c) => c.action === 's3:DeleteObject')) {
+    found.push(own('Without it S3 says 403 of a key that does not exist, where 404 is meant. It takes the key for the prefix.',
+      { action: 's3:ListBucket', resource: 'FilesBucket', conditions: { 's3:prefix': [object] } }))
+  }
+  const next = stack.parameters.NextSealingKeyArn
+  for (const call of next ? calls.filter((c) => c.resource === 'SealingKey') : []) {
+    found.push({ ...call, resource: next, why: 'Once the stack names a next sealing key, new versions of the function seal under it.' })
+  }
+  const logs = name.replace(/Function$/, 'LogGroup')
+  for (const action of ['logs:CreateLogStream', 'logs:PutLogEvents']) {
+    found.push(own('Lambda writes the log by the function\'s role.', { action, resource: logs, conditions: {} }))
+  }
+  for (const action of ['xray:PutTelemetryRecords', 'xray:PutTraceSegments']) {
+    found.push(own('Lambda writes traces by the function\'s role.', { action, resource: '*', conditions: {} }))
+  }
+  return found
+}
+
+/** Doubts about AWS that nothing on one machine can settle. */
+export const doubts = [
+  'Whether kms:Decrypt is all that DynamoDB asks of a caller of an encrypted table.',
+  'Whether DeleteObjects by version id asks for s3:DeleteObjectVersion alone; AWS\'s page on it can be read so that s3:DeleteObject is asked too.',
+  'Whether DynamoDB counts ReturnValuesOnConditionCheckFailure as dynamodb:ReturnValues; no policy here would refuse a call of ours if it does.',
+]
