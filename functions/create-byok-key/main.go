@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	smithyendpoints "github.com/aws/smithy-go/endpoints"
 
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -32,13 +33,13 @@ func wire(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
 	access, credentials, control := env.Get("ACCESS_TABLE"), env.Get("CREDENTIALS_TABLE"), env.Get("CONTROL_TABLE")
 	sealer := seal.NewSealer(keys, env.Get("SEALING_KEY_ARN"))
 	env.WarmUp(
-		func(ctx context.Context, connect boot.Connect) error {
-			_, err := db.DescribeEndpoints(ctx, nil, dynamodb.WithAPIOptions(connect))
-			return err
+		func(ctx context.Context) (smithyendpoints.Endpoint, error) {
+			o := db.Options()
+			return o.EndpointResolverV2.ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
 		},
-		func(ctx context.Context, connect boot.Connect) error {
-			_, err := keys.ListKeys(ctx, nil, kms.WithAPIOptions(connect))
-			return err
+		func(ctx context.Context) (smithyendpoints.Endpoint, error) {
+			o := keys.Options()
+			return o.EndpointResolverV2.ResolveEndpoint(ctx, kms.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
 		},
 	)
 	return auth.NewVerifier(db, access), env.Log, operation(handler{

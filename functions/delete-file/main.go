@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	smithyendpoints "github.com/aws/smithy-go/endpoints"
 
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -31,13 +32,13 @@ func wire(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
 	db, objects := dynamodb.NewFromConfig(env.AWS), s3.NewFromConfig(env.AWS)
 	access, control, bucket := env.Get("ACCESS_TABLE"), env.Get("CONTROL_TABLE"), env.Get("FILES_BUCKET")
 	env.WarmUp(
-		func(ctx context.Context, connect boot.Connect) error {
-			_, err := db.DescribeEndpoints(ctx, nil, dynamodb.WithAPIOptions(connect))
-			return err
+		func(ctx context.Context) (smithyendpoints.Endpoint, error) {
+			o := db.Options()
+			return o.EndpointResolverV2.ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
 		},
-		func(ctx context.Context, connect boot.Connect) error {
-			_, err := objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &bucket}, s3.WithAPIOptions(connect))
-			return err
+		func(ctx context.Context) (smithyendpoints.Endpoint, error) {
+			o := objects.Options()
+			return o.EndpointResolverV2.ResolveEndpoint(ctx, s3.EndpointParameters{Bucket: &bucket, Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
 		},
 	)
 	return auth.NewVerifier(db, access), env.Log, operation(

@@ -26,9 +26,9 @@ type Environment struct {
 	// Log writes JSON lines with Lambda's request id in each.
 	Log *slog.Logger
 
-	getenv  func(string) string
-	missing []string
-	warmUps []WarmUp
+	getenv    func(string) string
+	missing   []string
+	endpoints []Endpoint
 }
 
 // Start builds a function and serves it; it returns only by ending the process.

@@ -2,13 +2,11 @@ package boot
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"time"
 
-	"github.com/aws/smithy-go/middleware"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
+	smithyendpoints "github.com/aws/smithy-go/endpoints"
 
 	"signalbox.dev/shared/calls"
 )
@@ -17,58 +15,42 @@ import (
 // missing.
 const warmUpTime = time.Second
 
-// Connect is an API option of the SDK's that lets a call go no further than its
-// endpoint.
-type Connect = func(*middleware.Stack) error
+// Endpoint finds where a client's calls go.
+type Endpoint func(context.Context) (smithyendpoints.Endpoint, error)
 
-// WarmUp makes any one SDK call under the API option it is given.
-type WarmUp func(context.Context, Connect) error
-
-// WarmUp opens one connection for each of the calls during the init phase, all
+// WarmUp opens one connection to each of the endpoints during the init phase, all
 // side by side: name resolution, TCP, TLS and the parsing of root certificates
 // are then done before the first request. What goes wrong is ignored.
-func (e *Environment) WarmUp(warmUps ...WarmUp) {
-	e.warmUps = append(e.warmUps, warmUps...)
+func (e *Environment) WarmUp(endpoints ...Endpoint) {
+	e.endpoints = append(e.endpoints, endpoints...)
 }
 
 func (e *Environment) warm() {
 	ctx, cancel := context.WithTimeout(context.Background(), warmUpTime)
 	defer cancel()
 	var opened []func(context.Context)
-	for _, w := range e.warmUps {
-		opened = append(opened, func(ctx context.Context) { _ = w(ctx, e.onlyConnect) })
+	for _, find := range e.endpoints {
+		opened = append(opened, func(ctx context.Context) { e.connect(ctx, find) })
 	}
 	calls.Together(ctx, opened...)
 }
 
-// errConnected ends a call that was only meant to open its connection.
-var errConnected = errors.New("connected")
-
-// onlyConnect is an API option that sends, in place of the call, an unsigned GET
-// to the endpoint the call resolved to. The connection stays in the pool of the
-// client that the calls share.
-func (e *Environment) onlyConnect(stack *middleware.Stack) error {
-	connect := middleware.FinalizeMiddlewareFunc("OnlyConnect",
-		func(ctx context.Context, in middleware.FinalizeInput, _ middleware.FinalizeHandler) (out middleware.FinalizeOutput, md middleware.Metadata, err error) {
-			call, ok := in.Request.(*smithyhttp.Request)
-			if !ok {
-				return out, md, errors.New("not an HTTP call")
-			}
-			get, err := http.NewRequestWithContext(ctx, http.MethodGet, call.URL.Scheme+"://"+call.URL.Host+"/", nil)
-			if err != nil {
-				return out, md, err
-			}
-			answer, err := e.AWS.HTTPClient.Do(get)
-			if err != nil {
-				return out, md, err
-			}
-			// A body that was read to its end gives the connection back.
-			_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10))
-			_ = answer.Body.Close()
-			return out, md, errConnected
-		})
-	if _, err := stack.Finalize.Remove("Retry"); err != nil {
-		return err
+// connect sends an unsigned GET to the endpoint. The connection stays in the pool
+// of the HTTP client that all clients share.
+func (e *Environment) connect(ctx context.Context, find Endpoint) {
+	endpoint, err := find(ctx)
+	if err != nil {
+		return
 	}
-	return stack.Finalize.Insert(connect, "ResolveEndpointV2", middleware.After)
+	get, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint.URI.Scheme+"://"+endpoint.URI.Host+"/", nil)
+	if err != nil {
+		return
+	}
+	answer, err := e.AWS.HTTPClient.Do(get)
+	if err != nil {
+		return
+	}
+	// A body that was read to its end gives the connection back.
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10))
+	_ = answer.Body.Close()
 }
