@@ -70,6 +70,7 @@ func fill(t *testing.T, e *engines.Engines, name string) {
 func content(t *testing.T, e *engines.Engines) (tables, buckets, keys []string) {
 	t.Helper()
 	config := e.AWSConfig()
+	config.RetryMaxAttempts = 10 // an engine may be starting again
 	listed, first := dynamodb.NewFromConfig(config).ListTables(t.Context(), nil)
 	owned, second := s3.NewFromConfig(config).ListBuckets(t.Context(), nil)
 	named, third := kms.NewFromConfig(config).ListAliases(t.Context(), nil)

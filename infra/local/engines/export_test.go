@@ -2,6 +2,7 @@ package engines
 
 import (
 	"context"
+	"log/slog"
 	"os/exec"
 )
 
@@ -16,3 +17,18 @@ func Launch(ctx context.Context, dir string, command func(port string) *exec.Cmd
 	}
 	return err
 }
+
+// Keep starts an engine of a test's making and starts it again when it ends.
+func Keep(ctx context.Context, dir string, command func(port string) *exec.Cmd) (*Engines, error) {
+	c := Config{Host: "127.0.0.1", Log: slog.New(slog.DiscardHandler)}
+	running, err := program{name: "made-up", dir: dir, command: command}.start(ctx, c.Host)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engines{S3: running.url, processes: []*process{running}, done: make(chan error, 1)}
+	e.keepers.Go(func() { e.keep(0, c) })
+	return e, nil
+}
+
+// Kill ends the engine that Keep keeps.
+func (e *Engines) Kill() error { return e.process(0).cmd.Process.Kill() }

@@ -10,8 +10,9 @@ import (
 const restartTime = 10 * time.Second
 
 // keep starts an engine that ended without having been told to, by a kill -9 for
-// instance, again on the same port. What it had acknowledged is on disk, and
-// clients try again for longer than this takes.
+// instance, again on the same port. What it had acknowledged is on disk; clients
+// that try again for long enough notice nothing. It may be killed while it is
+// starting, too.
 func (e *Engines) keep(i int, c Config) {
 	for {
 		p := e.process(i)
@@ -21,7 +22,7 @@ func (e *Engines) keep(i int, c Config) {
 		}
 		c.Log.Warn("an engine ended; it is started again", "engine", p.program.name, "error", p.err)
 		ctx, cancel := context.WithTimeout(context.Background(), restartTime)
-		again, err := p.program.launch(ctx, c.Host, p.port)
+		again, err := insist(func() (*process, error) { return p.program.launch(ctx, c.Host, p.port) })
 		cancel()
 		if err != nil {
 			e.done <- fmt.Errorf("starting %s again: %w", p.program.name, err)

@@ -21,7 +21,7 @@ const (
 	// stopTime is short: versitygw waits for its idle connections to be closed,
 	// and every engine is one that a SIGKILL takes nothing from.
 	stopTime = 300 * time.Millisecond
-	// starts bounds how often an engine is started that ends at once.
+	// starts bounds how often in a row an engine is started that ends at once.
 	starts = 3
 )
 
@@ -60,12 +60,19 @@ func (p program) start(ctx context.Context, host string) (*process, error) {
 	if err := os.WriteFile(p.log(), nil, 0o600); err != nil {
 		return nil, fmt.Errorf("emptying the log of %s: %w", p.name, err)
 	}
-	for attempt := 1; ; attempt++ {
+	return insist(func() (*process, error) {
 		port, err := freePort(host)
 		if err != nil {
 			return nil, err
 		}
-		started, err := p.launch(ctx, host, port)
+		return p.launch(ctx, host, port)
+	})
+}
+
+// insist tries again where the engine ended before it answered.
+func insist(try func() (*process, error)) (*process, error) {
+	for attempt := 1; ; attempt++ {
+		started, err := try()
 		if attempt == starts || !errors.Is(err, errEnded) {
 			return started, err
 		}
