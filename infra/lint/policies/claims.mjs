@@ -3,6 +3,8 @@
 
 const may = (who, why, action, conditions = {}, object) => ({ who, why, action, ...(object && { object }), conditions, right: true })
 const mayNot = (...call) => ({ ...may(...call), right: false })
+// Denied twice: nothing allows it, and were it allowed, it would still be denied.
+const never = (...call) => ({ ...mayNot(...call), twice: true })
 
 const ours = { 'kms:EncryptionContext:purpose': ['signalbox/credential'] }
 const other = { 'kms:EncryptionContext:purpose': ['other'] }
@@ -26,17 +28,17 @@ function sealingKey(stack) {
   const uses = ['Decrypt', 'Encrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext', 'ReEncryptFrom', 'ReEncryptTo']
   return [
     may(router, 'opens credentials', 'kms:Decrypt', ours),
-    mayNot(router, 'opens what is no credential', 'kms:Decrypt', other),
-    mayNot(router, 'opens what has no context', 'kms:Decrypt'),
+    never(router, 'opens what is no credential', 'kms:Decrypt', other),
+    never(router, 'opens what has no context', 'kms:Decrypt'),
     mayNot(router, 'seals', 'kms:GenerateDataKey', ours),
     ...['kms:ReEncryptFrom', 'kms:ReEncryptTo'].flatMap((action) => [
       may(rewrap, 'moves credentials', action, ours),
-      mayNot(rewrap, 'moves what is no credential', action, other),
-      mayNot(rewrap, 'moves what has no context', action),
+      never(rewrap, 'moves what is no credential', action, other),
+      never(rewrap, 'moves what has no context', action),
     ]),
     mayNot(rewrap, 'opens credentials', 'kms:Decrypt', ours),
     ...uses.flatMap((use) => [admin, root, outsider, role('GetSyncJobFunction'), role('DeleteFileFunction')].flatMap((who) =>
-      [ours, other, {}].map((context) => mayNot(who, 'uses the key', `kms:${use}`, context)))),
+      [mayNot(who, 'uses the key', `kms:${use}`, ours), ...[other, {}].map((context) => never(who, 'uses the key', `kms:${use}`, context))])),
     ...ofCreate(role('CreateByokKeyFunction'), uses),
     mayNot(admin, 'finds a way round', 'kms:CreateGrant', ours),
     ...administering(admin, outsider),
@@ -45,8 +47,8 @@ function sealingKey(stack) {
 
 function ofCreate(role, uses) {
   return [
-    mayNot(role, 'seals for another purpose', 'kms:GenerateDataKey', other),
-    mayNot(role, 'seals without a context', 'kms:GenerateDataKey'),
+    never(role, 'seals for another purpose', 'kms:GenerateDataKey', other),
+    never(role, 'seals without a context', 'kms:GenerateDataKey'),
     // Else the conditions of its own policy would bind nothing.
     { ...mayNot(role, 'seals by the key policy alone', 'kms:GenerateDataKey', ours), alone: true },
     ...uses.filter((use) => use !== 'GenerateDataKey').map((use) => mayNot(role, 'uses the key otherwise', `kms:${use}`, ours)),

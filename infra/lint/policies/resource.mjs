@@ -11,19 +11,23 @@ export async function judgeResource(stack, name, neededByFunctions) {
   const policy = stack.policies[name]
   const made = claims(stack)[name]
   if (!made) throw new Error(`nothing is said of who may use ${name}`)
+  const all = [...made, ...neededByFunctions.filter((call) => call.resource === name).map((call) => ({ ...call, right: true }))]
   const problems = await problemsOfPolicy(policy)
-  for (const claim of made) {
-    problems.push(...await problemsOfCall(claim))
-    if (verdict(stack, claim, policy) !== claim.right) {
-      problems.push(`${claim.who} ${claim.right ? 'may not' : 'may'}: ${describe(claim)} (${claim.why})`)
-    }
+  for (const claim of made) problems.push(...await problemsOfCall(claim))
+  for (const claim of all.filter((c) => !holds(stack, c, policy))) {
+    problems.push(`${claim.who ?? claim.function} ${claim.right ? 'may not' : 'may'}${claim.twice ? ', or one half of the policy alone would let him' : ''}: ${describe(claim)} (${claim.why})`)
   }
-  const calls = [...made, ...neededByFunctions.filter((call) => call.resource === name)]
   return {
-    name, problems, ...survivingMutants(stack, name, calls),
+    name, problems, ...survivingMutants(stack, name, all),
     allowed: made.filter((claim) => claim.right).length,
     denied: made.filter((claim) => !claim.right).length,
   }
+}
+
+/** Whether the policy is as the claim says. */
+function holds(stack, claim, policy) {
+  const parts = claim.twice ? [half(policy, 'Allow'), half(policy, 'Deny')] : [policy]
+  return parts.every((part) => verdict(stack, claim, part) === claim.right)
 }
 
 /**
@@ -35,29 +39,20 @@ function verdict(stack, call, policy) {
   return allowed(requestOf(stack, call), isService || call.alone ? [] : [everything], policy)
 }
 
-/**
- * The mutants that give every call the verdict it had. What allows and what
- * denies is looked at apart: each half must be right where the other is missing.
- */
-function survivingMutants(stack, name, calls) {
-  const policy = stack.policies[name]
-  const verdicts = (of, effect) => calls.map((call) => verdict(stack, call, half(of, effect)))
-  const before = { Allow: verdicts(policy, 'Allow'), Deny: verdicts(policy, 'Deny') }
-  const survivors = []
-  let tried = 0
-  for (const mutant of mutants(policy)) {
-    tried++
-    const { Effect, Sid } = mutant.statement
-    const mutated = half(mutant.policy, Effect)
-    if (calls.every((call, at) => verdict(stack, call, mutated) === before[Effect][at])) {
-      survivors.push({ where: name, sid: Sid, change: mutant.change })
-    }
-  }
-  return { tried, survivors }
-}
-
+/** What the policy says by its allowing statements alone, or by its denying ones. */
 function half(policy, effect) {
   const statements = policy.Statement.filter((s) => s.Effect === effect)
   const open = { Effect: 'Allow', Principal: '*', Action: '*', Resource: '*' }
   return { ...policy, Statement: effect === 'Deny' ? [open, ...statements] : statements }
+}
+
+/** The mutants under which every claim still holds. */
+function survivingMutants(stack, name, all) {
+  const survivors = []
+  let tried = 0
+  for (const { statement, change, policy } of mutants(stack.policies[name])) {
+    tried++
+    if (all.every((claim) => holds(stack, claim, policy))) survivors.push({ where: name, sid: statement.Sid, change })
+  }
+  return { tried, survivors }
 }
