@@ -65,6 +65,6 @@ func Retryer() aws.Retryer {
 	return retry.AddWithErrorCodes(retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
 		o.MaxBackoff = maxBackoff
-		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(isMalformed))
+		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(malformed))
 	}), "TransactionConflictException")
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"signalbox.dev/shared/calls"
 )
 
 // whole is an API option that refuses a 200 without a body. The SDK reads one as
@@ -43,11 +45,10 @@ func isEmpty(answer *smithyhttp.Response) bool {
 	return errors.Is(err, io.EOF)
 }
 
-// isMalformed has the SDK make a call again whose answer was cut off or is not
-// what the service writes, which it does not do by itself. Every call of the
-// functions may be made twice.
-func isMalformed(err error) aws.Ternary {
-	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok {
+// malformed has the SDK make a call again whose answer could not be read, which
+// it does not do by itself. Every call of the functions may be made twice.
+func malformed(err error) aws.Ternary {
+	if calls.IsMalformed(err) {
 		return aws.TrueTernary
 	}
 	return aws.UnknownTernary

@@ -3,11 +3,14 @@ package calls_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"signalbox.dev/shared/calls"
 )
@@ -48,6 +51,30 @@ func TestPauseEndsWithTheContext(t *testing.T) {
 	for attempt := range 70 { // far beyond what a shift could hold
 		if err := calls.Pause(ctx, attempt+1); err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("Pause(%d): %v", attempt+1, err)
+		}
+	}
+}
+
+// An answer that cannot be read is told from one that never came and from an
+// error that the service names.
+func TestMalformedAnswers(t *testing.T) {
+	answered := func(status int, err error) error {
+		return &awshttp.ResponseError{ResponseError: &smithyhttp.ResponseError{
+			Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err,
+		}}
+	}
+	for _, c := range []struct {
+		name      string
+		err       error
+		malformed bool
+	}{
+		{"unreadable", answered(200, errors.New("syntax")), true},
+		{"never came", answered(0, errors.New("reset")), false},
+		{"an error of the service's", answered(400, &smithy.GenericAPIError{Code: "ValidationException"}), false},
+		{"our own", errors.New("our own words"), false},
+	} {
+		if got := calls.IsMalformed(c.err); got != c.malformed || (calls.Code(c.err) == "malformed_answer") != c.malformed {
+			t.Errorf("%s: malformed %v, code %s", c.name, got, calls.Code(c.err))
 		}
 	}
 }

@@ -38,7 +38,6 @@ func Describe(err error) slog.Value {
 func Code(err error) string {
 	var api smithy.APIError
 	var network net.Error
-	var malformed *smithy.DeserializationError
 	switch {
 	case errors.As(err, &api):
 		return api.ErrorCode()
@@ -46,11 +45,19 @@ func Code(err error) string {
 		return "deadline"
 	case errors.Is(err, context.Canceled):
 		return "canceled"
-	case errors.As(err, &malformed):
+	case IsMalformed(err):
 		return "malformed_answer"
 	case errors.As(err, &network) && network.Timeout():
 		return "timeout"
 	default:
 		return "connection"
 	}
+}
+
+// IsMalformed reports whether an answer came that could not be read: it was cut
+// off, or is not what the service writes.
+func IsMalformed(err error) bool {
+	var answered *awshttp.ResponseError // the SDK makes one without a status where nothing came
+	var api smithy.APIError
+	return errors.As(err, &answered) && answered.HTTPStatusCode() > 0 && !errors.As(err, &api)
 }
