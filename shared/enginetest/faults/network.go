@@ -82,9 +82,13 @@ func Garble() Fault {
 	})
 }
 
-// EmptyAnswer has the engine apply the attempt and loses the body of its answer.
+// EmptyAnswer has the engine apply the attempt and loses the body of its answer;
+// of an error nothing is left.
 func EmptyAnswer() Fault {
 	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
+		if answer.StatusCode >= http.StatusMultipleChoices {
+			return nil, reset()
+		}
 		_ = answer.Body.Close()
 		answer.Header.Del("X-Amz-Crc32") // by which the SDK would know
 		answer.Body, answer.ContentLength = http.NoBody, -1

@@ -17,12 +17,18 @@ type ailment struct {
 	passing bool
 	// fatal ailments end the request's time: they cannot be met twice.
 	fatal bool
+	// minor ailments leave nothing that another of them would not: behind another
+	// fault they are not tried.
+	minor bool
 	fault func(*Function) faults.Fault
 }
 
 // ailmentsOf are all that may go wrong with the call.
 func ailmentsOf(s step) []ailment {
 	all := common()
+	if s.operation != "DeleteObject" { // whose answer has no body to lose
+		all = append(all, minor(passing("answer empty", faults.EmptyAnswer())))
+	}
 	switch s.operation {
 	case "PutItem", "UpdateItem", "DeleteItem":
 		all = append(all, passing("in conflict", faults.Conflict()))
@@ -34,12 +40,15 @@ func ailmentsOf(s step) []ailment {
 		for _, code := range []string{"DisabledException", "KMSInvalidStateException", "KeyUnavailableException"} {
 			all = append(all, lasting(code, faults.Answer(http.StatusBadRequest, code, "as a test has it")))
 		}
+	case "ListObjectVersions":
+		all = append(all, noBucket())
 	case "DeleteObject":
+		all = append(all, noBucket())
 		for _, code := range []string{"ConditionalRequestConflict", "OperationAborted"} {
 			all = append(all, passing(code, faults.Answer(http.StatusConflict, code, "as a test has it")))
 		}
 	case "DeleteObjects":
-		all = append(all, passing("versions refused", faults.RefuseVersions("InternalError")))
+		all = append(all, noBucket(), passing("versions refused", faults.RefuseVersions("InternalError")))
 	}
 	return all
 }
@@ -49,15 +58,14 @@ func common() []ailment {
 	return []ailment{
 		passing("refused", faults.Refuse()),
 		passing("answer lost", faults.LoseAnswer()),
-		passing("throttled", faults.Throttle()),
-		passing("timed out", faults.TimeOut()),
-		passing("timed out, applied", faults.TimeOutAnswer()),
-		passing("answer cut", faults.CutAnswer()),
-		passing("answer garbled", faults.Garble()),
-		passing("answer empty", faults.EmptyAnswer()),
-		passing("server error", faults.Answer(http.StatusInternalServerError, "InternalServerError", "as a test has it")),
+		minor(passing("throttled", faults.Throttle())),
+		minor(passing("timed out", faults.TimeOut())),
+		minor(passing("timed out, applied", faults.TimeOutAnswer())),
+		minor(passing("answer cut", faults.CutAnswer())),
+		minor(passing("answer garbled", faults.Garble())),
+		minor(passing("server error", faults.Answer(http.StatusInternalServerError, "InternalServerError", "as a test has it"))),
 		lasting("denied", faults.Answer(http.StatusForbidden, "AccessDeniedException", "as a test has it")),
-		lasting("nothing there", faults.Answer(http.StatusNotFound, "ResourceNotFoundException", "as a test has it")),
+		minor(lasting("nothing there", faults.Answer(http.StatusNotFound, "ResourceNotFoundException", "as a test has it"))),
 		{name: "deadline", fatal: true, fault: func(f *Function) faults.Fault {
 			return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
 				f.RunOut()
@@ -99,6 +107,10 @@ func cancellations(items int) []ailment {
 	)
 }
 
+func noBucket() ailment {
+	return minor(lasting("no bucket", faults.Answer(http.StatusNotFound, "NoSuchBucket", "as a test has it")))
+}
+
 func passing(name string, fault faults.Fault) ailment {
 	made := lasting(name, fault)
 	made.passing = true
@@ -107,6 +119,11 @@ func passing(name string, fault faults.Fault) ailment {
 
 func lasting(name string, fault faults.Fault) ailment {
 	return ailment{name: name, fault: func(*Function) faults.Fault { return fault }}
+}
+
+func minor(a ailment) ailment {
+	a.minor = true
+	return a
 }
 
 // wearing is the fault, until the request has met it too often: then its time

@@ -33,7 +33,7 @@ type Function struct {
 
 // Function starts an instance.
 func (s *Stage) Function() *Function {
-	f := &Function{Faults: faults.Wrap(s.Engines.Config.HTTPClient)}
+	f := &Function{Faults: faults.Wrap(steady{s.Engines.Config.HTTPClient})}
 	env := boot.NewEnvironment(s.config(f.Faults), slog.New(slog.NewJSONHandler(&f.log, nil)), s.variables)
 	env.AWS.Retryer = impatient
 	keys, log, op := s.wire(env)

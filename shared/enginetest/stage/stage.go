@@ -9,6 +9,9 @@
 package stage
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"testing"
@@ -80,4 +83,26 @@ func (s *Stage) config(through aws.HTTPClient) aws.Config {
 	config := s.Engines.Config
 	config.HTTPClient = through
 	return config
+}
+
+// steady is a client that lets the engines finish what they were asked, as they
+// do in AWS whatever becomes of the caller. ExtendDB stops in the middle of a
+// write whose caller has gone, and then serves nobody for half a minute.
+type steady struct {
+	aws.HTTPClient
+}
+
+// Do implements aws.HTTPClient.
+func (s steady) Do(r *http.Request) (*http.Response, error) {
+	answer, err := s.HTTPClient.Do(r.WithContext(context.WithoutCancel(r.Context())))
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if gone := r.Context().Err(); gone != nil {
+		return nil, gone
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	return answer, err
 }

@@ -85,7 +85,9 @@ func (c *campaign) run(t *testing.T) {
 	trials = nil
 	for s, behind := range c.found {
 		for _, second := range plans(s) {
-			trials = append(trials, append(slices.Clone(behind), second...))
+			if !second[0].ailment.minor {
+				trials = append(trials, append(slices.Clone(behind), second...))
+			}
 		}
 	}
 	c.done.calls = len(steps) + len(c.found)
@@ -155,7 +157,9 @@ func (c *campaign) meet(t *testing.T, trial []planned) {
 		t.Errorf("status %d is none of the operation's", first.Status)
 	}
 	if len(trial) == 1 {
-		c.discover(trial[0], first)
+		if !trial[0].always {
+			c.discover(trial[0], first)
+		}
 		if want := c.want(trial[0]); !slices.Contains(want, first.Status) {
 			t.Errorf("status %d, want %d: %s", first.Status, want, first.log)
 		}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"signalbox.dev/shared/enginetest/stage"
+	"signalbox.dev/shared/ids"
+)
+
+// Some answers of the operation.
+const (
+	done    = http.StatusOK
+	absent  = http.StatusNotFound
+	refused = http.StatusTooManyRequests
+	unknown = http.StatusUnauthorized
+	failed  = http.StatusInternalServerError
+)
+
+// TestEveryFault lets every call of every kind of request fail in every way.
+func TestEveryFault(t *testing.T) {
+	s := stage.New(t, wire)
+	tenant, stranger := s.Tenant(t), s.Tenant(t)
+	plain, versioned, paused := newCabinet(t, s, off), newCabinet(t, s, enabled), newCabinet(t, s, suspended)
+	named := func(d *desk) stage.Event { return remove(d.workspace, string(d.file)).As(d.key) }
+	unnamed := func(d *desk) stage.Event { return remove("", string(d.file)).As(d.key) }
+	burst := func(d *desk) stage.Event { return d.used(named(d).Limited("1", "100000")) }
+	spent := func(d *desk) stage.Event { return d.used(named(d).Limited("1", "1")) }
+	foreign := func(d *desk) stage.Event { return named(d).As(stranger.Standard(d, "")) }
+	stray := func(d *desk) stage.Event { return named(d).As(stage.Marker + string(d.file)) }
+	nonsense := func(d *desk) stage.Event { return remove(d.workspace, stage.Marker).As(d.key) }
+	elsewhere := func(d *desk) stage.Event { return unnamed(d).As(tenant.Standard(d, tenant.Other(d))) }
+
+	scenario := func(name string, status int, c *cabinet, fill func(*desk), event func(*desk) stage.Event, except ...stage.Exception) stage.Scenario {
+		return stage.Scenario{Name: name, Status: status, Except: except, Set: func(t testing.TB) stage.Scene {
+			d := &desk{TB: t, cabinet: c, workspace: tenant.Workspace, file: ids.NewFile(), key: tenant.Standard(t, "")}
+			fill(d)
+			return d.scene(status, event(d))
+		}}
+	}
+	stage.Survive(t, []int{done, unknown, absent, refused, failed},
+		scenario("a file", done, plain, (*desk).one, named, append(lostAnswers(), throttled()...)...),
+		scenario("in the default workspace", done, plain, (*desk).one, unnamed, append(lostAnswers(), throttled()...)...),
+		scenario("within the burst", done, plain, (*desk).one, burst, append(lostAnswers(), throttled()...)...),
+		scenario("two versions", done, versioned, (*desk).two, named, throttled()...),
+		scenario("hidden by a deletion that died", done, versioned, (*desk).hidden, named, throttled()...),
+		scenario("versioning suspended", done, paused, (*desk).two, named, throttled()...),
+		scenario("no such file", absent, plain, (*desk).nothing, named, throttled()...),
+		scenario("no such file, versions kept", absent, versioned, (*desk).nothing, named, throttled()...),
+		scenario("no file id", absent, plain, (*desk).one, nonsense, throttled()...),
+		scenario("another account's", absent, plain, (*desk).one, foreign, throttled()...),
+		scenario("another workspace's", absent, plain, (*desk).one, elsewhere, throttled()...),
+		scenario("limit exceeded", refused, plain, (*desk).one, spent, before(refused)...),
+		scenario("unknown key", unknown, plain, (*desk).one, stray, slices.Concat(before(unknown), limiterFailing(unknown))...),
+	)
+	s.SearchTables(t)
+}
+
+// lostAnswers are those by which one request deletes the file of an unversioned
+// bucket and does not hear of it: its second attempt finds nothing.
+func lostAnswers() []stage.Exception {
+	var all []stage.Exception
+	for _, fault := range []string{"answer lost", "timed out, applied", "answer cut", "answer garbled"} {
+		all = append(all,
+			stage.Exception{Step: "DeleteObject", Fault: fault, Always: true, Status: []int{failed}},
+			stage.Exception{Step: "DeleteObject", Fault: fault, Status: []int{absent}})
+	}
+	return all
+}
+
+// throttled: DynamoDB throttles the item of a caller who asks too often.
+func throttled() []stage.Exception {
+	return []stage.Exception{{Step: "UpdateItem limit#", Fault: "throttled", Always: true, Status: []int{refused}}}
+}
+
+// before: who is refused hears of it, whatever became of the workspace's
+// look-up; unless time runs out for all of them at once.
+func before(status int) []stage.Exception {
+	return append(throttledUnless(status),
+		stage.Exception{Step: "GetItem workspace#", Fault: "deadline", Status: []int{status, failed}},
+		stage.Exception{Step: "GetItem workspace#", Fault: "deadline, applied", Status: []int{status, failed}},
+		stage.Exception{Step: "GetItem workspace#", Status: []int{status}})
+}
+
+func throttledUnless(status int) []stage.Exception {
+	if status == unknown {
+		return nil
+	}
+	return throttled()
+}
+
+// limiterFailing: the same of the limiter.
+func limiterFailing(status int) []stage.Exception {
+	return []stage.Exception{
+		{Step: "UpdateItem limit#", Fault: "deadline", Status: []int{status, failed}},
+		{Step: "UpdateItem limit#", Fault: "deadline, applied", Status: []int{status, failed}},
+		{Step: "UpdateItem limit#", Status: []int{status}},
+	}
+}
