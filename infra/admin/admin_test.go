@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -19,9 +20,14 @@ import (
 
 // desk is an operator at work on an account of their own.
 type desk struct {
-	*testing.T
+	testing.TB
 	engines enginetest.Engines
 	bucket  string
+	// sealing is the key that new credentials are sealed under, if it is not the
+	// stack's own.
+	sealing string
+	// before stands before the engines of these services, if they are named.
+	before  map[string]string
 	dir     string // where the local edition would keep its state
 	app     func(stdin string, stdout, stderr *bytes.Buffer) *app
 	account ids.Account
@@ -35,10 +41,10 @@ type answer struct {
 	stdout, stderr string
 }
 
-func newDesk(t *testing.T) *desk {
+func newDesk(t testing.TB) *desk {
 	t.Helper()
 	engines := enginetest.Start(t)
-	d := &desk{T: t, engines: engines, dir: t.TempDir(), bucket: engines.Bucket(t, types.BucketVersioningStatusEnabled)}
+	d := &desk{TB: t, engines: engines, dir: t.TempDir(), bucket: engines.Bucket(t, types.BucketVersioningStatusEnabled)}
 	d.app = func(stdin string, stdout, stderr *bytes.Buffer) *app {
 		return newApp(strings.NewReader(stdin), stdout, stderr)
 	}
@@ -59,7 +65,7 @@ func (d *desk) writeStack() {
 	}
 	var stack localStack
 	stack.Region = d.engines.Config.Region
-	stack.Endpoints.DynamoDB, stack.Endpoints.S3 = d.endpoint("DynamoDB"), d.endpoint("S3")
+	stack.Endpoints.DynamoDB, stack.Endpoints.S3, stack.Endpoints.KMS = d.endpoint("DynamoDB"), d.endpoint("S3"), d.endpoint("KMS")
 	stack.AccessKeyID, stack.SecretAccessKey = credentials.AccessKeyID, credentials.SecretAccessKey
 	stack.Outputs = d.outputs()
 	written, err := json.Marshal(stack)
@@ -75,12 +81,16 @@ func (d *desk) outputs() outputs {
 	return outputs{
 		AccessTableName: d.engines.Tables.Access, CredentialsTableName: d.engines.Tables.Credentials,
 		SyncJobsTableName: d.engines.Tables.SyncJobs, FilesBucketName: d.bucket,
+		SealingKeyArn: cmp.Or(d.sealing, d.engines.KeyARN), OwnSealingKeyArn: d.engines.KeyARN,
 	}
 }
 
 // endpoint is where an engine is.
 func (d *desk) endpoint(service string) string {
 	d.Helper()
+	if at, ok := d.before[service]; ok {
+		return at
+	}
 	source := d.engines.Config.ConfigSources[0].(interface {
 		GetServiceBaseEndpoint(context.Context, string) (string, bool, error)
 	})

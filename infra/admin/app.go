@@ -25,7 +25,7 @@ type commandLine struct {
 	Key        keyCommands        `cmd:"" help:"API keys."`
 	Job        jobCommands        `cmd:"" help:"Directory sync jobs."`
 	File       fileCommands       `cmd:"" help:"Files."`
-	Credential credentialCommands `cmd:"" help:"Stored provider credentials."`
+	Credential credentialCommands `cmd:"" aliases:"credentials" help:"Stored provider credentials."`
 }
 
 // owner names the account that a command acts for. What is not that account's
@@ -46,10 +46,12 @@ type app struct {
 	stdout, stderr io.Writer
 	now            func() time.Time
 	pause          func(context.Context, time.Duration) error
+	// terminal says that somebody watches stderr.
+	terminal bool
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
-	return &app{stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, pause: pause}
+	return &app{stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, pause: pause, terminal: isTerminal(stderr)}
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
@@ -69,7 +71,7 @@ func (a *app) execute(ctx context.Context, args []string) error {
 		kong.Writers(a.stdout, a.stderr),
 		kong.NoDefaultHelp(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Tree: true, WrapUpperBound: 100}),
-		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), uuids[ids.Credential](), fileIDs(),
+		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), uuids[ids.Credential](), fileIDs(), parsed(parseKeyARN),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err != nil {

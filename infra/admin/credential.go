@@ -13,6 +13,7 @@ type credentialCommands struct {
 	Disable credentialDisable `cmd:"" help:"Keep a credential from being used."`
 	Enable  credentialEnable  `cmd:"" help:"Let a credential be used again."`
 	Delete  credentialDelete  `cmd:"" help:"Remove a credential and its sealed key for good."`
+	Rewrap  credentialRewrap  `cmd:"" help:"Move every credential of every account to another sealing key, without opening one. Repeat it if it was interrupted."`
 }
 
 type credentialList struct {

@@ -47,6 +47,10 @@ func (o *outputs) set(name, value string) {
 		o.SyncJobsTableName = value
 	case "FilesBucketName":
 		o.FilesBucketName = value
+	case "SealingKeyArn":
+		o.SealingKeyArn = value
+	case "OwnSealingKeyArn":
+		o.OwnSealingKeyArn = value
 	}
 }
 

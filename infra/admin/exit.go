@@ -29,6 +29,12 @@ var (
 	errAmbiguous    = errors.New("several keys begin with that: write more of the hash")
 	errNotRunning   = errors.New("the local edition is not running: start it with `make run`, or name a deployed stack with --stack")
 	errExpiresInAgo = errors.New("a key cannot expire before it is made")
+
+	errRate           = errors.New("at least one credential a second")
+	errNoSource       = errors.New("that is the stack's own key: say with --from where to move from")
+	errSealsElsewhere = errors.New("new credentials are sealed under")
+	errGaveUp         = errors.New("too many moves in a row failed: gave up")
+	errNotAllMoved    = errors.New("not all credentials could be moved")
 )
 
 // exitCode classifies an error.
@@ -37,9 +43,9 @@ func exitCode(err error) int {
 		return exitUsage
 	}
 	for code, kinds := range map[int][]error{
-		exitUsage:    {auth.ErrInvalid, syncjobs.ErrInvalid, errAmbiguous, errExpiresInAgo},
+		exitUsage:    {auth.ErrInvalid, syncjobs.ErrInvalid, errAmbiguous, errExpiresInAgo, errRate, errNoSource},
 		exitNotFound: {auth.ErrNoAccount, auth.ErrNoWorkspace, auth.ErrNoKey, syncjobs.ErrNotFound, byok.ErrNotFound, files.ErrNotFound},
-		exitRefused:  {auth.ErrWorkspaceDeleted, syncjobs.ErrState, files.ErrExists, errLive},
+		exitRefused:  {auth.ErrWorkspaceDeleted, syncjobs.ErrState, files.ErrExists, errLive, errSealsElsewhere},
 	} {
 		for _, kind := range kinds {
 			if errors.Is(err, kind) {

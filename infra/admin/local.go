@@ -20,6 +20,7 @@ type localStack struct {
 	Region    string `json:"region"`
 	Endpoints struct {
 		DynamoDB string `json:"dynamodb"`
+		KMS      string `json:"kms"`
 		S3       string `json:"s3"`
 	} `json:"endpoints"`
 	AccessKeyID     string  `json:"access_key_id"`
@@ -61,6 +62,8 @@ func (s localStack) GetServiceBaseEndpoint(_ context.Context, service string) (s
 	switch service {
 	case "DynamoDB":
 		return s.Endpoints.DynamoDB, true, nil
+	case "KMS":
+		return s.Endpoints.KMS, true, nil
 	case "S3":
 		return s.Endpoints.S3, true, nil
 	default:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"signalbox.dev/shared/auth"
@@ -23,6 +24,9 @@ type session struct {
 	jobs        *syncjobs.Store
 	jobWriter   *syncjobs.Writer
 	credentials *byok.Manager
+	wrappings   *byok.Wrappings
+	kms         *kms.Client
+	outputs     outputs
 	files       *files.Manager
 	fileStore   *files.Store
 
@@ -32,6 +36,8 @@ type session struct {
 	log    *slog.Logger
 	now    func() time.Time
 	pause  func(context.Context, time.Duration) error
+	// terminal says that somebody watches stderr.
+	terminal bool
 }
 
 func (a *app) session(t target, asJSON bool) *session {
@@ -41,15 +47,19 @@ func (a *app) session(t target, asJSON bool) *session {
 		jobs:        syncjobs.NewStore(db, t.outputs.SyncJobsTableName),
 		jobWriter:   syncjobs.NewWriter(db, t.outputs.SyncJobsTableName),
 		credentials: byok.NewManager(db, t.outputs.CredentialsTableName),
+		wrappings:   byok.NewWrappings(db, t.outputs.CredentialsTableName),
+		kms:         kms.NewFromConfig(t.config),
+		outputs:     t.outputs,
 		files:       files.NewManager(bucket, t.outputs.FilesBucketName),
 		fileStore:   files.NewStore(bucket, t.outputs.FilesBucketName),
 
-		out:    output{to: a.stdout, json: asJSON},
-		stdin:  a.stdin,
-		stderr: a.stderr,
-		log:    auditLog(a.stderr, t.identity),
-		now:    a.now,
-		pause:  a.pause,
+		out:      output{to: a.stdout, json: asJSON},
+		stdin:    a.stdin,
+		stderr:   a.stderr,
+		log:      auditLog(a.stderr, t.identity),
+		now:      a.now,
+		pause:    a.pause,
+		terminal: a.terminal,
 	}
 }
 
@@ -74,6 +84,12 @@ func (s *session) audit(ctx context.Context, action string, err error, attrs ...
 		attrs = append(attrs, slog.Any("error", calls.Describe(err)))
 	}
 	s.log.InfoContext(ctx, "audit", attrs...)
+}
+
+// begin notes that a change of many things has begun: a process that is killed
+// writes no other line.
+func (s *session) begin(ctx context.Context, action string, attrs ...any) {
+	s.log.InfoContext(ctx, "audit", append([]any{"action", action, "outcome", "begun"}, attrs...)...)
 }
 
 func outcome(err error) string {

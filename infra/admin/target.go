@@ -26,6 +26,10 @@ type outputs struct {
 	CredentialsTableName string
 	SyncJobsTableName    string
 	FilesBucketName      string
+	// SealingKeyArn is the key that new credentials are sealed under,
+	// OwnSealingKeyArn the stack's own, if that is another.
+	SealingKeyArn    string
+	OwnSealingKeyArn string
 }
 
 // check refuses outputs of which some are missing.
@@ -33,6 +37,7 @@ func (o outputs) check() error {
 	for name, value := range map[string]string{
 		"AccessTableName": o.AccessTableName, "CredentialsTableName": o.CredentialsTableName,
 		"SyncJobsTableName": o.SyncJobsTableName, "FilesBucketName": o.FilesBucketName,
+		"SealingKeyArn": o.SealingKeyArn, "OwnSealingKeyArn": o.OwnSealingKeyArn,
 	} {
 		if value == "" {
 			return fmt.Errorf("it has no output %s", name)

@@ -34,7 +34,7 @@ func TestALocalEditionThatCannotBeReached(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	stack := `{"region":"us-east-1","endpoints":{"dynamodb":"` + gone.URL + `","s3":"` + gone.URL + `"},"access_key_id":"a","secret_access_key":"b",` +
-		`"outputs":{"AccessTableName":"a","CredentialsTableName":"c","SyncJobsTableName":"s","FilesBucketName":"f"}}`
+		`"outputs":{"AccessTableName":"a","CredentialsTableName":"c","SyncJobsTableName":"s","FilesBucketName":"f","SealingKeyArn":"k","OwnSealingKeyArn":"k"}}`
 	for name, c := range map[string]struct{ written, want string }{
 		"never started": {"", "make run"},
 		"not running":   {stack, "make run"},
@@ -76,6 +76,7 @@ func controlPlane(t *testing.T, known outputs) *httptest.Server {
 				member("ApiBaseUrl", "https://example")+member("AccessTableName", known.AccessTableName)+
 				member("CredentialsTableName", known.CredentialsTableName)+member("SyncJobsTableName", known.SyncJobsTableName)+
 				member("FilesBucketName", known.FilesBucketName)+
+				member("SealingKeyArn", known.SealingKeyArn)+member("OwnSealingKeyArn", known.OwnSealingKeyArn)+
 				`</Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`)
 		default:
 			w.WriteHeader(http.StatusBadRequest)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ func (d *desk) seal(w ids.Workspace, name string) ids.Credential {
 	d.Helper()
 	config, tables := d.engines.Config, d.engines.Tables
 	store := byok.NewStore(dynamodb.NewFromConfig(config), tables.Credentials, tables.Control,
-		seal.NewSealer(kms.NewFromConfig(config), d.engines.KeyARN))
+		seal.NewSealer(kms.NewFromConfig(config), cmp.Or(d.sealing, d.engines.KeyARN)))
 	draft, err := store.Seal(d.Context(), d.account, w, byok.New{
 		Settings: byok.Settings{Provider: "openai", Name: name},
 		Key:      secret.New([]byte(providerKey)),

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// progressEvery is how often a line is written where nobody watches.
+const progressEvery = 10 * time.Second
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// progress shows on standard error how far a long command is: a bar on a
+// terminal, and a line now and then elsewhere. step may be called side by side.
+func (s *session) progress(total int) (step, end func()) {
+	if s.terminal {
+		bar := progressbar.NewOptions(total,
+			progressbar.OptionSetWriter(s.stderr),
+			progressbar.OptionShowCount(),
+			progressbar.OptionShowIts(),
+			progressbar.OptionFullWidth(),
+			progressbar.OptionThrottle(100*time.Millisecond),
+		)
+		return func() { _ = bar.Add(1) }, // a bar that cannot be drawn stops nothing
+			func() { _ = bar.Exit(); _, _ = fmt.Fprintln(s.stderr) }
+	}
+	var mu sync.Mutex
+	done, told := 0, s.now()
+	step = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		if now := s.now(); now.Sub(told) >= progressEvery {
+			told = now
+			_, _ = fmt.Fprintf(s.stderr, "%d of %d\n", done, total)
+		}
+	}
+	return step, func() {}
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/enginetest/faults"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/seal"
+)
+
+// TestMain makes the test binary the command itself where a test says so: a
+// test can then kill it.
+func TestMain(m *testing.M) {
+	if os.Getenv("SIGNALBOX_TEST_ADMIN") != "" {
+		main()
+		return
+	}
+	m.Run()
+}
+
+// move is a desk at which credentials are moved to another sealing key. Its
+// table and keys are nobody else's.
+type move struct {
+	*desk
+	db         *dynamodb.Client
+	kms        *kms.Client
+	own, next  string
+	keys       []string // all that were made here
+	workspaces []ids.Workspace
+}
+
+func newMove(t testing.TB, credentials int) *move {
+	t.Helper()
+	d := newDesk(t)
+	m := &move{desk: d, db: dynamodb.NewFromConfig(d.engines.Config), kms: kms.NewFromConfig(d.engines.Config)}
+	m.own, m.next = m.newKey(), m.newKey()
+	d.engines.KeyARN, d.engines.Tables.Credentials = m.own, d.engines.Table(t, "pk", "sk")
+	for range 3 {
+		m.workspaces = append(m.workspaces, ids.New[ids.Workspace]())
+	}
+	m.writeStack()
+	for n := range credentials {
+		m.create(n)
+	}
+	return m
+}
+
+func (m *move) newKey() string {
+	m.Helper()
+	made, err := m.kms.CreateKey(m.Context(), &kms.CreateKeyInput{})
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.keys = append(m.keys, aws.ToString(made.KeyMetadata.Arn))
+	return aws.ToString(made.KeyMetadata.Arn)
+}
+
+func (m *move) create(n int) ids.Credential {
+	m.Helper()
+	return m.seal(m.workspaces[n%len(m.workspaces)], "n")
+}
+
+// deploy has new credentials sealed under the next key.
+func (m *move) deploy() {
+	m.Helper()
+	m.sealing = m.next
+	m.writeStack()
+}
+
+// through puts faults before the engines of these services.
+func (m *move) through(services ...string) map[string]*faults.Transport {
+	m.Helper()
+	all := map[string]*faults.Transport{}
+	for _, service := range services {
+		all[service] = faults.Wrap(nil)
+		m.stand(service, all[service].Do)
+	}
+	return all
+}
+
+// stored closes the channel when the command has stored so many.
+func (m *move) stored(credentials int64) <-chan struct{} {
+	m.Helper()
+	enough := make(chan struct{})
+	var stored atomic.Int64
+	m.stand("DynamoDB", func(r *http.Request) (*http.Response, error) {
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") && stored.Add(1) == credentials {
+			close(enough)
+		}
+		return answer, err
+	})
+	return enough
+}
+
+// stand puts something before the engine of a service.
+func (m *move) stand(service string, between trip) {
+	m.Helper()
+	engine, err := url.Parse(m.endpoint(service))
+	if err != nil {
+		m.Fatal(err)
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(engine)
+			r.Out.Host = r.In.Host // as it was signed
+			r.Out.RequestURI = ""  // which clients must not set
+		},
+		Transport:    between,
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	})
+	m.Cleanup(proxy.Close)
+	if m.before == nil {
+		m.before = map[string]string{}
+	}
+	m.before[service] = proxy.URL
+	m.writeStack()
+}
+
+// trip is a function as a http.RoundTripper.
+type trip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (t trip) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// rewrap runs the command that must end with the code, and reads its summary.
+func (m *move) rewrap(code int, args ...string) (rewrapView, answer) {
+	m.Helper()
+	got := m.want(code, append([]string{"--json", "credentials", "rewrap", "--to", m.next, "--rate", "5000"}, args...)...)
+	var view rewrapView
+	if err := json.Unmarshal([]byte(got.stdout), &view); err != nil {
+		m.Fatalf("%v in %q; %s", err, got.stdout, got.stderr)
+	}
+	return view, got
+}
+
+// record is a credential as the router reads it.
+type record struct {
+	ID        ids.Credential `dynamodbav:"id"`
+	Account   ids.Account    `dynamodbav:"account"`
+	Workspace ids.Workspace  `dynamodbav:"workspace"`
+	Provider  string         `dynamodbav:"provider"`
+	Seal      struct {
+		Format     int    `dynamodbav:"format"`
+		KeyARN     string `dynamodbav:"key_arn"`
+		WrappedKey []byte `dynamodbav:"wrapped_key"`
+		Nonce      []byte `dynamodbav:"nonce"`
+		Ciphertext []byte `dynamodbav:"ciphertext"`
+	} `dynamodbav:"seal"`
+}
+
+// rows are the stored credentials.
+func (m *move) rows() map[ids.Credential]record {
+	m.Helper()
+	all := map[ids.Credential]record{}
+	pages := dynamodb.NewScanPaginator(m.db, &dynamodb.ScanInput{TableName: &m.engines.Tables.Credentials, ConsistentRead: aws.Bool(true)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(m.Context())
+		if err != nil {
+			m.Fatal(err)
+		}
+		var rows []record
+		if err := attributevalue.UnmarshalListOfMaps(page.Items, &rows); err != nil {
+			m.Fatal(err)
+		}
+		for _, row := range rows {
+			all[row.ID] = row
+		}
+	}
+	return all
+}
+
+// opened opens every stored credential with all keys, as the router would
+// while credentials are moved, and tells how many are under which key.
+func (m *move) opened() map[string]int {
+	m.Helper()
+	under := map[string]int{}
+	opener := seal.NewOpener(m.kms, m.keys...)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	turns := make(chan struct{}, segments)
+	for id, row := range m.rows() {
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			secret, err := opener.Open(m.Context(), seal.Sealed(row.Seal),
+				seal.Binding{Account: row.Account, Workspace: row.Workspace, Credential: row.ID, Provider: row.Provider})
+			if err != nil || string(secret.Reveal()) != providerKey {
+				m.Errorf("credential %s opens as %q, %v", id, secret.Reveal(), err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			under[row.Seal.KeyARN]++
+		})
+	}
+	all.Wait()
+	return under
+}
+
+// remove deletes a credential behind the command's back.
+func (m *move) remove(workspace, id string) {
+	m.Helper()
+	err := byok.NewManager(m.db, m.engines.Tables.Credentials).Delete(m.Context(), ids.Workspace(workspace), ids.Credential(id))
+	if err != nil {
+		m.Error(err)
+	}
+}

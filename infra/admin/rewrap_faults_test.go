@@ -1,0 +1,90 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+
+	"signalbox.dev/shared/enginetest/faults"
+)
+
+func TestRewrapOutlastsFaults(t *testing.T) {
+	m := newMove(t, 30)
+	m.deploy()
+	broken := m.through("DynamoDB", "KMS")
+	for service, rules := range map[string][]faults.Rule{
+		"DynamoDB": {
+			{Operation: "UpdateItem", Call: 3, Attempt: 1, Fault: faults.LoseAnswer()},
+			{Operation: "UpdateItem", Call: 9, Attempt: 1, Fault: faults.Refuse()},
+			{Operation: "Scan", Call: 2, Attempt: 1, Fault: faults.Throttle()},
+			{Operation: "UpdateItem", Call: 12, Attempt: 1, Fault: faults.Conflict()},
+		},
+		"KMS": {
+			{Operation: "ReEncrypt", Call: 4, Attempt: 1, Fault: faults.LoseAnswer()},
+			{Operation: "ReEncrypt", Call: 7, Attempt: 1, Fault: faults.Throttle()},
+			{Operation: "ReEncrypt", Call: 8, Fault: faults.Answer(http.StatusInternalServerError, "KMSInternalException", "")},
+		},
+	} {
+		for _, rule := range rules {
+			broken[service].Inject(rule)
+		}
+	}
+	view, _ := m.rewrap(exitOther)
+	if view.Rewrapped != 29 || len(view.Failed) != 1 || !strings.Contains(view.Failed[0].Reason, "KMSInternalException") {
+		t.Errorf("%+v", view)
+	}
+	if row := m.rows()[view.Failed[0].ID]; row.Workspace != view.Failed[0].Workspace || row.Seal.KeyARN != m.own {
+		t.Errorf("the one that failed is %+v", row)
+	}
+	for service := range broken {
+		broken[service].Heal()
+	}
+	m.goesOn(30)
+}
+
+func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
+	m := newMove(t, 40)
+	m.deploy()
+	if _, err := m.kms.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &m.own}); err != nil {
+		t.Fatal(err)
+	}
+	view, got := m.rewrap(exitOther)
+	if view.Rewrapped != 0 || len(view.Failed) < patience || len(view.Failed) >= 40 || !strings.Contains(view.Failed[0].Reason, "DisabledException") {
+		t.Errorf("%+v", view)
+	}
+	if !strings.Contains(got.stderr, "gave up") {
+		t.Errorf("told %s", got.stderr)
+	}
+	if _, err := m.kms.EnableKey(t.Context(), &kms.EnableKeyInput{KeyId: &m.own}); err != nil {
+		t.Fatal(err)
+	}
+	if view, _ := m.rewrap(exitDone); view.Rewrapped != 40 || m.opened()[m.next] != 40 {
+		t.Errorf("%+v", view)
+	}
+}
+
+// A row that somebody has put under a key of his own is not vouched for, and is
+// no reason to leave the others.
+func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
+	m := newMove(t, 20)
+	m.sealing = m.newKey()
+	planted := m.create(0)
+	foreign := m.sealing
+	m.deploy()
+	if survey := m.must("credential", "rewrap", "--to", m.next, "--dry-run"); !strings.Contains(survey, "refused") {
+		t.Errorf("the dry run says\n%s", survey)
+	}
+	view, _ := m.rewrap(exitOther)
+	if view.Rewrapped != 20 || len(view.Failed) != 1 || view.Failed[0].ID != planted || m.rows()[planted].Seal.KeyARN != foreign {
+		t.Errorf("%+v", view)
+	}
+	told := m.want(exitOther, "credential", "rewrap", "--to", m.next)
+	if !strings.Contains(told.stdout, string(planted)) || !strings.Contains(told.stderr, "not all") {
+		t.Errorf("people are told\n%s%s", told.stdout, told.stderr)
+	}
+	if view, _ := m.rewrap(exitDone, "--from", m.own, "--from", foreign); view.Rewrapped != 1 || m.opened()[m.next] != 21 {
+		t.Errorf("with the key named: %+v", view)
+	}
+}
