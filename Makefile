@@ -102,6 +102,11 @@ $(addprefix build-,$(FUNCTIONS)): build-%:
 admin: $(BUILD)/admin ## The operator's command against `make run` (ARGS='…'; ARGS=--help tells more)
 	@$(BUILD)/admin $(ARGS)
 
+.PHONY: rewrap-demo
+rewrap-demo: engines $(BUILD)/engines ## Move CREDENTIALS=100000 to another sealing key, killed on the way (some minutes)
+	@cd infra/admin && SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines go test -run '^$$' -timeout 2h \
+		-bench BenchmarkRewrap -benchtime 1x . -args -credentials $(or $(CREDENTIALS),100000)
+
 .PHONY: protect
 protect: ## Protect a deployed stack from deletion (STACK=signalbox-prod)
 	@command -v aws >/dev/null || { echo "The AWS CLI is missing: see https://aws.amazon.com/cli/" >&2; exit 1; }
