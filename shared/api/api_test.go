@@ -194,6 +194,21 @@ func TestHandlerRefusesOtherRoutes(t *testing.T) {
 	}
 }
 
+func TestStageVariablesMayBeNumbers(t *testing.T) {
+	for value, want := range map[string]string{`"60"`: "60", `60`: "60", `""`: ""} {
+		var got string
+		op := api.Operation{ID: "x", Method: "GET", Resource: resource, Prepare: func(_ context.Context, r *api.Request) api.Act {
+			got = r.StageVariable("rate")
+			return func(context.Context, auth.Caller) (api.Response, error) { return api.Response{Status: 200}, nil }
+		}}
+		payload := `{"resource":"` + resource + `","httpMethod":"GET","headers":{"authorization":"Bearer ` + standardToken + `"},"stageVariables":{"rate":` + value + `}}`
+		h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.DiscardHandler), op)
+		if _, err := h.Invoke(t.Context(), []byte(payload)); err != nil || got != want {
+			t.Errorf("%s: %q, %v", value, got, err)
+		}
+	}
+}
+
 func TestHandlerAnswersWhatIsNoEvent(t *testing.T) {
 	var lines bytes.Buffer
 	h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.NewJSONHandler(&lines, nil)), api.Operation{})

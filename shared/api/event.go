@@ -23,7 +23,7 @@ type event struct {
 	Query           map[string]string   `json:"queryStringParameters"`
 	MultiQuery      map[string][]string `json:"multiValueQueryStringParameters"`
 	Path            map[string]string   `json:"pathParameters"`
-	StageVariables  map[string]string   `json:"stageVariables"`
+	StageVariables  map[string]setting  `json:"stageVariables"`
 	Body            text                `json:"body"`
 	IsBase64Encoded bool                `json:"isBase64Encoded"`
 	Context         struct {
@@ -52,6 +52,25 @@ func (t *text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	// Its error can only be text that is not Unicode, which then reads as U+FFFD.
 	*t, _ = jsontext.AppendUnquote(nil, value)
 	return nil
+}
+
+// setting is a stage variable. API Gateway sends text; `sam local` sends a number
+// where the template's parameter is one.
+type setting string
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (s *setting) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	value, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	if value.Kind() == jsontext.KindNumber {
+		*s = setting(value)
+		return nil
+	}
+	unquoted, err := jsontext.AppendUnquote(nil, value)
+	*s = setting(unquoted)
+	return err
 }
 
 var errEvent = errors.New("not a REST API proxy event")

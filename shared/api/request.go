@@ -12,7 +12,8 @@ import (
 type Request struct {
 	id, sourceIP     string
 	method, resource string
-	path, stage      map[string]string
+	path             map[string]string
+	stage            map[string]setting
 	query            map[string][]string
 	header           http.Header
 	body             secret.Bytes
@@ -33,7 +34,7 @@ func (r *Request) Query(name string) []string { return r.query[name] }
 func (r *Request) Header(name string) []string { return r.header.Values(name) }
 
 // StageVariable is a setting of the deployment that the gateway passes on, or "".
-func (r *Request) StageVariable(name string) string { return r.stage[name] }
+func (r *Request) StageVariable(name string) string { return string(r.stage[name]) }
 
 // Key is the hash of the key the request came with.
 func (r *Request) Key() auth.KeyHash { return r.bearer.Hash() }
