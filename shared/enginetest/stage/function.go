@@ -64,6 +64,16 @@ func (f *Function) Invoke(t testing.TB, e Event) Answer {
 	return answer
 }
 
+// InvokeAmid plays the event while these faults are in the way. It leaves them
+// there.
+func (f *Function) InvokeAmid(t testing.TB, e Event, rules []faults.Rule) Answer {
+	t.Helper()
+	for _, rule := range rules {
+		f.Faults.Inject(rule)
+	}
+	return f.Invoke(t, e)
+}
+
 // RunOut lets the time of the request under way run out.
 func (f *Function) RunOut() { f.time.runOut() }
 

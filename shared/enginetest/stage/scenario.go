@@ -23,6 +23,8 @@ type Scenario struct {
 type Scene struct {
 	Stage *Stage
 	Event Event
+	// Meanwhile are things that happen besides: faults of the kind that harm nobody.
+	Meanwhile []faults.Rule
 	// Check judges the world after the request that met a fault.
 	Check func(t testing.TB, first Answer)
 	// Settled judges it after the same request was sent again, without a fault.

@@ -116,7 +116,8 @@ func (c *campaign) clean(t *testing.T) []step {
 	t.Helper()
 	scene := c.Set(t)
 	f := scene.Stage.Function()
-	first := f.Invoke(t, scene.Event)
+	first := f.InvokeAmid(t, scene.Event, scene.Meanwhile)
+	f.Faults.Heal()
 	if first.Status != c.Status {
 		t.Fatalf("without a fault: status %d, want %d: %s", first.Status, c.Status, first.log)
 	}
@@ -143,10 +144,11 @@ func (c *campaign) try(t *testing.T, trials [][]planned) {
 func (c *campaign) meet(t *testing.T, trial []planned) {
 	scene := c.Set(t)
 	f := scene.Stage.Function()
+	var rules []faults.Rule
 	for _, p := range trial {
-		f.Faults.Inject(p.rule(f))
+		rules = append(rules, p.rule(f))
 	}
-	first := f.Invoke(t, scene.Event)
+	first := f.InvokeAmid(t, scene.Event, append(rules, scene.Meanwhile...))
 	met := slices.ContainsFunc(first.Calls, func(call faults.Call) bool {
 		return call.Failed && stepOf(call) == trial[len(trial)-1].step
 	})
