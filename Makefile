@@ -33,6 +33,10 @@ help: ## List these targets
 run: engines functions $(BUILD)/local ## Serve the API on 127.0.0.1:3000 (PORT=…, PARAMS='Name=value …')
 	@exec $(BUILD)/local -root . -state $(STATE) -port $(PORT) $(foreach p,$(PARAMS),-param $(p))
 
+.PHONY: sam-local
+sam-local: engines $(BUILD)/local ## The real `sam local start-api` against the local engines (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
+	@exec infra/local/sam-local $(PORT) $(PARAMS)
+
 .PHONY: reset
 reset: ## Forget everything that `make run` keeps in .local/
 	@if [ -x $(BUILD)/local ]; then $(BUILD)/local -state $(STATE) -reset; else rm -rf $(STATE); fi
@@ -54,6 +58,12 @@ second-opinion: engines functions $(BUILD)/engines ## Test what is stored on Dyn
 	@export SIGNALBOX_DYNAMODB=dynoxide SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines SIGNALBOX_FUNCTIONS=$(CURDIR)/$(BUILD)/functions; \
 		set -e; go test $(RACE) -count=1 ./shared/auth ./shared/byok ./shared/limits ./shared/syncjobs ./functions/...; \
 		cd infra/contract && go test $(RACE) -count=1 ./...
+
+.PHONY: iam
+iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against what the functions ask of AWS
+	@cd infra/contract && SIGNALBOX_CALLS=$(CURDIR)/$(BUILD)/iam/calls.jsonl SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines \
+		SIGNALBOX_FUNCTIONS=$(CURDIR)/$(BUILD)/functions go test -count=1 .
+	@infra/lint/iam
 
 .PHONY: vulnerabilities
 vulnerabilities: $(BUILD)/bin/govulncheck ## Look for known vulnerabilities in what the functions link

@@ -31,14 +31,18 @@ func main() {
 
 // run starts the edition, says what there is to try, and waits.
 func run(ctx context.Context, arguments []string, out io.Writer) error {
-	o, reset, err := options(arguments, out)
+	o, do, err := options(arguments, out)
 	if err != nil {
 		return err
 	}
-	if reset {
+	if do.reset {
 		return forget(o.State)
 	}
-	e, err := edition.Start(ctx, o)
+	start := edition.Start
+	if do.back {
+		start = edition.Back
+	}
+	e, err := start(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -49,8 +53,11 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	return errors.Join(err, e.Close())
 }
 
-func options(arguments []string, out io.Writer) (edition.Options, bool, error) {
-	o := edition.Options{Parameters: make(map[string]string)}
+// what is done beside running the whole edition.
+type what struct{ reset, back bool }
+
+func options(arguments []string, out io.Writer) (o edition.Options, do what, err error) {
+	o.Parameters = make(map[string]string)
 	flags := flag.NewFlagSet("local", flag.ContinueOnError)
 	flags.StringVar(&o.Root, "root", ".", "folder of the repository")
 	flags.StringVar(&o.State, "state", ".local", "folder for everything that is kept")
@@ -65,17 +72,19 @@ func options(arguments []string, out io.Writer) (edition.Options, bool, error) {
 		return nil
 	})
 	verbose := flags.Bool("v", false, "print a line for each request")
-	reset := flags.Bool("reset", false, "forget everything that is kept, and stop")
+	flags.StringVar(&o.Host, "host", "127.0.0.1", "address on which the engines listen")
+	flags.BoolVar(&do.reset, "reset", false, "forget everything that is kept, and stop")
+	flags.BoolVar(&do.back, "back", false, "start all but the gateway and the functions, which somebody else runs on the port")
 	if err := flags.Parse(arguments); err != nil {
-		return o, false, err
+		return o, do, err
 	}
 	if flags.NArg() > 0 {
-		return o, false, fmt.Errorf("what is %q?", flags.Arg(0))
+		return o, do, fmt.Errorf("what is %q?", flags.Arg(0))
 	}
 	if *verbose {
 		o.Terminal = out
 	}
-	return o, *reset, nil
+	return o, do, nil
 }
 
 // forget removes the state, unless an edition is using it.

@@ -39,6 +39,9 @@ type Options struct {
 	State string
 	// Port is where to listen on 127.0.0.1. Zero means any that is free.
 	Port int
+	// Host is the address of this machine on which the engines listen. Empty means
+	// 127.0.0.1.
+	Host string
 	// Parameters overrides the template's parameters.
 	Parameters map[string]string
 	// Functions is a folder with one folder for each function, named by its
@@ -94,33 +97,45 @@ func (e *Edition) start(ctx context.Context, o Options, t *template.Template) er
 	if err := e.occupy(o); err != nil {
 		return err
 	}
-	if e.engines, err = engines.Start(ctx, engines.Config{
-		Dir: filepath.Join(o.State, "engines"), Root: o.Root, Log: e.journal.log,
-	}); err != nil {
-		return fmt.Errorf("starting the engines: %w", err)
+	if e.listener, err = listen(o.Port); err != nil {
+		return err
 	}
-	clients := e.engines.AWSConfig()
-	made, err := provision.Make(ctx, t, clients, o.State)
+	e.BaseURL = "http://" + e.listener.Addr().String() + "/api/v1"
+	made, err := e.furnish(ctx, o, t, api)
 	if err != nil {
 		return err
 	}
-	made[api.ID] = template.Attributes{"Ref": "local"}
 	if err := e.runFunctions(o, t, made); err != nil {
-		return err
-	}
-	outputs := t.Outputs(made)
-	outputs["ApiBaseUrl"] = e.BaseURL
-	if err := e.writeStack(o, outputs); err != nil {
-		return err
-	}
-	if err := e.fillDemo(ctx, o, clients, outputs); err != nil {
 		return err
 	}
 	e.serve(api)
 	return nil
 }
 
-// occupy takes the state folder, the port and the logs.
+// furnish starts the engines and makes in them what the template declares, and
+// the demo account.
+func (e *Edition) furnish(ctx context.Context, o Options, t *template.Template, api template.API) (template.Resources, error) {
+	var err error
+	if e.engines, err = engines.Start(ctx, engines.Config{
+		Dir: filepath.Join(o.State, "engines"), Root: o.Root, Host: o.Host, Log: e.journal.log,
+	}); err != nil {
+		return nil, fmt.Errorf("starting the engines: %w", err)
+	}
+	clients := e.engines.AWSConfig()
+	made, err := provision.Make(ctx, t, clients, o.State)
+	if err != nil {
+		return nil, err
+	}
+	made[api.ID] = template.Attributes{"Ref": "local"}
+	outputs := t.Outputs(made)
+	outputs["ApiBaseUrl"] = e.BaseURL
+	if err := e.writeStack(o, outputs); err != nil {
+		return nil, err
+	}
+	return made, e.fillDemo(ctx, o, clients, outputs)
+}
+
+// occupy takes the state folder and the logs.
 func (e *Edition) occupy(o Options) error {
 	if err := os.MkdirAll(o.State, 0o700); err != nil {
 		return fmt.Errorf("making the state folder: %w", err)
@@ -129,10 +144,6 @@ func (e *Edition) occupy(o Options) error {
 	if e.lock, err = Lock(o.State); err != nil {
 		return err
 	}
-	if e.listener, err = listen(o.Port); err != nil {
-		return err
-	}
-	e.BaseURL = "http://" + e.listener.Addr().String() + "/api/v1"
 	e.journal, err = newJournal(filepath.Join(o.State, "logs"), o.Terminal)
 	return err
 }
