@@ -5,6 +5,25 @@
 // for its account, workspace, credential and provider, and all that is shown of
 // it is a label computed before it was sealed. It trusts its caller to say who
 // the account is and that the workspace is its own and live.
+//
+// # As stored
+//
+// A credential is one item of the credentials table. For whoever opens it, the
+// platform's router first of all, these attributes matter:
+//
+//	pk          workspace#<workspace id>
+//	sk          credential#<credential id>
+//	v           1, the version of this layout
+//	account, workspace, id, provider
+//	            what the key is sealed for
+//	disabled    whether it may not be used
+//	seal        a map: format (number), key_arn (string), and the binaries
+//	            wrapped_key, nonce and ciphertext, as package seal tells
+//
+// The others are named as in the API. The seal vouches for the key and its
+// place, and for no other attribute. A reader opens it for the account,
+// workspace, credential and provider that he means, not for those that the item
+// names.
 package byok
 
 import (

@@ -36,6 +36,9 @@
 // To move a record to another key: KMS ReEncrypt of the wrapped key, from the
 // recorded key to the other, both times with that context; the wrapped key and
 // the recorded ARN change, and nothing else does.
+//
+// Package byok tells where a record is stored. infra/interop opens records with
+// another implementation, written in Python from this text.
 package seal
 
 import (
