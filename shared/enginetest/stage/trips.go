@@ -1,0 +1,27 @@
+package stage
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Trips checks what a request cost: which calls it made, in any order, and how
+// many of them the caller waited for one after another. The log line must say
+// the same.
+func Trips(t testing.TB, a Answer, inLine int, calls ...string) {
+	t.Helper()
+	var made []string
+	for _, s := range stepsOf(a.Calls) {
+		made = append(made, s.name())
+	}
+	slices.Sort(made)
+	slices.Sort(calls)
+	if !slices.Equal(made, calls) {
+		t.Errorf("calls %s, want %s", strings.Join(made, ", "), strings.Join(calls, ", "))
+	}
+	if a.Line["aws_calls"] != float64(len(a.Calls)) || a.Line["aws_sequence"] != float64(inLine) {
+		t.Errorf("the log line says %v calls, %v of them in line; want %d, %d",
+			a.Line["aws_calls"], a.Line["aws_sequence"], len(a.Calls), inLine)
+	}
+}
