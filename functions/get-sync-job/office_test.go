@@ -4,6 +4,10 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"signalbox.dev/shared/enginetest/stage"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
@@ -53,6 +57,21 @@ func (o *office) job(t *testing.T, on move) ids.Job {
 		t.Fatal(err)
 	}
 	return id
+}
+
+// reopen sets the job's state back and leaves all else in its row.
+func (o *office) reopen(t *testing.T, job ids.Job) {
+	t.Helper()
+	_, err := o.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName:                 &o.Engines.Tables.SyncJobs,
+		Key:                       map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "job#" + string(job)}},
+		UpdateExpression:          aws.String("SET #s = :queued"),
+		ExpressionAttributeNames:  map[string]string{"#s": "status"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":queued": &types.AttributeValueMemberS{Value: "queued"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func read(job string) stage.Event {

@@ -34,6 +34,16 @@ type Tables struct {
 	Control     string
 }
 
+// Keys are the key attributes of each table, all of them strings.
+func (t Tables) Keys() map[string][]string {
+	return map[string][]string{
+		t.Access:      {"pk", "sk"},
+		t.Credentials: {"pk", "sk"},
+		t.SyncJobs:    {"pk"},
+		t.Control:     {"pk"},
+	}
+}
+
 // running is the one set of engines of this test binary. It is computed once
 // and never changes.
 var running = sync.OnceValues(func() (Engines, error) {

@@ -27,12 +27,7 @@ func furnish(ctx context.Context, config aws.Config) (Engines, error) {
 	db := dynamodb.NewFromConfig(config)
 	failures := make(chan error, 4)
 	var group sync.WaitGroup
-	for table, keys := range map[string][]string{
-		engines.Tables.Access:      {"pk", "sk"},
-		engines.Tables.Credentials: {"pk", "sk"},
-		engines.Tables.SyncJobs:    {"pk"},
-		engines.Tables.Control:     {"pk"},
-	} {
+	for table, keys := range engines.Tables.Keys() {
 		group.Go(func() { failures <- createTable(ctx, db, table, keys) })
 	}
 	key, err := kms.NewFromConfig(config).CreateKey(ctx, &kms.CreateKeyInput{})

@@ -49,18 +49,24 @@ func impatient() aws.Retryer {
 // Invoke plays the event and checks what every answer owes.
 func (f *Function) Invoke(t testing.TB, e Event) Answer {
 	t.Helper()
+	return f.play(t, e.payload(), e.RequestID, e.Body)
+}
+
+// play plays a proxy event that has this id and body.
+func (f *Function) play(t testing.TB, event []byte, requestID, body string) Answer {
+	t.Helper()
 	f.log.Reset()
 	f.errs = nil
 	before := len(f.Faults.Calls())
 	f.time = newHourglass(t.Context())
-	payload, err := f.handler.Invoke(f.time, e.payload())
+	payload, err := f.handler.Invoke(f.time, event)
 	if err != nil {
 		t.Fatalf("the function returned an error: %v", err)
 	}
-	answer := Answer{payload: payload, RequestID: e.RequestID, Calls: f.Faults.Calls()[before:]}
+	answer := Answer{payload: payload, RequestID: requestID, Calls: f.Faults.Calls()[before:]}
 	answer.read(t, f.log.Bytes())
 	answer.checkEnvelope(t)
-	checkLeaks(t, e, answer, f.errs)
+	checkLeaks(t, body, answer, f.errs)
 	return answer
 }
 

@@ -48,7 +48,7 @@ func exposed(text string) (what string, found bool) {
 
 // checkLeaks looks for secrets in all that came of a request: the answer, the
 // log, the errors on their way to the adapter, and what was sent to AWS.
-func checkLeaks(t testing.TB, e Event, a Answer, errs []error) {
+func checkLeaks(t testing.TB, body string, a Answer, errs []error) {
 	t.Helper()
 	places := map[string]string{"the answer": string(a.payload), "the log": a.log}
 	for _, err := range errs {
@@ -69,7 +69,7 @@ func checkLeaks(t testing.TB, e Event, a Answer, errs []error) {
 			t.Errorf("%s holds what is the caller's own: %.2000s", place, text)
 		}
 	}
-	if e.Body != "" && strings.Contains(a.log, e.Body) {
+	if body != "" && strings.Contains(a.log, body) {
 		t.Error("the log holds the body of the request")
 	}
 }

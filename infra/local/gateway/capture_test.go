@@ -1,0 +1,100 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The handlers' tests play events that were captured here and not made up.
+var update = flag.Bool("update", false, "capture the events of functions/*/testdata anew")
+
+// TestCapturedEvents sends every functions/*/testdata/*.request to the gateway
+// of the real template and compares the event that the function would get with
+// the captured one beside it. With -update it captures it.
+func TestCapturedEvents(t *testing.T) {
+	const root = "../../.."
+	requests, err := filepath.Glob(filepath.Join(root, "functions", "*", "testdata", "*.request"))
+	if err != nil || len(requests) == 0 {
+		t.Fatalf("no requests to capture: %v", err)
+	}
+	f := &functions{answer: says(ok)}
+	address := startFrom(t, filepath.Join(root, "template.yaml"), f)
+	for _, path := range requests {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			request, err := os.ReadFile(path) //nolint:gosec // one of our own test's files
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.last = nil
+			send(t, address, wire(string(request)))
+			compare(t, strings.TrimSuffix(path, ".request")+".event.json", still(t, f.last))
+		})
+	}
+}
+
+// wire is the request as it goes over the line: the file has no Content-Length
+// and ends its lines as text files do.
+func wire(text string) string {
+	head, body, _ := strings.Cut(text, "\n\n")
+	body = strings.TrimSuffix(body, "\n")
+	if body != "" {
+		head += fmt.Sprintf("\nContent-Length: %d", len(body))
+	}
+	return strings.ReplaceAll(strings.TrimSuffix(head, "\n"), "\n", "\r\n") + "\r\n\r\n" + body
+}
+
+// still is the event without what is another in each.
+func still(t *testing.T, event []byte) []byte {
+	t.Helper()
+	var e map[string]any
+	if err := json.Unmarshal(event, &e); err != nil {
+		t.Fatalf("no event: %q", event)
+	}
+	context := e["requestContext"].(map[string]any)
+	for member, value := range map[string]any{
+		"requestId":         "7a6f8e5c-0000-4000-8000-000000000000",
+		"extendedRequestId": "AAAAAAAAAAAAAA=",
+		"requestTime":       "21/Nov/2026:12:00:00 +0000",
+		"requestTimeEpoch":  1795262400000,
+	} {
+		if context[member] == nil {
+			t.Errorf("the event has no %s", member)
+		}
+		context[member] = value
+	}
+	const trace = "Root=1-6b015a40-000000000000000000000000"
+	e["headers"].(map[string]any)["X-Amzn-Trace-Id"] = trace
+	e["multiValueHeaders"].(map[string]any)["X-Amzn-Trace-Id"] = []string{trace}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(e); err != nil {
+		t.Fatal(err)
+	}
+	return text.Bytes()
+}
+
+// compare compares with the file, or writes it.
+func compare(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path) //nolint:gosec // the same
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, got) {
+		t.Errorf("%s is not what the gateway makes now; -update captures it anew:\n%s", path, got)
+	}
+}
