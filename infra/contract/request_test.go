@@ -113,7 +113,7 @@ func (r request) send() (response, error) {
 	if err != nil {
 		return response{}, fmt.Errorf("reading the answer to %s %s: %w", r.method, r.path, err)
 	}
-	return response{res.StatusCode, res.Header, body}, nil
+	return response{res.StatusCode, asDeployed(res.Header), body}, nil
 }
 
 // secrets are what came with the request and must not come back.

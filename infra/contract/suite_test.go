@@ -40,6 +40,8 @@ type suite struct {
 	// local is the edition that the suite started, unless it tests what was
 	// there already.
 	local *local
+	// sam says that sam local is the gateway in front, not the edition's.
+	sam bool
 	// calls, where they are wanted, are those of every edition that it starts.
 	calls *calls
 }
@@ -59,7 +61,8 @@ func TestMain(m *testing.M) {
 // run tests what listens at SIGNALBOX_BASE_URL, whose stack SIGNALBOX_STACK
 // describes (a file such as the single-machine edition writes, stack.json), or
 // else an edition of its own. There it writes what the functions ask of AWS into
-// the file SIGNALBOX_CALLS, if there is one.
+// the file SIGNALBOX_CALLS, if there is one. SIGNALBOX_GATEWAY=sam says that what
+// listens is sam local.
 func run(m *testing.M) (code int, err error) {
 	spec, err := openapi.Load(descriptionFile)
 	if err != nil {
@@ -69,6 +72,9 @@ func run(m *testing.M) (code int, err error) {
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+	if err := choose(); err != nil {
+		return 0, err
+	}
 	if base := os.Getenv("SIGNALBOX_BASE_URL"); base != "" {
 		if the.place, err = open(base, os.Getenv("SIGNALBOX_STACK")); err != nil {
 			return 0, err
