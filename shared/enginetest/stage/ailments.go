@@ -17,8 +17,7 @@ type ailment struct {
 	passing bool
 	// fatal ailments end the request's time: they cannot be met twice.
 	fatal bool
-	// minor ailments leave nothing that another of them would not: behind another
-	// fault they are not tried.
+	// minor ailments leave nothing behind that another of them would not.
 	minor bool
 	fault func(*Function) faults.Fault
 }
