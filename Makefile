@@ -112,6 +112,14 @@ $(addprefix build-,$(FUNCTIONS)): build-%:
 admin: $(BUILD)/admin ## The operator's command against `make run` (ARGS='…'; ARGS=--help tells more)
 	@$(BUILD)/admin $(ARGS)
 
+.PHONY: sbom
+sbom: go ## Build the functions into .build/release, with SBOMs, licences and checksums
+	@infra/release/sbom
+
+.PHONY: reproduce
+reproduce: go ## Build the functions of the last commit twice from nothing, and compare (some minutes)
+	@infra/release/reproduce
+
 .PHONY: rewrap-demo
 rewrap-demo: engines $(BUILD)/engines ## Move CREDENTIALS=100000 to another sealing key, killed on the way (some minutes)
 	@cd infra/admin && SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines go test -run '^$$' -timeout 2h \
