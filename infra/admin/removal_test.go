@@ -168,7 +168,10 @@ type record struct {
 func (m *move) rows() map[ids.Credential]record {
 	m.Helper()
 	all := map[ids.Credential]record{}
-	pages := dynamodb.NewScanPaginator(m.db, &dynamodb.ScanInput{TableName: &m.engines.Tables.Credentials, ConsistentRead: aws.Bool(true)})
+	pages := dynamodb.NewScanPaginator(m.db, &dynamodb.ScanInput{
+		TableName: &m.engines.Tables.Credentials, ConsistentRead: aws.Bool(true),
+		Limit: aws.Int32(500), // without a limit ExtendDB reads the whole rest of the table for each page
+	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(m.Context())
 		if err != nil {
