@@ -66,6 +66,7 @@ func (f *Function) play(t testing.TB, event []byte, requestID, body string) Answ
 	answer := Answer{payload: payload, RequestID: requestID, Calls: f.Faults.Calls()[before:]}
 	answer.read(t, f.log.Bytes())
 	answer.checkEnvelope(t)
+	checkManners(t, answer.Calls)
 	checkLeaks(t, body, answer, f.errs)
 	return answer
 }
