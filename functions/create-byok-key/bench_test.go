@@ -19,12 +19,14 @@ const benchBody = `{"provider":"openai","key":"sk-proj-0123456789abcdefAbCd","na
 
 func BenchmarkCreate(b *testing.B) {
 	b.Run("handler", func(b *testing.B) {
-		instant.Measure(b, instant.Handler(build), instant.Event("POST", "/api/v1/byok", benchBody, nil, nil), "201")
+		instant.Measure(b, build, instant.Event("POST", "/api/v1/byok", benchBody, nil, nil), "201")
 	})
 	b.Run("calls", func(b *testing.B) {
-		c := newBare(b)
-		instant.MeasureCalls(b, func(ctx context.Context) error {
-			return errors.Join(c.get(ctx, "key#"), c.claim(ctx), c.dataKey(ctx), c.put(ctx))
+		instant.MeasureCalls(b, func(config aws.Config) func(context.Context) error {
+			c := newBare(b, config)
+			return func(ctx context.Context) error {
+				return errors.Join(c.get(ctx, "key#"), c.claim(ctx), c.dataKey(ctx), c.put(ctx))
+			}
 		})
 	})
 }
@@ -32,12 +34,14 @@ func BenchmarkCreate(b *testing.B) {
 func BenchmarkCreateOnce(b *testing.B) {
 	b.Run("handler", func(b *testing.B) {
 		event := instant.Event("POST", "/api/v1/byok", benchBody, nil, map[string]string{"Idempotency-Key": "bench"})
-		instant.Measure(b, instant.Handler(build), event, "201")
+		instant.Measure(b, build, event, "201")
 	})
 	b.Run("calls", func(b *testing.B) {
-		c := newBare(b)
-		instant.MeasureCalls(b, func(ctx context.Context) error {
-			return errors.Join(c.get(ctx, "key#"), c.get(ctx, "idem#"), c.claim(ctx), c.dataKey(ctx), c.transact(ctx))
+		instant.MeasureCalls(b, func(config aws.Config) func(context.Context) error {
+			c := newBare(b, config)
+			return func(ctx context.Context) error {
+				return errors.Join(c.get(ctx, "key#"), c.get(ctx, "idem#"), c.claim(ctx), c.dataKey(ctx), c.transact(ctx))
+			}
 		})
 	})
 }
@@ -51,7 +55,7 @@ type bare struct {
 	item  map[string]types.AttributeValue
 }
 
-func newBare(b *testing.B) *bare {
+func newBare(b *testing.B, config aws.Config) *bare {
 	b.Helper()
 	item, err := attributevalue.MarshalMap(map[string]any{
 		"pk": "workspace#" + instant.Workspace, "sk": "credential#" + instant.Job, "v": 1, "id": instant.Job,
@@ -64,7 +68,7 @@ func newBare(b *testing.B) *bare {
 		b.Fatal(err)
 	}
 	return &bare{
-		db: dynamodb.NewFromConfig(instant.Config()), kms: kms.NewFromConfig(instant.Config()), table: "TABLE",
+		db: dynamodb.NewFromConfig(config), kms: kms.NewFromConfig(config), table: "TABLE",
 		key: map[string]types.AttributeValue{"pk": item["pk"], "sk": item["sk"]}, item: item,
 	}
 }

@@ -37,7 +37,7 @@ func newLambda() *lambda {
 func (l *lambda) coldStart(ctx context.Context, binary, services string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary) //nolint:gosec // a binary of ours
+	cmd := exec.CommandContext(ctx, binary)
 	cmd.Env = []string{
 		"AWS_LAMBDA_RUNTIME_API=" + strings.TrimPrefix(l.server.URL, "http://"), "AWS_LAMBDA_LOG_FORMAT=JSON",
 		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret",
@@ -67,7 +67,7 @@ func coldStarts(ctx context.Context, w io.Writer, pairs []pair, runs int) error 
 	defer services.Close()
 	l := newLambda()
 	defer l.server.CloseClientConnections()
-	fmt.Fprintf(w, "cold start, %d each\tfunction\tminimal\tratio\tgoal\n", runs)
+	_, _ = fmt.Fprintf(w, "cold start, %d each\tfunction\tminimal\tratio\tgoal\n", runs)
 	for _, p := range pairs {
 		var ours, theirs []time.Duration
 		var ratios []float64
@@ -84,7 +84,7 @@ func coldStarts(ctx context.Context, w io.Writer, pairs []pair, runs int) error 
 				ours, theirs, ratios = append(ours, a), append(theirs, b), append(ratios, float64(a)/float64(b))
 			}
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%.2f\t1.1\n", p.operation, spread(ours), spread(theirs), median(ratios))
+		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%.2f\t1.1\n", p.operation, spread(ours), spread(theirs), median(ratios))
 	}
 	return nil
 }

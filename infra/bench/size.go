@@ -9,7 +9,7 @@ import (
 
 // sizes compares the binaries, as they are and deflated as in a zip.
 func sizes(w io.Writer, pairs []pair) error {
-	fmt.Fprint(w, "\t\t\t\t\nbinary\tfunction\tminimal\tratio\tgoal\n")
+	_, _ = fmt.Fprint(w, "\nbinary\tfunction\tminimal\tratio\tgoal\n")
 	for _, p := range pairs {
 		ours, oursZipped, err := measure(p.function)
 		if err != nil {
@@ -20,8 +20,8 @@ func sizes(w io.Writer, pairs []pair) error {
 			return err
 		}
 		mb := func(n int64) string { return fmt.Sprintf("%.2f MB", float64(n)/1e6) }
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%.2f\t1.1\n", p.operation, mb(ours), mb(theirs), float64(ours)/float64(theirs))
-		fmt.Fprintf(w, "  %s, zipped\t%s\t%s\t%.2f\t1.1\n", p.operation, mb(oursZipped), mb(theirsZipped), float64(oursZipped)/float64(theirsZipped))
+		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%.2f\t1.1\n", p.operation, mb(ours), mb(theirs), float64(ours)/float64(theirs))
+		_, _ = fmt.Fprintf(w, "  %s, zipped\t%s\t%s\t%.2f\t1.1\n", p.operation, mb(oursZipped), mb(theirsZipped), float64(oursZipped)/float64(theirsZipped))
 	}
 	return nil
 }

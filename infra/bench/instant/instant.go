@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -18,23 +19,25 @@ const (
 	Workspace = "0a1b2c3d-0000-4000-8000-000000000002"
 	Job       = "0a1b2c3d-0000-4000-8000-000000000003"
 	File      = "file_0123456789abcdef0123456789abcdef"
-	Token     = "sbx_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG" //nolint:gosec // opens nothing
+	Token     = "sbx_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 	KeyARN    = "arn:aws:kms:us-east-1:000000000000:key/0a1b2c3d-0000-4000-8000-000000000004"
 )
 
-// Config makes SDK clients whose calls are answered at once.
-func Config() aws.Config {
+// services is AWS. It counts what it is asked.
+type services struct{ asked atomic.Int64 }
+
+// config makes SDK clients whose calls are answered at once.
+func (s *services) config() aws.Config {
 	return aws.Config{
 		Region:      "us-east-1",
 		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
-		HTTPClient:  client{},
+		HTTPClient:  s,
 	}
 }
 
-type client struct{}
-
 // Do implements aws.HTTPClient.
-func (client) Do(r *http.Request) (*http.Response, error) {
+func (s *services) Do(r *http.Request) (*http.Response, error) {
+	s.asked.Add(1)
 	var body []byte
 	if r.Body != nil {
 		var err error
