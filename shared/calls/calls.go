@@ -57,14 +57,19 @@ func Together(ctx context.Context, fs ...func(context.Context)) {
 			branches[i] = &Count{made: parent.made}
 			branch = context.WithValue(ctx, countKey{}, branches[i])
 		}
-		group.Go(func() {
+		run := func() {
 			defer func() {
 				if v := recover(); v != nil {
 					panicked.CompareAndSwap(nil, &Panic{Value: v, Stack: debug.Stack()})
 				}
 			}()
 			f(branch)
-		})
+		}
+		if i < len(fs)-1 {
+			group.Go(run)
+		} else {
+			run() // here, where the stack has its size: the SDK's calls make each new one grow
+		}
 	}
 	group.Wait()
 	if p := panicked.Load(); p != nil {
