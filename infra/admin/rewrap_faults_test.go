@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
 	"signalbox.dev/shared/enginetest/faults"
+	"signalbox.dev/shared/ids"
 )
 
 func TestRewrapOutlastsFaults(t *testing.T) {
@@ -65,26 +66,31 @@ func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
 	}
 }
 
-// A row that somebody has put under a key of his own is not vouched for, and is
-// no reason to leave the others.
+// Rows that somebody has put under a key of his own are not vouched for, and are
+// no reason to leave the others, however many they are.
 func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 	m := newMove(t, 20)
 	m.sealing = m.newKey()
-	planted := m.create(0)
 	foreign := m.sealing
+	planted := map[ids.Credential]bool{}
+	for n := range patience + 2 {
+		planted[m.create(n)] = true
+	}
 	m.deploy()
 	if survey := m.must("credential", "rewrap", "--to", m.next, "--dry-run"); !strings.Contains(survey, "refused") {
 		t.Errorf("the dry run says\n%s", survey)
 	}
 	view, _ := m.rewrap(exitOther)
-	if view.Rewrapped != 20 || len(view.Failed) != 1 || view.Failed[0].ID != planted || m.rows()[planted].Seal.KeyARN != foreign {
+	if view.Rewrapped != 20 || len(view.Failed) != len(planted) || m.opened()[foreign] != len(planted) {
 		t.Errorf("%+v", view)
 	}
 	told := m.want(exitOther, "credential", "rewrap", "--to", m.next)
-	if !strings.Contains(told.stdout, string(planted)) || !strings.Contains(told.stderr, "not all") {
-		t.Errorf("people are told\n%s%s", told.stdout, told.stderr)
+	for id := range planted {
+		if !strings.Contains(told.stdout, string(id)) || !strings.Contains(told.stderr, "not all") {
+			t.Errorf("%s: people are told\n%s%s", id, told.stdout, told.stderr)
+		}
 	}
-	if view, _ := m.rewrap(exitDone, "--from", m.own, "--from", foreign); view.Rewrapped != 1 || m.opened()[m.next] != 21 {
+	if view, _ := m.rewrap(exitDone, "--from", m.own, "--from", foreign); view.Rewrapped != len(planted) || m.opened()[m.next] != 20+len(planted) {
 		t.Errorf("with the key named: %+v", view)
 	}
 }
