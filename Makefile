@@ -27,7 +27,7 @@ RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
 
 .PHONY: help
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: engines functions $(BUILD)/local ## Serve the API on 127.0.0.1:3000 (PORT=…, PARAMS='Name=value …')
