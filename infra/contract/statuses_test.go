@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 )
 
-// tooLarge is a body that no gateway hands on to a function.
-const tooLarge = 11 << 20
+// bodyTooLarge is more than a REST API takes, in bytes.
+const bodyTooLarge = 11 << 20
 
 // TestEveryStatus reaches each status that the description allows an operation
 // and finds that it is that status, with all that the description says of it.
@@ -27,19 +27,19 @@ func TestEveryStatus(t *testing.T) {
 		"getSyncJob": {
 			200: get(job).as(n.management),
 			304: get(job).as(n.management).with("If-None-Match", "*"),
-			400: get(job).as(n.management).carrying(tooLarge),
+			400: get(job).as(n.management).tooLarge(),
 			401: get(job),
 			404: get(unknownJob).as(n.management),
 		},
 		"createByokKey": {
 			201: post(bodyWith("")).as(n.management),
-			400: post("").as(n.management).carrying(tooLarge),
+			400: post("").as(n.management).tooLarge(),
 			401: post(bodyWith("")),
 			403: post(bodyWith("")).as(n.standard),
 		},
 		"deleteFile": {
 			200: del(file).as(n.management),
-			400: del(file).as(n.management).carrying(tooLarge),
+			400: del(file).as(n.management).tooLarge(),
 			401: del(file),
 			404: del("file_unknown").as(n.management),
 			429: del(file).as(spent),
@@ -70,9 +70,9 @@ func unreached(operation string) []int {
 	}
 }
 
-// carrying gives the request a body of that size.
-func (r request) carrying(size int) request {
-	r.body = strings.Repeat(" ", size)
+// tooLarge gives the request a body that no gateway hands on to a function.
+func (r request) tooLarge() request {
+	r.body = strings.Repeat(" ", bodyTooLarge)
 	return r
 }
 
