@@ -54,8 +54,9 @@ type Engines struct {
 	// Region, AccessKeyID and SecretAccessKey are what SDK clients need besides.
 	Region, AccessKeyID, SecretAccessKey string
 
-	kms  *http.Server
-	done chan error
+	kms   *http.Server
+	front *front // before DynamoDB, where its engine needs one
+	done  chan error
 	// keepers wait for the ends of processes.
 	keepers sync.WaitGroup
 
@@ -71,7 +72,7 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 	}
 	e := &Engines{
 		Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey,
-		processes: make([]*process, 2), done: make(chan error, 3),
+		processes: make([]*process, 2), done: make(chan error, 4),
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
@@ -87,6 +88,13 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 		return nil, errors.Join(err, e.Close())
 	}
 	e.DynamoDB, e.S3 = e.processes[0].url, e.processes[1].url
+	if c.DynamoDB == ExtendDB {
+		var err error
+		if e.front, err = newFront(c.Host, e.DynamoDB, e.done); err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+		e.DynamoDB = e.front.url
+	}
 	for i := range e.processes {
 		e.keepers.Go(func() { e.keep(i, c) })
 	}
@@ -179,6 +187,9 @@ func (e *Engines) Close() error {
 	var err error
 	if e.kms != nil {
 		err = e.kms.Close()
+	}
+	if e.front != nil {
+		err = errors.Join(err, e.front.server.Close())
 	}
 	e.mu.Lock()
 	e.closed = true

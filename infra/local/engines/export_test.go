@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os/exec"
+	"testing"
 )
 
 // FreePort lets a test see what ports are found.
@@ -16,6 +17,17 @@ func Launch(ctx context.Context, dir string, command func(port string) *exec.Cmd
 		running.stop()
 	}
 	return err
+}
+
+// Front stands before an engine of a test's making and tells where.
+func Front(t *testing.T, engine string) string {
+	t.Helper()
+	f, err := newFront("127.0.0.1", engine, make(chan error, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.server.Close() })
+	return f.url
 }
 
 // Keep starts an engine of a test's making and starts it again when it ends.

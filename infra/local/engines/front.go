@@ -1,0 +1,84 @@
+package engines
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"time"
+)
+
+// front stands before ExtendDB and lets it finish what it was asked, as DynamoDB
+// does, whatever becomes of the caller. ExtendDB 0.1.10 drops a request whose
+// caller leaves in the middle of a write and keeps the lock of its database:
+// from then on every write fails, until it is started again. A function that is
+// killed, or runs out of time, is such a caller.
+type front struct {
+	url    string
+	server *http.Server
+}
+
+// newFront listens on the host for the engine at the URL. Where it can serve no
+// longer it says so to done.
+func newFront(host, engine string, done chan<- error) (*front, error) {
+	target, err := url.Parse(engine)
+	if err != nil {
+		return nil, fmt.Errorf("reading the address of an engine: %w", err)
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return nil, fmt.Errorf("listening before an engine: %w", err)
+	}
+	f := &front{url: "http://" + listener.Addr().String()}
+	f.server = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host // which is signed
+		},
+		Transport: finishing{&http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 256}},
+		// The engine is gone, and so is the connection to it.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}}
+	go func() {
+		if err := f.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			done <- fmt.Errorf("what stands before DynamoDB ended: %w", err)
+		}
+	}()
+	return f, nil
+}
+
+// finishing sends a request once all of it is there, and waits for all of the
+// answer even if nobody else does.
+type finishing struct {
+	http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f finishing) RoundTrip(r *http.Request) (*http.Response, error) {
+	whole := r.Clone(context.WithoutCancel(r.Context()))
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, fmt.Errorf("reading a request: %w", err)
+		}
+		whole.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	answer, err := f.RoundTripper.RoundTrip(whole)
+	if err != nil {
+		return nil, err
+	}
+	said, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, errors.Join(err, answer.Body.Close())
+	}
+	if err := answer.Body.Close(); err != nil {
+		return nil, err
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(said))
+	return answer, nil
+}
