@@ -9,6 +9,9 @@ import (
 	"signalbox.dev/shared/enginetest/faults"
 )
 
+// quoting is what services say of a failure: they repeat parts of the request.
+const quoting = "The request is not acceptable: " + quoted
+
 // ailment is one thing that may go wrong with a call.
 type ailment struct {
 	name string
@@ -37,14 +40,14 @@ func ailmentsOf(s step) []ailment {
 		all = append(all, cancellations(strings.Count(s.kind, "+")+1)...)
 	case "GenerateDataKey":
 		for _, code := range []string{"DisabledException", "KMSInvalidStateException", "KeyUnavailableException"} {
-			all = append(all, lasting(code, faults.Answer(http.StatusBadRequest, code, "as a test has it")))
+			all = append(all, lasting(code, faults.Answer(http.StatusBadRequest, code, quoting)))
 		}
 	case "ListObjectVersions":
 		all = append(all, noBucket())
 	case "DeleteObject":
 		all = append(all, noBucket())
 		for _, code := range []string{"ConditionalRequestConflict", "OperationAborted"} {
-			all = append(all, passing(code, faults.Answer(http.StatusConflict, code, "as a test has it")))
+			all = append(all, passing(code, faults.Answer(http.StatusConflict, code, quoting)))
 		}
 	case "DeleteObjects":
 		all = append(all, noBucket(), passing("versions refused", faults.RefuseVersions("InternalError")))
@@ -62,9 +65,9 @@ func common() []ailment {
 		minor(passing("timed out, applied", faults.TimeOutAnswer())),
 		minor(passing("answer cut", faults.CutAnswer())),
 		minor(passing("answer garbled", faults.Garble())),
-		minor(passing("server error", faults.Answer(http.StatusInternalServerError, "InternalServerError", "as a test has it"))),
-		lasting("denied", faults.Answer(http.StatusForbidden, "AccessDeniedException", "as a test has it")),
-		minor(lasting("nothing there", faults.Answer(http.StatusNotFound, "ResourceNotFoundException", "as a test has it"))),
+		minor(passing("server error", faults.Answer(http.StatusInternalServerError, "InternalServerError", quoting))),
+		lasting("denied", faults.Answer(http.StatusForbidden, "AccessDeniedException", quoting)),
+		minor(lasting("nothing there", faults.Answer(http.StatusNotFound, "ResourceNotFoundException", quoting))),
 		{name: "deadline", fatal: true, fault: func(f *Function) faults.Fault {
 			return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
 				f.RunOut()
@@ -101,13 +104,13 @@ func cancellations(items int) []ailment {
 		}
 	}
 	return append(all,
-		passing("transaction in progress", faults.Answer(http.StatusBadRequest, "TransactionInProgressException", "as a test has it")),
-		lasting("another transaction's token", faults.Answer(http.StatusBadRequest, "IdempotentParameterMismatchException", "as a test has it")),
+		passing("transaction in progress", faults.Answer(http.StatusBadRequest, "TransactionInProgressException", quoting)),
+		lasting("another transaction's token", faults.Answer(http.StatusBadRequest, "IdempotentParameterMismatchException", quoting)),
 	)
 }
 
 func noBucket() ailment {
-	return minor(lasting("no bucket", faults.Answer(http.StatusNotFound, "NoSuchBucket", "as a test has it")))
+	return minor(lasting("no bucket", faults.Answer(http.StatusNotFound, "NoSuchBucket", quoting)))
 }
 
 func passing(name string, fault faults.Fault) ailment {

@@ -23,6 +23,8 @@ const (
 	// Private is part of what may be told to its owner and stored, and belongs in
 	// no log: names, models, users.
 	Private = "xqPRIVATEqx"
+	// quoted is part of what a service says of a failure: for no caller and no log.
+	quoted = "xqQUOTEDqx"
 	// token is how API keys begin: no other word of ours does.
 	token = "sbx_"
 )
@@ -68,6 +70,9 @@ func checkLeaks(t testing.TB, body string, a Answer, errs []error) {
 		if private && strings.Contains(text, Private) {
 			t.Errorf("%s holds what is the caller's own: %.2000s", place, text)
 		}
+	}
+	if strings.Contains(a.log, quoted) || strings.Contains(string(a.payload), quoted) {
+		t.Errorf("what AWS wrote of a failure is repeated: %s %s", a.payload, a.log)
 	}
 	if body != "" && strings.Contains(a.log, body) {
 		t.Error("the log holds the body of the request")
