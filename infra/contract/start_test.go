@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"signalbox.dev/infra/contract/leakscan"
 	"signalbox.dev/infra/local/edition"
 )
 
@@ -50,7 +51,7 @@ func (l *local) stop() error {
 	if err := os.Remove(filepath.Join(l.state, "demo.json")); err != nil {
 		return fmt.Errorf("setting the demo account aside: %w", err)
 	}
-	found, err := leaks(os.DirFS(l.state))
+	found, err := leakscan.Search(os.DirFS(l.state), marker)
 	for _, leak := range found {
 		err = errors.Join(err, errors.New("leak: "+leak))
 	}
