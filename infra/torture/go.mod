@@ -12,6 +12,7 @@ require (
 	github.com/shirou/gopsutil/v4 v4.26.10
 	golang.org/x/sync v0.24.0
 	signalbox.dev v0.0.0
+	signalbox.dev/infra/contract v0.0.0-00010101000000-000000000000
 )
 
 require (
@@ -43,3 +44,5 @@ require (
 replace signalbox.dev => ../..
 
 replace signalbox.dev/infra/local => ../local
+
+replace signalbox.dev/infra/contract => ../contract

@@ -41,6 +41,8 @@ type Order struct {
 	Provider  string
 	// IdempotencyKey is empty where there is none, and then it is asked for once.
 	IdempotencyKey string
+	// APIKey is who asks. An idempotency key is his own.
+	APIKey string
 	// Forbidden says that the request must be refused.
 	Forbidden bool
 

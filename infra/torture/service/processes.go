@@ -61,3 +61,6 @@ func (p Process) Memory(ctx context.Context) uint64 {
 	}
 	return info.RSS
 }
+
+// Engine says that the process is an engine, which the edition starts again.
+func (p Process) Engine() bool { return !p.Function && p.Role != edition }
