@@ -138,4 +138,3 @@ func (x *client) read(ctx context.Context) {
 		x.ledger.Breach("a job that is there was answered with %d", a.Status)
 	}
 }
-

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"signalbox.dev/infra/torture/killer"
 	"signalbox.dev/infra/torture/ledger"
 	"signalbox.dev/infra/torture/service"
 )
@@ -30,9 +31,8 @@ type Config struct {
 
 // Result is what came of it.
 type Result struct {
-	// Functions, Engines and Editions count what was killed.
-	Functions, Engines, Editions int
-	Requests                     int
+	killer.Kills
+	Requests int
 	ledger.Report
 }
 
@@ -94,8 +94,9 @@ func (w *scene) storm(ctx context.Context, c Config, result *Result) error {
 		})
 	}
 	all.Go(func() { w.hammer(stormy) })
-	k := killer{service: w.service, random: source(c.Seed, clients), result: result}
-	err := k.run(stormy)
+	k := killer.Killer{Service: w.service, Random: source(c.Seed, clients)}
+	var err error
+	result.Kills, err = k.Run(stormy)
 	calm()
 	all.Wait()
 	return err

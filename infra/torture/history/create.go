@@ -1,0 +1,123 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"signalbox.dev/infra/torture/caller"
+	"signalbox.dev/infra/torture/world"
+)
+
+// request is a create.
+type request struct {
+	by       world.Key
+	name     string
+	provider string
+	// workspace is the one that is named; "" means the default.
+	workspace string
+	// once is the idempotency key, with the API key that it belongs to; header is
+	// what is sent of it.
+	once, header string
+}
+
+// create asks for a credential of its own, more often than not in a workspace
+// that it names.
+func (x *client) create(ctx context.Context, workspace int) {
+	q := request{by: x.key(), name: fmt.Sprintf("%d-%d", x.number, x.count), provider: x.provider()}
+	if x.random.IntN(4) > 0 {
+		q.workspace = string(x.account.Workspaces[workspace])
+	}
+	x.send(ctx, q)
+}
+
+// createOnce asks under an idempotency key that others use too, for the same or
+// for something else.
+func (x *client) createOnce(ctx context.Context) {
+	k, number, variant := x.random.IntN(len(x.keys)), x.random.IntN(onceKeys), x.random.IntN(4)/3
+	once := fmt.Sprintf("once-%d-%d", k, number)
+	x.send(ctx, request{
+		by: x.keys[k], name: fmt.Sprintf("%s-%d", once, variant), provider: providers[number%len(providers)],
+		workspace: string(x.account.Workspaces[number%workspaces]), once: once, header: fmt.Sprintf("once-%d", number),
+	})
+}
+
+func (x *client) provider() string { return providers[x.random.IntN(len(providers))] }
+
+func (x *client) send(ctx context.Context, q request) {
+	body := map[string]any{"key": "sk-" + q.name, "provider": q.provider, "name": q.name}
+	if q.workspace != "" {
+		body["workspace_id"] = q.workspace
+	}
+	x.asked(q.name, q.workspace)
+	call := x.now()
+	a, err := x.caller.Create(ctx, q.by.Token, q.header, body)
+	x.answered(a, err)
+	switch {
+	case a.Uncertain():
+		perhaps := []event{credentialPerhaps(q.name)}
+		if q.once != "" {
+			perhaps = append(perhaps, oncePerhaps(q.once, q.name))
+		}
+		x.unsure(call, perhaps...)
+	case a.Status == http.StatusCreated:
+		x.created(call, q, a)
+	case a.Status == http.StatusUnauthorized:
+		x.shown(call, keyRefused(string(q.by.Hash)))
+	case a.Status == http.StatusBadRequest:
+		x.refused(call, q, a)
+	default:
+		x.surprised("a create was answered with %d", a.Status)
+	}
+}
+
+func (x *client) created(call int64, q request, a caller.Answer) {
+	c, err := a.Credential()
+	if err != nil || c.Name != q.name || c.Provider != q.provider || q.workspace != "" && c.Workspace != q.workspace {
+		x.surprised("%+v was answered with %s", q, a.Body)
+		return
+	}
+	x.asked(q.name, c.Workspace)
+	what := stored(c.ID, c.SortOrder)
+	shown := []event{keyLetIn(string(q.by.Hash))}
+	if a.Replayed() {
+		replayed := onceReplayed
+		if x.stormy {
+			replayed = onceEither
+		}
+		x.shown(call, append(shown, replayed(q.once, q.name, what), credentialSeen(q.name, what))...)
+		return
+	}
+	shown = append(shown, workspaceLive(c.Workspace), positionTaken(c.Workspace, c.Provider, c.SortOrder), credentialStored(q.name, what))
+	if q.once != "" {
+		shown = append(shown, onceFirst(q.once, q.name, what))
+	}
+	if q.workspace == "" {
+		shown = append(shown, defaultIs(string(x.account.ID), c.Workspace))
+	}
+	x.shown(call, shown...)
+}
+
+// refused reads a 400: a request that is well made meets one only where its
+// workspace is gone, or its idempotency key belongs to another request.
+func (x *client) refused(call int64, q request, a caller.Answer) {
+	shown := []event{keyLetIn(string(q.by.Hash))}
+	switch issues := a.Issues(); {
+	case slices.Equal(issues, []string{"/workspace_id"}):
+		if q.workspace != "" {
+			shown = append(shown, workspaceGone(q.workspace))
+		}
+		if q.once != "" {
+			shown = append(shown, onceFree(q.once))
+		}
+	case slices.Equal(issues, []string{""}) && q.once != "":
+		shown = append(shown, onceOther(q.once, q.name))
+	default:
+		x.surprised("%+v was refused: %s", q, a.Body)
+	}
+	x.shown(call, shown...)
+}
+
+// stored is a credential as answers and listings tell it.
+func stored(id string, position int64) string { return fmt.Sprintf("%s at %d", id, position) }
