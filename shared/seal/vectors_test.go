@@ -36,6 +36,10 @@ func (v vector) binding() seal.Binding {
 	}
 }
 
+func (v vector) record() seal.Sealed {
+	return seal.Sealed{Format: v.Format, KeyARN: v.KeyARN, WrappedKey: v.WrappedKey, Nonce: v.Nonce, Ciphertext: v.Ciphertext}
+}
+
 func TestFrozenVectorsOpen(t *testing.T) {
 	if *update {
 		addVectors(t)
@@ -46,15 +50,14 @@ func TestFrozenVectorsOpen(t *testing.T) {
 	}
 	k := &fixedKMS{}
 	for i, v := range vectors {
-		record := seal.Sealed{Format: v.Format, KeyARN: v.KeyARN, WrappedKey: v.WrappedKey, Nonce: v.Nonce, Ciphertext: v.Ciphertext}
-		opened, err := seal.NewOpener(k, keyARN).Open(t.Context(), record, v.binding())
+		opened, err := seal.NewOpener(k, keyARN).Open(t.Context(), v.record(), v.binding())
 		if err != nil || string(opened.Reveal()) != string(v.Plaintext) {
 			t.Errorf("vector %d: %q, %v", i, opened.Reveal(), err)
 		}
 	}
 }
 
-func readVectors(t *testing.T) []vector {
+func readVectors(t testing.TB) []vector {
 	t.Helper()
 	var vectors []vector
 	data, err := os.ReadFile(vectorFile)
