@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/limits"
+)
+
+const (
+	ownAccount     = "0a1b2c3d-0000-4000-8000-000000000001"
+	ownWorkspace   = "0a1b2c3d-0000-4000-8000-000000000002"
+	ownDefault     = "0a1b2c3d-0000-4000-8000-000000000003"
+	foreignAccount = "0a1b2c3d-0000-4000-8000-000000000004"
+	foreignPlace   = "0a1b2c3d-0000-4000-8000-000000000005"
+	ownKey         = "sbx_own"
+)
+
+// world is storage that holds two accounts, a key, and every file there is; it
+// keeps what it was asked for.
+type world struct {
+	s3.ListObjectVersionsAPIClient
+	workspaces, deleted []string
+}
+
+// GetItem is DynamoDB's, for the access table.
+func (w *world) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	row := func(name, value string) (*dynamodb.GetItemOutput, error) {
+		return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{
+			"v":    &types.AttributeValueMemberN{Value: "1"},
+			"kind": &types.AttributeValueMemberS{Value: "standard"},
+			name:   &types.AttributeValueMemberS{Value: value},
+		}}, nil
+	}
+	pk := in.Key["pk"].(*types.AttributeValueMemberS).Value
+	if workspace, ok := strings.CutPrefix(pk, "workspace#"); ok {
+		w.workspaces = append(w.workspaces, workspace)
+	}
+	switch pk {
+	case "key#" + string(auth.HashKey(ownKey)), "workspace#" + ownWorkspace:
+		return row("account", ownAccount)
+	case "workspace#" + foreignPlace:
+		return row("account", foreignAccount)
+	case "account#" + ownAccount:
+		return row("default_workspace", ownDefault)
+	default:
+		return &dynamodb.GetItemOutput{}, nil
+	}
+}
+
+// DeleteObject is S3's, on a bucket without versions.
+func (w *world) DeleteObject(_ context.Context, in *s3.DeleteObjectInput, _ ...func(*s3.Options)) (*s3.DeleteObjectOutput, error) {
+	w.deleted = append(w.deleted, *in.Key)
+	return &s3.DeleteObjectOutput{}, nil
+}
+
+// DeleteObjects is S3's; without versions nobody calls it.
+func (w *world) DeleteObjects(context.Context, *s3.DeleteObjectsInput, ...func(*s3.Options)) (*s3.DeleteObjectsOutput, error) {
+	panic("a bucket without versions was asked for versions")
+}
+
+// Take lets everybody through.
+func (w *world) Take(context.Context, string, limits.Rate) (limits.Decision, error) {
+	return limits.Decision{Allowed: true, Burst: 1}, nil
+}
+
+func (w *world) function() lambda.Handler {
+	return api.Handler(auth.NewVerifier(w, "access"), slog.New(slog.DiscardHandler),
+		operation(w, auth.NewWorkspaces(w, "access"), files.NewStore(w, "files")))
+}
+
+// A file is deleted where, and only where, its id has the contract's shape and at
+// most one workspace is named, the caller's; what is deleted is exactly that
+// file of that workspace, and storage is not asked about what cannot exist.
+func FuzzRequest(f *testing.F) {
+	for _, file := range []string{"file_a", "file_Az09_-", "file_" + strings.Repeat("x", 200), "file_" + strings.Repeat("x", 201), "file_", "file_..", "file_a/../../" + foreignPlace + "/b", "file_a%2Fb", "file_\x00", "file_\u0661", ""} {
+		f.Add(file, uint8(0), "", "")
+	}
+	for _, named := range []string{ownWorkspace, strings.ToUpper(ownWorkspace), foreignPlace, ownDefault, "{" + ownWorkspace + "}", ownWorkspace + "/..", "", "..", "null"} {
+		f.Add("file_a", uint8(1), named, "")
+		f.Add("file_a", uint8(2), named, ownWorkspace)
+		f.Add("file_", uint8(1), named, "")
+	}
+	f.Fuzz(func(t *testing.T, file string, count uint8, first, second string) {
+		named := []string{first, second}[:count%3]
+		w := &world{}
+		status, body := ask(t, w.function(), file, named)
+		want := judge(file, named)
+		if diff := cmp.Diff(want, verdict{status, w.workspaces, w.deleted}, cmp.AllowUnexported(verdict{})); diff != "" {
+			t.Fatalf("file %q of %q (-want +got):\n%s", file, named, diff)
+		}
+		if status == http.StatusOK && body != `{"id":"`+file+`","type":"file_deleted"}` {
+			t.Fatalf("body %s", body)
+		}
+	})
+}
+
+// verdict is what must come of a request.
+type verdict struct {
+	status     int
+	workspaces []string // looked up
+	deleted    []string // keys in the bucket
+}
+
+// judge reads the request as the contract is written.
+func judge(file string, named []string) verdict {
+	absent := verdict{status: http.StatusNotFound}
+	if !regexp.MustCompile(`^file_[A-Za-z0-9_-]{1,200}$`).MatchString(file) || len(named) > 1 {
+		return absent
+	}
+	if len(named) == 0 {
+		return verdict{http.StatusOK, nil, []string{"files/" + ownDefault + "/" + file}}
+	}
+	if !regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`).MatchString(named[0]) {
+		return absent
+	}
+	workspace := strings.ToLower(named[0])
+	absent.workspaces = []string{workspace}
+	if workspace != ownWorkspace {
+		return absent
+	}
+	return verdict{http.StatusOK, absent.workspaces, []string{"files/" + ownWorkspace + "/" + file}}
+}
+
+// ask plays the request as a gateway would.
+func ask(t *testing.T, function lambda.Handler, file string, workspaces []string) (status int, body string) {
+	t.Helper()
+	event, err := json.Marshal(map[string]any{
+		"resource": "/api/v1/files/{file_id}", "httpMethod": "DELETE",
+		"multiValueHeaders":               map[string][]string{"Authorization": {"Bearer " + ownKey}},
+		"pathParameters":                  map[string]string{"file_id": file},
+		"multiValueQueryStringParameters": map[string][]string{"workspace_id": workspaces, "other": {foreignPlace}},
+		"stageVariables":                  map[string]string{"deleteRatePerMinute": "60", "deleteBurst": "20"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := function.Invoke(t.Context(), event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct {
+		StatusCode int
+		Body       string
+	}
+	if err := json.Unmarshal(payload, &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Body
+}
