@@ -13,7 +13,7 @@ ARGS ?=
 BUILD := .build
 STATE := .local
 FUNCTIONS := GetSyncJobFunction CreateByokKeyFunction DeleteFileFunction
-MODULES := . infra/local infra/admin infra/contract
+MODULES := . infra/local infra/admin infra/contract infra/torture
 
 # What SAM builds and what runs locally is made by the same command: static,
 # stripped, reproducible, without the RPC mode that Lambda no longer uses.
@@ -42,7 +42,7 @@ reset: ## Forget everything that `make run` keeps in .local/
 	@if [ -x $(BUILD)/local ]; then $(BUILD)/local -state $(STATE) -reset; else rm -rf $(STATE); fi
 
 .PHONY: test
-test: engines functions $(BUILD)/engines $(BUILD)/admin ## Test everything, on real engines, offline once installed
+test: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Test everything, on real engines, offline once installed
 ifeq ($(RACE),)
 	@echo "No C compiler (cc): the tests run WITHOUT the race detector." >&2
 endif
@@ -93,7 +93,7 @@ functions: go $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
 $(addprefix $(BUILD)/functions/,$(FUNCTIONS)): $(BUILD)/functions/%: go
 	@$(GO_BUILD) -o $@/bootstrap ./$(folder_$*)
 
-.PHONY: $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin
+.PHONY: $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin $(BUILD)/torture
 $(BUILD)/objects: go
 	@cd infra/local && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ ./cmd/objects
 $(BUILD)/local: go
@@ -102,6 +102,8 @@ $(BUILD)/engines: go
 	@cd infra/local && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ ./cmd/engines
 $(BUILD)/admin: go
 	@cd infra/admin && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ .
+$(BUILD)/torture: go
+	@cd infra/torture && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ .
 
 # SAM's makefile builder calls these. The architecture is the template's.
 .PHONY: $(addprefix build-,$(FUNCTIONS))
@@ -124,6 +126,11 @@ reproduce: go ## Build the functions of the last commit twice from nothing, and 
 rewrap-demo: engines $(BUILD)/engines ## Move CREDENTIALS=100000 to another sealing key, killed on the way (some minutes)
 	@cd infra/admin && SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines go test -run '^$$' -timeout 2h \
 		-bench BenchmarkRewrap -benchtime 1x . -args -credentials $(or $(CREDENTIALS),100000)
+
+.PHONY: torture
+torture: engines functions $(BUILD)/engines $(BUILD)/local $(BUILD)/torture ## Show that nothing is lost under faults, kills, races and overload (MINUTES=20, SEED=…, PARTS=…)
+	@SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines $(BUILD)/torture -root . -minutes $(or $(MINUTES),20) \
+		$(if $(SEED),-seed $(SEED)) $(if $(PARTS),-only $(PARTS))
 
 .PHONY: protect
 protect: ## Protect a deployed stack from deletion (STACK=signalbox-prod)

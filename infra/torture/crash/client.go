@@ -83,7 +83,7 @@ func (x *client) forbidden(ctx context.Context) {
 	case 2:
 		o.Workspace = x.elsewhere
 	case 3:
-		extra["alowed_models"] = []string{}
+		extra["models"] = []string{}
 	default:
 		extra["allowed_api_key_hashes"] = []string{string(x.stranger.Hash)}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"golang.org/x/sync/errgroup"
 
 	"signalbox.dev/infra/torture/caller"
 	"signalbox.dev/infra/torture/ledger"
@@ -113,16 +114,24 @@ func (w *scene) remove(ctx context.Context, apiKey string, f *ledger.File) calle
 // finish asks again for whatever may be asked for again: it must come to the
 // same end as if nothing had ever been killed.
 func (w *scene) finish(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(clients)
 	for _, o := range w.ledger.Orders() {
-		if w.ask(ctx, o, o.Body()); !o.Done() {
-			w.ledger.Breach("%s is not accepted although nothing is in its way", o.Name)
-		}
+		group.Go(func() error {
+			if w.ask(ctx, o, o.Body()); !o.Done() {
+				w.ledger.Breach("%s is not accepted although nothing is in its way", o.Name)
+			}
+			return ctx.Err()
+		})
 	}
 	for _, f := range w.ledger.Unfinished() {
-		a := w.remove(ctx, w.spare.Token, f)
-		if f.Told(a); a.Uncertain() {
-			w.ledger.Breach("%s cannot be deleted although nothing is in its way: %d", f.ID, a.Status)
-		}
+		group.Go(func() error {
+			a := w.remove(ctx, w.spare.Token, f)
+			if f.Told(a); a.Uncertain() {
+				w.ledger.Breach("%s cannot be deleted although nothing is in the way: %d", f.ID, a.Status)
+			}
+			return ctx.Err()
+		})
 	}
-	return ctx.Err()
+	return group.Wait()
 }

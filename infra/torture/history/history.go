@@ -19,9 +19,11 @@ import (
 	"signalbox.dev/infra/torture/service"
 )
 
+// Clients act at once.
+const Clients = 8
+
 const (
-	// clients act at once, each with so many actions a round.
-	clients = 8
+	// actions of each client make a round.
 	actions = 15
 	// patience bounds the search for an order of one round's operations.
 	patience = time.Minute
@@ -108,7 +110,7 @@ func newRound(s *service.Service, c Config, number uint64) *round {
 
 // source is the chance of one of those who take part, the same for the same seed.
 func (r *round) source(number int) *rand.Rand {
-	return rand.New(rand.NewPCG(r.seed, r.number*(clients+1)+uint64(number))) //nolint:gosec // repeatable, on purpose
+	return rand.New(rand.NewPCG(r.seed, r.number*(Clients+1)+uint64(number))) //nolint:gosec // repeatable, on purpose
 }
 
 func (r *round) run(ctx context.Context, result *Result) error {
@@ -121,14 +123,14 @@ func (r *round) run(ctx context.Context, result *Result) error {
 	var storm sync.WaitGroup
 	if r.stormy {
 		storm.Go(func() {
-			k := killer.Killer{Service: r.service, Random: r.source(clients), Spare: true}
+			k := killer.Killer{Service: r.service, Random: r.source(Clients), Spare: true}
 			kills, _ := k.Run(stormy) // it spares the only one whose return may fail
 			result.Functions += kills.Functions
 			result.Engines += kills.Engines
 		})
 	}
 	var all sync.WaitGroup
-	for number := range clients {
+	for number := range Clients {
 		all.Go(func() {
 			x := &client{round: r, random: r.source(number), number: number}
 			for range actions {
@@ -139,7 +141,7 @@ func (r *round) run(ctx context.Context, result *Result) error {
 	all.Wait()
 	calm()
 	storm.Wait()
-	last := &client{round: r, number: clients}
+	last := &client{round: r, number: Clients}
 	for workspace := range r.account.Workspaces {
 		last.list(ctx, workspace)
 	}

@@ -35,17 +35,23 @@ func model() porcupine.Model {
 		Partition: byObject,
 		Init:      func() any { return nil },
 		Step: func(state, input, _ any) (bool, any) {
-			return input.(event).step(state)
+			return observed(input).step(state)
 		},
-		DescribeOperation: func(input, _ any) string { return input.(event).text },
+		DescribeOperation: func(input, _ any) string { return observed(input).text },
 		DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
 	}
+}
+
+// observed is the event that an operation of ours always holds.
+func observed(input any) event {
+	e, _ := input.(event)
+	return e
 }
 
 func byObject(all []porcupine.Operation) [][]porcupine.Operation {
 	objects := make(map[string][]porcupine.Operation)
 	for _, o := range all {
-		name := o.Input.(event).object
+		name := observed(o.Input).object
 		objects[name] = append(objects[name], o)
 	}
 	parts := make([][]porcupine.Operation, 0, len(objects))
@@ -53,7 +59,7 @@ func byObject(all []porcupine.Operation) [][]porcupine.Operation {
 		parts = append(parts, part)
 	}
 	slices.SortFunc(parts, func(a, b []porcupine.Operation) int {
-		return cmp.Compare(a[0].Input.(event).object, b[0].Input.(event).object)
+		return cmp.Compare(observed(a[0].Input).object, observed(b[0].Input).object)
 	})
 	return parts
 }

@@ -48,12 +48,12 @@ type fileAt struct {
 
 func (r *round) furnish(ctx context.Context) (*scene, error) {
 	stack := r.service.Stack()
-	w := &scene{caller: caller.New(r.base, clients), deleting: make([]atomic.Bool, workspaces), witness: witness{at: map[string]string{}}}
+	w := &scene{caller: caller.New(r.base, Clients), deleting: make([]atomic.Bool, workspaces), witness: witness{at: map[string]string{}}}
 	var err error
 	if w.account, err = world.NewAccount(ctx, stack, workspaces); err != nil {
 		return nil, err
 	}
-	r.note(clients, 0, 0, defaultSet(string(w.account.ID), string(w.account.Workspaces[0])))
+	r.note(Clients, 0, 0, defaultSet(string(w.account.ID), string(w.account.Workspaces[0])))
 	if w.keys, err = w.account.Keys(ctx, stack, keys); err != nil {
 		return nil, err
 	}
