@@ -125,9 +125,10 @@ func (s *Service) start(ctx context.Context, port string) error {
 		return err
 	}
 	r.cmd.Stdout = written
+	begun := make(chan struct{}) // r.cmd has its process
 	go func() {
 		defer close(r.ended)
-		_ = child.Run(r.cmd, func() {}) // that it ended is all that counts
+		_ = child.Run(r.cmd, func() { close(begun) }) // that it ended is all that counts
 		_ = written.Close()
 	}()
 	told := make(chan string, 1)
@@ -138,6 +139,7 @@ func (s *Service) start(ctx context.Context, port string) error {
 			<-r.ended
 			return fmt.Errorf("the edition did not start: %s", r.stderr.String())
 		}
+		<-begun
 		r.base = base
 	case <-ctx.Done():
 		kill()
