@@ -14,8 +14,13 @@ import (
 	"time"
 )
 
-// patience bounds a request: Lambda's own time-out and the gateway's are shorter.
-const patience = time.Minute
+const (
+	// patience bounds a request: Lambda's own time-out and the gateway's are shorter.
+	patience = time.Minute
+	// idle bounds how long a connection is kept that nobody uses. A server closes
+	// it a little later: a request that is sent at that instant gets no answer.
+	idle = 30 * time.Second
+)
 
 // Client sends requests to one service, from many goroutines at once.
 type Client struct {
@@ -29,7 +34,7 @@ type Client struct {
 func New(base string, connections int) *Client {
 	return &Client{Base: base, http: &http.Client{
 		Timeout:   patience,
-		Transport: &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true},
+		Transport: &http.Transport{MaxIdleConnsPerHost: connections, IdleConnTimeout: idle, DisableCompression: true},
 	}}
 }
 
