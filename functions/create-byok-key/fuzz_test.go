@@ -1,0 +1,138 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/shared/byok"
+)
+
+// bodies differ in what is decided by.
+func bodies() [][]byte {
+	const least = `"key":"sk-0123456789abcdef","provider":"openai"`
+	var all [][]byte
+	for _, body := range []string{
+		`{` + least + `}`,
+		`{` + least + `,"name":null,"allowed_api_key_hashes":null,"allowed_models":[],"allowed_user_ids":["u","\u00e9"]}`,
+		`{` + least + `,"name":"n","workspace_id":"` + strings.ToUpper(onlyWorkspace) + `","is_fallback":true,"is_required":true,"disabled":true}`,
+		`{` + least + `,"allowed_api_key_hashes":["` + strings.Repeat("0a", 32) + `"],"is_byok_only":true}`,
+		`{` + least + `,"is_byok_only":true,"is_fallback":true}`,
+		`{` + least + `,"allowed_api_key_hashes":[]}`,
+		`{` + least + `,"allowed_models":["",1,null]}`,
+		`{` + least + `,"allowed_model":[]}`,
+		`{` + least + `,"key":"another"}`,
+		`{` + least + `,"\u006bey":"another"}`,
+		`{` + least + `,"workspace_id":null}`,
+		`{` + least + `,"name":"` + strings.Repeat("\u00e9", 255) + `"}`,
+		`{` + least + `,"name":"` + strings.Repeat("x", 256) + `"}`,
+		`{"key":"\ud800","provider":"openai"}`, "{\"key\":\"\ufffd\",\"provider\":\"openai\"}", "{\"key\":\"\xff\",\"provider\":\"openai\"}",
+		`{"key":"{\"type\":\"service_account\"}\n","provider":"anthropic/2"}`, `{"key":"","provider":"OpenAI"}`,
+		"\ufeff{}", `{}`, `{} {}`, `[]`, `null`, `{"key":`, ``,
+	} {
+		all = append(all, []byte(body))
+	}
+	return all
+}
+
+// A body is accepted where and only where the contract's rules, read by another
+// decoder, accept it, with the same values; any other is told where it is wrong,
+// and stores nothing.
+func FuzzDecode(f *testing.F) {
+	for _, body := range bodies() {
+		f.Add(body)
+	}
+	o := newOracle(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		m := newMemory()
+		got := send(t, m.function(), body)
+		want, ok := o.read(body)
+		if !ok {
+			checkRefusal(t, got, m)
+			return
+		}
+		if got.StatusCode != http.StatusCreated || m.written != 1 {
+			t.Fatalf("%q: status %d, %s", body, got.StatusCode, got.Body)
+		}
+		stored := wanted{m.given.Settings, m.key, string(m.place)}
+		if !reflect.DeepEqual(stored, want) {
+			t.Fatalf("%q (-want +stored):\n%s", body, cmp.Diff(want, stored, cmp.AllowUnexported(wanted{})))
+		}
+		checkCreated(t, got, want)
+	})
+}
+
+// checkCreated checks that the answer shows what was asked for, and of the key
+// nothing but its label.
+func checkCreated(t *testing.T, got reply, want wanted) {
+	t.Helper()
+	var shown struct{ Data map[string]any }
+	if err := json.Unmarshal([]byte(got.Body), &shown); err != nil {
+		t.Fatal(err)
+	}
+	list := func(texts []string) any {
+		if texts == nil {
+			return nil
+		}
+		values := []any{}
+		for _, text := range texts {
+			values = append(values, text)
+		}
+		return values
+	}
+	s := want.settings
+	asked := map[string]any{
+		"id": shown.Data["id"], "created_at": shown.Data["created_at"], "sort_order": 0.0,
+		"name": s.Name, "provider": s.Provider, "workspace_id": want.workspace, "label": byok.Label([]byte(want.key)),
+		"disabled": s.Disabled, "is_byok_only": s.BYOKOnly, "is_fallback": s.Fallback, "is_required": s.Required,
+		"allowed_api_key_hashes": list(s.AllowedAPIKeyHashes), "allowed_models": list(s.AllowedModels), "allowed_user_ids": list(s.AllowedUserIDs),
+	}
+	if diff := cmp.Diff(asked, shown.Data); diff != "" {
+		t.Fatalf("the answer (-asked +shown):\n%s", diff)
+	}
+}
+
+// said are all the words that the issues of a 400 are made of, members' names
+// and numbers aside: with no other word in it, an issue repeats nothing.
+const said = `a all and array at be body byte bytes cannot character characters combined did digits elements empty false first from
+	goes half have hexadecimal holds in is it its json larger least length list lower-case mangled mean member most
+	must not null object of on one or pair provider required slugs strings string surrogate text than the there to true
+	twice u+fffd unknown uuid valid was way with you after case lower an idempotency-key sent once visible ascii`
+
+// checkRefusal checks a 400: issues that say where and what, in our words alone,
+// and nothing stored.
+func checkRefusal(t *testing.T, got reply, m *memory) {
+	t.Helper()
+	var refusal struct {
+		Error struct {
+			Metadata struct {
+				Issues []struct{ Path, Message string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(got.Body), &refusal); err != nil {
+		t.Fatal(err)
+	}
+	issues := refusal.Error.Metadata.Issues
+	if got.StatusCode != http.StatusBadRequest || len(issues) < 1 || len(issues) > 100 || m.written > 0 {
+		t.Fatalf("status %d, %d stored, %s", got.StatusCode, m.written, got.Body)
+	}
+	path := regexp.MustCompile(`^(/(` + strings.Join(members, "|") + `)(/[0-9]+)?)?$`)
+	for _, i := range issues {
+		if !path.MatchString(i.Path) || i.Message == "" {
+			t.Fatalf("issue %q", i)
+		}
+		for word := range strings.FieldsFuncSeq(i.Message, func(r rune) bool { return strings.ContainsRune(" ,;:?()", r) }) {
+			ours := slices.Contains(members, word) || slices.Contains(strings.Fields(said), strings.ToLower(word))
+			if !ours && !regexp.MustCompile(`^[0-9]{1,5}$`).MatchString(word) {
+				t.Fatalf("issue %q says %q", i, word)
+			}
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/seal"
+)
+
+const (
+	onlyAccount   = "0a1b2c3d-0000-4000-8000-000000000001"
+	onlyWorkspace = "0a1b2c3d-0000-4000-8000-000000000002"
+	onlyKey       = "sbx_only"
+)
+
+// memory is storage that says yes: whatever is asked for is the account's own. It
+// keeps what the store was given, and remembers requests as DynamoDB would.
+type memory struct {
+	*byok.Store
+	given    byok.New // the last, its key in the clear
+	key      string
+	place    ids.Workspace
+	recalled []byok.RequestID
+	written  int
+	control  map[string]map[string]types.AttributeValue
+}
+
+func newMemory() *memory {
+	m := &memory{control: map[string]map[string]types.AttributeValue{}}
+	m.Store = byok.NewStore(m, "credentials", "control", seal.NewSealer(m, "arn"))
+	return m
+}
+
+func (m *memory) function() lambda.Handler {
+	return api.Handler(auth.NewVerifier(m, "access"), slog.New(slog.DiscardHandler),
+		operation(handler{workspaces: m, positions: m, keyring: m, credentials: m}))
+}
+
+// Seal keeps what it is given: it will be wiped.
+func (m *memory) Seal(ctx context.Context, account ids.Account, workspace ids.Workspace, n byok.New) (byok.Draft, error) {
+	m.given, m.key, m.place = n, string(n.Key.Reveal()), workspace
+	return m.Store.Seal(ctx, account, workspace, n)
+}
+
+// Recall keeps what was asked for.
+func (m *memory) Recall(ctx context.Context, id byok.RequestID) (byok.Remembered, error) {
+	m.recalled = append(m.recalled, id)
+	return m.Store.Recall(ctx, id)
+}
+
+// Default is the one workspace.
+func (m *memory) Default(context.Context, auth.Caller) (ids.Workspace, error) {
+	return onlyWorkspace, nil
+}
+
+// Claim gives every credential the first position.
+func (m *memory) Claim(context.Context, ids.Account, ids.Workspace, string) (int64, error) {
+	return 0, nil
+}
+
+// Owned says yes to all.
+func (m *memory) Owned(_ context.Context, _ ids.Account, hashes []auth.KeyHash) (map[auth.KeyHash]bool, error) {
+	owned := map[auth.KeyHash]bool{}
+	for _, h := range hashes {
+		owned[h] = true
+	}
+	return owned, nil
+}
+
+// GetItem is DynamoDB's, for the one API key and for remembered requests.
+func (m *memory) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	pk := in.Key["pk"].(*types.AttributeValueMemberS).Value
+	if pk != "key#"+string(auth.HashKey(onlyKey)) {
+		return &dynamodb.GetItemOutput{Item: m.control[pk]}, nil
+	}
+	return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{
+		"v":       &types.AttributeValueMemberN{Value: "1"},
+		"kind":    &types.AttributeValueMemberS{Value: "management"},
+		"account": &types.AttributeValueMemberS{Value: onlyAccount},
+	}}, nil
+}
+
+// PutItem is DynamoDB's, for a credential.
+func (m *memory) PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	m.written++
+	return &dynamodb.PutItemOutput{}, nil
+}
+
+// TransactWriteItems is DynamoDB's, for a credential and its request.
+func (m *memory) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	m.written++
+	record := in.TransactItems[1].Put.Item
+	m.control[record["pk"].(*types.AttributeValueMemberS).Value] = record
+	return &dynamodb.TransactWriteItemsOutput{}, nil
+}
+
+// GenerateDataKey is KMS's; nothing is ever opened here.
+func (m *memory) GenerateDataKey(context.Context, *kms.GenerateDataKeyInput, ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error) {
+	return &kms.GenerateDataKeyOutput{KeyId: aws.String("arn"), Plaintext: make([]byte, 32), CiphertextBlob: []byte("wrapped")}, nil
+}
+
+// reply is the answer to one request.
+type reply struct {
+	StatusCode int
+	Headers    map[string]string
+	Body       string
+}
+
+// send plays a request as a gateway would, the body byte for byte.
+func send(t *testing.T, function lambda.Handler, body []byte, idempotencyKeys ...string) reply {
+	t.Helper()
+	event, err := json.Marshal(map[string]any{
+		"resource": "/api/v1/byok", "httpMethod": "POST",
+		"multiValueHeaders": map[string][]string{
+			"Authorization": {"Bearer " + onlyKey}, "Content-Type": {"application/json"}, "idempotency-key": idempotencyKeys,
+		},
+		"body": base64.StdEncoding.EncodeToString(body), "isBase64Encoded": true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := function.Invoke(t.Context(), event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got reply
+	if err := json.Unmarshal(payload, &got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
