@@ -32,14 +32,18 @@ func (s *Service) Processes(ctx context.Context) []Process {
 		return nil
 	}
 	all := []Process{{Role: edition, process: whole}}
+	own, err := whole.ExeWithContext(ctx)
+	if err != nil {
+		return nil
+	}
 	children, err := whole.ChildrenWithContext(ctx)
 	if err != nil {
 		return all
 	}
 	for _, child := range children {
 		program, err := child.ExeWithContext(ctx)
-		if err != nil {
-			continue // it has ended
+		if err != nil || program == own {
+			continue // it has ended, or has not become what it is going to be
 		}
 		p := Process{Role: filepath.Base(program), process: child}
 		if p.Role == "bootstrap" {
