@@ -24,6 +24,7 @@ func bodies() [][]byte {
 		`{` + least + `,"name":"n","workspace_id":"` + strings.ToUpper(onlyWorkspace) + `","is_fallback":true,"is_required":true,"disabled":true}`,
 		`{` + least + `,"allowed_api_key_hashes":["` + strings.Repeat("0a", 32) + `"],"is_byok_only":true}`,
 		`{` + least + `,"is_byok_only":true,"is_fallback":true}`,
+		`{` + least + `,"name":""}`,
 		`{` + least + `,"allowed_api_key_hashes":[]}`,
 		`{` + least + `,"allowed_models":["",1,null]}`,
 		`{` + least + `,"allowed_model":[]}`,
