@@ -132,6 +132,10 @@ torture: engines functions $(BUILD)/engines $(BUILD)/local $(BUILD)/torture ## S
 	@SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines $(BUILD)/torture -root . -minutes $(or $(MINUTES),20) \
 		$(if $(SEED),-seed $(SEED)) $(if $(PARTS),-only $(PARTS))
 
+.PHONY: fuzz
+fuzz: go ## Fuzz each target for FUZZTIME (10s)
+	@infra/fuzz/run
+
 .PHONY: protect
 protect: ## Protect a deployed stack from deletion (STACK=signalbox-prod)
 	@command -v aws >/dev/null || { echo "The AWS CLI is missing: see https://aws.amazon.com/cli/" >&2; exit 1; }
