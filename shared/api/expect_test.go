@@ -24,7 +24,7 @@ func eventSeeds() []string {
 		event(key, `,"body":"{\"key\":\"`+leaked+`\"}","isBase64Encoded":false`),
 		event(key, `,"body":"`+base64.StdEncoding.EncodeToString([]byte(`{"key":"x"}`))+`","isBase64Encoded":true`),
 		event(key, `,"body":"`+leaked+`!","isBase64Encoded":true`),
-		event(key, `,"pathParameters":{"id":"panic"},"queryStringParameters":{"token":"`+leaked+`"}`),
+		event(key, `,"pathParameters":{"id":"panic `+leaked+`"},"queryStringParameters":{"token":"`+leaked+`"}`),
 		event(key, `,"stageVariables":{"rate":60},"body":null`),
 		event(`"authorization":["Bearer `+leaked+`"]`, ""),
 		event(`"Authorization":["Bearer a","Bearer b"]`, ""),
@@ -34,6 +34,7 @@ func eventSeeds() []string {
 		event(`"Authorization":["BEARER `+corruptToken+`"]`, ""),
 		event(`"Authorization":[]`, `,"headers":{"Authorization":"Bearer `+standardToken+`"}`),
 		event("", ""),
+		event("", `,"headers":{"Authorization":"Bearer `+standardToken+`"}`),
 		`{"resource":"` + resource + `","httpMethod":"GET","headers":{"AUTHORIZATION":"Bearer ` + managementToken + `"}}`,
 		`{"resource":"/{proxy+}","httpMethod":"POST","path":"/` + leaked + `"}`,
 		`{"resource":1,"body":"` + leaked + `"}`, `{"requestContext":null,"headers":null}`, `{"stageVariables":{"a":null}}`,
@@ -167,12 +168,13 @@ func decide(e map[string]any) (status int, reason string) {
 		return http.StatusUnauthorized, string(auth.Malformed)
 	}
 	path, _ := e["pathParameters"].(map[string]any)
+	id, _ := path["id"].(string)
 	switch {
 	case token[1] == failingToken:
 		return http.StatusInternalServerError, ""
 	case token[1] != managementToken && token[1] != standardToken:
 		return http.StatusUnauthorized, string(auth.UnknownKey)
-	case path["id"] == "panic":
+	case strings.HasPrefix(id, "panic"):
 		return http.StatusInternalServerError, ""
 	}
 	return http.StatusOK, ""
