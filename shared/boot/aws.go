@@ -21,6 +21,9 @@ const (
 	maxBackoff      = time.Second
 	connectTimeout  = time.Second
 	responseTimeout = 2 * time.Second
+	// attemptTimeout bounds the whole of one, an answer that stops in the middle
+	// included. Three of them fit into a request's time.
+	attemptTimeout = 3 * time.Second
 )
 
 // awsConfig configures the clients from the variables that Lambda sets, and
@@ -50,6 +53,7 @@ func awsConfig() (aws.Config, error) {
 
 func httpClient() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().
+		WithTimeout(attemptTimeout).
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = connectTimeout }).
 		WithTransportOptions(func(t *http.Transport) {
 			t.TLSHandshakeTimeout = connectTimeout

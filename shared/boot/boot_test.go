@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -137,7 +138,15 @@ func TestRetriesAreCountedAndBounded(t *testing.T) {
 }
 
 func TestAnAnswerThatCannotBeReadIsAskedForAgain(t *testing.T) {
+	over := make(chan struct{})
+	end := sync.OnceFunc(func() { close(over) })
 	for name, answer := range map[string]func(http.ResponseWriter){
+		"late": func(http.ResponseWriter) { <-over },
+		"stalled": func(w http.ResponseWriter) {
+			_, _ = w.Write([]byte("{"))
+			_ = http.NewResponseController(w).Flush()
+			<-over
+		},
 		"garbled":              func(w http.ResponseWriter) { _, _ = w.Write([]byte("<{[")) },
 		"empty":                func(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) },
 		"empty, length untold": func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() },
@@ -156,6 +165,7 @@ func TestAnAnswerThatCannotBeReadIsAskedForAgain(t *testing.T) {
 			_, _ = w.Write([]byte("{}"))
 		}))
 		defer service.Close()
+		defer end()
 		lambdaSets(t, service.URL)
 		var db *dynamodb.Client
 		if _, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {

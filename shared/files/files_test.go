@@ -189,6 +189,26 @@ func TestDeleteReadsEveryPage(t *testing.T) {
 	}
 }
 
+// cut lists nothing and says that there is more, and not where.
+type cut struct{ *s3.Client }
+
+func (cut) ListObjectVersions(context.Context, *s3.ListObjectVersionsInput, ...func(*s3.Options)) (*s3.ListObjectVersionsOutput, error) {
+	return &s3.ListObjectVersionsOutput{IsTruncated: aws.Bool(true)}, nil
+}
+
+func TestWhatCannotBeListedIsNotSaidToBeGone(t *testing.T) {
+	s := newShelf(t, enabled)
+	store := files.NewStore(cut{s.client}, s.bucket)
+	for _, stored := range []bool{false, true} {
+		if stored {
+			s.put("file_1")
+		}
+		if _, err := store.Delete(t.Context(), s.workspace, "file_1"); err == nil || errors.Is(err, files.ErrNotFound) {
+			t.Errorf("stored %t: %v", stored, err)
+		}
+	}
+}
+
 func TestAnotherWorkspacesFileIsNotFound(t *testing.T) {
 	s := newShelf(t, off)
 	s.put("file_a")

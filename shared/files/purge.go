@@ -86,8 +86,12 @@ func (d *deletion) list(ctx context.Context) (listing, error) {
 				all.markers = append(all.markers, types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
 			}
 		}
+		next := aws.ToString(page.NextKeyMarker)
+		if aws.ToBool(page.IsTruncated) && next == "" {
+			return listing{}, errors.New("a listing that goes on does not say where")
+		}
 		// Keys are listed in order, so nothing of ours follows a longer key.
-		if !aws.ToBool(page.IsTruncated) || aws.ToString(page.NextKeyMarker) != d.key {
+		if !aws.ToBool(page.IsTruncated) || next != d.key {
 			return all, nil
 		}
 		in.KeyMarker, in.VersionIdMarker = page.NextKeyMarker, page.NextVersionIdMarker

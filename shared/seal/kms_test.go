@@ -20,6 +20,7 @@ const keyARN = "arn:aws:kms:us-east-1:000000000000:key/11111111-2222-3333-4444-5
 type fixedKMS struct {
 	master [32]byte
 	answer func(*kms.GenerateDataKeyOutput) // alters an answer, if set
+	opened func(*kms.DecryptOutput)         // the same
 	fail   error
 }
 
@@ -75,7 +76,11 @@ func (k *fixedKMS) Decrypt(_ context.Context, in *kms.DecryptInput, _ ...func(*k
 	if err != nil {
 		return nil, &types.InvalidCiphertextException{}
 	}
-	return &kms.DecryptOutput{KeyId: in.KeyId, Plaintext: dataKey}, nil
+	out := &kms.DecryptOutput{KeyId: in.KeyId, Plaintext: dataKey}
+	if k.opened != nil {
+		k.opened(out)
+	}
+	return out, nil
 }
 
 var errKMS = errors.New("KMS says no")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
 	"signalbox.dev/shared/seal"
@@ -99,6 +100,7 @@ func TestAMovedOrAlteredRecordOpensNowhere(t *testing.T) {
 		"tag altered":          {home(), altered(func(s *seal.Sealed) { s.Ciphertext = flip(s.Ciphertext, len(s.Ciphertext)-1) }), seal.ErrCiphertext},
 		"ciphertext cut":       {home(), altered(func(s *seal.Sealed) { s.Ciphertext = s.Ciphertext[1:] }), seal.ErrCiphertext},
 		"ciphertext only tag":  {home(), altered(func(s *seal.Sealed) { s.Ciphertext = s.Ciphertext[:16] }), seal.ErrCiphertext},
+		"ciphertext too short": {home(), altered(func(s *seal.Sealed) { s.Ciphertext = s.Ciphertext[:15] }), seal.ErrFormat},
 		"ciphertext gone":      {home(), altered(func(s *seal.Sealed) { s.Ciphertext = nil }), seal.ErrFormat},
 		"ciphertext of other":  {home(), altered(func(s *seal.Sealed) { s.Ciphertext = other.Ciphertext }), seal.ErrCiphertext},
 		"everything of no one": {home(), altered(func(s *seal.Sealed) { *s = seal.Sealed{} }), seal.ErrFormat},
@@ -149,10 +151,46 @@ func TestAFaultOfKMSIsNeverASecret(t *testing.T) {
 		"short data key": func(o *kms.GenerateDataKeyOutput) { o.Plaintext = o.Plaintext[:16] },
 		"no wrapped key": func(o *kms.GenerateDataKeyOutput) { o.CiphertextBlob = nil },
 		"no key id":      func(o *kms.GenerateDataKeyOutput) { o.KeyId = nil },
+		"another key":    func(o *kms.GenerateDataKeyOutput) { o.KeyId = aws.String(keyARN + "0") },
 	} {
 		sealer := seal.NewSealer(&fixedKMS{answer: answer}, keyARN)
 		if sealed, err := sealer.Seal(t.Context(), secret.New([]byte(plain)), home()); err == nil || sealed.Ciphertext != nil {
 			t.Errorf("%s: sealed %v", name, sealed)
+		}
+	}
+}
+
+// KMS gives a key of 256 bits or what it gives is not ours to use; a shorter one
+// would be taken for a key of AES-128.
+func TestADataKeyOfAnotherSizeOpensNothing(t *testing.T) {
+	k := &fixedKMS{}
+	record := mustSeal(t, k)
+	k.opened = func(o *kms.DecryptOutput) { o.Plaintext = o.Plaintext[:16] }
+	if opened, err := seal.NewOpener(k, keyARN).Open(t.Context(), record, home()); !errors.Is(err, seal.ErrDataKey) || opened.Reveal() != nil {
+		t.Errorf("opened %q, %v", opened.Reveal(), err)
+	}
+}
+
+func TestDataKeysAreWiped(t *testing.T) {
+	var keys [][]byte
+	k := &fixedKMS{
+		answer: func(o *kms.GenerateDataKeyOutput) { keys = append(keys, o.Plaintext) },
+		opened: func(o *kms.DecryptOutput) { keys = append(keys, o.Plaintext) },
+	}
+	record := mustSeal(t, k)
+	if _, err := seal.NewOpener(k, keyARN).Open(t.Context(), record, home()); err != nil {
+		t.Fatal(err)
+	}
+	k.opened = func(o *kms.DecryptOutput) {
+		o.Plaintext = o.Plaintext[:16]
+		keys = append(keys, o.Plaintext)
+	}
+	if _, err := seal.NewOpener(k, keyARN).Open(t.Context(), record, home()); err == nil {
+		t.Error("half a data key opened the record")
+	}
+	for i, key := range keys {
+		if len(bytes.Trim(key, "\x00")) > 0 {
+			t.Errorf("data key %d of %d is still there", i+1, len(keys))
 		}
 	}
 }
@@ -171,8 +209,8 @@ func TestAnIncompleteBindingIsRefused(t *testing.T) {
 		if _, err := seal.NewSealer(k, keyARN).Seal(t.Context(), secret.New([]byte(plain)), b); err == nil {
 			t.Errorf("sealed without %s", name)
 		}
-		if _, err := seal.NewOpener(k, keyARN).Open(t.Context(), record, b); err == nil {
-			t.Errorf("opened without %s", name)
+		if _, err := seal.NewOpener(k, keyARN).Open(t.Context(), record, b); err == nil || errors.Is(err, seal.ErrDataKey) {
+			t.Errorf("without %s KMS was asked to open it: %v", name, err)
 		}
 	}
 }

@@ -46,7 +46,8 @@ func (s *Sealer) Seal(ctx context.Context, plain secret.Bytes, to Binding) (Seal
 		return Sealed{}, fmt.Errorf("generating a data key: %w", err)
 	}
 	defer clear(out.Plaintext)
-	if len(out.Plaintext) != dataKeySize || len(out.CiphertextBlob) == 0 || aws.ToString(out.KeyId) == "" {
+	// A record that names another key than ours would open nowhere.
+	if len(out.Plaintext) != dataKeySize || len(out.CiphertextBlob) == 0 || aws.ToString(out.KeyId) != s.keyARN {
 		return Sealed{}, errors.New("generating a data key: malformed answer")
 	}
 	aead, err := newAEAD(out.Plaintext)
@@ -59,7 +60,7 @@ func (s *Sealer) Seal(ctx context.Context, plain secret.Bytes, to Binding) (Seal
 	_, _ = rand.Read(nonce) // never fails: crypto/rand ends the process instead
 	return Sealed{
 		Format:     format,
-		KeyARN:     *out.KeyId,
+		KeyARN:     s.keyARN,
 		WrappedKey: out.CiphertextBlob,
 		Nonce:      nonce,
 		// At most 32 KiB, where AES-GCM allows 64 GiB under one nonce.
