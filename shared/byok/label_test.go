@@ -2,6 +2,7 @@ package byok_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"signalbox.dev/shared/byok"
@@ -35,10 +36,10 @@ func FuzzLabel(f *testing.F) {
 	for _, seed := range []string{"sk-0123456789AbCd", "short", `{"a":1}`, "0123456789abcdef", "0123456789abcde", "[123456789abcdef", "0123456789abc\x7fef", "\u00e90123456789abcdef"} {
 		f.Add([]byte(seed))
 	}
-	shown := regexp.MustCompile(`^[!#-Z\\^-z|}~][!-~]{15,}$`) // neither {, [ nor " in front
+	visible := regexp.MustCompile(`^[!-~]{16,}$`)
 	f.Fuzz(func(t *testing.T, key []byte) {
 		want := "..."
-		if shown.Match(key) {
+		if visible.Match(key) && !strings.ContainsRune(`{["`, rune(key[0])) {
 			want = string(key[:3]) + "..." + string(key[len(key)-4:])
 		}
 		label := byok.Label(key)

@@ -79,15 +79,32 @@ func request(n int) byok.RequestID {
 
 func TestCreateStoresItWhole(t *testing.T) {
 	v := newVault(t)
-	d := v.draft()
-	if err := v.Create(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]byok.Credential{d.Credential}, v.stored()); diff != "" {
-		t.Errorf("stored (-want +got):\n%s", diff)
-	}
-	if d.Label != "sk-...6789" || d.AllowedAPIKeyHashes != nil || d.AllowedModels == nil {
+	if d := v.draft(); d.Label != "sk-...6789" || d.AllowedAPIKeyHashes != nil || d.AllowedModels == nil {
 		t.Errorf("draft %+v", d.Credential)
+	}
+	want := map[ids.Credential]byok.Credential{}
+	// A setting that got lost on the way would let more through than the caller meant.
+	for _, change := range []func(*byok.Draft){
+		func(*byok.Draft) {},
+		func(d *byok.Draft) { d.AllowedAPIKeyHashes, d.AllowedUserIDs = []string{"a", "b", "a"}, nil },
+		func(d *byok.Draft) { d.Disabled = true },
+		func(d *byok.Draft) { d.BYOKOnly = true },
+		func(d *byok.Draft) { d.Fallback = true },
+		func(d *byok.Draft) { d.Required = true },
+	} {
+		d := v.draft()
+		change(&d)
+		want[d.ID] = d.Credential
+		if err := v.Create(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[ids.Credential]byok.Credential{}
+	for _, c := range v.stored() {
+		got[c.ID] = c
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
 	}
 }
 
@@ -114,8 +131,8 @@ func TestCreateOnceRemembers(t *testing.T) {
 	if err != nil || replayOf(t, again, fingerprint) != "answer 1" {
 		t.Errorf("recalled: %+v, %v", again, err)
 	}
-	if _, _, err := again.Replay([]byte("other")); !errors.Is(err, byok.ErrDifferentRequest) {
-		t.Errorf("another request: %v", err)
+	if response, ok, err := again.Replay([]byte("other")); !errors.Is(err, byok.ErrDifferentRequest) || ok || response != nil {
+		t.Errorf("another request: %q, %v, %v", response, ok, err)
 	}
 	late, err := v.CreateOnce(t.Context(), v.draft(), id, fingerprint, []byte("answer 2"))
 	if err != nil || replayOf(t, late, fingerprint) != "answer 1" {
@@ -125,12 +142,14 @@ func TestCreateOnceRemembers(t *testing.T) {
 		t.Errorf("%d credentials are stored, want 1", len(got))
 	}
 
-	*v.clock = v.clock.Add(24*time.Hour - time.Second)
+	// A little over a day, to the second.
+	expires := time.Unix(v.clock.Add(25*time.Hour).Unix(), 0)
+	*v.clock = expires.Add(-time.Second)
 	if kept, err := v.Recall(t.Context(), id); err != nil || replayOf(t, kept, fingerprint) != "answer 1" {
 		t.Errorf("within a day: %+v, %v", kept, err)
 	}
 	// Expired and, as DynamoDB may, not yet removed.
-	*v.clock = v.clock.Add(2 * time.Hour)
+	*v.clock = expires
 	if gone, err := v.Recall(t.Context(), id); err != nil || replayOf(t, gone, fingerprint) != "" {
 		t.Errorf("after it expired: %+v, %v", gone, err)
 	}
