@@ -54,9 +54,9 @@ type part struct {
 
 var parts = []part{
 	{"faults", 0, faults}, // as long as it takes
-	{"crashes", 25, crashes},
+	{"crashes", 20, crashes},
 	{"histories", 20, histories},
-	// load
+	{"load", 60, overloads},
 }
 
 func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) (err error) {

@@ -12,6 +12,9 @@ import (
 
 	"signalbox.dev/infra/torture/crash"
 	"signalbox.dev/infra/torture/history"
+	"signalbox.dev/infra/torture/ledger"
+	"signalbox.dev/infra/torture/load"
+	"signalbox.dev/infra/torture/service"
 )
 
 // total is the last line of the table that each function's fault test logs.
@@ -93,4 +96,53 @@ func histories(ctx context.Context, t *torture, length time.Duration) (outcome, 
 		o.rows[0].shown = fmt.Sprintf("%d observations of %d objects, NOT all linearizable", r.Observations, r.Objects)
 	}
 	return o, err
+}
+
+// overloads sends a steady load, then more than there is room for, then the
+// steady load again.
+func overloads(ctx context.Context, t *torture, length time.Duration) (o outcome, err error) {
+	state, err := t.state("load")
+	if err != nil {
+		return o, err
+	}
+	s, err := service.Start(ctx, service.Config{Root: t.root, State: state, Parameters: load.Parameters()})
+	if err != nil {
+		return o, err
+	}
+	r, err := load.Run(ctx, load.Config{
+		Service: s, Seed: t.seed, Sustained: length * 10 / 12, Overload: length / 12, Recovery: length / 12, Progress: t.stderr,
+	})
+	if closing := s.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return o, err
+	}
+	leaks, err := ledger.Leaks(state)
+	o.broken = append(r.Broken, leaks...)
+	var detail strings.Builder
+	if writing := r.Table(&detail); err == nil {
+		err = writing
+	}
+	o.detail = detail.String()
+	for _, p := range r.Phases {
+		all := p.All()
+		o.rows = append(o.rows, row{
+			p.Name, fmt.Sprintf("%d requests, %.0f a second", all.Sent, p.Rate),
+			fmt.Sprintf("p50 %v, p99 %v, at most %v; %s", short(all.Quantile(50)), short(all.Quantile(99)), short(all.Max()), all.Answers()),
+		})
+	}
+	o.rows = append(o.rows, row{
+		"afterwards", fmt.Sprintf("%d seals opened", r.Audit.Opened),
+		fmt.Sprintf("%d acknowledged, %d refused or left alone, %d never answered", r.Audit.Acknowledged, r.Audit.Refused, r.Audit.Uncertain),
+	})
+	return o, err
+}
+
+// short leaves of a latency what anybody wants to know.
+func short(d time.Duration) time.Duration {
+	if d > time.Second {
+		return d.Round(10 * time.Millisecond)
+	}
+	return d.Round(100 * time.Microsecond)
 }
