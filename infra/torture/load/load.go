@@ -21,15 +21,21 @@ import (
 )
 
 const (
-	defaultRate = 150
-	// overloadFactor is how many times the sustained rate is sent in overload.
-	// What two cores can do is about three times the default rate.
+	// highestRate is what is asked of a quiet machine where nothing else was said,
+	// and reserve how many times the sustained rate a machine can do at the least:
+	// others may need it too.
+	highestRate = 150
+	reserve     = 5
+	// overloadFactor is how many times the sustained rate is sent in overload, or
+	// excess times what the machine can do, if that is more.
 	overloadFactor = 10
+	excess         = 2
 	// settlingFactor slows what is asked again at the end: creates are dearer than
 	// the mix.
 	settlingFactor = 3
-	// warmUp lets instances of functions start before anything counts.
-	warmUp = 5 * time.Second
+	// measuring is how long it is measured what the machine can do. Instances of
+	// functions start meanwhile.
+	measuring = 5 * time.Second
 	// maxOutstanding bounds the requests without an answer, so that it is not this
 	// process which fails in overload.
 	maxOutstanding = 4000
@@ -42,8 +48,9 @@ type Config struct {
 	Seed    uint64
 	// Sustained, Overload and Recovery are how long the phases last.
 	Sustained, Overload, Recovery time.Duration
-	// Rate is requests a second of the sustained phase. Zero means 150. Much more
-	// would meet the throttle of Parameters.
+	// Rate is requests a second of the sustained phase. Zero means 150, or a fifth
+	// of what the machine can do, if that is less. Much more would meet the throttle
+	// of Parameters.
 	Rate float64
 	// Progress is told which phase begins. Nil means nobody is.
 	Progress io.Writer
@@ -67,7 +74,7 @@ func Parameters() map[string]string {
 
 // Result is what came of it.
 type Result struct {
-	// Phases are warm-up, sustained, overload and recovery; then settling, where
+	// Phases are capacity, sustained, overload and recovery; then settling, where
 	// something had to be asked again.
 	Phases   []*Phase
 	Memory   []Memory
@@ -81,9 +88,6 @@ type Result struct {
 // Run goes through all phases. Its error is that of the machinery; what the
 // service did wrong is in the result.
 func Run(ctx context.Context, c Config) (Result, error) {
-	if c.Rate == 0 {
-		c.Rate = defaultRate
-	}
 	if c.Progress == nil {
 		c.Progress = io.Discard
 	}
@@ -135,12 +139,18 @@ func (r *run) storm(ctx context.Context) error {
 
 // phases sends the mix, and waits for every answer.
 func (r *run) phases(ctx context.Context) error {
+	can, err := r.measure(ctx)
+	if err != nil {
+		return err
+	}
+	if r.Rate == 0 {
+		r.Rate = min(highestRate, can/reserve)
+	}
 	g := newGenerator(maxOutstanding)
 	defer g.wait()
 	for _, p := range []*Phase{
-		{Name: warmingUp, Rate: r.Rate, Duration: min(warmUp, r.Sustained)},
 		{Name: sustained, Rate: r.Rate, Duration: r.Sustained},
-		{Name: overload, Rate: r.Rate * overloadFactor, Duration: r.Overload, Shedding: true},
+		{Name: overload, Rate: max(r.Rate*overloadFactor, can*excess), Duration: r.Overload, Shedding: true},
 		// What overload has left in line may still be in the way.
 		{Name: recovery, Rate: r.Rate, Duration: r.Recovery, Shedding: true},
 	} {
@@ -174,7 +184,7 @@ func (r *run) settle(ctx context.Context) error {
 func (r *run) begin(p *Phase) {
 	p.begun = time.Now()
 	r.result.Phases = append(r.result.Phases, p)
-	r.say(fmt.Sprintf("%s: %.0f requests a second for %v", p.Name, p.Rate, p.Duration.Round(time.Second)))
+	r.say(p.String())
 }
 
 // say tells how far it is. That nobody can be told is not the service's fault.

@@ -14,7 +14,7 @@ import (
 
 // The names of the phases.
 const (
-	warmingUp = "warm-up"
+	capacity  = "capacity"
 	sustained = "sustained"
 	overload  = "overload"
 	recovery  = "recovery"
@@ -35,6 +35,15 @@ type Phase struct {
 	mu         sync.Mutex
 	operations [operations]*Operation
 	samples    []sample
+}
+
+// String says what is being done.
+func (p *Phase) String() string {
+	rate := fmt.Sprintf("%.0f requests a second", p.Rate)
+	if p.Rate == 0 {
+		rate = "as many requests as are answered"
+	}
+	return fmt.Sprintf("%s: %s for %v", p.Name, rate, p.Duration.Round(time.Second))
 }
 
 // Operation is what came of the requests of one kind.

@@ -20,7 +20,7 @@ func (r Result) Table(out io.Writer) error {
 // keeps an error until it is flushed.
 func (r Result) requests(w io.Writer) {
 	for _, p := range r.Phases {
-		_, _ = fmt.Fprintf(w, "%s: %.0f requests a second for %v\n", p.Name, p.Rate, p.Duration.Round(time.Second))
+		_, _ = fmt.Fprintln(w, p)
 		_, _ = fmt.Fprintln(w, "  request\tsent\tnot sent\tanswers\tp50\tp90\tp99\tp99.9\tmax")
 		for i, o := range p.operations {
 			if o == nil {
