@@ -1,0 +1,28 @@
+package main
+
+import (
+	"testing"
+
+	"signalbox.dev/shared/enginetest/stage"
+)
+
+// The audit line tells which credential was made where, and whether a retry was
+// answered from memory.
+func TestTheAuditLineTellsWhatWasMade(t *testing.T) {
+	v := &vault{stage.New(t, wire)}
+	s := newSlip(t, v)
+	s.once()
+	first, again := v.Function().Invoke(t, s.event()), v.Function().Invoke(t, s.event())
+	var told struct{ Data credential }
+	first.Decode(t, &told)
+	for field, want := range map[string]any{
+		"operation": "createByokKey", "workspace": string(s.tenant.Workspace), "credential": string(told.Data.ID), "replayed": nil,
+	} {
+		if first.Audit[field] != want {
+			t.Errorf("%s is %v, want %v", field, first.Audit[field], want)
+		}
+	}
+	if again.Audit["replayed"] != true || again.Audit["credential"] != nil {
+		t.Errorf("of the retry: %v", again.Audit)
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"testing"
+
+	"signalbox.dev/shared/enginetest/faults"
+	"signalbox.dev/shared/enginetest/stage"
+	"signalbox.dev/shared/ids"
+)
+
+// The audit line tells which file of which workspace was meant, how much of it
+// this very call removed, and whether that is all that can be known.
+func TestTheAuditLineTellsWhatBecameOfTheFile(t *testing.T) {
+	s := stage.New(t, wire)
+	plain, versioned := newCabinet(t, s, off), newCabinet(t, s, enabled)
+	tenant := s.Tenant(t)
+	for _, c := range []struct {
+		name      string
+		cabinet   *cabinet
+		fill      func(*desk)
+		rules     []faults.Rule
+		status    int
+		versions  any
+		uncertain any
+	}{
+		{"a file", plain, (*desk).one, nil, done, 1.0, nil},
+		{"two versions", versioned, (*desk).two, nil, done, 2.0, nil},
+		{"no such file", plain, (*desk).nothing, nil, absent, nil, nil},
+		{"out of reach", plain, (*desk).one, []faults.Rule{{Operation: "DeleteObject", Fault: faults.Answer(403, "AccessDenied", "no")}}, failed, nil, nil},
+		{"failed half way", versioned, (*desk).two, []faults.Rule{{Operation: "DeleteObjects", Call: 2, Fault: faults.Answer(403, "AccessDenied", "no")}}, failed, 2.0, nil},
+		{"answer lost", plain, (*desk).one, []faults.Rule{{Operation: "DeleteObject", Attempt: 1, Fault: faults.LoseAnswer()}}, absent, nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := &desk{TB: t, cabinet: c.cabinet, workspace: tenant.Workspace, file: ids.NewFile(), key: tenant.Standard(t, "")}
+			c.fill(d)
+			got := c.cabinet.Function().InvokeAmid(t, remove("", string(d.file)).As(d.key), c.rules)
+			if got.Status != c.status {
+				t.Fatalf("status %d, want %d", got.Status, c.status)
+			}
+			for field, want := range map[string]any{
+				"operation": "deleteFile", "file": string(d.file), "workspace": string(d.workspace),
+				"versions_removed": c.versions, "answer_lost": c.uncertain,
+			} {
+				if got.Audit[field] != want {
+					t.Errorf("%s is %v, want %v", field, got.Audit[field], want)
+				}
+			}
+		})
+	}
+}
+
+// Without a limit that can be read nothing is deleted.
+func TestAnUnreadableRateDeletesNothing(t *testing.T) {
+	s := stage.New(t, wire)
+	c, tenant := newCabinet(t, s, off), s.Tenant(t)
+	for _, rate := range [][2]string{{"", "20"}, {"60", ""}, {"many", "20"}, {"60", "20.5"}, {"0", "20"}, {"60", "-1"}, {"9223372036854775808", "20"}} {
+		d := &desk{TB: t, cabinet: c, workspace: tenant.Workspace, file: ids.NewFile(), key: tenant.Standard(t, "")}
+		d.one()
+		got := c.Function().Invoke(t, remove("", string(d.file)).As(d.key).Limited(rate[0], rate[1]))
+		if left := c.look(t, d.workspace, d.file); got.Status != failed || left.left != 1 || got.Line["stack"] != nil {
+			t.Errorf("rate %q: status %d, %d versions are left, %v", rate, got.Status, left.left, got.Line)
+		}
+	}
+}
