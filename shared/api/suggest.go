@@ -12,8 +12,7 @@ func unknownMember(name string, ours []string) string {
 	nearest, best := "", farthest+1
 	for _, candidate := range ours {
 		// A name of three letters is within three edits of nearly anything.
-		allowed := min(farthest, len(candidate)/2)
-		if d := distance(name, candidate); d <= allowed && d < best {
+		if d := distance(name, candidate); d <= len(candidate)/2 && d < best {
 			nearest, best = candidate, d
 		}
 	}
