@@ -27,7 +27,7 @@ func startDynamoDB(ctx context.Context, c Config) (*process, error) {
 		return nil, err
 	}
 	dir := filepath.Join(c.Dir, c.DynamoDB)
-	return program{name: c.DynamoDB, dir: dir, command: func(port string) *exec.Cmd {
+	return program{name: c.DynamoDB, dir: dir, port: c.ports[0], command: func(port string) *exec.Cmd {
 		if c.DynamoDB == Dynoxide {
 			cmd := exec.Command(binary, "--host", c.Host, "-p", port, "--db-path", filepath.Join(dir, "dynoxide.sqlite")) //nolint:gosec // the pinned engine
 			cmd.Env = []string{}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"signalbox.dev/infra/local/kms"
+	"signalbox.dev/infra/local/port"
 )
 
 // The credentials that the engines accept: AWS's documented example, which is
@@ -29,6 +30,9 @@ const (
 	accessKeyID     = "AKIAIOSFODNN7EXAMPLE"                     //nolint:gosec // AWS's published example
 	secretAccessKey = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY" //nolint:gosec // AWS's published example
 )
+
+// processes is how many engines are processes of their own.
+const processes = 2
 
 // Config says which engines to run, and where.
 type Config struct {
@@ -45,6 +49,8 @@ type Config struct {
 	// Log hears of an engine that ended and was started again. Nil means nobody
 	// does.
 	Log *slog.Logger
+
+	ports []string // one for each engine that is a process
 }
 
 // Engines are running engines.
@@ -72,7 +78,7 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 	}
 	e := &Engines{
 		Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey,
-		processes: make([]*process, 2), done: make(chan error, 4),
+		processes: make([]*process, processes), done: make(chan error, 4),
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
@@ -114,10 +120,10 @@ func (c *Config) complete() error {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.Root != "" {
-		return nil
-	}
 	var err error
+	if c.ports, err = port.Free(c.Host, processes); err != nil || c.Root != "" {
+		return err
+	}
 	c.Root, err = findRoot()
 	return err
 }

@@ -71,7 +71,7 @@ func TestExtendDBOutlivesCallersWhoLeave(t *testing.T) {
 		var all sync.WaitGroup
 		for caller := range 20 {
 			all.Go(func() {
-				ctx, leave := context.WithTimeout(t.Context(), rand.N(20*time.Millisecond))
+				ctx, leave := context.WithTimeout(t.Context(), rand.N(20*time.Millisecond)) //nolint:gosec // no secret
 				defer leave()
 				_ = put(ctx, fmt.Sprint(round, caller)) // most are gone by then
 			})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"signalbox.dev/infra/local/child"
+	"signalbox.dev/infra/local/port"
 )
 
 const (
@@ -35,6 +36,8 @@ type program struct {
 	dir string
 	// health is a path that it answers, with whatever status, once it is up.
 	health string
+	// port is the one to try first; "" means any.
+	port string
 	// command listens on the port.
 	command func(port string) *exec.Cmd
 }
@@ -51,8 +54,7 @@ type process struct {
 }
 
 // start runs the program on a free port of the host until it answers. Where it
-// ends at once, it gets another port: a child of ours that is just being started
-// may hold a copy of the sockets that were to reserve this one.
+// ends at once, it gets another port: somebody else may have been faster.
 func (p program) start(ctx context.Context, host string) (*process, error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of %s: %w", p.name, err)
@@ -61,11 +63,16 @@ func (p program) start(ctx context.Context, host string) (*process, error) {
 		return nil, fmt.Errorf("emptying the log of %s: %w", p.name, err)
 	}
 	return insist(func() (*process, error) {
-		port, err := freePort(host)
-		if err != nil {
-			return nil, err
+		on := p.port
+		p.port = ""
+		if on == "" {
+			free, err := port.Free(host, 1)
+			if err != nil {
+				return nil, err
+			}
+			on = free[0]
 		}
-		return p.launch(ctx, host, port)
+		return p.launch(ctx, host, on)
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"signalbox.dev/infra/local/child"
+	"signalbox.dev/infra/local/port"
 )
 
 const (
@@ -58,7 +59,11 @@ type running struct {
 // Start starts the edition and returns once it answers.
 func Start(ctx context.Context, c Config) (*Service, error) {
 	s := &Service{config: c}
-	return s, s.start(ctx, "0")
+	free, err := port.Free("127.0.0.1", 1)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.start(ctx, free[0])
 }
 
 // BaseURL is what the paths of the contract are relative to. It stays the same
@@ -82,8 +87,8 @@ func (s *Service) Restart(ctx context.Context) error {
 	base := s.BaseURL()
 	s.kill()
 	_, address, _ := strings.Cut(base, "://")
-	_, port, _ := strings.Cut(strings.TrimSuffix(address, "/api/v1"), ":")
-	return s.start(ctx, port)
+	_, on, _ := strings.Cut(strings.TrimSuffix(address, "/api/v1"), ":")
+	return s.start(ctx, on)
 }
 
 // Close stops the edition in order.
@@ -112,12 +117,12 @@ func (s *Service) kill() {
 	<-r.ended
 }
 
-func (s *Service) start(ctx context.Context, port string) error {
+func (s *Service) start(ctx context.Context, on string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	lifetime, kill := context.WithCancel(context.Background())
 	r := &running{kill: kill, ended: make(chan struct{})}
-	r.cmd = exec.CommandContext(lifetime, filepath.Join(s.config.Root, ".build", "local"), s.arguments(port)...) //nolint:gosec // the repository's own
+	r.cmd = exec.CommandContext(lifetime, filepath.Join(s.config.Root, ".build", "local"), s.arguments(on)...) //nolint:gosec // the repository's own
 	r.cmd.Stderr = &r.stderr
 	stdout, written, err := os.Pipe()
 	if err != nil {
@@ -155,8 +160,8 @@ func (s *Service) start(ctx context.Context, port string) error {
 	return nil
 }
 
-func (s *Service) arguments(port string) []string {
-	all := []string{"-root", s.config.Root, "-state", s.config.State, "-port", port}
+func (s *Service) arguments(on string) []string {
+	all := []string{"-root", s.config.Root, "-state", s.config.State, "-port", on}
 	for name, value := range s.config.Parameters {
 		all = append(all, "-param", name+"="+value)
 	}

@@ -1,0 +1,37 @@
+// Package port finds ports for servers that cannot be handed a socket and may be
+// killed and started again on the same one.
+package port
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// The ports that are given out lie below those that systems choose from by
+// themselves (from 32768 on Linux, from 49152 elsewhere): no connection that
+// somebody opens takes one, not even while its server is being started again.
+const (
+	lowest = 20000
+	beyond = 32768
+	tries  = 100
+)
+
+// Free finds as many different ports of the host that nobody listens on. Another
+// process that asks at the same time may get the same one, which is unlikely: a
+// server that cannot have its port asks for another.
+func Free(host string, count int) (ports []string, err error) {
+	for attempt := 0; len(ports) < count; attempt++ {
+		port := strconv.Itoa(lowest + rand.IntN(beyond-lowest)) //nolint:gosec // no secret
+		listener, taken := net.Listen("tcp", net.JoinHostPort(host, port))
+		if taken == nil {
+			ports = append(ports, port)
+			defer func() { err = errors.Join(err, listener.Close()) }() // held until all are found
+		} else if attempt == tries {
+			return nil, fmt.Errorf("looking for a free port: %w", taken)
+		}
+	}
+	return ports, nil
+}
