@@ -1,0 +1,123 @@
+package auth_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/enginetest/faults"
+	"signalbox.dev/shared/ids"
+)
+
+// spoil changes a row as no version of the operator's command does.
+func (a *access) spoil(pk, sk, attribute string, value types.AttributeValue) {
+	a.Helper()
+	_, err := a.db.UpdateItem(a.Context(), &dynamodb.UpdateItemInput{
+		TableName:        &a.table,
+		Key:              map[string]types.AttributeValue{"pk": text(pk), "sk": text(sk)},
+		UpdateExpression: aws.String("SET #a = :value"), ConditionExpression: aws.String("attribute_exists(pk)"),
+		ExpressionAttributeNames:  map[string]string{"#a": attribute},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":value": value},
+	})
+	if err != nil {
+		a.Fatal(err)
+	}
+}
+
+func text(s string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: s} }
+func number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
+
+func TestARowThatContradictsItselfIsNoKey(t *testing.T) {
+	a := newAccess(t)
+	for _, c := range []struct {
+		name, attribute string
+		value           types.AttributeValue
+	}{
+		{"another version", "v", number("2")},
+		{"no account", "account", text("")},
+		{"unknown kind", "kind", text("root")},
+		{"a management key bound to a workspace", "workspace", text(string(a.workspace))},
+		{"of another type", "disabled", text("no")},
+	} {
+		key := a.key(auth.NewKey{Kind: auth.Management})
+		a.spoil("key#"+string(key.Hash), "key", c.attribute, c.value)
+		_, err := auth.NewVerifier(a.db, a.table).Verify(t.Context(), key.Hash)
+		if rejection, ok := errors.AsType[*auth.Rejection](err); !ok || rejection.Reason != auth.UnknownKey || rejection.Fault == nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		owned, err := auth.NewKeyring(a.db, a.table).Owned(t.Context(), a.account, []auth.KeyHash{key.Hash})
+		if err != nil || owned[key.Hash] {
+			t.Errorf("%s: owned %v, %v", c.name, owned, err)
+		}
+	}
+}
+
+func TestAWorkspaceOfAnotherShapeIsOutOfReach(t *testing.T) {
+	a := newAccess(t)
+	caller, err := auth.NewVerifier(a.db, a.table).Verify(t.Context(), a.standard().Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	workspaces, row := auth.NewWorkspaces(a.db, a.table), "workspace#"+string(a.workspace)
+	reach := func() error {
+		found, err := workspaces.Find(t.Context(), a.workspace)
+		if err != nil {
+			return err
+		}
+		_, err = found.For(caller)
+		return err
+	}
+	a.wantError(reach(), nil)
+	a.spoil(row, "workspace", "v", number("2"))
+	a.wantError(reach(), auth.ErrNoWorkspace)
+	a.spoil(row, "workspace", "deleted_at", text("never"))
+	if err := reach(); err == nil || errors.Is(err, auth.ErrNoWorkspace) {
+		t.Errorf("an unreadable workspace: %v", err)
+	}
+	a.spoil("account#"+string(a.account), "account", "default_workspace", &types.AttributeValueMemberBOOL{Value: true})
+	if w, err := workspaces.Default(t.Context(), caller); err == nil || errors.Is(err, auth.ErrNoWorkspace) {
+		t.Errorf("an unreadable account has the default workspace %q, %v", w, err)
+	}
+}
+
+func TestAHundredKeysAreLookedUpAtOnceAndNoMore(t *testing.T) {
+	a := newAccess(t)
+	keys, own := auth.NewKeyring(a.db, a.table), a.standard().Hash
+	hashes := []auth.KeyHash{own, own}
+	for n := range 99 {
+		hashes = append(hashes, auth.HashKey(fmt.Sprint("nobody's ", n)))
+	}
+	owned, err := keys.Owned(t.Context(), a.account, hashes)
+	if err != nil || len(owned) != 1 || !owned[own] {
+		t.Errorf("of 100 keys and a repeat: %v, %v", owned, err)
+	}
+	if owned, err := keys.Owned(t.Context(), ids.New[ids.Account](), hashes); err != nil || len(owned) > 0 {
+		t.Errorf("for another account: %v, %v", owned, err)
+	}
+	a.faults.Heal()
+	if owned, err := keys.Owned(t.Context(), a.account, append(hashes, "one more")); err == nil || len(a.faults.Calls()) > 0 {
+		t.Errorf("of 101 keys: %v after %d calls", owned, len(a.faults.Calls()))
+	}
+	a.faults.Inject(faults.Rule{Operation: "BatchGetItem", Fault: faults.Refuse()})
+	if owned, err := keys.Owned(t.Context(), a.account, hashes); err == nil {
+		t.Errorf("where nobody can be asked: %v", owned)
+	}
+}
+
+func TestAnAnswerWithoutAPositionGivesNone(t *testing.T) {
+	a := newAccess(t)
+	positions := auth.NewPositions(a.db, a.table)
+	a.faults.Inject(faults.Rule{Operation: "UpdateItem", Fault: faults.EmptyAnswer()})
+	if n, err := positions.Claim(t.Context(), a.account, a.workspace, "openai"); err == nil {
+		t.Errorf("position %d", n)
+	}
+	a.faults.Heal()
+	if n, err := positions.Claim(t.Context(), a.account, a.workspace, "openai"); err != nil || n != 1 {
+		t.Errorf("then position %d, %v; want 1, after a gap", n, err)
+	}
+}
