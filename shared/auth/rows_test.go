@@ -121,3 +121,41 @@ func TestAnAnswerWithoutAPositionGivesNone(t *testing.T) {
 		t.Errorf("then position %d, %v; want 1, after a gap", n, err)
 	}
 }
+
+func TestAnUnknownKeyIsNoFault(t *testing.T) {
+	a := newAccess(t)
+	verifier := auth.NewVerifier(a.db, a.table)
+	_, err := verifier.Verify(t.Context(), auth.HashKey("nobody's"))
+	if rejection, ok := errors.AsType[*auth.Rejection](err); !ok || rejection.Reason != auth.UnknownKey || rejection.Fault != nil {
+		t.Errorf("%#v", err)
+	}
+	key := a.standard()
+	if caller, err := verifier.Verify(t.Context(), key.Hash); err != nil || caller.Key() != key.Hash {
+		t.Errorf("let in as %v, %v", caller, err)
+	}
+}
+
+// Ids and keys are random, so that none is met twice; if one were, the row that
+// is there would stay.
+func TestNothingIsCreatedOverAnother(t *testing.T) {
+	a := newAccess(t)
+	if _, _, err := a.registry.CreateAccount(t.Context(), "Another"); err != nil {
+		t.Fatal(err)
+	}
+	a.bound(a.workspace)
+	puts := 0
+	for _, c := range a.faults.Calls() {
+		items, _ := c.Input["TransactItems"].([]any)
+		for _, item := range items {
+			if put, ok := item.(map[string]any)["Put"].(map[string]any); ok {
+				puts++
+				if put["ConditionExpression"] != "attribute_not_exists(pk)" {
+					t.Errorf("%v is put on condition %q", put["Item"], put["ConditionExpression"])
+				}
+			}
+		}
+	}
+	if puts < 6 { // account, workspace, key and their entries in lists
+		t.Errorf("%d items are put", puts)
+	}
+}

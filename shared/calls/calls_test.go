@@ -3,9 +3,12 @@ package calls_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -90,6 +93,28 @@ func TestDescribeLeavesOutWhatAWSWrote(t *testing.T) {
 		t.Errorf("Describe = %s", got)
 	}
 	if got := calls.Describe(errors.New("our own words")).String(); !strings.Contains(got, "our own words") {
+		t.Errorf("Describe = %s", got)
+	}
+}
+
+func TestCodesOfCallsThatEndedWithoutOne(t *testing.T) {
+	ended := func(err error) error {
+		return &smithy.OperationError{ServiceID: "KMS", OperationName: "Decrypt", Err: err}
+	}
+	for want, err := range map[string]error{
+		"deadline":   context.DeadlineExceeded,
+		"canceled":   context.Canceled,
+		"timeout":    &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded},
+		"connection": &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
+	} {
+		if got := calls.Code(ended(err)); got != want {
+			t.Errorf("%v: code %s, want %s", err, got, want)
+		}
+	}
+	answered := &awshttp.ResponseError{RequestID: "request-1", ResponseError: &smithyhttp.ResponseError{
+		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: 503}}, Err: errors.New("syntax"),
+	}}
+	if got := calls.Describe(ended(answered)).String(); !strings.Contains(got, "503") || !strings.Contains(got, "request-1") {
 		t.Errorf("Describe = %s", got)
 	}
 }
