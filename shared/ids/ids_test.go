@@ -23,16 +23,17 @@ func TestParse(t *testing.T) {
 		}
 	}
 	refused := map[string]string{
-		"empty":            "",
-		"braces":           "{" + canonical + "}",
-		"urn":              "urn:uuid:" + canonical,
-		"no dashes":        strings.ReplaceAll(canonical, "-", ""),
-		"dash misplaced":   "0a1b2c3d4-e5f-6789-abcd-ef0123456789",
-		"not hex":          "0g1b2c3d-4e5f-6789-abcd-ef0123456789",
-		"space":            " " + canonical[1:],
-		"newline":          canonical[:35] + "\n",
-		"too long":         canonical + "0",
-		"full-width digit": "\uff10" + canonical[3:],
+		"empty":             "",
+		"braces":            "{" + canonical + "}",
+		"urn":               "urn:uuid:" + canonical,
+		"no dashes":         strings.ReplaceAll(canonical, "-", ""),
+		"dash misplaced":    "0a1b2c3d4-e5f-6789-abcd-ef0123456789",
+		"digits for dashes": strings.ReplaceAll(canonical, "-", "0"),
+		"not hex":           "0g1b2c3d-4e5f-6789-abcd-ef0123456789",
+		"space":             " " + canonical[1:],
+		"newline":           canonical[:35] + "\n",
+		"too long":          canonical + "0",
+		"full-width digit":  "\uff10" + canonical[3:],
 	}
 	for name, s := range refused {
 		if got, ok := ids.Parse[ids.Job](s); ok || got != "" {
@@ -54,7 +55,7 @@ func TestNewIsACanonicalVersion4(t *testing.T) {
 }
 
 func TestParseFile(t *testing.T) {
-	for _, s := range []string{"file_a", "file__", "file_-", "file_Az09_-", "file_" + strings.Repeat("x", 200)} {
+	for _, s := range []string{"file_a", "file__", "file_-", "file_AZaz09_-", "file_" + strings.Repeat("x", 200)} {
 		if got, ok := ids.ParseFile(s); !ok || string(got) != s {
 			t.Errorf("ParseFile(%q) = %q, %v", s, got, ok)
 		}

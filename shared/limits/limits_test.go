@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/shared/enginetest"
+	"signalbox.dev/shared/enginetest/faults"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/limits"
 )
@@ -154,5 +155,21 @@ func TestRatesOutOfBounds(t *testing.T) {
 	}
 	if got := mustRate(t, limits.MaxPerMinute, limits.MaxBurst).Interval(); got != 60*time.Microsecond {
 		t.Errorf("the shortest interval is %v", got)
+	}
+}
+
+func TestAThrottledItemIsAnExceededRate(t *testing.T) {
+	engines := enginetest.Start(t)
+	broken := faults.Wrap(engines.Config.HTTPClient)
+	engines.Config.HTTPClient = broken
+	l := limits.New(dynamodb.NewFromConfig(engines.Config), engines.Tables.Control, "test")
+	broken.Inject(faults.Rule{Fault: faults.Throttle()})
+	if d := mustTake(t, l, someone(), mustRate(t, 60, 20)); d.Allowed || d.RetryAfter != time.Second {
+		t.Errorf("throttled: %+v", d)
+	}
+	broken.Heal()
+	broken.Inject(faults.Rule{Fault: faults.Refuse()})
+	if d, err := l.Take(t.Context(), someone(), mustRate(t, 60, 20)); err == nil || d.Allowed {
+		t.Errorf("out of reach: %+v", d)
 	}
 }

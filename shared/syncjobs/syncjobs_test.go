@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
@@ -221,5 +222,28 @@ func TestALostAnswerCreatesOneJob(t *testing.T) {
 	id := d.create()
 	if got := d.read(id).Status; got != syncjobs.Queued {
 		t.Errorf("the job is %s", got)
+	}
+}
+
+func TestARowOfAnotherShapeIsNoJob(t *testing.T) {
+	d := newDesk(t)
+	for attribute, value := range map[string]types.AttributeValue{
+		"v":          &types.AttributeValueMemberN{Value: "2"},
+		"status":     &types.AttributeValueMemberS{Value: "paused"},
+		"started_at": &types.AttributeValueMemberS{Value: "yesterday"},
+	} {
+		id := d.create()
+		_, err := d.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName: &d.table, Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "job#" + string(id)}},
+			UpdateExpression: aws.String("SET #a = :value"), ConditionExpression: aws.String("attribute_exists(pk)"),
+			ExpressionAttributeNames:  map[string]string{"#a": attribute},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":value": value},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := d.store.Find(t.Context(), id); err == nil || errors.Is(err, syncjobs.ErrNotFound) {
+			t.Errorf("%s: found %+v, %v", attribute, found, err)
+		}
 	}
 }
