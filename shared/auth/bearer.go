@@ -40,9 +40,9 @@ func ParseBearer(headers []string) (Bearer, error) {
 	if len(headers) > 1 {
 		return Bearer{}, &Rejection{Reason: Malformed}
 	}
-	given, rest, spaced := strings.Cut(headers[0], " ")
+	given, rest, _ := strings.Cut(headers[0], " ")
 	token := strings.TrimLeft(rest, " ")
-	if !spaced || !strings.EqualFold(given, scheme) || !isToken(token) {
+	if !strings.EqualFold(given, scheme) || !isToken(token) {
 		return Bearer{}, &Rejection{Reason: Malformed}
 	}
 	return Bearer{token: secret.New([]byte(token)), hash: HashKey(token)}, nil
