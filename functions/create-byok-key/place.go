@@ -50,7 +50,6 @@ func (h handler) place(ctx context.Context, caller auth.Caller, workspace ids.Wo
 	}
 	if isNoWorkspace(placeErr) {
 		issues = append(issues, api.Issue{Path: "/workspace_id", Message: "must be a live workspace of the account; where it is omitted, the account must have a default workspace"})
-		placeErr = nil
 	}
 	if len(issues) > 0 {
 		return byok.Draft{}, api.Invalid(issues)

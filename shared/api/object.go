@@ -46,7 +46,6 @@ func (r *Request) Object(names ...string) *Object {
 		return o
 	}
 	if err := o.read(names); err != nil {
-		clear(o.members)
 		o.refuse(err.Error())
 	}
 	return o

@@ -18,10 +18,10 @@ const batch = 1000
 var errVisible = errors.New("the current version can be read")
 
 // purge removes every version and delete marker of the key, until a listing
-// shows none. Bytes go first and markers last, the newest of them at the very
-// end: whatever interrupts it, no older version comes to light. It stops at
-// visible where a current version can be read: that one must be deleted on
-// condition, or two callers could both believe they deleted it.
+// shows none. Bytes go first and markers last: whatever interrupts it, no older
+// version comes to light. It stops at visible where a current version can be
+// read: that one must be deleted on condition, or two callers could both believe
+// they deleted it.
 //
 // What S3 refuses to delete is listed and tried once more: another caller may
 // have removed it meanwhile.
@@ -42,7 +42,6 @@ func (d *deletion) purge(ctx context.Context) (state, error) {
 			return absent, err
 		}
 		if d.refused == nil { // else the markers stay before what is left
-			slices.Reverse(left.markers) // listed newest first
 			if err := d.removeAll(ctx, left.markers, false); err != nil {
 				return absent, err
 			}
