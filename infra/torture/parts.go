@@ -132,7 +132,15 @@ func overloads(ctx context.Context, t *torture, length time.Duration) (o outcome
 			fmt.Sprintf("p50 %v, p99 %v, at most %v; %s", short(all.Quantile(50)), short(all.Quantile(99)), short(all.Max()), all.Answers()),
 		})
 	}
+	var memory []string
+	for _, m := range r.Memory {
+		memory = append(memory, fmt.Sprintf("%s %.2f", m.Role, m.Ratio()))
+	}
 	o.rows = append(o.rows, row{
+		"memory", "of a process, late over early", strings.Join(memory, ", "),
+	}, row{
+		"recovery", "from the end of overload", r.Recovery.String(),
+	}, row{
 		"afterwards", fmt.Sprintf("%d seals opened", r.Audit.Opened),
 		fmt.Sprintf("%d acknowledged, %d refused or left alone, %d never answered", r.Audit.Acknowledged, r.Audit.Refused, r.Audit.Uncertain),
 	})

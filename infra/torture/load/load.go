@@ -29,7 +29,7 @@ const (
 	// overloadFactor is how many times the sustained rate is sent in overload, or
 	// excess times what the machine can do, if that is more.
 	overloadFactor = 10
-	excess         = 2
+	excess         = 4
 	// settlingFactor slows what is asked again at the end: creates are dearer than
 	// the mix.
 	settlingFactor = 3
