@@ -132,7 +132,7 @@ func (t *torture) all(ctx context.Context, chosen []part) ([]outcome, error) {
 }
 
 // tellEvery is how often it is told how far a part is.
-const tellEvery = 15 * time.Second
+const tellEvery = 30 * time.Second
 
 // tell tells what is being done, and now and then for how long, until done is
 // called.
