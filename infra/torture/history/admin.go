@@ -44,6 +44,7 @@ func (x *client) setKey(ctx context.Context) {
 		return
 	}
 	x.shown(call, shown)
+	x.retried(call, shown)
 }
 
 // deleteWorkspace deletes a workspace, again perhaps, and with it the keys that
@@ -73,6 +74,7 @@ func (x *client) setDefault(ctx context.Context, workspace int) {
 	switch {
 	case err == nil:
 		x.shown(call, set, workspaceLive(string(w)))
+		x.retried(call, set)
 	case errors.Is(err, auth.ErrWorkspaceDeleted):
 		x.shown(call, workspaceGone(string(w)))
 	default:
@@ -89,6 +91,7 @@ func (x *client) upload(ctx context.Context, f fileAt) {
 	switch {
 	case err == nil:
 		x.shown(call, fileUploaded(string(f.id)))
+		x.retried(call, filePerhapsUploaded(string(f.id)))
 	case errors.Is(err, files.ErrExists) && x.stormy:
 		x.shown(call, filePerhapsUploaded(string(f.id)))
 	case errors.Is(err, files.ErrExists):

@@ -53,11 +53,22 @@ func (x *client) file() fileAt { return x.files[x.random.IntN(len(x.files))] }
 // shown notes what an operation showed that began then and has ended now.
 func (x *client) shown(call int64, shown ...event) { x.note(x.number, call, x.now(), shown...) }
 
+// retried notes what an operation may have done once more between then and now:
+// where an answer is lost, the SDK sends its request again.
+func (x *client) retried(call int64, once event) {
+	if x.stormy {
+		x.shown(call, once)
+	}
+}
+
 // unsure notes an operation of which nobody knows whether, or when, it took its
 // effect.
 func (x *client) unsure(call int64, perhaps ...event) {
 	x.uncertain.Add(1)
 	x.note(x.number, call, never, perhaps...)
+	if x.stormy {
+		x.note(x.number, call, never, perhaps...) // once more, by the SDK
+	}
 }
 
 // answered notes that an answer breaks the contract whatever happened.

@@ -34,11 +34,17 @@ func (x *client) delete(ctx context.Context) {
 		x.surprised("a key of another workspace deleted %s", id)
 	case a.Status == http.StatusOK:
 		x.shown(call, keyLetIn(string(by.Hash)), workspaceLive(w), fileDeleted(id))
+		x.retried(call, filePerhapsDeleted(id))
 	case a.Status != http.StatusNotFound:
 		x.surprised("a deletion was answered with %d", a.Status)
-	case bound && f.workspace != 1 || x.deleting[f.workspace].Load():
+	case bound && f.workspace != 1 || x.deleting[f.workspace].Load() && !x.stormy:
 		// Nothing is told of the file.
 		x.shown(call, keyLetIn(string(by.Hash)))
+	case x.deleting[f.workspace].Load():
+		// Either the workspace was gone before, or the file was deleted, the answer
+		// lost, and a second attempt found nothing. If ever, then it took its effect.
+		x.shown(call, keyLetIn(string(by.Hash)))
+		x.note(x.number, call, never, filePerhapsDeleted(id))
 	case x.stormy:
 		x.shown(call, keyLetIn(string(by.Hash)), filePerhapsDeleted(id))
 	default:
