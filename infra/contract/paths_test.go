@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,9 +22,9 @@ func TestFileIDs(t *testing.T) {
 		"one too long":      "file_" + strings.Repeat("x", 201),
 		"far too long":      "file_" + strings.Repeat("x", 4000),
 		"dot":               file + ".",
-		"escaped letter":    "%66" + file[1:],
+		"escaped letter":    escaped(file),
 		"escaped underline": strings.Replace(file, "_", "%5f", 1),
-		"escaped twice":     "%2566" + file[1:],
+		"escaped twice":     "%25" + escaped(file)[1:],
 		"escaped slash":     file + "%2F",
 		"escaped path":      "file_x%2f..%2f" + file,
 		"escaped dots":      "%2e%2e%2f" + file,
@@ -81,7 +82,7 @@ func TestJobIDs(t *testing.T) {
 		"one short":       id[:35],
 		"one long":        id + "0",
 		"no hex":          "g" + id[1:],
-		"escaped digit":   "%3" + "0" + id[1:],
+		"escaped digit":   escaped(id),
 		"trailing space":  id + "%20",
 		"wide digits":     "%ef%bc%90" + id[1:],
 		"text":            "latest",
@@ -95,6 +96,9 @@ func TestJobIDs(t *testing.T) {
 		})
 	}
 }
+
+// escaped is id with its first character percent-encoded.
+func escaped(id string) string { return fmt.Sprintf("%%%02x%s", id[0], id[1:]) }
 
 // TestWorkspaceParameter: one canonical or upper-case UUID; everything else is
 // 404. Other parameters are nobody's business.

@@ -60,10 +60,10 @@ func samsPaths() []difference {
 			},
 			status: http.StatusBadGateway,
 		}, {
-			what: "a path's parameters arrive decoded", left: "^TestFileIDs$/^escaped_(letter|underline)$",
+			what: "a path's parameters arrive decoded", left: "^TestFileIDs$/^escaped_(letter|underline)$|^TestJobIDs$/^escaped_digit$",
 			ask: func(t *testing.T, n tenant) []request {
 				return []request{
-					del("%66" + n.file(t, n.workspace)[1:]), del(strings.Replace(n.file(t, n.workspace), "_", "%5f", 1)),
+					get(escaped(n.job(t, "queued"))), del(escaped(n.file(t, n.workspace))), del(strings.Replace(n.file(t, n.workspace), "_", "%5f", 1)),
 				}
 			},
 			status: http.StatusOK,
