@@ -57,11 +57,12 @@ func (a *access) checkLists() {
 	}
 }
 
-// The write side must survive, for each call it makes, that the call is not
-// applied or that its answer is lost: once, so that the SDK's retry helps, and
-// for good, so that the operator repeats the command.
-func TestEveryWriteSurvivesEveryFault(t *testing.T) {
-	operations := map[string]func(*access, context.Context, auth.Key) error{
+// command is one that may be given for a key, which is bound to the account's
+// default workspace.
+type command func(*access, context.Context, auth.Key) error
+
+func writes() map[string]command {
+	return map[string]command{
 		"create": func(a *access, ctx context.Context, _ auth.Key) error {
 			_, _, err := a.registry.CreateKey(ctx, auth.NewKey{Account: a.account, Workspace: a.workspace, Kind: auth.Standard, Name: "k"})
 			return err
@@ -79,13 +80,19 @@ func TestEveryWriteSurvivesEveryFault(t *testing.T) {
 			return a.registry.DeleteWorkspace(ctx, a.account, a.workspace)
 		},
 	}
+}
+
+// The write side must survive, for each call it makes, that the call is not
+// applied or that its answer is lost: once, so that the SDK's retry helps, and
+// for good, so that the operator repeats the command.
+func TestEveryWriteSurvivesEveryFault(t *testing.T) {
 	rules := map[string]faults.Rule{
 		"refused":     {Fault: faults.Refuse()},
 		"answer lost": {Fault: faults.LoseAnswer()},
 		"throttled":   {Fault: faults.Throttle()},
 		"conflict":    {Operation: "UpdateItem", Fault: faults.Conflict()},
 	}
-	for name, operate := range operations {
+	for name, operate := range writes() {
 		for which, rule := range rules {
 			t.Run(name+"/"+which, func(t *testing.T) {
 				for total := 1; rule.Call < total; {
@@ -99,7 +106,7 @@ func TestEveryWriteSurvivesEveryFault(t *testing.T) {
 
 // faulty runs the operation with one call failing, once or for good, and tells
 // how many calls it makes of any one operation.
-func faulty(t *testing.T, operate func(*access, context.Context, auth.Key) error, rule faults.Rule) (most int) {
+func faulty(t *testing.T, operate command, rule faults.Rule) (most int) {
 	t.Helper()
 	a := newAccess(t)
 	key := a.bound(a.workspace)

@@ -130,8 +130,11 @@ func TestWorkspacesAreListed(t *testing.T) {
 	if err := a.registry.SetDefaultWorkspace(t.Context(), a.account, second); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.registry.DeleteWorkspace(t.Context(), a.account, a.workspace); err != nil {
-		t.Fatal(err)
+	for _, at := range []time.Time{now, now.Add(time.Hour)} { // once more changes nothing
+		a.registry.SetClock(at)
+		if err := a.registry.DeleteWorkspace(t.Context(), a.account, a.workspace); err != nil {
+			t.Fatal(err)
+		}
 	}
 	got, err := a.registry.ListWorkspaces(t.Context(), a.account)
 	if err != nil {

@@ -3,6 +3,7 @@ package auth_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -54,6 +55,13 @@ func TestARowThatContradictsItselfIsNoKey(t *testing.T) {
 		if err != nil || owned[key.Hash] {
 			t.Errorf("%s: owned %v, %v", c.name, owned, err)
 		}
+		for range 20 { // attributes are decoded in any order, and no more of them after a bad one
+			listed, err := a.registry.ListKeys(t.Context(), a.account)
+			at := slices.IndexFunc(listed, func(k auth.Key) bool { return k.Hash == key.Hash })
+			if err != nil || at < 0 || listed[at].Fault == nil {
+				t.Fatalf("%s: listed as %+v, %v", c.name, listed, err)
+			}
+		}
 	}
 }
 
@@ -82,6 +90,55 @@ func TestAWorkspaceOfAnotherShapeIsOutOfReach(t *testing.T) {
 	a.spoil("account#"+string(a.account), "account", "default_workspace", &types.AttributeValueMemberBOOL{Value: true})
 	if w, err := workspaces.Default(t.Context(), caller); err == nil || errors.Is(err, auth.ErrNoWorkspace) {
 		t.Errorf("an unreadable account has the default workspace %q, %v", w, err)
+	}
+}
+
+func TestAnUnreadableRowIsNeitherAbsentNorChanged(t *testing.T) {
+	a := newAccess(t)
+	ctx, key := t.Context(), a.bound(a.workspace)
+	refuse := func(name string, absent error, commands ...func() error) {
+		t.Helper()
+		for range 20 { // attributes are decoded in any order
+			for _, run := range commands {
+				if err := run(); err == nil || errors.Is(err, absent) {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+		}
+	}
+	keys := func() error { _, err := a.registry.ListKeys(ctx, a.account); return err }
+	workspaces := func() error { _, err := a.registry.ListWorkspaces(ctx, a.account); return err }
+	find := func() error { _, err := a.registry.FindWorkspace(ctx, a.account, a.workspace); return err }
+
+	row := "key#" + string(key.Hash)
+	a.spoil(row, "key", "disabled", text("no"))
+	refuse("a key", auth.ErrNoKey,
+		func() error { return a.registry.EnableKey(ctx, a.account, key.Hash) },
+		func() error { return a.registry.DeleteKey(ctx, a.account, key.Hash) })
+	a.spoil("account#"+string(a.account), row, "v", text("one"))
+	refuse("an entry of a list", auth.ErrNoAccount, keys)
+	a.spoil("workspace#"+string(a.workspace), "workspace", "deleted_at", text("never"))
+	refuse("a workspace", auth.ErrNoWorkspace, workspaces, find)
+	for range 20 {
+		a.wantError(a.registry.SetDefaultWorkspace(ctx, a.account, a.workspace), auth.ErrNoWorkspace)
+	}
+	a.spoil("account#"+string(a.account), "account", "default_workspace", &types.AttributeValueMemberBOOL{Value: true})
+	refuse("an account", auth.ErrNoAccount, workspaces, find,
+		func() error { return a.registry.CheckAccount(ctx, a.account) })
+}
+
+// It lets nobody in as it is.
+func TestAKeyThatContradictsItselfIsNotDisabled(t *testing.T) {
+	a := newAccess(t)
+	a.spoil("key#"+string(a.bound(a.workspace).Hash), "key", "v", number("2"))
+	a.faults.Heal()
+	if err := a.registry.DeleteWorkspace(t.Context(), a.account, a.workspace); err != nil {
+		t.Error(err)
+	}
+	for _, c := range a.faults.Calls() {
+		if c.Operation == "UpdateItem" {
+			t.Errorf("%v", c.Input)
+		}
 	}
 }
 
