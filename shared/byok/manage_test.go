@@ -3,10 +3,12 @@ package byok_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/shared/byok"
@@ -46,9 +48,64 @@ func TestListShowsAllButTheSeal(t *testing.T) {
 		if asked, err := json.Marshal(c.Input); err != nil || strings.Contains(string(asked), "seal") {
 			t.Errorf("the list asks for the seal: %s", asked)
 		}
+		if c.Input["ConsistentRead"] != true {
+			t.Errorf("the list may be out of date: %v", c.Input)
+		}
 	}
 	if none, err := v.manager().List(t.Context(), ids.New[ids.Workspace]()); err != nil || len(none) != 0 {
 		t.Errorf("an unknown workspace has %v, %v", none, err)
+	}
+}
+
+func TestCredentialsAreListedInTheOrderInWhichTheyAreTried(t *testing.T) {
+	v := newVault(t)
+	var want, got []string
+	for _, provider := range []string{"anthropic", "openai"} {
+		for order := range int64(5) {
+			d := v.draft()
+			d.Provider, d.SortOrder = provider, 4-order
+			if err := v.Create(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, fmt.Sprint(provider, order))
+		}
+	}
+	listed, err := v.manager().List(t.Context(), v.workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range listed {
+		got = append(got, fmt.Sprint(c.Provider, c.SortOrder))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatAManagerCannotReachIsNotAbsent(t *testing.T) {
+	v := newVault(t)
+	c, m, ctx := v.create(), v.manager(), t.Context()
+	for _, operation := range []string{"Query", "UpdateItem", "DeleteItem"} {
+		v.broken.Inject(faults.Rule{Operation: operation, Fault: faults.Refuse()})
+	}
+	_, list := m.List(ctx, v.workspace)
+	_, purge := m.Purge(ctx, v.workspace)
+	for name, err := range map[string]error{
+		"List": list, "Purge": purge, "Delete": m.Delete(ctx, v.workspace, c.ID),
+		"Disable": m.Disable(ctx, v.workspace, c.ID), "Enable": m.Enable(ctx, v.workspace, c.ID),
+	} {
+		if err == nil || errors.Is(err, byok.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAnUnreadableCredentialIsNotLeftOutOfTheList(t *testing.T) {
+	r := newRemoval(t)
+	r.create()
+	r.tamper(func(row map[string]types.AttributeValue) { row["disabled"] = &types.AttributeValueMemberS{Value: "no"} })
+	if got, err := r.manager().List(t.Context(), r.workspace); err == nil {
+		t.Errorf("listed: %+v", got)
 	}
 }
 

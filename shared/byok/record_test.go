@@ -40,8 +40,10 @@ func TestAnUnreadableRecordIsNeitherReplayedNorWrittenOver(t *testing.T) {
 		}
 		v.spoil(id, attribute, value)
 		stored := len(v.stored())
-		if found, err := v.Recall(t.Context(), id); err == nil {
-			t.Errorf("%s: recalled %+v", attribute, found)
+		for range 20 { // attributes are decoded in any order, and no more of them after the bad one
+			if found, err := v.Recall(t.Context(), id); err == nil {
+				t.Fatalf("%s: recalled %+v", attribute, found)
+			}
 		}
 		v.broken.Heal()
 		// It is not tried again either: that would go on until the request's time is up.

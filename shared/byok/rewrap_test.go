@@ -136,6 +136,14 @@ func TestACredentialThatChangesMeanwhile(t *testing.T) {
 		}, byok.Overtaken},
 		"moved by another run": {func(r *removal, w byok.Wrapping) { r.moveFor(w, r.next) }, byok.AlreadyThere},
 		"moved elsewhere":      {func(r *removal, w byok.Wrapping) { r.moveFor(w, r.newKey()) }, byok.Overtaken},
+		"moved elsewhere and back": {func(r *removal, w byok.Wrapping) {
+			key := r.newKey()
+			r.moveFor(w, key)
+			other := byok.NewWrappings(r.db, r.engines.Tables.Credentials)
+			if got, err := other.Rewrap(r.Context(), r.wrappings()[0], seal.NewRewrapper(r.kms, r.engines.KeyARN, key)); got != byok.Moved || err != nil {
+				r.Errorf("back: %v, %v", got, err)
+			}
+		}, byok.Overtaken},
 		"disabled": {func(r *removal, w byok.Wrapping) {
 			if err := byok.NewManager(r.db, r.engines.Tables.Credentials).Disable(r.Context(), w.Workspace, w.ID); err != nil {
 				r.Error(err)
@@ -152,6 +160,11 @@ func TestACredentialThatChangesMeanwhile(t *testing.T) {
 			if got, err := r.Rewrap(t.Context(), w, r.to(r.next)); got != c.want || err != nil {
 				t.Errorf("%v, %v; want %v", got, err, c.want)
 			}
+			for _, c := range r.broken.Calls() {
+				if c.Operation == "GetItem" && c.Input["ConsistentRead"] != true {
+					t.Errorf("it may look at what was there before: %v", c.Input)
+				}
+			}
 			if left := r.stored(); (len(left) == 0) != (name == "deleted") {
 				t.Errorf("%d credentials left", len(left))
 			}
@@ -164,6 +177,17 @@ func (r *removal) moveFor(w byok.Wrapping, key string) {
 	other := byok.NewWrappings(r.db, r.engines.Tables.Credentials)
 	if got, err := other.Rewrap(r.Context(), w, seal.NewRewrapper(r.kms, key, r.engines.KeyARN)); got != byok.Moved || err != nil {
 		r.Errorf("the other run: %v, %v", got, err)
+	}
+}
+
+func TestAWrappingSaidToBeOfAnotherKeyMeanwhile(t *testing.T) {
+	r := newRemoval(t)
+	w, another := r.one(), r.newKey()
+	r.tamper(func(row map[string]types.AttributeValue) {
+		row["seal"].(*types.AttributeValueMemberM).Value["key_arn"] = &types.AttributeValueMemberS{Value: another}
+	})
+	if got, err := r.Rewrap(t.Context(), w, r.to(r.next)); got != byok.Overtaken || err != nil || r.under(w.ID) != another {
+		t.Errorf("%v, %v, under %s", got, err, r.under(w.ID))
 	}
 }
 

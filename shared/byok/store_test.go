@@ -196,8 +196,8 @@ func TestCreateOnceOutlastsConflicts(t *testing.T) {
 	v := newVault(t)
 	fingerprint := []byte("print")
 	conflict := faults.Cancel("None", "TransactionConflict")
-	for call := range 3 {
-		v.broken.Inject(faults.Rule{Operation: "TransactWriteItems", Call: call + 1, Fault: conflict})
+	for call, fault := range []faults.Fault{conflict, faults.Cancel("TransactionConflict", ""), conflict} {
+		v.broken.Inject(faults.Rule{Operation: "TransactWriteItems", Call: call + 1, Fault: fault})
 	}
 	earlier, err := v.CreateOnce(t.Context(), v.draft(), request(3), fingerprint, []byte("answer"))
 	if err != nil || replayOf(t, earlier, fingerprint) != "" {

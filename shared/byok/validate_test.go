@@ -59,6 +59,7 @@ func TestProblems(t *testing.T) {
 		"no provider":             {valid(provider("")), []string{"/provider"}},
 		"upper-case provider":     {valid(provider("OpenAI")), []string{"/provider"}},
 		"part of a provider":      {valid(provider("open")), []string{"/provider"}},
+		"end of a provider":       {valid(provider("enai")), []string{"/provider"}},
 		"two providers":           {valid(provider("openai\nopen-inference")), []string{"/provider"}},
 		"provider with newline":   {valid(provider("openai\n")), []string{"/provider"}},
 		"empty name":              {valid(name("")), nil},

@@ -122,7 +122,7 @@ func TestPagesShowEachWrappingOnceAndNoSecret(t *testing.T) {
 		for _, name := range c.Input["ExpressionAttributeNames"].(map[string]any) {
 			asked[name.(string)] = true
 		}
-		if !asked["wrapped_key"] || asked["nonce"] || asked["ciphertext"] || c.Input["ConsistentRead"] != true {
+		if !asked["wrapped_key"] || asked["nonce"] || asked["ciphertext"] || c.Input["ConsistentRead"] != true || c.Input["Limit"] != 50.0 {
 			t.Errorf("a page asks for %v", c.Input)
 		}
 	}
