@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"signalbox.dev/shared/enginetest/faults"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
 )
@@ -39,6 +41,10 @@ func TestUploadedFilesAreListed(t *testing.T) {
 		if err := m.Upload(t.Context(), s.workspace, f, strings.NewReader(string(f)+"!"), "text/plain"); err != nil {
 			t.Fatal(err)
 		}
+	}
+	stored, err := s.client.HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: &s.bucket, Key: aws.String(files.Key(s.workspace, "file_a"))})
+	if err != nil || aws.ToString(stored.ContentType) != "text/plain" {
+		t.Errorf("stored as %+v, %v", stored, err)
 	}
 	if err := m.Upload(t.Context(), s.workspace, "file_a", strings.NewReader("other"), "text/plain"); !errors.Is(err, files.ErrExists) {
 		t.Errorf("uploading it again: %v, want ErrExists", err)
@@ -83,6 +89,37 @@ func TestPurgeLeavesNothingOfAWorkspace(t *testing.T) {
 				t.Errorf("the neighbour keeps %v, %v", kept, err)
 			}
 		})
+	}
+}
+
+func TestAManagerSaysWhatItCouldNotDo(t *testing.T) {
+	s := newShelf(t, enabled)
+	s.put("file_a")
+	s.hide("file_a")
+	s.put("file_b")
+	amid := func(operation string, fault faults.Fault) *files.Manager {
+		client, _ := s.through(faults.Rule{Operation: operation, Call: 1, Fault: fault})
+		return files.NewManager(client, s.bucket)
+	}
+	err := amid("PutObject", faults.Refuse()).Upload(t.Context(), s.workspace, "file_c", strings.NewReader("x"), "text/plain")
+	if err == nil || errors.Is(err, files.ErrExists) {
+		t.Errorf("uploading: %v", err)
+	}
+	if listed, err := amid("ListObjectsV2", faults.Refuse()).List(t.Context(), s.workspace); err == nil {
+		t.Errorf("listing: %v", listed)
+	}
+	for _, m := range []*files.Manager{
+		amid("ListObjectVersions", faults.Refuse()),
+		amid("DeleteObjects", faults.Refuse()),
+		amid("DeleteObjects", faults.RefuseVersions("AccessDenied")),
+	} {
+		if removed, err := m.Purge(t.Context(), s.workspace); err == nil || removed != 0 {
+			t.Errorf("purging: %d, %v", removed, err)
+		}
+		s.mustBeHidden("file_a") // its marker goes last
+	}
+	if left := s.everything(); left != 3 {
+		t.Errorf("%d versions and markers left, want 3", left)
 	}
 }
 
