@@ -13,6 +13,7 @@ func TestMatches(t *testing.T) {
 		"empty elements":   {`, ,"abc",,`},
 		"second header":    {`"x"`, `W/"abc"`},
 		"comma in another": {`"a,b", "abc"`},
+		"space all round":  {"\t\"x\" \t,\t \"abc\" "},
 	}
 	for name, headers := range yes {
 		if !matches(headers, etag) {
@@ -33,6 +34,10 @@ func TestMatches(t *testing.T) {
 		"lower-case weak": {`w/"abc"`},
 		"space inside":    {`"x y", "abc"`},
 		"prefix":          {`"ab"`},
+		"quote missing":   {`x","abc"`},
+		"half quoted end": {`"abc", "`},
+		"weak nothing":    {`W/`},
+		"control inside":  {"\"x\x7fy\", \"abc\""},
 	}
 	for name, headers := range no {
 		if matches(headers, etag) {

@@ -84,6 +84,17 @@ func TestABurstPassesFromIdleAndNoMore(t *testing.T) {
 	}
 }
 
+func TestLimitersOfOtherNamesCountApart(t *testing.T) {
+	engines := enginetest.Start(t)
+	db, rate, caller := dynamodb.NewFromConfig(engines.Config), mustRate(t, 1, 1), someone()
+	for _, name := range []string{"one", "another"} {
+		l := limits.New(db, engines.Tables.Control, name)
+		if first, second := mustTake(t, l, caller, rate), mustTake(t, l, caller, rate); !first.Allowed || second.Allowed {
+			t.Errorf("%s: %+v, then %+v", name, first, second)
+		}
+	}
+}
+
 func TestAtOnceExactlyTheBurstPasses(t *testing.T) {
 	l, _ := newLimiter(t)
 	rate, caller := mustRate(t, 1, 20), someone()
@@ -140,6 +151,24 @@ func TestTakeAgreesWithTheReference(t *testing.T) {
 				t.Fatalf("rate %+v, step %d: %+v", rate, step, got)
 			}
 		}
+	}
+}
+
+// Nothing that passes leaves an item that is gone a moment later; whatever took
+// it away, no slot is granted on that.
+func TestAnItemThatIsGoneMeanwhileGrantsNothing(t *testing.T) {
+	c, item := &clock{}, &paper{}
+	c.now.Store(time.Now().UnixNano())
+	l, rate := limits.New(item, "control", "test").At(c.read), mustRate(t, 60, 20)
+	mustTake(t, l, someone(), rate)
+	item.calls, item.between = 0, func() { item.item = nil }
+	want := limits.Decision{Burst: 20, Window: 20 * time.Second, RetryAfter: 1}
+	if diff := cmp.Diff(want, mustTake(t, l, someone(), rate)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	item.between = nil
+	if d := mustTake(t, l, someone(), rate); !d.Allowed || d.Remaining != 19 {
+		t.Errorf("then %+v", d)
 	}
 }
 

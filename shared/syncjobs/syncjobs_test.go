@@ -216,12 +216,29 @@ func TestBadStepsChangeNothing(t *testing.T) {
 	}
 }
 
+func TestTheLongestMessageIsCountedInCodePoints(t *testing.T) {
+	d := newDesk(t)
+	id, message := d.create(), strings.Repeat("é", 1000)
+	if err := d.Fail(t.Context(), d.account, id, message); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.read(id).ErrorMessage; got == nil || *got != message {
+		t.Errorf("it is read as %v", got)
+	}
+}
+
 func TestALostAnswerCreatesOneJob(t *testing.T) {
 	d := newDesk(t)
 	d.broken.Inject(faults.Rule{Operation: "PutItem", Attempt: 1, Fault: faults.LoseAnswer()})
 	id := d.create()
 	if got := d.read(id).Status; got != syncjobs.Queued {
 		t.Errorf("the job is %s", got)
+	}
+	// The second attempt writes nothing over what the first one left.
+	for _, c := range d.broken.Calls() {
+		if c.Operation == "PutItem" && c.Input["ConditionExpression"] != "attribute_not_exists(pk)" {
+			t.Errorf("attempt %d puts the job on condition %v", c.Attempt, c.Input["ConditionExpression"])
+		}
 	}
 }
 
@@ -242,8 +259,10 @@ func TestARowOfAnotherShapeIsNoJob(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found, err := d.store.Find(t.Context(), id); err == nil || errors.Is(err, syncjobs.ErrNotFound) {
-			t.Errorf("%s: found %+v, %v", attribute, found, err)
+		for range 20 { // attributes are decoded in any order, and no more of them after the bad one
+			if found, err := d.store.Find(t.Context(), id); err == nil || errors.Is(err, syncjobs.ErrNotFound) {
+				t.Fatalf("%s: found %+v, %v", attribute, found, err)
+			}
 		}
 	}
 }
