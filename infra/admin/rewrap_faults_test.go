@@ -66,6 +66,19 @@ func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
 	}
 }
 
+// However many fail, it goes on where others between them do not.
+func TestRewrapOutlastsScatteredFailures(t *testing.T) {
+	m := newMove(t, 3*(patience+2))
+	m.deploy()
+	broken := m.through("KMS")["KMS"]
+	for n := range patience + 2 {
+		broken.Inject(faults.Rule{Operation: "ReEncrypt", Call: 3 * (n + 1), Fault: faults.Answer(http.StatusBadRequest, "KMSInvalidStateException", "")})
+	}
+	if view, _ := m.rewrap(exitOther); view.Rewrapped != 2*(patience+2) || len(view.Failed) != patience+2 {
+		t.Errorf("%+v", view)
+	}
+}
+
 // Rows that somebody has put under a key of his own are not vouched for, and are
 // no reason to leave the others, however many they are.
 func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {

@@ -74,6 +74,7 @@ func TestRewrapRefusesWhatCannotBeMeant(t *testing.T) {
 	m.deploy()
 	for _, args := range [][]string{
 		{}, {"--to", "alias/next"}, {"--to", strings.TrimPrefix(m.next, "arn:aws:kms:us-east-1:000000000000:key/")},
+		{"--to", "x" + m.next}, {"--to", m.next + "/x"},
 		{"--to", m.next, "--rate", "0"}, {"--to", m.next, "--from", "x"},
 	} {
 		m.want(exitUsage, append([]string{"credential", "rewrap"}, args...)...)
