@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"signalbox.dev/shared/calls"
 )
 
 // deployed asks CloudFormation for the names of a stack's tables and bucket,
@@ -25,6 +27,7 @@ func deployed(ctx context.Context, stack, region string) (target, error) {
 	if err != nil {
 		return target{}, fmt.Errorf("asking for stack %s: %w", stack, err)
 	}
+	c.APIOptions = append(c.APIOptions, calls.Whole)
 	t := target{config: c, identity: callerARN(ctx, c)}
 	for _, s := range described.Stacks {
 		for _, output := range s.Outputs {

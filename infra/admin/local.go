@@ -11,6 +11,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/smithy-go/middleware"
+
+	"signalbox.dev/shared/calls"
 )
 
 // stackFile is where the single-machine edition writes how to reach it.
@@ -51,6 +54,7 @@ func local(dir string) (target, error) {
 			Credentials:   credentials.NewStaticCredentialsProvider(stack.AccessKeyID, stack.SecretAccessKey, ""),
 			HTTPClient:    httpClient(),
 			Retryer:       retryer,
+			APIOptions:    []func(*middleware.Stack) error{calls.Whole},
 			ConfigSources: []any{stack},
 		},
 		outputs: stack.Outputs,

@@ -45,6 +45,16 @@ func TestRewrapOutlastsFaults(t *testing.T) {
 	m.goesOn(30)
 }
 
+// An answer that says nothing must not pass for the end of the table.
+func TestRewrapIsNotDoneWhereAnAnswerIsEmpty(t *testing.T) {
+	m := newMove(t, 10)
+	m.deploy()
+	m.through("DynamoDB")["DynamoDB"].Inject(faults.Rule{Operation: "Scan", Attempt: 1, Fault: faults.EmptyAnswer()})
+	if view, _ := m.rewrap(exitDone); view.Rewrapped != 10 {
+		t.Errorf("%+v", view)
+	}
+}
+
 func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
 	m := newMove(t, 40)
 	m.deploy()

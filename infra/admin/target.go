@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+
+	"signalbox.dev/shared/calls"
 )
 
 // target is the service a command works on.
@@ -66,7 +68,9 @@ func httpClient() *awshttp.BuildableClient {
 }
 
 // retryer also makes plain writes again that met a transaction on the same
-// item; the SDK by itself does not.
+// item, and calls whose answer could not be read; the SDK by itself does neither.
 func retryer() aws.Retryer {
-	return retry.AddWithErrorCodes(retry.NewStandard(), "TransactionConflictException")
+	return retry.AddWithErrorCodes(retry.NewStandard(func(o *retry.StandardOptions) {
+		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(calls.RetryMalformed))
+	}), "TransactionConflictException")
 }

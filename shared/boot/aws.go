@@ -11,6 +11,8 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"signalbox.dev/shared/calls"
 )
 
 // Every attempt is bounded: a connection that died while Lambda had the process
@@ -69,6 +71,6 @@ func Retryer() aws.Retryer {
 	return retry.AddWithErrorCodes(retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
 		o.MaxBackoff = maxBackoff
-		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(malformed))
+		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(calls.RetryMalformed))
 	}), "TransactionConflictException")
 }

@@ -50,7 +50,7 @@ func Start(build func(*Environment) lambda.Handler) {
 // a test may make others.
 func NewEnvironment(config aws.Config, log *slog.Logger, getenv func(string) string) *Environment {
 	config.Retryer = Retryer
-	config.APIOptions = []func(*middleware.Stack) error{calls.Counted, whole}
+	config.APIOptions = []func(*middleware.Stack) error{calls.Counted, calls.Whole}
 	return &Environment{AWS: config, Log: log, getenv: getenv}
 }
 

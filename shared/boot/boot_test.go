@@ -149,6 +149,10 @@ func TestAnAnswerThatCannotBeReadIsAskedForAgain(t *testing.T) {
 		},
 		"garbled":              func(w http.ResponseWriter) { _, _ = w.Write([]byte("<{[")) },
 		"empty":                func(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) },
+		"null":                 func(w http.ResponseWriter) { _, _ = w.Write([]byte("null")) },
+		"white space":          func(w http.ResponseWriter) { _, _ = w.Write([]byte(" \r\n\t")) },
+		"no content":           func(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) },
+		"accepted":             func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted); _, _ = w.Write([]byte("{}")) },
 		"empty, length untold": func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() },
 		"cut": func(w http.ResponseWriter) {
 			w.Header().Set("Content-Length", "100")
@@ -162,7 +166,7 @@ func TestAnAnswerThatCannotBeReadIsAskedForAgain(t *testing.T) {
 				answer(w)
 				return
 			}
-			_, _ = w.Write([]byte("{}"))
+			_, _ = w.Write([]byte("\n{}"))
 		}))
 		defer service.Close()
 		defer end()
