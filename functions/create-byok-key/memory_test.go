@@ -87,6 +87,7 @@ func (m *memory) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func
 		return &dynamodb.GetItemOutput{Item: m.control[pk]}, nil
 	}
 	return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{
+		"pk": in.Key["pk"], "sk": in.Key["sk"],
 		"v":       &types.AttributeValueMemberN{Value: "1"},
 		"kind":    &types.AttributeValueMemberS{Value: "management"},
 		"account": &types.AttributeValueMemberS{Value: onlyAccount},

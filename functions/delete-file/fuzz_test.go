@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -41,6 +42,7 @@ type world struct {
 func (w *world) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	row := func(name, value string) (*dynamodb.GetItemOutput, error) {
 		return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{
+			"pk": in.Key["pk"], "sk": in.Key["sk"],
 			"v":    &types.AttributeValueMemberN{Value: "1"},
 			"kind": &types.AttributeValueMemberS{Value: "standard"},
 			name:   &types.AttributeValueMemberS{Value: value},
@@ -65,7 +67,9 @@ func (w *world) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(
 // DeleteObject is S3's, on a bucket without versions.
 func (w *world) DeleteObject(_ context.Context, in *s3.DeleteObjectInput, _ ...func(*s3.Options)) (*s3.DeleteObjectOutput, error) {
 	w.deleted = append(w.deleted, *in.Key)
-	return &s3.DeleteObjectOutput{}, nil
+	out := new(s3.DeleteObjectOutput)
+	awsmiddleware.SetRequestIDMetadata(&out.ResultMetadata, "S3's own")
+	return out, nil
 }
 
 // DeleteObjects is S3's; without versions nobody calls it.

@@ -37,6 +37,7 @@ type keyTable struct{}
 func (keyTable) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	row := func(kind string) (*dynamodb.GetItemOutput, error) {
 		return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{
+			"pk": in.Key["pk"], "sk": in.Key["sk"],
 			"v":       &types.AttributeValueMemberN{Value: "1"},
 			"account": &types.AttributeValueMemberS{Value: account},
 			"kind":    &types.AttributeValueMemberS{Value: kind},

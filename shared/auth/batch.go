@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -33,6 +34,9 @@ func batchGet(ctx context.Context, db batchGetter, table string, keys []map[stri
 		})
 		if err != nil {
 			return nil, err
+		}
+		if out.Responses == nil && len(out.UnprocessedKeys) == 0 {
+			return nil, errors.New("an answer that says nothing of any key")
 		}
 		items = append(items, out.Responses[table]...)
 		keys = out.UnprocessedKeys[table].Keys

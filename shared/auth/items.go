@@ -56,6 +56,12 @@ func (k primaryKey) attributes() map[string]types.AttributeValue {
 	}
 }
 
+// isOf reports whether this is the item's own key.
+func (k primaryKey) isOf(item map[string]types.AttributeValue) bool {
+	var own primaryKey
+	return decode(item, &own) == nil && own == k
+}
+
 type keyItem struct {
 	primaryKey
 	Version   int           `dynamodbav:"v"`

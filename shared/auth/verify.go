@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -69,6 +70,9 @@ func get(ctx context.Context, db itemGetter, table string, at primaryKey, into a
 	}
 	if out.Item == nil {
 		return lookup{}, nil
+	}
+	if !at.isOf(out.Item) {
+		return lookup{}, errors.New("answered with another item")
 	}
 	return lookup{exists: true, fault: decode(out.Item, into)}, nil
 }

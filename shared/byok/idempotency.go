@@ -67,16 +67,17 @@ func (s *Store) Recall(ctx context.Context, id RequestID) (Remembered, error) {
 	if err != nil {
 		return Remembered{}, fmt.Errorf("recalling an idempotent request: %w", err)
 	}
-	return s.remembered(out.Item)
+	return s.remembered(id, out.Item)
 }
 
-// remembered reads a record. DynamoDB may keep an expired one for days.
-func (s *Store) remembered(item map[string]types.AttributeValue) (Remembered, error) {
+// remembered reads the record of the request. DynamoDB may keep an expired one
+// for days.
+func (s *Store) remembered(id RequestID, item map[string]types.AttributeValue) (Remembered, error) {
 	if item == nil {
 		return Remembered{}, nil
 	}
 	var r record
-	if err := attributevalue.UnmarshalMap(item, &r); err != nil || r.Version != itemVersion {
+	if err := attributevalue.UnmarshalMap(item, &r); err != nil || r.Version != itemVersion || r.PK != string(id) {
 		return Remembered{}, errors.New("stored idempotency record is unreadable")
 	}
 	if r.Expires <= s.now().Unix() {

@@ -82,7 +82,7 @@ func (s *Store) lost(ctx context.Context, id RequestID, cancelled *types.Transac
 		case "None", "":
 		case "ConditionalCheckFailed":
 			if i == 1 { // the record's
-				earlier, err = s.remembered(reason.Item)
+				earlier, err = s.remembered(id, reason.Item)
 				return earlier, earlier.record == nil, err
 			}
 			return Remembered{}, false, cancelled

@@ -49,7 +49,10 @@ type Job struct {
 	FinishedAt    *time.Time
 }
 
-const itemVersion = 1
+const (
+	itemVersion = 1
+	jobPrefix   = "job#"
+)
 
 // item is a job as stored, under pk = job#<id>. Times are Unix seconds.
 type item struct {
@@ -99,7 +102,7 @@ func (s *Store) Find(ctx context.Context, id ids.Job) (Found, error) {
 	if out.Item == nil {
 		return found, nil
 	}
-	if err := attributevalue.UnmarshalMap(out.Item, &found.item); err != nil || found.item.check() != nil {
+	if err := attributevalue.UnmarshalMap(out.Item, &found.item); err != nil || found.item.check(id) != nil {
 		return Found{}, fmt.Errorf("stored sync job %s is unreadable", id)
 	}
 	return found, nil
@@ -113,7 +116,8 @@ func (f Found) For(account ids.Account) (Job, error) {
 	return f.item.job(f.id), nil
 }
 
-func (i item) check() error {
+// check refuses a row that contradicts itself, or is another job's.
+func (i item) check(id ids.Job) error {
 	switch i.Status {
 	case Queued, Running, Succeeded, Failed:
 	default:
@@ -121,6 +125,9 @@ func (i item) check() error {
 	}
 	if i.Version != itemVersion {
 		return errors.New("unknown version")
+	}
+	if i.PK != jobPrefix+string(id) {
+		return errors.New("another job")
 	}
 	return nil
 }
@@ -154,5 +161,5 @@ func instant(unix *int64) *time.Time {
 }
 
 func keyOf(id ids.Job) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "job#" + string(id)}}
+	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: jobPrefix + string(id)}}
 }

@@ -55,7 +55,7 @@ func (w *Writer) Create(ctx context.Context, account ids.Account) (ids.Job, erro
 	}
 	id := ids.New[ids.Job]()
 	stored, err := attributevalue.MarshalMap(item{
-		PK: "job#" + string(id), Version: itemVersion,
+		PK: jobPrefix + string(id), Version: itemVersion,
 		Account: account, Status: Queued, CreatedAt: w.now().Unix(),
 	})
 	if err != nil {

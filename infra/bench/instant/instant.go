@@ -4,6 +4,7 @@ package instant
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -54,7 +55,7 @@ func (s *services) Do(r *http.Request) (*http.Response, error) {
 
 func response(r *http.Request, status int, contentType, body string) *http.Response {
 	return &http.Response{
-		StatusCode: status, Request: r, Header: http.Header{"Content-Type": {contentType}},
+		StatusCode: status, Request: r, Header: http.Header{"Content-Type": {contentType}, "X-Amz-Request-Id": {"instant"}},
 		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
 	}
 }
@@ -76,15 +77,19 @@ func answer(operation string, request []byte) string {
 	}
 }
 
+// item is the item asked for, under its own key.
 func item(request []byte) string {
+	var asked struct{ Key json.RawMessage }
+	_ = json.Unmarshal(request, &asked) // the SDK wrote it
+	key := string(asked.Key[1 : len(asked.Key)-1])
 	switch {
 	case bytes.Contains(request, []byte("idem#")):
 		return `{}`
 	case bytes.Contains(request, []byte("job#")):
-		return `{"Item":{"pk":{"S":"job#` + Job + `"},"v":{"N":"1"},"account":{"S":"` + Account + `"},"status":{"S":"running"},"created_at":{"N":"1"},"started_at":{"N":"2"}}}`
+		return `{"Item":{` + key + `,"v":{"N":"1"},"account":{"S":"` + Account + `"},"status":{"S":"running"},"created_at":{"N":"1"},"started_at":{"N":"2"}}}`
 	case bytes.Contains(request, []byte("workspace#")):
-		return `{"Item":{"v":{"N":"1"},"account":{"S":"` + Account + `"},"name":{"S":"w"},"created_at":{"N":"1"}}}`
+		return `{"Item":{` + key + `,"v":{"N":"1"},"account":{"S":"` + Account + `"},"name":{"S":"w"},"created_at":{"N":"1"}}}`
 	default:
-		return `{"Item":{"v":{"N":"1"},"account":{"S":"` + Account + `"},"kind":{"S":"management"},"name":{"S":"k"},"disabled":{"BOOL":false},"created_at":{"N":"1"}}}`
+		return `{"Item":{` + key + `,"v":{"N":"1"},"account":{"S":"` + Account + `"},"kind":{"S":"management"},"name":{"S":"k"},"disabled":{"BOOL":false},"created_at":{"N":"1"}}}`
 	}
 }
