@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 
@@ -13,7 +14,8 @@ import (
 
 // hide deletes the current version on condition that there is one, which S3
 // settles between callers. On an unversioned bucket the bytes are then gone; on
-// any other a delete marker stands before them.
+// any other a delete marker stands before them. What S3 says of that stands in
+// headers alone: an answer that lost them all proves nothing.
 func (d *deletion) hide(ctx context.Context) (state, error) {
 	for attempt := 1; ; attempt++ {
 		out, err := d.s3.DeleteObject(ctx, &s3.DeleteObjectInput{
@@ -22,7 +24,8 @@ func (d *deletion) hide(ctx context.Context) (state, error) {
 		}, d.witnessed)
 		switch codeOf(err) {
 		case "":
-			if out.VersionId == nil && !aws.ToBool(out.DeleteMarker) {
+			_, fromS3 := awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
+			if fromS3 && out.VersionId == nil && !aws.ToBool(out.DeleteMarker) {
 				return erased, nil
 			}
 			return hidden, nil

@@ -112,6 +112,9 @@ func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.Li
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
+		if err == nil {
+			err = sound(m.bucket, page)
+		}
 		if err != nil {
 			return removed, fmt.Errorf("listing versions to purge: %w", err)
 		}

@@ -3,6 +3,7 @@ package files_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -110,7 +111,9 @@ func TestAManagerSaysWhatItCouldNotDo(t *testing.T) {
 	}
 	for _, m := range []*files.Manager{
 		amid("ListObjectVersions", faults.Refuse()),
+		amid("ListObjectVersions", faults.Otherwise(http.StatusOK, "<html/>")),
 		amid("DeleteObjects", faults.Refuse()),
+		amid("DeleteObjects", faults.Pretend(http.StatusOK, "<DeleteResult/>")),
 		amid("DeleteObjects", faults.RefuseVersions("AccessDenied")),
 	} {
 		if removed, err := m.Purge(t.Context(), s.workspace); err == nil || removed != 0 {

@@ -67,6 +67,9 @@ func (d *deletion) list(ctx context.Context) (listing, error) {
 	in := &s3.ListObjectVersionsInput{Bucket: &d.bucket, Prefix: &d.key, MaxKeys: aws.Int32(batch)}
 	for {
 		page, err := d.s3.ListObjectVersions(ctx, in)
+		if err == nil {
+			err = sound(d.bucket, page)
+		}
 		if err != nil {
 			return listing{}, err
 		}
@@ -85,16 +88,24 @@ func (d *deletion) list(ctx context.Context) (listing, error) {
 				all.markers = append(all.markers, types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
 			}
 		}
-		next := aws.ToString(page.NextKeyMarker)
-		if aws.ToBool(page.IsTruncated) && next == "" {
-			return listing{}, errors.New("a listing that goes on does not say where")
-		}
 		// Keys are listed in order, so nothing of ours follows a longer key.
-		if !aws.ToBool(page.IsTruncated) || next != d.key {
+		if !aws.ToBool(page.IsTruncated) || aws.ToString(page.NextKeyMarker) != d.key {
 			return all, nil
 		}
 		in.KeyMarker, in.VersionIdMarker = page.NextKeyMarker, page.NextVersionIdMarker
 	}
+}
+
+// sound refuses what is no listing of the bucket, or goes on and does not say
+// where: either could pass for one that shows nothing more.
+func sound(bucket string, page *s3.ListObjectVersionsOutput) error {
+	if aws.ToString(page.Name) != bucket {
+		return errors.New("an answer that is no listing of the bucket")
+	}
+	if aws.ToBool(page.IsTruncated) && aws.ToString(page.NextKeyMarker) == "" {
+		return errors.New("a listing that goes on does not say where")
+	}
+	return nil
 }
 
 // removeAll deletes these versions, in order. What S3 could not delete is kept in
@@ -130,19 +141,22 @@ func (r *refusal) Error() string {
 }
 
 // remove deletes at most 1000 versions by id and tells how many of them it did.
-// S3 answers 200 even where it could not: what it says of each counts, and is a
-// *refusal.
+// S3 answers 200 even where it could not: what it says of each counts, and those
+// that it does not confirm are a *refusal.
 func remove(ctx context.Context, client versionDeleter, bucket string, versions []types.ObjectIdentifier) (int, error) {
 	out, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
 		Bucket: &bucket,
-		Delete: &types.Delete{Objects: versions, Quiet: aws.Bool(true)},
+		Delete: &types.Delete{Objects: versions},
 	})
 	if err != nil {
 		return 0, err
 	}
-	removed := len(versions) - len(out.Errors)
-	if removed < len(versions) {
-		return removed, &refusal{refused: len(out.Errors), of: len(versions), code: aws.ToString(out.Errors[0].Code)}
+	r := &refusal{refused: len(versions) - len(out.Deleted), of: len(versions), code: "not confirmed"}
+	if len(out.Errors) > 0 {
+		r.code = aws.ToString(out.Errors[0].Code)
 	}
-	return removed, nil
+	if r.refused > 0 {
+		return len(out.Deleted), r
+	}
+	return len(out.Deleted), nil
 }
