@@ -133,6 +133,9 @@ func (l *Limiter) update(ctx context.Context, caller string, latest int64, updat
 		return outcome{}, err
 	}
 	tat, err := arrival(out.Attributes)
+	if err == nil && tat == 0 {
+		err = errors.New("a limiter's update that says nothing")
+	}
 	return outcome{applied: true, tat: tat}, err
 }
 
