@@ -61,7 +61,7 @@ func TestEveryFault(t *testing.T) {
 // bucket and does not hear of it: its second attempt finds nothing.
 func lostAnswers() []stage.Exception {
 	var all []stage.Exception
-	for _, fault := range []string{"answer lost", "timed out, applied", "answer cut", "answer garbled"} {
+	for _, fault := range []string{"answer lost", "timed out, applied", "answer cut", "answer garbled", "answer of another kind"} {
 		all = append(all,
 			stage.Exception{Step: "DeleteObject", Fault: fault, Always: true, Status: []int{failed}},
 			stage.Exception{Step: "DeleteObject", Fault: fault, Status: []int{absent}})

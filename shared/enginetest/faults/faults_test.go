@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -184,5 +185,37 @@ func TestUnprocessedGivesTheKeysBack(t *testing.T) {
 	out, err := dynamodb.NewFromConfig(config).BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{RequestItems: asked})
 	if err != nil || len(out.UnprocessedKeys["t"].Keys) != 1 {
 		t.Errorf("unprocessed %v, %v", out, err)
+	}
+}
+
+func TestAnswersThatAreOfAnotherKind(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault   faults.Fault
+		status  int
+		body    string
+		header  string // the Content-Type
+		applied int64
+	}{
+		"otherwise":    {faults.Otherwise(http.StatusAccepted, "x"), http.StatusAccepted, "x", "application/x-amz-json-1.0", 1},
+		"pretended":    {faults.Pretend(http.StatusOK, "x"), http.StatusOK, "x", "", 0},
+		"bare":         {faults.Bare(), http.StatusOK, `{"Item":{"pk":{"S":"a"}},"CiphertextBlob":"AAAA"}`, "", 1},
+		"another item": {faults.AnotherItem(), http.StatusOK, `{"Item":{"pk":{"S":"another#1"}}}`, "application/x-amz-json-1.0", 1},
+	} {
+		e, broken, config := start(t)
+		broken.Inject(faults.Rule{Fault: c.fault})
+		ask, err := http.NewRequestWithContext(t.Context(), http.MethodPost, *config.BaseEndpoint, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask.Header.Set("X-Amz-Target", "DynamoDB_20120810.GetItem")
+		answer, err := broken.Do(ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil || string(body) != c.body || answer.StatusCode != c.status || answer.Header.Get("Content-Type") != c.header || e.applied.Load() != c.applied {
+			t.Errorf("%s: %d %q %s, applied %d times, %v", name, answer.StatusCode, answer.Header.Get("Content-Type"), body, e.applied.Load(), err)
+		}
 	}
 }

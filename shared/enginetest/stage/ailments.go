@@ -12,12 +12,17 @@ import (
 // quoting is what services say of a failure: they repeat parts of the request.
 const quoting = "The request is not acceptable: " + quoted
 
+// page is what something in between says.
+const page = "<html><body>" + quoted + "</body></html>"
+
 // ailment is one thing that may go wrong with a call.
 type ailment struct {
 	name string
 	// passing ailments are outlived: the call is made again, and a request that
 	// met one of them once ends as if it had not.
 	passing bool
+	// harmless ailments are outlived even where they stay.
+	harmless bool
 	// fatal ailments end the request's time: they cannot be met twice.
 	fatal bool
 	// minor ailments leave nothing behind that another of them would not.
@@ -27,30 +32,45 @@ type ailment struct {
 
 // ailmentsOf are all that may go wrong with the call.
 func ailmentsOf(s step) []ailment {
-	all := common()
-	if s.operation != "DeleteObject" { // whose answer has no body to lose
-		all = append(all, minor(passing("answer empty", faults.EmptyAnswer())))
+	all := append(common(), strays(s)...)
+	if s.operation != "DeleteObject" { // whose answer has no body
+		all = append(all,
+			minor(passing("answer empty", faults.EmptyAnswer())),
+			minor(passing("answer null", faults.Otherwise(http.StatusOK, "null"))),
+			minor(passing("no content", faults.Otherwise(http.StatusNoContent, ""))))
 	}
 	switch s.operation {
+	case "GetItem":
+		all = append(all, lasting("another item", faults.AnotherItem()))
 	case "PutItem", "UpdateItem", "DeleteItem":
 		all = append(all, passing("in conflict", faults.Conflict()))
+		if s.operation == "UpdateItem" {
+			all = append(all, lasting("nothing told", faults.Pretend(http.StatusOK, "{}")))
+		}
 	case "BatchGetItem":
-		all = append(all, passing("unprocessed", faults.Unprocessed()), passing("half unprocessed", faults.UnprocessedRest()))
+		all = append(all, passing("unprocessed", faults.Unprocessed()), passing("half unprocessed", faults.UnprocessedRest()),
+			lasting("no responses", faults.Otherwise(http.StatusOK, "{}")))
 	case "TransactWriteItems":
 		all = append(all, cancellations(strings.Count(s.kind, "+")+1)...)
 	case "GenerateDataKey":
+		all = append(all, lasting("nothing told", faults.Pretend(http.StatusOK, "{}")))
 		for _, code := range []string{"DisabledException", "KMSInvalidStateException", "KeyUnavailableException"} {
 			all = append(all, lasting(code, faults.Answer(http.StatusBadRequest, code, quoting)))
 		}
 	case "ListObjectVersions":
-		all = append(all, noBucket())
+		all = append(all, noBucket(),
+			lasting("no listing", faults.Otherwise(http.StatusOK, "<html/>")),
+			passing("an error, for all its 200", faults.Otherwise(http.StatusOK, "<Error><Code>InternalError</Code></Error>")))
 	case "DeleteObject":
-		all = append(all, noBucket())
+		bare := passing("headers lost", faults.Bare())
+		bare.harmless = true
+		all = append(all, noBucket(), bare, passing("answer of another kind", faults.Otherwise(http.StatusOK, "{}")))
 		for _, code := range []string{"ConditionalRequestConflict", "OperationAborted"} {
 			all = append(all, passing(code, faults.Answer(http.StatusConflict, code, quoting)))
 		}
 	case "DeleteObjects":
-		all = append(all, noBucket(), passing("versions refused", faults.RefuseVersions("InternalError")))
+		all = append(all, noBucket(), passing("versions refused", faults.RefuseVersions("InternalError")),
+			passing("nothing confirmed", faults.Pretend(http.StatusOK, "<DeleteResult/>")))
 	}
 	return all
 }
@@ -67,6 +87,7 @@ func common() []ailment {
 		minor(passing("answer garbled", faults.Garble())),
 		minor(passing("server error", faults.Answer(http.StatusInternalServerError, "InternalServerError", quoting))),
 		lasting("denied", faults.Answer(http.StatusForbidden, "AccessDeniedException", quoting)),
+		minor(passing("bad gateway", faults.Pretend(http.StatusBadGateway, page))),
 		minor(lasting("nothing there", faults.Answer(http.StatusNotFound, "ResourceNotFoundException", quoting))),
 		{name: "deadline", fatal: true, fault: func(f *Function) faults.Fault {
 			return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
@@ -83,6 +104,19 @@ func common() []ailment {
 				})
 			}
 		}},
+	}
+}
+
+// strays are answers of something in between. Of a client of S3 such a page is
+// an error without a code, which is not asked for again.
+func strays(s step) []ailment {
+	kind := passing
+	if strings.Contains(s.operation, "Object") {
+		kind = lasting
+	}
+	return []ailment{
+		minor(kind("a proxy's not found", faults.Pretend(http.StatusNotFound, page))),
+		minor(kind("a proxy's redirect", faults.Pretend(http.StatusMovedPermanently, page))),
 	}
 }
 
@@ -104,6 +138,7 @@ func cancellations(items int) []ailment {
 		}
 	}
 	return append(all,
+		lasting("cancelled for no reason", faults.Cancel()),
 		passing("transaction in progress", faults.Answer(http.StatusBadRequest, "TransactionInProgressException", quoting)),
 		lasting("another transaction's token", faults.Answer(http.StatusBadRequest, "IdempotentParameterMismatchException", quoting)),
 	)

@@ -193,7 +193,7 @@ func (c *campaign) want(p planned) []int {
 			return e.Status
 		}
 	}
-	if p.ailment.passing && !p.always {
+	if p.ailment.harmless || p.ailment.passing && !p.always {
 		return []int{c.Status}
 	}
 	return []int{http.StatusInternalServerError}
