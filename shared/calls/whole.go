@@ -22,9 +22,9 @@ var bodiless = map[string]int{
 }
 
 // Whole is an API option for SDK clients: it refuses an answer of success that
-// the service never gives. The SDK reads one without a body, and one that says
-// null, as an output without members: an item that does not exist, a listing
-// that shows nothing.
+// the service never gives. The SDK reads one without a body, and of S3 one of
+// plain text, as an output without members: an item that does not exist, a
+// listing that shows nothing.
 func Whole(stack *middleware.Stack) error {
 	check := middleware.DeserializeMiddlewareFunc("RefuseHollowAnswer",
 		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
