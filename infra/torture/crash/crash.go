@@ -49,11 +49,11 @@ func Run(ctx context.Context, c Config) (Result, error) {
 }
 
 func run(ctx context.Context, c Config) (result Result, err error) {
-	s, err := service.Start(ctx, service.Config{Root: c.Root, State: c.State, Parameters: map[string]string{
+	s, err := service.Start(ctx, service.Config{Root: c.Root, State: c.State, Parameters: service.Unthrottled(map[string]string{
 		"FilesVersioning":     c.Versioning,
 		"DeleteRatePerMinute": fmt.Sprint(ratePerMinute),
 		"DeleteBurst":         fmt.Sprint(burst),
-	}})
+	})})
 	if err != nil {
 		return result, err
 	}

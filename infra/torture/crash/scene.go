@@ -91,14 +91,15 @@ func (w *scene) layer(ctx context.Context, stack *service.Stack) error {
 	return nil
 }
 
-// ask asks for a credential and notes the answer.
-func (w *scene) ask(ctx context.Context, o *ledger.Order, body map[string]any) {
+// ask asks for a credential, notes the answer and gives it.
+func (w *scene) ask(ctx context.Context, o *ledger.Order, body map[string]any) caller.Answer {
 	w.requests.Add(1)
 	a, err := w.caller.Create(ctx, o.APIKey, o.IdempotencyKey, body)
 	if err != nil {
 		w.ledger.Breach("%v", err)
 	}
 	o.Told(a)
+	return a
 }
 
 // remove asks for a file to be deleted and gives the answer.
@@ -118,8 +119,8 @@ func (w *scene) finish(ctx context.Context) error {
 	group.SetLimit(clients)
 	for _, o := range w.ledger.Orders() {
 		group.Go(func() error {
-			if w.ask(ctx, o, o.Body()); !o.Done() {
-				w.ledger.Breach("%s is not accepted although nothing is in its way", o.Name)
+			if a := w.ask(ctx, o, o.Body()); !o.Done() {
+				w.ledger.Breach("%s is not accepted although nothing is in its way: %d", o.Name, a.Status)
 			}
 			return ctx.Err()
 		})

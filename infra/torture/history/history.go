@@ -60,9 +60,9 @@ type Result struct {
 // Run has rounds of clients use a service of its own, every second one while
 // functions and engines are killed, until time is up.
 func Run(ctx context.Context, c Config) (result Result, err error) {
-	s, err := service.Start(ctx, service.Config{Root: c.Root, State: c.State, Parameters: map[string]string{
+	s, err := service.Start(ctx, service.Config{Root: c.Root, State: c.State, Parameters: service.Unthrottled(map[string]string{
 		"DeleteRatePerMinute": "60000", "DeleteBurst": "10000",
-	}})
+	})})
 	if err != nil {
 		return result, err
 	}
