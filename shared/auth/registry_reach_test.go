@@ -94,16 +94,20 @@ func TestATableOutOfReach(t *testing.T) {
 	refusals := []error{auth.ErrNoAccount, auth.ErrNoKey, auth.ErrNoWorkspace, auth.ErrWorkspaceDeleted, auth.ErrInvalid}
 	for _, commands := range []map[string]command{reads(), writes(), makers()} {
 		for name, run := range commands {
-			for _, operation := range []string{"GetItem", "BatchGetItem", "Query", "UpdateItem", "TransactWriteItems"} {
+			for _, out := range []faults.Rule{
+				{Operation: "GetItem"}, {Operation: "GetItem", Call: 2}, {Operation: "BatchGetItem"}, {Operation: "Query"},
+				{Operation: "UpdateItem"}, {Operation: "TransactWriteItems"},
+			} {
 				a := newAccess(t)
 				key := a.bound(a.workspace)
 				a.faults.Heal()
-				a.faults.Inject(faults.Rule{Operation: operation, Fault: faults.Refuse()})
+				out.Fault = faults.Refuse()
+				a.faults.Inject(out)
 				err := run(a, t.Context(), key)
 				asked := slices.ContainsFunc(a.faults.Calls(), func(c faults.Call) bool { return c.Failed })
 				refused := slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) })
 				if (err != nil) != asked || refused {
-					t.Errorf("%s, %s out of reach: %v", name, operation, err)
+					t.Errorf("%s, %s %d out of reach: %v", name, out.Operation, out.Call, err)
 				}
 				for _, c := range a.faults.Calls() {
 					if (c.Operation == "GetItem" || c.Operation == "Query") && c.Input["ConsistentRead"] != true {
