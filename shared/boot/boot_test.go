@@ -45,13 +45,21 @@ func TestEverythingMissingIsToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestNoCredentialsEndTheColdStart(t *testing.T) {
-	lambdaSets(t, "")
-	t.Setenv("AWS_ACCESS_KEY_ID", "")
-	t.Setenv("AWS_ACCESS_KEY", "")
-	_, err := boot.Assemble(nil, func(*boot.Environment) lambda.Handler { return nil })
-	if err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
-		t.Errorf("got %v", err)
+func TestNoRegionOrCredentialsEndTheColdStart(t *testing.T) {
+	for name, lacking := range map[string][]string{
+		"no credentials": {"AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY"},
+		"no region":      {"AWS_REGION", "AWS_DEFAULT_REGION"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lambdaSets(t, "")
+			for _, variable := range lacking {
+				t.Setenv(variable, "")
+			}
+			_, err := boot.Assemble(nil, func(*boot.Environment) lambda.Handler { return nil })
+			if err == nil || !strings.Contains(err.Error(), "AWS_REGION, AWS_ACCESS_KEY_ID") {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 

@@ -74,6 +74,9 @@ func TestRewrapSurvivesEveryFault(t *testing.T) {
 				}
 				r.stored()
 				r.broken.Heal()
+				if err == nil && r.under(w.ID) != r.next {
+					t.Errorf("%v, and it is under %s", got, r.under(w.ID))
+				}
 				if got, err := r.Rewrap(t.Context(), r.wrappings()[0], r.to(r.next)); err != nil || c.moved && got != byok.AlreadyThere {
 					t.Errorf("second run: %v, %v", got, err)
 				}
