@@ -112,6 +112,7 @@ func TestAManagerSaysWhatItCouldNotDo(t *testing.T) {
 	for _, m := range []*files.Manager{
 		amid("ListObjectVersions", faults.Refuse()),
 		amid("ListObjectVersions", faults.Otherwise(http.StatusOK, "<html/>")),
+		amid("ListObjectVersions", faults.Otherwise(http.StatusOK, nowhere(s.bucket))),
 		amid("DeleteObjects", faults.Refuse()),
 		amid("DeleteObjects", faults.Pretend(http.StatusOK, "<DeleteResult/>")),
 		amid("DeleteObjects", faults.RefuseVersions("AccessDenied")),
@@ -124,6 +125,11 @@ func TestAManagerSaysWhatItCouldNotDo(t *testing.T) {
 	if left := s.everything(); left != 3 {
 		t.Errorf("%d versions and markers left, want 3", left)
 	}
+}
+
+// nowhere is a listing of the bucket that goes on and does not say where.
+func nowhere(bucket string) string {
+	return "<ListVersionsResult><Name>" + bucket + "</Name><IsTruncated>true</IsTruncated></ListVersionsResult>"
 }
 
 func TestPurgeReadsEveryPage(t *testing.T) {

@@ -109,6 +109,17 @@ func TestDeleteReadsThePagesOfItsFileAlone(t *testing.T) {
 	}
 }
 
+// Whatever it does not show may be there.
+func TestAListingThatGoesOnNowhereIsNotTheEnd(t *testing.T) {
+	s := newShelf(t, enabled)
+	s.put("file_a")
+	s.amid(faults.Rule{Operation: "ListObjectVersions", Call: 1, Fault: faults.Otherwise(http.StatusOK, nowhere(s.bucket))})
+	if receipt, err := s.store.Delete(t.Context(), s.workspace, "file_a"); err == nil {
+		t.Errorf("deleted: %+v", receipt)
+	}
+	s.mustDelete("file_a", 1)
+}
+
 // What S3 would not delete stays behind its marker until it is tried again.
 func TestARefusedVersionDoesNotComeToLight(t *testing.T) {
 	s := newShelf(t, enabled)
