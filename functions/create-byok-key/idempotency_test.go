@@ -15,6 +15,8 @@ import (
 
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/enginetest/faults"
+	"signalbox.dev/shared/enginetest/stage"
 )
 
 // A request is remembered under its idempotency key where, and only where, there
@@ -119,4 +121,20 @@ func respell(t *testing.T, body []byte) []byte {
 		spelt = append(spelt, escaped(name)+":"+value)
 	}
 	return []byte(" {" + strings.Join(spelt, ",") + "} ")
+}
+
+// Of two different requests at once under one idempotency key, the one that comes
+// second at the commit is refused and leaves nothing.
+func TestADifferentRequestWasFaster(t *testing.T) {
+	s := newSlip(t, &vault{stage.New(t, wire)})
+	s.named()
+	s.once()
+	faster := s.event()
+	s.changed = map[string]any{"disabled": true}
+	got := s.Function().InvokeAmid(t, s.event(), []faults.Rule{
+		{Operation: "GenerateDataKey", Fault: faults.Then(func() { s.Function().Invoke(t, faster) })},
+	})
+	if stored := s.judge(t, got); got.Status != http.StatusBadRequest || stored != 1 {
+		t.Errorf("status %d, %d credentials are stored; want 400 and the faster one's", got.Status, stored)
+	}
 }

@@ -242,6 +242,23 @@ func TestALostAnswerCreatesOneJob(t *testing.T) {
 	}
 }
 
+func TestWhatCannotBeWrittenIsNotSaidToBe(t *testing.T) {
+	d := newDesk(t)
+	job := d.create()
+	for _, operation := range []string{"PutItem", "UpdateItem"} {
+		d.broken.Inject(faults.Rule{Operation: operation, Fault: faults.Refuse()})
+	}
+	if id, err := d.Create(t.Context(), d.account); err == nil {
+		t.Errorf("created %s", id)
+	}
+	if err := d.Start(t.Context(), d.account, job); err == nil || errors.Is(err, syncjobs.ErrState) {
+		t.Errorf("started: %v", err)
+	}
+	if got := d.read(job).Status; got != syncjobs.Queued {
+		t.Errorf("the job is %s", got)
+	}
+}
+
 func TestARowOfAnotherShapeIsNoJob(t *testing.T) {
 	d := newDesk(t)
 	for attribute, value := range map[string]types.AttributeValue{
