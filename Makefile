@@ -93,7 +93,7 @@ functions: go $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
 $(addprefix $(BUILD)/functions/,$(FUNCTIONS)): $(BUILD)/functions/%: go
 	@$(GO_BUILD) -o $@/bootstrap ./$(folder_$*)
 
-.PHONY: $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin $(BUILD)/torture
+.PHONY: $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin
 $(BUILD)/objects: go
 	@cd infra/local && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ ./cmd/objects
 $(BUILD)/local: go
@@ -102,8 +102,6 @@ $(BUILD)/engines: go
 	@cd infra/local && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ ./cmd/engines
 $(BUILD)/admin: go
 	@cd infra/admin && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ .
-$(BUILD)/torture: go
-	@cd infra/torture && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ .
 
 # SAM's makefile builder calls these. The architecture is the template's.
 .PHONY: $(addprefix build-,$(FUNCTIONS))
@@ -127,10 +125,15 @@ rewrap-demo: engines $(BUILD)/engines ## Move CREDENTIALS=100000 to another seal
 	@cd infra/admin && SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines go test -run '^$$' -timeout 2h \
 		-bench BenchmarkRewrap -benchtime 1x . -args -credentials $(or $(CREDENTIALS),100000)
 
+# Where one fails, -artifacts keeps the state of its service.
 .PHONY: torture
-torture: engines functions $(BUILD)/engines $(BUILD)/local $(BUILD)/torture ## Show that nothing is lost under faults, kills, races and overload (MINUTES=20, SEED=…, PARTS=…)
-	@SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines $(BUILD)/torture -root . -minutes $(or $(MINUTES),20) \
-		$(if $(SEED),-seed $(SEED)) $(if $(PARTS),-only $(PARTS))
+torture: engines functions $(BUILD)/engines $(BUILD)/local ## Kill processes, overload, check histories, then every fault (MINUTES=20, SEED=…, FAULTS=no)
+	@mkdir -p "$(BUILD)/torture"; cd infra/torture && go test -count=1 -v -timeout 0 -p 1 \
+		-artifacts -outputdir "$(CURDIR)/$(BUILD)/torture" -run 'LosesNothing|LoseNothing|HistoriesAreAllowed' ./crash ./history \
+		-args -length $$(( $(or $(MINUTES),20) * 60 / 5 ))s $(if $(SEED),-seed $(SEED))
+ifneq ($(FAULTS),no)
+	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -count=1 -v -timeout 0 -run '^TestEveryFault$$' ./functions/... -args -exhaustive
+endif
 
 .PHONY: fuzz
 fuzz: go ## Fuzz each target for FUZZTIME (10s)

@@ -3,7 +3,6 @@ module signalbox.dev/infra/torture
 go 1.26.0
 
 require (
-	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/aws/aws-sdk-go-v2 v1.47.6
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.14
@@ -11,7 +10,6 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.0
 	github.com/aws/aws-sdk-go-v2/service/kms v1.62.3
 	github.com/aws/aws-sdk-go-v2/service/s3 v1.114.7
-	github.com/google/go-cmp v0.7.0
 	github.com/shirou/gopsutil/v4 v4.26.10
 	golang.org/x/sync v0.24.0
 	signalbox.dev v0.0.0

@@ -1,5 +1,5 @@
 // Package caller sends requests of the contract and reads their answers, as a
-// client does who trusts nobody: an answer that is not in the shape that the
+// strict client does: an answer that is not in the shape that the
 // contract gives it is an error of its own.
 package caller
 
@@ -17,7 +17,7 @@ import (
 const (
 	// patience bounds a request: Lambda's own time-out and the gateway's are shorter.
 	patience = time.Minute
-	// idle bounds how long a connection is kept that nobody uses. A server closes
+	// idle bounds how long an unused connection is kept. A server closes
 	// it a little later: a request that is sent at that instant gets no answer.
 	idle = 30 * time.Second
 )
@@ -60,7 +60,7 @@ type Credential struct {
 	SortOrder int64  `json:"sort_order"`
 }
 
-// Credential is what a 201 tells.
+// Credential is the content of a 201.
 func (a Answer) Credential() (Credential, error) {
 	var body struct{ Data Credential }
 	err := json.Unmarshal(a.Body, &body)

@@ -1,7 +1,7 @@
-// Package crash kills what serves, at random points under a stream of requests:
-// instances of functions, engines, and the whole edition with everything in it.
-// Afterwards nothing that was acknowledged may be lost, nothing that was refused
-// may be there, and what was uncertain must be there whole or not at all.
+// Package crash sends a stream of requests to a service while it is being killed
+// (Run) or sent more than it can serve (Overload). Afterwards nothing that was
+// acknowledged may be lost, nothing that was refused may be stored, and a request
+// without a certain answer must be stored whole or not at all.
 package crash
 
 import (
@@ -11,35 +11,97 @@ import (
 	"sync"
 	"time"
 
-	"signalbox.dev/infra/torture/killer"
 	"signalbox.dev/infra/torture/ledger"
 	"signalbox.dev/infra/torture/service"
 )
 
-// clients send one request after the other, each on its own.
-const clients = 8
+const (
+	// clients send one request after the other while processes are killed.
+	clients = 8
+	// crowd is how many do so in overload: more than two cores can serve.
+	crowd = 96
+	// throttle is the gateway's rate in the first half of overload, for each
+	// operation and second.
+	throttle = 40
+)
 
-// Config says how long to go on, and with what.
+// Config is one run.
 type Config struct {
 	// Root is the repository's folder, State an empty one.
 	Root, State string
-	// Versioning is the template's FilesVersioning.
+	// Versioning is the template's FilesVersioning; "" means its default.
 	Versioning string
 	Seed       uint64
 	Duration   time.Duration
 }
 
-// Result is what came of it.
+// Result counts what happened.
 type Result struct {
-	killer.Kills
-	Requests int
+	service.Kills
+	Requests, Throttled int
 	ledger.Report
 }
 
-// Run runs a service of its own, has clients use it while it is killed, and
-// holds it to what they were told.
+// Run kills functions, engines and the whole edition while clients use it.
 func Run(ctx context.Context, c Config) (Result, error) {
-	result, err := run(ctx, c)
+	return run(ctx, c, service.Throttled(service.Unthrottled, c.parameters()), func(f *fixture, result *Result) error {
+		during, end := context.WithTimeout(ctx, c.Duration)
+		defer end()
+		var all sync.WaitGroup
+		f.start(during, &all, clients)
+		all.Go(func() { f.hammer(during) })
+		k := service.Killer{Service: f.service, Random: source(c.Seed, clients)}
+		var err error
+		result.Kills, err = k.Run(during)
+		end()
+		all.Wait()
+		return err
+	})
+}
+
+// Overload sends far more than the gateway's throttle passes, and then, without a
+// throttle, more than the machine can serve.
+func Overload(ctx context.Context, c Config) (Result, error) {
+	return run(ctx, c, service.Throttled(throttle, c.parameters()), func(f *fixture, _ *Result) error {
+		f.overloaded = true
+		for range 2 {
+			during, end := context.WithTimeout(ctx, c.Duration/2)
+			var all sync.WaitGroup
+			f.start(during, &all, crowd)
+			all.Wait()
+			end()
+			f.service.SetParameters(service.Throttled(service.Unthrottled, c.parameters()))
+			if err := f.service.Restart(ctx); err != nil {
+				return err
+			}
+		}
+		f.overloaded = false
+		return nil
+	})
+}
+
+func (c Config) parameters() map[string]string {
+	parameters := map[string]string{
+		"DeleteRatePerMinute": fmt.Sprint(ratePerMinute),
+		"DeleteBurst":         fmt.Sprint(burst),
+	}
+	if c.Versioning != "" {
+		parameters["FilesVersioning"] = c.Versioning
+	}
+	return parameters
+}
+
+// run starts a service, has storm send requests, repeats what got no certain
+// answer, and compares storage with what clients were answered.
+func run(ctx context.Context, c Config, parameters map[string]string, storm func(*fixture, *Result) error) (result Result, err error) {
+	s, err := service.Start(ctx, service.Config{Root: c.Root, State: c.State, Parameters: parameters})
+	if err != nil {
+		return result, err
+	}
+	err = audited(ctx, s, c, storm, &result)
+	if closing := s.Close(); err == nil {
+		err = closing
+	}
 	if err != nil {
 		return result, err
 	}
@@ -48,61 +110,38 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	return result, err
 }
 
-func run(ctx context.Context, c Config) (result Result, err error) {
-	s, err := service.Start(ctx, service.Config{Root: c.Root, State: c.State, Parameters: service.Unthrottled(map[string]string{
-		"FilesVersioning":     c.Versioning,
-		"DeleteRatePerMinute": fmt.Sprint(ratePerMinute),
-		"DeleteBurst":         fmt.Sprint(burst),
-	})})
+func audited(ctx context.Context, s *service.Service, c Config, storm func(*fixture, *Result) error, result *Result) error {
+	f, err := newFixture(ctx, s, c)
 	if err != nil {
-		return result, err
+		return err
 	}
-	defer func() {
-		if closing := s.Close(); err == nil {
-			err = closing
-		}
-	}()
-	w, err := furnish(ctx, s, c)
-	if err != nil {
-		return result, err
-	}
-	if err := w.storm(ctx, c, &result); err != nil {
-		return result, err
+	if err := storm(f, result); err != nil {
+		return err
 	}
 	// What is on disk counts, not what some process remembers.
 	if err := s.Restart(ctx); err != nil {
-		return result, err
+		return err
 	}
 	result.Editions++
-	if err := w.finish(ctx); err != nil {
-		return result, err
+	if err := f.finish(ctx); err != nil {
+		return err
 	}
-	result.Requests = int(w.requests.Load())
-	result.Report, err = w.ledger.Audit(ctx, s.Stack())
-	return result, err
-}
-
-// storm has clients send requests until time is up, and kills meanwhile.
-func (w *scene) storm(ctx context.Context, c Config, result *Result) error {
-	stormy, calm := context.WithTimeout(ctx, c.Duration)
-	defer calm()
-	var all sync.WaitGroup
-	for i := range clients {
-		all.Go(func() {
-			x := client{scene: w, random: source(c.Seed, i), apiKey: w.keys[i].Token, number: i}
-			x.run(stormy)
-		})
-	}
-	all.Go(func() { w.hammer(stormy) })
-	k := killer.Killer{Service: w.service, Random: source(c.Seed, clients)}
-	var err error
-	result.Kills, err = k.Run(stormy)
-	calm()
-	all.Wait()
+	result.Requests, result.Throttled = int(f.requests.Load()), int(f.throttled.Load())
+	result.Report, err = f.ledger.Audit(ctx, s.Stack())
 	return err
 }
 
-// source is the chance of one of those who take part, the same for the same seed.
+// start has so many clients send requests until the context is done.
+func (f *fixture) start(ctx context.Context, all *sync.WaitGroup, count int) {
+	for i := range count {
+		all.Go(func() {
+			c := client{fixture: f, random: source(f.seed, i), apiKey: f.keys[i%clients].Token, number: int(f.started.Add(1))}
+			c.run(ctx)
+		})
+	}
+}
+
+// source is the random source of one client, the same for the same seed.
 func source(seed uint64, number int) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, uint64(number))) //nolint:gosec // repeatable, on purpose
 }

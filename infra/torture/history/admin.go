@@ -23,7 +23,7 @@ func (x *client) list(ctx context.Context, workspace int) {
 	found := make(map[string]string)
 	for _, c := range all {
 		if found[c.Name] != "" {
-			x.surprised("two credentials are called %s", c.Name)
+			x.violation("two credentials are called %s", c.Name)
 		}
 		found[c.Name] = stored(string(c.ID), c.SortOrder)
 	}

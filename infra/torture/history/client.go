@@ -61,7 +61,7 @@ func (x *client) retried(call int64, once event) {
 	}
 }
 
-// unsure notes an operation of which nobody knows whether, or when, it took its
+// unsure notes an operation that may have taken, or may yet take, its
 // effect.
 func (x *client) unsure(call int64, perhaps ...event) {
 	x.uncertain.Add(1)
@@ -74,9 +74,9 @@ func (x *client) unsure(call int64, perhaps ...event) {
 // answered notes that an answer breaks the contract whatever happened.
 func (x *client) answered(a caller.Answer, err error) {
 	if err != nil {
-		x.surprised("%v", err)
+		x.violation("%v", err)
 	}
 	if a.Status == 429 {
-		x.surprised("the limiter refused what was far below its limit")
+		x.violation("the limiter refused what was far below its limit")
 	}
 }

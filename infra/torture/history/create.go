@@ -68,14 +68,14 @@ func (x *client) send(ctx context.Context, q request) {
 	case a.Status == http.StatusBadRequest:
 		x.refused(call, q, a)
 	default:
-		x.surprised("a create was answered with %d", a.Status)
+		x.violation("a create was answered with %d", a.Status)
 	}
 }
 
 func (x *client) created(call int64, q request, a caller.Answer) {
 	c, err := a.Credential()
 	if err != nil || c.Name != q.name || c.Provider != q.provider || q.workspace != "" && c.Workspace != q.workspace {
-		x.surprised("%+v was answered with %s", q, a.Body)
+		x.violation("%+v was answered with %s", q, a.Body)
 		return
 	}
 	x.asked(q.name, c.Workspace)
@@ -114,10 +114,10 @@ func (x *client) refused(call int64, q request, a caller.Answer) {
 	case slices.Equal(issues, []string{""}) && q.once != "":
 		shown = append(shown, onceOther(q.once, q.name))
 	default:
-		x.surprised("%+v was refused: %s", q, a.Body)
+		x.violation("%+v was refused: %s", q, a.Body)
 	}
 	x.shown(call, shown...)
 }
 
-// stored is a credential as answers and listings tell it.
+// stored is a credential as answers and listings show it.
 func stored(id string, position int64) string { return fmt.Sprintf("%s at %d", id, position) }

@@ -31,14 +31,14 @@ func (x *client) delete(ctx context.Context) {
 	case a.Status == http.StatusUnauthorized:
 		x.shown(call, keyRefused(string(by.Hash)))
 	case a.Status == http.StatusOK && bound && f.workspace != 1:
-		x.surprised("a key of another workspace deleted %s", id)
+		x.violation("a key of another workspace deleted %s", id)
 	case a.Status == http.StatusOK:
 		x.shown(call, keyLetIn(string(by.Hash)), workspaceLive(w), fileDeleted(id))
 		x.retried(call, filePerhapsDeleted(id))
 	case a.Status != http.StatusNotFound:
-		x.surprised("a deletion was answered with %d", a.Status)
+		x.violation("a deletion was answered with %d", a.Status)
 	case bound && f.workspace != 1 || x.deleting[f.workspace].Load() && !x.stormy:
-		// Nothing is told of the file.
+		// The answer says nothing about the file.
 		x.shown(call, keyLetIn(string(by.Hash)))
 	case x.deleting[f.workspace].Load():
 		// Either the workspace was gone before, or the file was deleted, the answer
@@ -85,6 +85,6 @@ func (x *client) read(ctx context.Context) {
 	case a.Status == http.StatusOK && json.Unmarshal(a.Body, &body) == nil:
 		x.shown(call, keyLetIn(string(by.Hash)), jobSeen(id, body.Data.Status))
 	default:
-		x.surprised("a job that is there was answered with %d", a.Status)
+		x.violation("a job that is there was answered with %d", a.Status)
 	}
 }

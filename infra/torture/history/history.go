@@ -1,5 +1,5 @@
 // Package history records what many clients do at once to the same few things,
-// and what they are told, and has a checker (porcupine) say whether the contract
+// and how they are answered, and has a checker (porcupine) say whether the contract
 // allows it: creates with and without idempotency keys, deletions of files,
 // revocations of keys, deletions of workspaces, uploads, steps of jobs, and reads.
 package history
@@ -15,7 +15,6 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"signalbox.dev/infra/torture/killer"
 	"signalbox.dev/infra/torture/service"
 )
 
@@ -45,7 +44,7 @@ type Result struct {
 	// Rounds are histories that were checked; of these Stormy had processes killed
 	// meanwhile.
 	Rounds, Stormy int
-	killer.Kills
+	service.Kills
 	// Operations are requests, administration and reads; Observations what they
 	// showed of the Objects.
 	Operations, Observations, Objects int
@@ -53,14 +52,14 @@ type Result struct {
 	Uncertain int
 	// Unexpected counts those in rounds in which nothing was killed.
 	Unexpected int
-	// Broken tells of histories that the contract does not allow.
+	// Broken are histories that the contract does not allow.
 	Broken []string
 }
 
 // Run has rounds of clients use a service of its own, every second one while
 // functions and engines are killed, until time is up.
 func Run(ctx context.Context, c Config) (result Result, err error) {
-	s, err := service.Start(ctx, service.Config{Root: c.Root, State: c.State, Parameters: service.Unthrottled(map[string]string{
+	s, err := service.Start(ctx, service.Config{Root: c.Root, State: c.State, Parameters: service.Throttled(service.Unthrottled, map[string]string{
 		"DeleteRatePerMinute": "60000", "DeleteBurst": "10000",
 	})})
 	if err != nil {
@@ -94,7 +93,7 @@ type round struct {
 	// theirs may then be lost on the way to the SDK, which asks again.
 	stormy bool
 	recorder
-	*scene
+	*fixture
 }
 
 func newRound(s *service.Service, c Config, number uint64) *round {
@@ -115,7 +114,7 @@ func (r *round) source(number int) *rand.Rand {
 
 func (r *round) run(ctx context.Context, result *Result) error {
 	var err error
-	if r.scene, err = r.furnish(ctx); err != nil {
+	if r.fixture, err = r.newFixture(ctx); err != nil {
 		return err
 	}
 	stormy, calm := context.WithCancel(ctx)
@@ -123,7 +122,7 @@ func (r *round) run(ctx context.Context, result *Result) error {
 	var storm sync.WaitGroup
 	if r.stormy {
 		storm.Go(func() {
-			k := killer.Killer{Service: r.service, Random: r.source(Clients), Spare: true}
+			k := service.Killer{Service: r.service, Random: r.source(Clients), Spare: true}
 			kills, _ := k.Run(stormy) // it spares the only one whose return may fail
 			result.Functions += kills.Functions
 			result.Engines += kills.Engines
@@ -148,7 +147,7 @@ func (r *round) run(ctx context.Context, result *Result) error {
 	for _, f := range r.files {
 		last.head(ctx, f)
 	}
-	r.testify(&r.recorder)
+	r.recordListings(&r.recorder)
 	return ctx.Err()
 }
 

@@ -1,16 +1,22 @@
 package history_test
 
 import (
+	"flag"
 	"testing"
 	"time"
 
 	"signalbox.dev/infra/torture/history"
 )
 
-// A short share of what `make torture` does at length.
+// `make torture` sets both; the defaults are what `make test` has time for.
+var (
+	length = flag.Duration("length", 5*time.Second, "how long rounds go on")
+	seed   = flag.Uint64("seed", 1, "of all random choices")
+)
+
 func TestHistoriesAreAllowed(t *testing.T) {
 	result, err := history.Run(t.Context(), history.Config{
-		Root: "../../..", State: t.TempDir(), Seed: 1, Duration: 5 * time.Second,
+		Root: "../../..", State: t.ArtifactDir(), Seed: *seed, Duration: *length,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -21,5 +27,5 @@ func TestHistoriesAreAllowed(t *testing.T) {
 	if result.Stormy == 0 || result.Unexpected > 0 {
 		t.Errorf("%+v", result)
 	}
-	t.Logf("%+v", result)
+	t.Logf("seed %d: %+v", *seed, result)
 }

@@ -46,7 +46,7 @@ type row struct {
 	} `dynamodbav:"seal"`
 }
 
-// Audit compares the ledger with storage. Nobody may be writing.
+// Audit compares the ledger with storage. No client may be writing.
 func (l *Ledger) Audit(ctx context.Context, stack *service.Stack) (Report, error) {
 	stored, err := rows(ctx, stack)
 	if err != nil {

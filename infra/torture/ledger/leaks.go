@@ -9,7 +9,7 @@ import (
 	"signalbox.dev/infra/contract/leakscan"
 )
 
-// demoFile is where the edition tells the keys of its demo account, which are no
+// demoFile is where the edition writes the keys of its demo account, which are no
 // secrets of a torture.
 const demoFile = "demo.json"
 

@@ -1,7 +1,7 @@
-// Package ledger keeps what clients asked for and what they were told, and then
+// Package ledger keeps what clients asked for and how they were answered, and then
 // holds storage to it: what was acknowledged is there, whole, once; what was
 // refused is not; what got no answer is there whole or not at all; and nothing
-// is there that nobody asked for.
+// is there that was not asked for.
 package ledger
 
 import (
@@ -69,8 +69,8 @@ func (o *Order) Body() map[string]any {
 	return map[string]any{"key": o.Secret(), "provider": o.Provider, "name": o.Name, "workspace_id": o.Workspace}
 }
 
-// Told notes an answer.
-func (o *Order) Told(a caller.Answer) {
+// Answered notes an answer.
+func (o *Order) Answered(a caller.Answer) {
 	l := o.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,8 +134,8 @@ func (l *Ledger) File(w ids.Workspace, id ids.File) *File {
 // Content is what was stored.
 func (f *File) Content() string { return "the content of " + string(f.ID) }
 
-// Told notes the answer to somebody who may delete it.
-func (f *File) Told(a caller.Answer) {
+// Answered notes the answer to a client that may delete it.
+func (f *File) Answered(a caller.Answer) {
 	l := f.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 	"signalbox.dev/shared/files"
 )
 
-// desk is a client with a ledger, and hands that can reach into storage.
-type desk struct {
+// fixture is a client with a ledger, and hands that can reach into storage.
+type fixture struct {
 	*testing.T
 	stack   *service.Stack
 	client  *caller.Client
@@ -44,51 +44,51 @@ func TestAuditsFindDamage(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for want, damage := range map[string]func(*desk){
-		"":                         func(d *desk) { d.created() },
-		"acknowledged and is lost": func(d *desk) { d.remove(d.created()) },
-		"refused and is stored": func(d *desk) {
-			o := d.order()
-			d.ask(o)
-			o.Told(caller.Answer{Status: http.StatusTooManyRequests})
+	for want, damage := range map[string]func(*fixture){
+		"":                         func(f *fixture) { f.created() },
+		"acknowledged and is lost": func(f *fixture) { f.remove(f.created()) },
+		"refused and is stored": func(f *fixture) {
+			o := f.order()
+			f.ask(o)
+			o.Answered(caller.Answer{Status: http.StatusTooManyRequests})
 		},
-		"is stored 2 times": func(d *desk) {
-			o := d.order()
-			o.Told(d.ask(o))
-			d.ask(o)
+		"is stored 2 times": func(f *fixture) {
+			o := f.order()
+			o.Answered(f.ask(o))
+			f.ask(o)
 		},
-		"never asked for": func(d *desk) {
-			d.ask(&ledger.Order{Name: "stray", Workspace: d.account.Workspaces[0], Provider: "openai"})
+		"never asked for": func(f *fixture) {
+			f.ask(&ledger.Order{Name: "stray", Workspace: f.account.Workspaces[0], Provider: "openai"})
 		},
-		"as it should be, was refused": func(d *desk) { d.order().Told(caller.Answer{Status: http.StatusBadRequest}) },
-		"is stored otherwise than":     func(d *desk) { d.set(d.created(), "sort_order", &types.AttributeValueMemberN{Value: "9"}) },
-		"share position": func(d *desk) {
-			d.created()
-			d.set(d.created(), "sort_order", &types.AttributeValueMemberN{Value: "0"})
+		"as it should be, was refused": func(f *fixture) { f.order().Answered(caller.Answer{Status: http.StatusBadRequest}) },
+		"is stored otherwise than":     func(f *fixture) { f.set(f.created(), "sort_order", &types.AttributeValueMemberN{Value: "9"}) },
+		"share position": func(f *fixture) {
+			f.created()
+			f.set(f.created(), "sort_order", &types.AttributeValueMemberN{Value: "0"})
 		},
-		"does not open": func(d *desk) {
-			first, second := d.created(), d.created()
-			d.set(second, "seal", d.get(first)["seal"])
+		"does not open": func(f *fixture) {
+			first, second := f.created(), f.created()
+			f.set(second, "seal", f.get(first)["seal"])
 		},
-		"1 versions of it are left": func(d *desk) { d.stored().Told(caller.Answer{Status: http.StatusOK}) },
-		"deleted twice": func(d *desk) {
-			f := d.stored()
-			f.Told(caller.Answer{Status: http.StatusOK})
-			f.Told(caller.Answer{Status: http.StatusOK})
+		"1 versions of it are left": func(f *fixture) { f.stored().Answered(caller.Answer{Status: http.StatusOK}) },
+		"deleted twice": func(f *fixture) {
+			file := f.stored()
+			file.Answered(caller.Answer{Status: http.StatusOK})
+			file.Answered(caller.Answer{Status: http.StatusOK})
 		},
-		"not there as it was": func(d *desk) {
-			f := d.stored()
-			key := files.Key(f.Workspace, f.ID)
-			_, err := d.stack.S3.DeleteObject(d.Context(), &s3.DeleteObjectInput{Bucket: &d.stack.Files, Key: &key})
-			d.must(err)
+		"not there as it was": func(f *fixture) {
+			file := f.stored()
+			key := files.Key(file.Workspace, file.ID)
+			_, err := f.stack.S3.DeleteObject(f.Context(), &s3.DeleteObjectInput{Bucket: &f.stack.Files, Key: &key})
+			f.must(err)
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
-			d := newDesk(t, s)
-			defer d.sweep()
-			damage(d)
-			report, err := d.ledger.Audit(t.Context(), d.stack)
-			d.must(err)
+			f := newFixture(t, s)
+			defer f.sweep()
+			damage(f)
+			report, err := f.ledger.Audit(t.Context(), f.stack)
+			f.must(err)
 			found := strings.Join(report.Broken, "\n")
 			if (want == "") != (found == "") || !strings.Contains(found, want) {
 				t.Errorf("found %q", found)
@@ -97,90 +97,90 @@ func TestAuditsFindDamage(t *testing.T) {
 	}
 }
 
-func newDesk(t *testing.T, s *service.Service) *desk {
-	d := &desk{T: t, stack: s.Stack(), client: caller.New(s.BaseURL(), 1)}
+func newFixture(t *testing.T, s *service.Service) *fixture {
+	f := &fixture{T: t, stack: s.Stack(), client: caller.New(s.BaseURL(), 1)}
 	var err error
-	d.account, err = world.NewAccount(t.Context(), d.stack, 1)
-	d.must(err)
-	keys, err := d.account.Keys(t.Context(), d.stack, 1)
-	d.must(err)
-	d.apiKey, d.ledger = keys[0].Token, ledger.New(d.account.ID)
-	return d
+	f.account, err = world.NewAccount(t.Context(), f.stack, 1)
+	f.must(err)
+	keys, err := f.account.Keys(t.Context(), f.stack, 1)
+	f.must(err)
+	f.apiKey, f.ledger = keys[0].Token, ledger.New(f.account.ID)
+	return f
 }
 
-func (d *desk) must(err error) {
-	d.Helper()
+func (f *fixture) must(err error) {
+	f.Helper()
 	if err != nil {
-		d.Fatal(err)
+		f.Fatal(err)
 	}
 }
 
-func (d *desk) order() *ledger.Order {
-	d.orders++
-	return d.ledger.Order(ledger.Order{
-		Name: fmt.Sprintf("order-%d", d.orders), Workspace: d.account.Workspaces[0], Provider: "openai", APIKey: d.apiKey,
+func (f *fixture) order() *ledger.Order {
+	f.orders++
+	return f.ledger.Order(ledger.Order{
+		Name: fmt.Sprintf("order-%d", f.orders), Workspace: f.account.Workspaces[0], Provider: "openai", APIKey: f.apiKey,
 	})
 }
 
-func (d *desk) ask(o *ledger.Order) caller.Answer {
-	d.Helper()
-	a, err := d.client.Create(d.Context(), d.apiKey, "", o.Body())
-	d.must(err)
+func (f *fixture) ask(o *ledger.Order) caller.Answer {
+	f.Helper()
+	a, err := f.client.Create(f.Context(), f.apiKey, "", o.Body())
+	f.must(err)
 	if a.Status != http.StatusCreated {
-		d.Fatalf("%d %s", a.Status, a.Body)
+		f.Fatalf("%d %s", a.Status, a.Body)
 	}
 	return a
 }
 
 // created is the row of an order that was accepted.
-func (d *desk) created() map[string]types.AttributeValue {
-	d.Helper()
-	o := d.order()
-	a := d.ask(o)
-	o.Told(a)
+func (f *fixture) created() map[string]types.AttributeValue {
+	f.Helper()
+	o := f.order()
+	a := f.ask(o)
+	o.Answered(a)
 	c, err := a.Credential()
-	d.must(err)
+	f.must(err)
 	return map[string]types.AttributeValue{
 		"pk": &types.AttributeValueMemberS{Value: "workspace#" + c.Workspace},
 		"sk": &types.AttributeValueMemberS{Value: "credential#" + c.ID},
 	}
 }
 
-func (d *desk) stored() *ledger.File {
-	d.Helper()
-	all, err := d.account.Files(d.Context(), d.stack, d.ledger, 1)
-	d.must(err)
+func (f *fixture) stored() *ledger.File {
+	f.Helper()
+	all, err := f.account.Files(f.Context(), f.stack, f.ledger, 1)
+	f.must(err)
 	return all[0]
 }
 
-func (d *desk) get(row map[string]types.AttributeValue) map[string]types.AttributeValue {
-	d.Helper()
-	out, err := d.stack.DynamoDB.GetItem(d.Context(), &dynamodb.GetItemInput{TableName: &d.stack.Credentials, Key: row, ConsistentRead: aws.Bool(true)})
-	d.must(err)
+func (f *fixture) get(row map[string]types.AttributeValue) map[string]types.AttributeValue {
+	f.Helper()
+	out, err := f.stack.DynamoDB.GetItem(f.Context(), &dynamodb.GetItemInput{TableName: &f.stack.Credentials, Key: row, ConsistentRead: aws.Bool(true)})
+	f.must(err)
 	return out.Item
 }
 
-func (d *desk) set(row map[string]types.AttributeValue, name string, value types.AttributeValue) {
-	d.Helper()
-	item := d.get(row)
+func (f *fixture) set(row map[string]types.AttributeValue, name string, value types.AttributeValue) {
+	f.Helper()
+	item := f.get(row)
 	item[name] = value
-	_, err := d.stack.DynamoDB.PutItem(d.Context(), &dynamodb.PutItemInput{TableName: &d.stack.Credentials, Item: item})
-	d.must(err)
+	_, err := f.stack.DynamoDB.PutItem(f.Context(), &dynamodb.PutItemInput{TableName: &f.stack.Credentials, Item: item})
+	f.must(err)
 }
 
-func (d *desk) remove(row map[string]types.AttributeValue) {
-	d.Helper()
-	_, err := d.stack.DynamoDB.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: &d.stack.Credentials, Key: row})
-	d.must(err)
+func (f *fixture) remove(row map[string]types.AttributeValue) {
+	f.Helper()
+	_, err := f.stack.DynamoDB.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: &f.stack.Credentials, Key: row})
+	f.must(err)
 }
 
 // sweep leaves nothing for the next: an audit looks at the whole table.
-func (d *desk) sweep() {
-	d.Helper()
-	out, err := d.stack.DynamoDB.Scan(context.Background(), &dynamodb.ScanInput{TableName: &d.stack.Credentials, ConsistentRead: aws.Bool(true)})
-	d.must(err)
+func (f *fixture) sweep() {
+	f.Helper()
+	out, err := f.stack.DynamoDB.Scan(context.Background(), &dynamodb.ScanInput{TableName: &f.stack.Credentials, ConsistentRead: aws.Bool(true)})
+	f.must(err)
 	for _, item := range out.Items {
-		d.remove(map[string]types.AttributeValue{"pk": item["pk"], "sk": item["sk"]})
+		f.remove(map[string]types.AttributeValue{"pk": item["pk"], "sk": item["sk"]})
 	}
 }
 

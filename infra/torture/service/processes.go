@@ -57,14 +57,5 @@ func (s *Service) Processes(ctx context.Context) []Process {
 // Kill kills the process as kill -9 does, and reports whether it was there.
 func (p Process) Kill(ctx context.Context) bool { return p.process.KillWithContext(ctx) == nil }
 
-// Memory is the resident set in bytes; 0 where the process has ended.
-func (p Process) Memory(ctx context.Context) uint64 {
-	info, err := p.process.MemoryInfoWithContext(ctx)
-	if err != nil {
-		return 0
-	}
-	return info.RSS
-}
-
 // Engine says that the process is an engine, which the edition starts again.
 func (p Process) Engine() bool { return !p.Function && p.Role != edition }

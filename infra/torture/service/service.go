@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -38,12 +39,15 @@ type Config struct {
 	Parameters map[string]string
 }
 
-// Unthrottled adds to the parameters that the gateway lets everything through: a
-// fast machine sends more than the template's throttles let pass.
-func Unthrottled(parameters map[string]string) map[string]string {
+// Unthrottled is far above what a machine can send.
+const Unthrottled = 100000
+
+// Throttled adds to the parameters that the gateway passes so many requests of
+// each operation a second.
+func Throttled(rate int, parameters map[string]string) map[string]string {
 	for _, function := range []string{"Default", "GetSyncJob", "CreateByokKey", "DeleteFile"} {
-		parameters[function+"ThrottleRate"] = "100000"
-		parameters[function+"ThrottleBurst"] = "100000"
+		parameters[function+"ThrottleRate"] = strconv.Itoa(rate)
+		parameters[function+"ThrottleBurst"] = strconv.Itoa(rate)
 	}
 	return parameters
 }
@@ -91,6 +95,11 @@ func (s *Service) Stack() *Stack {
 	return s.stack
 }
 
+// SetParameters takes effect at the next restart.
+func (s *Service) SetParameters(parameters map[string]string) {
+	s.config.Parameters = parameters
+}
+
 // Restart kills the whole edition, with everything that it runs, and starts it
 // again.
 func (s *Service) Restart(ctx context.Context) error {
@@ -115,7 +124,7 @@ func (s *Service) Close() error {
 		return nil
 	case <-time.After(stopTime):
 		s.kill()
-		return errors.New("the edition did not stop when it was told to")
+		return errors.New("the edition did not stop on SIGTERM")
 	}
 }
 
@@ -146,10 +155,10 @@ func (s *Service) start(ctx context.Context, on string) error {
 		_ = child.Run(r.cmd, func() { close(begun) }) // that it ended is all that counts
 		_ = written.Close()
 	}()
-	told := make(chan string, 1)
-	go r.listen(stdout, told)
+	address := make(chan string, 1)
+	go r.listen(stdout, address)
 	select {
-	case base, ok := <-told:
+	case base, ok := <-address:
 		if !ok {
 			<-r.ended
 			return fmt.Errorf("the edition did not start: %s", r.stderr.String())
@@ -178,15 +187,15 @@ func (s *Service) arguments(on string) []string {
 	return all
 }
 
-// listen tells where the edition says that it is, or closes told where it ends
+// listen reads the address that the edition prints, or closes the channel where it ends
 // before.
-func (r *running) listen(stdout *os.File, told chan<- string) {
+func (r *running) listen(stdout *os.File, address chan<- string) {
 	defer func() { _ = stdout.Close() }()
-	defer close(told)
+	defer close(address)
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
 		if base, found := strings.CutPrefix(lines.Text(), "Signalbox is at "); found {
-			told <- base
+			address <- base
 			_, _ = io.Copy(io.Discard, stdout)
 			return
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Stack is what stands behind a service, for whoever furnishes and audits it.
+// Stack are the AWS clients and resource names behind a service.
 type Stack struct {
 	DynamoDB *dynamodb.Client
 	KMS      *kms.Client
@@ -68,7 +68,7 @@ func connect(file string) (*Stack, error) {
 	}, nil
 }
 
-// GetServiceBaseEndpoint tells the SDK where a service is.
+// GetServiceBaseEndpoint implements the SDK's endpoint lookup.
 func (d described) GetServiceBaseEndpoint(_ context.Context, sdkID string) (string, bool, error) {
 	url, ok := map[string]string{"DynamoDB": d.Endpoints.DynamoDB, "KMS": d.Endpoints.KMS, "S3": d.Endpoints.S3}[sdkID]
 	return url, ok, nil

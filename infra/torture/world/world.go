@@ -1,4 +1,4 @@
-// Package world furnishes a service for a torture: an account with workspaces,
+// Package world makes fixtures in a running service: an account with workspaces,
 // keys and files of its own, beside somebody else's. All of it is written by the
 // same packages that the operator's command writes with.
 package world

@@ -1,12 +1,9 @@
-// Package killer kills processes of a service at random, as kill -9 does.
-package killer
+package service
 
 import (
 	"context"
 	"math/rand/v2"
 	"time"
-
-	"signalbox.dev/infra/torture/service"
 )
 
 const (
@@ -21,7 +18,7 @@ type Kills struct{ Functions, Engines, Editions int }
 // Killer kills instances of functions, engines, and now and then the edition with
 // everything in it.
 type Killer struct {
-	Service *service.Service
+	Service *Service
 	Random  *rand.Rand
 	// Spare keeps the edition itself alive.
 	Spare bool
@@ -41,9 +38,9 @@ func (k *Killer) Run(ctx context.Context) (Kills, error) {
 		whole := context.WithoutCancel(ctx)
 		switch n := k.Random.IntN(10); {
 		case n < 6:
-			k.kills.Functions += k.one(whole, func(p service.Process) bool { return p.Function })
+			k.kills.Functions += k.one(whole, func(p Process) bool { return p.Function })
 		case n < 9:
-			k.kills.Engines += k.one(whole, service.Process.Engine)
+			k.kills.Engines += k.one(whole, Process.Engine)
 		case !k.Spare:
 			if err := k.Service.Restart(whole); err != nil {
 				return k.kills, err
@@ -54,8 +51,8 @@ func (k *Killer) Run(ctx context.Context) (Kills, error) {
 }
 
 // one kills one of the processes, if there is one, and counts it.
-func (k *Killer) one(ctx context.Context, wanted func(service.Process) bool) int {
-	var some []service.Process
+func (k *Killer) one(ctx context.Context, wanted func(Process) bool) int {
+	var some []Process
 	for _, p := range k.Service.Processes(ctx) {
 		if wanted(p) {
 			some = append(some, p)

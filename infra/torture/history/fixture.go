@@ -24,8 +24,8 @@ const (
 
 var providers = []string{"openai", "anthropic"}
 
-// scene is what clients act on: an account of the round's own.
-type scene struct {
+// fixture is what clients act on: an account of the round's own.
+type fixture struct {
 	caller  *caller.Client
 	account world.Account
 	// keys are management keys; bound is a standard key of the second workspace.
@@ -37,7 +37,7 @@ type scene struct {
 	deleting []atomic.Bool
 
 	operations, uncertain atomic.Int64
-	witness
+	observations
 }
 
 // fileAt is a file of a workspace, by the workspace's number.
@@ -46,9 +46,9 @@ type fileAt struct {
 	id        ids.File
 }
 
-func (r *round) furnish(ctx context.Context) (*scene, error) {
+func (r *round) newFixture(ctx context.Context) (*fixture, error) {
 	stack := r.service.Stack()
-	w := &scene{caller: caller.New(r.base, Clients), deleting: make([]atomic.Bool, workspaces), witness: witness{at: map[string]string{}}}
+	w := &fixture{caller: caller.New(r.base, Clients), deleting: make([]atomic.Bool, workspaces), observations: observations{at: map[string]string{}}}
 	var err error
 	if w.account, err = world.NewAccount(ctx, stack, workspaces); err != nil {
 		return nil, err
@@ -74,11 +74,11 @@ func (r *round) furnish(ctx context.Context) (*scene, error) {
 	return w, nil
 }
 
-// witness keeps what can be judged only when all is over.
-type witness struct {
+// observations keeps what can be judged only when all is over.
+type observations struct {
 	mu sync.Mutex
 	// at has the workspace of every credential that was asked for, by name: ""
-	// where only the answer would have told.
+	// where only the answer would have named it.
 	at       map[string]string
 	listings []listing
 	strange  []string
@@ -92,7 +92,7 @@ type listing struct {
 	found     map[string]string // what is there, by name
 }
 
-func (w *witness) asked(name, workspace string) {
+func (w *observations) asked(name, workspace string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if known := w.at[name]; known == "" {
@@ -100,22 +100,22 @@ func (w *witness) asked(name, workspace string) {
 	}
 }
 
-func (w *witness) looked(l listing) {
+func (w *observations) looked(l listing) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.listings = append(w.listings, l)
 }
 
-// surprised notes what no contract allows, whatever happened before.
-func (w *witness) surprised(format string, values ...any) {
+// violation notes what no contract allows, whatever happened before.
+func (w *observations) violation(format string, values ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.strange = append(w.strange, fmt.Sprintf(format, values...))
 }
 
-// testify gives what the listings showed of each credential that might have been
+// recordListings gives what the listings showed of each credential that might have been
 // there.
-func (w *witness) testify(r *recorder) {
+func (w *observations) recordListings(r *recorder) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, l := range w.listings {

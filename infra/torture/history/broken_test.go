@@ -17,9 +17,9 @@ import (
 )
 
 // TestBrokenServicesAreFound puts between clients and service what breaks one
-// promise, and sees that the histories tell.
+// promise, and expects the checker to find it.
 func TestBrokenServicesAreFound(t *testing.T) {
-	for name, lie := range map[string]lie{
+	for name, distorted := range map[string]distortion{
 		"forgets idempotency keys": {ask: func(r *http.Request) { r.Header.Del("Idempotency-Key") }},
 		"never says that it repeats": {answer: func(r *http.Response, _ []byte) ([]byte, error) {
 			r.Header.Del("Idempotent-Replayed")
@@ -43,13 +43,13 @@ func TestBrokenServicesAreFound(t *testing.T) {
 			t.Parallel()
 			result, err := history.Run(t.Context(), history.Config{
 				Root: "../../..", State: t.TempDir(), Seed: 1, Duration: time.Second,
-				Via: func(base string) string { return lie.proxy(t, base) },
+				Via: func(base string) string { return distorted.proxy(t, base) },
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if len(result.Broken) == 0 {
-				t.Errorf("nobody noticed: %+v", result)
+				t.Errorf("not found: %+v", result)
 			}
 		})
 	}
@@ -57,12 +57,12 @@ func TestBrokenServicesAreFound(t *testing.T) {
 
 // lie is a change of requests, or of answers and their bodies: nil leaves the
 // body as it is.
-type lie struct {
+type distortion struct {
 	ask    func(*http.Request)
 	answer func(*http.Response, []byte) ([]byte, error)
 }
 
-func (l lie) proxy(t *testing.T, base string) string {
+func (d distortion) proxy(t *testing.T, base string) string {
 	t.Helper()
 	target, err := url.Parse(base)
 	if err != nil {
@@ -72,19 +72,19 @@ func (l lie) proxy(t *testing.T, base string) string {
 	server := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			if l.ask != nil {
-				l.ask(r.Out)
+			if d.ask != nil {
+				d.ask(r.Out)
 			}
 		},
 		ModifyResponse: func(r *http.Response) error {
-			if l.answer == nil {
+			if d.answer == nil {
 				return nil
 			}
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
 				return err
 			}
-			changed, err := l.answer(r, body)
+			changed, err := d.answer(r, body)
 			if changed != nil {
 				body = changed
 			}
