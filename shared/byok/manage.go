@@ -46,7 +46,7 @@ func shown() []string {
 // List lists the credentials of the workspace by provider and sort order. A
 // workspace that does not exist has none.
 func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, error) {
-	in := m.query(w)
+	in := queryOf(m.table, w)
 	projection, names := project(shown()...)
 	in.ProjectionExpression, in.ExpressionAttributeNames = &projection, names
 	var credentials []Credential
@@ -108,10 +108,10 @@ func wrapManaging(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// query asks for all credentials of the workspace, strongly consistent.
-func (m *Manager) query(w ids.Workspace) *dynamodb.QueryInput {
+// queryOf asks for all credentials of the workspace, strongly consistent.
+func queryOf(table string, w ids.Workspace) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
-		TableName: &m.table, ConsistentRead: aws.Bool(true),
+		TableName: &table, ConsistentRead: aws.Bool(true),
 		KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :credential)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":pk":         &types.AttributeValueMemberS{Value: partition(w)},

@@ -21,7 +21,7 @@ const writeBatch = 25
 // tells how many; whoever calls it makes sure that the workspace is deleted.
 // After an error some may be left, and Purge again removes them.
 func (m *Manager) Purge(ctx context.Context, w ids.Workspace) (removed int, err error) {
-	in := m.query(w)
+	in := queryOf(m.table, w)
 	in.ProjectionExpression = aws.String("pk, sk")
 	pages := dynamodb.NewQueryPaginator(m.db, in)
 	for pages.HasMorePages() {

@@ -1,0 +1,27 @@
+package routing_test
+
+import (
+	"testing"
+
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/routing"
+)
+
+// BenchmarkReader reports what 1,000 requests that open one credential ask of AWS,
+// with opened keys kept and without. `make bench` runs it.
+func BenchmarkReader(b *testing.B) {
+	for name, keys := range map[string]int{"cache": 0, "no-cache": -1} {
+		b.Run(name, func(b *testing.B) {
+			f := newFixture(b, func(c *routing.Config) { c.Keys = keys })
+			f.store(b, byok.Settings{})
+			for b.Loop() {
+				f.mustOpen(b)
+			}
+			decrypts := f.calls("Decrypt")
+			perThousand := func(n int) float64 { return float64(n) * 1000 / float64(b.N) }
+			b.ReportMetric(perThousand(decrypts), "decrypts/1000")
+			// Query and GetItem are side by side.
+			b.ReportMetric(perThousand(f.calls("Query")+decrypts), "round-trips/1000")
+		})
+	}
+}

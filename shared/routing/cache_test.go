@@ -1,0 +1,139 @@
+package routing
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"signalbox.dev/shared/secret"
+)
+
+// opening returns a function that opens a new buffer each time, and the buffers.
+func opening() (open func(context.Context) (secret.Bytes, error), buffers func() [][]byte) {
+	var mu sync.Mutex
+	var all [][]byte
+	return func(context.Context) (secret.Bytes, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, []byte("sk-secret"))
+			return secret.New(all[len(all)-1]), nil
+		}, func() [][]byte {
+			mu.Lock()
+			defer mu.Unlock()
+			return all
+		}
+}
+
+func mustGet(t *testing.T, c *cache, key cacheKey, open func(context.Context) (secret.Bytes, error)) {
+	t.Helper()
+	got, err := c.get(t.Context(), key, open)
+	if err != nil || string(got.Reveal()) != "sk-secret" {
+		t.Fatalf("got %q, %v", got.Reveal(), err)
+	}
+	got.Wipe() // the caller's copy: what is kept stays whole
+}
+
+func TestKeysAreKeptForAMinuteAndWiped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(10)
+		open, buffers := opening()
+		mustGet(t, c, cacheKey{1}, open)
+		time.Sleep(keptFor - time.Nanosecond)
+		mustGet(t, c, cacheKey{1}, open)
+		if n := len(buffers()); n != 1 {
+			t.Errorf("opened %d times within a minute", n)
+		}
+		time.Sleep(2 * time.Nanosecond)
+		synctest.Wait()
+		if kept := buffers()[0]; string(kept) != string(make([]byte, len(kept))) {
+			t.Error("a key is still there after its minute")
+		}
+		mustGet(t, c, cacheKey{1}, open)
+		if n := len(buffers()); n != 2 {
+			t.Errorf("opened %d times in two minutes", n)
+		}
+		c.clear()
+		if kept := buffers()[1]; string(kept) != string(make([]byte, len(kept))) || len(c.entries) != 0 {
+			t.Error("a key is still there after clear")
+		}
+	})
+}
+
+func TestTheOldestKeyLeavesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(2)
+		open, buffers := opening()
+		for key := range byte(3) {
+			mustGet(t, c, cacheKey{key}, open)
+			time.Sleep(time.Second)
+		}
+		if len(c.entries) != 2 || buffers()[0][0] != 0 || buffers()[1][0] == 0 || buffers()[2][0] == 0 {
+			t.Errorf("%d keys are kept: %q", len(c.entries), buffers())
+		}
+		c.clear()
+	})
+}
+
+func TestConcurrentOpeningsShareOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(10)
+		var opened atomic.Int64
+		open := func(context.Context) (secret.Bytes, error) {
+			opened.Add(1)
+			time.Sleep(time.Second)
+			return secret.New([]byte("sk-secret")), nil
+		}
+		// The first one gives up; the others still get the key.
+		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var group sync.WaitGroup
+		group.Go(func() {
+			if _, err := c.get(impatient, cacheKey{1}, open); !errors.Is(err, ErrUnavailable) {
+				t.Errorf("without time left: %v", err)
+			}
+		})
+		synctest.Wait()
+		for range 20 {
+			group.Go(func() { mustGet(t, c, cacheKey{1}, open) })
+		}
+		group.Wait()
+		if opened.Load() != 1 {
+			t.Errorf("opened %d times", opened.Load())
+		}
+		c.clear()
+	})
+}
+
+func TestErrorsAreNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(10)
+		failed := errors.New("no KMS")
+		if got, err := c.get(t.Context(), cacheKey{1}, func(context.Context) (secret.Bytes, error) {
+			return secret.Bytes{}, failed
+		}); !errors.Is(err, failed) || got.Reveal() != nil {
+			t.Errorf("got %q, %v", got.Reveal(), err)
+		}
+		open, _ := opening()
+		mustGet(t, c, cacheKey{1}, open)
+		c.clear()
+	})
+}
+
+func TestClearingWhileAKeyIsBeingOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(10)
+		plain := []byte("sk-secret")
+		time.AfterFunc(time.Millisecond, c.clear)
+		_, err := c.get(t.Context(), cacheKey{1}, func(context.Context) (secret.Bytes, error) {
+			time.Sleep(time.Second)
+			return secret.New(plain), nil
+		})
+		if !errors.Is(err, ErrUnavailable) || plain[0] != 0 || len(c.entries) != 0 {
+			t.Errorf("%v, %q, %d entries", err, plain, len(c.entries))
+		}
+	})
+}
