@@ -40,10 +40,17 @@ func Conflict() Fault {
 	return Answer(http.StatusBadRequest, "TransactionConflictException", "Transaction is ongoing for the item")
 }
 
+// CancellationReasons are the codes of DynamoDB's reasons for cancelling a
+// transaction on account of an item; where it has none it says "None".
+func CancellationReasons() []string {
+	return []string{
+		"ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded",
+		"RequestLimitExceeded", "ItemCollectionSizeLimitExceeded", "ValidationError",
+	}
+}
+
 // Cancel is DynamoDB's answer to a transaction that was cancelled, with a reason
-// for each of its items: "None", "ConditionalCheckFailed", "TransactionConflict",
-// "ThrottlingError", "ProvisionedThroughputExceeded", "ItemCollectionSizeLimitExceeded",
-// "ValidationError".
+// for each of its items.
 func Cancel(reasons ...string) Fault {
 	type reason struct{ Code, Message string }
 	var all []reason
