@@ -13,9 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -75,7 +76,8 @@ func New(db itemUpdater, table, name string) *Limiter {
 
 // Take asks for one request of the caller. After an error a slot may be spent;
 // none is ever given twice. Where the store throttles the caller's own item, the
-// caller is refused like one who exceeded the rate.
+// caller is refused like one who exceeded the rate; where it throttles anything
+// else, that is an error.
 func (l *Limiter) Take(ctx context.Context, caller string, rate Rate) (Decision, error) {
 	now := l.now().UnixNano()
 	interval, tolerance := rate.interval.Nanoseconds(), rate.tolerance().Nanoseconds()
@@ -89,7 +91,7 @@ func (l *Limiter) Take(ctx context.Context, caller string, rate Rate) (Decision,
 			"SET tat = tat + :interval, exp = :exp", "tat > :now AND tat <= :latest",
 			map[string]int64{":interval": interval, ":now": now, ":latest": now + tolerance})
 	}
-	if isThrottle(err) {
+	if isOwnThrottle(err) {
 		return rate.decide(outcome{tat: now + tolerance + interval}, now), nil
 	}
 	if err != nil {
@@ -98,9 +100,28 @@ func (l *Limiter) Take(ctx context.Context, caller string, rate Rate) (Decision,
 	return rate.decide(o, now), nil
 }
 
-// isThrottle goes by the SDK's own list of throttling errors.
-func isThrottle(err error) bool {
-	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err).Bool()
+// isOwnThrottle reports whether DynamoDB throttled requests for this very item,
+// which only its caller's own requests bring about. What throttles the table or
+// the account is not the caller's doing, nor is what gives no reason.
+func isOwnThrottle(err error) bool {
+	var reasons []types.ThrottlingReason
+	var throughput *types.ProvisionedThroughputExceededException
+	var limit *types.RequestLimitExceeded
+	var throttling *types.ThrottlingException
+	switch {
+	case errors.As(err, &throughput):
+		reasons = throughput.ThrottlingReasons
+	case errors.As(err, &limit):
+		reasons = limit.ThrottlingReasons
+	case errors.As(err, &throttling):
+		reasons = throttling.ThrottlingReasons
+	}
+	for _, r := range reasons {
+		if !strings.HasSuffix(aws.ToString(r.Reason), "KeyRangeThroughputExceeded") {
+			return false
+		}
+	}
+	return len(reasons) > 0
 }
 
 // outcome is what a conditional update found or left.

@@ -187,14 +187,36 @@ func TestRatesOutOfBounds(t *testing.T) {
 	}
 }
 
-func TestAThrottledItemIsAnExceededRate(t *testing.T) {
+// What throttles the caller's own item is the caller's doing; what throttles more
+// is not, and must be heard of.
+func TestOnlyAThrottledItemIsAnExceededRate(t *testing.T) {
 	engines := enginetest.Start(t)
 	broken := faults.Wrap(engines.Config.HTTPClient)
 	engines.Config.HTTPClient = broken
 	l := limits.New(dynamodb.NewFromConfig(engines.Config), engines.Tables.Control, "test")
-	broken.Inject(faults.Rule{Fault: faults.Throttle()})
-	if d := mustTake(t, l, someone(), mustRate(t, 60, 20)); d.Allowed || d.RetryAfter != time.Second {
-		t.Errorf("throttled: %+v", d)
+	const item, table, account = "TableWriteKeyRangeThroughputExceeded", "TableWriteMaxOnDemandThroughputExceeded", "TableWriteAccountLimitExceeded"
+	for _, code := range []string{"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"} {
+		for _, c := range []struct {
+			reasons []string
+			own     bool
+		}{
+			{[]string{item}, true},
+			{[]string{item, item}, true},
+			{nil, false},
+			{[]string{""}, false},
+			{[]string{table}, false},
+			{[]string{account}, false},
+			{[]string{"TableWriteProvisionedThroughputExceeded"}, false},
+			{[]string{item, table}, false},
+			{[]string{account, item}, false},
+		} {
+			broken.Heal()
+			broken.Inject(faults.Rule{Fault: faults.ThrottleFor(code, c.reasons...)})
+			d, err := l.Take(t.Context(), someone(), mustRate(t, 60, 20))
+			if d.Allowed || (err == nil) != c.own || c.own && d.RetryAfter != time.Second {
+				t.Errorf("%s %q: %+v, %v", code, c.reasons, d, err)
+			}
+		}
 	}
 	broken.Heal()
 	broken.Inject(faults.Rule{Fault: faults.Refuse()})

@@ -16,7 +16,7 @@ func Answer(status int, code, message string) Fault {
 }
 
 // Throttle is the answer of a service that is asked too much, by its own name
-// for it. DynamoDB says it of a table and of a single item alike.
+// for it. DynamoDB's gives no reasons: see ThrottleFor.
 func Throttle() Fault {
 	return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
 		call, err := read(r)
@@ -32,6 +32,23 @@ func Throttle() Fault {
 		}
 		return fault(r, apply)
 	}
+}
+
+// ThrottleFor is DynamoDB's answer where a key range, a table or the account is
+// asked too much, with the reasons that distinguish them, such as
+// "TableWriteKeyRangeThroughputExceeded".
+func ThrottleFor(code string, reasons ...string) Fault {
+	all := []map[string]string{}
+	for _, reason := range reasons {
+		all = append(all, map[string]string{"reason": reason, "resource": "arn:aws:dynamodb:us-east-1:000000000000:table/a-test-has-it"})
+	}
+	member := "ThrottlingReasons"
+	if code == "ThrottlingException" {
+		member = "throttlingReasons"
+	}
+	return answerWith(http.StatusBadRequest, code, map[string]any{
+		"message": "Throughput exceeds the current capacity.", member: all,
+	})
 }
 
 // Conflict is DynamoDB's answer to a plain write that met a transaction on the

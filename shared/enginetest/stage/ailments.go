@@ -46,6 +46,7 @@ func ailmentsOf(s step) []ailment {
 		all = append(all, passing("in conflict", faults.Conflict()))
 		if s.operation == "UpdateItem" {
 			all = append(all, lasting("nothing told", faults.Pretend(http.StatusOK, "{}")))
+			all = append(all, throttles()...)
 		}
 	case "BatchGetItem":
 		all = append(all, passing("unprocessed", faults.Unprocessed()), passing("half unprocessed", faults.UnprocessedRest()),
@@ -118,6 +119,25 @@ func strays(s step) []ailment {
 		minor(kind("a proxy's not found", faults.Pretend(http.StatusNotFound, page))),
 		minor(kind("a proxy's redirect", faults.Pretend(http.StatusMovedPermanently, page))),
 	}
+}
+
+// throttles are DynamoDB's answers to a write that is too much for its item, its
+// table or the account.
+func throttles() []ailment {
+	var all []ailment
+	for _, code := range []string{"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"} {
+		for _, reasons := range [][]string{
+			{"TableWriteKeyRangeThroughputExceeded"},
+			{"TableWriteMaxOnDemandThroughputExceeded"},
+			{"TableWriteAccountLimitExceeded"},
+			{"TableWriteProvisionedThroughputExceeded"},
+			{"TableWriteKeyRangeThroughputExceeded", "TableWriteMaxOnDemandThroughputExceeded"},
+		} {
+			name := "throttled: " + code + " " + strings.Join(reasons, ", ")
+			all = append(all, minor(passing(name, faults.ThrottleFor(code, reasons...))))
+		}
+	}
+	return all
 }
 
 // cancellations are the reasons for which a transaction of that many items is
