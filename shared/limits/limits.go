@@ -6,6 +6,10 @@
 // The item holds the theoretical arrival time, tat: the instant at which the
 // whole burst is free again. A request that passes moves it on by one interval;
 // one that is refused writes nothing.
+//
+// Two conditional updates make a request pass, one where the caller is idle and
+// one within the burst. Which of them is tried first is a guess, from the last
+// arrival time seen of the caller, and either order is exact.
 package limits
 
 import (
@@ -67,6 +71,7 @@ type Limiter struct {
 	table  string
 	prefix string
 	now    func() time.Time
+	seen   memory
 }
 
 // New counts requests of this name in the control table.
@@ -80,24 +85,48 @@ func New(db itemUpdater, table, name string) *Limiter {
 // else, that is an error.
 func (l *Limiter) Take(ctx context.Context, caller string, rate Rate) (Decision, error) {
 	now := l.now().UnixNano()
-	interval, tolerance := rate.interval.Nanoseconds(), rate.tolerance().Nanoseconds()
-	// Idle: the whole burst is free, and the arrival time starts from now.
-	o, err := l.update(ctx, caller, now+interval,
-		"SET tat = :next, exp = :exp", "attribute_not_exists(tat) OR tat <= :now",
-		map[string]int64{":next": now + interval, ":now": now})
-	if err == nil && !o.applied && o.tat <= now+tolerance {
-		// Within the burst: the arrival time moves on from where it stands then.
-		o, err = l.update(ctx, caller, now+tolerance+interval,
-			"SET tat = tat + :interval, exp = :exp", "tat > :now AND tat <= :latest",
-			map[string]int64{":interval": interval, ":now": now, ":latest": now + tolerance})
-	}
+	o, err := l.take(ctx, caller, rate, now)
 	if isOwnThrottle(err) {
-		return rate.decide(outcome{tat: now + tolerance + interval}, now), nil
+		return rate.decide(outcome{tat: now + rate.tolerance().Nanoseconds() + rate.interval.Nanoseconds()}, now), nil
 	}
 	if err != nil {
 		return Decision{}, fmt.Errorf("asking the limiter: %w", err)
 	}
+	l.seen.keep(caller, o.tat)
 	return rate.decide(o, now), nil
+}
+
+// take tries the likelier update first. An arrival time never goes back, so a
+// remembered one that lies ahead is mistaken only where the item is gone.
+func (l *Limiter) take(ctx context.Context, caller string, rate Rate, now int64) (outcome, error) {
+	if l.seen.of(caller) > now {
+		if o, err := l.withinBurst(ctx, caller, rate, now); err != nil || o.applied || o.tat > now {
+			return o, err
+		}
+	}
+	o, err := l.fromIdle(ctx, caller, rate, now)
+	if err != nil || o.applied || o.tat > now+rate.tolerance().Nanoseconds() {
+		return o, err
+	}
+	return l.withinBurst(ctx, caller, rate, now)
+}
+
+// fromIdle lets a request pass whose whole burst is free: the arrival time
+// starts from now.
+func (l *Limiter) fromIdle(ctx context.Context, caller string, rate Rate, now int64) (outcome, error) {
+	next := now + rate.interval.Nanoseconds()
+	return l.update(ctx, caller, next,
+		"SET tat = :next, exp = :exp", "attribute_not_exists(tat) OR tat <= :now",
+		map[string]int64{":next": next, ":now": now})
+}
+
+// withinBurst lets a request pass of which a part of the burst is used: the
+// arrival time moves on from where it stands then.
+func (l *Limiter) withinBurst(ctx context.Context, caller string, rate Rate, now int64) (outcome, error) {
+	interval, latest := rate.interval.Nanoseconds(), now+rate.tolerance().Nanoseconds()
+	return l.update(ctx, caller, latest+interval,
+		"SET tat = tat + :interval, exp = :exp", "tat > :now AND tat <= :latest",
+		map[string]int64{":interval": interval, ":now": now, ":latest": latest})
 }
 
 // isOwnThrottle reports whether DynamoDB throttled requests for this very item,
