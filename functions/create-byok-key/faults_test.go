@@ -30,7 +30,7 @@ func TestEveryFault(t *testing.T) {
 		scenario("replay", 201, (*slip).again),
 		scenario("replay, the workspace gone", 201, (*slip).afterTheWorkspace),
 		scenario("record expired", 201, (*slip).expired),
-		scenario("the same was faster", 201, (*slip).late, inConflict()...),
+		scenario("the same was faster", 201, (*slip).late, remembered()...),
 		scenario("key of another request", 400, (*slip).different),
 		scenario("unknown member", 400, (*slip).misspelt),
 		scenario("foreign API key", 400, (*slip).foreignHash,
@@ -43,13 +43,20 @@ func TestEveryFault(t *testing.T) {
 	v.SearchTables(t)
 }
 
-// inConflict: the request that a transaction is in conflict with is the same one,
-// and its answer is there to be replayed.
-func inConflict() []stage.Exception {
-	return []stage.Exception{
-		{Fault: "cancelled: TransactionConflict, None", Status: []int{http.StatusCreated}},
-		{Fault: "cancelled: None, TransactionConflict", Status: []int{http.StatusCreated}},
+// remembered: the request that a transaction met is the same one, and its answer
+// is there to be replayed, however long the conflict or the throttle lasts.
+func remembered() []stage.Exception {
+	var all []stage.Exception
+	for _, code := range []string{"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded"} {
+		for _, other := range []string{"None", "ThrottlingError"} {
+			if code != other {
+				all = append(all,
+					stage.Exception{Fault: "cancelled: " + code + ", " + other, Status: []int{http.StatusCreated}},
+					stage.Exception{Fault: "cancelled: " + other + ", " + code, Status: []int{http.StatusCreated}})
+			}
+		}
 	}
+	return all
 }
 
 // told: a request that can never succeed is told so whatever else failed, unless

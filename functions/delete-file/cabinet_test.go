@@ -54,9 +54,9 @@ func (c *cabinet) hide(t testing.TB, w ids.Workspace, f ids.File) {
 
 // drawer is what a bucket holds of one file.
 type drawer struct {
-	left    int   // versions and delete markers of exactly this file
-	seen    int64 // bytes that anybody sees who asks for it; 0 where there is nothing to see
-	sibling bool  // a file is there whose key begins with this one's
+	left     int   // versions and delete markers of exactly this file
+	seen     int64 // bytes that anybody sees who asks for it; 0 where there is nothing to see
+	siblings int   // versions and delete markers of files whose keys begin with this one's
 }
 
 func (c *cabinet) look(t testing.TB, w ids.Workspace, f ids.File) (d drawer) {
@@ -68,7 +68,7 @@ func (c *cabinet) look(t testing.TB, w ids.Workspace, f ids.File) (d drawer) {
 	}
 	for _, v := range out.Versions {
 		if aws.ToString(v.Key) != key {
-			d.sibling = true
+			d.siblings++
 			continue
 		}
 		d.left++
@@ -77,9 +77,11 @@ func (c *cabinet) look(t testing.TB, w ids.Workspace, f ids.File) (d drawer) {
 		}
 	}
 	for _, m := range out.DeleteMarkers {
-		if aws.ToString(m.Key) == key {
-			d.left++
+		if aws.ToString(m.Key) != key {
+			d.siblings++
+			continue
 		}
+		d.left++
 	}
 	return d
 }

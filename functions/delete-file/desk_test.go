@@ -49,6 +49,8 @@ func (d *desk) used(e stage.Event) stage.Event {
 // scene is the world of one request: status is how it ends without a fault.
 func (d *desk) scene(status int, e stage.Event) stage.Scene {
 	d.put(d, d.workspace, d.file+"0", "sibling")
+	d.put(d, d.workspace, d.file+"1", "hidden sibling")
+	d.hide(d, d.workspace, d.file+"1")
 	before := d.look(d, d.workspace, d.file)
 	var halfway drawer
 	return stage.Scene{
@@ -72,7 +74,7 @@ func (d *desk) scene(status int, e stage.Event) stage.Scene {
 			d.judge(t, again)
 			want, end := status, before
 			if status == done {
-				end = drawer{sibling: true}
+				end = drawer{siblings: before.siblings}
 				if halfway.left == 0 {
 					want = absent
 				}

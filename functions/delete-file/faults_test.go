@@ -71,7 +71,11 @@ func lostAnswers() []stage.Exception {
 
 // throttled: DynamoDB throttles the item of a caller who asks too often.
 func throttled() []stage.Exception {
-	return []stage.Exception{{Step: "UpdateItem limit#", Fault: "throttled", Always: true, Status: []int{refused}}}
+	var all []stage.Exception
+	for _, code := range []string{"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"} {
+		all = append(all, stage.Exception{Step: "UpdateItem limit#", Fault: "throttled: " + code + " TableWriteKeyRangeThroughputExceeded", Always: true, Status: []int{refused}})
+	}
+	return all
 }
 
 // before: who is refused hears of it, whatever became of the workspace's

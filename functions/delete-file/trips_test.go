@@ -49,3 +49,21 @@ func TestRoundTrips(t *testing.T) {
 		})
 	}
 }
+
+// Once an instance knows where a key's limiter stands, a deletion within the
+// burst costs what one from idle does.
+func TestRoundTripsInARow(t *testing.T) {
+	s := stage.New(t, wire)
+	c, tenant := newCabinet(t, s, off), s.Tenant(t)
+	f, key := c.Function(), tenant.Standard(t, "")
+	for range 20 {
+		d := &desk{TB: t, cabinet: c, workspace: tenant.Workspace, file: ids.NewFile(), key: key}
+		d.one()
+		got := f.Invoke(t, remove(d.workspace, string(d.file)).As(key).Limited("1", "20"))
+		got.Is(t, done)
+		stage.Trips(t, got, 2, "GetItem key#", "UpdateItem limit#", "GetItem workspace#", "DeleteObject")
+	}
+	got := f.Invoke(t, remove(tenant.Workspace, "file_a").As(key).Limited("1", "20"))
+	got.Is(t, refused)
+	stage.Trips(t, got, 1, "GetItem key#", "UpdateItem limit#", "GetItem workspace#")
+}

@@ -67,10 +67,9 @@ func httpClient() *awshttp.BuildableClient {
 		WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = responseTimeout })
 }
 
-// retryer also makes plain writes again that met a transaction on the same
-// item, and calls whose answer could not be read; the SDK by itself does neither.
+// retryer is the SDK's own, with what it does not retry by itself.
 func retryer() aws.Retryer {
-	return retry.AddWithErrorCodes(retry.NewStandard(func(o *retry.StandardOptions) {
-		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(calls.RetryMalformed))
-	}), "TransactionConflictException")
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.Retryables = append(o.Retryables, calls.Retryables()...)
+	})
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 func TestHelpIsNoError(t *testing.T) {
@@ -26,6 +28,31 @@ func TestNonsenseIsOneSentence(t *testing.T) {
 		code := run(t.Context(), args, nil, &stdout, &stderr)
 		if code != exitUsage || stdout.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("%v: exit code %d\n%s%s", args, code, &stdout, &stderr)
+		}
+	}
+}
+
+// What the SDK by itself gives up at, the command makes again; a condition stays.
+func TestRetries(t *testing.T) {
+	cancelled := func(codes ...string) error {
+		e := &types.TransactionCanceledException{}
+		for _, code := range codes {
+			e.CancellationReasons = append(e.CancellationReasons, types.CancellationReason{Code: &code})
+		}
+		return e
+	}
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{cancelled("None", "ThrottlingError"), true},
+		{cancelled("TransactionConflict", "RequestLimitExceeded"), true},
+		{cancelled("ConditionalCheckFailed", "ProvisionedThroughputExceeded"), false},
+		{&types.TransactionConflictException{}, true},
+		{&types.ConditionalCheckFailedException{}, false},
+	} {
+		if got := retryer().IsErrorRetryable(c.err); got != c.want {
+			t.Errorf("%v: retried %v, want %v", c.err, got, c.want)
 		}
 	}
 }

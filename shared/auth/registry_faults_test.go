@@ -87,10 +87,12 @@ func writes() map[string]command {
 // for good, so that the operator repeats the command.
 func TestEveryWriteSurvivesEveryFault(t *testing.T) {
 	rules := map[string]faults.Rule{
-		"refused":     {Fault: faults.Refuse()},
-		"answer lost": {Fault: faults.LoseAnswer()},
-		"throttled":   {Fault: faults.Throttle()},
-		"conflict":    {Operation: "UpdateItem", Fault: faults.Conflict()},
+		"refused":                   {Fault: faults.Refuse()},
+		"answer lost":               {Fault: faults.LoseAnswer()},
+		"throttled":                 {Fault: faults.Throttle()},
+		"conflict":                  {Operation: "UpdateItem", Fault: faults.Conflict()},
+		"transaction throttled":     {Operation: "TransactWriteItems", Fault: faults.Cancel("None", "ThrottlingError")},
+		"in conflict and throttled": {Operation: "TransactWriteItems", Fault: faults.Cancel("TransactionConflict", "RequestLimitExceeded")},
 	}
 	for name, operate := range writes() {
 		for which, rule := range rules {

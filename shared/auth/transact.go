@@ -49,24 +49,8 @@ func settled(ctx context.Context, write func() error) error {
 }
 
 func inConflict(err error) bool {
-	if _, ok := errors.AsType[*types.TransactionConflictException](err); ok {
-		return true
-	}
-	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
-	if !ok {
-		return false
-	}
-	conflict := false
-	for _, reason := range cancelled.CancellationReasons {
-		switch aws.ToString(reason.Code) {
-		case "None", "":
-		case "TransactionConflict":
-			conflict = true
-		default:
-			return false
-		}
-	}
-	return conflict
+	_, plain := errors.AsType[*types.TransactionConflictException](err)
+	return plain || calls.WhyCancelled(err) == calls.InConflict
 }
 
 // unmet reports whether the transaction was cancelled by the condition of its

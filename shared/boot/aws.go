@@ -64,13 +64,11 @@ func httpClient() *awshttp.BuildableClient {
 }
 
 // Retryer makes the retry policy of every client: the SDK's own, bounded, and
-// with two errors that it does not retry: an answer that cannot be read, and
-// TransactionConflictException, which DynamoDB answers to a plain write that met
-// a transaction on the same item.
+// with what it does not retry by itself.
 func Retryer() aws.Retryer {
-	return retry.AddWithErrorCodes(retry.NewStandard(func(o *retry.StandardOptions) {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
 		o.MaxBackoff = maxBackoff
-		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(calls.RetryMalformed))
-	}), "TransactionConflictException")
+		o.Retryables = append(o.Retryables, calls.Retryables()...)
+	})
 }

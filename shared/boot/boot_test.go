@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 
 	"signalbox.dev/shared/boot"
@@ -118,8 +119,10 @@ func TestRetriesAreCountedAndBounded(t *testing.T) {
 		answer string
 		calls  int64
 	}{
-		"conflict":   {`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionConflictException","message":"x"}`, 3},
-		"validation": {`{"__type":"com.amazon.coral.validate#ValidationException","message":"x"}`, 1},
+		"conflict":              {`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionConflictException","message":"x"}`, 3},
+		"throttled transaction": {`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","CancellationReasons":[{"Code":"None"},{"Code":"ThrottlingError"}]}`, 3},
+		"cancelled transaction": {`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","CancellationReasons":[{"Code":"ConditionalCheckFailed"},{"Code":"ThrottlingError"}]}`, 1},
+		"validation":            {`{"__type":"com.amazon.coral.validate#ValidationException","message":"x"}`, 1},
 	} {
 		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
@@ -136,7 +139,8 @@ func TestRetriesAreCountedAndBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, count := calls.Start(t.Context())
-		if _, err := db.ListTables(ctx, nil); err == nil {
+		in := &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{}}
+		if _, err := db.TransactWriteItems(ctx, in); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 		if count.Made() != c.calls || count.InLine() != c.calls {

@@ -31,11 +31,10 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerpri
 		_, err = s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 			TransactItems: []types.TransactWriteItem{{Put: put}, {Put: remember}},
 		})
-		var cancelled *types.TransactionCanceledException
-		if err == nil || !errors.As(err, &cancelled) {
-			return Remembered{}, wrapStoring(err)
+		if err == nil {
+			return Remembered{}, nil
 		}
-		earlier, again, err := s.lost(ctx, id, cancelled)
+		earlier, again, err := s.lost(ctx, id, err)
 		if !again || err != nil {
 			return earlier, wrapStoring(err)
 		}
@@ -73,28 +72,32 @@ func (s *Store) remember(id RequestID, fingerprint, response []byte) (*types.Put
 	}, nil
 }
 
-// lost finds out why the transaction was cancelled: there is an earlier request
-// to replay, or it is worth another try.
-func (s *Store) lost(ctx context.Context, id RequestID, cancelled *types.TransactionCanceledException) (earlier Remembered, again bool, err error) {
-	conflict := false
-	for i, reason := range cancelled.CancellationReasons {
-		switch aws.ToString(reason.Code) {
-		case "None", "":
-		case "ConditionalCheckFailed":
-			if i == 1 { // the record's
-				earlier, err = s.remembered(id, reason.Item)
-				return earlier, earlier.record == nil, err
-			}
-			return Remembered{}, false, cancelled
-		case "TransactionConflict":
-			conflict = true
-		default:
-			return Remembered{}, false, cancelled
-		}
+// lost finds out why the transaction failed: an earlier request was faster, or
+// it is worth another try; else the error stays. Of several reasons the record's
+// condition decides: it says that there is an answer.
+func (s *Store) lost(ctx context.Context, id RequestID, failed error) (earlier Remembered, again bool, err error) {
+	if found, unmet := recordUnmet(failed); unmet {
+		earlier, err = s.remembered(id, found)
+		return earlier, earlier.record == nil, err
 	}
-	if !conflict {
-		return Remembered{}, false, cancelled
+	why := calls.WhyCancelled(failed)
+	if why != calls.InConflict && why != calls.Throttled {
+		return Remembered{}, false, failed
 	}
 	earlier, err = s.Recall(ctx, id)
+	if err == nil && earlier.record == nil && why == calls.Throttled {
+		err = failed
+	}
 	return earlier, earlier.record == nil, err
+}
+
+// recordUnmet reports whether the condition of the record, the transaction's
+// second item, did not hold, and what stood there.
+func recordUnmet(err error) (found map[string]types.AttributeValue, ok bool) {
+	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
+	if !ok || len(cancelled.CancellationReasons) < 2 {
+		return nil, false
+	}
+	reason := cancelled.CancellationReasons[1]
+	return reason.Item, aws.ToString(reason.Code) == "ConditionalCheckFailed"
 }

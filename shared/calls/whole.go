@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
@@ -55,14 +54,4 @@ func isWhole(operation string, answer *smithyhttp.Response) bool {
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(first), answer.Body), answer.Body}
 	return answer.StatusCode == http.StatusOK && (first[0] == '{' || first[0] == '<')
-}
-
-// RetryMalformed is a rule for the SDK's retryer: a call whose answer could not
-// be read is made again, which the SDK does not do by itself. It is for clients
-// whose every call may be made twice.
-func RetryMalformed(err error) aws.Ternary {
-	if IsMalformed(err) {
-		return aws.TrueTernary
-	}
-	return aws.UnknownTernary
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"signalbox.dev/shared/calls"
 )
 
 const (
@@ -59,10 +61,13 @@ func launch(ctx context.Context) (aws.Config, error) {
 	}, nil
 }
 
-// impatient retries as the SDK does, without its pauses of up to 20 seconds:
-// tests make calls fail often.
+// impatient is the functions' retry policy without its pauses: tests make calls
+// fail often.
 func impatient() aws.Retryer {
-	return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxBackoff = 10 * time.Millisecond })
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxBackoff = 10 * time.Millisecond
+		o.Retryables = append(o.Retryables, calls.Retryables()...)
+	})
 }
 
 // GetServiceBaseEndpoint tells the SDK where a service is, as the variables

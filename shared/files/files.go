@@ -62,8 +62,9 @@ func Key(w ids.Workspace, f ids.File) string {
 // Delete removes every version of the workspace's file. It returns ErrNotFound
 // where nothing of it was there. Of any number of calls at once on an
 // unversioned bucket exactly one returns nil if S3 answered all of them. After
-// any other error some versions may be left, out of sight, and Delete again
-// finishes; the receipt counts what this call removed even then.
+// any other error some versions may be left, out of sight, and Delete again goes
+// on from there: where one call has not the time for all of them, several do it.
+// The receipt counts what this call removed even then.
 func (s *Store) Delete(ctx context.Context, w ids.Workspace, f ids.File) (Receipt, error) {
 	d := deletion{Store: s, key: Key(w, f)}
 	for range rounds {
@@ -93,8 +94,7 @@ func (s *Store) Delete(ctx context.Context, w ids.Workspace, f ids.File) (Receip
 type deletion struct {
 	*Store
 	key     string
-	removed bool  // something, were it only a delete marker
-	refused error // what S3 could not delete at the last try
+	removed bool // something, were it only a delete marker
 	receipt Receipt
 }
 

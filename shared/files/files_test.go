@@ -126,6 +126,25 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	}
 }
 
+// Without their marker the bytes of a longer key would come back.
+func TestDeleteLeavesAHiddenSiblingHidden(t *testing.T) {
+	for _, versioning := range []types.BucketVersioningStatus{enabled, suspended} {
+		s := newShelf(t, enabled)
+		for _, f := range []ids.File{"file_1", "file_10", "file_1-"} {
+			s.put(f)
+			s.hide(f)
+		}
+		s.engines.SetVersioning(t, s.bucket, versioning)
+		s.mustDelete("file_1", 1)
+		for _, f := range []ids.File{"file_10", "file_1-"} {
+			s.mustBeHidden(f)
+			if n := s.left(f); n != 2 {
+				t.Errorf("of %s %d versions and markers are left, want 2", f, n)
+			}
+		}
+	}
+}
+
 func TestDeleteRemovesEveryVersion(t *testing.T) {
 	s := newShelf(t, enabled)
 	s.put("file_a")

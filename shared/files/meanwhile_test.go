@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -83,16 +84,28 @@ func TestAnotherDeleteRemovesTheRest(t *testing.T) {
 	}
 }
 
-// paged lists two versions at a time.
-type paged struct{ *s3.Client }
-
-func (p paged) ListObjectVersions(ctx context.Context, in *s3.ListObjectVersionsInput, o ...func(*s3.Options)) (*s3.ListObjectVersionsOutput, error) {
-	page := *in
-	page.MaxKeys = aws.Int32(2)
-	return p.Client.ListObjectVersions(ctx, &page, o...)
+// paged lists a few versions at a time; where alone, first the newest marker by
+// itself.
+type paged struct {
+	*s3.Client
+	size  int32
+	alone bool
 }
 
-// All pages of the file are read before its markers go, and no page of another.
+func (p paged) ListObjectVersions(ctx context.Context, in *s3.ListObjectVersionsInput, o ...func(*s3.Options)) (*s3.ListObjectVersionsOutput, error) {
+	asked := *in
+	asked.MaxKeys = &p.size
+	page, err := p.Client.ListObjectVersions(ctx, &asked, o...)
+	if err == nil && p.alone && in.KeyMarker == nil && len(page.DeleteMarkers) > 0 && aws.ToBool(page.DeleteMarkers[0].IsLatest) {
+		newest := page.DeleteMarkers[:1]
+		page.Versions, page.DeleteMarkers, page.IsTruncated = nil, newest, aws.Bool(true)
+		page.NextKeyMarker, page.NextVersionIdMarker = newest[0].Key, newest[0].VersionId
+	}
+	return page, err
+}
+
+// The newest marker stays until no version is left, and no page of another file
+// is read.
 func TestDeleteReadsThePagesOfItsFileAlone(t *testing.T) {
 	s := newShelf(t, enabled)
 	for _, f := range []ids.File{"file_0", "file_1", "file_10", "file_11"} {
@@ -100,13 +113,71 @@ func TestDeleteReadsThePagesOfItsFileAlone(t *testing.T) {
 		s.put(f)
 	}
 	client, broken := s.through(faults.Rule{Operation: "DeleteObjects", Fault: faults.Then(func() { s.mustBeHidden("file_1") })})
-	s.store = files.NewStore(paged{client}, s.bucket)
+	s.store = files.NewStore(paged{client, 2, false}, s.bucket)
 	s.mustDelete("file_1", 2)
 	for _, c := range broken.Calls() {
 		if from := c.Query.Get("key-marker"); from != "" && from != files.Key(s.workspace, "file_1") {
 			t.Errorf("it goes on to list what follows %s", from)
 		}
 	}
+}
+
+// However much there is of a file, and however little time a call has, each call
+// leaves less of it, and one finishes.
+func TestDeleteFinishesByRepeating(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fill  string // w writes a version, h hides what is there
+		page  int32
+		calls int
+		alone bool
+	}{
+		{"many versions", "wwwwwwwwwwww", 3, 6, false},
+		{"many markers before them", "wwwhhhhhhhhhh", 3, 6, false},
+		{"versions and markers in turn", "whwhwhwhwhwhwh", 3, 6, false},
+		{"a marker at first", "wwhwwhwwh", 2, 7, true},
+		{"many at a time", "whwhwhwhwhwhww", 5, 6, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newShelf(t, enabled)
+			for _, step := range c.fill {
+				map[rune]func(ids.File){'w': s.put, 'h': s.hide}[step]("file_1")
+			}
+			s.put("file_10")
+			written, removed, left := strings.Count(c.fill, "w"), 0, s.left("file_1")+1 // the marker of the first call
+			for repeat := 0; ; repeat++ {
+				receipt, err := s.within(c.calls, func(client *s3.Client) paged { return paged{client, c.page, c.alone} })
+				removed += receipt.Versions
+				now := s.left("file_1")
+				if err == nil {
+					if now != 0 || removed != written || repeat == 0 {
+						t.Errorf("done at repeat %d: %d left, %d of %d versions removed", repeat, now, removed, written)
+					}
+					return
+				}
+				s.mustBeHidden("file_1")
+				if errors.Is(err, files.ErrNotFound) || now >= left {
+					t.Fatalf("repeat %d: %d of %d left, %v", repeat, now, left, err)
+				}
+				left = now
+			}
+		})
+	}
+}
+
+// within deletes file_1 in a call whose time runs out at the call to S3 after
+// that many.
+func (s *shelf) within(calls int, listed func(*s3.Client) paged) (files.Receipt, error) {
+	ctx, cancel := context.WithCancel(s.Context())
+	defer cancel()
+	client, _ := s.through(faults.Rule{Fault: func(_ *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+		if calls--; calls < 0 {
+			cancel()
+			return nil, ctx.Err()
+		}
+		return apply()
+	}})
+	return files.NewStore(listed(client), s.bucket).Delete(ctx, s.workspace, "file_1")
 }
 
 // Whatever it does not show may be there.

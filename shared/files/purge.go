@@ -18,52 +18,69 @@ const batch = 1000
 var errVisible = errors.New("the current version can be read")
 
 // purge removes every version and delete marker of the key, until a listing
-// shows none. Bytes go first and markers last: whatever interrupts it, no older
-// version comes to light. It stops at visible where a current version can be
-// read: that one must be deleted on condition, or two callers could both believe
-// they deleted it.
+// shows none. What is listed is deleted before more is listed, so that whatever
+// ends a purge, the next one has less to do. The newest marker goes last, after
+// everything with bytes: no older version comes to light. It stops at visible
+// where a current version can be read: that one must be deleted on condition, or
+// two callers could both believe they deleted it.
 //
-// What S3 refuses to delete is listed and tried once more: another caller may
-// have removed it meanwhile.
+// What S3 refuses to delete is listed and tried once more where nothing else was
+// removed: another caller may have removed it meanwhile.
 func (d *deletion) purge(ctx context.Context) (state, error) {
+	stuck := false
 	for {
-		refused := d.refused
-		d.refused = nil
-		left, err := d.list(ctx)
+		found, err := d.list(ctx)
 		switch {
 		case errors.Is(err, errVisible):
 			return visible, nil
 		case err != nil:
 			return absent, err
-		case left.empty():
+		case len(found.versions)+len(found.markers) == 0:
 			return absent, nil
 		}
-		if err := d.removeAll(ctx, left.versions, true); err != nil {
+		removed, refused, err := d.clear(ctx, found)
+		if err != nil {
 			return absent, err
 		}
-		if d.refused == nil { // else the markers stay before what is left
-			if err := d.removeAll(ctx, left.markers, false); err != nil {
-				return absent, err
+		if refused != nil && removed == 0 {
+			if stuck {
+				return absent, refused
 			}
+			stuck = true
+			continue
 		}
-		if refused != nil && d.refused != nil {
-			return absent, d.refused
-		}
+		stuck = false
 	}
+}
+
+// clear deletes what was listed, versions first. The newest marker stays before
+// whatever may be left.
+func (d *deletion) clear(ctx context.Context, found listing) (removed int, refused, err error) {
+	removed, refused, err = d.remove(ctx, found.versions)
+	d.receipt.Versions += removed
+	if err != nil {
+		return removed, nil, err
+	}
+	markers := found.markers
+	if (found.more || refused != nil) && len(markers) > 0 {
+		markers = markers[1:]
+	}
+	n, refusedMarkers, err := d.remove(ctx, markers)
+	return removed + n, errors.Join(refused, refusedMarkers), err
 }
 
 // listing is what is stored under a key, newest first.
 type listing struct {
 	versions []types.ObjectIdentifier // with bytes
 	markers  []types.ObjectIdentifier
+	more     bool // is stored, or may be
 }
 
-func (l listing) empty() bool { return len(l.versions)+len(l.markers) == 0 }
-
-// list reads every page of the versions of exactly this key. It returns
-// errVisible where the newest is no delete marker.
+// list reads the versions of exactly this key from the newest on, up to the page
+// that has more to delete than the newest marker. It returns errVisible where the
+// newest is no delete marker.
 func (d *deletion) list(ctx context.Context) (listing, error) {
-	var all listing
+	var found listing
 	in := &s3.ListObjectVersionsInput{Bucket: &d.bucket, Prefix: &d.key, MaxKeys: aws.Int32(batch)}
 	for {
 		page, err := d.s3.ListObjectVersions(ctx, in)
@@ -81,16 +98,17 @@ func (d *deletion) list(ctx context.Context) (listing, error) {
 			if aws.ToBool(v.IsLatest) {
 				return listing{}, errVisible
 			}
-			all.versions = append(all.versions, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
+			found.versions = append(found.versions, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
 		}
 		for _, m := range page.DeleteMarkers {
 			if aws.ToString(m.Key) == d.key {
-				all.markers = append(all.markers, types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
+				found.markers = append(found.markers, types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
 			}
 		}
 		// Keys are listed in order, so nothing of ours follows a longer key.
-		if !aws.ToBool(page.IsTruncated) || aws.ToString(page.NextKeyMarker) != d.key {
-			return all, nil
+		found.more = aws.ToBool(page.IsTruncated) && aws.ToString(page.NextKeyMarker) == d.key
+		if !found.more || len(found.versions) > 0 || len(found.markers) > 1 {
+			return found, nil
 		}
 		in.KeyMarker, in.VersionIdMarker = page.NextKeyMarker, page.NextVersionIdMarker
 	}
@@ -108,22 +126,20 @@ func sound(bucket string, page *s3.ListObjectVersionsOutput) error {
 	return nil
 }
 
-// removeAll deletes these versions, in order. What S3 could not delete is kept in
-// refused.
-func (d *deletion) removeAll(ctx context.Context, versions []types.ObjectIdentifier, bytes bool) error {
+// remove deletes these versions and returns how many it did, and apart from what
+// went wrong what S3 refused.
+func (d *deletion) remove(ctx context.Context, versions []types.ObjectIdentifier) (removed int, refused, err error) {
 	for part := range slices.Chunk(versions, batch) {
-		removed, err := remove(ctx, d.s3, d.bucket, part)
-		d.removed = d.removed || removed > 0
-		if bytes {
-			d.receipt.Versions += removed
-		}
+		n, err := remove(ctx, d.s3, d.bucket, part)
+		removed += n
+		d.removed = d.removed || n > 0
 		if r, ok := errors.AsType[*refusal](err); ok {
-			d.refused = r
+			refused = r
 		} else if err != nil {
-			return err
+			return removed, nil, err
 		}
 	}
-	return nil
+	return removed, refused, nil
 }
 
 type versionDeleter interface {

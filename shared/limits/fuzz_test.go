@@ -59,17 +59,20 @@ func (e *exact) take(instant int64) limits.Decision {
 
 // Of each step: two bytes say how far the clock moves, in 256ths of an interval
 // of which 32 are taken off (clocks of two machines differ); the third adds
-// nanoseconds, and its top bits a rival and the loss of an expired item.
+// nanoseconds, and its top bits a rival, the loss of the item, and which of two
+// instances is asked; the rival asks the other one.
 const (
 	stepBytes = 3
 	backwards = 32
 	rival     = 0x80
-	expiry    = 0x40
+	loss      = 0x40
+	second    = 0x20
 )
 
-// Every decision is the one of the exact algorithm, whatever the rate, the clock
-// and whoever else asks between the limiter's two writes; and without a clock
-// that goes back, no stretch of time lets more through than burst and rate.
+// Every decision is the one of the exact algorithm, whatever the rate, the clock,
+// what each instance remembers, and whoever else asks between two writes; and
+// without a clock that goes back or an item lost before its time, no stretch of
+// time lets more through than burst and rate.
 func FuzzTake(f *testing.F) {
 	onTime, sameInstant := []byte{1, 32, 0}, []byte{0, 32, 0}
 	f.Add(int64(60), int64(20), bytes.Repeat(sameInstant, 22))
@@ -78,7 +81,9 @@ func FuzzTake(f *testing.F) {
 	f.Add(int64(limits.MaxPerMinute), int64(limits.MaxBurst), bytes.Repeat(sameInstant, 8))
 	f.Add(int64(1), int64(limits.MaxBurst), bytes.Repeat(sameInstant, 8))
 	f.Add(int64(60), int64(2), bytes.Repeat([]byte{0, 32, rival}, 3))
-	f.Add(int64(1), int64(1), bytes.Repeat([]byte{0xff, 0xff, expiry}, 3))
+	f.Add(int64(60), int64(9), bytes.Repeat([]byte{0, 32, rival, 0, 32, second}, 4))
+	f.Add(int64(1), int64(1), bytes.Repeat([]byte{0xff, 0xff, loss}, 3))
+	f.Add(int64(60), int64(9), bytes.Repeat([]byte{0, 32, 0, 0, 32, rival | loss, 2, 32, second}, 4))
 	f.Fuzz(func(t *testing.T, perMinute, burst int64, steps []byte) {
 		rate, err := limits.NewRate(perMinute, burst)
 		if possible := perMinute >= 1 && perMinute <= 1_000_000 && burst >= 1 && burst <= 100_000; possible != (err == nil) {
@@ -94,33 +99,45 @@ func FuzzTake(f *testing.F) {
 func play(t *testing.T, rate limits.Rate, model *exact, steps []byte) {
 	t.Helper()
 	var passed []int64
-	wentBack := false
+	steady := true // no clock goes back, and no item is lost that counts
 	c, item := &clock{}, &paper{}
 	c.now.Store(1_700_000_000_000_000_000)
-	l := limits.New(item, "control", "test").At(c.read)
+	instances := [2]*limits.Limiter{}
+	for i := range instances {
+		instances[i] = limits.New(item, "control", "test").At(c.read)
+	}
 	for len(steps) >= stepBytes && len(passed) < 64 {
 		move := int64(binary.BigEndian.Uint16(steps)) - backwards
 		nanos, flags := int64(steps[2]&0x1f), steps[2]
 		steps = steps[stepBytes:]
-		wentBack = wentBack || move < 0
 		c.now.Add(move*model.interval.Int64()/256 + nanos)
 		now := c.now.Load()
-		if e := item.item["exp"]; flags&expiry != 0 && !wentBack && e != nil && e.Int64() < now/int64(time.Second) {
-			item.item = nil // DynamoDB removes what has expired, sooner or later
+		early := false
+		if e := item.item["exp"]; flags&loss != 0 && e != nil {
+			// DynamoDB removes what has expired, sooner or later: of that nothing shows.
+			if early = !steady || e.Int64() >= now/int64(time.Second); early {
+				model.tat.SetInt64(0)
+			}
+			item.item = nil
 		}
+		steady = steady && move >= 0 && !early
+		asked := flags & second / second
 		item.calls, item.between = 0, nil
 		if flags&rival != 0 {
 			item.between = func() {
 				item.between = nil
-				agree(t, l, rate, model, now, &passed)
+				agree(t, instances[1-asked], rate, model, now, &passed)
 			}
 		}
-		agree(t, l, rate, model, now, &passed)
+		agree(t, instances[asked], rate, model, now, &passed)
+		if flags&rival == 0 && !early && item.calls > 2 {
+			t.Fatalf("%d updates for one decision", item.calls)
+		}
 		if e := item.item["exp"]; e != nil && e.Cmp(new(big.Int).Div(item.item["tat"], big.NewInt(int64(time.Second)))) <= 0 {
 			t.Fatalf("the item expires at %d s, its arrival time is %d ns", e, item.item["tat"])
 		}
 	}
-	if !wentBack {
+	if steady {
 		checkWindows(t, passed, model)
 	}
 }
@@ -129,7 +146,7 @@ func play(t *testing.T, rate limits.Rate, model *exact, steps []byte) {
 // before the write that decides.
 func agree(t *testing.T, l *limits.Limiter, rate limits.Rate, model *exact, now int64, passed *[]int64) {
 	t.Helper()
-	got := mustTake(t, l, someone(), rate)
+	got := mustTake(t, l, "one caller", rate)
 	if want := model.take(now); got != want {
 		t.Fatalf("decision (-exact +limiter):\n%s", cmp.Diff(want, got))
 	}

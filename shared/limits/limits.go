@@ -6,6 +6,10 @@
 // The item holds the theoretical arrival time, tat: the instant at which the
 // whole burst is free again. A request that passes moves it on by one interval;
 // one that is refused writes nothing.
+//
+// Two conditional updates make a request pass, one where the caller is idle and
+// one within the burst. Which of them is tried first is a guess, from the last
+// arrival time seen of the caller, and either order is exact.
 package limits
 
 import (
@@ -13,9 +17,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -66,6 +71,7 @@ type Limiter struct {
 	table  string
 	prefix string
 	now    func() time.Time
+	seen   memory
 }
 
 // New counts requests of this name in the control table.
@@ -75,32 +81,76 @@ func New(db itemUpdater, table, name string) *Limiter {
 
 // Take asks for one request of the caller. After an error a slot may be spent;
 // none is ever given twice. Where the store throttles the caller's own item, the
-// caller is refused like one who exceeded the rate.
+// caller is refused like one who exceeded the rate; where it throttles anything
+// else, that is an error.
 func (l *Limiter) Take(ctx context.Context, caller string, rate Rate) (Decision, error) {
 	now := l.now().UnixNano()
-	interval, tolerance := rate.interval.Nanoseconds(), rate.tolerance().Nanoseconds()
-	// Idle: the whole burst is free, and the arrival time starts from now.
-	o, err := l.update(ctx, caller, now+interval,
-		"SET tat = :next, exp = :exp", "attribute_not_exists(tat) OR tat <= :now",
-		map[string]int64{":next": now + interval, ":now": now})
-	if err == nil && !o.applied && o.tat <= now+tolerance {
-		// Within the burst: the arrival time moves on from where it stands then.
-		o, err = l.update(ctx, caller, now+tolerance+interval,
-			"SET tat = tat + :interval, exp = :exp", "tat > :now AND tat <= :latest",
-			map[string]int64{":interval": interval, ":now": now, ":latest": now + tolerance})
-	}
-	if isThrottle(err) {
-		return rate.decide(outcome{tat: now + tolerance + interval}, now), nil
+	o, err := l.take(ctx, caller, rate, now)
+	if isOwnThrottle(err) {
+		return rate.decide(outcome{tat: now + rate.tolerance().Nanoseconds() + rate.interval.Nanoseconds()}, now), nil
 	}
 	if err != nil {
 		return Decision{}, fmt.Errorf("asking the limiter: %w", err)
 	}
+	l.seen.keep(caller, o.tat)
 	return rate.decide(o, now), nil
 }
 
-// isThrottle goes by the SDK's own list of throttling errors.
-func isThrottle(err error) bool {
-	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err).Bool()
+// take tries the likelier update first. An arrival time never goes back, so a
+// remembered one that lies ahead is mistaken only where the item is gone.
+func (l *Limiter) take(ctx context.Context, caller string, rate Rate, now int64) (outcome, error) {
+	if l.seen.of(caller) > now {
+		if o, err := l.withinBurst(ctx, caller, rate, now); err != nil || o.applied || o.tat > now {
+			return o, err
+		}
+	}
+	o, err := l.fromIdle(ctx, caller, rate, now)
+	if err != nil || o.applied || o.tat > now+rate.tolerance().Nanoseconds() {
+		return o, err
+	}
+	return l.withinBurst(ctx, caller, rate, now)
+}
+
+// fromIdle lets a request pass whose whole burst is free: the arrival time
+// starts from now.
+func (l *Limiter) fromIdle(ctx context.Context, caller string, rate Rate, now int64) (outcome, error) {
+	next := now + rate.interval.Nanoseconds()
+	return l.update(ctx, caller, next,
+		"SET tat = :next, exp = :exp", "attribute_not_exists(tat) OR tat <= :now",
+		map[string]int64{":next": next, ":now": now})
+}
+
+// withinBurst lets a request pass of which a part of the burst is used: the
+// arrival time moves on from where it stands then.
+func (l *Limiter) withinBurst(ctx context.Context, caller string, rate Rate, now int64) (outcome, error) {
+	interval, latest := rate.interval.Nanoseconds(), now+rate.tolerance().Nanoseconds()
+	return l.update(ctx, caller, latest+interval,
+		"SET tat = tat + :interval, exp = :exp", "tat > :now AND tat <= :latest",
+		map[string]int64{":interval": interval, ":now": now, ":latest": latest})
+}
+
+// isOwnThrottle reports whether DynamoDB throttled requests for this very item,
+// which only its caller's own requests bring about. What throttles the table or
+// the account is not the caller's doing, nor is what gives no reason.
+func isOwnThrottle(err error) bool {
+	var reasons []types.ThrottlingReason
+	var throughput *types.ProvisionedThroughputExceededException
+	var limit *types.RequestLimitExceeded
+	var throttling *types.ThrottlingException
+	switch {
+	case errors.As(err, &throughput):
+		reasons = throughput.ThrottlingReasons
+	case errors.As(err, &limit):
+		reasons = limit.ThrottlingReasons
+	case errors.As(err, &throttling):
+		reasons = throttling.ThrottlingReasons
+	}
+	for _, r := range reasons {
+		if !strings.HasSuffix(aws.ToString(r.Reason), "KeyRangeThroughputExceeded") {
+			return false
+		}
+	}
+	return len(reasons) > 0
 }
 
 // outcome is what a conditional update found or left.

@@ -96,13 +96,15 @@ func TestLimitersOfOtherNamesCountApart(t *testing.T) {
 }
 
 func TestAtOnceExactlyTheBurstPasses(t *testing.T) {
-	l, _ := newLimiter(t)
+	first, c := newLimiter(t)
+	second, _ := newLimiter(t)
+	instances := []*limits.Limiter{first, second.At(c.read)}
 	rate, caller := mustRate(t, 1, 20), someone()
 	var allowed atomic.Int64
 	var all sync.WaitGroup
-	for range 60 {
+	for i := range 60 {
 		all.Go(func() {
-			d, err := l.Take(context.WithoutCancel(t.Context()), caller, rate)
+			d, err := instances[i%2].Take(context.WithoutCancel(t.Context()), caller, rate)
 			if err != nil {
 				t.Error(err)
 			}
@@ -132,7 +134,9 @@ func (r *reference) take(now time.Time, rate limits.Rate) bool {
 }
 
 func TestTakeAgreesWithTheReference(t *testing.T) {
-	l, c := newLimiter(t)
+	first, c := newLimiter(t)
+	second, _ := newLimiter(t)
+	instances := []*limits.Limiter{first, second.At(c.read)}
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that repeats
 	for range 30 {
 		rate := mustRate(t, 1+random.Int64N(100_000), 1+random.Int64N(12))
@@ -143,7 +147,7 @@ func TestTakeAgreesWithTheReference(t *testing.T) {
 			c.forward(time.Duration(random.Int64N(2*int64(rate.Interval())+3)) - rate.Interval()/4)
 			now := c.read()
 			want := model.take(now, rate)
-			got := mustTake(t, l, caller, rate)
+			got := mustTake(t, instances[random.IntN(2)], caller, rate)
 			if got.Allowed != want {
 				t.Fatalf("rate %+v, step %d: allowed %v, the reference says %v", rate, step, got.Allowed, want)
 			}
@@ -187,14 +191,65 @@ func TestRatesOutOfBounds(t *testing.T) {
 	}
 }
 
-func TestAThrottledItemIsAnExceededRate(t *testing.T) {
+// An instance that remembers where a caller stands writes once for each request.
+func TestInARowEachRequestIsOneUpdate(t *testing.T) {
+	c, item := &clock{}, &paper{}
+	c.now.Store(time.Now().UnixNano())
+	l, rate := limits.New(item, "control", "test").At(c.read), mustRate(t, 60, 20)
+	for i := range 22 { // the last two are refused
+		item.calls = 0
+		if d := mustTake(t, l, "one caller", rate); d.Allowed != (i < 20) || item.calls != 1 {
+			t.Errorf("request %d: %+v after %d updates", i+1, d, item.calls)
+		}
+	}
+	c.forward(time.Hour)
+	item.calls = 0
+	if d := mustTake(t, l, "one caller", rate); !d.Allowed || item.calls != 1 {
+		t.Errorf("idle again: %+v after %d updates", d, item.calls)
+	}
+}
+
+// Of any number of callers an instance remembers some.
+func TestTheMemoryIsBounded(t *testing.T) {
+	l, rate := limits.New(&paper{}, "control", "test"), mustRate(t, limits.MaxPerMinute, limits.MaxBurst)
+	for range 3 * limits.Remembered {
+		mustTake(t, l, someone(), rate)
+	}
+	if n := l.Remembers(); n != limits.Remembered {
+		t.Errorf("%d callers are remembered, want %d", n, limits.Remembered)
+	}
+}
+
+// What throttles the caller's own item is the caller's doing; what throttles more
+// is not, and must be heard of.
+func TestOnlyAThrottledItemIsAnExceededRate(t *testing.T) {
 	engines := enginetest.Start(t)
 	broken := faults.Wrap(engines.Config.HTTPClient)
 	engines.Config.HTTPClient = broken
 	l := limits.New(dynamodb.NewFromConfig(engines.Config), engines.Tables.Control, "test")
-	broken.Inject(faults.Rule{Fault: faults.Throttle()})
-	if d := mustTake(t, l, someone(), mustRate(t, 60, 20)); d.Allowed || d.RetryAfter != time.Second {
-		t.Errorf("throttled: %+v", d)
+	const item, table, account = "TableWriteKeyRangeThroughputExceeded", "TableWriteMaxOnDemandThroughputExceeded", "TableWriteAccountLimitExceeded"
+	for _, code := range []string{"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"} {
+		for _, c := range []struct {
+			reasons []string
+			own     bool
+		}{
+			{[]string{item}, true},
+			{[]string{item, item}, true},
+			{nil, false},
+			{[]string{""}, false},
+			{[]string{table}, false},
+			{[]string{account}, false},
+			{[]string{"TableWriteProvisionedThroughputExceeded"}, false},
+			{[]string{item, table}, false},
+			{[]string{account, item}, false},
+		} {
+			broken.Heal()
+			broken.Inject(faults.Rule{Fault: faults.ThrottleFor(code, c.reasons...)})
+			d, err := l.Take(t.Context(), someone(), mustRate(t, 60, 20))
+			if d.Allowed || (err == nil) != c.own || c.own && d.RetryAfter != time.Second {
+				t.Errorf("%s %q: %+v, %v", code, c.reasons, d, err)
+			}
+		}
 	}
 	broken.Heal()
 	broken.Inject(faults.Rule{Fault: faults.Refuse()})

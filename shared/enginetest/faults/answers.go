@@ -16,7 +16,7 @@ func Answer(status int, code, message string) Fault {
 }
 
 // Throttle is the answer of a service that is asked too much, by its own name
-// for it. DynamoDB says it of a table and of a single item alike.
+// for it. DynamoDB's gives no reasons: see ThrottleFor.
 func Throttle() Fault {
 	return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
 		call, err := read(r)
@@ -34,16 +34,40 @@ func Throttle() Fault {
 	}
 }
 
+// ThrottleFor is DynamoDB's answer where a key range, a table or the account is
+// asked too much, with the reasons that distinguish them, such as
+// "TableWriteKeyRangeThroughputExceeded".
+func ThrottleFor(code string, reasons ...string) Fault {
+	all := []map[string]string{}
+	for _, reason := range reasons {
+		all = append(all, map[string]string{"reason": reason, "resource": "arn:aws:dynamodb:us-east-1:000000000000:table/a-test-has-it"})
+	}
+	member := "ThrottlingReasons"
+	if code == "ThrottlingException" {
+		member = "throttlingReasons"
+	}
+	return answerWith(http.StatusBadRequest, code, map[string]any{
+		"message": "Throughput exceeds the current capacity.", member: all,
+	})
+}
+
 // Conflict is DynamoDB's answer to a plain write that met a transaction on the
 // same item.
 func Conflict() Fault {
 	return Answer(http.StatusBadRequest, "TransactionConflictException", "Transaction is ongoing for the item")
 }
 
+// CancellationReasons are the codes of DynamoDB's reasons for cancelling a
+// transaction on account of an item; where it has none it says "None".
+func CancellationReasons() []string {
+	return []string{
+		"ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded",
+		"RequestLimitExceeded", "ItemCollectionSizeLimitExceeded", "ValidationError",
+	}
+}
+
 // Cancel is DynamoDB's answer to a transaction that was cancelled, with a reason
-// for each of its items: "None", "ConditionalCheckFailed", "TransactionConflict",
-// "ThrottlingError", "ProvisionedThroughputExceeded", "ItemCollectionSizeLimitExceeded",
-// "ValidationError".
+// for each of its items.
 func Cancel(reasons ...string) Fault {
 	type reason struct{ Code, Message string }
 	var all []reason

@@ -46,6 +46,7 @@ func ailmentsOf(s step) []ailment {
 		all = append(all, passing("in conflict", faults.Conflict()))
 		if s.operation == "UpdateItem" {
 			all = append(all, lasting("nothing told", faults.Pretend(http.StatusOK, "{}")))
+			all = append(all, throttles()...)
 		}
 	case "BatchGetItem":
 		all = append(all, passing("unprocessed", faults.Unprocessed()), passing("half unprocessed", faults.UnprocessedRest()),
@@ -120,21 +121,49 @@ func strays(s step) []ailment {
 	}
 }
 
+// throttles are DynamoDB's answers to a write that is too much for its item, its
+// table or the account.
+func throttles() []ailment {
+	var all []ailment
+	for _, code := range []string{"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"} {
+		for _, reasons := range [][]string{
+			{"TableWriteKeyRangeThroughputExceeded"},
+			{"TableWriteMaxOnDemandThroughputExceeded"},
+			{"TableWriteAccountLimitExceeded"},
+			{"TableWriteProvisionedThroughputExceeded"},
+			{"TableWriteKeyRangeThroughputExceeded", "TableWriteMaxOnDemandThroughputExceeded"},
+		} {
+			name := "throttled: " + code + " " + strings.Join(reasons, ", ")
+			all = append(all, minor(passing(name, faults.ThrottleFor(code, reasons...))))
+		}
+	}
+	return all
+}
+
 // cancellations are the reasons for which a transaction of that many items is
-// cancelled, on account of each of them.
+// cancelled: each of them on account of each item, alone and beside a throttle
+// of another one.
 func cancellations(items int) []ailment {
 	var all []ailment
+	add := func(passes bool, reasons []string) {
+		made := lasting("cancelled: "+strings.Join(reasons, ", "), faults.Cancel(reasons...))
+		made.passing = passes
+		all = append(all, made)
+	}
 	for item := range items {
-		for _, code := range []string{
-			"ConditionalCheckFailed", "TransactionConflict", "ThrottlingError",
-			"ProvisionedThroughputExceeded", "ItemCollectionSizeLimitExceeded", "ValidationError",
-		} {
+		for _, reason := range faults.CancellationReasons() {
 			reasons := slices.Repeat([]string{"None"}, items)
-			reasons[item] = code
-			made := lasting("cancelled: "+strings.Join(reasons, ", "), faults.Cancel(reasons...))
+			reasons[item] = reason
 			// The record's condition without a record to show: it has expired since.
-			made.passing = code == "TransactionConflict" || code == "ConditionalCheckFailed" && item == items-1
-			all = append(all, made)
+			expired := reason == "ConditionalCheckFailed" && item == items-1
+			add(expired || isPassing(reason), reasons)
+			for beside := range items {
+				if beside != item && reason != "ThrottlingError" {
+					mixed := slices.Clone(reasons)
+					mixed[beside] = "ThrottlingError"
+					add(expired || isPassing(reason), mixed)
+				}
+			}
 		}
 	}
 	return append(all,
@@ -142,6 +171,17 @@ func cancellations(items int) []ailment {
 		passing("transaction in progress", faults.Answer(http.StatusBadRequest, "TransactionInProgressException", quoting)),
 		lasting("another transaction's token", faults.Answer(http.StatusBadRequest, "IdempotentParameterMismatchException", quoting)),
 	)
+}
+
+// isPassing reports whether a transaction that was cancelled for the reason may
+// pass when it is made again.
+func isPassing(reason string) bool {
+	switch reason {
+	case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded":
+		return true
+	default:
+		return false
+	}
 }
 
 func noBucket() ailment {
