@@ -1,0 +1,131 @@
+package byok_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/enginetest/faults"
+	"signalbox.dev/shared/ids"
+)
+
+// pair stores two credentials, at places 3 and 8.
+func (v *vault) pair(change func(*byok.Draft)) (old, successor ids.Credential) {
+	v.Helper()
+	first, second := v.draft(), v.draft()
+	first.SortOrder, second.SortOrder = 3, 8
+	change(&second)
+	for _, d := range []byok.Draft{first, second} {
+		if err := v.Create(v.Context(), d); err != nil {
+			v.Fatal(err)
+		}
+	}
+	return first.ID, second.ID
+}
+
+// places are the places of the stored credentials.
+func (v *vault) places() map[ids.Credential]string {
+	v.Helper()
+	places := map[ids.Credential]string{}
+	for _, c := range v.stored() {
+		place := map[int64]string{3: "first", 8: "second"}[c.SortOrder]
+		if c.Disabled {
+			place += ", disabled"
+		}
+		places[c.ID] = place
+	}
+	return places
+}
+
+func TestSupersede(t *testing.T) {
+	unchanged := func(*byok.Draft) {}
+	for name, c := range map[string]struct {
+		change func(*byok.Draft)
+		anyway bool
+		want   error
+	}{
+		"alike":                {unchanged, false, nil},
+		"another name":         {func(d *byok.Draft) { d.Name = "other" }, false, nil},
+		"another flag":         {func(d *byok.Draft) { d.Required = true }, false, byok.ErrOtherSettings},
+		"another flag, anyway": {func(d *byok.Draft) { d.Required = true }, true, nil},
+		"no list":              {func(d *byok.Draft) { d.AllowedModels = nil }, false, byok.ErrOtherSettings},
+		"another list":         {func(d *byok.Draft) { d.AllowedUserIDs = []string{"u1"} }, false, byok.ErrOtherSettings},
+		"another key hash":     {func(d *byok.Draft) { d.AllowedAPIKeyHashes = []string{"h"} }, false, byok.ErrOtherSettings},
+		"byok_only":            {func(d *byok.Draft) { d.BYOKOnly = true }, false, byok.ErrOtherSettings},
+		"fallback":             {func(d *byok.Draft) { d.Fallback = true }, false, byok.ErrOtherSettings},
+		"disabled":             {func(d *byok.Draft) { d.Disabled = true }, true, byok.ErrSuccessorDisabled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVault(t)
+			old, successor := v.pair(c.change)
+			before := v.places()
+			want := map[ids.Credential]string{successor: "first", old: "second, disabled"}
+			if c.want != nil {
+				want = before
+			}
+			for range 2 { // the second time changes nothing
+				if err := v.manager().Supersede(t.Context(), v.workspace, old, successor, c.anyway); !errors.Is(err, c.want) {
+					t.Errorf("got %v, want %v", err, c.want)
+				}
+				if got := v.places(); got[old] != want[old] || got[successor] != want[successor] {
+					t.Errorf("got %v, want %v", got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestSupersedeRefuses(t *testing.T) {
+	v := newVault(t)
+	old, successor := v.pair(func(*byok.Draft) {})
+	for _, pair := range [][2]ids.Credential{{old, ids.New[ids.Credential]()}, {ids.New[ids.Credential](), successor}} {
+		if err := v.manager().Supersede(t.Context(), v.workspace, pair[0], pair[1], false); !errors.Is(err, byok.ErrNotFound) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err := v.manager().Supersede(t.Context(), v.workspace, old, old, false); !errors.Is(err, byok.ErrSameCredential) {
+		t.Errorf("by itself: %v", err)
+	}
+	_, other := v.pair(func(d *byok.Draft) { d.Provider = "mistral" })
+	if err := v.manager().Supersede(t.Context(), v.workspace, old, other, true); !errors.Is(err, byok.ErrOtherProvider) {
+		t.Errorf("of another provider: %v", err)
+	}
+}
+
+// Whatever becomes of the transaction, both or none of the credentials change, and
+// another call finishes.
+func TestSupersedeUnderFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault  faults.Fault
+		passes bool // the same call succeeds
+	}{
+		"refused":       {faults.Refuse(), false},
+		"answer lost":   {faults.LoseAnswer(), false},
+		"in conflict":   {faults.Cancel("TransactionConflict", "None"), true},
+		"changed since": {faults.Cancel("None", "ConditionalCheckFailed"), true},
+		"throttled":     {faults.Cancel("ThrottlingError", "None"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVault(t)
+			old, successor := v.pair(func(*byok.Draft) {})
+			v.broken.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: c.fault})
+			err := v.manager().Supersede(t.Context(), v.workspace, old, successor, false)
+			if (err == nil) != c.passes {
+				t.Errorf("the first call: %v", err)
+			}
+			places := v.places()
+			if !slices.Contains([]string{"first", "second, disabled"}, places[old]) ||
+				(places[old] == "first") != (places[successor] == "second") {
+				t.Errorf("half done: %v", places)
+			}
+			v.broken.Heal()
+			if err := v.manager().Supersede(t.Context(), v.workspace, old, successor, false); err != nil {
+				t.Errorf("the second call: %v", err)
+			}
+			if places := v.places(); places[old] != "second, disabled" || places[successor] != "first" {
+				t.Errorf("in the end %v", places)
+			}
+		})
+	}
+}
