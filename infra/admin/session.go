@@ -23,6 +23,7 @@ type session struct {
 	registry    *auth.Registry
 	jobs        *syncjobs.Store
 	jobWriter   *syncjobs.Writer
+	jobLister   *syncjobs.Lister
 	credentials *byok.Manager
 	wrappings   *byok.Wrappings
 	kms         *kms.Client
@@ -46,6 +47,7 @@ func (a *app) session(t target, asJSON bool) *session {
 		registry:    auth.NewRegistry(db, t.outputs.AccessTableName),
 		jobs:        syncjobs.NewStore(db, t.outputs.SyncJobsTableName),
 		jobWriter:   syncjobs.NewWriter(db, t.outputs.SyncJobsTableName),
+		jobLister:   syncjobs.NewLister(db, t.outputs.SyncJobsTableName),
 		credentials: byok.NewManager(db, t.outputs.CredentialsTableName),
 		wrappings:   byok.NewWrappings(db, t.outputs.CredentialsTableName),
 		kms:         kms.NewFromConfig(t.config),

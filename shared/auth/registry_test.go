@@ -122,7 +122,7 @@ func TestNamesAreChecked(t *testing.T) {
 func TestAccountsAreListed(t *testing.T) {
 	a, broken, bare := newAccess(t), newAccess(t), newAccess(t)
 	a.standard()
-	broken.spoil("account#"+string(broken.account), "account", "v", number("2"))
+	broken.spoil("account#"+string(broken.account), "account", "v", number("3"))
 	if err := bare.registry.DeleteWorkspace(t.Context(), bare.account, bare.workspace); err != nil {
 		t.Fatal(err)
 	}
