@@ -111,8 +111,8 @@ $(addprefix build-,$(FUNCTIONS)): build-%:
 	GOOS=linux GOARCH=$(or $(SIGNALBOX_GOARCH),arm64) $(GO_BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./$(folder_$*)
 
 .PHONY: admin
-admin: $(BUILD)/admin ## The operator's command against `make run` (ARGS='…'; ARGS=--help tells more)
-	@$(BUILD)/admin $(ARGS)
+admin: $(BUILD)/admin ## The operator's command on the edition of `make run`, whatever SIGNALBOX_STACK is (ARGS='key list'; without ARGS: help)
+	@$(BUILD)/admin --local $(STATE) $(ARGS)
 
 .PHONY: sbom
 sbom: go ## Build the functions into .build/release, with SBOMs, licences and checksums

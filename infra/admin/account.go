@@ -8,7 +8,7 @@ import (
 
 type accountCommands struct {
 	Create accountCreate `cmd:"" help:"Make an account with a default workspace."`
-	List   accountList   `cmd:"" help:"List all accounts. Reads the whole access table: on AWS that costs one read unit for each 4 KB of it."`
+	List   accountList   `cmd:"" reads:"" help:"List all accounts. Reads the whole access table: on AWS that costs one read unit for each 4 KB of it."`
 }
 
 type accountList struct{}

@@ -16,8 +16,8 @@ type jobCommands struct {
 	Start   jobStart   `cmd:"" help:"Say that a queued job runs."`
 	Succeed jobSucceed `cmd:"" help:"Say that a running job ended well."`
 	Fail    jobFail    `cmd:"" help:"Say that a queued or running job failed."`
-	Show    jobShow    `cmd:"" help:"Show a job."`
-	List    jobList    `cmd:"" help:"List the account's jobs. Reads the whole table of jobs: on AWS that costs one read unit for each 4 KB of it."`
+	Show    jobShow    `cmd:"" reads:"" help:"Show a job."`
+	List    jobList    `cmd:"" reads:"" help:"List the account's jobs. Reads the whole table of jobs: on AWS that costs one read unit for each 4 KB of it."`
 }
 
 type jobCreate struct {

@@ -99,11 +99,11 @@ func TestFilesAreUploadedListedAndDeleted(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"file_notes": 5, made: 11}, sizes); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	d.must("file", "delete", "file_notes")
-	d.want(exitNotFound, "file", "delete", "file_notes")
-	d.want(exitUsage, "file", "delete", "notes")
+	d.must("file", "delete", "file_notes", "--yes")
+	d.want(exitNotFound, "file", "delete", "file_notes", "--yes")
+	d.want(exitUsage, "file", "delete", "notes", "--yes")
 	d.want(exitUsage, "file", "upload", path+".absent")
-	d.must("workspace", "delete", string(d.workspace))
+	d.must("workspace", "delete", string(d.workspace), "--yes")
 	d.want(exitRefused, "file", "upload", path, "--workspace", string(d.workspace))
 	d.want(exitNotFound, "file", "upload", path) // the account has no default any more
 }
