@@ -101,7 +101,7 @@ $(BUILD)/local: go
 $(BUILD)/engines: go
 	@cd infra/local && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ ./cmd/engines
 $(BUILD)/admin: go
-	@cd infra/admin && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ .
+	@cd infra/admin && go build -trimpath -buildvcs=false -ldflags "-X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o $(CURDIR)/$@ .
 $(BUILD)/torture: go
 	@cd infra/torture && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ .
 

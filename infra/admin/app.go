@@ -18,12 +18,13 @@ import (
 // commandLine is the table of commands and flags. A command changes something
 // unless it is marked with reads: its target is then named before it runs.
 type commandLine struct {
-	Help      helpFlag `short:"h" help:"Show help."`
-	Local     *string  `xor:"target" placeholder:"DIR" help:"Work on the single-machine edition whose state is in DIR. It must be running. Without --local and --stack: the stack that SIGNALBOX_STACK names, else DIR .local."`
-	Stack     *string  `xor:"target" placeholder:"NAME" help:"Work on the deployed stack NAME, with the AWS credentials of your environment."`
-	Region    string   `placeholder:"REGION" help:"The region of the stack, if it is not your default."`
-	JSON      bool     `name:"json" help:"Write JSON for scripts instead of tables; errors too, as {\"error\":{\"message\":…}} on standard error."`
-	AuditFile string   `env:"SIGNALBOX_AUDIT_FILE" type:"path" placeholder:"FILE" help:"Append the audit line of each change to FILE as JSON, besides standard error."`
+	Help      helpFlag    `short:"h" help:"Show help."`
+	Version   versionFlag `help:"Show the version."`
+	Local     *string     `xor:"target" placeholder:"DIR" help:"Work on the single-machine edition whose state is in DIR. It must be running. Without --local and --stack: the stack that SIGNALBOX_STACK names, else DIR .local."`
+	Stack     *string     `xor:"target" placeholder:"NAME" help:"Work on the deployed stack NAME, with the AWS credentials of your environment."`
+	Region    string      `placeholder:"REGION" help:"The region of the stack, if it is not your default."`
+	JSON      bool        `name:"json" help:"Write JSON for scripts instead of tables; errors too, as {\"error\":{\"message\":…}} on standard error."`
+	AuditFile string      `env:"SIGNALBOX_AUDIT_FILE" type:"path" placeholder:"FILE" help:"Append the audit line of each change to FILE as JSON, besides standard error."`
 
 	Account    accountCommands    `cmd:"" help:"Accounts."`
 	Workspace  workspaceCommands  `cmd:"" help:"Workspaces."`
@@ -31,6 +32,7 @@ type commandLine struct {
 	Job        jobCommands        `cmd:"" help:"Directory sync jobs."`
 	File       fileCommands       `cmd:"" help:"Files."`
 	Credential credentialCommands `cmd:"" aliases:"credentials" help:"Stored provider credentials."`
+	Completion completion         `cmd:"" help:"Write a completion script for your shell."`
 }
 
 // owner names the account that a command acts for. What is not that account's
@@ -95,6 +97,9 @@ func (a *app) execute(ctx context.Context, args []string) error {
 	parser, err := a.parser(ctx, &given)
 	if err != nil {
 		return err
+	}
+	if len(args) > 0 && args[0] == completeWord {
+		return complete(a.stdout, parser.Model.Node, args[1:])
 	}
 	command, err := parser.Parse(args)
 	if usage, ok := errors.AsType[*kong.ParseError](err); ok && bare(usage) {
@@ -178,7 +183,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// errShown ends a command line that only asked for help.
+// errShown ends a command line that only asked for help, the version or a
+// completion script.
 var errShown = errors.New("shown")
 
 // helpFlag shows help and ends the parsing.
@@ -187,4 +193,16 @@ type helpFlag bool
 // BeforeReset implements a hook of kong's.
 func (helpFlag) BeforeReset(c *kong.Context) error {
 	return cmp.Or(c.PrintUsage(false), errShown)
+}
+
+// version is set by the linker: see the Makefile.
+var version = "unknown"
+
+// versionFlag shows the version and ends the parsing.
+type versionFlag bool
+
+// BeforeReset implements a hook of kong's.
+func (versionFlag) BeforeReset(c *kong.Context) error {
+	_, err := fmt.Fprintln(c.Stdout, "admin", version)
+	return cmp.Or(err, errShown)
 }
