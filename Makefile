@@ -101,7 +101,7 @@ $(BUILD)/local: go
 $(BUILD)/engines: go
 	@cd infra/local && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ ./cmd/engines
 $(BUILD)/admin: go
-	@cd infra/admin && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ .
+	@cd infra/admin && go build -trimpath -buildvcs=false -ldflags "-X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o $(CURDIR)/$@ .
 
 # SAM's makefile builder calls these. The architecture is the template's.
 .PHONY: $(addprefix build-,$(FUNCTIONS))
@@ -109,8 +109,8 @@ $(addprefix build-,$(FUNCTIONS)): build-%:
 	GOOS=linux GOARCH=$(or $(SIGNALBOX_GOARCH),arm64) $(GO_BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./$(folder_$*)
 
 .PHONY: admin
-admin: $(BUILD)/admin ## The operator's command against `make run` (ARGS='…'; ARGS=--help tells more)
-	@$(BUILD)/admin $(ARGS)
+admin: $(BUILD)/admin ## The operator's command on the edition of `make run`, whatever SIGNALBOX_STACK is (ARGS='key list'; without ARGS: help)
+	@$(BUILD)/admin --local $(STATE) $(ARGS)
 
 .PHONY: sbom
 sbom: go ## Build the functions into .build/release, with SBOMs, licences and checksums

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -12,13 +15,16 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// commandLine is all that can be said to the command.
+// commandLine is the table of commands and flags. A command changes something
+// unless it is marked with reads: its target is then named before it runs.
 type commandLine struct {
-	Help   helpFlag `short:"h" help:"Show what can be said here."`
-	Local  string   `default:".local" placeholder:"DIR" help:"Work on the single-machine edition whose state is in DIR (${default}). It must be running."`
-	Stack  string   `env:"SIGNALBOX_STACK" placeholder:"NAME" help:"Work on the deployed stack NAME instead, with the AWS credentials of your environment."`
-	Region string   `placeholder:"REGION" help:"The region of the stack, if it is not your default."`
-	JSON   bool     `name:"json" help:"Write JSON for scripts instead of tables."`
+	Help      helpFlag    `short:"h" help:"Show help."`
+	Version   versionFlag `help:"Show the version."`
+	Local     *string     `xor:"target" placeholder:"DIR" help:"Work on the single-machine edition whose state is in DIR. It must be running. Without --local and --stack: the stack that SIGNALBOX_STACK names, else DIR .local."`
+	Stack     *string     `xor:"target" placeholder:"NAME" help:"Work on the deployed stack NAME, with the AWS credentials of your environment."`
+	Region    string      `placeholder:"REGION" help:"The region of the stack, if it is not your default."`
+	JSON      bool        `name:"json" help:"Write JSON for scripts instead of tables; errors too, as {\"error\":{\"message\":…}} on standard error."`
+	AuditFile string      `env:"SIGNALBOX_AUDIT_FILE" type:"path" placeholder:"FILE" help:"Append the audit line of each change to FILE as JSON, besides standard error."`
 
 	Account    accountCommands    `cmd:"" help:"Accounts."`
 	Workspace  workspaceCommands  `cmd:"" help:"Workspaces."`
@@ -26,12 +32,13 @@ type commandLine struct {
 	Job        jobCommands        `cmd:"" help:"Directory sync jobs."`
 	File       fileCommands       `cmd:"" help:"Files."`
 	Credential credentialCommands `cmd:"" aliases:"credentials" help:"Stored provider credentials."`
+	Completion completion         `cmd:"" help:"Write a completion script for your shell."`
 }
 
 // owner names the account that a command acts for. What is not that account's
 // is not found.
 type owner struct {
-	Account ids.Account `required:"" env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"The account this is about."`
+	Account ids.Account `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"The account. The single-machine edition has a default: its demo account."`
 }
 
 // place names a workspace of an account.
@@ -46,46 +53,124 @@ type app struct {
 	stdout, stderr io.Writer
 	now            func() time.Time
 	pause          func(context.Context, time.Duration) error
-	// terminal says that somebody watches stderr.
-	terminal bool
+	// terminal reports that standard error is a terminal, interactive that
+	// standard input is one as well.
+	terminal, interactive bool
+	// width is the number of columns of the terminal on standard output; 0 where
+	// it is none.
+	width int
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
-	return &app{stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, pause: pause, terminal: isTerminal(stderr)}
+	return &app{
+		stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, pause: pause,
+		terminal: isTerminal(stderr), interactive: isTerminal(stderr) && isTerminal(stdin), width: widthOf(stdout),
+	}
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
 	err := a.execute(ctx, args)
-	if err == nil || errors.Is(err, errHelpShown) {
+	if err == nil || errors.Is(err, errShown) {
 		return exitDone
 	}
-	_, _ = fmt.Fprintln(a.stderr, "admin:", sentence(err)) // nowhere else to tell it
+	a.report(sentence(err), slices.Contains(args, "--json"))
 	return exitCode(err)
 }
 
+// report writes an error to standard error, in one line.
+func (a *app) report(message string, asJSON bool) {
+	if !asJSON {
+		_, _ = fmt.Fprintln(a.stderr, "admin:", message) // there is nowhere else to report it
+		return
+	}
+	var line struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	line.Error.Message = message
+	_ = output{to: a.stderr}.encode(line)
+}
+
 func (a *app) execute(ctx context.Context, args []string) error {
-	var said commandLine
-	parser, err := kong.New(&said,
+	var given commandLine
+	parser, err := a.parser(ctx, &given)
+	if err != nil {
+		return err
+	}
+	if len(args) > 0 && args[0] == completeWord {
+		return complete(a.stdout, parser.Model.Node, args[1:])
+	}
+	command, err := parser.Parse(args)
+	if usage, ok := errors.AsType[*kong.ParseError](err); ok && bare(usage) {
+		return usage.Context.PrintUsage(false)
+	}
+	if err != nil {
+		return err
+	}
+	t, err := chooseTarget(given)
+	if err != nil {
+		return err
+	}
+	if t.stack == "" {
+		if err := t.connectLocal(); err != nil {
+			return t.explain(err)
+		}
+	}
+	if err := t.chooseAccount(command.Selected()); err != nil {
+		return err
+	}
+	return a.work(ctx, t, given, command)
+}
+
+// work runs a command on its target.
+func (a *app) work(ctx context.Context, t *target, given commandLine, command *kong.Context) error {
+	changes := !command.Selected().Tag.Has("reads")
+	var audits io.Writer
+	if given.AuditFile != "" && changes {
+		file, err := os.OpenFile(given.AuditFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return usageError(fmt.Sprintf("--audit-file: %v; nothing was done", err))
+		}
+		defer func() { _ = file.Close() }() // each line is written by then, or reported
+		audits = file
+	}
+	if t.stack != "" {
+		if err := t.connectStack(ctx); err != nil {
+			return err
+		}
+	}
+	s := a.session(t, given.JSON, audits)
+	if changes {
+		s.note("%s", t.announcement())
+	}
+	err := t.explain(command.Run(s))
+	if err == nil {
+		return s.audits.lost
+	}
+	if s.audits.lost != nil {
+		s.note("%v", s.audits.lost)
+	}
+	return err
+}
+
+func (a *app) parser(ctx context.Context, given *commandLine) (*kong.Kong, error) {
+	return kong.New(given,
 		kong.Name("admin"),
-		kong.Description("Operate Signalbox: the single-machine edition by default, a deployed stack with --stack."),
+		kong.Description("Operate Signalbox: a deployed stack, or the single-machine edition."),
 		kong.Writers(a.stdout, a.stderr),
 		kong.NoDefaultHelp(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Tree: true, WrapUpperBound: 100}),
-		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), uuids[ids.Credential](), fileIDs(), parsed(parseKeyARN),
+		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), uuids[ids.Credential](), fileIDs(),
+		parsed(parseKeyARN), parsed(parseLifetime), parsed(parseHashPrefix),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
-	if err != nil {
-		return err
-	}
-	command, err := parser.Parse(args)
-	if err != nil {
-		return err
-	}
-	target, err := chooseTarget(ctx, said)
-	if err != nil {
-		return err
-	}
-	return command.Run(a.session(target, said.JSON))
+}
+
+// bare reports whether a command line names no command and is right otherwise.
+func bare(usage *kong.ParseError) bool {
+	c := usage.Context
+	return !errors.Is(usage, errShown) && c != nil && c.Error == nil && c.Selected() == nil
 }
 
 // pause waits, and no longer than the context lasts.
@@ -98,16 +183,26 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// errShown ends a command line that only asked for help, the version or a
+// completion script.
+var errShown = errors.New("shown")
+
 // helpFlag shows help and ends the parsing.
 type helpFlag bool
 
-// errHelpShown ends a command line that only asked for help.
-var errHelpShown = errors.New("help was shown")
-
 // BeforeReset implements a hook of kong's.
 func (helpFlag) BeforeReset(c *kong.Context) error {
-	if err := c.PrintUsage(false); err != nil {
-		return err
-	}
-	return errHelpShown
+	return cmp.Or(c.PrintUsage(false), errShown)
+}
+
+// version is set by the linker: see the Makefile.
+var version = "unknown"
+
+// versionFlag shows the version and ends the parsing.
+type versionFlag bool
+
+// BeforeReset implements a hook of kong's.
+func (versionFlag) BeforeReset(c *kong.Context) error {
+	_, err := fmt.Fprintln(c.Stdout, "admin", version)
+	return cmp.Or(err, errShown)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 type credentialCommands struct {
-	List    credentialList    `cmd:"" help:"List the credentials of a workspace, by label: keys are never shown."`
+	List    credentialList    `cmd:"" reads:"" help:"List the credentials of a workspace, by label: keys are never shown."`
 	Disable credentialDisable `cmd:"" help:"Keep a credential from being used."`
 	Enable  credentialEnable  `cmd:"" help:"Let a credential be used again."`
 	Delete  credentialDelete  `cmd:"" help:"Remove a credential and its sealed key for good."`
@@ -28,7 +28,10 @@ type oneCredential struct {
 type (
 	credentialDisable struct{ oneCredential }
 	credentialEnable  struct{ oneCredential }
-	credentialDelete  struct{ oneCredential }
+	credentialDelete  struct {
+		oneCredential
+		confirmation
+	}
 )
 
 // credentialView has the names that the API has.
@@ -102,6 +105,27 @@ func (c credentialEnable) Run(ctx context.Context, s *session) error {
 
 // Run deletes a credential.
 func (c credentialDelete) Run(ctx context.Context, s *session) error {
+	err := c.confirm(ctx, s, func() (subject, error) {
+		workspace, err := s.workspace(ctx, c.place)
+		if err != nil {
+			return subject{}, err
+		}
+		c.Workspace = workspace.ID // the default may change meanwhile
+		stored, err := s.credentials.List(ctx, workspace.ID)
+		if err != nil {
+			return subject{}, err
+		}
+		for _, v := range stored {
+			if v.ID == c.ID {
+				return subject{"removes " + named("credential", v.Name, string(c.ID)) + " and its sealed key for good",
+					[]string{v.Name, string(c.ID)}}, nil
+			}
+		}
+		return subject{}, byok.ErrNotFound
+	})
+	if err != nil {
+		return err
+	}
 	return c.change(ctx, s, "credential.delete", "deleted", s.credentials.Delete)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -12,32 +13,42 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// deployed asks CloudFormation for the names of a stack's tables and bucket,
-// and AWS for the name of the caller.
-func deployed(ctx context.Context, stack, region string) (target, error) {
+// connectStack asks CloudFormation for the names of the stack's tables and
+// bucket, and AWS for the name of the caller.
+func (t *target) connectStack(ctx context.Context) error {
 	c, err := config.LoadDefaultConfig(ctx,
-		config.WithRegion(region),
+		config.WithRegion(t.region),
 		config.WithHTTPClient(httpClient()),
 		config.WithRetryer(retryer),
 	)
 	if err != nil {
-		return target{}, fmt.Errorf("configuring AWS: %w", err)
+		return fmt.Errorf("configuring AWS: %w", err)
 	}
-	described, err := cloudformation.NewFromConfig(c).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &stack})
+	if c.Region == "" {
+		return usageError("no AWS region: add --region, or set AWS_REGION")
+	}
+	if _, err := c.Credentials.Retrieve(ctx); err != nil {
+		return fmt.Errorf("there are no AWS credentials: set AWS_PROFILE, or sign in with `aws sso login`: %w", err)
+	}
+	described, err := cloudformation.NewFromConfig(c).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &t.stack})
 	if err != nil {
-		return target{}, fmt.Errorf("asking for stack %s: %w", stack, err)
+		return fmt.Errorf("asking for %s in %s: %w", t.name, c.Region, err)
 	}
 	c.APIOptions = append(c.APIOptions, calls.Whole)
-	t := target{config: c, identity: callerARN(ctx, c)}
+	t.config, t.identity = c, callerARN(ctx, c)
+	t.name += " in " + c.Region
 	for _, s := range described.Stacks {
+		if id, err := arn.Parse(aws.ToString(s.StackId)); err == nil {
+			t.name += ", account " + id.AccountID
+		}
 		for _, output := range s.Outputs {
 			t.outputs.set(aws.ToString(output.OutputKey), aws.ToString(output.OutputValue))
 		}
 	}
 	if err := t.outputs.check(); err != nil {
-		return target{}, fmt.Errorf("stack %s is none of Signalbox: %w", stack, err)
+		return fmt.Errorf("%s is not a Signalbox stack: %w", t.name, err)
 	}
-	return t, nil
+	return nil
 }
 
 func (o *outputs) set(name, value string) {

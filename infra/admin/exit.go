@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
+	"net/url"
 
 	"github.com/alecthomas/kong"
 	"github.com/aws/smithy-go"
@@ -25,16 +25,29 @@ const (
 )
 
 var (
-	errLive         = errors.New("the workspace is live: delete it first")
-	errAmbiguous    = errors.New("several keys begin with that: write more of the hash")
-	errNotRunning   = errors.New("the local edition is not running: start it with `make run`, or name a deployed stack with --stack")
-	errExpiresInAgo = errors.New("a key cannot expire before it is made")
+	errLive    = errors.New("the workspace is live: delete it first")
+	errNoState = errors.New("there is no stack.json")
 
-	errRate           = errors.New("at least one credential a second")
-	errNoSource       = errors.New("that is the stack's own key: say with --from where to move from")
+	errNotConfirmed = errors.New("not confirmed: nothing was changed")
+
 	errSealsElsewhere = errors.New("new credentials are sealed under")
 	errGaveUp         = errors.New("too many moves in a row failed: gave up")
 	errNotAllMoved    = errors.New("not all credentials could be moved")
+)
+
+// usageError is what is wrong with a command line that could be parsed.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+const (
+	errNoTerminal   = usageError("this cannot be undone, and there is no terminal to confirm it on: repeat it with --yes; nothing was changed")
+	errAmbiguous    = usageError("several keys begin with that: give more of the hash")
+	errShortHash    = usageError("the key's hash is too short: give at least 8 characters of it")
+	errNotHash      = usageError("that is not a key's hash: it has 64 hexadecimal characters, or give the first 8 or more (`admin key list`)")
+	errExpiresInAgo = usageError("a key cannot expire before it is made")
+	errRate         = usageError("--rate must be at least 1")
+	errNoSource     = usageError("that is the stack's own key: name with --from the key to move from")
 )
 
 // exitCode classifies an error.
@@ -42,10 +55,13 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*kong.ParseError](err); ok {
 		return exitUsage
 	}
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
 	for code, kinds := range map[int][]error{
-		exitUsage:    {auth.ErrInvalid, syncjobs.ErrInvalid, errAmbiguous, errExpiresInAgo, errRate, errNoSource},
+		exitUsage:    {auth.ErrInvalid, syncjobs.ErrInvalid},
 		exitNotFound: {auth.ErrNoAccount, auth.ErrNoWorkspace, auth.ErrNoKey, syncjobs.ErrNotFound, byok.ErrNotFound, files.ErrNotFound},
-		exitRefused:  {auth.ErrWorkspaceDeleted, syncjobs.ErrState, files.ErrExists, errLive, errSealsElsewhere},
+		exitRefused:  {auth.ErrWorkspaceDeleted, syncjobs.ErrState, files.ErrExists, errLive, errSealsElsewhere, errNotConfirmed},
 	} {
 		for _, kind := range kinds {
 			if errors.Is(err, kind) {
@@ -56,19 +72,20 @@ func exitCode(err error) int {
 	return exitOther
 }
 
-// sentence tells an error to a person.
+// sentence is an error as a person reads it.
 func sentence(err error) string {
 	var api smithy.APIError
 	var op *smithy.OperationError
+	var network *url.Error
 	switch {
 	case errors.Is(err, context.Canceled):
 		return "interrupted; what was under way may have been done"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return errNotRunning.Error()
 	case errors.Is(err, auth.ErrNoWorkspace):
 		return "the account has no such workspace"
 	case errors.As(err, &api) && errors.As(err, &op):
 		return fmt.Sprintf("%s answered %s with %s: %s", op.ServiceID, op.OperationName, api.ErrorCode(), api.ErrorMessage())
+	case errors.As(err, &network) && errors.As(err, &op):
+		return fmt.Sprintf("%s could not be reached for %s: %v", op.ServiceID, op.OperationName, network.Err)
 	}
 	if _, ok := errors.AsType[*kong.ParseError](err); ok {
 		return err.Error() + " (try --help)"

@@ -15,7 +15,7 @@ import (
 
 type fileCommands struct {
 	Upload fileUpload `cmd:"" help:"Store a file."`
-	List   fileList   `cmd:"" help:"List the files of a workspace."`
+	List   fileList   `cmd:"" reads:"" help:"List the files of a workspace."`
 	Delete fileDelete `cmd:"" help:"Delete every version of a file, for good."`
 }
 
@@ -32,6 +32,7 @@ type fileList struct {
 
 type fileDelete struct {
 	place
+	confirmation
 	ID ids.File `arg:"" name:"file" help:"The file."`
 }
 
@@ -99,6 +100,14 @@ func (c fileList) Run(ctx context.Context, s *session) error {
 
 // Run deletes a file.
 func (c fileDelete) Run(ctx context.Context, s *session) error {
+	err := c.confirm(ctx, s, func() (subject, error) {
+		workspace, err := s.workspace(ctx, c.place)
+		c.Workspace = workspace.ID // the default may change meanwhile
+		return subject{fmt.Sprintf("removes every version of %s of workspace %s for good", c.ID, workspace.ID), []string{string(c.ID)}}, err
+	})
+	if err != nil {
+		return err
+	}
 	var receipt files.Receipt
 	workspace, err := s.workspace(ctx, c.place)
 	if err == nil {

@@ -16,10 +16,15 @@ type jobCommands struct {
 	Start   jobStart   `cmd:"" help:"Say that a queued job runs."`
 	Succeed jobSucceed `cmd:"" help:"Say that a running job ended well."`
 	Fail    jobFail    `cmd:"" help:"Say that a queued or running job failed."`
-	Show    jobShow    `cmd:"" help:"Show a job."`
+	Show    jobShow    `cmd:"" reads:"" help:"Show a job."`
+	List    jobList    `cmd:"" reads:"" help:"List the account's jobs. Reads the whole table of jobs: on AWS that costs one read unit for each 4 KB of it."`
 }
 
 type jobCreate struct {
+	owner
+}
+
+type jobList struct {
 	owner
 }
 
@@ -138,6 +143,32 @@ func viewJob(j syncjobs.Job) jobView {
 		ID: j.ID, Status: j.Status, SyncedGroups: j.SyncedGroups, DeletedGroups: j.DeletedGroups, ErrorMessage: j.ErrorMessage,
 		CreatedAt: when(j.CreatedAt), StartedAt: when(value(j.StartedAt)), FinishedAt: when(value(j.FinishedAt)),
 	}
+}
+
+// Run lists jobs.
+func (c jobList) Run(ctx context.Context, s *session) error {
+	if err := s.registry.CheckAccount(ctx, c.Account); err != nil {
+		return err
+	}
+	found, err := s.jobLister.List(ctx, c.Account)
+	if err != nil {
+		return err
+	}
+	views := make([]jobView, len(found))
+	for i, job := range found {
+		views[i] = viewJob(job.Job)
+		if job.Fault != nil {
+			views[i].Status = "broken"
+		}
+	}
+	return list(s.out, views,
+		column[jobView]{"JOB", func(v jobView) string { return string(v.ID) }},
+		column[jobView]{"STATUS", func(v jobView) string { return string(v.Status) }},
+		column[jobView]{"SYNCED", func(v jobView) string { return number(v.SyncedGroups) }},
+		column[jobView]{"DELETED", func(v jobView) string { return number(v.DeletedGroups) }},
+		column[jobView]{"CREATED", func(v jobView) string { return string(v.CreatedAt) }},
+		column[jobView]{"FINISHED", func(v jobView) string { return string(v.FinishedAt) }},
+	)
 }
 
 func number(n *int64) string {

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +29,40 @@ func TestAJobGoesThroughItsStates(t *testing.T) {
 	}
 	if shown := d.must("job", "show", id); !strings.Contains(shown, "synced groups   12\n") {
 		t.Errorf("shown:\n%s", shown)
+	}
+}
+
+func TestAccountsAndJobsAreListed(t *testing.T) {
+	d := newDesk(t)
+	other := newDesk(t)
+	t.Setenv("SIGNALBOX_ACCOUNT", string(d.account))
+	var none []jobView
+	if d.json(&none, "job", "list"); none == nil || len(none) != 0 {
+		t.Errorf("no jobs are %v", none)
+	}
+	first, second := d.must("job", "create"), d.must("job", "create")
+	d.must("job", "fail", first, "--message", "directory_unreachable")
+	other.must("job", "create", "--account", string(other.account))
+	var jobs []jobView
+	d.json(&jobs, "job", "list")
+	states := map[string]string{}
+	for _, job := range jobs {
+		states[string(job.ID)] = string(job.Status)
+	}
+	if diff := cmp.Diff(map[string]string{first: "failed", second: "queued"}, states); diff != "" {
+		t.Errorf("jobs (-want +got):\n%s", diff)
+	}
+	d.want(exitNotFound, "job", "list", "--account", "00000000-0000-0000-0000-000000000000")
+	var accounts []accountRow
+	d.json(&accounts, "account", "list")
+	for _, owner := range []*desk{d, other} {
+		at := slices.IndexFunc(accounts, func(r accountRow) bool { return r.ID == owner.account })
+		if at < 0 || accounts[at].Name != "Acme" || accounts[at].Workspace != optional(owner.workspace) || accounts[at].State != "active" {
+			t.Errorf("account %s is not among %+v", owner.account, accounts)
+		}
+	}
+	if got := d.want(exitDone, "account", "list"); !strings.Contains(got.stdout, string(d.account)) || got.stderr != "" {
+		t.Errorf("listed:\n%s%s", got.stdout, got.stderr)
 	}
 }
 
@@ -64,11 +99,11 @@ func TestFilesAreUploadedListedAndDeleted(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"file_notes": 5, made: 11}, sizes); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	d.must("file", "delete", "file_notes")
-	d.want(exitNotFound, "file", "delete", "file_notes")
-	d.want(exitUsage, "file", "delete", "notes")
+	d.must("file", "delete", "file_notes", "--yes")
+	d.want(exitNotFound, "file", "delete", "file_notes", "--yes")
+	d.want(exitUsage, "file", "delete", "notes", "--yes")
 	d.want(exitUsage, "file", "upload", path+".absent")
-	d.must("workspace", "delete", string(d.workspace))
+	d.must("workspace", "delete", string(d.workspace), "--yes")
 	d.want(exitRefused, "file", "upload", path, "--workspace", string(d.workspace))
 	d.want(exitNotFound, "file", "upload", path) // the account has no default any more
 }

@@ -11,7 +11,7 @@ import (
 
 type keyCommands struct {
 	Create  keyCreate  `cmd:"" help:"Make an API key and show it, once."`
-	List    keyList    `cmd:"" help:"List the account's API keys."`
+	List    keyList    `cmd:"" reads:"" help:"List the account's API keys."`
 	Disable keyDisable `cmd:"" help:"Refuse a key from the next request on."`
 	Enable  keyEnable  `cmd:"" help:"Let a disabled key in again."`
 	Delete  keyDelete  `cmd:"" help:"Remove a key for good."`
@@ -22,7 +22,7 @@ type keyCreate struct {
 	Name      string        `arg:"" help:"What people call the key."`
 	Kind      auth.Kind     `enum:"management,standard" default:"standard" help:"management or standard (${default})."`
 	Workspace ids.Workspace `placeholder:"ID" help:"Bind a standard key to this workspace alone."`
-	ExpiresIn time.Duration `xor:"end" placeholder:"DURATION" help:"How long the key is good for, such as 720h."`
+	ExpiresIn lifetime      `xor:"end" placeholder:"DURATION" help:"How long the key is good for, such as 90d or 36h."`
 	ExpiresAt time.Time     `xor:"end" placeholder:"TIME" help:"Until when it is good, such as 2027-01-31T00:00:00Z."`
 }
 
@@ -30,7 +30,7 @@ type keyCreate struct {
 func (c keyCreate) end(now time.Time) (time.Time, error) {
 	end := c.ExpiresAt
 	if c.ExpiresIn != 0 {
-		end = now.Add(c.ExpiresIn)
+		end = now.Add(time.Duration(c.ExpiresIn))
 	}
 	if !end.IsZero() && !end.After(now) {
 		return time.Time{}, errExpiresInAgo
@@ -57,6 +57,6 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 	if err := s.out.say(createdKeyView{Key: shown, keyView: viewKey(key, s.now())}, "%s", shown); err != nil {
 		return fmt.Errorf("showing the key, which is made and cannot be shown again; delete key %s: %w", key.Hash.Short(), err)
 	}
-	_, _ = fmt.Fprintf(s.stderr, "This is the only time the key is shown. Its hash, by which lists and logs name it, is %s.\n", key.Hash)
+	s.note("This is the only time the key is shown. Its hash, by which lists and logs name it, is %s.", key.Hash)
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"signalbox.dev/shared/auth"
@@ -11,19 +12,37 @@ import (
 // oneKey is the key a command is about, by its hash or the beginning of it.
 type oneKey struct {
 	owner
-	Hash string `arg:"" help:"The key's hash, or as much of its beginning as only this key has (8 or more)."`
+	Hash hashPrefix `arg:"" help:"The key's hash, or as much of its beginning as only this key has (8 or more)."`
 }
 
 type (
 	keyDisable struct{ oneKey }
 	keyEnable  struct{ oneKey }
-	keyDelete  struct{ oneKey }
+	keyDelete  struct {
+		oneKey
+		confirmation
+	}
 )
 
 const (
 	hashLength = 64
 	leastHash  = 8
 )
+
+// hashPrefix is a key's hash, or the beginning of it, in lower case.
+type hashPrefix string
+
+// parseHashPrefix never repeats what it refuses, which may be a key.
+func parseHashPrefix(s string) (hashPrefix, error) {
+	s = strings.ToLower(s)
+	switch {
+	case len(s) > hashLength || strings.Trim(s, "0123456789abcdef") != "":
+		return "", errNotHash
+	case len(s) < leastHash:
+		return "", errShortHash
+	}
+	return hashPrefix(s), nil
+}
 
 // Run disables a key.
 func (c keyDisable) Run(ctx context.Context, s *session) error {
@@ -37,6 +56,15 @@ func (c keyEnable) Run(ctx context.Context, s *session) error {
 
 // Run deletes a key.
 func (c keyDelete) Run(ctx context.Context, s *session) error {
+	err := c.confirm(ctx, s, func() (subject, error) {
+		key, err := c.look(ctx, s)
+		c.Hash = hashPrefix(key.Hash)
+		return subject{"removes " + named("key", key.Name, key.Hash.Short()) + " for good; `key disable` can be taken back",
+			[]string{key.Name, key.Hash.Short(), string(key.Hash)}}, err
+	})
+	if err != nil {
+		return err
+	}
 	return c.change(ctx, s, "key.delete", "deleted", s.registry.DeleteKey)
 }
 
@@ -54,29 +82,26 @@ func (c oneKey) change(ctx context.Context, s *session, action, state string, ch
 
 // find completes a hash of which only the beginning was given.
 func (c oneKey) find(ctx context.Context, s *session) (auth.KeyHash, error) {
-	begin := strings.ToLower(c.Hash)
-	if len(begin) == hashLength {
-		return auth.KeyHash(begin), nil
+	if len(c.Hash) == hashLength {
+		return auth.KeyHash(c.Hash), nil
 	}
-	if len(begin) < leastHash {
-		return "", errAmbiguous
-	}
+	key, err := c.look(ctx, s)
+	return key.Hash, err
+}
+
+// look finds the key in the account's list.
+func (c oneKey) look(ctx context.Context, s *session) (auth.Key, error) {
 	keys, err := s.registry.ListKeys(ctx, c.Account)
 	if err != nil {
-		return "", err
+		return auth.Key{}, err
 	}
-	var found auth.KeyHash
-	for _, key := range keys {
-		if !strings.HasPrefix(string(key.Hash), begin) {
-			continue
-		}
-		if found != "" {
-			return "", errAmbiguous
-		}
-		found = key.Hash
+	keys = slices.DeleteFunc(keys, func(k auth.Key) bool { return !strings.HasPrefix(string(k.Hash), string(c.Hash)) })
+	switch len(keys) {
+	case 0:
+		return auth.Key{}, auth.ErrNoKey
+	case 1:
+		return keys[0], nil
+	default:
+		return auth.Key{}, errAmbiguous
 	}
-	if found == "" {
-		return "", auth.ErrNoKey
-	}
-	return found, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"signalbox.dev/shared/auth"
@@ -46,7 +47,8 @@ func stateOf(k auth.Key, now time.Time) string {
 	}
 }
 
-// Run lists keys, by the beginning of their hash.
+// Run lists keys by their hash. Where only that makes the table fit, it is the
+// beginning of the hash, which is enough to name a key here and in logs.
 func (c keyList) Run(ctx context.Context, s *session) error {
 	keys, err := s.registry.ListKeys(ctx, c.Account)
 	if err != nil {
@@ -56,13 +58,19 @@ func (c keyList) Run(ctx context.Context, s *session) error {
 	for i, key := range keys {
 		views[i] = viewKey(key, s.now())
 	}
-	return list(s.out, views,
-		column[keyView]{"KEY HASH", func(v keyView) string { return v.Hash.Short() }},
-		column[keyView]{"KIND", func(v keyView) string { return string(v.Kind) }},
-		column[keyView]{"NAME", func(v keyView) string { return v.Name }},
-		column[keyView]{"WORKSPACE", func(v keyView) string { return string(v.Workspace) }},
-		column[keyView]{"STATE", func(v keyView) string { return v.State }},
-		column[keyView]{"CREATED", func(v keyView) string { return string(v.CreatedAt) }},
-		column[keyView]{"EXPIRES", func(v keyView) string { return string(v.ExpiresAt) }},
-	)
+	columns := []column[keyView]{
+		{"KEY HASH", func(v keyView) string { return string(v.Hash) }},
+		{"KIND", func(v keyView) string { return string(v.Kind) }},
+		{"NAME", func(v keyView) string { return v.Name }},
+		{"WORKSPACE", func(v keyView) string { return string(v.Workspace) }},
+		{"STATE", func(v keyView) string { return v.State }},
+		{"CREATED", func(v keyView) string { return string(v.CreatedAt) }},
+		{"EXPIRES", func(v keyView) string { return string(v.ExpiresAt) }},
+	}
+	short := slices.Clone(columns)
+	short[0].cell = func(v keyView) string { return v.Hash.Short() }
+	if !s.out.fits(table(views, columns)) && s.out.fits(table(views, short)) {
+		columns = short
+	}
+	return list(s.out, views, columns...)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/shared/calls"
+	"signalbox.dev/shared/ids"
 )
 
 // stackFile is where the single-machine edition writes how to reach it.
@@ -31,34 +32,53 @@ type localStack struct {
 	Outputs         outputs `json:"outputs"`
 }
 
-// local reads where the single-machine edition is.
-func local(dir string) (target, error) {
-	path := filepath.Join(dir, stackFile)
+// connectLocal reads how to reach the single-machine edition.
+func (t *target) connectLocal() error {
+	path := filepath.Join(t.dir, stackFile)
 	written, err := os.ReadFile(path) //nolint:gosec // the operator says which
 	if errors.Is(err, fs.ErrNotExist) {
-		return target{}, errNotRunning
+		return errNoState
 	}
 	if err != nil {
-		return target{}, err
+		return err
 	}
 	var stack localStack
 	if err := json.Unmarshal(written, &stack); err != nil {
-		return target{}, fmt.Errorf("reading %s: it is not JSON of the expected shape", path)
+		return fmt.Errorf("reading %s: it is not JSON of the expected shape", path)
 	}
 	if err := stack.Outputs.check(); err != nil {
-		return target{}, fmt.Errorf("reading %s: %w", path, err)
+		return fmt.Errorf("reading %s: %w", path, err)
 	}
-	return target{
-		config: aws.Config{
-			Region:        stack.Region,
-			Credentials:   credentials.NewStaticCredentialsProvider(stack.AccessKeyID, stack.SecretAccessKey, ""),
-			HTTPClient:    httpClient(),
-			Retryer:       retryer,
-			APIOptions:    []func(*middleware.Stack) error{calls.Whole},
-			ConfigSources: []any{stack},
-		},
-		outputs: stack.Outputs,
-	}, nil
+	t.outputs = stack.Outputs
+	t.config = aws.Config{
+		Region:        stack.Region,
+		Credentials:   credentials.NewStaticCredentialsProvider(stack.AccessKeyID, stack.SecretAccessKey, ""),
+		HTTPClient:    httpClient(),
+		Retryer:       retryer,
+		APIOptions:    []func(*middleware.Stack) error{calls.Whole},
+		ConfigSources: []any{stack},
+	}
+	return nil
+}
+
+// demoFile is where the edition describes its demo account.
+const demoFile = "demo.json"
+
+// demoAccount is the account that a command on the edition is about by default.
+func demoAccount(dir string) (ids.Account, error) {
+	path := filepath.Join(dir, demoFile)
+	var facts struct {
+		Account string `json:"account_id"`
+	}
+	written, err := os.ReadFile(path) //nolint:gosec // the operator says which
+	if err == nil {
+		err = json.Unmarshal(written, &facts)
+	}
+	account, ok := ids.Parse[ids.Account](facts.Account)
+	if err != nil || !ok {
+		return "", usageError(fmt.Sprintf("missing flag --account: %s names no demo account; name one, or start the edition with `make run`", path))
+	}
+	return account, nil
 }
 
 // GetServiceBaseEndpoint tells the SDK where a service is.

@@ -9,12 +9,15 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // output shows results: tables and sentences for people, JSON for scripts.
 type output struct {
 	to   io.Writer
 	json bool
+	// width is the number of columns of the terminal; 0 where there is none.
+	width int
 }
 
 // column is one column of a table of T.
@@ -23,7 +26,8 @@ type column[T any] struct {
 	cell  func(T) string
 }
 
-// list shows rows as a table, or as a JSON array.
+// list shows rows as a table, or as a JSON array. What a terminal is too narrow
+// for is shown row by row, a line for each column.
 func list[T any](o output, rows []T, columns ...column[T]) error {
 	if o.json {
 		if rows == nil {
@@ -31,21 +35,65 @@ func list[T any](o output, rows []T, columns ...column[T]) error {
 		}
 		return o.encode(rows)
 	}
-	table := tabwriter.NewWriter(o.to, 0, 0, 2, ' ', 0)
-	titles := make([]string, len(columns))
-	for i, c := range columns {
-		titles[i] = c.title
+	shown := table(rows, columns)
+	if !o.fits(shown) && len(rows) > 0 {
+		var b strings.Builder
+		for i, row := range rows {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(card(row, columns))
+		}
+		shown = b.String()
 	}
-	// The table writer keeps what it is given: the one error comes from Flush.
-	_, _ = fmt.Fprintln(table, strings.Join(titles, "\t"))
-	for _, row := range rows {
+	_, err := io.WriteString(o.to, shown)
+	return err
+}
+
+// table is a line of titles and a line for each row.
+func table[T any](rows []T, columns []column[T]) string {
+	return aligned(func(w io.Writer) {
 		cells := make([]string, len(columns))
 		for i, c := range columns {
-			cells[i] = printable(c.cell(row))
+			cells[i] = c.title
 		}
-		_, _ = fmt.Fprintln(table, strings.Join(cells, "\t"))
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+		for _, row := range rows {
+			for i, c := range columns {
+				cells[i] = printable(c.cell(row))
+			}
+			_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+		}
+	})
+}
+
+// card is a line for each column of a row.
+func card[T any](row T, columns []column[T]) string {
+	return aligned(func(w io.Writer) {
+		for _, c := range columns {
+			_, _ = fmt.Fprintf(w, "%s\t%s\n", c.title, printable(c.cell(row)))
+		}
+	})
+}
+
+// aligned puts what write separates with tabs into columns. Memory takes all
+// that is written to it.
+func aligned(write func(io.Writer)) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	write(w)
+	_ = w.Flush()
+	return b.String()
+}
+
+// fits reports whether the terminal, if there is one, is wide enough for a text.
+func (o output) fits(text string) bool {
+	for line := range strings.Lines(text) {
+		if o.width > 0 && utf8.RuneCountInString(strings.TrimRight(line, "\n")) > o.width {
+			return false
+		}
 	}
-	return table.Flush()
+	return true
 }
 
 // one shows a single thing, a line for each column, or as a JSON object.
@@ -53,11 +101,8 @@ func one[T any](o output, row T, columns ...column[T]) error {
 	if o.json {
 		return o.encode(row)
 	}
-	table := tabwriter.NewWriter(o.to, 0, 0, 2, ' ', 0)
-	for _, c := range columns {
-		_, _ = fmt.Fprintf(table, "%s\t%s\n", c.title, printable(c.cell(row)))
-	}
-	return table.Flush()
+	_, err := io.WriteString(o.to, card(row, columns))
+	return err
 }
 
 // say tells people a sentence, and scripts the value.

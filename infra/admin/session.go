@@ -2,9 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
-	"log/slog"
-	"os/user"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -13,7 +12,6 @@ import (
 
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/syncjobs"
 )
@@ -23,6 +21,7 @@ type session struct {
 	registry    *auth.Registry
 	jobs        *syncjobs.Store
 	jobWriter   *syncjobs.Writer
+	jobLister   *syncjobs.Lister
 	credentials *byok.Manager
 	wrappings   *byok.Wrappings
 	kms         *kms.Client
@@ -33,19 +32,20 @@ type session struct {
 	out    output
 	stdin  io.Reader
 	stderr io.Writer
-	log    *slog.Logger
+	audits *auditLog
 	now    func() time.Time
 	pause  func(context.Context, time.Duration) error
-	// terminal says that somebody watches stderr.
-	terminal bool
+	// terminal and interactive are the app's.
+	terminal, interactive bool
 }
 
-func (a *app) session(t target, asJSON bool) *session {
+func (a *app) session(t *target, asJSON bool, audits io.Writer) *session {
 	db, bucket := dynamodb.NewFromConfig(t.config), s3.NewFromConfig(t.config)
-	return &session{
+	s := &session{
 		registry:    auth.NewRegistry(db, t.outputs.AccessTableName),
 		jobs:        syncjobs.NewStore(db, t.outputs.SyncJobsTableName),
 		jobWriter:   syncjobs.NewWriter(db, t.outputs.SyncJobsTableName),
+		jobLister:   syncjobs.NewLister(db, t.outputs.SyncJobsTableName),
 		credentials: byok.NewManager(db, t.outputs.CredentialsTableName),
 		wrappings:   byok.NewWrappings(db, t.outputs.CredentialsTableName),
 		kms:         kms.NewFromConfig(t.config),
@@ -53,54 +53,28 @@ func (a *app) session(t target, asJSON bool) *session {
 		files:       files.NewManager(bucket, t.outputs.FilesBucketName),
 		fileStore:   files.NewStore(bucket, t.outputs.FilesBucketName),
 
-		out:      output{to: a.stdout, json: asJSON},
+		out:      output{to: a.stdout, json: asJSON, width: a.width},
 		stdin:    a.stdin,
 		stderr:   a.stderr,
-		log:      auditLog(a.stderr, t.identity),
 		now:      a.now,
 		pause:    a.pause,
-		terminal: a.terminal,
+		terminal: a.terminal, interactive: a.interactive,
 	}
+	s.audits = newAuditLog(s, t, audits)
+	return s
 }
 
-// auditLog writes JSON lines that all say who is at work.
-func auditLog(to io.Writer, identity string) *slog.Logger {
-	who := "unknown"
-	if u, err := user.Current(); err == nil {
-		who = u.Username
+// note writes a sentence to standard error, next to the results.
+func (s *session) note(format string, args ...any) {
+	if !s.out.json {
+		_, _ = fmt.Fprintf(s.stderr, format+"\n", args...)
+		return
 	}
-	log := slog.New(slog.NewJSONHandler(to, nil)).With("user", who)
-	if identity != "" {
-		log = log.With("aws_identity", identity)
+	var line struct {
+		Note string `json:"note"`
 	}
-	return log
-}
-
-// audit notes a change that was tried: action names it, err is what came of it,
-// and attrs say what it was about, by ids and never by secrets.
-func (s *session) audit(ctx context.Context, action string, err error, attrs ...any) {
-	attrs = append([]any{"action", action, "outcome", outcome(err)}, attrs...)
-	if err != nil {
-		attrs = append(attrs, slog.Any("error", calls.Describe(err)))
-	}
-	s.log.InfoContext(ctx, "audit", attrs...)
-}
-
-// begin notes that a change of many things has begun: a process that is killed
-// writes no other line.
-func (s *session) begin(ctx context.Context, action string, attrs ...any) {
-	s.log.InfoContext(ctx, "audit", append([]any{"action", action, "outcome", "begun"}, attrs...)...)
-}
-
-func outcome(err error) string {
-	switch {
-	case err == nil:
-		return "done"
-	case exitCode(err) == exitOther:
-		return "uncertain"
-	default:
-		return "refused"
-	}
+	line.Note = fmt.Sprintf(format, args...)
+	_ = output{to: s.stderr}.encode(line) // there is nowhere else to report it
 }
 
 // workspace finds the workspace that a command means, deleted or not.

@@ -9,7 +9,7 @@ import (
 
 type workspaceCommands struct {
 	Create  workspaceCreate  `cmd:"" help:"Make a workspace."`
-	List    workspaceList    `cmd:"" help:"List the account's workspaces, deleted ones included."`
+	List    workspaceList    `cmd:"" reads:"" help:"List the account's workspaces, deleted ones included."`
 	Default workspaceDefault `cmd:"" help:"Make a workspace the one meant where a request names none."`
 	Delete  workspaceDelete  `cmd:"" help:"Delete a workspace and disable every key bound to it. Repeat it if it was interrupted."`
 	Purge   workspacePurge   `cmd:"" help:"Remove the credentials and files of a deleted workspace for good."`
@@ -32,7 +32,10 @@ type oneWorkspace struct {
 
 type (
 	workspaceDefault struct{ oneWorkspace }
-	workspaceDelete  struct{ oneWorkspace }
+	workspaceDelete  struct {
+		oneWorkspace
+		confirmation
+	}
 )
 
 type workspaceView struct {
@@ -107,7 +110,15 @@ func (c workspaceDefault) Run(ctx context.Context, s *session) error {
 
 // Run deletes a workspace.
 func (c workspaceDelete) Run(ctx context.Context, s *session) error {
-	err := s.registry.DeleteWorkspace(ctx, c.Account, c.ID)
+	err := c.confirm(ctx, s, func() (subject, error) {
+		found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
+		return subject{"deletes " + named("workspace", found.Name, string(c.ID)) + " and disables every key bound to it",
+			[]string{found.Name, string(c.ID)}}, err
+	})
+	if err != nil {
+		return err
+	}
+	err = s.registry.DeleteWorkspace(ctx, c.Account, c.ID)
 	s.audit(ctx, "workspace.delete", err, "account", c.Account, "workspace", c.ID)
 	if err != nil {
 		return err

@@ -51,10 +51,10 @@ func TestWorkspacesFromMadeToDeleted(t *testing.T) {
 	d := newDesk(t)
 	second := d.must("workspace", "create", "second")
 	d.must("workspace", "default", second)
-	d.must("workspace", "delete", string(d.workspace))
-	d.must("workspace", "delete", string(d.workspace)) // again, as after an interruption
+	d.must("workspace", "delete", string(d.workspace), "--yes")
+	d.must("workspace", "delete", string(d.workspace), "--yes") // again, as after an interruption
 	d.want(exitRefused, "workspace", "default", string(d.workspace))
-	d.want(exitNotFound, "workspace", "delete", "00000000-0000-0000-0000-000000000000")
+	d.want(exitNotFound, "workspace", "delete", "00000000-0000-0000-0000-000000000000", "--yes")
 	var got []workspaceView
 	d.json(&got, "workspace", "list")
 	for _, w := range got {
@@ -82,11 +82,11 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 	d := newDesk(t)
 	d.seal(d.workspace, "early")
 	d.feed("content", "file", "upload", "-")
-	d.want(exitRefused, "workspace", "purge", string(d.workspace))
+	d.want(exitRefused, "workspace", "purge", string(d.workspace), "--yes")
 	if d.left(d.workspace) != 2 {
 		t.Fatal("a live workspace was purged")
 	}
-	d.must("workspace", "delete", string(d.workspace))
+	d.must("workspace", "delete", string(d.workspace), "--yes")
 	var waited time.Duration
 	d.stopped(time.Now(), func(wait time.Duration) error {
 		if left := d.left(d.workspace); left != 0 {
@@ -96,7 +96,7 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 		d.seal(d.workspace, "late") // by a create that was under way
 		return nil
 	})
-	got := d.want(exitDone, "workspace", "purge", string(d.workspace))
+	got := d.want(exitDone, "workspace", "purge", string(d.workspace), "--yes")
 	if left := d.left(d.workspace); left != 0 || waited < 10*time.Second || waited > settled {
 		t.Errorf("%d things left after %s", left, waited)
 	}
@@ -108,9 +108,9 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 	d := newDesk(t)
 	d.seal(d.workspace, "one")
-	d.must("workspace", "delete", string(d.workspace))
+	d.must("workspace", "delete", string(d.workspace), "--yes")
 	d.stopped(time.Now(), func(time.Duration) error { return context.Canceled })
-	got := d.want(exitOther, "workspace", "purge", string(d.workspace))
+	got := d.want(exitOther, "workspace", "purge", string(d.workspace), "--yes")
 	if audits := got.audits(); len(audits) != 1 || audits[0]["outcome"] != "uncertain" || audits[0]["credentials_removed"] != 1.0 {
 		t.Errorf("audit %v", audits)
 	}
@@ -119,7 +119,7 @@ func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 		t.Error("it waits though all requests have ended")
 		return nil
 	})
-	d.must("workspace", "purge", string(d.workspace))
+	d.must("workspace", "purge", string(d.workspace), "--yes")
 	if left := d.left(d.workspace); left != 0 {
 		t.Errorf("%d things left", left)
 	}
@@ -144,8 +144,8 @@ func TestCredentialsAreListedWithoutTheirKeys(t *testing.T) {
 			t.Errorf("after %s: %+v", step.verb, got)
 		}
 	}
-	d.must("credential", "delete", id)
-	d.want(exitNotFound, "credential", "delete", id)
+	d.must("credential", "delete", id, "--yes")
+	d.want(exitNotFound, "credential", "delete", id, "--yes")
 	if left := d.left(d.workspace); left != 0 {
 		t.Errorf("%d left", left)
 	}

@@ -38,6 +38,53 @@ type Key struct {
 	Fault error
 }
 
+// Account is an account as it is listed.
+type Account struct {
+	ID               ids.Account
+	Name             string
+	DefaultWorkspace ids.Workspace // "" where it has none
+	CreatedAt        time.Time
+	// Fault is what is wrong with a stored account that cannot be used.
+	Fault error
+}
+
+// ListAccounts lists all accounts, oldest first. No list names accounts, since
+// no request needs one: this scans the whole access table, and is paid for by
+// its size.
+func (r *Registry) ListAccounts(ctx context.Context) ([]Account, error) {
+	pages := dynamodb.NewScanPaginator(r.db, &dynamodb.ScanInput{
+		TableName: &r.table, ConsistentRead: aws.Bool(true),
+		FilterExpression:          aws.String("begins_with(pk, :prefix) AND sk = :sort"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":prefix": text(accountPrefix), ":sort": text(accountSort)},
+	})
+	var accounts []Account
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing accounts: %w", err)
+		}
+		for _, item := range page.Items {
+			var row accountItem
+			fault := decode(item, &row)
+			if pk, ok := item["pk"].(*types.AttributeValueMemberS); ok {
+				row.PK = pk.Value // even where the rest cannot be read
+			}
+			if fault == nil && row.Version != itemVersion {
+				fault = fmt.Errorf("item version %d", row.Version)
+			}
+			accounts = append(accounts, Account{
+				ID:   ids.Account(strings.TrimPrefix(row.PK, accountPrefix)),
+				Name: row.Name, DefaultWorkspace: row.DefaultWorkspace,
+				CreatedAt: time.Unix(row.CreatedAt, 0).UTC(), Fault: fault,
+			})
+		}
+	}
+	slices.SortFunc(accounts, func(a, b Account) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return accounts, nil
+}
+
 // ListWorkspaces lists the account's workspaces, deleted ones included, oldest
 // first, or returns ErrNoAccount.
 func (r *Registry) ListWorkspaces(ctx context.Context, account ids.Account) ([]Workspace, error) {

@@ -64,6 +64,10 @@ func reads() map[string]command {
 			_, err := a.registry.ListWorkspaces(ctx, a.account)
 			return err
 		},
+		"list accounts": func(a *access, ctx context.Context, _ auth.Key) error {
+			_, err := a.registry.ListAccounts(ctx)
+			return err
+		},
 		"find workspace": func(a *access, ctx context.Context, _ auth.Key) error {
 			_, err := a.registry.FindWorkspace(ctx, a.account, a.workspace)
 			return err

@@ -119,6 +119,35 @@ func TestNamesAreChecked(t *testing.T) {
 	}
 }
 
+func TestAccountsAreListed(t *testing.T) {
+	a, broken, bare := newAccess(t), newAccess(t), newAccess(t)
+	a.standard()
+	broken.spoil("account#"+string(broken.account), "account", "v", number("3"))
+	if err := bare.registry.DeleteWorkspace(t.Context(), bare.account, bare.workspace); err != nil {
+		t.Fatal(err)
+	}
+	got, err := a.registry.ListAccounts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[ids.Account]auth.Account{}
+	for i, account := range got {
+		if _, twice := listed[account.ID]; twice || i > 0 && account.CreatedAt.Before(got[i-1].CreatedAt) {
+			t.Errorf("account %s is listed twice or out of order", account.ID)
+		}
+		listed[account.ID] = account
+	}
+	if got := listed[a.account]; got.Name != "Acme" || got.DefaultWorkspace != a.workspace || got.CreatedAt.IsZero() || got.Fault != nil {
+		t.Errorf("account %+v", got)
+	}
+	if got := listed[bare.account]; got.ID == "" || got.DefaultWorkspace != "" {
+		t.Errorf("without a default workspace: %+v", got)
+	}
+	if got := listed[broken.account]; got.Fault == nil {
+		t.Errorf("of another version: %+v", got)
+	}
+}
+
 func TestWorkspacesAreListed(t *testing.T) {
 	a := newAccess(t)
 	now := time.Now().Add(time.Hour).UTC().Truncate(time.Second) // after the first was made

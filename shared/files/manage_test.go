@@ -35,6 +35,20 @@ func (s *shelf) everything() int {
 	return n
 }
 
+// versions are what a purge would remove, by file.
+func (s *shelf) versions() map[ids.File]files.Stored {
+	s.Helper()
+	listed, err := s.manager().Versions(s.Context(), s.workspace)
+	if err != nil {
+		s.Fatal(err)
+	}
+	found := map[ids.File]files.Stored{}
+	for _, f := range listed {
+		found[f.ID] = f
+	}
+	return found
+}
+
 func TestUploadedFilesAreListed(t *testing.T) {
 	s := newShelf(t, off)
 	m := s.manager()
@@ -76,9 +90,20 @@ func TestPurgeLeavesNothingOfAWorkspace(t *testing.T) {
 			s.put("file_b")
 			s.hide("file_b")
 			s.hide("file_c")
+			before := s.everything()
+			announced := s.versions()
+			if after := s.everything(); after != before {
+				t.Errorf("listing versions left %d of %d", after, before)
+			}
 			removed, err := s.manager().Purge(t.Context(), s.workspace)
 			if err != nil || removed < 1 {
 				t.Errorf("purged %d versions, %v", removed, err)
+			}
+			if versions := announced["file_a"].Versions + announced["file_b"].Versions; versions != removed {
+				t.Errorf("purged %d versions of %+v", removed, announced)
+			}
+			if hidden := announced["file_b"].Versions; versioning == enabled && hidden != 1 {
+				t.Errorf("a deleted file has %d versions", hidden)
 			}
 			if left := s.everything(); left != 0 {
 				t.Errorf("%d versions and markers left", left)
@@ -108,6 +133,11 @@ func TestAManagerSaysWhatItCouldNotDo(t *testing.T) {
 	}
 	if listed, err := amid("ListObjectsV2", faults.Refuse()).List(t.Context(), s.workspace); err == nil {
 		t.Errorf("listing: %v", listed)
+	}
+	for _, fault := range []faults.Fault{faults.Refuse(), faults.Otherwise(http.StatusOK, "<html/>"), faults.Otherwise(http.StatusOK, nowhere(s.bucket))} {
+		if listed, err := amid("ListObjectVersions", fault).Versions(t.Context(), s.workspace); err == nil {
+			t.Errorf("listing versions: %v", listed)
+		}
 	}
 	for _, m := range []*files.Manager{
 		amid("ListObjectVersions", faults.Refuse()),

@@ -190,6 +190,54 @@ func TestWhatTheStateDoesNotCarryIsNotTold(t *testing.T) {
 	}
 }
 
+// The list has every job of the account and of no other, as Find reads it.
+func TestJobsAreListed(t *testing.T) {
+	d, other := newDesk(t), newDesk(t)
+	other.create()
+	lister := syncjobs.NewLister(d.db, d.table)
+	list := func(account ids.Account) []syncjobs.Listed {
+		t.Helper()
+		jobs, err := lister.List(t.Context(), account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return jobs
+	}
+	if got := list(d.account); len(got) != 0 {
+		t.Errorf("an account without jobs has %+v", got)
+	}
+	first := d.create()
+	d.clock = d.clock.Add(time.Second)
+	second := d.create()
+	if err := d.Start(t.Context(), d.account, first); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]syncjobs.Listed{{Job: d.read(first)}, {Job: d.read(second)}}, list(d.account)); diff != "" {
+		t.Errorf("jobs (-want +got):\n%s", diff)
+	}
+	for attribute, value := range map[string]types.AttributeValue{
+		"status": &types.AttributeValueMemberS{Value: "paused"}, "v": &types.AttributeValueMemberS{Value: "one"},
+	} {
+		_, err := d.db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &d.table, Item: map[string]types.AttributeValue{
+			"pk":      &types.AttributeValueMemberS{Value: "job#" + string(second)},
+			"account": &types.AttributeValueMemberS{Value: string(d.account)}, attribute: value,
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken := list(d.account)
+		if len(broken) != 2 || broken[0].ID != second || broken[0].Fault == nil || broken[1].Fault != nil {
+			t.Errorf("with a bad %s: %+v", attribute, broken)
+		}
+	}
+	d.broken.Inject(faults.Rule{Operation: "Scan", Fault: faults.Refuse()})
+	config := d.db.Options().Copy()
+	config.HTTPClient = d.broken
+	if jobs, err := syncjobs.NewLister(dynamodb.New(config), d.table).List(t.Context(), d.account); err == nil {
+		t.Errorf("listed %+v", jobs)
+	}
+}
+
 func TestBadStepsChangeNothing(t *testing.T) {
 	d := newDesk(t)
 	id := d.create()

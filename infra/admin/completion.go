@@ -1,0 +1,98 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// completeWord is the command by which a completion script asks for candidates:
+// the words up to the cursor follow, the one under it last.
+const completeWord = "__complete"
+
+// completion writes a script that asks the command itself, so that it cannot
+// become outdated.
+type completion struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish. To try it: source <(admin completion bash), or admin completion fish | source."`
+}
+
+// AfterApply implements a hook of kong's: a script needs no target.
+func (c completion) AfterApply(k *kong.Kong) error {
+	script := map[string]string{
+		"bash": `_admin() {
+  local IFS=$'\n'
+  COMPREPLY=($("${COMP_WORDS[0]}" ` + completeWord + ` "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _admin admin`,
+		"zsh": `#compdef admin
+_admin() {
+  local -a found
+  found=(${(f)"$(${(Q)words[1]} ` + completeWord + ` "${(@Q)words[2,CURRENT]}" 2>/dev/null)"})
+  if (( $#found )); then compadd -a found; else _files; fi
+}
+compdef _admin admin`,
+		"fish": `complete -c admin -f -a '(admin ` + completeWord + ` (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+complete -c admin -n '__fish_seen_subcommand_from upload' -F`,
+	}[c.Shell]
+	_, err := fmt.Fprintln(k.Stdout, script)
+	return cmp.Or(err, errShown)
+}
+
+// Run is never reached.
+func (completion) Run() error { return errors.New("no script was written") }
+
+// complete writes what the last word can become, a line each.
+func complete(to io.Writer, at *kong.Node, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	flags := slices.Clone(at.Flags)
+	var valueOf *kong.Flag // the flag whose value comes next
+	for _, word := range words[:len(words)-1] {
+		name, isFlag := strings.CutPrefix(word, "--")
+		switch {
+		case valueOf != nil:
+			valueOf = nil
+		case isFlag:
+			if i := slices.IndexFunc(flags, func(f *kong.Flag) bool { return f.Name == name && !f.IsBool() }); i >= 0 {
+				valueOf = flags[i]
+			}
+		default:
+			if i := slices.IndexFunc(at.Children, func(n *kong.Node) bool { return n.Name == word || slices.Contains(n.Aliases, word) }); i >= 0 {
+				at = at.Children[i]
+				flags = append(flags, at.Flags...)
+			}
+		}
+	}
+	var candidates []string
+	last := words[len(words)-1]
+	switch {
+	case valueOf != nil:
+		candidates = valueOf.EnumSlice()
+	case strings.HasPrefix(last, "-"):
+		for _, flag := range flags {
+			candidates = append(candidates, "--"+flag.Name)
+		}
+	default:
+		for _, child := range at.Children {
+			candidates = append(candidates, child.Name)
+		}
+		for _, positional := range at.Positional {
+			candidates = append(candidates, positional.EnumSlice()...)
+		}
+	}
+	for _, candidate := range candidates {
+		if candidate == "" || !strings.HasPrefix(candidate, last) {
+			continue
+		}
+		if _, err := fmt.Fprintln(to, candidate); err != nil {
+			return err
+		}
+	}
+	return nil
+}

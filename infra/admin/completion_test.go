@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWordsAreCompleted(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                                   "account workspace key job file credential completion",
+		"ke":                                 "key",
+		"key ":                               "create list disable enable delete",
+		"credentials re":                     "rewrap",
+		"--local x workspace d":              "default delete",
+		"--json workspace d":                 "default delete",
+		"key create --k":                     "--kind",
+		"key create --kind ":                 "management standard",
+		"key create --kind management --exp": "--expires-in --expires-at",
+		"workspace purge --":                 "--help --version --local --stack --region --json --audit-file --account --yes --dry-run",
+		"completion z":                       "zsh",
+		"key create a":                       "",
+		"--account ":                         "account workspace key job file credential completion",
+		"nonsense ":                          "account workspace key job file credential completion",
+	} {
+		got := on(t, append([]string{completeWord}, strings.Split(line, " ")...)...)
+		if diff := cmp.Diff(strings.Fields(want), strings.Fields(got.stdout)); diff != "" || got.code != exitDone || got.stderr != "" {
+			t.Errorf("%q, exit code %d (-want +got):\n%s", line, got.code, diff)
+		}
+	}
+	if got := on(t, completeWord); got.code != exitDone || got.stdout != "" {
+		t.Errorf("no words: exit code %d: %s", got.code, got.stdout)
+	}
+}
+
+// The scripts need no target, and bash, which is here wherever make is, gets
+// from its script what the command says.
+func TestCompletionScripts(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if got := on(t, "--stack", "absent", "completion", shell); got.code != exitDone || !strings.Contains(got.stdout, completeWord) || got.stderr != "" {
+			t.Errorf("%s: exit code %d: %s%s", shell, got.code, got.stdout, got.stderr)
+		}
+	}
+	if got := on(t, "completion", "tcsh"); got.code != exitUsage {
+		t.Errorf("tcsh: exit code %d: %s", got.code, got.stdout)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := on(t, "completion", "bash").stdout + `COMP_WORDS=("$0" key create --kind ""); COMP_CWORD=4; _admin; echo "${COMPREPLY[@]}"`
+	bash := exec.Command("bash", "-c", try, self) //nolint:gosec // the script under test, and this very binary
+	bash.Env = append(os.Environ(), "SIGNALBOX_TEST_ADMIN=1")
+	if got, err := bash.CombinedOutput(); err != nil || string(got) != "management standard\n" {
+		t.Errorf("%v: %s", err, got)
+	}
+}
+
+func TestTheVersionIsShown(t *testing.T) {
+	if got := on(t, "--version"); got.code != exitDone || got.stdout != "admin "+version+"\n" || got.stderr != "" {
+		t.Errorf("exit code %d: %s%s", got.code, got.stdout, got.stderr)
+	}
+}

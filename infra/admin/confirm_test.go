@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/go-cmp/cmp"
+)
+
+// typed executes a command line on a terminal, on which this is typed.
+func (d *desk) typed(text string, args ...string) answer {
+	made := d.app
+	defer func() { d.app = made }()
+	d.app = func(stdin string, stdout, stderr *bytes.Buffer) *app {
+		a := made(stdin, stdout, stderr)
+		a.terminal, a.interactive = true, true
+		return a
+	}
+	return d.feed(text, args...)
+}
+
+// state is all that the account has, as it is listed.
+func (d *desk) state(workspace string) (listed []string) {
+	d.Helper()
+	for _, args := range [][]string{
+		{"workspace", "list"}, {"key", "list"}, {"credential", "list", "--workspace", workspace}, {"file", "list", "--workspace", workspace},
+	} {
+		listed = append(listed, d.must(args...))
+	}
+	return listed
+}
+
+// Whatever destroys something asks first, and without a confirmation changes
+// nothing.
+func TestNothingIsDestroyedUnconfirmed(t *testing.T) {
+	d := newDesk(t)
+	d.stopped(time.Now().Add(settled), func(time.Duration) error { return nil })
+	var key createdKeyView
+	d.json(&key, "key", "create", "first key")
+	workspace := d.must("workspace", "create", "second one")
+	place, credential := []string{"--workspace", string(d.workspace)}, string(d.seal(d.workspace, "my credential"))
+	if got := d.feed("x", "file", "upload", "-", "--id", "file_a"); got.code != exitDone {
+		t.Fatal(got.stderr)
+	}
+	for _, c := range []struct {
+		args  []string
+		names []string
+	}{
+		{[]string{"key", "delete", string(key.Hash[:8])}, []string{"first key", key.Hash.Short(), string(key.Hash)}},
+		{append([]string{"credential", "delete", credential}, place...), []string{"my credential", credential}},
+		{append([]string{"file", "delete", "file_a"}, place...), []string{"file_a"}},
+		{[]string{"workspace", "delete", workspace}, []string{"second one", workspace}},
+		{[]string{"workspace", "purge", workspace}, []string{"second one", workspace}},
+	} {
+		before := d.state(string(d.workspace))
+		refused := func(want int, got answer) {
+			t.Helper()
+			if got.code != want || !strings.Contains(got.stderr, "nothing was changed") || got.stdout != "" || strings.Contains(got.stderr, "audit") {
+				t.Errorf("%v: exit code %d, want %d: %s%s", c.args, got.code, want, got.stdout, got.stderr)
+			}
+		}
+		if none := d.feed(c.names[0]+"\n", c.args...); !strings.Contains(none.stderr, "--yes") {
+			t.Errorf("%v without a terminal: %s", c.args, none.stderr)
+		}
+		refused(exitUsage, d.feed(c.names[0]+"\n", c.args...))
+		for _, text := range []string{"", "\n", "y\n", "yes\n", c.names[0], strings.ToUpper(c.names[0]) + "\n", c.names[0] + "0\n", "\n" + c.names[0] + "\n"} {
+			refused(exitRefused, d.typed(text, c.args...))
+		}
+		if diff := cmp.Diff(before, d.state(string(d.workspace))); diff != "" {
+			t.Fatalf("%v changed (-before +after):\n%s", c.args, diff)
+		}
+		for _, name := range c.names[:len(c.names)-1] {
+			if got := d.typed("n\n", c.args...); !strings.Contains(got.stderr, name) {
+				t.Errorf("%v does not show %s: %s", c.args, name, got.stderr)
+			}
+		}
+		if got := d.typed(c.names[0]+"\n", c.args...); got.code != exitDone || !strings.Contains(got.stderr, "audit: "+c.args[0]+"."+c.args[1]+" done: user ") {
+			t.Errorf("%v, confirmed: exit code %d: %s", c.args, got.code, got.stderr)
+		}
+	}
+	for _, args := range [][]string{
+		{"key", "delete", string(key.Hash)}, append([]string{"credential", "delete", credential}, place...),
+		{"workspace", "delete", "00000000-0000-0000-0000-000000000000"}, {"workspace", "purge", "00000000-0000-0000-0000-000000000000"},
+	} {
+		if got := d.typed("", args...); got.code != exitNotFound || strings.Contains(got.stderr, "confirm:") {
+			t.Errorf("%v of what is not there: exit code %d: %s", args, got.code, got.stderr)
+		}
+	}
+	if got := d.typed("default\n", "workspace", "purge", string(d.workspace)); got.code != exitRefused || strings.Contains(got.stderr, "confirm:") {
+		t.Errorf("purging a live workspace: exit code %d: %s", got.code, got.stderr)
+	}
+}
+
+// reading is a terminal on which nobody types; it is called when somebody waits
+// for it.
+type reading func()
+
+func (r reading) Read([]byte) (int, error) {
+	r()
+	select {}
+}
+
+// An interruption ends the wait for an answer.
+func TestAnInterruptedConfirmationChangesNothing(t *testing.T) {
+	d := newDesk(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	var stdout, stderr bytes.Buffer
+	a := newApp(reading(interrupt), &stdout, &stderr)
+	a.interactive = true
+	code := a.run(ctx, []string{"--local", d.dir, "workspace", "delete", string(d.workspace)})
+	if code != exitRefused || !strings.Contains(stderr.String(), "nothing was changed") {
+		t.Errorf("exit code %d: %s", code, &stderr)
+	}
+	if listed := d.must("workspace", "list"); strings.Contains(listed, "deleted") {
+		t.Errorf("the workspace is deleted:\n%s", listed)
+	}
+}
+
+// Every command either is marked as one that reads, or names its target; every
+// one that destroys has the flag --yes.
+func TestEveryCommandIsOfAKind(t *testing.T) {
+	var given commandLine
+	parser, err := newApp(nil, io.Discard, io.Discard).parser(t.Context(), &given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range parser.Model.Leaves(false) {
+		if command.Parent == parser.Model.Node {
+			continue // completion
+		}
+		if reads := slices.Contains([]string{"list", "show", "check"}, command.Name); reads != command.Tag.Has("reads") {
+			t.Errorf("%s is marked as one that reads: %t", command.FullPath(), !reads)
+		}
+		asks := slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == "yes" })
+		if destroys := slices.Contains([]string{"delete", "purge"}, command.Name); destroys && !asks {
+			t.Errorf("%s does not ask", command.FullPath())
+		}
+	}
+}
+
+func TestADryPurgeListsWhatWouldGo(t *testing.T) {
+	d := newDesk(t)
+	credential := string(d.seal(d.workspace, "mine"))
+	for _, id := range []string{"file_a", "file_b"} {
+		if got := d.feed("four", "file", "upload", "-", "--id", id); got.code != exitDone {
+			t.Fatal(got.stderr)
+		}
+	}
+	purge := []string{"workspace", "purge", string(d.workspace), "--dry-run"}
+	d.want(exitRefused, purge...)
+	d.must("workspace", "delete", string(d.workspace), "--yes")
+	before := d.state(string(d.workspace))
+	one, four := int64(1), int64(4)
+	want := []purgeRow{
+		{Kind: "credential", ID: credential, Name: "mine"},
+		{Kind: "file", ID: "file_a", Versions: &one, Bytes: &four}, {Kind: "file", ID: "file_b", Versions: &one, Bytes: &four},
+	}
+	var got []purgeRow
+	d.json(&got, purge...)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("listed (-want +got):\n%s", diff)
+	}
+	if shown := d.want(exitDone, purge...); strings.Count(shown.stdout, "\n") != 4 || len(shown.audits()) != 0 {
+		t.Errorf("shown:\n%s%s", shown.stdout, shown.stderr)
+	}
+	if diff := cmp.Diff(before, d.state(string(d.workspace))); diff != "" {
+		t.Errorf("the dry run changed (-before +after):\n%s", diff)
+	}
+	d.stopped(time.Now().Add(settled), func(time.Duration) error { return nil })
+	var removed purgeView
+	d.json(&removed, "workspace", "purge", string(d.workspace), "--yes")
+	if removed.Credentials != 1 || removed.Versions != 2 {
+		t.Errorf("removed %+v", removed)
+	}
+}

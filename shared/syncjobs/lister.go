@@ -1,0 +1,75 @@
+package syncjobs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/ids"
+)
+
+type scanner interface {
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+}
+
+// Lister lists jobs, for the operator's command.
+type Lister struct {
+	db    scanner
+	table string
+}
+
+// NewLister lists the jobs of the table of that name.
+func NewLister(db scanner, table string) *Lister { return &Lister{db: db, table: table} }
+
+// Listed is a job as it is listed.
+type Listed struct {
+	Job
+	// Fault is what is wrong with a stored job that cannot be read.
+	Fault error
+}
+
+// List lists the account's jobs, oldest first. The table has no index by
+// account, since no request needs one: this scans the whole table, and is paid
+// for by its size.
+func (l *Lister) List(ctx context.Context, account ids.Account) ([]Listed, error) {
+	pages := dynamodb.NewScanPaginator(l.db, &dynamodb.ScanInput{
+		TableName: &l.table, ConsistentRead: aws.Bool(true),
+		FilterExpression:          aws.String("account = :account"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":account": &types.AttributeValueMemberS{Value: string(account)}},
+	})
+	var jobs []Listed
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing sync jobs: %w", err)
+		}
+		for _, stored := range page.Items {
+			jobs = append(jobs, listed(stored))
+		}
+	}
+	slices.SortFunc(jobs, func(a, b Listed) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return jobs, nil
+}
+
+func listed(stored map[string]types.AttributeValue) Listed {
+	pk, _ := stored["pk"].(*types.AttributeValueMemberS) // the table's key is always there
+	id := ids.Job(strings.TrimPrefix(pk.Value, jobPrefix))
+	var row item
+	if attributevalue.UnmarshalMap(stored, &row) != nil {
+		return Listed{Job: Job{ID: id}, Fault: errors.New("unreadable item")}
+	}
+	if err := row.check(id); err != nil {
+		return Listed{Job: Job{ID: id}, Fault: err}
+	}
+	return Listed{Job: row.job(id)}
+}
