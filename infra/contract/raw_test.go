@@ -78,7 +78,7 @@ func (o oddities) dress(r request) request {
 	o.Shuffle(len(query), func(i, j int) { query[i], query[j] = query[j], query[i] })
 	r = r.and(query[:o.IntN(len(query)+1)]...)
 	for range o.IntN(6) {
-		r = r.with(o.pick("X-Odd", "x-odd", "X-ODD", "Accept", "Cookie", "X-Request-Id", "Range", "TE", "X-Amzn-Trace-Id", "X-Forwarded-For", "requestContext", "a|b~"),
+		r = r.with(o.pick("X-Odd", "x-odd", "X-ODD", "Accept", "Cookie", "X-Request-Id", "Range", "TE", "X-Amzn-Trace-Id", "X-Forwarded-For", "requestContext", "a|b~", "\xff", "X-\xfe"),
 			[]string{"\xff\xfe", "", "\xc3\x28\t", "chosen-by-caller", "\x80 \xff,\";=", strings.Repeat("x", 9000)}[o.IntN(6):]...)
 	}
 	return r

@@ -64,9 +64,10 @@ func TestEvent(t *testing.T) {
 }
 
 // Names that read alike once they are UTF-8 are one name.
-func TestQueryNamesThatAreNotUTF8(t *testing.T) {
+func TestNamesThatAreNotUTF8(t *testing.T) {
 	f := &functions{answer: says(ok)}
-	send(t, start(t, f), get("/v1/things/a?%ff=1&%fe=2&%ef%bf%bd=3&\xff=4&%ff%fe=%ff&%zz=%&%zz=\xc3"))
+	send(t, start(t, f), "GET /v1/things/a?%ff=1&%fe=2&%ef%bf%bd=3&\xff=4&%ff%fe=%ff&%zz=%&%zz=\xc3 HTTP/1.1\r\n"+
+		"Host: a\r\nX-\xff: a\r\nX-\xfe: b\xff\r\nA: \xff\r\n\t\xfe\r\n\r\n")
 	e := f.event(t)
 	want := map[string][]string{"\ufffd": {"1", "2", "3", "4"}, "\ufffd\ufffd": {"\ufffd"}, "%zz": {"%", "\ufffd"}}
 	if diff := cmp.Diff(want, e.MultiValueQueryStringParameters); diff != "" {
@@ -74,6 +75,9 @@ func TestQueryNamesThatAreNotUTF8(t *testing.T) {
 	}
 	if n := strings.Count(string(f.last), `"4"`); n != 2 || e.QueryStringParameters["\ufffd"] != "4" {
 		t.Errorf("got %s", f.last)
+	}
+	if diff := cmp.Diff([]string{"a", "b\ufffd"}, e.MultiValueHeaders["X-_"]); diff != "" || e.Headers["A"] != "\ufffd \ufffd" {
+		t.Errorf("got %s %s", f.last, diff)
 	}
 }
 

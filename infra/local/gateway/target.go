@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"net/http"
@@ -9,10 +10,11 @@ import (
 	"sync"
 )
 
-// targets follows the requests on a connection and hides in their targets what
-// net/http refuses to parse, so that a path with a broken escape or a control
-// character is routed like any other. The targets as they were sent are kept, in
-// order, for the handler.
+// targets follows the requests on a connection and hides from net/http what it
+// refuses to parse, so that a path with a broken escape or a control character,
+// or a header whose name is not ASCII, is a request like any other. The targets
+// as they were sent are kept, in order, for the handler; such a header has "_" in
+// its name.
 //
 // It follows bodies of a stated length only. Past any other body nothing on the
 // connection is hidden, and net/http refuses such a target as before.
@@ -47,11 +49,20 @@ func (t *targets) read(p []byte) {
 		if b == ' ' && !t.headers {
 			t.spaces++
 		}
-		if !t.headers && t.spaces == 1 && (b == '%' || b < ' ' || b == 0x7f) {
+		if t.hides(b) {
 			p[0] = '_'
 		}
 		p = p[1:]
 	}
+}
+
+// hides reports whether net/http would refuse the byte where it stands: in the
+// target, or in the name of a header, which no operation reads then.
+func (t *targets) hides(b byte) bool {
+	if t.headers {
+		return b >= 0x80 && !bytes.ContainsAny(t.line, ": \t")
+	}
+	return t.spaces == 1 && (b == '%' || b < ' ' || b == 0x7f)
 }
 
 func (t *targets) endLine(line string) {
