@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -98,11 +99,15 @@ func FuzzRequest(f *testing.F) {
 		f.Add("file_a", uint8(1), named, "")
 		f.Add("file_a", uint8(2), named, ownWorkspace)
 		f.Add("file_", uint8(1), named, "")
+		for layout := range uint8(4) {
+			f.Add("file_a", 3*layout+1, named, "")
+			f.Add("file_a", 3*layout+2, ownWorkspace, named)
+		}
 	}
 	f.Fuzz(func(t *testing.T, file string, count uint8, first, second string) {
 		named := []string{first, second}[:count%3]
 		w := &world{}
-		status, body := ask(t, w.function(), file, named)
+		status, body := ask(t, w.function(), file, queries(named)[count/3%4])
 		want := judge(file, named)
 		if diff := cmp.Diff(want, verdict{status, w.workspaces, w.deleted}, cmp.AllowUnexported(verdict{})); diff != "" {
 			t.Fatalf("file %q of %q (-want +got):\n%s", file, named, diff)
@@ -140,19 +145,37 @@ func judge(file string, named []string) verdict {
 	return verdict{http.StatusOK, absent.workspaces, []string{"files/" + ownWorkspace + "/" + file}}
 }
 
-// ask plays the request as a gateway would.
-func ask(t *testing.T, function lambda.Handler, file string, workspaces []string) (status int, body string) {
-	t.Helper()
-	event, err := json.Marshal(map[string]any{
-		"resource": "/api/v1/files/{file_id}", "httpMethod": "DELETE",
-		"multiValueHeaders":               map[string][]string{"Authorization": {"Bearer " + ownKey}},
-		"pathParameters":                  map[string]string{"file_id": file},
-		"multiValueQueryStringParameters": map[string][]string{"workspace_id": workspaces, "other": {foreignPlace}},
-		"stageVariables":                  map[string]string{"deleteRatePerMinute": "60", "deleteBurst": "20"},
-	})
-	if err != nil {
-		t.Fatal(err)
+// queries are the ways in which an event may have the workspaces that are named,
+// each beside names that are not UTF-8, so that a map has them twice.
+func queries(named []string) []string {
+	const other = "\"\xff\":%[1]s,\"other\":%[1]s,\"\xfe\":%[1]s,\"WORKSPACE_ID\":%[1]s"
+	one := fmt.Sprintf(other, `"`+foreignPlace+`"`)
+	several := fmt.Sprintf(other, `["`+foreignPlace+`"]`)
+	ones, lists := one, several
+	for _, workspace := range named {
+		ones += `,"workspace_id":` + quoted(workspace)
+		lists += `,"workspace_id":[` + quoted(workspace) + `]`
 	}
+	all, _ := json.Marshal(named) // text always encodes
+	return []string{
+		`"multiValueQueryStringParameters":{"workspace_id":` + string(all) + `,` + several + `}`,
+		`"multiValueQueryStringParameters":{` + lists + `},"queryStringParameters":{` + one + `,"workspace_id":"` + foreignPlace + `"}`,
+		`"queryStringParameters":{` + ones + `},"multiValueQueryStringParameters":null`,
+		`"queryStringParameters":{"workspace_id":""},"multiValueQueryStringParameters":{` + several + `},"multiValueQueryStringParameters":{` + lists + `}`,
+	}
+}
+
+func quoted(text string) string {
+	encoded, _ := json.Marshal(text) // text always encodes
+	return string(encoded)
+}
+
+// ask plays the request as a gateway would.
+func ask(t *testing.T, function lambda.Handler, file, query string) (status int, body string) {
+	t.Helper()
+	event := []byte(`{"resource":"/api/v1/files/{file_id}","httpMethod":"DELETE",
+		"multiValueHeaders":{"Authorization":["Bearer ` + ownKey + `"]},"pathParameters":{"file_id":` + quoted(file) + `},
+		"stageVariables":{"deleteRatePerMinute":"60","deleteBurst":"20"},` + query + `}`)
 	payload, err := function.Invoke(t.Context(), event)
 	if err != nil {
 		t.Fatal(err)

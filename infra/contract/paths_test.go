@@ -42,6 +42,8 @@ func TestFileIDs(t *testing.T) {
 		"tilde":             file + "~",
 		"uuid":              unknownJob,
 		"escaped braces":    "%7bfile_id%7d",
+		"broken escape":     file + "%zz",
+		"cut escape":        file + "%2",
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := del(id).as(n.key(t, managementKey())).do(t)
@@ -90,6 +92,8 @@ func TestJobIDs(t *testing.T) {
 		"far too long":    strings.Repeat("0", 4000),
 		"escaped slash":   id + "%2f",
 		"escaped newline": id + "%0a",
+		"broken escape":   id + "%zz",
+		"cut escape":      id + "%",
 	} {
 		t.Run(name, func(t *testing.T) {
 			indistinguishable(t, get(id).as(n.management).do(t), unknown)
@@ -111,6 +115,8 @@ func TestWorkspaceParameter(t *testing.T) {
 		"workspace_id=" + upper:                              true,
 		"a=b&workspace_id=" + w + "&limit=1":                 true,
 		"workspace_id=" + w + "&WORKSPACE_ID=x":              true,
+		"%ff=1&%fe=2&workspace_id=" + w + "&%zz=%&%=":        true,
+		"%ff=1&workspace_id=" + w + "&%fe&workspace%5fid=":   false,
 		"workspace%5fid=" + w:                                true,
 		"":                                                   false, // the default workspace, which has no such file
 		"Workspace_id=" + w:                                  false,

@@ -24,17 +24,6 @@ func TestUnknownRoutes(t *testing.T) {
 	del(file).as(n.management).do(t).is(t, http.StatusOK)
 }
 
-// TestUnreadableRequest: what is no HTTP request target is the gateway's own
-// 400, in the envelope.
-func TestUnreadableRequest(t *testing.T) {
-	t.Parallel()
-	n := newTenant(t)
-	for _, id := range []string{"file_x%", "file_x%2", "file_x%zz"} {
-		del(id).as(n.management).do(t).is(t, http.StatusBadRequest)
-		del(id).do(t).is(t, http.StatusBadRequest)
-	}
-}
-
 func unknownMethods(job, file string) []request {
 	var all []request
 	for path, known := range map[string]string{

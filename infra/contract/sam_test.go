@@ -67,12 +67,6 @@ func samsPaths() []difference {
 				}
 			},
 			status: http.StatusOK,
-		}, {
-			what: "a broken escape is text like any other", left: "^TestUnreadableRequest$",
-			ask: func(*testing.T, tenant) []request {
-				return []request{del("file_x%"), del("file_x%2"), del("file_x%zz")}
-			},
-			status: http.StatusNotFound, text: "Resource not found",
 		},
 	}
 }

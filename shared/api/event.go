@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"maps"
@@ -16,22 +17,51 @@ import (
 // used. Source: API Gateway's developer guide, "Input format of a Lambda
 // function for proxy integration".
 type event struct {
-	Resource        string              `json:"resource"`
-	Method          string              `json:"httpMethod"`
-	Header          map[string]string   `json:"headers"`
-	MultiHeader     map[string][]string `json:"multiValueHeaders"`
-	Query           map[string]string   `json:"queryStringParameters"`
-	MultiQuery      map[string][]string `json:"multiValueQueryStringParameters"`
-	Path            map[string]string   `json:"pathParameters"`
-	StageVariables  map[string]setting  `json:"stageVariables"`
-	Body            text                `json:"body"`
-	IsBase64Encoded bool                `json:"isBase64Encoded"`
-	Context         struct {
-		RequestID string `json:"requestId"`
-		Identity  struct {
-			SourceIP string `json:"sourceIp"`
-		} `json:"identity"`
-	} `json:"requestContext"`
+	Resource        once[string]         `json:"resource"`
+	Method          once[string]         `json:"httpMethod"`
+	Header          members              `json:"headers"`
+	MultiHeader     members              `json:"multiValueHeaders"`
+	Query           members              `json:"queryStringParameters"`
+	MultiQuery      members              `json:"multiValueQueryStringParameters"`
+	Path            members              `json:"pathParameters"`
+	StageVariables  members              `json:"stageVariables"`
+	Body            once[text]           `json:"body"`
+	IsBase64Encoded once[bool]           `json:"isBase64Encoded"`
+	Context         once[requestContext] `json:"requestContext"`
+}
+
+type requestContext struct {
+	RequestID once[string]   `json:"requestId"`
+	Identity  once[identity] `json:"identity"`
+}
+
+type identity struct {
+	SourceIP once[string] `json:"sourceIp"`
+}
+
+// lenient accepts invalid UTF-8, which reads as U+FFFD and is judged by the
+// request's rules, and duplicate names, which once and members decide about.
+var lenient = []json.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
+
+var (
+	errEvent    = errors.New("not a REST API proxy event")
+	errRepeated = errors.New("duplicate member")
+)
+
+// once is a member that decides what the request is: an event that has it twice
+// could be read in two ways, so it is not read at all.
+type once[T any] struct {
+	value T
+	found bool
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (o *once[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if o.found {
+		return errRepeated
+	}
+	o.found = true
+	return json.UnmarshalDecode(d, &o.value)
 }
 
 // text is a JSON string read as bytes, which can be overwritten after use.
@@ -54,50 +84,134 @@ func (t *text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return nil
 }
 
-// setting is a stage variable. API Gateway sends text; `sam local` sends a number
-// where the template's parameter is one.
-type setting string
+// members is a map of the event in its order, nil where it is absent or null.
+// Its names may come twice: a gateway decodes distinct bytes to U+FFFD.
+type members []member
+
+type member struct {
+	name   string
+	values []string // none for null and an empty array
+}
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (s *setting) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	value, err := d.ReadValue()
-	if err != nil {
+func (m *members) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	kind := d.PeekKind()
+	if kind == jsontext.KindNull {
+		return d.SkipValue()
+	}
+	if kind != jsontext.KindBeginObject {
+		return errors.New("neither an object nor null")
+	}
+	if *m == nil {
+		*m = members{}
+	}
+	return readObject(d, func(name string) error {
+		values, err := readValues(d)
+		*m = append(*m, member{name, values})
+		return err
+	})
+}
+
+// single is the values of a name that has exactly one, else "".
+func (m members) single(name string) string {
+	var found []string
+	for _, member := range m {
+		if member.name == name {
+			found = append(found, member.values...)
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
+}
+
+// readObject calls read for each member of the object that comes next, with the
+// decoder before the member's value.
+func readObject(d *jsontext.Decoder, read func(name string) error) error {
+	if _, err := d.ReadToken(); err != nil {
 		return err
 	}
-	if value.Kind() == jsontext.KindNumber {
-		*s = setting(value)
-		return nil
+	for d.PeekKind() != jsontext.KindEndObject {
+		name, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := read(name.String()); err != nil {
+			return err
+		}
 	}
-	unquoted, err := jsontext.AppendUnquote(nil, value)
-	*s = setting(unquoted)
+	_, err := d.ReadToken()
 	return err
 }
 
-var errEvent = errors.New("not a REST API proxy event")
+// readValues reads the values of one name, of whatever type they are.
+func readValues(d *jsontext.Decoder) (values []string, err error) {
+	kind := d.PeekKind()
+	if kind == jsontext.KindNull {
+		return nil, d.SkipValue()
+	}
+	if kind != jsontext.KindBeginArray {
+		value, err := readText(d)
+		return []string{value}, err
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
+	for d.PeekKind() != jsontext.KindEndArray {
+		value, err := readText(d)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, value)
+	}
+	_, err = d.ReadToken()
+	return values, err
+}
+
+// readText reads a string, a number (which `sam local` sends for a stage
+// variable) or a boolean as text. Any other value counts as an empty one: it was
+// sent, and is nothing that an operation accepts.
+func readText(d *jsontext.Decoder) (string, error) {
+	value, err := d.ReadValue()
+	kind := value.Kind()
+	if kind == jsontext.KindString {
+		unquoted, _ := jsontext.AppendUnquote(nil, value) // as for text
+		return string(unquoted), err
+	}
+	if kind == jsontext.KindNumber || kind == jsontext.KindTrue || kind == jsontext.KindFalse {
+		return string(value), err
+	}
+	return "", err
+}
 
 // readRequest reads the event. Its error repeats nothing of it; the request it
 // returns can be logged even then.
 func readRequest(payload []byte) (*Request, error) {
 	var e event
-	// Text that a gateway mangled is judged where it stands, by the request's rules.
-	if err := json.Unmarshal(payload, &e, jsontext.AllowInvalidUTF8(true)); err != nil {
-		return &Request{}, errEvent
+	if err := json.Unmarshal(payload, &e, lenient...); err != nil {
+		clear(e.Body.value)
+		return &Request{id: findRequestID(payload)}, errEvent
 	}
 	r := &Request{
-		id: e.Context.RequestID, sourceIP: e.Context.Identity.SourceIP,
-		method: e.Method, resource: e.Resource,
+		id: e.Context.value.RequestID.value, sourceIP: e.Context.value.Identity.value.SourceIP.value,
+		method: e.Method.value, resource: e.Resource.value,
 		path: e.Path, stage: e.StageVariables,
-		query: values(e.MultiQuery, e.Query), header: http.Header{},
-		body: secret.New(e.Body),
+		query: map[string][]string{}, header: http.Header{},
+		body: secret.New(e.Body.value),
 	}
-	for name, given := range values(e.MultiHeader, e.Header) {
-		name = http.CanonicalHeaderKey(name)
-		r.header[name] = append(r.header[name], given...)
+	for _, m := range choose(e.MultiQuery, e.Query) {
+		r.query[m.name] = append(r.query[m.name], m.values...)
 	}
-	if e.IsBase64Encoded {
-		decoded, err := base64.StdEncoding.AppendDecode(nil, e.Body)
-		clear(e.Body)
+	for _, m := range choose(e.MultiHeader, e.Header) {
+		name := http.CanonicalHeaderKey(m.name)
+		r.header[name] = append(r.header[name], m.values...)
+	}
+	if e.IsBase64Encoded.value {
+		decoded, err := base64.StdEncoding.AppendDecode(nil, e.Body.value)
+		clear(e.Body.value)
 		if err != nil {
+			clear(decoded)
 			return r, errEvent
 		}
 		r.body = secret.New(decoded)
@@ -105,17 +219,57 @@ func readRequest(payload []byte) (*Request, error) {
 	return r, nil
 }
 
-// values prefers the map with all values; a console's test event may have only
-// the other.
-func values(multi map[string][]string, single map[string]string) map[string][]string {
+// choose prefers the map with all values; a console's test event may have only
+// the other, in which null is an empty value.
+func choose(multi, single members) members {
 	if multi != nil {
 		return multi
 	}
-	all := make(map[string][]string, len(single))
-	for name, value := range single {
-		all[name] = []string{value}
+	for i, m := range single {
+		if len(m.values) == 0 {
+			single[i].values = []string{""}
+		}
 	}
-	return all
+	return single
+}
+
+// findRequestID finds the request id of an event that cannot be read: the first
+// one that is text. Where the event is no JSON it goes on at the next member that
+// may have it, which it makes the first of an object in place.
+func findRequestID(payload []byte) (id string) {
+	context := []byte(`"requestContext"`)
+	for {
+		d := jsontext.NewDecoder(bytes.NewBuffer(payload), lenient...) // parses in place
+		err := readMember(d, "requestContext", func() error {
+			return readMember(d, "requestId", func() error {
+				value, err := d.ReadValue()
+				if id == "" && value.Kind() == jsontext.KindString {
+					unquoted, _ := jsontext.AppendUnquote(nil, value) // as for text
+					id = string(unquoted)
+				}
+				return err
+			})
+		})
+		next := bytes.Index(payload[min(1+int(d.InputOffset()), len(payload)):], context)
+		if err == nil || id != "" || next < 0 {
+			return id
+		}
+		payload = payload[int(d.InputOffset())+next:]
+		payload[0] = '{'
+	}
+}
+
+// readMember skips a value but for this member of it.
+func readMember(d *jsontext.Decoder, wanted string, read func() error) error {
+	if d.PeekKind() != jsontext.KindBeginObject {
+		return d.SkipValue()
+	}
+	return readObject(d, func(name string) error {
+		if name != wanted {
+			return d.SkipValue()
+		}
+		return read()
+	})
 }
 
 // answer is what a proxy integration returns to the gateway.

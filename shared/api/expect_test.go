@@ -5,11 +5,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"signalbox.dev/shared/auth"
 )
@@ -42,121 +42,192 @@ func eventSeeds() []string {
 	}
 }
 
-// expect reads an event anew, with encoding/json, and tells what the contract
-// makes of it. ok is false where readers may differ: text that is not Unicode,
-// and members that come twice.
-func expect(payload []byte) (want outcome, ok bool) {
-	internal := outcome{Status: http.StatusInternalServerError}
-	if !json.Valid(payload) {
-		return internal, utf8.Valid(payload) && !bytes.Contains(payload, []byte(`\u`))
+// rawEvent is an event written as text, since what is marshalled from Go's maps
+// has each name once: names come twice, in several cases, not as UTF-8, or are
+// very long, values are of any type, and any member of the event may be repeated.
+func rawEvent(r *rand.Rand) []byte {
+	pick := func(from ...string) string { return from[r.IntN(len(from))] }
+	value := func() string {
+		return pick(`"Bearer `+standardToken+`"`, `"Bearer `+leaked+`"`, `"panic"`, `"x"`, `""`, "\"\xff\"", `"\udc00"`, `60`, `true`, `null`, `{"a":1,"a":2}`, `[["x"]]`)
 	}
-	if !utf8.Valid(payload) || !plain(numbered(payload)) {
-		return outcome{}, false
-	}
-	var v any
-	if err := numbered(payload).Decode(&v); err != nil {
-		return outcome{}, false
-	}
-	if v == nil {
-		v = map[string]any{} // null leaves every member absent
-	}
-	e, ok := v.(map[string]any)
-	if !ok || !typed(e) {
-		return internal, true
-	}
-	context, _ := e["requestContext"].(map[string]any)
-	want.RequestID, _ = context["requestId"].(string)
-	want.Status, want.Reason = decide(e)
-	return want, true
-}
-
-// numbered reads numbers as they are written: they may be of any size.
-func numbered(payload []byte) *json.Decoder {
-	d := json.NewDecoder(bytes.NewReader(payload))
-	d.UseNumber()
-	return d
-}
-
-// plain reads a value to its end and reports whether no object in it has a member
-// twice and no text holds U+FFFD, as half a surrogate pair reads.
-func plain(d *json.Decoder) bool {
-	token, _ := d.Token() // the value is known to be JSON
-	if text, ok := token.(string); ok {
-		return !strings.ContainsRune(text, utf8.RuneError)
-	}
-	if token != json.Delim('{') && token != json.Delim('[') {
-		return true
-	}
-	whole, seen := true, map[json.Token]bool{}
-	for d.More() {
-		if token == json.Delim('{') {
-			name, _ := d.Token()
-			whole = whole && !seen[name] && !strings.ContainsRune(name.(string), utf8.RuneError)
-			seen[name] = true
+	object := func(names ...string) string {
+		names = append(names, "\xff", "\xfe", `\ud800`, "\ufffd", "x", "X", strings.Repeat("long", 5000))
+		var text []string
+		for range r.IntN(5) {
+			v := value()
+			if r.IntN(2) == 0 {
+				v = "[" + strings.Join([]string{v, value()}[r.IntN(2):], ",") + "]"
+			}
+			text = append(text, `"`+pick(names...)+`":`+v)
 		}
-		whole = plain(d) && whole
+		return "{" + strings.Join(text, ",") + "}"
+	}
+	var text []string
+	for _, m := range [][]string{
+		{"resource", `"` + resource + `"`},
+		{"httpMethod", `"GET"`},
+		{"multiValueHeaders", object("Authorization", "authorization", "AUTHORIZATION"), `{"Authorization":["Bearer ` + standardToken + `"]}`, "null"},
+		{"headers", object("Authorization", "authorization"), "null"},
+		{"multiValueQueryStringParameters", object("workspace_id"), "null"},
+		{"queryStringParameters", object("workspace_id"), "null"},
+		{"pathParameters", object("id"), `{"id":"x"}`},
+		{"stageVariables", object("rate"), `{"rate":60}`},
+		{"body", `"{\"key\":\"` + leaked + `\"}"`, "null"},
+		{"isBase64Encoded", "false"},
+		{"requestContext", `{"requestId":"r-1","identity":{"sourceIp":"192.0.2.1"}}`},
+	} {
+		given := pick(m[1:]...)
+		switch r.IntN(60) {
+		case 0:
+			text = append(text, `"`+m[0]+`":`+pick(m[1:]...))
+		case 1:
+			given = pick("1", `"`+leaked+`"`, "[]", "true")
+		}
+		text = append(text, `"`+m[0]+`":`+given)
+	}
+	r.Shuffle(len(text), func(i, j int) { text[i], text[j] = text[j], text[i] })
+	return []byte("{" + strings.Join(text, ",") + "}")
+}
+
+// object is a JSON object with its members in order, repeated ones too.
+type object []struct {
+	name  string
+	value any
+}
+
+// all is every value of the member.
+func (o object) all(name string) (values []any) {
+	for _, m := range o {
+		if m.name == name {
+			values = append(values, m.value)
+		}
+	}
+	return values
+}
+
+// expect reads an event anew, with encoding/json, and tells what the contract
+// makes of it. Of what is no JSON only the status is known.
+func expect(payload []byte) outcome {
+	want := outcome{Status: http.StatusInternalServerError}
+	if !json.Valid(payload) {
+		return want
+	}
+	d := json.NewDecoder(bytes.NewReader(payload))
+	d.UseNumber() // they may be of any size
+	v := parse(d)
+	e, ok := v.(object)
+	for _, context := range e.all("requestContext") {
+		context, _ := context.(object)
+		for _, id := range context.all("requestId") {
+			if id, _ := id.(string); want.RequestID == "" {
+				want.RequestID = id
+			}
+		}
+	}
+	if (ok || v == nil) && typed(e) { // null leaves every member absent
+		want.Status, want.Reason = decide(e)
+	}
+	return want
+}
+
+// parse reads a value that is known to be JSON.
+func parse(d *json.Decoder) any {
+	token, _ := d.Token()
+	if token != json.Delim('{') && token != json.Delim('[') {
+		return token
+	}
+	var members object
+	for d.More() {
+		var name string
+		if token == json.Delim('{') {
+			key, _ := d.Token()
+			name = key.(string)
+		}
+		members = append(members, object{{name, parse(d)}}...)
 	}
 	_, _ = d.Token() // the closing bracket
-	return whole
+	if token == json.Delim('[') {
+		return members.all("")
+	}
+	return append(object{}, members...)
 }
 
-// typed reports whether what is read of an event is of the types that API
-// Gateway's documentation gives, or null.
-func typed(e map[string]any) bool {
-	context, _ := e["requestContext"].(map[string]any)
-	identity, _ := context["identity"].(map[string]any)
-	textMap, textListMap := objectOf(isText), objectOf(isTexts)
+// typed reports whether what decides about the request is there once at most, of
+// the type that API Gateway's documentation gives, or null.
+func typed(e object) bool {
+	context, _ := one(e, "requestContext").(object)
+	identity, _ := one(context, "identity").(object)
 	for _, member := range []struct {
-		value any
-		is    func(any) bool
+		values []any
+		is     func(any) bool
 	}{
-		{e["resource"], isText}, {e["httpMethod"], isText}, {e["body"], isText},
-		{e["headers"], textMap}, {e["queryStringParameters"], textMap}, {e["pathParameters"], textMap},
-		{e["multiValueHeaders"], textListMap}, {e["multiValueQueryStringParameters"], textListMap},
-		{e["stageVariables"], objectOf(isSetting)},
-		{e["isBase64Encoded"], func(v any) bool { _, ok := v.(bool); return ok }},
-		{e["requestContext"], objectOf(isAnything)}, {context["requestId"], isText},
-		{context["identity"], objectOf(isAnything)}, {identity["sourceIp"], isText},
+		{e.all("resource"), is[string]}, {e.all("httpMethod"), is[string]}, {e.all("body"), is[string]},
+		{e.all("isBase64Encoded"), is[bool]}, {e.all("requestContext"), is[object]},
+		{context.all("requestId"), is[string]}, {context.all("identity"), is[object]}, {identity.all("sourceIp"), is[string]},
 	} {
-		if member.value != nil && !member.is(member.value) {
+		if len(member.values) > 1 || !every(member.values, member.is) {
+			return false
+		}
+	}
+	for _, name := range []string{"headers", "multiValueHeaders", "queryStringParameters", "multiValueQueryStringParameters", "pathParameters", "stageVariables"} {
+		if !every(e.all(name), is[object]) {
 			return false
 		}
 	}
 	return true
 }
 
-func isAnything(any) bool { return true }
+func is[T any](v any) bool { _, ok := v.(T); return ok || v == nil }
 
-func isText(v any) bool { _, ok := v.(string); return ok || v == nil }
-
-func isTexts(v any) bool {
-	list, ok := v.([]any)
-	return (ok || v == nil) && !slices.ContainsFunc(list, func(v any) bool { return !isText(v) })
+func every(values []any, is func(any) bool) bool {
+	return !slices.ContainsFunc(values, func(v any) bool { return !is(v) })
 }
 
-// isSetting is what a stage variable is: text, or a number from `sam local`.
-func isSetting(v any) bool {
-	_, number := v.(json.Number)
-	return number || v != nil && isText(v)
+func one(o object, name string) any {
+	values := o.all(name)
+	if len(values) != 1 {
+		return nil
+	}
+	return values[0]
 }
 
-func objectOf(is func(any) bool) func(any) bool {
-	return func(v any) bool {
-		object, ok := v.(map[string]any)
-		for _, value := range object {
-			ok = ok && is(value)
+// merged is the members of every map of the event under that name.
+func merged(e object, name string) (all object, found bool) {
+	for _, v := range e.all(name) {
+		o, ok := v.(object)
+		all, found = append(all, o...), found || ok
+	}
+	return all, found
+}
+
+// texts are the values of a member of a map.
+func texts(v any) []string {
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case []any:
+		var all []string
+		for _, element := range v {
+			if _, nested := element.([]any); nested || element == nil {
+				element = ""
+			}
+			all = append(all, texts(element)...)
 		}
-		return ok
+		return all
+	case object:
+		return []string{""}
+	default:
+		return []string{fmt.Sprint(v)}
 	}
 }
 
 // decide is the contract's order: the route, then the key.
-func decide(e map[string]any) (status int, reason string) {
-	body, _ := e["body"].(string)
-	if _, err := base64.StdEncoding.DecodeString(body); e["isBase64Encoded"] == true && err != nil {
+func decide(e object) (status int, reason string) {
+	body, _ := one(e, "body").(string)
+	if _, err := base64.StdEncoding.DecodeString(body); one(e, "isBase64Encoded") == true && err != nil {
 		return http.StatusInternalServerError, ""
 	}
-	if e["httpMethod"] != http.MethodGet || e["resource"] != resource {
+	if one(e, "httpMethod") != http.MethodGet || one(e, "resource") != resource {
 		return http.StatusNotFound, ""
 	}
 	given := authorizations(e)
@@ -167,38 +238,38 @@ func decide(e map[string]any) (status int, reason string) {
 	if len(given) > 1 || token == nil || len(token[1]) > 256 {
 		return http.StatusUnauthorized, string(auth.Malformed)
 	}
-	path, _ := e["pathParameters"].(map[string]any)
-	id, _ := path["id"].(string)
+	path, _ := merged(e, "pathParameters")
+	var ids []string
+	for _, v := range path.all("id") {
+		ids = append(ids, texts(v)...)
+	}
 	switch {
 	case token[1] == failingToken:
 		return http.StatusInternalServerError, ""
 	case token[1] != managementToken && token[1] != standardToken:
 		return http.StatusUnauthorized, string(auth.UnknownKey)
-	case strings.HasPrefix(id, "panic"):
+	case len(ids) == 1 && strings.HasPrefix(ids[0], "panic"):
 		return http.StatusInternalServerError, ""
 	}
 	return http.StatusOK, ""
 }
 
-// authorizations are the values of that header, null among them as empty text:
-// those of the map with all values, or else of the other.
-func authorizations(e map[string]any) (given []string) {
-	headers, ok := e["multiValueHeaders"].(map[string]any)
-	if !ok {
-		headers, _ = e["headers"].(map[string]any)
+// authorizations are the values of that header: those of the map with all
+// values, or else of the other, where one without a value counts as empty.
+func authorizations(e object) (given []string) {
+	headers, multi := merged(e, "multiValueHeaders")
+	if !multi {
+		headers, _ = merged(e, "headers")
 	}
-	for name, value := range headers {
-		if !strings.EqualFold(name, "authorization") {
+	for _, m := range headers {
+		if !strings.EqualFold(m.name, "authorization") {
 			continue
 		}
-		values, isList := value.([]any)
-		if !isList && (!ok || value != nil) {
-			values = []any{value}
+		values := texts(m.value)
+		if len(values) == 0 && !multi {
+			values = []string{""}
 		}
-		for _, v := range values {
-			text, _ := v.(string)
-			given = append(given, text)
-		}
+		given = append(given, values...)
 	}
 	return given
 }

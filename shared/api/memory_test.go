@@ -8,6 +8,7 @@ import (
 
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/calls"
 )
 
 func TestTheBodyIsGoneAfterTheAnswer(t *testing.T) {
@@ -58,6 +59,10 @@ func TestAPanicIsLoggedWithItsPlace(t *testing.T) {
 		}, "panic: runtime error: index out of range [0] with length 0", "TestAPanicIsLoggedWithItsPlace"},
 		"any other":      {panickingAct, "panic: string", "panickingAct"},
 		"in a side call": {panickingPrepare, "panic: *errors.errorString", "panickingPrepare"},
+		"in a side call of a side call": {func(ctx context.Context, r *api.Request) api.Act {
+			calls.Together(ctx, func(ctx context.Context) { panickingPrepare(ctx, r) })
+			return nil
+		}, "panic: *errors.errorString", "panickingPrepare"},
 	} {
 		_, _, _, log := run(t, api.Operation{Prepare: c.prepare}, event(standardToken))
 		said, _ := log[0]["error"].(map[string]any)

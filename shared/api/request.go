@@ -12,8 +12,7 @@ import (
 type Request struct {
 	id, sourceIP     string
 	method, resource string
-	path             map[string]string
-	stage            map[string]setting
+	path, stage      members
 	query            map[string][]string
 	header           http.Header
 	body             secret.Bytes
@@ -24,8 +23,9 @@ type Request struct {
 	notes  []slog.Attr
 }
 
-// Path is a parameter of the path, as the gateway hands it over: undecoded.
-func (r *Request) Path(name string) string { return r.path[name] }
+// Path is a parameter of the path, as the gateway hands it over: undecoded. It
+// is "" where the parameter has more than one value.
+func (r *Request) Path(name string) string { return r.path.single(name) }
 
 // Query is every value of a query parameter.
 func (r *Request) Query(name string) []string { return r.query[name] }
@@ -33,8 +33,9 @@ func (r *Request) Query(name string) []string { return r.query[name] }
 // Header is every value of a header, whatever the case of its name.
 func (r *Request) Header(name string) []string { return r.header.Values(name) }
 
-// StageVariable is a setting of the deployment that the gateway passes on, or "".
-func (r *Request) StageVariable(name string) string { return string(r.stage[name]) }
+// StageVariable is a setting of the deployment that the gateway passes on, or ""
+// where it has not exactly one value.
+func (r *Request) StageVariable(name string) string { return r.stage.single(name) }
 
 // Key is the hash of the key the request came with.
 func (r *Request) Key() auth.KeyHash { return r.bearer.Hash() }

@@ -60,7 +60,7 @@ func Together(ctx context.Context, fs ...func(context.Context)) {
 		run := func() {
 			defer func() {
 				if v := recover(); v != nil {
-					panicked.CompareAndSwap(nil, &Panic{Value: v, Stack: debug.Stack()})
+					panicked.CompareAndSwap(nil, newPanic(v))
 				}
 			}()
 			f(branch)
@@ -78,6 +78,15 @@ func Together(ctx context.Context, fs ...func(context.Context)) {
 	if counting {
 		parent.inLine.Add(longest(branches))
 	}
+}
+
+// newPanic keeps the first cause and stack: what comes from a Together within
+// has both already.
+func newPanic(v any) *Panic {
+	if inner, ok := v.(Panic); ok {
+		return &inner
+	}
+	return &Panic{Value: v, Stack: debug.Stack()}
 }
 
 func longest(branches []*Count) int64 {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -27,23 +28,37 @@ func TestTogetherRunsSideBySide(t *testing.T) {
 }
 
 func TestTogetherPanicsInTheCaller(t *testing.T) {
-	defer func() {
-		p, ok := recover().(calls.Panic)
-		if !ok || p.Value != "boom" || !strings.Contains(string(p.Stack), "TestTogetherPanicsInTheCaller") {
-			t.Errorf("recovered %+v", p)
+	for depth := range 4 {
+		var done atomic.Int32
+		func() {
+			defer func() {
+				p, ok := recover().(calls.Panic)
+				if !ok || p.Value != "boom" || !strings.Contains(string(p.Stack), "calls_test.boom") {
+					t.Errorf("depth %d: recovered %T with value %v and stack %s", depth, p, p.Value, p.Stack)
+				}
+			}()
+			nested(t.Context(), depth, &done)
+		}()
+		if int(done.Load()) != depth+1 {
+			t.Errorf("depth %d: %d other functions were waited for", depth, done.Load())
 		}
-	}()
-	done := false
-	defer func() {
-		if !done {
-			t.Error("the other function was not waited for")
-		}
-	}()
-	calls.Together(t.Context(),
-		func(context.Context) { panic("boom") },
-		func(context.Context) { done = true },
+	}
+}
+
+// nested panics under depth calls of Together within one another.
+func nested(ctx context.Context, depth int, done *atomic.Int32) {
+	calls.Together(ctx,
+		func(ctx context.Context) {
+			if depth == 0 {
+				boom()
+			}
+			nested(ctx, depth-1, done)
+		},
+		func(context.Context) { done.Add(1) },
 	)
 }
+
+func boom() { panic("boom") }
 
 func TestPauseEndsWithTheContext(t *testing.T) {
 	if err := calls.Pause(t.Context(), 1); err != nil {

@@ -58,7 +58,7 @@ type identity struct {
 
 func (g *Gateway) event(r *http.Request, x *exchange, route template.Route, parameters map[string]string, body []byte) []byte {
 	headers := eventHeaders(r, x)
-	query := queryValues(r.URL.RawQuery)
+	query := queryValues(x.query)
 	e := event{
 		Resource: route.Path, Path: x.path, Method: r.Method,
 		Headers: last(headers), AllHeaders: headers,
@@ -113,7 +113,7 @@ func eventHeaders(r *http.Request, x *exchange) map[string][]string {
 }
 
 // queryValues decodes a query string; nothing of it is an error. What cannot be
-// decoded stands for itself.
+// decoded stands for itself. Names that read alike once they are UTF-8 are one.
 func queryValues(query string) map[string][]string {
 	var values map[string][]string
 	for part := range strings.SplitSeq(query, "&") {
@@ -132,9 +132,9 @@ func queryValues(query string) map[string][]string {
 
 func unescaped(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
-		return plain
+		text = plain
 	}
-	return text
+	return string([]rune(text)) // each byte that is not UTF-8 becomes U+FFFD
 }
 
 // last is the map of single values: of several the last.

@@ -63,6 +63,24 @@ func TestEvent(t *testing.T) {
 	}
 }
 
+// Names that read alike once they are UTF-8 are one name.
+func TestNamesThatAreNotUTF8(t *testing.T) {
+	f := &functions{answer: says(ok)}
+	send(t, start(t, f), "GET /v1/things/a?%ff=1&%fe=2&%ef%bf%bd=3&\xff=4&%ff%fe=%ff&%zz=%&%zz=\xc3 HTTP/1.1\r\n"+
+		"Host: a\r\nX-\xff: a\r\nX-\xfe: b\xff\r\nA: \xff\r\n\t\xfe\r\n\r\n")
+	e := f.event(t)
+	want := map[string][]string{"\ufffd": {"1", "2", "3", "4"}, "\ufffd\ufffd": {"\ufffd"}, "%zz": {"%", "\ufffd"}}
+	if diff := cmp.Diff(want, e.MultiValueQueryStringParameters); diff != "" {
+		t.Error(diff)
+	}
+	if n := strings.Count(string(f.last), `"4"`); n != 2 || e.QueryStringParameters["\ufffd"] != "4" {
+		t.Errorf("got %s", f.last)
+	}
+	if diff := cmp.Diff([]string{"a", "b\ufffd"}, e.MultiValueHeaders["X-_"]); diff != "" || e.Headers["A"] != "\ufffd \ufffd" {
+		t.Errorf("got %s %s", f.last, diff)
+	}
+}
+
 func TestEventWithoutQuery(t *testing.T) {
 	f := &functions{answer: says(ok)}
 	send(t, start(t, f), get("/v1/things/a?"))
@@ -82,12 +100,12 @@ func TestBody(t *testing.T) {
 		{"<&>\u2028\x00", "<&>\u2028\x00"},
 		{"\ufeff{}", "\ufeff{}"},
 	} {
-		send(t, address, post("", c.sent))
+		send(t, address, post(c.sent))
 		if e := f.event(t); e.Body == nil || *e.Body != c.want {
 			t.Errorf("sent %q, got %s", c.sent, f.last)
 		}
 	}
-	send(t, address, post("", ""))
+	send(t, address, post(""))
 	if e := f.event(t); e.Body != nil || e.PathParameters != nil {
 		t.Errorf("got %s for an empty body", f.last)
 	}

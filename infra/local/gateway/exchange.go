@@ -21,13 +21,15 @@ type exchange struct {
 	time     time.Time
 	method   string
 	path     string
+	query    string
 	protocol string
 	source   string
 }
 
 func newExchange(r *http.Request) *exchange {
 	x := unreadExchange()
-	x.method, x.path, x.protocol = r.Method, rawPath(r), r.Proto
+	x.method, x.protocol = r.Method, r.Proto
+	x.path, x.query = rawTarget(r)
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		x.source = host
 	}

@@ -25,10 +25,16 @@ import (
 type functions struct {
 	answer func(context.Context) ([]byte, error)
 	last   []byte
+	all    []string // the paths that were asked for
 }
 
 func (f *functions) Invoke(ctx context.Context, _ string, event []byte) ([]byte, error) {
 	f.last = event
+	var e struct{ Path string }
+	if err := json.Unmarshal(event, &e); err != nil {
+		return nil, err
+	}
+	f.all = append(f.all, e.Path)
 	return f.answer(ctx)
 }
 
@@ -101,8 +107,8 @@ func send(t *testing.T, address, text string) (*http.Response, string) {
 
 func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: local:3000\r\n\r\n" }
 
-func post(headers, body string) string {
-	return fmt.Sprintf("POST /v1/things HTTP/1.1\r\nHost: local:3000\r\n%sContent-Length: %d\r\n\r\n%s", headers, len(body), body)
+func post(body string) string {
+	return fmt.Sprintf("POST /v1/things HTTP/1.1\r\nHost: local:3000\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
 func TestUnknownRoutes(t *testing.T) {
@@ -148,10 +154,13 @@ func TestAbsoluteForm(t *testing.T) {
 func TestUnreadableRequests(t *testing.T) {
 	address := start(t, &functions{answer: says(ok)})
 	for name, text := range map[string]string{
-		"bad escape":        get("/v1/things/%zz"),
+		"bad host":          get("http://[::1/v1/things/a"),
+		"no path":           get("v1/things/a"),
+		"expectation":       "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n",
 		"no host":           "GET /v1/things/a HTTP/1.1\r\n\r\n",
 		"two hosts":         "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
 		"bad header":        "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nA b: c\r\n\r\n",
+		"folded value":      "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nA: b\r\n \x01\xff\r\n\r\n",
 		"bad value":         "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nA: \x01\r\n\r\n",
 		"two lengths":       "POST /v1/things HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
 		"unknown encoding":  "POST /v1/things HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n",
@@ -164,6 +173,55 @@ func TestUnreadableRequests(t *testing.T) {
 				t.Errorf("got %d %s %v", response.StatusCode, body, response.Header)
 			}
 		})
+	}
+}
+
+// What net/http refuses in a target reaches the function as it was sent, however
+// requests follow each other on a connection; only past a body in chunks it is
+// refused.
+func TestAnyTarget(t *testing.T) {
+	f := &functions{answer: says(ok)}
+	connection, err := net.Dial("tcp", start(t, f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	responses := bufio.NewReader(connection)
+	const chunked = "POST /v1/things HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+	for _, c := range []struct {
+		sent   string
+		status int
+		paths  []string
+	}{
+		{get("/v1/things/%zz?%zz=%&a=%41"), 200, []string{"/v1/things/%zz"}},
+		{get("/v1/things/%") + get("/v1/things/%2?%") + get("/v1/things/%61"), 200, []string{"/v1/things/%", "/v1/things/%2", "/v1/things/%61"}},
+		{get("/v1/things/a\x00\x7f\xff\t\rb"), 200, []string{"/v1/things/a\x00\x7f\ufffd\t\rb"}},
+		{get("http://lo%zz/v1/things/%zz"), 200, []string{"/v1/things/%zz"}},
+		{"GET /v1/things/a HTTP/1.1\r\nHost: a\r\nX-\xff\xfe: \xff\r\n\xff:\r\nB:\xff:\xff\r\n\r\n", 200, []string{"/v1/things/a"}},
+		{post(get("/v1/things/%zz")) + "\r\n" + get("/v1/things/%zz"), 200, []string{"/v1/things", "/v1/things/%zz"}},
+		{post(strings.Repeat("%", 10000)) + get("/v1/things/_"), 200, []string{"/v1/things", "/v1/things/_"}},
+		{chunked + get("/v1/things/%61"), 200, []string{"/v1/things", "/v1/things/%61"}},
+		{get("/v1/things/%zz"), 400, nil},
+	} {
+		f.all = nil
+		if _, err := io.WriteString(connection, c.sent); err != nil {
+			t.Fatal(err)
+		}
+		for range max(1, len(c.paths)) {
+			response, err := http.ReadResponse(responses, nil)
+			if err != nil {
+				t.Fatalf("%.80q: %v", c.sent, err)
+			}
+			if _, err := io.Copy(io.Discard, response.Body); err != nil {
+				t.Fatal(err)
+			}
+			if response.StatusCode != c.status {
+				t.Errorf("%.80q: %d, want %d", c.sent, response.StatusCode, c.status)
+			}
+		}
+		if diff := cmp.Diff(c.paths, f.all); diff != "" {
+			t.Errorf("%.80q: %s", c.sent, diff)
+		}
 	}
 }
 

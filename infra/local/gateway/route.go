@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"net/http"
 	"strings"
 
 	"signalbox.dev/infra/local/template"
@@ -51,14 +50,4 @@ func (r route) match(given []string) (map[string]string, bool) {
 		}
 	}
 	return parameters, true
-}
-
-// rawPath is the path exactly as the request line has it.
-func rawPath(r *http.Request) string {
-	path, _, _ := strings.Cut(r.RequestURI, "?")
-	if !strings.HasPrefix(path, "/") {
-		// The absolute form, which clients use for proxies.
-		return r.URL.EscapedPath()
-	}
-	return path
 }

@@ -15,6 +15,7 @@ import (
 func (g *Gateway) Server() *http.Server {
 	return &http.Server{
 		Handler:           g,
+		ConnContext:       withTargets,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		// Reading and the function together.
@@ -53,14 +54,25 @@ func (l *listener) Accept() (net.Conn, error) {
 type connection struct {
 	*net.TCPConn
 	gateway *Gateway
+	targets targets
+}
+
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.TCPConn.Read(p)
+	c.targets.read(p[:n])
+	return n, err
 }
 
 // refusal ends the head of what net/http writes in place of a response to a
 // request that it cannot read, in one piece and past any handler.
 const refusal = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
+// unexpected is how it answers an Expect header that it does not know.
+const unexpected = "HTTP/1.1 417 "
+
 func (c *connection) Write(p []byte) (int, error) {
-	if !bytes.HasPrefix(p, []byte("HTTP/1.1 ")) || !bytes.Contains(p, []byte(refusal)) {
+	refused := bytes.HasPrefix(p, []byte("HTTP/1.1 ")) && bytes.Contains(p, []byte(refusal))
+	if !refused && !bytes.HasPrefix(p, []byte(unexpected)) {
 		return c.TCPConn.Write(p)
 	}
 	var text bytes.Buffer
