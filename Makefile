@@ -75,8 +75,8 @@ $(BUILD)/bin/govulncheck: go
 BASELINES := $(addprefix $(BUILD)/baseline/,get-sync-job create-byok-key delete-file)
 
 .PHONY: bench
-bench: functions $(BASELINES) ## Measure the functions against minimal programs, as ratios
-	@go run ./infra/bench
+bench: functions $(BASELINES) ## Measure the functions against minimal programs, as ratios (RUNS=60 starts, ROUNDS=11)
+	@go run ./infra/bench $(if $(RUNS),-runs $(RUNS)) $(if $(ROUNDS),-rounds $(ROUNDS))
 
 .PHONY: $(BASELINES)
 $(BASELINES): $(BUILD)/baseline/%: go
