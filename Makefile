@@ -136,6 +136,11 @@ torture: engines functions $(BUILD)/engines $(BUILD)/local $(BUILD)/torture ## S
 fuzz: go ## Fuzz each target for FUZZTIME (10s)
 	@infra/fuzz/run
 
+.PHONY: mutate
+mutate: engines functions $(BUILD)/engines ## Change N=200 conditions at random, one at a time, and list what no test notices (SEED=…, ONLY=shared/seal)
+	@SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines SIGNALBOX_FUNCTIONS=$(CURDIR)/$(BUILD)/functions \
+		go run ./infra/mutate -n $(or $(N),200) $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-only $(ONLY))
+
 .PHONY: protect
 protect: ## Protect a deployed stack from deletion (STACK=signalbox-prod)
 	@command -v aws >/dev/null || { echo "The AWS CLI is missing: see https://aws.amazon.com/cli/" >&2; exit 1; }
