@@ -16,8 +16,13 @@ import (
 	"signalbox.dev/infra/torture/service"
 )
 
-// clients send one request after the other, each on its own.
-const clients = 8
+const (
+	// clients send one request after the other, each on its own.
+	clients = 8
+	// enough requests were sent, and a function and an engine killed, before time
+	// may be up.
+	enough = 100
+)
 
 // Config says how long to go on, and with what.
 type Config struct {
@@ -26,7 +31,9 @@ type Config struct {
 	// Versioning is the template's FilesVersioning.
 	Versioning string
 	Seed       uint64
-	Duration   time.Duration
+	// Duration is how long it kills at the least: it goes on until there was enough
+	// to kill.
+	Duration time.Duration
 }
 
 // Result is what came of it.
@@ -84,7 +91,7 @@ func run(ctx context.Context, c Config) (result Result, err error) {
 
 // storm has clients send requests until time is up, and kills meanwhile.
 func (w *scene) storm(ctx context.Context, c Config, result *Result) error {
-	stormy, calm := context.WithTimeout(ctx, c.Duration)
+	stormy, calm := context.WithCancel(ctx)
 	defer calm()
 	var all sync.WaitGroup
 	for i := range clients {
@@ -96,7 +103,11 @@ func (w *scene) storm(ctx context.Context, c Config, result *Result) error {
 	all.Go(func() { w.hammer(stormy) })
 	k := killer.Killer{Service: w.service, Random: source(c.Seed, clients)}
 	var err error
-	result.Kills, err = k.Run(stormy)
+	for again := true; again; again = err == nil && ctx.Err() == nil && (result.Functions == 0 || result.Engines == 0 || w.requests.Load() < enough) {
+		spell, end := context.WithTimeout(ctx, c.Duration)
+		result.Kills, err = k.Run(spell)
+		end()
+	}
 	calm()
 	all.Wait()
 	return err
