@@ -75,8 +75,8 @@ $(BUILD)/bin/govulncheck: go
 BASELINES := $(addprefix $(BUILD)/baseline/,get-sync-job create-byok-key delete-file)
 
 .PHONY: bench
-bench: functions $(BASELINES) ## Measure the functions against minimal programs, as ratios
-	@go run ./infra/bench
+bench: functions $(BASELINES) ## Measure the functions against minimal programs, as ratios (RUNS=60 starts, ROUNDS=11)
+	@go run ./infra/bench $(if $(RUNS),-runs $(RUNS)) $(if $(ROUNDS),-rounds $(ROUNDS))
 
 .PHONY: $(BASELINES)
 $(BASELINES): $(BUILD)/baseline/%: go
@@ -138,6 +138,11 @@ endif
 .PHONY: fuzz
 fuzz: go ## Fuzz each target for FUZZTIME (10s)
 	@infra/fuzz/run
+
+.PHONY: mutate
+mutate: engines functions $(BUILD)/engines ## Change N=200 conditions at random, one at a time, and list what no test notices (SEED=…, ONLY=shared/seal)
+	@SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines SIGNALBOX_FUNCTIONS=$(CURDIR)/$(BUILD)/functions \
+		go run ./infra/mutate -n $(or $(N),200) $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-only $(ONLY))
 
 .PHONY: protect
 protect: ## Protect a deployed stack from deletion (STACK=signalbox-prod)

@@ -47,6 +47,24 @@ func (d *desk) left(w ids.Workspace) int {
 	return len(credentials) + len(files)
 }
 
+// deletedAt is when the workspace was deleted, to the second.
+func (d *desk) deletedAt() time.Time {
+	d.Helper()
+	var all []workspaceView
+	d.json(&all, "workspace", "list")
+	for _, w := range all {
+		if w.ID == d.workspace {
+			at, err := time.Parse(time.RFC3339, string(w.DeletedAt))
+			if err != nil {
+				d.Fatal(err)
+			}
+			return at
+		}
+	}
+	d.Fatal("the workspace is not listed")
+	return time.Time{}
+}
+
 func TestWorkspacesFromMadeToDeleted(t *testing.T) {
 	d := newDesk(t)
 	second := d.must("workspace", "create", "second")
@@ -88,7 +106,7 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 	}
 	d.must("workspace", "delete", string(d.workspace), "--yes")
 	var waited time.Duration
-	d.stopped(time.Now(), func(wait time.Duration) error {
+	d.stopped(d.deletedAt(), func(wait time.Duration) error {
 		if left := d.left(d.workspace); left != 0 {
 			t.Errorf("%d things left after the first sweep", left)
 		}
@@ -97,7 +115,7 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 		return nil
 	})
 	got := d.want(exitDone, "workspace", "purge", string(d.workspace), "--yes")
-	if left := d.left(d.workspace); left != 0 || waited < 10*time.Second || waited > settled {
+	if left := d.left(d.workspace); left != 0 || waited < settled || waited > settled+time.Second {
 		t.Errorf("%d things left after %s", left, waited)
 	}
 	if !strings.Contains(got.stderr, "again in 1") || !strings.Contains(got.stdout, "2 credentials and 1 versions") {
@@ -109,13 +127,13 @@ func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 	d := newDesk(t)
 	d.seal(d.workspace, "one")
 	d.must("workspace", "delete", string(d.workspace), "--yes")
-	d.stopped(time.Now(), func(time.Duration) error { return context.Canceled })
+	d.stopped(d.deletedAt(), func(time.Duration) error { return context.Canceled })
 	got := d.want(exitOther, "workspace", "purge", string(d.workspace), "--yes")
 	if audits := got.audits(); len(audits) != 1 || audits[0]["outcome"] != "uncertain" || audits[0]["credentials_removed"] != 1.0 {
 		t.Errorf("audit %v", audits)
 	}
 	d.seal(d.workspace, "late")
-	d.stopped(time.Now().Add(settled), func(time.Duration) error {
+	d.stopped(d.deletedAt().Add(settled+time.Second), func(time.Duration) error {
 		t.Error("it waits though all requests have ended")
 		return nil
 	})

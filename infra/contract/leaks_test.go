@@ -65,7 +65,7 @@ func appears(t *testing.T, folder, text string) {
 	t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	tooLate := time.After(10 * time.Second)
+	tooLate := time.After(time.Minute)
 	for {
 		found, err := holding(os.DirFS(folder), text)
 		if err != nil {

@@ -67,7 +67,7 @@ func started(t *testing.T, state string) (*exec.Cmd, string) {
 // ended waits until the processes are gone.
 func ended(t *testing.T, pids []int) {
 	t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for _, pid := range pids {
 		for !childtest.Gone(pid) {
 			if time.Now().After(deadline) {

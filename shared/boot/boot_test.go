@@ -3,13 +3,15 @@ package boot_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
+	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -29,6 +31,66 @@ func lambdaSets(t *testing.T, endpoint string) {
 	} {
 		t.Setenv(name, value)
 	}
+}
+
+// network is one in memory, on which time may stand still (synctest).
+type network struct {
+	dialled     chan net.Conn
+	closed      chan struct{}
+	connections atomic.Int64
+}
+
+// serve serves on a network in the bubble, under http://aws.test.
+func serve(t *testing.T, handler http.HandlerFunc) *network {
+	t.Helper()
+	n := &network{dialled: make(chan net.Conn), closed: make(chan struct{})}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the client leaves
+		handler(w, r)
+	})}
+	go func() { _ = server.Serve(n) }()
+	t.Cleanup(func() { _ = server.Close() })
+	lambdaSets(t, "http://aws.test")
+	return n
+}
+
+func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	n.connections.Add(1)
+	here, there := net.Pipe()
+	select {
+	case n.dialled <- there:
+		return here, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept implements net.Listener.
+func (n *network) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.dialled:
+		return c, nil
+	case <-n.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (n *network) Close() error { close(n.closed); return nil }
+
+// Addr implements net.Listener.
+func (n *network) Addr() net.Addr { return &net.TCPAddr{} }
+
+// database assembles a function with nothing but a client of DynamoDB.
+func (n *network) database(t *testing.T) (db *dynamodb.Client) {
+	t.Helper()
+	if _, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
+		db = dynamodb.NewFromConfig(env.AWS)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return db
 }
 
 func TestEverythingMissingIsToldAtOnce(t *testing.T) {
@@ -67,51 +129,66 @@ func TestNoRegionOrCredentialsEndTheColdStart(t *testing.T) {
 // The warm-up opens a connection that the first call then uses, and sends
 // nothing that is signed.
 func TestTheFirstCallFindsItsConnectionOpen(t *testing.T) {
-	var connections, signed, unsigned atomic.Int64
-	service := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "" {
-			signed.Add(1)
-		} else if r.Method == http.MethodGet && r.URL.Path == "/" {
-			unsigned.Add(1)
+	synctest.Test(t, func(t *testing.T) {
+		var signed, unsigned atomic.Int64
+		n := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "" {
+				signed.Add(1)
+			} else if r.Method == http.MethodGet && r.URL.Path == "/" {
+				unsigned.Add(1)
+			}
+			answerJSON(w, "{}")
+		})
+		var db *dynamodb.Client
+		_, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
+			db = dynamodb.NewFromConfig(env.AWS)
+			env.WarmUp(
+				func(ctx context.Context) (smithyendpoints.Endpoint, error) {
+					o := db.Options()
+					return o.EndpointResolverV2.ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
+				},
+				func(context.Context) (smithyendpoints.Endpoint, error) {
+					return smithyendpoints.Endpoint{}, errors.New("ignored")
+				},
+			)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-		_, _ = w.Write([]byte("{}"))
-	}))
-	service.Config.ConnState = counting(&connections)
-	service.Start()
-	defer service.Close()
-	lambdaSets(t, service.URL)
-	var db *dynamodb.Client
-	_, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {
-		db = dynamodb.NewFromConfig(env.AWS)
-		env.WarmUp(
-			func(ctx context.Context) (smithyendpoints.Endpoint, error) {
-				o := db.Options()
-				return o.EndpointResolverV2.ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
-			},
-			func(context.Context) (smithyendpoints.Endpoint, error) {
-				return smithyendpoints.Endpoint{}, errors.New("ignored")
-			},
-		)
-		return nil
+		if unsigned.Load() != 1 || signed.Load() != 0 {
+			t.Errorf("the warm-up sent %d unsigned and %d signed requests, want 1 and 0", unsigned.Load(), signed.Load())
+		}
+		ctx, count := calls.Start(t.Context())
+		if _, err := db.ListTables(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		if n.connections.Load() != 1 {
+			t.Error("the first call opened a connection of its own")
+		}
+		if count.Made() != 1 || count.InLine() != 1 {
+			t.Errorf("counted %d calls, %d in line", count.Made(), count.InLine())
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if unsigned.Load() != 1 || signed.Load() != 0 {
-		t.Errorf("the warm-up sent %d unsigned and %d signed requests, want 1 and 0", unsigned.Load(), signed.Load())
-	}
-	opened := connections.Load()
-	ctx, count := calls.Start(t.Context())
-	if _, err := db.ListTables(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
-	if connections.Load() != opened {
-		t.Error("the first call opened a connection of its own")
-	}
-	if count.Made() != 1 || count.InLine() != 1 {
-		t.Errorf("counted %d calls, %d in line", count.Made(), count.InLine())
-	}
+}
+
+// A service that does not answer keeps a cold start for a second, not more.
+func TestTheWarmUpIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		began := time.Now()
+		if _, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
+			env.WarmUp(func(context.Context) (smithyendpoints.Endpoint, error) {
+				return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "aws.test"}}, nil
+			})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("the cold start took %v", took)
+		}
+	})
 }
 
 func TestRetriesAreCountedAndBounded(t *testing.T) {
@@ -124,110 +201,88 @@ func TestRetriesAreCountedAndBounded(t *testing.T) {
 		"cancelled transaction": {`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","CancellationReasons":[{"Code":"ConditionalCheckFailed"},{"Code":"ThrottlingError"}]}`, 1},
 		"validation":            {`{"__type":"com.amazon.coral.validate#ValidationException","message":"x"}`, 1},
 	} {
-		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write([]byte(c.answer))
-		}))
-		defer service.Close()
-		lambdaSets(t, service.URL)
-		var db *dynamodb.Client
-		if _, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {
-			db = dynamodb.NewFromConfig(env.AWS)
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		ctx, count := calls.Start(t.Context())
-		in := &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{}}
-		if _, err := db.TransactWriteItems(ctx, in); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-		if count.Made() != c.calls || count.InLine() != c.calls {
-			t.Errorf("%s: %d calls, %d in line, want %d", name, count.Made(), count.InLine(), c.calls)
-		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+					w.WriteHeader(http.StatusBadRequest)
+					_, _ = w.Write([]byte(c.answer))
+				})
+				ctx, count := calls.Start(t.Context())
+				in := &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{}}
+				if _, err := n.database(t).TransactWriteItems(ctx, in); err == nil {
+					t.Error("no error")
+				}
+				if count.Made() != c.calls || count.InLine() != c.calls {
+					t.Errorf("%d calls, %d in line, want %d", count.Made(), count.InLine(), c.calls)
+				}
+			})
+		})
 	}
 }
 
 func TestAnAnswerThatCannotBeReadIsAskedForAgain(t *testing.T) {
-	over := make(chan struct{})
-	end := sync.OnceFunc(func() { close(over) })
-	for name, answer := range map[string]func(http.ResponseWriter){
-		"late": func(http.ResponseWriter) { <-over },
-		"stalled": func(w http.ResponseWriter) {
+	for name, answer := range map[string]func(http.ResponseWriter, *http.Request){
+		"late": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"stalled": func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write([]byte("{"))
 			_ = http.NewResponseController(w).Flush()
-			<-over
+			<-r.Context().Done()
 		},
-		"garbled":              func(w http.ResponseWriter) { _, _ = w.Write([]byte("<{[")) },
-		"empty":                func(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) },
-		"null":                 func(w http.ResponseWriter) { _, _ = w.Write([]byte("null")) },
-		"white space":          func(w http.ResponseWriter) { _, _ = w.Write([]byte(" \r\n\t")) },
-		"no content":           func(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) },
-		"accepted":             func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted); _, _ = w.Write([]byte("{}")) },
-		"empty, length untold": func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() },
-		"cut": func(w http.ResponseWriter) {
+		"garbled":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<{[")) },
+		"empty":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) },
+		"null":        func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("null")) },
+		"white space": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(" \r\n\t")) },
+		"no content":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+		"accepted": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusAccepted)
+			_, _ = w.Write([]byte("{}"))
+		},
+		"empty, length untold": func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() },
+		"cut": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte("{"))
 		},
 	} {
-		var asked atomic.Int64
-		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-			if asked.Add(1) == 1 {
-				answer(w)
-				return
-			}
-			_, _ = w.Write([]byte("\n{}"))
-		}))
-		defer service.Close()
-		defer end()
-		lambdaSets(t, service.URL)
-		var db *dynamodb.Client
-		if _, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {
-			db = dynamodb.NewFromConfig(env.AWS)
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := db.ListTables(t.Context(), nil); err != nil || asked.Load() != 2 {
-			t.Errorf("%s: asked %d times, %v", name, asked.Load(), err)
-		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var asked atomic.Int64
+				n := serve(t, func(w http.ResponseWriter, r *http.Request) {
+					if asked.Add(1) == 1 {
+						w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+						answer(w, r)
+						return
+					}
+					answerJSON(w, "\n{}")
+				})
+				if _, err := n.database(t).ListTables(t.Context(), nil); err != nil || asked.Load() != 2 {
+					t.Errorf("asked %d times, %v", asked.Load(), err)
+				}
+			})
+		})
 	}
 }
 
 func TestSideBySideCountsTheLongestBranch(t *testing.T) {
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-		_, _ = w.Write([]byte("{}"))
-	}))
-	defer service.Close()
-	lambdaSets(t, service.URL)
-	var db *dynamodb.Client
-	if _, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {
-		db = dynamodb.NewFromConfig(env.AWS)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	call := func(ctx context.Context) {
-		if _, err := db.ListTables(ctx, nil); err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		n := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, "{}") })
+		db := n.database(t)
+		call := func(ctx context.Context) {
+			if _, err := db.ListTables(ctx, nil); err != nil {
+				t.Error(err)
+			}
 		}
-	}
-	ctx, count := calls.Start(t.Context())
-	call(ctx)
-	calls.Together(ctx, call, func(ctx context.Context) { call(ctx); call(ctx) }, func(context.Context) {})
-	call(ctx)
-	if count.Made() != 5 || count.InLine() != 4 {
-		t.Errorf("%d calls, %d in line, want 5 and 4", count.Made(), count.InLine())
-	}
+		ctx, count := calls.Start(t.Context())
+		call(ctx)
+		calls.Together(ctx, call, func(ctx context.Context) { call(ctx); call(ctx) }, func(context.Context) {})
+		call(ctx)
+		if count.Made() != 5 || count.InLine() != 4 {
+			t.Errorf("%d calls, %d in line, want 5 and 4", count.Made(), count.InLine())
+		}
+	})
 }
 
-func counting(n *atomic.Int64) func(net.Conn, http.ConnState) {
-	return func(_ net.Conn, s http.ConnState) {
-		if s == http.StateNew {
-			n.Add(1)
-		}
-	}
+func answerJSON(w http.ResponseWriter, body string) {
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	_, _ = w.Write([]byte(body))
 }

@@ -1,7 +1,10 @@
 package boot
 
 import (
+	"context"
 	"log/slog"
+	"net"
+	"net/http"
 
 	"github.com/aws/aws-lambda-go/lambda"
 )
@@ -9,10 +12,18 @@ import (
 // Assemble does what Start does before it serves, with these variables for the
 // function's own. What the SDK reads stands in the process's environment.
 func Assemble(variables map[string]string, build func(*Environment) lambda.Handler) (lambda.Handler, error) {
+	return AssembleOn(nil, variables, build)
+}
+
+// AssembleOn does so on a network of the test's own.
+func AssembleOn(dial func(ctx context.Context, network, address string) (net.Conn, error), variables map[string]string, build func(*Environment) lambda.Handler) (lambda.Handler, error) {
 	getenv := func(name string) string { return variables[name] }
 	env, err := newEnvironment(getenv, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
+	}
+	if dial != nil {
+		env.AWS.HTTPClient = httpClient().WithTransportOptions(func(t *http.Transport) { t.DialContext = dial })
 	}
 	return env.assemble(build)
 }

@@ -71,10 +71,19 @@ func answer(operation string, request []byte) string {
 		}
 		return `{"Attributes":{"next":{"M":{"openai":{"N":"1"}}}}}`
 	case "GenerateDataKey":
-		return `{"KeyId":"` + KeyARN + `","CiphertextBlob":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=","Plaintext":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}`
+		return `{"KeyId":"` + keyOf(request) + `","CiphertextBlob":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=","Plaintext":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}`
 	default:
 		return `{}`
 	}
+}
+
+// keyOf is the key that a request to KMS names; KMS names it in its answer.
+func keyOf(request []byte) string {
+	var asked struct {
+		KeyID string `json:"KeyId"`
+	}
+	_ = json.Unmarshal(request, &asked) // the SDK wrote it
+	return asked.KeyID
 }
 
 // item is the item asked for, under its own key.

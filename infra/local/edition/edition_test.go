@@ -20,7 +20,7 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-const startTime = 30 * time.Second
+const startTime = time.Minute
 
 // options are those of a fresh edition of the project's own template.
 func options(t *testing.T) edition.Options {

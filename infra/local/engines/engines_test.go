@@ -24,7 +24,7 @@ import (
 	"signalbox.dev/infra/local/engines"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func start(t *testing.T, c engines.Config) *engines.Engines {
 	t.Helper()

@@ -3,6 +3,7 @@ package engines
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"os/exec"
 	"testing"
 )
@@ -16,15 +17,15 @@ func Launch(ctx context.Context, dir string, command func(port string) *exec.Cmd
 	return err
 }
 
-// Front stands before an engine of a test's making and tells where.
-func Front(t *testing.T, engine string) string {
+// Front stands before an engine of a test's making.
+func Front(t *testing.T, engine string) http.Handler {
 	t.Helper()
 	f, err := newFront("127.0.0.1", engine, make(chan error, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.server.Close() })
-	return f.url
+	return f.server.Handler
 }
 
 // Keep starts an engine of a test's making and starts it again when it ends.

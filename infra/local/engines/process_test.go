@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"signalbox.dev/infra/local/engines"
 )
@@ -35,11 +35,19 @@ func TestAnEngineThatEndsAtOnceGetsOtherPorts(t *testing.T) {
 }
 
 func TestAnEngineThatNeverAnswersIsEnded(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	deaf := filepath.Join(t.TempDir(), "deaf")
+	if err := syscall.Mkfifo(deaf, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, _ = os.ReadFile(deaf) //nolint:gosec // returns once the engine does not hear SIGTERM
+		cancel()
+	}()
 	var command *exec.Cmd
 	err := engines.Launch(ctx, t.TempDir(), func(string) *exec.Cmd {
-		command = exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1000; done")
+		command = exec.Command("sh", "-c", "trap '' TERM; echo >"+deaf+"; while :; do sleep 1000; done") //nolint:gosec // a path of ours
 		return command
 	})
 	if err == nil || command.ProcessState == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -66,9 +67,14 @@ func function() {
 		case "exit":
 			os.Exit(7)
 		case "hang":
+			fmt.Println("busy")
 			select {}
-		case "wait":
-			<-time.After(50 * time.Millisecond)
+		case "visit":
+			answer, err := http.Get(r.Text)
+			if err != nil {
+				return a, err
+			}
+			return a, answer.Body.Close()
 		case "grow":
 			a.Text = strings.Repeat("x", 7<<20)
 		}

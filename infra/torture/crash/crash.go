@@ -23,6 +23,9 @@ const (
 	// throttle is the gateway's rate in the first half of overload, for each
 	// operation and second.
 	throttle = 40
+	// enough requests were sent, and a function and an engine killed, before time
+	// may be up.
+	enough = 100
 )
 
 // Config is one run.
@@ -32,7 +35,9 @@ type Config struct {
 	// Versioning is the template's FilesVersioning; "" means its default.
 	Versioning string
 	Seed       uint64
-	Duration   time.Duration
+	// Duration is how long it kills at the least: it goes on until there was enough
+	// to kill.
+	Duration time.Duration
 }
 
 // Result counts what happened.
@@ -45,14 +50,18 @@ type Result struct {
 // Run kills functions, engines and the whole edition while clients use it.
 func Run(ctx context.Context, c Config) (Result, error) {
 	return run(ctx, c, service.Throttled(service.Unthrottled, c.parameters()), func(f *fixture, result *Result) error {
-		during, end := context.WithTimeout(ctx, c.Duration)
+		during, end := context.WithCancel(ctx)
 		defer end()
 		var all sync.WaitGroup
 		f.start(during, &all, clients)
 		all.Go(func() { f.hammer(during) })
 		k := service.Killer{Service: f.service, Random: source(c.Seed, clients)}
 		var err error
-		result.Kills, err = k.Run(during)
+		for again := true; again; again = err == nil && ctx.Err() == nil && (result.Functions == 0 || result.Engines == 0 || f.requests.Load() < enough) {
+			spell, endSpell := context.WithTimeout(ctx, c.Duration)
+			result.Kills, err = k.Run(spell)
+			endSpell()
+		}
 		end()
 		all.Wait()
 		return err

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"signalbox.dev/infra/torture/history"
 )
@@ -42,7 +41,7 @@ func TestBrokenServicesAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			result, err := history.Run(t.Context(), history.Config{
-				Root: "../../..", State: t.TempDir(), Seed: 1, Duration: time.Second,
+				Root: "../../..", State: t.TempDir(), Seed: 1, Rounds: 1,
 				Via: func(base string) string { return distorted.proxy(t, base) },
 			})
 			if err != nil {

@@ -33,7 +33,9 @@ type Config struct {
 	// Root is the repository's folder, State an empty one.
 	Root, State string
 	Seed        uint64
-	Duration    time.Duration
+	// Another round begins until there are so many and time is up.
+	Rounds   int
+	Duration time.Duration
 	// Via gives the base URL of something between the clients and the service that
 	// they use. Nil means that there is nothing.
 	Via func(base string) string
@@ -71,7 +73,7 @@ func Run(ctx context.Context, c Config) (result Result, err error) {
 		}
 	}()
 	end := time.Now().Add(c.Duration)
-	for round := uint64(0); result.Rounds == 0 || time.Now().Before(end); round++ {
+	for round := uint64(0); result.Rounds < max(c.Rounds, 1) || time.Now().Before(end); round++ {
 		r := newRound(s, c, round)
 		if err := r.run(ctx, &result); err != nil {
 			return result, fmt.Errorf("round %d: %w", round, err)

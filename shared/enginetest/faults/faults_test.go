@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -37,6 +38,13 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// Do answers without a network, on which synctest's time would not stand still.
+func (e *engine) Do(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
 // start gives an engine and a configuration whose calls pass through faults,
 // two attempts each.
 func start(t *testing.T) (*engine, *faults.Transport, aws.Config) {
@@ -45,8 +53,12 @@ func start(t *testing.T) (*engine, *faults.Transport, aws.Config) {
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	broken := faults.Wrap(nil)
-	return e, broken, aws.Config{
-		Region: "us-east-1", BaseEndpoint: &server.URL, HTTPClient: broken,
+	return e, broken, through(broken, server.URL)
+}
+
+func through(broken *faults.Transport, url string) aws.Config {
+	return aws.Config{
+		Region: "us-east-1", BaseEndpoint: &url, HTTPClient: broken,
 		Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
 		Retryer: func() aws.Retryer {
 			return retry.NewStandard(func(o *retry.StandardOptions) {
@@ -109,13 +121,17 @@ func TestStallsEndAtTheDeadline(t *testing.T) {
 		applied int64
 	}{"before": {faults.Stall(), 0}, "after": {faults.StallAnswer(), 1}} {
 		t.Run(name, func(t *testing.T) {
-			e, broken, config := start(t)
-			broken.Inject(faults.Rule{Fault: c.fault})
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
-			if got := calls.Code(getItem(ctx, config)); got != "deadline" || e.applied.Load() != c.applied {
-				t.Errorf("code %q, applied %d times; want deadline, %d", got, e.applied.Load(), c.applied)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				e := new(engine)
+				broken := faults.Wrap(e)
+				broken.Inject(faults.Rule{Fault: c.fault})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				err := getItem(ctx, through(broken, "http://engine"))
+				if got := calls.Code(err); got != "deadline" || e.applied.Load() != c.applied {
+					t.Errorf("code %q, applied %d times; want deadline, %d", got, e.applied.Load(), c.applied)
+				}
+			})
 		})
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"signalbox.dev/infra/local/child/childtest"
 )
 
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // TestMain makes the test binary the command itself where a test says so: a test
 // must be able to kill it.

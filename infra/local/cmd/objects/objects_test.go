@@ -21,7 +21,7 @@ import (
 
 const (
 	bucket    = "files"
-	startTime = 10 * time.Second
+	startTime = time.Minute
 	pollEvery = 5 * time.Millisecond
 )
 

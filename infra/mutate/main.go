@@ -1,0 +1,145 @@
+// Command mutate changes conditions of the functions and of what they share, one
+// at a time and chosen at random, and reports each change that no test of the same
+// package notices. A reader decides whether it changes any behaviour. The working
+// tree is left as it is (go test -overlay).
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// together bounds the tests that run at once.
+	together = 2
+	// memory bounds their address space each: a mutated loop may allocate for ever.
+	memory = 16 << 30
+)
+
+func main() {
+	n := flag.Int("n", 200, "mutants to try")
+	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "chooses them") //nolint:gosec // any number will do
+	only := flag.String("only", "", "mutate the files whose path contains this")
+	timeout := flag.Duration("timeout", 2*time.Minute, "bounds the tests of one mutant")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *n, *seed, *only, *timeout); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, n int, seed uint64, only string, timeout time.Duration) error {
+	mutants, err := find(only, "functions", "shared")
+	if err != nil {
+		return err
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: memory, Max: memory}); err != nil {
+		return fmt.Errorf("bounding memory: %w", err)
+	}
+	total, random := len(mutants), rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
+	random.Shuffle(total, func(i, j int) { mutants[i], mutants[j] = mutants[j], mutants[i] })
+	fmt.Printf("seed %d: %d of %d mutants\n", seed, min(n, total), total)
+	if err := unchanged(ctx, mutants[:min(n, total)]); err != nil {
+		return err
+	}
+
+	begun := time.Now()
+	var (
+		mu                       sync.Mutex
+		drawn, invalid, survived int
+		failed                   error
+		workers                  sync.WaitGroup
+	)
+	draw := func() (m mutant, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if drawn-invalid == n || drawn == total || failed != nil || ctx.Err() != nil {
+			return m, false
+		}
+		drawn++
+		return mutants[drawn-1], true
+	}
+	for range together {
+		workers.Go(func() {
+			for m, ok := draw(); ok; m, ok = draw() {
+				verdict, err := m.test(ctx, timeout)
+				mu.Lock()
+				switch {
+				case err != nil:
+					failed = err
+				case verdict == uncompiled:
+					invalid++ // another is drawn for it
+				case verdict == alive:
+					survived++
+					fmt.Printf("%s:%d\t%s\t→\t%s\n", m.file, m.line, m.was, m.now)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	if failed == nil {
+		failed = ctx.Err()
+	}
+	fmt.Printf("%d of %d survived, %s\n", survived, drawn-invalid, time.Since(begun).Round(time.Second))
+	return failed
+}
+
+// unchanged runs the tests of the mutants' packages without a mutant: where they
+// fail, they would fail with any.
+func unchanged(ctx context.Context, mutants []mutant) error {
+	arguments := []string{"test", "-vet=off", "-count=1"}
+	for _, m := range mutants {
+		arguments = append(arguments, m.folder())
+	}
+	slices.Sort(arguments[3:])
+	if out, err := exec.CommandContext(ctx, "go", slices.Compact(arguments)...).CombinedOutput(); err != nil { //nolint:gosec // folders of ours
+		return fmt.Errorf("the tests fail without a mutant: %w\n%s", err, out)
+	}
+	return nil
+}
+
+type verdict int
+
+const (
+	killed verdict = iota
+	alive
+	uncompiled
+)
+
+// test runs the tests of the mutant's package with the mutant in it.
+func (m mutant) test(ctx context.Context, timeout time.Duration) (verdict, error) {
+	folder, err := os.MkdirTemp("", "signalbox-mutate")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	overlay, err := m.write(folder)
+	if err != nil {
+		return 0, err
+	}
+	out, err := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", //nolint:gosec // what is mutated is ours
+		"-timeout", timeout.String(), m.folder()).CombinedOutput()
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case err == nil:
+		return alive, nil
+	case strings.Contains(string(out), "[build failed]"):
+		return uncompiled, nil
+	default:
+		return killed, nil
+	}
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// mutant is one change of one condition.
+type mutant struct {
+	file       string
+	line       int
+	start, end int    // of the condition, in bytes
+	was, now   string // as the report shows them
+	code       string // replaces the condition; it names the same variables, so that it compiles
+}
+
+func (m mutant) folder() string { return "./" + filepath.Dir(m.file) }
+
+// find lists every mutant of the folders' code whose file's path contains only.
+func find(only string, folders ...string) (mutants []mutant, err error) {
+	for _, folder := range folders {
+		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case entry.Name() == "enginetest":
+				return fs.SkipDir
+			case !strings.HasSuffix(path, ".go"), strings.HasSuffix(path, "_test.go"), !strings.Contains(path, only):
+				return nil
+			}
+			found, err := mutantsOf(path)
+			mutants = append(mutants, found...)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return mutants, nil
+}
+
+func mutantsOf(path string) (mutants []mutant, err error) {
+	source, err := os.ReadFile(path) //nolint:gosec // code of ours
+	if err != nil {
+		return nil, err
+	}
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, source, 0)
+	if err != nil {
+		return nil, err
+	}
+	text := func(from, to token.Pos) string {
+		return string(source[files.Position(from).Offset:files.Position(to).Offset])
+	}
+	seen := make(map[ast.Expr]bool)
+	// add mutates an expression: to each of the constants, and in its operator.
+	add := func(e ast.Expr, constants ...string) {
+		if seen[e] {
+			return
+		}
+		seen[e] = true
+		from, was := files.Position(e.Pos()), text(e.Pos(), e.End())
+		replace := func(now, code string) {
+			mutants = append(mutants, mutant{path, from.Line, from.Offset, from.Offset + len(was), was, now, code})
+		}
+		for _, c := range constants {
+			replace(c, map[string]string{"true": "(true || (" + was + "))", "false": "(false && (" + was + "))"}[c])
+		}
+		if b, ok := ast.Unparen(e).(*ast.BinaryExpr); ok {
+			for _, op := range operators[b.Op] {
+				changed := "(" + text(b.X.Pos(), b.X.End()) + " " + op.String() + " " + text(b.Y.Pos(), b.Y.End()) + ")"
+				replace(changed, changed)
+			}
+		} else {
+			replace("!("+was+")", "!("+was+")")
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IfStmt:
+			add(n.Cond, "true", "false")
+		case *ast.ForStmt:
+			if n.Cond != nil {
+				add(n.Cond, "true", "false")
+			}
+		case *ast.SwitchStmt:
+			for _, c := range n.Body.List {
+				if clause, ok := c.(*ast.CaseClause); ok && n.Tag == nil {
+					for _, e := range clause.List {
+						add(e, "true", "false")
+					}
+				}
+			}
+		case *ast.BinaryExpr:
+			if operators[n.Op] == nil {
+				return true
+			}
+			add(n, "true", "false")
+			switch n.Op { // an operand that decides nothing is one that is left out
+			case token.LAND:
+				add(n.X, "true")
+				add(n.Y, "true")
+			case token.LOR:
+				add(n.X, "false")
+				add(n.Y, "false")
+			}
+		}
+		return true
+	})
+	return mutants, nil
+}
+
+// operators are what takes the place of each: the boundary moved, or the opposite.
+var operators = map[token.Token][]token.Token{
+	token.LAND: {token.LOR}, token.LOR: {token.LAND},
+	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},
+	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR},
+	token.GTR: {token.GEQ, token.LEQ}, token.GEQ: {token.GTR, token.LSS},
+}
+
+// write puts the mutated file and an overlay for it into the folder.
+func (m mutant) write(folder string) (overlay string, err error) {
+	source, err := os.ReadFile(m.file)
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.Abs(m.file)
+	if err != nil {
+		return "", err
+	}
+	mutated, overlay := filepath.Join(folder, "mutated.go"), filepath.Join(folder, "overlay.json")
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {path: mutated}})
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(mutated, []byte(string(source[:m.start])+m.code+string(source[m.end:])), 0o600); err != nil {
+		return "", err
+	}
+	return overlay, os.WriteFile(overlay, replace, 0o600)
+}
