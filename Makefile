@@ -105,7 +105,8 @@ $(BUILD)/admin: go
 $(BUILD)/torture: go
 	@cd infra/torture && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ .
 
-# SAM's makefile builder calls these. The architecture is the template's.
+# SAM's makefile builder runs these through infra/release/<Architecture>/Makefile:
+# the template's parameter decides the architecture.
 .PHONY: $(addprefix build-,$(FUNCTIONS))
 $(addprefix build-,$(FUNCTIONS)): build-%:
 	GOOS=linux GOARCH=$(or $(SIGNALBOX_GOARCH),arm64) $(GO_BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./$(folder_$*)
