@@ -103,7 +103,8 @@ $(BUILD)/engines: go
 $(BUILD)/admin: go
 	@cd infra/admin && go build -trimpath -buildvcs=false -ldflags "-X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o $(CURDIR)/$@ .
 
-# SAM's makefile builder calls these. The architecture is the template's.
+# SAM's makefile builder runs these through infra/release/<Architecture>/Makefile:
+# the template's parameter decides the architecture.
 .PHONY: $(addprefix build-,$(FUNCTIONS))
 $(addprefix build-,$(FUNCTIONS)): build-%:
 	GOOS=linux GOARCH=$(or $(SIGNALBOX_GOARCH),arm64) $(GO_BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./$(folder_$*)

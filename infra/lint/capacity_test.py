@@ -70,7 +70,7 @@ def environments() -> dict[str, dict[str, str]]:
     return {
         name: dict(
             override.split("=", 1)
-            for override in commands["deploy"]["parameters"]["parameter_overrides"]
+            for override in commands["global"]["parameters"]["parameter_overrides"]
         )
         for name, commands in config.items()
         if name != "version"

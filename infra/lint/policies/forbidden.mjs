@@ -71,8 +71,8 @@ const deleteFile = [
   call('deletes versions of what is no file', 's3:DeleteObjectVersion', 'FilesBucket', { 's3:versionid': ['*'] }, 'other/*'),
   call('uploads', 's3:PutObject', 'FilesBucket', {}, 'files/*/*'),
   call('downloads', 's3:GetObject', 'FilesBucket', {}, 'files/*/*'),
-  call('lists everything', 's3:ListBucketVersions', 'FilesBucket'),
-  call('lists everything', 's3:ListBucket', 'FilesBucket'),
+  call('lists what is no file', 's3:ListBucketVersions', 'FilesBucket', { 's3:prefix': ['other/*'] }),
+  call('lists what is no file', 's3:ListBucket', 'FilesBucket', { 's3:prefix': ['other/*'] }),
 ]
 
 /** What no function may do with the storage key. */

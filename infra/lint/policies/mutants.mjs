@@ -67,9 +67,10 @@ function otherOperators(operator, test, effect) {
   const others = []
   if (operator.startsWith('ForAllValues:')) others.push(operator.replace('AllValues', 'AnyValue'))
   // ForAllValues passes a missing key as it is, and Null judges it.
-  else if (effect === 'Allow' && !/^Null$|IfExists$/.test(operator)) others.push(`${operator}IfExists`)
-  if (wild && /StringEquals$/.test(operator)) others.push(operator.replace(/Equals$/, 'Like'))
-  if (wild && /StringLike$/.test(operator)) others.push(operator.replace(/Like$/, 'Equals'))
+  else if (operator.endsWith('IfExists')) others.push(operator.replace(/IfExists$/, ''))
+  else if (effect === 'Allow' && operator !== 'Null') others.push(`${operator}IfExists`)
+  if (wild && /StringEquals(IfExists)?$/.test(operator)) others.push(operator.replace('StringEquals', 'StringLike'))
+  if (wild && /StringLike(IfExists)?$/.test(operator)) others.push(operator.replace('StringLike', 'StringEquals'))
   return others
 }
 
@@ -82,7 +83,7 @@ function* valueMutants(operator, values) {
       yield [`${value} made 0`, values.with(i, '0')]
     } else {
       yield [`${value} changed`, values.with(i, `${value}-other`)]
-      if (/Like$/.test(operator) && value !== '*') yield [`${value} widened to *`, values.with(i, '*')]
+      if (/Like(IfExists)?$/.test(operator) && value !== '*') yield [`${value} widened to *`, values.with(i, '*')]
     }
   }
 }

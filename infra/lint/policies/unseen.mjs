@@ -23,8 +23,13 @@ export function unseen(stack, name, calls) {
   const found = tables(calls).map((table) =>
     own('DynamoDB opens an encrypted table by the storage key, on behalf of each caller.', openTable(stack, table)))
   for (const { object } of calls.filter((c) => c.action === 's3:DeleteObject')) {
-    found.push(own('Without it S3 says 403 of a key that does not exist, where 404 is meant. It takes the key for the prefix.',
-      { action: 's3:ListBucket', resource: 'FilesBucket', conditions: { 's3:prefix': [object] } }))
+    // Whether S3 then compares the key as the prefix or has none is not documented.
+    for (const conditions of [{ 's3:prefix': [object] }, {}]) {
+      found.push(own('Without it S3 answers 403 for a key that does not exist, where 404 is meant.',
+        { action: 's3:ListBucket', resource: 'FilesBucket', conditions }))
+    }
+    found.push(own('As ListBucket, should S3 judge a missing key of a versioned bucket by this action.',
+      { action: 's3:ListBucketVersions', resource: 'FilesBucket', conditions: {} }))
   }
   const next = stack.parameters.NextSealingKeyArn
   for (const call of next ? calls.filter((c) => c.resource === 'SealingKey') : []) {
@@ -42,6 +47,7 @@ export function unseen(stack, name, calls) {
 
 /** Doubts about AWS that nothing on one machine can settle. */
 export const doubts = [
+  'Whether S3 judges a key that does not exist by s3:ListBucket or s3:ListBucketVersions, with the key as s3:prefix or with none; the policy allows each.',
   'Whether kms:Decrypt is all that DynamoDB asks of a caller of an encrypted table.',
   'Whether DeleteObjects by version id asks for s3:DeleteObjectVersion alone; AWS\'s page on it can be read so that s3:DeleteObject is asked too.',
   'Whether DynamoDB counts ReturnValuesOnConditionCheckFailure as dynamodb:ReturnValues; no policy here would refuse a call of ours if it does.',

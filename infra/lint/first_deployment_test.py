@@ -1,0 +1,139 @@
+"""A first deployment that fails leaves nothing that hinders the next one.
+
+CloudFormation then deletes what it created. A protected table cannot be
+deleted, so one that is not retained ends the rollback in ROLLBACK_FAILED.
+"""
+
+import pathlib
+import re
+import subprocess
+import unittest
+
+from stack import Stack
+from translate import SOURCE, source
+
+# Every condition of the template holds.
+ALL = {
+    "AlarmEmail": "ops@example.com",
+    "CertificateArn": "arn:aws:acm:eu-central-1:111122223333:certificate/c",
+    "DomainName": "signalbox.example.com",
+    "FilesVersioning": "Enabled",
+    "Firewall": "On",
+    "GatewayLoggingRole": "Create",
+    "HostedZoneId": "Z1",
+}
+
+STATEFUL = {
+    "AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::Logs::LogGroup",
+    "AWS::S3::Bucket", "AWS::S3::BucketPolicy",
+}
+
+# DeletionPolicy and UpdateReplacePolicy of all others is the rule below.
+EXCEPTIONS = {
+    # Disposable, or a copy of what CloudTrail keeps.
+    "ControlTable": ("Delete", "Delete"),
+    "KeyChangesLogGroup": ("Delete", "Delete"),
+    # Other APIs of the region may log by the role as soon as it is set.
+    "GatewayLogging": ("Retain", "Retain"),
+    "GatewayLoggingRoleForRegion": ("Retain", "Retain"),
+}
+
+
+class Rollback(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = Stack(**ALL)
+
+    def policies(self, name: str) -> tuple[str, str]:
+        resource = self.stack.resources[name]
+        return tuple(resource.get(p, "Delete") for p in ("DeletionPolicy", "UpdateReplacePolicy"))
+
+    def protected(self, name: str) -> bool:
+        properties = self.stack.properties(name)
+        return str(properties.get("DeletionProtectionEnabled", False)).lower() != "false"
+
+    def test_what_is_protected_is_never_deleted(self):
+        for name in self.stack.resources:
+            if self.protected(name):
+                self.assertEqual(self.policies(name)[0], "Retain", name)
+
+    def test_what_holds_data_is_kept_but_not_after_a_failed_creation(self):
+        for name, resource in self.stack.resources.items():
+            if resource["Type"] in STATEFUL or name in EXCEPTIONS:
+                rule = ("Retain" if self.protected(name) else "RetainExceptOnCreate", "Retain")
+                self.assertEqual(self.policies(name), EXCEPTIONS.get(name, rule), name)
+
+    def test_every_table_with_lasting_data_is_protected(self):
+        tables = self.stack.of_type("AWS::DynamoDB::Table")
+        self.assertEqual({t for t in tables if not self.protected(t)}, {"ControlTable"})
+
+
+class Order(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = Stack(**ALL)
+
+    def waits_for(self, name: str) -> set[str]:
+        """The resources that exist before this one is created."""
+        found, left = set(), [name]
+        while left:
+            for other in self.named(self.stack.resources[left.pop()]) - found:
+                found.add(other)
+                left.append(other)
+        return found
+
+    def named(self, value, key: str = "") -> set[str]:
+        """The logical ids that a value refers to."""
+        if isinstance(value, dict):
+            return set().union(*(self.named(item, k) for k, item in value.items()))
+        if isinstance(value, list) and key != "Fn::GetAtt":
+            return set().union(*(self.named(item, key) for item in value))
+        match key, value:
+            case "Fn::GetAtt", [first, *_]:
+                names = {first}
+            case "Fn::Sub", str():
+                names = {n.partition(".")[0] for n in re.findall(r"\$\{([^!}]+)\}", value)}
+            case "Ref" | "DependsOn", str():
+                names = {value}
+            case _:
+                names = set()
+        return names & set(self.stack.resources)
+
+    def test_the_gateways_logging_waits_for_an_api(self):
+        self.assertIn("Api", self.waits_for("GatewayLogging"))
+
+    def test_the_stage_waits_for_the_gateways_logging(self):
+        self.assertIn("GatewayLogging", self.waits_for("ApiStage"))
+
+    def test_nothing_waits_for_itself(self):
+        for name in self.stack.resources:
+            self.assertNotIn(name, self.waits_for(name))
+
+
+class Architecture(unittest.TestCase):
+    """The template's parameter decides what is built: .ci/sam looks at the binaries."""
+
+    GOARCH = {"arm64": "arm64", "x86_64": "amd64"}
+
+    def test_each_value_has_a_makefile_that_builds_for_it(self):
+        root = SOURCE.parent
+        values = source()["Parameters"]["Architecture"]["AllowedValues"]
+        self.assertEqual(set(values), set(self.GOARCH))
+        for value in values:
+            stack = Stack(Architecture=value)
+            for name in stack.of_type("AWS::Lambda::Function"):
+                context = source()["Resources"][name]["Metadata"]["ContextPath"]
+                makefile = pathlib.Path(stack.resolve(context), "Makefile")
+                self.assertEqual(stack.properties(name)["Architectures"], [value])
+                for other in ("arm64", "amd64"):
+                    with self.subTest(f"{name}, {value}, SIGNALBOX_GOARCH={other}"):
+                        commands = subprocess.run(
+                            ["env", f"SIGNALBOX_GOARCH={other}", "make", "--dry-run", "--makefile",
+                             str(makefile), f"build-{name}", "ARTIFACTS_DIR=/nowhere"],
+                            cwd=root, check=True, capture_output=True, text=True,
+                        ).stdout
+                        self.assertIn(f"GOARCH={self.GOARCH[value]} ", commands)
+
+
+if __name__ == "__main__":
+    unittest.main()
