@@ -26,6 +26,7 @@ type commandLine struct {
 	Job        jobCommands        `cmd:"" help:"Directory sync jobs."`
 	File       fileCommands       `cmd:"" help:"Files."`
 	Credential credentialCommands `cmd:"" aliases:"credentials" help:"Stored provider credentials."`
+	Restore    restoreCommands    `cmd:"" help:"The tables after a restore."`
 }
 
 // owner names the account that a command acts for. What is not that account's
