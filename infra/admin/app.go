@@ -32,6 +32,7 @@ type commandLine struct {
 	Job        jobCommands        `cmd:"" help:"Directory sync jobs."`
 	File       fileCommands       `cmd:"" help:"Files."`
 	Credential credentialCommands `cmd:"" aliases:"credentials" help:"Stored provider credentials."`
+	Restore    restoreCommands    `cmd:"" help:"The tables after a restore."`
 	Completion completion         `cmd:"" help:"Write a completion script for your shell."`
 }
 

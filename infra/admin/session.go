@@ -18,6 +18,7 @@ import (
 
 // session is what a command has to work with.
 type session struct {
+	db          *dynamodb.Client
 	registry    *auth.Registry
 	jobs        *syncjobs.Store
 	jobWriter   *syncjobs.Writer
@@ -42,6 +43,7 @@ type session struct {
 func (a *app) session(t *target, asJSON bool, audits io.Writer) *session {
 	db, bucket := dynamodb.NewFromConfig(t.config), s3.NewFromConfig(t.config)
 	s := &session{
+		db:          db,
 		registry:    auth.NewRegistry(db, t.outputs.AccessTableName),
 		jobs:        syncjobs.NewStore(db, t.outputs.SyncJobsTableName),
 		jobWriter:   syncjobs.NewWriter(db, t.outputs.SyncJobsTableName),

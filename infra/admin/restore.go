@@ -1,0 +1,209 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
+)
+
+type restoreCommands struct {
+	Check  restoreCheck  `cmd:"" reads:"" help:"Report what is inconsistent in the access and credentials tables, and change nothing. The exit code is 1 if anything is."`
+	Repair restoreRepair `cmd:"" help:"Repair the access table after a restore to an earlier moment. Repeat it if it was interrupted."`
+}
+
+type restoreCheck struct{}
+
+type restoreRepair struct {
+	Since  time.Time `required:"" placeholder:"TIME" help:"The moment that the access table was restored to, such as 2026-11-21T10:00:00Z."`
+	Before string    `placeholder:"OLD_TABLE" help:"A table that holds what the access table held last before the restore. Keys that are disabled or absent there are disabled. If left out, only what the restored tables themselves show is repaired."`
+	DryRun bool      `help:"Only report what would be repaired."`
+	confirmation
+}
+
+// restoreMargin is how long after the moment restored to a key may have been
+// made, by the clock of the machine it was made on, and still be a restored one.
+// A restore takes longer, so a key that is younger was made after it.
+const restoreMargin = 5 * time.Minute
+
+var (
+	errInconsistent = errors.New("the tables are inconsistent")
+	errNotRepaired  = errors.New("not everything could be repaired: repeat the command")
+)
+
+const (
+	errFuture    = usageError("--since lies in the future: give the moment that the table was restored to")
+	errSameTable = usageError("--before names the access table itself: give a table with what the access table held before the restore")
+	errUnrelated = usageError("no account is in both the access table and the table that --before names")
+)
+
+// Run reports what is inconsistent.
+func (c restoreCheck) Run(ctx context.Context, s *session) error {
+	live, placements, err := s.survey(ctx)
+	if err != nil {
+		return err
+	}
+	found := inspect(live, placements, nil, time.Time{})
+	if err := showFindings(s.out, found); err != nil {
+		return err
+	}
+	counts := countFindings(found)
+	_, _ = fmt.Fprintf(s.stderr, "%d accounts, %d workspaces, %d keys, %d credentials: %d findings for `admin restore repair`, %d for you, %d that need nothing.\n",
+		len(live.Accounts), len(live.Workspaces), len(live.Keys), len(placements), counts[byRepair], counts[byOperator], counts[byNobody])
+	if counts[byRepair]+counts[byOperator] > 0 {
+		return errInconsistent
+	}
+	return nil
+}
+
+// Run repairs. Every repair is a conditional write of its own that may be made
+// again, so that a run that was interrupted or killed is repeated.
+func (c restoreRepair) Run(ctx context.Context, s *session) error {
+	if c.Since.After(s.now()) {
+		return errFuture
+	}
+	if c.Before == s.outputs.AccessTableName {
+		return errSameTable
+	}
+	_, _ = fmt.Fprintf(s.stderr, "The access table %s, restored to %s; credentials in %s; before: %s.\n",
+		s.outputs.AccessTableName, when(c.Since), s.outputs.CredentialsTableName, cmp.Or(c.Before, "not named"))
+	live, placements, err := s.survey(ctx)
+	if err != nil {
+		return err
+	}
+	old, err := c.old(ctx, s, live)
+	if err != nil {
+		return err
+	}
+	found := inspect(live, placements, old, c.Since)
+	if old == nil {
+		_, _ = fmt.Fprintf(s.stderr, unknownWithoutBefore, when(c.Since), enabledBefore(live, c.Since))
+	}
+	if !c.DryRun && countFindings(found)[byRepair] > 0 {
+		if err := c.confirm(ctx, s, func() (subject, error) { return c.subject(s, found), nil }); err != nil {
+			return err
+		}
+		attrs := []any{"table", s.outputs.AccessTableName, "since", when(c.Since), "before", c.Before}
+		s.begin(ctx, "restore.repair", attrs...)
+		err = s.repair(ctx, found)
+		s.audit(ctx, "restore.repair", err, attrs...)
+	}
+	return errors.Join(err, showFindings(s.out, found))
+}
+
+const unknownWithoutBefore = `Without --before nobody knows what was revoked after %s.
+%d keys that were made before it are enabled: each may have been disabled or deleted since, and workspaces deleted.
+The audit lines of ` + "`admin`" + ` since then name them ("key.disable", "key.delete", "workspace.delete"): repeat those commands.
+`
+
+// enabledBefore counts the keys that let somebody in and were there at the moment.
+func enabledBefore(live *auth.Survey, since time.Time) (n int) {
+	for _, key := range live.Keys {
+		if key.Fault == nil && !key.Disabled && !key.CreatedAt.After(since.Add(restoreMargin)) {
+			n++
+		}
+	}
+	return n
+}
+
+// survey reads both tables. The credentials come first: the counter of each was
+// moved before it was stored, so that none is ahead of a counter that is read later.
+func (s *session) survey(ctx context.Context) (*auth.Survey, []byok.Placement, error) {
+	placements, err := byok.Survey(ctx, s.db, s.outputs.CredentialsTableName)
+	if err != nil {
+		return nil, nil, err
+	}
+	live, err := auth.ReadSurvey(ctx, s.db, s.outputs.AccessTableName)
+	return live, placements, err
+}
+
+// old reads the table before the restore, nil where none is named. One that has
+// nothing in common with the live table would have every key disabled.
+func (c restoreRepair) old(ctx context.Context, s *session, live *auth.Survey) (*auth.Survey, error) {
+	if c.Before == "" {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	old, err := auth.ReadSurvey(ctx, s.db, c.Before)
+	if _, ok := errors.AsType[*types.ResourceNotFoundException](err); ok {
+		return nil, usageError("there is no table " + c.Before)
+	}
+	if err != nil {
+		return nil, err
+	}
+	related := false
+	for id, account := range live.Accounts {
+		if _, both := old.Accounts[id]; both {
+			related = true
+			err = errors.Join(err, c.tooEarly("account "+string(id), account.CreatedAt))
+		}
+	}
+	for hash, key := range live.Keys {
+		if _, both := old.Keys[hash]; both {
+			err = errors.Join(err, c.tooEarly("key "+string(hash), key.CreatedAt))
+		}
+	}
+	if !related {
+		return nil, errUnrelated
+	}
+	return old, err
+}
+
+// tooEarly refuses a moment before which something was made that the restore
+// brought back: revoked keys would count as made after it.
+func (c restoreRepair) tooEarly(what string, created time.Time) error {
+	if !created.After(c.Since.Add(restoreMargin)) {
+		return nil
+	}
+	return usageError(fmt.Sprintf("--since is too early: %s was made at %s and is in both tables", what, when(created)))
+}
+
+// subject is what the operator confirms.
+func (c restoreRepair) subject(s *session, found []finding) subject {
+	kinds := map[string]int{}
+	for _, f := range found {
+		if f.By == byRepair {
+			kinds[f.action]++
+		}
+	}
+	return subject{
+		effect: fmt.Sprintf("makes these changes, which --dry-run lists, in the table %s: %v", s.outputs.AccessTableName, kinds),
+		names:  []string{s.outputs.AccessTableName},
+	}
+}
+
+// repair makes the repairs one after the other, keys first. It goes on after one
+// that fails, unless many in a row do.
+func (s *session) repair(ctx context.Context, found []finding) error {
+	inARow, failed := 0, 0
+	for i := range found {
+		f := &found[i]
+		if f.By != byRepair {
+			continue
+		}
+		err := f.repair(ctx, s.registry)
+		s.audit(ctx, f.action, err, "account", f.Account, f.Kind, f.ID, "problem", f.Problem, "remedy", f.Remedy)
+		switch f.Outcome = "repaired"; {
+		case ctx.Err() != nil:
+			f.Outcome = "interrupted"
+			return ctx.Err()
+		case err != nil:
+			f.Outcome = optional("failed: " + sentence(err))
+			failed++
+			if inARow++; inARow >= patience {
+				return errNotRepaired
+			}
+		default:
+			inARow = 0
+		}
+	}
+	if failed > 0 {
+		return errNotRepaired
+	}
+	return nil
+}

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+)
+
+// Who deals with a finding.
+const (
+	byRepair   = "repair"
+	byOperator = "operator"
+	byNobody   = "nobody" // no inconsistency, but worth knowing
+)
+
+// finding is something that the tables should not hold, or have lost.
+type finding struct {
+	Kind    string   `json:"kind"` // key, workspace, list, account, counter, credential or item
+	ID      string   `json:"id"`
+	Account optional `json:"account_id"`
+	Problem string   `json:"problem"`
+	By      string   `json:"by"`
+	Remedy  string   `json:"remedy"`
+	Outcome optional `json:"outcome"` // of the repair, once it was made
+
+	action string // as audit lines name the repair
+	repair func(context.Context, *auth.Registry) error
+}
+
+// inspection compares the live tables with each other and, after a restore, with
+// the access table as it was before.
+type inspection struct {
+	live       *auth.Survey
+	placements []byok.Placement
+	old        *auth.Survey // empty where it is not known
+	compared   bool         // it is known
+	since      time.Time
+	found      []finding
+}
+
+// inspect lists what is wrong, in the order in which it is to be repaired.
+func inspect(live *auth.Survey, placements []byok.Placement, old *auth.Survey, since time.Time) []finding {
+	i := &inspection{live: live, placements: placements, old: old, compared: old != nil, since: since}
+	if old == nil {
+		i.old = &auth.Survey{}
+	}
+	i.keys()
+	i.workspaces()
+	i.lists()
+	i.accounts()
+	i.counters()
+	i.credentials()
+	if i.compared {
+		i.lost()
+	}
+	return i.found
+}
+
+// report adds a finding that the operator deals with.
+func (i *inspection) report(kind, id string, account ids.Account, problem, remedy string) {
+	i.found = append(i.found, finding{Kind: kind, ID: id, Account: optional(account), Problem: problem, By: byOperator, Remedy: remedy})
+}
+
+// note adds a finding that is no inconsistency.
+func (i *inspection) note(kind, id string, account ids.Account, problem, remedy string) {
+	i.report(kind, id, account, problem, remedy)
+	i.found[len(i.found)-1].By = byNobody
+}
+
+// mend adds a finding that can be repaired.
+func (i *inspection) mend(kind, id string, account ids.Account, problem, remedy, action string, repair func(context.Context, *auth.Registry) error) {
+	i.found = append(i.found, finding{
+		Kind: kind, ID: id, Account: optional(account), Problem: problem, By: byRepair, Remedy: remedy, action: action, repair: repair,
+	})
+}
+
+func (i *inspection) keys() {
+	for hash, key := range sorted(i.live.Keys) {
+		if key.Fault != nil {
+			i.report("key", string(hash), "", "unreadable: "+key.Fault.Error(), "it lets nobody in: look at its row, or leave it")
+			continue
+		}
+		problem := i.unowned(key)
+		if problem == "" && i.compared && !i.isNew(key.CreatedAt) {
+			problem = i.revoked(hash)
+		}
+		if problem != "" && !key.Disabled {
+			i.mend("key", string(hash), key.Account, "enabled, but "+problem, "disable it", "key.disable",
+				func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, key.Account, hash) })
+			continue
+		}
+		if _, existed := i.old.Keys[hash]; i.compared && !existed && !key.Disabled {
+			i.note("key", string(hash), key.Account, "made after the restore, at "+string(when(key.CreatedAt)), "it stays enabled")
+		}
+	}
+}
+
+// unowned reports why nobody may use the key any more; "" if somebody may.
+func (i *inspection) unowned(key auth.SurveyedKey) string {
+	bound, exists := i.live.Workspaces[key.Workspace]
+	switch _, owned := i.live.Accounts[key.Account]; {
+	case !owned:
+		return "its account does not exist"
+	case key.Workspace == "" || bound.Fault != nil:
+		return ""
+	case !exists || bound.Account != key.Account:
+		return "its account does not have the workspace that it is bound to"
+	case !bound.DeletedAt.IsZero():
+		return "bound to a deleted workspace"
+	}
+	return ""
+}
+
+// revoked reports what the old table has instead of the key, enabled.
+func (i *inspection) revoked(hash auth.KeyHash) string {
+	switch was, ok := i.old.Keys[hash]; {
+	case !ok:
+		return "not in the old table: deleted since"
+	case was.Fault != nil:
+		return "unreadable in the old table"
+	case was.Disabled:
+		return "disabled in the old table"
+	}
+	return ""
+}
+
+func (i *inspection) workspaces() {
+	for id, w := range sorted(i.live.Workspaces) {
+		was := i.old.Workspaces[id]
+		switch _, owned := i.live.Accounts[w.Account]; {
+		case w.Fault != nil:
+			i.report("workspace", string(id), "", "unreadable: "+w.Fault.Error(), "look at its row")
+		case !owned:
+			i.report("workspace", string(id), w.Account, "its account does not exist", "nobody reaches it: look for the account in a backup")
+		case was.Fault != nil:
+			i.report("workspace", string(id), w.Account, "unreadable in the old table", "if it was deleted: admin workspace delete")
+		case !was.DeletedAt.IsZero() && w.DeletedAt.IsZero():
+			i.mend("workspace", string(id), w.Account, "live, but deleted in the old table", "delete it and disable its keys", "workspace.delete",
+				func(ctx context.Context, r *auth.Registry) error { return r.DeleteWorkspace(ctx, w.Account, id) })
+		}
+	}
+}
+
+func (i *inspection) lists() {
+	for _, place := range i.live.Missing {
+		remedy := "add it"
+		if place.IsKey() {
+			remedy = "add it and disable the key, which may be half deleted"
+		}
+		i.mend("list", place.String(), "", "the row is there, its list entry is not", remedy, "list.add",
+			func(ctx context.Context, r *auth.Registry) error { return r.Relist(ctx, place) })
+	}
+	for _, place := range i.live.Stray {
+		i.mend("list", place.String(), "", "a list entry without its row", "remove it", "list.remove",
+			func(ctx context.Context, r *auth.Registry) error { return r.Unlist(ctx, place) })
+	}
+	for _, place := range i.live.Unknown {
+		i.report("item", place.String(), "", "not an item of the access table", "look at it")
+	}
+}
+
+func (i *inspection) accounts() {
+	for id, account := range sorted(i.live.Accounts) {
+		w, exists := i.live.Workspaces[account.Default]
+		switch {
+		case account.Fault != nil:
+			i.report("account", string(id), id, "unreadable: "+account.Fault.Error(), "look at its row")
+		case account.Default == "" || w.Fault != nil:
+		case !exists || w.Account != id || !w.DeletedAt.IsZero():
+			i.mend("account", string(id), id, "its default workspace is deleted or not its own", "clear the default", "workspace.default.clear",
+				func(ctx context.Context, r *auth.Registry) error { return r.ClearDefault(ctx, id, account.Default) })
+		}
+	}
+}
+
+// counters compares the counters with the credentials and with the old counters.
+func (i *inspection) counters() {
+	given := map[ids.Workspace]map[string]int64{} // one more than the highest sort_order that a credential got
+	note := func(w ids.Workspace, provider string, next int64) {
+		if given[w] == nil {
+			given[w] = map[string]int64{}
+		}
+		given[w][provider] = max(given[w][provider], next)
+	}
+	for _, p := range i.placements {
+		if !p.Unreadable {
+			note(p.Workspace, p.Provider, p.SortOrder+1)
+		}
+	}
+	for id, w := range i.old.Workspaces {
+		for provider, next := range w.Next {
+			note(id, provider, next)
+		}
+	}
+	for id, w := range sorted(i.live.Workspaces) {
+		for provider, next := range sorted(given[id]) {
+			if is := w.Next[provider]; w.Fault == nil && is < next {
+				i.mend("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, and %d was given out", provider, is, next-1),
+					fmt.Sprintf("raise it to %d", next), "counter.raise",
+					func(ctx context.Context, r *auth.Registry) error { return r.RaiseCounter(ctx, id, provider, next) })
+			}
+		}
+	}
+}
+
+// credentials looks for credentials that nobody reaches and for those that share
+// a place.
+func (i *inspection) credentials() {
+	inside := map[ids.Workspace]int{}
+	places := map[byok.Placement]ids.Credential{}
+	for _, p := range i.placements {
+		inside[p.Workspace]++
+		w := i.live.Workspaces[p.Workspace]
+		if p.Unreadable || w.Account != "" && w.Account != p.Account {
+			i.report("credential", string(p.ID), p.Account, "unreadable, or of another account than workspace "+string(p.Workspace), "look at its row")
+			continue
+		}
+		place := byok.Placement{Workspace: p.Workspace, Provider: p.Provider, SortOrder: p.SortOrder}
+		if twin, taken := places[place]; taken {
+			i.report("credential", string(p.ID), p.Account, fmt.Sprintf("has sort_order %d of %s, as %s has", p.SortOrder, p.Provider, twin),
+				"delete one of them and create it again")
+		}
+		places[place] = p.ID
+	}
+	for id, credentials := range sorted(inside) {
+		switch w, exists := i.live.Workspaces[id]; {
+		case !exists:
+			i.report("workspace", string(id), i.old.Workspaces[id].Account, fmt.Sprintf("%d credentials of a workspace that does not exist", credentials),
+				"nobody reaches them: create them again in another")
+		case !w.DeletedAt.IsZero():
+			i.note("workspace", string(id), w.Account, fmt.Sprintf("%d credentials of a deleted workspace", credentials), "admin workspace purge")
+		}
+	}
+}
+
+// lost reports what only one of the two tables has, beside revoked keys.
+func (i *inspection) lost() {
+	const damaged = "no command removes it: rows of the old table are lost, and keys may be lost there, not deleted"
+	for id, was := range sorted(i.old.Accounts) {
+		live, exists := i.live.Accounts[id]
+		switch {
+		case was.Fault != nil:
+		case !exists:
+			i.onlyOld("account", string(id), id, was.CreatedAt)
+		case was.Default != "" && was.Default != live.Default && i.live.Workspaces[was.Default].DeletedAt.IsZero():
+			i.report("account", string(id), id, "its default workspace was "+string(was.Default), "admin workspace default, if it should be so again")
+		}
+	}
+	for id, was := range sorted(i.old.Workspaces) {
+		if _, exists := i.live.Workspaces[id]; !exists && was.Fault == nil && was.DeletedAt.IsZero() {
+			i.onlyOld("workspace", string(id), was.Account, was.CreatedAt)
+		}
+	}
+	for hash, was := range sorted(i.old.Keys) {
+		if _, exists := i.live.Keys[hash]; !exists && was.Fault == nil && !was.Disabled {
+			i.onlyOld("key", string(hash), was.Account, was.CreatedAt)
+		}
+	}
+	for id, account := range sorted(i.live.Accounts) {
+		if _, existed := i.old.Accounts[id]; !existed && account.Fault == nil && !i.isNew(account.CreatedAt) {
+			i.report("account", string(id), id, "not in the old table", damaged)
+		}
+	}
+	for id, w := range sorted(i.live.Workspaces) {
+		if _, existed := i.old.Workspaces[id]; !existed && w.Fault == nil && !i.isNew(w.CreatedAt) {
+			i.report("workspace", string(id), w.Account, "not in the old table", damaged)
+		}
+	}
+}
+
+// onlyOld reports what the restore has lost.
+func (i *inspection) onlyOld(kind, id string, account ids.Account, created time.Time) {
+	problem := "only in the old table: made at " + string(when(created))
+	if created.Before(i.since.Add(-restoreMargin)) {
+		problem += ", before --since: is that the moment restored to?"
+	}
+	i.report(kind, id, account, problem, "create it again, if it is still wanted")
+}
+
+// isNew reports whether what was created then was created after the restore.
+func (i *inspection) isNew(created time.Time) bool { return created.After(i.since.Add(restoreMargin)) }
+
+// sorted yields a map by its keys.
+func sorted[K cmp.Ordered, V any](m map[K]V) iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if !yield(k, m[k]) {
+				return
+			}
+		}
+	}
+}
+
+// countFindings counts findings by who deals with them.
+func countFindings(found []finding) map[string]int {
+	counts := map[string]int{}
+	for _, f := range found {
+		counts[f.By]++
+	}
+	return counts
+}
+
+func showFindings(o output, found []finding) error {
+	return list(o, found,
+		column[finding]{"KIND", func(f finding) string { return f.Kind }},
+		column[finding]{"ID", func(f finding) string { return f.ID }},
+		column[finding]{"ACCOUNT", func(f finding) string { return string(f.Account) }},
+		column[finding]{"PROBLEM", func(f finding) string { return f.Problem }},
+		column[finding]{"BY", func(f finding) string { return f.By }},
+		column[finding]{"REMEDY", func(f finding) string { return f.Remedy }},
+		column[finding]{"OUTCOME", func(f finding) string { return string(f.Outcome) }},
+	)
+}

@@ -1,0 +1,459 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/ids"
+)
+
+// restored is a stack whose access table was restored to an earlier moment. The
+// local DynamoDB restores nothing: the table's items of that moment are put into
+// another table, which takes the place of the first.
+type restored struct {
+	*move
+	old      string // the table before the restore
+	since    string
+	restored []map[string]types.AttributeValue // as the restore left them
+	keys     []auth.Key                        // all that were ever made
+}
+
+// newRestored makes a history that the seed decides: accounts, workspaces, keys
+// and credentials come and go, before the moment and after it.
+func newRestored(t *testing.T, seed uint64) *restored {
+	t.Helper()
+	d := newDesk(t)
+	r := &restored{move: &move{desk: d, db: dynamodb.NewFromConfig(d.engines.Config)}, old: d.engines.Table(t, "pk", "sk")}
+	d.engines.Tables.Access, d.engines.Tables.Credentials = r.old, d.engines.Table(t, "pk", "sk")
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a history, not a secret
+	for range 2 {
+		r.live(random, 20)
+	}
+	r.since = time.Now().UTC().Format(time.RFC3339)
+	r.restored = r.items(r.old)
+	for range 2 {
+		r.live(random, 20)
+	}
+	// Of some transactions that were under way a restore has half: a list entry
+	// is lost, or one is there without its row.
+	r.restored = slices.DeleteFunc(r.restored, func(item map[string]types.AttributeValue) bool {
+		return len(item) == 3 && random.IntN(6) == 0
+	})
+	stray := map[string]types.AttributeValue{"pk": textValue("account#" + string(r.account)), "sk": textValue("key#" + strings.Repeat("0", 64)), "v": numberValue("1")}
+	r.restored = append(r.restored, stray)
+	r.engines.Tables.Access = r.engines.Table(t, "pk", "sk")
+	r.reset()
+	r.writeStack()
+	return r
+}
+
+func textValue(s string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: s} }
+func numberValue(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
+
+// live makes an account and lets its operator and its callers do so much.
+func (r *restored) live(random *rand.Rand, steps int) {
+	r.Helper()
+	ctx, registry, positions := r.Context(), auth.NewRegistry(r.db, r.engines.Tables.Access), auth.NewPositions(r.db, r.engines.Tables.Access)
+	account, workspace, err := registry.CreateAccount(ctx, "Acme")
+	if err != nil {
+		r.Fatal(err)
+	}
+	if r.workspaces == nil {
+		r.account, r.workspace = account, workspace
+	}
+	r.workspaces = append(r.workspaces, workspace)
+	owner := map[ids.Workspace]ids.Account{workspace: account}
+	for range steps {
+		// Of any account that was made so far, for those go on living.
+		at := r.workspaces[random.IntN(len(r.workspaces))]
+		survey := r.survey(r.engines.Tables.Access)
+		found := survey.Workspaces[at]
+		owner[at] = found.Account
+		switch n := random.IntN(10); {
+		case n == 0:
+			w, err := registry.CreateWorkspace(ctx, owner[at], "more")
+			if err != nil {
+				r.Fatal(err)
+			}
+			r.workspaces = append(r.workspaces, w)
+		case n == 1 && at != r.workspace:
+			err = registry.DeleteWorkspace(ctx, owner[at], at)
+		case n <= 4:
+			bound := at
+			if n == 4 || !found.DeletedAt.IsZero() {
+				bound = ""
+			}
+			var key auth.Key
+			_, key, err = registry.CreateKey(ctx, auth.NewKey{Account: owner[at], Workspace: bound, Kind: auth.Standard, Name: "k"})
+			r.keys = append(r.keys, key)
+		case n <= 6 && len(r.keys) > 0:
+			key := r.keys[random.IntN(len(r.keys))]
+			change := registry.DisableKey
+			if n == 5 {
+				change = registry.DeleteKey
+			}
+			if row, ok := survey.Keys[key.Hash]; ok {
+				err = change(ctx, row.Account, key.Hash)
+			}
+		case found.DeletedAt.IsZero():
+			order, claimed := positions.Claim(ctx, owner[at], at, "openai")
+			if err = claimed; err == nil {
+				r.credential(owner[at], at, order)
+			}
+		}
+		if err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// credential stores what a restore looks at of a credential.
+func (r *restored) credential(account ids.Account, w ids.Workspace, order int64) {
+	r.Helper()
+	id := ids.New[ids.Credential]()
+	r.put(r.engines.Tables.Credentials, map[string]types.AttributeValue{
+		"pk": textValue("workspace#" + string(w)), "sk": textValue("credential#" + string(id)), "v": numberValue("1"), "id": textValue(string(id)),
+		"account": textValue(string(account)), "workspace": textValue(string(w)), "provider": textValue("openai"), "sort_order": numberValue(fmt.Sprint(order)),
+	})
+}
+
+func (r *restored) put(table string, item map[string]types.AttributeValue) {
+	r.Helper()
+	if _, err := r.db.PutItem(r.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// reset gives the live table what the restore left in it.
+func (r *restored) reset() {
+	r.Helper()
+	table := r.engines.Tables.Access
+	for _, item := range r.items(table) {
+		if _, err := r.db.DeleteItem(r.Context(), &dynamodb.DeleteItemInput{
+			TableName: &table, Key: map[string]types.AttributeValue{"pk": item["pk"], "sk": item["sk"]},
+		}); err != nil {
+			r.Fatal(err)
+		}
+	}
+	for _, item := range r.restored {
+		r.put(table, item)
+	}
+}
+
+func (r *restored) items(table string) []map[string]types.AttributeValue {
+	r.Helper()
+	var items []map[string]types.AttributeValue
+	pages := dynamodb.NewScanPaginator(r.db, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(500)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(context.WithoutCancel(r.Context()))
+		if err != nil {
+			r.Fatal(err)
+		}
+		items = append(items, page.Items...)
+	}
+	return items
+}
+
+// contents are the items of the live table in an order of their own, without
+// the time at which a workspace was deleted.
+func (r *restored) contents() []string {
+	r.Helper()
+	var contents []string
+	for _, item := range r.items(r.engines.Tables.Access) {
+		var plain map[string]any
+		if err := attributevalue.UnmarshalMap(item, &plain); err != nil {
+			r.Fatal(err)
+		}
+		if _, deleted := plain["deleted_at"]; deleted {
+			plain["deleted_at"] = "some time"
+		}
+		contents = append(contents, fmt.Sprint(plain))
+	}
+	slices.Sort(contents)
+	return contents
+}
+
+func (r *restored) repairArgs(more ...string) []string {
+	return append([]string{"restore", "repair", "--since", r.since, "--before", r.old, "--yes"}, more...)
+}
+
+// findings executes a command line and reads the findings that it lists.
+func (r *restored) findings(args ...string) (found []finding) {
+	r.Helper()
+	got := r.do(append([]string{"--json"}, args...)...)
+	if err := json.Unmarshal([]byte(got.stdout), &found); err != nil {
+		r.Fatalf("%v in %q; %s", err, got.stdout, got.stderr)
+	}
+	wrong := slices.ContainsFunc(found, func(f finding) bool { return f.By != byNobody })
+	if args[1] == "check" && (got.code != exitDone) != wrong {
+		r.Errorf("exit code %d with %+v", got.code, found)
+	}
+	return found
+}
+
+// letIn reports whether the table lets the key in.
+func (r *restored) letIn(table string, key auth.KeyHash) bool {
+	r.Helper()
+	_, err := auth.NewVerifier(r.db, table).Verify(r.Context(), key)
+	return err == nil
+}
+
+// checkRepaired makes sure that the live table lets nobody in whom the old one
+// does not or who may be half deleted, and has no workspace that was deleted.
+func (r *restored) checkRepaired() {
+	r.Helper()
+	entries := map[string]bool{}
+	for _, item := range r.restored {
+		entries[item["sk"].(*types.AttributeValueMemberS).Value] = true
+	}
+	for _, key := range r.keys {
+		letIn := r.letIn(r.engines.Tables.Access, key.Hash)
+		if letIn && !r.letIn(r.old, key.Hash) {
+			r.Errorf("key %s is let in again", key.Hash.Short())
+		}
+		if letIn && !entries["key#"+string(key.Hash)] {
+			r.Errorf("key %s is let in, of which the restore left a half", key.Hash.Short())
+		}
+	}
+	old := r.survey(r.old)
+	for id, w := range r.survey(r.engines.Tables.Access).Workspaces {
+		if w.DeletedAt.IsZero() && !old.Workspaces[id].DeletedAt.IsZero() {
+			r.Errorf("workspace %s is live again", id)
+		}
+	}
+	for _, f := range r.findings("restore", "check") {
+		if f.By != byNobody && !strings.Contains(f.Problem, "credentials of a workspace that does not exist") {
+			r.Errorf("found after the repair: %+v", f)
+		}
+	}
+	r.checkCounters()
+}
+
+// checkCounters makes sure that new credentials get places of their own.
+func (r *restored) checkCounters() {
+	r.Helper()
+	survey := r.survey(r.engines.Tables.Access)
+	for _, item := range r.items(r.engines.Tables.Credentials) {
+		var row struct {
+			Workspace ids.Workspace `dynamodbav:"workspace"`
+			SortOrder int64         `dynamodbav:"sort_order"`
+		}
+		if err := attributevalue.UnmarshalMap(item, &row); err != nil {
+			r.Fatal(err)
+		}
+		if w, ok := survey.Workspaces[row.Workspace]; ok && w.Next["openai"] <= row.SortOrder {
+			r.Errorf("workspace %s gives out %d, and a credential has %d", row.Workspace, w.Next["openai"], row.SortOrder)
+		}
+	}
+}
+
+func (r *restored) survey(table string) *auth.Survey {
+	r.Helper()
+	survey, err := auth.ReadSurvey(r.Context(), r.db, table)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return survey
+}
+
+func TestARepairedTableLetsInNobodyWhoWasRevoked(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := newRestored(t, seed)
+			before := r.contents()
+			r.want(exitOther, "restore", "check")
+			r.must(r.repairArgs("--dry-run")...)
+			if diff := cmp.Diff(before, r.contents()); diff != "" {
+				t.Errorf("a check or a dry run changed (-before +after):\n%s", diff)
+			}
+			r.must(r.repairArgs()...)
+			after := r.contents()
+			r.checkRepaired()
+			if got := r.want(exitDone, r.repairArgs()...); len(got.audits()) > 0 {
+				t.Errorf("the second repair: %v", got.audits())
+			}
+			if diff := cmp.Diff(after, r.contents()); diff != "" {
+				t.Errorf("the second repair changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A repair that is interrupted after any of its writes goes on when it is repeated.
+func TestAnInterruptedRepairGoesOn(t *testing.T) {
+	r := newRestored(t, 1)
+	r.must(r.repairArgs()...)
+	want := r.contents()
+	for writes := 1; ; writes++ {
+		r.reset()
+		ctx, interrupt := context.WithCancel(t.Context())
+		seen := 0
+		r.stand("DynamoDB", func(req *http.Request) (*http.Response, error) {
+			answer, err := http.DefaultTransport.RoundTrip(req)
+			if _, operation, _ := strings.Cut(req.Header.Get("X-Amz-Target"), "."); operation == "UpdateItem" || operation == "TransactWriteItems" {
+				if seen++; seen == writes {
+					interrupt()
+				}
+			}
+			return answer, err
+		})
+		var stdout, stderr bytes.Buffer
+		code := newApp(nil, &stdout, &stderr).run(ctx, append([]string{"--local", r.dir}, r.repairArgs()...))
+		interrupt()
+		r.before = nil
+		r.writeStack()
+		if seen < writes {
+			if writes < 10 {
+				t.Fatalf("the repair made %d writes", seen)
+			}
+			return
+		}
+		if code != exitOther && seen > writes {
+			t.Errorf("interrupted at write %d: exit code %d, %s", writes, code, &stderr)
+		}
+		r.must(r.repairArgs()...)
+		if diff := cmp.Diff(want, r.contents(), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("interrupted at write %d (-want +got):\n%s", writes, diff)
+		}
+	}
+}
+
+// A key that was made after the restore is in no old table, and stays.
+func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
+	r := newRestored(t, 1)
+	var keys [2]createdKeyView
+	for i := range keys {
+		r.json(&keys[i], "key", "create", "fresh", "--account", string(r.account))
+	}
+	since, _ := time.Parse(time.RFC3339, r.since)
+	r.set(r.engines.Tables.Access, "key#"+string(keys[0].Hash), "key", "created_at", numberValue(fmt.Sprint(since.Add(restoreMargin+time.Second).Unix())))
+	// What only one of the tables has is reported.
+	lost := "workspace#" + string(r.workspaces[0])
+	if _, err := r.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		TableName: &r.old, Key: map[string]types.AttributeValue{"pk": textValue(lost), "sk": textValue("workspace")},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r.set(r.old, "account#"+string(r.account), "account", "default_workspace", textValue("another"))
+	found := fmt.Sprint(r.findings(r.repairArgs()...))
+	for _, want := range []string{
+		"made after the restore", "only in the old table: made at", "its default workspace was another",
+		string(r.workspaces[0]) + " " + string(r.account) + " not in the old table",
+	} {
+		if !strings.Contains(found, want) {
+			t.Errorf("no %q in %s", want, found)
+		}
+	}
+	if !r.letIn(r.engines.Tables.Access, keys[0].Hash) || r.letIn(r.engines.Tables.Access, keys[1].Hash) {
+		t.Error("want the key from after the restore let in, and not the one that may have been deleted")
+	}
+}
+
+func (r *restored) set(table, pk, sk, attribute string, value types.AttributeValue) {
+	r.Helper()
+	_, err := r.db.UpdateItem(r.Context(), &dynamodb.UpdateItemInput{
+		TableName: &table, Key: map[string]types.AttributeValue{"pk": textValue(pk), "sk": textValue(sk)},
+		UpdateExpression: aws.String("SET #a = :value"), ExpressionAttributeNames: map[string]string{"#a": attribute},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":value": value},
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
+	r := newRestored(t, 1)
+	before := r.contents()
+	for _, c := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{exitUsage, "--since", nil},
+		{exitUsage, "future", []string{"--since", time.Now().Add(time.Hour).Format(time.RFC3339), "--yes"}},
+		{exitUsage, "itself", []string{"--since", r.since, "--before", r.engines.Tables.Access, "--yes"}},
+		{exitUsage, "no table nosuch", []string{"--since", r.since, "--before", "nosuch", "--yes"}},
+		{exitUsage, "no account", []string{"--since", r.since, "--before", r.engines.Tables.Credentials, "--yes"}},
+		{exitUsage, "too early", []string{"--since", "2026-01-01T00:00:00Z", "--before", r.old, "--yes"}},
+		{exitUsage, "nothing was changed", []string{"--since", r.since, "--before", r.old}},
+	} {
+		got := r.want(c.code, append([]string{"restore", "repair"}, c.args...)...)
+		if !strings.Contains(got.stderr, c.want) || got.stdout != "" {
+			t.Errorf("%v: %s%s", c.args, got.stderr, got.stdout)
+		}
+	}
+	if diff := cmp.Diff(before, r.contents()); diff != "" {
+		t.Errorf("a refusal changed (-before +after):\n%s", diff)
+	}
+	// On a terminal it asks, after it has named its target.
+	for typed, code := range map[string]int{"yes\n": exitRefused, "": exitRefused, r.engines.Tables.Access + "\n": exitDone} {
+		r.reset()
+		r.app = func(_ string, stdout, stderr *bytes.Buffer) *app {
+			a := newApp(strings.NewReader(typed), stdout, stderr)
+			a.terminal, a.interactive = true, true
+			return a
+		}
+		got := r.want(code, "restore", "repair", "--since", r.since, "--before", r.old)
+		if !strings.Contains(got.stderr, "The access table "+r.engines.Tables.Access) || cmp.Equal(before, r.contents()) != (code != exitDone) {
+			t.Errorf("typed %q: %s", typed, got.stderr)
+		}
+	}
+}
+
+// Without the old table only what the restored tables show can be repaired.
+func TestRepairWithoutTheOldTable(t *testing.T) {
+	r := newRestored(t, 2)
+	table, shared := r.engines.Tables.Access, r.workspaces[0]
+	pk := "workspace#" + string(shared)
+	var bound, astray, orphan createdKeyView
+	for _, key := range []*createdKeyView{&bound, &astray, &orphan} {
+		r.json(key, "key", "create", "bound", "--account", string(r.account), "--workspace", string(shared))
+	}
+	r.set(table, "key#"+string(astray.Hash), "key", "workspace", textValue(string(ids.New[ids.Workspace]())))
+	r.set(table, "key#"+string(orphan.Hash), "key", "account", textValue(string(ids.New[ids.Account]())))
+	r.set(table, pk, "workspace", "deleted_at", numberValue("1"))
+	r.set(table, "key#broken", "key", "v", numberValue("2"))
+	r.set(table, "somebody's", "item", "v", numberValue("1"))
+	r.credential(r.account, shared, 0)
+	r.credential(r.account, shared, 0)
+	found := fmt.Sprint(r.findings("restore", "check"))
+	for _, want := range []string{
+		"bound to a deleted workspace", "does not have the workspace", "its account does not exist", "its default workspace is deleted", "unreadable: item version 2", "somebody's item",
+		"has sort_order 0 of openai, as", "credentials of a deleted workspace",
+	} {
+		if !strings.Contains(found, want) {
+			t.Errorf("no %q in %s", want, found)
+		}
+	}
+	got := r.want(exitDone, "restore", "repair", "--since", r.since, "--yes")
+	if !strings.Contains(got.stderr, "nobody knows what was revoked after "+r.since) {
+		t.Errorf("told %s", got.stderr)
+	}
+	for _, key := range []createdKeyView{bound, astray, orphan} {
+		if r.letIn(table, key.Hash) {
+			t.Errorf("key %s is let in", key.Hash.Short())
+		}
+	}
+	r.checkCounters()
+	for _, f := range r.findings("restore", "check") {
+		if f.By == byRepair {
+			t.Errorf("left %+v", f)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/ids"
+)
+
+// surveyPage is how many items one Scan reads at most.
+const surveyPage = 500
+
+type scanner interface {
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+}
+
+// Survey is a whole access table, as one scan read it. A restored table may hold
+// half of a transaction: DynamoDB restores items, not transactions. Of a change
+// that is made during the scan a survey may contain a part, too.
+type Survey struct {
+	Accounts   map[ids.Account]SurveyedAccount
+	Workspaces map[ids.Workspace]SurveyedWorkspace
+	Keys       map[KeyHash]SurveyedKey
+	// Missing are the list entries that a readable row lacks, Stray those that
+	// name a row which is not there or belongs elsewhere.
+	Missing, Stray []Place
+	// Unknown are the items that no version of this service writes.
+	Unknown []Place
+}
+
+// SurveyedAccount is an account; where Fault is set, the rest means nothing.
+type SurveyedAccount struct {
+	Default   ids.Workspace // "" where it has none
+	CreatedAt time.Time
+	Fault     error
+}
+
+// SurveyedWorkspace is a workspace; where Fault is set, the rest means nothing.
+type SurveyedWorkspace struct {
+	Workspace
+	Account ids.Account
+	Next    map[string]int64 // the sort_order that a provider's next credential gets
+	Fault   error
+}
+
+// SurveyedKey is an API key with its account.
+type SurveyedKey struct {
+	Key
+	Account ids.Account
+}
+
+// Place is where an item is stored.
+type Place struct{ primaryKey }
+
+func (p Place) String() string { return p.PK + " " + p.SK }
+
+// IsKey reports whether a list entry names a key.
+func (p Place) IsKey() bool { return strings.HasPrefix(p.SK, keyPrefix) }
+
+// row is the row that a list entry names.
+func (p Place) row() primaryKey {
+	if p.IsKey() {
+		return primaryKey{p.SK, keySort}
+	}
+	return primaryKey{p.SK, workspaceSort}
+}
+
+// ReadSurvey reads the access table of that name; it has no effect.
+func ReadSurvey(ctx context.Context, db scanner, table string) (*Survey, error) {
+	s := &Survey{
+		Accounts: map[ids.Account]SurveyedAccount{}, Workspaces: map[ids.Workspace]SurveyedWorkspace{}, Keys: map[KeyHash]SurveyedKey{},
+	}
+	entries, wanted := map[primaryKey]bool{}, map[primaryKey]bool{}
+	pages := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{
+		TableName: &table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(surveyPage),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("reading table %s: %w", table, err)
+		}
+		for _, item := range page.Items {
+			s.add(item, entries, wanted)
+		}
+	}
+	for at := range wanted {
+		if !entries[at] {
+			s.Missing = append(s.Missing, Place{at})
+		}
+	}
+	for at := range entries {
+		if !wanted[at] && !s.faulty(Place{at}.row().PK) {
+			s.Stray = append(s.Stray, Place{at})
+		}
+	}
+	for _, places := range [][]Place{s.Missing, s.Stray, s.Unknown} {
+		slices.SortFunc(places, func(a, b Place) int { return cmp.Compare(a.String(), b.String()) })
+	}
+	return s, nil
+}
+
+// add takes an item into the survey. Those of lists are put into entries, and
+// what the row of a key or workspace should have there, into wanted.
+func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[primaryKey]bool) {
+	var at primaryKey
+	_ = decode(item, &at) // the key schema makes both strings
+	inList := strings.HasPrefix(at.PK, accountPrefix) || strings.HasPrefix(at.PK, workspacePrefix)
+	switch {
+	case strings.HasPrefix(at.PK, keyPrefix) && at.SK == keySort:
+		var row keyItem
+		fault := decode(item, &row)
+		row.primaryKey = at // even where the rest cannot be read
+		key := SurveyedKey{Key: row.key(), Account: row.Account}
+		key.Fault = cmp.Or(fault, row.check())
+		s.Keys[key.Hash] = key
+		if key.Fault == nil {
+			for _, place := range row.lists() {
+				wanted[place] = true
+			}
+		}
+	case strings.HasPrefix(at.PK, workspacePrefix) && at.SK == workspaceSort:
+		var row workspaceItem
+		fault := decode(item, &row)
+		row.primaryKey = at
+		if fault == nil && (row.Version != itemVersion || row.Account == "" || row.Next == nil) {
+			fault = errors.New("no workspace of this version")
+		}
+		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, Fault: fault}
+		s.Workspaces[w.ID] = w
+		if fault == nil {
+			wanted[workspaceOf(row.Account, w.ID)] = true
+		}
+	case strings.HasPrefix(at.PK, accountPrefix) && at.SK == accountSort:
+		var row accountItem
+		fault := decode(item, &row)
+		if fault == nil && row.Version != itemVersion {
+			fault = errors.New("no account of this version")
+		}
+		s.Accounts[ids.Account(strings.TrimPrefix(at.PK, accountPrefix))] = SurveyedAccount{
+			Default: row.DefaultWorkspace, CreatedAt: time.Unix(row.CreatedAt, 0).UTC(), Fault: fault,
+		}
+	case inList && (strings.HasPrefix(at.SK, keyPrefix) || strings.HasPrefix(at.SK, workspacePrefix)):
+		var row listEntry
+		if decode(item, &row) != nil || row.Version != itemVersion {
+			s.Unknown = append(s.Unknown, Place{at})
+		}
+		entries[at] = true
+	default:
+		s.Unknown = append(s.Unknown, Place{at})
+	}
+}
+
+// faulty reports whether the row of the key or workspace is there but unreadable.
+func (s *Survey) faulty(pk string) bool {
+	return s.Keys[KeyHash(strings.TrimPrefix(pk, keyPrefix))].Fault != nil ||
+		s.Workspaces[ids.Workspace(strings.TrimPrefix(pk, workspacePrefix))].Fault != nil
+}
