@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -94,6 +95,15 @@ func TestNothingIsDestroyedUnconfirmed(t *testing.T) {
 	}
 	if got := d.typed("default\n", "workspace", "purge", string(d.workspace)); got.code != exitRefused || strings.Contains(got.stderr, "confirm:") {
 		t.Errorf("purging a live workspace: exit code %d: %s", got.code, got.stderr)
+	}
+}
+
+// A stored row that cannot be read has no name.
+func TestNothingTypedConfirmsNothing(t *testing.T) {
+	s := &session{interactive: true, stdin: strings.NewReader("\n"), stderr: io.Discard}
+	err := confirmation{}.confirm(t.Context(), s, func() (subject, error) { return subject{"removes it", []string{"", "id"}}, nil })
+	if !errors.Is(err, errNotConfirmed) {
+		t.Error(err)
 	}
 }
 
