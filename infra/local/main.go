@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -63,7 +64,13 @@ func options(arguments []string, out io.Writer) (o edition.Options, do what, err
 	flags.StringVar(&o.Root, "root", ".", "folder of the repository")
 	flags.StringVar(&o.State, "state", ".local", "folder for everything that is kept")
 	flags.StringVar(&o.Functions, "functions", "", "folder with <logical id>/bootstrap (default <root>/.build/functions)")
-	flags.IntVar(&o.Port, "port", 3000, "port on 127.0.0.1 and ::1; 0 means any")
+	o.Port = 3000
+	flags.Func("port", "port on 127.0.0.1 and ::1 (default 3000); 0 means any", func(text string) (err error) {
+		if o.Port, err = strconv.Atoi(text); err != nil {
+			return errors.New("want a number: make run PORT=3000")
+		}
+		return nil
+	})
 	flags.Func("param", "Name=Value of a parameter of template.yaml; repeatable", func(text string) error {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {
