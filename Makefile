@@ -30,12 +30,12 @@ help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: engines functions $(BUILD)/local ## Serve the API on 127.0.0.1:3000 (PORT=…, PARAMS='Name=value …')
-	@exec $(BUILD)/local -root . -state $(STATE) -port $(PORT) $(foreach p,$(PARAMS),-param $(p))
+run: first engines functions $(BUILD)/local ## Serve the API on localhost:3000 (PORT=…, PARAMS='Name=value …')
+	@exec $(BUILD)/local -root . -state $(STATE) -port "$(PORT)" $(foreach p,$(PARAMS),-param $(p))
 
 .PHONY: sam-local
-sam-local: engines $(BUILD)/local ## The real `sam local start-api` against the local engines (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
-	@exec infra/local/sam-local $(PORT) $(PARAMS)
+sam-local: first engines $(BUILD)/local ## The real `sam local start-api` against the local engines (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
+	@exec infra/local/sam-local "$(PORT)" $(PARAMS)
 
 .PHONY: reset
 reset: ## Forget everything that `make run` keeps in .local/
@@ -48,21 +48,21 @@ ifeq ($(RACE),)
 endif
 	@set -e; for m in $(MODULES); do \
 		echo "== $$m"; \
-		( cd $$m && SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines SIGNALBOX_FUNCTIONS=$(CURDIR)/$(BUILD)/functions \
+		( cd $$m && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
 			go test $(RACE) -shuffle=on -count=1 ./... ); \
 	done
 
 # The packages whose tests talk to DynamoDB, on another engine.
 .PHONY: second-opinion
 second-opinion: engines functions $(BUILD)/engines ## Test what is stored on Dynoxide instead of ExtendDB
-	@export SIGNALBOX_DYNAMODB=dynoxide SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines SIGNALBOX_FUNCTIONS=$(CURDIR)/$(BUILD)/functions; \
+	@export SIGNALBOX_DYNAMODB=dynoxide SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions"; \
 		set -e; go test $(RACE) -count=1 ./shared/auth ./shared/byok ./shared/limits ./shared/syncjobs ./functions/...; \
 		cd infra/contract && go test $(RACE) -count=1 ./...
 
 .PHONY: iam
 iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against what the functions ask of AWS
-	@cd infra/contract && SIGNALBOX_CALLS=$(CURDIR)/$(BUILD)/iam/calls.jsonl SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines \
-		SIGNALBOX_FUNCTIONS=$(CURDIR)/$(BUILD)/functions go test -count=1 .
+	@cd infra/contract && SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" \
+		SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" go test -count=1 .
 	@infra/lint/iam
 
 .PHONY: vulnerabilities
@@ -70,7 +70,7 @@ vulnerabilities: $(BUILD)/bin/govulncheck ## Look for known vulnerabilities in w
 	@$< ./functions/...
 
 $(BUILD)/bin/govulncheck: go
-	@test -x $@ || GOBIN=$(CURDIR)/$(BUILD)/bin go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
+	@test -x $@ || GOBIN="$(CURDIR)/$(BUILD)/bin" go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
 
 BASELINES := $(addprefix $(BUILD)/baseline/,get-sync-job create-byok-key delete-file)
 
@@ -83,7 +83,12 @@ $(BASELINES): $(BUILD)/baseline/%: go
 	@$(GO_BUILD) -o $@ ./infra/bench/baseline/$*
 
 .PHONY: build
-build: functions $(BUILD)/local $(BUILD)/engines $(BUILD)/admin ## Build the functions and the tools for this machine
+build: first functions $(BUILD)/local $(BUILD)/engines $(BUILD)/admin ## Build the functions and the tools for this machine
+
+# The first build is a long silence.
+.PHONY: first
+first: go
+	@test -x $(BUILD)/local || echo "Building the API and its engines; the first time takes about a minute and a half on two cores." >&2
 
 .PHONY: functions
 functions: go $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
@@ -95,13 +100,13 @@ $(addprefix $(BUILD)/functions/,$(FUNCTIONS)): $(BUILD)/functions/%: go
 
 .PHONY: $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin
 $(BUILD)/objects: go
-	@cd infra/local && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ ./cmd/objects
+	@cd infra/local && go build -trimpath -buildvcs=false -o "$(CURDIR)/$@" ./cmd/objects
 $(BUILD)/local: go
-	@cd infra/local && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ .
+	@cd infra/local && go build -trimpath -buildvcs=false -o "$(CURDIR)/$@" .
 $(BUILD)/engines: go
-	@cd infra/local && go build -trimpath -buildvcs=false -o $(CURDIR)/$@ ./cmd/engines
+	@cd infra/local && go build -trimpath -buildvcs=false -o "$(CURDIR)/$@" ./cmd/engines
 $(BUILD)/admin: go
-	@cd infra/admin && go build -trimpath -buildvcs=false -ldflags "-X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o $(CURDIR)/$@ .
+	@cd infra/admin && go build -trimpath -buildvcs=false -ldflags "-X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o "$(CURDIR)/$@" .
 
 # SAM's makefile builder runs these through infra/release/<Architecture>/Makefile:
 # the template's parameter decides the architecture.
@@ -123,7 +128,7 @@ reproduce: go ## Build the functions of the last commit twice from nothing, and 
 
 .PHONY: rewrap-demo
 rewrap-demo: engines $(BUILD)/engines ## Move CREDENTIALS=100000 to another sealing key, killed on the way (some minutes)
-	@cd infra/admin && SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines go test -run '^$$' -timeout 2h \
+	@cd infra/admin && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -run '^$$' -timeout 2h \
 		-bench BenchmarkRewrap -benchtime 1x . -args -credentials $(or $(CREDENTIALS),100000)
 
 # Where one fails, -artifacts keeps the state of its service.
@@ -157,25 +162,27 @@ GOVULNCHECK := v1.1.4
 .PHONY: lint
 lint: $(BUILD)/bin/golangci-lint node ## Lint the code, its import directions, the template and the OpenAPI document
 	@set -e; for m in $(MODULES); do \
-		echo "== lint $$m"; ( cd $$m && $(CURDIR)/$< run --config $(CURDIR)/.golangci.yml ./... ); \
+		echo "== lint $$m"; ( cd $$m && "$(CURDIR)/$<" run --config "$(CURDIR)/.golangci.yml" ./... ); \
 	done
 	@infra/lint/openapi
 	@infra/lint/template
 
 $(BUILD)/bin/golangci-lint: go
 	@test -x $@ || { echo "Installing golangci-lint $(GOLANGCI_LINT) (some minutes, once)"; \
-		GOBIN=$(CURDIR)/$(BUILD)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT); }
+		GOBIN="$(CURDIR)/$(BUILD)/bin" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT); }
 
 .PHONY: fmt
 fmt: ## Format the code
 	@gofmt -w functions shared infra
 
-# The engines come from npm, pinned, into a folder of the project's.
+# The engines come from npm, pinned, into a folder of the project's. npm ci begins
+# by removing it, so that two at once must wait for each other.
+ALONE := $(shell command -v flock >/dev/null 2>&1 && echo flock package.json)
 .PHONY: engines
 engines: node infra/local/node_modules/.installed $(BUILD)/objects
 infra/local/node_modules/.installed: infra/local/package.json infra/local/package-lock.json
-	@cd infra/local && npm ci --no-audit --no-fund --loglevel=error
-	@touch $@
+	@cd infra/local && $(ALONE) sh -c '[ node_modules/.installed -nt package.json ] && [ node_modules/.installed -nt package-lock.json ] || \
+		{ npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.installed; }'
 
 .PHONY: go node
 go:

@@ -1,5 +1,5 @@
 // Command local runs Signalbox on this machine: the three operations on
-// 127.0.0.1, with real engines behind them and a demo account to try them with.
+// 127.0.0.1 and ::1, with real engines behind them and a demo account to try them with.
 // It goes on until Ctrl-C; what it keeps survives that, and kill -9 too.
 package main
 
@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -21,8 +22,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		if ctx.Err() == nil && !errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(os.Stderr, "local:", err)
 		}
 		os.Exit(1)
@@ -30,11 +31,12 @@ func main() {
 }
 
 // run starts the edition, says what there is to try, and waits.
-func run(ctx context.Context, arguments []string, out io.Writer) error {
+func run(ctx context.Context, arguments []string, out, warnings io.Writer) error {
 	o, do, err := options(arguments, out)
 	if err != nil {
 		return err
 	}
+	o.Warnings = warnings
 	if do.reset {
 		return forget(o.State)
 	}
@@ -62,7 +64,13 @@ func options(arguments []string, out io.Writer) (o edition.Options, do what, err
 	flags.StringVar(&o.Root, "root", ".", "folder of the repository")
 	flags.StringVar(&o.State, "state", ".local", "folder for everything that is kept")
 	flags.StringVar(&o.Functions, "functions", "", "folder with <logical id>/bootstrap (default <root>/.build/functions)")
-	flags.IntVar(&o.Port, "port", 3000, "port on 127.0.0.1; 0 means any")
+	o.Port = 3000
+	flags.Func("port", "port on 127.0.0.1 and ::1 (default 3000); 0 means any", func(text string) (err error) {
+		if o.Port, err = strconv.Atoi(text); err != nil {
+			return errors.New("want a number: make run PORT=3000")
+		}
+		return nil
+	})
 	flags.Func("param", "Name=Value of a parameter of template.yaml; repeatable", func(text string) error {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {
@@ -75,7 +83,12 @@ func options(arguments []string, out io.Writer) (o edition.Options, do what, err
 	flags.StringVar(&o.Host, "host", "127.0.0.1", "address on which the engines listen")
 	flags.BoolVar(&do.reset, "reset", false, "forget everything that is kept, and stop")
 	flags.BoolVar(&do.back, "back", false, "start all but the gateway and the functions, which somebody else runs on the port")
+	flags.SetOutput(io.Discard) // main prints the error
 	if err := flags.Parse(arguments); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			flags.SetOutput(out)
+			flags.PrintDefaults()
+		}
 		return o, do, err
 	}
 	if flags.NArg() > 0 {
@@ -93,8 +106,13 @@ func forget(state string) error {
 		return nil
 	}
 	lock, err := edition.Lock(state)
-	if err != nil {
+	var inUse *edition.InUseError
+	if errors.As(err, &inUse) {
 		return err
+	}
+	// Where there is nothing to lock, nobody has locked it.
+	if lock == nil {
+		return os.RemoveAll(state)
 	}
 	return errors.Join(os.RemoveAll(state), lock.Close())
 }

@@ -212,6 +212,8 @@ func TestComplaints(t *testing.T) {
 		{[]string{"-param", "Nope=1"}, "local: the template has no parameter Nope\n"},
 		{[]string{"-param", "DeleteBurst=0"}, "local: parameter DeleteBurst: 0 is less than 1\n"},
 		{[]string{"-functions", "nowhere"}, "/nowhere/GetSyncJobFunction/bootstrap, "},
+		{[]string{"-port", ""}, "want a number: make run PORT=3000\n"},
+		{[]string{"-port", "65536"}, "local: there is no port 65536: choose one up to 65535: make run PORT=3000\n"},
 		{[]string{"stray"}, `local: what is "stray"?`},
 	} {
 		out, err := command(t, t.TempDir(), c.arguments...).CombinedOutput()

@@ -16,7 +16,7 @@ import (
 )
 
 // resource is the name under which the compiler knows the document.
-const resource = "openapi.yaml"
+const resource = "https://signalbox.dev/openapi.yaml"
 
 // Spec is a description, compiled. It may be used concurrently.
 type Spec struct {

@@ -1,8 +1,8 @@
 // Package demo fills a fresh stack with an account to try the service on: its
 // workspaces, keys, sync jobs in every state, and files. The account is made
-// once; at every start its facts are written to a file again and files that were
-// deleted meanwhile are replaced by new ones. It writes through the service's own
-// packages, like everybody.
+// once; at every start its facts are written to a file again, and what was
+// deleted, disabled or has expired meanwhile is replaced. It writes through the
+// service's own packages, like everybody.
 package demo
 
 import (
@@ -14,8 +14,6 @@ import (
 	"os"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/renameio/v2"
 
 	"signalbox.dev/shared/ids"
@@ -37,19 +35,26 @@ type Facts struct {
 	OtherWorkspaceID ids.Workspace                `json:"other_workspace_id"`
 	SyncJobs         map[syncjobs.Status]ids.Job  `json:"sync_jobs"`
 	Files            map[ids.Workspace][]ids.File `json:"files"`
+	// Renewed names what no longer worked and was replaced at this start. Files are
+	// not named.
+	Renewed []string `json:"-"`
 }
 
-// Ensure gives the facts that the file holds, brought up to date, and makes the
-// account where there is no file. A crash before the file is written leaves an
-// account behind that nobody has a key to.
+// Ensure returns the facts that the file holds, brought up to date. Without a
+// file all of it is made. A crash before the file is written leaves an account
+// behind that nobody has a key to.
 func Ensure(ctx context.Context, c aws.Config, s Stack, file, baseURL string) (Facts, error) {
-	m := maker{db: dynamodb.NewFromConfig(c), s3: s3.NewFromConfig(c), stack: s}
+	m := newMaker(c, s)
 	facts, err := read(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		facts, err = m.account(ctx)
+	known := err == nil
+	if known || errors.Is(err, fs.ErrNotExist) {
+		err = m.repair(ctx, &facts)
 	}
 	if err != nil {
 		return Facts{}, fmt.Errorf("demo account: %w", err)
+	}
+	if !known {
+		facts.Renewed = nil
 	}
 	facts.BaseURL = baseURL
 	if facts.Files, err = m.files(ctx, facts); err != nil {
@@ -65,7 +70,7 @@ func read(file string) (Facts, error) {
 	}
 	var facts Facts
 	if err := json.Unmarshal(text, &facts); err != nil {
-		return Facts{}, fmt.Errorf("reading %s: %w; `make reset` starts anew", file, err)
+		return Facts{}, fmt.Errorf("reading %s: %w", file, err)
 	}
 	return facts, nil
 }

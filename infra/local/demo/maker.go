@@ -2,9 +2,11 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"golang.org/x/sync/errgroup"
@@ -22,58 +24,129 @@ const (
 )
 
 type maker struct {
-	db    *dynamodb.Client
-	s3    *s3.Client
-	stack Stack
+	s3         *s3.Client
+	bucket     string
+	registry   *auth.Registry
+	verifier   *auth.Verifier
+	jobs       *syncjobs.Store
+	jobsWriter *syncjobs.Writer
 }
 
-// account makes the account with its workspaces, keys and sync jobs.
-func (m maker) account(ctx context.Context) (Facts, error) {
-	registry := auth.NewRegistry(m.db, m.stack.AccessTable)
-	account, workspace, err := registry.CreateAccount(ctx, "Demo")
-	if err != nil {
-		return Facts{}, err
+func newMaker(c aws.Config, s Stack) maker {
+	db := dynamodb.NewFromConfig(c)
+	return maker{
+		s3: s3.NewFromConfig(c), bucket: s.FilesBucket,
+		registry: auth.NewRegistry(db, s.AccessTable), verifier: auth.NewVerifier(db, s.AccessTable),
+		jobs: syncjobs.NewStore(db, s.SyncJobsTable), jobsWriter: syncjobs.NewWriter(db, s.SyncJobsTable),
 	}
-	other, err := registry.CreateWorkspace(ctx, account, "other")
-	if err != nil {
-		return Facts{}, err
-	}
-	management, _, err := registry.CreateKey(ctx, auth.NewKey{Account: account, Kind: auth.Management, Name: "demo management key"})
-	if err != nil {
-		return Facts{}, err
-	}
-	standard, _, err := registry.CreateKey(ctx, auth.NewKey{Account: account, Workspace: workspace, Kind: auth.Standard, Name: "demo key"})
-	if err != nil {
-		return Facts{}, err
-	}
-	jobs, err := m.jobs(ctx, account)
-	return Facts{
-		ManagementKey: string(management.Reveal()), APIKey: string(standard.Reveal()),
-		AccountID: account, WorkspaceID: workspace, OtherWorkspaceID: other, SyncJobs: jobs,
-	}, err
 }
 
-// jobs makes one sync job in each state.
-func (m maker) jobs(ctx context.Context, account ids.Account) (map[syncjobs.Status]ids.Job, error) {
-	writer := syncjobs.NewWriter(m.db, m.stack.SyncJobsTable)
+// repair makes what the facts lack, and what does not work as they have it: the
+// account with its workspaces, keys and sync jobs.
+func (m maker) repair(ctx context.Context, f *Facts) error {
+	err := m.registry.CheckAccount(ctx, f.AccountID)
+	if errors.Is(err, auth.ErrNoAccount) {
+		*f = Facts{Renewed: []string{"account"}}
+		f.AccountID, f.WorkspaceID, err = m.registry.CreateAccount(ctx, "Demo")
+	}
+	if err != nil {
+		return err
+	}
+	if err := m.workspaces(ctx, f); err != nil {
+		return err
+	}
+	if err := m.keys(ctx, f); err != nil {
+		return err
+	}
+	return m.syncJobs(ctx, f)
+}
+
+func (m maker) workspaces(ctx context.Context, f *Facts) error {
+	for _, w := range []struct {
+		id   *ids.Workspace
+		name string
+	}{{&f.WorkspaceID, "default"}, {&f.OtherWorkspaceID, "other"}} {
+		found, err := m.registry.FindWorkspace(ctx, f.AccountID, *w.id)
+		if *w.id != "" && err == nil && found.DeletedAt.IsZero() {
+			continue
+		}
+		if err != nil && !errors.Is(err, auth.ErrNoWorkspace) {
+			return err
+		}
+		if *w.id, err = m.registry.CreateWorkspace(ctx, f.AccountID, w.name); err != nil {
+			return err
+		}
+		f.Renewed = append(f.Renewed, w.name+" workspace")
+		if w.id != &f.WorkspaceID {
+			continue
+		}
+		if err := m.registry.SetDefaultWorkspace(ctx, f.AccountID, *w.id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m maker) keys(ctx context.Context, f *Facts) error {
+	for _, k := range []struct {
+		token *string
+		new   auth.NewKey
+	}{
+		{&f.ManagementKey, auth.NewKey{Account: f.AccountID, Kind: auth.Management, Name: "demo management key"}},
+		{&f.APIKey, auth.NewKey{Account: f.AccountID, Workspace: f.WorkspaceID, Kind: auth.Standard, Name: "demo key"}},
+	} {
+		caller, err := m.verifier.Verify(ctx, auth.HashKey(*k.token))
+		var rejected *auth.Rejection
+		if err != nil && !errors.As(err, &rejected) {
+			return err
+		}
+		if bound, _ := caller.Bound(); err == nil && caller.Account() == f.AccountID &&
+			caller.MayManage() == (k.new.Kind == auth.Management) && bound == k.new.Workspace {
+			continue
+		}
+		token, _, err := m.registry.CreateKey(ctx, k.new)
+		if err != nil {
+			return err
+		}
+		*k.token = string(token.Reveal())
+		f.Renewed = append(f.Renewed, k.new.Name)
+	}
+	return nil
+}
+
+// syncJobs has one sync job in each state.
+func (m maker) syncJobs(ctx context.Context, f *Facts) error {
 	jobs := make(map[syncjobs.Status]ids.Job)
 	for _, status := range []syncjobs.Status{syncjobs.Queued, syncjobs.Running, syncjobs.Succeeded, syncjobs.Failed} {
-		id, err := writer.Create(ctx, account)
-		if err == nil && status != syncjobs.Queued {
-			err = writer.Start(ctx, account, id)
-		}
-		if err == nil && status == syncjobs.Succeeded {
-			err = writer.Succeed(ctx, account, id, 12, 1)
-		}
-		if err == nil && status == syncjobs.Failed {
-			err = writer.Fail(ctx, account, id, "The identity provider did not answer")
-		}
+		found, err := m.jobs.Find(ctx, f.SyncJobs[status])
 		if err != nil {
-			return nil, err
+			return err
 		}
-		jobs[status] = id
+		if job, err := found.For(f.AccountID); err == nil && job.Status == status {
+			jobs[status] = f.SyncJobs[status]
+			continue
+		}
+		if jobs[status], err = m.syncJob(ctx, f.AccountID, status); err != nil {
+			return err
+		}
+		f.Renewed = append(f.Renewed, string(status)+" sync job")
 	}
-	return jobs, nil
+	f.SyncJobs = jobs
+	return nil
+}
+
+func (m maker) syncJob(ctx context.Context, account ids.Account, status syncjobs.Status) (ids.Job, error) {
+	id, err := m.jobsWriter.Create(ctx, account)
+	if err == nil && status != syncjobs.Queued {
+		err = m.jobsWriter.Start(ctx, account, id)
+	}
+	if err == nil && status == syncjobs.Succeeded {
+		err = m.jobsWriter.Succeed(ctx, account, id, 12, 1)
+	}
+	if err == nil && status == syncjobs.Failed {
+		err = m.jobsWriter.Fail(ctx, account, id, "The identity provider did not answer")
+	}
+	return id, err
 }
 
 // files lists both workspaces' files, after filling them up.
@@ -91,7 +164,7 @@ func (m maker) files(ctx context.Context, f Facts) (map[ids.Workspace][]ids.File
 
 func (m maker) filled(ctx context.Context, w ids.Workspace, want int) ([]ids.File, error) {
 	prefix := files.Key(w, "")
-	listed, err := m.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &m.stack.FilesBucket, Prefix: &prefix})
+	listed, err := m.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &m.bucket, Prefix: &prefix})
 	if err != nil {
 		return nil, fmt.Errorf("listing files: %w", err)
 	}
@@ -111,7 +184,7 @@ func (m maker) filled(ctx context.Context, w ids.Workspace, want int) ([]ids.Fil
 func (m maker) upload(ctx context.Context, w ids.Workspace, id ids.File) error {
 	key := files.Key(w, id)
 	_, err := m.s3.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &m.stack.FilesBucket, Key: &key, Body: strings.NewReader("A file of the demo account: " + string(id) + "\n"),
+		Bucket: &m.bucket, Key: &key, Body: strings.NewReader("A file of the demo account: " + string(id) + "\n"),
 	})
 	if err != nil {
 		return fmt.Errorf("uploading a file: %w", err)

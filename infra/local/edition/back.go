@@ -37,7 +37,7 @@ func (e *Edition) back(ctx context.Context, o Options, t *template.Template) err
 	if err != nil {
 		return err
 	}
-	if err := e.occupy(o); err != nil {
+	if err := e.occupy(ctx, o); err != nil {
 		return err
 	}
 	made, err := e.furnish(ctx, o, t, api)

@@ -14,7 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -37,7 +37,8 @@ type Options struct {
 	Root string
 	// State is the folder of everything that is kept. It is made if need be.
 	State string
-	// Port is where to listen on 127.0.0.1. Zero means any that is free.
+	// Port is where to listen on 127.0.0.1, and on ::1 where there is IPv6. Zero
+	// means any that is free.
 	Port int
 	// Host is the address of this machine on which the engines listen. Empty means
 	// 127.0.0.1.
@@ -49,6 +50,9 @@ type Options struct {
 	Functions string
 	// Terminal, if there is one, gets a line for each request.
 	Terminal io.Writer
+	// Warnings, if there is one, gets a line for what the user has to know: a full
+	// disk, a demo key that was replaced.
+	Warnings io.Writer
 	// Record, if there is one, hears of every call that a function makes to AWS,
 	// from several goroutines at once. The functions then reach the engines by way
 	// of a recorder.
@@ -62,14 +66,18 @@ type Edition struct {
 	// Demo is the demo account.
 	Demo demo.Facts
 
-	listener net.Listener
-	server   *http.Server
-	served   chan error
-	lambda   *runtime.Lambda
-	engines  *engines.Engines
-	recorder *record.Recorder
-	journal  *journal
-	lock     *os.File
+	listeners []net.Listener
+	server    *http.Server
+	served    chan error
+	lambda    *runtime.Lambda
+	engines   *engines.Engines
+	recorder  *record.Recorder
+	journal   *journal
+	lock      *os.File
+	disk      *disk
+	state     string
+	// used is set where the state folder held something at the start.
+	used bool
 }
 
 // Start starts everything and serves once everything answers. The context
@@ -82,7 +90,7 @@ func Start(ctx context.Context, o Options) (*Edition, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Edition{served: make(chan error, 1)}
+	e := &Edition{served: make(chan error, 2)}
 	if err := e.start(ctx, o, loaded); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -94,13 +102,13 @@ func (e *Edition) start(ctx context.Context, o Options, t *template.Template) er
 	if err != nil {
 		return err
 	}
-	if err := e.occupy(o); err != nil {
+	if err := e.occupy(ctx, o); err != nil {
 		return err
 	}
-	if e.listener, err = listen(o.Port); err != nil {
+	if e.listeners, err = listen(o.Port); err != nil {
 		return err
 	}
-	e.BaseURL = "http://" + e.listener.Addr().String() + "/api/v1"
+	e.BaseURL = "http://" + e.listeners[0].Addr().String() + "/api/v1"
 	made, err := e.furnish(ctx, o, t, api)
 	if err != nil {
 		return err
@@ -113,8 +121,17 @@ func (e *Edition) start(ctx context.Context, o Options, t *template.Template) er
 }
 
 // furnish starts the engines and makes in them what the template declares, and
-// the demo account.
+// the demo account. Its error names what to do where the state is at fault.
 func (e *Edition) furnish(ctx context.Context, o Options, t *template.Template, api template.API) (template.Resources, error) {
+	made, err := e.furnishing(ctx, o, t, api)
+	if err != nil {
+		return nil, e.advise(ctx, err)
+	}
+	e.disk = watchDisk(func() bool { return isFull(o.State) }, o.Warnings, e.engines.Restart)
+	return made, nil
+}
+
+func (e *Edition) furnishing(ctx context.Context, o Options, t *template.Template, api template.API) (template.Resources, error) {
 	var err error
 	if e.engines, err = engines.Start(ctx, engines.Config{
 		Dir: filepath.Join(o.State, "engines"), Root: o.Root, Host: o.Host, Log: e.journal.log,
@@ -135,28 +152,38 @@ func (e *Edition) furnish(ctx context.Context, o Options, t *template.Template, 
 	return made, e.fillDemo(ctx, o, clients, outputs)
 }
 
-// occupy takes the state folder and the logs.
-func (e *Edition) occupy(o Options) error {
-	if err := os.MkdirAll(o.State, 0o700); err != nil {
-		return fmt.Errorf("making the state folder: %w", err)
-	}
-	var err error
-	if e.lock, err = Lock(o.State); err != nil {
+// advise completes the error of a start with what the user can do about it.
+func (e *Edition) advise(ctx context.Context, err error) error {
+	switch {
+	case err == nil || ctx.Err() != nil || errors.Is(err, engines.ErrConfig):
 		return err
+	case isFull(e.state):
+		return fmt.Errorf("the disk is full: make room for %s (%w)", e.state, err)
+	case e.used:
+		return fmt.Errorf("the state in %s is damaged; `make reset` starts anew (%w)", e.state, err)
 	}
-	e.journal, err = newJournal(filepath.Join(o.State, "logs"), o.Terminal)
 	return err
 }
 
-func listen(port int) (net.Listener, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if isInUse(err) {
-		return nil, fmt.Errorf("port %d is taken; choose another: make run PORT=%d", port, port+1)
+// occupy takes the state folder and the logs.
+func (e *Edition) occupy(ctx context.Context, o Options) error {
+	e.state = o.State
+	if err := os.MkdirAll(o.State, 0o700); err != nil {
+		return e.advise(ctx, fmt.Errorf("making the state folder: %w", err))
 	}
+	entries, err := os.ReadDir(o.State)
 	if err != nil {
-		return nil, fmt.Errorf("listening: %w", err)
+		return fmt.Errorf("reading the state folder: %w", err)
 	}
-	return listener, nil
+	e.used = len(entries) > 0
+	var inUse *InUseError
+	if e.lock, err = Lock(o.State); errors.As(err, &inUse) {
+		return err
+	}
+	if err == nil {
+		e.journal, err = newJournal(filepath.Join(o.State, "logs"), o.Terminal)
+	}
+	return e.advise(ctx, err)
 }
 
 func (e *Edition) fillDemo(ctx context.Context, o Options, c aws.Config, outputs map[string]string) error {
@@ -164,13 +191,18 @@ func (e *Edition) fillDemo(ctx context.Context, o Options, c aws.Config, outputs
 	e.Demo, err = demo.Ensure(ctx, c, demo.Stack{
 		AccessTable: outputs["AccessTableName"], SyncJobsTable: outputs["SyncJobsTableName"], FilesBucket: outputs["FilesBucketName"],
 	}, filepath.Join(o.State, "demo.json"), e.BaseURL)
+	if o.Warnings != nil && len(e.Demo.Renewed) > 0 {
+		_, _ = fmt.Fprintf(o.Warnings, "No longer worked, and was made anew: %s.\n", strings.Join(e.Demo.Renewed, ", "))
+	}
 	return err
 }
 
 func (e *Edition) serve(api template.API) {
 	g := gateway.New(gateway.Config{API: api, Functions: e.lambda, Account: template.Account, Log: e.journal.log})
 	e.server = g.Server()
-	go func() { e.served <- e.server.Serve(g.Listener(e.listener)) }()
+	for _, l := range e.listeners {
+		go func() { e.served <- e.server.Serve(g.Listener(l)) }()
+	}
 }
 
 // Wait waits until the context is done, which is no error, or something that is
@@ -182,7 +214,11 @@ func (e *Edition) Wait(ctx context.Context) error {
 	case err := <-e.served:
 		return fmt.Errorf("the gateway stopped: %w", err)
 	case err := <-e.engines.Done():
-		return fmt.Errorf("an engine stopped: %w", err)
+		err = fmt.Errorf("an engine stopped: %w", err)
+		if isFull(e.state) {
+			return fmt.Errorf("the disk is full: make room for %s (%w)", e.state, err)
+		}
+		return err
 	}
 }
 
@@ -196,8 +232,10 @@ func (e *Edition) Close() error {
 		if err := e.server.Shutdown(ctx); err != nil {
 			problems = append(problems, e.server.Close())
 		}
-	} else if e.listener != nil {
-		problems = append(problems, e.listener.Close())
+	} else {
+		for _, l := range e.listeners {
+			problems = append(problems, l.Close())
+		}
 	}
 	if e.lambda != nil {
 		e.lambda.Close()
@@ -207,6 +245,9 @@ func (e *Edition) Close() error {
 	}
 	if e.engines != nil {
 		problems = append(problems, e.engines.Close())
+	}
+	if e.disk != nil {
+		e.disk.close()
 	}
 	if e.journal != nil {
 		problems = append(problems, e.journal.close())

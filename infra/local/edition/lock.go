@@ -10,8 +10,14 @@ import (
 	"syscall"
 )
 
+// InUseError is the error of a state folder that another edition uses.
+type InUseError struct{ message string }
+
+// Error implements error.
+func (e *InUseError) Error() string { return e.message }
+
 // Lock takes the state folder for this process until the file is closed or the
-// process ends.
+// process ends. Where another edition has it the error is an *InUseError.
 func Lock(state string) (*os.File, error) {
 	path := filepath.Join(state, "lock")
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // a file of the state folder
@@ -20,7 +26,7 @@ func Lock(state string) (*os.File, error) {
 	}
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, errors.Join(fmt.Errorf("another edition uses %s%s; stop it first", state, holder(path)), file.Close())
+		return nil, errors.Join(&InUseError{fmt.Sprintf("another edition uses %s%s; stop it first", state, holder(path))}, file.Close())
 	}
 	if err == nil {
 		err = file.Truncate(0)
@@ -42,5 +48,3 @@ func holder(path string) string {
 	}
 	return " (process " + strings.TrimSpace(string(text)) + ")"
 }
-
-func isInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }

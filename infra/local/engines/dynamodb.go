@@ -22,11 +22,7 @@ const tried = "linux-x64"
 
 // startDynamoDB runs the DynamoDB engine.
 func startDynamoDB(ctx context.Context, c Config) (*process, error) {
-	binary, err := installed(c.Root, c.DynamoDB)
-	if err != nil {
-		return nil, err
-	}
-	dir := filepath.Join(c.Dir, c.DynamoDB)
+	binary, dir := c.binaries[0], filepath.Join(c.Dir, c.DynamoDB)
 	return program{name: c.DynamoDB, dir: dir, port: c.ports[0], command: func(port string) *exec.Cmd {
 		if c.DynamoDB == Dynoxide {
 			cmd := exec.Command(binary, "--host", c.Host, "-p", port, "--db-path", filepath.Join(dir, "dynoxide.sqlite")) //nolint:gosec // the pinned engine

@@ -34,6 +34,16 @@ const (
 // processes is how many engines are processes of their own.
 const processes = 2
 
+// ErrConfig is the kind of error of a configuration with which nothing was
+// started: an engine that is not known or not installed, another machine's
+// address.
+var ErrConfig = errors.New("configuration")
+
+// configError is an ErrConfig with a text of its own.
+type configError struct{ error }
+
+func (configError) Is(target error) bool { return target == ErrConfig }
+
 // Config says which engines to run, and where.
 type Config struct {
 	// Dir is the folder of their state; it is made if need be.
@@ -50,7 +60,8 @@ type Config struct {
 	// does.
 	Log *slog.Logger
 
-	ports []string // one for each engine that is a process
+	ports    []string // one for each engine that is a process
+	binaries [processes]string
 }
 
 // Engines are running engines.
@@ -74,7 +85,7 @@ type Engines struct {
 // Start returns when all engines answer. The context bounds the start only.
 func Start(ctx context.Context, c Config) (*Engines, error) {
 	if err := c.complete(); err != nil {
-		return nil, err
+		return nil, configError{err}
 	}
 	e := &Engines{
 		Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey,
@@ -121,10 +132,17 @@ func (c *Config) complete() error {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	var err error
-	if c.ports, err = port.Free(c.Host, processes); err != nil || c.Root != "" {
+	if c.Root == "" {
+		if c.Root, err = findRoot(); err != nil {
+			return err
+		}
+	}
+	if c.ports, err = port.Free(c.Host, processes); err != nil {
 		return err
 	}
-	c.Root, err = findRoot()
+	if c.binaries[0], err = installed(c.Root, c.DynamoDB); err == nil {
+		c.binaries[1], err = built(c.Root)
+	}
 	return err
 }
 

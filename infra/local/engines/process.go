@@ -24,6 +24,9 @@ const (
 	stopTime = 300 * time.Millisecond
 	// starts bounds how often in a row an engine is started that ends at once.
 	starts = 3
+	// answerTime bounds how long an engine may take to answer. ExtendDB tries for
+	// ever to open a damaged database.
+	answerTime = 10 * time.Second
 )
 
 // errEnded says that an engine ended before it answered.
@@ -107,8 +110,12 @@ func (p program) launch(ctx context.Context, host, port string) (*process, error
 	select {
 	case <-started:
 	case <-running.ended:
-		return nil, running.err
+		if cmd.Process == nil {
+			return nil, running.err
+		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	if err := running.answers(ctx, url+p.health); err != nil {
 		running.stop()
 		return nil, fmt.Errorf("%s does not answer (see %s): %w", p.name, log.Name(), err)
@@ -116,7 +123,9 @@ func (p program) launch(ctx context.Context, host, port string) (*process, error
 	return running, nil
 }
 
-// answers waits until the URL gives any answer, the process ends or ctx does.
+// answers waits until the URL gives any answer and it is the process that
+// listens there, the process ends or ctx does. Where another program was faster
+// on the port, the process cannot listen, and ends.
 func (p *process) answers(ctx context.Context, url string) error {
 	direct := &http.Transport{} // whatever proxy the environment names
 	defer direct.CloseIdleConnections()
@@ -127,7 +136,11 @@ func (p *process) answers(ctx context.Context, url string) error {
 		}
 		answer, err := direct.RoundTrip(request)
 		if err == nil {
-			return answer.Body.Close()
+			_ = answer.Body.Close() // empty or not
+			if p.listens() {
+				return nil
+			}
+			err = errors.New("another program listens on its port")
 		}
 		select {
 		case <-p.ended:

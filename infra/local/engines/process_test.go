@@ -2,6 +2,8 @@ package engines_test
 
 import (
 	"context"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,5 +54,40 @@ func TestAnEngineThatNeverAnswersIsEnded(t *testing.T) {
 	})
 	if err == nil || command.ProcessState == nil {
 		t.Errorf("%v, and it ended: %v", err, command.ProcessState)
+	}
+}
+
+// A program that is faster on the port is not taken for the engine, which ends
+// for want of it and gets another.
+func TestAnotherProgramOnThePortIsNotTheEngine(t *testing.T) {
+	starts := 0
+	dir := t.TempDir()
+	err := engines.Launch(t.Context(), dir, func(port string) *exec.Cmd {
+		starts++
+		if starts == 1 {
+			other, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+			if err != nil {
+				t.Error(err)
+			}
+			go func() { _ = http.Serve(other, http.NotFoundHandler()) }() //nolint:gosec // ends with the test
+			t.Cleanup(func() { _ = other.Close() })
+		}
+		return exec.Command("../../../.build/objects", "-addr", net.JoinHostPort("127.0.0.1", port), "-dir", dir, "-access-key", "id", "-secret-key", "secret") //nolint:gosec // a binary of ours
+	})
+	if err != nil || starts != 2 {
+		t.Errorf("%d starts, %v; want 2", starts, err)
+	}
+}
+
+// An engine may have ended before its start was noticed.
+func TestAnEngineThatEndsAtOnceIsStartedAgain(t *testing.T) {
+	for range 50 {
+		starts := 0
+		if err := engines.Launch(t.Context(), t.TempDir(), func(string) *exec.Cmd {
+			starts++
+			return exec.Command("true")
+		}); err == nil || starts != 3 {
+			t.Fatalf("%d starts, %v; want 3", starts, err)
+		}
 	}
 }

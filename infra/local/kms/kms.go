@@ -89,10 +89,27 @@ func Open(dir string) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the keys: %w", err)
 	}
-	if err := json.Unmarshal(data, &s.state); err != nil {
+	err = json.Unmarshal(data, &s.state)
+	if err == nil {
+		err = s.state.check()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("reading the keys in %s: %w", s.file, err)
 	}
 	return s, nil
+}
+
+// check refuses a state that no Service has written.
+func (s state) check() error {
+	if s.Keys == nil || s.Aliases == nil {
+		return errors.New("keys or aliases are missing")
+	}
+	for id, k := range s.Keys {
+		if k == nil || k.ID != id || len(k.Material) == 0 {
+			return fmt.Errorf("key %s is incomplete", id)
+		}
+	}
+	return nil
 }
 
 // save writes the state so that it is there after a crash.

@@ -17,7 +17,10 @@ func (p *provisioner) bucket(ctx context.Context, b template.Bucket) error {
 	name := strings.ToLower(physicalName(b.Name, b.ID))
 	_, err := p.s3.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name})
 	var missing *types.NotFound
-	if errors.As(err, &missing) {
+	switch {
+	case errors.As(err, &missing) && p.remembered[b.ID] != "":
+		err = errGone
+	case errors.As(err, &missing):
 		_, err = p.s3.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})
 	}
 	if err == nil && b.Versioning != "" {

@@ -2,8 +2,8 @@
 // declares, in engines that run on this machine. It does for them what
 // CloudFormation does in the cloud, as far as requests can tell: key schema, TTL,
 // versioning. What is there already stays as it is, so that it can run at every
-// start; a key that was made and is gone is an error, since a new one would open
-// nothing of what the old one sealed.
+// start; what was made and is gone is an error: a new key would open nothing of
+// what the old one sealed, and a new table would be empty.
 package provision
 
 import (
@@ -26,6 +26,9 @@ type provisioner struct {
 	db   *dynamodb.Client
 	keys *kms.Client
 	s3   *s3.Client
+
+	// remembered is what earlier calls made: logical ids to ARNs.
+	remembered map[string]string
 
 	mu   sync.Mutex
 	made template.Resources
@@ -50,6 +53,9 @@ func Make(ctx context.Context, t *template.Template, c aws.Config, dir string) (
 		db: dynamodb.NewFromConfig(c), keys: kms.NewFromConfig(c), s3: s3.NewFromConfig(c),
 		made: make(template.Resources),
 	}
+	if p.remembered, err = recall(dir); err != nil {
+		return nil, err
+	}
 	all, ctx := errgroup.WithContext(ctx)
 	for _, table := range tables {
 		all.Go(func() error { return p.table(ctx, table) })
@@ -57,11 +63,13 @@ func Make(ctx context.Context, t *template.Template, c aws.Config, dir string) (
 	for _, bucket := range buckets {
 		all.Go(func() error { return p.bucket(ctx, bucket) })
 	}
-	all.Go(func() error { return p.allKeys(ctx, keys, dir) })
+	for _, key := range keys {
+		all.Go(func() error { return p.key(ctx, key) })
+	}
 	if err := all.Wait(); err != nil {
 		return nil, fmt.Errorf("making what the template declares: %w", err)
 	}
-	return maps.Clone(p.made), nil
+	return maps.Clone(p.made), p.remember(dir)
 }
 
 func (p *provisioner) done(id string, a template.Attributes) {

@@ -114,11 +114,11 @@ func TestMakeRefuses(t *testing.T) {
 	if _, err := s.make(t, map[string]string{"Sort": "other"}); err == nil || !strings.Contains(err.Error(), "its key is not the one that the template declares") {
 		t.Errorf("got %v for another key schema", err)
 	}
-	path := filepath.Join(s.dir, "keys.json")
+	path := filepath.Join(s.dir, "resources.json")
 	if err := os.WriteFile(path, []byte(`{"Seal":"arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000000"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.make(t, nil); err == nil || !strings.Contains(err.Error(), "is gone, and with it what it sealed") {
+	if _, err := s.make(t, nil); err == nil || !strings.Contains(err.Error(), "it is gone, and with it what it sealed") {
 		t.Errorf("got %v for a key that is gone", err)
 	}
 	if err := os.WriteFile(path, []byte(`{`), 0o600); err != nil {

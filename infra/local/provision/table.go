@@ -14,24 +14,33 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// activeTime bounds the wait for a new table.
-const activeTime = 30 * time.Second
+const (
+	// activeTime bounds the wait for a new table.
+	activeTime = 30 * time.Second
+	// readTime bounds how long a table is read at a start.
+	readTime = 2 * time.Second
+)
 
 func (p *provisioner) table(ctx context.Context, t template.Table) error {
 	name := physicalName(t.Name, t.ID)
 	found, err := p.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 	var missing *types.ResourceNotFoundException
-	if errors.As(err, &missing) {
+	switch {
+	case errors.As(err, &missing) && p.remembered[t.ID] != "":
+		err = errGone
+	case errors.As(err, &missing):
 		err = p.createTable(ctx, name, t)
 		if err == nil {
 			found, err = p.active(ctx, name)
 		}
+	case err == nil:
+		err = p.readable(ctx, name)
 	}
 	if err != nil {
 		return fmt.Errorf("table %s: %w", name, err)
 	}
 	if !slices.Equal(keyNames(keySchema(t)), keyNames(found.Table.KeySchema)) {
-		return fmt.Errorf("table %s: its key is not the one that the template declares; `make reset` starts anew", name)
+		return fmt.Errorf("table %s: its key is not the one that the template declares", name)
 	}
 	if err := p.expiry(ctx, name, t.TTL); err != nil {
 		return fmt.Errorf("TTL of table %s: %w", name, err)
@@ -72,6 +81,22 @@ func (p *provisioner) active(ctx context.Context, name string) (*dynamodb.Descri
 		o.MinDelay, o.MaxDelay = 50*time.Millisecond, 250*time.Millisecond
 	})
 	return waiter.WaitForOutput(ctx, &dynamodb.DescribeTableInput{TableName: &name}, activeTime)
+}
+
+// readable reads the table, or as much of it as readTime allows: an engine may
+// find out only then that its file is damaged.
+func (p *provisioner) readable(ctx context.Context, name string) error {
+	bounded, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	pages := dynamodb.NewScanPaginator(p.db, &dynamodb.ScanInput{TableName: &name, Select: types.SelectCount})
+	for pages.HasMorePages() {
+		if _, err := pages.NextPage(bounded); err != nil && bounded.Err() == nil {
+			return err
+		} else if err != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // expiry turns TTL on. Changing the attribute would take an hour on AWS, and is
