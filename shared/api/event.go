@@ -243,15 +243,15 @@ func findRequestID(payload []byte) (id string) {
 		err := readMember(d, "requestContext", func() error {
 			return readMember(d, "requestId", func() error {
 				value, err := d.ReadValue()
-				if id == "" && value.Kind() == jsontext.KindString {
-					unquoted, _ := jsontext.AppendUnquote(nil, value) // as for text
+				if id == "" {
+					unquoted, _ := jsontext.AppendUnquote(nil, value) // nothing where it is no string
 					id = string(unquoted)
 				}
 				return err
 			})
 		})
 		next := bytes.Index(payload[min(1+int(d.InputOffset()), len(payload)):], context)
-		if err == nil || id != "" || next < 0 {
+		if err == nil || next < 0 {
 			return id
 		}
 		payload = payload[int(d.InputOffset())+next:]

@@ -55,7 +55,7 @@ func TestRepeatedNamesKeepEveryValue(t *testing.T) {
 		{`"multiValueQueryStringParameters":{"q":["a","b"],"x":["y"],"q":["c"]}`, map[string][]string{"query": {"a", "b", "c"}}},
 		{`"queryStringParameters":{"q":"a","q":"b"}`, map[string][]string{"query": {"a", "b"}}},
 		{`"queryStringParameters":{"q":"a"},"queryStringParameters":{"q":"b"}`, map[string][]string{"query": {"a", "b"}}},
-		{`"queryStringParameters":{"q":null,"q":6e1,"q":true,"q":{"q":"x"}}`, map[string][]string{"query": {"", "6e1", "true", ""}}},
+		{`"queryStringParameters":{"q":null,"q":6e1,"q":true,"q":false,"q":{"q":"x"}}`, map[string][]string{"query": {"", "6e1", "true", "false", ""}}},
 		{`"multiValueQueryStringParameters":{"q":null,"q":[],"q":"a","q":[null,["b"]]}`, map[string][]string{"query": {"a", "", ""}}},
 		{`"queryStringParameters":{"q":"a"},"multiValueQueryStringParameters":{"x":["y"]}`, map[string][]string{}},
 		{"\"multiValueQueryStringParameters\":{\"\xff\":[\"a\"],\"\xfe\":[\"b\"],\"\\ud800\":[\"c\"]}", map[string][]string{"mangled": {"a", "b", "c"}}},
@@ -117,6 +117,7 @@ func TestTheRequestIDOfAnEventThatCannotBeRead(t *testing.T) {
 	}
 	unreadable(t, []byte(`{"requestContext":{"requestId":"req-1","requestId":"req-2"}}`), "req-1")
 	unreadable(t, []byte(`{"requestContext":{"requestId":1,"identity":{"sourceIp":"192.0.2.1"}}}`), "")
+	unreadable(t, []byte(`{"requestContext":"x","a":"b","requestId":"y"}`), "")
 	unreadable(t, []byte(`{"requestContext":[{"requestId":"x"}],"requestId":"x"}`), "")
 }
 

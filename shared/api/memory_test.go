@@ -1,8 +1,14 @@
 package api_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -34,6 +40,59 @@ func TestTheBodyIsGoneAfterTheAnswer(t *testing.T) {
 			t.Errorf("base64 %v: %q is still in memory", encoded, got)
 		}
 	}
+}
+
+// Nothing of a body stays in memory, of an event that cannot be read either. The
+// heap is searched for it: the one copy that may be there is the test's own.
+func TestNoCopyOfTheBodyStays(t *testing.T) {
+	for name, c := range map[string]struct {
+		encoded bool
+		rest    string
+	}{
+		"read":         {false, `"}`},
+		"repeated":     {false, `","body":""}`},
+		"wrong type":   {false, `","resource":1}`},
+		"cut":          {false, ``},
+		"no base64":    {false, `!","isBase64Encoded":true}`},
+		"base64":       {true, `","isBase64Encoded":true}`},
+		"wrong base64": {true, `!","isBase64Encoded":true}`},
+	} {
+		body := make([]byte, 24)
+		for i := range body {
+			body[i] = 'a' + rand.N[byte](26)
+		}
+		payload := append(make([]byte, 0, 1024), `{"body":"`...) // never grown, which would copy
+		if c.encoded {
+			payload = base64.StdEncoding.AppendEncode(payload, body)
+		} else {
+			payload = append(payload, body...)
+		}
+		payload = append(payload, c.rest...)
+		h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.DiscardHandler), api.Operation{})
+		if _, err := h.Invoke(t.Context(), payload); err != nil {
+			t.Fatal(err)
+		}
+		if n := copies(t, body); n != 1 {
+			t.Errorf("%s: %d copies in memory", name, n)
+		}
+	}
+}
+
+// copies counts how often the heap holds the text.
+func copies(t *testing.T, text []byte) int {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "heap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	debug.WriteHeapDump(file.Fd())
+	heap, err := os.ReadFile(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer clear(heap)
+	return bytes.Count(heap, text)
 }
 
 func TestNoMoreThanAHundredIssuesAreTold(t *testing.T) {
