@@ -57,12 +57,7 @@ func (p *repeatable) replay(r *api.Request, body *api.Object) (response api.Resp
 		return api.Response{}, false, fmt.Errorf("deriving the fingerprint's key: %w", err)
 	}
 	defer clear(derived)
-	canonical, err := body.Canonical()
-	if err != nil {
-		return api.Response{}, false, err
-	}
-	defer canonical.Wipe()
-	p.fingerprint = byok.Fingerprint(derived, canonical.Reveal())
+	p.fingerprint = byok.Fingerprint(derived, body.Feed)
 	return p.answer(r)
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -32,15 +33,25 @@ func NewRequestID(apiKeyHash, idempotencyKey string) RequestID {
 	return RequestID("idem#" + apiKeyHash + "#" + hex.EncodeToString(sum[:]))
 }
 
-// Fingerprint tells one request from another without telling what is in it: an
-// HMAC-SHA256 of the canonical body under a key that only the holder of the
+// Fingerprint identifies a request without revealing what is in it: an
+// HMAC-SHA256 of what feed writes, under a key that only the holder of the
 // bearer token can make. Whoever reads the table cannot try out provider keys
 // against it.
-func Fingerprint(derived, canonicalBody []byte) []byte {
+func Fingerprint(derived []byte, feed func(hash io.Writer)) []byte {
 	mac := hmac.New(sha256.New, derived)
-	_, _ = mac.Write(canonicalBody) // a hash never fails
-	return mac.Sum(nil)
+	feed(mac)
+	fingerprint := mac.Sum(nil)
+	// The hash keeps what did not fill its last block, which may be of the provider
+	// key: a block of single bytes overwrites all of it.
+	for range sha256.BlockSize {
+		_, _ = mac.Write([]byte{0}) // a hash never fails
+	}
+	return fingerprint
 }
+
+// recordVersion is the version of the record's layout, what is fed into its
+// fingerprint included.
+const recordVersion = 2
 
 // record is what is remembered of a request, in the control table under its id.
 // The response is the body of its 201; it holds no secret.
@@ -77,7 +88,7 @@ func (s *Store) remembered(id RequestID, item map[string]types.AttributeValue) (
 		return Remembered{}, nil
 	}
 	var r record
-	if err := attributevalue.UnmarshalMap(item, &r); err != nil || r.Version != itemVersion || r.PK != string(id) {
+	if err := attributevalue.UnmarshalMap(item, &r); err != nil || r.Version != recordVersion || r.PK != string(id) {
 		return Remembered{}, errors.New("stored idempotency record is unreadable")
 	}
 	if r.Expires <= s.now().Unix() {

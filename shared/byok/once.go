@@ -55,7 +55,7 @@ func wrapStoring(err error) error {
 func (s *Store) remember(id RequestID, fingerprint, response []byte) (*types.Put, error) {
 	now := s.now()
 	stored, err := attributevalue.MarshalMap(record{
-		PK: string(id), Version: itemVersion, Fingerprint: fingerprint,
+		PK: string(id), Version: recordVersion, Fingerprint: fingerprint,
 		Response: string(response), Expires: now.Add(remembered).Unix(),
 	})
 	if err != nil {
