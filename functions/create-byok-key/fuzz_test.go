@@ -35,6 +35,7 @@ func bodies() [][]byte {
 		`{` + least + `,"name":"` + strings.Repeat("x", 256) + `"}`,
 		`{"key":"\ud800","provider":"openai"}`, "{\"key\":\"\ufffd\",\"provider\":\"openai\"}", "{\"key\":\"\xff\",\"provider\":\"openai\"}",
 		`{"key":"{\"type\":\"service_account\"}\n","provider":"anthropic/2"}`, `{"key":"","provider":"OpenAI"}`,
+		`{"key":"sk","provider":"openai\n"}`, `{"key":"sk","provider":"ai21\naion-labs"}`,
 		"\ufeff{}", `{}`, `{} {}`, `[]`, `null`, `{"key":`, ``,
 	} {
 		all = append(all, []byte(body))
