@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/ids"
 )
 
 // remembered is how long the answer to an idempotent request is kept: a little
@@ -56,11 +58,13 @@ const recordVersion = 2
 // record is what is remembered of a request, in the control table under its id.
 // The response is the body of its 201; it holds no secret.
 type record struct {
-	PK          string `dynamodbav:"pk"`
-	Version     int    `dynamodbav:"v"`
-	Fingerprint []byte `dynamodbav:"fingerprint"`
-	Response    string `dynamodbav:"response"`
-	Expires     int64  `dynamodbav:"exp"` // Unix seconds
+	PK          string         `dynamodbav:"pk"`
+	Version     int            `dynamodbav:"v"`
+	Fingerprint []byte         `dynamodbav:"fingerprint"`
+	Workspace   ids.Workspace  `dynamodbav:"workspace"`
+	Credential  ids.Credential `dynamodbav:"credential"`
+	Response    string         `dynamodbav:"response"`
+	Expires     int64          `dynamodbav:"exp"` // Unix seconds
 }
 
 // Remembered is what was found of an earlier request under the same id.
@@ -97,14 +101,21 @@ func (s *Store) remembered(id RequestID, item map[string]types.AttributeValue) (
 	return Remembered{record: &r}, nil
 }
 
+// Replayed is an earlier answer and the credential that it names.
+type Replayed struct {
+	Workspace  ids.Workspace
+	Credential ids.Credential
+	Response   []byte
+}
+
 // Replay is the earlier answer to the same request; ok is false where there is
 // none, and the error ErrDifferentRequest where the request was another.
-func (m Remembered) Replay(fingerprint []byte) (response []byte, ok bool, err error) {
+func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err error) {
 	if m.record == nil {
-		return nil, false, nil
+		return Replayed{}, false, nil
 	}
 	if !hmac.Equal(m.record.Fingerprint, fingerprint) {
-		return nil, false, ErrDifferentRequest
+		return Replayed{}, false, ErrDifferentRequest
 	}
-	return []byte(m.record.Response), true, nil
+	return Replayed{Workspace: m.record.Workspace, Credential: m.record.Credential, Response: []byte(m.record.Response)}, true, nil
 }
