@@ -100,7 +100,7 @@ func (o *Object) read() error {
 		return notJSON(d, err)
 	}
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return errors.New("the body goes on after its JSON object")
+		return errors.New("trailing data after the JSON object")
 	}
 	return nil
 }
@@ -141,9 +141,9 @@ func (o *Object) add(name string, value jsontext.Value) {
 	o.members[name] = value
 	switch {
 	case repeated:
-		o.Report("/"+name, "the member is there twice")
+		o.Report("/"+name, "duplicate member")
 	case mangled(value):
-		o.Report("/"+name, "holds U+FFFD or half a surrogate pair: its text was mangled on the way")
+		o.Report("/"+name, "contains U+FFFD, invalid UTF-8 or an unpaired surrogate")
 	}
 }
 

@@ -26,7 +26,7 @@ func read(t *testing.T, body string) *api.Object {
 }
 
 func TestObjectReportsAllThatIsWrong(t *testing.T) {
-	const mangled = "holds U+FFFD or half a surrogate pair: its text was mangled on the way"
+	const mangled = "contains U+FFFD, invalid UTF-8 or an unpaired surrogate"
 	cases := map[string]struct {
 		body string
 		want []api.Issue
@@ -43,12 +43,12 @@ func TestObjectReportsAllThatIsWrong(t *testing.T) {
 		"byte order mark":      {"\ufeff{}", []api.Issue{issue("", "the body is not valid JSON, from byte 0 on")}},
 		"comment":              {`{/**/}`, []api.Issue{issue("", "the body is not valid JSON, from byte 1 on")}},
 		"trailing comma":       {`{"a":"x",}`, []api.Issue{issue("", "the body is not valid JSON, from byte 8 on")}},
-		"second value":         {`{} {}`, []api.Issue{issue("", "the body goes on after its JSON object")}},
-		"trailing brace":       {`{}}`, []api.Issue{issue("", "the body goes on after its JSON object")}},
-		"trailing garbage":     {`{}x`, []api.Issue{issue("", "the body goes on after its JSON object")}},
-		"NUL after":            {"{}\x00", []api.Issue{issue("", "the body goes on after its JSON object")}},
-		"repeated":             {`{"a":"x","a":"y"}`, []api.Issue{issue("/a", "the member is there twice")}},
-		"repeated by escape":   {`{"a":"x","\u0061":"y"}`, []api.Issue{issue("/a", "the member is there twice")}},
+		"second value":         {`{} {}`, []api.Issue{issue("", "trailing data after the JSON object")}},
+		"trailing brace":       {`{}}`, []api.Issue{issue("", "trailing data after the JSON object")}},
+		"trailing garbage":     {`{}x`, []api.Issue{issue("", "trailing data after the JSON object")}},
+		"NUL after":            {"{}\x00", []api.Issue{issue("", "trailing data after the JSON object")}},
+		"repeated":             {`{"a":"x","a":"y"}`, []api.Issue{issue("/a", "duplicate member")}},
+		"repeated by escape":   {`{"a":"x","\u0061":"y"}`, []api.Issue{issue("/a", "duplicate member")}},
 		"unknown":              {`{"sk-secret-in-the-wrong-place":1}`, []api.Issue{issue("", "unknown member")}},
 		"case counts":          {`{"A":"x"}`, []api.Issue{issue("", "unknown member")}},
 		"misspelt":             {`{"allowed_model":[]}`, []api.Issue{issue("", "unknown member; did you mean allowed_models?")}},
