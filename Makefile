@@ -147,7 +147,7 @@ fuzz: go ## Fuzz each target for FUZZTIME (10s)
 
 .PHONY: mutate
 mutate: engines functions $(BUILD)/engines ## Change N=200 conditions at random, one at a time, and list what no test notices (SEED=…, ONLY=shared/seal)
-	@SIGNALBOX_ENGINES=$(CURDIR)/$(BUILD)/engines SIGNALBOX_FUNCTIONS=$(CURDIR)/$(BUILD)/functions \
+	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
 		go run ./infra/mutate -n $(or $(N),200) $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-only $(ONLY))
 
 .PHONY: protect

@@ -22,7 +22,7 @@ func TestTheAuditLineTellsWhatWasMade(t *testing.T) {
 			t.Errorf("%s is %v, want %v", field, first.Audit[field], want)
 		}
 	}
-	if again.Audit["replayed"] != true || again.Audit["credential"] != nil {
+	if again.Audit["replayed"] != true || again.Audit["credential"] != string(told.Data.ID) {
 		t.Errorf("of the retry: %v", again.Audit)
 	}
 }

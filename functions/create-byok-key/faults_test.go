@@ -31,6 +31,7 @@ func TestEveryFault(t *testing.T) {
 		scenario("replay, the workspace gone", 201, (*slip).afterTheWorkspace),
 		scenario("record expired", 201, (*slip).expired),
 		scenario("the same was faster", 201, (*slip).late, remembered()...),
+		scenario("the same was faster, the workspace gone", 201, (*slip).overtaken, besides("GenerateDataKey", 201)...),
 		scenario("key of another request", 400, (*slip).different),
 		scenario("unknown member", 400, (*slip).misspelt),
 		scenario("foreign API key", 400, (*slip).foreignHash,

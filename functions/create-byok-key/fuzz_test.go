@@ -35,6 +35,7 @@ func bodies() [][]byte {
 		`{` + least + `,"name":"` + strings.Repeat("x", 256) + `"}`,
 		`{"key":"\ud800","provider":"openai"}`, "{\"key\":\"\ufffd\",\"provider\":\"openai\"}", "{\"key\":\"\xff\",\"provider\":\"openai\"}",
 		`{"key":"{\"type\":\"service_account\"}\n","provider":"anthropic/2"}`, `{"key":"","provider":"OpenAI"}`,
+		`{"key":"sk","provider":"openai\n"}`, `{"key":"sk","provider":"ai21\naion-labs"}`,
 		"\ufeff{}", `{}`, `{} {}`, `[]`, `null`, `{"key":`, ``,
 	} {
 		all = append(all, []byte(body))
@@ -102,9 +103,9 @@ func checkCreated(t *testing.T, got reply, want wanted) {
 // said are all the words that the issues of a 400 are made of, members' names
 // and numbers aside: with no other word in it, an issue repeats nothing.
 const said = `a all and array at be body byte bytes cannot character characters combined did digits elements empty false first from
-	goes half have hexadecimal holds in is it its json larger least length list lower-case mangled mean member most
-	must not null object of on one or pair provider required slugs strings string surrogate text than the there to true
-	twice u+fffd unknown uuid valid was way with you after case lower an idempotency-key sent once visible ascii`
+	contains data duplicate have hexadecimal in invalid is it json larger least length list lower-case mean member most
+	must not null object of on one or provider required slugs strings string surrogate than the to trailing true
+	u+fffd unknown unpaired utf-8 uuid valid with you after case lower an idempotency-key sent once visible ascii`
 
 // checkRefusal checks a 400: issues that say where and what, in our words alone,
 // and nothing stored.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 
@@ -56,63 +55,41 @@ func operation(h handler) api.Operation {
 }
 
 // prepare looks for an earlier request under the same idempotency key while the
-// API key is being looked up. The body stays unread until it is known who calls.
+// API key is being looked up. The body stays unread until it is known who calls;
+// then what the request shows by itself is judged first, then whether it is a
+// repetition, then what storage shows.
 func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
-	key, given, issue := idempotencyKey(r)
-	if issue != nil || !given {
-		return func(ctx context.Context, caller auth.Caller) (api.Response, error) {
-			return h.create(ctx, r, caller, issue, nil)
-		}
+	key, headerIssues := idempotencyKey(r)
+	var once idempotent
+	if key != "" {
+		once = newIdempotent(ctx, h.credentials, r, key)
 	}
-	once := &repeatable{id: byok.NewRequestID(string(r.Key()), key)}
-	once.earlier, once.err = h.credentials.Recall(ctx, once.id)
 	return func(ctx context.Context, caller auth.Caller) (api.Response, error) {
-		return h.create(ctx, r, caller, nil, once)
+		object := r.Object(members...)
+		n, named := decode(object)
+		defer n.Key.Wipe()
+		if issues := append(headerIssues, object.Issues()...); len(issues) > 0 {
+			return api.Response{}, api.Invalid(issues)
+		}
+		place := func() (byok.Draft, error) { return h.place(ctx, caller, named, n) }
+		if key != "" {
+			return once.create(ctx, object, place)
+		}
+		draft, err := place()
+		if err != nil {
+			return api.Response{}, err
+		}
+		note(r, draft.Workspace, draft.ID)
+		return created(api.JSON(newBody(draft.Credential))), h.credentials.Create(ctx, draft)
 	}
 }
 
-// create answers the request: what it shows by itself is judged first, then
-// whether it is a repetition, then what storage shows.
-func (h handler) create(ctx context.Context, r *api.Request, caller auth.Caller, headerIssue *api.Issue, once *repeatable) (api.Response, error) {
-	object := r.Object(members...)
-	n, named := decode(object)
-	defer n.Key.Wipe()
-	issues := object.Issues()
-	if headerIssue != nil {
-		issues = append([]api.Issue{*headerIssue}, issues...)
-	}
-	if len(issues) > 0 {
-		return api.Response{}, api.Invalid(issues)
-	}
-	if once != nil {
-		replayed, ok, err := once.replay(r, object)
-		if ok || err != nil {
-			return replayed, err
-		}
-	}
-	draft, err := h.place(ctx, caller, named, n)
-	if err != nil {
-		return api.Response{}, err
-	}
-	response := api.JSON(newBody(draft.Credential))
-	r.Note(slog.String("workspace", string(draft.Workspace)), slog.String("credential", string(draft.ID)))
-	if once == nil {
-		return created(response), h.credentials.Create(ctx, draft)
-	}
-	once.earlier, err = h.credentials.CreateOnce(ctx, draft, once.id, once.fingerprint, response)
-	if err != nil {
-		return api.Response{}, err
-	}
-	// Another request under the same idempotency key was faster: its answer counts.
-	if replayed, ok, err := once.answer(r); ok || err != nil {
-		return replayed, err
-	}
-	return created(response), nil
+// note names the credential in the audit line: the one that the answer names,
+// or the one that may be stored, where storing it ended in an error.
+func note(r *api.Request, w ids.Workspace, c ids.Credential) {
+	r.Note(slog.String("workspace", string(w)), slog.String("credential", string(c)))
 }
 
 func created(body []byte) api.Response {
 	return api.Response{Status: http.StatusCreated, Body: body}
 }
-
-// isNoWorkspace tells the one expected error of the workspace's look-ups.
-func isNoWorkspace(err error) bool { return errors.Is(err, auth.ErrNoWorkspace) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,17 +15,17 @@ const derivation = "signalbox/idempotency/v1"
 
 const maxIdempotencyKey = 255
 
-// idempotencyKey reads the header: absent, or once with 1 to 255 visible ASCII
-// characters.
-func idempotencyKey(r *api.Request) (key string, given bool, issue *api.Issue) {
-	values := r.Header("Idempotency-Key")
-	if len(values) == 0 {
-		return "", false, nil
+// idempotencyKey reads the header: "" where it is absent, else once with 1 to
+// 255 visible ASCII characters.
+func idempotencyKey(r *api.Request) (key string, issues []api.Issue) {
+	switch values := r.Header("Idempotency-Key"); {
+	case len(values) == 0:
+		return "", nil
+	case len(values) > 1 || !isVisible(values[0]):
+		return "", []api.Issue{{Message: "Idempotency-Key must be sent once, with 1 to 255 visible ASCII characters"}}
+	default:
+		return values[0], nil
 	}
-	if len(values) > 1 || !isVisible(values[0]) {
-		return "", true, &api.Issue{Message: "Idempotency-Key must be sent once, with 1 to 255 visible ASCII characters"}
-	}
-	return values[0], true, nil
 }
 
 func isVisible(s string) bool {
@@ -39,44 +40,81 @@ func isVisible(s string) bool {
 	return true
 }
 
-// repeatable is a request that was sent under an idempotency key.
-type repeatable struct {
+// idempotent is a request that was sent under an idempotency key. It replays the
+// answer to an earlier one, or stores its own.
+type idempotent struct {
+	credentials credentials
+	request     *api.Request
 	id          byok.RequestID
 	earlier     byok.Remembered
 	err         error // of looking for an earlier one
-	fingerprint []byte
 }
 
-// replay answers a request that was answered before; ok is false for a new one.
-func (p *repeatable) replay(r *api.Request, body *api.Object) (response api.Response, ok bool, err error) {
-	if p.err != nil {
-		return api.Response{}, false, p.err
+func newIdempotent(ctx context.Context, c credentials, r *api.Request, key string) idempotent {
+	i := idempotent{credentials: c, request: r, id: byok.NewRequestID(string(r.Key()), key)}
+	i.earlier, i.err = c.Recall(ctx, i.id)
+	return i
+}
+
+// create replays the answer to the same request, or stores what place drafts.
+func (i idempotent) create(ctx context.Context, body *api.Object, place func() (byok.Draft, error)) (api.Response, error) {
+	if i.err != nil {
+		return api.Response{}, i.err
 	}
-	derived, err := r.Bearer().Derive(derivation)
+	fingerprint, err := i.fingerprint(body)
 	if err != nil {
-		return api.Response{}, false, fmt.Errorf("deriving the fingerprint's key: %w", err)
+		return api.Response{}, err
+	}
+	if replayed, ok, err := i.replay(i.earlier, fingerprint); ok || err != nil {
+		return replayed, err
+	}
+	draft, err := place()
+	if _, refused := errors.AsType[*api.Error](err); refused {
+		// The same request may have been answered meanwhile, when storage showed
+		// something else: a 400 must not overtake its 201.
+		earlier, recallErr := i.credentials.Recall(ctx, i.id)
+		if recallErr != nil {
+			return api.Response{}, recallErr
+		}
+		if replayed, ok, err := i.replay(earlier, fingerprint); ok || err != nil {
+			return replayed, err
+		}
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	answer := api.JSON(newBody(draft.Credential))
+	faster, err := i.credentials.CreateOnce(ctx, draft, i.id, fingerprint, answer)
+	if err == nil {
+		if replayed, ok, err := i.replay(faster, fingerprint); ok || err != nil {
+			return replayed, err
+		}
+	}
+	note(i.request, draft.Workspace, draft.ID)
+	return created(answer), err
+}
+
+func (i idempotent) fingerprint(body *api.Object) ([]byte, error) {
+	derived, err := i.request.Bearer().Derive(derivation)
+	if err != nil {
+		return nil, fmt.Errorf("deriving the fingerprint's key: %w", err)
 	}
 	defer clear(derived)
-	canonical, err := body.Canonical()
-	if err != nil {
-		return api.Response{}, false, err
-	}
-	defer canonical.Wipe()
-	p.fingerprint = byok.Fingerprint(derived, canonical.Reveal())
-	return p.answer(r)
+	return byok.Fingerprint(derived, body.Feed), nil
 }
 
-// answer is the answer to the earlier request, if there is one.
-func (p *repeatable) answer(r *api.Request) (response api.Response, ok bool, err error) {
-	body, ok, err := p.earlier.Replay(p.fingerprint)
+// replay is the answer to the earlier request; ok is false where there is none.
+func (i idempotent) replay(earlier byok.Remembered, fingerprint []byte) (response api.Response, ok bool, err error) {
+	replayed, ok, err := earlier.Replay(fingerprint)
 	if errors.Is(err, byok.ErrDifferentRequest) {
 		return api.Response{}, false, api.Invalid([]api.Issue{{Message: "Idempotency-Key was used for a different request"}})
 	}
 	if !ok {
 		return api.Response{}, false, err
 	}
-	r.Note(slog.Bool("replayed", true))
-	response = created(body)
+	note(i.request, replayed.Workspace, replayed.Credential)
+	i.request.Note(slog.Bool("replayed", true))
+	response = created(replayed.Response)
 	response.Header = map[string]string{"Idempotent-Replayed": "true"}
 	return response, true, nil
 }

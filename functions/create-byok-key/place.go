@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -61,6 +62,9 @@ func (h handler) place(ctx context.Context, caller auth.Caller, workspace ids.Wo
 	}
 	return draft, nil
 }
+
+// isNoWorkspace reports the one expected error of the workspace's look-ups.
+func isNoWorkspace(err error) bool { return errors.Is(err, auth.ErrNoWorkspace) }
 
 func keyHashes(hashes []string) []auth.KeyHash {
 	var list []auth.KeyHash

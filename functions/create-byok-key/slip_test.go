@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"net/http"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,6 +70,20 @@ func (s *slip) late() {
 	e := s.event()
 	s.replays = true
 	s.meanwhile = []faults.Rule{{Operation: "GenerateDataKey", Fault: faults.Then(func() { s.Function().Invoke(s, e.Again()) })}}
+}
+
+// overtaken finds that the same request was faster, and that its workspace was
+// deleted since.
+func (s *slip) overtaken() {
+	s.named()
+	s.once()
+	e := s.event()
+	s.replays = true
+	faster := sync.OnceFunc(func() {
+		s.Function().Invoke(s, e.Again())
+		s.tenant.Delete(s, s.tenant.Workspace)
+	})
+	s.meanwhile = []faults.Rule{{Operation: "GetItem", Kind: "idem#", Call: 1, Fault: faults.Then(faster)}}
 }
 
 func (s *slip) misspelt() { s.body[stage.Marker+"models"] = "x" }
@@ -140,6 +155,9 @@ func (s *slip) judgeCreated(t testing.TB, a stage.Answer, rows []row) {
 			Version: 1, ID: c.ID, Account: s.tenant.ID, Workspace: c.WorkspaceID, Provider: c.Provider, Name: c.Name,
 			Label: c.Label, SortOrder: c.SortOrder, Hashes: c.AllowedAPIKeyHashes, Models: c.AllowedModels, Users: c.AllowedUserIDs,
 			Seal: r.Seal,
+		}
+		if a.Audit["credential"] != string(c.ID) || a.Audit["workspace"] != string(c.WorkspaceID) {
+			t.Errorf("the answer names credential %s, the audit line %v in %v", c.ID, a.Audit["credential"], a.Audit["workspace"])
 		}
 		if diff := cmp.Diff(want, r); diff != "" {
 			t.Errorf("stored otherwise than told (-told +stored):\n%s", diff)

@@ -31,6 +31,7 @@ func TestRoundTrips(t *testing.T) {
 		{"invalid", (*slip).misspelt, 1, []string{key}},
 		{"no default workspace", (*slip).noDefault, 2, []string{key, account}},
 		{"foreign workspace", (*slip).foreignWorkspace, 2, []string{key, position, dataKey}},
+		{"foreign workspace, idempotency key", func(s *slip) { s.foreignWorkspace(); s.once() }, 3, []string{key, idem, position, dataKey, idem}},
 		{"standard key", (*slip).standard, 1, []string{key, idem}},
 		{"unknown key", (*slip).unknown, 1, []string{key, idem}},
 	} {

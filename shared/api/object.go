@@ -2,12 +2,11 @@ package api
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -27,9 +26,13 @@ var readable = []jsontext.Options{jsontext.AllowInvalidUTF8(true), jsontext.Allo
 
 // Object is a JSON object read from a request's body, strictly: one object and
 // nothing after it, every member known and present once, no mangled text. What
-// is wrong is collected, all of it, and told by Issues.
+// is wrong is collected, all of it, and returned by Issues.
+//
+// The body may hold a secret anywhere. It is read where it lies: no string is
+// made of it and no buffer filled with it, since neither could be wiped.
 type Object struct {
 	body    []byte
+	names   []string
 	members map[string]jsontext.Value // parts of body
 	broken  map[string]bool           // paths that have an issue already
 	issues  []Issue
@@ -39,13 +42,13 @@ type Object struct {
 // Object reads the body as an object with these members and no others. The
 // caller judges Issues before it uses anything of it.
 func (r *Request) Object(names ...string) *Object {
-	o := &Object{body: r.body.Reveal(), members: map[string]jsontext.Value{}, broken: map[string]bool{}}
+	o := &Object{body: r.body.Reveal(), names: names, members: map[string]jsontext.Value{}, broken: map[string]bool{}}
 	o.issues = append(o.issues, bodyHeaderIssues(r)...)
 	if len(o.body) > maxBody {
 		o.refuse("the body is larger than 65536 bytes")
 		return o
 	}
-	if err := o.read(names); err != nil {
+	if err := o.read(); err != nil {
 		o.refuse(err.Error())
 	}
 	return o
@@ -58,8 +61,8 @@ func (o *Object) refuse(message string) {
 }
 
 // read collects the members. Its error says why the body is not one JSON object.
-func (o *Object) read(names []string) error {
-	d := jsontext.NewDecoder(bytes.NewReader(o.body), readable...)
+func (o *Object) read() error {
+	d := decoder(o.body)
 	if len(o.body) == 0 {
 		return errors.New("the body is empty; it must be one JSON object")
 	}
@@ -72,24 +75,32 @@ func (o *Object) read(names []string) error {
 	if _, err := d.ReadToken(); err != nil {
 		return notJSON(d, err)
 	}
-	for d.PeekKind() != jsontext.KindEndObject {
-		token, err := d.ReadToken()
+	for kind := d.PeekKind(); kind != jsontext.KindEndObject; kind = d.PeekKind() {
+		if kind != jsontext.KindString {
+			_, err := d.ReadToken() // where a name must be nothing else can
+			return notJSON(d, err)
+		}
+		quoted, err := d.ReadValue()
 		if err != nil {
 			return notJSON(d, err)
 		}
-		name := token.String()
+		name, unknown := o.nameOf(quoted)
 		value, err := d.ReadValue()
 		if err != nil {
 			return notJSON(d, err)
 		}
+		if unknown != "" {
+			o.Report("", unknown)
+			continue
+		}
 		end := d.InputOffset()
-		o.add(name, o.body[end-int64(len(value)):end], names)
+		o.add(name, o.body[end-int64(len(value)):end])
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return notJSON(d, err)
 	}
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return errors.New("the body goes on after its JSON object")
+		return errors.New("trailing data after the JSON object")
 	}
 	return nil
 }
@@ -103,33 +114,58 @@ func notJSON(d *jsontext.Decoder, err error) error {
 	return fmt.Errorf("the body is not valid JSON, from byte %d on", offset)
 }
 
-// add takes a member in, or reports it.
-func (o *Object) add(name string, value jsontext.Value, names []string) {
-	if !slices.Contains(names, name) {
-		// The name may itself be a secret in the wrong place: it is not repeated.
-		o.Report("", unknownMember(name, names))
-		return
+// decoder reads JSON where it lies: over a bytes.Buffer, and no other reader, it
+// parses without a buffer of its own.
+func decoder(b []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(b), readable...)
+}
+
+// nameOf is the member's name as one of ours, or the message for any other. Such
+// a name may itself be a secret in the wrong place: it is wiped in the body, and
+// with it out of the decoder's errors, which copy the last name.
+func (o *Object) nameOf(quoted jsontext.Value) (name, unknown string) {
+	sent := unquoted(quoted)
+	defer clear(sent)
+	for _, name := range o.names {
+		if name == string(sent) { // a comparison copies nothing
+			return name, ""
+		}
 	}
+	clear(quoted[1 : len(quoted)-1])
+	return "", unknownMember(sent, o.names)
+}
+
+// add takes a member in, or reports it.
+func (o *Object) add(name string, value jsontext.Value) {
 	_, repeated := o.members[name]
 	o.members[name] = value
 	switch {
 	case repeated:
-		o.Report("/"+name, "the member is there twice")
+		o.Report("/"+name, "duplicate member")
 	case mangled(value):
-		o.Report("/"+name, "holds U+FFFD or half a surrogate pair: its text was mangled on the way")
+		o.Report("/"+name, "contains U+FFFD, invalid UTF-8 or an unpaired surrogate")
 	}
 }
 
 // mangled reports whether any string in the value holds U+FFFD, which is also
 // what text that is not UTF-8 and half surrogate pairs read as.
 func mangled(value jsontext.Value) bool {
-	d := jsontext.NewDecoder(bytes.NewReader(value), readable...)
+	d := decoder(value)
 	for {
-		token, err := d.ReadToken()
-		if err != nil {
-			return false // the value was read once: this is its end
+		if d.PeekKind() != jsontext.KindString {
+			if _, err := d.ReadToken(); err != nil {
+				return false // the value was read once: this is its end
+			}
+			continue
 		}
-		if token.Kind() == jsontext.KindString && strings.ContainsRune(token.String(), utf8.RuneError) {
+		quoted, err := d.ReadValue()
+		if err != nil {
+			return false
+		}
+		text := unquoted(quoted)
+		found := bytes.ContainsRune(text, utf8.RuneError)
+		clear(text)
+		if found {
 			return true
 		}
 	}
@@ -149,15 +185,42 @@ func (o *Object) Report(path, message string) {
 // Issues is everything wrong with the body, in the order of the body.
 func (o *Object) Issues() []Issue { return o.issues }
 
-// Canonical is the body with its members in one order and no white space, the
-// same for the same members and values (RFC 8785). Only for a body without
-// issues. It may hold secrets: the caller wipes it.
-func (o *Object) Canonical() (secret.Bytes, error) {
-	value := jsontext.Value(bytes.Clone(o.body))
-	if err := value.Canonicalize(); err != nil {
-		return secret.Bytes{}, errors.New("canonicalising a body")
+// Feed writes the members to a hash, which returns no error: those that are
+// there, in the order of their names as they were given to Request.Object, and
+// every name and value after its kind and length. It is the same for the same
+// members and values, however they were ordered and spelt, and for no others.
+// Only for a body without issues.
+func (o *Object) Feed(hash io.Writer) {
+	for _, name := range o.names {
+		if value := o.members[name]; value != nil {
+			feedPart(hash, jsontext.KindString, len(name), []byte(name))
+			feedValue(hash, value)
+		}
 	}
-	return secret.New(value), nil
+}
+
+func feedValue(hash io.Writer, value jsontext.Value) {
+	kind := value.Kind()
+	if kind == jsontext.KindBeginArray {
+		list := elements(value)
+		feedPart(hash, kind, len(list), nil)
+		for _, element := range list {
+			feedValue(hash, element)
+		}
+		return
+	}
+	if kind != jsontext.KindString {
+		feedPart(hash, kind, len(value), value)
+		return
+	}
+	text := unquoted(value)
+	defer clear(text)
+	feedPart(hash, kind, len(text), text)
+}
+
+func feedPart(hash io.Writer, kind jsontext.Kind, length int, content []byte) {
+	_, _ = hash.Write(binary.BigEndian.AppendUint64([]byte{byte(kind)}, uint64(length))) //nolint:gosec // no length is negative
+	_, _ = hash.Write(content)
 }
 
 // Has reports whether the member is there, with whatever value.
@@ -208,18 +271,27 @@ func (o *Object) Texts(name string) []string {
 		o.Report("/"+name, "must be an array of strings, or null")
 		return nil
 	}
-	d := jsontext.NewDecoder(bytes.NewReader(value), readable...)
-	_, _ = d.ReadToken() // the bracket; the value was read once without fault
 	list := []string{}
+	for i, element := range elements(value) {
+		if element.Kind() != jsontext.KindString {
+			o.Report(Element(name, i), "must be a string")
+		}
+		list = append(list, string(unquoted(element)))
+	}
+	return list
+}
+
+// elements are the values in an array, which was read once without fault.
+func elements(array jsontext.Value) []jsontext.Value {
+	d := decoder(array)
+	_, _ = d.ReadToken() // the bracket
+	var list []jsontext.Value
 	for d.PeekKind() != jsontext.KindEndArray {
 		element, err := d.ReadValue()
 		if err != nil {
 			return nil
 		}
-		if element.Kind() != jsontext.KindString {
-			o.Report(Element(name, len(list)), "must be a string")
-		}
-		list = append(list, string(unquoted(element)))
+		list = append(list, array[d.InputOffset()-int64(len(element)):d.InputOffset()])
 	}
 	return list
 }

@@ -7,8 +7,9 @@ import "unicode/utf8"
 const farthest = 3
 
 // unknownMember is the message for a member that is none of ours. The name was
-// the caller's, and may be anything; what is suggested is one of ours.
-func unknownMember(name string, ours []string) string {
+// the caller's, and may be anything, a secret too: no copy of it is made, and
+// what is suggested is one of ours.
+func unknownMember(name []byte, ours []string) string {
 	nearest, best := "", farthest+1
 	for _, candidate := range ours {
 		// A name of three letters is within three edits of nearly anything.
@@ -24,17 +25,19 @@ func unknownMember(name string, ours []string) string {
 
 // distance is Levenshtein's: how many characters must be added, taken out or
 // changed. Names much longer than b are simply far.
-func distance(a, b string) int {
-	if utf8.RuneCountInString(a) > len(b)+farthest {
+func distance(a []byte, b string) int {
+	if utf8.RuneCount(a) > len(b)+farthest {
 		return len(b) + farthest
 	}
 	row := make([]int, len(b)+1)
 	for i := range row {
 		row[i] = i
 	}
-	for i, ca := range []rune(a) {
+	for len(a) > 0 {
+		ca, size := utf8.DecodeRune(a)
+		a = a[size:]
 		diagonal := row[0]
-		row[0] = i + 1
+		row[0]++
 		for j := range len(b) {
 			change := diagonal
 			if ca != rune(b[j]) {

@@ -7,12 +7,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/ids"
 )
 
 // remembered is how long the answer to an idempotent request is kept: a little
@@ -32,24 +35,36 @@ func NewRequestID(apiKeyHash, idempotencyKey string) RequestID {
 	return RequestID("idem#" + apiKeyHash + "#" + hex.EncodeToString(sum[:]))
 }
 
-// Fingerprint tells one request from another without telling what is in it: an
-// HMAC-SHA256 of the canonical body under a key that only the holder of the
+// Fingerprint identifies a request without revealing what is in it: an
+// HMAC-SHA256 of what feed writes, under a key that only the holder of the
 // bearer token can make. Whoever reads the table cannot try out provider keys
 // against it.
-func Fingerprint(derived, canonicalBody []byte) []byte {
+func Fingerprint(derived []byte, feed func(hash io.Writer)) []byte {
 	mac := hmac.New(sha256.New, derived)
-	_, _ = mac.Write(canonicalBody) // a hash never fails
-	return mac.Sum(nil)
+	feed(mac)
+	fingerprint := mac.Sum(nil)
+	// The hash keeps what did not fill its last block, which may be of the provider
+	// key: a block of single bytes overwrites all of it.
+	for range sha256.BlockSize {
+		_, _ = mac.Write([]byte{0}) // a hash never fails
+	}
+	return fingerprint
 }
+
+// recordVersion is the version of the record's layout, what is fed into its
+// fingerprint included.
+const recordVersion = 2
 
 // record is what is remembered of a request, in the control table under its id.
 // The response is the body of its 201; it holds no secret.
 type record struct {
-	PK          string `dynamodbav:"pk"`
-	Version     int    `dynamodbav:"v"`
-	Fingerprint []byte `dynamodbav:"fingerprint"`
-	Response    string `dynamodbav:"response"`
-	Expires     int64  `dynamodbav:"exp"` // Unix seconds
+	PK          string         `dynamodbav:"pk"`
+	Version     int            `dynamodbav:"v"`
+	Fingerprint []byte         `dynamodbav:"fingerprint"`
+	Workspace   ids.Workspace  `dynamodbav:"workspace"`
+	Credential  ids.Credential `dynamodbav:"credential"`
+	Response    string         `dynamodbav:"response"`
+	Expires     int64          `dynamodbav:"exp"` // Unix seconds
 }
 
 // Remembered is what was found of an earlier request under the same id.
@@ -77,7 +92,7 @@ func (s *Store) remembered(id RequestID, item map[string]types.AttributeValue) (
 		return Remembered{}, nil
 	}
 	var r record
-	if err := attributevalue.UnmarshalMap(item, &r); err != nil || r.Version != itemVersion || r.PK != string(id) {
+	if err := attributevalue.UnmarshalMap(item, &r); err != nil || r.Version != recordVersion || r.PK != string(id) {
 		return Remembered{}, errors.New("stored idempotency record is unreadable")
 	}
 	if r.Expires <= s.now().Unix() {
@@ -86,14 +101,21 @@ func (s *Store) remembered(id RequestID, item map[string]types.AttributeValue) (
 	return Remembered{record: &r}, nil
 }
 
+// Replayed is an earlier answer and the credential that it names.
+type Replayed struct {
+	Workspace  ids.Workspace
+	Credential ids.Credential
+	Response   []byte
+}
+
 // Replay is the earlier answer to the same request; ok is false where there is
 // none, and the error ErrDifferentRequest where the request was another.
-func (m Remembered) Replay(fingerprint []byte) (response []byte, ok bool, err error) {
+func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err error) {
 	if m.record == nil {
-		return nil, false, nil
+		return Replayed{}, false, nil
 	}
 	if !hmac.Equal(m.record.Fingerprint, fingerprint) {
-		return nil, false, ErrDifferentRequest
+		return Replayed{}, false, ErrDifferentRequest
 	}
-	return []byte(m.record.Response), true, nil
+	return Replayed{Workspace: m.record.Workspace, Credential: m.record.Credential, Response: []byte(m.record.Response)}, true, nil
 }

@@ -24,7 +24,7 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerpri
 		return Remembered{}, err
 	}
 	for attempt := 1; ; attempt++ {
-		remember, err := s.remember(id, fingerprint, response)
+		remember, err := s.remember(d, id, fingerprint, response)
 		if err != nil {
 			return Remembered{}, err
 		}
@@ -52,11 +52,12 @@ func wrapStoring(err error) error {
 }
 
 // remember is the conditional write of a record: there is none, or an expired one.
-func (s *Store) remember(id RequestID, fingerprint, response []byte) (*types.Put, error) {
+func (s *Store) remember(d Draft, id RequestID, fingerprint, response []byte) (*types.Put, error) {
 	now := s.now()
 	stored, err := attributevalue.MarshalMap(record{
-		PK: string(id), Version: itemVersion, Fingerprint: fingerprint,
-		Response: string(response), Expires: now.Add(remembered).Unix(),
+		PK: string(id), Version: recordVersion, Fingerprint: fingerprint,
+		Workspace: d.Workspace, Credential: d.ID, Response: string(response),
+		Expires: now.Add(remembered).Unix(),
 	})
 	if err != nil {
 		return nil, errors.New("encoding an idempotency record")

@@ -31,7 +31,7 @@ func (v *vault) spoil(id byok.RequestID, attribute string, value types.Attribute
 func TestAnUnreadableRecordIsNeitherReplayedNorWrittenOver(t *testing.T) {
 	v := newVault(t)
 	for attribute, value := range map[string]types.AttributeValue{
-		"v":           &types.AttributeValueMemberN{Value: "2"},
+		"v":           &types.AttributeValueMemberN{Value: "1"}, // its fingerprint was of the canonical body
 		"fingerprint": &types.AttributeValueMemberN{Value: "1"},
 	} {
 		id, fingerprint := request(6), []byte("print")

@@ -131,8 +131,8 @@ func TestCreateOnceRemembers(t *testing.T) {
 	if err != nil || replayOf(t, again, fingerprint) != "answer 1" {
 		t.Errorf("recalled: %+v, %v", again, err)
 	}
-	if response, ok, err := again.Replay([]byte("other")); !errors.Is(err, byok.ErrDifferentRequest) || ok || response != nil {
-		t.Errorf("another request: %q, %v, %v", response, ok, err)
+	if other, ok, err := again.Replay([]byte("other")); !errors.Is(err, byok.ErrDifferentRequest) || ok || other.Response != nil {
+		t.Errorf("another request: %+v, %v, %v", other, ok, err)
 	}
 	late, err := v.CreateOnce(t.Context(), v.draft(), id, fingerprint, []byte("answer 2"))
 	if err != nil || replayOf(t, late, fingerprint) != "answer 1" {
@@ -161,11 +161,11 @@ func TestCreateOnceRemembers(t *testing.T) {
 
 func replayOf(t *testing.T, m byok.Remembered, fingerprint []byte) string {
 	t.Helper()
-	response, ok, err := m.Replay(fingerprint)
-	if err != nil || ok != (response != nil) {
-		t.Errorf("Replay = %q, %v, %v", response, ok, err)
+	replayed, ok, err := m.Replay(fingerprint)
+	if err != nil || ok != (replayed.Response != nil) || ok != (replayed.Credential != "") || ok != (replayed.Workspace != "") {
+		t.Errorf("Replay = %+v, %v, %v", replayed, ok, err)
 	}
-	return string(response)
+	return string(replayed.Response)
 }
 
 func TestOfManyAtOnceOneIsCreated(t *testing.T) {

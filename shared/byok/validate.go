@@ -48,7 +48,12 @@ func (n New) Problems() []Problem {
 }
 
 func isProvider(slug string) bool {
-	return slug != "" && !strings.Contains(slug, "\n") && strings.Contains("\n"+providers, "\n"+slug+"\n")
+	for known := range strings.FieldsSeq(providers) {
+		if slug == known {
+			return true
+		}
+	}
+	return false
 }
 
 type problems []Problem

@@ -60,7 +60,7 @@ func TestProblems(t *testing.T) {
 		"upper-case provider":     {valid(provider("OpenAI")), []string{"/provider"}},
 		"part of a provider":      {valid(provider("open")), []string{"/provider"}},
 		"end of a provider":       {valid(provider("enai")), []string{"/provider"}},
-		"two providers":           {valid(provider("openai\nopen-inference")), []string{"/provider"}},
+		"two adjacent providers":  {valid(provider("ai21\naion-labs")), []string{"/provider"}},
 		"provider with newline":   {valid(provider("openai\n")), []string{"/provider"}},
 		"empty name":              {valid(name("")), nil},
 		"longest name":            {valid(name(strings.Repeat("😀", 255))), nil},
