@@ -180,6 +180,13 @@ func TestADamagedWorkspaceIsNobodyElses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	unknown, err := workspaces.Find(t.Context(), ids.New[ids.Workspace]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, err := unknown.For(auth.Caller{}); !errors.Is(err, auth.ErrNoWorkspace) {
+		t.Errorf("for nobody: %q, %v", w, err)
+	}
 	for _, d := range enginetest.Damage(sound.Item) {
 		if _, err := a.db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &a.table, Item: d.Row}); err != nil {
 			t.Fatal(err)

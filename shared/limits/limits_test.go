@@ -202,7 +202,7 @@ func TestInARowEachRequestIsOneUpdate(t *testing.T) {
 			t.Errorf("request %d: %+v after %d updates", i+1, d, item.calls)
 		}
 	}
-	c.forward(time.Hour)
+	c.forward(20 * time.Second) // to the arrival time itself
 	item.calls = 0
 	if d := mustTake(t, l, "one caller", rate); !d.Allowed || item.calls != 1 {
 		t.Errorf("idle again: %+v after %d updates", d, item.calls)
