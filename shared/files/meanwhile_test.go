@@ -204,6 +204,19 @@ func TestARefusedVersionDoesNotComeToLight(t *testing.T) {
 	s.mustDelete("file_a", 1)
 }
 
+// A file of many pages may be refused more than once on the way.
+func TestRefusalsNowAndThenAreOutlived(t *testing.T) {
+	s := newShelf(t, enabled)
+	var rules []faults.Rule
+	for call := range 3 {
+		s.put("file_a")
+		rules = append(rules, faults.Rule{Operation: "DeleteObjects", Call: 2*call + 1, Fault: faults.RefuseVersions("SlowDown")})
+	}
+	client, _ := s.through(rules...)
+	s.store = files.NewStore(paged{client, 2, false}, s.bucket)
+	s.mustDelete("file_a", 3)
+}
+
 // What S3 refuses for good ends a Delete, after everything else was removed.
 func TestAVersionThatIsRefusedForGood(t *testing.T) {
 	s := newShelf(t, enabled)
