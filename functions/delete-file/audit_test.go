@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/http"
+	"sync"
 	"testing"
 
 	"signalbox.dev/shared/enginetest/faults"
@@ -46,6 +48,37 @@ func TestTheAuditLineTellsWhatBecameOfTheFile(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A request whose time runs out leaves less to the next one, and its audit line
+// says how much it removed.
+func TestMoreVersionsThanOneRequestDeletes(t *testing.T) {
+	s := stage.New(t, wire)
+	c, tenant := newCabinet(t, s, enabled), s.Tenant(t)
+	d := &desk{TB: t, cabinet: c, workspace: tenant.Workspace, file: ids.NewFile(), key: tenant.Standard(t, "")}
+	const versions, firstPage = 1008, 999 // beside the marker of the first request
+	var writers sync.WaitGroup
+	for range 8 {
+		writers.Go(func() {
+			for range versions / 8 {
+				d.one()
+			}
+		})
+	}
+	writers.Wait()
+	f, e := c.Function(), remove("", string(d.file)).As(d.key)
+	got := f.InvokeAmid(t, e, []faults.Rule{{Operation: "ListObjectVersions", Call: 2, Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+		f.RunOut()
+		return faults.Stall()(r, apply)
+	}}})
+	if got.Status != failed || got.Audit["versions_removed"] != float64(firstPage) {
+		t.Errorf("status %d, audit line %v", got.Status, got.Audit)
+	}
+	f.Faults.Heal()
+	got = f.Invoke(t, e.Again())
+	if left := c.look(t, d.workspace, d.file); got.Status != done || left.left != 0 || got.Audit["versions_removed"] != float64(versions-firstPage) {
+		t.Errorf("again: status %d, %d left, audit line %v", got.Status, left.left, got.Audit)
 	}
 }
 

@@ -3,6 +3,10 @@ package main
 import (
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/enginetest"
 	"signalbox.dev/shared/enginetest/stage"
 	"signalbox.dev/shared/ids"
 )
@@ -101,4 +105,63 @@ func (r resource) meantBy(c stage.Caller, live register) (meant bool, group stri
 		return false, "out of reach" // where nothing is looked for
 	}
 	return r.lies == workspace, group
+}
+
+// Whatever a workspace's row holds, only those who reach it can tell it from one
+// that is not there; the operator hears of it whoever asks.
+func TestDamagedRows(t *testing.T) {
+	s := stage.New(t, wire)
+	c := newCabinet(t, s, off)
+	home, stranger := s.Tenant(t), s.Tenant(t)
+	workspace, f := home.Other(t), c.Function()
+	var absences stage.Lineup
+	ask := func(t testing.TB, w ids.Workspace, token string) stage.Answer {
+		e := remove(w, "file_a").As(token).Limited("1000000", "100000")
+		e.RequestID = "the same for all"
+		return f.Invoke(t, e)
+	}
+	outside := []string{stranger.Management, home.Standard(t, home.Workspace)}
+	absences.Alike(t, "", ask(t, ids.New[ids.Workspace](), outside[0]))
+	key := map[string]types.AttributeValue{
+		"pk": &types.AttributeValueMemberS{Value: "workspace#" + string(workspace)}, "sk": &types.AttributeValueMemberS{Value: "workspace"},
+	}
+	sound, err := s.DB.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &s.Engines.Tables.Access, Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sound.Item["deleted_at"] = &types.AttributeValueMemberN{Value: "1"}
+	unread := 0
+	for _, d := range enginetest.Damage(sound.Item) {
+		t.Run(d.String(), func(t *testing.T) {
+			if _, err := s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.Engines.Tables.Access, Item: d.Row}); err != nil {
+				t.Fatal(err)
+			}
+			own := ask(t, workspace, home.Management)
+			heard := own.Status == failed
+			if d.Attribute == "account" { // nobody's, or another account's
+				absences.Alike(t, "", own)
+				_, another := d.Value.(*types.AttributeValueMemberS)
+				heard = !another
+			} else if !heard {
+				own.Is(t, absent)
+			}
+			answers := []stage.Answer{own}
+			for _, token := range outside {
+				got := ask(t, workspace, token)
+				absences.Alike(t, "", got)
+				answers = append(answers, got)
+			}
+			for _, a := range answers {
+				if logged := a.Line["error"] != nil && a.Line["level"] == "ERROR"; logged != heard {
+					t.Errorf("status %d, fault logged: %t, want %t", a.Status, logged, heard)
+				}
+			}
+			if heard {
+				unread++
+			}
+		})
+	}
+	if unread < 20 {
+		t.Errorf("%d rows could not be read", unread)
+	}
 }

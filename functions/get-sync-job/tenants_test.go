@@ -4,7 +4,11 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/enginetest"
 	"signalbox.dev/shared/enginetest/stage"
 	"signalbox.dev/shared/ids"
 )
@@ -49,5 +53,53 @@ func TestTenants(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Whatever a row holds, only its owner can tell it from one that is not there;
+// the operator hears of it whoever asks.
+func TestDamagedRows(t *testing.T) {
+	o := newOffice(t)
+	job, stranger, f := o.job(t, succeeded), o.Tenant(t), o.Function()
+	var absent stage.Lineup
+	ask := func(t testing.TB, id ids.Job, token string) stage.Answer {
+		e := read(string(id)).As(token)
+		e.RequestID = "the same for all"
+		return f.Invoke(t, e)
+	}
+	absent.Alike(t, "", ask(t, ids.New[ids.Job](), stranger.Management))
+	sound, err := o.DB.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &o.Engines.Tables.SyncJobs,
+		Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "job#" + string(job)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unread := 0
+	for _, d := range enginetest.Damage(sound.Item) {
+		t.Run(d.String(), func(t *testing.T) {
+			if _, err := o.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &o.Engines.Tables.SyncJobs, Item: d.Row}); err != nil {
+				t.Fatal(err)
+			}
+			foreign, own := ask(t, job, stranger.Management), ask(t, job, o.tenant.Management)
+			absent.Alike(t, "", foreign)
+			heard := own.Status == http.StatusInternalServerError
+			if d.Attribute == "account" { // nobody's, or another account's
+				absent.Alike(t, "", own)
+				_, another := d.Value.(*types.AttributeValueMemberS)
+				heard = !another
+			} else if !heard {
+				own.Is(t, http.StatusOK)
+			}
+			for _, a := range []stage.Answer{foreign, own} {
+				if logged := a.Line["error"] != nil && a.Line["level"] == "ERROR"; logged != heard {
+					t.Errorf("status %d, fault logged: %t, want %t", a.Status, logged, heard)
+				}
+			}
+			if heard {
+				unread++
+			}
+		})
+	}
+	if unread < 30 {
+		t.Errorf("%d rows could not be read", unread)
 	}
 }

@@ -117,6 +117,9 @@ func (c oneJob) find(ctx context.Context, s *session) (syncjobs.Job, error) {
 	if err != nil {
 		return syncjobs.Job{}, err
 	}
+	if err := found.Fault(); err != nil {
+		return syncjobs.Job{}, err
+	}
 	return found.For(c.Account)
 }
 

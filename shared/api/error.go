@@ -58,6 +58,14 @@ func (e *Error) With(header map[string]string) *Error {
 	return &added
 }
 
+// Because is the error with a cause, which the log shows as an error; nil means
+// none.
+func (e *Error) Because(cause error) *Error {
+	caused := *e
+	caused.cause = cause
+	return &caused
+}
+
 func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.status, message(e.status)) }
 
 // Unwrap yields the cause, which is for the log and never for the caller.

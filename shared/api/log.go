@@ -41,7 +41,7 @@ func (h *handler) record(ctx context.Context, r *Request, status int, err error,
 }
 
 // causeOf is what an operator must hear of: the error behind a 500, and the
-// fault of a stored key behind a 401.
+// fault of a stored row behind a 401 or 404.
 func causeOf(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.cause

@@ -115,10 +115,6 @@ func (k keyItem) expired(now time.Time) bool {
 	return k.ExpiresAt != 0 && !now.Before(time.Unix(k.ExpiresAt, 0))
 }
 
-func (w workspaceItem) live(account ids.Account) bool {
-	return w.Version == itemVersion && w.Account == account && w.DeletedAt == 0
-}
-
 // decode reads an item; its error never quotes a value.
 func decode(item map[string]types.AttributeValue, into any) error {
 	if err := attributevalue.UnmarshalMap(item, into); err != nil {

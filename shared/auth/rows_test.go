@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/enginetest"
 	"signalbox.dev/shared/enginetest/faults"
 	"signalbox.dev/shared/ids"
 )
@@ -81,11 +82,11 @@ func TestAWorkspaceOfAnotherShapeIsOutOfReach(t *testing.T) {
 		return err
 	}
 	a.wantError(reach(), nil)
-	a.spoil(row, "workspace", "v", number("2"))
-	a.wantError(reach(), auth.ErrNoWorkspace)
-	a.spoil(row, "workspace", "deleted_at", text("never"))
-	if err := reach(); err == nil || errors.Is(err, auth.ErrNoWorkspace) {
-		t.Errorf("an unreadable workspace: %v", err)
+	for attribute, value := range map[string]types.AttributeValue{"v": number("2"), "deleted_at": text("never")} {
+		a.spoil(row, "workspace", attribute, value)
+		if err := reach(); err == nil || errors.Is(err, auth.ErrNoWorkspace) {
+			t.Errorf("%s: %v", attribute, err)
+		}
 	}
 	a.spoil("account#"+string(a.account), "account", "default_workspace", &types.AttributeValueMemberBOOL{Value: true})
 	if w, err := workspaces.Default(t.Context(), caller); err == nil || errors.Is(err, auth.ErrNoWorkspace) {
@@ -163,6 +164,43 @@ func TestAHundredKeysAreLookedUpAtOnceAndNoMore(t *testing.T) {
 	a.faults.Inject(faults.Rule{Operation: "BatchGetItem", Fault: faults.Refuse()})
 	if owned, err := keys.Owned(t.Context(), a.account, hashes); err == nil {
 		t.Errorf("where nobody can be asked: %v", owned)
+	}
+}
+
+// Whatever a workspace's row holds, to another account it does not exist.
+func TestADamagedWorkspaceIsNobodyElses(t *testing.T) {
+	a := newAccess(t)
+	positions, workspaces, stranger := auth.NewPositions(a.db, a.table), auth.NewWorkspaces(a.db, a.table), newAccess(t)
+	caller, err := auth.NewVerifier(stranger.db, stranger.table).Verify(t.Context(), stranger.standard().Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sound, err := a.db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &a.table,
+		Key: map[string]types.AttributeValue{"pk": text("workspace#" + string(a.workspace)), "sk": text("workspace")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown, err := workspaces.Find(t.Context(), ids.New[ids.Workspace]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, err := unknown.For(auth.Caller{}); !errors.Is(err, auth.ErrNoWorkspace) {
+		t.Errorf("for nobody: %q, %v", w, err)
+	}
+	for _, d := range enginetest.Damage(sound.Item) {
+		if _, err := a.db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &a.table, Item: d.Row}); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := positions.Claim(t.Context(), caller.Account(), a.workspace, "openai"); !errors.Is(err, auth.ErrNoWorkspace) {
+			t.Errorf("%s: position %d, %v", d, n, err)
+		}
+		found, err := workspaces.Find(t.Context(), a.workspace)
+		if err != nil {
+			t.Fatalf("%s: %v", d, err)
+		}
+		if w, err := found.For(caller); !errors.Is(err, auth.ErrNoWorkspace) || w != "" {
+			t.Errorf("%s: %s, %v", d, w, err)
+		}
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/ids"
 )
 
 type itemGetter interface {
@@ -54,8 +57,9 @@ func (v *Verifier) Verify(ctx context.Context, hash KeyHash) (Caller, error) {
 
 // lookup tells an absent item from one that is there but cannot be read.
 type lookup struct {
-	exists bool
-	fault  error
+	exists  bool
+	account ids.Account // that the item names, whatever else it holds
+	fault   error
 }
 
 // get reads one item, strongly consistent, into the struct behind into.
@@ -74,5 +78,9 @@ func get(ctx context.Context, db itemGetter, table string, at primaryKey, into a
 	if !at.isOf(out.Item) {
 		return lookup{}, errors.New("answered with another item")
 	}
-	return lookup{exists: true, fault: decode(out.Item, into)}, nil
+	found := lookup{exists: true, fault: decode(out.Item, into)}
+	if account, ok := out.Item["account"].(*types.AttributeValueMemberS); ok {
+		found.account = ids.Account(account.Value)
+	}
+	return found, nil
 }

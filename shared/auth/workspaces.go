@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"signalbox.dev/shared/ids"
@@ -21,31 +22,60 @@ func NewWorkspaces(db itemGetter, table string) *Workspaces {
 // Found is a workspace that was looked up before it was known who asks. What
 // it is can be learnt only by naming the caller.
 type Found struct {
-	id   ids.Workspace
-	item workspaceItem
+	id      ids.Workspace
+	account ids.Account // "" where the row does not say
+	item    workspaceItem
+	fault   error
 }
 
-// Find looks a workspace up. That it does not exist shows in For.
+// Find looks a workspace up. That it does not exist, or cannot be read, shows in
+// For.
 func (w *Workspaces) Find(ctx context.Context, id ids.Workspace) (Found, error) {
 	f := Found{id: id}
 	found, err := get(ctx, w.db, w.table, workspaceAt(id), &f.item)
 	if err != nil {
 		return Found{}, fmt.Errorf("looking up the workspace: %w", err)
 	}
+	f.account = found.account
+	if found.exists && found.fault == nil {
+		found.fault = f.check()
+	}
 	if found.fault != nil {
-		return Found{}, fmt.Errorf("stored workspace %s: %w", id, found.fault)
+		f.fault = fmt.Errorf("stored workspace %s: %w", id, found.fault)
 	}
 	return f, nil
 }
 
-// For yields the workspace if the caller may reach it, else ErrNoWorkspace.
+// check refuses a row that nobody owns, or of a version that is not known.
+func (f Found) check() error {
+	switch {
+	case f.account == "":
+		return errors.New("no account")
+	case f.item.Version != itemVersion:
+		return fmt.Errorf("item version %d", f.item.Version)
+	}
+	return nil
+}
+
+// For yields the workspace if the caller may reach it, else ErrNoWorkspace. Only
+// to a caller within whose reach it is, a workspace that cannot be read is
+// another error.
 func (f Found) For(c Caller) (ids.Workspace, error) {
 	bound, isBound := c.Bound()
-	if !f.item.live(c.account) || isBound && bound != f.id {
+	switch {
+	case f.account == "" || f.account != c.account || isBound && bound != f.id:
+		return "", ErrNoWorkspace
+	case f.fault != nil:
+		return "", f.fault
+	case f.item.DeletedAt != 0:
 		return "", ErrNoWorkspace
 	}
 	return f.id, nil
 }
+
+// Fault is what is wrong with the row, if anything is. It is for the operator: a
+// caller learns from For.
+func (f Found) Fault() error { return f.fault }
 
 // Default is the workspace meant where a request names none: the key's own, or
 // else the account's default. ErrNoWorkspace where there is none. A default

@@ -1,8 +1,10 @@
 package files_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -200,6 +202,66 @@ func TestARefusedVersionDoesNotComeToLight(t *testing.T) {
 		faults.Rule{Operation: "ListObjectVersions", Call: 2, Fault: faults.Then(func() { s.mustBeHidden("file_a") })},
 	)
 	s.mustDelete("file_a", 1)
+}
+
+// A file of many pages may be refused more than once on the way.
+func TestRefusalsNowAndThenAreOutlived(t *testing.T) {
+	s := newShelf(t, enabled)
+	var rules []faults.Rule
+	for call := range 3 {
+		s.put("file_a")
+		rules = append(rules, faults.Rule{Operation: "DeleteObjects", Call: 2*call + 1, Fault: faults.RefuseVersions("SlowDown")})
+	}
+	client, _ := s.through(rules...)
+	s.store = files.NewStore(paged{client, 2, false}, s.bucket)
+	s.mustDelete("file_a", 3)
+}
+
+// What S3 refuses for good ends a Delete, after everything else was removed.
+func TestAVersionThatIsRefusedForGood(t *testing.T) {
+	s := newShelf(t, enabled)
+	s.put("file_a")
+	kept := newest(s, "file_a")
+	for range 4 {
+		s.put("file_a")
+		s.hide("file_a")
+	}
+	refuse := faults.RefuseVersions("AccessDenied")
+	client, broken := s.through(faults.Rule{Operation: "DeleteObjects", Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if bytes.Contains(body, []byte(kept)) {
+			return refuse(r, apply)
+		}
+		return apply()
+	}})
+	receipt, err := files.NewStore(paged{client, 2, false}, s.bucket).Delete(t.Context(), s.workspace, "file_a")
+	if err == nil || errors.Is(err, files.ErrNotFound) || receipt.Versions != 4 || s.left("file_a") != 2 {
+		t.Errorf("%+v, %v, %d left; want the version refused and a marker", receipt, err, s.left("file_a"))
+	}
+	s.mustBeHidden("file_a")
+	tried := 0
+	for _, c := range broken.Calls() {
+		if c.Operation == "DeleteObjects" && c.Failed {
+			tried++
+		}
+	}
+	if tried > 12 {
+		t.Errorf("it deleted %d times", tried)
+	}
+}
+
+// newest is the id of the current version.
+func newest(s *shelf, f ids.File) string {
+	s.Helper()
+	out, err := s.client.HeadObject(s.Context(), &s3.HeadObjectInput{Bucket: &s.bucket, Key: aws.String(files.Key(s.workspace, f))})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return aws.ToString(out.VersionId)
 }
 
 // S3 says either where nothing is there to be deleted on condition.

@@ -82,6 +82,7 @@ func FuzzTake(f *testing.F) {
 	f.Add(int64(1), int64(limits.MaxBurst), bytes.Repeat(sameInstant, 8))
 	f.Add(int64(60), int64(2), bytes.Repeat([]byte{0, 32, rival}, 3))
 	f.Add(int64(60), int64(9), bytes.Repeat([]byte{0, 32, rival, 0, 32, second}, 4))
+	f.Add(int64(60), int64(9), append(bytes.Repeat(sameInstant, 8), 0, 32, second))
 	f.Add(int64(1), int64(1), bytes.Repeat([]byte{0xff, 0xff, loss}, 3))
 	f.Add(int64(60), int64(9), bytes.Repeat([]byte{0, 32, 0, 0, 32, rival | loss, 2, 32, second}, 4))
 	f.Fuzz(func(t *testing.T, perMinute, burst int64, steps []byte) {

@@ -202,7 +202,7 @@ func TestInARowEachRequestIsOneUpdate(t *testing.T) {
 			t.Errorf("request %d: %+v after %d updates", i+1, d, item.calls)
 		}
 	}
-	c.forward(time.Hour)
+	c.forward(20 * time.Second) // to the arrival time itself
 	item.calls = 0
 	if d := mustTake(t, l, "one caller", rate); !d.Allowed || item.calls != 1 {
 		t.Errorf("idle again: %+v after %d updates", d, item.calls)
@@ -211,12 +211,33 @@ func TestInARowEachRequestIsOneUpdate(t *testing.T) {
 
 // Of any number of callers an instance remembers some.
 func TestTheMemoryIsBounded(t *testing.T) {
-	l, rate := limits.New(&paper{}, "control", "test"), mustRate(t, limits.MaxPerMinute, limits.MaxBurst)
+	c, item := &clock{}, &paper{}
+	l, rate := limits.New(item, "control", "test").At(c.read), mustRate(t, limits.MaxPerMinute, limits.MaxBurst)
 	for range 3 * limits.Remembered {
-		mustTake(t, l, someone(), rate)
+		caller := someone()
+		mustTake(t, l, caller, rate)
+		item.calls = 0
+		if mustTake(t, l, caller, rate); item.calls != 1 {
+			t.Fatal("the caller of a moment ago is forgotten")
+		}
 	}
 	if n := l.Remembers(); n != limits.Remembered {
 		t.Errorf("%d callers are remembered, want %d", n, limits.Remembered)
+	}
+}
+
+// Whichever update is the first, what becomes of it is not known.
+func TestAfterAFaultNothingElseIsTried(t *testing.T) {
+	engines := enginetest.Start(t)
+	broken := faults.Wrap(engines.Config.HTTPClient)
+	engines.Config.HTTPClient = broken
+	l, caller, rate := limits.New(dynamodb.NewFromConfig(engines.Config), engines.Tables.Control, "test"), someone(), mustRate(t, 1, 20)
+	for call := 1; call <= 3; call += 2 {
+		broken.Inject(faults.Rule{Operation: "UpdateItem", Call: call, Fault: faults.Refuse()})
+		if d, err := l.Take(t.Context(), caller, rate); err == nil || d.Allowed {
+			t.Errorf("update %d failed: %+v", call, d)
+		}
+		mustTake(t, l, caller, rate)
 	}
 }
 

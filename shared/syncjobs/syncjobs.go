@@ -84,11 +84,14 @@ func NewStore(db itemGetter, table string) *Store { return &Store{db: db, table:
 // Found is a job that was looked up before it was known who asks. What it says
 // can be learnt only by naming the account.
 type Found struct {
-	id   ids.Job
-	item item
+	id      ids.Job
+	account ids.Account // "" where the row does not say
+	item    item
+	fault   error
 }
 
-// Find looks a job up, strongly consistent. That it does not exist shows in For.
+// Find looks a job up, strongly consistent. That it does not exist, or cannot be
+// read, shows in For.
 func (s *Store) Find(ctx context.Context, id ids.Job) (Found, error) {
 	out, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.table,
@@ -102,22 +105,36 @@ func (s *Store) Find(ctx context.Context, id ids.Job) (Found, error) {
 	if out.Item == nil {
 		return found, nil
 	}
-	if err := attributevalue.UnmarshalMap(out.Item, &found.item); err != nil || found.item.check(id) != nil {
-		return Found{}, fmt.Errorf("stored sync job %s is unreadable", id)
+	if pk, _ := out.Item["pk"].(*types.AttributeValueMemberS); pk == nil || pk.Value != jobPrefix+string(id) {
+		return Found{}, errors.New("looking up the sync job: answered with another item")
+	}
+	if account, ok := out.Item["account"].(*types.AttributeValueMemberS); ok {
+		found.account = ids.Account(account.Value)
+	}
+	if err := attributevalue.UnmarshalMap(out.Item, &found.item); err != nil || found.account == "" || found.item.check() != nil {
+		found.fault = fmt.Errorf("stored sync job %s is unreadable", id)
 	}
 	return found, nil
 }
 
-// For yields the job if it is the account's, else ErrNotFound.
+// For yields the job if it is the account's, else ErrNotFound. Only to the
+// account it belongs to is a job that cannot be read another error.
 func (f Found) For(account ids.Account) (Job, error) {
-	if account == "" || f.item.Account != account {
+	if account == "" || f.account != account {
 		return Job{}, ErrNotFound
+	}
+	if f.fault != nil {
+		return Job{}, f.fault
 	}
 	return f.item.job(f.id), nil
 }
 
-// check refuses a row that contradicts itself, or is another job's.
-func (i item) check(id ids.Job) error {
+// Fault is what is wrong with the row, if anything is. It is for the operator: a
+// caller learns from For.
+func (f Found) Fault() error { return f.fault }
+
+// check refuses a row that contradicts itself.
+func (i item) check() error {
 	switch i.Status {
 	case Queued, Running, Succeeded, Failed:
 	default:
@@ -125,9 +142,6 @@ func (i item) check(id ids.Job) error {
 	}
 	if i.Version != itemVersion {
 		return errors.New("unknown version")
-	}
-	if i.PK != jobPrefix+string(id) {
-		return errors.New("another job")
 	}
 	return nil
 }

@@ -170,16 +170,16 @@ func TestWhatTheStateDoesNotCarryIsNotTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		found, err := d.store.Find(t.Context(), id)
-		if status == "paused" {
-			if err == nil {
-				t.Error("a job of an unknown status is readable")
-			}
-			continue
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		j, err := found.For(d.account)
+		if status == "paused" {
+			if err == nil || errors.Is(err, syncjobs.ErrNotFound) {
+				t.Errorf("a job of an unknown status: %v", err)
+			}
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,8 +325,15 @@ func TestARowOfAnotherShapeIsNoJob(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 20 { // attributes are decoded in any order, and no more of them after the bad one
-			if found, err := d.store.Find(t.Context(), id); err == nil || errors.Is(err, syncjobs.ErrNotFound) {
+			found, err := d.store.Find(t.Context(), id)
+			if err != nil || found.Fault() == nil {
 				t.Fatalf("%s: found %+v, %v", attribute, found, err)
+			}
+			if job, err := found.For(d.account); err == nil || errors.Is(err, syncjobs.ErrNotFound) {
+				t.Fatalf("%s: %+v, %v", attribute, job, err)
+			}
+			if job, err := found.For(ids.New[ids.Account]()); !errors.Is(err, syncjobs.ErrNotFound) {
+				t.Fatalf("%s: to another account %+v, %v", attribute, job, err)
 			}
 		}
 	}
