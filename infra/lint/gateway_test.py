@@ -71,6 +71,15 @@ class GatewayResponses(unittest.TestCase):
             self.assertEqual(HEADER + "WWW-Authenticate" in headers, status == "401", kind)
 
 
+class Transport(unittest.TestCase):
+    def test_tls_is_forward_secret_and_post_quantum(self):
+        stack = Stack(DomainName="signalbox.example.com", CertificateArn="arn")
+        for name in ("Api", "Domain"):
+            properties = stack.properties(name)
+            self.assertEqual(properties["SecurityPolicy"], "SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09")
+            self.assertEqual(properties["EndpointAccessMode"], "STRICT")
+
+
 class Logs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -44,6 +44,14 @@ class Limiter(unittest.TestCase):
         )
 
 
+class Versions(unittest.TestCase):
+    def test_they_are_kept_for_the_days_that_are_asked(self):
+        for days in ("1", "30"):
+            rules = Stack(FilesVersionsDays=days).properties("FilesBucket")["LifecycleConfiguration"]["Rules"]
+            (kept,) = [r["NoncurrentVersionExpiration"] for r in rules if "NoncurrentVersionExpiration" in r]
+            self.assertEqual(kept, {"NoncurrentDays": days})
+
+
 class Environment(unittest.TestCase):
     """Whatever parameter an environment depends on makes a new version."""
 
