@@ -68,7 +68,7 @@ func listed(stored map[string]types.AttributeValue) Listed {
 	if attributevalue.UnmarshalMap(stored, &row) != nil {
 		return Listed{Job: Job{ID: id}, Fault: errors.New("unreadable item")}
 	}
-	if err := row.check(id); err != nil {
+	if err := row.check(); err != nil {
 		return Listed{Job: Job{ID: id}, Fault: err}
 	}
 	return Listed{Job: row.job(id)}
