@@ -82,6 +82,18 @@ func TestAWorkspaceOfAnotherShapeIsOutOfReach(t *testing.T) {
 		return err
 	}
 	a.wantError(reach(), nil)
+	other, err := a.registry.CreateWorkspace(t.Context(), a.account, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := caller
+	if caller, err = auth.NewVerifier(a.db, a.table).Verify(t.Context(), a.bound(other).Hash); err != nil {
+		t.Fatal(err)
+	}
+	a.wantError(reach(), auth.ErrNoWorkspace)
+	caller = free
+	a.spoil(row, "workspace", "deleted_at", number("1"))
+	a.wantError(reach(), auth.ErrNoWorkspace)
 	for attribute, value := range map[string]types.AttributeValue{"v": number("2"), "deleted_at": text("never")} {
 		a.spoil(row, "workspace", attribute, value)
 		if err := reach(); err == nil || errors.Is(err, auth.ErrNoWorkspace) {

@@ -310,6 +310,7 @@ func TestWhatCannotBeWrittenIsNotSaidToBe(t *testing.T) {
 func TestARowOfAnotherShapeIsNoJob(t *testing.T) {
 	d := newDesk(t)
 	for attribute, value := range map[string]types.AttributeValue{
+		"account":    &types.AttributeValueMemberN{Value: "9"}, // which decodes into a string
 		"v":          &types.AttributeValueMemberN{Value: "2"},
 		"status":     &types.AttributeValueMemberS{Value: "paused"},
 		"started_at": &types.AttributeValueMemberS{Value: "yesterday"},
@@ -329,7 +330,7 @@ func TestARowOfAnotherShapeIsNoJob(t *testing.T) {
 			if err != nil || found.Fault() == nil {
 				t.Fatalf("%s: found %+v, %v", attribute, found, err)
 			}
-			if job, err := found.For(d.account); err == nil || errors.Is(err, syncjobs.ErrNotFound) {
+			if job, err := found.For(d.account); err == nil || errors.Is(err, syncjobs.ErrNotFound) != (attribute == "account") {
 				t.Fatalf("%s: %+v, %v", attribute, job, err)
 			}
 			if job, err := found.For(ids.New[ids.Account]()); !errors.Is(err, syncjobs.ErrNotFound) {

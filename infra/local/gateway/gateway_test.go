@@ -176,10 +176,23 @@ func TestUnreadableRequests(t *testing.T) {
 	}
 }
 
+const thing = "POST /v1/things HTTP/1.1\r\nHost: a\r\n"
+
 // What net/http refuses in a target reaches the function as it was sent, however
-// requests follow each other on a connection; only past a body in chunks it is
-// refused.
+// requests follow each other on a connection. It is refused past a body in chunks
+// and past a header on several lines.
 func TestAnyTarget(t *testing.T) {
+	for _, odd := range []string{
+		thing + "Transfer-Encoding: chunked\r\n\r\n3\r\na%b\r\n0\r\n\r\n",
+		thing + "Content-Length:\r\n 3\r\n\r\na%b",
+		thing + "content-length:\r\n\t3\r\n\r\na%b",
+	} {
+		anyTarget(t, odd)
+	}
+}
+
+func anyTarget(t *testing.T, odd string) {
+	t.Helper()
 	f := &functions{answer: says(ok)}
 	connection, err := net.Dial("tcp", start(t, f))
 	if err != nil {
@@ -187,7 +200,6 @@ func TestAnyTarget(t *testing.T) {
 	}
 	defer func() { _ = connection.Close() }()
 	responses := bufio.NewReader(connection)
-	const chunked = "POST /v1/things HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
 	for _, c := range []struct {
 		sent   string
 		status int
@@ -199,8 +211,10 @@ func TestAnyTarget(t *testing.T) {
 		{get("http://lo%zz/v1/things/%zz"), 200, []string{"/v1/things/%zz"}},
 		{"GET /v1/things/a HTTP/1.1\r\nHost: a\r\nX-\xff\xfe: \xff\r\n\xff:\r\nB:\xff:\xff\r\n\r\n", 200, []string{"/v1/things/a"}},
 		{post(get("/v1/things/%zz")) + "\r\n" + get("/v1/things/%zz"), 200, []string{"/v1/things", "/v1/things/%zz"}},
-		{post(strings.Repeat("%", 10000)) + get("/v1/things/_"), 200, []string{"/v1/things", "/v1/things/_"}},
-		{chunked + get("/v1/things/%61"), 200, []string{"/v1/things", "/v1/things/%61"}},
+		{post(strings.Repeat("% ", 5000)) + get("/v1/things/%zz"), 200, []string{"/v1/things", "/v1/things/%zz"}},
+		{get("/x://y/v1/things/a"), 404, nil},
+		{thing + "Content-Length: 2\r\nContent-Length: 2\r\n\r\n%%" + get("/v1/things/%zz"), 200, []string{"/v1/things", "/v1/things/%zz"}},
+		{odd + get("/v1/things/%61"), 200, []string{"/v1/things", "/v1/things/%61"}},
 		{get("/v1/things/%zz"), 400, nil},
 	} {
 		f.all = nil

@@ -16,13 +16,14 @@ import (
 // as they were sent are kept, in order, for the handler; such a header has "_" in
 // its name.
 //
-// It follows bodies of a stated length only. Past any other body nothing on the
-// connection is hidden, and net/http refuses such a target as before.
+// It follows bodies of a stated length only. Past any other body, or a header on
+// several lines, nothing on the connection is hidden, and net/http refuses such a
+// target as before.
 type targets struct {
 	mu      sync.Mutex // net/http reads ahead while a handler runs
 	sent    []string   // not yet taken by the handler
 	line    []byte     // the current line of a request's head, as it was sent
-	spaces  int        // in line, while it is the request line
+	spaces  int        // in line
 	headers bool       // line is a header
 	length  string     // Content-Length of the current head, if any
 	body    int64      // bytes of the body that are still to come
@@ -46,7 +47,7 @@ func (t *targets) read(p []byte) {
 		} else {
 			t.line = append(t.line, b)
 		}
-		if b == ' ' && !t.headers {
+		if b == ' ' {
 			t.spaces++
 		}
 		if t.hides(b) {
@@ -85,12 +86,12 @@ func (t *targets) endLine(line string) {
 
 func (t *targets) endHeader(line string) {
 	name, value, _ := strings.Cut(line, ":")
-	isLength := strings.EqualFold(name, "Content-Length")
-	if strings.EqualFold(name, "Transfer-Encoding") || isLength && t.length != "" || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
+	folded := strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t")
+	if folded || strings.EqualFold(name, "Transfer-Encoding") {
 		t.lost = true
 	}
-	if isLength {
-		t.length = strings.Trim(value, " \t")
+	if strings.EqualFold(name, "Content-Length") {
+		t.length = strings.Trim(value, " \t") // net/http refuses a second one that differs
 	}
 }
 
