@@ -6,7 +6,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -103,7 +107,7 @@ func TestEverythingMissingIsToldAtOnce(t *testing.T) {
 		env.Get("ANOTHER_TABLE")
 		return nil
 	})
-	if err == nil || !strings.Contains(err.Error(), "ONE_TABLE, ANOTHER_TABLE") {
+	if err == nil || err.Error() != "missing from the environment: ONE_TABLE, ANOTHER_TABLE" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -123,6 +127,91 @@ func TestNoRegionOrCredentialsEndTheColdStart(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+func TestAnEnvironmentThatTheSDKCannotReadEndsTheColdStart(t *testing.T) {
+	lambdaSets(t, "")
+	t.Setenv("AWS_MAX_ATTEMPTS", "many")
+	if _, err := boot.Assemble(nil, func(*boot.Environment) lambda.Handler { return nil }); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestTheServicesAreAWSsUnlessTheEnvironmentNamesOthers(t *testing.T) {
+	for _, endpoint := range []string{"", "http://aws.test"} {
+		lambdaSets(t, endpoint)
+		if _, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {
+			if got := env.AWS.BaseEndpoint; (got != nil) != (endpoint != "") || got != nil && *got != endpoint {
+				t.Errorf("%q: the base endpoint is %v", endpoint, got)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMain makes the test binary a function where a test says so.
+func TestMain(m *testing.M) {
+	if table := os.Getenv("SIGNALBOX_TEST_START"); table != "" {
+		boot.Start(func(env *boot.Environment) lambda.Handler {
+			env.Get(table)
+			return lambda.NewHandler(func() (string, error) { return "done", nil })
+		})
+	}
+	m.Run()
+}
+
+func startAs(t *testing.T, variables ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // the test itself
+	c.Env = append(variables, "AWS_LAMBDA_LOG_FORMAT=JSON", "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret")
+	return c
+}
+
+func TestStartServes(t *testing.T) {
+	answer := make(chan string, 1)
+	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Method == http.MethodPost {
+			answer <- string(body)
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		w.Header().Set("Lambda-Runtime-Aws-Request-Id", "1")
+		w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10))
+		_, _ = w.Write([]byte("{}"))
+	}))
+	defer runtime.CloseClientConnections()
+	c := startAs(t, "SIGNALBOX_TEST_START=PATH", "PATH=/", "AWS_REGION=us-east-1", "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(runtime.URL, "http://"))
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	select {
+	case got := <-answer:
+		if got != `"done"` {
+			t.Errorf("answered %s", got)
+		}
+		_ = c.Process.Kill()
+		<-ended
+	case err := <-ended:
+		t.Errorf("it ended: %v", err)
+	}
+}
+
+func TestAColdStartThatFailsEndsTheProcess(t *testing.T) {
+	for want, variables := range map[string][]string{
+		"AWS_REGION": {"SIGNALBOX_TEST_START=PATH", "PATH=/"},
+		"A_TABLE":    {"SIGNALBOX_TEST_START=A_TABLE", "AWS_REGION=us-east-1"},
+	} {
+		out, err := startAs(t, append(variables, "AWS_LAMBDA_RUNTIME_API=127.0.0.1:1")...).CombinedOutput()
+		ended, _ := errors.AsType[*exec.ExitError](err)
+		if ended == nil || ended.ExitCode() != 1 || !strings.Contains(string(out), `"cold start"`) || !strings.Contains(string(out), want) {
+			t.Errorf("%v: %s", err, out)
+		}
 	}
 }
 
@@ -149,6 +238,9 @@ func TestTheFirstCallFindsItsConnectionOpen(t *testing.T) {
 				},
 				func(context.Context) (smithyendpoints.Endpoint, error) {
 					return smithyendpoints.Endpoint{}, errors.New("ignored")
+				},
+				func(context.Context) (smithyendpoints.Endpoint, error) {
+					return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "no host"}}, nil
 				},
 			)
 			return nil

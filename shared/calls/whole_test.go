@@ -1,13 +1,16 @@
 package calls_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -23,6 +26,7 @@ import (
 type service struct {
 	status int
 	body   string
+	ends   error // after the body, where it is not its end
 }
 
 func (s service) Do(r *http.Request) (*http.Response, error) {
@@ -31,12 +35,21 @@ func (s service) Do(r *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{
 		StatusCode: s.status, Request: r, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
-		Body: io.NopCloser(strings.NewReader(s.body)), ContentLength: int64(len(s.body)),
+		Body: io.NopCloser(io.MultiReader(strings.NewReader(s.body), iotest.ErrReader(cmp.Or(s.ends, io.EOF)))), ContentLength: -1,
 	}, nil
 }
 
-func getItem(c aws.Config) error {
-	_, err := dynamodb.NewFromConfig(c).GetItem(context.Background(), &dynamodb.GetItemInput{
+func config(s service, option func(*middleware.Stack) error) aws.Config {
+	return aws.Config{
+		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
+		HTTPClient: s, RetryMaxAttempts: 1, APIOptions: []func(*middleware.Stack) error{option},
+	}
+}
+
+func getItem(c aws.Config) error { return getItemIn(context.Background(), c) }
+
+func getItemIn(ctx context.Context, c aws.Config) error {
+	_, err := dynamodb.NewFromConfig(c).GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: aws.String("t"), Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "a"}},
 	})
 	return err
@@ -65,28 +78,52 @@ func TestWhole(t *testing.T) {
 		service service
 		code    string
 	}{
-		"an object":                 {getItem, service{200, "{}"}, ""},
-		"an object after a pause":   {getItem, service{200, " \t\r\n{}"}, ""},
-		"nothing":                   {getItem, service{200, ""}, "malformed_answer"},
-		"white space":               {getItem, service{200, " \n"}, "malformed_answer"},
-		"null":                      {getItem, service{200, "null"}, "malformed_answer"},
-		"another status of success": {getItem, service{202, "{}"}, "malformed_answer"},
-		"an error":                  {getItem, service{400, `{"__type":"ValidationException"}`}, "ValidationException"},
+		"an object":                 {getItem, service{status: 200, body: "{}"}, ""},
+		"an object after a pause":   {getItem, service{status: 200, body: " \t\r\n{}"}, ""},
+		"nothing":                   {getItem, service{status: 200, body: ""}, "malformed_answer"},
+		"white space":               {getItem, service{status: 200, body: " \n"}, "malformed_answer"},
+		"null":                      {getItem, service{status: 200, body: "null"}, "malformed_answer"},
+		"another status of success": {getItem, service{status: 202, body: "{}"}, "malformed_answer"},
+		"an error":                  {getItem, service{status: 400, body: `{"__type":"ValidationException"}`}, "ValidationException"},
 		"out of reach":              {getItem, service{}, "connection"},
-		"XML":                       {listVersions, service{200, "<ListVersionsResult/>"}, ""},
-		"text":                      {listVersions, service{200, "fine"}, "malformed_answer"},
-		"a redirection":             {listVersions, service{300, "<Error><Code>Elsewhere</Code></Error>"}, "Elsewhere"},
-		"deleted":                   {deleteObject, service{204, ""}, ""},
-		"deleted, another status":   {deleteObject, service{200, ""}, "malformed_answer"},
-		"stored":                    {putObject, service{200, ""}, ""},
-		"stored, another status":    {putObject, service{204, ""}, "malformed_answer"},
+		"out of time":               {getItem, service{status: 200, body: `{"Item":`, ends: context.DeadlineExceeded}, "deadline"},
+		"XML":                       {listVersions, service{status: 200, body: "<ListVersionsResult/>"}, ""},
+		"text":                      {listVersions, service{status: 200, body: "fine"}, "malformed_answer"},
+		"a redirection":             {listVersions, service{status: 300, body: "<Error><Code>Elsewhere</Code></Error>"}, "Elsewhere"},
+		"deleted":                   {deleteObject, service{status: 204, body: ""}, ""},
+		"deleted, another status":   {deleteObject, service{status: 200, body: ""}, "malformed_answer"},
+		"stored":                    {putObject, service{status: 200, body: ""}, ""},
+		"stored, another status":    {putObject, service{status: 204, body: ""}, "malformed_answer"},
 	} {
-		err := c.call(aws.Config{
-			Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
-			HTTPClient: c.service, RetryMaxAttempts: 1, APIOptions: []func(*middleware.Stack) error{calls.Whole},
-		})
+		err := c.call(config(c.service, calls.Whole))
 		if got := calls.Code(err); err == nil && c.code != "" || err != nil && got != c.code {
 			t.Errorf("%s: %v, code %q; want %q", name, err, got, c.code)
 		}
+	}
+}
+
+func TestOnlyAnAnswerThatCannotBeReadIsRetriedByOurRule(t *testing.T) {
+	if got := calls.RetryMalformed(getItem(config(service{status: 200}, calls.Whole))); got != aws.TrueTernary {
+		t.Errorf("an answer that cannot be read: %v", got)
+	}
+	if got := calls.RetryMalformed(errors.New("another")); got != aws.UnknownTernary {
+		t.Errorf("another error: %v", got)
+	}
+}
+
+func TestTheLongestBranchIsCounted(t *testing.T) {
+	c := config(service{status: 200, body: "{}"}, calls.Counted)
+	call := func(ctx context.Context) {
+		if err := getItemIn(ctx, c); err != nil {
+			t.Error(err)
+		}
+	}
+	ctx, count := calls.Start(t.Context())
+	call(ctx)
+	calls.Together(ctx, call, func(ctx context.Context) { call(ctx); call(ctx) }, func(context.Context) {})
+	call(ctx)
+	call(t.Context()) // counted by nobody
+	if count.Made() != 5 || count.InLine() != 4 {
+		t.Errorf("%d calls, %d in line, want 5 and 4", count.Made(), count.InLine())
 	}
 }
