@@ -3,16 +3,16 @@ package main
 import (
 	"testing"
 
-	"signalbox.dev/shared/enginetest/stage"
+	"signalbox.dev/infra/testkit/functest"
 )
 
 // The audit line tells which credential was made where, and whether a retry was
 // answered from memory.
 func TestTheAuditLineTellsWhatWasMade(t *testing.T) {
-	v := &vault{stage.New(t, wire)}
+	v := &vault{functest.New(t, wire)}
 	s := newSlip(t, v)
 	s.once()
-	first, again := v.Function().Invoke(t, s.event()), v.Function().Invoke(t, s.event())
+	first, again := v.Instance().Invoke(t, s.event()), v.Instance().Invoke(t, s.event())
 	var told struct{ Data credential }
 	first.Decode(t, &told)
 	for field, want := range map[string]any{

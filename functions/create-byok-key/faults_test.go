@@ -4,24 +4,24 @@ import (
 	"net/http"
 	"testing"
 
-	"signalbox.dev/shared/enginetest/stage"
+	"signalbox.dev/infra/testkit/functest"
 )
 
 // TestEveryFault lets every call of every kind of request fail in every way.
 func TestEveryFault(t *testing.T) {
-	v := &vault{stage.New(t, wire)}
-	scenario := func(name string, status int, kind func(*slip), except ...stage.Exception) stage.Scenario {
-		return stage.Scenario{Name: name, Status: status, Except: except, Set: func(t testing.TB) stage.Scene {
+	v := &vault{functest.New(t, wire)}
+	scenario := func(name string, status int, kind func(*slip), except ...functest.Exception) functest.Scenario {
+		return functest.Scenario{Name: name, Status: status, Except: except, Set: func(t testing.TB) functest.Case {
 			s := newSlip(t, v)
 			kind(s)
-			return s.scene(status)
+			return s.testCase(status)
 		}}
 	}
 	// Each time half of what is left is answered: in the end all of it.
-	halves := func(status int) stage.Exception {
-		return stage.Exception{Fault: "half unprocessed", Always: true, Status: []int{status}}
+	halves := func(status int) functest.Exception {
+		return functest.Exception{Fault: "half unprocessed", Always: true, Status: []int{status}}
 	}
-	stage.Survive(t, []int{201, 400, 401, 403, 500},
+	functest.Survive(t, []int{201, 400, 401, 403, 500},
 		scenario("default workspace", 201, (*slip).plain),
 		scenario("named workspace", 201, (*slip).named),
 		scenario("allowed API keys", 201, (*slip).hashes, halves(201)),
@@ -46,14 +46,14 @@ func TestEveryFault(t *testing.T) {
 
 // remembered: the request that a transaction met is the same one, and its answer
 // is there to be replayed, however long the conflict or the throttle lasts.
-func remembered() []stage.Exception {
-	var all []stage.Exception
+func remembered() []functest.Exception {
+	var all []functest.Exception
 	for _, code := range []string{"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded"} {
 		for _, other := range []string{"None", "ThrottlingError"} {
 			if code != other {
 				all = append(all,
-					stage.Exception{Fault: "cancelled: " + code + ", " + other, Status: []int{http.StatusCreated}},
-					stage.Exception{Fault: "cancelled: " + other + ", " + code, Status: []int{http.StatusCreated}})
+					functest.Exception{Fault: "cancelled: " + code + ", " + other, Status: []int{http.StatusCreated}},
+					functest.Exception{Fault: "cancelled: " + other + ", " + code, Status: []int{http.StatusCreated}})
 			}
 		}
 	}
@@ -62,8 +62,8 @@ func remembered() []stage.Exception {
 
 // told: a request that can never succeed is told so whatever else failed, unless
 // time ran out for all calls at once.
-func told(steps ...string) []stage.Exception {
-	var all []stage.Exception
+func told(steps ...string) []functest.Exception {
+	var all []functest.Exception
 	for _, step := range steps {
 		all = append(all, besides(step, http.StatusBadRequest)...)
 	}
@@ -72,11 +72,11 @@ func told(steps ...string) []stage.Exception {
 
 // ignored: the look-up of an earlier request is nothing to somebody who may not
 // make one.
-func ignored(status int) []stage.Exception { return besides("GetItem idem#", status) }
+func ignored(status int) []functest.Exception { return besides("GetItem idem#", status) }
 
 // besides is a call whose failing changes nothing.
-func besides(step string, status int) []stage.Exception {
-	return []stage.Exception{
+func besides(step string, status int) []functest.Exception {
+	return []functest.Exception{
 		{Step: step, Fault: "deadline", Status: []int{status, http.StatusInternalServerError}},
 		{Step: step, Fault: "deadline, applied", Status: []int{status, http.StatusInternalServerError}},
 		{Step: step, Status: []int{status}},

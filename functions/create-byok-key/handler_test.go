@@ -3,15 +3,15 @@ package main
 import (
 	"testing"
 
+	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/enginetest/faults"
-	"signalbox.dev/shared/enginetest/stage"
 )
 
 func TestResponses(t *testing.T) {
-	v := &vault{stage.New(t, wire)}
+	v := &vault{functest.New(t, wire)}
 	home, stranger := v.Tenant(t), v.Tenant(t)
-	s := stage.Script{Function: v.Function(), Names: map[string]string{
+	s := functest.Script{Function: v.Instance(), Names: map[string]string{
 		"MANAGEMENT_KEY":      home.Management,
 		"STANDARD_KEY":        home.Standard(t, ""),
 		"KEY_HASH":            string(auth.HashKey(home.Management)),
@@ -19,8 +19,8 @@ func TestResponses(t *testing.T) {
 		"OTHER_WORKSPACE":     string(home.Other(t)),
 		"STRANGERS_WORKSPACE": string(stranger.Workspace),
 		"STRANGERS_HASH":      string(auth.HashKey(stranger.Management)),
-		"PROVIDER_KEY":        stage.Secret(),
-		"IDEMPOTENCY_KEY":     stage.Secret(),
+		"PROVIDER_KEY":        functest.Secret(),
+		"IDEMPOTENCY_KEY":     functest.Secret(),
 	}}
 	for _, p := range []struct{ event, response string }{
 		{"small", "small"},

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/enginetest/faults"
-	"signalbox.dev/shared/enginetest/stage"
 )
 
 // A request is remembered under its idempotency key where, and only where, there
@@ -126,13 +126,13 @@ func respell(t *testing.T, body []byte) []byte {
 // Of two different requests at once under one idempotency key, the one that comes
 // second at the commit is refused and leaves nothing.
 func TestADifferentRequestWasFaster(t *testing.T) {
-	s := newSlip(t, &vault{stage.New(t, wire)})
+	s := newSlip(t, &vault{functest.New(t, wire)})
 	s.named()
 	s.once()
 	faster := s.event()
 	s.changed = map[string]any{"disabled": true}
-	got := s.Function().InvokeAmid(t, s.event(), []faults.Rule{
-		{Operation: "GenerateDataKey", Fault: faults.Then(func() { s.Function().Invoke(t, faster) })},
+	got := s.Instance().InvokeAmid(t, s.event(), []faults.Rule{
+		{Operation: "GenerateDataKey", Fault: faults.Then(func() { s.Instance().Invoke(t, faster) })},
 	})
 	if stored := s.judge(t, got); got.Status != http.StatusBadRequest || stored != 1 {
 		t.Errorf("status %d, %d credentials are stored; want 400 and the faster one's", got.Status, stored)

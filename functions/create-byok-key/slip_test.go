@@ -8,16 +8,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/enginetest/faults"
-	"signalbox.dev/shared/enginetest/stage"
 )
 
 // slip is one request for a credential, in an account of its own.
 type slip struct {
 	testing.TB
 	*vault
-	tenant      stage.Tenant
+	tenant      functest.Tenant
 	token       string
 	key         string // the provider's
 	idempotency string // "" where the request has none
@@ -31,10 +31,10 @@ type slip struct {
 
 func newSlip(t testing.TB, v *vault) *slip {
 	tenant := v.Tenant(t)
-	s := &slip{TB: t, vault: v, tenant: tenant, token: tenant.Management, key: stage.Secret()}
+	s := &slip{TB: t, vault: v, tenant: tenant, token: tenant.Management, key: functest.Secret()}
 	s.body = map[string]any{
-		"key": s.key, "provider": "openai", "name": stage.Private + "name",
-		"allowed_models": []string{stage.Private + "model"}, "allowed_user_ids": []string{},
+		"key": s.key, "provider": "openai", "name": functest.Private + "name",
+		"allowed_models": []string{functest.Private + "model"}, "allowed_user_ids": []string{},
 	}
 	return s
 }
@@ -51,7 +51,7 @@ func (s *slip) hashes() {
 	s.body["allowed_api_key_hashes"] = []string{own, other, own}
 }
 
-func (s *slip) once() { s.idempotency = stage.Secret() }
+func (s *slip) once() { s.idempotency = functest.Secret() }
 
 func (s *slip) everything() { s.hashes(); s.once() }
 
@@ -69,7 +69,7 @@ func (s *slip) late() {
 	s.once()
 	e := s.event()
 	s.replays = true
-	s.meanwhile = []faults.Rule{{Operation: "GenerateDataKey", Fault: faults.Then(func() { s.Function().Invoke(s, e.Again()) })}}
+	s.meanwhile = []faults.Rule{{Operation: "GenerateDataKey", Fault: faults.Then(func() { s.Instance().Invoke(s, e.Again()) })}}
 }
 
 // overtaken finds that the same request was faster, and that its workspace was
@@ -80,13 +80,13 @@ func (s *slip) overtaken() {
 	e := s.event()
 	s.replays = true
 	faster := sync.OnceFunc(func() {
-		s.Function().Invoke(s, e.Again())
+		s.Instance().Invoke(s, e.Again())
 		s.tenant.Delete(s, s.tenant.Workspace)
 	})
 	s.meanwhile = []faults.Rule{{Operation: "GetItem", Kind: "idem#", Call: 1, Fault: faults.Then(faster)}}
 }
 
-func (s *slip) misspelt() { s.body[stage.Marker+"models"] = "x" }
+func (s *slip) misspelt() { s.body[functest.Marker+"models"] = "x" }
 
 func (s *slip) foreignHash() {
 	s.hashes()
@@ -99,12 +99,12 @@ func (s *slip) noDefault() { s.tenant.Delete(s, s.tenant.Workspace) }
 
 func (s *slip) standard() { s.named(); s.once(); s.token = s.tenant.Standard(s, "") }
 
-func (s *slip) unknown() { s.named(); s.once(); s.token = stage.Marker + string(s.tenant.ID) }
+func (s *slip) unknown() { s.named(); s.once(); s.token = functest.Marker + string(s.tenant.ID) }
 
-func (s *slip) event() stage.Event {
+func (s *slip) event() functest.Event {
 	body := maps.Clone(s.body)
 	maps.Copy(body, s.changed)
-	e := stage.NewEvent(http.MethodPost, "/api/v1/byok").As(s.token).Sending(body)
+	e := functest.NewEvent(http.MethodPost, "/api/v1/byok").As(s.token).Sending(body)
 	if s.idempotency != "" {
 		e = e.With("Idempotency-Key", s.idempotency)
 	}
@@ -114,14 +114,14 @@ func (s *slip) event() stage.Event {
 // send sends the request before its time.
 func (s *slip) send() {
 	s.Helper()
-	if got := s.Function().Invoke(s, s.event()); got.Status != http.StatusCreated {
+	if got := s.Instance().Invoke(s, s.event()); got.Status != http.StatusCreated {
 		s.Fatalf("sending it before: status %d", got.Status)
 	}
 	s.prior++
 }
 
 // judge checks an answer against what is stored, and tells how much that is.
-func (s *slip) judge(t testing.TB, a stage.Answer) int {
+func (s *slip) judge(t testing.TB, a functest.Answer) int {
 	t.Helper()
 	rows := s.stored(t, s.tenant.Workspace, s.key)
 	if letIn := a.Line["account"] != nil; letIn && a.Status != http.StatusForbidden && a.Audit == nil {
@@ -138,11 +138,11 @@ func (s *slip) judge(t testing.TB, a stage.Answer) int {
 }
 
 // judgeCreated finds the credential of a 201 among those that are stored.
-func (s *slip) judgeCreated(t testing.TB, a stage.Answer, rows []row) {
+func (s *slip) judgeCreated(t testing.TB, a functest.Answer, rows []row) {
 	t.Helper()
 	var body map[string]map[string]any
 	a.Decode(t, &body)
-	stage.HasMembers(t, body["data"], "id", "name", "provider", "label", "workspace_id", "created_at", "disabled",
+	functest.HasMembers(t, body["data"], "id", "name", "provider", "label", "workspace_id", "created_at", "disabled",
 		"is_byok_only", "is_fallback", "is_required", "allowed_api_key_hashes", "allowed_models", "allowed_user_ids", "sort_order")
 	var told struct{ Data credential }
 	a.Decode(t, &told)
@@ -170,13 +170,13 @@ func (s *slip) judgeCreated(t testing.TB, a stage.Answer, rows []row) {
 	t.Errorf("201, and credential %s is not stored", told.Data.ID)
 }
 
-// scene is the world of the request: status is how it ends without a fault.
-func (s *slip) scene(status int) stage.Scene {
+// testCase is the world of the request: status is how it ends without a fault.
+func (s *slip) testCase(status int) functest.Case {
 	prior, created := s.prior, status == http.StatusCreated
 	var halfway int
-	return stage.Scene{
-		Stage: s.Stage, Event: s.event(), Meanwhile: s.meanwhile,
-		Check: func(t testing.TB, first stage.Answer) {
+	return functest.Case{
+		Env: s.Env, Event: s.event(), Meanwhile: s.meanwhile,
+		Check: func(t testing.TB, first functest.Answer) {
 			halfway = s.judge(t, first)
 			switch {
 			case first.Status == http.StatusCreated && !s.replays && halfway != prior+1,
@@ -186,7 +186,7 @@ func (s *slip) scene(status int) stage.Scene {
 				t.Errorf("%d credentials are stored, remembered: %v", halfway, halfway == 0)
 			}
 		},
-		Settled: func(t testing.TB, first, again stage.Answer) {
+		Settled: func(t testing.TB, first, again functest.Answer) {
 			if again.Status != status {
 				t.Errorf("again: status %d, want %d", again.Status, status)
 			}

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/enginetest/stage"
 )
 
 // resource is what a request names beside its key: a workspace or the hash of
@@ -15,7 +15,7 @@ import (
 // issue at the path says that it is not.
 type resource struct {
 	name  string
-	owner stage.Tenant // none, where nobody may use it
+	owner functest.Tenant // none, where nobody may use it
 	body  map[string]any
 	issue string
 	group string // of those that cannot be told apart; "" where by itself it is wrong
@@ -24,20 +24,20 @@ type resource struct {
 // TestTenants names every kind of workspace and of API key as every kind of
 // caller.
 func TestTenants(t *testing.T) {
-	v := &vault{stage.New(t, wire)}
+	v := &vault{functest.New(t, wire)}
 	home, stranger := v.Tenant(t), v.Tenant(t)
 	other := home.Other(t)
-	f, key := v.Function(), stage.Secret()
+	f, key := v.Instance(), functest.Secret()
 	everything := slices.Concat(everyWorkspace(t, home, stranger), everyHash(t, v, home, stranger))
-	for _, c := range stage.Callers(t, home, stranger, other) {
-		lineups := map[string]*stage.Lineup{"workspace": {}, "hash": {}}
+	for _, c := range functest.Callers(t, home, stranger, other) {
+		groups := map[string]*functest.Indistinguishable{"workspace": {}, "hash": {}}
 		for _, r := range everything {
 			t.Run(c.Name+"/"+r.name, func(t *testing.T) {
 				body := map[string]any{"key": key, "provider": "openai"}
 				for member, value := range r.body {
 					body[member] = value
 				}
-				e := c.As(stage.NewEvent(http.MethodPost, "/api/v1/byok").Sending(body))
+				e := c.As(functest.NewEvent(http.MethodPost, "/api/v1/byok").Sending(body))
 				e.RequestID = "the same for all"
 				got := f.Invoke(t, e)
 				switch {
@@ -51,7 +51,7 @@ func TestTenants(t *testing.T) {
 						t.Errorf("issues at %q, want %q", got.Issues(t), r.issue)
 					}
 					if r.group != "" {
-						lineups[r.group].Alike(t, "", got)
+						groups[r.group].Alike(t, "", got)
 					}
 				default:
 					got.Is(t, http.StatusCreated)
@@ -69,12 +69,12 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-func everyWorkspace(t *testing.T, home, stranger stage.Tenant) []resource {
+func everyWorkspace(t *testing.T, home, stranger functest.Tenant) []resource {
 	t.Helper()
-	at := func(name string, owner stage.Tenant, id any, group string) resource {
+	at := func(name string, owner functest.Tenant, id any, group string) resource {
 		return resource{name, owner, map[string]any{"workspace_id": id}, "/workspace_id", group}
 	}
-	nobody := stage.Tenant{}
+	nobody := functest.Tenant{}
 	return []resource{
 		{name: "none named"},
 		at("default workspace", home, home.Workspace, "workspace"),
@@ -87,12 +87,12 @@ func everyWorkspace(t *testing.T, home, stranger stage.Tenant) []resource {
 	}
 }
 
-func everyHash(t *testing.T, v *vault, home, stranger stage.Tenant) []resource {
+func everyHash(t *testing.T, v *vault, home, stranger functest.Tenant) []resource {
 	t.Helper()
-	at := func(name string, owner stage.Tenant, hash auth.KeyHash, group string) resource {
+	at := func(name string, owner functest.Tenant, hash auth.KeyHash, group string) resource {
 		return resource{name, owner, map[string]any{"allowed_api_key_hashes": []any{hash}}, "/allowed_api_key_hashes/0", group}
 	}
-	hashOf := func(a stage.Tenant, n auth.NewKey) auth.KeyHash { return auth.HashKey(a.Key(t, n)) }
+	hashOf := func(a functest.Tenant, n auth.NewKey) auth.KeyHash { return auth.HashKey(a.Key(t, n)) }
 	disabled, deleted := hashOf(home, auth.NewKey{Kind: auth.Standard}), hashOf(home, auth.NewKey{Kind: auth.Standard})
 	if err := v.Registry.DisableKey(t.Context(), home.ID, disabled); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func everyHash(t *testing.T, v *vault, home, stranger stage.Tenant) []resource {
 		t.Fatal(err)
 	}
 	expired := hashOf(home, auth.NewKey{Kind: auth.Standard, ExpiresAt: time.Now().Add(-time.Hour)})
-	nobody := stage.Tenant{}
+	nobody := functest.Tenant{}
 	return []resource{
 		at("own key", home, auth.HashKey(home.Management), "hash"),
 		at("disabled key", home, disabled, "hash"),

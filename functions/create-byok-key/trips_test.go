@@ -3,11 +3,11 @@ package main
 import (
 	"testing"
 
-	"signalbox.dev/shared/enginetest/stage"
+	"signalbox.dev/infra/testkit/functest"
 )
 
 func TestRoundTrips(t *testing.T) {
-	v := &vault{stage.New(t, wire)}
+	v := &vault{functest.New(t, wire)}
 	const (
 		key, idem, account = "GetItem key#", "GetItem idem#", "GetItem account#"
 		position, dataKey  = "UpdateItem workspace#", "GenerateDataKey"
@@ -38,7 +38,7 @@ func TestRoundTrips(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSlip(t, v)
 			c.kind(s)
-			stage.Trips(t, v.Function().Invoke(t, s.event()), c.inLine, c.calls...)
+			functest.CheckCost(t, v.Instance().Invoke(t, s.event()), c.inLine, c.calls...)
 		})
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/enginetest/stage"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
 
 // vault is a stage with an eye for what is stored.
 type vault struct {
-	*stage.Stage
+	*functest.Env
 }
 
 // row is a credential as the table holds it, read by the layout alone.

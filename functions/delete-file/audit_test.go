@@ -5,15 +5,15 @@ import (
 	"sync"
 	"testing"
 
-	"signalbox.dev/shared/enginetest/faults"
-	"signalbox.dev/shared/enginetest/stage"
+	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/ids"
 )
 
 // The audit line tells which file of which workspace was meant, how much of it
 // this very call removed, and whether that is all that can be known.
 func TestTheAuditLineTellsWhatBecameOfTheFile(t *testing.T) {
-	s := stage.New(t, wire)
+	s := functest.New(t, wire)
 	plain, versioned := newCabinet(t, s, off), newCabinet(t, s, enabled)
 	tenant := s.Tenant(t)
 	for _, c := range []struct {
@@ -35,7 +35,7 @@ func TestTheAuditLineTellsWhatBecameOfTheFile(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := &desk{TB: t, cabinet: c.cabinet, workspace: tenant.Workspace, file: ids.NewFile(), key: tenant.Standard(t, "")}
 			c.fill(d)
-			got := c.cabinet.Function().InvokeAmid(t, remove("", string(d.file)).As(d.key), c.rules)
+			got := c.cabinet.Instance().InvokeAmid(t, remove("", string(d.file)).As(d.key), c.rules)
 			if got.Status != c.status {
 				t.Fatalf("status %d, want %d", got.Status, c.status)
 			}
@@ -54,7 +54,7 @@ func TestTheAuditLineTellsWhatBecameOfTheFile(t *testing.T) {
 // A request whose time runs out leaves less to the next one, and its audit line
 // says how much it removed.
 func TestMoreVersionsThanOneRequestDeletes(t *testing.T) {
-	s := stage.New(t, wire)
+	s := functest.New(t, wire)
 	c, tenant := newCabinet(t, s, enabled), s.Tenant(t)
 	d := &desk{TB: t, cabinet: c, workspace: tenant.Workspace, file: ids.NewFile(), key: tenant.Standard(t, "")}
 	const versions, firstPage = 1008, 999 // beside the marker of the first request
@@ -67,7 +67,7 @@ func TestMoreVersionsThanOneRequestDeletes(t *testing.T) {
 		})
 	}
 	writers.Wait()
-	f, e := c.Function(), remove("", string(d.file)).As(d.key)
+	f, e := c.Instance(), remove("", string(d.file)).As(d.key)
 	got := f.InvokeAmid(t, e, []faults.Rule{{Operation: "ListObjectVersions", Call: 2, Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
 		f.RunOut()
 		return faults.Stall()(r, apply)
@@ -84,12 +84,12 @@ func TestMoreVersionsThanOneRequestDeletes(t *testing.T) {
 
 // Without a limit that can be read nothing is deleted.
 func TestAnUnreadableRateDeletesNothing(t *testing.T) {
-	s := stage.New(t, wire)
+	s := functest.New(t, wire)
 	c, tenant := newCabinet(t, s, off), s.Tenant(t)
 	for _, rate := range [][2]string{{"", "20"}, {"60", ""}, {"many", "20"}, {"60", "20.5"}, {"0", "20"}, {"60", "-1"}, {"9223372036854775808", "20"}} {
 		d := &desk{TB: t, cabinet: c, workspace: tenant.Workspace, file: ids.NewFile(), key: tenant.Standard(t, "")}
 		d.one()
-		got := c.Function().Invoke(t, remove("", string(d.file)).As(d.key).Limited(rate[0], rate[1]))
+		got := c.Instance().Invoke(t, remove("", string(d.file)).As(d.key).Limited(rate[0], rate[1]))
 		if left := c.look(t, d.workspace, d.file); got.Status != failed || left.left != 1 || got.Line["stack"] != nil {
 			t.Errorf("rate %q: status %d, %d versions are left, %v", rate, got.Status, left.left, got.Line)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"signalbox.dev/shared/enginetest/stage"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
 )
@@ -23,12 +23,12 @@ const (
 
 // cabinet is a stage with a bucket.
 type cabinet struct {
-	*stage.Stage
+	*functest.Env
 }
 
 // newCabinet makes a bucket. In a suspended one, what was put before stands in
 // versions, as in one whose owner turned versioning off again.
-func newCabinet(t *testing.T, s *stage.Stage, versioning types.BucketVersioningStatus) *cabinet {
+func newCabinet(t *testing.T, s *functest.Env, versioning types.BucketVersioningStatus) *cabinet {
 	t.Helper()
 	return &cabinet{s.In(s.Engines.Bucket(t, versioning))}
 }
@@ -87,8 +87,8 @@ func (c *cabinet) look(t testing.TB, w ids.Workspace, f ids.File) (d drawer) {
 }
 
 // remove asks for the deletion of a file; workspace "" names none.
-func remove(w ids.Workspace, file string) stage.Event {
-	e := stage.NewEvent(http.MethodDelete, "/api/v1/files/{file_id}").At("file_id", file)
+func remove(w ids.Workspace, file string) functest.Event {
+	e := functest.NewEvent(http.MethodDelete, "/api/v1/files/{file_id}").At("file_id", file)
 	if w == "" {
 		return e
 	}

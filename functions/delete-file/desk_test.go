@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"signalbox.dev/shared/enginetest/stage"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/ids"
 )
 
@@ -37,25 +37,25 @@ func (d *desk) hidden() {
 func (d *desk) nothing() {}
 
 // used has spent a slot of its limiter before.
-func (d *desk) used(e stage.Event) stage.Event {
+func (d *desk) used(e functest.Event) functest.Event {
 	d.Helper()
 	prior := e.At("file_id", "file_none")
-	if got := d.Function().Invoke(d, prior); got.Status != absent {
+	if got := d.Instance().Invoke(d, prior); got.Status != absent {
 		d.Fatalf("spending a slot: status %d", got.Status)
 	}
 	return e
 }
 
-// scene is the world of one request: status is how it ends without a fault.
-func (d *desk) scene(status int, e stage.Event) stage.Scene {
+// testCase is the world of one request: status is how it ends without a fault.
+func (d *desk) testCase(status int, e functest.Event) functest.Case {
 	d.put(d, d.workspace, d.file+"0", "sibling")
 	d.put(d, d.workspace, d.file+"1", "hidden sibling")
 	d.hide(d, d.workspace, d.file+"1")
 	before := d.look(d, d.workspace, d.file)
 	var halfway drawer
-	return stage.Scene{
-		Stage: d.Stage, Event: e,
-		Check: func(t testing.TB, first stage.Answer) {
+	return functest.Case{
+		Env: d.Env, Event: e,
+		Check: func(t testing.TB, first functest.Answer) {
 			d.judge(t, first)
 			halfway = d.look(t, d.workspace, d.file)
 			lost := first.Line["answer_lost"] == true
@@ -70,7 +70,7 @@ func (d *desk) scene(status int, e stage.Event) stage.Scene {
 				t.Errorf("half way it can be read: %+v of %+v", halfway, before)
 			}
 		},
-		Settled: func(t testing.TB, first, again stage.Answer) {
+		Settled: func(t testing.TB, first, again functest.Answer) {
 			d.judge(t, again)
 			want, end := status, before
 			if status == done {
@@ -90,12 +90,12 @@ func (d *desk) scene(status int, e stage.Event) stage.Scene {
 }
 
 // judge checks what every answer of the operation owes.
-func (d *desk) judge(t testing.TB, a stage.Answer) {
+func (d *desk) judge(t testing.TB, a functest.Answer) {
 	t.Helper()
 	if a.Status == done {
 		var body map[string]any
 		a.Decode(t, &body)
-		stage.HasMembers(t, body, "id", "type")
+		functest.HasMembers(t, body, "id", "type")
 		if body["id"] != string(d.file) || body["type"] != "file_deleted" {
 			t.Errorf("body %s", a.Body)
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"signalbox.dev/shared/enginetest/stage"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/ids"
 )
 
@@ -20,26 +20,26 @@ const (
 
 // TestEveryFault lets every call of every kind of request fail in every way.
 func TestEveryFault(t *testing.T) {
-	s := stage.New(t, wire)
+	s := functest.New(t, wire)
 	tenant, stranger := s.Tenant(t), s.Tenant(t)
 	plain, versioned, paused := newCabinet(t, s, off), newCabinet(t, s, enabled), newCabinet(t, s, suspended)
-	named := func(d *desk) stage.Event { return remove(d.workspace, string(d.file)).As(d.key) }
-	unnamed := func(d *desk) stage.Event { return remove("", string(d.file)).As(d.key) }
-	burst := func(d *desk) stage.Event { return d.used(named(d).Limited("1", "100000")) }
-	spent := func(d *desk) stage.Event { return d.used(named(d).Limited("1", "1")) }
-	foreign := func(d *desk) stage.Event { return named(d).As(stranger.Standard(d, "")) }
-	stray := func(d *desk) stage.Event { return named(d).As(stage.Marker + string(d.file)) }
-	nonsense := func(d *desk) stage.Event { return remove(d.workspace, stage.Marker).As(d.key) }
-	elsewhere := func(d *desk) stage.Event { return unnamed(d).As(tenant.Standard(d, tenant.Other(d))) }
+	named := func(d *desk) functest.Event { return remove(d.workspace, string(d.file)).As(d.key) }
+	unnamed := func(d *desk) functest.Event { return remove("", string(d.file)).As(d.key) }
+	burst := func(d *desk) functest.Event { return d.used(named(d).Limited("1", "100000")) }
+	spent := func(d *desk) functest.Event { return d.used(named(d).Limited("1", "1")) }
+	foreign := func(d *desk) functest.Event { return named(d).As(stranger.Standard(d, "")) }
+	stray := func(d *desk) functest.Event { return named(d).As(functest.Marker + string(d.file)) }
+	nonsense := func(d *desk) functest.Event { return remove(d.workspace, functest.Marker).As(d.key) }
+	elsewhere := func(d *desk) functest.Event { return unnamed(d).As(tenant.Standard(d, tenant.Other(d))) }
 
-	scenario := func(name string, status int, c *cabinet, fill func(*desk), event func(*desk) stage.Event, except ...stage.Exception) stage.Scenario {
-		return stage.Scenario{Name: name, Status: status, Except: except, Set: func(t testing.TB) stage.Scene {
+	scenario := func(name string, status int, c *cabinet, fill func(*desk), event func(*desk) functest.Event, except ...functest.Exception) functest.Scenario {
+		return functest.Scenario{Name: name, Status: status, Except: except, Set: func(t testing.TB) functest.Case {
 			d := &desk{TB: t, cabinet: c, workspace: tenant.Workspace, file: ids.NewFile(), key: tenant.Standard(t, "")}
 			fill(d)
-			return d.scene(status, event(d))
+			return d.testCase(status, event(d))
 		}}
 	}
-	stage.Survive(t, []int{done, unknown, absent, refused, failed},
+	functest.Survive(t, []int{done, unknown, absent, refused, failed},
 		scenario("a file", done, plain, (*desk).one, named, append(lostAnswers(), throttled()...)...),
 		scenario("in the default workspace", done, plain, (*desk).one, unnamed, append(lostAnswers(), throttled()...)...),
 		scenario("within the burst", done, plain, (*desk).one, burst, append(lostAnswers(), throttled()...)...),
@@ -59,35 +59,35 @@ func TestEveryFault(t *testing.T) {
 
 // lostAnswers are those by which one request deletes the file of an unversioned
 // bucket and does not hear of it: its second attempt finds nothing.
-func lostAnswers() []stage.Exception {
-	var all []stage.Exception
+func lostAnswers() []functest.Exception {
+	var all []functest.Exception
 	for _, fault := range []string{"answer lost", "timed out, applied", "answer cut", "answer garbled", "answer of another kind"} {
 		all = append(all,
-			stage.Exception{Step: "DeleteObject", Fault: fault, Always: true, Status: []int{failed}},
-			stage.Exception{Step: "DeleteObject", Fault: fault, Status: []int{absent}})
+			functest.Exception{Step: "DeleteObject", Fault: fault, Always: true, Status: []int{failed}},
+			functest.Exception{Step: "DeleteObject", Fault: fault, Status: []int{absent}})
 	}
 	return all
 }
 
 // throttled: DynamoDB throttles the item of a caller who asks too often.
-func throttled() []stage.Exception {
-	var all []stage.Exception
+func throttled() []functest.Exception {
+	var all []functest.Exception
 	for _, code := range []string{"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"} {
-		all = append(all, stage.Exception{Step: "UpdateItem limit#", Fault: "throttled: " + code + " TableWriteKeyRangeThroughputExceeded", Always: true, Status: []int{refused}})
+		all = append(all, functest.Exception{Step: "UpdateItem limit#", Fault: "throttled: " + code + " TableWriteKeyRangeThroughputExceeded", Always: true, Status: []int{refused}})
 	}
 	return all
 }
 
 // before: who is refused hears of it, whatever became of the workspace's
 // look-up; unless time runs out for all of them at once.
-func before(status int) []stage.Exception {
+func before(status int) []functest.Exception {
 	return append(throttledUnless(status),
-		stage.Exception{Step: "GetItem workspace#", Fault: "deadline", Status: []int{status, failed}},
-		stage.Exception{Step: "GetItem workspace#", Fault: "deadline, applied", Status: []int{status, failed}},
-		stage.Exception{Step: "GetItem workspace#", Status: []int{status}})
+		functest.Exception{Step: "GetItem workspace#", Fault: "deadline", Status: []int{status, failed}},
+		functest.Exception{Step: "GetItem workspace#", Fault: "deadline, applied", Status: []int{status, failed}},
+		functest.Exception{Step: "GetItem workspace#", Status: []int{status}})
 }
 
-func throttledUnless(status int) []stage.Exception {
+func throttledUnless(status int) []functest.Exception {
 	if status == unknown {
 		return nil
 	}
@@ -95,8 +95,8 @@ func throttledUnless(status int) []stage.Exception {
 }
 
 // limiterFailing: the same of the limiter.
-func limiterFailing(status int) []stage.Exception {
-	return []stage.Exception{
+func limiterFailing(status int) []functest.Exception {
+	return []functest.Exception{
 		{Step: "UpdateItem limit#", Fault: "deadline", Status: []int{status, failed}},
 		{Step: "UpdateItem limit#", Fault: "deadline, applied", Status: []int{status, failed}},
 		{Step: "UpdateItem limit#", Status: []int{status}},

@@ -3,21 +3,21 @@ package main
 import (
 	"testing"
 
+	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/enginetest/faults"
-	"signalbox.dev/shared/enginetest/stage"
 	"signalbox.dev/shared/ids"
 )
 
 func TestResponses(t *testing.T) {
-	base := stage.New(t, wire)
+	base := functest.New(t, wire)
 	c := newCabinet(t, base, off)
 	home, stranger := base.Tenant(t), base.Tenant(t)
 	other, disabled := home.Other(t), home.Standard(t, "")
 	if err := base.Registry.DisableKey(t.Context(), home.ID, auth.HashKey(disabled)); err != nil {
 		t.Fatal(err)
 	}
-	s := stage.Script{Function: c.Function(), Names: map[string]string{
+	s := functest.Script{Function: c.Instance(), Names: map[string]string{
 		"DISABLED_KEY":        disabled,
 		"OTHER_WORKSPACE":     string(other),
 		"STRANGERS_WORKSPACE": string(stranger.Workspace),

@@ -6,8 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"signalbox.dev/shared/enginetest"
-	"signalbox.dev/shared/enginetest/stage"
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/ids"
 )
 
@@ -25,11 +25,11 @@ type register map[ids.Workspace]ids.Account
 // TestTenants asks for the deletion of every kind of file as every kind of
 // caller.
 func TestTenants(t *testing.T) {
-	s := stage.New(t, wire)
+	s := functest.New(t, wire)
 	c := newCabinet(t, s, off)
 	home, stranger := s.Tenant(t), s.Tenant(t)
 	other, gone := home.Other(t), home.Deleted(t)
-	f := c.Function()
+	f := c.Instance()
 	live := register{home.Workspace: home.ID, other: home.ID, stranger.Workspace: stranger.ID}
 	resources := []resource{
 		{name: "in the default workspace", lies: home.Workspace, named: string(home.Workspace)},
@@ -46,8 +46,8 @@ func TestTenants(t *testing.T) {
 		{name: "in an unknown workspace", named: string(ids.New[ids.Workspace]())},
 		{name: "in a malformed workspace", lies: home.Workspace, named: "{" + string(home.Workspace) + "}"},
 	}
-	for _, caller := range stage.Callers(t, home, stranger, other) {
-		var absences stage.Lineup
+	for _, caller := range functest.Callers(t, home, stranger, other) {
+		var absences functest.Indistinguishable
 		for _, r := range resources {
 			t.Run(caller.Name+"/"+r.name, func(t *testing.T) { c.ask(t, f, caller, r, live, &absences) })
 		}
@@ -55,7 +55,7 @@ func TestTenants(t *testing.T) {
 }
 
 // ask asks for the deletion of a new file of the kind, twice.
-func (c *cabinet) ask(t *testing.T, f *stage.Function, caller stage.Caller, r resource, live register, absences *stage.Lineup) {
+func (c *cabinet) ask(t *testing.T, f *functest.Instance, caller functest.Caller, r resource, live register, absences *functest.Indistinguishable) {
 	file := ids.NewFile()
 	if r.lies != "" {
 		c.put(t, r.lies, file, newest)
@@ -89,7 +89,7 @@ func (c *cabinet) ask(t *testing.T, f *stage.Function, caller stage.Caller, r re
 
 // meantBy reports whether the caller means the file where it lies, and may; and
 // the group of those that cost the same calls to find out.
-func (r resource) meantBy(c stage.Caller, live register) (meant bool, group string) {
+func (r resource) meantBy(c functest.Caller, live register) (meant bool, group string) {
 	workspace, shaped := ids.Parse[ids.Workspace](r.named)
 	group = "named"
 	if r.named == "" {
@@ -110,12 +110,12 @@ func (r resource) meantBy(c stage.Caller, live register) (meant bool, group stri
 // Whatever a workspace's row holds, only those who reach it can tell it from one
 // that is not there; the operator hears of it whoever asks.
 func TestDamagedRows(t *testing.T) {
-	s := stage.New(t, wire)
+	s := functest.New(t, wire)
 	c := newCabinet(t, s, off)
 	home, stranger := s.Tenant(t), s.Tenant(t)
-	workspace, f := home.Other(t), c.Function()
-	var absences stage.Lineup
-	ask := func(t testing.TB, w ids.Workspace, token string) stage.Answer {
+	workspace, f := home.Other(t), c.Instance()
+	var absences functest.Indistinguishable
+	ask := func(t testing.TB, w ids.Workspace, token string) functest.Answer {
 		e := remove(w, "file_a").As(token).Limited("1000000", "100000")
 		e.RequestID = "the same for all"
 		return f.Invoke(t, e)
@@ -131,7 +131,7 @@ func TestDamagedRows(t *testing.T) {
 	}
 	sound.Item["deleted_at"] = &types.AttributeValueMemberN{Value: "1"}
 	unread := 0
-	for _, d := range enginetest.Damage(sound.Item) {
+	for _, d := range testkit.Damage(sound.Item) {
 		t.Run(d.String(), func(t *testing.T) {
 			if _, err := s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.Engines.Tables.Access, Item: d.Row}); err != nil {
 				t.Fatal(err)
@@ -145,7 +145,7 @@ func TestDamagedRows(t *testing.T) {
 			} else if !heard {
 				own.Is(t, absent)
 			}
-			answers := []stage.Answer{own}
+			answers := []functest.Answer{own}
 			for _, token := range outside {
 				got := ask(t, workspace, token)
 				absences.Alike(t, "", got)

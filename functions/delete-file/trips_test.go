@@ -3,12 +3,12 @@ package main
 import (
 	"testing"
 
-	"signalbox.dev/shared/enginetest/stage"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/ids"
 )
 
 func TestRoundTrips(t *testing.T) {
-	s := stage.New(t, wire)
+	s := functest.New(t, wire)
 	plain, versioned := newCabinet(t, s, off), newCabinet(t, s, enabled)
 	tenant := s.Tenant(t)
 	const (
@@ -17,35 +17,35 @@ func TestRoundTrips(t *testing.T) {
 		erase              = "DeleteObject"
 		list, purge        = "ListObjectVersions", "DeleteObjects"
 	)
-	named := func(d *desk) stage.Event { return remove(d.workspace, string(d.file)).As(d.key) }
-	unnamed := func(d *desk) stage.Event { return remove("", string(d.file)).As(d.key) }
+	named := func(d *desk) functest.Event { return remove(d.workspace, string(d.file)).As(d.key) }
+	unnamed := func(d *desk) functest.Event { return remove("", string(d.file)).As(d.key) }
 	for _, c := range []struct {
 		name    string
 		cabinet *cabinet
 		fill    func(*desk)
-		event   func(*desk) stage.Event
+		event   func(*desk) functest.Event
 		inLine  int
 		calls   []string
 	}{
 		{"a file", plain, (*desk).one, named, 2, []string{key, slot, workspace, erase}},
 		{"default workspace", plain, (*desk).one, unnamed, 3, []string{key, slot, account, erase}},
-		{"bound key", plain, (*desk).one, func(d *desk) stage.Event { return unnamed(d).As(tenant.Standard(t, d.workspace)) }, 2,
+		{"bound key", plain, (*desk).one, func(d *desk) functest.Event { return unnamed(d).As(tenant.Standard(t, d.workspace)) }, 2,
 			[]string{key, slot, erase}},
-		{"within the burst", plain, (*desk).one, func(d *desk) stage.Event { return d.used(named(d).Limited("1", "2")) }, 3,
+		{"within the burst", plain, (*desk).one, func(d *desk) functest.Event { return d.used(named(d).Limited("1", "2")) }, 3,
 			[]string{key, slot, slot, workspace, erase}},
 		{"no such file", plain, (*desk).nothing, named, 3, []string{key, slot, workspace, erase, list}},
-		{"limit exceeded", plain, (*desk).one, func(d *desk) stage.Event { return d.used(named(d).Limited("1", "1")) }, 1,
+		{"limit exceeded", plain, (*desk).one, func(d *desk) functest.Event { return d.used(named(d).Limited("1", "1")) }, 1,
 			[]string{key, slot, workspace}},
-		{"no file id", plain, (*desk).one, func(d *desk) stage.Event { return named(d).At("file_id", "x") }, 1, []string{key, slot}},
-		{"no workspace id", plain, (*desk).one, func(d *desk) stage.Event { return named(d).Asking("workspace_id", "x") }, 1, []string{key, slot}},
-		{"unknown key", plain, (*desk).one, func(d *desk) stage.Event { return named(d).As(stage.Marker + string(d.file)) }, 1,
+		{"no file id", plain, (*desk).one, func(d *desk) functest.Event { return named(d).At("file_id", "x") }, 1, []string{key, slot}},
+		{"no workspace id", plain, (*desk).one, func(d *desk) functest.Event { return named(d).Asking("workspace_id", "x") }, 1, []string{key, slot}},
+		{"unknown key", plain, (*desk).one, func(d *desk) functest.Event { return named(d).As(functest.Marker + string(d.file)) }, 1,
 			[]string{key, slot, workspace}},
 		{"two versions", versioned, (*desk).two, named, 6, []string{key, slot, workspace, erase, list, purge, purge, list}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := &desk{TB: t, cabinet: c.cabinet, workspace: tenant.Workspace, file: ids.NewFile(), key: tenant.Standard(t, "")}
 			c.fill(d)
-			stage.Trips(t, c.cabinet.Function().Invoke(t, c.event(d)), c.inLine, c.calls...)
+			functest.CheckCost(t, c.cabinet.Instance().Invoke(t, c.event(d)), c.inLine, c.calls...)
 		})
 	}
 }
@@ -53,17 +53,17 @@ func TestRoundTrips(t *testing.T) {
 // Once an instance knows where a key's limiter stands, a deletion within the
 // burst costs what one from idle does.
 func TestRoundTripsInARow(t *testing.T) {
-	s := stage.New(t, wire)
+	s := functest.New(t, wire)
 	c, tenant := newCabinet(t, s, off), s.Tenant(t)
-	f, key := c.Function(), tenant.Standard(t, "")
+	f, key := c.Instance(), tenant.Standard(t, "")
 	for range 20 {
 		d := &desk{TB: t, cabinet: c, workspace: tenant.Workspace, file: ids.NewFile(), key: key}
 		d.one()
 		got := f.Invoke(t, remove(d.workspace, string(d.file)).As(key).Limited("1", "20"))
 		got.Is(t, done)
-		stage.Trips(t, got, 2, "GetItem key#", "UpdateItem limit#", "GetItem workspace#", "DeleteObject")
+		functest.CheckCost(t, got, 2, "GetItem key#", "UpdateItem limit#", "GetItem workspace#", "DeleteObject")
 	}
 	got := f.Invoke(t, remove(tenant.Workspace, "file_a").As(key).Limited("1", "20"))
 	got.Is(t, refused)
-	stage.Trips(t, got, 1, "GetItem key#", "UpdateItem limit#", "GetItem workspace#")
+	functest.CheckCost(t, got, 1, "GetItem key#", "UpdateItem limit#", "GetItem workspace#")
 }

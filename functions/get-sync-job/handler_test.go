@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"signalbox.dev/shared/enginetest/faults"
-	"signalbox.dev/shared/enginetest/stage"
+	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/infra/testkit/functest"
 )
 
 func TestResponses(t *testing.T) {
 	o := newOffice(t)
-	s := stage.Script{Function: o.Function(), Names: map[string]string{
+	s := functest.Script{Function: o.Instance(), Names: map[string]string{
 		"MANAGEMENT_KEY": o.tenant.Management,
 		"STANDARD_KEY":   o.tenant.Standard(t, ""),
 		"STRANGERS_KEY":  o.Tenant(t).Management,
@@ -36,7 +36,7 @@ func TestFieldsAgreeWithTheState(t *testing.T) {
 	o := newOffice(t)
 	job := o.job(t, succeeded)
 	o.reopen(t, job)
-	got := o.Function().Invoke(t, read(strings.ToUpper(string(job))).As(o.tenant.Management))
+	got := o.Instance().Invoke(t, read(strings.ToUpper(string(job))).As(o.tenant.Management))
 	checkJob(t, got)
 	if !strings.Contains(got.Body, `"`+string(job)+`","status":"queued"`) || strings.Count(got.Body, ":null") != 5 {
 		t.Errorf("a queued job with leftovers is told as %s", got.Body)

@@ -8,22 +8,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"signalbox.dev/shared/enginetest/stage"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
 
 // office is a stage with a tenant that has sync jobs.
 type office struct {
-	*stage.Stage
-	tenant stage.Tenant
+	*functest.Env
+	tenant functest.Tenant
 	writer *syncjobs.Writer
 }
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	s := stage.New(t, wire)
-	return &office{Stage: s, tenant: s.Tenant(t), writer: syncjobs.NewWriter(s.DB, s.Engines.Tables.SyncJobs)}
+	s := functest.New(t, wire)
+	return &office{Env: s, tenant: s.Tenant(t), writer: syncjobs.NewWriter(s.DB, s.Engines.Tables.SyncJobs)}
 }
 
 // move takes a queued job on.
@@ -74,18 +74,18 @@ func (o *office) reopen(t *testing.T, job ids.Job) {
 	}
 }
 
-func read(job string) stage.Event {
-	return stage.NewEvent(http.MethodGet, "/api/v1/scim/sync-jobs/{id}").At("id", job)
+func read(job string) functest.Event {
+	return functest.NewEvent(http.MethodGet, "/api/v1/scim/sync-jobs/{id}").At("id", job)
 }
 
 // checkJob checks that the body has all that a job has, and nothing else.
-func checkJob(t *testing.T, a stage.Answer) {
+func checkJob(t *testing.T, a functest.Answer) {
 	t.Helper()
 	var body map[string]map[string]any
 	a.Decode(t, &body)
 	if len(body) != 1 {
 		t.Errorf("body %s", a.Body)
 	}
-	stage.HasMembers(t, body["data"], "id", "status", "synced_groups", "deleted_groups",
+	functest.HasMembers(t, body["data"], "id", "status", "synced_groups", "deleted_groups",
 		"error_message", "created_at", "started_at", "finished_at")
 }

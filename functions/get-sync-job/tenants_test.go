@@ -7,9 +7,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/enginetest"
-	"signalbox.dev/shared/enginetest/stage"
 	"signalbox.dev/shared/ids"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestTenants(t *testing.T) {
 	o := newOffice(t)
 	home, stranger := o.tenant, o.Tenant(t)
-	f := o.Function()
+	f := o.Instance()
 	job := string(o.job(t, succeeded))
 	o.tenant = stranger
 	foreign := string(o.job(t, succeeded))
@@ -33,8 +33,8 @@ func TestTenants(t *testing.T) {
 		{"malformed", "urn:uuid:" + job, "", "no UUID"},
 		{"empty", "", "", "no UUID"},
 	}
-	for _, c := range stage.Callers(t, home, stranger, home.Other(t)) {
-		var absent stage.Lineup
+	for _, c := range functest.Callers(t, home, stranger, home.Other(t)) {
+		var absent functest.Indistinguishable
 		for _, r := range resources {
 			t.Run(c.Name+"/"+r.name, func(t *testing.T) {
 				e := c.As(read(r.id))
@@ -60,9 +60,9 @@ func TestTenants(t *testing.T) {
 // the operator hears of it whoever asks.
 func TestDamagedRows(t *testing.T) {
 	o := newOffice(t)
-	job, stranger, f := o.job(t, succeeded), o.Tenant(t), o.Function()
-	var absent stage.Lineup
-	ask := func(t testing.TB, id ids.Job, token string) stage.Answer {
+	job, stranger, f := o.job(t, succeeded), o.Tenant(t), o.Instance()
+	var absent functest.Indistinguishable
+	ask := func(t testing.TB, id ids.Job, token string) functest.Answer {
 		e := read(string(id)).As(token)
 		e.RequestID = "the same for all"
 		return f.Invoke(t, e)
@@ -74,7 +74,7 @@ func TestDamagedRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	unread := 0
-	for _, d := range enginetest.Damage(sound.Item) {
+	for _, d := range testkit.Damage(sound.Item) {
 		t.Run(d.String(), func(t *testing.T) {
 			if _, err := o.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &o.Engines.Tables.SyncJobs, Item: d.Row}); err != nil {
 				t.Fatal(err)
@@ -89,7 +89,7 @@ func TestDamagedRows(t *testing.T) {
 			} else if !heard {
 				own.Is(t, http.StatusOK)
 			}
-			for _, a := range []stage.Answer{foreign, own} {
+			for _, a := range []functest.Answer{foreign, own} {
 				if logged := a.Line["error"] != nil && a.Line["level"] == "ERROR"; logged != heard {
 					t.Errorf("status %d, fault logged: %t, want %t", a.Status, logged, heard)
 				}

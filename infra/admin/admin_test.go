@@ -14,14 +14,14 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"signalbox.dev/shared/enginetest"
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/ids"
 )
 
 // desk is an operator at work on an account of their own.
 type desk struct {
 	testing.TB
-	engines enginetest.Engines
+	engines testkit.Engines
 	bucket  string
 	// sealing is the key that new credentials are sealed under, if it is not the
 	// stack's own.
@@ -43,7 +43,7 @@ type answer struct {
 
 func newDesk(t testing.TB) *desk {
 	t.Helper()
-	engines := enginetest.Start(t)
+	engines := testkit.Start(t)
 	d := &desk{TB: t, engines: engines, dir: t.TempDir(), bucket: engines.Bucket(t, types.BucketVersioningStatusEnabled)}
 	d.app = func(stdin string, stdout, stderr *bytes.Buffer) *app {
 		return newApp(strings.NewReader(stdin), stdout, stderr)

@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/enginetest/faults"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )

@@ -29,8 +29,6 @@ func find(only string, folders ...string) (mutants []mutant, err error) {
 			switch {
 			case err != nil:
 				return err
-			case entry.Name() == "enginetest":
-				return fs.SkipDir
 			case !strings.HasSuffix(path, ".go"), strings.HasSuffix(path, "_test.go"), !strings.Contains(path, only):
 				return nil
 			}

@@ -7,9 +7,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/enginetest"
-	"signalbox.dev/shared/enginetest/faults"
 	"signalbox.dev/shared/ids"
 )
 
@@ -17,7 +17,7 @@ import (
 // its way to the table.
 func (a *access) meanwhile(operation string, command func(*auth.Registry) error) {
 	a.Helper()
-	other := auth.NewRegistry(dynamodb.NewFromConfig(enginetest.Start(a.T).Config), a.table)
+	other := auth.NewRegistry(dynamodb.NewFromConfig(testkit.Start(a.T).Config), a.table)
 	a.faults.Heal()
 	a.faults.Inject(faults.Rule{Operation: operation, Call: 1, Fault: func(_ *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
 		if err := command(other); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/enginetest/faults"
 	"signalbox.dev/shared/ids"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/enginetest/faults"
 )
 
 // survey reads the table and keeps the places that are about the test's account,

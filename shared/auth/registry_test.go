@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/enginetest"
-	"signalbox.dev/shared/enginetest/faults"
 	"signalbox.dev/shared/ids"
 )
 
@@ -30,7 +30,7 @@ type access struct {
 
 func newAccess(t *testing.T) *access {
 	t.Helper()
-	engines := enginetest.Start(t)
+	engines := testkit.Start(t)
 	broken := faults.Wrap(nil)
 	engines.Config.HTTPClient = broken
 	a := &access{T: t, db: dynamodb.NewFromConfig(engines.Config), table: engines.Tables.Access, faults: broken}

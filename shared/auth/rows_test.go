@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/enginetest"
-	"signalbox.dev/shared/enginetest/faults"
 	"signalbox.dev/shared/ids"
 )
 
@@ -199,7 +199,7 @@ func TestADamagedWorkspaceIsNobodyElses(t *testing.T) {
 	if w, err := unknown.For(auth.Caller{}); !errors.Is(err, auth.ErrNoWorkspace) {
 		t.Errorf("for nobody: %q, %v", w, err)
 	}
-	for _, d := range enginetest.Damage(sound.Item) {
+	for _, d := range testkit.Damage(sound.Item) {
 		if _, err := a.db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &a.table, Item: d.Row}); err != nil {
 			t.Fatal(err)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/enginetest/faults"
 )
 
 // spoil changes what is remembered of a request, as no version of this service

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/enginetest/faults"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )

@@ -13,9 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/enginetest"
-	"signalbox.dev/shared/enginetest/faults"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
@@ -24,7 +24,7 @@ import (
 type vault struct {
 	*testing.T
 	*byok.Store
-	engines   enginetest.Engines
+	engines   testkit.Engines
 	db        *dynamodb.Client
 	broken    *faults.Transport
 	account   ids.Account
@@ -35,7 +35,7 @@ type vault struct {
 
 func newVault(t *testing.T) *vault {
 	t.Helper()
-	engines := enginetest.Start(t)
+	engines := testkit.Start(t)
 	v := &vault{T: t, engines: engines, db: dynamodb.NewFromConfig(engines.Config), broken: faults.Wrap(engines.Config.HTTPClient),
 		account: ids.New[ids.Account](), workspace: ids.New[ids.Workspace](), clock: new(time.Now())}
 	config := engines.Config

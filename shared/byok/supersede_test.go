@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/enginetest/faults"
 	"signalbox.dev/shared/ids"
 )
 

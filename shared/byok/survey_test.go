@@ -6,8 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/enginetest/faults"
 )
 
 func TestASurveyHasEveryCredentialAndNoSeal(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/enginetest/faults"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )

@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -103,10 +104,11 @@ func TestWhole(t *testing.T) {
 }
 
 func TestOnlyAnAnswerThatCannotBeReadIsRetriedByOurRule(t *testing.T) {
-	if got := calls.RetryMalformed(getItem(config(service{status: 200}, calls.Whole))); got != aws.TrueTernary {
+	verdict := func(err error) aws.Ternary { return retry.IsErrorRetryables(calls.Retryables()).IsErrorRetryable(err) }
+	if got := verdict(getItem(config(service{status: 200}, calls.Whole))); got != aws.TrueTernary {
 		t.Errorf("an answer that cannot be read: %v", got)
 	}
-	if got := calls.RetryMalformed(errors.New("another")); got != aws.UnknownTernary {
+	if got := verdict(errors.New("another")); got != aws.UnknownTernary {
 		t.Errorf("another error: %v", got)
 	}
 }

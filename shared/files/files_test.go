@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"signalbox.dev/shared/enginetest"
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
 )
@@ -28,7 +28,7 @@ const (
 // shelf is one workspace in a bucket of its own.
 type shelf struct {
 	*testing.T
-	engines   enginetest.Engines
+	engines   testkit.Engines
 	client    *s3.Client
 	bucket    string
 	workspace ids.Workspace
@@ -37,7 +37,7 @@ type shelf struct {
 
 func newShelf(t *testing.T, versioning types.BucketVersioningStatus) *shelf {
 	t.Helper()
-	engines := enginetest.Start(t)
+	engines := testkit.Start(t)
 	client := s3.NewFromConfig(engines.Config)
 	bucket := engines.Bucket(t, versioning)
 	return &shelf{

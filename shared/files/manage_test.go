@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"signalbox.dev/shared/enginetest/faults"
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
 )

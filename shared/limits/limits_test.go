@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
-	"signalbox.dev/shared/enginetest"
-	"signalbox.dev/shared/enginetest/faults"
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/limits"
 )
@@ -26,7 +26,7 @@ func (c *clock) forward(d time.Duration) { c.now.Add(int64(d)) }
 
 func newLimiter(t *testing.T) (*limits.Limiter, *clock) {
 	t.Helper()
-	engines := enginetest.Start(t)
+	engines := testkit.Start(t)
 	c := &clock{}
 	c.now.Store(time.Now().UnixNano())
 	return limits.New(dynamodb.NewFromConfig(engines.Config), engines.Tables.Control, "test").At(c.read), c
@@ -85,7 +85,7 @@ func TestABurstPassesFromIdleAndNoMore(t *testing.T) {
 }
 
 func TestLimitersOfOtherNamesCountApart(t *testing.T) {
-	engines := enginetest.Start(t)
+	engines := testkit.Start(t)
 	db, rate, caller := dynamodb.NewFromConfig(engines.Config), mustRate(t, 1, 1), someone()
 	for _, name := range []string{"one", "another"} {
 		l := limits.New(db, engines.Tables.Control, name)
@@ -228,7 +228,7 @@ func TestTheMemoryIsBounded(t *testing.T) {
 
 // Whichever update is the first, what becomes of it is not known.
 func TestAfterAFaultNothingElseIsTried(t *testing.T) {
-	engines := enginetest.Start(t)
+	engines := testkit.Start(t)
 	broken := faults.Wrap(engines.Config.HTTPClient)
 	engines.Config.HTTPClient = broken
 	l, caller, rate := limits.New(dynamodb.NewFromConfig(engines.Config), engines.Tables.Control, "test"), someone(), mustRate(t, 1, 20)
@@ -244,7 +244,7 @@ func TestAfterAFaultNothingElseIsTried(t *testing.T) {
 // What throttles the caller's own item is the caller's doing; what throttles more
 // is not, and must be heard of.
 func TestOnlyAThrottledItemIsAnExceededRate(t *testing.T) {
-	engines := enginetest.Start(t)
+	engines := testkit.Start(t)
 	broken := faults.Wrap(engines.Config.HTTPClient)
 	engines.Config.HTTPClient = broken
 	l := limits.New(dynamodb.NewFromConfig(engines.Config), engines.Tables.Control, "test")

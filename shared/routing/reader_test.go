@@ -11,10 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/enginetest"
-	"signalbox.dev/shared/enginetest/faults"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
 	"signalbox.dev/shared/seal"
@@ -24,7 +24,7 @@ import (
 // fixture is an account with a workspace, and a router's reader whose calls are
 // recorded and can be made to fail.
 type fixture struct {
-	engines   enginetest.Engines
+	engines   testkit.Engines
 	db        *dynamodb.Client
 	account   ids.Account
 	workspace ids.Workspace
@@ -34,7 +34,7 @@ type fixture struct {
 
 func newFixture(t testing.TB, options ...func(*routing.Config)) *fixture {
 	t.Helper()
-	f := &fixture{engines: enginetest.Start(t)}
+	f := &fixture{engines: testkit.Start(t)}
 	f.db = dynamodb.NewFromConfig(f.engines.Config)
 	var err error
 	if f.account, f.workspace, err = f.registry().CreateAccount(t.Context(), "routing"); err != nil {

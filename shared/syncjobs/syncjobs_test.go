@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
-	"signalbox.dev/shared/enginetest"
-	"signalbox.dev/shared/enginetest/faults"
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
@@ -31,7 +31,7 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	engines := enginetest.Start(t)
+	engines := testkit.Start(t)
 	d := &desk{T: t, table: engines.Tables.SyncJobs, db: dynamodb.NewFromConfig(engines.Config), broken: faults.Wrap(engines.Config.HTTPClient),
 		account: ids.New[ids.Account](), clock: time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC)}
 	config := engines.Config

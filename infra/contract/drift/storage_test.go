@@ -6,12 +6,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/local/template"
-	"signalbox.dev/shared/enginetest"
+	"signalbox.dev/infra/testkit"
 )
 
 // TestTables: what tests store their items in are the template's tables.
 func TestTables(t *testing.T) {
-	tested := enginetest.Tables{
+	tested := testkit.Tables{
 		Access: "AccessTable", Credentials: "CredentialsTable", SyncJobs: "SyncJobsTable", Control: "ControlTable",
 	}.Keys()
 	tables, err := loaded(t).Tables()

@@ -6,7 +6,7 @@
 // answer is checked for what all answers owe: the envelope, and that no marker
 // is in it, in the log, in an error on the way, or in anything that was sent to
 // AWS.
-package stage
+package functest
 
 import (
 	"bytes"
@@ -22,10 +22,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/boot"
-	"signalbox.dev/shared/enginetest"
 )
 
 // Wire is the wiring of a function, as its main.go has it.
@@ -33,8 +33,8 @@ type Wire func(*boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
 
 // Stage is where one function is tried. Its clients reach the engines past all
 // faults.
-type Stage struct {
-	Engines  enginetest.Engines
+type Env struct {
+	Engines  testkit.Engines
 	DB       *dynamodb.Client
 	KMS      *kms.Client
 	S3       *s3.Client
@@ -46,15 +46,15 @@ type Stage struct {
 }
 
 // New sets a stage for the function.
-func New(t testing.TB, wire Wire) *Stage {
+func New(t testing.TB, wire Wire) *Env {
 	t.Helper()
-	engines := enginetest.Start(t)
+	engines := testkit.Start(t)
 	// All instances of the function share connections: there will be thousands.
 	engines.Config.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConnsPerHost = 64
 	})
 	db := dynamodb.NewFromConfig(engines.Config)
-	return &Stage{
+	return &Env{
 		Engines: engines, DB: db, KMS: kms.NewFromConfig(engines.Config), S3: s3.NewFromConfig(engines.Config),
 		Registry: auth.NewRegistry(db, engines.Tables.Access),
 		wire:     wire,
@@ -62,14 +62,14 @@ func New(t testing.TB, wire Wire) *Stage {
 }
 
 // In is the stage with another bucket.
-func (s *Stage) In(bucket string) *Stage {
+func (s *Env) In(bucket string) *Env {
 	other := *s
 	other.Bucket = bucket
 	return &other
 }
 
 // variables is the environment of a function.
-func (s *Stage) variables(name string) string {
+func (s *Env) variables(name string) string {
 	tables := s.Engines.Tables
 	return map[string]string{
 		"ACCESS_TABLE": tables.Access, "CREDENTIALS_TABLE": tables.Credentials,
@@ -79,7 +79,7 @@ func (s *Stage) variables(name string) string {
 }
 
 // config makes clients that reach the engines through the transport.
-func (s *Stage) config(through aws.HTTPClient) aws.Config {
+func (s *Env) config(through aws.HTTPClient) aws.Config {
 	config := s.Engines.Config
 	config.HTTPClient = through
 	return config

@@ -1,10 +1,10 @@
-package stage
+package functest
 
 import (
 	"fmt"
 	"testing"
 
-	"signalbox.dev/shared/enginetest/faults"
+	"signalbox.dev/infra/testkit/faults"
 )
 
 // Scenario is one kind of request in one situation.
@@ -13,15 +13,15 @@ type Scenario struct {
 	// Status is how the request ends that meets no fault.
 	Status int
 	// Set makes a world of its own for each request.
-	Set func(testing.TB) Scene
+	Set func(testing.TB) Case
 	// Except lists the faults that end otherwise than faults do in general: 500
 	// where they stay, Status where the next attempt does without them.
 	Except []Exception
 }
 
-// Scene is a world for one request, and what must hold in it.
-type Scene struct {
-	Stage *Stage
+// Case is a world for one request, and what must hold in it.
+type Case struct {
+	Env   *Env
 	Event Event
 	// Meanwhile are things that happen besides: faults of the kind that harm nobody.
 	Meanwhile []faults.Rule
@@ -42,7 +42,7 @@ type Exception struct {
 
 func (e Exception) covers(p planned) bool {
 	return (e.Step == "" || e.Step == p.step.name()) &&
-		(e.Fault == "" || e.Fault == p.ailment.name) &&
+		(e.Fault == "" || e.Fault == p.faultKind.name) &&
 		(!e.Always || p.always)
 }
 
@@ -86,9 +86,9 @@ func stepsOf(calls []faults.Call) []step {
 
 // planned is a fault that a call is to meet.
 type planned struct {
-	step    step
-	ailment ailment
-	always  bool // all attempts of it and of all later calls of the kind meet it
+	step      step
+	faultKind faultKind
+	always    bool // all attempts of it and of all later calls of the kind meet it
 }
 
 func (p planned) String() string {
@@ -96,7 +96,7 @@ func (p planned) String() string {
 	if p.always {
 		how = "always"
 	}
-	return fmt.Sprintf("%s %s %s", p.step, p.ailment.name, how)
+	return fmt.Sprintf("%s %s %s", p.step, p.faultKind.name, how)
 }
 
 // patience is how often a request may meet a fault that stays before its time
@@ -104,13 +104,13 @@ func (p planned) String() string {
 const patience = 6
 
 // rule is the fault for an instance.
-func (p planned) rule(f *Function) faults.Rule {
+func (p planned) rule(f *Instance) faults.Rule {
 	rule := faults.Rule{Operation: p.step.operation, Kind: p.step.kind, Call: p.step.n, Onwards: p.always}
-	fault := p.ailment.fault(f)
+	fault := p.faultKind.fault(f)
 	if !p.always {
 		rule.Attempt, rule.Fault = 1, fault
 		return rule
 	}
-	rule.Fault = wearing(f, fault)
+	rule.Fault = untilTimeIsUp(f, fault)
 	return rule
 }

@@ -1,4 +1,4 @@
-package stage
+package functest
 
 import (
 	"encoding/json"
@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Lineup remembers answers that nobody may be able to tell apart. The events
+// Indistinguishable remembers answers that nobody may be able to tell apart. The events
 // must have one request id.
-type Lineup struct {
+type Indistinguishable struct {
 	bytes string
 	calls map[string][]string
 }
@@ -18,7 +18,7 @@ type Lineup struct {
 // Alike checks that the answer cannot be told from those before: not by a byte,
 // headers of the limiter aside, and within its group not by the calls that it
 // took.
-func (l *Lineup) Alike(t testing.TB, group string, a Answer) {
+func (l *Indistinguishable) Alike(t testing.TB, group string, a Answer) {
 	t.Helper()
 	header := maps.Clone(a.Header)
 	maps.DeleteFunc(header, func(name, _ string) bool { return strings.Contains(name, "RateLimit") })

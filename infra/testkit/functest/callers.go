@@ -1,4 +1,4 @@
-package stage
+package functest
 
 import (
 	"net/http"
@@ -56,11 +56,11 @@ func Callers(t testing.TB, home, stranger Tenant, other ids.Workspace) []Caller 
 	expired := management
 	expired.ExpiresAt = time.Now().Add(-time.Second)
 	disabled := home.Key(t, management)
-	if err := home.stage.Registry.DisableKey(t.Context(), home.ID, auth.HashKey(disabled)); err != nil {
+	if err := home.env.Registry.DisableKey(t.Context(), home.ID, auth.HashKey(disabled)); err != nil {
 		t.Fatal(err)
 	}
 	deleted := home.Key(t, management)
-	if err := home.stage.Registry.DeleteKey(t.Context(), home.ID, auth.HashKey(deleted)); err != nil {
+	if err := home.env.Registry.DeleteKey(t.Context(), home.ID, auth.HashKey(deleted)); err != nil {
 		t.Fatal(err)
 	}
 	return []Caller{

@@ -1,4 +1,4 @@
-package stage
+package functest
 
 import (
 	"encoding/json"

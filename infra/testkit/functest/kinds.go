@@ -1,4 +1,4 @@
-package stage
+package functest
 
 import (
 	"net/http"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"signalbox.dev/shared/enginetest/faults"
+	"signalbox.dev/infra/testkit/faults"
 )
 
 // quoting is what services say of a failure: they repeat parts of the request.
@@ -15,24 +15,24 @@ const quoting = "The request is not acceptable: " + quoted
 // page is what something in between says.
 const page = "<html><body>" + quoted + "</body></html>"
 
-// ailment is one thing that may go wrong with a call.
-type ailment struct {
+// faultKind is one thing that may go wrong with a call.
+type faultKind struct {
 	name string
-	// passing ailments are outlived: the call is made again, and a request that
+	// passing faultKind are outlived: the call is made again, and a request that
 	// met one of them once ends as if it had not.
 	passing bool
-	// harmless ailments are outlived even where they stay.
+	// harmless faultKind are outlived even where they stay.
 	harmless bool
-	// fatal ailments end the request's time: they cannot be met twice.
+	// fatal faultKind end the request's time: they cannot be met twice.
 	fatal bool
-	// minor ailments leave nothing behind that another of them would not.
+	// minor faultKind leave nothing behind that another of them would not.
 	minor bool
-	fault func(*Function) faults.Fault
+	fault func(*Instance) faults.Fault
 }
 
-// ailmentsOf are all that may go wrong with the call.
-func ailmentsOf(s step) []ailment {
-	all := append(common(), strays(s)...)
+// faultsOf are all that may go wrong with the call.
+func faultsOf(s step) []faultKind {
+	all := append(common(), proxyAnswers(s)...)
 	if s.operation != "DeleteObject" { // whose answer has no body
 		all = append(all,
 			minor(passing("answer empty", faults.EmptyAnswer())),
@@ -77,8 +77,8 @@ func ailmentsOf(s step) []ailment {
 }
 
 // common is what may go wrong with every call.
-func common() []ailment {
-	return []ailment{
+func common() []faultKind {
+	return []faultKind{
 		passing("refused", faults.Refuse()),
 		passing("answer lost", faults.LoseAnswer()),
 		minor(passing("throttled", faults.Throttle())),
@@ -90,13 +90,13 @@ func common() []ailment {
 		lasting("denied", faults.Answer(http.StatusForbidden, "AccessDeniedException", quoting)),
 		minor(passing("bad gateway", faults.Pretend(http.StatusBadGateway, page))),
 		minor(lasting("nothing there", faults.Answer(http.StatusNotFound, "ResourceNotFoundException", quoting))),
-		{name: "deadline", fatal: true, fault: func(f *Function) faults.Fault {
+		{name: "deadline", fatal: true, fault: func(f *Instance) faults.Fault {
 			return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
 				f.RunOut()
 				return faults.Stall()(r, apply)
 			}
 		}},
-		{name: "deadline, applied", fatal: true, fault: func(f *Function) faults.Fault {
+		{name: "deadline, applied", fatal: true, fault: func(f *Instance) faults.Fault {
 			return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
 				return faults.StallAnswer()(r, func() (*http.Response, error) {
 					answer, err := apply()
@@ -108,14 +108,14 @@ func common() []ailment {
 	}
 }
 
-// strays are answers of something in between. Of a client of S3 such a page is
+// proxyAnswers are answers of something in between. Of a client of S3 such a page is
 // an error without a code, which is not asked for again.
-func strays(s step) []ailment {
+func proxyAnswers(s step) []faultKind {
 	kind := passing
 	if strings.Contains(s.operation, "Object") {
 		kind = lasting
 	}
-	return []ailment{
+	return []faultKind{
 		minor(kind("a proxy's not found", faults.Pretend(http.StatusNotFound, page))),
 		minor(kind("a proxy's redirect", faults.Pretend(http.StatusMovedPermanently, page))),
 	}
@@ -123,8 +123,8 @@ func strays(s step) []ailment {
 
 // throttles are DynamoDB's answers to a write that is too much for its item, its
 // table or the account.
-func throttles() []ailment {
-	var all []ailment
+func throttles() []faultKind {
+	var all []faultKind
 	for _, code := range []string{"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"} {
 		for _, reasons := range [][]string{
 			{"TableWriteKeyRangeThroughputExceeded"},
@@ -143,8 +143,8 @@ func throttles() []ailment {
 // cancellations are the reasons for which a transaction of that many items is
 // cancelled: each of them on account of each item, alone and beside a throttle
 // of another one.
-func cancellations(items int) []ailment {
-	var all []ailment
+func cancellations(items int) []faultKind {
+	var all []faultKind
 	add := func(passes bool, reasons []string) {
 		made := lasting("cancelled: "+strings.Join(reasons, ", "), faults.Cancel(reasons...))
 		made.passing = passes
@@ -184,28 +184,28 @@ func isPassing(reason string) bool {
 	}
 }
 
-func noBucket() ailment {
+func noBucket() faultKind {
 	return minor(lasting("no bucket", faults.Answer(http.StatusNotFound, "NoSuchBucket", quoting)))
 }
 
-func passing(name string, fault faults.Fault) ailment {
+func passing(name string, fault faults.Fault) faultKind {
 	made := lasting(name, fault)
 	made.passing = true
 	return made
 }
 
-func lasting(name string, fault faults.Fault) ailment {
-	return ailment{name: name, fault: func(*Function) faults.Fault { return fault }}
+func lasting(name string, fault faults.Fault) faultKind {
+	return faultKind{name: name, fault: func(*Instance) faults.Fault { return fault }}
 }
 
-func minor(a ailment) ailment {
+func minor(a faultKind) faultKind {
 	a.minor = true
 	return a
 }
 
-// wearing is the fault, until the request has met it too often: then its time
+// untilTimeIsUp is the fault, until the request has met it too often: then its time
 // has run out.
-func wearing(f *Function, fault faults.Fault) faults.Fault {
+func untilTimeIsUp(f *Instance, fault faults.Fault) faults.Fault {
 	var met atomic.Int64
 	return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
 		if met.Add(1) > patience {

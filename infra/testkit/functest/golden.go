@@ -1,4 +1,4 @@
-package stage
+package functest
 
 import (
 	"flag"
@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the golden responses in testdata 
 // where a limiter that is partly used tells how long it takes. Nothing else is
 // normalised.
 type Script struct {
-	Function *Function
+	Function *Instance
 	// Names are the values of the names, without their dollar signs.
 	Names map[string]string
 

@@ -1,4 +1,4 @@
-package stage
+package functest
 
 import (
 	"context"
@@ -121,7 +121,7 @@ func binaries(v any) string {
 }
 
 // SearchTables looks for secrets in every item of every table.
-func (s *Stage) SearchTables(t testing.TB) {
+func (s *Env) SearchTables(t testing.TB) {
 	t.Helper()
 	tables := s.Engines.Tables
 	for _, table := range []string{tables.Access, tables.Credentials, tables.SyncJobs, tables.Control} {

@@ -1,4 +1,4 @@
-// Package enginetest gives tests real engines to talk to: DynamoDB, KMS and S3
+// Package testkit gives tests real engines to talk to: DynamoDB, KMS and S3
 // as the single-machine edition runs them, with the tables, the key and the
 // bucket of the template. Only tests import it.
 //
@@ -6,7 +6,7 @@
 // when the first test asks and ended when the test binary ends. A new table
 // takes about a second, so the tables are made once and shared: a test keeps to
 // itself by making up accounts, workspaces and ids of its own.
-package enginetest
+package testkit
 
 import (
 	"context"

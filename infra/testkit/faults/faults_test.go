@@ -21,8 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/calls"
-	"signalbox.dev/shared/enginetest/faults"
 )
 
 // engine answers every call with success and counts what reached it.

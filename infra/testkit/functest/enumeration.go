@@ -1,4 +1,4 @@
-package stage
+package functest
 
 import (
 	"cmp"
@@ -12,13 +12,13 @@ import (
 	"testing"
 	"text/tabwriter"
 
-	"signalbox.dev/shared/enginetest/faults"
+	"signalbox.dev/infra/testkit/faults"
 )
 
 // atOnce is how many requests are tried side by side: most wait for engines.
 const atOnce = 12
 
-// exhaustive has minor ailments tried everywhere.
+// exhaustive has minor faultKind tried everywhere.
 var exhaustive = flag.Bool("exhaustive", false, "try every fault of a call in every kind of request that makes it")
 
 // Survive plays each scenario once for every fault that every call of it may
@@ -27,7 +27,7 @@ var exhaustive = flag.Bool("exhaustive", false, "try every fault of a call in ev
 // that only a fault brings about are found on the way and tried in their turn:
 // none can be forgotten. statuses are those the operation may answer.
 //
-// Minor ailments of a call are tried in the first scenario that makes it;
+// Minor faultKind of a call are tried in the first scenario that makes it;
 // -exhaustive tries them in every one, which takes three times as long.
 func Survive(t *testing.T, statuses []int, scenarios ...Scenario) {
 	t.Helper()
@@ -38,7 +38,7 @@ func Survive(t *testing.T, statuses []int, scenarios ...Scenario) {
 	tried := map[step]bool{}
 	for _, s := range scenarios {
 		t.Run(s.Name, func(t *testing.T) {
-			c := campaign{Scenario: s, statuses: statuses, tried: tried, used: map[int]bool{}, done: tally{faults: map[string]bool{}}}
+			c := enumeration{Scenario: s, statuses: statuses, tried: tried, used: map[int]bool{}, done: tally{faults: map[string]bool{}}}
 			c.run(t)
 			_, _ = fmt.Fprintf(rows, "%s\t%s\n", s.Name, c.done)
 			sum.add(c.done)
@@ -66,11 +66,11 @@ func (n *tally) add(other tally) {
 	maps.Copy(n.faults, other.faults)
 }
 
-// campaign tries one scenario.
-type campaign struct {
+// enumeration tries one scenario.
+type enumeration struct {
 	Scenario
 	statuses []int
-	tried    map[step]bool // whose minor ailments were tried before
+	tried    map[step]bool // whose minor faultKind were tried before
 
 	mu    sync.Mutex
 	done  tally
@@ -79,7 +79,7 @@ type campaign struct {
 	known map[step]bool
 }
 
-func (c *campaign) run(t *testing.T) {
+func (c *enumeration) run(t *testing.T) {
 	steps := c.clean(t)
 	c.known, c.found = map[step]bool{}, map[step][]planned{}
 	for _, s := range steps {
@@ -110,7 +110,7 @@ func (c *campaign) run(t *testing.T) {
 // plans are the faults that the call may meet, minor ones only if told so.
 func plans(s step, minor bool) [][]planned {
 	var all [][]planned
-	for _, a := range ailmentsOf(s) {
+	for _, a := range faultsOf(s) {
 		if a.minor && !minor {
 			continue
 		}
@@ -123,22 +123,22 @@ func plans(s step, minor bool) [][]planned {
 }
 
 // clean plays the scenario without a fault and tells what it calls.
-func (c *campaign) clean(t *testing.T) []step {
+func (c *enumeration) clean(t *testing.T) []step {
 	t.Helper()
-	scene := c.Set(t)
-	f := scene.Stage.Function()
-	first := f.InvokeAmid(t, scene.Event, scene.Meanwhile)
+	testCase := c.Set(t)
+	f := testCase.Env.Instance()
+	first := f.InvokeAmid(t, testCase.Event, testCase.Meanwhile)
 	f.Faults.Heal()
 	if first.Status != c.Status {
 		t.Fatalf("without a fault: status %d, want %d: %s", first.Status, c.Status, first.log)
 	}
-	scene.Check(t, first)
-	scene.Settled(t, first, f.Invoke(t, scene.Event.Again()))
+	testCase.Check(t, first)
+	testCase.Settled(t, first, f.Invoke(t, testCase.Event.Again()))
 	return stepsOf(first.Calls)
 }
 
 // try plays the scenario once for each of the trials.
-func (c *campaign) try(t *testing.T, trials [][]planned) {
+func (c *enumeration) try(t *testing.T, trials [][]planned) {
 	var all sync.WaitGroup
 	free := make(chan struct{}, atOnce)
 	for _, trial := range trials {
@@ -152,14 +152,14 @@ func (c *campaign) try(t *testing.T, trials [][]planned) {
 }
 
 // meet plays the scenario with the faults in the way, and again without.
-func (c *campaign) meet(t *testing.T, trial []planned) {
-	scene := c.Set(t)
-	f := scene.Stage.Function()
+func (c *enumeration) meet(t *testing.T, trial []planned) {
+	testCase := c.Set(t)
+	f := testCase.Env.Instance()
 	var rules []faults.Rule
 	for _, p := range trial {
 		rules = append(rules, p.rule(f))
 	}
-	first := f.InvokeAmid(t, scene.Event, append(rules, scene.Meanwhile...))
+	first := f.InvokeAmid(t, testCase.Event, append(rules, testCase.Meanwhile...))
 	met := slices.ContainsFunc(first.Calls, func(call faults.Call) bool {
 		return call.Failed && stepOf(call) == trial[len(trial)-1].step
 	})
@@ -177,14 +177,14 @@ func (c *campaign) meet(t *testing.T, trial []planned) {
 			t.Errorf("status %d, want %d: %s", first.Status, want, first.log)
 		}
 	}
-	scene.Check(t, first)
+	testCase.Check(t, first)
 	f.Faults.Heal()
-	again := f.Invoke(t, scene.Event.Again())
-	scene.Settled(t, first, again)
+	again := f.Invoke(t, testCase.Event.Again())
+	testCase.Settled(t, first, again)
 }
 
 // want are the statuses that a request may end with which meets the fault.
-func (c *campaign) want(p planned) []int {
+func (c *enumeration) want(p planned) []int {
 	for i, e := range c.Except {
 		if e.covers(p) {
 			c.mu.Lock()
@@ -193,14 +193,14 @@ func (c *campaign) want(p planned) []int {
 			return e.Status
 		}
 	}
-	if p.ailment.harmless || p.ailment.passing && !p.always {
+	if p.faultKind.harmless || p.faultKind.passing && !p.always {
 		return []int{c.Status}
 	}
 	return []int{http.StatusInternalServerError}
 }
 
 // discover notes the calls that nobody makes who meets no fault.
-func (c *campaign) discover(p planned, a Answer) {
+func (c *enumeration) discover(p planned, a Answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range stepsOf(a.Calls) {
@@ -214,7 +214,7 @@ func (c *campaign) discover(p planned, a Answer) {
 	}
 }
 
-func (c *campaign) count(trial []planned, survived bool) {
+func (c *enumeration) count(trial []planned, survived bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.done.cases++
@@ -222,6 +222,6 @@ func (c *campaign) count(trial []planned, survived bool) {
 		c.done.survived++
 	}
 	for _, p := range trial {
-		c.done.faults[p.ailment.name] = true
+		c.done.faults[p.faultKind.name] = true
 	}
 }

@@ -1,4 +1,4 @@
-package stage
+package functest
 
 import (
 	"bytes"
@@ -12,19 +12,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/boot"
-	"signalbox.dev/shared/enginetest/faults"
 )
 
 // Function is one instance of the function, with faults of its own. Like one of
 // Lambda's it serves one request at a time.
-type Function struct {
+type Instance struct {
 	Faults *faults.Transport
 
 	handler lambda.Handler
-	time    *hourglass
+	time    *manualDeadline
 	log     bytes.Buffer
 
 	mu   sync.Mutex
@@ -32,12 +32,12 @@ type Function struct {
 }
 
 // Function starts an instance.
-func (s *Stage) Function() *Function {
-	f := &Function{Faults: faults.Wrap(steady{s.Engines.Config.HTTPClient})}
+func (s *Env) Instance() *Instance {
+	f := &Instance{Faults: faults.Wrap(steady{s.Engines.Config.HTTPClient})}
 	env := boot.NewEnvironment(s.config(f.Faults), slog.New(slog.NewJSONHandler(&f.log, nil)), s.variables)
 	env.AWS.Retryer = impatient
 	keys, log, op := s.wire(env)
-	f.handler = api.Handler(witness{keys, f}, log, f.witnessed(op))
+	f.handler = api.Handler(recordingVerifier{keys, f}, log, f.recorded(op))
 	return f
 }
 
@@ -47,18 +47,18 @@ func impatient() aws.Retryer {
 }
 
 // Invoke plays the event and checks what every answer owes.
-func (f *Function) Invoke(t testing.TB, e Event) Answer {
+func (f *Instance) Invoke(t testing.TB, e Event) Answer {
 	t.Helper()
 	return f.play(t, e.payload(), e.RequestID, e.Body)
 }
 
 // play plays a proxy event that has this id and body.
-func (f *Function) play(t testing.TB, event []byte, requestID, body string) Answer {
+func (f *Instance) play(t testing.TB, event []byte, requestID, body string) Answer {
 	t.Helper()
 	f.log.Reset()
 	f.errs = nil
 	before := len(f.Faults.Calls())
-	f.time = newHourglass(t.Context())
+	f.time = newManualDeadline(t.Context())
 	payload, err := f.handler.Invoke(f.time, event)
 	if err != nil {
 		t.Fatalf("the function returned an error: %v", err)
@@ -66,14 +66,14 @@ func (f *Function) play(t testing.TB, event []byte, requestID, body string) Answ
 	answer := Answer{payload: payload, RequestID: requestID, Calls: f.Faults.Calls()[before:]}
 	answer.read(t, f.log.Bytes())
 	answer.checkEnvelope(t)
-	checkManners(t, answer.Calls)
+	checkCalls(t, answer.Calls)
 	checkLeaks(t, body, answer, f.errs)
 	return answer
 }
 
 // InvokeAmid plays the event while these faults are in the way. It leaves them
 // there.
-func (f *Function) InvokeAmid(t testing.TB, e Event, rules []faults.Rule) Answer {
+func (f *Instance) InvokeAmid(t testing.TB, e Event, rules []faults.Rule) Answer {
 	t.Helper()
 	for _, rule := range rules {
 		f.Faults.Inject(rule)
@@ -82,10 +82,10 @@ func (f *Function) InvokeAmid(t testing.TB, e Event, rules []faults.Rule) Answer
 }
 
 // RunOut lets the time of the request under way run out.
-func (f *Function) RunOut() { f.time.runOut() }
+func (f *Instance) RunOut() { f.time.runOut() }
 
 // note remembers an error on its way to the adapter, for the search for leaks.
-func (f *Function) note(err error) {
+func (f *Instance) note(err error) {
 	if err == nil {
 		return
 	}
@@ -94,8 +94,8 @@ func (f *Function) note(err error) {
 	f.errs = append(f.errs, err)
 }
 
-// witnessed is the operation, its errors noted.
-func (f *Function) witnessed(op api.Operation) api.Operation {
+// recorded is the operation, its errors noted.
+func (f *Instance) recorded(op api.Operation) api.Operation {
 	prepare := op.Prepare
 	op.Prepare = func(ctx context.Context, r *api.Request) api.Act {
 		act := prepare(ctx, r)
@@ -108,13 +108,13 @@ func (f *Function) witnessed(op api.Operation) api.Operation {
 	return op
 }
 
-// witness is a verifier whose errors are noted.
-type witness struct {
+// recordingVerifier is a verifier whose errors are noted.
+type recordingVerifier struct {
 	api.Verifier
-	f *Function
+	f *Instance
 }
 
-func (w witness) Verify(ctx context.Context, key auth.KeyHash) (auth.Caller, error) {
+func (w recordingVerifier) Verify(ctx context.Context, key auth.KeyHash) (auth.Caller, error) {
 	caller, err := w.Verifier.Verify(ctx, key)
 	w.f.note(err)
 	return caller, err

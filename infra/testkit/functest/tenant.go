@@ -1,4 +1,4 @@
-package stage
+package functest
 
 import (
 	"testing"
@@ -13,17 +13,17 @@ type Tenant struct {
 	Workspace  ids.Workspace // its default
 	Management string
 
-	stage *Stage
+	env *Env
 }
 
 // Tenant makes an account.
-func (s *Stage) Tenant(t testing.TB) Tenant {
+func (s *Env) Tenant(t testing.TB) Tenant {
 	t.Helper()
 	account, workspace, err := s.Registry.CreateAccount(t.Context(), "tenant")
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := Tenant{ID: account, Workspace: workspace, stage: s}
+	made := Tenant{ID: account, Workspace: workspace, env: s}
 	made.Management = made.Key(t, auth.NewKey{Kind: auth.Management})
 	return made
 }
@@ -32,7 +32,7 @@ func (s *Stage) Tenant(t testing.TB) Tenant {
 func (a Tenant) Key(t testing.TB, n auth.NewKey) string {
 	t.Helper()
 	n.Account, n.Name = a.ID, "a key"
-	made, _, err := a.stage.Registry.CreateKey(t.Context(), n)
+	made, _, err := a.env.Registry.CreateKey(t.Context(), n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func (a Tenant) Standard(t testing.TB, bound ids.Workspace) string {
 // Other makes another workspace of the account.
 func (a Tenant) Other(t testing.TB) ids.Workspace {
 	t.Helper()
-	workspace, err := a.stage.Registry.CreateWorkspace(t.Context(), a.ID, "other")
+	workspace, err := a.env.Registry.CreateWorkspace(t.Context(), a.ID, "other")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func (a Tenant) Deleted(t testing.TB) ids.Workspace {
 // Delete deletes a workspace of the account.
 func (a Tenant) Delete(t testing.TB, workspace ids.Workspace) {
 	t.Helper()
-	if err := a.stage.Registry.DeleteWorkspace(t.Context(), a.ID, workspace); err != nil {
+	if err := a.env.Registry.DeleteWorkspace(t.Context(), a.ID, workspace); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,23 +1,23 @@
-package stage
+package functest
 
 import (
 	"testing"
 
-	"signalbox.dev/shared/enginetest/faults"
+	"signalbox.dev/infra/testkit/faults"
 )
 
-// checkManners checks what every call of a function owes: reads are strongly
+// checkCalls checks what every call of a function owes: reads are strongly
 // consistent, and writes conditional, so that the store settles races.
-func checkManners(t testing.TB, calls []faults.Call) {
+func checkCalls(t testing.TB, calls []faults.Call) {
 	t.Helper()
 	for _, c := range calls {
-		if !mannerly(c) {
+		if !isConsistentOrConditional(c) {
 			t.Errorf("%s: an eventually consistent read, or an unconditional write: %v", stepOf(c), c.Input)
 		}
 	}
 }
 
-func mannerly(c faults.Call) bool {
+func isConsistentOrConditional(c faults.Call) bool {
 	conditional := func(write map[string]any) bool { return write["ConditionExpression"] != nil }
 	switch c.Operation {
 	case "GetItem":

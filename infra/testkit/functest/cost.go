@@ -1,4 +1,4 @@
-package stage
+package functest
 
 import (
 	"slices"
@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// Trips checks what a request cost: which calls it made, in any order, and how
+// CheckCost checks what a request cost: which calls it made, in any order, and how
 // many of them the caller waited for one after another. The log line must say
 // the same.
-func Trips(t testing.TB, a Answer, inLine int, calls ...string) {
+func CheckCost(t testing.TB, a Answer, inLine int, calls ...string) {
 	t.Helper()
 	var made []string
 	for _, s := range stepsOf(a.Calls) {
