@@ -100,6 +100,9 @@ func TestWhole(t *testing.T) {
 		if got := calls.Code(err); err == nil && c.code != "" || err != nil && got != c.code {
 			t.Errorf("%s: %v, code %q; want %q", name, err, got, c.code)
 		}
+		if c.service.status == 0 && !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("%s: the cause is lost: %v", name, err)
+		}
 	}
 }
 
