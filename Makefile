@@ -46,11 +46,13 @@ test: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Test e
 ifeq ($(RACE),)
 	@echo "No C compiler (cc): the tests run WITHOUT the race detector." >&2
 endif
+	@mkdir -p "$(BUILD)/iam" && rm -f "$(BUILD)"/iam/*
 	@set -e; for m in $(MODULES); do \
 		echo "== $$m"; \
 		( cd $$m && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
-			go test $(RACE) -shuffle=on -count=1 ./... ); \
+			SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" go test $(RACE) -shuffle=on -count=1 ./... ); \
 	done
+	@sha256sum $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum
 
 # The packages whose tests talk to DynamoDB, on another engine.
 .PHONY: second-opinion
@@ -59,10 +61,13 @@ second-opinion: engines functions $(BUILD)/engines ## Test what is stored on Dyn
 		set -e; go test $(RACE) -count=1 ./shared/auth ./shared/byok ./shared/limits ./shared/syncjobs ./functions/...; \
 		cd infra/contract && go test $(RACE) -count=1 ./...
 
+# `make test` records the calls on its way. They are recorded anew only for
+# functions that it has not seen.
 .PHONY: iam
 iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against what the functions ask of AWS
-	@cd infra/contract && SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" \
-		SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" go test -count=1 .
+	@sha256sum --status -c $(BUILD)/iam/functions.sum 2>/dev/null || { mkdir -p $(BUILD)/iam; cd infra/contract && \
+		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" \
+		SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" go test -count=1 .; }
 	@infra/lint/iam
 
 .PHONY: vulnerabilities
@@ -133,10 +138,10 @@ rewrap-demo: engines $(BUILD)/engines ## Move CREDENTIALS=100000 to another seal
 
 # Where one fails, -artifacts keeps the state of its service.
 .PHONY: torture
-torture: engines functions $(BUILD)/engines $(BUILD)/local ## Kill processes, overload, check histories, then every fault (MINUTES=20, SEED=…, FAULTS=no)
+torture: engines functions $(BUILD)/engines $(BUILD)/local ## Kill processes, overload, check histories, then every fault (LENGTH=4m each, SEED=…, FAULTS=no)
 	@mkdir -p "$(BUILD)/torture"; cd infra/torture && go test -count=1 -v -timeout 0 -p 1 \
 		-artifacts -outputdir "$(CURDIR)/$(BUILD)/torture" -run 'LosesNothing|LoseNothing|HistoriesAreAllowed' ./crash ./history \
-		-args -length $$(( $(or $(MINUTES),20) * 60 / 5 ))s $(if $(SEED),-seed $(SEED))
+		-args -length $(or $(LENGTH),4m) $(if $(SEED),-seed $(SEED))
 ifneq ($(FAULTS),no)
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -count=1 -v -timeout 0 -run '^TestEveryFault$$' ./functions/... -args -exhaustive
 endif
