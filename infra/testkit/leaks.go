@@ -17,10 +17,9 @@ const Marker = "zQ7-marker-mX4w"
 // token matches every API key.
 var token = regexp.MustCompile(`sbx_[A-Za-z0-9_-]{43}`)
 
-// Search searches every file for the marker, in any form in which it may have
-// been written, and for API keys. It reports where it found one.
+// Search searches every file for the marker and for API keys, as Leaks does. It
+// reports where it found one.
 func Search(files fs.FS, marker string) ([]string, error) {
-	forms := forms(marker)
 	var found []string
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -30,17 +29,27 @@ func Search(files fs.FS, marker string) ([]string, error) {
 		if err != nil {
 			return fmt.Errorf("searching %s: %w", path, err)
 		}
-		for name, form := range forms {
-			if bytes.Contains(content, []byte(form)) {
-				found = append(found, path+" contains the marker "+name)
-			}
-		}
-		if token.Match(content) {
-			found = append(found, path+" contains an API key")
+		for _, leak := range Leaks(content, marker) {
+			found = append(found, path+" contains "+leak)
 		}
 		return nil
 	})
 	return found, err
+}
+
+// Leaks returns what the content contains of the marker, in any form in which it
+// may have been written, and of API keys.
+func Leaks(content []byte, marker string) []string {
+	var found []string
+	for name, form := range forms(marker) {
+		if bytes.Contains(content, []byte(form)) {
+			found = append(found, "the marker "+name)
+		}
+	}
+	if token.Match(content) {
+		found = append(found, "an API key")
+	}
+	return found
 }
 
 // forms returns the ways in which a text may be written in a file.
