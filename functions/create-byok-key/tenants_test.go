@@ -62,30 +62,30 @@ func TestTenants(t *testing.T) {
 
 func resources(t *testing.T, home, stranger functest.Tenant) []resource {
 	t.Helper()
-	nobody := functest.Tenant{}
+	none := functest.Tenant{}
 	workspace := func(name string, owner functest.Tenant, id any, group string) resource {
 		return resource{name, owner, map[string]any{"workspace_id": id}, "/workspace_id", group}
 	}
 	key := func(name string, owner functest.Tenant, token, group string) resource {
 		return resource{name, owner, map[string]any{"allowed_api_key_hashes": []any{auth.HashKey(token)}}, "/allowed_api_key_hashes/0", group}
 	}
-	malformed := key("malformed key", nobody, "", "")
+	malformed := key("malformed key", none, "", "")
 	malformed.body = map[string]any{"allowed_api_key_hashes": []any{"ABC"}}
 	return []resource{
 		{name: "none named"},
 		workspace("default workspace", home, home.Workspace, "workspace"),
 		workspace("other workspace", home, home.NewWorkspace(t), "workspace"),
 		workspace("another account's workspace", stranger, stranger.Workspace, "workspace"),
-		workspace("deleted workspace", nobody, home.DeletedWorkspace(t), "workspace"),
-		workspace("unknown workspace", nobody, "00000000-0000-4000-8000-000000000000", "workspace"),
-		workspace("malformed workspace", nobody, "no-uuid", ""),
-		workspace("empty workspace", nobody, "", ""),
+		workspace("deleted workspace", none, home.DeletedWorkspace(t), "workspace"),
+		workspace("unknown workspace", none, "00000000-0000-4000-8000-000000000000", "workspace"),
+		workspace("malformed workspace", none, "no-uuid", ""),
+		workspace("empty workspace", none, "", ""),
 		key("own key", home, home.Management, "hash"),
 		key("disabled key", home, home.DisabledKey(t), "hash"),
 		key("expired key", home, home.ExpiredKey(t), "hash"),
 		key("another account's key", stranger, stranger.Management, "hash"),
-		key("deleted key", nobody, home.DeletedKey(t), "hash"),
-		key("unknown key", nobody, "nobody's", "hash"),
+		key("deleted key", none, home.DeletedKey(t), "hash"),
+		key("unknown key", none, "an unknown token", "hash"),
 		malformed,
 	}
 }

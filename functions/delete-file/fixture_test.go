@@ -141,22 +141,21 @@ func (f *fixture) look(t testing.TB, w ids.Workspace) (o objects) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range out.Versions {
-		if aws.ToString(v.Key) != key {
+	count := func(at string) {
+		if at == key {
+			o.left++
+		} else {
 			o.siblings++
-			continue
 		}
-		o.left++
-		if aws.ToBool(v.IsLatest) {
+	}
+	for _, v := range out.Versions {
+		count(aws.ToString(v.Key))
+		if aws.ToString(v.Key) == key && aws.ToBool(v.IsLatest) {
 			o.visible = aws.ToInt64(v.Size)
 		}
 	}
 	for _, m := range out.DeleteMarkers {
-		if aws.ToString(m.Key) != key {
-			o.siblings++
-			continue
-		}
-		o.left++
+		count(aws.ToString(m.Key))
 	}
 	return o
 }

@@ -166,9 +166,12 @@ func Pretend(status int, body string) Fault {
 // AnotherItem is the answer to a GetItem that asked for another item.
 func AnotherItem() Fault {
 	return after(func(r *http.Request, answer *http.Response) (*http.Response, error) {
-		got := struct{ Item map[string]any }{map[string]any{}}
+		var got struct{ Item map[string]any }
 		if err := json.NewDecoder(answer.Body).Decode(&got); err != nil {
 			return nil, fmt.Errorf("reading the engine's answer: %w", err)
+		}
+		if got.Item == nil {
+			got.Item = map[string]any{}
 		}
 		got.Item["pk"] = map[string]string{"S": "another#1"}
 		return jsonResponse(r, got)
