@@ -2,51 +2,68 @@ package main
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/infra/testkit/functest"
 )
 
-// TestEveryFault lets every call of every kind of request fail in every way.
+// The calls of the function.
+const (
+	key, idem, account = "GetItem key#", "GetItem idem#", "GetItem account#"
+	position, dataKey  = "UpdateItem workspace#", "GenerateDataKey"
+	hashes             = "BatchGetItem key#"
+	put, both          = "PutItem workspace#", "TransactWriteItems workspace#+idem#"
+)
+
+// TestEveryFault makes every call of every kind of request fail in every way, and
+// counts the round trips of each.
 func TestEveryFault(t *testing.T) {
-	v := &vault{functest.New(t, wire)}
-	scenario := func(name string, status int, kind func(*slip), except ...functest.Exception) functest.Scenario {
-		return functest.Scenario{Name: name, Status: status, Except: except, Set: func(t testing.TB) functest.Case {
-			s := newSlip(t, v)
-			kind(s)
-			return s.testCase(status)
+	env := functest.New(t, wire)
+	scenario := func(name string, status int, kind func(*fixture), roundTrips int, calls []string, except ...functest.Exception) functest.Scenario {
+		return functest.Scenario{Name: name, Status: status, RoundTrips: roundTrips, Calls: calls, Except: except, Set: func(t testing.TB) functest.Case {
+			f := newFixture(t, env)
+			kind(f)
+			return f.newCase(status)
 		}}
 	}
 	// Each time half of what is left is answered: in the end all of it.
 	halves := func(status int) functest.Exception {
 		return functest.Exception{Fault: "half unprocessed", Always: true, Status: []int{status}}
 	}
+	// A request that can never succeed gets its 400 whatever else failed.
+	foreignKey := slices.Concat(functest.ExceptCall(dataKey, 400), functest.ExceptCall(position, 400), []functest.Exception{halves(400)})
 	functest.Survive(t, []int{201, 400, 401, 403, 500},
-		scenario("default workspace", 201, (*slip).plain),
-		scenario("named workspace", 201, (*slip).named),
-		scenario("allowed API keys", 201, (*slip).hashes, halves(201)),
-		scenario("idempotency key", 201, (*slip).once),
-		scenario("with everything", 201, (*slip).everything, halves(201)),
-		scenario("replay", 201, (*slip).again),
-		scenario("replay, the workspace gone", 201, (*slip).afterTheWorkspace),
-		scenario("record expired", 201, (*slip).expired),
-		scenario("the same was faster", 201, (*slip).late, remembered()...),
-		scenario("the same was faster, the workspace gone", 201, (*slip).overtaken, besides("GenerateDataKey", 201)...),
-		scenario("key of another request", 400, (*slip).different),
-		scenario("unknown member", 400, (*slip).misspelt),
-		scenario("foreign API key", 400, (*slip).foreignHash,
-			append(told("GenerateDataKey", "UpdateItem workspace#"), halves(400))...),
-		scenario("foreign workspace", 400, (*slip).foreignWorkspace, told("GenerateDataKey")...),
-		scenario("no default workspace", 400, (*slip).noDefault),
-		scenario("standard key", 403, (*slip).standard, ignored(403)...),
-		scenario("unknown key", 401, (*slip).unknown, ignored(401)...),
+		scenario("default workspace", 201, (*fixture).defaultWorkspace, 4, []string{key, account, position, dataKey, put}),
+		scenario("named workspace", 201, (*fixture).namedWorkspace, 3, []string{key, position, dataKey, put}),
+		scenario("allowed API keys", 201, (*fixture).allowedKeys, 4, []string{key, account, position, dataKey, hashes, put}, halves(201)),
+		scenario("idempotency key", 201, (*fixture).idempotent, 3, []string{key, idem, position, dataKey, both}),
+		scenario("with everything", 201, (*fixture).everything, 3, []string{key, idem, position, dataKey, hashes, both}, halves(201)),
+		scenario("replay", 201, (*fixture).replay, 1, []string{key, idem}),
+		scenario("replay, workspace deleted", 201, (*fixture).replayWithoutWorkspace, 1, []string{key, idem}),
+		scenario("record expired", 201, (*fixture).recordExpired, 3, []string{key, idem, position, dataKey, both}),
+		scenario("the same was faster", 201, (*fixture).sameWasFaster, 3, []string{key, idem, position, dataKey, both}, recorded()...),
+		scenario("the same was faster, workspace deleted", 201, (*fixture).sameWasFasterWithoutWorkspace, 3,
+			[]string{key, idem, position, dataKey, idem}, functest.ExceptCall(dataKey, 201)...),
+		scenario("idempotency key of another request", 400, (*fixture).differentRequest, 1, []string{key, idem}),
+		scenario("unknown member", 400, (*fixture).unknownMember, 1, []string{key}),
+		scenario("foreign API key", 400, (*fixture).foreignKey, 3, []string{key, account, position, dataKey, hashes}, foreignKey...),
+		scenario("foreign workspace", 400, (*fixture).foreignWorkspace, 2, []string{key, position, dataKey}, functest.ExceptCall(dataKey, 400)...),
+		scenario("foreign workspace, idempotency key", 400, (*fixture).foreignWorkspaceIdempotent, 3,
+			[]string{key, idem, position, dataKey, idem}, functest.ExceptCall(dataKey, 400)...),
+		scenario("no default workspace", 400, (*fixture).noDefaultWorkspace, 2, []string{key, account}),
+		// The look-up of an earlier request does not matter to a caller who may make none.
+		scenario("standard key", 403, (*fixture).standardKey, 1, []string{key, idem}, functest.ExceptCall(idem, 403)...),
+		scenario("unknown key", 401, (*fixture).unknownKey, 1, []string{key, idem}, functest.ExceptCall(idem, 401)...),
 	)
-	v.SearchTables(t)
+	env.SearchTables(t)
 }
 
-// remembered: the request that a transaction met is the same one, and its answer
-// is there to be replayed, however long the conflict or the throttle lasts.
-func remembered() []functest.Exception {
+// recorded returns the exceptions for a transaction in conflict with that of the
+// same request, whose answer is there to be replayed however long the conflict or
+// the throttle lasts.
+func recorded() []functest.Exception {
 	var all []functest.Exception
 	for _, code := range []string{"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded"} {
 		for _, other := range []string{"None", "ThrottlingError"} {
@@ -60,25 +77,17 @@ func remembered() []functest.Exception {
 	return all
 }
 
-// told: a request that can never succeed is told so whatever else failed, unless
-// time ran out for all calls at once.
-func told(steps ...string) []functest.Exception {
-	var all []functest.Exception
-	for _, step := range steps {
-		all = append(all, besides(step, http.StatusBadRequest)...)
-	}
-	return all
-}
-
-// ignored: the look-up of an earlier request is nothing to somebody who may not
-// make one.
-func ignored(status int) []functest.Exception { return besides("GetItem idem#", status) }
-
-// besides is a call whose failing changes nothing.
-func besides(step string, status int) []functest.Exception {
-	return []functest.Exception{
-		{Step: step, Fault: "deadline", Status: []int{status, http.StatusInternalServerError}},
-		{Step: step, Fault: "deadline, applied", Status: []int{status, http.StatusInternalServerError}},
-		{Step: step, Status: []int{status}},
+// Of two different requests at once under one idempotency key, the one that comes
+// second at the commit is refused and stores nothing.
+func TestADifferentRequestWasFaster(t *testing.T) {
+	f := newFixture(t, functest.New(t, wire))
+	f.idempotent()
+	faster := f.event()
+	f.changed = map[string]any{"disabled": true}
+	got := f.env.Instance().Invoke(t, f.event(), faults.Rule{
+		Operation: dataKey, Fault: faults.Then(func() { f.env.Instance().Invoke(t, faster) }),
+	})
+	if stored := f.check(t, got); !got.Is(t, http.StatusBadRequest) || stored != 1 {
+		t.Errorf("%d credentials are stored, want the faster one's", stored)
 	}
 }

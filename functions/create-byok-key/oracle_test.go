@@ -20,7 +20,7 @@ type wanted struct {
 	key, workspace string
 }
 
-// oracle judges a body by the contract alone, with encoding/json for a reader.
+// oracle decides about a body by the contract alone, with encoding/json.
 type oracle struct {
 	providers []string
 }
@@ -34,13 +34,13 @@ func newOracle(tb testing.TB) oracle {
 	return oracle{strings.Fields(string(list))}
 }
 
-// read is what a body asks for; ok is false for a body that must be refused.
+// read returns what a body asks for; ok is false for a body that must be refused.
 func (o oracle) read(body []byte) (w wanted, ok bool) {
 	object, ok := objectOf(body)
 	if !ok {
 		return wanted{}, false
 	}
-	s := sheet{object: object, fine: true}
+	s := fields{object: object, fine: true}
 	w.key = s.text("key")
 	s.must(len(w.key) >= 1 && len(w.key) <= 32768)
 	w.settings.Provider = s.text("provider")
@@ -66,8 +66,8 @@ func (o oracle) read(body []byte) (w wanted, ok bool) {
 	return w, s.fine
 }
 
-// objectOf reads a body that is one object of at most 64 KB in UTF-8, every
-// member known and there once, no text mangled.
+// objectOf reads a body that is one object of at most 64 KB in UTF-8, without
+// unknown or duplicate members, invalid UTF-8 or unpaired surrogates.
 func objectOf(body []byte) (object map[string]any, ok bool) {
 	if len(body) > 65536 || !utf8.Valid(body) || !json.Valid(body) {
 		return nil, false
@@ -94,29 +94,29 @@ func objectOf(body []byte) (object map[string]any, ok bool) {
 	return object, true
 }
 
-// sheet is a body's members while they are judged.
-type sheet struct {
+// fields are a body's members while they are checked.
+type fields struct {
 	object map[string]any
 	fine   bool
 }
 
-func (s *sheet) must(hold bool) { s.fine = s.fine && hold }
+func (s *fields) must(hold bool) { s.fine = s.fine && hold }
 
-// text is a member that is text where it is given.
-func (s *sheet) text(name string) string { return member[string](s, name) }
+// text returns a member that is a string where it is given.
+func (s *fields) text(name string) string { return member[string](s, name) }
 
-// flag is a member that is a boolean where it is given.
-func (s *sheet) flag(name string) bool { return member[bool](s, name) }
+// flag returns a member that is a boolean where it is given.
+func (s *fields) flag(name string) bool { return member[bool](s, name) }
 
-func member[T any](s *sheet, name string) T {
+func member[T any](s *fields, name string) T {
 	value, given := s.object[name]
 	typed, ok := value.(T)
 	s.must(ok || !given)
 	return typed
 }
 
-// list is a member that is null or a list of texts of that shape.
-func (s *sheet) list(name string, least int, shape *regexp.Regexp) []string {
+// list returns a member that is null or a list of strings of that shape.
+func (s *fields) list(name string, least int, shape *regexp.Regexp) []string {
 	if s.object[name] == nil {
 		return nil
 	}

@@ -11,10 +11,10 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// place finds out, side by side, all that storage has to say about a request
-// that is right by itself: whether the allow-listed keys are the account's,
-// whether the workspace is, and which position the credential gets; and seals
-// the key meanwhile. Nothing that it leaves matters: a position may stay unused.
+// place looks up, side by side, all that storage decides about a request that is
+// valid by itself: whether the allow-listed keys and the workspace are the
+// account's, and which position the credential gets; and seals the key meanwhile.
+// Nothing that it leaves matters: a position may stay unused.
 func (h handler) place(ctx context.Context, caller auth.Caller, workspace ids.Workspace, n byok.New) (byok.Draft, error) {
 	account, hashes := caller.Account(), keyHashes(n.AllowedAPIKeyHashes)
 	var placeErr error
@@ -44,7 +44,7 @@ func (h handler) place(ctx context.Context, caller auth.Caller, workspace ids.Wo
 	calls.Together(ctx, steps...)
 	draft.SortOrder = position
 
-	// A request that can never succeed is told so, whatever else failed.
+	// A request that can never succeed gets a 400, whatever else failed.
 	var issues []api.Issue
 	if ownedErr == nil {
 		issues = foreignKeys(hashes, owned)
@@ -75,7 +75,7 @@ func keyHashes(hashes []string) []auth.KeyHash {
 }
 
 // foreignKeys reports the hashes that name no key of the account, all with one
-// text: which of them belong to somebody else is not told.
+// text: it does not reveal which of them belong to another account.
 func foreignKeys(hashes []auth.KeyHash, owned map[auth.KeyHash]bool) []api.Issue {
 	var issues []api.Issue
 	for i, h := range hashes {

@@ -1,114 +1,91 @@
 package main
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"testing"
-	"time"
 
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/ids"
 )
 
-// resource is what a request names beside its key: a workspace or the hash of
-// an API key. Where the caller's account is the owner it is taken; else the
-// issue at the path says that it is not.
+// resource is a workspace or the hash of an API key that a request names. Where
+// the caller's account is its owner the request succeeds; else it has one issue.
 type resource struct {
 	name  string
-	owner functest.Tenant // none, where nobody may use it
+	owner functest.Tenant // none, where no account may use it
 	body  map[string]any
-	issue string
-	group string // of those that cannot be told apart; "" where by itself it is wrong
+	issue string // its path
+	group string // of those that are indistinguishable; "" where it is malformed
 }
 
 // TestTenants names every kind of workspace and of API key as every kind of
 // caller.
 func TestTenants(t *testing.T) {
-	v := &vault{functest.New(t, wire)}
-	home, stranger := v.Tenant(t), v.Tenant(t)
-	other := home.Other(t)
-	f, key := v.Instance(), functest.Secret()
-	everything := slices.Concat(everyWorkspace(t, home, stranger), everyHash(t, v, home, stranger))
-	for _, c := range functest.Callers(t, home, stranger, other) {
+	env := functest.New(t, wire)
+	home, stranger := env.NewTenant(t), env.NewTenant(t)
+	instance, provider := env.Instance(), functest.Secret()
+	for _, c := range functest.Callers(t, home, stranger, home.NewWorkspace(t)) {
 		groups := map[string]*functest.Indistinguishable{"workspace": {}, "hash": {}}
-		for _, r := range everything {
+		for _, r := range resources(t, home, stranger) {
 			t.Run(c.Name+"/"+r.name, func(t *testing.T) {
-				body := map[string]any{"key": key, "provider": "openai"}
-				for member, value := range r.body {
-					body[member] = value
-				}
-				e := c.As(functest.NewEvent(http.MethodPost, "/api/v1/byok").Sending(body))
-				e.RequestID = "the same for all"
-				got := f.Invoke(t, e)
+				body := map[string]any{"key": provider, "provider": "openai"}
+				maps.Copy(body, r.body)
+				got := instance.Invoke(t, c.As(createRequest(body)))
 				switch {
-				case !c.LetIn(t, got):
+				case c.Reason != "":
+					got.Refused(t, c.Reason)
 				case !c.Manages:
 					got.Is(t, http.StatusForbidden)
-				case r.name == "none named":
+				case r.body == nil || r.owner.ID == c.Account:
 					got.Is(t, http.StatusCreated)
-				case r.owner.ID != c.Account:
-					if got.Is(t, http.StatusBadRequest) && !slices.Equal(got.Issues(t), []string{r.issue}) {
-						t.Errorf("issues at %q, want %q", got.Issues(t), r.issue)
+				default:
+					if got.Is(t, http.StatusBadRequest) && !slices.Equal(got.Issues, []string{r.issue}) {
+						t.Errorf("issues at %q, want %q", got.Issues, r.issue)
 					}
 					if r.group != "" {
-						groups[r.group].Alike(t, "", got)
+						groups[r.group].Check(t, "", got)
 					}
-				default:
-					got.Is(t, http.StatusCreated)
 				}
 			})
 		}
 	}
-	// Each of the two management keys took its own, and none of anybody else's.
-	own, foreign := len(v.stored(t, home.Workspace, key)), len(v.stored(t, stranger.Workspace, key))
-	if want := 2 + 3; own != want {
-		t.Errorf("%d credentials in the account's default workspace, want %d", own, want)
-	}
-	if want := 2 + 1; foreign != want {
-		t.Errorf("%d credentials in the stranger's, want %d", foreign, want)
+	// Each of the two management keys created in its own account, and in no other.
+	for w, want := range map[ids.Workspace]int{home.Workspace: 2 + 3, stranger.Workspace: 2 + 1} {
+		if got := storedCredentials(t, env, w, provider); len(got) != want {
+			t.Errorf("%d credentials in a default workspace, want %d", len(got), want)
+		}
 	}
 }
 
-func everyWorkspace(t *testing.T, home, stranger functest.Tenant) []resource {
+func resources(t *testing.T, home, stranger functest.Tenant) []resource {
 	t.Helper()
-	at := func(name string, owner functest.Tenant, id any, group string) resource {
+	none := functest.Tenant{}
+	workspace := func(name string, owner functest.Tenant, id any, group string) resource {
 		return resource{name, owner, map[string]any{"workspace_id": id}, "/workspace_id", group}
 	}
-	nobody := functest.Tenant{}
+	key := func(name string, owner functest.Tenant, token, group string) resource {
+		return resource{name, owner, map[string]any{"allowed_api_key_hashes": []any{auth.HashKey(token)}}, "/allowed_api_key_hashes/0", group}
+	}
+	malformed := key("malformed key", none, "", "")
+	malformed.body = map[string]any{"allowed_api_key_hashes": []any{"ABC"}}
 	return []resource{
 		{name: "none named"},
-		at("default workspace", home, home.Workspace, "workspace"),
-		at("other workspace", home, home.Other(t), "workspace"),
-		at("another account's workspace", stranger, stranger.Workspace, "workspace"),
-		at("deleted workspace", nobody, home.Deleted(t), "workspace"),
-		at("unknown workspace", nobody, "00000000-0000-4000-8000-000000000000", "workspace"),
-		at("malformed workspace", nobody, "no-uuid", ""),
-		at("empty workspace", nobody, "", ""),
-	}
-}
-
-func everyHash(t *testing.T, v *vault, home, stranger functest.Tenant) []resource {
-	t.Helper()
-	at := func(name string, owner functest.Tenant, hash auth.KeyHash, group string) resource {
-		return resource{name, owner, map[string]any{"allowed_api_key_hashes": []any{hash}}, "/allowed_api_key_hashes/0", group}
-	}
-	hashOf := func(a functest.Tenant, n auth.NewKey) auth.KeyHash { return auth.HashKey(a.Key(t, n)) }
-	disabled, deleted := hashOf(home, auth.NewKey{Kind: auth.Standard}), hashOf(home, auth.NewKey{Kind: auth.Standard})
-	if err := v.Registry.DisableKey(t.Context(), home.ID, disabled); err != nil {
-		t.Fatal(err)
-	}
-	if err := v.Registry.DeleteKey(t.Context(), home.ID, deleted); err != nil {
-		t.Fatal(err)
-	}
-	expired := hashOf(home, auth.NewKey{Kind: auth.Standard, ExpiresAt: time.Now().Add(-time.Hour)})
-	nobody := functest.Tenant{}
-	return []resource{
-		at("own key", home, auth.HashKey(home.Management), "hash"),
-		at("disabled key", home, disabled, "hash"),
-		at("expired key", home, expired, "hash"),
-		at("another account's key", stranger, hashOf(stranger, auth.NewKey{Kind: auth.Management}), "hash"),
-		at("deleted key", nobody, deleted, "hash"),
-		at("unknown key", nobody, auth.HashKey("nobody's"), "hash"),
-		at("malformed key", nobody, "ABC", ""),
+		workspace("default workspace", home, home.Workspace, "workspace"),
+		workspace("other workspace", home, home.NewWorkspace(t), "workspace"),
+		workspace("another account's workspace", stranger, stranger.Workspace, "workspace"),
+		workspace("deleted workspace", none, home.DeletedWorkspace(t), "workspace"),
+		workspace("unknown workspace", none, "00000000-0000-4000-8000-000000000000", "workspace"),
+		workspace("malformed workspace", none, "no-uuid", ""),
+		workspace("empty workspace", none, "", ""),
+		key("own key", home, home.Management, "hash"),
+		key("disabled key", home, home.DisabledKey(t), "hash"),
+		key("expired key", home, home.ExpiredKey(t), "hash"),
+		key("another account's key", stranger, stranger.Management, "hash"),
+		key("deleted key", none, home.DeletedKey(t), "hash"),
+		key("unknown key", none, "an unknown token", "hash"),
+		malformed,
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -19,6 +17,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
@@ -29,11 +28,11 @@ import (
 // fragment is how many characters of a provider key make a copy of it.
 const fragment = 16
 
-// masked is a provider key of a test's own that it can write and search for
-// without having a copy.
+// masked is a provider key that the test can write and search for without having
+// a copy.
 type masked struct {
 	name string
-	key  []byte // every byte with its bits turned over
+	key  []byte // every byte with its bits inverted
 }
 
 func newMasked(name string, length int) masked {
@@ -55,15 +54,14 @@ func (m masked) appendPlain(to []byte) []byte {
 
 func (m masked) appendEscaped(to []byte) []byte {
 	for _, b := range m.key {
-		const digits = "0123456789abcdef"
-		to = append(to, '\\', 'u', '0', '0', digits[^b>>4], digits[^b&15])
+		to = fmt.Appendf(to, `\u%04x`, ^b)
 	}
 	return to
 }
 
 // body writes the key in place of each KEY and, escaped, of each ESCAPED.
 func (m masked) body(template string) []byte {
-	body := make([]byte, 0, len(template)+10*len(m.key)*6)
+	body := make([]byte, 0, len(template)+10*len(m.key)*6) // never grown, which would copy
 	for template != "" {
 		switch {
 		case strings.HasPrefix(template, "KEY"):
@@ -77,8 +75,8 @@ func (m masked) body(template string) []byte {
 	return body
 }
 
-// copies counts fragments of the key, as it is and as it may be spelt, in the
-// dump of a heap: a few from all over it.
+// copies counts fragments of the key, plain and escaped, in the dump of a heap: a
+// few from all over the key.
 func (m masked) copies(dump []byte) (found int) {
 	plain, escaped := m.appendPlain(nil), m.appendEscaped(nil)
 	for at := 0; at+fragment <= len(m.key); at += max(fragment, len(m.key)/4) {
@@ -87,28 +85,28 @@ func (m masked) copies(dump []byte) (found int) {
 	return found
 }
 
-// refuser is storage that knows no workspace and cannot seal.
-type refuser struct{ *memory }
+// refusing is storage that has no workspace and cannot seal.
+type refusing struct{ *memory }
 
-func (refuser) Claim(context.Context, ids.Account, ids.Workspace, string) (int64, error) {
+func (refusing) Claim(context.Context, ids.Account, ids.Workspace, string) (int64, error) {
 	return 0, auth.ErrNoWorkspace
 }
 
-func (refuser) GenerateDataKey(context.Context, *kms.GenerateDataKeyInput, ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error) {
+func (refusing) GenerateDataKey(context.Context, *kms.GenerateDataKeyInput, ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error) {
 	return nil, errors.New("no data key")
 }
 
-// No copy of a provider key that our code made is left on the heap after the
-// answer, garbage included, wherever the key stood and however it was spelt.
+// After the answer no copy of a provider key that our code made is on the heap,
+// garbage included, wherever the key is in the body and however it is written.
 func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // what was collected might have held one
 	m := newMemory()
-	broken := refuser{newMemory()}
+	broken := refusing{newMemory()}
 	function := func(store *byok.Store, p positions) lambda.Handler {
 		return api.Handler(auth.NewVerifier(m, "access"), slog.New(slog.NewJSONHandler(io.Discard, nil)),
 			operation(handler{workspaces: m, positions: p, keyring: m, credentials: store}))
 	}
-	working, refusing := function(m.Store, m), function(m.Store, broken)
+	working, withoutWorkspace := function(m.Store, m), function(m.Store, broken)
 	failing := function(byok.NewStore(m, "credentials", "control", seal.NewSealer(broken, "arn")), m)
 
 	const plain, escaped = `{"key":"KEY","provider":"openai","name":"n"}`, `{"name":"n","key":"ESCAPED","provider":"openai"}`
@@ -122,22 +120,22 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 		{"created", working, http.StatusCreated, []string{plain}},
 		{"created, escaped", working, http.StatusCreated, []string{escaped}},
 		{"replayed", working, http.StatusCreated, []string{plain, plain}},
-		{"replayed, respelt", working, http.StatusCreated, []string{plain, escaped}},
-		{"another request", working, http.StatusBadRequest, []string{plain, `{"key":"KEYKEY","provider":"openai"}`}},
+		{"replayed, escaped", working, http.StatusCreated, []string{plain, escaped}},
+		{"different request", working, http.StatusBadRequest, []string{plain, `{"key":"KEYKEY","provider":"openai"}`}},
 		{"unknown member", working, http.StatusBadRequest, []string{`{"key":"KEY","provider":"openai","models":"KEY"}`}},
 		{"as a name", working, http.StatusBadRequest, []string{`{"KEY":"KEY","ESCAPED":"KEY"}`}},
 		{"as a name without a value", working, http.StatusBadRequest, []string{`{"provider":"openai","KEY"}`}},
 		{"as an escaped name without a value", working, http.StatusBadRequest, []string{`{"ESCAPED":`}},
-		{"twice", working, http.StatusBadRequest, []string{`{"key":"KEY","key":"ESCAPED","provider":"openai"}`}},
-		{"mangled", working, http.StatusBadRequest, []string{`{"key":"KEY\ud800ESCAPED","provider":"openai"}`}},
+		{"duplicate member", working, http.StatusBadRequest, []string{`{"key":"KEY","key":"ESCAPED","provider":"openai"}`}},
+		{"unpaired surrogate", working, http.StatusBadRequest, []string{`{"key":"KEY\ud800ESCAPED","provider":"openai"}`}},
 		{"in an array", working, http.StatusBadRequest, []string{`{"key":["KEY","ESCAPED"],"provider":["KEY"]}`}},
 		{"in an object", working, http.StatusBadRequest, []string{`{"key":{"KEY":["ESCAPED",{"a":"KEY"}]}}`}},
 		{"cut off", working, http.StatusBadRequest, []string{`{"provider":"openai","key":"KEY`}},
 		{"cut off, escaped", working, http.StatusBadRequest, []string{`{"provider":"openai","key":"ESCAPED`}},
 		{"not quoted", working, http.StatusBadRequest, []string{`{"key":KEY}`}},
-		{"behind the object", working, http.StatusBadRequest, []string{plain + `"KEY"`}},
+		{"trailing data", working, http.StatusBadRequest, []string{plain + `"KEY"`}},
 		{"no object", working, http.StatusBadRequest, []string{`"KEY"`}},
-		{"no workspace", refusing, http.StatusBadRequest, []string{plain}},
+		{"no workspace", withoutWorkspace, http.StatusBadRequest, []string{plain}},
 		{"no data key", failing, http.StatusInternalServerError, []string{escaped}},
 	} {
 		for _, once := range []bool{false, true} {
@@ -160,7 +158,7 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 
 	kept := newMasked("kept by the test", 40)
 	held := kept.body("KEY")
-	dump := heap(t)
+	dump := testkit.Heap(t)
 	if kept.copies(dump) == 0 {
 		t.Fatal("the dump of the heap shows nothing")
 	}
@@ -172,52 +170,23 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 	}
 }
 
-// sendWiped plays a request and leaves nothing of it in memory itself. Half of
-// them come in base64.
+// sendWiped sends a request in base64, and leaves no copy of it itself.
 func sendWiped(t *testing.T, function lambda.Handler, body []byte, idempotencyKey string) (status int) {
 	t.Helper()
 	header := `"Authorization":["Bearer ` + onlyKey + `"],"Content-Type":["application/json"]`
 	if idempotencyKey != "" {
 		header += `,"Idempotency-Key":["` + strings.ReplaceAll(idempotencyKey, " ", "-") + `"]`
 	}
-	start := `{"resource":"/api/v1/byok","httpMethod":"POST","multiValueHeaders":{` + header + `},"isBase64Encoded":`
+	start := `{"resource":"/api/v1/byok","httpMethod":"POST","multiValueHeaders":{` + header + `},"isBase64Encoded":true,"body":"`
 	event := append(make([]byte, 0, len(start)+2*len(body)+100), start...)
-	if len(body)%2 == 0 {
-		event = append(base64.StdEncoding.AppendEncode(append(event, `true,"body":"`...), body), `"}`...)
-	} else {
-		event = append(event, `false,"body":"`...)
-		for _, b := range body {
-			if b == '"' || b == '\\' {
-				event = append(event, '\\')
-			}
-			event = append(event, b)
-		}
-		event = append(event, `"}`...)
-	}
+	event = append(base64.StdEncoding.AppendEncode(event, body), `"}`...)
 	clear(body)
 	payload, err := function.Invoke(t.Context(), event)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = fmt.Sscanf(string(payload), `{"statusCode":%d`, &status)
-	if err != nil {
+	if _, err = fmt.Sscanf(string(payload), `{"statusCode":%d`, &status); err != nil {
 		t.Fatal(err)
 	}
 	return status
-}
-
-// heap is every object of the heap, in the runtime's own format.
-func heap(t *testing.T) []byte {
-	t.Helper()
-	f, err := os.Create(filepath.Join(t.TempDir(), "heap"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	debug.WriteHeapDump(f.Fd())
-	dump, err := os.ReadFile(f.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dump
 }

@@ -1,104 +1,100 @@
 package main
 
 import (
-	"net/http"
 	"slices"
 	"testing"
 
 	"signalbox.dev/infra/testkit/functest"
-	"signalbox.dev/shared/ids"
 )
 
-// Some answers of the operation.
+// The calls of the function.
 const (
-	done    = http.StatusOK
-	absent  = http.StatusNotFound
-	refused = http.StatusTooManyRequests
-	unknown = http.StatusUnauthorized
-	failed  = http.StatusInternalServerError
+	key, slot          = "GetItem key#", "UpdateItem limit#"
+	account, workspace = "GetItem account#", "GetItem workspace#"
+	erase              = "DeleteObject"
+	list, purge        = "ListObjectVersions", "DeleteObjects"
 )
 
-// TestEveryFault lets every call of every kind of request fail in every way.
+// TestEveryFault makes every call of every kind of request fail in every way, and
+// counts the round trips of each.
 func TestEveryFault(t *testing.T) {
-	s := functest.New(t, wire)
-	tenant, stranger := s.Tenant(t), s.Tenant(t)
-	plain, versioned, paused := newCabinet(t, s, off), newCabinet(t, s, enabled), newCabinet(t, s, suspended)
-	named := func(d *desk) functest.Event { return remove(d.workspace, string(d.file)).As(d.key) }
-	unnamed := func(d *desk) functest.Event { return remove("", string(d.file)).As(d.key) }
-	burst := func(d *desk) functest.Event { return d.used(named(d).Limited("1", "100000")) }
-	spent := func(d *desk) functest.Event { return d.used(named(d).Limited("1", "1")) }
-	foreign := func(d *desk) functest.Event { return named(d).As(stranger.Standard(d, "")) }
-	stray := func(d *desk) functest.Event { return named(d).As(functest.Marker + string(d.file)) }
-	nonsense := func(d *desk) functest.Event { return remove(d.workspace, functest.Marker).As(d.key) }
-	elsewhere := func(d *desk) functest.Event { return unnamed(d).As(tenant.Standard(d, tenant.Other(d))) }
-
-	scenario := func(name string, status int, c *cabinet, fill func(*desk), event func(*desk) functest.Event, except ...functest.Exception) functest.Scenario {
-		return functest.Scenario{Name: name, Status: status, Except: except, Set: func(t testing.TB) functest.Case {
-			d := &desk{TB: t, cabinet: c, workspace: tenant.Workspace, file: ids.NewFile(), key: tenant.Standard(t, "")}
-			fill(d)
-			return d.testCase(status, event(d))
+	b := newBuckets(t)
+	tenant := b.unversioned.NewTenant(t)
+	scenario := func(name string, status int, env *functest.Env, store func(*fixture), event func(*fixture) functest.Event,
+		roundTrips int, calls []string, except ...functest.Exception,
+	) functest.Scenario {
+		return functest.Scenario{Name: name, Status: status, RoundTrips: roundTrips, Calls: calls, Except: except, Set: func(t testing.TB) functest.Case {
+			f := newFixture(t, env, tenant)
+			store(f)
+			return f.newCase(status, event(f))
 		}}
 	}
-	functest.Survive(t, []int{done, unknown, absent, refused, failed},
-		scenario("a file", done, plain, (*desk).one, named, append(lostAnswers(), throttled()...)...),
-		scenario("in the default workspace", done, plain, (*desk).one, unnamed, append(lostAnswers(), throttled()...)...),
-		scenario("within the burst", done, plain, (*desk).one, burst, append(lostAnswers(), throttled()...)...),
-		scenario("two versions", done, versioned, (*desk).two, named, throttled()...),
-		scenario("hidden by a deletion that died", done, versioned, (*desk).hidden, named, throttled()...),
-		scenario("versioning suspended", done, paused, (*desk).two, named, throttled()...),
-		scenario("no such file", absent, plain, (*desk).nothing, named, throttled()...),
-		scenario("no such file, versions kept", absent, versioned, (*desk).nothing, named, throttled()...),
-		scenario("no file id", absent, plain, (*desk).one, nonsense, throttled()...),
-		scenario("another account's", absent, plain, (*desk).one, foreign, throttled()...),
-		scenario("another workspace's", absent, plain, (*desk).one, elsewhere, throttled()...),
-		scenario("limit exceeded", refused, plain, (*desk).one, spent, before(refused)...),
-		scenario("unknown key", unknown, plain, (*desk).one, stray, slices.Concat(before(unknown), limiterFailing(unknown))...),
+	plain := []string{key, slot, workspace, erase}
+	everyVersion := []string{key, slot, workspace, erase, list, purge, purge, list}
+	notFound := []string{key, slot, workspace, erase, list}
+	lost := append(lostAnswers(), throttled()...)
+	// A request that is refused gets its status whatever became of the workspace's
+	// look-up, and where the key is unknown, of the limiter's.
+	overLimit := append(throttled(), functest.ExceptCall(workspace, limited)...)
+	unknownKey := append(functest.ExceptCall(workspace, unknown), functest.ExceptCall(slot, unknown)...)
+	functest.Survive(t, []int{done, unknown, absent, limited, failed},
+		scenario("a file", done, b.unversioned, (*fixture).oneFile, (*fixture).named, 2, plain, lost...),
+		scenario("default workspace", done, b.unversioned, (*fixture).oneFile, (*fixture).unnamed, 3, []string{key, slot, account, erase}, lost...),
+		scenario("bound key", done, b.unversioned, (*fixture).oneFile, (*fixture).boundKey, 2, []string{key, slot, erase}, lost...),
+		scenario("within the burst", done, b.unversioned, (*fixture).oneFile, (*fixture).withinBurst, 3, append(slices.Clone(plain), slot), lost...),
+		scenario("two versions", done, b.versioned, (*fixture).twoVersions, (*fixture).named, 6, everyVersion, throttled()...),
+		scenario("hidden by a deletion that stopped", done, b.versioned, (*fixture).hiddenVersions, (*fixture).named, 6, everyVersion, throttled()...),
+		scenario("versioning suspended", done, b.suspended, (*fixture).twoVersions, (*fixture).named, 5,
+			[]string{key, slot, workspace, erase, list, purge, list}, throttled()...),
+		scenario("no such file", absent, b.unversioned, (*fixture).noFile, (*fixture).named, 3, notFound, throttled()...),
+		scenario("no such file, versioned", absent, b.versioned, (*fixture).noFile, (*fixture).named, 3, notFound, throttled()...),
+		scenario("no file id", absent, b.unversioned, (*fixture).oneFile, (*fixture).noFileID, 1, []string{key, slot}, throttled()...),
+		scenario("no workspace id", absent, b.unversioned, (*fixture).oneFile, (*fixture).noWorkspace, 1, []string{key, slot}, throttled()...),
+		scenario("another account's", absent, b.unversioned, (*fixture).oneFile, (*fixture).foreignKey, 1, []string{key, slot, workspace}, throttled()...),
+		scenario("another workspace's", absent, b.unversioned, (*fixture).oneFile, (*fixture).boundElsewhere, 3, []string{key, slot, erase, list}, throttled()...),
+		scenario("limit exceeded", limited, b.unversioned, (*fixture).oneFile, (*fixture).overLimit, 1, []string{key, slot, workspace}, overLimit...),
+		scenario("unknown key", unknown, b.unversioned, (*fixture).oneFile, (*fixture).unknownKey, 1, []string{key, slot, workspace}, unknownKey...),
 	)
-	s.SearchTables(t)
+	b.unversioned.SearchTables(t)
 }
 
-// lostAnswers are those by which one request deletes the file of an unversioned
-// bucket and does not hear of it: its second attempt finds nothing.
+// lostAnswers returns the exceptions for the deletion of an unversioned file whose
+// answer is lost: its second attempt finds nothing.
 func lostAnswers() []functest.Exception {
 	var all []functest.Exception
 	for _, fault := range []string{"answer lost", "timed out, applied", "answer cut", "answer garbled", "answer of another kind"} {
 		all = append(all,
-			functest.Exception{Step: "DeleteObject", Fault: fault, Always: true, Status: []int{failed}},
-			functest.Exception{Step: "DeleteObject", Fault: fault, Status: []int{absent}})
+			functest.Exception{Call: erase, Fault: fault, Always: true, Status: []int{failed}},
+			functest.Exception{Call: erase, Fault: fault, Status: []int{absent}})
 	}
 	return all
 }
 
-// throttled: DynamoDB throttles the item of a caller who asks too often.
+// throttled returns the exceptions for the limiter's item being throttled, as that
+// of a caller who sends too much is.
 func throttled() []functest.Exception {
 	var all []functest.Exception
 	for _, code := range []string{"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"} {
-		all = append(all, functest.Exception{Step: "UpdateItem limit#", Fault: "throttled: " + code + " TableWriteKeyRangeThroughputExceeded", Always: true, Status: []int{refused}})
+		all = append(all, functest.Exception{
+			Call: slot, Fault: "throttled: " + code + " TableWriteKeyRangeThroughputExceeded", Always: true, Status: []int{limited},
+		})
 	}
 	return all
 }
 
-// before: who is refused hears of it, whatever became of the workspace's
-// look-up; unless time runs out for all of them at once.
-func before(status int) []functest.Exception {
-	return append(throttledUnless(status),
-		functest.Exception{Step: "GetItem workspace#", Fault: "deadline", Status: []int{status, failed}},
-		functest.Exception{Step: "GetItem workspace#", Fault: "deadline, applied", Status: []int{status, failed}},
-		functest.Exception{Step: "GetItem workspace#", Status: []int{status}})
-}
-
-func throttledUnless(status int) []functest.Exception {
-	if status == unknown {
-		return nil
+// An instance that has learnt the state of a key's limiter needs one round trip
+// less within the burst.
+func TestRoundTripsInARow(t *testing.T) {
+	env := newBuckets(t).unversioned
+	f := newFixture(t, env, env.NewTenant(t))
+	instance := env.Instance()
+	for range 20 {
+		f.oneFile()
+		got := instance.Invoke(t, f.named().Limited("1", "20"))
+		got.Is(t, done)
+		functest.CheckCost(t, got, 2, key, slot, workspace, erase)
 	}
-	return throttled()
-}
-
-// limiterFailing: the same of the limiter.
-func limiterFailing(status int) []functest.Exception {
-	return []functest.Exception{
-		{Step: "UpdateItem limit#", Fault: "deadline", Status: []int{status, failed}},
-		{Step: "UpdateItem limit#", Fault: "deadline, applied", Status: []int{status, failed}},
-		{Step: "UpdateItem limit#", Status: []int{status}},
-	}
+	got := instance.Invoke(t, f.named().Limited("1", "20"))
+	got.Is(t, limited)
+	functest.CheckCost(t, got, 1, key, slot, workspace)
 }

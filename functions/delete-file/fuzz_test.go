@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -32,15 +31,15 @@ const (
 	ownKey         = "sbx_own"
 )
 
-// world is storage that holds two accounts, a key, and every file there is; it
-// keeps what it was asked for.
-type world struct {
+// storage is a fake that contains two accounts, a key, and every file. It records
+// what it is asked for.
+type storage struct {
 	s3.ListObjectVersionsAPIClient
 	workspaces, deleted []string
 }
 
 // GetItem is DynamoDB's, for the access table.
-func (w *world) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+func (s *storage) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	row := func(name, value string) (*dynamodb.GetItemOutput, error) {
 		return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{
 			"pk": in.Key["pk"], "sk": in.Key["sk"],
@@ -51,7 +50,7 @@ func (w *world) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(
 	}
 	pk := in.Key["pk"].(*types.AttributeValueMemberS).Value
 	if workspace, ok := strings.CutPrefix(pk, "workspace#"); ok {
-		w.workspaces = append(w.workspaces, workspace)
+		s.workspaces = append(s.workspaces, workspace)
 	}
 	switch pk {
 	case "key#" + string(auth.HashKey(ownKey)), "workspace#" + ownWorkspace:
@@ -66,31 +65,31 @@ func (w *world) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(
 }
 
 // DeleteObject is S3's, on a bucket without versions.
-func (w *world) DeleteObject(_ context.Context, in *s3.DeleteObjectInput, _ ...func(*s3.Options)) (*s3.DeleteObjectOutput, error) {
-	w.deleted = append(w.deleted, *in.Key)
+func (s *storage) DeleteObject(_ context.Context, in *s3.DeleteObjectInput, _ ...func(*s3.Options)) (*s3.DeleteObjectOutput, error) {
+	s.deleted = append(s.deleted, *in.Key)
 	out := new(s3.DeleteObjectOutput)
 	awsmiddleware.SetRequestIDMetadata(&out.ResultMetadata, "S3's own")
 	return out, nil
 }
 
-// DeleteObjects is S3's; without versions nobody calls it.
-func (w *world) DeleteObjects(context.Context, *s3.DeleteObjectsInput, ...func(*s3.Options)) (*s3.DeleteObjectsOutput, error) {
+// DeleteObjects is S3's, which is not called without versions.
+func (s *storage) DeleteObjects(context.Context, *s3.DeleteObjectsInput, ...func(*s3.Options)) (*s3.DeleteObjectsOutput, error) {
 	panic("a bucket without versions was asked for versions")
 }
 
-// Take lets everybody through.
-func (w *world) Take(context.Context, string, limits.Rate) (limits.Decision, error) {
+// Take allows every request.
+func (s *storage) Take(context.Context, string, limits.Rate) (limits.Decision, error) {
 	return limits.Decision{Allowed: true, Burst: 1}, nil
 }
 
-func (w *world) function() lambda.Handler {
-	return api.Handler(auth.NewVerifier(w, "access"), slog.New(slog.DiscardHandler),
-		operation(w, auth.NewWorkspaces(w, "access"), files.NewStore(w, "files")))
+func (s *storage) function() lambda.Handler {
+	return api.Handler(auth.NewVerifier(s, "access"), slog.New(slog.DiscardHandler),
+		operation(s, auth.NewWorkspaces(s, "access"), files.NewStore(s, "files")))
 }
 
-// A file is deleted where, and only where, its id has the contract's shape and at
-// most one workspace is named, the caller's; what is deleted is exactly that
-// file of that workspace, and storage is not asked about what cannot exist.
+// A file is deleted if and only if its id has the contract's shape and at most one
+// workspace is named, the caller's. Exactly that file of that workspace is deleted,
+// and storage is not asked for what cannot exist.
 func FuzzRequest(f *testing.F) {
 	for _, file := range []string{"file_a", "file_Az09_-", "file_" + strings.Repeat("x", 200), "file_" + strings.Repeat("x", 201), "file_", "file_..", "file_a/../../" + foreignPlace + "/b", "file_a%2Fb", "file_\x00", "file_\u0661", ""} {
 		f.Add(file, uint8(0), "", "")
@@ -99,17 +98,14 @@ func FuzzRequest(f *testing.F) {
 		f.Add("file_a", uint8(1), named, "")
 		f.Add("file_a", uint8(2), named, ownWorkspace)
 		f.Add("file_", uint8(1), named, "")
-		for layout := range uint8(4) {
-			f.Add("file_a", 3*layout+1, named, "")
-			f.Add("file_a", 3*layout+2, ownWorkspace, named)
-		}
+		f.Add("file_a", uint8(2), ownWorkspace, named)
 	}
 	f.Fuzz(func(t *testing.T, file string, count uint8, first, second string) {
 		named := []string{first, second}[:count%3]
-		w := &world{}
-		status, body := ask(t, w.function(), file, queries(named)[count/3%4])
-		want := judge(file, named)
-		if diff := cmp.Diff(want, verdict{status, w.workspaces, w.deleted}, cmp.AllowUnexported(verdict{})); diff != "" {
+		s := &storage{}
+		status, body := deleteFile(t, s.function(), file, named)
+		want := outcomeOf(file, named)
+		if diff := cmp.Diff(want, outcome{status, s.workspaces, s.deleted}, cmp.AllowUnexported(outcome{})); diff != "" {
 			t.Fatalf("file %q of %q (-want +got):\n%s", file, named, diff)
 		}
 		if status == http.StatusOK && body != `{"id":"`+file+`","type":"file_deleted"}` {
@@ -118,21 +114,21 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// verdict is what must come of a request.
-type verdict struct {
+// outcome is the status of a request and what it asked of storage.
+type outcome struct {
 	status     int
 	workspaces []string // looked up
 	deleted    []string // keys in the bucket
 }
 
-// judge reads the request as the contract is written.
-func judge(file string, named []string) verdict {
-	absent := verdict{status: http.StatusNotFound}
+// outcomeOf returns the outcome by the contract.
+func outcomeOf(file string, named []string) outcome {
+	absent := outcome{status: http.StatusNotFound}
 	if !regexp.MustCompile(`^file_[A-Za-z0-9_-]{1,200}$`).MatchString(file) || len(named) > 1 {
 		return absent
 	}
 	if len(named) == 0 {
-		return verdict{http.StatusOK, nil, []string{"files/" + ownDefault + "/" + file}}
+		return outcome{http.StatusOK, nil, []string{"files/" + ownDefault + "/" + file}}
 	}
 	if !regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`).MatchString(named[0]) {
 		return absent
@@ -142,27 +138,7 @@ func judge(file string, named []string) verdict {
 	if workspace != ownWorkspace {
 		return absent
 	}
-	return verdict{http.StatusOK, absent.workspaces, []string{"files/" + ownWorkspace + "/" + file}}
-}
-
-// queries are the ways in which an event may have the workspaces that are named,
-// each beside names that are not UTF-8, so that a map has them twice.
-func queries(named []string) []string {
-	const other = "\"\xff\":%[1]s,\"other\":%[1]s,\"\xfe\":%[1]s,\"WORKSPACE_ID\":%[1]s"
-	one := fmt.Sprintf(other, `"`+foreignPlace+`"`)
-	several := fmt.Sprintf(other, `["`+foreignPlace+`"]`)
-	ones, lists := one, several
-	for _, workspace := range named {
-		ones += `,"workspace_id":` + quoted(workspace)
-		lists += `,"workspace_id":[` + quoted(workspace) + `]`
-	}
-	all, _ := json.Marshal(named) // text always encodes
-	return []string{
-		`"multiValueQueryStringParameters":{"workspace_id":` + string(all) + `,` + several + `}`,
-		`"multiValueQueryStringParameters":{` + lists + `},"queryStringParameters":{` + one + `,"workspace_id":"` + foreignPlace + `"}`,
-		`"queryStringParameters":{` + ones + `},"multiValueQueryStringParameters":null`,
-		`"queryStringParameters":{"workspace_id":""},"multiValueQueryStringParameters":{` + several + `},"multiValueQueryStringParameters":{` + lists + `}`,
-	}
+	return outcome{http.StatusOK, absent.workspaces, []string{"files/" + ownWorkspace + "/" + file}}
 }
 
 func quoted(text string) string {
@@ -170,12 +146,14 @@ func quoted(text string) string {
 	return string(encoded)
 }
 
-// ask plays the request as a gateway would.
-func ask(t *testing.T, function lambda.Handler, file, query string) (status int, body string) {
+// deleteFile sends the request as a gateway does.
+func deleteFile(t *testing.T, function lambda.Handler, file string, named []string) (status int, body string) {
 	t.Helper()
+	workspaces, _ := json.Marshal(named) // text always encodes
 	event := []byte(`{"resource":"/api/v1/files/{file_id}","httpMethod":"DELETE",
 		"multiValueHeaders":{"Authorization":["Bearer ` + ownKey + `"]},"pathParameters":{"file_id":` + quoted(file) + `},
-		"stageVariables":{"deleteRatePerMinute":"60","deleteBurst":"20"},` + query + `}`)
+		"stageVariables":{"deleteRatePerMinute":"60","deleteBurst":"20"},
+		"multiValueQueryStringParameters":{"workspace_id":` + string(workspaces) + `,"other":["` + foreignPlace + `"]}}`)
 	payload, err := function.Invoke(t.Context(), event)
 	if err != nil {
 		t.Fatal(err)

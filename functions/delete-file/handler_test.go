@@ -1,54 +1,124 @@
 package main
 
 import (
+	"net/http"
+	"sync"
 	"testing"
 
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/infra/testkit/functest"
-	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/ids"
 )
 
 func TestResponses(t *testing.T) {
-	base := functest.New(t, wire)
-	c := newCabinet(t, base, off)
-	home, stranger := base.Tenant(t), base.Tenant(t)
-	other, disabled := home.Other(t), home.Standard(t, "")
-	if err := base.Registry.DisableKey(t.Context(), home.ID, auth.HashKey(disabled)); err != nil {
-		t.Fatal(err)
-	}
-	s := functest.Script{Function: c.Instance(), Names: map[string]string{
-		"DISABLED_KEY":        disabled,
-		"OTHER_WORKSPACE":     string(other),
-		"STRANGERS_WORKSPACE": string(stranger.Workspace),
-	}}
+	env := newBuckets(t).unversioned
+	home := env.NewTenant(t)
+	other := home.NewWorkspace(t)
+	f := newFixture(t, env, home)
+	names := map[string]string{"FILE": string(f.file), "OTHER_WORKSPACE": string(other)}
+	g := functest.Golden{Instance: env.Instance(), Names: names}
 	// Each request has a key of its own, so that its limiter is idle.
-	play := func(event, response string) {
-		s.Names["API_KEY"] = home.Standard(t, "")
-		s.Play(t, event, response)
+	play := func(response string, e functest.Event) {
+		g.Play(t, response, e.As(home.StandardKey(t, "")).Limited("60", "20"))
 	}
-	place := func(w ids.Workspace) {
-		file := ids.NewFile()
-		c.put(t, w, file, newest)
-		s.Names["FILE"] = string(file)
-	}
-	place(other)
-	play("foreign", "foreign")
-	play("two-workspaces", "two-workspaces")
-	play("malformed", "malformed")
-	play("no-key", "no-key")
-	play("disabled-key", "disabled-key")
-	play("default", "in-another-workspace")
-	play("named", "named")
-	play("named", "deleted-before")
-	place(home.Workspace)
-	play("default", "default")
+	f.put(other, f.file, "content")
+	play("not-found", deleteRequest(env.NewTenant(t).Workspace, f.file))
+	play("not-found", f.unnamed().Asking("workspace_id", string(other), string(other)))
+	play("not-found", f.unnamed().At("file_id", "file_a%2Fb"))
+	play("not-found", f.unnamed())
+	g.Play(t, "no-key", deleteRequest("", f.file))
+	g.Play(t, "disabled-key", f.unnamed().As(home.DisabledKey(t)))
+	names["API_KEY"] = f.key
+	g.PlayCaptured(t, "named")
+	play("not-found", deleteRequest(other, f.file))
+	f.oneFile()
+	play("named", f.unnamed())
 
-	for s.Send(t, "default").Status != refused {
+	spent := f.unnamed().Limited("60", "20")
+	for g.Instance.Invoke(t, spent).Status != limited {
 		// until the burst is used up
 	}
-	s.Play(t, "default", "refused")
-	s.Function.Faults.Inject(faults.Rule{Kind: "limit#", Fault: faults.Refuse()})
-	play("named", "unavailable")
-	s.Complete(t)
+	g.Play(t, "limited", spent)
+	g.Instance.Faults.Inject(faults.Rule{Kind: "limit#", Fault: faults.Refuse()})
+	play("unavailable", f.unnamed())
+}
+
+// The audit line contains the file, its workspace, how many versions this request
+// removed, and whether an answer was lost.
+func TestAuditLine(t *testing.T) {
+	b := newBuckets(t)
+	tenant := b.versioned.NewTenant(t)
+	denied := faults.Answer(http.StatusForbidden, "AccessDenied", "no")
+	for _, c := range []struct {
+		name           string
+		env            *functest.Env
+		store          func(*fixture)
+		rules          []faults.Rule
+		status         int
+		versions, lost any
+	}{
+		{"a file", b.unversioned, (*fixture).oneFile, nil, done, 1.0, nil},
+		{"two versions", b.versioned, (*fixture).twoVersions, nil, done, 2.0, nil},
+		{"no such file", b.unversioned, (*fixture).noFile, nil, absent, nil, nil},
+		{"denied", b.unversioned, (*fixture).oneFile, []faults.Rule{{Operation: erase, Fault: denied}}, failed, nil, nil},
+		{"failed half way", b.versioned, (*fixture).twoVersions, []faults.Rule{{Operation: purge, Call: 2, Fault: denied}}, failed, 2.0, nil},
+		{"answer lost", b.unversioned, (*fixture).oneFile, []faults.Rule{{Operation: erase, Attempt: 1, Fault: faults.LoseAnswer()}}, absent, nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t, c.env, tenant)
+			c.store(f)
+			got := c.env.Instance().Invoke(t, f.unnamed(), c.rules...)
+			got.Is(t, c.status)
+			for field, want := range map[string]any{
+				"operation": "deleteFile", "file": string(f.file), "workspace": string(f.workspace),
+				"versions_removed": c.versions, "answer_lost": c.lost,
+			} {
+				if got.Audit[field] != want {
+					t.Errorf("%s is %v, want %v", field, got.Audit[field], want)
+				}
+			}
+		})
+	}
+}
+
+// A request whose time runs out leaves less to the next one, and its audit line
+// says how much it removed.
+func TestMoreVersionsThanOneRequestDeletes(t *testing.T) {
+	env := newBuckets(t).versioned
+	f := newFixture(t, env, env.NewTenant(t))
+	const versions, firstPage = 1008, 999 // beside the marker of the first request
+	var writers sync.WaitGroup
+	for range 8 {
+		writers.Go(func() {
+			for range versions / 8 {
+				f.oneFile()
+			}
+		})
+	}
+	writers.Wait()
+	instance, e := env.Instance(), f.unnamed()
+	got := instance.Invoke(t, e, faults.Rule{Operation: list, Call: 2, Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
+		instance.RunOut()
+		return faults.Stall()(r, apply)
+	}})
+	if !got.Is(t, failed) || got.Audit["versions_removed"] != float64(firstPage) {
+		t.Errorf("audit line %v", got.Audit)
+	}
+	instance.Faults.Heal()
+	got = instance.Invoke(t, e.Again())
+	if left := f.look(t, f.workspace).left; !got.Is(t, done) || left != 0 || got.Audit["versions_removed"] != float64(versions-firstPage) {
+		t.Errorf("again: %d left, audit line %v", left, got.Audit)
+	}
+}
+
+func TestAnUnreadableRateDeletesNothing(t *testing.T) {
+	env := newBuckets(t).unversioned
+	tenant := env.NewTenant(t)
+	for _, rate := range [][2]string{{"", "20"}, {"60", ""}, {"many", "20"}, {"60", "20.5"}, {"0", "20"}, {"60", "-1"}, {"9223372036854775808", "20"}} {
+		f := newFixture(t, env, tenant)
+		f.oneFile()
+		got := env.Instance().Invoke(t, f.unnamed().Limited(rate[0], rate[1]))
+		if left := f.look(t, f.workspace).left; got.Status != failed || left != 1 || got.Line["stack"] != nil {
+			t.Errorf("rate %q: status %d, %d versions are left, %v", rate, got.Status, left, got.Line)
+		}
+	}
 }

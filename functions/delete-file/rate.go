@@ -28,9 +28,8 @@ func rateOf(r *api.Request) (limits.Rate, error) {
 	return limits.NewRate(perMinute, burst)
 }
 
-// rateHeaders tells the caller where it stands: the fields of
-// draft-ietf-httpapi-ratelimit-headers-10, and the older ones that more clients
-// know.
+// rateHeaders returns the fields of draft-ietf-httpapi-ratelimit-headers-10, and
+// the older ones that more clients support.
 func rateHeaders(d limits.Decision) map[string]string {
 	remaining, reset := strconv.FormatInt(d.Remaining, 10), seconds(d.Reset)
 	burst := strconv.FormatInt(d.Burst, 10)

@@ -13,7 +13,8 @@ import (
 func FuzzMatches(f *testing.F) {
 	for _, seed := range []string{
 		`"abc"`, `W/"abc"`, `*`, " *\t", `"x", "abc","y"`, `, ,"abc",,`, `"a,b", "abc"`, "\"\xe9\", \"abc\"",
-		`"abd"`, `abc`, `"abc`, `"abc"x`, `"abc" "abc"`, `x, "abc"`, `*, "abc"`, `w/"abc"`, `"x y", "abc"`, `""`, ``,
+		"\t\"x\" \t,\t \"abc\" ", `"abd"`, `abc`, `"abc`, `"abc"x`, `"abc" "abc"`, `x, "abc"`, `"abc", x`, `*, "abc"`, `w/"abc"`,
+		`"x y", "abc"`, `"ab"`, `x","abc"`, `"abc", "`, `W/`, "\"x\x7fy\", \"abc\"", `""`, ``,
 	} {
 		f.Add(uint8(1), seed, "")
 		f.Add(uint8(2), seed, `W/"abc"`)

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// enginesVariable names the built command; make sets it.
+	// enginesVariable is the path of the built command; without it, that of make.
 	enginesVariable = "SIGNALBOX_ENGINES"
 
 	startTimeout = time.Minute
@@ -38,16 +38,16 @@ type address struct {
 	SecretAccessKey string `json:"secret_access_key"`
 }
 
-// launch starts the engines. They end when their standard input does, which
-// the operating system sees to however this process ends.
+// launch starts the engines. They end when their standard input ends, which it does
+// however this process ends.
 func launch(ctx context.Context) (aws.Config, error) {
 	root, err := repository()
 	if err != nil {
 		return aws.Config{}, err
 	}
-	binary, err := enginesBinary(ctx, root)
-	if err != nil {
-		return aws.Config{}, err
+	binary := os.Getenv(enginesVariable)
+	if binary == "" {
+		binary = filepath.Join(root, ".build", "engines")
 	}
 	at, err := spawn(ctx, binary, root)
 	if err != nil {
@@ -61,8 +61,8 @@ func launch(ctx context.Context) (aws.Config, error) {
 	}, nil
 }
 
-// impatient is the functions' retry policy without its pauses: tests make calls
-// fail often.
+// impatient is the functions' retry policy with short pauses: tests make calls fail
+// often.
 func impatient() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxBackoff = 10 * time.Millisecond
@@ -70,8 +70,8 @@ func impatient() aws.Retryer {
 	})
 }
 
-// GetServiceBaseEndpoint tells the SDK where a service is, as the variables
-// AWS_ENDPOINT_URL_<SERVICE> would.
+// GetServiceBaseEndpoint gives the SDK the endpoint of a service, as the variables
+// AWS_ENDPOINT_URL_<SERVICE> do.
 func (a address) GetServiceBaseEndpoint(_ context.Context, service string) (string, bool, error) {
 	switch service {
 	case "DynamoDB":
@@ -85,12 +85,12 @@ func (a address) GetServiceBaseEndpoint(_ context.Context, service string) (stri
 	}
 }
 
-// spawn runs the command and waits for its line.
+// spawn starts the command and waits for its line.
 func spawn(ctx context.Context, binary, dir string) (address, error) {
 	command := exec.Command(binary)
 	command.Dir = dir
-	var complaints bytes.Buffer
-	command.Stderr = &complaints
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
 	if _, err := command.StdinPipe(); err != nil {
 		return address{}, err
 	}
@@ -114,7 +114,7 @@ func spawn(ctx context.Context, binary, dir string) (address, error) {
 	select {
 	case line, ok := <-lines:
 		if !ok {
-			return address{}, fmt.Errorf("the engines did not start: %s", strings.TrimSpace(complaints.String()))
+			return address{}, fmt.Errorf("the engines did not start: %s", strings.TrimSpace(stderr.String()))
 		}
 		var at address
 		err := json.Unmarshal(line, &at)
@@ -125,29 +125,8 @@ func spawn(ctx context.Context, binary, dir string) (address, error) {
 	}
 }
 
-// enginesBinary is the built command, or one built now.
-func enginesBinary(ctx context.Context, root string) (string, error) {
-	if binary := os.Getenv(enginesVariable); binary != "" {
-		return binary, nil
-	}
-	build := filepath.Join(root, ".build")
-	if err := os.MkdirAll(build, 0o750); err != nil {
-		return "", err
-	}
-	// Test binaries of several packages may come here at once: each builds its
-	// own and puts it in place in one step.
-	binary := filepath.Join(build, "engines")
-	fresh := fmt.Sprintf("%s.%d", binary, os.Getpid())
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", fresh, "./cmd/engines") //nolint:gosec // our own command
-	command.Dir = filepath.Join(root, "infra", "local")
-	if out, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the engines: %s; %s", strings.TrimSpace(string(out)), howToGet)
-	}
-	return binary, os.Rename(fresh, binary)
-}
-
-// repository is the root of the module that is tested. infra/ has modules of
-// its own, so it is told by the template, not by go.mod.
+// repository returns the root of the repository. infra/ has modules of its own, so
+// it is found by the template, not by go.mod.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// furnish makes the tables, side by side, and the key.
-func furnish(ctx context.Context, config aws.Config) (Engines, error) {
+// newEngines makes the tables, side by side, and the key.
+func newEngines(ctx context.Context, config aws.Config) (Engines, error) {
 	engines := Engines{
 		Config: config,
 		Tables: Tables{Access: "access", Credentials: "credentials", SyncJobs: "sync-jobs", Control: "control"},
@@ -80,8 +80,8 @@ func (e Engines) Table(t testing.TB, keys ...string) string {
 	return name
 }
 
-// Bucket makes a new bucket for this test, with versioning as told: the zero
-// value leaves it off, where it has never been on.
+// Bucket makes a new bucket for this test. The zero value of versioning leaves it
+// unset.
 func (e Engines) Bucket(t testing.TB, versioning s3types.BucketVersioningStatus) string {
 	t.Helper()
 	name := "test-" + string(ids.New[ids.Workspace]())

@@ -1,11 +1,11 @@
-// Package testkit gives tests real engines to talk to: DynamoDB, KMS and S3
+// Package testkit provides tests with real engines: DynamoDB, KMS and S3
 // as the single-machine edition runs them, with the tables, the key and the
 // bucket of the template. Only tests import it.
 //
 // The engines are a process of their own, one for each test binary, started
 // when the first test asks and ended when the test binary ends. A new table
 // takes about a second, so the tables are made once and shared: a test keeps to
-// itself by making up accounts, workspaces and ids of its own.
+// itself by making accounts, workspaces and ids of its own.
 package testkit
 
 import (
@@ -53,11 +53,11 @@ var running = sync.OnceValues(func() (Engines, error) {
 	if err != nil {
 		return Engines{}, err
 	}
-	return furnish(ctx, config)
+	return newEngines(ctx, config)
 })
 
-// Start gives the engines of this test binary, and ends the test with one line
-// that says what is missing where they cannot be had. It never skips.
+// Start returns the engines of this test binary. Without them it fails the test
+// with one line that says what is missing; it never skips.
 func Start(t testing.TB) Engines {
 	t.Helper()
 	engines, err := running()

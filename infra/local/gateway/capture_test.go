@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The handlers' tests play events that were captured here and not made up.
+// Each function's golden test sends one event that was captured here.
 var update = flag.Bool("update", false, "capture the events of functions/*/testdata anew")
 
 // TestCapturedEvents sends every functions/*/testdata/*.request to the gateway

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -23,7 +24,7 @@ type Call struct {
 	// Input is the JSON of a call to DynamoDB or KMS.
 	Input map[string]any
 
-	// Method, Path, Query and Header are those of the HTTP request; they tell
+	// Method, Path, Query and Header are those of the HTTP request, which contains
 	// what a call to S3 asks for.
 	Method string
 	Path   string
@@ -31,18 +32,6 @@ type Call struct {
 	Header http.Header
 
 	invocation string // the same for all attempts of one call
-}
-
-// serviceOf reads the first half of X-Amz-Target.
-func serviceOf(target string) string {
-	switch target {
-	case "DynamoDB_20120810":
-		return "DynamoDB"
-	case "TrentService":
-		return "KMS"
-	default:
-		return target
-	}
 }
 
 // read describes a request and leaves it as it was.
@@ -59,7 +48,7 @@ func read(r *http.Request) (Call, error) {
 		c.Service, c.Operation = "S3", s3Operation(c)
 		return c, nil
 	}
-	c.Service, c.Operation = serviceOf(target), operation
+	c.Service, c.Operation = map[string]string{"DynamoDB_20120810": "DynamoDB", "TrentService": "KMS"}[target], operation
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return Call{}, fmt.Errorf("reading a request to record it: %w", err)
@@ -72,8 +61,8 @@ func read(r *http.Request) (Call, error) {
 	return c, nil
 }
 
-// s3Operation names what a request asks of S3. Where the method and path do not
-// tell, the SDK says so itself.
+// s3Operation names a request to S3. Where method and path are ambiguous, the SDK
+// adds x-id.
 func s3Operation(c Call) string {
 	switch {
 	case c.Query.Has("x-id"):
@@ -89,4 +78,45 @@ func s3Operation(c Call) string {
 	default:
 		return c.Method + " " + c.Path
 	}
+}
+
+// kindOf returns the kind of item that a call to DynamoDB is about: its partition
+// key up to the "#". The kinds of a transaction's items are joined by "+". It is
+// "" where the input names no item. It distinguishes two look-ups that run side by
+// side, whichever is sent first.
+func kindOf(input map[string]any) string {
+	for _, member := range []string{"Key", "Item"} {
+		if kind := kindAt(input[member]); kind != "" {
+			return kind
+		}
+	}
+	var kinds []string
+	for _, table := range object(input["RequestItems"]) {
+		for _, key := range list(object(table)["Keys"]) {
+			kinds = append(kinds, kindAt(key))
+		}
+	}
+	for _, write := range list(input["TransactItems"]) {
+		for _, action := range object(write) {
+			kinds = append(kinds, kindOf(object(action)))
+		}
+	}
+	return strings.Join(slices.Compact(kinds), "+")
+}
+
+// kindAt returns the kind of a primary key, or of an item that contains one.
+func kindAt(item any) string {
+	pk, _ := object(object(item)["pk"])["S"].(string)
+	return pk[:strings.Index(pk, "#")+1]
+}
+
+// object and list return the value, or nothing where it is of another type.
+func object(v any) map[string]any {
+	o, _ := v.(map[string]any)
+	return o
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
 }

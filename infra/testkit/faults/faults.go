@@ -1,7 +1,7 @@
-// Package faults makes calls to AWS fail on purpose. A Transport stands between
-// SDK clients and an engine; it records every attempt and does to chosen ones
-// what networks and services do: refuse them, apply them and lose the answer,
-// throttle, stall, cut off, garble. Only tests import it.
+// Package faults makes calls to AWS fail on purpose. A Transport is an HTTP client
+// between SDK clients and an engine. It records every attempt and makes chosen
+// ones fail as networks and services do: refused, applied with the answer lost,
+// throttled, stalled, cut off, garbled. Only tests import it.
 //
 //	broken := faults.Wrap(engines.Config.HTTPClient)
 //	broken.Inject(faults.Rule{Operation: "PutItem", Call: 1, Attempt: 1, Fault: faults.LoseAnswer()})
@@ -21,12 +21,14 @@ type Client interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// Fault is what happens to one attempt of a call. apply sends it to the engine
-// and gives the engine's answer; a fault that does not call it leaves the
-// engine untouched.
-type Fault func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error)
+// Fault is what happens to one attempt of a call. A fault that does not call apply
+// leaves the engine untouched.
+type Fault func(r *http.Request, apply Apply) (*http.Response, error)
 
-// Rule says which attempts meet a fault.
+// Apply sends an attempt to the engine and returns the engine's answer.
+type Apply = func() (*http.Response, error)
+
+// Rule contains a fault and which attempts meet it.
 type Rule struct {
 	// Operation is AWS's name of it, such as "PutItem"; "" means every one.
 	Operation string
@@ -54,8 +56,8 @@ func (r Rule) meets(c Call) bool {
 		(r.Attempt == 0 || r.Attempt == c.Attempt)
 }
 
-// Transport is an HTTP client for the SDK that fails where it is told to. It
-// may be used by several goroutines.
+// Transport is an HTTP client for the SDK that fails by its rules. It may be used
+// by several goroutines.
 type Transport struct {
 	next Client
 
@@ -64,8 +66,8 @@ type Transport struct {
 	calls []Call
 }
 
-// Wrap stands before the client that sends the requests; nil means a new one
-// of the SDK's.
+// Wrap returns a transport before the client that sends the requests; nil means a
+// new one of the SDK's.
 func Wrap(next Client) *Transport {
 	if next == nil {
 		next = awshttp.NewBuildableClient()
@@ -80,14 +82,14 @@ func (t *Transport) Inject(r Rule) {
 	t.rules = append(t.rules, r)
 }
 
-// Heal forgets all rules, and the calls recorded so far: counting starts anew.
+// Heal removes all rules and the calls recorded so far: counting starts anew.
 func (t *Transport) Heal() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rules, t.calls = nil, nil
 }
 
-// Calls are the attempts made so far, in the order in which they were sent.
+// Calls returns the attempts made so far, in the order in which they were sent.
 func (t *Transport) Calls() []Call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +110,7 @@ func (t *Transport) Do(r *http.Request) (*http.Response, error) {
 	return fault(r, apply)
 }
 
-// record notes the attempt and finds the fault it meets, if any.
+// record records the attempt and returns the fault it meets, if any.
 func (t *Transport) record(c Call) Fault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,8 +125,8 @@ func (t *Transport) record(c Call) Fault {
 	return t.rules[rule].Fault
 }
 
-// number counts the different calls of the same operation up to this one, among
-// those that are alike.
+// number counts the different calls of the same operation up to this one, of those
+// that are alike.
 func (t *Transport) number(c Call, alike func(Call) bool) int {
 	seen := map[string]bool{c.invocation: true}
 	for _, earlier := range t.calls {

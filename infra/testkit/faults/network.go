@@ -11,64 +11,54 @@ import (
 	"syscall"
 )
 
-// Refuse fails the attempt before the engine hears of it, as a connection that
-// is refused does.
-func Refuse() Fault {
-	return func(*http.Request, func() (*http.Response, error)) (*http.Response, error) {
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-	}
+// Refuse fails the attempt before it reaches the engine, as a refused connection
+// does.
+func Refuse() Fault { return before(networkError(syscall.ECONNREFUSED)) }
+
+// TimeOut fails the attempt, which does not reach the engine, by the time-out of
+// attempts: the request itself has time left.
+func TimeOut() Fault { return before(networkError(os.ErrDeadlineExceeded)) }
+
+// Stall holds the attempt back until its deadline; it does not reach the engine.
+func Stall() Fault {
+	return func(r *http.Request, _ Apply) (*http.Response, error) { return nil, wait(r) }
 }
 
-// LoseAnswer has the engine apply the attempt and then resets the connection.
+// LoseAnswer lets the engine apply the attempt and then resets the connection.
 func LoseAnswer() Fault {
 	return after(func(*http.Request, *http.Response) (*http.Response, error) {
-		return nil, reset()
+		return nil, networkError(syscall.ECONNRESET)
 	})
 }
 
-// Stall holds the attempt back until its deadline; the engine never hears of it.
-func Stall() Fault {
-	return func(r *http.Request, _ func() (*http.Response, error)) (*http.Response, error) {
-		return nil, wait(r)
-	}
-}
-
-// StallAnswer has the engine apply the attempt and holds the answer back until
-// the deadline.
-func StallAnswer() Fault {
-	return after(func(r *http.Request, _ *http.Response) (*http.Response, error) {
-		return nil, wait(r)
-	})
-}
-
-// TimeOut ends the attempt, which the engine never hears of, by the time-out of
-// attempts: the request itself has time left.
-func TimeOut() Fault {
-	return func(*http.Request, func() (*http.Response, error)) (*http.Response, error) {
-		return nil, timedOut()
-	}
-}
-
-// TimeOutAnswer has the engine apply the attempt and ends it by the time-out of
+// TimeOutAnswer lets the engine apply the attempt and fails it by the time-out of
 // attempts.
 func TimeOutAnswer() Fault {
-	return after(func(*http.Request, *http.Response) (*http.Response, error) { return nil, timedOut() })
+	return after(func(*http.Request, *http.Response) (*http.Response, error) {
+		return nil, networkError(os.ErrDeadlineExceeded)
+	})
 }
 
-// CutAnswer has the engine apply the attempt and cuts the connection half way
-// through the answer's body; where it has none, before the answer is whole.
+// StallAnswer lets the engine apply the attempt and holds the answer back until the
+// deadline.
+func StallAnswer() Fault {
+	return after(func(r *http.Request, _ *http.Response) (*http.Response, error) { return nil, wait(r) })
+}
+
+// CutAnswer lets the engine apply the attempt and cuts the connection half way
+// through the answer's body; where it has none, before the answer is complete.
 func CutAnswer() Fault {
 	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
 		body, err := io.ReadAll(answer.Body)
 		if err != nil || len(body) == 0 {
-			return nil, reset()
+			return nil, networkError(syscall.ECONNRESET)
 		}
 		answer.Body = io.NopCloser(io.MultiReader(strings.NewReader(string(body[:len(body)/2])), brokenReader{}))
 		return answer, nil
 	})
 }
 
-// Garble has the engine apply the attempt and makes nonsense of the answer.
+// Garble lets the engine apply the attempt and makes the answer unreadable.
 func Garble() Fault {
 	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
 		body, err := io.ReadAll(answer.Body)
@@ -82,22 +72,30 @@ func Garble() Fault {
 	})
 }
 
-// EmptyAnswer has the engine apply the attempt and loses the body of its answer;
-// of an error nothing is left.
+// EmptyAnswer lets the engine apply the attempt and removes the body of its answer;
+// an error is lost as a whole.
 func EmptyAnswer() Fault {
 	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
 		if answer.StatusCode >= http.StatusMultipleChoices {
-			return nil, reset()
+			return nil, networkError(syscall.ECONNRESET)
 		}
 		_ = answer.Body.Close()
-		answer.Header.Del("X-Amz-Crc32") // by which the SDK would know
+		answer.Header.Del("X-Amz-Crc32") // by which the SDK would notice
 		answer.Body, answer.ContentLength = http.NoBody, -1
 		return answer, nil
 	})
 }
 
-// Then has the engine apply the attempt and calls f before the answer is
-// passed on: for what happens between two calls of a request.
+// NoHeaders lets the engine apply the attempt and removes all headers of its answer.
+func NoHeaders() Fault {
+	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
+		answer.Header = http.Header{}
+		return answer, nil
+	})
+}
+
+// Then lets the engine apply the attempt and calls f before the answer is passed
+// on: for what happens between two calls of a request.
 func Then(f func()) Fault {
 	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
 		f()
@@ -105,18 +103,23 @@ func Then(f func()) Fault {
 	})
 }
 
-// after lets the engine apply the attempt and f decide what becomes of its answer.
+// before fails the attempt with the error before it reaches the engine.
+func before(err error) Fault {
+	return func(*http.Request, Apply) (*http.Response, error) { return nil, err }
+}
+
+// after lets the engine apply the attempt, and f change the answer.
 func after(f func(*http.Request, *http.Response) (*http.Response, error)) Fault {
-	return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+	return func(r *http.Request, apply Apply) (*http.Response, error) {
 		answer, err := apply()
 		if err != nil {
 			return nil, fmt.Errorf("the engine itself failed: %w", err)
 		}
-		passed, err := f(r, answer)
-		if passed == nil {
+		changed, err := f(r, answer)
+		if changed != answer {
 			_ = answer.Body.Close()
 		}
-		return passed, err
+		return changed, err
 	}
 }
 
@@ -129,15 +132,7 @@ func wait(r *http.Request) error {
 	return r.Context().Err()
 }
 
-func reset() error {
-	return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
-}
-
-// timedOut is an error such as http.Transport's for a response header that does
-// not come in time.
-func timedOut() error {
-	return &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
-}
+func networkError(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} }
 
 // brokenReader is the end of a body whose connection was cut.
 type brokenReader struct{}

@@ -13,11 +13,14 @@ import (
 	"signalbox.dev/infra/testkit/faults"
 )
 
-// Answer is what came of one event.
+// Answer is a function's answer to one event.
 type Answer struct {
 	Status int
 	Header map[string]string
 	Body   string
+	// Reason is that of a 401; Issues are the paths of the issues of a 400.
+	Reason string
+	Issues []string
 	// Calls are the attempts of calls that the request made.
 	Calls []faults.Call
 	// RequestID is that of the event.
@@ -29,7 +32,8 @@ type Answer struct {
 	log     string
 }
 
-func (a *Answer) read(t testing.TB, log []byte) {
+// read reads the payload and the log.
+func (a *Answer) read(t testing.TB) {
 	t.Helper()
 	var given struct {
 		StatusCode      int
@@ -41,7 +45,6 @@ func (a *Answer) read(t testing.TB, log []byte) {
 		t.Fatalf("no answer of a proxy integration: %s", a.payload)
 	}
 	a.Status, a.Header, a.Body = given.StatusCode, given.Headers, given.Body
-	a.log = string(log)
 	for text := range strings.Lines(a.log) {
 		var line map[string]any
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
@@ -61,7 +64,7 @@ func (a *Answer) read(t testing.TB, log []byte) {
 	}
 }
 
-// messages are the texts of the spec.
+// messages returns the texts of the contract's errors.
 func messages() map[int]string {
 	return map[int]string{
 		http.StatusBadRequest:          "Invalid request parameters",
@@ -73,7 +76,7 @@ func messages() map[int]string {
 	}
 }
 
-// checkEnvelope checks what every answer owes.
+// checkEnvelope checks what every answer must have, and reads that of an error.
 func (a *Answer) checkEnvelope(t testing.TB) {
 	t.Helper()
 	if a.Header["X-Request-Id"] != a.RequestID {
@@ -85,37 +88,33 @@ func (a *Answer) checkEnvelope(t testing.TB) {
 	if a.Status < http.StatusBadRequest {
 		return
 	}
-	if a.Header["Cache-Control"] != "no-store" {
-		t.Errorf("Cache-Control %q of an error", a.Header["Cache-Control"])
-	}
 	var body struct {
 		Error struct {
 			Code     int
 			Message  string
-			Metadata map[string]any
+			Metadata struct {
+				RequestID string `json:"request_id"`
+				Reason    string
+				Issues    []struct{ Path, Message *string }
+			}
 		}
 	}
-	a.Decode(t, &body)
-	metadata := body.Error.Metadata
-	want := map[string]any{"error": map[string]any{
-		"code": float64(a.Status), "message": messages()[a.Status], "metadata": map[string]any{"request_id": a.RequestID},
-	}}
-	owed := want["error"].(map[string]any)["metadata"].(map[string]any) //nolint:errcheck // just written
-	for member, status := range map[string]int{"reason": http.StatusUnauthorized, "issues": http.StatusBadRequest} {
-		if a.Status == status {
-			owed[member] = metadata[member]
+	d := json.NewDecoder(strings.NewReader(a.Body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&body); err != nil {
+		t.Fatalf("status %d, error envelope %s: %v", a.Status, a.Body, err)
+	}
+	a.Reason = body.Error.Metadata.Reason
+	for _, issue := range body.Error.Metadata.Issues {
+		if issue.Path == nil || issue.Message == nil || *issue.Message == "" {
+			t.Fatalf("an issue without a path or a message: %s", a.Body)
 		}
+		a.Issues = append(a.Issues, *issue.Path)
 	}
-	var got map[string]any
-	a.Decode(t, &got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("error envelope (-want +got):\n%s", diff)
-	}
-	if a.Status == http.StatusUnauthorized && (metadata["reason"] == nil || a.Header["WWW-Authenticate"] != "Bearer") {
-		t.Errorf("a 401 without reason or challenge: %s", a.payload)
-	}
-	if a.Status == http.StatusBadRequest && len(a.Issues(t)) == 0 {
-		t.Errorf("a 400 without issues: %s", a.Body)
+	if e := body.Error; e.Code != a.Status || e.Message != messages()[a.Status] || e.Metadata.RequestID != a.RequestID ||
+		(a.Reason != "") != (a.Status == http.StatusUnauthorized) || (a.Header["WWW-Authenticate"] == "Bearer") != (a.Reason != "") ||
+		(len(a.Issues) > 0) != (a.Status == http.StatusBadRequest) || a.Header["Cache-Control"] != "no-store" {
+		t.Errorf("error envelope of status %d: %s", a.Status, a.payload)
 	}
 }
 
@@ -127,43 +126,98 @@ func (a Answer) Decode(t testing.TB, into any) {
 	}
 }
 
-// Reason is the reason of a 401.
-func (a Answer) Reason(t testing.TB) string {
+// Is checks the status.
+func (a Answer) Is(t testing.TB, status int) bool {
 	t.Helper()
-	var body struct {
-		Error struct{ Metadata struct{ Reason string } }
+	if a.Status != status {
+		t.Errorf("status %d, want %d: %s", a.Status, status, a.Body)
 	}
-	a.Decode(t, &body)
-	return body.Error.Metadata.Reason
+	return a.Status == status
 }
 
-// Issues are the paths of the issues of a 400.
-func (a Answer) Issues(t testing.TB) []string {
+// Refused checks that the answer is a 401 for that reason.
+func (a Answer) Refused(t testing.TB, reason string) {
 	t.Helper()
-	var body struct {
-		Error struct {
-			Metadata struct {
-				Issues []struct{ Path, Message *string }
-			}
-		}
+	if a.Is(t, http.StatusUnauthorized) && a.Reason != reason {
+		t.Errorf("reason %s, want %s", a.Reason, reason)
 	}
-	a.Decode(t, &body)
-	var paths []string
-	for _, issue := range body.Error.Metadata.Issues {
-		if issue.Path == nil || issue.Message == nil || *issue.Message == "" {
-			t.Fatalf("an issue without a path or a message: %s", a.Body)
-		}
-		paths = append(paths, *issue.Path)
-	}
-	return paths
 }
 
 // HasMembers checks that the object in the body has exactly these members.
 func HasMembers(t testing.TB, object map[string]any, members ...string) {
 	t.Helper()
-	got := slices.Sorted(maps.Keys(object))
 	slices.Sort(members)
-	if diff := cmp.Diff(members, got); diff != "" {
+	if diff := cmp.Diff(members, slices.Sorted(maps.Keys(object))); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
+	}
+}
+
+// Indistinguishable checks that a caller cannot distinguish answers. The events
+// must have one request id.
+type Indistinguishable struct {
+	bytes string
+	calls map[string][]string
+}
+
+// Check compares the answer with those before: all of it but the headers of the
+// limiter, and within its group the calls that it took.
+func (i *Indistinguishable) Check(t testing.TB, group string, a Answer) {
+	t.Helper()
+	header := maps.Clone(a.Header)
+	maps.DeleteFunc(header, func(name, _ string) bool { return strings.Contains(name, "RateLimit") })
+	bytes, _ := json.Marshal([]any{a.Status, header, a.Body}) // maps encode in one order
+	if i.bytes == "" {
+		i.bytes, i.calls = string(bytes), map[string][]string{}
+	}
+	if i.bytes != string(bytes) {
+		t.Errorf("differs from the others:\n%s\n%s", bytes, i.bytes)
+	}
+	calls := callNames(a)
+	if known, ok := i.calls[group]; !ok {
+		i.calls[group] = calls
+	} else if !slices.Equal(known, calls) {
+		t.Errorf("made the calls %v, others %v", calls, known)
+	}
+}
+
+// callNames returns the names of the calls that the request made, sorted.
+func callNames(a Answer) []string {
+	var names []string
+	for _, s := range stepsOf(a.Calls) {
+		names = append(names, s.name())
+	}
+	slices.Sort(names)
+	return names
+}
+
+// checkCalls checks that every read is strongly consistent and every write
+// conditional, so that the store settles races.
+func checkCalls(t testing.TB, calls []faults.Call) {
+	t.Helper()
+	for _, c := range calls {
+		if !isConsistentOrConditional(c) {
+			t.Errorf("%s: an eventually consistent read, or an unconditional write: %v", stepOf(c), c.Input)
+		}
+	}
+}
+
+func isConsistentOrConditional(c faults.Call) bool {
+	input, _ := json.Marshal(c.Input)
+	consistent := strings.Count(string(input), `"ConsistentRead":true`)
+	conditional := strings.Count(string(input), `"ConditionExpression":`)
+	switch c.Operation {
+	case "GetItem", "BatchGetItem": // of one table
+		return consistent == 1
+	case "PutItem", "UpdateItem":
+		return conditional == 1
+	case "TransactWriteItems":
+		items, _ := c.Input["TransactItems"].([]any)
+		return len(items) > 0 && conditional == len(items)
+	case "DeleteObject":
+		return c.Header.Get("If-Match") == "*"
+	case "DeleteObjects", "ListObjectVersions", "GenerateDataKey": // by version id; reads are consistent; no effect
+		return true
+	default:
+		return false
 	}
 }

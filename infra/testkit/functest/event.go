@@ -4,15 +4,16 @@ import (
 	"encoding/json"
 	"maps"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/ids"
 )
 
-// Event is a request as API Gateway hands it over.
+// Event is a request as API Gateway passes it on.
 type Event struct {
 	Method, Resource string
 	// RequestID is the gateway's.
 	RequestID string
-	// Path, Query, Header and Stage hold what is sent besides the noise.
+	// Path, Query, Header and Stage contain what is sent besides the noise.
 	Path   map[string]string
 	Query  map[string][]string
 	Header map[string][]string
@@ -20,104 +21,97 @@ type Event struct {
 	Body   string
 }
 
-// NewEvent is a request of the method for the resource, with a limiter that
-// lets nearly everything through at once.
+// NewEvent returns a request of the method for the resource, under a limit that
+// is practically none.
 func NewEvent(method, resource string) Event {
-	return Event{
-		Method: method, Resource: resource, RequestID: string(ids.New[ids.Job]()),
-		Stage: map[string]string{"deleteRatePerMinute": "1000000", "deleteBurst": "100000"},
-	}
+	return Event{Method: method, Resource: resource}.Again().Limited("1000000", "100000")
 }
 
-// As is the event sent with this API key.
+// As returns the event sent with this API key.
 func (e Event) As(token string) Event { return e.With("Authorization", "Bearer "+token) }
 
-// With is the event with these values of a header.
+// With returns the event with these values of a header.
 func (e Event) With(header string, values ...string) Event {
 	e.Header = with(e.Header, header, values)
 	return e
 }
 
-// At is the event with this parameter of the path.
+// At returns the event with this parameter of the path.
 func (e Event) At(name, value string) Event {
 	e.Path = with(e.Path, name, value)
 	return e
 }
 
-// Asking is the event with these values of a query parameter.
+// Asking returns the event with these values of a query parameter.
 func (e Event) Asking(name string, values ...string) Event {
 	e.Query = with(e.Query, name, values)
 	return e
 }
 
-// Limited is the event under this rate of deletions.
+// Limited returns the event under this rate of deletions.
 func (e Event) Limited(perMinute, burst string) Event {
 	e.Stage = map[string]string{"deleteRatePerMinute": perMinute, "deleteBurst": burst}
 	return e
 }
 
-// Sending is the event with this value, as JSON, for a body.
+// Sending returns the event with this value, as JSON, for a body.
 func (e Event) Sending(body any) Event {
-	encoded, err := json.Marshal(body)
-	if err != nil {
-		// Bodies of tests are text and numbers; a mistake shows as a 400.
-		encoded = []byte(err.Error())
-	}
-	e.Body = string(encoded)
+	encoded, _ := json.Marshal(body) // a test's own text and numbers
+	return e.SendingText(string(encoded))
+}
+
+// SendingText returns the event with this body, which should be JSON.
+func (e Event) SendingText(body string) Event {
+	e.Body = body
 	return e.With("Content-Type", "application/json")
 }
 
-// Again is the same request, sent once more: the gateway gives it another id.
+// Again returns the same request with another id, as the gateway makes one for
+// each request.
 func (e Event) Again() Event {
 	e.RequestID = string(ids.New[ids.Job]())
 	return e
 }
 
 func with[V any](m map[string]V, name string, value V) map[string]V {
-	m = maps.Clone(m)
-	if m == nil {
-		m = map[string]V{}
+	all := map[string]V{name: value}
+	for other, v := range m {
+		if other != name {
+			all[other] = v
+		}
 	}
-	m[name] = value
-	return m
+	return all
 }
 
-// payload is the proxy event, payload format 1.0, with noise around what the
-// test says: markers wherever a function has no business to look.
+// payload returns the proxy event, payload format 1.0, with markers wherever a
+// function must not look.
 func (e Event) payload() []byte {
-	header := maps.Clone(e.Header)
-	if header == nil {
-		header = map[string][]string{}
-	}
+	header, query := maps.Clone(e.Header), with(e.Query, "token", []string{testkit.Marker + "query"})
 	for _, name := range []string{"User-Agent", "Cookie", "X-Request-Id", "X-Api-Key"} {
-		header[name] = []string{Marker + name}
+		header = with(header, name, []string{testkit.Marker + name})
 	}
-	query := maps.Clone(e.Query)
-	if query == nil {
-		query = map[string][]string{}
-	}
-	query["token"] = []string{Marker + "query"}
 	var body any
 	if e.Body != "" {
 		body = e.Body
 	}
 	// Text and maps of text always encode.
 	encoded, _ := json.Marshal(map[string]any{
-		"resource": e.Resource, "path": "/" + Marker + "path", "httpMethod": e.Method,
-		"headers": first(header), "multiValueHeaders": header,
-		"queryStringParameters": first(query), "multiValueQueryStringParameters": query,
+		"resource": e.Resource, "path": "/" + testkit.Marker + "path", "httpMethod": e.Method,
+		"headers": lastOf(header), "multiValueHeaders": header,
+		"queryStringParameters": lastOf(query), "multiValueQueryStringParameters": query,
 		"pathParameters": e.Path, "stageVariables": e.Stage,
 		"requestContext": map[string]any{
 			"requestId": e.RequestID, "httpMethod": e.Method, "resourcePath": e.Resource, "stage": "live",
-			"identity": map[string]any{"sourceIp": "192.0.2.1", "userAgent": Marker + "agent"},
+			"identity": map[string]any{"sourceIp": "192.0.2.1", "userAgent": testkit.Marker + "agent"},
 		},
 		"body": body, "isBase64Encoded": false,
 	})
 	return encoded
 }
 
-// first is the map of single values that a gateway sends beside all of them.
-func first(all map[string][]string) map[string]string {
+// lastOf returns the map of single values that a gateway sends beside all of
+// them.
+func lastOf(all map[string][]string) map[string]string {
 	single := map[string]string{}
 	for name, values := range all {
 		if len(values) > 0 {

@@ -1,11 +1,10 @@
-// Package stage puts one function before real engines and plays requests to it
-// as API Gateway and Lambda would: through the handler's one public door, with
-// proxy events. Only the tests of functions import it.
+// Package functest sends requests to one function as API Gateway and Lambda do:
+// proxy events, through the handler that its main.go makes, with real engines
+// behind it. Only the tests of functions import it.
 //
-// Every request carries markers where a caller might put a secret, and every
-// answer is checked for what all answers owe: the envelope, and that no marker
-// is in it, in the log, in an error on the way, or in anything that was sent to
-// AWS.
+// Every request carries markers where a caller might put a secret. Every answer
+// is checked: its envelope, its log line, and that no marker is in it, in the
+// log, in an error on the way, or in anything that was sent to AWS.
 package functest
 
 import (
@@ -14,24 +13,29 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/boot"
 )
 
-// Wire is the wiring of a function, as its main.go has it.
+// Wire makes what a function consists of, as its main.go does.
 type Wire func(*boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
 
-// Stage is where one function is tried. Its clients reach the engines past all
+// Env is the environment of one function. Its clients reach the engines without
 // faults.
 type Env struct {
 	Engines  testkit.Engines
@@ -39,13 +43,13 @@ type Env struct {
 	KMS      *kms.Client
 	S3       *s3.Client
 	Registry *auth.Registry
-	// Bucket is the one the function is told of.
+	// Bucket is the function's FILES_BUCKET.
 	Bucket string
 
 	wire Wire
 }
 
-// New sets a stage for the function.
+// New returns an environment for the function.
 func New(t testing.TB, wire Wire) *Env {
 	t.Helper()
 	engines := testkit.Start(t)
@@ -61,15 +65,14 @@ func New(t testing.TB, wire Wire) *Env {
 	}
 }
 
-// In is the stage with another bucket.
-func (s *Env) In(bucket string) *Env {
+// WithBucket returns the environment with another bucket.
+func (s *Env) WithBucket(bucket string) *Env {
 	other := *s
 	other.Bucket = bucket
 	return &other
 }
 
-// variables is the environment of a function.
-func (s *Env) variables(name string) string {
+func (s *Env) variable(name string) string {
 	tables := s.Engines.Tables
 	return map[string]string{
 		"ACCESS_TABLE": tables.Access, "CREDENTIALS_TABLE": tables.Credentials,
@@ -78,23 +81,126 @@ func (s *Env) variables(name string) string {
 	}[name]
 }
 
-// config makes clients that reach the engines through the transport.
-func (s *Env) config(through aws.HTTPClient) aws.Config {
-	config := s.Engines.Config
-	config.HTTPClient = through
-	return config
+// Instance is one instance of the function, with faults of its own. Like one of
+// Lambda's it serves one request at a time.
+type Instance struct {
+	Faults *faults.Transport
+
+	handler lambda.Handler
+	time    *manualDeadline
+	log     bytes.Buffer
+
+	mu   sync.Mutex
+	errs []error
 }
 
-// steady is a client that lets the engines finish what they were asked, as they
-// do in AWS whatever becomes of the caller. ExtendDB stops in the middle of a
-// write whose caller has gone, and then serves nobody for half a minute.
-type steady struct {
+// Instance starts an instance.
+func (s *Env) Instance() *Instance {
+	f := &Instance{Faults: faults.Wrap(finishing{s.Engines.Config.HTTPClient})}
+	config := s.Engines.Config
+	config.HTTPClient = f.Faults
+	env := boot.NewEnvironment(config, slog.New(slog.NewJSONHandler(&f.log, nil)), s.variable)
+	env.AWS.Retryer = func() aws.Retryer { return retry.AddWithMaxBackoffDelay(boot.Retryer(), time.Millisecond) }
+	keys, log, op := s.wire(env)
+	prepare := op.Prepare
+	op.Prepare = func(ctx context.Context, r *api.Request) api.Act {
+		act := prepare(ctx, r)
+		return func(ctx context.Context, c auth.Caller) (api.Response, error) {
+			response, err := act(ctx, c)
+			f.note(err)
+			return response, err
+		}
+	}
+	f.handler = api.Handler(recordingVerifier{keys, f}, log, op)
+	return f
+}
+
+// Invoke sends the event and checks what every answer must have. The faults, if
+// any, stay injected.
+func (f *Instance) Invoke(t testing.TB, e Event, rules ...faults.Rule) Answer {
+	t.Helper()
+	for _, rule := range rules {
+		f.Faults.Inject(rule)
+	}
+	return f.send(t, e.payload(), e.RequestID, e.Body)
+}
+
+// send sends a proxy event that has this id and body.
+func (f *Instance) send(t testing.TB, event []byte, requestID, body string) Answer {
+	t.Helper()
+	f.log.Reset()
+	f.errs = nil
+	before := len(f.Faults.Calls())
+	f.time = &manualDeadline{Context: t.Context(), done: make(chan struct{})}
+	payload, err := f.handler.Invoke(f.time, event)
+	if err != nil {
+		t.Fatalf("the function returned an error: %v", err)
+	}
+	answer := Answer{payload: payload, RequestID: requestID, Calls: f.Faults.Calls()[before:], log: f.log.String()}
+	answer.read(t)
+	answer.checkEnvelope(t)
+	checkCalls(t, answer.Calls)
+	checkLeaks(t, body, answer, f.errs)
+	return answer
+}
+
+// RunOut ends the time of the request under way.
+func (f *Instance) RunOut() { f.time.end.Do(func() { close(f.time.done) }) }
+
+// note keeps an error on its way to the adapter, for the search for leaks.
+func (f *Instance) note(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.errs = append(f.errs, err)
+}
+
+// recordingVerifier is a verifier whose errors are noted.
+type recordingVerifier struct {
+	api.Verifier
+	f *Instance
+}
+
+func (v recordingVerifier) Verify(ctx context.Context, key auth.KeyHash) (auth.Caller, error) {
+	caller, err := v.Verifier.Verify(ctx, key)
+	v.f.note(err)
+	return caller, err
+}
+
+// manualDeadline is the context of a request whose time ends when a test says so:
+// nothing depends on how fast the machine is.
+type manualDeadline struct {
+	context.Context
+
+	end  sync.Once
+	done chan struct{}
+}
+
+// Deadline implements context.Context.
+func (d *manualDeadline) Deadline() (time.Time, bool) { return time.Now().Add(time.Hour), true }
+
+// Done implements context.Context.
+func (d *manualDeadline) Done() <-chan struct{} { return d.done }
+
+// Err implements context.Context.
+func (d *manualDeadline) Err() error {
+	select {
+	case <-d.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// finishing is a client that lets the engines finish each call, as AWS does even
+// when the caller is gone. ExtendDB stops in the middle of a write whose caller has
+// gone, and then serves nothing for half a minute.
+type finishing struct {
 	aws.HTTPClient
 }
 
 // Do implements aws.HTTPClient.
-func (s steady) Do(r *http.Request) (*http.Response, error) {
-	answer, err := s.HTTPClient.Do(r.WithContext(context.WithoutCancel(r.Context())))
+func (c finishing) Do(r *http.Request) (*http.Response, error) {
+	answer, err := c.HTTPClient.Do(r.WithContext(context.WithoutCancel(r.Context())))
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package functest
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -14,76 +15,77 @@ import (
 
 var update = flag.Bool("update", false, "write the golden responses in testdata anew")
 
-// Script plays events that the local gateway has captured, testdata/*.event.json,
-// and compares each answer, to the byte, with testdata/*.response.
+// goldenID is the request id of all captured events.
+const goldenID = "7a6f8e5c-0000-4000-8000-000000000000"
+
+// Golden sends requests to a function and compares each answer, to the byte,
+// with testdata/<name>.response. `go test -run TestResponses -update` writes them.
 //
-// What is another in each run stands in the files under a name: in events what a
-// test plants there, such as $WORKSPACE, and in responses, besides, what the
-// function makes up: $CREATED (a credential's id), $TIME, $ETAG, and $SECONDS
-// where a limiter that is partly used tells how long it takes. Nothing else is
-// normalised.
-type Script struct {
-	Function *Instance
+// A value that differs in each run is written as a name: one of Names, $CREATED (a
+// credential's id), $TIME, $ETAG, or $SECONDS, where a limiter that is partly
+// used reports how long it takes. Nothing else is normalised.
+type Golden struct {
+	Instance *Instance
 	// Names are the values of the names, without their dollar signs.
 	Names map[string]string
-
-	played map[string]bool
 }
 
-// Play plays an event and compares the answer with the response of that name.
-func (s *Script) Play(t *testing.T, event, response string) Answer {
+// Play sends the event and compares the answer with the response of that name.
+func (g *Golden) Play(t *testing.T, response string, e Event) Answer {
 	t.Helper()
-	var answer Answer
+	e.RequestID = goldenID
+	return g.play(t, response, e.payload())
+}
+
+// PlayCaptured sends testdata/<name>.event.json, which infra/local's gateway makes
+// of <name>.request (`go test ./gateway -run TestCapturedEvents -update` there
+// captures it anew), and compares the answer with the response of that name. It
+// checks that the events made here have no member that a captured one has not.
+func (g *Golden) PlayCaptured(t *testing.T, name string) Answer {
+	t.Helper()
+	captured, err := os.ReadFile(filepath.Join("testdata", name+".event.json")) //nolint:gosec // one of our own test's files
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range g.Names {
+		captured = regexp.MustCompile(`\$`+name+`\b`).ReplaceAllLiteral(captured, []byte(value))
+	}
+	var real, made map[string]any
+	if err := json.Unmarshal(captured, &real); err != nil {
+		t.Fatal(err)
+	}
+	_ = json.Unmarshal(NewEvent("", "").payload(), &made) // always JSON
+	for member := range made {
+		if _, ok := real[member]; !ok {
+			t.Errorf("a captured event has no member %s", member)
+		}
+	}
+	return g.play(t, name, captured)
+}
+
+func (g *Golden) play(t *testing.T, response string, event []byte) (answer Answer) {
+	t.Helper()
 	t.Run(response, func(t *testing.T) {
-		answer = s.Send(t, event)
-		s.compare(t, filepath.Join("testdata", response+".response"), s.text(answer))
+		answer = g.Instance.send(t, event, goldenID, "")
+		path, got := filepath.Join("testdata", response+".response"), g.text(answer)
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path) //nolint:gosec // one of our own test's files
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(want) != got {
+			t.Errorf("%s differs; -update writes it anew. Got:\n%s", path, got)
+		}
 	})
 	return answer
 }
 
-// Send plays an event.
-func (s *Script) Send(t *testing.T, event string) Answer {
-	t.Helper()
-	if s.played == nil {
-		s.played = map[string]bool{}
-	}
-	s.played[event] = true
-	captured, err := os.ReadFile(filepath.Join("testdata", event+".event.json")) //nolint:gosec // one of our own test's files
-	if err != nil {
-		t.Fatal(err)
-	}
-	var pairs []string
-	for _, name := range s.longestFirst() {
-		pairs = append(pairs, "$"+name, s.Names[name])
-	}
-	return s.Function.play(t, []byte(strings.NewReplacer(pairs...).Replace(string(captured))), capturedID, "")
-}
-
-// capturedID is the request id of all captured events.
-const capturedID = "7a6f8e5c-0000-4000-8000-000000000000"
-
-// Complete checks that every captured event was played.
-func (s *Script) Complete(t *testing.T) {
-	t.Helper()
-	events, err := filepath.Glob("testdata/*.event.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range events {
-		if name := strings.TrimSuffix(filepath.Base(path), ".event.json"); !s.played[name] {
-			t.Errorf("%s is never played", path)
-		}
-	}
-}
-
-func (s *Script) longestFirst() []string {
-	names := slices.Collect(maps.Keys(s.Names))
-	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
-	return names
-}
-
 // text is the answer as a file: status, headers, body.
-func (s *Script) text(a Answer) string {
+func (g *Golden) text(a Answer) string {
 	var text strings.Builder
 	_, _ = fmt.Fprintln(&text, "Status:", a.Status)
 	for _, name := range slices.Sorted(maps.Keys(a.Header)) {
@@ -91,8 +93,8 @@ func (s *Script) text(a Answer) string {
 	}
 	_, _ = fmt.Fprintf(&text, "\n%s\n", a.Body)
 	named := text.String()
-	for _, name := range s.longestFirst() {
-		named = strings.ReplaceAll(named, s.Names[name], "$"+name)
+	for name, value := range g.Names {
+		named = strings.ReplaceAll(named, value, "$"+name)
 	}
 	for _, made := range []struct{ name, pattern string }{
 		{`"id":"$$CREATED"`, `"id":"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"`},
@@ -104,21 +106,4 @@ func (s *Script) text(a Answer) string {
 		named = regexp.MustCompile(made.pattern).ReplaceAllString(named, made.name)
 	}
 	return named
-}
-
-func (s *Script) compare(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path) //nolint:gosec // one of our own test's files
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(want) != got {
-		t.Errorf("%s differs; -update writes it anew. Got:\n%s", path, got)
-	}
 }

@@ -9,28 +9,28 @@ import (
 	"signalbox.dev/infra/testkit/faults"
 )
 
-// quoting is what services say of a failure: they repeat parts of the request.
+// quoting is a service's error message: it repeats parts of the request.
 const quoting = "The request is not acceptable: " + quoted
 
-// page is what something in between says.
+// page is the answer of something in between.
 const page = "<html><body>" + quoted + "</body></html>"
 
-// faultKind is one thing that may go wrong with a call.
+// faultKind is one fault that a call may meet.
 type faultKind struct {
 	name string
-	// passing faultKind are outlived: the call is made again, and a request that
-	// met one of them once ends as if it had not.
+	// passing faults are survived: the call is made again, and a request that meets
+	// one once ends as if it had not.
 	passing bool
-	// harmless faultKind are outlived even where they stay.
+	// harmless faults are survived even where they stay.
 	harmless bool
-	// fatal faultKind end the request's time: they cannot be met twice.
+	// fatal faults end the request's time: they cannot be met twice.
 	fatal bool
-	// minor faultKind leave nothing behind that another of them would not.
+	// minor faults leave nothing behind that another fault would not.
 	minor bool
 	fault func(*Instance) faults.Fault
 }
 
-// faultsOf are all that may go wrong with the call.
+// faultsOf returns all faults that the call may meet.
 func faultsOf(s step) []faultKind {
 	all := append(common(), proxyAnswers(s)...)
 	if s.operation != "DeleteObject" { // whose answer has no body
@@ -45,7 +45,7 @@ func faultsOf(s step) []faultKind {
 	case "PutItem", "UpdateItem", "DeleteItem":
 		all = append(all, passing("in conflict", faults.Conflict()))
 		if s.operation == "UpdateItem" {
-			all = append(all, lasting("nothing told", faults.Pretend(http.StatusOK, "{}")))
+			all = append(all, lasting("empty object", faults.Pretend(http.StatusOK, "{}")))
 			all = append(all, throttles()...)
 		}
 	case "BatchGetItem":
@@ -54,16 +54,16 @@ func faultsOf(s step) []faultKind {
 	case "TransactWriteItems":
 		all = append(all, cancellations(strings.Count(s.kind, "+")+1)...)
 	case "GenerateDataKey":
-		all = append(all, lasting("nothing told", faults.Pretend(http.StatusOK, "{}")))
+		all = append(all, lasting("empty object", faults.Pretend(http.StatusOK, "{}")))
 		for _, code := range []string{"DisabledException", "KMSInvalidStateException", "KeyUnavailableException"} {
 			all = append(all, lasting(code, faults.Answer(http.StatusBadRequest, code, quoting)))
 		}
 	case "ListObjectVersions":
 		all = append(all, noBucket(),
 			lasting("no listing", faults.Otherwise(http.StatusOK, "<html/>")),
-			passing("an error, for all its 200", faults.Otherwise(http.StatusOK, "<Error><Code>InternalError</Code></Error>")))
+			passing("an error with status 200", faults.Otherwise(http.StatusOK, "<Error><Code>InternalError</Code></Error>")))
 	case "DeleteObject":
-		bare := passing("headers lost", faults.Bare())
+		bare := passing("headers lost", faults.NoHeaders())
 		bare.harmless = true
 		all = append(all, noBucket(), bare, passing("answer of another kind", faults.Otherwise(http.StatusOK, "{}")))
 		for _, code := range []string{"ConditionalRequestConflict", "OperationAborted"} {
@@ -76,7 +76,7 @@ func faultsOf(s step) []faultKind {
 	return all
 }
 
-// common is what may go wrong with every call.
+// common returns the faults that every call may meet.
 func common() []faultKind {
 	return []faultKind{
 		passing("refused", faults.Refuse()),
@@ -91,13 +91,13 @@ func common() []faultKind {
 		minor(passing("bad gateway", faults.Pretend(http.StatusBadGateway, page))),
 		minor(lasting("nothing there", faults.Answer(http.StatusNotFound, "ResourceNotFoundException", quoting))),
 		{name: "deadline", fatal: true, fault: func(f *Instance) faults.Fault {
-			return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+			return func(r *http.Request, apply faults.Apply) (*http.Response, error) {
 				f.RunOut()
 				return faults.Stall()(r, apply)
 			}
 		}},
 		{name: "deadline, applied", fatal: true, fault: func(f *Instance) faults.Fault {
-			return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+			return func(r *http.Request, apply faults.Apply) (*http.Response, error) {
 				return faults.StallAnswer()(r, func() (*http.Response, error) {
 					answer, err := apply()
 					f.RunOut()
@@ -108,8 +108,8 @@ func common() []faultKind {
 	}
 }
 
-// proxyAnswers are answers of something in between. Of a client of S3 such a page is
-// an error without a code, which is not asked for again.
+// proxyAnswers returns answers of something in between. To S3's client such a page
+// is an error without a code, which it does not retry.
 func proxyAnswers(s step) []faultKind {
 	kind := passing
 	if strings.Contains(s.operation, "Object") {
@@ -121,8 +121,8 @@ func proxyAnswers(s step) []faultKind {
 	}
 }
 
-// throttles are DynamoDB's answers to a write that is too much for its item, its
-// table or the account.
+// throttles returns DynamoDB's answers to a write that is too much for its item,
+// its table or the account.
 func throttles() []faultKind {
 	var all []faultKind
 	for _, code := range []string{"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"} {
@@ -140,9 +140,8 @@ func throttles() []faultKind {
 	return all
 }
 
-// cancellations are the reasons for which a transaction of that many items is
-// cancelled: each of them on account of each item, alone and beside a throttle
-// of another one.
+// cancellations returns the answers to a cancelled transaction of that many items:
+// each reason for each item, alone and beside a throttle of another item.
 func cancellations(items int) []faultKind {
 	var all []faultKind
 	add := func(passes bool, reasons []string) {
@@ -154,7 +153,7 @@ func cancellations(items int) []faultKind {
 		for _, reason := range faults.CancellationReasons() {
 			reasons := slices.Repeat([]string{"None"}, items)
 			reasons[item] = reason
-			// The record's condition without a record to show: it has expired since.
+			// The condition on the record failed, and there is no record: it has expired since.
 			expired := reason == "ConditionalCheckFailed" && item == items-1
 			add(expired || isPassing(reason), reasons)
 			for beside := range items {
@@ -174,7 +173,7 @@ func cancellations(items int) []faultKind {
 }
 
 // isPassing reports whether a transaction that was cancelled for the reason may
-// pass when it is made again.
+// succeed when it is made again.
 func isPassing(reason string) bool {
 	switch reason {
 	case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded":
@@ -203,11 +202,11 @@ func minor(a faultKind) faultKind {
 	return a
 }
 
-// untilTimeIsUp is the fault, until the request has met it too often: then its time
-// has run out.
+// untilTimeIsUp returns the fault with a limit: when the request has met it too
+// often, its time runs out.
 func untilTimeIsUp(f *Instance, fault faults.Fault) faults.Fault {
 	var met atomic.Int64
-	return func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+	return func(r *http.Request, apply faults.Apply) (*http.Response, error) {
 		if met.Add(1) > patience {
 			f.RunOut()
 		}

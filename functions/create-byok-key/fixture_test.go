@@ -1,0 +1,309 @@
+package main
+
+import (
+	"maps"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/infra/testkit/functest"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/seal"
+)
+
+// fixture is one request for a credential, in an account of its own.
+type fixture struct {
+	t           testing.TB
+	env         *functest.Env
+	tenant      functest.Tenant
+	token       string
+	key         string // the provider's
+	idempotency string // "" where the request has none
+	body        map[string]any
+	changed     map[string]any // members that differ from those of the request sent before
+
+	prior     int  // credentials that are stored before
+	replays   bool // the same request is answered before
+	meanwhile []faults.Rule
+}
+
+func newFixture(t testing.TB, env *functest.Env) *fixture {
+	t.Helper()
+	tenant := env.NewTenant(t)
+	f := &fixture{t: t, env: env, tenant: tenant, token: tenant.Management, key: functest.Secret()}
+	f.body = map[string]any{
+		"key": f.key, "provider": "openai", "name": functest.Private + "name",
+		"allowed_models": []string{functest.Private + "model"}, "allowed_user_ids": []string{},
+	}
+	return f
+}
+
+// The kinds of request. Each changes the fixture further.
+
+func (f *fixture) defaultWorkspace() {}
+
+func (f *fixture) namedWorkspace() { f.body["workspace_id"] = f.tenant.Workspace }
+
+func (f *fixture) allowedKeys() {
+	own, other := string(auth.HashKey(f.token)), string(auth.HashKey(f.tenant.StandardKey(f.t, f.tenant.Workspace)))
+	f.body["allowed_api_key_hashes"] = []string{own, other, own}
+}
+
+// idempotent names its workspace, as most of the kinds with an idempotency key do.
+func (f *fixture) idempotent() { f.namedWorkspace(); f.idempotency = functest.Secret() }
+
+func (f *fixture) everything() { f.idempotent(); f.allowedKeys() }
+
+// replay was sent before.
+func (f *fixture) replay() {
+	f.idempotent()
+	f.env.Instance().Invoke(f.t, f.event()).Is(f.t, http.StatusCreated)
+	f.prior, f.replays = 1, true
+}
+
+func (f *fixture) replayWithoutWorkspace() {
+	f.replay()
+	f.tenant.DeleteWorkspace(f.t, f.tenant.Workspace)
+}
+
+// recordExpired was sent before; its record has expired and is not yet removed.
+func (f *fixture) recordExpired() {
+	f.replay()
+	f.replays = false
+	_, err := f.env.DB.UpdateItem(f.t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &f.env.Engines.Tables.Control, Key: f.recordKey(),
+		UpdateExpression: aws.String("SET exp = :past"), ConditionExpression: aws.String("attribute_exists(pk)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":past": &types.AttributeValueMemberN{Value: "1"}},
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) differentRequest() { f.replay(); f.changed = map[string]any{"disabled": true} }
+
+// sameWasFaster meets the same request, sent at the same time and answered first.
+func (f *fixture) sameWasFaster() {
+	f.idempotent()
+	f.replays = true
+	e := f.event().Again()
+	f.meanwhile = []faults.Rule{{Operation: "GenerateDataKey", Fault: faults.Then(func() { f.env.Instance().Invoke(f.t, e) })}}
+}
+
+// sameWasFasterWithoutWorkspace meets the same request, answered first, whose
+// workspace was deleted since.
+func (f *fixture) sameWasFasterWithoutWorkspace() {
+	f.idempotent()
+	f.replays = true
+	e := f.event().Again()
+	faster := sync.OnceFunc(func() {
+		f.env.Instance().Invoke(f.t, e)
+		f.tenant.DeleteWorkspace(f.t, f.tenant.Workspace)
+	})
+	f.meanwhile = []faults.Rule{{Operation: "GetItem", Kind: "idem#", Call: 1, Fault: faults.Then(faster)}}
+}
+
+func (f *fixture) unknownMember() { f.body[testkit.Marker+"models"] = "x" }
+
+func (f *fixture) foreignKey() {
+	f.body["allowed_api_key_hashes"] = []string{string(auth.HashKey(f.token)), string(auth.HashKey("sbx_nobody's"))}
+}
+
+func (f *fixture) foreignWorkspace() { f.body["workspace_id"] = f.env.NewTenant(f.t).Workspace }
+
+func (f *fixture) foreignWorkspaceIdempotent() { f.idempotent(); f.foreignWorkspace() }
+
+func (f *fixture) noDefaultWorkspace() { f.tenant.DeleteWorkspace(f.t, f.tenant.Workspace) }
+
+func (f *fixture) standardKey() { f.idempotent(); f.token = f.tenant.StandardKey(f.t, "") }
+
+func (f *fixture) unknownKey() { f.idempotent(); f.token = testkit.Marker + string(f.tenant.ID) }
+
+func createRequest(body any) functest.Event {
+	return functest.NewEvent(http.MethodPost, "/api/v1/byok").Sending(body)
+}
+
+func (f *fixture) event() functest.Event {
+	body := maps.Clone(f.body)
+	maps.Copy(body, f.changed)
+	e := createRequest(body).As(f.token)
+	if f.idempotency != "" {
+		e = e.With("Idempotency-Key", f.idempotency)
+	}
+	return e
+}
+
+// newCase returns the request and its checks: status is that of its answer without
+// a fault.
+func (f *fixture) newCase(status int) functest.Case {
+	prior, created := f.prior, status == http.StatusCreated
+	var between int // credentials stored after the first request
+	return functest.Case{
+		Env: f.env, Event: f.event(), Meanwhile: f.meanwhile,
+		Check: func(t testing.TB, first functest.Answer) {
+			between = f.check(t, first)
+			switch {
+			case first.Status == http.StatusCreated && !f.replays && between != prior+1,
+				between < prior || between > prior+1 || !created && between != prior:
+				t.Errorf("after status %d %d credentials are stored, before there were %d", first.Status, between, prior)
+			case f.idempotency != "" && f.hasRecord(t) != (between > 0):
+				t.Errorf("%d credentials are stored, recorded: %v", between, between == 0)
+			}
+		},
+		Settled: func(t testing.TB, first, again functest.Answer) {
+			again.Is(t, status)
+			want := prior
+			switch {
+			case created && f.idempotency == "":
+				want = between + 1 // one for each request
+			case created && f.replays:
+				want = 1
+			case created:
+				want = prior + 1
+			}
+			if end := f.check(t, again); end != want {
+				t.Errorf("in the end %d credentials are stored, want %d", end, want)
+			}
+			replayed := again.Header["Idempotent-Replayed"] == "true"
+			if known := f.idempotency != "" && created && want == between; replayed != known {
+				t.Errorf("replayed: %v, want %v", replayed, known)
+			}
+			if replayed && first.Status == status && again.Body != first.Body {
+				t.Errorf("replayed as %s, first %s", again.Body, first.Body)
+			}
+		},
+	}
+}
+
+// check compares an answer with what is stored, and returns how many credentials
+// that is.
+func (f *fixture) check(t testing.TB, a functest.Answer) int {
+	t.Helper()
+	rows := storedCredentials(t, f.env, f.tenant.Workspace, f.key)
+	if a.Line["account"] != nil && a.Status != http.StatusForbidden && a.Audit == nil {
+		t.Error("no audit line")
+	}
+	if a.Status == http.StatusCreated {
+		f.checkCreated(t, a, rows)
+	}
+	replayed := a.Header["Idempotent-Replayed"]
+	if replayed != "" && (replayed != "true" || a.Status != http.StatusCreated || f.idempotency == "" || a.Line["replayed"] != true) {
+		t.Errorf("status %d, Idempotent-Replayed %q", a.Status, replayed)
+	}
+	return len(rows)
+}
+
+// checkCreated compares a 201 with the row of its credential, the request and the
+// audit line.
+func (f *fixture) checkCreated(t testing.TB, a functest.Answer, rows []row) {
+	t.Helper()
+	var members map[string]map[string]any
+	a.Decode(t, &members)
+	functest.HasMembers(t, members["data"], "id", "name", "provider", "label", "workspace_id", "created_at", "disabled",
+		"is_byok_only", "is_fallback", "is_required", "allowed_api_key_hashes", "allowed_models", "allowed_user_ids", "sort_order")
+	var answered body
+	a.Decode(t, &answered)
+	c := answered.Data
+	want := row{
+		Version: 1, ID: c.ID, Account: f.tenant.ID, Workspace: c.WorkspaceID, Provider: c.Provider, Name: c.Name,
+		Label: c.Label, SortOrder: c.SortOrder, Hashes: c.AllowedAPIKeyHashes, Models: c.AllowedModels, Users: c.AllowedUserIDs,
+	}
+	var stored row
+	for _, r := range rows {
+		if r.ID == c.ID {
+			stored = r
+		}
+	}
+	want.Seal = stored.Seal
+	if diff := cmp.Diff(want, stored); diff != "" {
+		t.Errorf("credential %s (-answered +stored):\n%s", c.ID, diff)
+	}
+	if c.Name != f.body["name"] || c.Label != "sk-...-end" || c.Provider != f.body["provider"] {
+		t.Errorf("answered otherwise than sent: %+v", c)
+	}
+	replayed := a.Header["Idempotent-Replayed"] == "true"
+	for field, want := range map[string]any{"operation": "createByokKey", "credential": string(c.ID), "workspace": string(c.WorkspaceID)} {
+		if a.Audit[field] != want || (a.Audit["replayed"] == true) != replayed {
+			t.Errorf("replayed: %v, %s %v, audit line %v", replayed, field, want, a.Audit)
+		}
+	}
+}
+
+// row is a credential in the table, read by the layout alone.
+type row struct {
+	Version   int            `dynamodbav:"v"`
+	ID        ids.Credential `dynamodbav:"id"`
+	Account   ids.Account    `dynamodbav:"account"`
+	Workspace ids.Workspace  `dynamodbav:"workspace"`
+	Provider  string         `dynamodbav:"provider"`
+	Name      string         `dynamodbav:"name"`
+	Label     string         `dynamodbav:"label"`
+	SortOrder int64          `dynamodbav:"sort_order"`
+	Hashes    []string       `dynamodbav:"allowed_api_key_hashes"`
+	Models    []string       `dynamodbav:"allowed_models"`
+	Users     []string       `dynamodbav:"allowed_user_ids"`
+	Seal      struct {
+		Format     int    `dynamodbav:"format"`
+		KeyARN     string `dynamodbav:"key_arn"`
+		WrappedKey []byte `dynamodbav:"wrapped_key"`
+		Nonce      []byte `dynamodbav:"nonce"`
+		Ciphertext []byte `dynamodbav:"ciphertext"`
+	} `dynamodbav:"seal"`
+}
+
+// storedCredentials reads the credentials of a workspace and checks that each of
+// them is complete: its seal opens where it is stored and contains the key.
+func storedCredentials(t testing.TB, env *functest.Env, w ids.Workspace, key string) []row {
+	t.Helper()
+	out, err := env.DB.Query(t.Context(), &dynamodb.QueryInput{
+		TableName: &env.Engines.Tables.Credentials, ConsistentRead: aws.Bool(true),
+		KeyConditionExpression:    aws.String("pk = :pk"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": &types.AttributeValueMemberS{Value: "workspace#" + string(w)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []row
+	if err := attributevalue.UnmarshalListOfMaps(out.Items, &rows); err != nil {
+		t.Fatal(err)
+	}
+	opener := seal.NewOpener(env.KMS, env.Engines.KeyARN)
+	taken := map[int64]bool{}
+	for _, r := range rows {
+		opened, err := opener.Open(t.Context(), seal.Sealed(r.Seal), seal.Binding{
+			Account: r.Account, Workspace: r.Workspace, Credential: r.ID, Provider: r.Provider,
+		})
+		if err != nil || string(opened.Reveal()) != key || r.Version != 1 || r.Workspace != w || taken[r.SortOrder] {
+			t.Errorf("credential %+v opens as %q, %v; its sort_order is taken: %v", r, opened.Reveal(), err, taken[r.SortOrder])
+		}
+		taken[r.SortOrder] = true
+	}
+	return rows
+}
+
+// recordKey is the key of the record of the idempotent request.
+func (f *fixture) recordKey() map[string]types.AttributeValue {
+	id := byok.NewRequestID(string(auth.HashKey(f.token)), f.idempotency)
+	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: string(id)}}
+}
+
+func (f *fixture) hasRecord(t testing.TB) bool {
+	t.Helper()
+	out, err := f.env.DB.GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: &f.env.Engines.Tables.Control, Key: f.recordKey(), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Item != nil
+}

@@ -1,0 +1,105 @@
+package functest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/shared/ids"
+)
+
+const (
+	// Private is part of what may be sent to its owner and stored, and must not be
+	// logged: names, models, users.
+	Private = "xqPRIVATEqx"
+	// quoted is part of a service's error messages: it may be neither sent nor logged.
+	quoted = "xqQUOTEDqx"
+)
+
+// Secret returns a new secret of at least 16 characters, with a marker in its
+// middle so that its label contains none.
+func Secret() string {
+	return "sk-" + testkit.Marker + string(ids.New[ids.Job]()) + "-end"
+}
+
+// leaksIn returns the secrets that the text contains. No word but an API key
+// begins with "sbx_".
+func leaksIn(text string) []string {
+	found := testkit.Leaks([]byte(text), testkit.Marker)
+	if strings.Contains(text, "sbx_") {
+		found = append(found, "sbx_")
+	}
+	return found
+}
+
+// checkLeaks searches all that came of a request for secrets: the answer, the
+// log, the errors on their way to the adapter, and what was sent to AWS.
+func checkLeaks(t testing.TB, body string, a Answer, errs []error) {
+	t.Helper()
+	places := map[string]string{"the answer": string(a.payload), "the log": a.log}
+	for len(errs) > 0 {
+		err := errs[0]
+		errs = append(errs[1:], unwrap(err)...)
+		if err != nil {
+			places[fmt.Sprintf("an error (%T)", err)] += fmt.Sprintf("%v %+v %#v ", err, err, err)
+		}
+	}
+	for _, c := range a.Calls {
+		sent, _ := json.Marshal([]any{c.Input, c.Path, c.Query, c.Header})
+		places["a call of "+c.Operation] += string(sent)
+	}
+	for place, text := range places {
+		if found := leaksIn(text); len(found) > 0 {
+			t.Errorf("%s contains %s: %.2000s", place, found, text)
+		}
+		private := place == "the log" || strings.HasPrefix(place, "an error")
+		if private && strings.Contains(text, Private) {
+			t.Errorf("%s contains what is the caller's own: %.2000s", place, text)
+		}
+	}
+	if strings.Contains(a.log, quoted) || strings.Contains(string(a.payload), quoted) {
+		t.Errorf("AWS's own error message is repeated: %s %s", a.payload, a.log)
+	}
+	if body != "" && strings.Contains(a.log, body) {
+		t.Error("the log contains the body of the request")
+	}
+}
+
+// unwrap returns the errors that the error wraps.
+func unwrap(err error) []error {
+	switch wrapper := err.(type) { //nolint:errorlint // the chain itself is walked
+	case interface{ Unwrap() error }:
+		return []error{wrapper.Unwrap()}
+	case interface{ Unwrap() []error }:
+		return wrapper.Unwrap()
+	default:
+		return nil
+	}
+}
+
+// SearchTables searches every item of every table for secrets.
+func (s *Env) SearchTables(t testing.TB) {
+	t.Helper()
+	for table := range s.Engines.Tables.Keys() {
+		pages := dynamodb.NewScanPaginator(s.DB, &dynamodb.ScanInput{TableName: aws.String(table)})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(context.WithoutCancel(t.Context()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			items, err := json.Marshal(page.Items) // binary attributes in base64
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := leaksIn(string(items)); len(found) > 0 {
+				t.Errorf("table %s contains %s", table, found)
+			}
+		}
+	}
+}

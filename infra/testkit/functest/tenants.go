@@ -1,0 +1,245 @@
+package functest
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/ids"
+)
+
+// Tenant is an account with its default workspace and a management key.
+type Tenant struct {
+	ID         ids.Account
+	Workspace  ids.Workspace // its default
+	Management string
+
+	env *Env
+}
+
+// NewTenant makes an account.
+func (s *Env) NewTenant(t testing.TB) Tenant {
+	t.Helper()
+	account, workspace, err := s.Registry.CreateAccount(t.Context(), "tenant")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := Tenant{ID: account, Workspace: workspace, env: s}
+	made.Management = made.NewKey(t, auth.NewKey{Kind: auth.Management})
+	return made
+}
+
+// NewKey makes an API key of the account and returns its token.
+func (a Tenant) NewKey(t testing.TB, n auth.NewKey) string {
+	t.Helper()
+	n.Account, n.Name = a.ID, "a key"
+	made, _, err := a.env.Registry.CreateKey(t.Context(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(made.Reveal())
+}
+
+// StandardKey makes a standard key, bound to the workspace unless that is "".
+func (a Tenant) StandardKey(t testing.TB, bound ids.Workspace) string {
+	t.Helper()
+	return a.NewKey(t, auth.NewKey{Kind: auth.Standard, Workspace: bound})
+}
+
+// DisabledKey makes a management key and disables it.
+func (a Tenant) DisabledKey(t testing.TB) string {
+	t.Helper()
+	token := a.NewKey(t, auth.NewKey{Kind: auth.Management})
+	if err := a.env.Registry.DisableKey(t.Context(), a.ID, auth.HashKey(token)); err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// DeletedKey makes a management key and deletes it.
+func (a Tenant) DeletedKey(t testing.TB) string {
+	t.Helper()
+	token := a.NewKey(t, auth.NewKey{Kind: auth.Management})
+	if err := a.env.Registry.DeleteKey(t.Context(), a.ID, auth.HashKey(token)); err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// ExpiredKey makes a management key that has expired.
+func (a Tenant) ExpiredKey(t testing.TB) string {
+	t.Helper()
+	return a.NewKey(t, auth.NewKey{Kind: auth.Management, ExpiresAt: time.Now().Add(-time.Second)})
+}
+
+// NewWorkspace makes another workspace of the account.
+func (a Tenant) NewWorkspace(t testing.TB) ids.Workspace {
+	t.Helper()
+	workspace, err := a.env.Registry.CreateWorkspace(t.Context(), a.ID, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workspace
+}
+
+// DeletedWorkspace makes a workspace of the account and deletes it.
+func (a Tenant) DeletedWorkspace(t testing.TB) ids.Workspace {
+	t.Helper()
+	workspace := a.NewWorkspace(t)
+	a.DeleteWorkspace(t, workspace)
+	return workspace
+}
+
+// DeleteWorkspace deletes a workspace of the account.
+func (a Tenant) DeleteWorkspace(t testing.TB, workspace ids.Workspace) {
+	t.Helper()
+	if err := a.env.Registry.DeleteWorkspace(t.Context(), a.ID, workspace); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Caller is one kind of caller. Its fields determine its answers.
+type Caller struct {
+	Name string
+	// Reason is that of its 401; "" where its key is valid.
+	Reason string
+	// Account is the one it belongs to, and Default that account's workspace.
+	Account ids.Account
+	Default ids.Workspace
+	// Manages is true of a management key.
+	Manages bool
+	// Bound is the one workspace it reaches; "" where it reaches all of its account.
+	Bound ids.Workspace
+	// Sends are its Authorization headers.
+	Sends []string
+}
+
+// As returns the event, sent by the caller. All callers' events have one id, so
+// that their answers can be compared.
+func (c Caller) As(e Event) Event {
+	e.RequestID = "the same for all"
+	if c.Sends == nil {
+		return e
+	}
+	return e.With("Authorization", c.Sends...)
+}
+
+// Reaches reports whether the caller may reach a live workspace of the account.
+func (c Caller) Reaches(account ids.Account, w ids.Workspace) bool {
+	return c.Account == account && (c.Bound == "" || c.Bound == w)
+}
+
+// Callers returns all kinds of callers for resources of the account home, whose
+// second workspace is other.
+func Callers(t testing.TB, home, stranger Tenant, other ids.Workspace) []Caller {
+	t.Helper()
+	refused := func(name string, reason auth.Reason, sends ...string) Caller {
+		return Caller{Name: name, Reason: string(reason), Sends: sends}
+	}
+	of := func(a Tenant, name string, n auth.NewKey) Caller {
+		return Caller{
+			Name: name, Account: a.ID, Default: a.Workspace, Manages: n.Kind == auth.Management, Bound: n.Workspace,
+			Sends: []string{"Bearer " + a.NewKey(t, n)},
+		}
+	}
+	standard, management := auth.NewKey{Kind: auth.Standard}, auth.NewKey{Kind: auth.Management}
+	bound := func(w ids.Workspace) auth.NewKey { return auth.NewKey{Kind: auth.Standard, Workspace: w} }
+	return []Caller{
+		refused("none", auth.Missing),
+		refused("malformed", auth.Malformed, "Bearer "+testkit.Marker+" "+testkit.Marker),
+		refused("of another scheme", auth.Malformed, "Basic "+testkit.Marker),
+		refused("two at once", auth.Malformed, "Bearer "+home.Management, "Bearer "+home.Management),
+		refused("unknown", auth.UnknownKey, "Bearer "+testkit.Marker+string(home.ID)),
+		refused("deleted", auth.UnknownKey, "Bearer "+home.DeletedKey(t)),
+		refused("disabled", auth.Disabled, "Bearer "+home.DisabledKey(t)),
+		refused("expired", auth.Expired, "Bearer "+home.ExpiredKey(t)),
+		of(home, "standard", standard),
+		of(home, "bound here", bound(home.Workspace)),
+		of(home, "bound elsewhere", bound(other)),
+		of(home, "management", management),
+		of(stranger, "stranger's management", management),
+		of(stranger, "stranger's standard", standard),
+		of(stranger, "stranger's bound", bound(stranger.Workspace)),
+	}
+}
+
+// DamagedRows describes a row of a resource, and the requests for it.
+type DamagedRows struct {
+	Table, Key, SortKey string
+	// Row, if set, changes the sound row first.
+	Row func(map[string]types.AttributeValue)
+	// Event asks for the resource, Absent for one that does not exist.
+	Event, Absent Event
+	// Owner is the key of the account, Others are keys that do not reach the resource.
+	Owner  string
+	Others []string
+	// Status is what the owner gets where the damage does not matter.
+	Status int
+	// Least is how many kinds of damage must make the row unreadable.
+	Least int
+}
+
+// CheckDamagedRows damages the row in every way. Others cannot distinguish it from
+// one that does not exist; the owner gets a 500 where it cannot be read; and the
+// fault is logged whoever sends the request.
+func (s *Env) CheckDamagedRows(t *testing.T, d DamagedRows) {
+	t.Helper()
+	f := s.Instance()
+	var absent Indistinguishable
+	ask := func(t testing.TB, e Event, token string) Answer {
+		e.RequestID = "the same for all"
+		return f.Invoke(t, e.As(token))
+	}
+	absent.Check(t, "", ask(t, d.Absent, d.Others[0]))
+	key := map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: d.Key}}
+	if d.SortKey != "" {
+		key["sk"] = &types.AttributeValueMemberS{Value: d.SortKey}
+	}
+	sound, err := s.DB.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(d.Table), Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Row != nil {
+		d.Row(sound.Item)
+	}
+	unread := 0
+	for _, damaged := range testkit.Damage(sound.Item) {
+		t.Run(damaged.String(), func(t *testing.T) {
+			if _, err := s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(d.Table), Item: damaged.Row}); err != nil {
+				t.Fatal(err)
+			}
+			own := ask(t, d.Event, d.Owner)
+			fault := own.Status == http.StatusInternalServerError
+			if damaged.Attribute == "account" { // no account's, or another account's
+				absent.Check(t, "", own)
+				_, another := damaged.Value.(*types.AttributeValueMemberS)
+				fault = !another
+			} else if !fault {
+				own.Is(t, d.Status)
+			}
+			answers := []Answer{own}
+			for _, token := range d.Others {
+				got := ask(t, d.Event, token)
+				absent.Check(t, "", got)
+				answers = append(answers, got)
+			}
+			for _, a := range answers {
+				if logged := a.Line["error"] != nil && a.Line["level"] == "ERROR"; logged != fault {
+					t.Errorf("status %d, fault logged: %t, want %t", a.Status, logged, fault)
+				}
+			}
+			if fault {
+				unread++
+			}
+		})
+	}
+	if unread < d.Least {
+		t.Errorf("%d rows could not be read, want at least %d", unread, d.Least)
+	}
+}
