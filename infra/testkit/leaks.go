@@ -1,0 +1,62 @@
+package testkit
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+)
+
+// Marker is part of every secret that tests send. It must be found in no
+// response, log, error or stored item.
+const Marker = "zQ7-marker-mX4w"
+
+// token matches every API key.
+var token = regexp.MustCompile(`sbx_[A-Za-z0-9_-]{43}`)
+
+// Search searches every file for the marker, in any form in which it may have
+// been written, and for API keys. It reports where it found one.
+func Search(files fs.FS, marker string) ([]string, error) {
+	forms := forms(marker)
+	var found []string
+	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		content, err := fs.ReadFile(files, path)
+		if err != nil {
+			return fmt.Errorf("searching %s: %w", path, err)
+		}
+		for name, form := range forms {
+			if bytes.Contains(content, []byte(form)) {
+				found = append(found, path+" contains the marker "+name)
+			}
+		}
+		if token.Match(content) {
+			found = append(found, path+" contains an API key")
+		}
+		return nil
+	})
+	return found, err
+}
+
+// forms returns the ways in which a text may be written in a file.
+func forms(text string) map[string]string {
+	all := map[string]string{
+		"as it is":       text,
+		"in hex":         hex.EncodeToString([]byte(text)),
+		"in upper hex":   strings.ToUpper(hex.EncodeToString([]byte(text))),
+		"two bytes each": strings.Join(strings.Split(text, ""), "\x00"),
+	}
+	// The base64 form of a text depends on its offset in a group of three bytes;
+	// its first and last characters depend on the neighbours.
+	for offset := range 3 {
+		padded := strings.Repeat("\x00", offset) + text
+		whole := padded[:len(padded)/3*3]
+		all[fmt.Sprintf("in base64, shifted by %d", offset)] = base64.StdEncoding.EncodeToString([]byte(whole))[4*min(offset, 1):]
+	}
+	return all
+}
