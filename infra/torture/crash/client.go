@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/torture/ledger"
 )
 
@@ -60,7 +61,7 @@ func (c *client) order(o ledger.Order) *ledger.Order {
 
 // createOnce repeats a create until it gets its 201.
 func (c *client) createOnce(ctx context.Context) {
-	o := c.order(ledger.Order{IdempotencyKey: fmt.Sprintf("%s-%d-%d", ledger.Marker, c.number, c.count)})
+	o := c.order(ledger.Order{IdempotencyKey: fmt.Sprintf("%s-%d-%d", testkit.Marker, c.number, c.count)})
 	for range tries {
 		if c.ask(ctx, o); o.Done() {
 			return
@@ -72,7 +73,7 @@ func (c *client) createOnce(ctx context.Context) {
 func (c *client) forbidden(ctx context.Context) {
 	o := ledger.Order{Forbidden: true}
 	if c.random.IntN(2) == 0 {
-		o.IdempotencyKey = fmt.Sprintf("%s-%d-%d", ledger.Marker, c.number, c.count)
+		o.IdempotencyKey = fmt.Sprintf("%s-%d-%d", testkit.Marker, c.number, c.count)
 	}
 	extra := map[string]any{}
 	switch c.random.IntN(5) {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/torture/ledger"
 	"signalbox.dev/infra/torture/service"
 )
@@ -114,7 +115,7 @@ func run(ctx context.Context, c Config, parameters map[string]string, storm func
 	if err != nil {
 		return result, err
 	}
-	leaks, err := ledger.Leaks(c.State)
+	leaks, err := testkit.Leaks(c.State)
 	result.Broken = append(result.Broken, leaks...)
 	return result, err
 }

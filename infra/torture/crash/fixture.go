@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"golang.org/x/sync/errgroup"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/torture/caller"
 	"signalbox.dev/infra/torture/ledger"
 	"signalbox.dev/infra/torture/service"
@@ -83,7 +84,7 @@ func newFixture(ctx context.Context, s *service.Service, c Config) (*fixture, er
 }
 
 // layer gives every third file a second version, where the bucket keeps versions.
-func (f *fixture) layer(ctx context.Context, stack *service.Stack) error {
+func (f *fixture) layer(ctx context.Context, stack *testkit.Stack) error {
 	for i := 0; i < len(f.files); i += 3 {
 		file := f.files[i]
 		_, err := stack.S3.PutObject(ctx, &s3.PutObjectInput{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/torture/service"
 	"signalbox.dev/infra/torture/world"
 	"signalbox.dev/shared/byok"
@@ -69,7 +70,7 @@ func TestRotationLeavesNoGap(t *testing.T) {
 
 type rotation struct {
 	account world.Account
-	stack   *service.Stack
+	stack   *testkit.Stack
 	began   time.Time
 
 	mu  sync.Mutex

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"golang.org/x/sync/errgroup"
 
-	"signalbox.dev/infra/torture/service"
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
@@ -47,7 +47,7 @@ type row struct {
 }
 
 // Audit compares the ledger with storage. No client may be writing.
-func (l *Ledger) Audit(ctx context.Context, stack *service.Stack) (Report, error) {
+func (l *Ledger) Audit(ctx context.Context, stack *testkit.Stack) (Report, error) {
 	stored, err := rows(ctx, stack)
 	if err != nil {
 		return Report{}, err
@@ -70,7 +70,7 @@ func (l *Ledger) Audit(ctx context.Context, stack *service.Stack) (Report, error
 }
 
 // rows are all stored credentials.
-func rows(ctx context.Context, stack *service.Stack) ([]row, error) {
+func rows(ctx context.Context, stack *testkit.Stack) ([]row, error) {
 	var all []row
 	pages := dynamodb.NewScanPaginator(stack.DynamoDB, &dynamodb.ScanInput{
 		TableName: &stack.Credentials, ConsistentRead: aws.Bool(true),
@@ -93,7 +93,7 @@ func rows(ctx context.Context, stack *service.Stack) ([]row, error) {
 const openers = 8
 
 // open opens every stored credential: it must hold what was asked for, at home.
-func (l *Ledger) open(ctx context.Context, stack *service.Stack, stored []row) (int, error) {
+func (l *Ledger) open(ctx context.Context, stack *testkit.Stack, stored []row) (int, error) {
 	opener := seal.NewOpener(stack.KMS, stack.SealingKey)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(openers)
@@ -172,7 +172,7 @@ type object struct {
 	versions int    // of its bytes
 }
 
-func objects(ctx context.Context, stack *service.Stack) (map[string]object, error) {
+func objects(ctx context.Context, stack *testkit.Stack) (map[string]object, error) {
 	all := make(map[string]object)
 	pages := s3.NewListObjectVersionsPaginator(stack.S3, &s3.ListObjectVersionsInput{Bucket: &stack.Files})
 	for pages.HasMorePages() {

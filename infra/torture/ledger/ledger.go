@@ -9,13 +9,10 @@ import (
 	"net/http"
 	"sync"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/torture/caller"
 	"signalbox.dev/shared/ids"
 )
-
-// Marker is part of every secret of a torture. It must be found nowhere in the
-// clear.
-const Marker = "zQ9-torture-mK7w"
 
 // Ledger may be written from many goroutines at once.
 type Ledger struct {
@@ -62,7 +59,7 @@ func (l *Ledger) Order(o Order) *Order {
 }
 
 // Secret is the provider key of the order.
-func (o *Order) Secret() string { return "sk-" + Marker + "-" + o.Name }
+func (o *Order) Secret() string { return "sk-" + testkit.Marker + "-" + o.Name }
 
 // Body is the request.
 func (o *Order) Body() map[string]any {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/torture/caller"
 	"signalbox.dev/infra/torture/ledger"
 	"signalbox.dev/infra/torture/service"
@@ -24,7 +23,7 @@ import (
 // fixture is a client with a ledger, and hands that can reach into storage.
 type fixture struct {
 	*testing.T
-	stack   *service.Stack
+	stack   *testkit.Stack
 	client  *caller.Client
 	account world.Account
 	apiKey  string
@@ -181,19 +180,5 @@ func (f *fixture) sweep() {
 	f.must(err)
 	for _, item := range out.Items {
 		f.remove(map[string]types.AttributeValue{"pk": item["pk"], "sk": item["sk"]})
-	}
-}
-
-func TestLeaksAreFound(t *testing.T) {
-	state := t.TempDir()
-	if found, err := ledger.Leaks(state); err != nil || len(found) > 0 {
-		t.Fatalf("found %v, %v", found, err)
-	}
-	secret := (&ledger.Order{Name: "order-1"}).Secret()
-	if err := os.WriteFile(filepath.Join(state, "log"), []byte(secret), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if found, err := ledger.Leaks(state); err != nil || len(found) != 1 {
-		t.Errorf("found %v, %v", found, err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"signalbox.dev/infra/local/child"
 	"signalbox.dev/infra/local/port"
+	"signalbox.dev/infra/testkit"
 )
 
 const (
@@ -58,7 +59,7 @@ type Service struct {
 
 	mu      sync.Mutex
 	running *running
-	stack   *Stack
+	stack   *testkit.Stack
 }
 
 // running is one process of the edition.
@@ -89,7 +90,7 @@ func (s *Service) BaseURL() string {
 }
 
 // Stack is what stands behind the service. It changes with each restart.
-func (s *Service) Stack() *Stack {
+func (s *Service) Stack() *testkit.Stack {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stack
@@ -169,7 +170,7 @@ func (s *Service) start(ctx context.Context, on string) error {
 		kill()
 		return fmt.Errorf("the edition does not answer: %w", ctx.Err())
 	}
-	stack, err := connect(filepath.Join(s.config.State, "stack.json"))
+	stack, err := testkit.OpenStack(ctx, filepath.Join(s.config.State, "stack.json"))
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/torture/ledger"
-	"signalbox.dev/infra/torture/service"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
@@ -25,7 +25,7 @@ type Account struct {
 }
 
 // NewAccount makes an account with as many workspaces.
-func NewAccount(ctx context.Context, stack *service.Stack, workspaces int) (Account, error) {
+func NewAccount(ctx context.Context, stack *testkit.Stack, workspaces int) (Account, error) {
 	registry := auth.NewRegistry(stack.DynamoDB, stack.Access)
 	id, first, err := registry.CreateAccount(ctx, "torture")
 	if err != nil {
@@ -49,7 +49,7 @@ type Key struct {
 }
 
 // Key makes an API key of the account.
-func (a Account) Key(ctx context.Context, stack *service.Stack, n auth.NewKey) (Key, error) {
+func (a Account) Key(ctx context.Context, stack *testkit.Stack, n auth.NewKey) (Key, error) {
 	n.Account, n.Name = a.ID, "torture"
 	token, key, err := auth.NewRegistry(stack.DynamoDB, stack.Access).CreateKey(ctx, n)
 	if err != nil {
@@ -59,7 +59,7 @@ func (a Account) Key(ctx context.Context, stack *service.Stack, n auth.NewKey) (
 }
 
 // Keys makes as many management keys.
-func (a Account) Keys(ctx context.Context, stack *service.Stack, count int) ([]Key, error) {
+func (a Account) Keys(ctx context.Context, stack *testkit.Stack, count int) ([]Key, error) {
 	all := make([]Key, count)
 	for i := range all {
 		var err error
@@ -75,7 +75,7 @@ const uploads = 8
 
 // Files stores as many files, in the account's workspaces by turns, and notes
 // them in the ledger.
-func (a Account) Files(ctx context.Context, stack *service.Stack, l *ledger.Ledger, count int) ([]*ledger.File, error) {
+func (a Account) Files(ctx context.Context, stack *testkit.Stack, l *ledger.Ledger, count int) ([]*ledger.File, error) {
 	manager := files.NewManager(stack.S3, stack.Files)
 	all := make([]*ledger.File, count)
 	group, ctx := errgroup.WithContext(ctx)
