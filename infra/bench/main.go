@@ -1,53 +1,144 @@
 // Command bench measures the functions against minimal programs with the same
-// AWS clients, JSON decoder and warm-up, in one run and as ratios, since
-// machines differ and are shared: cold start, size, and what a warm request
-// takes beyond its AWS calls. It reports and judges nothing.
+// AWS clients, JSON decoder and warm-up, in one run and as ratios, since machines
+// differ and are shared: cold start, size, and what a warm request takes beyond
+// its AWS calls.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // pair is a function and the minimal program it is measured against.
-type pair struct{ operation, function, baseline string }
+type pair struct{ operation, function, minimal string }
 
 func main() {
 	functions := flag.String("functions", ".build/functions", "folder with <logical id>/bootstrap")
-	baselines := flag.String("baselines", ".build/baseline", "folder with the minimal programs")
+	minimal := flag.String("baselines", ".build/baseline", "folder with the minimal programs")
 	runs := flag.Int("runs", 60, "cold starts of each program")
 	rounds := flag.Int("rounds", 11, "runs of each benchmark of a warm request")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	pairs := []pair{
-		{"GET", filepath.Join(*functions, "GetSyncJobFunction", "bootstrap"), filepath.Join(*baselines, "get-sync-job")},
-		{"POST", filepath.Join(*functions, "CreateByokKeyFunction", "bootstrap"), filepath.Join(*baselines, "create-byok-key")},
-		{"DELETE", filepath.Join(*functions, "DeleteFileFunction", "bootstrap"), filepath.Join(*baselines, "delete-file")},
-	}
-	requests := []request{
-		{"GET", "get-sync-job", "BenchmarkRead"},
-		{"POST", "create-byok-key", "BenchmarkCreate"},
-		{"POST with Idempotency-Key", "create-byok-key", "BenchmarkCreateOnce"},
-		{"DELETE", "delete-file", "BenchmarkDelete"},
+		{"GET", filepath.Join(*functions, "GetSyncJobFunction", "bootstrap"), filepath.Join(*minimal, "get-sync-job")},
+		{"POST", filepath.Join(*functions, "CreateByokKeyFunction", "bootstrap"), filepath.Join(*minimal, "create-byok-key")},
+		{"DELETE", filepath.Join(*functions, "DeleteFileFunction", "bootstrap"), filepath.Join(*minimal, "delete-file")},
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(table, "%s %s/%s, %d cores\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	err := errors.Join( // what can be measured is told
+	err := errors.Join( // each part that can be measured is printed
 		coldStarts(ctx, table, pairs, *runs),
 		sizes(table, pairs),
-		warm(ctx, table, requests, *rounds),
+		warmRequests(ctx, table, *rounds),
 		table.Flush(),
 	)
 	if err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, "bench:", err) // nowhere else to tell it
+		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
+
+// sizes compares the sizes of the binaries.
+func sizes(w io.Writer, pairs []pair) error {
+	_, _ = fmt.Fprint(w, "\nbinary\tfunction\tminimal\tratio\tgoal\n")
+	for _, p := range pairs {
+		function, err := os.Stat(p.function)
+		if err != nil {
+			return err
+		}
+		minimal, err := os.Stat(p.minimal)
+		if err != nil {
+			return err
+		}
+		a, b := float64(function.Size())/1e6, float64(minimal.Size())/1e6
+		_, _ = fmt.Fprintf(w, "  %s\t%.2f MB\t%.2f MB\t%.2f\t1.1\n", p.operation, a, b, a/b)
+	}
+	return nil
+}
+
+// coldStarts starts function and minimal program by turns, so that the load of
+// the machine is the same for both, and compares each start with its neighbour.
+func coldStarts(ctx context.Context, w io.Writer, pairs []pair, runs int) error {
+	aws := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer aws.Close()
+	asked := make(chan time.Time, 1)
+	lambda := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/invocation/next") {
+			asked <- time.Now()
+		}
+		<-r.Context().Done() // there is no work
+	}))
+	defer lambda.CloseClientConnections()
+	_, _ = fmt.Fprintf(w, "cold start, %d each\tfunction\tminimal\tratio\tgoal\n", runs)
+	for _, p := range pairs {
+		var function, minimal []time.Duration
+		var ratios []float64
+		for i := range runs + 1 {
+			a, err := coldStart(ctx, p.function, lambda.URL, aws.URL, asked)
+			if err != nil {
+				return err
+			}
+			b, err := coldStart(ctx, p.minimal, lambda.URL, aws.URL, asked)
+			if err != nil {
+				return err
+			}
+			if i > 0 { // the first start reads the binary from disk
+				function, minimal, ratios = append(function, a), append(minimal, b), append(ratios, float64(a)/float64(b))
+			}
+		}
+		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%.2f\t1.1\n", p.operation, spread(function), spread(minimal), median(ratios))
+	}
+	return nil
+}
+
+// coldStart returns the time from the start of the process to its first request
+// for work, its warm-up included.
+func coldStart(ctx context.Context, binary, lambda, aws string, asked <-chan time.Time) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary)
+	cmd.Env = []string{
+		"AWS_LAMBDA_RUNTIME_API=" + strings.TrimPrefix(lambda, "http://"), "AWS_LAMBDA_LOG_FORMAT=JSON",
+		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret",
+		"AWS_ENDPOINT_URL_DYNAMODB=" + aws, "AWS_ENDPOINT_URL_KMS=" + aws, "AWS_ENDPOINT_URL_S3=" + aws,
+		"ACCESS_TABLE=a", "SYNC_JOBS_TABLE=a", "CREDENTIALS_TABLE=a", "CONTROL_TABLE=a", "FILES_BUCKET=bucket", "SEALING_KEY_ARN=a",
+	}
+	begin := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("starting %s: %w", binary, err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	select {
+	case at := <-asked:
+		return at.Sub(begin), nil
+	case <-ctx.Done():
+		return 0, fmt.Errorf("%s never asked for work: %w", binary, ctx.Err())
+	}
+}
+
+// spread is the median of times, with the least and the greatest.
+func spread(times []time.Duration) string {
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	return fmt.Sprintf("%.2f ms (%.2f–%.2f)", ms(median(times)), ms(slices.Min(times)), ms(slices.Max(times)))
+}
+
+func median[N cmp.Ordered](values []N) N { return slices.Sorted(slices.Values(values))[len(values)/2] }

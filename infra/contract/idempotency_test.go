@@ -3,15 +3,26 @@ package contract_test
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// replays fails the test unless got is the remembered answer of first.
+// once returns a request under the idempotency key of the suite.
+func (n tenant) once(body string) request {
+	return post(body).as(n.management).idempotent(idempotencyKey)
+}
+
+// replays fails the test unless got repeats the first response.
 func replays(t *testing.T, got, first response) {
 	t.Helper()
 	if string(got.is(t, http.StatusCreated).body) != string(first.body) {
-		t.Errorf("got %s, want the first answer %s", got.body, first.body)
+		t.Errorf("got %s, want the first response %s", got.body, first.body)
 	}
 	if v := got.header.Values("Idempotent-Replayed"); !slices.Equal(v, []string{"true"}) {
 		t.Errorf("Idempotent-Replayed is %q on a replay", v)
@@ -22,96 +33,80 @@ func replays(t *testing.T, got, first response) {
 func fresh(t *testing.T, got response) response {
 	t.Helper()
 	if v, found := got.is(t, http.StatusCreated).header["Idempotent-Replayed"]; found {
-		t.Errorf("Idempotent-Replayed is %q on a first answer", v)
+		t.Errorf("Idempotent-Replayed is %q on a first response", v)
 	}
 	return got
 }
 
+// TestReplay: a body with the same values is the same request.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	first := fresh(t, post(bodyWith(`,"name":"one","disabled":true`)).as(n.management).idempotent(idempotencyKey).do(t))
-	for name, body := range map[string]string{
-		"the same":      bodyWith(`,"name":"one","disabled":true`),
-		"other order":   `{"name":"one","disabled":true,"provider":"openai","key":"` + providerKey + `"}`,
-		"white space":   strings.ReplaceAll(bodyWith(`,"name":"one","disabled":true`), ",", " ,\n\t"),
-		"other escapes": strings.ReplaceAll(bodyWith(`,"name":"one","disabled":true`), "one", `\u006fne`),
-	} {
-		t.Run(name, func(t *testing.T) {
-			replays(t, post(body).as(n.management).idempotent(idempotencyKey).do(t), first)
-		})
+	body := bodyWith(`,"name":"one","disabled":true`)
+	first := fresh(t, n.once(body).do(t))
+	respelt := `{"disabled": true,` + "\n" + `"name":"\u006fne","provider":"openai","key":"` + providerKey + `"}`
+	for _, same := range []string{body, respelt} {
+		replays(t, n.once(same).do(t), first)
 	}
-	for name, body := range map[string]string{
-		"other key":           strings.Replace(bodyWith(`,"name":"one","disabled":true`), providerKey, providerKey+"x", 1),
-		"other name":          bodyWith(`,"name":"two","disabled":true`),
-		"member left out":     bodyWith(`,"name":"one"`),
-		"default written out": bodyWith(`,"name":"one","disabled":true,"is_required":false`),
-		"null written out":    bodyWith(`,"name":"one","disabled":true,"allowed_models":null`),
+	for _, other := range []string{
+		strings.Replace(body, providerKey, providerKey+"x", 1), strings.Replace(body, "one", "two", 1),
+		bodyWith(`,"name":"one"`), bodyWith(`,"name":"one","disabled":true,"is_required":false`),
 	} {
-		t.Run(name, func(t *testing.T) {
-			post(body).as(n.management).idempotent(idempotencyKey).do(t).refuses(t, "")
-		})
+		n.once(other).do(t).refuses(t, "")
 	}
-	t.Run("nothing was written", func(t *testing.T) {
-		if got := post(bodyWith("")).as(n.management).do(t).created(t).SortOrder; got != 1 {
-			t.Errorf("the next credential is at %d, want 1", got)
-		}
-	})
+	if got := post(bodyWith("")).as(n.management).do(t).created(t).SortOrder; got != 1 {
+		t.Errorf("the next credential is at %d, want 1", got)
+	}
 }
 
 // TestReplayScope: an idempotency key belongs to the API key that sent it.
 func TestReplayScope(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	first := fresh(t, post(bodyWith("")).as(n.management).idempotent(idempotencyKey).do(t))
-	second := fresh(t, post(bodyWith("")).as(n.key(t, managementKey())).idempotent(idempotencyKey).do(t))
+	first := fresh(t, n.once(bodyWith("")).do(t))
+	second := fresh(t, n.once(bodyWith("")).as(n.managementKey(t)).do(t))
 	if first.created(t).ID == second.created(t).ID {
-		t.Error("two API keys share one remembered answer")
+		t.Error("two API keys share one remembered response")
 	}
-	post(bodyWith("")).as(n.standard).idempotent(idempotencyKey).do(t).is(t, http.StatusForbidden)
+	n.once(bodyWith("")).as(n.standard).do(t).is(t, http.StatusForbidden)
 }
 
-// TestOnlySuccessIsRemembered: after a 400 the key is free for the request as
-// it should have been.
+// TestOnlySuccessIsRemembered: after a 400 the idempotency key is free.
 func TestOnlySuccessIsRemembered(t *testing.T) {
 	t.Parallel()
-	n, other := newTenant(t), newTenant(t)
-	post(bodyWith(`,"workspace_id":"`+other.workspace+`"`)).as(n.management).idempotent(idempotencyKey).do(t).
-		refuses(t, "/workspace_id")
-	post(bodyWith(`,"name":1`)).as(n.management).idempotent(idempotencyKey).do(t).refuses(t, "/name")
-	fresh(t, post(bodyWith("")).as(n.management).idempotent(idempotencyKey).do(t))
+	n := newTenant(t)
+	n.once(bodyWith(`,"workspace_id":"`+unknownJob+`"`)).do(t).refuses(t, "/workspace_id")
+	n.once(bodyWith(`,"name":1`)).do(t).refuses(t, "/name")
+	fresh(t, n.once(bodyWith("")).do(t))
 }
 
-// TestReplayOrder: the request's own syntax, then replay, then what storage
-// shows. A replay asks for nothing that has changed since; a revoked key
-// replays nothing.
+// TestReplayOrder: the request's own syntax comes first, then replay, then what
+// is stored. A disabled key replays nothing.
 func TestReplayOrder(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	body := bodyWith(`,"workspace_id":"` + n.second + `"`)
-	first := fresh(t, post(body).as(n.management).idempotent(idempotencyKey).do(t))
+	first := fresh(t, n.once(body).do(t))
 	n.deleteWorkspace(t, n.second)
-	replays(t, post(body).as(n.management).idempotent(idempotencyKey).do(t), first)
+	replays(t, n.once(body).do(t), first)
 	post(body).as(n.management).do(t).refuses(t, "/workspace_id")
-	post(body).as(n.management).idempotent(idempotencyKey).with("Content-Type", "text/plain").do(t).refuses(t, "")
+	n.once(body).with("Content-Type", "text/plain").do(t).refuses(t, "")
 	n.disable(t, n.management)
-	post(body).as(n.management).idempotent(idempotencyKey).do(t).because(t, "disabled")
+	n.once(body).do(t).because(t, "disabled")
 }
 
-// TestIdempotencyKey: 1 to 255 visible ASCII characters, sent once.
+// TestIdempotencyKey sends values that the gateway could change, join or lose.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	for name, c := range map[string]struct {
 		values []string
-		right  bool
+		valid  bool
 	}{
-		"shortest":           {[]string{"!"}, true},
 		"longest":            {[]string{strings.Repeat("~", 255)}, true},
-		"a quoted one":       {[]string{`"a,b"`}, true},
+		"quoted, comma":      {[]string{`"a,b"`}, true},
 		"empty":              {[]string{""}, false},
 		"one too many":       {[]string{strings.Repeat("~", 256)}, false},
-		"space inside":       {[]string{"a b"}, false},
 		"tab inside":         {[]string{"a\tb"}, false},
 		"not ASCII":          {[]string{"clé"}, false},
 		"sent twice":         {[]string{"a", "b"}, false},
@@ -120,7 +115,7 @@ func TestIdempotencyKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := post(bodyWith("")).as(n.management).with("Idempotency-Key", c.values...).do(t)
-			if c.right {
+			if c.valid {
 				fresh(t, r)
 			} else {
 				r.refuses(t, "")
@@ -129,25 +124,55 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// TestSortOrder: from 0, per workspace and provider.
-func TestSortOrder(t *testing.T) {
+// TestCreatesAtOnceUnderOneKey: 200 clients with one idempotency key get one
+// credential, each of them a 201.
+func TestCreatesAtOnceUnderOneKey(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	second := `,"workspace_id":"` + n.second + `"`
-	for _, c := range []struct {
-		body string
-		want int
-	}{
-		{bodyWith(""), 0},
-		{bodyWith(""), 1},
-		{bodyWith(second), 0},
-		{strings.Replace(bodyWith(""), "openai", "anthropic/2", 1), 0},
-		{bodyWith(`,"workspace_id":"` + n.workspace + `"`), 2},
-		{strings.Replace(bodyWith(second), "openai", "anthropic/2", 1), 0},
-		{bodyWith(second), 1},
-	} {
-		if got := post(c.body).as(n.management).do(t).created(t).SortOrder; got != c.want {
-			t.Errorf("got sort_order %d, want %d", got, c.want)
+	firsts, bodies := 0, map[string]bool{}
+	responses, _ := atOnce(t, 200, func(int) request { return n.once(bodyWith("")) })
+	for _, r := range responses {
+		bodies[string(r.is(t, http.StatusCreated).body)] = true
+		if _, replayed := r.header["Idempotent-Replayed"]; !replayed {
+			firsts++
+		}
+	}
+	if len(bodies) != 1 || firsts != 1 {
+		t.Errorf("got %d different responses, %d of them first ones, want 1 and 1", len(bodies), firsts)
+	}
+}
+
+// TestItemsExpire: a limiter item and an idempotency record expire, by the
+// attribute of the table's TTL, and not before the contract allows.
+func TestItemsExpire(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	began := time.Now()
+	n.once(bodyWith("")).do(t).is(t, http.StatusCreated)
+	del("file_unknown").as(n.management).do(t).is(t, http.StatusNotFound)
+	ttl, err := n.DynamoDB.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &n.Control})
+	must(t, err)
+	attribute := aws.ToString(ttl.TimeToLiveDescription.AttributeName)
+	items, err := n.DynamoDB.Scan(t.Context(), &dynamodb.ScanInput{
+		TableName: &n.Control, ConsistentRead: aws.Bool(true),
+		FilterExpression:          aws.String("contains(pk, :hash)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":hash": &types.AttributeValueMemberS{Value: hashOf(n.management)}},
+	})
+	must(t, err)
+	if len(items.Items) != 2 {
+		t.Errorf("%d items, want 2", len(items.Items))
+	}
+	least := map[string]time.Duration{"limit": time.Minute / perMinute, "idem": 24 * time.Hour}
+	for _, item := range items.Items {
+		kind, _, _ := strings.Cut(item["pk"].(*types.AttributeValueMemberS).Value, "#")
+		expires, ok := item[attribute].(*types.AttributeValueMemberN)
+		if !ok {
+			t.Fatalf("an item of %s# has no %q", kind, attribute)
+		}
+		seconds, err := strconv.ParseInt(expires.Value, 10, 64)
+		// Two hours of margin: milliseconds, or no end at all, would be far more.
+		if left := time.Unix(seconds, 0).Sub(began); err != nil || left < least[kind] || left > least[kind]+2*time.Hour {
+			t.Errorf("an item of %s# expires in %s, want %s (%v)", kind, left, least[kind], err)
 		}
 	}
 }

@@ -10,14 +10,16 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/shared/auth"
 )
 
-// TestAnythingElseInARequest: whatever the query, the headers that an operation
-// does not read and the id hold, the answer is the contract's. The requests go
-// over a socket as they stand here, since no client sends them.
+// TestAnythingElseInARequest sends requests with random queries, headers and ids
+// that no HTTP client sends, over a raw socket: the responses are the contract's.
 func TestAnythingElseInARequest(t *testing.T) {
 	t.Parallel()
-	if the.local == nil {
+	if the.state == "" {
 		t.Log("NOT REACHED at SIGNALBOX_BASE_URL: requests that a front end may refuse to read")
 		return
 	}
@@ -26,86 +28,76 @@ func TestAnythingElseInARequest(t *testing.T) {
 	unknown := get(unknownJob).as(n.management).do(t).is(t, http.StatusNotFound)
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			odd := oddities{rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // the same requests in each run
-			for _, r := range []request{get(odd.id(unknownJob)), post(bodyWith("")), del(odd.id("file_x"))} {
-				odd.dress(r).raw(t).because(t, "missing")
-				odd.dress(r).as(n.standard+marker).raw(t).because(t, "unknown_key")
-				indistinguishable(t, odd.dress(unrouted(r.method, "/nothing/"+odd.id("x"))).raw(t), unknown)
+			g := generator{rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // the same requests in each run
+			standard := func() string { return n.key(t, auth.NewKey{Kind: auth.Standard}) }
+			for _, r := range []request{get(g.id(unknownJob)), post(bodyWith("")), del(g.id("file_x"))} {
+				g.extend(r).raw(t).because(t, "missing")
+				g.extend(r).as(n.standard+testkit.Marker).raw(t).because(t, "unknown_key")
+				indistinguishable(t, g.extend(unrouted(r.method, "/nothing/"+g.id("x"))).raw(t), unknown)
 			}
-			indistinguishable(t, odd.dress(get(odd.id(unknownJob))).as(n.management).raw(t), unknown)
-			odd.dress(del(odd.id("file_x"))).as(n.key(t, standardKey())).raw(t).is(t, http.StatusNotFound)
-			// A workspace that is named twice is no workspace, whatever stands between.
-			odd.dress(del(file).in(n.second)).and("workspace_id="+n.second).as(n.key(t, standardKey())).raw(t).is(t, http.StatusNotFound)
-			odd.dress(get(n.job(t, "queued"))).as(n.management).raw(t).is(t, http.StatusOK)
-			odd.dress(post(bodyWith(""))).as(n.management).raw(t).is(t, http.StatusCreated)
+			indistinguishable(t, g.extend(get(g.id(unknownJob))).as(n.management).raw(t), unknown)
+			g.extend(del(g.id("file_x"))).as(standard()).raw(t).is(t, http.StatusNotFound)
+			// A repeated workspace_id is none, whatever parameters are in between.
+			g.extend(del(file).in(n.second)).in(n.second).as(standard()).raw(t).is(t, http.StatusNotFound)
+			g.extend(get(n.job(t, "queued"))).as(n.management).raw(t).is(t, http.StatusOK)
+			g.extend(post(bodyWith(""))).as(n.management).raw(t).is(t, http.StatusCreated)
 		})
 	}
 	del(file).in(n.second).as(n.management).do(t).is(t, http.StatusOK)
 }
 
-// oddities makes the parts of requests that no well-behaved client sends.
-type oddities struct{ *rand.Rand }
+// generator makes random parts of requests.
+type generator struct{ *rand.Rand }
 
-func (o oddities) pick(from ...string) string { return from[o.IntN(len(from))] }
+func (g generator) pick(from ...string) string { return from[g.IntN(len(from))] }
 
-// bytes is text of any bytes that may stand in a target, broken escapes included.
-func (o oddities) bytes(more string) string {
+// bytes returns bytes that may be in a target: more, broken escapes, invalid
+// UTF-8.
+func (g generator) bytes(more string) string {
 	var text strings.Builder
-	for range o.IntN(6) {
-		switch o.IntN(4) {
+	for range g.IntN(6) {
+		switch g.IntN(4) {
 		case 0:
-			text.WriteString(o.pick("%zz", "%", "%2", "%ff", "%fe", "%00", "%0d%0a", "%2f", "%ef%bf%bd", "%ed%a0%80", "%u0041", "+"))
+			text.WriteString(g.pick("%zz", "%", "%2", "%ff", "%fe", "%00", "%0d%0a", "%2f", "%ef%bf%bd", "%ed%a0%80", "%u0041", "+"))
 		case 1:
-			text.WriteString(o.pick("\x80", "\xc0\xaf", "\xc3", "\xed\xa0\x80", "\xf5", "\xff"))
+			text.WriteString(g.pick("\x80", "\xc0\xaf", "\xc3", "\xed\xa0\x80", "\xf5", "\xff"))
 		case 2:
-			text.WriteString(o.pick(strings.Split(more, "")...))
+			text.WriteString(g.pick(strings.Split(more, "")...))
 		case 3:
-			text.WriteString(o.pick("a", "A", "\x01", "\x7f", "ü", "[]", ";", `"`, `\`, "{id}", "..", "#", "|", strings.Repeat("x", 2000)))
+			text.WriteString(g.pick("a", "A", "\x01", "\x7f", "ü", "[]", ";", `"`, `\`, "{id}", "..", "#", "|", strings.Repeat("x", 2000)))
 		}
 	}
 	return text.String()
 }
 
-// id is none that exists: it begins as one may, and has a character too many.
-func (o oddities) id(prefix string) string { return prefix + o.bytes(":@!$'()*,~") + "." }
+// id returns a malformed id that begins like a valid one.
+func (g generator) id(prefix string) string { return prefix + g.bytes(":@!$'()*,~") + "." }
 
-// dress adds a query and headers, between what the request has.
-func (o oddities) dress(r request) request {
+// extend adds query parameters and headers that no operation reads.
+func (g generator) extend(r request) request {
 	query := []string{"%ff=1", "%fe=2", "\xff", "%zz=%", "workspace_id%00=x", "WORKSPACE_ID=x", "requestContext=%7B%22requestId%22:1%7D"}
-	for range o.IntN(4) {
-		query = append(query, o.bytes("=&?/")+"=")
+	for range g.IntN(4) {
+		query = append(query, g.bytes("=&?/")+"=")
 	}
-	o.Shuffle(len(query), func(i, j int) { query[i], query[j] = query[j], query[i] })
-	r = r.and(query[:o.IntN(len(query)+1)]...)
-	for range o.IntN(6) {
-		r = r.with(o.pick("X-Odd", "x-odd", "X-ODD", "Accept", "Cookie", "X-Request-Id", "Range", "TE", "X-Amzn-Trace-Id", "X-Forwarded-For", "requestContext", "a|b~", "\xff", "X-\xfe"),
-			[]string{"\xff\xfe", "", "\xc3\x28\t", "chosen-by-caller", "\x80 \xff,\";=", strings.Repeat("x", 9000)}[o.IntN(6):]...)
+	g.Shuffle(len(query), func(i, j int) { query[i], query[j] = query[j], query[i] })
+	r = r.query(query[:g.IntN(len(query)+1)]...)
+	names := []string{"X-Odd", "x-odd", "X-ODD", "Accept", "Cookie", "X-Request-Id", "Range", "TE", "X-Amzn-Trace-Id", "X-Forwarded-For",
+		"requestContext", "a|b~", "\xff", "X-\xfe"}
+	values := []string{"\xff\xfe", "", "\xc3\x28\t", "chosen-by-caller", "\x80 \xff,\";=", strings.Repeat("x", 9000)}
+	for range g.IntN(6) {
+		r = r.with(g.pick(names...), values[g.IntN(len(values)):]...)
 	}
 	return r
 }
 
-// and adds parameters to the query, as they stand.
-func (r request) and(parameters ...string) request {
-	separator := "?"
-	if strings.Contains(r.path, "?") {
-		separator = "&"
-	}
-	r.path += separator + strings.Join(parameters, "&")
-	return r
-}
-
-// raw sends the request over a connection of its own, byte for byte, and checks
-// what holds of every response.
+// raw sends the request byte for byte, over a connection of its own, and checks
+// what holds for every response.
 func (r request) raw(t *testing.T) response {
 	t.Helper()
 	target, err := url.Parse(the.base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	connection, err := net.Dial("tcp", target.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = connection.Close() }()
 	var head strings.Builder
 	fmt.Fprintf(&head, "%s %s%s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n", r.method, target.Path, r.path, target.Host, len(r.body))
@@ -114,18 +106,13 @@ func (r request) raw(t *testing.T) response {
 			fmt.Fprintf(&head, "%s: %s\r\n", name, value)
 		}
 	}
-	if _, err := io.WriteString(connection, head.String()+"\r\n"+r.body); err != nil {
-		t.Fatal(err)
-	}
-	got, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: r.method})
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(got.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer := response{got.StatusCode, got.Header, body}
-	answer.checkEnvelope(t, r)
-	return answer
+	_, err = io.WriteString(connection, head.String()+"\r\n"+r.body)
+	must(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: r.method})
+	must(t, err)
+	body, err := io.ReadAll(res.Body)
+	must(t, err)
+	got := response{res.StatusCode, res.Header, body}
+	got.checkEnvelope(t, r)
+	return got
 }

@@ -1,7 +1,6 @@
 package contract_test
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -9,15 +8,17 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"signalbox.dev/infra/testkit"
 )
 
-// request is one request of the suite, built up by its methods, each of which
-// returns a changed copy.
+// request is one request. Each of its methods returns a changed copy.
 type request struct {
-	base         string // of the service it goes to; that of the suite if empty
-	operation    string // whose answers are acceptable
-	method, path string // the path as it stands in the request line, below the base URL
+	base         string // of the server; empty means the suite's
+	operation    string // whose responses are acceptable
+	method, path string // the path as in the request line, below the base URL
 	header       http.Header
 	body         string
 }
@@ -37,31 +38,45 @@ func del(file string) request {
 	return request{operation: "deleteFile", method: http.MethodDelete, path: "/files/" + file}
 }
 
-// unrouted is a request that no operation takes. Its answer must be the 404
-// of an operation that has no headers of its own.
+// unrouted is a request of no operation. Its response must be the 404 of an
+// operation that has no headers of its own.
 func unrouted(method, path string) request {
 	return request{operation: "getSyncJob", method: method, path: path}
 }
 
-// at sends the request to another place.
-func (r request) at(p place) request {
-	r.base = p.base
+// bodyWith returns a body with all required members and the ones given.
+func bodyWith(members string) string {
+	return `{"key":"` + providerKey + `","provider":"openai"` + members + `}`
+}
+
+// keyBody returns a body with the JSON text as its key.
+func keyBody(text string) string { return `{"provider":"openai","key":` + text + `}` }
+
+// at sends the request to another server.
+func (r request) at(s server) request {
+	r.base = s.base
+	return r
+}
+
+// query adds parameters, not escaped.
+func (r request) query(parameters ...string) request {
+	separator := "?"
+	if strings.Contains(r.path, "?") {
+		separator = "&"
+	}
+	r.path += separator + strings.Join(parameters, "&")
 	return r
 }
 
 // in scopes a delete to a workspace.
-func (r request) in(workspace string) request {
-	r.path += "?workspace_id=" + url.QueryEscape(workspace)
-	return r
-}
+func (r request) in(workspace string) request { return r.query("workspace_id=" + workspace) }
 
 // as sends an API key.
 func (r request) as(token string) request { return r.with("Authorization", "Bearer "+token) }
 
-// idempotent sends an idempotency key.
 func (r request) idempotent(key string) request { return r.with("Idempotency-Key", key) }
 
-// with sends a header, once for each value; without any it is left out.
+// with sends a header, once for each value; without values it is omitted.
 func (r request) with(name string, values ...string) request {
 	r.header = r.header.Clone()
 	if r.header == nil {
@@ -74,13 +89,11 @@ func (r request) with(name string, values ...string) request {
 	return r
 }
 
-// do sends the request and checks what holds of every response.
+// do sends the request and checks what holds for every response.
 func (r request) do(t *testing.T) response {
 	t.Helper()
 	got, err := r.send()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got.checkEnvelope(t, r)
 	return got
 }
@@ -91,51 +104,64 @@ func (r request) send() (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	// Opaque goes into the request line as it stands: nothing is cleaned,
-	// encoded or decoded on the way.
+	// An opaque target goes into the request line unchanged.
 	target.Opaque = target.Path + r.path
-	req := &http.Request{
+	q := &http.Request{
 		Method: r.method, URL: target, Host: target.Host,
 		Header: r.header.Clone(), Body: io.NopCloser(strings.NewReader(r.body)), ContentLength: int64(len(r.body)),
 	}
 	if r.header == nil {
-		req.Header = http.Header{}
+		q.Header = http.Header{}
 	}
 	if r.body == "" {
-		req.Body = http.NoBody
+		q.Body = http.NoBody
 	}
-	res, err := the.client.Do(req)
+	res, err := the.client.Do(q)
 	if err != nil {
 		return response{}, fmt.Errorf("sending %s %s: %w", r.method, r.path, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
-		return response{}, fmt.Errorf("reading the answer to %s %s: %w", r.method, r.path, err)
+		return response{}, fmt.Errorf("reading the response to %s %s: %w", r.method, r.path, err)
 	}
 	return response{res.StatusCode, asDeployed(res.Header), body}, nil
 }
 
-// secrets are what came with the request and must not come back.
+// atOnce sends n requests at the same instant and counts their statuses.
+func atOnce(t *testing.T, n int, nth func(i int) request) (responses []response, statuses map[int]int) {
+	t.Helper()
+	requests, errs := make([]request, n), make([]error, n)
+	responses, statuses = make([]response, n), map[int]int{}
+	start := make(chan struct{})
+	var done sync.WaitGroup
+	for i := range n {
+		requests[i] = nth(i)
+		done.Go(func() {
+			<-start
+			responses[i], errs[i] = requests[i].send()
+		})
+	}
+	close(start)
+	done.Wait()
+	for i, r := range responses {
+		must(t, errs[i])
+		r.checkEnvelope(t, requests[i])
+		statuses[r.status]++
+	}
+	return responses, statuses
+}
+
+// secrets are the values of the request that must not come back.
 func (r request) secrets() []string {
-	secrets := []string{marker}
+	secrets := []string{testkit.Marker}
 	for _, value := range slices.Concat(r.header["Authorization"], r.header["Idempotency-Key"]) {
 		if _, token, found := strings.Cut(value, " "); found {
 			value = strings.TrimSpace(token)
 		}
-		if len(value) > 8 { // a shorter one may stand in a text by chance
+		if len(value) > 8 { // a shorter one may be in a text by chance
 			secrets = append(secrets, value)
 		}
 	}
 	return secrets
-}
-
-// reveals reports which of the secrets the text holds, if any.
-func reveals(text []byte, secrets []string) (string, bool) {
-	for _, s := range secrets {
-		if bytes.Contains(text, []byte(s)) {
-			return s, true
-		}
-	}
-	return "", false
 }

@@ -12,50 +12,49 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// response is what came back, whole.
+// response is a whole response.
 type response struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// issue is one entry of error.metadata.issues.
-type issue struct {
-	Path    string `json:"path"`
-	Message string `json:"message"`
-}
-
+// failure is the body of an error.
 type failure struct {
 	Error struct {
 		Message  string `json:"message"`
 		Metadata struct {
-			RequestID string  `json:"request_id"`
-			Reason    string  `json:"reason"`
-			Issues    []issue `json:"issues"`
+			RequestID string `json:"request_id"`
+			Reason    string `json:"reason"`
+			Issues    []struct {
+				Path string `json:"path"`
+			} `json:"issues"`
 		} `json:"metadata"`
 	} `json:"error"`
 }
 
-// checkEnvelope checks what holds of every response: the description allows
-// it, the request id is the same wherever it stands and like no other's, no
-// secret came back, and what was accepted is acceptable by the description.
+// checkEnvelope checks what holds for every response: the description allows it,
+// its request id is new and the same in header and body, it contains no secret,
+// and a request that was accepted agrees with the description.
 func (r response) checkEnvelope(t *testing.T, q request) {
 	t.Helper()
 	if q.method == http.MethodHead {
-		return // HTTP itself takes the body away
+		return // a response without a body
 	}
 	if err := the.spec.CheckResponse(q.operation, r.status, r.header, r.body); err != nil {
-		t.Errorf("%s %s answered %d %s\n%v", q.method, q.path, r.status, r.body, err)
+		t.Errorf("%s %s returned %d %s\n%v", q.method, q.path, r.status, r.body, err)
 	}
 	id := r.header.Get("X-Request-Id")
 	if r.status >= http.StatusBadRequest && r.failure(t).Error.Metadata.RequestID != id {
-		t.Errorf("request id %q in the header, other in the body: %s", id, r.body)
+		t.Errorf("request id %q in the header, another in the body: %s", id, r.body)
 	}
 	if _, seen := the.requestIDs.LoadOrStore(id, true); seen && !the.sam {
-		t.Errorf("request id %s came twice", id)
+		t.Errorf("request id %s is not new", id)
 	}
-	if s, found := reveals([]byte(fmt.Sprint(r.header, string(r.body))), q.secrets()); found {
-		t.Errorf("%s %s answered with the secret %s", q.method, q.path, s)
+	for _, secret := range q.secrets() {
+		if strings.Contains(fmt.Sprint(r.header, string(r.body)), secret) {
+			t.Errorf("%s %s: the response contains the secret %s", q.method, q.path, secret)
+		}
 	}
 	if r.status == http.StatusCreated {
 		if err := the.spec.CheckRequest(q.operation, []byte(q.body)); err != nil {
@@ -73,7 +72,7 @@ func (r response) is(t *testing.T, status int) response {
 	return r
 }
 
-// because fails the test unless the response is a 401 for the reason.
+// because fails the test unless the response is a 401 with the reason.
 func (r response) because(t *testing.T, reason string) {
 	t.Helper()
 	if got := r.is(t, http.StatusUnauthorized).failure(t).Error.Metadata.Reason; got != reason {
@@ -81,28 +80,31 @@ func (r response) because(t *testing.T, reason string) {
 	}
 }
 
-// refuses fails the test unless the response is a 400 with issues at exactly
-// these paths, in any order. It returns the messages.
-func (r response) refuses(t *testing.T, paths ...string) []string {
+// issues returns the paths of the issues of a 400, sorted.
+func (r response) issues(t *testing.T) []string {
 	t.Helper()
-	var got, messages []string
+	var paths []string
 	for _, i := range r.is(t, http.StatusBadRequest).failure(t).Error.Metadata.Issues {
-		got = append(got, i.Path)
-		messages = append(messages, i.Message)
+		paths = append(paths, i.Path)
 	}
-	slices.Sort(got)
 	slices.Sort(paths)
-	if diff := cmp.Diff(paths, got); diff != "" {
+	return paths
+}
+
+// refuses fails the test unless the response is a 400 with issues at exactly
+// these paths, in any order.
+func (r response) refuses(t *testing.T, paths ...string) response {
+	t.Helper()
+	slices.Sort(paths)
+	if diff := cmp.Diff(paths, r.issues(t)); diff != "" {
 		t.Errorf("issues of %s (-want +got):\n%s", r.body, diff)
 	}
-	return messages
+	return r
 }
 
 func (r response) failure(t *testing.T) failure {
 	t.Helper()
-	var f failure
-	decode(t, r.body, &f)
-	return f
+	return decode[failure](t, r.body)
 }
 
 // credential is the part of a created credential that tests compare.
@@ -123,24 +125,30 @@ type credential struct {
 	SortOrder int       `json:"sort_order"`
 }
 
-// created fails the test unless the response is a 201, and reads it.
+// created fails the test unless the response is a 201, and decodes it.
 func (r response) created(t *testing.T) credential {
 	t.Helper()
-	var c struct{ Data credential }
-	decode(t, r.is(t, http.StatusCreated).body, &c)
-	return c.Data
+	return decode[struct{ Data credential }](t, r.is(t, http.StatusCreated).body).Data
 }
 
-func decode(t *testing.T, body []byte, into any) {
+func decode[T any](t *testing.T, body []byte) (into T) {
 	t.Helper()
-	if err := json.Unmarshal(body, into); err != nil {
+	if err := json.Unmarshal(body, &into); err != nil {
 		t.Fatalf("decoding %q: %v", body, err)
+	}
+	return into
+}
+
+// indistinguishable fails the test unless the two responses are the same bytes,
+// except for request ids, Date and the limiter's headers.
+func indistinguishable(t *testing.T, got, want response) {
+	t.Helper()
+	if diff := cmp.Diff(want.comparable(), got.comparable()); diff != "" {
+		t.Errorf("can be told apart (-want +got):\n%s", diff)
 	}
 }
 
-// bare is the response as text, less what may differ between two answers that
-// must not be told apart: ids of the request, Date and the limiter's headers.
-func (r response) bare() string {
+func (r response) comparable() string {
 	var lines []string
 	for name, values := range r.header {
 		switch name {
@@ -153,12 +161,4 @@ func (r response) bare() string {
 	slices.Sort(lines)
 	body := strings.ReplaceAll(string(r.body), r.header.Get("X-Request-Id"), "<request id>")
 	return fmt.Sprintf("%d\n%s\n\n%s", r.status, strings.Join(lines, "\n"), body)
-}
-
-// indistinguishable fails the test if the two responses can be told apart.
-func indistinguishable(t *testing.T, got, want response) {
-	t.Helper()
-	if diff := cmp.Diff(want.bare(), got.bare()); diff != "" {
-		t.Errorf("can be told apart (-want +got):\n%s", diff)
-	}
 }

@@ -9,19 +9,24 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+
+	"signalbox.dev/shared/auth"
 )
 
-// bodyTooLarge is more than a REST API takes, in bytes.
-const bodyTooLarge = 11 << 20
+// tooLarge gives the request a body that no gateway passes on to a function.
+func (r request) tooLarge() request {
+	r.body = strings.Repeat(" ", 11<<20)
+	return r
+}
 
-// TestEveryStatus reaches each status that the description allows an operation
-// and finds that it is that status, with all that the description says of it.
-// Those that come from a place of its own making are left to TestOtherParameters.
+// TestEveryStatus reaches each status of each operation in the description. Those
+// of a server in trouble are left to TestOtherParameters, the firewall's 403 to
+// AWS.
 func TestEveryStatus(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	job, file := n.job(t, "succeeded"), n.file(t, n.workspace)
-	spent := n.key(t, standardKey())
+	spent := n.key(t, auth.NewKey{Kind: auth.Standard})
 	exhaust(t, spent)
 	reached := map[string]map[int]request{
 		"getSyncJob": {
@@ -45,11 +50,12 @@ func TestEveryStatus(t *testing.T) {
 			429: del(file).as(spent),
 		},
 	}
-	for operation, statuses := range reached {
-		for status, r := range statuses {
+	unreached := map[string][]int{"getSyncJob": {403, 429, 500}, "createByokKey": {429, 500}, "deleteFile": {403, 500}}
+	for operation := range the.spec.Operations() {
+		for status, r := range reached[operation] {
 			t.Run(operation+" "+http.StatusText(status), func(t *testing.T) { r.do(t).is(t, status) })
 		}
-		all := append(slices.Collect(maps.Keys(statuses)), unreached(operation)...)
+		all := append(slices.Collect(maps.Keys(reached[operation])), unreached[operation]...)
 		slices.Sort(all)
 		if want := the.spec.Statuses(operation); !slices.Equal(all, want) {
 			t.Errorf("%s: reached %v, the description has %v", operation, all, want)
@@ -57,77 +63,83 @@ func TestEveryStatus(t *testing.T) {
 	}
 }
 
-// unreached are the statuses that a service in order does not answer: what
-// TestOtherParameters reaches, and the firewall's 403, which only AWS can give.
-func unreached(operation string) []int {
-	switch operation {
-	case "getSyncJob":
-		return []int{http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError}
-	case "createByokKey":
-		return []int{http.StatusTooManyRequests, http.StatusInternalServerError}
-	default:
-		return []int{http.StatusForbidden, http.StatusInternalServerError}
+// exhaust uses up the deletes of the key.
+func exhaust(t *testing.T, token string) {
+	t.Helper()
+	for range burst {
+		del("file_unknown").as(token).do(t).is(t, http.StatusNotFound)
 	}
 }
 
-// tooLarge gives the request a body that no gateway hands on to a function.
-func (r request) tooLarge() request {
-	r.body = strings.Repeat(" ", bodyTooLarge)
-	return r
+// TestOrderOfChecks sends requests that are wrong in several ways and expects
+// the status that comes first in the contract's order.
+func TestOrderOfChecks(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	spent, revoked := n.managementKey(t), n.managementKey(t)
+	exhaust(t, spent)
+	exhaust(t, revoked)
+	n.disable(t, revoked)
+	const badKey = "a key with spaces"
+	for name, c := range map[string]struct {
+		request
+		status int
+	}{
+		"get: 401 before 404":                     {get("no-uuid").as("unknown"), 401},
+		"get: 401 of a standard key before 404":   {get("no-uuid").as(n.standard), 401},
+		"get: 404":                                {get("no-uuid").as(n.management), 404},
+		"post: 401 before 400":                    {post("").as("unknown"), 401},
+		"post: 401 before an idempotency key":     {post("").as("unknown").idempotent(badKey), 401},
+		"post: 401 before a content type":         {post("").as("unknown").with("Content-Type", "text/plain"), 401},
+		"post: 403 before 400":                    {post("").as(n.standard), 403},
+		"post: 403 before an idempotency key":     {post("").as(n.standard).idempotent(badKey), 403},
+		"post: 400":                               {post("").as(n.management), 400},
+		"delete: 401 before 429":                  {del("file_x").as(revoked), 401},
+		"delete: 401 before 404":                  {del("no-file").as("unknown").in("no-uuid"), 401},
+		"delete: 429 before 404 of the id":        {del("no-file").as(spent), 429},
+		"delete: 429 before 404 of the workspace": {del("file_x").as(spent).in("no-uuid"), 429},
+		"delete: 404":                             {del("no-file").as(n.management), 404},
+	} {
+		t.Run(name, func(t *testing.T) { c.do(t).is(t, c.status) })
+	}
 }
 
-// TestOtherParameters starts a service with a versioned bucket and a gateway
-// that lets almost nothing through, takes away what it stands on in the end, and
-// finds its errors to be in the envelope.
+// TestOtherParameters starts an edition with a versioned bucket and almost no
+// throughput, later removes what the functions need, and expects 500 and the
+// gateway's 429 in the envelope.
 func TestOtherParameters(t *testing.T) {
 	t.Parallel()
-	if the.local == nil {
+	if the.state == "" {
 		t.Log("NOT REACHED at SIGNALBOX_BASE_URL: versioned files, 500s, and the gateway's own 429")
 		return
 	}
-	p := start(t, map[string]string{
+	s, stop, err := start(t.TempDir(), map[string]string{
 		"FilesVersioning":        "Enabled",
 		"GetSyncJobThrottleRate": "1", "GetSyncJobThrottleBurst": "1",
 		"CreateByokKeyThrottleRate": "1", "CreateByokKeyThrottleBurst": "1",
 	})
-	t.Run("versions", func(t *testing.T) { deletesEveryVersion(t, p) })
-	n := p.tenant(t)
-	p.breakDown(t)
-	for operation, r := range map[string]request{
-		"getSyncJob":    get(unknownJob).as(n.management),
-		"createByokKey": post(bodyWith("")).as(n.management),
-		"deleteFile":    del("file_unknown").as(n.standard),
-	} {
-		t.Run(operation, func(t *testing.T) {
-			r.at(p).do(t).is(t, http.StatusInternalServerError)
-			if operation != "deleteFile" {
-				r.at(p).throttled(t)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("versions", func(t *testing.T) { deletesEveryVersion(t, s) })
+	n := s.tenant(t)
+	for _, table := range []string{s.Jobs, s.Control} {
+		_, err := s.DynamoDB.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &table})
+		must(t, err)
+	}
+	_, err = s.KMS.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &s.SealingKey})
+	must(t, err)
+	for _, r := range []request{get(unknownJob).as(n.management), post(bodyWith("")).as(n.management), del("file_unknown").as(n.standard)} {
+		t.Run(r.operation, func(t *testing.T) {
+			status := r.at(s).do(t).is(t, http.StatusInternalServerError).status
+			for tries := 0; r.operation != "deleteFile" && status != http.StatusTooManyRequests; tries++ {
+				if status = r.at(s).do(t).status; tries == 100 {
+					t.Fatal("the gateway never refused")
+				}
 			}
 		})
 	}
-}
-
-// breakDown takes away what each operation stands on: the jobs, the sealing key
-// and the limiter's table.
-func (p place) breakDown(t *testing.T) {
-	t.Helper()
-	for _, table := range []string{p.names.Jobs, p.names.Control} {
-		if _, err := p.db.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &table}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := p.kms.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &p.names.Sealing}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// throttled repeats the request until the gateway refuses it.
-func (r request) throttled(t *testing.T) {
-	t.Helper()
-	for range 100 {
-		if got := r.do(t); got.status == http.StatusTooManyRequests {
-			return
-		}
-	}
-	t.Error("the gateway never refused")
 }

@@ -1,52 +1,73 @@
+// Package contract is the black-box test suite of the shipped service. It
+// sends requests over HTTP, as any client does, and checks every response
+// against infra/openapi.yaml. Accounts, keys, jobs and files are made with the
+// packages that the operator's command uses.
+//
+// By default it builds the functions and starts the single-machine edition. With
+// SIGNALBOX_BASE_URL in the environment it tests what listens there.
 package contract_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"signalbox.dev/infra/contract/openapi"
+	"signalbox.dev/infra/local/edition"
+	"signalbox.dev/infra/local/record"
+	"signalbox.dev/infra/testkit"
 )
 
 const (
-	descriptionFile = "../openapi.yaml"
+	root = "../.."
 
-	// marker is part of every secret that the suite sends: it must come back in
-	// no response and stand in no log, table or file, except sealed.
-	marker         = "zQ7-marker-mX4w"
-	providerKey    = "sk-" + marker + "-a-provider-key-AbCd"
-	idempotencyKey = marker + "-idempotency-key"
+	// Every secret of the suite contains the marker: see checkEnvelope, and stop.
+	providerKey    = "sk-" + testkit.Marker + "-a-provider-key-AbCd"
+	idempotencyKey = testkit.Marker + "-idempotency-key"
 
-	// The limiter that the suite runs under: so slow that within the suite no slot
-	// comes back, and what a key may still do is known.
+	// The rate limit of the suite: so slow that no slot comes back while it runs.
 	perMinute = 1
 	burst     = 20
 
-	// unknownJob is a UUID that names nothing.
+	// unknownJob is a UUID of nothing.
 	unknownJob = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+
+	// startTimeout bounds the start of an edition with an empty state folder.
+	startTimeout = time.Minute
 )
 
-// suite is what all tests share. It is made before the first test and not
-// changed afterwards.
+// suite is what all tests share. It does not change after TestMain.
 type suite struct {
-	place
-	spec   *openapi.Spec
-	client *http.Client
-	// requestIDs are those seen so far: no two requests share one.
-	requestIDs *sync.Map
-	// local is the edition that the suite started, unless it tests what was
-	// there already.
-	local *local
-	// sam says that sam local is the gateway in front, not the edition's.
+	server
+	spec       *openapi.Spec
+	client     *http.Client
+	requestIDs *sync.Map // those seen so far: each must be new
+	// state is the state folder of the suite's own edition, "" where the suite
+	// tests another server.
+	state string
+	// sam reports whether the gateway is sam local.
 	sam bool
-	// calls, where they are wanted, are those of every edition that it starts.
-	calls *calls
+	// calls are the functions' calls to AWS, each shape once. Nil where they are
+	// not recorded.
+	calls *sync.Map
 }
 
-// the is the suite; TestMain makes it.
+// server is a running service and the stack behind it.
+type server struct {
+	base string // with /api/v1
+	*testkit.Stack
+}
+
 var the suite
 
 func TestMain(m *testing.M) {
@@ -58,44 +79,97 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run tests what listens at SIGNALBOX_BASE_URL, whose stack SIGNALBOX_STACK
-// describes (a file such as the single-machine edition writes, stack.json), or
-// else an edition of its own. There it writes what the functions ask of AWS into
-// the file SIGNALBOX_CALLS, if there is one. SIGNALBOX_GATEWAY=sam says that what
-// listens is sam local.
+// run tests the server at SIGNALBOX_BASE_URL, whose stack is described in the
+// file SIGNALBOX_STACK, or an edition of its own. With SIGNALBOX_CALLS it writes
+// the functions' calls to AWS to that file, for infra/lint/iam.
+// SIGNALBOX_GATEWAY=sam says that the server is sam local.
 func run(m *testing.M) (code int, err error) {
-	spec, err := openapi.Load(descriptionFile)
-	if err != nil {
-		return 0, err
-	}
-	the = suite{spec: spec, requestIDs: &sync.Map{}, client: &http.Client{
+	the = suite{requestIDs: &sync.Map{}, client: &http.Client{
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	if err := choose(); err != nil {
+	if the.spec, err = openapi.Load("../openapi.yaml"); err != nil {
+		return 0, err
+	}
+	if err := skip(); err != nil {
 		return 0, err
 	}
 	if base := os.Getenv("SIGNALBOX_BASE_URL"); base != "" {
-		if the.place, err = open(base, os.Getenv("SIGNALBOX_STACK")); err != nil {
+		the.base = base
+		if the.Stack, err = testkit.OpenStack(context.Background(), os.Getenv("SIGNALBOX_STACK")); err != nil {
 			return 0, err
 		}
 		return m.Run(), nil
 	}
-	state, err := os.MkdirTemp("", "signalbox-contract-")
-	if err != nil {
-		return 0, fmt.Errorf("making a state folder: %w", err)
+	// A binary older than its source would be tested in vain.
+	if out, err := exec.Command("make", "-C", root, "functions").CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("building the functions: %w\n%s", err, out)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
-	if os.Getenv("SIGNALBOX_CALLS") != "" {
-		the.calls = &calls{seen: make(map[string]bool)}
-	}
-	if the.local, the.place, err = startLocal(state, nil); err != nil {
+	if the.state, err = os.MkdirTemp("", "signalbox-contract-"); err != nil {
 		return 0, err
 	}
+	defer func() { err = errors.Join(err, os.RemoveAll(the.state)) }()
+	file := os.Getenv("SIGNALBOX_CALLS")
+	if file != "" {
+		the.calls = &sync.Map{}
+	}
+	s, stop, err := start(the.state, nil)
+	if err != nil {
+		return 0, err
+	}
+	the.server = s
 	code = m.Run()
-	err = the.local.stop()
+	err = stop()
 	if the.calls != nil {
-		err = errors.Join(err, the.calls.write(os.Getenv("SIGNALBOX_CALLS")))
+		err = errors.Join(err, writeCalls(file))
 	}
 	return code, err
+}
+
+// start starts an edition that keeps its state in the folder, with the suite's
+// rate limit and the parameters. stop ends it and searches all that it left for
+// secrets.
+func start(state string, parameters map[string]string) (s server, stop func() error, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	o := edition.Options{Root: root, State: state, Parameters: map[string]string{
+		"DeleteRatePerMinute": fmt.Sprint(perMinute), "DeleteBurst": fmt.Sprint(burst),
+	}}
+	maps.Copy(o.Parameters, parameters)
+	if the.calls != nil {
+		o.Record = func(c record.Call) { the.calls.Store(c.String(), true) }
+	}
+	e, err := edition.Start(ctx, o)
+	if err != nil {
+		return server{}, nil, fmt.Errorf("starting the single-machine edition: %w", err)
+	}
+	stop = func() error {
+		if err := e.Close(); err != nil {
+			return fmt.Errorf("stopping the edition: %w", err)
+		}
+		leaks, err := testkit.Leaks(state)
+		for _, leak := range leaks {
+			err = errors.Join(err, errors.New("leak: "+leak))
+		}
+		return err
+	}
+	stack, err := testkit.OpenStack(ctx, filepath.Join(state, "stack.json"))
+	return server{e.BaseURL, stack}, stop, err
+}
+
+// writeCalls writes a line for each shape of call.
+func writeCalls(file string) error {
+	var lines []string
+	the.calls.Range(func(call, _ any) bool {
+		lines = append(lines, fmt.Sprintln(call))
+		return true
+	})
+	slices.Sort(lines)
+	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil { //nolint:gosec // the developer's own path
+		return fmt.Errorf("making the folder of recorded calls: %w", err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600); err != nil { //nolint:gosec // see above
+		return fmt.Errorf("writing the recorded calls: %w", err)
+	}
+	return nil
 }

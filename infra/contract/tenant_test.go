@@ -6,83 +6,103 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
 
-// jobError is what the suite's failed jobs say.
+// jobError is the error message of a failed job.
 const jobError = "The directory refused the connection."
 
-// tenant is an account with one of everything that tests tell apart.
+// tenant is an account. Each test makes its own, so that it starts with idle
+// limiters and empty workspaces.
 type tenant struct {
-	place
-	account                    ids.Account
-	workspace, second, deleted string // the default one, another, a former one
-	management, standard       string // API keys
-	bound, boundSecond         string // standard keys, each bound to a workspace
-	disabled, expired          string // management keys
+	server
+	registry             *auth.Registry
+	account              ids.Account
+	workspace, second    string // the default one and another
+	management, standard string // API keys of the whole account
 }
 
-// newTenant makes an account where the suite's requests go.
+// newTenant makes an account at the suite's server.
 func newTenant(t *testing.T) tenant {
 	t.Helper()
 	return the.tenant(t)
 }
 
-// tenant makes an account in the place. Tests share none, so that each starts
-// with idle limiters and empty workspaces.
-func (p place) tenant(t *testing.T) tenant {
+func (s server) tenant(t *testing.T) tenant {
 	t.Helper()
-	n := tenant{place: p}
-	n.account, n.workspace = n.createAccount(t)
-	n.second, n.deleted = n.createWorkspace(t), n.createWorkspace(t)
-	n.deleteWorkspace(t, n.deleted)
-	n.management, n.standard = n.key(t, managementKey()), n.key(t, standardKey())
-	n.bound, n.boundSecond = n.key(t, standardKey().boundTo(n.workspace)), n.key(t, standardKey().boundTo(n.second))
-	n.disabled, n.expired = n.key(t, managementKey()), n.key(t, managementKey().expired())
-	n.disable(t, n.disabled)
+	n := tenant{server: s, registry: auth.NewRegistry(s.DynamoDB, s.Access)}
+	account, workspace, err := n.registry.CreateAccount(t.Context(), t.Name())
+	must(t, err)
+	second, err := n.registry.CreateWorkspace(t.Context(), account, t.Name())
+	must(t, err)
+	n.account, n.workspace, n.second = account, string(workspace), string(second)
+	n.management, n.standard = n.managementKey(t), n.key(t, auth.NewKey{Kind: auth.Standard})
 	return n
 }
 
-// hashOf names an API key as the contract does.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// key makes an API key and returns its token.
+func (n tenant) key(t *testing.T, k auth.NewKey) string {
+	t.Helper()
+	k.Account, k.Name = n.account, "key"
+	token, _, err := n.registry.CreateKey(t.Context(), k)
+	must(t, err)
+	return string(token.Reveal())
+}
+
+func (n tenant) managementKey(t *testing.T) string {
+	t.Helper()
+	return n.key(t, auth.NewKey{Kind: auth.Management})
+}
+
+func (n tenant) expiredKey(t *testing.T, kind auth.Kind) string {
+	t.Helper()
+	return n.key(t, auth.NewKey{Kind: kind, ExpiresAt: time.Now().Add(-time.Minute)})
+}
+
+func (n tenant) disable(t *testing.T, token string) {
+	t.Helper()
+	must(t, n.registry.DisableKey(t.Context(), n.account, auth.HashKey(token)))
+}
+
+// hashOf returns the name of an API key in allowed_api_key_hashes.
 func hashOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// job makes a sync job that is in the state.
+// job makes a sync job in the state.
 func (n tenant) job(t *testing.T, status syncjobs.Status) string {
 	t.Helper()
-	jobs := syncjobs.NewWriter(n.db, n.names.Jobs)
+	jobs := syncjobs.NewWriter(n.DynamoDB, n.Jobs)
 	id, err := jobs.Create(t.Context(), n.account)
-	if err == nil && status != syncjobs.Queued {
-		err = jobs.Start(t.Context(), n.account, id)
+	must(t, err)
+	if status != syncjobs.Queued {
+		must(t, jobs.Start(t.Context(), n.account, id))
 	}
-	switch {
-	case err != nil:
-	case status == syncjobs.Succeeded:
-		err = jobs.Succeed(t.Context(), n.account, id, 12, 0)
-	case status == syncjobs.Failed:
-		err = jobs.Fail(t.Context(), n.account, id, jobError)
-	}
-	if err != nil {
-		t.Fatal(err)
+	switch status {
+	case syncjobs.Succeeded:
+		must(t, jobs.Succeed(t.Context(), n.account, id, 12, 0))
+	case syncjobs.Failed:
+		must(t, jobs.Fail(t.Context(), n.account, id, jobError))
+	case syncjobs.Queued, syncjobs.Running:
 	}
 	return string(id)
-}
-
-// startJob moves a queued job on.
-func (n tenant) startJob(t *testing.T, id string) {
-	t.Helper()
-	if err := syncjobs.NewWriter(n.db, n.names.Jobs).Start(t.Context(), n.account, ids.Job(id)); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // file uploads a file to the workspace.
@@ -93,27 +113,38 @@ func (n tenant) file(t *testing.T, workspace string) string {
 	return id
 }
 
-// upload puts a file of that id into the workspace.
-func (n tenant) upload(t *testing.T, workspace, id string) {
-	t.Helper()
-	_, err := n.s3.PutObject(t.Context(), &s3.PutObjectInput{
-		Bucket: &n.names.Files, Key: aws.String(files.Key(ids.Workspace(workspace), ids.File(id))),
-		Body: strings.NewReader("the file's content"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+func objectKey(workspace, file string) *string {
+	return aws.String(files.Key(ids.Workspace(workspace), ids.File(file)))
 }
 
-// exists reports whether any version or trace of the file is left.
+func (n tenant) upload(t *testing.T, workspace, id string) {
+	t.Helper()
+	_, err := n.S3.PutObject(t.Context(), &s3.PutObjectInput{
+		Bucket: &n.Files, Key: objectKey(workspace, id), Body: strings.NewReader("the file's content"),
+	})
+	must(t, err)
+}
+
+// versions lists the versions of the file, and reports whether it has any
+// version or delete marker.
+func (n tenant) versions(t *testing.T, workspace, file string) (versions []types.ObjectVersion, exists bool) {
+	t.Helper()
+	key := objectKey(workspace, file)
+	out, err := n.S3.ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{Bucket: &n.Files, Prefix: key})
+	must(t, err)
+	// Longer ids have the same prefix.
+	versions = slices.DeleteFunc(out.Versions, func(v types.ObjectVersion) bool { return aws.ToString(v.Key) != *key })
+	marked := slices.ContainsFunc(out.DeleteMarkers, func(m types.DeleteMarkerEntry) bool { return aws.ToString(m.Key) == *key })
+	return versions, marked || len(versions) > 0
+}
+
 func (n tenant) exists(t *testing.T, workspace, file string) bool {
 	t.Helper()
-	key := files.Key(ids.Workspace(workspace), ids.File(file))
-	out, err := n.s3.ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{Bucket: &n.names.Files, Prefix: &key})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The prefix is that of longer ids too.
-	return slices.ContainsFunc(out.Versions, func(v types.ObjectVersion) bool { return aws.ToString(v.Key) == key }) ||
-		slices.ContainsFunc(out.DeleteMarkers, func(m types.DeleteMarkerEntry) bool { return aws.ToString(m.Key) == key })
+	_, exists := n.versions(t, workspace, file)
+	return exists
+}
+
+func (n tenant) deleteWorkspace(t *testing.T, workspace string) {
+	t.Helper()
+	must(t, n.registry.DeleteWorkspace(t.Context(), n.account, ids.Workspace(workspace)))
 }

@@ -17,7 +17,7 @@ const Marker = "zQ7-marker-mX4w"
 // token matches every API key.
 var token = regexp.MustCompile(`sbx_[A-Za-z0-9_-]{43}`)
 
-// Search searches every file for the marker and for API keys, as Leaks does. It
+// Search searches every file for the marker and for API keys, as LeaksIn does. It
 // reports where it found one.
 func Search(files fs.FS, marker string) ([]string, error) {
 	var found []string
@@ -29,7 +29,7 @@ func Search(files fs.FS, marker string) ([]string, error) {
 		if err != nil {
 			return fmt.Errorf("searching %s: %w", path, err)
 		}
-		for _, leak := range Leaks(content, marker) {
+		for _, leak := range LeaksIn(content, marker) {
 			found = append(found, path+" contains "+leak)
 		}
 		return nil
@@ -37,9 +37,9 @@ func Search(files fs.FS, marker string) ([]string, error) {
 	return found, err
 }
 
-// Leaks returns what the content contains of the marker, in any form in which it
+// LeaksIn returns what the content contains of the marker, in any form in which it
 // may have been written, and of API keys.
-func Leaks(content []byte, marker string) []string {
+func LeaksIn(content []byte, marker string) []string {
 	var found []string
 	for name, form := range forms(marker) {
 		if bytes.Contains(content, []byte(form)) {

@@ -1,20 +1,26 @@
-// Package instant is AWS as a benchmark wants it: every call is answered at once,
-// in the process, with what a request that succeeds is answered.
+// Package instant is AWS for benchmarks: every call is answered at once, in the
+// process, with the answer that a request that succeeds gets.
 package instant
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"testing"
 
+	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"signalbox.dev/shared/boot"
 )
 
-// What the answers are about.
+// What the answers contain.
 const (
 	Account   = "0a1b2c3d-0000-4000-8000-000000000001"
 	Workspace = "0a1b2c3d-0000-4000-8000-000000000002"
@@ -24,81 +30,114 @@ const (
 	KeyARN    = "arn:aws:kms:us-east-1:000000000000:key/0a1b2c3d-0000-4000-8000-000000000004"
 )
 
-// services is AWS. It counts what it is asked.
-type services struct{ asked atomic.Int64 }
-
-// config makes SDK clients whose calls are answered at once.
-func (s *services) config() aws.Config {
-	return aws.Config{
-		Region:      "us-east-1",
-		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
-		HTTPClient:  s,
+// Event is a proxy event for the operation, as JSON.
+func Event(method, resource, body string, path map[string]string, header map[string]string) []byte {
+	headers := map[string][]string{"Authorization": {"Bearer " + Token}, "Content-Type": {"application/json"}}
+	for name, value := range header {
+		headers[name] = []string{value}
 	}
+	event := map[string]any{
+		"resource": resource, "httpMethod": method, "pathParameters": path, "multiValueHeaders": headers,
+		"stageVariables": map[string]string{"deleteRatePerMinute": "1000000", "deleteBurst": "100000"},
+		"requestContext": map[string]any{"requestId": "0a1b2c3d-0000-4000-8000-000000000005", "identity": map[string]string{"sourceIp": "192.0.2.1"}},
+	}
+	if body != "" {
+		event["body"] = body
+	}
+	if method == http.MethodDelete {
+		event["multiValueQueryStringParameters"] = map[string][]string{"workspace_id": {Workspace}}
+	}
+	encoded, _ := json.Marshal(event) // maps of text encode
+	return encoded
 }
+
+// Measure builds a function and sends it the event as often as the benchmark
+// asks. Each response must have the status.
+func Measure(b *testing.B, build func(*boot.Environment) lambda.Handler, event []byte, status string) {
+	b.Helper()
+	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
+	want := []byte(`"statusCode":` + status)
+	MeasureCalls(b, func(config aws.Config) func(context.Context) error {
+		handler := build(boot.NewEnvironment(config, log, func(name string) string { return name }))
+		payload := make([]byte, len(event))
+		return func(ctx context.Context) error {
+			copy(payload, event) // a handler overwrites its event
+			answer, err := handler.Invoke(ctx, payload)
+			if err == nil && !bytes.Contains(answer, want) {
+				b.Fatalf("%s", answer)
+			}
+			return err
+		}
+	})
+}
+
+// MeasureCalls makes bare calls as often as the benchmark asks.
+func MeasureCalls(b *testing.B, calls func(aws.Config) func(context.Context) error) {
+	b.Helper()
+	s := &services{}
+	call := calls(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: s})
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := call(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(s.calls.Load())/float64(b.N), "calls/op")
+}
+
+// services is an aws.HTTPClient that counts calls.
+type services struct{ calls atomic.Int64 }
 
 // Do implements aws.HTTPClient.
 func (s *services) Do(r *http.Request) (*http.Response, error) {
-	s.asked.Add(1)
-	var body []byte
+	s.calls.Add(1)
+	var request []byte
 	if r.Body != nil {
 		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
+		if request, err = io.ReadAll(r.Body); err != nil {
 			return nil, err
 		}
 	}
-	if r.Method == http.MethodDelete {
-		return response(r, http.StatusNoContent, "application/xml", ""), nil
+	status, contentType, body := http.StatusNoContent, "application/xml", ""
+	if r.Method != http.MethodDelete {
+		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		status, contentType, body = http.StatusOK, "application/x-amz-json-1.0", answer(operation, request)
 	}
-	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	return response(r, http.StatusOK, "application/x-amz-json-1.0", answer(operation, body)), nil
-}
-
-func response(r *http.Request, status int, contentType, body string) *http.Response {
 	return &http.Response{
 		StatusCode: status, Request: r, Header: http.Header{"Content-Type": {contentType}, "X-Amz-Request-Id": {"instant"}},
 		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
-	}
+	}, nil
 }
 
-// answer is the JSON that an operation is answered with.
+// answer is the JSON that answers an operation: for an item under the key that
+// was asked for, of the KMS key that was named.
 func answer(operation string, request []byte) string {
-	switch operation {
-	case "GetItem":
-		return item(request)
-	case "UpdateItem":
-		if bytes.Contains(request, []byte("limit#")) {
-			return `{"Attributes":{"tat":{"N":"1"}}}`
-		}
-		return `{"Attributes":{"next":{"M":{"openai":{"N":"1"}}}}}`
-	case "GenerateDataKey":
-		return `{"KeyId":"` + keyOf(request) + `","CiphertextBlob":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=","Plaintext":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}`
-	default:
-		return `{}`
-	}
-}
-
-// keyOf is the key that a request to KMS names; KMS names it in its answer.
-func keyOf(request []byte) string {
 	var asked struct {
 		KeyID string `json:"KeyId"`
+		Key   json.RawMessage
 	}
 	_ = json.Unmarshal(request, &asked) // the SDK wrote it
-	return asked.KeyID
-}
-
-// item is the item asked for, under its own key.
-func item(request []byte) string {
-	var asked struct{ Key json.RawMessage }
-	_ = json.Unmarshal(request, &asked) // the SDK wrote it
-	key := string(asked.Key[1 : len(asked.Key)-1])
+	has := func(text string) bool { return bytes.Contains(request, []byte(text)) }
+	item := func(attributes string) string {
+		return `{"Item":{` + string(asked.Key[1:len(asked.Key)-1]) + `,"v":{"N":"1"},"account":{"S":"` + Account + `"},"created_at":{"N":"1"},` + attributes + `}}`
+	}
 	switch {
-	case bytes.Contains(request, []byte("idem#")):
+	case operation == "GetItem" && has("idem#"):
 		return `{}`
-	case bytes.Contains(request, []byte("job#")):
-		return `{"Item":{` + key + `,"v":{"N":"1"},"account":{"S":"` + Account + `"},"status":{"S":"running"},"created_at":{"N":"1"},"started_at":{"N":"2"}}}`
-	case bytes.Contains(request, []byte("workspace#")):
-		return `{"Item":{` + key + `,"v":{"N":"1"},"account":{"S":"` + Account + `"},"name":{"S":"w"},"created_at":{"N":"1"}}}`
+	case operation == "GetItem" && has("job#"):
+		return item(`"status":{"S":"running"},"started_at":{"N":"2"}`)
+	case operation == "GetItem" && has("workspace#"):
+		return item(`"name":{"S":"w"}`)
+	case operation == "GetItem":
+		return item(`"kind":{"S":"management"},"name":{"S":"k"},"disabled":{"BOOL":false}`)
+	case operation == "UpdateItem" && has("limit#"):
+		return `{"Attributes":{"tat":{"N":"1"}}}`
+	case operation == "UpdateItem":
+		return `{"Attributes":{"next":{"M":{"openai":{"N":"1"}}}}}`
+	case operation == "GenerateDataKey":
+		const key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+		return `{"KeyId":"` + asked.KeyID + `","CiphertextBlob":"` + key + `","Plaintext":"` + key + `"}`
 	default:
-		return `{"Item":{` + key + `,"v":{"N":"1"},"account":{"S":"` + Account + `"},"kind":{"S":"management"},"name":{"S":"k"},"disabled":{"BOOL":false},"created_at":{"N":"1"}}}`
+		return `{}`
 	}
 }

@@ -1,7 +1,10 @@
+// Package drift compares what the template, the description, the code and the
+// Makefile each say of the three operations. It starts nothing.
 package drift_test
 
 import (
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -13,130 +16,176 @@ import (
 
 	"signalbox.dev/infra/contract/openapi"
 	"signalbox.dev/infra/local/template"
+	"signalbox.dev/infra/testkit"
 )
 
 const (
 	root = "../../.."
-	// base is the version's part of every path, which the description has in its
-	// server's address.
+	// base is the part of every path that the description has in its server's URL.
 	base = "/api/v1"
 )
 
-func loaded(t *testing.T) *template.Template {
+func must(t *testing.T, err error) {
 	t.Helper()
-	l, err := template.Load(filepath.Join(root, "template.yaml"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l
 }
 
-func api(t *testing.T) template.API {
+func loaded(t *testing.T) (*template.Template, template.API) {
 	t.Helper()
-	declared, err := loaded(t).API()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return declared
+	declared, err := template.Load(filepath.Join(root, "template.yaml"), nil)
+	must(t, err)
+	api, err := declared.API()
+	must(t, err)
+	return declared, api
 }
 
-func described(t *testing.T) map[string]string {
+// operations maps the logical id of each function to its operation in the
+// description: createByokKey is CreateByokKeyFunction.
+func operations(t *testing.T) (ids, routes map[string]string) {
 	t.Helper()
 	spec, err := openapi.Load(filepath.Join(root, "infra", "openapi.yaml"))
-	if err != nil {
-		t.Fatal(err)
+	must(t, err)
+	ids, routes = map[string]string{}, map[string]string{}
+	for id, route := range spec.Operations() {
+		function := strings.ToUpper(id[:1]) + id[1:] + "Function"
+		method, path, _ := strings.Cut(route, " ")
+		ids[function], routes[function] = id, method+" "+base+path
 	}
-	return spec.Operations()
+	return ids, routes
 }
 
-// folderOf is createByokKey's create-byok-key.
+// folderOf returns createByokKey's create-byok-key.
 func folderOf(operation string) string {
-	capital := regexp.MustCompile(`[A-Z]`)
-	return capital.ReplaceAllStringFunc(operation, func(c string) string { return "-" + strings.ToLower(c) })
+	return strings.ToLower(regexp.MustCompile(`[A-Z]`).ReplaceAllString(operation, "-$0"))
 }
 
-// functionOf is createByokKey's CreateByokKeyFunction.
-func functionOf(operation string) string {
-	return strings.ToUpper(operation[:1]) + operation[1:] + "Function"
+// source returns the code of an operation, without its tests.
+func source(t *testing.T, operation string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "functions", folderOf(operation), "*.go"))
+	must(t, err)
+	var code strings.Builder
+	for _, file := range files {
+		if !strings.HasSuffix(file, "_test.go") {
+			text, err := os.ReadFile(file) //nolint:gosec // the repository's own
+			must(t, err)
+			code.Write(text)
+		}
+	}
+	return code.String()
+}
+
+// found returns what the expression's one group matches, sorted.
+func found(code, expression string) []string {
+	var all []string
+	for _, match := range regexp.MustCompile(expression).FindAllStringSubmatch(code, -1) {
+		all = append(all, match[1])
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func compare(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
 }
 
 // TestNames: the operations of the description are the routes of the template
-// and the folders of the code, and are called the same everywhere.
+// and the folders of the code.
 func TestNames(t *testing.T) {
-	routes, folders := map[string]string{}, map[string]string{}
-	for operation, route := range described(t) {
-		method, path, _ := strings.Cut(route, " ")
-		routes[functionOf(operation)] = method + " " + base + path
-		folders[folderOf(operation)] = operation + " " + method + " " + base + path
-	}
+	ids, routes := operations(t)
+	_, api := loaded(t)
 	declared := map[string]string{}
-	for _, r := range api(t).Routes {
+	for _, r := range api.Routes {
 		declared[r.Function] += r.Method + " " + r.Path
 	}
-	if diff := cmp.Diff(routes, declared); diff != "" {
-		t.Errorf("description and template (-want +got):\n%s", diff)
+	compare(t, "description and template", routes, declared)
+	folders, err := os.ReadDir(filepath.Join(root, "functions"))
+	must(t, err)
+	if len(folders) != len(ids) {
+		t.Errorf("%d functions, the description has %d operations", len(folders), len(ids))
 	}
-	written := map[string]string{}
-	for folder, s := range sources(t) {
-		written[folder] = s.operation + " " + s.method + " " + s.resource
-	}
-	if diff := cmp.Diff(folders, written); diff != "" {
-		t.Errorf("description and code (-want +got):\n%s", diff)
+	for function, id := range ids {
+		code := source(t, id)
+		method, path, _ := strings.Cut(routes[function], " ")
+		want := []string{id, method, path}
+		got := slices.Concat(found(code, `\bID: +"(.+?)"`), found(code, `\bMethod: +http\.Method(\w+)`), found(code, `\bResource: +"(.+?)"`))
+		if len(got) > 1 {
+			got[1] = strings.ToUpper(got[1])
+		}
+		compare(t, "description and code of "+id, want, got)
 	}
 }
 
-// TestMakeTargets: SAM's makefile builder asks for build-<logical id>; that and
-// what runs locally are built from the operation's folder.
+// TestMakeTargets: SAM's makefile builder runs build-<logical id>. That and the
+// local binary are built from the operation's folder.
 func TestMakeTargets(t *testing.T) {
-	for operation := range described(t) {
-		id, folder := functionOf(operation), "./functions/"+folderOf(operation)
+	ids, _ := operations(t)
+	for function, operation := range ids {
 		for target, file := range map[string]string{
-			"build-" + id:            `"/artifacts/bootstrap"`,
-			".build/functions/" + id: ".build/functions/" + id + "/bootstrap",
+			"build-" + function:            `"/artifacts/bootstrap"`,
+			".build/functions/" + function: ".build/functions/" + function + "/bootstrap",
 		} {
 			make := exec.CommandContext(t.Context(), "make", "--dry-run", "-C", root, target, "ARTIFACTS_DIR=/artifacts") //nolint:gosec // names of ours
 			commands, err := make.CombinedOutput()
-			if err != nil || !strings.Contains(string(commands), " -o "+file+" "+folder+"\n") {
+			if err != nil || !strings.Contains(string(commands), " -o "+file+" ./functions/"+folderOf(operation)+"\n") {
 				t.Errorf("make %s: %v\n%s", target, err, commands)
 			}
 		}
 	}
 }
 
-// TestEnvironment: a function's environment is what its code asks for, and
-// where its AWS services are, which SAM's local runner can say only in variables
-// that are declared.
-func TestEnvironment(t *testing.T) {
-	functions, err := loaded(t).Functions(everything(t))
-	if err != nil {
-		t.Fatal(err)
+// TestVariables: the environment of a function is what its code reads, and where
+// its AWS services are: sam local can set only variables that are declared. The
+// stage's variables are those that the code reads.
+func TestVariables(t *testing.T) {
+	declared, api := loaded(t)
+	text, err := os.ReadFile(filepath.Join(root, "template.yaml"))
+	must(t, err)
+	made := template.Resources{} // all that an environment may refer to
+	for _, id := range found(string(text), `(?m)^  (\w+):\n    Type: AWS::(?:DynamoDB::Table|S3::Bucket|KMS::Key)$`) {
+		made[id] = template.Attributes{"Ref": id, "Arn": id}
 	}
-	declared := map[string][]string{}
+	functions, err := declared.Functions(made)
+	must(t, err)
+	ids, _ := operations(t)
+	var stage []string
 	for _, f := range functions {
-		declared[f.ID] = slices.Sorted(maps.Keys(f.Environment))
-	}
-	asked := map[string][]string{}
-	for _, s := range sources(t) {
-		names := slices.Clone(s.variables)
-		for _, service := range s.services {
-			names = append(names, "AWS_ENDPOINT_URL_"+strings.ToUpper(service))
+		code := source(t, ids[f.ID])
+		want := found(code, `env\.Get\("(.+?)"\)`)
+		for _, service := range found(code, `"github\.com/aws/aws-sdk-go-v2/service/(\w+)"`) {
+			want = append(want, "AWS_ENDPOINT_URL_"+strings.ToUpper(service))
 		}
-		slices.Sort(names)
-		asked[functionOf(s.operation)] = names
+		slices.Sort(want)
+		compare(t, "code and environment of "+f.ID, want, slices.Sorted(maps.Keys(f.Environment)))
+		stage = append(stage, found(code, `\.StageVariable\("(.+?)"\)`)...)
 	}
-	if diff := cmp.Diff(asked, declared); diff != "" {
-		t.Errorf("code and template (-want +got):\n%s", diff)
-	}
+	slices.Sort(stage)
+	compare(t, "code and stage", stage, slices.Sorted(maps.Keys(api.StageVariables)))
 }
 
-// TestStageVariables: those that the code reads are those that the stage has.
-func TestStageVariables(t *testing.T) {
-	var read []string
-	for _, s := range sources(t) {
-		read = append(read, s.stage...)
+// TestTables: the tables of the test kit are the template's.
+func TestTables(t *testing.T) {
+	tested := testkit.Tables{
+		Access: "AccessTable", Credentials: "CredentialsTable", SyncJobs: "SyncJobsTable", Control: "ControlTable",
+	}.Keys()
+	declared, _ := loaded(t)
+	tables, err := declared.Tables()
+	must(t, err)
+	got := map[string][]string{}
+	for _, table := range tables {
+		for _, key := range table.Keys {
+			got[table.ID] = append(got[table.ID], key.Name)
+		}
+		for _, attribute := range table.Attributes {
+			if attribute.Type != "S" {
+				t.Errorf("%s: %s is %s, not a string", table.ID, attribute.Name, attribute.Type)
+			}
+		}
 	}
-	slices.Sort(read)
-	if diff := cmp.Diff(read, slices.Sorted(maps.Keys(api(t).StageVariables))); diff != "" {
-		t.Errorf("code and template (-want +got):\n%s", diff)
-	}
+	compare(t, "test kit and template", tested, got)
 }

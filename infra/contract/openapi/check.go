@@ -2,87 +2,84 @@ package openapi
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Statuses lists what the operation can answer, sorted.
-func (s *Spec) Statuses(operationID string) []int {
-	return slices.Sorted(maps.Keys(s.operations[operationID].responses))
+// CheckRequest reports what is wrong with a body sent to the operation.
+func (s *Spec) CheckRequest(operationID string, body []byte) error {
+	return validate(s.operations[operationID].request, body)
 }
 
-// Operations maps each operationId to its "METHOD /path", relative to a server.
-func (s *Spec) Operations() map[string]string {
-	all := make(map[string]string, len(s.operations))
-	for id, op := range s.operations {
-		all[id] = fmt.Sprintf("%s %s", strings.ToUpper(op.method), op.path)
-	}
-	return all
-}
-
-// Enum lists the values that the named schema allows.
-func (s *Spec) Enum(schema string) ([]string, error) {
-	n, err := s.doc.find("/components/schemas/" + schema)
-	if err != nil {
-		return nil, err
-	}
-	values, _ := n.value["enum"].([]any)
-	texts := make([]string, 0, len(values))
-	for _, v := range values {
-		texts = append(texts, fmt.Sprint(v))
-	}
-	return texts, nil
-}
-
-// CheckResponse says what is wrong with a response of the operation, if
-// anything: its status, its headers, its body.
+// CheckResponse reports all that is wrong with a response of the operation.
 func (s *Spec) CheckResponse(operationID string, status int, headers http.Header, body []byte) error {
-	op, ok := s.operations[operationID]
+	r, ok := s.operations[operationID].responses[status]
 	if !ok {
-		return fmt.Errorf("no operation %q", operationID)
+		return fmt.Errorf("%s never returns %d", operationID, status)
 	}
-	r, ok := op.responses[status]
-	if !ok {
-		return fmt.Errorf("%s never answers %d", operationID, status)
+	errs := []error{validate(r.body, body)}
+	if got := headers.Values("Content-Type"); r.body != nil && !slices.Equal(got, []string{"application/json"}) {
+		errs = append(errs, fmt.Errorf("content type %q", got))
 	}
-	return errors.Join(checkHeaders(r.headers, headers), r.checkBody(headers, body))
+	for name, h := range r.headers {
+		if err := h.check(headers[name]); err != nil {
+			errs = append(errs, fmt.Errorf("header %s: %w", name, err))
+		}
+	}
+	for name := range headers {
+		if _, declared := r.headers[name]; !declared && !transport(name) {
+			errs = append(errs, fmt.Errorf("header %s is not declared", name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
-func (r response) checkBody(headers http.Header, body []byte) error {
-	if r.body == nil {
+// validate checks a body. A nil schema allows none.
+func validate(schema *jsonschema.Schema, body []byte) error {
+	if schema == nil {
 		if len(body) > 0 {
-			return fmt.Errorf("a body of %d bytes where none belongs", len(body))
+			return fmt.Errorf("a body of %d bytes, where none is declared", len(body))
 		}
 		return nil
 	}
-	if got := headers.Values("Content-Type"); !slices.Equal(got, []string{"application/json"}) {
-		return fmt.Errorf("content type %q", got)
-	}
-	return validate(r.body, body)
-}
-
-// CheckRequest says what is wrong with a body sent to the operation.
-func (s *Spec) CheckRequest(operationID string, body []byte) error {
-	schema := s.operations[operationID].request
-	if schema == nil {
-		return fmt.Errorf("%s takes no body", operationID)
-	}
-	return validate(schema, body)
-}
-
-func validate(schema *jsonschema.Schema, body []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("body is no JSON: %w", err)
+		return fmt.Errorf("the body is not JSON: %w", err)
 	}
-	if err := schema.Validate(value); err != nil {
-		return fmt.Errorf("body: %w", err)
+	return schema.Validate(value)
+}
+
+func (h header) check(values []string) error {
+	switch {
+	case len(values) > 1:
+		return fmt.Errorf("repeated %d times", len(values))
+	case len(values) == 0 && h.required:
+		return errors.New("missing")
+	case len(values) == 0:
+		return nil
 	}
-	return nil
+	err := h.schema.Validate(values[0])
+	// Only the shortest form of a whole number is one: not "007", not "7.0".
+	if n, notNumber := strconv.ParseInt(values[0], 10, 64); err != nil && notNumber == nil && strconv.FormatInt(n, 10) == values[0] {
+		return h.schema.Validate(json.Number(values[0]))
+	}
+	return err
+}
+
+// transport reports whether the header belongs to HTTP or AWS rather than to the
+// contract.
+func transport(name string) bool {
+	switch name {
+	case "Content-Type", "Content-Length", "Date", "Connection", "Keep-Alive",
+		"Via", "X-Amz-Apigw-Id", "X-Amzn-Requestid", "X-Amzn-Trace-Id":
+		return true
+	}
+	return strings.HasPrefix(name, "X-Amz-Cf-")
 }

@@ -3,16 +3,21 @@ package crash
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"time"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/torture/ledger"
+	"signalbox.dev/infra/torture/service"
+	"signalbox.dev/shared/ids"
 )
 
-// tries is how often a client asks for the same thing before it gives up.
+// tries is how often a client sends one request before it gives up.
 const tries = 3
 
-// client sends requests as a program would that does not give up at once.
+// client sends one request after the other.
 type client struct {
 	*fixture
 	random *rand.Rand
@@ -22,7 +27,7 @@ type client struct {
 }
 
 func (c *client) run(ctx context.Context) {
-	// A request that was begun is waited for: its answer counts.
+	// A request that was begun is waited for: its response counts.
 	whole := context.WithoutCancel(ctx)
 	for ctx.Err() == nil {
 		c.count++
@@ -30,22 +35,21 @@ func (c *client) run(ctx context.Context) {
 		case n < 3:
 			c.createOnce(whole)
 		case n < 5:
-			c.ask(whole, c.order(ledger.Order{}))
+			o := c.order(ledger.Order{})
+			c.create(whole, o, o.Body())
 		case n < 6:
-			c.forbidden(whole)
+			c.createForbidden(whole)
 		case n < 8:
 			c.delete(whole)
 		case n < 9:
-			c.steal(whole)
+			c.deleteForeign(whole)
 		default:
 			c.read(whole)
 		}
 	}
 }
 
-func (c *client) ask(ctx context.Context, o *ledger.Order) { c.fixture.ask(ctx, o, o.Body()) }
-
-// order is one for the client, with a name of its own.
+// order completes an order and records it.
 func (c *client) order(o ledger.Order) *ledger.Order {
 	o.Name = fmt.Sprintf("order-%d-%d", c.number, c.count)
 	if o.APIKey == "" {
@@ -58,28 +62,32 @@ func (c *client) order(o ledger.Order) *ledger.Order {
 	return c.ledger.Order(o)
 }
 
-// createOnce repeats a create until it gets its 201.
+func (c *client) idempotencyKey() string {
+	return fmt.Sprintf("%s-%d-%d", testkit.Marker, c.number, c.count)
+}
+
+// createOnce repeats a create until it is accepted.
 func (c *client) createOnce(ctx context.Context) {
-	o := c.order(ledger.Order{IdempotencyKey: fmt.Sprintf("%s-%d-%d", ledger.Marker, c.number, c.count)})
+	o := c.order(ledger.Order{IdempotencyKey: c.idempotencyKey()})
 	for range tries {
-		if c.ask(ctx, o); o.Done() {
+		if c.create(ctx, o, o.Body()); o.Done() {
 			return
 		}
 	}
 }
 
-// forbidden asks for what must be refused.
-func (c *client) forbidden(ctx context.Context) {
+// createForbidden sends a create that must be refused.
+func (c *client) createForbidden(ctx context.Context) {
 	o := ledger.Order{Forbidden: true}
 	if c.random.IntN(2) == 0 {
-		o.IdempotencyKey = fmt.Sprintf("%s-%d-%d", ledger.Marker, c.number, c.count)
+		o.IdempotencyKey = c.idempotencyKey()
 	}
 	extra := map[string]any{}
 	switch c.random.IntN(5) {
 	case 0:
 		o.APIKey = c.standard.Token
 	case 1:
-		o.APIKey = "sbx_nobody"
+		o.APIKey = "sbx_unknown"
 	case 2:
 		o.Workspace = c.elsewhere
 	case 3:
@@ -87,17 +95,15 @@ func (c *client) forbidden(ctx context.Context) {
 	default:
 		extra["allowed_api_key_hashes"] = []string{string(c.stranger.Hash)}
 	}
-	made := c.order(o)
-	body := made.Body()
-	for name, value := range extra {
-		body[name] = value
-	}
-	c.fixture.ask(ctx, made, body)
+	order := c.order(o)
+	body := order.Body()
+	maps.Copy(body, extra)
+	c.create(ctx, order, body)
 }
 
-// delete deletes the next file, more often than not until an answer comes.
+// delete deletes the next file, mostly until a response comes.
 func (c *client) delete(ctx context.Context) {
-	f := c.nextFile()
+	f := c.next()
 	if f == nil {
 		return
 	}
@@ -109,30 +115,74 @@ func (c *client) delete(ctx context.Context) {
 	}
 }
 
-// steal asks for a file that belongs to somebody else.
-func (c *client) steal(ctx context.Context) {
-	f := c.nextFile()
+// deleteForeign tries to delete another account's file.
+func (c *client) deleteForeign(ctx context.Context) {
+	f := c.next()
 	if f == nil {
 		return
 	}
 	if a := c.remove(ctx, c.stranger.Token, f); a.Status == http.StatusOK {
-		c.ledger.Breach("%s was deleted by a stranger", f.ID)
+		c.ledger.Breach("%s was deleted by another account", f.ID)
 	}
 }
 
-func (c *client) nextFile() *ledger.File {
-	if n := int(c.next.Add(1)); n <= len(c.files) {
+func (c *client) next() *ledger.File {
+	if n := int(c.nextFile.Add(1)); n <= len(c.files) {
 		return c.files[n-1]
 	}
 	return nil
 }
 
-// read asks for a job that is there.
 func (c *client) read(ctx context.Context) {
-	c.requests.Add(1)
-	a, err := c.caller.Job(ctx, c.apiKey, string(c.job))
+	a, err := c.client.Job(ctx, c.apiKey, string(c.job))
 	c.check(a, err)
 	if a.Status != http.StatusOK && !a.Uncertain() && !(c.overloaded && a.Status == http.StatusTooManyRequests) {
-		c.ledger.Breach("a job that is there was answered with %d", a.Status)
+		c.ledger.Breach("the read of a job got %d", a.Status)
+	}
+}
+
+// create sends an order, records the response and returns its status.
+func (f *fixture) create(ctx context.Context, o *ledger.Order, body map[string]any) int {
+	a, err := f.client.Create(ctx, o.APIKey, o.IdempotencyKey, body)
+	f.check(a, err)
+	o.Answered(a)
+	return a.Status
+}
+
+// remove sends the delete of a file.
+func (f *fixture) remove(ctx context.Context, apiKey string, file *ledger.File) service.Answer {
+	a, err := f.client.Delete(ctx, apiKey, string(file.Workspace), string(file.ID))
+	f.check(a, err)
+	return a
+}
+
+// check reports a malformed response and, in overload, a missing one.
+func (f *fixture) check(a service.Answer, err error) {
+	f.requests.Add(1)
+	if err != nil {
+		f.ledger.Breach("%v", err)
+	}
+	if a.Status == http.StatusTooManyRequests {
+		f.throttled.Add(1)
+	}
+	if a.Status == 0 && f.overloaded {
+		f.ledger.Breach("an overloaded service did not respond")
+	}
+}
+
+// exceedLimit deletes an absent file as fast as it can. However often the
+// limiter's store is killed, no more may pass than the rate allows.
+func (f *fixture) exceedLimit(ctx context.Context) {
+	absent := &ledger.File{Workspace: f.account.Workspaces[0], ID: ids.NewFile()}
+	passed, began := 0, time.Now()
+	for ctx.Err() == nil {
+		if a := f.remove(context.WithoutCancel(ctx), f.limited.Token, absent); a.Status == http.StatusNotFound {
+			passed++
+		}
+	}
+	// Each request was judged later than began and earlier than now.
+	allowed := burst + time.Since(began).Minutes()*ratePerMinute
+	if float64(passed) > allowed+1 {
+		f.ledger.Breach("the limiter let %d pass, its rate allows %.1f", passed, allowed)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // `make torture` sets both; the defaults are what `make test` has time for.
 var (
-	length = flag.Duration("length", 3*time.Second, "how long each scenario goes on")
+	length = flag.Duration("length", 3*time.Second, "how long each scenario runs")
 	seed   = flag.Uint64("seed", 1, "of all random choices")
 )
 

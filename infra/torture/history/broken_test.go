@@ -15,28 +15,24 @@ import (
 	"signalbox.dev/infra/torture/history"
 )
 
-// TestBrokenServicesAreFound puts between clients and service what breaks one
-// promise, and expects the checker to find it.
+// TestBrokenServicesAreFound puts a proxy between clients and service that breaks
+// one promise, and expects the checker to find it.
 func TestBrokenServicesAreFound(t *testing.T) {
 	for name, distorted := range map[string]distortion{
-		"forgets idempotency keys": {ask: func(r *http.Request) { r.Header.Del("Idempotency-Key") }},
-		"never says that it repeats": {answer: func(r *http.Response, _ []byte) ([]byte, error) {
+		"forgets idempotency keys": {request: func(r *http.Request) { r.Header.Del("Idempotency-Key") }},
+		"hides replays": {response: func(r *http.Response, body []byte) []byte {
 			r.Header.Del("Idempotent-Replayed")
-			return nil, nil
+			return body
 		}},
-		"says that all is deleted": {answer: func(r *http.Response, _ []byte) ([]byte, error) {
+		"deletes absent files": {response: func(r *http.Response, body []byte) []byte {
 			if r.StatusCode == http.StatusNotFound {
 				r.StatusCode = http.StatusOK
 			}
-			return nil, nil
+			return body
 		}},
-		"gives out one position only": {answer: func(r *http.Response, body []byte) ([]byte, error) {
-			return change(r, body, "sort_order", 0)
-		}},
-		"names another workspace": {answer: func(r *http.Response, body []byte) ([]byte, error) {
-			return change(r, body, "workspace_id", "7c9e6679-7425-40de-944b-e07fc1f90ae7")
-		}},
-		"remembers what jobs were like": {answer: remembering()},
+		"has one position only":   {response: replaced("sort_order", 0)},
+		"names another workspace": {response: replaced("workspace_id", "7c9e6679-7425-40de-944b-e07fc1f90ae7")},
+		"has stale jobs":          {response: stale()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,9 +40,7 @@ func TestBrokenServicesAreFound(t *testing.T) {
 				Root: "../../..", State: t.TempDir(), Seed: 1, Rounds: 1,
 				Via: func(base string) string { return distorted.proxy(t, base) },
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if len(result.Broken) == 0 {
 				t.Errorf("not found: %+v", result)
 			}
@@ -54,72 +48,66 @@ func TestBrokenServicesAreFound(t *testing.T) {
 	}
 }
 
-// lie is a change of requests, or of answers and their bodies: nil leaves the
-// body as it is.
+// distortion changes requests, or responses and their bodies.
 type distortion struct {
-	ask    func(*http.Request)
-	answer func(*http.Response, []byte) ([]byte, error)
+	request  func(*http.Request)
+	response func(*http.Response, []byte) []byte
 }
 
+// proxy returns the base URL of a proxy that distorts what it passes on.
 func (d distortion) proxy(t *testing.T, base string) string {
 	t.Helper()
 	target, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	target.Path = ""
 	server := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			if d.ask != nil {
-				d.ask(r.Out)
+			if d.request != nil {
+				d.request(r.Out)
 			}
 		},
 		ModifyResponse: func(r *http.Response) error {
-			if d.answer == nil {
+			if d.response == nil {
 				return nil
 			}
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
 				return err
 			}
-			changed, err := d.answer(r, body)
-			if changed != nil {
-				body = changed
-			}
-			r.Body = io.NopCloser(bytes.NewReader(body))
-			r.ContentLength = int64(len(body))
+			body = d.response(r, body)
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 			r.Header.Del("Content-Length")
-			return err
+			return nil
 		},
 	})
 	t.Cleanup(server.Close)
 	return server.URL + "/api/v1"
 }
 
-// change changes one member of a created credential.
-func change(r *http.Response, body []byte, name string, value any) ([]byte, error) {
-	if r.StatusCode != http.StatusCreated {
-		return nil, nil
+// replaced replaces one member of a created credential.
+func replaced(name string, value any) func(*http.Response, []byte) []byte {
+	return func(r *http.Response, body []byte) []byte {
+		var whole struct {
+			Data map[string]any `json:"data"`
+		}
+		if r.StatusCode != http.StatusCreated || json.Unmarshal(body, &whole) != nil {
+			return body
+		}
+		whole.Data[name] = value
+		changed, _ := json.Marshal(whole) // decoded JSON encodes
+		return changed
 	}
-	var whole struct {
-		Data map[string]any `json:"data"`
-	}
-	if err := json.Unmarshal(body, &whole); err != nil {
-		return nil, err
-	}
-	whole.Data[name] = value
-	return json.Marshal(whole)
 }
 
-// remembering answers for a job what it answered first.
-func remembering() func(*http.Response, []byte) ([]byte, error) {
-	var known sync.Map
-	return func(r *http.Response, body []byte) ([]byte, error) {
+// stale repeats the first response for each job.
+func stale() func(*http.Response, []byte) []byte {
+	var first sync.Map
+	return func(r *http.Response, body []byte) []byte {
 		if r.StatusCode != http.StatusOK || !strings.Contains(r.Request.URL.Path, "sync-jobs") {
-			return nil, nil
+			return body
 		}
-		first, _ := known.LoadOrStore(r.Request.URL.Path, body)
-		return first.([]byte), nil
+		kept, _ := first.LoadOrStore(r.Request.URL.Path, body)
+		return kept.([]byte)
 	}
 }

@@ -17,9 +17,7 @@ func TestHistoriesAreAllowed(t *testing.T) {
 	result, err := history.Run(t.Context(), history.Config{
 		Root: "../../..", State: t.ArtifactDir(), Seed: *seed, Rounds: 4, Duration: *length,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, broken := range result.Broken {
 		t.Error(broken)
 	}

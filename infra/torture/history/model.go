@@ -8,43 +8,49 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// event is what one operation shows of one object: whether it could have come to
-// its outcome in that state of the object, and the state after it.
+// event is what one operation showed of one object: whether the object's state
+// allows it, and the state after it.
 type event struct {
 	object, text string
-	step         func(state any) (legal bool, next any)
+	step         func(state any) (allowed bool, next any)
 }
 
-// on makes an event of an object whose states are of type S, the zero value at
-// first.
-func on[S comparable](object, text string, step func(S) (legal bool, next S)) event {
+// on makes an event of an object whose states are of type S, at first its zero
+// value.
+func on[S comparable](object, text string, step func(S) (allowed bool, next S)) event {
 	return event{object, text, func(state any) (bool, any) {
-		s, _ := state.(S) // nil is the beginning
+		s, _ := state.(S) // nil at first
 		return step(s)
 	}}
 }
 
-// model holds each object to be linearizable: as if every operation on it had
-// happened at one instant between its beginning and its end. An operation that
-// touches several objects, as a create touches its key, its workspace, its
-// idempotency key and its credential, does so at an instant of its own for each:
-// that is what the contract promises where it says that a create which overlaps
-// its workspace's deletion counts as before it, and no more.
+// shows makes an event that changes nothing.
+func shows[S comparable](object, text string, allowed func(S) bool) event {
+	return on(object, text, func(s S) (bool, S) { return allowed(s), s })
+}
+
+// sets makes an event that is always allowed.
+func sets[S comparable](object, text string, next func(S) S) event {
+	return on(object, text, func(s S) (bool, S) { return true, next(s) })
+}
+
+// model requires each object to be linearizable: as if every operation on it had
+// happened at one instant between its beginning and its end. An operation on
+// several objects (a create uses its key, workspace, idempotency key and
+// credential) has an instant for each: the contract promises no more where it
+// says that a create which overlaps its workspace's deletion counts as before it.
 func model() porcupine.Model {
 	return porcupine.Model{
-		Partition: byObject,
-		Init:      func() any { return nil },
-		Step: func(state, input, _ any) (bool, any) {
-			return observed(input).step(state)
-		},
+		Partition:         byObject,
+		Init:              func() any { return nil },
+		Step:              func(state, input, _ any) (bool, any) { return observed(input).step(state) },
 		DescribeOperation: func(input, _ any) string { return observed(input).text },
 		DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
 	}
 }
 
-// observed is the event that an operation of ours always holds.
 func observed(input any) event {
-	e, _ := input.(event)
+	e, _ := input.(event) // always one
 	return e
 }
 
@@ -64,38 +70,39 @@ func byObject(all []porcupine.Operation) [][]porcupine.Operation {
 	return parts
 }
 
-// An API key lets in unless it is disabled.
-type key struct{ disabled bool }
+// unknown is the credential of a create without a response.
+const unknown = "?"
+
+// A state is a bool or a text where that is enough. API keys: disabled.
 
 func keyLetIn(k string) event {
-	return on("key "+k, "let in", func(s key) (bool, key) { return !s.disabled, s })
+	return shows("key "+k, "let in", func(disabled bool) bool { return !disabled })
 }
 
 func keyRefused(k string) event {
-	return on("key "+k, "refused", func(s key) (bool, key) { return s.disabled, s })
+	return shows("key "+k, "refused", func(disabled bool) bool { return disabled })
 }
 
 func keySet(k string, disabled bool) event {
-	return on("key "+k, fmt.Sprintf("disabled=%t", disabled), func(key) (bool, key) { return true, key{disabled} })
+	return sets("key "+k, fmt.Sprintf("disabled=%t", disabled), func(bool) bool { return disabled })
 }
 
-// A workspace is live until it is deleted.
-type workspace struct{ deleted bool }
+// Workspaces: deleted.
 
 func workspaceLive(w string) event {
-	return on("workspace "+w, "is live", func(s workspace) (bool, workspace) { return !s.deleted, s })
+	return shows("workspace "+w, "is live", func(deleted bool) bool { return !deleted })
 }
 
 func workspaceGone(w string) event {
-	return on("workspace "+w, "is gone", func(s workspace) (bool, workspace) { return s.deleted, s })
+	return shows("workspace "+w, "is gone", func(deleted bool) bool { return deleted })
 }
 
 func workspaceDeleted(w string) event {
-	return on("workspace "+w, "delete", func(workspace) (bool, workspace) { return true, workspace{true} })
+	return sets("workspace "+w, "delete", func(bool) bool { return true })
 }
 
-// Positions of one workspace and provider are given out upwards, gaps allowed,
-// and none once the workspace is deleted.
+// Positions of one workspace and provider are given out in rising order, with
+// gaps, and none once the workspace is deleted.
 type positions struct {
 	closed bool
 	next   int64
@@ -108,25 +115,133 @@ func positionTaken(w, provider string, position int64) event {
 }
 
 func positionsClosed(w, provider string) event {
-	return on("positions "+w+" "+provider, "close", func(s positions) (bool, positions) {
-		return true, positions{true, s.next}
-	})
+	return sets("positions "+w+" "+provider, "close", func(s positions) positions { return positions{true, s.next} })
 }
 
-// The default workspace of an account is set, and cleared when it is deleted.
+// The default workspace of an account.
+
 func defaultIs(account, w string) event {
-	return on("default "+account, "is "+w, func(s string) (bool, string) { return s == w, s })
+	return shows("default "+account, "is "+w, func(s string) bool { return s == w })
 }
 
 func defaultSet(account, w string) event {
-	return on("default "+account, "set to "+w, func(string) (bool, string) { return true, w })
+	return sets("default "+account, "set to "+w, func(string) string { return w })
 }
 
 func defaultCleared(account, w string) event {
-	return on("default "+account, "cleared of "+w, func(s string) (bool, string) {
+	return sets("default "+account, "cleared of "+w, func(s string) string {
 		if s == w {
-			s = ""
+			return ""
 		}
-		return true, s
+		return s
 	})
+}
+
+// An idempotency key belongs to the first request that succeeds under it.
+type memory struct{ request, credential string }
+
+func (m memory) replays(request, credential string) bool {
+	return m.request == request && (m.credential == credential || m.credential == unknown)
+}
+
+func onceFirst(k, request, credential string) event {
+	return on("once "+k, request+" makes "+credential, func(s memory) (bool, memory) {
+		return s == memory{}, memory{request, credential}
+	})
+}
+
+func onceReplayed(k, request, credential string) event {
+	return on("once "+k, request+" replays "+credential, func(s memory) (bool, memory) {
+		return s.replays(request, credential), memory{request, credential}
+	})
+}
+
+// onceEither is a replay, perhaps of the request's own first attempt.
+func onceEither(k, request, credential string) event {
+	return on("once "+k, request+" makes or replays "+credential, func(s memory) (bool, memory) {
+		return s.replays(request, credential) || s == memory{}, memory{request, credential}
+	})
+}
+
+func onceOther(k, request string) event {
+	return shows("once "+k, request+" is another", func(s memory) bool { return s.request != "" && s.request != request })
+}
+
+func onceFree(k string) event {
+	return shows("once "+k, "is free", func(s memory) bool { return s == memory{} })
+}
+
+// oncePerhaps is a create without a response.
+func oncePerhaps(k, request string) event {
+	return sets("once "+k, request+", perhaps", func(s memory) memory {
+		if s == (memory{}) {
+			return memory{request, unknown}
+		}
+		return s
+	})
+}
+
+// Credentials, by name: the one stored, "" before.
+
+func credentialStored(name, id string) event {
+	return on("credential "+name, "store "+id, func(s string) (bool, string) { return s == "", id })
+}
+
+func credentialPerhaps(name string) event {
+	return sets("credential "+name, "perhaps stored", func(s string) string { return cmp.Or(s, unknown) })
+}
+
+// credentialSeen is what a list shows, "" for nothing.
+func credentialSeen(name, id string) event {
+	return on("credential "+name, fmt.Sprintf("is %q", id), func(s string) (bool, string) {
+		return s == id || s == unknown && id != "", id
+	})
+}
+
+// Files: whether they exist.
+
+func fileUploaded(f string) event {
+	return on("file "+f, "upload", func(exists bool) (bool, bool) { return !exists, true })
+}
+
+// filePerhapsUploaded is an upload that found a file, perhaps its own.
+func filePerhapsUploaded(f string) event {
+	return sets("file "+f, "perhaps upload", func(bool) bool { return true })
+}
+
+func fileDeleted(f string) event {
+	return on("file "+f, "delete", func(exists bool) (bool, bool) { return exists, false })
+}
+
+func filePerhapsDeleted(f string) event {
+	return sets("file "+f, "perhaps delete", func(bool) bool { return false })
+}
+
+func fileSeen(f string, seen bool) event {
+	return shows("file "+f, fmt.Sprintf("exists=%t", seen), func(exists bool) bool { return exists == seen })
+}
+
+// Sync jobs: their status. They go from queued to running to succeeded.
+
+func status(s string) string { return cmp.Or(s, "queued") }
+
+func jobMoved(id, from, to string) event {
+	return on("job "+id, "to "+to, func(s string) (bool, string) { return status(s) == from, to })
+}
+
+func jobPerhapsMoved(id, from, to string) event {
+	return sets("job "+id, "perhaps to "+to, func(s string) string {
+		if status(s) == from {
+			return to
+		}
+		return s
+	})
+}
+
+func jobKept(id, from string) event {
+	return shows("job "+id, "is not "+from, func(s string) bool { return status(s) != from })
+}
+
+func jobSeen(id, seen string) event {
+	return shows("job "+id, "is "+seen, func(s string) bool { return status(s) == seen })
 }

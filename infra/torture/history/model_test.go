@@ -7,8 +7,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Each of these is a history of operations one after the other that the contract
-// forbids. The last operation is what makes it so: without it, it is allowed.
+// Each history of operations, one after the other, is forbidden by the contract.
+// Without its last operation it is allowed.
 func TestForbiddenHistoriesAreRefused(t *testing.T) {
 	for name, history := range map[string][]event{
 		"a revoked key lets in":               {keyLetIn("k"), keySet("k", true), keyLetIn("k")},
@@ -53,7 +53,7 @@ func TestForbiddenHistoriesAreRefused(t *testing.T) {
 	}
 }
 
-// What overlaps may have happened in either order.
+// Operations that overlap may have happened in either order.
 func TestOverlappingOperationsAreAllowed(t *testing.T) {
 	for name, history := range map[string][]event{
 		"a create and its workspace's deletion": {workspaceDeleted("w"), workspaceLive("w")},

@@ -2,9 +2,9 @@ package ledger
 
 import (
 	"context"
-	"crypto/md5" //nolint:gosec // what S3 calls ETag
-	"encoding/hex"
+	"crypto/md5" //nolint:gosec // S3's ETag
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -12,18 +12,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"golang.org/x/sync/errgroup"
 
-	"signalbox.dev/infra/torture/service"
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
 
-// Report is what an audit found.
+// parallel bounds the concurrent calls of an audit.
+const parallel = 8
+
+// Report is the result of an audit.
 type Report struct {
-	// Acknowledged, Refused and Uncertain count credentials and files by what was
-	// said of them last.
+	// Acknowledged, Refused and Uncertain count credentials and files.
 	Acknowledged, Refused, Uncertain int
-	// Opened counts the credentials whose seal was opened.
+	// Opened counts the credentials that were opened.
 	Opened int
 	// Broken are the promises that were not kept.
 	Broken []string
@@ -31,7 +33,6 @@ type Report struct {
 
 // row is a stored credential, in the documented layout (package byok).
 type row struct {
-	Account   ids.Account    `dynamodbav:"account"`
 	Workspace ids.Workspace  `dynamodbav:"workspace"`
 	ID        ids.Credential `dynamodbav:"id"`
 	Provider  string         `dynamodbav:"provider"`
@@ -46,57 +47,52 @@ type row struct {
 	} `dynamodbav:"seal"`
 }
 
-// Audit compares the ledger with storage. No client may be writing.
-func (l *Ledger) Audit(ctx context.Context, stack *service.Stack) (Report, error) {
-	stored, err := rows(ctx, stack)
-	if err != nil {
+// Audit compares storage with the ledger. No client may be writing.
+func (l *Ledger) Audit(ctx context.Context, stack *testkit.Stack) (Report, error) {
+	var stored []row
+	rows := dynamodb.NewScanPaginator(stack.DynamoDB, &dynamodb.ScanInput{TableName: &stack.Credentials, ConsistentRead: aws.Bool(true)})
+	for rows.HasMorePages() {
+		page, err := rows.NextPage(ctx)
+		if err != nil {
+			return Report{}, fmt.Errorf("reading credentials: %w", err)
+		}
+		var some []row
+		if err := attributevalue.UnmarshalListOfMaps(page.Items, &some); err != nil {
+			return Report{}, fmt.Errorf("decoding credentials: %w", err)
+		}
+		stored = append(stored, some...)
+	}
+	if err := l.open(ctx, stack, stored); err != nil {
 		return Report{}, err
 	}
-	kept, err := objects(ctx, stack)
-	if err != nil {
-		return Report{}, err
-	}
-	opened, err := l.open(ctx, stack, stored)
-	if err != nil {
-		return Report{}, err
+	versions, etags := map[string]int{}, map[string]string{} // of each object
+	objects := s3.NewListObjectVersionsPaginator(stack.S3, &s3.ListObjectVersionsInput{Bucket: &stack.Files})
+	for objects.HasMorePages() {
+		page, err := objects.NextPage(ctx)
+		if err != nil {
+			return Report{}, fmt.Errorf("listing the bucket: %w", err)
+		}
+		for _, v := range page.Versions {
+			key := aws.ToString(v.Key)
+			if versions[key]++; aws.ToBool(v.IsLatest) {
+				etags[key] = strings.Trim(aws.ToString(v.ETag), `"`)
+			}
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	report := Report{Opened: opened}
+	report := Report{Opened: len(stored)}
 	l.auditOrders(&report, stored)
-	l.auditFiles(&report, kept)
+	l.auditFiles(&report, versions, etags)
 	report.Broken = l.broken
 	return report, nil
 }
 
-// rows are all stored credentials.
-func rows(ctx context.Context, stack *service.Stack) ([]row, error) {
-	var all []row
-	pages := dynamodb.NewScanPaginator(stack.DynamoDB, &dynamodb.ScanInput{
-		TableName: &stack.Credentials, ConsistentRead: aws.Bool(true),
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("reading credentials: %w", err)
-		}
-		var some []row
-		if err := attributevalue.UnmarshalListOfMaps(page.Items, &some); err != nil {
-			return nil, fmt.Errorf("decoding credentials: %w", err)
-		}
-		all = append(all, some...)
-	}
-	return all, nil
-}
-
-// openers bounds how many seals are opened side by side.
-const openers = 8
-
-// open opens every stored credential: it must hold what was asked for, at home.
-func (l *Ledger) open(ctx context.Context, stack *service.Stack, stored []row) (int, error) {
+// open opens every stored credential, which must contain the key that was sent.
+func (l *Ledger) open(ctx context.Context, stack *testkit.Stack, stored []row) error {
 	opener := seal.NewOpener(stack.KMS, stack.SealingKey)
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(openers)
+	group.SetLimit(parallel)
 	for _, r := range stored {
 		group.Go(func() error {
 			binding := seal.Binding{Account: l.account, Workspace: r.Workspace, Credential: r.ID, Provider: r.Provider}
@@ -106,30 +102,28 @@ func (l *Ledger) open(ctx context.Context, stack *service.Stack, stored []row) (
 				return ctx.Err()
 			}
 			defer plain.Wipe()
-			want := (&Order{Name: r.Name}).Secret()
-			if string(plain.Reveal()) != want {
-				l.Breach("%s holds another key than was sent", r.Name)
+			if string(plain.Reveal()) != (&Order{Name: r.Name}).Secret() {
+				l.Breach("%s contains another key than was sent", r.Name)
 			}
 			return nil
 		})
 	}
-	return len(stored), group.Wait()
+	return group.Wait()
 }
 
 func (l *Ledger) auditOrders(report *Report, stored []row) {
-	byName := make(map[string][]row)
-	type place struct {
+	type position struct {
 		workspace ids.Workspace
 		provider  string
-		position  int64
+		number    int64
 	}
-	taken := make(map[place]string)
+	byName, taken := map[string][]row{}, map[position]string{}
 	for _, r := range stored {
 		byName[r.Name] = append(byName[r.Name], r)
 		if l.orders[r.Name] == nil {
 			l.breach("%s is stored and was never asked for", r.Name)
 		}
-		p := place{r.Workspace, r.Provider, r.SortOrder}
+		p := position{r.Workspace, r.Provider, r.SortOrder}
 		if other, ok := taken[p]; ok {
 			l.breach("%s and %s share position %d", other, r.Name, r.SortOrder)
 		}
@@ -137,9 +131,9 @@ func (l *Ledger) auditOrders(report *Report, stored []row) {
 	}
 	for _, o := range l.orders {
 		switch {
-		case o.given != nil:
+		case o.first != nil:
 			report.Acknowledged++
-		case o.uncertain > 0:
+		case o.uncertain:
 			report.Uncertain++
 		default:
 			report.Refused++
@@ -148,73 +142,67 @@ func (l *Ledger) auditOrders(report *Report, stored []row) {
 	}
 }
 
-// auditOrder holds what is stored of one order to what was said of it.
+// auditOrder compares what is stored of one order with its responses.
 func (l *Ledger) auditOrder(o *Order, stored []row) {
 	switch {
 	case len(stored) > 1:
 		l.breach("%s is stored %d times", o.Name, len(stored))
-	case len(stored) == 1 && (o.Forbidden || o.given == nil && o.uncertain == 0):
+	case len(stored) == 1 && (o.Forbidden || o.first == nil && !o.uncertain):
 		l.breach("%s was refused and is stored", o.Name)
-	case len(stored) == 0 && o.given != nil:
+	case len(stored) == 0 && o.first != nil:
 		l.breach("%s was acknowledged and is lost", o.Name)
-	case o.given != nil:
-		c, err := o.given.Credential()
+	case o.first != nil:
+		c, err := o.first.Credential()
 		r := stored[0]
 		if err != nil || c.ID != string(r.ID) || c.Workspace != string(r.Workspace) || c.Provider != r.Provider || c.SortOrder != r.SortOrder {
-			l.breach("%s is stored otherwise than was said: %s", o.Name, o.given.Body)
+			l.breach("%s is stored otherwise than its response: %s", o.Name, o.first.Body)
 		}
 	}
 }
 
-// object is what the bucket holds of one key.
-type object struct {
-	etag     string // of the current version
-	versions int    // of its bytes
-}
-
-func objects(ctx context.Context, stack *service.Stack) (map[string]object, error) {
-	all := make(map[string]object)
-	pages := s3.NewListObjectVersionsPaginator(stack.S3, &s3.ListObjectVersionsInput{Bucket: &stack.Files})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("listing the bucket: %w", err)
-		}
-		for _, v := range page.Versions {
-			o := all[aws.ToString(v.Key)]
-			o.versions++
-			if aws.ToBool(v.IsLatest) {
-				o.etag = aws.ToString(v.ETag)
-			}
-			all[aws.ToString(v.Key)] = o
-		}
-	}
-	return all, nil
-}
-
-func (l *Ledger) auditFiles(report *Report, kept map[string]object) {
+func (l *Ledger) auditFiles(report *Report, versions map[string]int, etags map[string]string) {
 	for key, f := range l.files {
-		o := kept[key]
 		switch {
 		case f.deleted+f.missing > 0:
 			report.Acknowledged++
-			if o.versions > 0 {
-				l.breach("%s was said to be gone, and %d versions of it are left", f.ID, o.versions)
+			if versions[key] > 0 {
+				l.breach("%s was deleted or missing, and %d versions of it are left", f.ID, versions[key])
 			}
-		case f.uncertain > 0:
+		case f.uncertain:
 			report.Uncertain++
 		default:
 			report.Refused++
-			if o.etag != f.etag() {
-				l.breach("%s was not deleted by anybody, and is not there as it was", f.ID)
+			if etags[key] != fmt.Sprintf("%x", md5.Sum([]byte(f.Content()))) { //nolint:gosec // S3's ETag
+				l.breach("%s was not deleted, and is lost or changed", f.ID)
 			}
 		}
 	}
 }
 
-func (f *File) key() string { return files.Key(f.Workspace, f.ID) }
+// Key is the file's key in the bucket.
+func (f *File) Key() string { return files.Key(f.Workspace, f.ID) }
 
-func (f *File) etag() string {
-	sum := md5.Sum([]byte(f.Content())) //nolint:gosec // what S3 calls ETag
-	return `"` + hex.EncodeToString(sum[:]) + `"`
+// StoreFiles stores that many files in the workspaces by turns, and records them.
+func (l *Ledger) StoreFiles(ctx context.Context, stack *testkit.Stack, workspaces []ids.Workspace, count int) ([]*File, error) {
+	manager := files.NewManager(stack.S3, stack.Files)
+	all := make([]*File, count)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i := range all {
+		f := l.File(workspaces[i%len(workspaces)], ids.NewFile())
+		all[i] = f
+		group.Go(func() error {
+			return manager.Upload(ctx, f.Workspace, f.ID, strings.NewReader(f.Content()), "text/plain")
+		})
+	}
+	return all, group.Wait()
+}
+
+// Overwrite stores the file's content again: a second version where the bucket
+// keeps versions.
+func (f *File) Overwrite(ctx context.Context, stack *testkit.Stack) error {
+	_, err := stack.S3.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &stack.Files, Key: aws.String(f.Key()), Body: strings.NewReader(f.Content()),
+	})
+	return err
 }

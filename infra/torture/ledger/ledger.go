@@ -1,7 +1,7 @@
-// Package ledger keeps what clients asked for and how they were answered, and then
-// holds storage to it: what was acknowledged is there, whole, once; what was
-// refused is not; what got no answer is there whole or not at all; and nothing
-// is there that was not asked for.
+// Package ledger records what clients asked for and which responses they got, and
+// compares storage with it: what was acknowledged is stored whole, once; what was
+// refused is not; what got no response is stored whole or not at all; nothing
+// else is stored.
 package ledger
 
 import (
@@ -9,15 +9,12 @@ import (
 	"net/http"
 	"sync"
 
-	"signalbox.dev/infra/torture/caller"
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/torture/service"
 	"signalbox.dev/shared/ids"
 )
 
-// Marker is part of every secret of a torture. It must be found nowhere in the
-// clear.
-const Marker = "zQ9-torture-mK7w"
-
-// Ledger may be written from many goroutines at once.
+// Ledger may be used concurrently.
 type Ledger struct {
 	account ids.Account
 
@@ -27,32 +24,29 @@ type Ledger struct {
 	broken []string
 }
 
-// New is an empty ledger for what an account does.
+// New returns an empty ledger of an account.
 func New(account ids.Account) *Ledger {
 	return &Ledger{account: account, orders: make(map[string]*Order), files: make(map[string]*File)}
 }
 
-// Order is a credential that somebody asks for, once, or again and again under
-// one idempotency key.
+// Order is a credential that a client asks for, once, or repeatedly under one
+// idempotency key.
 type Order struct {
-	// Name is its own: by it the credential is known in storage.
-	Name      string
+	Name      string // unique, in storage too
 	Workspace ids.Workspace
 	Provider  string
-	// IdempotencyKey is empty where there is none, and then it is asked for once.
+	// IdempotencyKey is empty for an order that is sent once.
 	IdempotencyKey string
-	// APIKey is who asks. An idempotency key is his own.
-	APIKey string
-	// Forbidden says that the request must be refused.
+	APIKey         string
+	// Forbidden orders must be refused.
 	Forbidden bool
 
 	ledger    *Ledger
-	given     *caller.Answer // the first 201
-	refused   int
-	uncertain int
+	first     *service.Answer // the first 201
+	uncertain bool
 }
 
-// Order notes that a credential is going to be asked for.
+// Order records an order before it is sent.
 func (l *Ledger) Order(o Order) *Order {
 	o.ledger = l
 	l.mu.Lock()
@@ -62,32 +56,31 @@ func (l *Ledger) Order(o Order) *Order {
 }
 
 // Secret is the provider key of the order.
-func (o *Order) Secret() string { return "sk-" + Marker + "-" + o.Name }
+func (o *Order) Secret() string { return "sk-" + testkit.Marker + "-" + o.Name }
 
-// Body is the request.
+// Body is the body of the request.
 func (o *Order) Body() map[string]any {
 	return map[string]any{"key": o.Secret(), "provider": o.Provider, "name": o.Name, "workspace_id": o.Workspace}
 }
 
-// Answered notes an answer.
-func (o *Order) Answered(a caller.Answer) {
+// Answered records a response.
+func (o *Order) Answered(a service.Answer) {
 	l := o.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case a.Uncertain():
-		o.uncertain++
+		o.uncertain = true
 	case a.Status != http.StatusCreated:
-		o.refused++
 		if !o.Forbidden && a.Status != http.StatusTooManyRequests {
-			l.breach("%s, which is as it should be, was refused: %s", o.Name, a.Body)
+			l.breach("%s is valid and was refused: %s", o.Name, a.Body)
 		}
 	case o.Forbidden:
-		l.breach("%s, which must be refused, was accepted: %s", o.Name, a.Body)
-	case o.given == nil:
-		o.given = &a
-	case string(o.given.Body) != string(a.Body):
-		l.breach("%s was answered with %s and with %s", o.Name, o.given.Body, a.Body)
+		l.breach("%s is forbidden and was accepted: %s", o.Name, a.Body)
+	case o.first == nil:
+		o.first = &a
+	case string(o.first.Body) != string(a.Body):
+		l.breach("%s has two responses, %s and %s", o.Name, o.first.Body, a.Body)
 	}
 }
 
@@ -95,11 +88,11 @@ func (o *Order) Answered(a caller.Answer) {
 func (o *Order) Done() bool {
 	o.ledger.mu.Lock()
 	defer o.ledger.mu.Unlock()
-	return o.given != nil
+	return o.first != nil
 }
 
-// Orders are those that may be asked for again.
-func (l *Ledger) Orders() []*Order {
+// Repeatable returns the orders that may be sent again.
+func (l *Ledger) Repeatable() []*Order {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []*Order
@@ -111,7 +104,7 @@ func (l *Ledger) Orders() []*Order {
 	return all
 }
 
-// File is a file that was stored, and may have been asked to be deleted.
+// File is a file that was stored, and may have been deleted.
 type File struct {
 	Workspace ids.Workspace
 	ID        ids.File
@@ -119,55 +112,54 @@ type File struct {
 	ledger    *Ledger
 	deleted   int
 	missing   int
-	uncertain int
+	uncertain bool
 }
 
-// File notes that a file was stored.
+// File records a file that is stored.
 func (l *Ledger) File(w ids.Workspace, id ids.File) *File {
 	f := &File{Workspace: w, ID: id, ledger: l}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.files[f.key()] = f
+	l.files[f.Key()] = f
 	return f
 }
 
 // Content is what was stored.
 func (f *File) Content() string { return "the content of " + string(f.ID) }
 
-// Answered notes the answer to a client that may delete it.
-func (f *File) Answered(a caller.Answer) {
+// Answered records the response to a delete.
+func (f *File) Answered(a service.Answer) {
 	l := f.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case a.Uncertain():
-		f.uncertain++
+		f.uncertain = true
 	case a.Status == http.StatusOK:
-		f.deleted++
-		if f.deleted > 1 {
+		if f.deleted++; f.deleted > 1 {
 			l.breach("%s was deleted twice", f.ID)
 		}
 	case a.Status == http.StatusNotFound:
 		f.missing++
 	case a.Status != http.StatusTooManyRequests:
-		l.breach("the deletion of %s was answered with %d", f.ID, a.Status)
+		l.breach("the delete of %s got %d", f.ID, a.Status)
 	}
 }
 
-// Unfinished are the files whose deletion got no answer last.
+// Unfinished returns the files whose deletes got no certain response.
 func (l *Ledger) Unfinished() []*File {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []*File
 	for _, f := range l.files {
-		if f.uncertain > 0 && f.deleted+f.missing == 0 {
+		if f.uncertain && f.deleted+f.missing == 0 {
 			all = append(all, f)
 		}
 	}
 	return all
 }
 
-// Breach notes a promise that was not kept.
+// Breach records a broken promise.
 func (l *Ledger) Breach(format string, values ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,11 +1,8 @@
 package ledger_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,81 +11,81 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"signalbox.dev/infra/torture/caller"
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/torture/ledger"
 	"signalbox.dev/infra/torture/service"
-	"signalbox.dev/infra/torture/world"
-	"signalbox.dev/shared/files"
 )
 
-// fixture is a client with a ledger, and hands that can reach into storage.
+// item is an item of the credentials table.
+type item = map[string]types.AttributeValue
+
+// fixture is an account with a ledger, in a running service.
 type fixture struct {
-	*testing.T
-	stack   *service.Stack
-	client  *caller.Client
-	account world.Account
+	t       *testing.T
+	stack   *testkit.Stack
+	client  *service.Client
+	account service.Account
 	apiKey  string
 	ledger  *ledger.Ledger
 	orders  int
 }
 
-// TestAuditsFindDamage: what must never happen is made to happen, behind the
-// service's back, and found.
+// TestAuditsFindDamage damages storage, or gives the ledger false responses, and
+// expects the audit to report it.
 func TestAuditsFindDamage(t *testing.T) {
 	s, err := service.Start(t.Context(), service.Config{Root: "../../..", State: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+	nine, zero := &types.AttributeValueMemberN{Value: "9"}, &types.AttributeValueMemberN{Value: "0"}
 	for want, damage := range map[string]func(*fixture){
-		"":                         func(f *fixture) { f.created() },
-		"acknowledged and is lost": func(f *fixture) { f.remove(f.created()) },
+		"": func(f *fixture) { f.created() },
+		"acknowledged and is lost": func(f *fixture) {
+			_, err := f.stack.DynamoDB.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &f.stack.Credentials, Key: f.created()})
+			must(t, err)
+		},
 		"refused and is stored": func(f *fixture) {
 			o := f.order()
-			f.ask(o)
-			o.Answered(caller.Answer{Status: http.StatusTooManyRequests})
+			f.send(o)
+			o.Answered(service.Answer{Status: http.StatusTooManyRequests})
 		},
 		"is stored 2 times": func(f *fixture) {
 			o := f.order()
-			o.Answered(f.ask(o))
-			f.ask(o)
+			o.Answered(f.send(o))
+			f.send(o)
 		},
 		"never asked for": func(f *fixture) {
-			f.ask(&ledger.Order{Name: "stray", Workspace: f.account.Workspaces[0], Provider: "openai"})
+			f.send(&ledger.Order{Name: "unknown", Workspace: f.account.Workspaces[0], Provider: "openai"})
 		},
-		"as it should be, was refused": func(f *fixture) { f.order().Answered(caller.Answer{Status: http.StatusBadRequest}) },
-		"is stored otherwise than":     func(f *fixture) { f.set(f.created(), "sort_order", &types.AttributeValueMemberN{Value: "9"}) },
+		"valid and was refused":    func(f *fixture) { f.order().Answered(service.Answer{Status: http.StatusBadRequest}) },
+		"is stored otherwise than": func(f *fixture) { f.set(f.created(), "sort_order", nine) },
 		"share position": func(f *fixture) {
 			f.created()
-			f.set(f.created(), "sort_order", &types.AttributeValueMemberN{Value: "0"})
+			f.set(f.created(), "sort_order", zero)
 		},
 		"does not open": func(f *fixture) {
 			first, second := f.created(), f.created()
 			f.set(second, "seal", f.get(first)["seal"])
 		},
-		"1 versions of it are left": func(f *fixture) { f.stored().Answered(caller.Answer{Status: http.StatusOK}) },
+		"1 versions of it are left": func(f *fixture) { f.stored().Answered(service.Answer{Status: http.StatusOK}) },
 		"deleted twice": func(f *fixture) {
 			file := f.stored()
-			file.Answered(caller.Answer{Status: http.StatusOK})
-			file.Answered(caller.Answer{Status: http.StatusOK})
+			file.Answered(service.Answer{Status: http.StatusOK})
+			file.Answered(service.Answer{Status: http.StatusOK})
 		},
-		"not there as it was": func(f *fixture) {
-			file := f.stored()
-			key := files.Key(file.Workspace, file.ID)
-			_, err := f.stack.S3.DeleteObject(f.Context(), &s3.DeleteObjectInput{Bucket: &f.stack.Files, Key: &key})
-			f.must(err)
+		"lost or changed": func(f *fixture) {
+			_, err := f.stack.S3.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: &f.stack.Files, Key: aws.String(f.stored().Key())})
+			must(t, err)
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
 			f := newFixture(t, s)
-			defer f.sweep()
 			damage(f)
 			report, err := f.ledger.Audit(t.Context(), f.stack)
-			f.must(err)
+			must(t, err)
 			found := strings.Join(report.Broken, "\n")
 			if (want == "") != (found == "") || !strings.Contains(found, want) {
 				t.Errorf("found %q", found)
@@ -97,22 +94,31 @@ func TestAuditsFindDamage(t *testing.T) {
 	}
 }
 
-func newFixture(t *testing.T, s *service.Service) *fixture {
-	f := &fixture{T: t, stack: s.Stack(), client: caller.New(s.BaseURL(), 1)}
-	var err error
-	f.account, err = world.NewAccount(t.Context(), f.stack, 1)
-	f.must(err)
-	keys, err := f.account.Keys(t.Context(), f.stack, 1)
-	f.must(err)
-	f.apiKey, f.ledger = keys[0].Token, ledger.New(f.account.ID)
-	return f
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
-func (f *fixture) must(err error) {
-	f.Helper()
-	if err != nil {
-		f.Fatal(err)
+// newFixture makes an account, and empties the table: an audit reads all of it.
+func newFixture(t *testing.T, s *service.Service) *fixture {
+	t.Helper()
+	f := &fixture{t: t, stack: s.Stack(), client: service.NewClient(s.BaseURL(), 1)}
+	all, err := f.stack.DynamoDB.Scan(t.Context(), &dynamodb.ScanInput{TableName: &f.stack.Credentials, ConsistentRead: aws.Bool(true)})
+	must(t, err)
+	for _, i := range all.Items {
+		_, err := f.stack.DynamoDB.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+			TableName: &f.stack.Credentials, Key: item{"pk": i["pk"], "sk": i["sk"]},
+		})
+		must(t, err)
 	}
+	f.account, err = service.NewAccount(t.Context(), f.stack, 1)
+	must(t, err)
+	keys, err := f.account.Keys(t.Context(), f.stack, 1)
+	must(t, err)
+	f.apiKey, f.ledger = keys[0].Token, ledger.New(f.account.ID)
+	return f
 }
 
 func (f *fixture) order() *ledger.Order {
@@ -122,78 +128,48 @@ func (f *fixture) order() *ledger.Order {
 	})
 }
 
-func (f *fixture) ask(o *ledger.Order) caller.Answer {
-	f.Helper()
-	a, err := f.client.Create(f.Context(), f.apiKey, "", o.Body())
-	f.must(err)
+func (f *fixture) send(o *ledger.Order) service.Answer {
+	f.t.Helper()
+	a, err := f.client.Create(f.t.Context(), f.apiKey, "", o.Body())
+	must(f.t, err)
 	if a.Status != http.StatusCreated {
-		f.Fatalf("%d %s", a.Status, a.Body)
+		f.t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	return a
 }
 
-// created is the row of an order that was accepted.
-func (f *fixture) created() map[string]types.AttributeValue {
-	f.Helper()
+// created returns the key of a credential that was created.
+func (f *fixture) created() item {
+	f.t.Helper()
 	o := f.order()
-	a := f.ask(o)
+	a := f.send(o)
 	o.Answered(a)
 	c, err := a.Credential()
-	f.must(err)
-	return map[string]types.AttributeValue{
+	must(f.t, err)
+	return item{
 		"pk": &types.AttributeValueMemberS{Value: "workspace#" + c.Workspace},
 		"sk": &types.AttributeValueMemberS{Value: "credential#" + c.ID},
 	}
 }
 
 func (f *fixture) stored() *ledger.File {
-	f.Helper()
-	all, err := f.account.Files(f.Context(), f.stack, f.ledger, 1)
-	f.must(err)
+	f.t.Helper()
+	all, err := f.ledger.StoreFiles(f.t.Context(), f.stack, f.account.Workspaces, 1)
+	must(f.t, err)
 	return all[0]
 }
 
-func (f *fixture) get(row map[string]types.AttributeValue) map[string]types.AttributeValue {
-	f.Helper()
-	out, err := f.stack.DynamoDB.GetItem(f.Context(), &dynamodb.GetItemInput{TableName: &f.stack.Credentials, Key: row, ConsistentRead: aws.Bool(true)})
-	f.must(err)
+func (f *fixture) get(key item) item {
+	f.t.Helper()
+	out, err := f.stack.DynamoDB.GetItem(f.t.Context(), &dynamodb.GetItemInput{TableName: &f.stack.Credentials, Key: key, ConsistentRead: aws.Bool(true)})
+	must(f.t, err)
 	return out.Item
 }
 
-func (f *fixture) set(row map[string]types.AttributeValue, name string, value types.AttributeValue) {
-	f.Helper()
-	item := f.get(row)
-	item[name] = value
-	_, err := f.stack.DynamoDB.PutItem(f.Context(), &dynamodb.PutItemInput{TableName: &f.stack.Credentials, Item: item})
-	f.must(err)
-}
-
-func (f *fixture) remove(row map[string]types.AttributeValue) {
-	f.Helper()
-	_, err := f.stack.DynamoDB.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: &f.stack.Credentials, Key: row})
-	f.must(err)
-}
-
-// sweep leaves nothing for the next: an audit looks at the whole table.
-func (f *fixture) sweep() {
-	f.Helper()
-	out, err := f.stack.DynamoDB.Scan(context.Background(), &dynamodb.ScanInput{TableName: &f.stack.Credentials, ConsistentRead: aws.Bool(true)})
-	f.must(err)
-	for _, item := range out.Items {
-		f.remove(map[string]types.AttributeValue{"pk": item["pk"], "sk": item["sk"]})
-	}
-}
-
-func TestLeaksAreFound(t *testing.T) {
-	state := t.TempDir()
-	if found, err := ledger.Leaks(state); err != nil || len(found) > 0 {
-		t.Fatalf("found %v, %v", found, err)
-	}
-	secret := (&ledger.Order{Name: "order-1"}).Secret()
-	if err := os.WriteFile(filepath.Join(state, "log"), []byte(secret), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if found, err := ledger.Leaks(state); err != nil || len(found) != 1 {
-		t.Errorf("found %v, %v", found, err)
-	}
+func (f *fixture) set(key item, name string, value types.AttributeValue) {
+	f.t.Helper()
+	changed := f.get(key)
+	changed[name] = value
+	_, err := f.stack.DynamoDB.PutItem(f.t.Context(), &dynamodb.PutItemInput{TableName: &f.stack.Credentials, Item: changed})
+	must(f.t, err)
 }

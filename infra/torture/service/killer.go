@@ -3,11 +3,14 @@ package service
 import (
 	"context"
 	"math/rand/v2"
+	"path/filepath"
 	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
 )
 
+// The shortest and the longest time between two kills.
 const (
-	// shortest and longest are the times between two kills.
 	shortest = 10 * time.Millisecond
 	longest  = 200 * time.Millisecond
 )
@@ -15,50 +18,62 @@ const (
 // Kills counts what was killed.
 type Kills struct{ Functions, Engines, Editions int }
 
-// Killer kills instances of functions, engines, and now and then the edition with
+// Killer kills instances of functions, engines, and sometimes the edition with
 // everything in it.
 type Killer struct {
 	Service *Service
 	Random  *rand.Rand
 	// Spare keeps the edition itself alive.
 	Spare bool
-
-	kills Kills
 }
 
-// Run kills until the context is done, and counts. Its error is that of a service
-// that does not come back.
-func (k *Killer) Run(ctx context.Context) (Kills, error) {
+// Run kills until the context is done. Its error is that of a restart.
+func (k *Killer) Run(ctx context.Context) (kills Kills, err error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return k.kills, nil
+			return kills, nil
 		case <-time.After(shortest + time.Duration(k.Random.Int64N(int64(longest-shortest)))):
 		}
 		whole := context.WithoutCancel(ctx)
 		switch n := k.Random.IntN(10); {
 		case n < 6:
-			k.kills.Functions += k.one(whole, func(p Process) bool { return p.Function })
+			kills.Functions += k.killOne(whole, true)
 		case n < 9:
-			k.kills.Engines += k.one(whole, Process.Engine)
+			kills.Engines += k.killOne(whole, false)
 		case !k.Spare:
 			if err := k.Service.Restart(whole); err != nil {
-				return k.kills, err
+				return kills, err
 			}
-			k.kills.Editions++
+			kills.Editions++
 		}
 	}
 }
 
-// one kills one of the processes, if there is one, and counts it.
-func (k *Killer) one(ctx context.Context, wanted func(Process) bool) int {
-	var some []Process
-	for _, p := range k.Service.Processes(ctx) {
-		if wanted(p) {
-			some = append(some, p)
+// killOne kills a function or an engine and returns 1, or 0 where none runs.
+func (k *Killer) killOne(ctx context.Context, function bool) int {
+	pid := k.Service.process().cmd.Process.Pid
+	edition, err := process.NewProcessWithContext(ctx, int32(pid)) //nolint:gosec // a process id fits
+	if err != nil {
+		return 0
+	}
+	own, err := edition.ExeWithContext(ctx)
+	if err != nil {
+		return 0
+	}
+	children, err := edition.ChildrenWithContext(ctx)
+	if err != nil {
+		return 0
+	}
+	var some []*process.Process
+	for _, child := range children {
+		program, err := child.ExeWithContext(ctx)
+		// Between fork and exec a child is still the edition's program.
+		if err == nil && program != own && (filepath.Base(program) == "bootstrap") == function {
+			some = append(some, child)
 		}
 	}
-	if len(some) > 0 && some[k.Random.IntN(len(some))].Kill(ctx) {
+	if len(some) > 0 && some[k.Random.IntN(len(some))].KillWithContext(ctx) == nil {
 		return 1
 	}
 	return 0

@@ -1,10 +1,11 @@
-// Package service runs the single-machine edition as a process of its own, which
-// can be killed, whole or in part, and is then started again on the same port
-// with the same state.
+// Package service runs the single-machine edition as a process, which can be
+// killed, whole or in part, and starts again on the same port with the same
+// state. It also makes accounts in it, and sends it requests.
 package service
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,15 +21,16 @@ import (
 
 	"signalbox.dev/infra/local/child"
 	"signalbox.dev/infra/local/port"
+	"signalbox.dev/infra/testkit"
 )
 
 const (
-	// startTime bounds a start, the first one in an empty folder included.
-	startTime = time.Minute
-	stopTime  = 20 * time.Second
+	// startTimeout bounds a start, the first one in an empty folder included.
+	startTimeout = time.Minute
+	stopTimeout  = 20 * time.Second
 )
 
-// Config says what to run.
+// Config is what to run.
 type Config struct {
 	// Root is the repository's folder, with everything built in .build.
 	Root string
@@ -42,8 +43,8 @@ type Config struct {
 // Unthrottled is far above what a machine can send.
 const Unthrottled = 100000
 
-// Throttled adds to the parameters that the gateway passes so many requests of
-// each operation a second.
+// Throttled adds to the parameters a gateway throttle of rate requests a second
+// for each operation.
 func Throttled(rate int, parameters map[string]string) map[string]string {
 	for _, function := range []string{"Default", "GetSyncJob", "CreateByokKey", "DeleteFile"} {
 		parameters[function+"ThrottleRate"] = strconv.Itoa(rate)
@@ -55,41 +56,36 @@ func Throttled(rate int, parameters map[string]string) map[string]string {
 // Service is a running edition.
 type Service struct {
 	config Config
+	port   string
 
 	mu      sync.Mutex
 	running *running
-	stack   *Stack
+	stack   *testkit.Stack
 }
 
 // running is one process of the edition.
 type running struct {
 	cmd    *exec.Cmd
 	kill   context.CancelFunc
-	base   string
 	ended  chan struct{}
-	stderr tail
+	stderr bytes.Buffer // may be read once ended is closed
 }
 
-// Start starts the edition and returns once it answers.
+// Start starts the edition and returns when it serves requests.
 func Start(ctx context.Context, c Config) (*Service, error) {
-	s := &Service{config: c}
 	free, err := port.Free("127.0.0.1", 1)
 	if err != nil {
 		return nil, err
 	}
-	return s, s.start(ctx, free[0])
+	s := &Service{config: c, port: free[0]}
+	return s, s.start(ctx)
 }
 
-// BaseURL is what the paths of the contract are relative to. It stays the same
-// over restarts.
-func (s *Service) BaseURL() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.running.base
-}
+// BaseURL is the base of the contract's paths.
+func (s *Service) BaseURL() string { return "http://127.0.0.1:" + s.port + "/api/v1" }
 
-// Stack is what stands behind the service. It changes with each restart.
-func (s *Service) Stack() *Stack {
+// Stack is the stack behind the service. It changes with each restart.
+func (s *Service) Stack() *testkit.Stack {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stack
@@ -100,48 +96,44 @@ func (s *Service) SetParameters(parameters map[string]string) {
 	s.config.Parameters = parameters
 }
 
-// Restart kills the whole edition, with everything that it runs, and starts it
-// again.
+// Restart kills the whole edition and starts it again.
 func (s *Service) Restart(ctx context.Context) error {
-	base := s.BaseURL()
-	s.kill()
-	_, address, _ := strings.Cut(base, "://")
-	_, on, _ := strings.Cut(strings.TrimSuffix(address, "/api/v1"), ":")
-	return s.start(ctx, on)
+	r := s.process()
+	r.kill()
+	<-r.ended
+	return s.start(ctx)
 }
 
-// Close stops the edition in order.
+// Close ends the edition with SIGTERM.
 func (s *Service) Close() error {
-	s.mu.Lock()
-	r := s.running
-	s.mu.Unlock()
-	if r == nil {
-		return nil
-	}
+	r := s.process()
 	_ = r.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 	select {
 	case <-r.ended:
 		return nil
-	case <-time.After(stopTime):
-		s.kill()
-		return errors.New("the edition did not stop on SIGTERM")
+	case <-time.After(stopTimeout):
+		r.kill()
+		<-r.ended
+		return errors.New("the edition did not end on SIGTERM")
 	}
 }
 
-func (s *Service) kill() {
+func (s *Service) process() *running {
 	s.mu.Lock()
-	r := s.running
-	s.mu.Unlock()
-	r.kill()
-	<-r.ended
+	defer s.mu.Unlock()
+	return s.running
 }
 
-func (s *Service) start(ctx context.Context, on string) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+func (s *Service) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	arguments := []string{"-root", s.config.Root, "-state", s.config.State, "-port", s.port}
+	for name, value := range s.config.Parameters {
+		arguments = append(arguments, "-param", name+"="+value)
+	}
 	lifetime, kill := context.WithCancel(context.Background())
 	r := &running{kill: kill, ended: make(chan struct{})}
-	r.cmd = exec.CommandContext(lifetime, filepath.Join(s.config.Root, ".build", "local"), s.arguments(on)...) //nolint:gosec // the repository's own
+	r.cmd = exec.CommandContext(lifetime, filepath.Join(s.config.Root, ".build", "local"), arguments...) //nolint:gosec // the repository's own
 	r.cmd.Stderr = &r.stderr
 	stdout, written, err := os.Pipe()
 	if err != nil {
@@ -149,27 +141,26 @@ func (s *Service) start(ctx context.Context, on string) error {
 		return err
 	}
 	r.cmd.Stdout = written
-	begun := make(chan struct{}) // r.cmd has its process
+	begun := make(chan struct{}) // closed once r.cmd has its process
 	go func() {
 		defer close(r.ended)
-		_ = child.Run(r.cmd, func() { close(begun) }) // that it ended is all that counts
+		_ = child.Run(r.cmd, func() { close(begun) }) // only its end matters
 		_ = written.Close()
 	}()
-	address := make(chan string, 1)
-	go r.listen(stdout, address)
+	serving := make(chan bool, 1)
+	go func() { serving <- await(stdout) }()
 	select {
-	case base, ok := <-address:
+	case ok := <-serving:
 		if !ok {
 			<-r.ended
 			return fmt.Errorf("the edition did not start: %s", r.stderr.String())
 		}
 		<-begun
-		r.base = base
 	case <-ctx.Done():
 		kill()
-		return fmt.Errorf("the edition does not answer: %w", ctx.Err())
+		return fmt.Errorf("the edition did not start: %w", ctx.Err())
 	}
-	stack, err := connect(filepath.Join(s.config.State, "stack.json"))
+	stack, err := testkit.OpenStack(ctx, filepath.Join(s.config.State, "stack.json"))
 	if err != nil {
 		return err
 	}
@@ -179,47 +170,18 @@ func (s *Service) start(ctx context.Context, on string) error {
 	return nil
 }
 
-func (s *Service) arguments(on string) []string {
-	all := []string{"-root", s.config.Root, "-state", s.config.State, "-port", on}
-	for name, value := range s.config.Parameters {
-		all = append(all, "-param", name+"="+value)
-	}
-	return all
-}
-
-// listen reads the address that the edition prints, or closes the channel where it ends
-// before.
-func (r *running) listen(stdout *os.File, address chan<- string) {
-	defer func() { _ = stdout.Close() }()
-	defer close(address)
-	lines := bufio.NewScanner(stdout)
-	for lines.Scan() {
-		if base, found := strings.CutPrefix(lines.Text(), "Signalbox is at "); found {
-			address <- base
-			_, _ = io.Copy(io.Discard, stdout)
-			return
+// await returns true when the edition prints its address, and false when it ends
+// before. What is printed afterwards is discarded.
+func await(stdout *os.File) bool {
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "Signalbox is at ") {
+			go func() {
+				_, _ = io.Copy(io.Discard, stdout)
+				_ = stdout.Close()
+			}()
+			return true
 		}
 	}
-}
-
-// tail keeps the end of what is written.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-const tailSize = 4096
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	t.text = slices.Clone(t.text[max(0, len(t.text)-tailSize):])
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
+	_ = stdout.Close()
+	return false
 }
