@@ -1,13 +1,17 @@
 package auth
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -125,4 +129,92 @@ func decode(item map[string]types.AttributeValue, into any) error {
 		return errors.New("unreadable item")
 	}
 	return nil
+}
+
+// listEntry is an entry of a list; see items.go.
+type listEntry struct {
+	primaryKey
+	Version int `dynamodbav:"v"`
+}
+
+// workspaceOf is where the workspace stands in the list of its account.
+func workspaceOf(account ids.Account, id ids.Workspace) primaryKey {
+	return primaryKey{accountAt(account).PK, workspaceAt(id).PK}
+}
+
+// lists are the places where the key is listed: with its account, and with the
+// workspace it is bound to.
+func (k keyItem) lists() []primaryKey {
+	places := []primaryKey{{accountAt(k.Account).PK, k.PK}}
+	if k.Workspace != "" {
+		places = append(places, primaryKey{workspaceAt(k.Workspace).PK, k.PK})
+	}
+	return places
+}
+
+type itemGetter interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+}
+
+// lookup tells an absent item from one that is there but cannot be read.
+type lookup struct {
+	exists  bool
+	account ids.Account // that the item names, whatever else it holds
+	fault   error
+}
+
+// get reads one item, strongly consistent, into the struct behind into.
+func get(ctx context.Context, db itemGetter, table string, at primaryKey, into any) (lookup, error) {
+	out, err := db.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:      &table,
+		Key:            at.attributes(),
+		ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return lookup{}, err
+	}
+	if out.Item == nil {
+		return lookup{}, nil
+	}
+	if !at.isOf(out.Item) {
+		return lookup{}, errors.New("answered with another item")
+	}
+	found := lookup{exists: true, fault: decode(out.Item, into)}
+	if account, ok := out.Item["account"].(*types.AttributeValueMemberS); ok {
+		found.account = ids.Account(account.Value)
+	}
+	return found, nil
+}
+
+// batchLimit is how many keys DynamoDB takes in one BatchGetItem.
+const batchLimit = 100
+
+type batchGetter interface {
+	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
+}
+
+// batchGet reads at most batchLimit items, strongly consistent; what DynamoDB
+// leaves unprocessed is asked for again until the context ends. Absent items are
+// left out, and the order is not that of the keys.
+func batchGet(ctx context.Context, db batchGetter, table string, keys []map[string]types.AttributeValue) ([]map[string]types.AttributeValue, error) {
+	var items []map[string]types.AttributeValue
+	for attempt := 0; len(keys) > 0; attempt++ {
+		if attempt > 0 {
+			if err := calls.Pause(ctx, attempt); err != nil {
+				return nil, err
+			}
+		}
+		out, err := db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+			RequestItems: map[string]types.KeysAndAttributes{table: {Keys: keys, ConsistentRead: aws.Bool(true)}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		if out.Responses == nil && len(out.UnprocessedKeys) == 0 {
+			return nil, errors.New("an answer that says nothing of any key")
+		}
+		items = append(items, out.Responses[table]...)
+		keys = out.UnprocessedKeys[table].Keys
+	}
+	return items, nil
 }
