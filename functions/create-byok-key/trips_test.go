@@ -15,10 +15,10 @@ func TestRoundTrips(t *testing.T) {
 		put, both          = "PutItem workspace#", "TransactWriteItems workspace#+idem#"
 	)
 	for _, c := range []struct {
-		name   string
-		kind   func(*slip)
-		inLine int
-		calls  []string
+		name       string
+		kind       func(*slip)
+		roundTrips int
+		calls      []string
 	}{
 		{"named workspace", (*slip).named, 3, []string{key, position, dataKey, put}},
 		{"default workspace", (*slip).plain, 4, []string{key, account, position, dataKey, put}},
@@ -38,7 +38,7 @@ func TestRoundTrips(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSlip(t, v)
 			c.kind(s)
-			functest.CheckCost(t, v.Instance().Invoke(t, s.event()), c.inLine, c.calls...)
+			functest.CheckCost(t, v.Instance().Invoke(t, s.event()), c.roundTrips, c.calls...)
 		})
 	}
 }

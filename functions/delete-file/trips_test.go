@@ -20,12 +20,12 @@ func TestRoundTrips(t *testing.T) {
 	named := func(d *desk) functest.Event { return remove(d.workspace, string(d.file)).As(d.key) }
 	unnamed := func(d *desk) functest.Event { return remove("", string(d.file)).As(d.key) }
 	for _, c := range []struct {
-		name    string
-		cabinet *cabinet
-		fill    func(*desk)
-		event   func(*desk) functest.Event
-		inLine  int
-		calls   []string
+		name       string
+		cabinet    *cabinet
+		fill       func(*desk)
+		event      func(*desk) functest.Event
+		roundTrips int
+		calls      []string
 	}{
 		{"a file", plain, (*desk).one, named, 2, []string{key, slot, workspace, erase}},
 		{"default workspace", plain, (*desk).one, unnamed, 3, []string{key, slot, account, erase}},
@@ -45,7 +45,7 @@ func TestRoundTrips(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := &desk{TB: t, cabinet: c.cabinet, workspace: tenant.Workspace, file: ids.NewFile(), key: tenant.Standard(t, "")}
 			c.fill(d)
-			functest.CheckCost(t, c.cabinet.Instance().Invoke(t, c.event(d)), c.inLine, c.calls...)
+			functest.CheckCost(t, c.cabinet.Instance().Invoke(t, c.event(d)), c.roundTrips, c.calls...)
 		})
 	}
 }

@@ -258,8 +258,8 @@ func TestTheFirstCallFindsItsConnectionOpen(t *testing.T) {
 		if n.connections.Load() != 1 {
 			t.Error("the first call opened a connection of its own")
 		}
-		if count.Made() != 1 || count.InLine() != 1 {
-			t.Errorf("counted %d calls, %d in line", count.Made(), count.InLine())
+		if count.Made() != 1 || count.RoundTrips() != 1 {
+			t.Errorf("counted %d calls in %d round trips", count.Made(), count.RoundTrips())
 		}
 	})
 }
@@ -305,8 +305,8 @@ func TestRetriesAreCountedAndBounded(t *testing.T) {
 				if _, err := n.database(t).TransactWriteItems(ctx, in); err == nil {
 					t.Error("no error")
 				}
-				if count.Made() != c.calls || count.InLine() != c.calls {
-					t.Errorf("%d calls, %d in line, want %d", count.Made(), count.InLine(), c.calls)
+				if count.Made() != c.calls || count.RoundTrips() != c.calls {
+					t.Errorf("%d calls in %d round trips, want %d", count.Made(), count.RoundTrips(), c.calls)
 				}
 			})
 		})
@@ -368,8 +368,8 @@ func TestSideBySideCountsTheLongestBranch(t *testing.T) {
 		call(ctx)
 		calls.Together(ctx, call, func(ctx context.Context) { call(ctx); call(ctx) }, func(context.Context) {})
 		call(ctx)
-		if count.Made() != 5 || count.InLine() != 4 {
-			t.Errorf("%d calls, %d in line, want 5 and 4", count.Made(), count.InLine())
+		if count.Made() != 5 || count.RoundTrips() != 4 {
+			t.Errorf("%d calls in %d round trips, want 5 and 4", count.Made(), count.RoundTrips())
 		}
 	})
 }

@@ -16,8 +16,8 @@ import (
 
 // Count is what one request has asked of AWS so far.
 type Count struct {
-	made   *atomic.Int64 // by the whole request
-	inLine atomic.Int64  // on this branch: the longest chain of calls, each begun after the one before
+	made       *atomic.Int64 // by the whole request
+	roundTrips atomic.Int64  // on this branch: the longest chain of calls, each begun after the one before
 }
 
 type countKey struct{}
@@ -31,9 +31,9 @@ func Start(ctx context.Context) (context.Context, *Count) {
 // Made is how many requests were sent to AWS, retries included.
 func (c *Count) Made() int64 { return c.made.Load() }
 
-// InLine is how many of them had to wait for one another: the round trips that
+// RoundTrips is how many of them had to wait for one another: the round trips that
 // the caller waited for.
-func (c *Count) InLine() int64 { return c.inLine.Load() }
+func (c *Count) RoundTrips() int64 { return c.roundTrips.Load() }
 
 // Panic is what Together panics with when one of its functions did. It keeps
 // the stack of the goroutine in which that happened.
@@ -76,7 +76,7 @@ func Together(ctx context.Context, fs ...func(context.Context)) {
 		panic(*p) //nolint:forbidigo // it is under way already; the adapter ends it
 	}
 	if counting {
-		parent.inLine.Add(longest(branches))
+		parent.roundTrips.Add(longest(branches))
 	}
 }
 
@@ -92,7 +92,7 @@ func newPanic(v any) *Panic {
 func longest(branches []*Count) int64 {
 	var most int64
 	for _, b := range branches {
-		most = max(most, b.InLine())
+		most = max(most, b.RoundTrips())
 	}
 	return most
 }
@@ -104,7 +104,7 @@ func Counted(stack *middleware.Stack) error {
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 			if c, ok := ctx.Value(countKey{}).(*Count); ok {
 				c.made.Add(1)
-				c.inLine.Add(1)
+				c.roundTrips.Add(1)
 			}
 			return next.HandleFinalize(ctx, in)
 		})

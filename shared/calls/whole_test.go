@@ -125,7 +125,7 @@ func TestTheLongestBranchIsCounted(t *testing.T) {
 	calls.Together(ctx, call, func(ctx context.Context) { call(ctx); call(ctx) }, func(context.Context) {})
 	call(ctx)
 	call(t.Context()) // counted by nobody
-	if count.Made() != 5 || count.InLine() != 4 {
-		t.Errorf("%d calls, %d in line, want 5 and 4", count.Made(), count.InLine())
+	if count.Made() != 5 || count.RoundTrips() != 4 {
+		t.Errorf("%d calls in %d round trips, want 5 and 4", count.Made(), count.RoundTrips())
 	}
 }

@@ -9,7 +9,7 @@ import (
 // CheckCost checks what a request cost: which calls it made, in any order, and how
 // many of them the caller waited for one after another. The log line must say
 // the same.
-func CheckCost(t testing.TB, a Answer, inLine int, calls ...string) {
+func CheckCost(t testing.TB, a Answer, roundTrips int, calls ...string) {
 	t.Helper()
 	var made []string
 	for _, s := range stepsOf(a.Calls) {
@@ -20,8 +20,8 @@ func CheckCost(t testing.TB, a Answer, inLine int, calls ...string) {
 	if !slices.Equal(made, calls) {
 		t.Errorf("calls %s, want %s", strings.Join(made, ", "), strings.Join(calls, ", "))
 	}
-	if a.Line["aws_calls"] != float64(len(a.Calls)) || a.Line["aws_sequence"] != float64(inLine) {
+	if a.Line["aws_calls"] != float64(len(a.Calls)) || a.Line["round_trips"] != float64(roundTrips) {
 		t.Errorf("the log line says %v calls, %v of them in line; want %d, %d",
-			a.Line["aws_calls"], a.Line["aws_sequence"], len(a.Calls), inLine)
+			a.Line["aws_calls"], a.Line["round_trips"], len(a.Calls), roundTrips)
 	}
 }
