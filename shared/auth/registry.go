@@ -129,7 +129,7 @@ func (r *Registry) update(ctx context.Context, in *dynamodb.UpdateItemInput) (he
 		_, err := r.db.UpdateItem(ctx, in)
 		return err
 	})
-	if _, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+	if _, failed := calls.ConditionFailed(err); failed {
 		return false, nil
 	}
 	return err == nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -146,8 +147,7 @@ func (p *Positions) Claim(ctx context.Context, account ids.Account, workspace id
 		},
 		ReturnValues: types.ReturnValueUpdatedNew,
 	})
-	var unmet *types.ConditionalCheckFailedException
-	if errors.As(err, &unmet) {
+	if _, failed := calls.ConditionFailed(err); failed {
 		return 0, ErrNoWorkspace
 	}
 	if err != nil {

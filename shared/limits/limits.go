@@ -23,6 +23,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/calls"
 )
 
 // Rate is what a caller may do.
@@ -175,8 +177,8 @@ func (l *Limiter) update(ctx context.Context, caller string, latest int64, updat
 		ReturnValues:                        types.ReturnValueUpdatedNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if unmet := new(types.ConditionalCheckFailedException); errors.As(err, &unmet) {
-		tat, err := arrival(unmet.Item)
+	if stored, failed := calls.ConditionFailed(err); failed {
+		tat, err := arrival(stored)
 		return outcome{tat: tat}, err
 	}
 	if err != nil {
