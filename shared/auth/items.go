@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -60,10 +61,22 @@ func (k primaryKey) attributes() map[string]types.AttributeValue {
 	}
 }
 
-// isOf reports whether this is the item's own key.
-func (k primaryKey) isOf(item map[string]types.AttributeValue) bool {
-	var own primaryKey
-	return decode(item, &own) == nil && own == k
+// keyOf returns the item's own key, whatever else it holds. The table's key schema
+// makes both attributes strings.
+func keyOf(item map[string]types.AttributeValue) (k primaryKey) {
+	if pk, ok := item["pk"].(*types.AttributeValueMemberS); ok {
+		k.PK = pk.Value
+	}
+	if sk, ok := item["sk"].(*types.AttributeValueMemberS); ok {
+		k.SK = sk.Value
+	}
+	return k
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
 type keyItem struct {
@@ -94,10 +107,13 @@ type workspaceItem struct {
 	Name      string      `dynamodbav:"name"`
 	CreatedAt int64       `dynamodbav:"created_at"`
 	// DeletedAt is absent as long as the workspace lives.
-	DeletedAt int64 `dynamodbav:"deleted_at,omitempty"`
+	DeletedAt *int64 `dynamodbav:"deleted_at,omitempty"`
 	// Next is the sort_order that the next credential of a provider gets.
 	Next map[string]int64 `dynamodbav:"next"`
 }
+
+// isLive is the condition that a workspace is there, live and the account's.
+const isLive = "account = :account AND v = :v AND attribute_not_exists(deleted_at)"
 
 // check refuses a key that contradicts itself.
 func (k keyItem) check() error {
@@ -119,7 +135,8 @@ func (k keyItem) expired(now time.Time) bool {
 	return k.ExpiresAt != 0 && !now.Before(time.Unix(k.ExpiresAt, 0))
 }
 
-// decode reads an item; its error never quotes a value.
+// decode reads an item; its error never quotes a value. No version of this service
+// writes NULL, which would be read as zero: as a key that never expires, say.
 func decode(item map[string]types.AttributeValue, into any) error {
 	if err := attributevalue.UnmarshalMap(item, into); err != nil {
 		var wrong *attributevalue.UnmarshalTypeError
@@ -127,6 +144,11 @@ func decode(item map[string]types.AttributeValue, into any) error {
 			return fmt.Errorf("stored %s where %s is expected", wrong.Value, wrong.Type)
 		}
 		return errors.New("unreadable item")
+	}
+	for _, value := range item {
+		if _, null := value.(*types.AttributeValueMemberNULL); null {
+			return errors.New("stored NULL")
+		}
 	}
 	return nil
 }
@@ -156,10 +178,10 @@ type itemGetter interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 }
 
-// lookup tells an absent item from one that is there but cannot be read.
+// lookup distinguishes an absent item from one that is there but cannot be read.
 type lookup struct {
 	exists  bool
-	account ids.Account // that the item names, whatever else it holds
+	account ids.Account // see accountOf
 	fault   error
 }
 
@@ -176,14 +198,18 @@ func get(ctx context.Context, db itemGetter, table string, at primaryKey, into a
 	if out.Item == nil {
 		return lookup{}, nil
 	}
-	if !at.isOf(out.Item) {
+	if keyOf(out.Item) != at {
 		return lookup{}, errors.New("answered with another item")
 	}
-	found := lookup{exists: true, fault: decode(out.Item, into)}
-	if account, ok := out.Item["account"].(*types.AttributeValueMemberS); ok {
-		found.account = ids.Account(account.Value)
+	return lookup{exists: true, account: accountOf(out.Item), fault: decode(out.Item, into)}, nil
+}
+
+// accountOf returns the account that the item names, whatever else it holds.
+func accountOf(item map[string]types.AttributeValue) ids.Account {
+	if account, ok := item["account"].(*types.AttributeValueMemberS); ok {
+		return ids.Account(account.Value)
 	}
-	return found, nil
+	return ""
 }
 
 // batchLimit is how many keys DynamoDB takes in one BatchGetItem.

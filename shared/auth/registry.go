@@ -185,5 +185,3 @@ func (r *Registry) list(at primaryKey) types.TransactWriteItem {
 func (r *Registry) unlist(at primaryKey) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{TableName: &r.table, Key: at.attributes()}}
 }
-
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }

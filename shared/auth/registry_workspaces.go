@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -99,17 +98,25 @@ func (r *Registry) accountExists(id ids.Account) *types.ConditionCheck {
 func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) *types.ConditionCheck {
 	return &types.ConditionCheck{
 		TableName: &r.table, Key: workspaceAt(id).attributes(),
-		ConditionExpression:                 aws.String("account = :account AND attribute_not_exists(deleted_at)"),
-		ExpressionAttributeValues:           map[string]types.AttributeValue{":account": text(string(account))},
+		ConditionExpression:                 aws.String(isLive),
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":account": text(string(account)), ":v": number(itemVersion)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
 
-// whyNotLive tells the account its deleted workspace from one that is not its own.
+// whyNotLive is the error for a workspace of which isLive does not hold: only to its
+// account is it deleted, or unreadable.
 func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error {
 	var workspace workspaceItem
-	if err := decode(row, &workspace); err != nil || workspace.Account != account {
+	fault := decode(row, &workspace)
+	if fault == nil && workspace.Version != itemVersion {
+		fault = fmt.Errorf("item version %d", workspace.Version)
+	}
+	switch owner := accountOf(row); {
+	case owner == "" || owner != account:
 		return ErrNoWorkspace
+	case fault != nil:
+		return fmt.Errorf("stored %s: %w", keyOf(row).PK, fault)
 	}
 	return ErrWorkspaceDeleted
 }
@@ -169,8 +176,7 @@ func (r *Registry) mark(account ids.Account, workspace ids.Workspace) *types.Upd
 		UpdateExpression:    aws.String("SET deleted_at = :now"),
 		ConditionExpression: lives.ConditionExpression,
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":account": text(string(account)),
-			":now":     &types.AttributeValueMemberN{Value: strconv.FormatInt(r.now().Unix(), 10)},
+			":account": text(string(account)), ":v": number(itemVersion), ":now": number(r.now().Unix()),
 		},
 		ReturnValuesOnConditionCheckFailure: lives.ReturnValuesOnConditionCheckFailure,
 	}

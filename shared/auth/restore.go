@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -112,8 +111,7 @@ func ReadSurvey(ctx context.Context, db scanner, table string) (*Survey, error) 
 // add takes an item into the survey. Those of lists are put into entries, and
 // what the row of a key or workspace should have there, into wanted.
 func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[primaryKey]bool) {
-	var at primaryKey
-	_ = decode(item, &at) // the key schema makes both strings
+	at := keyOf(item)
 	inList := strings.HasPrefix(at.PK, accountPrefix) || strings.HasPrefix(at.PK, workspacePrefix)
 	switch {
 	case strings.HasPrefix(at.PK, keyPrefix) && at.SK == keySort:
@@ -179,7 +177,7 @@ func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, pr
 		ConditionExpression:      aws.String("attribute_exists(pk) AND (attribute_not_exists(#next.#provider) OR #next.#provider < :next)"),
 		ExpressionAttributeNames: map[string]string{"#next": "next", "#provider": provider},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":next": &types.AttributeValueMemberN{Value: strconv.FormatInt(next, 10)},
+			":next": number(next),
 		},
 	})
 	if err != nil {

@@ -73,10 +73,17 @@ func (f Found) For(c Caller) (ids.Workspace, error) {
 		return "", ErrNoWorkspace
 	case f.fault != nil:
 		return "", f.fault
-	case f.item.DeletedAt != 0:
+	case f.item.DeletedAt != nil:
 		return "", ErrNoWorkspace
 	}
 	return f.id, nil
+}
+
+// LiveIn returns ErrNoWorkspace unless the workspace is live and the account's. It
+// is for a caller who answers for the account itself, such as the platform's router.
+func (f Found) LiveIn(account ids.Account) error {
+	_, err := f.For(Caller{account: account, kind: Management})
+	return err
 }
 
 // Fault is what is wrong with the row, if anything is. It is for the operator: a
@@ -104,13 +111,6 @@ func (w *Workspaces) Default(ctx context.Context, c Caller) (ids.Workspace, erro
 	return account.DefaultWorkspace, nil
 }
 
-// LiveIn returns ErrNoWorkspace unless the workspace is live and the account's. It
-// is for a caller who answers for the account itself, such as the platform's router.
-func (f Found) LiveIn(account ids.Account) error {
-	_, err := f.For(Caller{account: account, kind: Management})
-	return err
-}
-
 type itemUpdater interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 }
@@ -128,22 +128,18 @@ func NewPositions(db itemUpdater, table string) *Positions {
 
 // Claim takes the next position, from 0, for a credential of the provider, and
 // decides in the same conditional write that the workspace is live and the
-// account's: ErrNoWorkspace if it is not. No two claims get one position. After
+// account's: ErrNoWorkspace if it is not, or if the row is of another version; the
+// function may read no more of it. No two claims get one position. After
 // any other error a position may be lost; that leaves a gap, which is allowed.
 func (p *Positions) Claim(ctx context.Context, account ids.Account, workspace ids.Workspace, provider string) (int64, error) {
 	out, err := p.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:        &p.table,
-		Key:              workspaceAt(workspace).attributes(),
-		UpdateExpression: aws.String("SET #next.#provider = if_not_exists(#next.#provider, :zero) + :one"),
-		// The item's existence follows from the account's being equal.
-		ConditionExpression: aws.String("#account = :account AND attribute_not_exists(#deleted)"),
-		ExpressionAttributeNames: map[string]string{
-			"#next": "next", "#provider": provider, "#account": "account", "#deleted": "deleted_at",
-		},
+		TableName:                &p.table,
+		Key:                      workspaceAt(workspace).attributes(),
+		UpdateExpression:         aws.String("SET #next.#provider = if_not_exists(#next.#provider, :zero) + :one"),
+		ConditionExpression:      aws.String(isLive),
+		ExpressionAttributeNames: map[string]string{"#next": "next", "#provider": provider},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":zero":    &types.AttributeValueMemberN{Value: "0"},
-			":one":     &types.AttributeValueMemberN{Value: "1"},
-			":account": &types.AttributeValueMemberS{Value: string(account)},
+			":zero": number(0), ":one": number(1), ":account": text(string(account)), ":v": number(itemVersion),
 		},
 		ReturnValues: types.ReturnValueUpdatedNew,
 	})
