@@ -192,6 +192,11 @@ func TestAfterAFaultNoOtherUpdateIsTried(t *testing.T) {
 		}
 		mustTake(t, l, caller, rate)
 	}
+	broken.Heal()
+	broken.Inject(faults.Rule{Fault: faults.EmptyAnswer()})
+	if d, err := l.Take(t.Context(), newCaller(), rate); err == nil || d.Allowed {
+		t.Errorf("after an empty response: %+v", d)
+	}
 }
 
 // Only the caller's own requests throttle the caller's item; what throttles more is an
