@@ -9,7 +9,6 @@ import (
 	"log/slog"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 
@@ -29,19 +28,13 @@ func build(env *boot.Environment) lambda.Handler {
 }
 
 func wire(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
-	db, keys := dynamodb.NewFromConfig(env.AWS), kms.NewFromConfig(env.AWS)
+	db, keys := boot.DynamoDB(env), kms.NewFromConfig(env.AWS)
 	access, credentials, control := env.Get("ACCESS_TABLE"), env.Get("CREDENTIALS_TABLE"), env.Get("CONTROL_TABLE")
 	sealer := seal.NewSealer(keys, env.Get("SEALING_KEY_ARN"))
-	env.WarmUp(
-		func(ctx context.Context) (smithyendpoints.Endpoint, error) {
-			o := db.Options()
-			return o.EndpointResolverV2.ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
-		},
-		func(ctx context.Context) (smithyendpoints.Endpoint, error) {
-			o := keys.Options()
-			return o.EndpointResolverV2.ResolveEndpoint(ctx, kms.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
-		},
-	)
+	env.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {
+		o := keys.Options()
+		return o.EndpointResolverV2.ResolveEndpoint(ctx, kms.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
+	})
 	return auth.NewVerifier(db, access), env.Log, operation(handler{
 		workspaces:  auth.NewWorkspaces(db, access),
 		positions:   auth.NewPositions(db, access),

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 
@@ -29,18 +28,12 @@ func build(env *boot.Environment) lambda.Handler {
 }
 
 func wire(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
-	db, objects := dynamodb.NewFromConfig(env.AWS), s3.NewFromConfig(env.AWS)
+	db, objects := boot.DynamoDB(env), s3.NewFromConfig(env.AWS)
 	access, control, bucket := env.Get("ACCESS_TABLE"), env.Get("CONTROL_TABLE"), env.Get("FILES_BUCKET")
-	env.WarmUp(
-		func(ctx context.Context) (smithyendpoints.Endpoint, error) {
-			o := db.Options()
-			return o.EndpointResolverV2.ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
-		},
-		func(ctx context.Context) (smithyendpoints.Endpoint, error) {
-			o := objects.Options()
-			return o.EndpointResolverV2.ResolveEndpoint(ctx, s3.EndpointParameters{Bucket: &bucket, Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
-		},
-	)
+	env.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {
+		o := objects.Options()
+		return o.EndpointResolverV2.ResolveEndpoint(ctx, s3.EndpointParameters{Bucket: &bucket, Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
+	})
 	return auth.NewVerifier(db, access), env.Log, operation(
 		limits.New(db, control, limitName),
 		auth.NewWorkspaces(db, access),

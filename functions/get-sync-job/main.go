@@ -5,12 +5,9 @@
 package main
 
 import (
-	"context"
 	"log/slog"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	smithyendpoints "github.com/aws/smithy-go/endpoints"
 
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -27,11 +24,7 @@ func build(env *boot.Environment) lambda.Handler {
 }
 
 func wire(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
-	db := dynamodb.NewFromConfig(env.AWS)
+	db := boot.DynamoDB(env)
 	access, jobs := env.Get("ACCESS_TABLE"), env.Get("SYNC_JOBS_TABLE")
-	env.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {
-		o := db.Options()
-		return o.EndpointResolverV2.ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
-	})
 	return auth.NewVerifier(db, access), env.Log, operation(syncjobs.NewStore(db, jobs))
 }

@@ -1,13 +1,18 @@
 package auth
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -56,10 +61,22 @@ func (k primaryKey) attributes() map[string]types.AttributeValue {
 	}
 }
 
-// isOf reports whether this is the item's own key.
-func (k primaryKey) isOf(item map[string]types.AttributeValue) bool {
-	var own primaryKey
-	return decode(item, &own) == nil && own == k
+// keyOf returns the item's own key, whatever else it holds. The table's key schema
+// makes both attributes strings.
+func keyOf(item map[string]types.AttributeValue) (k primaryKey) {
+	if pk, ok := item["pk"].(*types.AttributeValueMemberS); ok {
+		k.PK = pk.Value
+	}
+	if sk, ok := item["sk"].(*types.AttributeValueMemberS); ok {
+		k.SK = sk.Value
+	}
+	return k
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
 type keyItem struct {
@@ -90,10 +107,13 @@ type workspaceItem struct {
 	Name      string      `dynamodbav:"name"`
 	CreatedAt int64       `dynamodbav:"created_at"`
 	// DeletedAt is absent as long as the workspace lives.
-	DeletedAt int64 `dynamodbav:"deleted_at,omitempty"`
+	DeletedAt *int64 `dynamodbav:"deleted_at,omitempty"`
 	// Next is the sort_order that the next credential of a provider gets.
 	Next map[string]int64 `dynamodbav:"next"`
 }
+
+// isLive is the condition that a workspace is there, live and the account's.
+const isLive = "account = :account AND v = :v AND attribute_not_exists(deleted_at)"
 
 // check refuses a key that contradicts itself.
 func (k keyItem) check() error {
@@ -115,7 +135,8 @@ func (k keyItem) expired(now time.Time) bool {
 	return k.ExpiresAt != 0 && !now.Before(time.Unix(k.ExpiresAt, 0))
 }
 
-// decode reads an item; its error never quotes a value.
+// decode reads an item; its error never quotes a value. No version of this service
+// writes NULL, which would be read as zero: as a key that never expires, say.
 func decode(item map[string]types.AttributeValue, into any) error {
 	if err := attributevalue.UnmarshalMap(item, into); err != nil {
 		var wrong *attributevalue.UnmarshalTypeError
@@ -124,5 +145,102 @@ func decode(item map[string]types.AttributeValue, into any) error {
 		}
 		return errors.New("unreadable item")
 	}
+	for _, value := range item {
+		if _, null := value.(*types.AttributeValueMemberNULL); null {
+			return errors.New("stored NULL")
+		}
+	}
 	return nil
+}
+
+// listEntry is an entry of a list; see items.go.
+type listEntry struct {
+	primaryKey
+	Version int `dynamodbav:"v"`
+}
+
+// workspaceOf is where the workspace stands in the list of its account.
+func workspaceOf(account ids.Account, id ids.Workspace) primaryKey {
+	return primaryKey{accountAt(account).PK, workspaceAt(id).PK}
+}
+
+// lists are the places where the key is listed: with its account, and with the
+// workspace it is bound to.
+func (k keyItem) lists() []primaryKey {
+	places := []primaryKey{{accountAt(k.Account).PK, k.PK}}
+	if k.Workspace != "" {
+		places = append(places, primaryKey{workspaceAt(k.Workspace).PK, k.PK})
+	}
+	return places
+}
+
+type itemGetter interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+}
+
+// lookup distinguishes an absent item from one that is there but cannot be read.
+type lookup struct {
+	exists  bool
+	account ids.Account // see accountOf
+	fault   error
+}
+
+// get reads one item, strongly consistent, into the struct behind into.
+func get(ctx context.Context, db itemGetter, table string, at primaryKey, into any) (lookup, error) {
+	out, err := db.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:      &table,
+		Key:            at.attributes(),
+		ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return lookup{}, err
+	}
+	if out.Item == nil {
+		return lookup{}, nil
+	}
+	if keyOf(out.Item) != at {
+		return lookup{}, errors.New("answered with another item")
+	}
+	return lookup{exists: true, account: accountOf(out.Item), fault: decode(out.Item, into)}, nil
+}
+
+// accountOf returns the account that the item names, whatever else it holds.
+func accountOf(item map[string]types.AttributeValue) ids.Account {
+	if account, ok := item["account"].(*types.AttributeValueMemberS); ok {
+		return ids.Account(account.Value)
+	}
+	return ""
+}
+
+// batchLimit is how many keys DynamoDB takes in one BatchGetItem.
+const batchLimit = 100
+
+type batchGetter interface {
+	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
+}
+
+// batchGet reads at most batchLimit items, strongly consistent; what DynamoDB
+// leaves unprocessed is asked for again until the context ends. Absent items are
+// left out, and the order is not that of the keys.
+func batchGet(ctx context.Context, db batchGetter, table string, keys []map[string]types.AttributeValue) ([]map[string]types.AttributeValue, error) {
+	var items []map[string]types.AttributeValue
+	for attempt := 0; len(keys) > 0; attempt++ {
+		if attempt > 0 {
+			if err := calls.Pause(ctx, attempt); err != nil {
+				return nil, err
+			}
+		}
+		out, err := db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+			RequestItems: map[string]types.KeysAndAttributes{table: {Keys: keys, ConsistentRead: aws.Bool(true)}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		if out.Responses == nil && len(out.UnprocessedKeys) == 0 {
+			return nil, errors.New("an answer that says nothing of any key")
+		}
+		items = append(items, out.Responses[table]...)
+		keys = out.UnprocessedKeys[table].Keys
+	}
+	return items, nil
 }

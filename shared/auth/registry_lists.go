@@ -66,9 +66,7 @@ func (r *Registry) ListAccounts(ctx context.Context) ([]Account, error) {
 		for _, item := range page.Items {
 			var row accountItem
 			fault := decode(item, &row)
-			if pk, ok := item["pk"].(*types.AttributeValueMemberS); ok {
-				row.PK = pk.Value // even where the rest cannot be read
-			}
+			row.primaryKey = keyOf(item) // even where the rest cannot be read
 			if fault == nil && row.Version != itemVersion {
 				fault = fmt.Errorf("item version %d", row.Version)
 			}
@@ -146,9 +144,7 @@ func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
 	err = r.rows(ctx, uniqueKeys(hashes), func(item map[string]types.AttributeValue) error {
 		var row keyItem
 		fault := decode(item, &row)
-		if pk, ok := item["pk"].(*types.AttributeValueMemberS); ok {
-			row.PK = pk.Value // even where the rest cannot be read
-		}
+		row.primaryKey = keyOf(item) // even where the rest cannot be read
 		key := row.key()
 		key.Fault = cmp.Or(fault, row.check())
 		keys = append(keys, key)
@@ -217,8 +213,8 @@ func (w workspaceItem) workspace() Workspace {
 		Name:      w.Name,
 		CreatedAt: time.Unix(w.CreatedAt, 0).UTC(),
 	}
-	if w.DeletedAt != 0 {
-		workspace.DeletedAt = time.Unix(w.DeletedAt, 0).UTC()
+	if w.DeletedAt != nil {
+		workspace.DeletedAt = time.Unix(*w.DeletedAt, 0).UTC()
 	}
 	return workspace
 }

@@ -1,13 +1,16 @@
 package auth_test
 
 import (
+	"context"
 	"errors"
-	"regexp"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -17,207 +20,343 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// access is the access table of a test, with an account in it.
-type access struct {
+// fixture is an account of its own in the access table.
+type fixture struct {
 	*testing.T
 	db        *dynamodb.Client
 	table     string
 	faults    *faults.Transport
 	registry  *auth.Registry
+	verifier  *auth.Verifier
 	account   ids.Account
 	workspace ids.Workspace // the account's default
 }
 
-func newAccess(t *testing.T) *access {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	engines := testkit.Start(t)
-	broken := faults.Wrap(nil)
-	engines.Config.HTTPClient = broken
-	a := &access{T: t, db: dynamodb.NewFromConfig(engines.Config), table: engines.Tables.Access, faults: broken}
-	a.registry = auth.NewRegistry(a.db, a.table)
+	transport := faults.Wrap(nil)
+	engines.Config.HTTPClient = transport
+	f := &fixture{T: t, db: dynamodb.NewFromConfig(engines.Config), table: engines.Tables.Access, faults: transport}
+	f.registry, f.verifier = auth.NewRegistry(f.db, f.table), auth.NewVerifier(f.db, f.table)
 	var err error
-	if a.account, a.workspace, err = a.registry.CreateAccount(t.Context(), "Acme"); err != nil {
-		t.Fatal(err)
-	}
-	broken.Heal()
-	return a
+	f.account, f.workspace, err = f.registry.CreateAccount(t.Context(), "Acme")
+	f.wantError(err, nil)
+	transport.Heal()
+	return f
 }
 
-// key makes a key and gives it as a caller would send it.
-func (a *access) key(n auth.NewKey) auth.Key {
-	a.Helper()
-	n.Account, n.Name = a.account, "test"
-	token, key, err := a.registry.CreateKey(a.Context(), n)
-	if err != nil {
-		a.Fatal(err)
-	}
-	if hash := auth.HashKey(string(token.Reveal())); hash != key.Hash {
-		a.Fatalf("the key says hash %s, its token %s", key.Hash, hash)
+func (f *fixture) newKey(n auth.NewKey) auth.Key {
+	f.Helper()
+	n.Account, n.Name = f.account, "test"
+	token, key, err := f.registry.CreateKey(f.Context(), n)
+	if err != nil || auth.HashKey(string(token.Reveal())) != key.Hash {
+		f.Fatalf("created key %s: %v", key.Hash, err)
 	}
 	return key
 }
 
-func (a *access) standard() auth.Key { return a.key(auth.NewKey{Kind: auth.Standard}) }
+func (f *fixture) newUnboundKey() auth.Key { return f.newKey(auth.NewKey{Kind: auth.Standard}) }
 
-func (a *access) bound(to ids.Workspace) auth.Key {
-	return a.key(auth.NewKey{Kind: auth.Standard, Workspace: to})
+func (f *fixture) newBoundKey() auth.Key {
+	return f.newKey(auth.NewKey{Kind: auth.Standard, Workspace: f.workspace})
 }
 
-// reason is why the key is not let in; "" where it is.
-func (a *access) reason(key auth.Key) auth.Reason {
-	a.Helper()
-	_, err := auth.NewVerifier(a.db, a.table).Verify(a.Context(), key.Hash)
-	if rejection, ok := errors.AsType[*auth.Rejection](err); ok {
-		return rejection.Reason
-	}
-	if err != nil {
-		a.Fatal(err)
-	}
-	return ""
+func (f *fixture) newWorkspace() ids.Workspace {
+	f.Helper()
+	id, err := f.registry.CreateWorkspace(f.Context(), f.account, "second")
+	f.wantError(err, nil)
+	return id
 }
 
-func (a *access) wantError(got, want error) {
-	a.Helper()
+// verify returns the caller, or the reason why the key is rejected.
+func (f *fixture) verify(key auth.KeyHash) (auth.Caller, auth.Reason) {
+	f.Helper()
+	caller, err := f.verifier.Verify(f.Context(), key)
+	rejection, ok := errors.AsType[*auth.Rejection](err)
+	if !ok {
+		f.wantError(err, nil)
+		return caller, ""
+	}
+	return caller, rejection.Reason
+}
+
+func (f *fixture) wantReason(key auth.Key, want auth.Reason) {
+	f.Helper()
+	if _, got := f.verify(key.Hash); got != want {
+		f.Errorf("the key is rejected as %q, want %q", got, want)
+	}
+}
+
+func (f *fixture) wantError(got, want error) {
+	f.Helper()
 	if !errors.Is(got, want) {
-		a.Errorf("error %v, want %v", got, want)
+		f.Errorf("error %v, want %v", got, want)
 	}
+}
+
+func text(s string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: s} }
+func number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
+
+func attributes(pk, sk string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": text(pk), "sk": text(sk)}
+}
+
+// set changes an attribute of a stored row.
+func (f *fixture) set(pk, sk, attribute string, value types.AttributeValue) {
+	f.Helper()
+	_, err := f.db.UpdateItem(f.Context(), &dynamodb.UpdateItemInput{
+		TableName: &f.table, Key: attributes(pk, sk),
+		UpdateExpression: aws.String("SET #a = :value"), ConditionExpression: aws.String("attribute_exists(pk)"),
+		ExpressionAttributeNames:  map[string]string{"#a": attribute},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":value": value},
+	})
+	f.wantError(err, nil)
+}
+
+func (f *fixture) remove(pk, sk string) {
+	f.Helper()
+	_, err := f.db.DeleteItem(f.Context(), &dynamodb.DeleteItemInput{TableName: &f.table, Key: attributes(pk, sk)})
+	f.wantError(err, nil)
 }
 
 func TestAnAccountBeginsWithALiveDefaultWorkspace(t *testing.T) {
-	a := newAccess(t)
-	caller, err := auth.NewVerifier(a.db, a.table).Verify(t.Context(), a.key(auth.NewKey{Kind: auth.Management}).Hash)
-	if err != nil {
-		t.Fatal(err)
+	f := newFixture(t)
+	caller, reason := f.verify(f.newKey(auth.NewKey{Kind: auth.Management}).Hash)
+	if reason != "" || !caller.MayManage() || caller.Account() != f.account {
+		t.Errorf("verified as %s, %q", caller, reason)
 	}
-	if !caller.MayManage() || caller.Account() != a.account {
-		t.Errorf("let in as %s", caller)
-	}
-	got, err := auth.NewWorkspaces(a.db, a.table).Default(t.Context(), caller)
-	if err != nil || got != a.workspace {
-		t.Errorf("default workspace %q, %v; want %q", got, err, a.workspace)
+	got, err := auth.NewWorkspaces(f.db, f.table).Default(t.Context(), caller)
+	if err != nil || got != f.workspace {
+		t.Errorf("default workspace %q, %v; want %q", got, err, f.workspace)
 	}
 	for want := range int64(2) {
-		got, err := auth.NewPositions(a.db, a.table).Claim(t.Context(), a.account, a.workspace, "openai")
+		got, err := auth.NewPositions(f.db, f.table).Claim(t.Context(), f.account, f.workspace, "openai")
 		if err != nil || got != want {
 			t.Errorf("position %d, %v; want %d", got, err, want)
 		}
 	}
 }
 
-func TestNamesAreChecked(t *testing.T) {
-	a := newAccess(t)
+func TestInvalidRequestsAreRefused(t *testing.T) {
+	f := newFixture(t)
 	for _, name := range []string{"", "\xff", strings.Repeat("é", 256)} {
-		_, _, err := a.registry.CreateAccount(t.Context(), name)
-		a.wantError(err, auth.ErrInvalid)
-		_, err = a.registry.CreateWorkspace(t.Context(), a.account, name)
-		a.wantError(err, auth.ErrInvalid)
-		_, _, err = a.registry.CreateKey(t.Context(), auth.NewKey{Account: a.account, Kind: auth.Standard, Name: name})
-		a.wantError(err, auth.ErrInvalid)
+		_, _, err := f.registry.CreateAccount(t.Context(), name)
+		f.wantError(err, auth.ErrInvalid)
+		_, err = f.registry.CreateWorkspace(t.Context(), f.account, name)
+		f.wantError(err, auth.ErrInvalid)
+		_, _, err = f.registry.CreateKey(t.Context(), auth.NewKey{Account: f.account, Kind: auth.Standard, Name: name})
+		f.wantError(err, auth.ErrInvalid)
 	}
-	if _, err := a.registry.CreateWorkspace(t.Context(), a.account, strings.Repeat("é", 255)); err != nil {
-		t.Error(err)
+	_, err := f.registry.CreateWorkspace(t.Context(), f.account, strings.Repeat("é", 255))
+	f.wantError(err, nil)
+	for _, n := range []auth.NewKey{{}, {Kind: "root"}, {Kind: auth.Management, Workspace: f.workspace}} {
+		n.Account, n.Name = f.account, "k"
+		_, _, err := f.registry.CreateKey(t.Context(), n)
+		f.wantError(err, auth.ErrInvalid)
 	}
 }
 
 func TestAccountsAreListed(t *testing.T) {
-	a, broken, bare := newAccess(t), newAccess(t), newAccess(t)
-	a.standard()
-	broken.spoil("account#"+string(broken.account), "account", "v", number("3"))
-	if err := bare.registry.DeleteWorkspace(t.Context(), bare.account, bare.workspace); err != nil {
-		t.Fatal(err)
-	}
-	got, err := a.registry.ListAccounts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, unreadable, bare := newFixture(t), newFixture(t), newFixture(t)
+	f.newUnboundKey()
+	unreadable.set("account#"+string(unreadable.account), "account", "v", number("3"))
+	f.wantError(bare.registry.DeleteWorkspace(t.Context(), bare.account, bare.workspace), nil)
+	got, err := f.registry.ListAccounts(t.Context())
+	f.wantError(err, nil)
 	listed := map[ids.Account]auth.Account{}
 	for i, account := range got {
-		if _, twice := listed[account.ID]; twice || i > 0 && account.CreatedAt.Before(got[i-1].CreatedAt) {
-			t.Errorf("account %s is listed twice or out of order", account.ID)
+		if _, repeated := listed[account.ID]; repeated || i > 0 && account.CreatedAt.Before(got[i-1].CreatedAt) {
+			t.Errorf("account %s is repeated or out of order", account.ID)
 		}
 		listed[account.ID] = account
 	}
-	if got := listed[a.account]; got.Name != "Acme" || got.DefaultWorkspace != a.workspace || got.CreatedAt.IsZero() || got.Fault != nil {
+	if got := listed[f.account]; got.Name != "Acme" || got.DefaultWorkspace != f.workspace || got.CreatedAt.IsZero() || got.Fault != nil {
 		t.Errorf("account %+v", got)
 	}
 	if got := listed[bare.account]; got.ID == "" || got.DefaultWorkspace != "" {
 		t.Errorf("without a default workspace: %+v", got)
 	}
-	if got := listed[broken.account]; got.Fault == nil {
+	if got := listed[unreadable.account]; got.Fault == nil {
 		t.Errorf("of another version: %+v", got)
 	}
 }
 
-func TestWorkspacesAreListed(t *testing.T) {
-	a := newAccess(t)
+func TestWorkspacesAreListedAndFound(t *testing.T) {
+	f := newFixture(t)
 	now := time.Now().Add(time.Hour).UTC().Truncate(time.Second) // after the first was made
-	a.registry.SetClock(now)
-	second, err := a.registry.CreateWorkspace(t.Context(), a.account, "second")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.registry.SetDefaultWorkspace(t.Context(), a.account, second); err != nil {
-		t.Fatal(err)
-	}
-	for _, at := range []time.Time{now, now.Add(time.Hour)} { // once more changes nothing
-		a.registry.SetClock(at)
-		if err := a.registry.DeleteWorkspace(t.Context(), a.account, a.workspace); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := a.registry.ListWorkspaces(t.Context(), a.account)
-	if err != nil {
-		t.Fatal(err)
+	f.registry.SetClock(now)
+	second := f.newWorkspace()
+	f.wantError(f.registry.SetDefaultWorkspace(t.Context(), f.account, second), nil)
+	for _, at := range []time.Time{now, now.Add(time.Hour)} { // the second deletion changes nothing
+		f.registry.SetClock(at)
+		f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, f.workspace), nil)
 	}
 	want := []auth.Workspace{
-		{ID: a.workspace, Name: "default", DeletedAt: now},
+		{ID: f.workspace, Name: "default", DeletedAt: now},
 		{ID: second, Name: "second", Default: true, CreatedAt: now},
 	}
-	sinceNow := cmpopts.IgnoreFields(auth.Workspace{}, "CreatedAt")
-	if diff := cmp.Diff(want, got, sinceNow); diff != "" {
-		t.Errorf("workspaces (-want +got):\n%s", diff)
+	listed, err := f.registry.ListWorkspaces(t.Context(), f.account)
+	f.wantError(err, nil)
+	var found []auth.Workspace
+	for _, id := range []ids.Workspace{f.workspace, ""} { // "" finds the default
+		w, err := f.registry.FindWorkspace(t.Context(), f.account, id)
+		f.wantError(err, nil)
+		found = append(found, w)
 	}
+	for name, got := range map[string][]auth.Workspace{"listed": listed, "found": found} {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(auth.Workspace{}, "CreatedAt")); diff != "" || !got[1].CreatedAt.Equal(now) {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, second), nil)
+	_, err = f.registry.FindWorkspace(t.Context(), f.account, "")
+	f.wantError(err, auth.ErrNoWorkspace)
 }
 
-func TestADefaultWorkspaceIsLiveAndTheAccounts(t *testing.T) {
-	a, other := newAccess(t), newAccess(t)
-	deleted, err := a.registry.CreateWorkspace(t.Context(), a.account, "short-lived")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.registry.DeleteWorkspace(t.Context(), a.account, deleted); err != nil {
-		t.Fatal(err)
-	}
-	a.wantError(a.registry.SetDefaultWorkspace(t.Context(), a.account, deleted), auth.ErrWorkspaceDeleted)
-	for name, foreign := range map[string]ids.Workspace{"another's": other.workspace, "none": ids.New[ids.Workspace]()} {
-		t.Run(name, func(*testing.T) {
-			a.wantError(a.registry.SetDefaultWorkspace(t.Context(), a.account, foreign), auth.ErrNoWorkspace)
-			a.wantError(a.registry.DeleteWorkspace(t.Context(), a.account, foreign), auth.ErrNoWorkspace)
-		})
+func TestOnlyALiveWorkspaceOfTheAccountIsUsed(t *testing.T) {
+	f, other := newFixture(t), newFixture(t)
+	deleted := f.newWorkspace()
+	f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, deleted), nil)
+	for workspace, want := range map[ids.Workspace]error{
+		deleted: auth.ErrWorkspaceDeleted, other.workspace: auth.ErrNoWorkspace, ids.New[ids.Workspace](): auth.ErrNoWorkspace,
+	} {
+		f.wantError(f.registry.SetDefaultWorkspace(t.Context(), f.account, workspace), want)
+		_, _, err := f.registry.CreateKey(t.Context(), auth.NewKey{Account: f.account, Workspace: workspace, Kind: auth.Standard, Name: "k"})
+		f.wantError(err, want)
+		if workspace != deleted {
+			f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, workspace), want)
+			_, err := f.registry.FindWorkspace(t.Context(), f.account, workspace)
+			f.wantError(err, want)
+		}
 	}
 }
 
 func TestAnUnknownAccountHasNothing(t *testing.T) {
-	a := newAccess(t)
+	f := newFixture(t)
 	unknown := ids.New[ids.Account]()
-	_, err := a.registry.ListWorkspaces(t.Context(), unknown)
-	a.wantError(err, auth.ErrNoAccount)
-	_, err = a.registry.ListKeys(t.Context(), unknown)
-	a.wantError(err, auth.ErrNoAccount)
-	_, err = a.registry.CreateWorkspace(t.Context(), unknown, "w")
-	a.wantError(err, auth.ErrNoAccount)
-	_, _, err = a.registry.CreateKey(t.Context(), auth.NewKey{Account: unknown, Kind: auth.Management, Name: "k"})
-	a.wantError(err, auth.ErrNoAccount)
-	a.wantError(a.registry.DeleteWorkspace(t.Context(), unknown, a.workspace), auth.ErrNoAccount)
+	_, listWorkspaces := f.registry.ListWorkspaces(t.Context(), unknown)
+	_, listKeys := f.registry.ListKeys(t.Context(), unknown)
+	_, find := f.registry.FindWorkspace(t.Context(), unknown, f.workspace)
+	_, createWorkspace := f.registry.CreateWorkspace(t.Context(), unknown, "w")
+	_, _, createKey := f.registry.CreateKey(t.Context(), auth.NewKey{Account: unknown, Kind: auth.Management, Name: "k"})
+	remove := f.registry.DeleteWorkspace(t.Context(), unknown, f.workspace)
+	for _, err := range []error{listWorkspaces, listKeys, find, createWorkspace, createKey, remove} {
+		f.wantError(err, auth.ErrNoAccount)
+	}
+	f.remove("account#"+string(f.account), "account")
+	if err := f.registry.SetDefaultWorkspace(t.Context(), f.account, f.workspace); err == nil {
+		t.Error("the default of a missing account was set")
+	}
+	f.wantError(f.registry.CheckAccount(t.Context(), f.account), auth.ErrNoAccount)
 }
 
-func TestTokens(t *testing.T) {
-	shape := regexp.MustCompile(`^sbx_[A-Za-z0-9_-]{43}$`)
-	first, second := string(auth.NewToken().Reveal()), string(auth.NewToken().Reveal())
-	if !shape.MatchString(first) || first == second {
-		t.Errorf("tokens %s and %s", first, second)
+func TestKeysAreListed(t *testing.T) {
+	f := newFixture(t)
+	now := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
+	f.registry.SetClock(now)
+	first := f.newBoundKey()
+	f.registry.SetClock(now.Add(time.Second))
+	second := f.newKey(auth.NewKey{Kind: auth.Management, ExpiresAt: now.Add(time.Hour)})
+	f.wantError(f.registry.DisableKey(t.Context(), f.account, second.Hash), nil)
+	got, err := f.registry.ListKeys(t.Context(), f.account)
+	f.wantError(err, nil)
+	want := []auth.Key{
+		{Hash: first.Hash, Workspace: f.workspace, Kind: auth.Standard, Name: "test", CreatedAt: now},
+		{
+			Hash: second.Hash, Kind: auth.Management, Name: "test", Disabled: true,
+			CreatedAt: now.Add(time.Second), ExpiresAt: now.Add(time.Hour),
+		},
 	}
-	if _, err := auth.ParseBearer([]string{"Bearer " + first}); err != nil {
-		t.Errorf("a token cannot be sent: %v", err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+}
+
+func TestAKeyExpires(t *testing.T) {
+	f := newFixture(t)
+	end := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
+	key := f.newKey(auth.NewKey{Kind: auth.Standard, ExpiresAt: end})
+	f.verifier.SetClock(end.Add(-time.Nanosecond))
+	f.wantReason(key, "")
+	f.verifier.SetClock(end)
+	f.wantReason(key, auth.Expired)
+}
+
+func TestAKeyIsDisabledEnabledAndDeleted(t *testing.T) {
+	f, other := newFixture(t), newFixture(t)
+	for _, key := range []auth.Key{f.newBoundKey(), f.newUnboundKey()} {
+		commands := []struct {
+			do   func(context.Context, ids.Account, auth.KeyHash) error
+			want auth.Reason
+		}{{f.registry.DisableKey, auth.Disabled}, {f.registry.EnableKey, ""}, {f.registry.DeleteKey, auth.UnknownKey}}
+		for _, c := range commands {
+			f.wantError(c.do(t.Context(), other.account, key.Hash), auth.ErrNoKey)
+			f.wantError(c.do(t.Context(), f.account, key.Hash), nil)
+			f.wantReason(key, c.want)
+			if c.want != auth.UnknownKey { // again
+				f.wantError(c.do(t.Context(), f.account, key.Hash), nil)
+				f.wantReason(key, c.want)
+			}
+		}
+		for _, c := range commands {
+			f.wantError(c.do(t.Context(), f.account, key.Hash), auth.ErrNoKey)
+		}
+	}
+	checkInvariants(t, f)
+}
+
+func TestBatches(t *testing.T) {
+	f, other := newFixture(t), newFixture(t)
+	for range 101 {
+		f.newUnboundKey()
+	}
+	listed, err := f.registry.ListKeys(t.Context(), f.account)
+	if err != nil || len(listed) != 101 {
+		t.Errorf("%d keys are listed, %v; want 101", len(listed), err)
+	}
+	keyring, own := auth.NewKeyring(other.db, other.table), other.newUnboundKey().Hash
+	hashes := []auth.KeyHash{own, own}
+	for n := range 99 {
+		hashes = append(hashes, auth.HashKey(fmt.Sprint("unknown ", n)))
+	}
+	owned, err := keyring.Owned(t.Context(), other.account, hashes)
+	if diff := cmp.Diff(map[auth.KeyHash]bool{own: true}, owned); err != nil || diff != "" {
+		t.Errorf("of 100 keys and a repeat: %v (-want +got):\n%s", err, diff)
+	}
+	if owned, err := keyring.Owned(t.Context(), f.account, hashes); err != nil || len(owned) > 0 {
+		t.Errorf("for another account: %v, %v", owned, err)
+	}
+	other.faults.Heal()
+	if owned, err := keyring.Owned(t.Context(), other.account, append(hashes, "one more")); err == nil || len(other.faults.Calls()) > 0 {
+		t.Errorf("of 101 keys: %v after %d calls", owned, len(other.faults.Calls()))
+	}
+	other.faults.Inject(faults.Rule{Operation: "BatchGetItem", Fault: faults.Refuse()})
+	if owned, err := keyring.Owned(t.Context(), other.account, hashes); err == nil {
+		t.Errorf("with DynamoDB out of reach: %v", owned)
+	}
+}
+
+// Ids and keys are random, so that none is repeated; if one were, the stored row
+// would stay.
+func TestNothingIsCreatedOverAnother(t *testing.T) {
+	f := newFixture(t)
+	_, _, err := f.registry.CreateAccount(t.Context(), "Another")
+	f.wantError(err, nil)
+	f.newBoundKey()
+	puts := 0
+	for _, c := range f.faults.Calls() {
+		items, _ := c.Input["TransactItems"].([]any)
+		for _, item := range items {
+			if put, ok := item.(map[string]any)["Put"].(map[string]any); ok {
+				puts++
+				if put["ConditionExpression"] != "attribute_not_exists(pk)" {
+					t.Errorf("%v is put on condition %q", put["Item"], put["ConditionExpression"])
+				}
+			}
+		}
+	}
+	if puts < 6 { // account, workspace, key and their list entries
+		t.Errorf("%d items are put", puts)
 	}
 }

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -97,17 +98,128 @@ func (r *Registry) accountExists(id ids.Account) *types.ConditionCheck {
 func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) *types.ConditionCheck {
 	return &types.ConditionCheck{
 		TableName: &r.table, Key: workspaceAt(id).attributes(),
-		ConditionExpression:                 aws.String("account = :account AND attribute_not_exists(deleted_at)"),
-		ExpressionAttributeValues:           map[string]types.AttributeValue{":account": text(string(account))},
+		ConditionExpression:                 aws.String(isLive),
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":account": text(string(account)), ":v": number(itemVersion)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
 
-// whyNotLive tells the account its deleted workspace from one that is not its own.
+// whyNotLive is the error for a workspace of which isLive does not hold: only to its
+// account is it deleted, or unreadable.
 func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error {
 	var workspace workspaceItem
-	if err := decode(row, &workspace); err != nil || workspace.Account != account {
+	fault := decode(row, &workspace)
+	if fault == nil && workspace.Version != itemVersion {
+		fault = fmt.Errorf("item version %d", workspace.Version)
+	}
+	switch owner := accountOf(row); {
+	case owner == "" || owner != account:
 		return ErrNoWorkspace
+	case fault != nil:
+		return fmt.Errorf("stored %s: %w", keyOf(row).PK, fault)
 	}
 	return ErrWorkspaceDeleted
+}
+
+// DeleteWorkspace marks the workspace as deleted, takes it back as its account's
+// default in the same transaction, and then disables every key bound to it. Once
+// marked, no key can be bound to it or enabled, so the keys that are found are
+// all there will be. After an error the workspace may be deleted and some of its
+// keys still enabled: deleting it again goes on where this stopped. It returns
+// ErrNoAccount or ErrNoWorkspace.
+func (r *Registry) DeleteWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
+	if err := r.markDeleted(ctx, account, workspace); err != nil {
+		return err
+	}
+	for {
+		disabled, err := r.disableBound(ctx, account, workspace)
+		if err != nil {
+			return fmt.Errorf("disabling the keys of a deleted workspace: %w", err)
+		}
+		if disabled == 0 {
+			return nil
+		}
+	}
+}
+
+// markDeleted returns nil where the workspace was deleted before.
+func (r *Registry) markDeleted(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
+	for {
+		owner, err := r.account(ctx, account)
+		if err != nil {
+			return err
+		}
+		err = r.transact(ctx,
+			types.TransactWriteItem{Update: r.mark(account, workspace)},
+			r.withoutDefault(account, workspace, owner.DefaultWorkspace == workspace),
+		)
+		if row, ok := unmet(err, 0); ok {
+			if why := whyNotLive(row, account); !errors.Is(why, ErrWorkspaceDeleted) {
+				return why
+			}
+			return nil
+		}
+		if _, ok := unmet(err, 1); ok {
+			continue // the default was changed since it was read
+		}
+		if err != nil {
+			return fmt.Errorf("deleting a workspace: %w", err)
+		}
+		return nil
+	}
+}
+
+func (r *Registry) mark(account ids.Account, workspace ids.Workspace) *types.Update {
+	lives := r.workspaceLives(account, workspace)
+	return &types.Update{
+		TableName: lives.TableName, Key: lives.Key,
+		UpdateExpression:    aws.String("SET deleted_at = :now"),
+		ConditionExpression: lives.ConditionExpression,
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":account": text(string(account)), ":v": number(itemVersion), ":now": number(r.now().Unix()),
+		},
+		ReturnValuesOnConditionCheckFailure: lives.ReturnValuesOnConditionCheckFailure,
+	}
+}
+
+// withoutDefault clears the workspace as the account's default, or makes sure
+// that it is not the default.
+func (r *Registry) withoutDefault(account ids.Account, workspace ids.Workspace, isDefault bool) types.TransactWriteItem {
+	is := map[string]types.AttributeValue{":workspace": text(string(workspace))}
+	if !isDefault {
+		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName: &r.table, Key: accountAt(account).attributes(),
+			ConditionExpression:       aws.String("attribute_not_exists(default_workspace) OR default_workspace <> :workspace"),
+			ExpressionAttributeValues: is,
+		}}
+	}
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: &r.table, Key: accountAt(account).attributes(),
+		UpdateExpression:          aws.String("REMOVE default_workspace"),
+		ConditionExpression:       aws.String("default_workspace = :workspace"),
+		ExpressionAttributeValues: is,
+	}}
+}
+
+// disableBound disables the enabled keys of the workspace and tells how many
+// there were. One that is deleted meanwhile does not count, nor does one that
+// contradicts itself: neither lets anybody in.
+func (r *Registry) disableBound(ctx context.Context, account ids.Account, workspace ids.Workspace) (disabled int, err error) {
+	keys, err := r.keys(ctx, workspaceAt(workspace).PK)
+	if err != nil {
+		return 0, err
+	}
+	for _, key := range keys {
+		if key.Disabled || key.Fault != nil {
+			continue
+		}
+		switch err := r.DisableKey(ctx, account, key.Hash); {
+		case errors.Is(err, ErrNoKey):
+		case err != nil:
+			return disabled, err
+		default:
+			disabled++
+		}
+	}
+	return disabled, nil
 }

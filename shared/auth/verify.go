@@ -6,16 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/shared/ids"
 )
-
-type itemGetter interface {
-	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-}
 
 // Verifier looks API keys up.
 type Verifier struct {
@@ -55,32 +49,49 @@ func (v *Verifier) Verify(ctx context.Context, hash KeyHash) (Caller, error) {
 	return Caller{account: key.Account, workspace: key.Workspace, key: hash, kind: key.Kind}, nil
 }
 
-// lookup tells an absent item from one that is there but cannot be read.
-type lookup struct {
-	exists  bool
-	account ids.Account // that the item names, whatever else it holds
-	fault   error
+// Keyring answers which keys are an account's own.
+type Keyring struct {
+	db    batchGetter
+	table string
 }
 
-// get reads one item, strongly consistent, into the struct behind into.
-func get(ctx context.Context, db itemGetter, table string, at primaryKey, into any) (lookup, error) {
-	out, err := db.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:      &table,
-		Key:            at.attributes(),
-		ConsistentRead: aws.Bool(true),
-	})
+// NewKeyring reads keys from the access table of that name.
+func NewKeyring(db batchGetter, table string) *Keyring {
+	return &Keyring{db: db, table: table}
+}
+
+// Owned tells which of the hashes, at most 100 different ones, name a key of
+// the account; disabled and expired keys count. It has no effect.
+func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []KeyHash) (map[KeyHash]bool, error) {
+	owned := make(map[KeyHash]bool, len(hashes))
+	keys := uniqueKeys(hashes)
+	if len(keys) > batchLimit {
+		return nil, errors.New("too many keys to look up at once")
+	}
+	items, err := batchGet(ctx, k.db, k.table, keys)
 	if err != nil {
-		return lookup{}, err
+		return nil, fmt.Errorf("looking up keys: %w", err)
 	}
-	if out.Item == nil {
-		return lookup{}, nil
+	for _, item := range items {
+		var key keyItem
+		if decode(item, &key) == nil && key.check() == nil && key.Account == account {
+			owned[hashOf(key)] = true
+		}
 	}
-	if !at.isOf(out.Item) {
-		return lookup{}, errors.New("answered with another item")
+	return owned, nil
+}
+
+func hashOf(k keyItem) KeyHash { return KeyHash(k.PK[len(keyPrefix):]) }
+
+// uniqueKeys names each key once: BatchGetItem refuses repeats.
+func uniqueKeys(hashes []KeyHash) []map[string]types.AttributeValue {
+	seen := make(map[KeyHash]bool, len(hashes))
+	var keys []map[string]types.AttributeValue
+	for _, h := range hashes {
+		if !seen[h] {
+			seen[h] = true
+			keys = append(keys, keyAt(h).attributes())
+		}
 	}
-	found := lookup{exists: true, fault: decode(out.Item, into)}
-	if account, ok := out.Item["account"].(*types.AttributeValueMemberS); ok {
-		found.account = ids.Account(account.Value)
-	}
-	return found, nil
+	return keys
 }

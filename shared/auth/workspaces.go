@@ -5,6 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -67,10 +73,17 @@ func (f Found) For(c Caller) (ids.Workspace, error) {
 		return "", ErrNoWorkspace
 	case f.fault != nil:
 		return "", f.fault
-	case f.item.DeletedAt != 0:
+	case f.item.DeletedAt != nil:
 		return "", ErrNoWorkspace
 	}
 	return f.id, nil
+}
+
+// LiveIn returns ErrNoWorkspace unless the workspace is live and the account's. It
+// is for a caller who answers for the account itself, such as the platform's router.
+func (f Found) LiveIn(account ids.Account) error {
+	_, err := f.For(Caller{account: account, kind: Management})
+	return err
 }
 
 // Fault is what is wrong with the row, if anything is. It is for the operator: a
@@ -96,4 +109,51 @@ func (w *Workspaces) Default(ctx context.Context, c Caller) (ids.Workspace, erro
 		return "", ErrNoWorkspace
 	}
 	return account.DefaultWorkspace, nil
+}
+
+type itemUpdater interface {
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+}
+
+// Positions gives out the places of credentials within their workspace.
+type Positions struct {
+	db    itemUpdater
+	table string
+}
+
+// NewPositions moves the counters in the access table of that name.
+func NewPositions(db itemUpdater, table string) *Positions {
+	return &Positions{db: db, table: table}
+}
+
+// Claim takes the next position, from 0, for a credential of the provider, and
+// decides in the same conditional write that the workspace is live and the
+// account's: ErrNoWorkspace if it is not, or if the row is of another version; the
+// function may read no more of it. No two claims get one position. After
+// any other error a position may be lost; that leaves a gap, which is allowed.
+func (p *Positions) Claim(ctx context.Context, account ids.Account, workspace ids.Workspace, provider string) (int64, error) {
+	out, err := p.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                &p.table,
+		Key:                      workspaceAt(workspace).attributes(),
+		UpdateExpression:         aws.String("SET #next.#provider = if_not_exists(#next.#provider, :zero) + :one"),
+		ConditionExpression:      aws.String(isLive),
+		ExpressionAttributeNames: map[string]string{"#next": "next", "#provider": provider},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":zero": number(0), ":one": number(1), ":account": text(string(account)), ":v": number(itemVersion),
+		},
+		ReturnValues: types.ReturnValueUpdatedNew,
+	})
+	if _, failed := calls.ConditionFailed(err); failed {
+		return 0, ErrNoWorkspace
+	}
+	if err != nil {
+		return 0, fmt.Errorf("claiming a position: %w", err)
+	}
+	var updated struct {
+		Next map[string]int64 `dynamodbav:"next"`
+	}
+	if err := attributevalue.UnmarshalMap(out.Attributes, &updated); err != nil || updated.Next[provider] < 1 {
+		return 0, fmt.Errorf("stored workspace %s: unreadable counter", workspace)
+	}
+	return updated.Next[provider] - 1, nil
 }

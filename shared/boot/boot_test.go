@@ -37,19 +37,19 @@ func lambdaSets(t *testing.T, endpoint string) {
 	}
 }
 
-// network is one in memory, on which time may stand still (synctest).
+// network is an in-memory listener, for synctest.
 type network struct {
 	dialled     chan net.Conn
 	closed      chan struct{}
 	connections atomic.Int64
 }
 
-// serve serves on a network in the bubble, under http://aws.test.
+// serve serves http://aws.test in the synctest bubble.
 func serve(t *testing.T, handler http.HandlerFunc) *network {
 	t.Helper()
 	n := &network{dialled: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the client leaves
+		_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice that the client disconnects
 		handler(w, r)
 	})}
 	go func() { _ = server.Serve(n) }()
@@ -85,7 +85,7 @@ func (n *network) Close() error { close(n.closed); return nil }
 // Addr implements net.Listener.
 func (n *network) Addr() net.Addr { return &net.TCPAddr{} }
 
-// database assembles a function with nothing but a client of DynamoDB.
+// database assembles a function that has only a DynamoDB client.
 func (n *network) database(t *testing.T) (db *dynamodb.Client) {
 	t.Helper()
 	if _, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
@@ -97,48 +97,38 @@ func (n *network) database(t *testing.T) (db *dynamodb.Client) {
 	return db
 }
 
-func TestEverythingMissingIsToldAtOnce(t *testing.T) {
-	lambdaSets(t, "http://127.0.0.1:1")
-	_, err := boot.Assemble(map[string]string{"PRESENT": "x"}, func(env *boot.Environment) lambda.Handler {
-		if got := env.Get("PRESENT"); got != "x" {
-			t.Errorf("PRESENT is %q", got)
-		}
-		env.Get("ONE_TABLE")
-		env.Get("ANOTHER_TABLE")
-		return nil
-	})
-	if err == nil || err.Error() != "missing from the environment: ONE_TABLE, ANOTHER_TABLE" {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestNoRegionOrCredentialsEndTheColdStart(t *testing.T) {
-	for name, lacking := range map[string][]string{
-		"no credentials": {"AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY"},
-		"no region":      {"AWS_REGION", "AWS_DEFAULT_REGION"},
+func TestAnEnvironmentThatCannotServeIsRefused(t *testing.T) {
+	const sdk = "AWS_REGION, AWS_ACCESS_KEY_ID"
+	for name, c := range map[string]struct {
+		lambda map[string]string // in place of what Lambda sets
+		want   string
+	}{
+		"the function's own variables": {nil, "missing from the environment: ONE_TABLE, ANOTHER_TABLE"},
+		"no credentials":               {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_ACCESS_KEY": ""}, sdk},
+		"no region":                    {map[string]string{"AWS_REGION": "", "AWS_DEFAULT_REGION": ""}, sdk},
+		"unreadable by the SDK":        {map[string]string{"AWS_MAX_ATTEMPTS": "many"}, "configuring the AWS clients"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lambdaSets(t, "")
-			for _, variable := range lacking {
-				t.Setenv(variable, "")
+			lambdaSets(t, "http://127.0.0.1:1")
+			for variable, value := range c.lambda {
+				t.Setenv(variable, value)
 			}
-			_, err := boot.Assemble(nil, func(*boot.Environment) lambda.Handler { return nil })
-			if err == nil || !strings.Contains(err.Error(), "AWS_REGION, AWS_ACCESS_KEY_ID") {
-				t.Errorf("got %v", err)
+			_, err := boot.Assemble(map[string]string{"PRESENT": "x"}, func(env *boot.Environment) lambda.Handler {
+				if got := env.Get("PRESENT"); got != "x" {
+					t.Errorf("PRESENT is %q", got)
+				}
+				env.Get("ONE_TABLE")
+				env.Get("ANOTHER_TABLE")
+				return nil
+			})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
 	}
 }
 
-func TestAnEnvironmentThatTheSDKCannotReadEndsTheColdStart(t *testing.T) {
-	lambdaSets(t, "")
-	t.Setenv("AWS_MAX_ATTEMPTS", "many")
-	if _, err := boot.Assemble(nil, func(*boot.Environment) lambda.Handler { return nil }); err == nil {
-		t.Error("no error")
-	}
-}
-
-func TestTheServicesAreAWSsUnlessTheEnvironmentNamesOthers(t *testing.T) {
+func TestEndpointsAreThoseOfTheEnvironment(t *testing.T) {
 	for _, endpoint := range []string{"", "http://aws.test"} {
 		lambdaSets(t, endpoint)
 		if _, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {
@@ -152,7 +142,7 @@ func TestTheServicesAreAWSsUnlessTheEnvironmentNamesOthers(t *testing.T) {
 	}
 }
 
-// TestMain makes the test binary a function where a test says so.
+// TestMain makes the test binary a function if SIGNALBOX_TEST_START is set.
 func TestMain(m *testing.M) {
 	if table := os.Getenv("SIGNALBOX_TEST_START"); table != "" {
 		boot.Start(func(env *boot.Environment) lambda.Handler {
@@ -215,9 +205,8 @@ func TestAColdStartThatFailsEndsTheProcess(t *testing.T) {
 	}
 }
 
-// The warm-up opens a connection that the first call then uses, and sends
-// nothing that is signed.
-func TestTheFirstCallFindsItsConnectionOpen(t *testing.T) {
+// The warm-up opens the connection that the first call uses, with an unsigned request.
+func TestTheWarmUpOpensTheFirstCallsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var signed, unsigned atomic.Int64
 		n := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -230,12 +219,8 @@ func TestTheFirstCallFindsItsConnectionOpen(t *testing.T) {
 		})
 		var db *dynamodb.Client
 		_, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
-			db = dynamodb.NewFromConfig(env.AWS)
+			db = boot.DynamoDB(env)
 			env.WarmUp(
-				func(ctx context.Context) (smithyendpoints.Endpoint, error) {
-					o := db.Options()
-					return o.EndpointResolverV2.ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
-				},
 				func(context.Context) (smithyendpoints.Endpoint, error) {
 					return smithyendpoints.Endpoint{}, errors.New("ignored")
 				},
@@ -264,7 +249,7 @@ func TestTheFirstCallFindsItsConnectionOpen(t *testing.T) {
 	})
 }
 
-// A service that does not answer keeps a cold start for a second, not more.
+// A service that does not respond delays a cold start by one second.
 func TestTheWarmUpIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -313,7 +298,7 @@ func TestRetriesAreCountedAndBounded(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatCannotBeReadIsAskedForAgain(t *testing.T) {
+func TestAMalformedResponseIsRetried(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request){
 		"late": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		"stalled": func(w http.ResponseWriter, r *http.Request) {
@@ -321,16 +306,8 @@ func TestAnAnswerThatCannotBeReadIsAskedForAgain(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		},
-		"garbled":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<{[")) },
-		"empty":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) },
-		"null":        func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("null")) },
-		"white space": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(" \r\n\t")) },
-		"no content":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
-		"accepted": func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusAccepted)
-			_, _ = w.Write([]byte("{}"))
-		},
-		"empty, length untold": func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() },
+		"garbled": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<{[")) },
+		"empty":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) },
 		"cut": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte("{"))
@@ -353,25 +330,6 @@ func TestAnAnswerThatCannotBeReadIsAskedForAgain(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestSideBySideCountsTheLongestBranch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, "{}") })
-		db := n.database(t)
-		call := func(ctx context.Context) {
-			if _, err := db.ListTables(ctx, nil); err != nil {
-				t.Error(err)
-			}
-		}
-		ctx, count := calls.Start(t.Context())
-		call(ctx)
-		calls.Together(ctx, call, func(ctx context.Context) { call(ctx); call(ctx) }, func(context.Context) {})
-		call(ctx)
-		if count.Made() != 5 || count.RoundTrips() != 4 {
-			t.Errorf("%d calls in %d round trips, want 5 and 4", count.Made(), count.RoundTrips())
-		}
-	})
 }
 
 func answerJSON(w http.ResponseWriter, body string) {

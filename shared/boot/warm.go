@@ -6,23 +6,36 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 
 	"signalbox.dev/shared/calls"
 )
 
-// warmUpTime bounds the whole warm-up; the first request then opens what is
-// missing.
+// warmUpTime bounds the whole warm-up.
 const warmUpTime = time.Second
 
-// Endpoint finds where a client's calls go.
+// Endpoint resolves where a client's calls go.
 type Endpoint func(context.Context) (smithyendpoints.Endpoint, error)
 
 // WarmUp opens one connection to each of the endpoints during the init phase, all
 // side by side: name resolution, TCP, TLS and the parsing of root certificates
-// are then done before the first request. What goes wrong is ignored.
+// are then done before the first request. An error is ignored:
+// the first request then opens the connection.
 func (e *Environment) WarmUp(endpoints ...Endpoint) {
 	e.endpoints = append(e.endpoints, endpoints...)
+}
+
+// DynamoDB returns the client that every function has; its connection is opened by
+// the warm-up. A function makes the clients of other services itself, so that no
+// other function links them.
+func DynamoDB(e *Environment) *dynamodb.Client {
+	client := dynamodb.NewFromConfig(e.AWS)
+	e.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {
+		o := client.Options()
+		return o.EndpointResolverV2.ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
+	})
+	return client
 }
 
 func (e *Environment) warm() {

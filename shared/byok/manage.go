@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -103,7 +104,7 @@ func wrapManaging(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, unmet := errors.AsType[*types.ConditionalCheckFailedException](err); unmet {
+	if _, failed := calls.ConditionFailed(err); failed {
 		return ErrNotFound
 	}
 	return fmt.Errorf("%s: %w", doing, err)

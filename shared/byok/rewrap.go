@@ -3,13 +3,13 @@ package byok
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/seal"
 )
 
@@ -42,7 +42,7 @@ func (w *Wrappings) Rewrap(ctx context.Context, old Wrapping, rewrapper *seal.Re
 		return 0, err
 	}
 	err = w.replace(ctx, old, fresh)
-	if _, unmet := errors.AsType[*types.ConditionalCheckFailedException](err); unmet {
+	if _, failed := calls.ConditionFailed(err); failed {
 		return w.overtaken(ctx, old, fresh)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
@@ -78,7 +79,7 @@ func (s *Store) Create(ctx context.Context, d Draft) error {
 	})
 	// The id is fresh: if it is taken, an earlier attempt of the SDK's was applied
 	// and its answer lost.
-	if taken := new(types.ConditionalCheckFailedException); err != nil && !errors.As(err, &taken) {
+	if _, taken := calls.ConditionFailed(err); err != nil && !taken {
 		return fmt.Errorf("storing the credential: %w", err)
 	}
 	return nil

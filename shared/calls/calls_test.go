@@ -12,7 +12,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -73,30 +75,6 @@ func TestPauseEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// An answer that cannot be read is told from one that never came and from an
-// error that the service names.
-func TestMalformedAnswers(t *testing.T) {
-	answered := func(status int, err error) error {
-		return &awshttp.ResponseError{ResponseError: &smithyhttp.ResponseError{
-			Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err,
-		}}
-	}
-	for _, c := range []struct {
-		name      string
-		err       error
-		malformed bool
-	}{
-		{"unreadable", answered(200, errors.New("syntax")), true},
-		{"never came", answered(0, errors.New("reset")), false},
-		{"an error of the service's", answered(400, &smithy.GenericAPIError{Code: "ValidationException"}), false},
-		{"our own", errors.New("our own words"), false},
-	} {
-		if got := calls.IsMalformed(c.err); got != c.malformed || (calls.Code(c.err) == "malformed_answer") != c.malformed {
-			t.Errorf("%s: malformed %v, code %s", c.name, got, calls.Code(c.err))
-		}
-	}
-}
-
 func TestDescribeLeavesOutWhatAWSWrote(t *testing.T) {
 	const marker = "sk-marker"
 	err := &smithy.OperationError{
@@ -112,24 +90,58 @@ func TestDescribeLeavesOutWhatAWSWrote(t *testing.T) {
 	}
 }
 
-func TestCodesOfCallsThatEndedWithoutOne(t *testing.T) {
-	ended := func(err error) error {
-		return &smithy.OperationError{ServiceID: "KMS", OperationName: "Decrypt", Err: err}
+func TestCodes(t *testing.T) {
+	response := func(status int, err error) error {
+		return &awshttp.ResponseError{RequestID: "request-1", ResponseError: &smithyhttp.ResponseError{
+			Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err,
+		}}
 	}
-	for want, err := range map[string]error{
-		"deadline":   context.DeadlineExceeded,
-		"canceled":   context.Canceled,
-		"timeout":    &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded},
-		"connection": &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{context.DeadlineExceeded, "deadline"},
+		{context.Canceled, "canceled"},
+		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, "timeout"},
+		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "connection"},
+		{response(0, errors.New("reset")), "connection"},
+		{response(200, errors.New("syntax")), "malformed_answer"},
+		{response(400, &smithy.GenericAPIError{Code: "ValidationException"}), "ValidationException"},
+		{errors.New("our own words"), "connection"},
 	} {
-		if got := calls.Code(ended(err)); got != want {
-			t.Errorf("%v: code %s, want %s", err, got, want)
+		err := &smithy.OperationError{ServiceID: "KMS", OperationName: "Decrypt", Err: c.err}
+		if got := calls.Code(err); got != c.want || calls.IsMalformed(err) != (c.want == "malformed_answer") {
+			t.Errorf("%v: code %s, want %s", err, got, c.want)
 		}
 	}
-	answered := &awshttp.ResponseError{RequestID: "request-1", ResponseError: &smithyhttp.ResponseError{
-		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: 503}}, Err: errors.New("syntax"),
-	}}
-	if got := calls.Describe(ended(answered)).String(); !strings.Contains(got, "503") || !strings.Contains(got, "request-1") {
+	err := &smithy.OperationError{ServiceID: "KMS", OperationName: "Decrypt", Err: response(503, errors.New("syntax"))}
+	if got := calls.Describe(err).String(); !strings.Contains(got, "503") || !strings.Contains(got, "request-1") {
 		t.Errorf("Describe = %s", got)
+	}
+}
+
+func TestWhyCancelled(t *testing.T) {
+	for _, c := range []struct {
+		reasons string
+		want    calls.Cancellation
+	}{
+		{"None ConditionalCheckFailed", calls.Refused},
+		{"ConditionalCheckFailed TransactionConflict", calls.Refused},
+		{"None ValidationError ThrottlingError", calls.Refused},
+		{"None TransactionConflict", calls.InConflict},
+		{"TransactionConflict RequestLimitExceeded", calls.Throttled},
+		{"ProvisionedThroughputExceeded TransactionConflict", calls.Throttled},
+		{"ThrottlingError None", calls.Throttled},
+	} {
+		cancelled := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{}, {Code: aws.String("")}}}
+		for code := range strings.FieldsSeq(c.reasons) {
+			cancelled.CancellationReasons = append(cancelled.CancellationReasons, types.CancellationReason{Code: &code})
+		}
+		if got := calls.WhyCancelled(cancelled); got != c.want {
+			t.Errorf("%s: %v, want %v", c.reasons, got, c.want)
+		}
+	}
+	if got := calls.WhyCancelled(errors.New("another")); got != calls.NotCancelled {
+		t.Errorf("another error: %v", got)
 	}
 }

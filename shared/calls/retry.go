@@ -70,6 +70,17 @@ func WhyCancelled(err error) Cancellation {
 	return why
 }
 
+// ConditionFailed reports whether DynamoDB refused a single write because its
+// condition does not hold, and returns the item that is stored, where the write
+// asked for it.
+func ConditionFailed(err error) (stored map[string]types.AttributeValue, failed bool) {
+	refusal, failed := errors.AsType[*types.ConditionalCheckFailedException](err)
+	if !failed {
+		return nil, false
+	}
+	return refusal.Item, true
+}
+
 // Pause waits before a call is made again for a reason the SDK does not retry:
 // attempt, from 1, is how often it was made. The wait is up to 25 ms at first
 // and doubles up to 400 ms; all of it is random, so that those who wait do not

@@ -2,65 +2,98 @@ package limits_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
-	"math/big"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/limits"
 )
 
-// exact is GCRA in numbers without bounds.
-type exact struct {
-	tat, interval, tolerance, burst *big.Int
+// fakeItem is one item of DynamoDB, which knows the limiter's two updates. That
+// DynamoDB means by them what it does is what TestTakeAgreesWithTheModel shows.
+type fakeItem struct {
+	exists   bool
+	tat, exp int64
+	calls    int
+	between  func() // runs before each call but the first, as another caller might
 }
 
-func newExact(perMinute, burst int64) *exact {
-	// The interval in whole nanoseconds, rounded up: never more than perMinute pass.
-	interval, rest := new(big.Int).DivMod(big.NewInt(int64(time.Minute)), big.NewInt(perMinute), new(big.Int))
-	if rest.Sign() > 0 {
-		interval.Add(interval, big.NewInt(1))
+// UpdateItem is DynamoDB's.
+func (f *fakeItem) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	f.calls++
+	if f.calls > 1 && f.between != nil {
+		f.between()
 	}
-	return &exact{
-		tat: new(big.Int), interval: interval, burst: big.NewInt(burst),
-		tolerance: new(big.Int).Mul(big.NewInt(burst-1), interval),
-	}
-}
-
-// take is the decision on a request at the instant.
-func (e *exact) take(instant int64) limits.Decision {
-	now, zero := big.NewInt(instant), new(big.Int)
-	limit := new(big.Int).Add(now, e.tolerance)
-	allowed := e.tat.Cmp(limit) <= 0
-	if allowed {
-		if e.tat.Cmp(now) < 0 {
-			e.tat.Set(now)
+	value := func(name string) int64 {
+		n, err := strconv.ParseInt(in.ExpressionAttributeValues[name].(*types.AttributeValueMemberN).Value, 10, 64)
+		if err != nil {
+			panic(err)
 		}
-		e.tat.Add(e.tat, e.interval)
+		return n
 	}
-	ahead := new(big.Int).Sub(e.tat, now)
-	if ahead.Sign() < 0 {
-		ahead = zero
+	var holds bool
+	var tat int64
+	switch *in.ConditionExpression + "; " + *in.UpdateExpression {
+	case "attribute_not_exists(tat) OR tat <= :now; SET tat = :next, exp = :exp":
+		holds, tat = !f.exists || f.tat <= value(":now"), value(":next")
+	case "tat > :now AND tat <= :latest; SET tat = tat + :interval, exp = :exp":
+		holds, tat = f.exists && f.tat > value(":now") && f.tat <= value(":latest"), f.tat+value(":interval")
+	default:
+		return nil, fmt.Errorf("unknown update %s on %s", *in.UpdateExpression, *in.ConditionExpression)
 	}
-	d := limits.Decision{
-		Allowed: allowed, Burst: e.burst.Int64(),
-		Window: time.Duration(new(big.Int).Mul(e.burst, e.interval).Int64()), Reset: time.Duration(ahead.Int64()),
+	if !holds {
+		return nil, &types.ConditionalCheckFailedException{Item: f.attributes()}
 	}
-	room := new(big.Int).Sub(limit, e.tat) // until a request is too early
-	if !allowed {
-		d.RetryAfter = time.Duration(new(big.Int).Neg(room).Int64())
-	} else if room.Sign() >= 0 {
-		d.Remaining = room.Div(room, e.interval).Int64() + 1
+	f.exists, f.tat, f.exp = true, tat, value(":exp")
+	return &dynamodb.UpdateItemOutput{Attributes: f.attributes()}, nil
+}
+
+func (f *fakeItem) attributes() map[string]types.AttributeValue {
+	if !f.exists {
+		return nil
 	}
+	return map[string]types.AttributeValue{"tat": &types.AttributeValueMemberN{Value: strconv.FormatInt(f.tat, 10)}}
+}
+
+// model is GCRA as it is written down, in one process, in nanoseconds.
+type model struct{ tat, interval, burst int64 }
+
+func newModel(perMinute, burst int64) *model {
+	interval := int64(time.Minute) / perMinute
+	if int64(time.Minute)%perMinute > 0 {
+		interval++ // never more than perMinute pass
+	}
+	return &model{interval: interval, burst: burst}
+}
+
+func (m *model) take(now int64) limits.Decision {
+	latest := now + (m.burst-1)*m.interval
+	d := limits.Decision{Allowed: m.tat <= latest, Burst: m.burst, Window: time.Duration(m.burst * m.interval)}
+	if d.Allowed {
+		m.tat = max(m.tat, now) + m.interval
+	} else {
+		d.RetryAfter = time.Duration(m.tat - latest)
+	}
+	if d.Allowed && m.tat <= latest {
+		d.Remaining = (latest-m.tat)/m.interval + 1
+	}
+	d.Reset = time.Duration(max(0, m.tat-now))
 	return d
 }
 
-// Of each step: two bytes say how far the clock moves, in 256ths of an interval
-// of which 32 are taken off (clocks of two machines differ); the third adds
+// Of each step, two bytes are how far the clock moves, in 256ths of an interval, of
+// which 32 are subtracted (clocks of two machines differ); the third adds
 // nanoseconds, and its top bits a rival, the loss of the item, and which of two
-// instances is asked; the rival asks the other one.
+// instances takes the request; the rival takes one on the other.
 const (
 	stepBytes = 3
 	backwards = 32
@@ -69,10 +102,10 @@ const (
 	second    = 0x20
 )
 
-// Every decision is the one of the exact algorithm, whatever the rate, the clock,
-// what each instance remembers, and whoever else asks between two writes; and
-// without a clock that goes back or an item lost before its time, no stretch of
-// time lets more through than burst and rate.
+// FuzzTake compares every decision with the model, whatever the rate, the clock,
+// what each instance remembers, and whoever else writes between two updates;
+// and without a clock that goes back or an item lost early, no stretch of time
+// lets more requests through than burst and rate.
 func FuzzTake(f *testing.F) {
 	onTime, sameInstant := []byte{1, 32, 0}, []byte{0, 32, 0}
 	f.Add(int64(60), int64(20), bytes.Repeat(sameInstant, 22))
@@ -80,6 +113,9 @@ func FuzzTake(f *testing.F) {
 	f.Add(int64(7), int64(3), append(bytes.Repeat(sameInstant, 4), 1, 31, 63, 0, 33, 1, 0, 0, 0))
 	f.Add(int64(limits.MaxPerMinute), int64(limits.MaxBurst), bytes.Repeat(sameInstant, 8))
 	f.Add(int64(1), int64(limits.MaxBurst), bytes.Repeat(sameInstant, 8))
+	for _, bounds := range [][2]int64{{0, 1}, {-1, 1}, {1, 0}, {1, -1}, {limits.MaxPerMinute + 1, 1}, {1, limits.MaxBurst + 1}} {
+		f.Add(bounds[0], bounds[1], []byte{})
+	}
 	f.Add(int64(60), int64(2), bytes.Repeat([]byte{0, 32, rival}, 3))
 	f.Add(int64(60), int64(9), bytes.Repeat([]byte{0, 32, rival, 0, 32, second}, 4))
 	f.Add(int64(60), int64(9), append(bytes.Repeat(sameInstant, 8), 0, 32, second))
@@ -91,35 +127,40 @@ func FuzzTake(f *testing.F) {
 			t.Fatalf("NewRate(%d, %d): %v", perMinute, burst, err)
 		}
 		if err == nil {
-			play(t, rate, newExact(perMinute, burst), steps)
+			play(t, rate, newModel(perMinute, burst), steps)
 		}
 	})
 }
 
-// play takes the steps with the limiter and with the exact algorithm.
-func play(t *testing.T, rate limits.Rate, model *exact, steps []byte) {
+// play takes the steps with the limiter and with the model.
+func play(t *testing.T, rate limits.Rate, m *model, steps []byte) {
 	t.Helper()
 	var passed []int64
 	steady := true // no clock goes back, and no item is lost that counts
-	c, item := &clock{}, &paper{}
-	c.now.Store(1_700_000_000_000_000_000)
-	instances := [2]*limits.Limiter{}
-	for i := range instances {
-		instances[i] = limits.New(item, "control", "test").At(c.read)
+	c, item := newClock(), &fakeItem{}
+	instances := [2]*limits.Limiter{limits.New(item, "control", "test").At(c.read), limits.New(item, "control", "test").At(c.read)}
+	take := func(l *limits.Limiter) {
+		t.Helper()
+		now := c.now.Load()
+		got := mustTake(t, l, "one caller", rate)
+		if want := m.take(now); got != want { // after the limiter: a rival wrote before it did
+			t.Fatalf("decision (-model +limiter):\n%s", cmp.Diff(want, got))
+		}
+		if got.Allowed {
+			passed = append(passed, now)
+		}
 	}
 	for len(steps) >= stepBytes && len(passed) < 64 {
-		move := int64(binary.BigEndian.Uint16(steps)) - backwards
-		nanos, flags := int64(steps[2]&0x1f), steps[2]
+		move, flags := int64(binary.BigEndian.Uint16(steps))-backwards, steps[2]
 		steps = steps[stepBytes:]
-		c.now.Add(move*model.interval.Int64()/256 + nanos)
-		now := c.now.Load()
+		c.now.Add(move*m.interval/256 + int64(flags&0x1f))
 		early := false
-		if e := item.item["exp"]; flags&loss != 0 && e != nil {
-			// DynamoDB removes what has expired, sooner or later: of that nothing shows.
-			if early = !steady || e.Int64() >= now/int64(time.Second); early {
-				model.tat.SetInt64(0)
+		if flags&loss != 0 && item.exists {
+			// DynamoDB removes what has expired, sooner or later: that must not show.
+			if early = !steady || item.exp >= c.now.Load()/int64(time.Second); early {
+				m.tat = 0
 			}
-			item.item = nil
+			item.exists = false
 		}
 		steady = steady && move >= 0 && !early
 		asked := flags & second / second
@@ -127,44 +168,43 @@ func play(t *testing.T, rate limits.Rate, model *exact, steps []byte) {
 		if flags&rival != 0 {
 			item.between = func() {
 				item.between = nil
-				agree(t, instances[1-asked], rate, model, now, &passed)
+				take(instances[1-asked])
 			}
 		}
-		agree(t, instances[asked], rate, model, now, &passed)
+		take(instances[asked])
 		if flags&rival == 0 && !early && item.calls > 2 {
 			t.Fatalf("%d updates for one decision", item.calls)
 		}
-		if e := item.item["exp"]; e != nil && e.Cmp(new(big.Int).Div(item.item["tat"], big.NewInt(int64(time.Second)))) <= 0 {
-			t.Fatalf("the item expires at %d s, its arrival time is %d ns", e, item.item["tat"])
+		if item.exists && item.exp <= item.tat/int64(time.Second) {
+			t.Fatalf("the item expires at %d s, its arrival time is %d ns", item.exp, item.tat)
 		}
 	}
-	if steady {
-		checkWindows(t, passed, model)
-	}
-}
-
-// agree takes one request. The model is asked after the limiter: a rival came
-// before the write that decides.
-func agree(t *testing.T, l *limits.Limiter, rate limits.Rate, model *exact, now int64, passed *[]int64) {
-	t.Helper()
-	got := mustTake(t, l, "one caller", rate)
-	if want := model.take(now); got != want {
-		t.Fatalf("decision (-exact +limiter):\n%s", cmp.Diff(want, got))
-	}
-	if got.Allowed {
-		*passed = append(*passed, now)
-	}
-}
-
-// checkWindows holds what passed against what a rate means: between any two
-// requests that passed, both counted, at most the burst and what the time allows.
-func checkWindows(t *testing.T, passed []int64, model *exact) {
-	t.Helper()
+	// Between any two requests that passed, both counted, at most the burst and what
+	// the time allows.
 	for first := range passed {
-		for last := first; last < len(passed); last++ {
-			allowed := new(big.Int).Div(big.NewInt(passed[last]-passed[first]), model.interval)
-			if allowed.Add(allowed, model.burst); allowed.Cmp(big.NewInt(int64(last-first+1))) < 0 {
+		for last := first; steady && last < len(passed); last++ {
+			if allowed := (passed[last]-passed[first])/m.interval + m.burst; allowed < int64(last-first+1) {
 				t.Fatalf("%d requests passed within %d ns", last-first+1, passed[last]-passed[first])
+			}
+		}
+	}
+}
+
+// TestTakeAgreesWithTheModel takes random steps on the engine, with two instances
+// whose clocks go back at times.
+func TestTakeAgreesWithTheModel(t *testing.T) {
+	engines, c := testkit.Start(t), newClock()
+	db := dynamodb.NewFromConfig(engines.Config)
+	instances := [2]*limits.Limiter{limits.New(db, engines.Tables.Control, "test").At(c.read), limits.New(db, engines.Tables.Control, "test").At(c.read)}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that repeats
+	for range 30 {
+		perMinute, burst, caller := 1+random.Int64N(100_000), 1+random.Int64N(12), newCaller()
+		rate, m := mustRate(t, perMinute, burst), newModel(perMinute, burst)
+		for step := range 40 {
+			c.now.Add(random.Int64N(2*m.interval+3) - m.interval/4)
+			want, got := m.take(c.now.Load()), mustTake(t, instances[random.IntN(2)], caller, rate)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("%d a minute, burst %d, step %d (-model +limiter):\n%s", perMinute, burst, step, diff)
 			}
 		}
 	}

@@ -23,6 +23,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/calls"
 )
 
 // Rate is what a caller may do.
@@ -51,7 +53,7 @@ func NewRate(perMinute, burst int64) (Rate, error) {
 // tolerance is how far tat may lie ahead of a request that passes.
 func (r Rate) tolerance() time.Duration { return time.Duration(r.burst-1) * r.interval }
 
-// Decision is what became of one request.
+// Decision is the outcome of one request.
 type Decision struct {
 	Allowed    bool
 	Burst      int64
@@ -79,10 +81,9 @@ func New(db itemUpdater, table, name string) *Limiter {
 	return &Limiter{db: db, table: table, prefix: "limit#" + name + "#", now: time.Now}
 }
 
-// Take asks for one request of the caller. After an error a slot may be spent;
-// none is ever given twice. Where the store throttles the caller's own item, the
-// caller is refused like one who exceeded the rate; where it throttles anything
-// else, that is an error.
+// Take decides on one request of the caller. An error may count a request that did
+// not pass, never the reverse. If DynamoDB throttles the caller's own item, the
+// caller is refused as for an exceeded rate; any other throttling is an error.
 func (l *Limiter) Take(ctx context.Context, caller string, rate Rate) (Decision, error) {
 	now := l.now().UnixNano()
 	o, err := l.take(ctx, caller, rate, now)
@@ -90,14 +91,14 @@ func (l *Limiter) Take(ctx context.Context, caller string, rate Rate) (Decision,
 		return rate.decide(outcome{tat: now + rate.tolerance().Nanoseconds() + rate.interval.Nanoseconds()}, now), nil
 	}
 	if err != nil {
-		return Decision{}, fmt.Errorf("asking the limiter: %w", err)
+		return Decision{}, fmt.Errorf("rate limiting: %w", err)
 	}
 	l.seen.keep(caller, o.tat)
 	return rate.decide(o, now), nil
 }
 
 // take tries the likelier update first. An arrival time never goes back, so a
-// remembered one that lies ahead is mistaken only where the item is gone.
+// remembered one that lies ahead is wrong only where the item is gone.
 func (l *Limiter) take(ctx context.Context, caller string, rate Rate, now int64) (outcome, error) {
 	if l.seen.of(caller) > now {
 		if o, err := l.withinBurst(ctx, caller, rate, now); err != nil || o.applied || o.tat > now {
@@ -130,8 +131,8 @@ func (l *Limiter) withinBurst(ctx context.Context, caller string, rate Rate, now
 }
 
 // isOwnThrottle reports whether DynamoDB throttled requests for this very item,
-// which only its caller's own requests bring about. What throttles the table or
-// the account is not the caller's doing, nor is what gives no reason.
+// which only its caller's requests cause. Throttling of the table or the account,
+// or without a reason, is not the caller's.
 func isOwnThrottle(err error) bool {
 	var reasons []types.ThrottlingReason
 	var throughput *types.ProvisionedThroughputExceededException
@@ -153,7 +154,7 @@ func isOwnThrottle(err error) bool {
 	return len(reasons) > 0
 }
 
-// outcome is what a conditional update found or left.
+// outcome is the state after a conditional update.
 type outcome struct {
 	applied bool
 	tat     int64 // Unix nanoseconds; after the update where it was applied
@@ -175,8 +176,8 @@ func (l *Limiter) update(ctx context.Context, caller string, latest int64, updat
 		ReturnValues:                        types.ReturnValueUpdatedNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if unmet := new(types.ConditionalCheckFailedException); errors.As(err, &unmet) {
-		tat, err := arrival(unmet.Item)
+	if stored, failed := calls.ConditionFailed(err); failed {
+		tat, err := arrival(stored)
 		return outcome{tat: tat}, err
 	}
 	if err != nil {
@@ -184,7 +185,7 @@ func (l *Limiter) update(ctx context.Context, caller string, latest int64, updat
 	}
 	tat, err := arrival(out.Attributes)
 	if err == nil && tat == 0 {
-		err = errors.New("a limiter's update that says nothing")
+		err = errors.New("empty response to a limiter's update")
 	}
 	return outcome{applied: true, tat: tat}, err
 }
@@ -205,7 +206,7 @@ func arrival(item map[string]types.AttributeValue) (int64, error) {
 	return tat, nil
 }
 
-// decide tells what the arrival time means at the instant now.
+// decide derives the decision from the arrival time at the instant now.
 func (r Rate) decide(o outcome, now int64) Decision {
 	ahead := max(0, time.Duration(o.tat-now))
 	d := Decision{

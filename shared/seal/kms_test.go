@@ -11,76 +11,105 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/kms/types"
+
+	"signalbox.dev/shared/seal"
 )
 
-const keyARN = "arn:aws:kms:us-east-1:000000000000:key/11111111-2222-3333-4444-555555555555"
+const (
+	keyARN  = "arn:aws:kms:us-east-1:000000000000:key/11111111-2222-3333-4444-555555555555"
+	nextARN = "arn:aws:kms:us-east-1:000000000000:key/99999999-2222-3333-4444-555555555555"
+)
 
-// fixedKMS behaves as KMS does with one key that never changes, so that vectors
-// made once open for ever. It really encrypts, and authenticates the context.
-type fixedKMS struct {
-	master [32]byte
-	answer func(*kms.GenerateDataKeyOutput) // alters an answer, if set
-	opened func(*kms.DecryptOutput)         // the same
-	fail   error
+var errKMS = errors.New("KMS is out of reach")
+
+// fakeKMS is KMS with two keys, which never change, so that frozen vectors open. It
+// encrypts, and authenticates the context. The functions alter its responses.
+type fakeKMS struct {
+	generated   func(*kms.GenerateDataKeyOutput)
+	decrypted   func(*kms.DecryptOutput)
+	reEncrypted func(*kms.ReEncryptOutput)
+	failing     string // the ARN of a key that is out of reach
+	blind       bool   // takes every context for that of home
+	reEncrypts  []*kms.ReEncryptInput
 }
 
-func (k *fixedKMS) wrap() cipher.AEAD {
-	block, err := aes.NewCipher(k.master[:])
+// crypt wraps or unwraps a data key.
+func (k *fakeKMS) crypt(arn *string, context map[string]string, blob []byte, wrap bool) ([]byte, error) {
+	masters := map[string][32]byte{keyARN: {}, nextARN: {9}}
+	master, ok := masters[aws.ToString(arn)]
+	switch {
+	case !ok:
+		return nil, &types.IncorrectKeyException{}
+	case aws.ToString(arn) == k.failing:
+		return nil, errKMS
+	case k.blind:
+		context = contextOf(home())
+	}
+	block, err := aes.NewCipher(master[:])
 	if err != nil {
-		panic(err)
+		return nil, err
 	}
 	aead, err := cipher.NewGCM(block)
 	if err != nil {
-		panic(err)
+		return nil, err
 	}
-	return aead
-}
-
-func canonical(context map[string]string) []byte {
-	b, err := json.Marshal(context) // sorts the keys
+	canonical, err := json.Marshal(context) // sorts the keys
 	if err != nil {
-		panic(err)
+		return nil, err
 	}
-	return b
-}
-
-func (k *fixedKMS) GenerateDataKey(_ context.Context, in *kms.GenerateDataKeyInput, _ ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error) {
-	if k.fail != nil {
-		return nil, k.fail
+	if wrap {
+		nonce := make([]byte, 12)
+		_, _ = rand.Read(nonce)
+		return aead.Seal(nonce, nonce, blob, canonical), nil
 	}
-	dataKey, nonce := make([]byte, 32), make([]byte, 12)
-	_, _ = rand.Read(dataKey)
-	_, _ = rand.Read(nonce)
-	out := &kms.GenerateDataKeyOutput{
-		KeyId: in.KeyId, Plaintext: dataKey,
-		CiphertextBlob: k.wrap().Seal(nonce, nonce, dataKey, canonical(in.EncryptionContext)),
-	}
-	if k.answer != nil {
-		k.answer(out)
-	}
-	return out, nil
-}
-
-func (k *fixedKMS) Decrypt(_ context.Context, in *kms.DecryptInput, _ ...func(*kms.Options)) (*kms.DecryptOutput, error) {
-	if k.fail != nil {
-		return nil, k.fail
-	}
-	if aws.ToString(in.KeyId) != keyARN {
-		return nil, &types.IncorrectKeyException{}
-	}
-	blob := in.CiphertextBlob
 	if len(blob) < 12 {
 		return nil, &types.InvalidCiphertextException{}
 	}
-	dataKey, err := k.wrap().Open(nil, blob[:12], blob[12:], canonical(in.EncryptionContext))
+	dataKey, err := aead.Open(nil, blob[:12], blob[12:], canonical)
 	if err != nil {
 		return nil, &types.InvalidCiphertextException{}
 	}
-	out := &kms.DecryptOutput{KeyId: in.KeyId, Plaintext: dataKey}
-	if k.opened != nil {
-		k.opened(out)
-	}
-	return out, nil
+	return dataKey, nil
 }
 
-var errKMS = errors.New("KMS says no")
+func (k *fakeKMS) GenerateDataKey(_ context.Context, in *kms.GenerateDataKeyInput, _ ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error) {
+	dataKey := make([]byte, 32)
+	_, _ = rand.Read(dataKey)
+	wrapped, err := k.crypt(in.KeyId, in.EncryptionContext, dataKey, true)
+	out := &kms.GenerateDataKeyOutput{KeyId: in.KeyId, Plaintext: dataKey, CiphertextBlob: wrapped}
+	if k.generated != nil {
+		k.generated(out)
+	}
+	return out, err
+}
+
+func (k *fakeKMS) Decrypt(_ context.Context, in *kms.DecryptInput, _ ...func(*kms.Options)) (*kms.DecryptOutput, error) {
+	dataKey, err := k.crypt(in.KeyId, in.EncryptionContext, in.CiphertextBlob, false)
+	out := &kms.DecryptOutput{KeyId: in.KeyId, Plaintext: dataKey}
+	if err == nil && k.decrypted != nil {
+		k.decrypted(out)
+	}
+	return out, err
+}
+
+func (k *fakeKMS) ReEncrypt(_ context.Context, in *kms.ReEncryptInput, _ ...func(*kms.Options)) (*kms.ReEncryptOutput, error) {
+	k.reEncrypts = append(k.reEncrypts, in)
+	dataKey, err := k.crypt(in.SourceKeyId, in.SourceEncryptionContext, in.CiphertextBlob, false)
+	if err != nil {
+		return nil, err
+	}
+	wrapped, err := k.crypt(in.DestinationKeyId, in.DestinationEncryptionContext, dataKey, true)
+	out := &kms.ReEncryptOutput{SourceKeyId: in.SourceKeyId, KeyId: in.DestinationKeyId, CiphertextBlob: wrapped}
+	if k.reEncrypted != nil {
+		k.reEncrypted(out)
+	}
+	return out, err
+}
+
+// contextOf is the documented encryption context of a binding.
+func contextOf(b seal.Binding) map[string]string {
+	return map[string]string{
+		"purpose": "signalbox/credential", "account": string(b.Account), "workspace": string(b.Workspace),
+		"credential": string(b.Credential), "provider": b.Provider,
+	}
+}

@@ -79,8 +79,10 @@ func (o *Opener) unwrap(ctx context.Context, sealed Sealed, from Binding) ([]byt
 	return out.Plaintext, nil
 }
 
-// refused tells KMS's judgement of a wrapped key from a fault of KMS.
+// refused reports whether KMS rejects the wrapped key itself, as opposed to a fault
+// of KMS.
 func refused(err error) bool {
-	invalid, incorrect := new(types.InvalidCiphertextException), new(types.IncorrectKeyException)
-	return errors.As(err, &invalid) || errors.As(err, &incorrect)
+	_, invalid := errors.AsType[*types.InvalidCiphertextException](err)
+	_, incorrect := errors.AsType[*types.IncorrectKeyException](err)
+	return invalid || incorrect
 }

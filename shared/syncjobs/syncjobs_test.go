@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
@@ -17,74 +16,94 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// desk is a worker and a reader of one account's jobs, on a clock of their own.
-type desk struct {
+// fixture is a writer and a reader of one account's jobs, on a manual clock.
+type fixture struct {
 	*testing.T
-	*syncjobs.Writer
+	writer  *syncjobs.Writer
 	store   *syncjobs.Store
+	lister  *syncjobs.Lister
 	db      *dynamodb.Client
 	table   string
-	broken  *faults.Transport
+	faults  *faults.Transport
 	account ids.Account
 	clock   time.Time
 }
 
-func newDesk(t *testing.T) *desk {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	engines := testkit.Start(t)
-	d := &desk{T: t, table: engines.Tables.SyncJobs, db: dynamodb.NewFromConfig(engines.Config), broken: faults.Wrap(engines.Config.HTTPClient),
-		account: ids.New[ids.Account](), clock: time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC)}
-	config := engines.Config
-	config.HTTPClient = d.broken
-	client := dynamodb.NewFromConfig(config)
-	d.Writer = syncjobs.NewWriter(client, d.table).At(func() time.Time { return d.clock })
-	d.store = syncjobs.NewStore(client, d.table)
-	return d
+	f := &fixture{
+		T: t, table: engines.Tables.SyncJobs, faults: faults.Wrap(engines.Config.HTTPClient),
+		account: ids.New[ids.Account](), clock: time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC),
+	}
+	engines.Config.HTTPClient = f.faults
+	f.db = dynamodb.NewFromConfig(engines.Config)
+	f.writer = syncjobs.NewWriter(f.db, f.table).At(func() time.Time { return f.clock })
+	f.store, f.lister = syncjobs.NewStore(f.db, f.table), syncjobs.NewLister(f.db, f.table)
+	return f
 }
 
-func (d *desk) create() ids.Job {
-	d.Helper()
-	id, err := d.Create(d.Context(), d.account)
+func (f *fixture) newJob() ids.Job {
+	f.Helper()
+	id, err := f.writer.Create(f.Context(), f.account)
 	if err != nil {
-		d.Fatal(err)
+		f.Fatal(err)
 	}
 	return id
 }
 
-func (d *desk) read(id ids.Job) syncjobs.Job {
-	d.Helper()
-	found, err := d.store.Find(d.Context(), id)
+func (f *fixture) find(id ids.Job, account ids.Account) (syncjobs.Job, error) {
+	f.Helper()
+	found, err := f.store.Find(f.Context(), id)
 	if err != nil {
-		d.Fatal(err)
+		f.Fatal(err)
 	}
-	job, err := found.For(d.account)
+	return found.For(account)
+}
+
+func (f *fixture) read(id ids.Job) syncjobs.Job {
+	f.Helper()
+	job, err := f.find(id, f.account)
 	if err != nil {
-		d.Fatal(err)
+		f.Fatal(err)
 	}
 	return job
 }
 
-// step is one thing a worker may do to a job.
-type step struct {
-	name string
-	to   syncjobs.Status
-	do   func(d *desk, account ids.Account, id ids.Job) error
+// put stores a finished row of the job, with one attribute changed.
+func (f *fixture) put(id ids.Job, attribute string, value types.AttributeValue) {
+	f.Helper()
+	row := map[string]types.AttributeValue{
+		"pk": text("job#" + string(id)), "v": number("1"), "account": text(string(f.account)), "status": text("succeeded"),
+		"created_at": number("1"), "started_at": number("2"), "finished_at": number("3"),
+		"synced_groups": number("4"), "deleted_groups": number("5"), "error_message": text("left over"),
+	}
+	row[attribute] = value
+	if _, err := f.db.PutItem(f.Context(), &dynamodb.PutItemInput{TableName: &f.table, Item: row}); err != nil {
+		f.Fatal(err)
+	}
 }
 
-func steps() []step {
-	return []step{
-		{"start", syncjobs.Running, func(d *desk, a ids.Account, id ids.Job) error { return d.Start(d.Context(), a, id) }},
-		{"succeed", syncjobs.Succeeded, func(d *desk, a ids.Account, id ids.Job) error { return d.Succeed(d.Context(), a, id, 3, 0) }},
-		{"fail", syncjobs.Failed, func(d *desk, a ids.Account, id ids.Job) error {
-			return d.Fail(d.Context(), a, id, "directory_unreachable")
-		}},
+func text(s string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: s} }
+func number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
+
+// step moves a job on.
+type step func(f *fixture, account ids.Account, id ids.Job) error
+
+func steps() map[string]step {
+	return map[string]step{
+		"start":   func(f *fixture, a ids.Account, id ids.Job) error { return f.writer.Start(f.Context(), a, id) },
+		"succeed": func(f *fixture, a ids.Account, id ids.Job) error { return f.writer.Succeed(f.Context(), a, id, 3, 0) },
+		"fail": func(f *fixture, a ids.Account, id ids.Job) error {
+			return f.writer.Fail(f.Context(), a, id, "unreachable")
+		},
 	}
 }
 
 func TestOnlyLegalStepsAreTaken(t *testing.T) {
-	d := newDesk(t)
-	begin, finish, created := d.clock.Add(time.Minute), d.clock.Add(2*time.Minute), d.clock
-	three, zero, message := int64(3), int64(0), "directory_unreachable"
+	f := newFixture(t)
+	begin, finish, created := f.clock.Add(time.Minute), f.clock.Add(2*time.Minute), f.clock
+	three, zero, message := int64(3), int64(0), "unreachable"
 	legal := map[string]syncjobs.Job{
 		"":              {Status: syncjobs.Queued},
 		"start":         {Status: syncjobs.Running, StartedAt: &begin},
@@ -93,96 +112,61 @@ func TestOnlyLegalStepsAreTaken(t *testing.T) {
 		"start fail":    {Status: syncjobs.Failed, StartedAt: &begin, FinishedAt: &finish, ErrorMessage: &message},
 	}
 	for path, want := range legal {
-		d.clock = created
-		id := d.create()
+		f.clock = created
+		id := f.newJob()
 		for name := range strings.FieldsSeq(path) {
-			d.clock = d.clock.Add(time.Minute)
-			for _, s := range steps() {
-				if s.name == name {
-					if err := s.do(d, d.account, id); err != nil {
-						t.Fatalf("%s: %s: %v", path, name, err)
-					}
+			f.clock = f.clock.Add(time.Minute)
+			if err := steps()[name](f, f.account, id); err != nil {
+				t.Fatalf("%s: %s: %v", path, name, err)
+			}
+		}
+		for name, take := range steps() {
+			if _, ok := legal[strings.TrimSpace(path+" "+name)]; !ok {
+				if err := take(f, f.account, id); !errors.Is(err, syncjobs.ErrState) {
+					t.Errorf("%s, then %s: %v", path, name, err)
 				}
+			}
+			if err := take(f, ids.New[ids.Account](), id); !errors.Is(err, syncjobs.ErrState) {
+				t.Errorf("%s, then %s for another account: %v", path, name, err)
 			}
 		}
 		want.ID, want.CreatedAt = id, created
-		if diff := cmp.Diff(want, d.read(id)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
-		for _, s := range steps() {
-			if _, ok := legal[strings.TrimSpace(path+" "+s.name)]; ok {
-				continue
-			}
-			if err := s.do(d, d.account, id); !errors.Is(err, syncjobs.ErrState) {
-				t.Errorf("%s, then %s: %v", path, s.name, err)
-			}
-		}
-		if diff := cmp.Diff(want, d.read(id)); diff != "" {
+		if diff := cmp.Diff(want, f.read(id)); diff != "" {
 			t.Errorf("%s, after illegal steps (-want +got):\n%s", path, diff)
 		}
 	}
 }
 
 func TestAnotherAccountsJobDoesNotExist(t *testing.T) {
-	d := newDesk(t)
-	id, foreign := d.create(), ids.New[ids.Account]()
-	for _, s := range steps() {
-		if err := s.do(d, foreign, id); !errors.Is(err, syncjobs.ErrState) {
-			t.Errorf("%s: %v", s.name, err)
-		}
-		if err := s.do(d, d.account, ids.New[ids.Job]()); !errors.Is(err, syncjobs.ErrState) {
-			t.Errorf("%s of no job: %v", s.name, err)
+	f := newFixture(t)
+	id, unknown := f.newJob(), ids.New[ids.Job]()
+	for name, take := range steps() {
+		if err := take(f, f.account, unknown); !errors.Is(err, syncjobs.ErrState) {
+			t.Errorf("%s of no job: %v", name, err)
 		}
 	}
-	for name, lookUp := range map[string]struct {
+	for _, c := range []struct {
 		id      ids.Job
 		account ids.Account
-	}{"foreign": {id, foreign}, "unknown": {ids.New[ids.Job](), d.account}, "unknown, for no account": {ids.New[ids.Job](), ""}} {
-		found, err := d.store.Find(t.Context(), lookUp.id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if job, err := found.For(lookUp.account); !errors.Is(err, syncjobs.ErrNotFound) || job != (syncjobs.Job{}) {
-			t.Errorf("%s: %+v, %v", name, job, err)
+	}{{id, ids.New[ids.Account]()}, {unknown, f.account}, {unknown, ""}} {
+		if job, err := f.find(c.id, c.account); !errors.Is(err, syncjobs.ErrNotFound) || job != (syncjobs.Job{}) {
+			t.Errorf("%+v: %+v, %v", c, job, err)
 		}
 	}
 }
 
-// A job's fields agree with its state on the way out, whatever the row holds.
-func TestWhatTheStateDoesNotCarryIsNotTold(t *testing.T) {
-	d := newDesk(t)
-	n := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
-	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+// The fields of a job agree with its state, whatever the row holds.
+func TestFieldsOfAnotherStateAreLeftOut(t *testing.T) {
+	f := newFixture(t)
 	for status, want := range map[syncjobs.Status][5]bool{ // started, finished, synced, deleted, message
 		syncjobs.Queued:    {},
 		syncjobs.Running:   {true},
 		syncjobs.Succeeded: {true, true, true, true, false},
 		syncjobs.Failed:    {true, true, false, false, true},
-		"paused":           {},
 	} {
 		id := ids.New[ids.Job]()
-		_, err := d.db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &d.table, Item: map[string]types.AttributeValue{
-			"pk": text("job#" + string(id)), "v": n("1"), "account": text(string(d.account)), "status": text(string(status)),
-			"created_at": n("1"), "started_at": n("2"), "finished_at": n("3"),
-			"synced_groups": n("4"), "deleted_groups": n("5"), "error_message": text("left over"),
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, err := d.store.Find(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		j, err := found.For(d.account)
-		if status == "paused" {
-			if err == nil || errors.Is(err, syncjobs.ErrNotFound) {
-				t.Errorf("a job of an unknown status: %v", err)
-			}
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		f.put(id, "status", text(string(status)))
+		j := f.read(id)
 		got := [5]bool{j.StartedAt != nil, j.FinishedAt != nil, j.SyncedGroups != nil, j.DeletedGroups != nil, j.ErrorMessage != nil}
 		if got != want {
 			t.Errorf("%s: %v, want %v", status, got, want)
@@ -190,150 +174,120 @@ func TestWhatTheStateDoesNotCarryIsNotTold(t *testing.T) {
 	}
 }
 
-// The list has every job of the account and of no other, as Find reads it.
 func TestJobsAreListed(t *testing.T) {
-	d, other := newDesk(t), newDesk(t)
-	other.create()
-	lister := syncjobs.NewLister(d.db, d.table)
-	list := func(account ids.Account) []syncjobs.Listed {
+	f, other := newFixture(t), newFixture(t)
+	other.newJob()
+	list := func() []syncjobs.Listed {
 		t.Helper()
-		jobs, err := lister.List(t.Context(), account)
+		jobs, err := f.lister.List(t.Context(), f.account)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return jobs
 	}
-	if got := list(d.account); len(got) != 0 {
+	if got := list(); len(got) != 0 {
 		t.Errorf("an account without jobs has %+v", got)
 	}
-	first := d.create()
-	d.clock = d.clock.Add(time.Second)
-	second := d.create()
-	if err := d.Start(t.Context(), d.account, first); err != nil {
+	first := f.newJob()
+	f.clock = f.clock.Add(time.Second)
+	second := f.newJob()
+	if err := f.writer.Start(t.Context(), f.account, first); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]syncjobs.Listed{{Job: d.read(first)}, {Job: d.read(second)}}, list(d.account)); diff != "" {
+	if diff := cmp.Diff([]syncjobs.Listed{{Job: f.read(first)}, {Job: f.read(second)}}, list()); diff != "" {
 		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
-	for attribute, value := range map[string]types.AttributeValue{
-		"status": &types.AttributeValueMemberS{Value: "paused"}, "v": &types.AttributeValueMemberS{Value: "one"},
-	} {
-		_, err := d.db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &d.table, Item: map[string]types.AttributeValue{
-			"pk":      &types.AttributeValueMemberS{Value: "job#" + string(second)},
-			"account": &types.AttributeValueMemberS{Value: string(d.account)}, attribute: value,
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		broken := list(d.account)
-		if len(broken) != 2 || broken[0].ID != second || broken[0].Fault == nil || broken[1].Fault != nil {
-			t.Errorf("with a bad %s: %+v", attribute, broken)
+	for attribute, value := range map[string]types.AttributeValue{"status": text("paused"), "v": text("one")} {
+		f.put(second, attribute, value)
+		if got := list(); len(got) != 2 || got[0].ID != second || got[0].Fault == nil || got[1].Fault != nil {
+			t.Errorf("with a bad %s: %+v", attribute, got)
 		}
 	}
-	d.broken.Inject(faults.Rule{Operation: "Scan", Fault: faults.Refuse()})
-	config := d.db.Options().Copy()
-	config.HTTPClient = d.broken
-	if jobs, err := syncjobs.NewLister(dynamodb.New(config), d.table).List(t.Context(), d.account); err == nil {
-		t.Errorf("listed %+v", jobs)
+	f.faults.Inject(faults.Rule{Operation: "Scan", Fault: faults.Refuse()})
+	if jobs, err := f.lister.List(t.Context(), f.account); err == nil {
+		t.Errorf("with DynamoDB out of reach: %+v", jobs)
 	}
 }
 
-func TestBadStepsChangeNothing(t *testing.T) {
-	d := newDesk(t)
-	id := d.create()
-	if err := d.Start(t.Context(), d.account, id); err != nil {
+func TestInvalidStepsChangeNothing(t *testing.T) {
+	f := newFixture(t)
+	id := f.newJob()
+	if err := f.writer.Start(t.Context(), f.account, id); err != nil {
 		t.Fatal(err)
 	}
-	before := d.read(id)
+	before := f.read(id)
 	for name, err := range map[string]error{
-		"negative synced":  d.Succeed(t.Context(), d.account, id, -1, 0),
-		"negative deleted": d.Succeed(t.Context(), d.account, id, 0, -1),
-		"no message":       d.Fail(t.Context(), d.account, id, ""),
-		"long message":     d.Fail(t.Context(), d.account, id, strings.Repeat("x", 1001)),
-		"mangled message":  d.Fail(t.Context(), d.account, id, "\xff"),
+		"negative synced":  f.writer.Succeed(t.Context(), f.account, id, -1, 0),
+		"negative deleted": f.writer.Succeed(t.Context(), f.account, id, 0, -1),
+		"no message":       f.writer.Fail(t.Context(), f.account, id, ""),
+		"long message":     f.writer.Fail(t.Context(), f.account, id, strings.Repeat("x", 1001)),
+		"invalid UTF-8":    f.writer.Fail(t.Context(), f.account, id, "\xff"),
 	} {
-		if err == nil || errors.Is(err, syncjobs.ErrState) {
+		if !errors.Is(err, syncjobs.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if diff := cmp.Diff(before, d.read(id)); diff != "" {
+	if diff := cmp.Diff(before, f.read(id)); diff != "" {
 		t.Errorf("changed (-before +after):\n%s", diff)
 	}
-	if _, err := d.Create(t.Context(), ""); err == nil {
+	if _, err := f.writer.Create(t.Context(), ""); err == nil {
 		t.Error("a job was created for no account")
 	}
-}
-
-func TestTheLongestMessageIsCountedInCodePoints(t *testing.T) {
-	d := newDesk(t)
-	id, message := d.create(), strings.Repeat("é", 1000)
-	if err := d.Fail(t.Context(), d.account, id, message); err != nil {
+	message := strings.Repeat("é", 1000) // a thousand code points
+	if err := f.writer.Fail(t.Context(), f.account, id, message); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.read(id).ErrorMessage; got == nil || *got != message {
-		t.Errorf("it is read as %v", got)
+	if got := f.read(id).ErrorMessage; got == nil || *got != message {
+		t.Errorf("the message is %v", got)
 	}
 }
 
 func TestALostAnswerCreatesOneJob(t *testing.T) {
-	d := newDesk(t)
-	d.broken.Inject(faults.Rule{Operation: "PutItem", Attempt: 1, Fault: faults.LoseAnswer()})
-	id := d.create()
-	if got := d.read(id).Status; got != syncjobs.Queued {
+	f := newFixture(t)
+	f.faults.Inject(faults.Rule{Operation: "PutItem", Attempt: 1, Fault: faults.LoseAnswer()})
+	if got := f.read(f.newJob()).Status; got != syncjobs.Queued {
 		t.Errorf("the job is %s", got)
 	}
-	// The second attempt writes nothing over what the first one left.
-	for _, c := range d.broken.Calls() {
+	for _, c := range f.faults.Calls() {
 		if c.Operation == "PutItem" && c.Input["ConditionExpression"] != "attribute_not_exists(pk)" {
 			t.Errorf("attempt %d puts the job on condition %v", c.Attempt, c.Input["ConditionExpression"])
 		}
 	}
 }
 
-func TestWhatCannotBeWrittenIsNotSaidToBe(t *testing.T) {
-	d := newDesk(t)
-	job := d.create()
+func TestAFailedWriteIsAnError(t *testing.T) {
+	f := newFixture(t)
+	job := f.newJob()
 	for _, operation := range []string{"PutItem", "UpdateItem"} {
-		d.broken.Inject(faults.Rule{Operation: operation, Fault: faults.Refuse()})
+		f.faults.Inject(faults.Rule{Operation: operation, Fault: faults.Refuse()})
 	}
-	if id, err := d.Create(t.Context(), d.account); err == nil {
+	if id, err := f.writer.Create(t.Context(), f.account); err == nil {
 		t.Errorf("created %s", id)
 	}
-	if err := d.Start(t.Context(), d.account, job); err == nil || errors.Is(err, syncjobs.ErrState) {
+	if err := f.writer.Start(t.Context(), f.account, job); err == nil || errors.Is(err, syncjobs.ErrState) {
 		t.Errorf("started: %v", err)
 	}
-	if got := d.read(job).Status; got != syncjobs.Queued {
+	if got := f.read(job).Status; got != syncjobs.Queued {
 		t.Errorf("the job is %s", got)
 	}
 }
 
-func TestARowOfAnotherShapeIsNoJob(t *testing.T) {
-	d := newDesk(t)
+func TestAnUnreadableRowIsNoJob(t *testing.T) {
+	f := newFixture(t)
 	for attribute, value := range map[string]types.AttributeValue{
-		"account":    &types.AttributeValueMemberN{Value: "9"}, // which decodes into a string
-		"v":          &types.AttributeValueMemberN{Value: "2"},
-		"status":     &types.AttributeValueMemberS{Value: "paused"},
-		"started_at": &types.AttributeValueMemberS{Value: "yesterday"},
+		"account": number("9"), // which decodes into a string
+		"v":       number("2"), "status": text("paused"), "started_at": text("yesterday"),
 	} {
-		id := d.create()
-		_, err := d.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-			TableName: &d.table, Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "job#" + string(id)}},
-			UpdateExpression: aws.String("SET #a = :value"), ConditionExpression: aws.String("attribute_exists(pk)"),
-			ExpressionAttributeNames:  map[string]string{"#a": attribute},
-			ExpressionAttributeValues: map[string]types.AttributeValue{":value": value},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := ids.New[ids.Job]()
+		f.put(id, attribute, value)
 		for range 20 { // attributes are decoded in any order, and no more of them after the bad one
-			found, err := d.store.Find(t.Context(), id)
-			if err != nil || found.Fault() == nil {
+			if found, err := f.store.Find(t.Context(), id); err != nil || found.Fault() == nil {
 				t.Fatalf("%s: found %+v, %v", attribute, found, err)
 			}
-			if job, err := found.For(d.account); err == nil || errors.Is(err, syncjobs.ErrNotFound) != (attribute == "account") {
+			if job, err := f.find(id, f.account); err == nil || errors.Is(err, syncjobs.ErrNotFound) != (attribute == "account") {
 				t.Fatalf("%s: %+v, %v", attribute, job, err)
 			}
-			if job, err := found.For(ids.New[ids.Account]()); !errors.Is(err, syncjobs.ErrNotFound) {
+			if job, err := f.find(id, ids.New[ids.Account]()); !errors.Is(err, syncjobs.ErrNotFound) {
 				t.Fatalf("%s: to another account %+v, %v", attribute, job, err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -67,7 +68,7 @@ func (w *Writer) Create(ctx context.Context, account ids.Account) (ids.Job, erro
 	})
 	// The id is fresh: if it is taken, an attempt of ours was applied and its
 	// answer lost.
-	if taken := new(types.ConditionalCheckFailedException); err != nil && !errors.As(err, &taken) {
+	if _, taken := calls.ConditionFailed(err); err != nil && !taken {
 		return "", fmt.Errorf("creating a sync job: %w", err)
 	}
 	return id, nil
@@ -128,7 +129,7 @@ func (w *Writer) step(ctx context.Context, account ids.Account, id ids.Job, to S
 		ExpressionAttributeNames:  map[string]string{"#status": "status"},
 		ExpressionAttributeValues: all,
 	})
-	if unmet := new(types.ConditionalCheckFailedException); errors.As(err, &unmet) {
+	if _, failed := calls.ConditionFailed(err); failed {
 		return ErrState
 	}
 	if err != nil {

@@ -15,7 +15,7 @@ const keyCondition = (context) => ({
 })
 const counter = {
   'dynamodb:LeadingKeys': ['workspace#*'],
-  'dynamodb:Attributes': ['account', 'deleted_at', 'next', 'pk', 'sk'],
+  'dynamodb:Attributes': ['account', 'deleted_at', 'next', 'pk', 'sk', 'v'],
   'dynamodb:ReturnValues': ['UPDATED_NEW'],
 }
 const without = (conditions, key) => Object.fromEntries(Object.entries(conditions).filter(([k]) => k !== key))

@@ -1,0 +1,117 @@
+package auth_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/shared/auth"
+)
+
+// survey reads the table, and returns the missing and stray places that name one of
+// these ids.
+func (f *fixture) survey(ids ...string) (*auth.Survey, []auth.Place) {
+	f.Helper()
+	survey, err := auth.ReadSurvey(context.WithoutCancel(f.Context()), f.db, f.table)
+	f.wantError(err, nil)
+	return survey, placesOf(survey, ids...)
+}
+
+func placesOf(survey *auth.Survey, ids ...string) (places []auth.Place) {
+	for _, place := range append(survey.Missing, survey.Stray...) {
+		if slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(place.String(), id) }) {
+			places = append(places, place)
+		}
+	}
+	return places
+}
+
+// Between the survey and the repair the table may have changed.
+func TestANeedlessRepairWritesNothing(t *testing.T) {
+	f := newFixture(t)
+	ctx, row := t.Context(), "workspace#"+string(f.workspace)
+	key := f.newBoundKey()
+	f.remove(row, "key#"+string(key.Hash))
+	_, missing := f.survey(string(key.Hash))
+	if len(missing) != 1 {
+		t.Fatalf("missing are %v", missing)
+	}
+	for range 2 {
+		f.wantError(f.registry.Relist(ctx, missing[0]), nil)
+	}
+	f.wantReason(key, auth.Disabled) // it may be half deleted
+	f.wantError(f.registry.EnableKey(ctx, f.account, key.Hash), nil)
+	f.wantError(f.registry.Relist(ctx, missing[0]), nil)
+	f.wantError(f.registry.Unlist(ctx, missing[0]), nil)
+	f.wantReason(key, "")
+	if _, places := f.survey(string(key.Hash)); len(places) > 0 {
+		t.Errorf("an entry whose row is there was removed: %v", places)
+	}
+	f.remove("key#"+string(key.Hash), "key")
+	f.wantError(f.registry.Relist(ctx, missing[0]), nil)
+	f.wantError(f.registry.Unlist(ctx, missing[0]), nil)
+	if _, stray := f.survey(string(key.Hash)); len(stray) != 1 || stray[0].PK != "account#"+string(f.account) {
+		t.Errorf("stray are %v", stray)
+	}
+
+	for _, next := range []int64{3, 2, 3} {
+		f.wantError(f.registry.RaiseCounter(ctx, f.workspace, "openai", next), nil)
+	}
+	f.wantError(f.registry.RaiseCounter(ctx, "nowhere", "openai", 1), nil)
+	f.wantError(f.registry.ClearDefault(ctx, f.account, "another"), nil)
+	survey, _ := f.survey()
+	if w := survey.Workspaces[f.workspace]; w.Next["openai"] != 3 || survey.Accounts[f.account].Default != f.workspace {
+		t.Errorf("%+v of %+v", w, survey.Accounts[f.account])
+	}
+	f.wantError(f.registry.ClearDefault(ctx, f.account, f.workspace), nil)
+	if survey, _ = f.survey(); survey.Accounts[f.account].Default != "" || len(survey.Workspaces["nowhere"].Next) > 0 {
+		t.Errorf("%+v", survey.Accounts[f.account])
+	}
+}
+
+// List entries of an unreadable row are not stray.
+func TestASurveyReportsUnreadableRows(t *testing.T) {
+	f := newFixture(t)
+	key := f.newBoundKey()
+	f.set("key#"+string(key.Hash), "key", "disabled", text("no"))
+	f.set("workspace#"+string(f.workspace), "workspace", "v", number("3"))
+	f.set("account#"+string(f.account), "account", "v", number("3"))
+	f.set("account#"+string(f.account), "key#"+string(key.Hash), "v", text("one"))
+	survey, places := f.survey(string(f.workspace), string(key.Hash))
+	if survey.Keys[key.Hash].Fault == nil || survey.Workspaces[f.workspace].Fault == nil || survey.Accounts[f.account].Fault == nil {
+		t.Errorf("%v, %v, %v", survey.Keys[key.Hash], survey.Workspaces[f.workspace], survey.Accounts[f.account])
+	}
+	unknown := 0
+	for _, place := range survey.Unknown {
+		if place.PK == "account#"+string(f.account) {
+			unknown++
+		}
+	}
+	if unknown != 1 || len(places) > 0 {
+		t.Errorf("unknown %v, missing or stray %v", survey.Unknown, places)
+	}
+}
+
+func TestAFailingSurveyOrRepairIsReported(t *testing.T) {
+	f := newFixture(t)
+	key := f.newBoundKey()
+	f.remove("workspace#"+string(f.workspace), "key#"+string(key.Hash))
+	_, missing := f.survey(string(key.Hash))
+	for _, operation := range []string{"Scan", "UpdateItem", "TransactWriteItems"} {
+		f.faults.Inject(faults.Rule{Operation: operation, Fault: faults.Refuse()})
+	}
+	if survey, err := auth.ReadSurvey(t.Context(), f.db, f.table); err == nil {
+		t.Errorf("read %+v", survey)
+	}
+	for name, err := range map[string]error{
+		"relist": f.registry.Relist(t.Context(), missing[0]), "unlist": f.registry.Unlist(t.Context(), missing[0]),
+		"clear": f.registry.ClearDefault(t.Context(), f.account, f.workspace),
+		"raise": f.registry.RaiseCounter(t.Context(), f.workspace, "openai", 1),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
