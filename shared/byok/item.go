@@ -1,11 +1,22 @@
 package byok
 
 import (
+	"errors"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
+
+// ErrUnreadable says that a stored credential is not of a shape or at a place
+// that this service gives to any.
+var ErrUnreadable = errors.New("the stored credential is unreadable or misplaced")
 
 const itemVersion = 1
 
@@ -74,3 +85,42 @@ func (i item) credential() Credential {
 
 // sealed is the sealed key, for the platform's router and for wrapping anew.
 func (i item) sealed() seal.Sealed { return seal.Sealed(i.Seal) }
+
+// project asks for these attributes, "." between the parts of a path. Some of
+// their names are words of DynamoDB's own, so all of them get another.
+func project(paths ...string) (expression string, names map[string]string) {
+	names = map[string]string{}
+	aliases := map[string]string{}
+	var wanted []string
+	for _, path := range paths {
+		var parts []string
+		for part := range strings.SplitSeq(path, ".") {
+			if aliases[part] == "" {
+				aliases[part] = "#a" + strconv.Itoa(len(aliases))
+				names[aliases[part]] = part
+			}
+			parts = append(parts, aliases[part])
+		}
+		wanted = append(wanted, strings.Join(parts, "."))
+	}
+	return strings.Join(wanted, ", "), names
+}
+
+// queryOf asks for all credentials of the workspace, strongly consistent.
+func queryOf(table string, w ids.Workspace) *dynamodb.QueryInput {
+	return &dynamodb.QueryInput{
+		TableName: &table, ConsistentRead: aws.Bool(true),
+		KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :credential)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":pk":         &types.AttributeValueMemberS{Value: partition(w)},
+			":credential": &types.AttributeValueMemberS{Value: sortKey("")},
+		},
+	}
+}
+
+func keyOf(w ids.Workspace, id ids.Credential) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{
+		"pk": &types.AttributeValueMemberS{Value: partition(w)},
+		"sk": &types.AttributeValueMemberS{Value: sortKey(id)},
+	}
+}

@@ -5,13 +5,100 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
+
+// wrappingPage is how many rows one Scan reads, so that whoever counts pages
+// bounds what a walk takes from the table's ceiling: 100 KB of ordinary rows.
+const wrappingPage = 50
+
+type wrappingAPI interface {
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+}
+
+// Wrappings are the wrapped data keys of all stored credentials, for whoever
+// moves them to another KMS key. It never reads nonce or ciphertext.
+type Wrappings struct {
+	db    wrappingAPI
+	table string
+}
+
+// NewWrappings finds them in the credentials table of that name.
+func NewWrappings(db wrappingAPI, table string) *Wrappings { return &Wrappings{db: db, table: table} }
+
+// Wrapping is the wrapped data key of one credential.
+type Wrapping struct {
+	Workspace ids.Workspace
+	ID        ids.Credential
+	// KeyARN is the KMS key under which it is wrapped.
+	KeyARN string
+
+	key        map[string]types.AttributeValue
+	sealed     seal.Sealed // without the secret
+	binding    seal.Binding
+	unreadable bool
+}
+
+// Pages yields all wrappings of one of several segments of the table, page by
+// page, strongly consistent: a credential that was there when the walk began and
+// is still there when it ends is among them. It ends after an error.
+func (w *Wrappings) Pages(ctx context.Context, segment, segments int32) iter.Seq2[[]Wrapping, error] {
+	projection, names := wrappingAttributes()
+	pages := dynamodb.NewScanPaginator(w.db, &dynamodb.ScanInput{
+		TableName: &w.table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(wrappingPage),
+		Segment: &segment, TotalSegments: &segments,
+		ProjectionExpression: &projection, ExpressionAttributeNames: names,
+	})
+	return func(yield func([]Wrapping, error) bool) {
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield(nil, fmt.Errorf("reading wrapped keys: %w", err))
+				return
+			}
+			wrappings := make([]Wrapping, len(page.Items))
+			for i, stored := range page.Items {
+				wrappings[i] = readWrapping(stored)
+			}
+			if !yield(wrappings, nil) {
+				return
+			}
+		}
+	}
+}
+
+func wrappingAttributes() (projection string, names map[string]string) {
+	return project("pk", "sk", "v", "id", "account", "workspace", "provider", "seal.format", "seal.key_arn", "seal.wrapped_key")
+}
+
+// readWrapping reads a row. One that cannot be read is told by its key, so that
+// somebody can look at it.
+func readWrapping(stored map[string]types.AttributeValue) Wrapping {
+	var row item
+	err := attributevalue.UnmarshalMap(stored, &row)
+	w := Wrapping{
+		KeyARN:  row.Seal.KeyARN,
+		key:     map[string]types.AttributeValue{"pk": stored["pk"], "sk": stored["sk"]},
+		sealed:  row.sealed(),
+		binding: row.credential().binding(),
+	}
+	w.unreadable = err != nil || row.Version != itemVersion ||
+		row.PK != partition(row.Workspace) || row.SK != sortKey(row.ID)
+	w.Workspace = ids.Workspace(strings.TrimPrefix(row.PK, partition("")))
+	w.ID = ids.Credential(strings.TrimPrefix(row.SK, sortKey("")))
+	return w
+}
 
 // Rewrapped is what came of moving one credential to another KMS key.
 type Rewrapped int
