@@ -9,7 +9,7 @@ import (
 // The audit line tells which credential was made where, and whether a retry was
 // answered from memory.
 func TestTheAuditLineTellsWhatWasMade(t *testing.T) {
-	v := &vault{functest.New(t, wire)}
+	v := &vault{functest.New(t, assemble)}
 	s := newSlip(t, v)
 	s.once()
 	first, again := v.Instance().Invoke(t, s.event()), v.Instance().Invoke(t, s.event())

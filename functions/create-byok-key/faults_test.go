@@ -9,7 +9,7 @@ import (
 
 // TestEveryFault lets every call of every kind of request fail in every way.
 func TestEveryFault(t *testing.T) {
-	v := &vault{functest.New(t, wire)}
+	v := &vault{functest.New(t, assemble)}
 	scenario := func(name string, status int, kind func(*slip), except ...functest.Exception) functest.Scenario {
 		return functest.Scenario{Name: name, Status: status, Except: except, Set: func(t testing.TB) functest.Case {
 			s := newSlip(t, v)

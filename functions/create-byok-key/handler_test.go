@@ -9,7 +9,7 @@ import (
 )
 
 func TestResponses(t *testing.T) {
-	v := &vault{functest.New(t, wire)}
+	v := &vault{functest.New(t, assemble)}
 	home, stranger := v.Tenant(t), v.Tenant(t)
 	s := functest.Script{Function: v.Instance(), Names: map[string]string{
 		"MANAGEMENT_KEY":      home.Management,

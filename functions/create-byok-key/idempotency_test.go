@@ -126,7 +126,7 @@ func respell(t *testing.T, body []byte) []byte {
 // Of two different requests at once under one idempotency key, the one that comes
 // second at the commit is refused and leaves nothing.
 func TestADifferentRequestWasFaster(t *testing.T) {
-	s := newSlip(t, &vault{functest.New(t, wire)})
+	s := newSlip(t, &vault{functest.New(t, assemble)})
 	s.named()
 	s.once()
 	faster := s.event()

@@ -24,7 +24,7 @@ type resource struct {
 // TestTenants names every kind of workspace and of API key as every kind of
 // caller.
 func TestTenants(t *testing.T) {
-	v := &vault{functest.New(t, wire)}
+	v := &vault{functest.New(t, assemble)}
 	home, stranger := v.Tenant(t), v.Tenant(t)
 	other := home.Other(t)
 	f, key := v.Instance(), functest.Secret()

@@ -7,7 +7,7 @@ import (
 )
 
 func TestRoundTrips(t *testing.T) {
-	v := &vault{functest.New(t, wire)}
+	v := &vault{functest.New(t, assemble)}
 	const (
 		key, idem, account = "GetItem key#", "GetItem idem#", "GetItem account#"
 		position, dataKey  = "UpdateItem workspace#", "GenerateDataKey"

@@ -13,7 +13,7 @@ import (
 // The audit line tells which file of which workspace was meant, how much of it
 // this very call removed, and whether that is all that can be known.
 func TestTheAuditLineTellsWhatBecameOfTheFile(t *testing.T) {
-	s := functest.New(t, wire)
+	s := functest.New(t, assemble)
 	plain, versioned := newCabinet(t, s, off), newCabinet(t, s, enabled)
 	tenant := s.Tenant(t)
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestTheAuditLineTellsWhatBecameOfTheFile(t *testing.T) {
 // A request whose time runs out leaves less to the next one, and its audit line
 // says how much it removed.
 func TestMoreVersionsThanOneRequestDeletes(t *testing.T) {
-	s := functest.New(t, wire)
+	s := functest.New(t, assemble)
 	c, tenant := newCabinet(t, s, enabled), s.Tenant(t)
 	d := &desk{TB: t, cabinet: c, workspace: tenant.Workspace, file: ids.NewFile(), key: tenant.Standard(t, "")}
 	const versions, firstPage = 1008, 999 // beside the marker of the first request
@@ -84,7 +84,7 @@ func TestMoreVersionsThanOneRequestDeletes(t *testing.T) {
 
 // Without a limit that can be read nothing is deleted.
 func TestAnUnreadableRateDeletesNothing(t *testing.T) {
-	s := functest.New(t, wire)
+	s := functest.New(t, assemble)
 	c, tenant := newCabinet(t, s, off), s.Tenant(t)
 	for _, rate := range [][2]string{{"", "20"}, {"60", ""}, {"many", "20"}, {"60", "20.5"}, {"0", "20"}, {"60", "-1"}, {"9223372036854775808", "20"}} {
 		d := &desk{TB: t, cabinet: c, workspace: tenant.Workspace, file: ids.NewFile(), key: tenant.Standard(t, "")}

@@ -20,7 +20,7 @@ const (
 
 // TestEveryFault lets every call of every kind of request fail in every way.
 func TestEveryFault(t *testing.T) {
-	s := functest.New(t, wire)
+	s := functest.New(t, assemble)
 	tenant, stranger := s.Tenant(t), s.Tenant(t)
 	plain, versioned, paused := newCabinet(t, s, off), newCabinet(t, s, enabled), newCabinet(t, s, suspended)
 	named := func(d *desk) functest.Event { return remove(d.workspace, string(d.file)).As(d.key) }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestResponses(t *testing.T) {
-	base := functest.New(t, wire)
+	base := functest.New(t, assemble)
 	c := newCabinet(t, base, off)
 	home, stranger := base.Tenant(t), base.Tenant(t)
 	other, disabled := home.Other(t), home.Standard(t, "")

@@ -25,7 +25,7 @@ type register map[ids.Workspace]ids.Account
 // TestTenants asks for the deletion of every kind of file as every kind of
 // caller.
 func TestTenants(t *testing.T) {
-	s := functest.New(t, wire)
+	s := functest.New(t, assemble)
 	c := newCabinet(t, s, off)
 	home, stranger := s.Tenant(t), s.Tenant(t)
 	other, gone := home.Other(t), home.Deleted(t)
@@ -110,7 +110,7 @@ func (r resource) meantBy(c functest.Caller, live register) (meant bool, group s
 // Whatever a workspace's row holds, only those who reach it can tell it from one
 // that is not there; the operator hears of it whoever asks.
 func TestDamagedRows(t *testing.T) {
-	s := functest.New(t, wire)
+	s := functest.New(t, assemble)
 	c := newCabinet(t, s, off)
 	home, stranger := s.Tenant(t), s.Tenant(t)
 	workspace, f := home.Other(t), c.Instance()

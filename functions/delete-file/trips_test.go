@@ -8,7 +8,7 @@ import (
 )
 
 func TestRoundTrips(t *testing.T) {
-	s := functest.New(t, wire)
+	s := functest.New(t, assemble)
 	plain, versioned := newCabinet(t, s, off), newCabinet(t, s, enabled)
 	tenant := s.Tenant(t)
 	const (
@@ -53,7 +53,7 @@ func TestRoundTrips(t *testing.T) {
 // Once an instance knows where a key's limiter stands, a deletion within the
 // burst costs what one from idle does.
 func TestRoundTripsInARow(t *testing.T) {
-	s := functest.New(t, wire)
+	s := functest.New(t, assemble)
 	c, tenant := newCabinet(t, s, off), s.Tenant(t)
 	f, key := c.Instance(), tenant.Standard(t, "")
 	for range 20 {

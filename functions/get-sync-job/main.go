@@ -23,10 +23,11 @@ func main() {
 }
 
 func build(env *boot.Environment) lambda.Handler {
-	return api.Handler(wire(env))
+	return api.Handler(assemble(env))
 }
 
-func wire(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
+// assemble makes the operation on the clients and names that env gives.
+func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
 	db := dynamodb.NewFromConfig(env.AWS)
 	access, jobs := env.Get("ACCESS_TABLE"), env.Get("SYNC_JOBS_TABLE")
 	env.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {

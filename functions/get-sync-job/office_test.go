@@ -22,7 +22,7 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	s := functest.New(t, wire)
+	s := functest.New(t, assemble)
 	return &office{Env: s, tenant: s.Tenant(t), writer: syncjobs.NewWriter(s.DB, s.Engines.Tables.SyncJobs)}
 }
 

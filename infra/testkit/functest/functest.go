@@ -28,8 +28,8 @@ import (
 	"signalbox.dev/shared/boot"
 )
 
-// Wire is the wiring of a function, as its main.go has it.
-type Wire func(*boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
+// Assemble is the wiring of a function, as its main.go has it.
+type Assemble func(*boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
 
 // Stage is where one function is tried. Its clients reach the engines past all
 // faults.
@@ -42,11 +42,11 @@ type Env struct {
 	// Bucket is the one the function is told of.
 	Bucket string
 
-	wire Wire
+	assemble Assemble
 }
 
 // New sets a stage for the function.
-func New(t testing.TB, wire Wire) *Env {
+func New(t testing.TB, assemble Assemble) *Env {
 	t.Helper()
 	engines := testkit.Start(t)
 	// All instances of the function share connections: there will be thousands.
@@ -57,7 +57,7 @@ func New(t testing.TB, wire Wire) *Env {
 	return &Env{
 		Engines: engines, DB: db, KMS: kms.NewFromConfig(engines.Config), S3: s3.NewFromConfig(engines.Config),
 		Registry: auth.NewRegistry(db, engines.Tables.Access),
-		wire:     wire,
+		assemble:     assemble,
 	}
 }
 

@@ -36,7 +36,7 @@ func (s *Env) Instance() *Instance {
 	f := &Instance{Faults: faults.Wrap(steady{s.Engines.Config.HTTPClient})}
 	env := boot.NewEnvironment(s.config(f.Faults), slog.New(slog.NewJSONHandler(&f.log, nil)), s.variables)
 	env.AWS.Retryer = impatient
-	keys, log, op := s.wire(env)
+	keys, log, op := s.assemble(env)
 	f.handler = api.Handler(recordingVerifier{keys, f}, log, f.recorded(op))
 	return f
 }
