@@ -47,12 +47,12 @@ type handler struct {
 
 func operation(h handler) api.Operation {
 	return api.Operation{
-		ID:             "createByokKey",
-		Method:         http.MethodPost,
-		Resource:       "/api/v1/byok",
-		ManagementOnly: api.Forbidden(),
-		Audited:        true,
-		Prepare:        h.prepare,
+		ID:               "createByokKey",
+		Method:           http.MethodPost,
+		Resource:         "/api/v1/byok",
+		StandardKeyError: api.Forbidden(),
+		Audited:          true,
+		Prepare:          h.prepare,
 	}
 }
 

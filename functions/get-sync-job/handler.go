@@ -24,11 +24,11 @@ type finder interface {
 func operation(jobs finder) api.Operation {
 	h := handler{jobs: jobs}
 	return api.Operation{
-		ID:             "getSyncJob",
-		Method:         http.MethodGet,
-		Resource:       "/api/v1/scim/sync-jobs/{id}",
-		ManagementOnly: api.Unauthenticated(auth.ManagementKeyRequired),
-		Prepare:        h.prepare,
+		ID:               "getSyncJob",
+		Method:           http.MethodGet,
+		Resource:         "/api/v1/scim/sync-jobs/{id}",
+		StandardKeyError: api.Unauthenticated(auth.ManagementKeyRequired),
+		Prepare:          h.prepare,
 	}
 }
 

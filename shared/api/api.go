@@ -34,8 +34,8 @@ type Operation struct {
 	Method   string
 	Resource string // the gateway's resource path, such as /api/v1/files/{file_id}
 
-	// ManagementOnly is what a standard key is answered; nil where every key may call.
-	ManagementOnly *Error
+	// StandardKeyError refuses a standard key; nil where every key may call.
+	StandardKeyError *Error
 	// Audited operations write an audit line for every caller who may.
 	Audited bool
 	// Prepare runs side by side with the look-up of the calling key, so nothing
@@ -122,8 +122,8 @@ func (h *handler) serve(ctx context.Context, r *Request) (answer Response, err e
 		return Response{}, rejected(err)
 	}
 	r.known = true
-	if h.op.ManagementOnly != nil && !r.caller.MayManage() {
-		return Response{}, h.op.ManagementOnly
+	if h.op.StandardKeyError != nil && !r.caller.MayManage() {
+		return Response{}, h.op.StandardKeyError
 	}
 	return act(ctx, r.caller)
 }

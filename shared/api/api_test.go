@@ -121,8 +121,8 @@ func errorBody(code int, message, metadata string) string {
 
 func TestHandlerAnswersInOrder(t *testing.T) {
 	const missing = "Missing Authentication header"
-	unauthenticated := api.Operation{ManagementOnly: api.Unauthenticated(auth.ManagementKeyRequired)}
-	forbidden := api.Operation{ManagementOnly: api.Forbidden()}
+	unauthenticated := api.Operation{StandardKeyError: api.Unauthenticated(auth.ManagementKeyRequired)}
+	forbidden := api.Operation{StandardKeyError: api.Forbidden()}
 	issues := []api.Issue{{Path: "/a/0", Message: "must be a string"}, {Path: "", Message: "unknown member"}}
 	cases := map[string]struct {
 		op     api.Operation
@@ -147,7 +147,7 @@ func TestHandlerAnswersInOrder(t *testing.T) {
 		"panic in act":           {api.Operation{Prepare: panickingAct}, standardToken, 500, errorBody(500, "Internal Server Error", "")},
 		"panic in prepare":       {api.Operation{Prepare: panickingPrepare}, standardToken, 500, errorBody(500, "Internal Server Error", "")},
 		"refused before panic":   {api.Operation{Prepare: panickingAct}, "sbx_other", 401, errorBody(401, missing, `,"reason":"unknown_key"`)},
-		"act does not run early": {api.Operation{ManagementOnly: api.Forbidden(), Prepare: panickingAct}, standardToken, 403, errorBody(403, "Only management keys can perform this operation", "")},
+		"act does not run early": {api.Operation{StandardKeyError: api.Forbidden(), Prepare: panickingAct}, standardToken, 403, errorBody(403, "Only management keys can perform this operation", "")},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ func TestTheLogLineTellsWhoAndWhy(t *testing.T) {
 		standardToken:   {"reason": nil, "key": short(standardToken), "account": account},
 		managementToken: {"reason": nil, "key": short(managementToken), "account": account},
 	} {
-		_, _, _, log := run(t, api.Operation{ManagementOnly: api.Forbidden()}, event(token))
+		_, _, _, log := run(t, api.Operation{StandardKeyError: api.Forbidden()}, event(token))
 		for field, value := range want {
 			if log[0][field] != value {
 				t.Errorf("token %q: %s is %v, want %v", token, field, log[0][field], value)
