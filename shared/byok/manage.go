@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,7 +17,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// ErrNotFound says that the workspace has no such credential.
+// ErrNotFound means that the workspace has no such credential.
 var ErrNotFound = errors.New("no such credential")
 
 type managerAPI interface {
@@ -37,13 +38,15 @@ type Manager struct {
 // NewManager administers the credentials table of that name.
 func NewManager(db managerAPI, table string) *Manager { return &Manager{db: db, table: table} }
 
-// shown are the attributes that a list reads: all but the seal.
+// shown are the attributes that a list reads: all of an item but its seal.
 func shown() []string {
-	return []string{
-		"id", "account", "workspace", "provider", "name", "label", "created_at", "sort_order",
-		"disabled", "is_byok_only", "is_fallback", "is_required",
-		"allowed_api_key_hashes", "allowed_models", "allowed_user_ids",
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[item]()) {
+		if name := f.Tag.Get("dynamodbav"); !f.Anonymous && name != "seal" {
+			names = append(names, name)
+		}
 	}
+	return names
 }
 
 // List lists the credentials of the workspace by provider and sort order. A
@@ -91,8 +94,8 @@ func (m *Manager) setDisabled(ctx context.Context, w ids.Workspace, id ids.Crede
 	return wrapManaging("changing a credential", err)
 }
 
-// Delete removes a credential with its sealed key, or returns ErrNotFound; that
-// may also mean that an attempt removed it whose answer was lost.
+// Delete removes a credential with its sealed key, or returns ErrNotFound, also
+// where an earlier attempt removed it and its response was lost.
 func (m *Manager) Delete(ctx context.Context, w ids.Workspace, id ids.Credential) error {
 	_, err := m.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName: &m.table, Key: keyOf(w, id),
@@ -114,9 +117,9 @@ func wrapManaging(doing string, err error) error {
 // writeBatch is how many items DynamoDB deletes in one BatchWriteItem.
 const writeBatch = 25
 
-// Purge removes every credential of the workspace, sealed keys and all, and
-// tells how many; whoever calls it makes sure that the workspace is deleted.
-// After an error some may be left, and Purge again removes them.
+// Purge removes every credential of the workspace with its sealed key and
+// returns how many. The caller has made sure that the workspace is deleted.
+// After an error some may be left; Purge again removes them.
 func (m *Manager) Purge(ctx context.Context, w ids.Workspace) (removed int, err error) {
 	in := queryOf(m.table, w)
 	in.ProjectionExpression = aws.String("pk, sk")
@@ -136,8 +139,8 @@ func (m *Manager) Purge(ctx context.Context, w ids.Workspace) (removed int, err 
 	return removed, nil
 }
 
-// remove deletes the items under these keys; what DynamoDB leaves unprocessed is
-// asked for again until the context ends.
+// remove deletes the items under these keys. It repeats what DynamoDB leaves
+// unprocessed until the context ends.
 func (m *Manager) remove(ctx context.Context, keys []map[string]types.AttributeValue) error {
 	var requests []types.WriteRequest
 	for _, key := range keys {
