@@ -39,7 +39,7 @@ func FuzzIdempotencyKey(f *testing.F) {
 			return
 		}
 		if len(given) > 1 || !regexp.MustCompile(`^[!-~]{1,255}$`).MatchString(first) {
-			checkRefusal(t, got, m)
+			checkRefusal(t, got, bodies()[0], m)
 			if len(m.recalled) > 0 {
 				t.Fatalf("%q: %v recalled", given, m.recalled)
 			}

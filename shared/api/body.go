@@ -17,18 +17,18 @@ const (
 	maxIssues = 100
 )
 
-// readable lets text that is not UTF-8 and half surrogate pairs through as
-// U+FFFD, so that every kind of mangled text is found by one look, and members
-// that come twice, so that they are reported beside all else that is wrong.
+// readable lets invalid UTF-8 and unpaired surrogates through as U+FFFD, so that
+// one check finds all of them, and duplicate members, so that they are reported
+// together with the other faults.
 var readable = []jsontext.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
 
 // Object reads the body as an object with these members and no others. The
-// caller judges Issues before it uses anything of it.
+// caller checks Issues before it uses any member.
 func (r *Request) Object(names ...string) *Object {
 	o := &Object{body: r.body.Reveal(), names: names, members: map[string]jsontext.Value{}, broken: map[string]bool{}}
 	o.issues = append(o.issues, bodyHeaderIssues(r)...)
 	if len(o.body) > maxBody {
-		o.refuse("the body is larger than 65536 bytes")
+		o.refuse(fmt.Sprintf("the body is larger than %d bytes", maxBody))
 		return o
 	}
 	if err := o.read(); err != nil {
@@ -43,7 +43,8 @@ func (o *Object) refuse(message string) {
 	o.opaque = true
 }
 
-// read collects the members. Its error says why the body is not one JSON object.
+// read collects the members. Its error is a message: why the body is not one JSON
+// object.
 func (o *Object) read() error {
 	d := decoder(o.body)
 	if len(o.body) == 0 {
@@ -60,7 +61,7 @@ func (o *Object) read() error {
 	}
 	for kind := d.PeekKind(); kind != jsontext.KindEndObject; kind = d.PeekKind() {
 		if kind != jsontext.KindString {
-			_, err := d.ReadToken() // where a name must be nothing else can
+			_, err := d.ReadToken() // fails: a name must be a string
 			return notJSON(d, err)
 		}
 		quoted, err := d.ReadValue()
@@ -88,24 +89,24 @@ func (o *Object) read() error {
 	return nil
 }
 
-// notJSON says where the body stops being JSON, and nothing of what stands there.
+// notJSON is the message for a syntax error: its offset, and no part of the body.
 func notJSON(d *jsontext.Decoder, err error) error {
 	offset := d.InputOffset()
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		offset = syntax.ByteOffset
 	}
-	return fmt.Errorf("the body is not valid JSON, from byte %d on", offset)
+	return fmt.Errorf("the body cannot be parsed as JSON: error at byte %d", offset)
 }
 
-// decoder reads JSON where it lies: over a bytes.Buffer, and no other reader, it
-// parses without a buffer of its own.
+// decoder parses JSON in place: over a bytes.Buffer, and over no other reader,
+// jsontext has no buffer of its own.
 func decoder(b []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(b), readable...)
 }
 
-// nameOf is the member's name as one of ours, or the message for any other. Such
-// a name may itself be a secret in the wrong place: it is wiped in the body, and
-// with it out of the decoder's errors, which copy the last name.
+// nameOf returns the name of a known member, or the message for an unknown one. An
+// unknown name may itself be a secret: it is wiped in the body, and so stays out
+// of the decoder's errors, which contain the last name.
 func (o *Object) nameOf(quoted jsontext.Value) (name, unknown string) {
 	sent := unquoted(quoted)
 	defer clear(sent)
@@ -118,7 +119,7 @@ func (o *Object) nameOf(quoted jsontext.Value) (name, unknown string) {
 	return "", unknownMember(sent, o.names)
 }
 
-// add takes a member in, or reports it.
+// add keeps a member, and reports one that is a duplicate or contains invalid text.
 func (o *Object) add(name string, value jsontext.Value) {
 	_, repeated := o.members[name]
 	o.members[name] = value
@@ -130,14 +131,14 @@ func (o *Object) add(name string, value jsontext.Value) {
 	}
 }
 
-// mangled reports whether any string in the value holds U+FFFD, which is also
-// what text that is not UTF-8 and half surrogate pairs read as.
+// mangled reports whether any string in the value contains U+FFFD, which invalid
+// UTF-8 and unpaired surrogates read as.
 func mangled(value jsontext.Value) bool {
 	d := decoder(value)
 	for {
 		if d.PeekKind() != jsontext.KindString {
 			if _, err := d.ReadToken(); err != nil {
-				return false // the value was read once: this is its end
+				return false // the end: the value was parsed before
 			}
 			continue
 		}
@@ -154,12 +155,12 @@ func mangled(value jsontext.Value) bool {
 	}
 }
 
-// bodyHeaderIssues judges what the request says of its body: one Content-Type,
+// bodyHeaderIssues checks the headers that describe the body: one Content-Type,
 // application/json in UTF-8, and no Content-Encoding but identity.
 func bodyHeaderIssues(r *Request) []Issue {
 	var issues []Issue
 	if !isJSON(r.Header("Content-Type")) {
-		issues = append(issues, Issue{Message: "Content-Type must be application/json, sent once, its charset (if any) utf-8"})
+		issues = append(issues, Issue{Message: "Content-Type must be sent once, as application/json with charset utf-8 or none"})
 	}
 	for _, encoding := range r.Header("Content-Encoding") {
 		if !strings.EqualFold(strings.TrimSpace(encoding), "identity") {
@@ -182,16 +183,14 @@ func isJSON(contentTypes []string) bool {
 	return !given || strings.EqualFold(charset, "utf-8")
 }
 
-// farthest is how many edits a name may be away from one of ours to be taken
-// for a slip of the pen.
+// farthest is the edit distance up to which a name is taken for a misspelt one.
 const farthest = 3
 
-// unknownMember is the message for a member that is none of ours. The name was
-// the caller's, and may be anything, a secret too: no copy of it is made, and
-// what is suggested is one of ours.
-func unknownMember(name []byte, ours []string) string {
+// unknownMember is the message for an unknown member. The name that was sent may
+// be a secret: it is not copied, and the message contains only a known name.
+func unknownMember(name []byte, known []string) string {
 	nearest, best := "", farthest+1
-	for _, candidate := range ours {
+	for _, candidate := range known {
 		// A name of three letters is within three edits of nearly anything.
 		if d := distance(name, candidate); d <= len(candidate)/2 && d < best {
 			nearest, best = candidate, d
@@ -203,8 +202,8 @@ func unknownMember(name []byte, ours []string) string {
 	return "unknown member; did you mean " + nearest + "?"
 }
 
-// distance is Levenshtein's: how many characters must be added, taken out or
-// changed. Names much longer than b are simply far.
+// distance is the Levenshtein distance. For a name much longer than b it is a lower
+// bound beyond farthest.
 func distance(a []byte, b string) int {
 	if utf8.RuneCount(a) > len(b)+farthest {
 		return len(b) + farthest

@@ -10,24 +10,24 @@ import (
 	"signalbox.dev/shared/secret"
 )
 
-// Object is a JSON object read from a request's body, strictly: one object and
-// nothing after it, every member known and present once, no mangled text. What
-// is wrong is collected, all of it, and returned by Issues.
+// Object is a JSON object read strictly from a request's body: one object without
+// trailing data, every member known and present once, all text valid Unicode.
+// Issues returns every fault.
 //
-// The body may hold a secret anywhere. It is read where it lies: no string is
-// made of it and no buffer filled with it, since neither could be wiped.
+// The body may contain a secret anywhere. It is parsed in place: it is copied to
+// no string and no buffer, since neither could be wiped.
 type Object struct {
 	body    []byte
 	names   []string
 	members map[string]jsontext.Value // parts of body
 	broken  map[string]bool           // paths that have an issue already
 	issues  []Issue
-	opaque  bool // no members could be read, so nothing is said of any
+	opaque  bool // no members could be read, so none is reported
 }
 
-// Report adds an issue, unless its place has one already: a value of the wrong
-// type is not also too short. Of a body that could not be read as an object it
-// adds nothing: no member of it is known to be missing.
+// Report adds an issue, unless its path has one already: a value of the wrong type
+// is not also too short. Where the body could not be read as an object it adds
+// nothing, since no member is known to be missing.
 func (o *Object) Report(path, message string) {
 	if o.opaque || path != "" && o.broken[path] {
 		return
@@ -36,14 +36,13 @@ func (o *Object) Report(path, message string) {
 	o.issues = append(o.issues, Issue{Path: path, Message: message})
 }
 
-// Issues is everything wrong with the body, in the order of the body.
+// Issues returns every fault of the body, in the order of the body.
 func (o *Object) Issues() []Issue { return o.issues }
 
-// Feed writes the members to a hash, which returns no error: those that are
-// there, in the order of their names as they were given to Request.Object, and
-// every name and value after its kind and length. It is the same for the same
-// members and values, however they were ordered and spelt, and for no others.
-// Only for a body without issues.
+// Feed writes the members that are present to a hash, in the order of the names
+// given to Request.Object, each name and value after its kind and length. It
+// writes the same bytes for the same members and values, in whatever order and
+// escaping they were sent, and for no others. The body must have no issues.
 func (o *Object) Feed(hash io.Writer) {
 	for _, name := range o.names {
 		if value := o.members[name]; value != nil {
@@ -77,11 +76,19 @@ func feedPart(hash io.Writer, kind jsontext.Kind, length int, content []byte) {
 	_, _ = hash.Write(content)
 }
 
-// Has reports whether the member is there, with whatever value.
+// Has reports whether the member is present, null or not.
 func (o *Object) Has(name string) bool { return o.members[name] != nil }
 
-// IsNull reports whether the member is there and null.
-func (o *Object) IsNull(name string) bool { return o.members[name].Kind() == jsontext.KindNull }
+// NullableText reads a string or null; nil where it is null, absent or of another
+// type.
+func (o *Object) NullableText(name string) *string {
+	value := o.members[name]
+	if value == nil || value.Kind() == jsontext.KindNull {
+		return nil
+	}
+	text := o.Text(name)
+	return &text
+}
 
 // Text reads a string; "" where it is absent or of another type.
 func (o *Object) Text(name string) string { return string(o.bytes(name)) }
