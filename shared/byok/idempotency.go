@@ -20,33 +20,32 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// remembered is how long the answer to an idempotent request is kept: a little
-// over the 24 hours that are promised.
+// remembered is how long the response to an idempotent request is kept: longer
+// than the 24 hours that infra/openapi.yaml promises.
 const remembered = 25 * time.Hour
 
-// ErrDifferentRequest says that the idempotency key was used for another request.
+// ErrDifferentRequest means that the idempotency key was used for another request.
 var ErrDifferentRequest = errors.New("the idempotency key was used for a different request")
 
 // RequestID names one idempotent request: an idempotency key as one API key uses it.
 type RequestID string
 
-// NewRequestID names the request that the API key of that hash makes under an
-// idempotency key. The idempotency key is stored only as a hash.
+// NewRequestID returns the id of the request that the API key with this hash makes
+// under an idempotency key. The idempotency key is stored only as a hash.
 func NewRequestID(apiKeyHash, idempotencyKey string) RequestID {
 	sum := sha256.Sum256([]byte(idempotencyKey))
 	return RequestID("idem#" + apiKeyHash + "#" + hex.EncodeToString(sum[:]))
 }
 
-// Fingerprint identifies a request without revealing what is in it: an
-// HMAC-SHA256 of what feed writes, under a key that only the holder of the
-// bearer token can make. Whoever reads the table cannot try out provider keys
-// against it.
+// Fingerprint identifies a request without revealing its content: an HMAC-SHA256
+// of what feed writes, under a key that can be derived only from the bearer token.
+// A reader of the table cannot test guesses of provider keys against it.
 func Fingerprint(derived []byte, feed func(hash io.Writer)) []byte {
 	mac := hmac.New(sha256.New, derived)
 	feed(mac)
 	fingerprint := mac.Sum(nil)
-	// The hash keeps what did not fill its last block, which may be of the provider
-	// key: a block of single bytes overwrites all of it.
+	// The hash buffers its last incomplete block, which may contain part of the
+	// provider key: a block of single bytes overwrites it.
 	for range sha256.BlockSize {
 		_, _ = mac.Write([]byte{0}) // a hash never fails
 	}
@@ -57,8 +56,8 @@ func Fingerprint(derived []byte, feed func(hash io.Writer)) []byte {
 // fingerprint included.
 const recordVersion = 2
 
-// record is what is remembered of a request, in the control table under its id.
-// The response is the body of its 201; it holds no secret.
+// record is the record of a request, in the control table under its id. The
+// response is the body of its 201, which contains no secret.
 type record struct {
 	PK          string         `dynamodbav:"pk"`
 	Version     int            `dynamodbav:"v"`
@@ -69,12 +68,12 @@ type record struct {
 	Expires     int64          `dynamodbav:"exp"` // Unix seconds
 }
 
-// Remembered is what was found of an earlier request under the same id.
+// Remembered is the record of an earlier request under the same id, if any.
 type Remembered struct {
 	record *record
 }
 
-// Recall looks for an earlier request, strongly consistent.
+// Recall looks up an earlier request, strongly consistent.
 func (s *Store) Recall(ctx context.Context, id RequestID) (Remembered, error) {
 	out, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.control,
@@ -87,7 +86,7 @@ func (s *Store) Recall(ctx context.Context, id RequestID) (Remembered, error) {
 	return s.remembered(id, out.Item)
 }
 
-// remembered reads the record of the request. DynamoDB may keep an expired one
+// remembered decodes the record of the request. DynamoDB may keep an expired one
 // for days.
 func (s *Store) remembered(id RequestID, item map[string]types.AttributeValue) (Remembered, error) {
 	if item == nil {
@@ -103,15 +102,15 @@ func (s *Store) remembered(id RequestID, item map[string]types.AttributeValue) (
 	return Remembered{record: &r}, nil
 }
 
-// Replayed is an earlier answer and the credential that it names.
+// Replayed is an earlier response and the credential that it names.
 type Replayed struct {
 	Workspace  ids.Workspace
 	Credential ids.Credential
 	Response   []byte
 }
 
-// Replay is the earlier answer to the same request; ok is false where there is
-// none, and the error ErrDifferentRequest where the request was another.
+// Replay returns the earlier response to the same request; ok is false where there
+// is none. The error is ErrDifferentRequest where the request was another.
 func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err error) {
 	if m.record == nil {
 		return Replayed{}, false, nil
@@ -122,10 +121,10 @@ func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err 
 	return Replayed{Workspace: m.record.Workspace, Credential: m.record.Credential, Response: []byte(m.record.Response)}, true, nil
 }
 
-// CreateOnce stores the draft together with the memory of its request, both or
-// neither. Where another request under the same id was faster, nothing is
-// stored and what it left is returned: its answer is the answer. After an error
-// the credential may be there; the same request again finds out.
+// CreateOnce stores the draft and the record of its request, both or neither.
+// Where another request under the same id was faster, it stores nothing and
+// returns that request's record. After an error the credential may be stored;
+// the same request again finds it.
 func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerprint, response []byte) (Remembered, error) {
 	put, err := s.put(d)
 	if err != nil {
@@ -176,14 +175,14 @@ func (s *Store) remember(d Draft, id RequestID, fingerprint, response []byte) (*
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":now": &types.AttributeValueMemberN{Value: strconv.FormatInt(now.Unix(), 10)},
 		},
-		// The loser of two at once has the winner's record from the cancellation itself.
+		// Of two at once, the loser gets the winner's record with the cancellation.
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}, nil
 }
 
-// lost finds out why the transaction failed: an earlier request was faster, or
-// it is worth another try; else the error stays. Of several reasons the record's
-// condition decides: it says that there is an answer.
+// lost finds out why the transaction failed: it returns the record of a faster
+// request, or that another attempt may succeed, or the error. Of several reasons
+// the record's condition decides: it means that there is a response.
 func (s *Store) lost(ctx context.Context, id RequestID, failed error) (earlier Remembered, again bool, err error) {
 	if found, unmet := recordUnmet(failed); unmet {
 		earlier, err = s.remembered(id, found)
@@ -201,7 +200,7 @@ func (s *Store) lost(ctx context.Context, id RequestID, failed error) (earlier R
 }
 
 // recordUnmet reports whether the condition of the record, the transaction's
-// second item, did not hold, and what stood there.
+// second item, failed, and returns the stored record.
 func recordUnmet(err error) (found map[string]types.AttributeValue, ok bool) {
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok || len(cancelled.CancellationReasons) < 2 {

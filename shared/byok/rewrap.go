@@ -17,8 +17,8 @@ import (
 	"signalbox.dev/shared/seal"
 )
 
-// wrappingPage is how many rows one Scan reads, so that whoever counts pages
-// bounds what a walk takes from the table's ceiling: 100 KB of ordinary rows.
+// wrappingPage is how many rows one Scan reads: 100 KB of ordinary rows. A limit
+// on pages is therefore a limit on the table's read capacity.
 const wrappingPage = 50
 
 type wrappingAPI interface {
@@ -27,14 +27,14 @@ type wrappingAPI interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 }
 
-// Wrappings are the wrapped data keys of all stored credentials, for whoever
-// moves them to another KMS key. It never reads nonce or ciphertext.
+// Wrappings moves the wrapped data keys of all stored credentials to another KMS
+// key. It never reads a nonce or ciphertext.
 type Wrappings struct {
 	db    wrappingAPI
 	table string
 }
 
-// NewWrappings finds them in the credentials table of that name.
+// NewWrappings reads the credentials table of that name.
 func NewWrappings(db wrappingAPI, table string) *Wrappings { return &Wrappings{db: db, table: table} }
 
 // Wrapping is the wrapped data key of one credential.
@@ -51,8 +51,8 @@ type Wrapping struct {
 }
 
 // Pages yields all wrappings of one of several segments of the table, page by
-// page, strongly consistent: a credential that was there when the walk began and
-// is still there when it ends is among them. It ends after an error.
+// page, strongly consistent: every credential that exists from the beginning to
+// the end of the scan is among them. It ends after an error.
 func (w *Wrappings) Pages(ctx context.Context, segment, segments int32) iter.Seq2[[]Wrapping, error] {
 	projection, names := wrappingAttributes()
 	pages := dynamodb.NewScanPaginator(w.db, &dynamodb.ScanInput{
@@ -82,8 +82,8 @@ func wrappingAttributes() (projection string, names map[string]string) {
 	return project("pk", "sk", "v", "id", "account", "workspace", "provider", "seal.format", "seal.key_arn", "seal.wrapped_key")
 }
 
-// readWrapping reads a row. One that cannot be read is told by its key, so that
-// somebody can look at it.
+// readWrapping reads a row. Of an unreadable one it returns the key, so that an
+// operator can find it.
 func readWrapping(stored map[string]types.AttributeValue) Wrapping {
 	var row item
 	err := attributevalue.UnmarshalMap(stored, &row)
@@ -100,23 +100,23 @@ func readWrapping(stored map[string]types.AttributeValue) Wrapping {
 	return w
 }
 
-// Rewrapped is what came of moving one credential to another KMS key.
+// Rewrapped is the result of moving one credential to another KMS key.
 type Rewrapped int
 
 const (
-	// Moved says that its data key is wrapped under the other key now.
+	// Moved means that its data key is now wrapped under the other key.
 	Moved Rewrapped = iota + 1
-	// AlreadyThere says that it was so before.
+	// AlreadyThere means that it was so before.
 	AlreadyThere
-	// Overtaken says that the credential was deleted or changed meanwhile; where
-	// it still is, the next run finds it.
+	// Overtaken means that the credential was deleted or changed meanwhile. If it
+	// still exists, the next run finds it.
 	Overtaken
 )
 
-// Rewrap moves one credential to the rewrapper's key, if it is as it was read.
-// It returns ErrUnreadable or an error of the rewrapper's where nothing was
-// written. After any other error the credential is under the old key or the
-// new one, whole either way, and may be moved again.
+// Rewrap moves one credential to the rewrapper's key, if it is unchanged since it
+// was read. Where it returns ErrUnreadable or an error of the rewrapper, nothing
+// was written. After any other error the credential is under the old key or the
+// new one, complete either way, and Rewrap may be repeated.
 func (w *Wrappings) Rewrap(ctx context.Context, old Wrapping, rewrapper *seal.Rewrapper) (Rewrapped, error) {
 	if old.unreadable {
 		return 0, ErrUnreadable
@@ -154,8 +154,8 @@ func (w *Wrappings) replace(ctx context.Context, old Wrapping, fresh seal.Sealed
 	return err
 }
 
-// overtaken finds out why the old wrapping was not there any more. An earlier
-// attempt of the SDK's may have been applied and its answer lost.
+// overtaken finds out why the wrapping was not the old one. An earlier attempt of
+// the SDK may have been applied and its response lost.
 func (w *Wrappings) overtaken(ctx context.Context, old Wrapping, fresh seal.Sealed) (Rewrapped, error) {
 	projection, names := wrappingAttributes()
 	out, err := w.db.GetItem(ctx, &dynamodb.GetItemInput{
@@ -163,7 +163,7 @@ func (w *Wrappings) overtaken(ctx context.Context, old Wrapping, fresh seal.Seal
 		ProjectionExpression: &projection, ExpressionAttributeNames: names,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("looking at a credential that was changed meanwhile: %w", err)
+		return 0, fmt.Errorf("reading a credential that was changed meanwhile: %w", err)
 	}
 	now := readWrapping(out.Item)
 	switch {

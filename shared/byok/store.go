@@ -30,8 +30,8 @@ type Store struct {
 	now         func() time.Time
 }
 
-// NewStore keeps credentials in the table of that name, and what is remembered
-// of idempotent requests in the control table.
+// NewStore stores credentials in the table of that name, and the records of
+// idempotent requests in the control table.
 func NewStore(db itemWriter, credentials, control string, sealer *seal.Sealer) *Store {
 	return &Store{db: db, credentials: credentials, control: control, sealer: sealer, now: time.Now}
 }
@@ -43,8 +43,8 @@ type Draft struct {
 }
 
 // Seal gives a new credential its id, label and time, and seals its key for the
-// workspace of the account. Nothing is stored: it may be repeated. The key is
-// the caller's to wipe.
+// workspace of the account. It stores nothing and may be repeated. The caller
+// wipes the key.
 func (s *Store) Seal(ctx context.Context, account ids.Account, workspace ids.Workspace, n New) (Draft, error) {
 	c := Credential{
 		Settings:  n.Settings,
@@ -66,7 +66,7 @@ func (c Credential) binding() seal.Binding {
 	return seal.Binding{Account: c.Account, Workspace: c.Workspace, Credential: c.ID, Provider: c.Provider}
 }
 
-// Create stores the draft, whole or not at all. After an error it may be there:
+// Create stores the draft, all of it or nothing. After an error it may be stored:
 // only a request with an idempotency key can be repeated without a second one.
 func (s *Store) Create(ctx context.Context, d Draft) error {
 	put, err := s.put(d)
@@ -76,8 +76,8 @@ func (s *Store) Create(ctx context.Context, d Draft) error {
 	_, err = s.db.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
 	})
-	// The id is fresh: if it is taken, an earlier attempt of the SDK's was applied
-	// and its answer lost.
+	// The id is new: if it exists, an earlier attempt of the SDK was applied and its
+	// response lost.
 	if taken := new(types.ConditionalCheckFailedException); err != nil && !errors.As(err, &taken) {
 		return fmt.Errorf("storing the credential: %w", err)
 	}

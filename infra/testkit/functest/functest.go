@@ -28,7 +28,7 @@ import (
 	"signalbox.dev/shared/boot"
 )
 
-// Assemble is the wiring of a function, as its main.go has it.
+// Assemble makes a function's operation, as in its main.go.
 type Assemble func(*boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
 
 // Stage is where one function is tried. Its clients reach the engines past all
@@ -57,7 +57,7 @@ func New(t testing.TB, assemble Assemble) *Env {
 	return &Env{
 		Engines: engines, DB: db, KMS: kms.NewFromConfig(engines.Config), S3: s3.NewFromConfig(engines.Config),
 		Registry: auth.NewRegistry(db, engines.Tables.Access),
-		assemble:     assemble,
+		assemble: assemble,
 	}
 }
 
