@@ -20,6 +20,8 @@ import (
 
 const providerKey = "sk-marker-0123456789"
 
+var fingerprint = []byte("fingerprint")
+
 // fixture is a new workspace on real engines. Its store, manager and rewraps meet
 // faults; db and kms do not.
 type fixture struct {
@@ -79,19 +81,26 @@ func (f *fixture) newCredential() byok.Credential {
 	return d.Credential
 }
 
-// stored reads the workspace's credentials and opens their seals.
-func (f *fixture) stored() []byok.Credential {
+// rows reads the workspace's credentials and their seals.
+func (f *fixture) rows() []byok.Stored {
 	f.Helper()
-	credentials, seals, err := f.store.Stored(f.Context(), f.db, f.workspace)
+	rows, err := byok.ReadAll(f.Context(), f.db, f.env.Tables.Credentials, f.account, f.workspace)
 	if err != nil {
 		f.Fatal(err)
 	}
+	return rows
+}
+
+// stored reads the workspace's credentials and opens their seals.
+func (f *fixture) stored() (credentials []byok.Credential) {
+	f.Helper()
 	opener := seal.NewOpener(f.kms, f.keys...)
-	for i, c := range credentials {
-		opened, err := opener.Open(f.Context(), seals[i], c.Binding())
+	for _, row := range f.rows() {
+		opened, err := opener.Open(f.Context(), row.Sealed, row.Binding())
 		if err != nil || string(opened.Reveal()) != providerKey {
-			f.Errorf("credential %s opens as %q, %v", c.ID, opened.Reveal(), err)
+			f.Errorf("credential %s opens as %q, %v", row.ID, opened.Reveal(), err)
 		}
+		credentials = append(credentials, row.Credential)
 	}
 	return credentials
 }
@@ -130,11 +139,7 @@ func (f *fixture) newWrapping() byok.Wrapping {
 // keyARN is the KMS key of the workspace's one credential.
 func (f *fixture) keyARN() string {
 	f.Helper()
-	_, seals, err := f.store.Stored(f.Context(), f.db, f.workspace)
-	if err != nil || len(seals) != 1 {
-		f.Fatal(seals, err)
-	}
-	return seals[0].KeyARN
+	return f.rows()[0].Sealed.KeyARN
 }
 
 // newKey makes a KMS key.
@@ -187,6 +192,32 @@ func (f *fixture) rewriteRow(change func(map[string]types.AttributeValue)) {
 // direct is a manager that meets no faults.
 func (f *fixture) direct() *byok.Manager {
 	return byok.NewManager(f.db, f.env.Tables.Credentials)
+}
+
+// createOnce stores a new credential under the id and returns the response that was
+// replayed instead, if any.
+func (f *fixture) createOnce(id byok.RequestID, response string) (replayed string) {
+	f.Helper()
+	earlier, err := f.store.CreateOnce(f.Context(), f.newDraft(), id, fingerprint, []byte(response))
+	return f.replay(earlier, err)
+}
+
+// recall returns the response that is recorded under the id, if any.
+func (f *fixture) recall(id byok.RequestID) string {
+	f.Helper()
+	return f.replay(f.store.Recall(f.Context(), id))
+}
+
+func (f *fixture) replay(earlier byok.Remembered, err error) string {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+	replayed, ok, err := earlier.Replay(fingerprint)
+	if err != nil || ok != (replayed.Response != nil) || ok != (replayed.Credential != "") || ok != (replayed.Workspace != "") {
+		f.Errorf("Replay = %+v, %v, %v", replayed, ok, err)
+	}
+	return string(replayed.Response)
 }
 
 // newRequest is the id of a new idempotent request.

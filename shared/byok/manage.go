@@ -38,11 +38,12 @@ type Manager struct {
 // NewManager administers the credentials table of that name.
 func NewManager(db managerAPI, table string) *Manager { return &Manager{db: db, table: table} }
 
-// shown are the attributes that a list reads: all of an item but its seal.
+// shown are the attributes that a list reads: all of a credential but its seal.
 func shown() []string {
+	hidden := []string{"pk", "sk", "v", "seal"}
 	var names []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[item]()) {
-		if name := f.Tag.Get("dynamodbav"); !f.Anonymous && name != "seal" {
+		if name := f.Tag.Get("dynamodbav"); !f.Anonymous && !slices.Contains(hidden, name) {
 			names = append(names, name)
 		}
 	}

@@ -56,57 +56,37 @@ func TestCreateSurvivesALostAnswer(t *testing.T) {
 	}
 }
 
-func TestCreateOnceRemembers(t *testing.T) {
+func TestCreateOnceRecordsItsResponse(t *testing.T) {
 	f := newFixture(t)
-	id, fingerprint := newRequest(), []byte("print")
-	first, err := f.store.CreateOnce(t.Context(), f.newDraft(), id, fingerprint, []byte("answer 1"))
-	if err != nil || replayOf(t, first, fingerprint) != "" {
-		t.Fatalf("first: %+v, %v", first, err)
+	id := newRequest()
+	if got := f.createOnce(id, "response 1"); got != "" {
+		t.Errorf("the first request gets %q", got)
 	}
 	again, err := f.store.Recall(t.Context(), id)
-	if err != nil || replayOf(t, again, fingerprint) != "answer 1" {
-		t.Errorf("recalled: %+v, %v", again, err)
+	if other, ok, refused := again.Replay([]byte("other")); err != nil || !errors.Is(refused, byok.ErrDifferentRequest) || ok || other.Response != nil {
+		t.Errorf("another request: %+v, %v, %v, %v", other, ok, refused, err)
 	}
-	if other, ok, err := again.Replay([]byte("other")); !errors.Is(err, byok.ErrDifferentRequest) || ok || other.Response != nil {
-		t.Errorf("another request: %+v, %v, %v", other, ok, err)
-	}
-	late, err := f.store.CreateOnce(t.Context(), f.newDraft(), id, fingerprint, []byte("answer 2"))
-	if err != nil || replayOf(t, late, fingerprint) != "answer 1" {
-		t.Errorf("a second one: %+v, %v", late, err)
+	if got := f.createOnce(id, "response 2"); got != "response 1" {
+		t.Errorf("a second request gets %q", got)
 	}
 	if got := f.stored(); len(got) != 1 {
 		t.Errorf("%d credentials are stored, want 1", len(got))
 	}
-
-	// A little over a day, to the second.
+	// DynamoDB may keep the record after it expired.
 	expires := time.Unix(f.clock.Add(25*time.Hour).Unix(), 0)
 	*f.clock = expires.Add(-time.Second)
-	if kept, err := f.store.Recall(t.Context(), id); err != nil || replayOf(t, kept, fingerprint) != "answer 1" {
-		t.Errorf("within a day: %+v, %v", kept, err)
+	if got := f.recall(id); got != "response 1" {
+		t.Errorf("after a day: %q", got)
 	}
-	// Expired and, as DynamoDB may, not yet removed.
 	*f.clock = expires
-	if gone, err := f.store.Recall(t.Context(), id); err != nil || replayOf(t, gone, fingerprint) != "" {
-		t.Errorf("after it expired: %+v, %v", gone, err)
+	if recalled, created := f.recall(id), f.createOnce(id, "response 3"); recalled != "" || created != "" {
+		t.Errorf("expired: recalled %q, created %q", recalled, created)
 	}
-	anew, err := f.store.CreateOnce(t.Context(), f.newDraft(), id, fingerprint, []byte("answer 3"))
-	if err != nil || replayOf(t, anew, fingerprint) != "" {
-		t.Errorf("after it expired: %+v, %v", anew, err)
-	}
-}
-
-func replayOf(t *testing.T, m byok.Remembered, fingerprint []byte) string {
-	t.Helper()
-	replayed, ok, err := m.Replay(fingerprint)
-	if err != nil || ok != (replayed.Response != nil) || ok != (replayed.Credential != "") || ok != (replayed.Workspace != "") {
-		t.Errorf("Replay = %+v, %v, %v", replayed, ok, err)
-	}
-	return string(replayed.Response)
 }
 
 func TestOfManyAtOnceOneIsCreated(t *testing.T) {
 	f := newFixture(t)
-	id, fingerprint := newRequest(), []byte("print")
+	id := newRequest()
 	var created atomic.Int64
 	var all sync.WaitGroup
 	for n := range 40 {
@@ -127,37 +107,30 @@ func TestOfManyAtOnceOneIsCreated(t *testing.T) {
 	}
 }
 
-// No local engine answers TransactionConflict by itself; DynamoDB does.
-func TestCreateOnceOutlastsConflicts(t *testing.T) {
+// No local engine returns TransactionConflict by itself; DynamoDB does.
+func TestCreateOnceRetriesConflicts(t *testing.T) {
 	f := newFixture(t)
-	fingerprint := []byte("print")
 	conflict := faults.Cancel("None", "TransactionConflict")
 	for call, fault := range []faults.Fault{conflict, faults.Cancel("TransactionConflict", ""), conflict} {
 		f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: call + 1, Fault: fault})
 	}
-	earlier, err := f.store.CreateOnce(t.Context(), f.newDraft(), newRequest(), fingerprint, []byte("answer"))
-	if err != nil || replayOf(t, earlier, fingerprint) != "" {
-		t.Errorf("after three conflicts: %+v, %v", earlier, err)
+	if got := f.createOnce(newRequest(), "response"); got != "" {
+		t.Errorf("after three conflicts: %q", got)
 	}
-
-	// The one it conflicted with was the same request, and won.
+	// The conflict was with the same request, which succeeded.
 	f.faults.Heal()
 	id := newRequest()
-	if _, err := f.store.CreateOnce(t.Context(), f.newDraft(), id, fingerprint, []byte("winner")); err != nil {
-		t.Fatal(err)
-	}
-	f.faults.Heal()
+	_ = f.createOnce(id, "winner")
 	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Fault: conflict})
-	earlier, err = f.store.CreateOnce(t.Context(), f.newDraft(), id, fingerprint, []byte("loser"))
-	if err != nil || replayOf(t, earlier, fingerprint) != "winner" {
-		t.Errorf("after losing: %+v, %v", earlier, err)
+	if got := f.createOnce(id, "loser"); got != "winner" {
+		t.Errorf("after losing: %q", got)
 	}
 	if got := f.stored(); len(got) != 2 {
 		t.Errorf("%d credentials are stored, want 2", len(got))
 	}
 }
 
-func TestCreateOnceReportsWhatWillNotPass(t *testing.T) {
+func TestCreateOnceReportsOtherFailures(t *testing.T) {
 	f := newFixture(t)
 	for _, reasons := range [][]string{{"ValidationError", "None"}, {"None", "ThrottlingError"}, {"ConditionalCheckFailed", "None"}, {"None", "None"}} {
 		f.faults.Heal()
@@ -176,10 +149,8 @@ func TestCreateOnceReportsWhatWillNotPass(t *testing.T) {
 func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
 	f := newFixture(t)
 	for attribute, value := range map[string]types.AttributeValue{"v": number("1"), "fingerprint": number("1")} {
-		id, fingerprint := newRequest(), []byte("print")
-		if _, err := f.store.CreateOnce(t.Context(), f.newDraft(), id, fingerprint, []byte("response")); err != nil {
-			t.Fatal(err)
-		}
+		id := newRequest()
+		_ = f.createOnce(id, "response")
 		_, err := f.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 			TableName: &f.env.Tables.Control, Key: map[string]types.AttributeValue{"pk": text(string(id))},
 			UpdateExpression: aws.String("SET #a = :value"), ConditionExpression: aws.String("attribute_exists(pk)"),
