@@ -20,7 +20,7 @@ const (
 // TestEveryFault makes every call of every kind of request fail in every way, and
 // counts the round trips of each.
 func TestEveryFault(t *testing.T) {
-	env := functest.New(t, wire)
+	env := functest.New(t, assemble)
 	scenario := func(name string, status int, kind func(*fixture), roundTrips int, calls []string, except ...functest.Exception) functest.Scenario {
 		return functest.Scenario{Name: name, Status: status, RoundTrips: roundTrips, Calls: calls, Except: except, Set: func(t testing.TB) functest.Case {
 			f := newFixture(t, env)
@@ -80,7 +80,7 @@ func recorded() []functest.Exception {
 // Of two different requests at once under one idempotency key, the one that comes
 // second at the commit is refused and stores nothing.
 func TestADifferentRequestWasFaster(t *testing.T) {
-	f := newFixture(t, functest.New(t, wire))
+	f := newFixture(t, functest.New(t, assemble))
 	f.idempotent()
 	faster := f.event()
 	f.changed = map[string]any{"disabled": true}

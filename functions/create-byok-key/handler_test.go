@@ -9,7 +9,7 @@ import (
 )
 
 func TestResponses(t *testing.T) {
-	env := functest.New(t, wire)
+	env := functest.New(t, assemble)
 	home, stranger := env.NewTenant(t), env.NewTenant(t)
 	names := map[string]string{
 		"MANAGEMENT_KEY":  home.Management,

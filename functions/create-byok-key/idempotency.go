@@ -10,19 +10,20 @@ import (
 	"signalbox.dev/shared/byok"
 )
 
-// derivation names what the bearer token is used for beyond being looked up.
+// derivation is the purpose of the key that is derived from the bearer token.
 const derivation = "signalbox/idempotency/v1"
 
 const maxIdempotencyKey = 255
 
-// idempotencyKey reads the header: "" where it is absent, else once with 1 to
-// 255 visible ASCII characters.
+// idempotencyKey returns the header's value, "" where it is absent.
 func idempotencyKey(r *api.Request) (key string, issues []api.Issue) {
 	switch values := r.Header("Idempotency-Key"); {
 	case len(values) == 0:
 		return "", nil
 	case len(values) > 1 || !isVisible(values[0]):
-		return "", []api.Issue{{Message: "Idempotency-Key must be sent once, with 1 to 255 visible ASCII characters"}}
+		return "", []api.Issue{{
+			Message: fmt.Sprintf("Idempotency-Key must be sent once, with 1 to %d visible ASCII characters", maxIdempotencyKey),
+		}}
 	default:
 		return values[0], nil
 	}
@@ -40,14 +41,14 @@ func isVisible(s string) bool {
 	return true
 }
 
-// idempotent is a request that was sent under an idempotency key. It replays the
-// answer to an earlier one, or stores its own.
+// idempotent is a request under an idempotency key. It replays the response to an
+// earlier one, or stores its own.
 type idempotent struct {
 	credentials credentials
 	request     *api.Request
 	id          byok.RequestID
 	earlier     byok.Remembered
-	err         error // of looking for an earlier one
+	err         error // of the look-up of an earlier one
 }
 
 func newIdempotent(ctx context.Context, c credentials, r *api.Request, key string) idempotent {
@@ -56,7 +57,8 @@ func newIdempotent(ctx context.Context, c credentials, r *api.Request, key strin
 	return i
 }
 
-// create replays the answer to the same request, or stores what place drafts.
+// create replays the response to the same request, or stores the draft that place
+// returns.
 func (i idempotent) create(ctx context.Context, body *api.Object, place func() (byok.Draft, error)) (api.Response, error) {
 	if i.err != nil {
 		return api.Response{}, i.err
@@ -70,8 +72,8 @@ func (i idempotent) create(ctx context.Context, body *api.Object, place func() (
 	}
 	draft, err := place()
 	if _, refused := errors.AsType[*api.Error](err); refused {
-		// The same request may have been answered meanwhile, when storage showed
-		// something else: a 400 must not overtake its 201.
+		// The same request, sent at the same time, may have succeeded before storage
+		// changed: then this one replays its 201.
 		earlier, recallErr := i.credentials.Recall(ctx, i.id)
 		if recallErr != nil {
 			return api.Response{}, recallErr
@@ -103,7 +105,8 @@ func (i idempotent) fingerprint(body *api.Object) ([]byte, error) {
 	return byok.Fingerprint(derived, body.Feed), nil
 }
 
-// replay is the answer to the earlier request; ok is false where there is none.
+// replay returns the response to the earlier request; ok is false where there is
+// none.
 func (i idempotent) replay(earlier byok.Remembered, fingerprint []byte) (response api.Response, ok bool, err error) {
 	replayed, ok, err := earlier.Replay(fingerprint)
 	if errors.Is(err, byok.ErrDifferentRequest) {

@@ -24,10 +24,11 @@ func main() {
 }
 
 func build(env *boot.Environment) lambda.Handler {
-	return api.Handler(wire(env))
+	return api.Handler(assemble(env))
 }
 
-func wire(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
+// assemble makes the operation on the clients and names that env gives.
+func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
 	db, keys := boot.DynamoDB(env), kms.NewFromConfig(env.AWS)
 	access, credentials, control := env.Get("ACCESS_TABLE"), env.Get("CREDENTIALS_TABLE"), env.Get("CONTROL_TABLE")
 	sealer := seal.NewSealer(keys, env.Get("SEALING_KEY_ARN"))

@@ -24,7 +24,7 @@ type resource struct {
 // TestTenants names every kind of workspace and of API key as every kind of
 // caller.
 func TestTenants(t *testing.T) {
-	env := functest.New(t, wire)
+	env := functest.New(t, assemble)
 	home, stranger := env.NewTenant(t), env.NewTenant(t)
 	instance, provider := env.Instance(), functest.Secret()
 	for _, c := range functest.Callers(t, home, stranger, home.NewWorkspace(t)) {

@@ -8,15 +8,15 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// members are the members that a request may have.
+// members are the members of a request's body.
 var members = []string{
 	"key", "provider", "name", "workspace_id",
 	"allowed_api_key_hashes", "allowed_models", "allowed_user_ids",
 	"disabled", "is_byok_only", "is_fallback", "is_required",
 }
 
-// decode reads a new credential and the workspace it names, if any. What is
-// wrong with it stands in the object's issues.
+// decode reads a new credential, and the workspace if one is named. It reports
+// faults as issues of the object.
 func decode(o *api.Object) (byok.New, ids.Workspace) {
 	n := byok.New{
 		Key: o.Secret("key"),
@@ -31,9 +31,9 @@ func decode(o *api.Object) (byok.New, ids.Workspace) {
 			Required:            o.Bool("is_required"),
 		},
 	}
-	named := o.Has("name") && !o.IsNull("name")
-	if named {
-		n.Name = o.Text("name")
+	name := o.NullableText("name")
+	if name != nil {
+		n.Name = *name
 	}
 	var workspace ids.Workspace
 	if o.Has("workspace_id") {
@@ -42,22 +42,21 @@ func decode(o *api.Object) (byok.New, ids.Workspace) {
 			o.Report("/workspace_id", "must be a UUID")
 		}
 	}
-	for _, name := range []string{"key", "provider"} {
-		if !o.Has(name) {
-			o.Report("/"+name, "is required")
+	for _, required := range []string{"key", "provider"} {
+		if !o.Has(required) {
+			o.Report("/"+required, "is required")
 		}
 	}
 	for _, p := range n.Problems() {
 		o.Report(p.Path, p.Message)
 	}
-	if !named {
+	if name == nil {
 		n.Name = n.Provider
 	}
 	return n, workspace
 }
 
-// body is the 201 of the contract. Every member is always there, null where it
-// has no value.
+// body is the body of the 201. Every member is present, null where it has no value.
 type body struct {
 	Data credential `json:"data"`
 }

@@ -30,7 +30,7 @@ type buckets struct{ unversioned, versioned, suspended *functest.Env }
 
 func newBuckets(t *testing.T) buckets {
 	t.Helper()
-	env := functest.New(t, wire)
+	env := functest.New(t, assemble)
 	bucket := func(versioning types.BucketVersioningStatus) *functest.Env {
 		return env.WithBucket(env.Engines.Bucket(t, versioning))
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 type limiter interface {
-	// Take may have spent a slot where it returns an error; it never gives one twice.
+	// Take may have spent a slot where it returns an error; it grants none twice.
 	Take(ctx context.Context, caller string, rate limits.Rate) (limits.Decision, error)
 }
 
@@ -47,12 +47,11 @@ type handler struct {
 	files      store
 }
 
-// request is what the caller asks for, as far as it has the shape of something
-// that could exist.
+// request is what the caller asks for.
 type request struct {
 	file      ids.File
 	workspace ids.Workspace // "" where none was named
-	possible  bool
+	possible  bool          // the ids are well-formed
 }
 
 func newRequest(r *api.Request) request {
@@ -70,7 +69,7 @@ func newRequest(r *api.Request) request {
 	return q
 }
 
-// prepare finds out what can be found out before it is known who calls.
+// prepare does the look-ups that do not depend on the caller.
 func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	q := newRequest(r)
 	e := h.lookUp(ctx, r, q)
@@ -98,7 +97,7 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	}
 }
 
-// early is what prepare found.
+// early is the result of prepare.
 type early struct {
 	decision limits.Decision
 	limitErr error
@@ -106,9 +105,9 @@ type early struct {
 	namedErr error
 }
 
-// lookUp takes a slot of the limiter and looks up the workspace, if one is named,
-// side by side. An unknown key spends a slot of its own that expires; waiting for
-// the key first would cost every caller a round trip.
+// lookUp takes a slot of the limiter and looks up the named workspace, if any, side
+// by side. An unknown key spends a slot of its own, which expires; to authenticate
+// first would cost every caller a round trip.
 func (h handler) lookUp(ctx context.Context, r *api.Request, q request) (e early) {
 	rate, err := rateOf(r)
 	if err != nil {
@@ -126,13 +125,13 @@ func (h handler) lookUp(ctx context.Context, r *api.Request, q request) (e early
 	return e
 }
 
-// deleted is the 200 of the contract.
+// deleted is the body of the 200.
 type deleted struct {
 	ID   ids.File `json:"id"`
 	Type string   `json:"type"`
 }
 
-// delete deletes the file of the workspace that is meant.
+// delete deletes the file of the workspace that the request means.
 func (h handler) delete(ctx context.Context, r *api.Request, caller auth.Caller, q request, e early) (files.Receipt, error) {
 	if !q.possible {
 		return files.Receipt{}, files.ErrNotFound
@@ -148,13 +147,14 @@ func (h handler) delete(ctx context.Context, r *api.Request, caller auth.Caller,
 		r.Note(slog.Int("versions_removed", receipt.Versions))
 	}
 	if receipt.AnswerLost {
-		// A 404 then need not mean that the file was not there.
+		// A 404 then does not prove that the file did not exist.
 		r.Note(slog.Bool("answer_lost", true))
 	}
 	return receipt, err
 }
 
-// workspace is the one that is meant, if the caller may reach it.
+// workspace returns the named workspace or the default one, if the caller may use
+// it.
 func (h handler) workspace(ctx context.Context, caller auth.Caller, q request, e early) (ids.Workspace, error) {
 	if q.workspace == "" {
 		return h.workspaces.Default(ctx, caller)

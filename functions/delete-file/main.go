@@ -24,10 +24,11 @@ func main() {
 }
 
 func build(env *boot.Environment) lambda.Handler {
-	return api.Handler(wire(env))
+	return api.Handler(assemble(env))
 }
 
-func wire(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
+// assemble makes the operation on the clients and names that env gives.
+func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
 	db, objects := boot.DynamoDB(env), s3.NewFromConfig(env.AWS)
 	access, control, bucket := env.Get("ACCESS_TABLE"), env.Get("CONTROL_TABLE"), env.Get("FILES_BUCKET")
 	env.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {

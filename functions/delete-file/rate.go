@@ -19,17 +19,18 @@ const limitName = "delete-file"
 func rateOf(r *api.Request) (limits.Rate, error) {
 	perMinute, err := strconv.ParseInt(r.StageVariable("deleteRatePerMinute"), 10, 64)
 	if err != nil {
-		return limits.Rate{}, errors.New("stage variable deleteRatePerMinute is no number")
+		return limits.Rate{}, errors.New("stage variable deleteRatePerMinute is not a number")
 	}
 	burst, err := strconv.ParseInt(r.StageVariable("deleteBurst"), 10, 64)
 	if err != nil {
-		return limits.Rate{}, errors.New("stage variable deleteBurst is no number")
+		return limits.Rate{}, errors.New("stage variable deleteBurst is not a number")
 	}
 	return limits.NewRate(perMinute, burst)
 }
 
-// rateHeaders returns the fields of draft-ietf-httpapi-ratelimit-headers-10, and
-// the older ones that more clients support.
+// rateHeaders are the limiter's headers: the fields of
+// draft-ietf-httpapi-ratelimit-headers-10, and the older ones that more clients
+// read.
 func rateHeaders(d limits.Decision) map[string]string {
 	remaining, reset := strconv.FormatInt(d.Remaining, 10), seconds(d.Reset)
 	burst := strconv.FormatInt(d.Burst, 10)
@@ -46,7 +47,7 @@ func rateHeaders(d limits.Decision) map[string]string {
 	return header
 }
 
-// seconds are whole, rounded up: a client that waits that long has waited enough.
+// seconds is rounded up, so that a client that waits that long waits long enough.
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// etagOf is the strong entity tag of a body: nothing but its bytes counts.
+// etagOf is the strong entity tag of a body.
 func etagOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
 // matches reports whether an If-None-Match names the entity tag (RFC 9110,
-// sections 8.8.3 and 13.1.2): "*", or a list of tags compared weakly. What is
-// not well-formed is ignored as a whole.
+// sections 8.8.3 and 13.1.2): "*", or a list of tags compared weakly. A
+// malformed list is ignored as a whole.
 func matches(headers []string, etag string) bool {
 	list := strings.Join(headers, ",")
 	if strings.Trim(list, " \t") == "*" {

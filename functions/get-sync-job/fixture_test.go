@@ -22,7 +22,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) fixture {
 	t.Helper()
-	env := functest.New(t, wire)
+	env := functest.New(t, assemble)
 	return fixture{env, env.NewTenant(t), syncjobs.NewWriter(env.DB, env.Engines.Tables.SyncJobs)}
 }
 

@@ -13,7 +13,7 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// pollAfter is how long a client does well to wait before it asks again.
+// pollAfter is how long a client should wait before its next request.
 const pollAfter = 5 * time.Second
 
 type finder interface {
@@ -24,11 +24,11 @@ type finder interface {
 func operation(jobs finder) api.Operation {
 	h := handler{jobs: jobs}
 	return api.Operation{
-		ID:             "getSyncJob",
-		Method:         http.MethodGet,
-		Resource:       "/api/v1/scim/sync-jobs/{id}",
-		ManagementOnly: api.Unauthenticated(auth.ManagementKeyRequired),
-		Prepare:        h.prepare,
+		ID:               "getSyncJob",
+		Method:           http.MethodGet,
+		Resource:         "/api/v1/scim/sync-jobs/{id}",
+		StandardKeyError: api.Unauthenticated(auth.ManagementKeyRequired),
+		Prepare:          h.prepare,
 	}
 }
 
@@ -59,7 +59,7 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	}
 }
 
-// answer is 200 with the job, or 304 where the client has these very bytes.
+// answer is 200 with the job, or 304 where the client has the same bytes.
 func answer(job syncjobs.Job, ifNoneMatch []string) api.Response {
 	body := api.JSON(newBody(job))
 	etag := etagOf(body)

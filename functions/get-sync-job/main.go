@@ -1,7 +1,7 @@
 // Command get-sync-job is the Lambda function behind
-// GET /api/v1/scim/sync-jobs/{id}: how a directory sync job of the caller's
-// account is doing. It takes a management key and answers 401, 404, 304 or 200;
-// it can only read.
+// GET /api/v1/scim/sync-jobs/{id}: it returns the state of a directory sync job of
+// the caller's account. It takes a management key and responds 401, 404, 304 or
+// 200. Its role can only read.
 package main
 
 import (
@@ -20,10 +20,11 @@ func main() {
 }
 
 func build(env *boot.Environment) lambda.Handler {
-	return api.Handler(wire(env))
+	return api.Handler(assemble(env))
 }
 
-func wire(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
+// assemble makes the operation on the clients and names that env gives.
+func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
 	db := boot.DynamoDB(env)
 	access, jobs := env.Get("ACCESS_TABLE"), env.Get("SYNC_JOBS_TABLE")
 	return auth.NewVerifier(db, access), env.Log, operation(syncjobs.NewStore(db, jobs))

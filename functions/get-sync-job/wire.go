@@ -7,8 +7,8 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// body is the 200 of the contract. Every member is always there: clients in the
-// field fail on an absent one.
+// body is the body of the 200. Every member is present: existing clients fail on an
+// absent one.
 type body struct {
 	Data job `json:"data"`
 }

@@ -1,12 +1,11 @@
-// Package api is the one adapter between API Gateway and an operation: it
-// reads the event, finds out who calls, lets the operation act, and writes the
-// answer, the error envelope and the log line. It is the only package that
-// knows API Gateway.
+// Package api is the adapter between API Gateway and an operation: it reads the
+// event, authenticates the caller, runs the operation, and writes the response,
+// the error envelope and the log line. No other package depends on API Gateway.
 //
-// The order is the contract's: 401, then who may, then the operation. An
-// operation's Act takes an auth.Caller, so it cannot run for anybody unknown.
-// Whatever goes wrong in a way nobody expected, a panic included, is one 500 in
-// the envelope whose cause is logged and not shown.
+// The order of checks is that of infra/openapi.yaml: the key (401), its kind (401
+// or 403), then the operation. An operation's Act takes an auth.Caller, so it
+// cannot run for an unknown one. Any unexpected error, a panic included, is a 500
+// in the envelope, whose cause is logged and not returned.
 package api
 
 import (
@@ -14,55 +13,56 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/calls"
+	"signalbox.dev/shared/secret"
 )
 
-// reserve is the part of Lambda's time kept back, so that a request that ran
-// out of it is answered by us and not by the gateway.
+// reserve is the part of Lambda's time kept for the response, so that a request
+// that runs out of time gets our 500 and not the gateway's.
 const reserve = 500 * time.Millisecond
 
 // Operation is one operation of the API.
 type Operation struct {
-	ID       string // operationId, as in the contract
+	ID       string // operationId in infra/openapi.yaml
 	Method   string
 	Resource string // the gateway's resource path, such as /api/v1/files/{file_id}
 
-	// ManagementOnly is what a standard key is answered; nil where every key may call.
-	ManagementOnly *Error
-	// Audited operations write an audit line for every caller who may.
+	// StandardKeyError refuses a standard key; nil where every key may call.
+	StandardKeyError *Error
+	// Audited operations write an audit line for every authenticated caller.
 	Audited bool
-	// Prepare runs side by side with the look-up of the calling key, so nothing
-	// is known of the caller but the key's hash: it may look things up, and must
-	// not change or tell anything on the caller's behalf. What it found, its
-	// errors included, is for the Act it returns.
+	// Prepare runs side by side with the look-up of the calling key, so the caller
+	// is not authenticated yet: it may read, and must not change or return anything
+	// on the caller's behalf. Its results and errors are for the Act it returns.
 	Prepare func(context.Context, *Request) Act
 }
 
-// Act carries an operation out for a caller who may. An *Error is told to the
-// caller; any other error is a 500 that says nothing.
+// Act carries the operation out for an authenticated caller. An *Error is returned
+// to the caller; any other error is a 500 without detail.
 type Act func(context.Context, auth.Caller) (Response, error)
 
-// Response is a successful answer.
+// Response is a successful response.
 type Response struct {
 	Status int
 	Header map[string]string
 	Body   []byte // JSON, or empty
 }
 
-// Verifier tells who holds a key.
+// Verifier authenticates keys.
 type Verifier interface {
-	// Verify returns an *auth.Rejection where the key is not let in, any other
-	// error where that could not be found out.
+	// Verify returns an *auth.Rejection where the key is not valid, any other error
+	// where the look-up failed.
 	Verify(context.Context, auth.KeyHash) (auth.Caller, error)
 }
 
-// Handler makes an operation a Lambda function. It never returns an error: an
-// error of a function is a bare 502 to whoever called.
+// Handler makes an operation a Lambda function. Its Invoke never returns an error,
+// which the gateway would turn into a 502 without the envelope.
 func Handler(keys Verifier, log *slog.Logger, op Operation) lambda.Handler {
 	return &handler{keys: keys, log: log, op: op, now: time.Now}
 }
@@ -74,7 +74,7 @@ type handler struct {
 	now  func() time.Time
 }
 
-// Invoke implements lambda.Handler. It overwrites the event, which may hold a
+// Invoke implements lambda.Handler. It overwrites the event, which may contain a
 // provider key, before it returns.
 func (h *handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	defer clear(payload)
@@ -98,7 +98,7 @@ func (h *handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return encodeAnswer(answer, r.id), nil
 }
 
-// serve answers one request.
+// serve handles one request.
 func (h *handler) serve(ctx context.Context, r *Request) (answer Response, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -120,19 +120,58 @@ func (h *handler) serve(ctx context.Context, r *Request) (answer Response, err e
 		return Response{}, rejected(err)
 	}
 	r.known = true
-	if h.op.ManagementOnly != nil && !r.caller.MayManage() {
-		return Response{}, h.op.ManagementOnly
+	if h.op.StandardKeyError != nil && !r.caller.MayManage() {
+		return Response{}, h.op.StandardKeyError
 	}
 	return act(ctx, r.caller)
 }
 
-// rejected turns the error of a look-up of the caller into what the caller is told.
+// rejected turns an error of the caller's authentication into the caller's error.
 func rejected(err error) error {
 	var rejection *auth.Rejection
 	if !errors.As(err, &rejection) {
-		return fmt.Errorf("finding out who calls: %w", err)
+		return fmt.Errorf("authenticating the caller: %w", err)
 	}
 	e := Unauthenticated(rejection.Reason)
 	e.cause = rejection.Fault
 	return e
 }
+
+// Request is what the caller sent. None of it is trusted.
+type Request struct {
+	id, sourceIP     string
+	method, resource string
+	path, stage      members
+	query            map[string][]string
+	header           http.Header
+	body             secret.Bytes
+
+	bearer auth.Bearer
+	caller auth.Caller
+	known  bool // the caller is authenticated
+	notes  []slog.Attr
+}
+
+// Path returns a parameter of the path, undecoded as the gateway passes it on, or
+// "" where it has not exactly one value.
+func (r *Request) Path(name string) string { return r.path.single(name) }
+
+// Query returns every value of a query parameter.
+func (r *Request) Query(name string) []string { return r.query[name] }
+
+// Header returns every value of a header. The case of its name does not matter.
+func (r *Request) Header(name string) []string { return r.header.Values(name) }
+
+// StageVariable returns a setting of the deployment that the gateway passes on, or
+// "" where it has not exactly one value.
+func (r *Request) StageVariable(name string) string { return r.stage.single(name) }
+
+// Key returns the hash of the caller's key.
+func (r *Request) Key() auth.KeyHash { return r.bearer.Hash() }
+
+// Bearer returns the caller's key itself, to derive other keys from.
+func (r *Request) Bearer() auth.Bearer { return r.bearer }
+
+// Note adds to the request's log line, and to its audit line where it has one.
+// Only ids of this service, counts and fixed words may be in it.
+func (r *Request) Note(attrs ...slog.Attr) { r.notes = append(r.notes, attrs...) }

@@ -32,7 +32,7 @@ const (
 	failingToken    = "sbx_failing"
 )
 
-// keyTable answers key look-ups without a store.
+// keyTable is a fake of the access table, for key look-ups.
 type keyTable struct{}
 
 func (keyTable) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -58,7 +58,21 @@ func (keyTable) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(
 	}
 }
 
-// run sends one event through an operation and returns the answer and the log.
+// invoke sends a payload to an operation and returns the response and the log. It
+// checks that the event is overwritten.
+func invoke(t *testing.T, op api.Operation, payload []byte) (response, log []byte) {
+	t.Helper()
+	var lines bytes.Buffer
+	h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.NewJSONHandler(&lines, nil)), op)
+	given := bytes.Clone(payload)
+	response, err := h.Invoke(t.Context(), given)
+	if err != nil || len(bytes.Trim(given, "\x00")) > 0 {
+		t.Fatalf("%.2000q: %v; the event afterwards: %q", payload, err, given)
+	}
+	return response, lines.Bytes()
+}
+
+// run sends one event to an operation, and reads the response and the log.
 func run(t *testing.T, op api.Operation, event map[string]any) (status int, header map[string]string, body string, log []map[string]any) {
 	t.Helper()
 	op.ID, op.Method, op.Resource = "testThing", http.MethodGet, resource
@@ -69,31 +83,34 @@ func run(t *testing.T, op api.Operation, event map[string]any) (status int, head
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lines bytes.Buffer
-	h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.NewJSONHandler(&lines, nil)), op)
-	out, err := h.Invoke(t.Context(), payload)
-	if err != nil {
-		t.Fatalf("the function returned an error: %v", err)
-	}
-	if len(bytes.Trim(payload, "\x00")) > 0 {
-		t.Error("the event is still in memory")
-	}
-	var answer struct {
+	out, lines := invoke(t, op, payload)
+	var response struct {
 		StatusCode int
 		Headers    map[string]string
 		Body       string
 	}
-	if err := json.Unmarshal(out, &answer); err != nil {
+	if err := json.Unmarshal(out, &response); err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(lines.String()) {
+	for line := range strings.Lines(string(lines)) {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(line), &fields); err != nil {
 			t.Fatal(err)
 		}
 		log = append(log, fields)
 	}
-	return answer.StatusCode, answer.Headers, answer.Body, log
+	return response.StatusCode, response.Headers, response.Body, log
+}
+
+// reading is an operation on the test's route that reads a request and returns 200.
+func reading(read func(*api.Request)) api.Operation {
+	return api.Operation{ID: "testThing", Method: http.MethodGet, Resource: resource,
+		Prepare: func(_ context.Context, r *api.Request) api.Act {
+			return func(context.Context, auth.Caller) (api.Response, error) {
+				read(r)
+				return api.Response{Status: http.StatusOK, Body: []byte(`{"ok":true}`)}, nil
+			}
+		}}
 }
 
 func acting(r api.Response, err error) func(context.Context, *api.Request) api.Act {
@@ -121,8 +138,8 @@ func errorBody(code int, message, metadata string) string {
 
 func TestHandlerAnswersInOrder(t *testing.T) {
 	const missing = "Missing Authentication header"
-	unauthenticated := api.Operation{ManagementOnly: api.Unauthenticated(auth.ManagementKeyRequired)}
-	forbidden := api.Operation{ManagementOnly: api.Forbidden()}
+	unauthenticated := api.Operation{StandardKeyError: api.Unauthenticated(auth.ManagementKeyRequired)}
+	forbidden := api.Operation{StandardKeyError: api.Forbidden()}
 	issues := []api.Issue{{Path: "/a/0", Message: "must be a string"}, {Path: "", Message: "unknown member"}}
 	cases := map[string]struct {
 		op     api.Operation
@@ -143,11 +160,12 @@ func TestHandlerAnswersInOrder(t *testing.T) {
 		"wrapped":                {api.Operation{Prepare: acting(api.Response{}, fmt.Errorf("x: %w", api.NotFound()))}, standardToken, 404, errorBody(404, "Resource not found", "")},
 		"rate limited":           {api.Operation{Prepare: acting(api.Response{}, api.RateLimited())}, standardToken, 429, errorBody(429, "Rate limit exceeded", "")},
 		"invalid":                {api.Operation{Prepare: acting(api.Response{}, api.Invalid(issues))}, standardToken, 400, errorBody(400, "Invalid request parameters", `,"issues":[{"path":"/a/0","message":"must be a string"},{"path":"","message":"unknown member"}]`)},
+		"101 issues":             {api.Operation{Prepare: acting(api.Response{}, api.Invalid(make([]api.Issue, 101)))}, standardToken, 400, errorBody(400, "Invalid request parameters", `,"issues":[`+strings.Repeat(`{"path":"","message":""},`, 99)+`{"path":"","message":""}]`)},
 		"unexpected error":       {api.Operation{Prepare: acting(api.Response{}, errors.New("boom"))}, standardToken, 500, errorBody(500, "Internal Server Error", "")},
 		"panic in act":           {api.Operation{Prepare: panickingAct}, standardToken, 500, errorBody(500, "Internal Server Error", "")},
 		"panic in prepare":       {api.Operation{Prepare: panickingPrepare}, standardToken, 500, errorBody(500, "Internal Server Error", "")},
 		"refused before panic":   {api.Operation{Prepare: panickingAct}, "sbx_other", 401, errorBody(401, missing, `,"reason":"unknown_key"`)},
-		"act does not run early": {api.Operation{ManagementOnly: api.Forbidden(), Prepare: panickingAct}, standardToken, 403, errorBody(403, "Only management keys can perform this operation", "")},
+		"act does not run early": {api.Operation{StandardKeyError: api.Forbidden(), Prepare: panickingAct}, standardToken, 403, errorBody(403, "Only management keys can perform this operation", "")},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +198,7 @@ func panickingPrepare(context.Context, *api.Request) api.Act {
 	panic(errors.New("sk-secret in a panic"))
 }
 
-func TestHandlerAuditsWhoMay(t *testing.T) {
+func TestHandlerAuditsAuthenticatedCallers(t *testing.T) {
 	noting := func(err error) func(context.Context, *api.Request) api.Act {
 		return func(_ context.Context, r *api.Request) api.Act {
 			return func(context.Context, auth.Caller) (api.Response, error) {
@@ -201,7 +219,7 @@ func TestHandlerAuditsWhoMay(t *testing.T) {
 	}
 }
 
-func TestHandlerKeepsTimeForItsAnswer(t *testing.T) {
+func TestHandlerReservesTimeForItsResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left time.Duration
 		op := api.Operation{ID: "x", Method: "GET", Resource: resource, Prepare: func(context.Context, *api.Request) api.Act {
@@ -227,8 +245,8 @@ func TestHandlerKeepsTimeForItsAnswer(t *testing.T) {
 	})
 }
 
-// Nothing that a caller sends, and nothing that a failure quotes, reaches the
-// log or the answer.
+// Neither the log nor the response contains anything that a caller sent or that an
+// error quotes.
 func TestHandlerShowsNoSecret(t *testing.T) {
 	const marker = "sk-marker-1b7f"
 	ops := map[string]func(context.Context, *api.Request) api.Act{
@@ -250,6 +268,27 @@ func TestHandlerShowsNoSecret(t *testing.T) {
 			_, header, body, log := run(t, api.Operation{Audited: true, Prepare: prepare}, e)
 			if out := fmt.Sprint(header, body, log); strings.Contains(out, marker) {
 				t.Errorf("%s: %s", name, out)
+			}
+		}
+	}
+}
+
+// The log line names the caller as far as it is known, and the reason of a refusal.
+func TestTheLogLineHasCallerAndReason(t *testing.T) {
+	short := func(token string) any { return auth.HashKey(token).Short() }
+	for token, want := range map[string]map[string]any{
+		"":              {"reason": "missing", "key": nil, "account": nil},
+		"sbx_other":     {"reason": "unknown_key", "key": short("sbx_other"), "account": nil},
+		standardToken:   {"reason": nil, "key": short(standardToken), "account": account},
+		managementToken: {"reason": nil, "key": short(managementToken), "account": account},
+	} {
+		_, _, _, log := run(t, api.Operation{StandardKeyError: api.Forbidden()}, event(token))
+		for field, value := range want {
+			if log[0][field] != value {
+				t.Errorf("token %q: %s is %v, want %v", token, field, log[0][field], value)
+			}
+			if _, there := log[0][field]; there != (value != nil) {
+				t.Errorf("token %q: %s is present: %v", token, field, there)
 			}
 		}
 	}

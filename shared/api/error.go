@@ -12,9 +12,8 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// Error is an answer other than success. What it tells the caller is fixed
-// text, a machine-readable reason and where in the request the fault lies;
-// nothing that the caller sent is in it.
+// Error is an unsuccessful response: fixed text, a machine-readable reason and the
+// paths of faults in the request. It contains nothing that the caller sent.
 type Error struct {
 	status int
 	reason auth.Reason
@@ -23,12 +22,12 @@ type Error struct {
 	cause  error // for the log only
 }
 
-// Issue names one fault of a request.
+// Issue is one fault of a request.
 type Issue struct {
 	// Path is a JSON pointer (RFC 6901) into the body; "" means the body as a
 	// whole, or a header.
 	Path string `json:"path"`
-	// Message says what is wrong and repeats nothing that was sent.
+	// Message names the fault and contains nothing that was sent.
 	Message string `json:"message"`
 }
 
@@ -37,7 +36,7 @@ func Invalid(issues []Issue) *Error {
 	return &Error{status: http.StatusBadRequest, issues: issues[:min(len(issues), maxIssues)]}
 }
 
-// Unauthenticated is the 401 for a caller who was not let in.
+// Unauthenticated is the 401 for a caller whose key is not accepted.
 func Unauthenticated(reason auth.Reason) *Error {
 	return &Error{status: http.StatusUnauthorized, reason: reason}
 }
@@ -45,21 +44,21 @@ func Unauthenticated(reason auth.Reason) *Error {
 // Forbidden is the 403 for a key that is no management key.
 func Forbidden() *Error { return &Error{status: http.StatusForbidden} }
 
-// NotFound is the 404 for what does not exist and for what is somebody else's.
+// NotFound is the 404 for what does not exist or belongs to another tenant.
 func NotFound() *Error { return &Error{status: http.StatusNotFound} }
 
 // RateLimited is the 429 of an operation's own limiter.
 func RateLimited() *Error { return &Error{status: http.StatusTooManyRequests} }
 
-// With is the error with these headers added to its answer.
+// With returns the error with these headers.
 func (e *Error) With(header map[string]string) *Error {
 	added := *e
 	added.header = maps.Clone(header)
 	return &added
 }
 
-// Because is the error with a cause, which the log shows as an error; nil means
-// none.
+// Because returns the error with a cause, which is logged at level ERROR; nil
+// means none.
 func (e *Error) Because(cause error) *Error {
 	caused := *e
 	caused.cause = cause
@@ -68,10 +67,10 @@ func (e *Error) Because(cause error) *Error {
 
 func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.status, message(e.status)) }
 
-// Unwrap yields the cause, which is for the log and never for the caller.
+// Unwrap returns the cause, which is for the log and never for the caller.
 func (e *Error) Unwrap() error { return e.cause }
 
-// message is the fixed text of a status (spec, section 7).
+// message is the fixed text of a status, as in infra/openapi.yaml.
 func message(status int) string {
 	switch status {
 	case http.StatusBadRequest:
@@ -105,8 +104,8 @@ type metadata struct {
 	Issues    []Issue     `json:"issues,omitzero"`
 }
 
-// respond is the answer to a request that ended in err: an *Error as it says,
-// everything else a 500.
+// respond is the response to a request that ended in err: an *Error has its own
+// status, any other error is a 500.
 func respond(err error, requestID string) Response {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -125,8 +124,8 @@ func respond(err error, requestID string) Response {
 	return Response{Status: e.status, Header: header, Body: body}
 }
 
-// panicError is a panic caught at the edge. It tells the value only where the
-// Go runtime made it: any other may have been built from a request.
+// panicError is a recovered panic. It contains the value only where the Go runtime
+// made it: any other may contain part of a request.
 type panicError struct {
 	what  string
 	stack []byte

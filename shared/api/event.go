@@ -13,9 +13,9 @@ import (
 	"signalbox.dev/shared/secret"
 )
 
-// event is the part of a REST API's proxy event (payload format 1.0) that is
-// used. Source: API Gateway's developer guide, "Input format of a Lambda
-// function for proxy integration".
+// event is the part of a REST API's proxy event (payload format 1.0) that is used.
+// See API Gateway's developer guide, "Input format of a Lambda function for proxy
+// integration".
 type event struct {
 	Resource        once[string]         `json:"resource"`
 	Method          once[string]         `json:"httpMethod"`
@@ -39,8 +39,8 @@ type identity struct {
 	SourceIP once[string] `json:"sourceIp"`
 }
 
-// lenient accepts invalid UTF-8, which reads as U+FFFD and is judged by the
-// request's rules, and duplicate names, which once and members decide about.
+// lenient accepts invalid UTF-8, which reads as U+FFFD and is checked with the
+// request, and duplicate names, which once and members handle.
 var lenient = []json.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
 
 var (
@@ -48,8 +48,8 @@ var (
 	errRepeated = errors.New("duplicate member")
 )
 
-// once is a member that decides what the request is: an event that has it twice
-// could be read in two ways, so it is not read at all.
+// once is a member that must not be duplicate: the event could be read in two
+// ways, so it is refused.
 type once[T any] struct {
 	value T
 	found bool
@@ -79,13 +79,13 @@ func (t *text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if value.Kind() != jsontext.KindString {
 		return errors.New("neither a string nor null")
 	}
-	// Its error can only be text that is not Unicode, which then reads as U+FFFD.
+	// The only possible error is invalid Unicode, which reads as U+FFFD.
 	*t, _ = jsontext.AppendUnquote(nil, value)
 	return nil
 }
 
-// members is a map of the event in its order, nil where it is absent or null.
-// Its names may come twice: a gateway decodes distinct bytes to U+FFFD.
+// members is a map of the event in its order, nil where it is absent or null. Its
+// names may be duplicate: a gateway decodes distinct bytes to U+FFFD.
 type members []member
 
 type member struct {
@@ -112,7 +112,7 @@ func (m *members) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	})
 }
 
-// single is the values of a name that has exactly one, else "".
+// single returns the value of a name that has exactly one, else "".
 func (m members) single(name string) string {
 	var found []string
 	for _, member := range m {
@@ -169,9 +169,8 @@ func readValues(d *jsontext.Decoder) (values []string, err error) {
 	return values, err
 }
 
-// readText reads a string, a number (which `sam local` sends for a stage
-// variable) or a boolean as text. Any other value counts as an empty one: it was
-// sent, and is nothing that an operation accepts.
+// readText reads a string, a number (which `sam local` sends for a stage variable)
+// or a boolean as text, and any other value as "", which no operation accepts.
 func readText(d *jsontext.Decoder) (string, error) {
 	value, err := d.ReadValue()
 	kind := value.Kind()
@@ -219,8 +218,8 @@ func readRequest(payload []byte) (*Request, error) {
 	return r, nil
 }
 
-// choose prefers the map with all values; a console's test event may have only
-// the other, in which null is an empty value.
+// choose prefers the map with all values. A test event from the console may have
+// only the other one, in which null is an empty value.
 func choose(multi, single members) members {
 	if multi != nil {
 		return multi
@@ -233,9 +232,9 @@ func choose(multi, single members) members {
 	return single
 }
 
-// findRequestID finds the request id of an event that cannot be read: the first
-// one that is text. Where the event is no JSON it goes on at the next member that
-// may have it, which it makes the first of an object in place.
+// findRequestID returns the first request id of an unreadable event that is a
+// string. After a syntax error it continues at the next requestContext, which it
+// makes the first member of an object in place.
 func findRequestID(payload []byte) (id string) {
 	context := []byte(`"requestContext"`)
 	for {
@@ -259,7 +258,7 @@ func findRequestID(payload []byte) (id string) {
 	}
 }
 
-// readMember skips a value but for this member of it.
+// readMember skips a value, except for this member of it.
 func readMember(d *jsontext.Decoder, wanted string, read func() error) error {
 	if d.PeekKind() != jsontext.KindBeginObject {
 		return d.SkipValue()
@@ -280,7 +279,7 @@ type answer struct {
 	IsBase64Encoded bool              `json:"isBase64Encoded"`
 }
 
-// encodeAnswer writes the answer with the headers that every answer has.
+// encodeAnswer encodes the response with the headers that every response has.
 func encodeAnswer(r Response, requestID string) []byte {
 	header := map[string]string{"X-Request-Id": requestID, "Cache-Control": "no-store"}
 	if len(r.Body) > 0 {
@@ -290,9 +289,9 @@ func encodeAnswer(r Response, requestID string) []byte {
 	return JSON(answer{StatusCode: r.Status, Headers: header, Body: string(r.Body)})
 }
 
-// JSON encodes a wire type, the same value to the same bytes each time. Wire
-// types are structs of text, numbers, booleans, lists and maps of these, which
-// always encode.
+// JSON encodes a body, the same value to the same bytes each time. Bodies are
+// structs of text, numbers, booleans, lists and maps of these, which always
+// encode.
 func JSON(v any) []byte {
 	encoded, _ := json.Marshal(v,
 		json.Deterministic(true), json.FormatNilSliceAsNull(true), jsontext.AllowInvalidUTF8(true))

@@ -14,7 +14,7 @@ import (
 	"signalbox.dev/shared/auth"
 )
 
-// eventSeeds are events that differ in what is decided by, and what is no event.
+// eventSeeds are events that differ in what decides the response, and malformed ones.
 func eventSeeds() []string {
 	event := func(header, rest string) string {
 		return fmt.Sprintf(`{"resource":%q,"httpMethod":"GET","multiValueHeaders":{%s},"requestContext":{"requestId":"r-1","identity":{"sourceIp":"192.0.2.1"}}%s}`, resource, header, rest)
@@ -38,13 +38,18 @@ func eventSeeds() []string {
 		`{"resource":"` + resource + `","httpMethod":"GET","headers":{"AUTHORIZATION":"Bearer ` + managementToken + `"}}`,
 		`{"resource":"/{proxy+}","httpMethod":"POST","path":"/` + leaked + `"}`,
 		`{"resource":1,"body":"` + leaked + `"}`, `{"requestContext":null,"headers":null}`, `{"stageVariables":{"a":null}}`,
+		`"x"`, `{"body":{"body":"` + leaked + `"}}`, `{"headers":1}`, `{"multiValueHeaders":["` + leaked + `"]}`,
+		`{"requestContext":{"requestId":"r-1","requestId":"r-2"}}`, `{"requestContext":[{"requestId":"x"}],"requestId":"x"}`,
+		`{"requestContext":{"requestId":1,"identity":{"sourceIp":"192.0.2.1"}}}`, `{"requestContext":"x","a":"b","requestId":"y"}`,
+		event(key, `,"body":"x","body":null`), event(key, `,"isBase64Encoded":true,"isBase64Encoded":false`), event(key, `,"isBase64Encoded":"true"`),
+		event(key, `,"httpMethod":"GET"`), event(key, `,"resource":"b"`), event(key, `,"pathParameters":[]`), event(key, `,"requestContext":null`),
+		event(key, `,"requestContext":{"requestId":"r-2"}`), event(key, `,"stageVariables":true`), event(key, `,"multiValueHeaders":"`+leaked+`"`),
 		`{"body":"\ud800","headers":{"Authorization":"` + "\xff" + `"}}`, `{"body":"a","body":"b"}`, `[]`, `null`, ``,
 	}
 }
 
-// rawEvent is an event written as text, since what is marshalled from Go's maps
-// has each name once: names come twice, in several cases, not as UTF-8, or are
-// very long, values are of any type, and any member of the event may be repeated.
+// rawEvent is a random event as text, with duplicate, invalid and very long names,
+// values of any type, and duplicate members, which Go's maps cannot have.
 func rawEvent(r *rand.Rand) []byte {
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	value := func() string {
@@ -89,7 +94,7 @@ func rawEvent(r *rand.Rand) []byte {
 	return []byte("{" + strings.Join(text, ",") + "}")
 }
 
-// object is a JSON object with its members in order, repeated ones too.
+// object is a JSON object with its members in order, duplicate ones too.
 type object []struct {
 	name  string
 	value any
@@ -105,8 +110,8 @@ func (o object) all(name string) (values []any) {
 	return values
 }
 
-// expect reads an event anew, with encoding/json, and tells what the contract
-// makes of it. Of what is no JSON only the status is known.
+// expect is the response that infra/openapi.yaml requires, from an independent
+// reading with encoding/json. Of a payload that is not JSON it is only the status.
 func expect(payload []byte) outcome {
 	want := outcome{Status: http.StatusInternalServerError}
 	if !json.Valid(payload) {
@@ -152,8 +157,8 @@ func parse(d *json.Decoder) any {
 	return append(object{}, members...)
 }
 
-// typed reports whether what decides about the request is there once at most, of
-// the type that API Gateway's documentation gives, or null.
+// typed reports whether the members that decide are not duplicate, and null or of
+// the type in API Gateway's documentation.
 func typed(e object) bool {
 	context, _ := one(e, "requestContext").(object)
 	identity, _ := one(context, "identity").(object)
@@ -221,7 +226,7 @@ func texts(v any) []string {
 	}
 }
 
-// decide is the contract's order: the route, then the key.
+// decide checks the route, then the key.
 func decide(e object) (status int, reason string) {
 	body, _ := one(e, "body").(string)
 	if _, err := base64.StdEncoding.DecodeString(body); one(e, "isBase64Encoded") == true && err != nil {

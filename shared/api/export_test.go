@@ -1,11 +1,7 @@
 package api
 
 import (
-	"log/slog"
 	"net/http"
-	"time"
-
-	"github.com/aws/aws-lambda-go/lambda"
 
 	"signalbox.dev/shared/secret"
 )
@@ -21,9 +17,4 @@ func NewRequest(body string, header ...string) *Request {
 		r.header.Add(header[i], header[i+1])
 	}
 	return r
-}
-
-// HandlerAt is Handler with a clock.
-func HandlerAt(keys Verifier, log *slog.Logger, op Operation, now func() time.Time) lambda.Handler {
-	return &handler{keys: keys, log: log, op: op, now: now}
 }

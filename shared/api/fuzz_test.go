@@ -2,41 +2,31 @@ package api_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
 
 	"signalbox.dev/shared/api"
-	"signalbox.dev/shared/auth"
 )
 
-// leaked stands in seeds where secrets do: in the token, the body, the address.
+// leaked is in seeds where secrets are: in the token, the body, the path.
 const leaked = "sk-leaked-0123456789"
 
-// fuzzed is an operation that does what a request asks for: it reads all that a
-// request has, and answers, or fails in one of the ways there are.
+// fuzzed is an operation that reads all of a request and returns 200 or panics.
 func fuzzed() api.Operation {
-	return api.Operation{
-		ID: "testThing", Method: http.MethodGet, Resource: resource,
-		Prepare: func(_ context.Context, r *api.Request) api.Act {
-			return func(context.Context, auth.Caller) (api.Response, error) {
-				_ = []any{r.Query("workspace_id"), r.Header("X"), r.StageVariable("rate"), r.Bearer(), r.Object("key", "provider").Issues()}
-				if id := r.Path("id"); strings.HasPrefix(id, "panic") {
-					panic(id)
-				}
-				return api.Response{Status: http.StatusOK, Body: []byte(`{"ok":true}`)}, nil
-			}
-		},
-	}
+	return reading(func(r *api.Request) {
+		_ = []any{r.Query("workspace_id"), r.Header("X"), r.StageVariable("rate"), r.Bearer(), r.Object("key", "provider").Issues()}
+		if id := r.Path("id"); strings.HasPrefix(id, "panic") {
+			panic(id)
+		}
+	})
 }
 
-// Whatever arrives, the answer is one that a gateway takes, in the envelope, and
-// neither it nor the log repeats a secret; status and reason are those of an
-// independent reading, and so is the request id where the event is JSON.
+// For any payload the response is one of a proxy integration, in the envelope, and
+// neither it nor the log contains a secret. Status, reason and (of JSON) request id
+// are those of an independent reading.
 func FuzzHandler(f *testing.F) {
 	for _, seed := range eventSeeds() {
 		f.Add([]byte(seed))
@@ -46,13 +36,7 @@ func FuzzHandler(f *testing.F) {
 		f.Add(rawEvent(random))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		var log bytes.Buffer
-		h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.NewJSONHandler(&log, nil)), fuzzed())
-		given := bytes.Clone(payload)
-		out, err := h.Invoke(t.Context(), given)
-		if err != nil || len(bytes.Trim(given, "\x00")) > 0 {
-			t.Fatalf("%v; the event afterwards: %q", err, given)
-		}
+		out, log := invoke(t, fuzzed(), payload)
 		got := readAnswer(t, out)
 		want := expect(payload)
 		if !json.Valid(payload) {
@@ -61,16 +45,16 @@ func FuzzHandler(f *testing.F) {
 		if got != want {
 			t.Errorf("%.2000q\nanswered %+v, want %+v", payload, got, want)
 		}
-		if written := string(out) + log.String(); !strings.Contains(got.RequestID, leaked) && strings.Contains(written, leaked) {
+		if written := string(out) + string(log); !strings.Contains(got.RequestID, leaked) && strings.Contains(written, leaked) {
 			t.Errorf("a secret is repeated: %s", written)
 		}
-		if lines := bytes.Count(log.Bytes(), []byte("\n")); lines != 1 || !json.Valid(log.Bytes()) {
-			t.Errorf("%d log lines: %s", lines, log.Bytes())
+		if lines := bytes.Count(log, []byte("\n")); lines != 1 || !json.Valid(log) {
+			t.Errorf("%d log lines: %s", lines, log)
 		}
 	})
 }
 
-// outcome is what an answer says.
+// outcome is the part of a response that is compared.
 type outcome struct {
 	Status            int
 	Reason, RequestID string

@@ -40,8 +40,8 @@ func (h *handler) record(ctx context.Context, r *Request, status int, err error,
 	}
 }
 
-// causeOf is what an operator must hear of: the error behind a 500, and the
-// fault of a stored row behind a 401 or 404.
+// causeOf returns what an operator has to look into: the error behind a 500, or
+// the damaged row behind a 401 or 404.
 func causeOf(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.cause
@@ -49,7 +49,7 @@ func causeOf(err error) error {
 	return err
 }
 
-// audit says who did what, from where, and how it ended.
+// audit logs who did what, from where, and with which outcome.
 func (h *handler) audit(ctx context.Context, r *Request, status int, who []slog.Attr) {
 	outcome := "refused"
 	switch {
@@ -68,8 +68,8 @@ func (h *handler) audit(ctx context.Context, r *Request, status int, who []slog.
 	h.log.LogAttrs(ctx, slog.LevelInfo, "audit", append(attrs, r.notes...)...)
 }
 
-// who names the caller: by the key's hash as soon as one was sent, by the
-// account once the key was let in.
+// who identifies the caller: by the key's hash where one was sent, and by the
+// account once the caller is authenticated.
 func (r *Request) who() []slog.Attr {
 	var attrs []slog.Attr
 	if key := r.Key(); key != "" {

@@ -1,179 +1,33 @@
 package api
 
 import (
-	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"io"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"signalbox.dev/shared/secret"
 )
 
-const (
-	maxBody   = 65536 // bytes
-	maxIssues = 100
-)
-
-// readable lets text that is not UTF-8 and half surrogate pairs through as
-// U+FFFD, so that every kind of mangled text is found by one look, and members
-// that come twice, so that they are reported beside all else that is wrong.
-var readable = []jsontext.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
-
-// Object is a JSON object read from a request's body, strictly: one object and
-// nothing after it, every member known and present once, no mangled text. What
-// is wrong is collected, all of it, and returned by Issues.
+// Object is a JSON object read strictly from a request's body: one object without
+// trailing data, every member known and present once, all text valid Unicode.
+// Issues returns every fault.
 //
-// The body may hold a secret anywhere. It is read where it lies: no string is
-// made of it and no buffer filled with it, since neither could be wiped.
+// The body may contain a secret anywhere. It is parsed in place: it is copied to
+// no string and no buffer, since neither could be wiped.
 type Object struct {
 	body    []byte
 	names   []string
 	members map[string]jsontext.Value // parts of body
 	broken  map[string]bool           // paths that have an issue already
 	issues  []Issue
-	opaque  bool // no members could be read, so nothing is said of any
+	opaque  bool // no members could be read, so none is reported
 }
 
-// Object reads the body as an object with these members and no others. The
-// caller judges Issues before it uses anything of it.
-func (r *Request) Object(names ...string) *Object {
-	o := &Object{body: r.body.Reveal(), names: names, members: map[string]jsontext.Value{}, broken: map[string]bool{}}
-	o.issues = append(o.issues, bodyHeaderIssues(r)...)
-	if len(o.body) > maxBody {
-		o.refuse("the body is larger than 65536 bytes")
-		return o
-	}
-	if err := o.read(); err != nil {
-		o.refuse(err.Error())
-	}
-	return o
-}
-
-// refuse reports the body as a whole: which members it lacks is not known.
-func (o *Object) refuse(message string) {
-	o.Report("", message)
-	o.opaque = true
-}
-
-// read collects the members. Its error says why the body is not one JSON object.
-func (o *Object) read() error {
-	d := decoder(o.body)
-	if len(o.body) == 0 {
-		return errors.New("the body is empty; it must be one JSON object")
-	}
-	if d.PeekKind() != jsontext.KindBeginObject {
-		if _, err := d.ReadValue(); err != nil {
-			return notJSON(d, err)
-		}
-		return errors.New("the body must be one JSON object")
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return notJSON(d, err)
-	}
-	for kind := d.PeekKind(); kind != jsontext.KindEndObject; kind = d.PeekKind() {
-		if kind != jsontext.KindString {
-			_, err := d.ReadToken() // where a name must be nothing else can
-			return notJSON(d, err)
-		}
-		quoted, err := d.ReadValue()
-		if err != nil {
-			return notJSON(d, err)
-		}
-		name, unknown := o.nameOf(quoted)
-		value, err := d.ReadValue()
-		if err != nil {
-			return notJSON(d, err)
-		}
-		if unknown != "" {
-			o.Report("", unknown)
-			continue
-		}
-		end := d.InputOffset()
-		o.add(name, o.body[end-int64(len(value)):end])
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return notJSON(d, err)
-	}
-	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return errors.New("trailing data after the JSON object")
-	}
-	return nil
-}
-
-// notJSON says where the body stops being JSON, and nothing of what stands there.
-func notJSON(d *jsontext.Decoder, err error) error {
-	offset := d.InputOffset()
-	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		offset = syntax.ByteOffset
-	}
-	return fmt.Errorf("the body is not valid JSON, from byte %d on", offset)
-}
-
-// decoder reads JSON where it lies: over a bytes.Buffer, and no other reader, it
-// parses without a buffer of its own.
-func decoder(b []byte) *jsontext.Decoder {
-	return jsontext.NewDecoder(bytes.NewBuffer(b), readable...)
-}
-
-// nameOf is the member's name as one of ours, or the message for any other. Such
-// a name may itself be a secret in the wrong place: it is wiped in the body, and
-// with it out of the decoder's errors, which copy the last name.
-func (o *Object) nameOf(quoted jsontext.Value) (name, unknown string) {
-	sent := unquoted(quoted)
-	defer clear(sent)
-	for _, name := range o.names {
-		if name == string(sent) { // a comparison copies nothing
-			return name, ""
-		}
-	}
-	clear(quoted[1 : len(quoted)-1])
-	return "", unknownMember(sent, o.names)
-}
-
-// add takes a member in, or reports it.
-func (o *Object) add(name string, value jsontext.Value) {
-	_, repeated := o.members[name]
-	o.members[name] = value
-	switch {
-	case repeated:
-		o.Report("/"+name, "duplicate member")
-	case mangled(value):
-		o.Report("/"+name, "contains U+FFFD, invalid UTF-8 or an unpaired surrogate")
-	}
-}
-
-// mangled reports whether any string in the value holds U+FFFD, which is also
-// what text that is not UTF-8 and half surrogate pairs read as.
-func mangled(value jsontext.Value) bool {
-	d := decoder(value)
-	for {
-		if d.PeekKind() != jsontext.KindString {
-			if _, err := d.ReadToken(); err != nil {
-				return false // the value was read once: this is its end
-			}
-			continue
-		}
-		quoted, err := d.ReadValue()
-		if err != nil {
-			return false
-		}
-		text := unquoted(quoted)
-		found := bytes.ContainsRune(text, utf8.RuneError)
-		clear(text)
-		if found {
-			return true
-		}
-	}
-}
-
-// Report adds an issue, unless its place has one already: a value of the wrong
-// type is not also too short. Of a body that could not be read as an object it
-// adds nothing: no member of it is known to be missing.
+// Report adds an issue, unless its path has one already: a value of the wrong type
+// is not also too short. Where the body could not be read as an object it adds
+// nothing, since no member is known to be missing.
 func (o *Object) Report(path, message string) {
 	if o.opaque || path != "" && o.broken[path] {
 		return
@@ -182,14 +36,13 @@ func (o *Object) Report(path, message string) {
 	o.issues = append(o.issues, Issue{Path: path, Message: message})
 }
 
-// Issues is everything wrong with the body, in the order of the body.
+// Issues returns every fault of the body, in the order of the body.
 func (o *Object) Issues() []Issue { return o.issues }
 
-// Feed writes the members to a hash, which returns no error: those that are
-// there, in the order of their names as they were given to Request.Object, and
-// every name and value after its kind and length. It is the same for the same
-// members and values, however they were ordered and spelt, and for no others.
-// Only for a body without issues.
+// Feed writes the members that are present to a hash, in the order of the names
+// given to Request.Object, each name and value after its kind and length. It
+// writes the same bytes for the same members and values, in whatever order and
+// escaping they were sent, and for no others. The body must have no issues.
 func (o *Object) Feed(hash io.Writer) {
 	for _, name := range o.names {
 		if value := o.members[name]; value != nil {
@@ -223,11 +76,19 @@ func feedPart(hash io.Writer, kind jsontext.Kind, length int, content []byte) {
 	_, _ = hash.Write(content)
 }
 
-// Has reports whether the member is there, with whatever value.
+// Has reports whether the member is present, null or not.
 func (o *Object) Has(name string) bool { return o.members[name] != nil }
 
-// IsNull reports whether the member is there and null.
-func (o *Object) IsNull(name string) bool { return o.members[name].Kind() == jsontext.KindNull }
+// NullableText reads a string or null; nil where it is null, absent or of another
+// type.
+func (o *Object) NullableText(name string) *string {
+	value := o.members[name]
+	if value == nil || value.Kind() == jsontext.KindNull {
+		return nil
+	}
+	text := o.Text(name)
+	return &text
+}
 
 // Text reads a string; "" where it is absent or of another type.
 func (o *Object) Text(name string) string { return string(o.bytes(name)) }

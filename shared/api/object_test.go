@@ -11,7 +11,6 @@ import (
 	"signalbox.dev/shared/api"
 )
 
-// issue is an expected issue; a message that ends in … is only begun.
 func issue(path, message string) api.Issue { return api.Issue{Path: path, Message: message} }
 
 // read reads the body as an object with the members a, b and list: text, boolean
@@ -25,8 +24,8 @@ func read(t *testing.T, body string) *api.Object {
 	return o
 }
 
-func TestObjectReportsAllThatIsWrong(t *testing.T) {
-	const mangled = "contains U+FFFD, invalid UTF-8 or an unpaired surrogate"
+func TestObjectReportsEveryFault(t *testing.T) {
+	const invalid = "contains U+FFFD, invalid UTF-8 or an unpaired surrogate"
 	cases := map[string]struct {
 		body string
 		want []api.Issue
@@ -39,36 +38,37 @@ func TestObjectReportsAllThatIsWrong(t *testing.T) {
 		"array":                {`[]`, []api.Issue{issue("", "the body must be one JSON object")}},
 		"string":               {`"a"`, []api.Issue{issue("", "the body must be one JSON object")}},
 		"null":                 {`null`, []api.Issue{issue("", "the body must be one JSON object")}},
-		"truncated":            {`{"a":`, []api.Issue{issue("", "the body is not valid JSON, from byte 5 on")}},
-		"byte order mark":      {"\ufeff{}", []api.Issue{issue("", "the body is not valid JSON, from byte 0 on")}},
-		"comment":              {`{/**/}`, []api.Issue{issue("", "the body is not valid JSON, from byte 1 on")}},
-		"trailing comma":       {`{"a":"x",}`, []api.Issue{issue("", "the body is not valid JSON, from byte 8 on")}},
+		"truncated":            {`{"a":`, []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 5")}},
+		"byte order mark":      {"\ufeff{}", []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 0")}},
+		"comment":              {`{/**/}`, []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 1")}},
+		"trailing comma":       {`{"a":"x",}`, []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 8")}},
 		"second value":         {`{} {}`, []api.Issue{issue("", "trailing data after the JSON object")}},
 		"trailing brace":       {`{}}`, []api.Issue{issue("", "trailing data after the JSON object")}},
 		"trailing garbage":     {`{}x`, []api.Issue{issue("", "trailing data after the JSON object")}},
 		"NUL after":            {"{}\x00", []api.Issue{issue("", "trailing data after the JSON object")}},
-		"repeated":             {`{"a":"x","a":"y"}`, []api.Issue{issue("/a", "duplicate member")}},
-		"repeated by escape":   {`{"a":"x","\u0061":"y"}`, []api.Issue{issue("/a", "duplicate member")}},
+		"duplicate":            {`{"a":"x","a":"y"}`, []api.Issue{issue("/a", "duplicate member")}},
+		"duplicate escaped":    {`{"a":"x","\u0061":"y"}`, []api.Issue{issue("/a", "duplicate member")}},
 		"unknown":              {`{"sk-secret-in-the-wrong-place":1}`, []api.Issue{issue("", "unknown member")}},
-		"case counts":          {`{"A":"x"}`, []api.Issue{issue("", "unknown member")}},
+		"unknown twice":        {`{"x":1,"y":2}`, []api.Issue{issue("", "unknown member"), issue("", "unknown member")}},
+		"other case":           {`{"A":"x"}`, []api.Issue{issue("", "unknown member")}},
 		"misspelt":             {`{"allowed_model":[]}`, []api.Issue{issue("", "unknown member; did you mean allowed_models?")}},
 		"camel case":           {`{"allowedModels":[]}`, []api.Issue{issue("", "unknown member; did you mean allowed_models?")}},
 		"wrong types":          {`{"a":1,"b":"true","list":{}}`, []api.Issue{issue("/a", "must be a string"), issue("/b", "must be true or false"), issue("/list", "must be an array of strings, or null")}},
 		"nulls":                {`{"a":null,"b":null}`, []api.Issue{issue("/a", "must be a string"), issue("/b", "must be true or false")}},
 		"elements":             {`{"list":["x",1,null,["y"],{}]}`, []api.Issue{issue("/list/1", "must be a string"), issue("/list/2", "must be a string"), issue("/list/3", "must be a string"), issue("/list/4", "must be a string")}},
-		"not UTF-8":            {"{\"a\":\"\xff\"}", []api.Issue{issue("/a", mangled)}},
-		"overlong UTF-8":       {"{\"a\":\"\xc0\xaf\"}", []api.Issue{issue("/a", mangled)}},
-		"surrogate as UTF-8":   {"{\"a\":\"\xed\xa0\x80\"}", []api.Issue{issue("/a", mangled)}},
-		"lone high surrogate":  {`{"a":"\ud800"}`, []api.Issue{issue("/a", mangled)}},
-		"lone low surrogate":   {`{"a":"x\udc00y"}`, []api.Issue{issue("/a", mangled)}},
-		"surrogates reversed":  {`{"a":"\udc00\ud800"}`, []api.Issue{issue("/a", mangled)}},
-		"replacement":          {"{\"a\":\"\ufffd\"}", []api.Issue{issue("/a", mangled)}},
-		"replacement escaped":  {`{"a":"\uFFFD"}`, []api.Issue{issue("/a", mangled)}},
-		"replacement in list":  {`{"list":["x","\ufffd"]}`, []api.Issue{issue("/list", mangled)}},
+		"not UTF-8":            {"{\"a\":\"\xff\"}", []api.Issue{issue("/a", invalid)}},
+		"overlong UTF-8":       {"{\"a\":\"\xc0\xaf\"}", []api.Issue{issue("/a", invalid)}},
+		"surrogate as UTF-8":   {"{\"a\":\"\xed\xa0\x80\"}", []api.Issue{issue("/a", invalid)}},
+		"lone high surrogate":  {`{"a":"\ud800"}`, []api.Issue{issue("/a", invalid)}},
+		"lone low surrogate":   {`{"a":"x\udc00y"}`, []api.Issue{issue("/a", invalid)}},
+		"surrogates reversed":  {`{"a":"\udc00\ud800"}`, []api.Issue{issue("/a", invalid)}},
+		"replacement":          {"{\"a\":\"\ufffd\"}", []api.Issue{issue("/a", invalid)}},
+		"replacement escaped":  {`{"a":"\uFFFD"}`, []api.Issue{issue("/a", invalid)}},
+		"replacement in list":  {`{"list":["x","\ufffd"]}`, []api.Issue{issue("/list", invalid)}},
 		"whole pair":           {`{"a":"\ud83d\ude00"}`, nil},
-		"raw control":          {"{\"a\":\"\n\"}", []api.Issue{issue("", "the body is not valid JSON, from byte 6 on")}},
+		"raw control":          {"{\"a\":\"\n\"}", []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 6")}},
 		"number out of range":  {`{"a":1e999}`, []api.Issue{issue("/a", "must be a string")}},
-		"depth bomb in member": {`{"a":` + strings.Repeat("[", 30000) + strings.Repeat("]", 30000) + `}`, []api.Issue{issue("", "the body is not valid JSON, from byte 10004 on")}},
+		"depth bomb in member": {`{"a":` + strings.Repeat("[", 30000) + strings.Repeat("]", 30000) + `}`, []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 10004")}},
 		"mixed": {`{"a":1,"x":2,"b":[]}`, []api.Issue{
 			issue("", "unknown member"), issue("/a", "must be a string"), issue("/b", "must be true or false")}},
 	}
@@ -81,9 +81,9 @@ func TestObjectReportsAllThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestObjectJudgesHeadersAndSize(t *testing.T) {
+func TestObjectChecksHeadersAndSize(t *testing.T) {
 	const (
-		contentType = "Content-Type must be application/json, sent once, its charset (if any) utf-8"
+		contentType = "Content-Type must be sent once, as application/json with charset utf-8 or none"
 		encoding    = "Content-Encoding must be identity or absent"
 	)
 	cases := map[string]struct {
@@ -124,24 +124,20 @@ func TestObjectJudgesHeadersAndSize(t *testing.T) {
 	}
 }
 
-func TestReportSaysOneThingOfOnePlace(t *testing.T) {
+func TestReportAddsOneIssueForEachPath(t *testing.T) {
 	o := read(t, `{"a":1}`)
-	o.Report("/a", "must have at least 1 character")
-	o.Report("/list/0", "one")
-	o.Report("/list/0", "two")
-	o.Report("/list/1", "three")
-	want := []api.Issue{issue("/a", "must be a string"), issue("/list/0", "one"), issue("/list/1", "three")}
+	for _, path := range []string{"/a", "/list/0", "/list/0", "/list/1"} {
+		o.Report(path, "is wrong")
+	}
+	want := []api.Issue{issue("/a", "must be a string"), issue("/list/0", "is wrong"), issue("/list/1", "is wrong")}
 	if diff := cmp.Diff(want, o.Issues()); diff != "" {
 		t.Errorf("issues (-want +got):\n%s", diff)
 	}
-}
-
-func TestReportSaysNothingOfMembersOfAnUnreadableBody(t *testing.T) {
-	for _, body := range []string{`[]`, `{"a":"x"`, `{"a":"x"}}`, strings.Repeat(" ", 65537)} {
-		o := read(t, body)
-		o.Report("/a", "must have at least 1 character")
+	for _, unreadable := range []string{`[]`, `{"a":"x"`, `{"a":"x"}}`, strings.Repeat(" ", 65537)} {
+		o := read(t, unreadable)
+		o.Report("/a", "is wrong")
 		if got := o.Issues(); len(got) != 1 || got[0].Path != "" {
-			t.Errorf("%.10s: got %v, want one issue for the whole body", body, got)
+			t.Errorf("%.10s: got %v, want one issue for the whole body", unreadable, got)
 		}
 	}
 }
@@ -212,4 +208,30 @@ func FuzzObject(f *testing.F) {
 			t.Fatalf("%q is fed as %q, written anew as %q", body, fed(o), fed(again))
 		}
 	})
+}
+
+func TestTheNearestKnownNameIsSuggested(t *testing.T) {
+	ours := []string{"key", "name", "allowed_models", "allowed_users2", "allowed_users1"}
+	for name, want := range map[string]string{
+		"ky":                "key",
+		"kx":                "",
+		"nmea":              "name",
+		"x":                 "",
+		"Key":               "key",
+		"allowed_modelsxyz": "allowed_models",
+		"allowedmodelsxyzz": "",
+		"allowed_users2x":   "allowed_users2", // nearer than the last
+		"allowed_users":     "allowed_users2", // as near as the last
+		"lowed_users1":      "allowed_users1",
+		"":                  "",
+	} {
+		message := "unknown member"
+		if want != "" {
+			message += "; did you mean " + want + "?"
+		}
+		got := api.NewRequest(`{"` + name + `":1}`).Object(ours...).Issues()
+		if diff := cmp.Diff([]api.Issue{{Message: message}}, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", name, diff)
+		}
+	}
 }

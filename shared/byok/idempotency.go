@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,36 +16,36 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
-// remembered is how long the answer to an idempotent request is kept: a little
-// over the 24 hours that are promised.
+// remembered is how long the response to an idempotent request is kept: longer
+// than the 24 hours that infra/openapi.yaml promises.
 const remembered = 25 * time.Hour
 
-// ErrDifferentRequest says that the idempotency key was used for another request.
+// ErrDifferentRequest means that the idempotency key was used for another request.
 var ErrDifferentRequest = errors.New("the idempotency key was used for a different request")
 
 // RequestID names one idempotent request: an idempotency key as one API key uses it.
 type RequestID string
 
-// NewRequestID names the request that the API key of that hash makes under an
-// idempotency key. The idempotency key is stored only as a hash.
+// NewRequestID returns the id of the request that the API key with this hash makes
+// under an idempotency key. The idempotency key is stored only as a hash.
 func NewRequestID(apiKeyHash, idempotencyKey string) RequestID {
 	sum := sha256.Sum256([]byte(idempotencyKey))
 	return RequestID("idem#" + apiKeyHash + "#" + hex.EncodeToString(sum[:]))
 }
 
-// Fingerprint identifies a request without revealing what is in it: an
-// HMAC-SHA256 of what feed writes, under a key that only the holder of the
-// bearer token can make. Whoever reads the table cannot try out provider keys
-// against it.
+// Fingerprint identifies a request without revealing its content: an HMAC-SHA256
+// of what feed writes, under a key that can be derived only from the bearer token.
+// A reader of the table cannot test guesses of provider keys against it.
 func Fingerprint(derived []byte, feed func(hash io.Writer)) []byte {
 	mac := hmac.New(sha256.New, derived)
 	feed(mac)
 	fingerprint := mac.Sum(nil)
-	// The hash keeps what did not fill its last block, which may be of the provider
-	// key: a block of single bytes overwrites all of it.
+	// The hash buffers its last incomplete block, which may contain part of the
+	// provider key: a block of single bytes overwrites it.
 	for range sha256.BlockSize {
 		_, _ = mac.Write([]byte{0}) // a hash never fails
 	}
@@ -55,8 +56,8 @@ func Fingerprint(derived []byte, feed func(hash io.Writer)) []byte {
 // fingerprint included.
 const recordVersion = 2
 
-// record is what is remembered of a request, in the control table under its id.
-// The response is the body of its 201; it holds no secret.
+// record is the record of a request, in the control table under its id. The
+// response is the body of its 201, which contains no secret.
 type record struct {
 	PK          string         `dynamodbav:"pk"`
 	Version     int            `dynamodbav:"v"`
@@ -67,12 +68,12 @@ type record struct {
 	Expires     int64          `dynamodbav:"exp"` // Unix seconds
 }
 
-// Remembered is what was found of an earlier request under the same id.
+// Remembered is the record of an earlier request under the same id, if any.
 type Remembered struct {
 	record *record
 }
 
-// Recall looks for an earlier request, strongly consistent.
+// Recall looks up an earlier request, strongly consistent.
 func (s *Store) Recall(ctx context.Context, id RequestID) (Remembered, error) {
 	out, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.control,
@@ -85,7 +86,7 @@ func (s *Store) Recall(ctx context.Context, id RequestID) (Remembered, error) {
 	return s.remembered(id, out.Item)
 }
 
-// remembered reads the record of the request. DynamoDB may keep an expired one
+// remembered decodes the record of the request. DynamoDB may keep an expired one
 // for days.
 func (s *Store) remembered(id RequestID, item map[string]types.AttributeValue) (Remembered, error) {
 	if item == nil {
@@ -101,15 +102,15 @@ func (s *Store) remembered(id RequestID, item map[string]types.AttributeValue) (
 	return Remembered{record: &r}, nil
 }
 
-// Replayed is an earlier answer and the credential that it names.
+// Replayed is an earlier response and the credential that it names.
 type Replayed struct {
 	Workspace  ids.Workspace
 	Credential ids.Credential
 	Response   []byte
 }
 
-// Replay is the earlier answer to the same request; ok is false where there is
-// none, and the error ErrDifferentRequest where the request was another.
+// Replay returns the earlier response to the same request; ok is false where there
+// is none. The error is ErrDifferentRequest where the request was another.
 func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err error) {
 	if m.record == nil {
 		return Replayed{}, false, nil
@@ -118,4 +119,93 @@ func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err 
 		return Replayed{}, false, ErrDifferentRequest
 	}
 	return Replayed{Workspace: m.record.Workspace, Credential: m.record.Credential, Response: []byte(m.record.Response)}, true, nil
+}
+
+// CreateOnce stores the draft and the record of its request, both or neither.
+// Where another request under the same id was faster, it stores nothing and
+// returns that request's record. After an error the credential may be stored;
+// the same request again finds it.
+func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerprint, response []byte) (Remembered, error) {
+	put, err := s.put(d)
+	if err != nil {
+		return Remembered{}, err
+	}
+	for attempt := 1; ; attempt++ {
+		remember, err := s.remember(d, id, fingerprint, response)
+		if err != nil {
+			return Remembered{}, err
+		}
+		_, err = s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+			TransactItems: []types.TransactWriteItem{{Put: put}, {Put: remember}},
+		})
+		if err == nil {
+			return Remembered{}, nil
+		}
+		earlier, again, err := s.lost(ctx, id, err)
+		if !again || err != nil {
+			return earlier, wrapStoring(err)
+		}
+		if err := calls.Pause(ctx, attempt); err != nil {
+			return Remembered{}, wrapStoring(err)
+		}
+	}
+}
+
+func wrapStoring(err error) error {
+	if err != nil {
+		return fmt.Errorf("storing the credential and its request: %w", err)
+	}
+	return nil
+}
+
+// remember is the conditional write of a record: there is none, or an expired one.
+func (s *Store) remember(d Draft, id RequestID, fingerprint, response []byte) (*types.Put, error) {
+	now := s.now()
+	stored, err := attributevalue.MarshalMap(record{
+		PK: string(id), Version: recordVersion, Fingerprint: fingerprint,
+		Workspace: d.Workspace, Credential: d.ID, Response: string(response),
+		Expires: now.Add(remembered).Unix(),
+	})
+	if err != nil {
+		return nil, errors.New("encoding an idempotency record")
+	}
+	return &types.Put{
+		TableName: &s.control, Item: stored,
+		ConditionExpression: aws.String("attribute_not_exists(pk) OR exp <= :now"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":now": &types.AttributeValueMemberN{Value: strconv.FormatInt(now.Unix(), 10)},
+		},
+		// Of two at once, the loser gets the winner's record with the cancellation.
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}, nil
+}
+
+// lost finds out why the transaction failed: it returns the record of a faster
+// request, or that another attempt may succeed, or the error. Of several reasons
+// the record's condition decides: it means that there is a response.
+func (s *Store) lost(ctx context.Context, id RequestID, failed error) (earlier Remembered, again bool, err error) {
+	if found, unmet := recordUnmet(failed); unmet {
+		earlier, err = s.remembered(id, found)
+		return earlier, earlier.record == nil, err
+	}
+	why := calls.WhyCancelled(failed)
+	if why != calls.InConflict && why != calls.Throttled {
+		return Remembered{}, false, failed
+	}
+	earlier, err = s.Recall(ctx, id)
+	if err == nil && earlier.record == nil && why == calls.Throttled {
+		err = failed
+	}
+	return earlier, earlier.record == nil, err
+}
+
+// recordUnmet reports whether the condition of the record, the transaction's
+// second item, failed, and returns the stored record.
+func recordUnmet(err error) (found map[string]types.AttributeValue, ok bool) {
+	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
+	if !ok || len(cancelled.CancellationReasons) < 2 {
+		return nil, false
+	}
+	reason := cancelled.CancellationReasons[1]
+	return reason.Item, aws.ToString(reason.Code) == "ConditionalCheckFailed"
 }

@@ -8,32 +8,14 @@ import (
 	"signalbox.dev/shared/byok"
 )
 
-func TestLabel(t *testing.T) {
-	for key, want := range map[string]string{
-		"sk-0123456789AbCd":          "sk-...AbCd",
-		"0123456789abcdef":           "012...cdef", // 16 characters
-		"0123456789abcde":            "...",        // 15
-		"":                           "...",
-		"k":                          "...",
-		`{"type":"service_account"}`: "...",
-		`["0123456789abcdef"]`:       "...",
-		`"0123456789abcdef"`:         "...",
-		"sk-0123456789 AbCd":         "...",
-		"sk-0123456789AbCd\n":        "...",
-		"sk-0123456789AbCé":          "...",
-		"sk-\x7f0123456789AbCd":      "...",
-		"!!!0123456789~~~~":          "!!!...~~~~",
-	} {
-		if got := byok.Label([]byte(key)); got != want {
-			t.Errorf("Label(%q) = %q, want %q", key, got, want)
-		}
-	}
-}
-
-// The published rule, for any key: what is shown of which keys, and that it is at
-// most 7 of their characters and fewer than half.
+// A label is what infra/openapi.yaml documents: of some keys the first 3 and last 4
+// characters, never more than 7 of them nor as many as half, of others "...".
 func FuzzLabel(f *testing.F) {
-	for _, seed := range []string{"sk-0123456789AbCd", "short", `{"a":1}`, "0123456789abcdef", "0123456789abcde", "[123456789abcdef", "0123456789abc\x7fef", "\u00e90123456789abcdef"} {
+	for _, seed := range []string{
+		"sk-0123456789AbCd", "0123456789abcdef", "0123456789abcde", "", "k", "!!!0123456789~~~~",
+		`{"type":"service_account"}`, `["0123456789abcdef"]`, `"0123456789abcdef"`, "[123456789abcdef",
+		"sk-0123456789 AbCd", "sk-0123456789AbCd\n", "sk-0123456789AbCé", "é0123456789abcdef", "sk-\x7f0123456789AbCd", "0123456789abc\x7fef",
+	} {
 		f.Add([]byte(seed))
 	}
 	visible := regexp.MustCompile(`^[!-~]{16,}$`)
@@ -46,8 +28,8 @@ func FuzzLabel(f *testing.F) {
 		if label != want {
 			t.Fatalf("Label(%q) = %q, want %q", key, label, want)
 		}
-		if given := len(label) - len("..."); given > 7 || 2*given >= max(len(key), 1) {
-			t.Fatalf("Label(%q) = %q gives too much away", key, label)
+		if shown := len(label) - len("..."); shown > 7 || 2*shown >= max(len(key), 1) {
+			t.Fatalf("Label(%q) = %q shows too much", key, label)
 		}
 	})
 }

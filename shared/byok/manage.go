@@ -1,9 +1,11 @@
 package byok
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,7 +17,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// ErrNotFound says that the workspace has no such credential.
+// ErrNotFound means that the workspace has no such credential.
 var ErrNotFound = errors.New("no such credential")
 
 type managerAPI interface {
@@ -36,13 +38,16 @@ type Manager struct {
 // NewManager administers the credentials table of that name.
 func NewManager(db managerAPI, table string) *Manager { return &Manager{db: db, table: table} }
 
-// shown are the attributes that a list reads: all but the seal.
+// shown are the attributes that a list reads: all of a credential but its seal.
 func shown() []string {
-	return []string{
-		"id", "account", "workspace", "provider", "name", "label", "created_at", "sort_order",
-		"disabled", "is_byok_only", "is_fallback", "is_required",
-		"allowed_api_key_hashes", "allowed_models", "allowed_user_ids",
+	hidden := []string{"pk", "sk", "v", "seal"}
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[item]()) {
+		if name := f.Tag.Get("dynamodbav"); !f.Anonymous && !slices.Contains(hidden, name) {
+			names = append(names, name)
+		}
 	}
+	return names
 }
 
 // List lists the credentials of the workspace by provider and sort order. A
@@ -90,8 +95,8 @@ func (m *Manager) setDisabled(ctx context.Context, w ids.Workspace, id ids.Crede
 	return wrapManaging("changing a credential", err)
 }
 
-// Delete removes a credential with its sealed key, or returns ErrNotFound; that
-// may also mean that an attempt removed it whose answer was lost.
+// Delete removes a credential with its sealed key, or returns ErrNotFound, also
+// where an earlier attempt removed it and its response was lost.
 func (m *Manager) Delete(ctx context.Context, w ids.Workspace, id ids.Credential) error {
 	_, err := m.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName: &m.table, Key: keyOf(w, id),
@@ -110,21 +115,55 @@ func wrapManaging(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// queryOf asks for all credentials of the workspace, strongly consistent.
-func queryOf(table string, w ids.Workspace) *dynamodb.QueryInput {
-	return &dynamodb.QueryInput{
-		TableName: &table, ConsistentRead: aws.Bool(true),
-		KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :credential)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":pk":         &types.AttributeValueMemberS{Value: partition(w)},
-			":credential": &types.AttributeValueMemberS{Value: sortKey("")},
-		},
+// writeBatch is how many items DynamoDB deletes in one BatchWriteItem.
+const writeBatch = 25
+
+// Purge removes every credential of the workspace with its sealed key and
+// returns how many. The caller has made sure that the workspace is deleted.
+// After an error some may be left; Purge again removes them.
+func (m *Manager) Purge(ctx context.Context, w ids.Workspace) (removed int, err error) {
+	in := queryOf(m.table, w)
+	in.ProjectionExpression = aws.String("pk, sk")
+	pages := dynamodb.NewQueryPaginator(m.db, in)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return removed, fmt.Errorf("listing credentials to purge: %w", err)
+		}
+		for batch := range slices.Chunk(page.Items, writeBatch) {
+			if err := m.remove(ctx, batch); err != nil {
+				return removed, fmt.Errorf("purging credentials: %w", err)
+			}
+			removed += len(batch)
+		}
+	}
+	return removed, nil
+}
+
+// remove deletes the items under these keys. It repeats what DynamoDB leaves
+// unprocessed until the context ends.
+func (m *Manager) remove(ctx context.Context, keys []map[string]types.AttributeValue) error {
+	var requests []types.WriteRequest
+	for _, key := range keys {
+		requests = append(requests, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: key}})
+	}
+	for attempt := 1; ; attempt++ {
+		out, err := m.db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
+			RequestItems: map[string][]types.WriteRequest{m.table: requests},
+		})
+		if err != nil {
+			return err
+		}
+		if requests = out.UnprocessedItems[m.table]; len(requests) == 0 {
+			return nil
+		}
+		if err := calls.Pause(ctx, attempt); err != nil {
+			return err
+		}
 	}
 }
 
-func keyOf(w ids.Workspace, id ids.Credential) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{
-		"pk": &types.AttributeValueMemberS{Value: partition(w)},
-		"sk": &types.AttributeValueMemberS{Value: sortKey(id)},
-	}
+// inOrder is the order in which the credentials of a workspace are tried.
+func inOrder(a, b Credential) int {
+	return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder))
 }

@@ -1,9 +1,10 @@
 package byok_test
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,83 +17,59 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// create stores a credential in the vault's workspace.
-func (v *vault) create() byok.Credential {
-	v.Helper()
-	d := v.draft()
-	if err := v.Create(v.Context(), d); err != nil {
-		v.Fatal(err)
+func TestListReadsAllButTheSeal(t *testing.T) {
+	f := newFixture(t)
+	want := []byok.Credential{f.newCredential()}
+	f.faults.Heal()
+	got, err := f.manager.List(t.Context(), f.workspace)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v, credentials (-want +got):\n%s", err, diff)
 	}
-	return d.Credential
-}
-
-// manager passes through the vault's faults.
-func (v *vault) manager() *byok.Manager {
-	config := v.engines.Config
-	config.HTTPClient = v.broken
-	return byok.NewManager(dynamodb.NewFromConfig(config), v.engines.Tables.Credentials)
-}
-
-func TestListShowsAllButTheSeal(t *testing.T) {
-	v := newVault(t)
-	want := []byok.Credential{v.create()}
-	v.broken.Heal()
-	got, err := v.manager().List(t.Context(), v.workspace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("credentials (-want +got):\n%s", diff)
-	}
-	for _, c := range v.broken.Calls() {
-		if asked, err := json.Marshal(c.Input); err != nil || strings.Contains(string(asked), "seal") {
-			t.Errorf("the list asks for the seal: %s", asked)
-		}
-		if c.Input["ConsistentRead"] != true {
-			t.Errorf("the list may be out of date: %v", c.Input)
+	for _, c := range f.faults.Calls() {
+		if input := fmt.Sprint(c.Input); strings.Contains(input, "seal") || c.Input["ConsistentRead"] != true {
+			t.Errorf("the list reads the seal, or inconsistently: %s", input)
 		}
 	}
-	if none, err := v.manager().List(t.Context(), ids.New[ids.Workspace]()); err != nil || len(none) != 0 {
+	if none, err := f.manager.List(t.Context(), ids.New[ids.Workspace]()); err != nil || len(none) != 0 {
 		t.Errorf("an unknown workspace has %v, %v", none, err)
 	}
+	f.rewriteRow(func(row map[string]types.AttributeValue) { row["disabled"] = text("no") })
+	if got, err := f.manager.List(t.Context(), f.workspace); err == nil {
+		t.Errorf("an unreadable credential is listed as %+v", got)
+	}
 }
 
-func TestCredentialsAreListedInTheOrderInWhichTheyAreTried(t *testing.T) {
-	v := newVault(t)
+func TestListIsInTheOrderOfUse(t *testing.T) {
+	f := newFixture(t)
 	var want, got []string
 	for _, provider := range []string{"anthropic", "openai"} {
 		for order := range int64(5) {
-			d := v.draft()
+			d := f.newDraft()
 			d.Provider, d.SortOrder = provider, 4-order
-			if err := v.Create(t.Context(), d); err != nil {
+			if err := f.store.Create(t.Context(), d); err != nil {
 				t.Fatal(err)
 			}
 			want = append(want, fmt.Sprint(provider, order))
 		}
 	}
-	listed, err := v.manager().List(t.Context(), v.workspace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listed, err := f.manager.List(t.Context(), f.workspace)
 	for _, c := range listed {
 		got = append(got, fmt.Sprint(c.Provider, c.SortOrder))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("order (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v, order (-want +got):\n%s", err, diff)
 	}
 }
 
-func TestWhatAManagerCannotReachIsNotAbsent(t *testing.T) {
-	v := newVault(t)
-	c, m, ctx := v.create(), v.manager(), t.Context()
-	for _, operation := range []string{"Query", "UpdateItem", "DeleteItem"} {
-		v.broken.Inject(faults.Rule{Operation: operation, Fault: faults.Refuse()})
-	}
-	_, list := m.List(ctx, v.workspace)
-	_, purge := m.Purge(ctx, v.workspace)
+func TestManagerReportsFailures(t *testing.T) {
+	f := newFixture(t)
+	c, m, ctx := f.newCredential(), f.manager, t.Context()
+	f.faults.Inject(faults.Rule{Fault: faults.Refuse()})
+	_, list := m.List(ctx, f.workspace)
+	_, purge := m.Purge(ctx, f.workspace)
 	for name, err := range map[string]error{
-		"List": list, "Purge": purge, "Delete": m.Delete(ctx, v.workspace, c.ID),
-		"Disable": m.Disable(ctx, v.workspace, c.ID), "Enable": m.Enable(ctx, v.workspace, c.ID),
+		"List": list, "Purge": purge, "Delete": m.Delete(ctx, f.workspace, c.ID),
+		"Disable": m.Disable(ctx, f.workspace, c.ID), "Enable": m.Enable(ctx, f.workspace, c.ID),
 	} {
 		if err == nil || errors.Is(err, byok.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
@@ -100,73 +77,82 @@ func TestWhatAManagerCannotReachIsNotAbsent(t *testing.T) {
 	}
 }
 
-func TestAnUnreadableCredentialIsNotLeftOutOfTheList(t *testing.T) {
-	r := newRemoval(t)
-	r.create()
-	r.tamper(func(row map[string]types.AttributeValue) { row["disabled"] = &types.AttributeValueMemberS{Value: "no"} })
-	if got, err := r.manager().List(t.Context(), r.workspace); err == nil {
-		t.Errorf("listed: %+v", got)
-	}
-}
-
 func TestACredentialIsDisabledEnabledAndDeleted(t *testing.T) {
-	v := newVault(t)
-	m, c := v.manager(), v.create()
-	disabled := func() bool { return v.stored()[0].Disabled }
-	for range 2 { // twice is as good as once
-		if err := m.Disable(t.Context(), v.workspace, c.ID); err != nil || !disabled() {
-			t.Errorf("Disable: %v, disabled: %v", err, disabled())
-		}
-	}
-	for range 2 {
-		if err := m.Enable(t.Context(), v.workspace, c.ID); err != nil || disabled() {
-			t.Errorf("Enable: %v, disabled: %v", err, disabled())
-		}
-	}
-	if err := m.Delete(t.Context(), v.workspace, c.ID); err != nil || len(v.stored()) != 0 {
-		t.Errorf("Delete: %v, left: %v", err, v.stored())
-	}
-}
-
-func TestAnotherWorkspacesCredentialIsNotFound(t *testing.T) {
-	v, other := newVault(t), newVault(t)
-	c := v.create()
-	for name, err := range map[string]error{
-		"Disable": v.manager().Disable(t.Context(), other.workspace, c.ID),
-		"Enable":  v.manager().Enable(t.Context(), other.workspace, c.ID),
-		"Delete":  v.manager().Delete(t.Context(), other.workspace, c.ID),
+	f, other := newFixture(t), newFixture(t)
+	m, c, want := f.manager, f.newCredential(), 1
+	for _, step := range []struct {
+		name     string
+		change   func(context.Context, ids.Workspace, ids.Credential) error
+		disabled bool
+	}{
+		{"Disable", m.Disable, true}, {"Disable again", m.Disable, true},
+		{"Enable", m.Enable, false}, {"Enable again", m.Enable, false}, {"Delete", m.Delete, false},
 	} {
-		if !errors.Is(err, byok.ErrNotFound) {
-			t.Errorf("%s: %v, want ErrNotFound", name, err)
+		if err := step.change(t.Context(), other.workspace, c.ID); !errors.Is(err, byok.ErrNotFound) {
+			t.Errorf("%s in another workspace: %v, want ErrNotFound", step.name, err)
 		}
-	}
-	if diff := cmp.Diff([]byok.Credential{c}, v.stored()); diff != "" {
-		t.Errorf("left (-want +got):\n%s", diff)
+		if err := step.change(t.Context(), f.workspace, c.ID); err != nil {
+			t.Errorf("%s: %v", step.name, err)
+		}
+		if step.name == "Delete" {
+			want = 0
+		}
+		if got := f.stored(); len(got) != want || want == 1 && got[0].Disabled != step.disabled {
+			t.Errorf("after %s: %+v", step.name, got)
+		}
 	}
 }
 
 func TestPurgeRemovesEveryCredentialOfOneWorkspace(t *testing.T) {
-	v, other := newVault(t), newVault(t)
-	other.create()
+	f, other := newFixture(t), newFixture(t)
+	other.newCredential()
 	const total = 60 // more than two batches
 	for range total {
-		v.create()
+		f.newCredential()
 	}
-	v.broken.Inject(faults.Rule{Operation: "BatchWriteItem", Call: 2, Fault: faults.Refuse()})
-	before, err := v.manager().Purge(t.Context(), v.workspace)
+	f.faults.Inject(faults.Rule{Operation: "BatchWriteItem", Call: 2, Fault: faults.Refuse()})
+	before, err := f.manager.Purge(t.Context(), f.workspace)
 	if err == nil {
 		t.Error("no error though a batch could not be written")
 	}
-	v.broken.Heal()
-	v.broken.Inject(faults.Rule{Operation: "BatchWriteItem", Call: 1, Fault: faults.Unprocessed()})
-	after, err := v.manager().Purge(t.Context(), v.workspace)
+	f.faults.Heal()
+	f.faults.Inject(faults.Rule{Operation: "BatchWriteItem", Call: 1, Fault: faults.Unprocessed()})
+	after, err := f.manager.Purge(t.Context(), f.workspace)
 	if err != nil || before+after != total {
 		t.Errorf("purged %d and %d, %v; want %d in all", before, after, err, total)
 	}
-	if left := v.stored(); len(left) != 0 {
-		t.Errorf("%d credentials left", len(left))
+	if left, kept := f.stored(), other.stored(); len(left) != 0 || len(kept) != 1 {
+		t.Errorf("%d credentials left, %d of the other workspace; want 0 and 1", len(left), len(kept))
 	}
-	if len(other.stored()) != 1 {
-		t.Error("another workspace lost its credential")
+}
+
+func TestSurveyReadsEveryCredentialAndNoSeal(t *testing.T) {
+	f := newFixture(t)
+	db, c := dynamodb.NewFromConfig(f.faulty), f.newCredential()
+	survey := func() (own []byok.Placement) {
+		t.Helper()
+		all, err := byok.Survey(t.Context(), db, f.env.Tables.Credentials)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(all, func(p byok.Placement) bool { return p.Workspace != f.workspace })
+	}
+	f.faults.Heal()
+	want := byok.Placement{Workspace: f.workspace, ID: c.ID, Account: f.account, Provider: c.Provider, SortOrder: c.SortOrder}
+	if got := survey(); len(got) != 1 || got[0] != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for _, call := range f.faults.Calls() {
+		if strings.Contains(fmt.Sprint(call.Input), "seal") {
+			t.Errorf("the seal is read: %v", call.Input)
+		}
+	}
+	f.rewriteRow(func(row map[string]types.AttributeValue) { row["sort_order"] = text("first") })
+	if got := survey(); len(got) != 1 || !got[0].Unreadable || got[0].ID != c.ID {
+		t.Errorf("an unreadable one: %+v", got)
+	}
+	f.faults.Inject(faults.Rule{Operation: "Scan", Fault: faults.Refuse()})
+	if got, err := byok.Survey(t.Context(), db, f.env.Tables.Credentials); err == nil {
+		t.Errorf("without access: %+v", got)
 	}
 }

@@ -4,32 +4,119 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/shared/calls"
+	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
 
-// Rewrapped is what came of moving one credential to another KMS key.
+// wrappingPage is how many rows one Scan reads: 100 KB of ordinary rows. A limit
+// on pages is therefore a limit on the table's read capacity.
+const wrappingPage = 50
+
+type wrappingAPI interface {
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+}
+
+// Wrappings moves the wrapped data keys of all stored credentials to another KMS
+// key. It never reads a nonce or ciphertext.
+type Wrappings struct {
+	db    wrappingAPI
+	table string
+}
+
+// NewWrappings reads the credentials table of that name.
+func NewWrappings(db wrappingAPI, table string) *Wrappings { return &Wrappings{db: db, table: table} }
+
+// Wrapping is the wrapped data key of one credential.
+type Wrapping struct {
+	Workspace ids.Workspace
+	ID        ids.Credential
+	// KeyARN is the KMS key under which it is wrapped.
+	KeyARN string
+
+	key        map[string]types.AttributeValue
+	sealed     seal.Sealed // without the secret
+	binding    seal.Binding
+	unreadable bool
+}
+
+// Pages yields all wrappings of one of several segments of the table, page by
+// page, strongly consistent: every credential that exists from the beginning to
+// the end of the scan is among them. It ends after an error.
+func (w *Wrappings) Pages(ctx context.Context, segment, segments int32) iter.Seq2[[]Wrapping, error] {
+	projection, names := wrappingAttributes()
+	pages := dynamodb.NewScanPaginator(w.db, &dynamodb.ScanInput{
+		TableName: &w.table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(wrappingPage),
+		Segment: &segment, TotalSegments: &segments,
+		ProjectionExpression: &projection, ExpressionAttributeNames: names,
+	})
+	return func(yield func([]Wrapping, error) bool) {
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield(nil, fmt.Errorf("reading wrapped keys: %w", err))
+				return
+			}
+			wrappings := make([]Wrapping, len(page.Items))
+			for i, stored := range page.Items {
+				wrappings[i] = readWrapping(stored)
+			}
+			if !yield(wrappings, nil) {
+				return
+			}
+		}
+	}
+}
+
+func wrappingAttributes() (projection string, names map[string]string) {
+	return project("pk", "sk", "v", "id", "account", "workspace", "provider", "seal.format", "seal.key_arn", "seal.wrapped_key")
+}
+
+// readWrapping reads a row. Of an unreadable one it returns the key, so that an
+// operator can find it.
+func readWrapping(stored map[string]types.AttributeValue) Wrapping {
+	var row item
+	err := attributevalue.UnmarshalMap(stored, &row)
+	w := Wrapping{
+		KeyARN:  row.Seal.KeyARN,
+		key:     map[string]types.AttributeValue{"pk": stored["pk"], "sk": stored["sk"]},
+		sealed:  row.sealed(),
+		binding: row.credential().binding(),
+	}
+	w.unreadable = err != nil || row.Version != itemVersion ||
+		row.PK != partition(row.Workspace) || row.SK != sortKey(row.ID)
+	w.Workspace = ids.Workspace(strings.TrimPrefix(row.PK, partition("")))
+	w.ID = ids.Credential(strings.TrimPrefix(row.SK, sortKey("")))
+	return w
+}
+
+// Rewrapped is the result of moving one credential to another KMS key.
 type Rewrapped int
 
 const (
-	// Moved says that its data key is wrapped under the other key now.
+	// Moved means that its data key is now wrapped under the other key.
 	Moved Rewrapped = iota + 1
-	// AlreadyThere says that it was so before.
+	// AlreadyThere means that it was so before.
 	AlreadyThere
-	// Overtaken says that the credential was deleted or changed meanwhile; where
-	// it still is, the next run finds it.
+	// Overtaken means that the credential was deleted or changed meanwhile. If it
+	// still exists, the next run finds it.
 	Overtaken
 )
 
-// Rewrap moves one credential to the rewrapper's key, if it is as it was read.
-// It returns ErrUnreadable or an error of the rewrapper's where nothing was
-// written. After any other error the credential is under the old key or the
-// new one, whole either way, and may be moved again.
+// Rewrap moves one credential to the rewrapper's key, if it is unchanged since it
+// was read. Where it returns ErrUnreadable or an error of the rewrapper, nothing
+// was written. After any other error the credential is under the old key or the
+// new one, complete either way, and Rewrap may be repeated.
 func (w *Wrappings) Rewrap(ctx context.Context, old Wrapping, rewrapper *seal.Rewrapper) (Rewrapped, error) {
 	if old.unreadable {
 		return 0, ErrUnreadable
@@ -67,8 +154,8 @@ func (w *Wrappings) replace(ctx context.Context, old Wrapping, fresh seal.Sealed
 	return err
 }
 
-// overtaken finds out why the old wrapping was not there any more. An earlier
-// attempt of the SDK's may have been applied and its answer lost.
+// overtaken finds out why the wrapping was not the old one. An earlier attempt of
+// the SDK may have been applied and its response lost.
 func (w *Wrappings) overtaken(ctx context.Context, old Wrapping, fresh seal.Sealed) (Rewrapped, error) {
 	projection, names := wrappingAttributes()
 	out, err := w.db.GetItem(ctx, &dynamodb.GetItemInput{
@@ -76,7 +163,7 @@ func (w *Wrappings) overtaken(ctx context.Context, old Wrapping, fresh seal.Seal
 		ProjectionExpression: &projection, ExpressionAttributeNames: names,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("looking at a credential that was changed meanwhile: %w", err)
+		return 0, fmt.Errorf("reading a credential that was changed meanwhile: %w", err)
 	}
 	now := readWrapping(out.Item)
 	switch {

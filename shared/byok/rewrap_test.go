@@ -1,16 +1,11 @@
 package byok_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/aws-sdk-go-v2/service/kms"
-	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/testkit/faults"
@@ -19,240 +14,210 @@ import (
 	"signalbox.dev/shared/seal"
 )
 
-func TestRewrapChangesTheWrappingAlone(t *testing.T) {
-	r := newRemoval(t)
-	w := r.one()
-	before, sealsBefore, err := r.Stored(t.Context(), r.db, r.workspace)
-	if err != nil {
-		t.Fatal(err)
+func TestPagesListEachWrappingOnceAndNoSecret(t *testing.T) {
+	f := newFixture(t)
+	want := map[ids.Credential]string{}
+	for range 60 { // more than a page
+		want[f.newCredential().ID] = f.env.KeyARN
 	}
-	if got, err := r.Rewrap(t.Context(), w, r.to(r.next)); got != byok.Moved || err != nil {
+	got := map[ids.Credential]string{}
+	for _, w := range f.wrappings() {
+		if got[w.ID] != "" {
+			t.Errorf("%s is listed twice", w.ID)
+		}
+		got[w.ID] = w.KeyARN
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	for _, c := range f.faults.Calls() {
+		if c.Operation != "Scan" {
+			continue
+		}
+		asked := map[string]bool{}
+		for _, name := range c.Input["ExpressionAttributeNames"].(map[string]any) {
+			asked[name.(string)] = true
+		}
+		if !asked["wrapped_key"] || asked["nonce"] || asked["ciphertext"] || c.Input["ConsistentRead"] != true || c.Input["Limit"] != 50.0 {
+			t.Errorf("a page asks for %v", c.Input)
+		}
+	}
+}
+
+func TestPagesEndWithTheirError(t *testing.T) {
+	f := newFixture(t)
+	f.faults.Inject(faults.Rule{Operation: "Scan", Fault: faults.Refuse()})
+	pages := 0
+	for page, err := range f.rewraps.Pages(t.Context(), 0, 1) {
+		if pages++; err == nil || page != nil || pages > 1 {
+			t.Errorf("page %d: %d wrappings, %v", pages, len(page), err)
+		}
+	}
+}
+
+func TestRewrapChangesTheWrappingAlone(t *testing.T) {
+	f := newFixture(t)
+	w, next := f.newWrapping(), f.newKey()
+	want := f.rows()
+	if got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(next)); got != byok.Moved || err != nil {
 		t.Fatalf("%v, %v", got, err)
 	}
-	after := r.stored() // opens it, too
-	_, seals, err := r.Stored(t.Context(), r.db, r.workspace)
-	if err != nil {
-		t.Fatal(err)
+	f.stored() // opens it
+	got := f.rows()
+	want[0].Sealed.KeyARN, want[0].Sealed.WrappedKey = next, got[0].Sealed.WrappedKey
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
-	sealsBefore[0].KeyARN, sealsBefore[0].WrappedKey = r.next, seals[0].WrappedKey
-	if diff := cmp.Diff(before, after) + cmp.Diff(sealsBefore, seals); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
-	for name, w := range map[string]byok.Wrapping{"the same once more": w, "as it is now": r.wrappings()[0]} {
-		if got, err := r.Rewrap(t.Context(), w, r.to(r.next)); got != byok.AlreadyThere || err != nil {
+	for name, w := range map[string]byok.Wrapping{"the same again": w, "as it is now": f.wrappings()[0]} {
+		if got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(next)); got != byok.AlreadyThere || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 }
 
-// Each call, with each of what can come of it. Whatever does, the credential
-// opens, and a second run ends under the other key.
+// After each fault of each call the credential opens, and a second run moves it.
 func TestRewrapSurvivesEveryFault(t *testing.T) {
 	for _, operation := range []string{"ReEncrypt", "UpdateItem"} {
 		for name, c := range map[string]struct {
 			rule  faults.Rule
-			moved bool // by the first run, which then says so
+			moved bool // by the first run, which reports it
 		}{
-			"not applied once":       {faults.Rule{Attempt: 1, Fault: faults.Refuse()}, true},
-			"not applied":            {faults.Rule{Fault: faults.Refuse()}, false},
-			"answer lost once":       {faults.Rule{Attempt: 1, Fault: faults.LoseAnswer()}, true},
-			"every answer lost":      {faults.Rule{Fault: faults.LoseAnswer()}, false},
-			"throttled once":         {faults.Rule{Attempt: 1, Fault: faults.Throttle()}, true},
-			"throttled":              {faults.Rule{Fault: faults.Throttle()}, false},
-			"answer cut":             {faults.Rule{Fault: faults.CutAnswer()}, false},
-			"answered with nonsense": {faults.Rule{Fault: faults.Garble()}, false},
-			"answered with nothing":  {faults.Rule{Fault: faults.EmptyAnswer()}, operation == "UpdateItem"}, // which is enough
+			"refused once":        {faults.Rule{Attempt: 1, Fault: faults.Refuse()}, true},
+			"refused":             {faults.Rule{Fault: faults.Refuse()}, false},
+			"response lost once":  {faults.Rule{Attempt: 1, Fault: faults.LoseAnswer()}, true},
+			"every response lost": {faults.Rule{Fault: faults.LoseAnswer()}, false},
+			"throttled once":      {faults.Rule{Attempt: 1, Fault: faults.Throttle()}, true},
+			"throttled":           {faults.Rule{Fault: faults.Throttle()}, false},
+			"truncated":           {faults.Rule{Fault: faults.CutAnswer()}, false},
+			"malformed":           {faults.Rule{Fault: faults.Garble()}, false},
+			"empty":               {faults.Rule{Fault: faults.EmptyAnswer()}, operation == "UpdateItem"}, // whose body is not used
 		} {
 			t.Run(operation+" "+name, func(t *testing.T) {
-				r := newRemoval(t)
-				w := r.one()
+				f := newFixture(t)
+				w, next := f.newWrapping(), f.newKey()
 				c.rule.Operation = operation
-				r.broken.Inject(c.rule)
-				got, err := r.Rewrap(t.Context(), w, r.to(r.next))
+				f.faults.Inject(c.rule)
+				got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(next))
 				if c.moved && (got != byok.Moved || err != nil) || !c.moved && err == nil && got != byok.Moved {
 					t.Errorf("%v, %v", got, err)
 				}
-				r.stored()
-				r.broken.Heal()
-				if err == nil && r.under(w.ID) != r.next {
-					t.Errorf("%v, and it is under %s", got, r.under(w.ID))
+				f.stored()
+				f.faults.Heal()
+				if err == nil && f.keyARN() != next {
+					t.Errorf("%v, and it is under %s", got, f.keyARN())
 				}
-				if got, err := r.Rewrap(t.Context(), r.wrappings()[0], r.to(r.next)); err != nil || c.moved && got != byok.AlreadyThere {
+				if got, err := f.rewraps.Rewrap(t.Context(), f.wrappings()[0], f.rewrapper(next)); err != nil || c.moved && got != byok.AlreadyThere {
 					t.Errorf("second run: %v, %v", got, err)
 				}
-				if r.stored(); r.under(w.ID) != r.next {
-					t.Errorf("it is under %s", r.under(w.ID))
+				if f.stored(); f.keyARN() != next {
+					t.Errorf("it is under %s", f.keyARN())
 				}
 			})
 		}
 	}
 }
 
-func TestALostAnswerThatCannotBeLookedInto(t *testing.T) {
-	r := newRemoval(t)
-	w := r.one()
-	r.broken.Inject(faults.Rule{Operation: "UpdateItem", Attempt: 1, Fault: faults.LoseAnswer()})
-	r.broken.Inject(faults.Rule{Operation: "GetItem", Fault: faults.Refuse()})
-	if got, err := r.Rewrap(t.Context(), w, r.to(r.next)); err == nil {
+func TestRewrapReportsAReadThatFails(t *testing.T) {
+	f := newFixture(t)
+	w := f.newWrapping()
+	f.faults.Inject(faults.Rule{Operation: "UpdateItem", Attempt: 1, Fault: faults.LoseAnswer()})
+	f.faults.Inject(faults.Rule{Operation: "GetItem", Fault: faults.Refuse()})
+	if got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(f.newKey())); err == nil {
 		t.Errorf("%v", got)
 	}
 }
 
-func TestAKeyThatCannotBeUsed(t *testing.T) {
-	for _, which := range []string{"old", "next"} {
-		r := newRemoval(t)
-		// The engines' own key is other tests' too.
-		old := r.newKey()
-		rewrapper := seal.NewRewrapper(r.kms, r.next, old)
-		w := r.one()
-		if got, err := r.Rewrap(t.Context(), w, r.to(old)); got != byok.Moved {
-			t.Fatalf("%v, %v", got, err)
-		}
-		w = r.wrappings()[0]
-		unusable := map[string]string{"old": old, "next": r.next}[which]
-		if _, err := r.kms.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &unusable}); err != nil {
-			t.Fatal(err)
-		}
-		got, err := r.Rewrap(t.Context(), w, rewrapper)
-		if _, ok := errors.AsType[smithy.APIError](err); !ok || got != 0 || r.under(w.ID) != old {
-			t.Errorf("%s disabled: %v, %v, under %s", which, got, err, r.under(w.ID))
-		}
-		if _, err := r.kms.EnableKey(t.Context(), &kms.EnableKeyInput{KeyId: &unusable}); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := r.Rewrap(t.Context(), w, rewrapper); got != byok.Moved || err != nil {
-			t.Errorf("%s enabled: %v, %v", which, got, err)
-		}
-		r.stored()
-	}
-}
-
-func TestACredentialThatChangesMeanwhile(t *testing.T) {
+func TestRewrapOfACredentialThatChangesMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
-		meanwhile func(*removal, byok.Wrapping)
+		meanwhile func(f *fixture, w byok.Wrapping, next string) error
 		want      byok.Rewrapped
 	}{
-		"deleted": {func(r *removal, w byok.Wrapping) {
-			if err := byok.NewManager(r.db, r.engines.Tables.Credentials).Delete(r.Context(), w.Workspace, w.ID); err != nil {
-				r.Error(err)
-			}
+		"deleted": {func(f *fixture, w byok.Wrapping, _ string) error {
+			return f.direct().Delete(f.Context(), w.Workspace, w.ID)
 		}, byok.Overtaken},
-		"moved by another run": {func(r *removal, w byok.Wrapping) { r.moveFor(w, r.next) }, byok.AlreadyThere},
-		"moved elsewhere":      {func(r *removal, w byok.Wrapping) { r.moveFor(w, r.newKey()) }, byok.Overtaken},
-		"moved elsewhere and back": {func(r *removal, w byok.Wrapping) {
-			key := r.newKey()
-			r.moveFor(w, key)
-			other := byok.NewWrappings(r.db, r.engines.Tables.Credentials)
-			if got, err := other.Rewrap(r.Context(), r.wrappings()[0], seal.NewRewrapper(r.kms, r.engines.KeyARN, key)); got != byok.Moved || err != nil {
-				r.Errorf("back: %v, %v", got, err)
-			}
-		}, byok.Overtaken},
-		"disabled": {func(r *removal, w byok.Wrapping) {
-			if err := byok.NewManager(r.db, r.engines.Tables.Credentials).Disable(r.Context(), w.Workspace, w.ID); err != nil {
-				r.Error(err)
-			}
+		"disabled": {func(f *fixture, w byok.Wrapping, _ string) error {
+			return f.direct().Disable(f.Context(), w.Workspace, w.ID)
 		}, byok.Moved},
+		"moved by another run": {func(f *fixture, w byok.Wrapping, next string) error {
+			f.move(w, f.env.KeyARN, next)
+			return nil
+		}, byok.AlreadyThere},
+		"moved elsewhere": {func(f *fixture, w byok.Wrapping, _ string) error {
+			f.move(w, f.env.KeyARN, f.newKey())
+			return nil
+		}, byok.Overtaken},
+		"moved elsewhere and back": {func(f *fixture, w byok.Wrapping, _ string) error {
+			key := f.newKey()
+			f.move(w, f.env.KeyARN, key)
+			f.move(f.wrappings()[0], key, f.env.KeyARN)
+			return nil
+		}, byok.Overtaken},
+		"given another key's name": {func(f *fixture, _ byok.Wrapping, _ string) error {
+			f.rewriteRow(func(row map[string]types.AttributeValue) {
+				row["seal"].(*types.AttributeValueMemberM).Value["key_arn"] = text("another")
+			})
+			return nil
+		}, byok.Overtaken},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRemoval(t)
-			w := r.one()
-			r.broken.Inject(faults.Rule{Operation: "UpdateItem", Fault: func(_ *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
-				c.meanwhile(r, w)
+			f := newFixture(t)
+			w, next := f.newWrapping(), f.newKey()
+			f.faults.Inject(faults.Rule{Operation: "UpdateItem", Fault: func(_ *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+				if err := c.meanwhile(f, w, next); err != nil {
+					t.Error(err)
+				}
 				return apply()
 			}})
-			if got, err := r.Rewrap(t.Context(), w, r.to(r.next)); got != c.want || err != nil {
+			if got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(next)); got != c.want || err != nil {
 				t.Errorf("%v, %v; want %v", got, err, c.want)
 			}
-			for _, c := range r.broken.Calls() {
+			for _, c := range f.faults.Calls() {
 				if c.Operation == "GetItem" && c.Input["ConsistentRead"] != true {
-					t.Errorf("it may look at what was there before: %v", c.Input)
+					t.Errorf("an inconsistent read: %v", c.Input)
 				}
 			}
-			if left := r.stored(); (len(left) == 0) != (name == "deleted") {
+			if name == "given another key's name" {
+				return // no key opens it any more
+			}
+			if left := f.stored(); (len(left) == 0) != (name == "deleted") {
 				t.Errorf("%d credentials left", len(left))
 			}
 		})
 	}
 }
 
-// moveFor is another run, at the same time.
-func (r *removal) moveFor(w byok.Wrapping, key string) {
-	other := byok.NewWrappings(r.db, r.engines.Tables.Credentials)
-	if got, err := other.Rewrap(r.Context(), w, seal.NewRewrapper(r.kms, key, r.engines.KeyARN)); got != byok.Moved || err != nil {
-		r.Errorf("the other run: %v, %v", got, err)
-	}
-}
-
-func TestAWrappingSaidToBeOfAnotherKeyMeanwhile(t *testing.T) {
-	r := newRemoval(t)
-	w, another := r.one(), r.newKey()
-	r.tamper(func(row map[string]types.AttributeValue) {
-		row["seal"].(*types.AttributeValueMemberM).Value["key_arn"] = &types.AttributeValueMemberS{Value: another}
-	})
-	if got, err := r.Rewrap(t.Context(), w, r.to(r.next)); got != byok.Overtaken || err != nil || r.under(w.ID) != another {
-		t.Errorf("%v, %v, under %s", got, err, r.under(w.ID))
-	}
-}
-
-// Rows that somebody who can write the table has made up.
-func TestMadeUpRowsAreNotVouchedFor(t *testing.T) {
-	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+// Rows that an attacker with access to the table has made.
+func TestRewrapRefusesForgedRows(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*removal, map[string]types.AttributeValue)
+		change func(row map[string]types.AttributeValue)
 		want   error
 	}{
-		"copied to another credential": {func(_ *removal, row map[string]types.AttributeValue) {
+		"copied to another credential": {func(row map[string]types.AttributeValue) {
 			row["sk"] = text("credential#" + string(ids.New[ids.Credential]()))
 		}, byok.ErrUnreadable},
-		"posing as another credential": {func(_ *removal, row map[string]types.AttributeValue) {
+		"as another credential": {func(row map[string]types.AttributeValue) {
 			id := string(ids.New[ids.Credential]())
 			row["sk"], row["id"] = text("credential#"+id), text(id)
 		}, seal.ErrDataKey},
-		"posing as another account's": {func(_ *removal, row map[string]types.AttributeValue) {
+		"as another account's": {func(row map[string]types.AttributeValue) {
 			row["account"] = text(string(ids.New[ids.Account]()))
 		}, seal.ErrDataKey},
-		"under a key of his own": {func(r *removal, row map[string]types.AttributeValue) {
-			row["seal"].(*types.AttributeValueMemberM).Value["key_arn"] = text(r.newKey())
+		"under the attacker's key": {func(row map[string]types.AttributeValue) {
+			row["seal"].(*types.AttributeValueMemberM).Value["key_arn"] = text("another")
 		}, seal.ErrKey},
-		"of another version": {func(_ *removal, row map[string]types.AttributeValue) {
-			row["v"] = &types.AttributeValueMemberN{Value: "2"}
-		}, byok.ErrUnreadable},
-		"without a seal": {func(_ *removal, row map[string]types.AttributeValue) { delete(row, "seal") }, seal.ErrFormat},
-		"of another shape": {func(_ *removal, row map[string]types.AttributeValue) {
-			row["id"] = &types.AttributeValueMemberL{}
-		}, byok.ErrUnreadable},
+		"of another version": {func(row map[string]types.AttributeValue) { row["v"] = number("2") }, byok.ErrUnreadable},
+		"without a seal":     {func(row map[string]types.AttributeValue) { delete(row, "seal") }, seal.ErrFormat},
+		"of another type":    {func(row map[string]types.AttributeValue) { row["id"] = &types.AttributeValueMemberL{} }, byok.ErrUnreadable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRemoval(t)
-			r.create()
-			r.tamper(func(row map[string]types.AttributeValue) { c.change(r, row) })
-			for _, w := range r.wrappings() {
-				if got, err := r.Rewrap(t.Context(), w, r.to(r.next)); !errors.Is(err, c.want) || got != 0 {
+			f := newFixture(t)
+			f.newCredential()
+			f.rewriteRow(c.change)
+			for _, w := range f.wrappings() {
+				if got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(f.newKey())); !errors.Is(err, c.want) || got != 0 {
 					t.Errorf("%v, %v; want %v", got, err, c.want)
 				}
 			}
 		})
-	}
-}
-
-// tamper rewrites the one row of the workspace behind the service's back.
-func (r *removal) tamper(change func(map[string]types.AttributeValue)) {
-	r.Helper()
-	ctx, table := context.WithoutCancel(r.Context()), r.engines.Tables.Credentials
-	own := map[string]types.AttributeValue{":pk": &types.AttributeValueMemberS{Value: "workspace#" + string(r.workspace)}}
-	out, err := r.db.Query(ctx, &dynamodb.QueryInput{
-		TableName: &table, KeyConditionExpression: aws.String("pk = :pk"), ExpressionAttributeValues: own,
-	})
-	if err != nil || len(out.Items) != 1 {
-		r.Fatalf("%+v, %v", out, err)
-	}
-	row := out.Items[0]
-	key := map[string]types.AttributeValue{"pk": row["pk"], "sk": row["sk"]}
-	if _, err := r.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &table, Key: key}); err != nil {
-		r.Fatal(err)
-	}
-	change(row)
-	if _, err := r.db.PutItem(ctx, &dynamodb.PutItemInput{TableName: &table, Item: row}); err != nil {
-		r.Fatal(err)
 	}
 }

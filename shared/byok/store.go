@@ -31,8 +31,8 @@ type Store struct {
 	now         func() time.Time
 }
 
-// NewStore keeps credentials in the table of that name, and what is remembered
-// of idempotent requests in the control table.
+// NewStore stores credentials in the table of that name, and the records of
+// idempotent requests in the control table.
 func NewStore(db itemWriter, credentials, control string, sealer *seal.Sealer) *Store {
 	return &Store{db: db, credentials: credentials, control: control, sealer: sealer, now: time.Now}
 }
@@ -44,8 +44,8 @@ type Draft struct {
 }
 
 // Seal gives a new credential its id, label and time, and seals its key for the
-// workspace of the account. Nothing is stored: it may be repeated. The key is
-// the caller's to wipe.
+// workspace of the account. It stores nothing and may be repeated. The caller
+// wipes the key.
 func (s *Store) Seal(ctx context.Context, account ids.Account, workspace ids.Workspace, n New) (Draft, error) {
 	c := Credential{
 		Settings:  n.Settings,
@@ -67,7 +67,7 @@ func (c Credential) binding() seal.Binding {
 	return seal.Binding{Account: c.Account, Workspace: c.Workspace, Credential: c.ID, Provider: c.Provider}
 }
 
-// Create stores the draft, whole or not at all. After an error it may be there:
+// Create stores the draft, all of it or nothing. After an error it may be stored:
 // only a request with an idempotency key can be repeated without a second one.
 func (s *Store) Create(ctx context.Context, d Draft) error {
 	put, err := s.put(d)

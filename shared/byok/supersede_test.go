@@ -11,24 +11,24 @@ import (
 )
 
 // pair stores two credentials, at places 3 and 8.
-func (v *vault) pair(change func(*byok.Draft)) (old, successor ids.Credential) {
-	v.Helper()
-	first, second := v.draft(), v.draft()
+func (f *fixture) pair(change func(*byok.Draft)) (old, successor ids.Credential) {
+	f.Helper()
+	first, second := f.newDraft(), f.newDraft()
 	first.SortOrder, second.SortOrder = 3, 8
 	change(&second)
 	for _, d := range []byok.Draft{first, second} {
-		if err := v.Create(v.Context(), d); err != nil {
-			v.Fatal(err)
+		if err := f.store.Create(f.Context(), d); err != nil {
+			f.Fatal(err)
 		}
 	}
 	return first.ID, second.ID
 }
 
 // places are the places of the stored credentials.
-func (v *vault) places() map[ids.Credential]string {
-	v.Helper()
+func (f *fixture) places() map[ids.Credential]string {
+	f.Helper()
 	places := map[ids.Credential]string{}
-	for _, c := range v.stored() {
+	for _, c := range f.stored() {
 		place := map[int64]string{3: "first", 8: "second"}[c.SortOrder]
 		if c.Disabled {
 			place += ", disabled"
@@ -57,18 +57,18 @@ func TestSupersede(t *testing.T) {
 		"disabled":             {func(d *byok.Draft) { d.Disabled = true }, true, byok.ErrSuccessorDisabled},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := newVault(t)
-			old, successor := v.pair(c.change)
-			before := v.places()
+			f := newFixture(t)
+			old, successor := f.pair(c.change)
+			before := f.places()
 			want := map[ids.Credential]string{successor: "first", old: "second, disabled"}
 			if c.want != nil {
 				want = before
 			}
 			for range 2 { // the second time changes nothing
-				if err := v.manager().Supersede(t.Context(), v.workspace, old, successor, c.anyway); !errors.Is(err, c.want) {
+				if err := f.manager.Supersede(t.Context(), f.workspace, old, successor, c.anyway); !errors.Is(err, c.want) {
 					t.Errorf("got %v, want %v", err, c.want)
 				}
-				if got := v.places(); got[old] != want[old] || got[successor] != want[successor] {
+				if got := f.places(); got[old] != want[old] || got[successor] != want[successor] {
 					t.Errorf("got %v, want %v", got, want)
 				}
 			}
@@ -77,18 +77,18 @@ func TestSupersede(t *testing.T) {
 }
 
 func TestSupersedeRefuses(t *testing.T) {
-	v := newVault(t)
-	old, successor := v.pair(func(*byok.Draft) {})
+	f := newFixture(t)
+	old, successor := f.pair(func(*byok.Draft) {})
 	for _, pair := range [][2]ids.Credential{{old, ids.New[ids.Credential]()}, {ids.New[ids.Credential](), successor}} {
-		if err := v.manager().Supersede(t.Context(), v.workspace, pair[0], pair[1], false); !errors.Is(err, byok.ErrNotFound) {
+		if err := f.manager.Supersede(t.Context(), f.workspace, pair[0], pair[1], false); !errors.Is(err, byok.ErrNotFound) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if err := v.manager().Supersede(t.Context(), v.workspace, old, old, false); !errors.Is(err, byok.ErrSameCredential) {
+	if err := f.manager.Supersede(t.Context(), f.workspace, old, old, false); !errors.Is(err, byok.ErrSameCredential) {
 		t.Errorf("by itself: %v", err)
 	}
-	_, other := v.pair(func(d *byok.Draft) { d.Provider = "mistral" })
-	if err := v.manager().Supersede(t.Context(), v.workspace, old, other, true); !errors.Is(err, byok.ErrOtherProvider) {
+	_, other := f.pair(func(d *byok.Draft) { d.Provider = "mistral" })
+	if err := f.manager.Supersede(t.Context(), f.workspace, old, other, true); !errors.Is(err, byok.ErrOtherProvider) {
 		t.Errorf("of another provider: %v", err)
 	}
 }
@@ -107,23 +107,23 @@ func TestSupersedeUnderFaults(t *testing.T) {
 		"throttled":     {faults.Cancel("ThrottlingError", "None"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := newVault(t)
-			old, successor := v.pair(func(*byok.Draft) {})
-			v.broken.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: c.fault})
-			err := v.manager().Supersede(t.Context(), v.workspace, old, successor, false)
+			f := newFixture(t)
+			old, successor := f.pair(func(*byok.Draft) {})
+			f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: c.fault})
+			err := f.manager.Supersede(t.Context(), f.workspace, old, successor, false)
 			if (err == nil) != c.passes {
 				t.Errorf("the first call: %v", err)
 			}
-			places := v.places()
+			places := f.places()
 			if !slices.Contains([]string{"first", "second, disabled"}, places[old]) ||
 				(places[old] == "first") != (places[successor] == "second") {
 				t.Errorf("half done: %v", places)
 			}
-			v.broken.Heal()
-			if err := v.manager().Supersede(t.Context(), v.workspace, old, successor, false); err != nil {
+			f.faults.Heal()
+			if err := f.manager.Supersede(t.Context(), f.workspace, old, successor, false); err != nil {
 				t.Errorf("the second call: %v", err)
 			}
-			if places := v.places(); places[old] != "second, disabled" || places[successor] != "first" {
+			if places := f.places(); places[old] != "second, disabled" || places[successor] != "first" {
 				t.Errorf("in the end %v", places)
 			}
 		})

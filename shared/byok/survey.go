@@ -19,8 +19,8 @@ type scanner interface {
 	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
 }
 
-// Placement is where a stored credential stands among those of its workspace
-// and provider. Of an unreadable one, only workspace and id are certain.
+// Placement is the position of a stored credential in its workspace and provider.
+// Of an unreadable one only Workspace and ID are certain.
 type Placement struct {
 	Workspace  ids.Workspace
 	ID         ids.Credential
@@ -31,7 +31,7 @@ type Placement struct {
 }
 
 // Survey reads the placement of every credential in the credentials table of
-// that name, and nothing of any seal. It has no effect.
+// that name, and no seal. It changes nothing.
 func Survey(ctx context.Context, db scanner, table string) ([]Placement, error) {
 	projection, names := project("pk", "sk", "v", "id", "account", "workspace", "provider", "sort_order")
 	pages := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{

@@ -2,12 +2,13 @@ package byok
 
 import (
 	_ "embed"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// The bounds of a credential (spec, section 8, and the contract).
+// The bounds of a credential, as in infra/openapi.yaml.
 const (
 	maxKey      = 32768 // bytes
 	maxName     = 255   // code points
@@ -19,24 +20,24 @@ const (
 //go:embed providers.txt
 var providers string
 
-// Problem names one fault of a new credential.
+// Problem is one fault of a new credential.
 type Problem struct {
 	// Path is a JSON pointer to the member, or to an element of it.
 	Path string
-	// Message repeats nothing of the value.
+	// Message contains no part of the value.
 	Message string
 }
 
-// Problems is everything that is wrong with a new credential by itself. It is
-// all that a caller could have known beforehand; who owns what is not asked.
+// Problems returns every fault of a new credential that can be found without
+// storage.
 func (n New) Problems() []Problem {
 	var p problems
 	p.key(n.Key.Reveal())
 	if !isProvider(n.Provider) {
-		p.add("/provider", "must be one of the provider slugs, in lower case")
+		p.add("/provider", "must be a known provider slug, in lower case")
 	}
 	if utf8.RuneCountInString(n.Name) > maxName {
-		p.add("/name", "must have at most 255 characters")
+		p.add("/name", fmt.Sprintf("must have at most %d characters", maxName))
 	}
 	p.hashes(n.AllowedAPIKeyHashes)
 	p.list("/allowed_models", n.AllowedModels)
@@ -65,31 +66,31 @@ func (p *problems) add(path, message string) {
 func (p *problems) key(key []byte) {
 	switch {
 	case len(key) == 0:
-		p.add("/key", "must have at least 1 character")
+		p.add("/key", "must not be empty")
 	case len(key) > maxKey:
-		p.add("/key", "must have at most 32768 bytes")
+		p.add("/key", fmt.Sprintf("must have at most %d bytes", maxKey))
 	}
 }
 
 func (p *problems) hashes(hashes []string) {
 	const path = "/allowed_api_key_hashes"
 	if hashes != nil && len(hashes) == 0 || len(hashes) > maxListed {
-		p.add(path, "must have 1 to 100 elements, or be null")
+		p.add(path, fmt.Sprintf("must have 1 to %d elements, or be null", maxListed))
 	}
 	for i, h := range hashes {
 		if !isHash(h) {
-			p.add(path+"/"+strconv.Itoa(i), "must be 64 lower-case hexadecimal digits")
+			p.add(path+"/"+strconv.Itoa(i), fmt.Sprintf("must be %d lower-case hexadecimal digits", hashLetters))
 		}
 	}
 }
 
 func (p *problems) list(path string, elements []string) {
 	if len(elements) > maxListed {
-		p.add(path, "must have at most 100 elements")
+		p.add(path, fmt.Sprintf("must have at most %d elements", maxListed))
 	}
 	for i, e := range elements {
 		if e == "" || utf8.RuneCountInString(e) > maxElement {
-			p.add(path+"/"+strconv.Itoa(i), "must have 1 to 255 characters")
+			p.add(path+"/"+strconv.Itoa(i), fmt.Sprintf("must have 1 to %d characters", maxElement))
 		}
 	}
 }

@@ -1,13 +1,12 @@
-// Package files deletes the files of workspaces, for good. A file is its S3
-// object, files/<workspace id>/<file id>, and nothing besides: there is no
-// second store that could disagree. Ownership is the key: a file of another
-// workspace is simply not found.
+// Package files deletes the files of workspaces for good. A file is the S3 object
+// files/<workspace id>/<file id> and nothing else, so no second store can
+// disagree. Ownership is part of the key: a file of another workspace is not
+// found.
 //
-// It guards two promises. After a successful Delete no version of the object's
-// bytes is left, whether the bucket's versioning is off, on or suspended; and a
-// Delete that failed anywhere, or a process that died, is finished by the next
-// Delete of the same file, and until then the file can be read by nobody who
-// asks for it by its key.
+// It keeps two promises. After a successful Delete no version of the object's
+// bytes is left, whether the bucket's versioning is off, on or suspended. A Delete
+// that failed, or whose process died, is finished by the next Delete of the same
+// file; until then the file cannot be read by its key.
 package files
 
 import (
@@ -20,8 +19,8 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// ErrNotFound says that the workspace has no such file: no version and no
-// delete marker of it is left.
+// ErrNotFound means that the workspace has no such file: there is no version and
+// no delete marker of it.
 var ErrNotFound = errors.New("no such file")
 
 // rounds bounds how often a Delete starts over because the file was written
@@ -49,22 +48,22 @@ func NewStore(client deleter, bucket string) *Store {
 type Receipt struct {
 	// Versions is how many versions of the file's bytes this call removed.
 	Versions int
-	// AnswerLost says that an attempt of this call may have been applied without
-	// our hearing of it. With ErrNotFound: the file may have been there.
+	// AnswerLost means that an attempt of this call may have been applied and its
+	// response lost. With ErrNotFound: the file may have existed.
 	AnswerLost bool
 }
 
-// Key is where a workspace's file lies in the bucket.
+// Key is the key of a workspace's file in the bucket.
 func Key(w ids.Workspace, f ids.File) string {
 	return "files/" + string(w) + "/" + string(f)
 }
 
 // Delete removes every version of the workspace's file. It returns ErrNotFound
-// where nothing of it was there. Of any number of calls at once on an
-// unversioned bucket exactly one returns nil if S3 answered all of them. After
-// any other error some versions may be left, out of sight, and Delete again goes
-// on from there: where one call has not the time for all of them, several do it.
-// The receipt counts what this call removed even then.
+// where there was none. Of any number of calls at once on an unversioned bucket
+// exactly one returns nil, if S3 answered all of them. After any other error some
+// versions may be left, hidden; the next Delete continues, so several calls can
+// delete what takes longer than one. The receipt counts what this call removed
+// even then.
 func (s *Store) Delete(ctx context.Context, w ids.Workspace, f ids.File) (Receipt, error) {
 	d := deletion{Store: s, key: Key(w, f)}
 	for range rounds {
@@ -87,14 +86,14 @@ func (s *Store) Delete(ctx context.Context, w ids.Workspace, f ids.File) (Receip
 		}
 		return d.receipt, nil
 	}
-	return d.receipt, errors.New("deleting a file: it is written again and again")
+	return d.receipt, errors.New("deleting a file: it was written again during each attempt")
 }
 
-// deletion is one Delete under way.
+// deletion is one call of Delete.
 type deletion struct {
 	*Store
 	key     string
-	removed bool // something, were it only a delete marker
+	removed bool // a version or a delete marker
 	receipt Receipt
 }
 
@@ -104,6 +103,6 @@ type state int
 const (
 	absent  state = iota // nothing, or a delete marker
 	erased               // it was the only version, and is gone
-	hidden               // a delete marker of ours covers what is left
+	hidden               // our delete marker is the current version
 	visible              // it can be read
 )

@@ -25,8 +25,8 @@ const (
 	suspended                              = types.BucketVersioningStatusSuspended
 )
 
-// shelf is one workspace in a bucket of its own.
-type shelf struct {
+// fixture is one workspace in a bucket of its own.
+type fixture struct {
 	*testing.T
 	engines   testkit.Engines
 	client    *s3.Client
@@ -35,18 +35,18 @@ type shelf struct {
 	store     *files.Store
 }
 
-func newShelf(t *testing.T, versioning types.BucketVersioningStatus) *shelf {
+func newFixture(t *testing.T, versioning types.BucketVersioningStatus) *fixture {
 	t.Helper()
 	engines := testkit.Start(t)
 	client := s3.NewFromConfig(engines.Config)
 	bucket := engines.Bucket(t, versioning)
-	return &shelf{
+	return &fixture{
 		T: t, engines: engines, client: client, bucket: bucket,
 		workspace: ids.New[ids.Workspace](), store: files.NewStore(client, bucket),
 	}
 }
 
-func (s *shelf) put(f ids.File) {
+func (s *fixture) put(f ids.File) {
 	s.Helper()
 	_, err := s.client.PutObject(s.Context(), &s3.PutObjectInput{
 		Bucket: &s.bucket, Key: aws.String(files.Key(s.workspace, f)), Body: strings.NewReader("content"),
@@ -56,8 +56,8 @@ func (s *shelf) put(f ids.File) {
 	}
 }
 
-// hide deletes without a version id, as a user of the bucket would.
-func (s *shelf) hide(f ids.File) {
+// mark puts a delete marker before the file, as an interrupted Delete does.
+func (s *fixture) mark(f ids.File) {
 	s.Helper()
 	_, err := s.client.DeleteObject(s.Context(), &s3.DeleteObjectInput{Bucket: &s.bucket, Key: aws.String(files.Key(s.workspace, f))})
 	if err != nil {
@@ -65,23 +65,31 @@ func (s *shelf) hide(f ids.File) {
 	}
 }
 
-// left counts the versions and markers of exactly this file.
-func (s *shelf) left(f ids.File) int {
+// fill makes a history of the file: w writes a version, m marks it deleted.
+func (s *fixture) fill(f ids.File, history string) {
+	for _, step := range history {
+		map[rune]func(ids.File){'w': s.put, 'm': s.mark}[step](f)
+	}
+}
+
+// left counts the versions and delete markers of this file, or of all files of the
+// workspace where f is "".
+func (s *fixture) left(f ids.File) (n int) {
 	s.Helper()
-	key, n := files.Key(s.workspace, f), 0
-	pages := s3.NewListObjectVersionsPaginator(s.client, &s3.ListObjectVersionsInput{Bucket: &s.bucket, Prefix: &key})
+	prefix := files.Key(s.workspace, f)
+	pages := s3.NewListObjectVersionsPaginator(s.client, &s3.ListObjectVersionsInput{Bucket: &s.bucket, Prefix: &prefix})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(s.Context())
 		if err != nil {
 			s.Fatal(err)
 		}
 		for _, v := range page.Versions {
-			if aws.ToString(v.Key) == key {
+			if f == "" || aws.ToString(v.Key) == prefix {
 				n++
 			}
 		}
 		for _, m := range page.DeleteMarkers {
-			if aws.ToString(m.Key) == key {
+			if f == "" || aws.ToString(m.Key) == prefix {
 				n++
 			}
 		}
@@ -89,7 +97,7 @@ func (s *shelf) left(f ids.File) int {
 	return n
 }
 
-func (s *shelf) mustDelete(f ids.File, versions int) {
+func (s *fixture) mustDelete(f ids.File, versions int) {
 	s.Helper()
 	receipt, err := s.store.Delete(s.Context(), s.workspace, f)
 	if err != nil || receipt.Versions != versions || receipt.AnswerLost {
@@ -100,7 +108,7 @@ func (s *shelf) mustDelete(f ids.File, versions int) {
 	}
 }
 
-func (s *shelf) mustNotFind(f ids.File) {
+func (s *fixture) mustNotFind(f ids.File) {
 	s.Helper()
 	if receipt, err := s.store.Delete(s.Context(), s.workspace, f); !errors.Is(err, files.ErrNotFound) || receipt != (files.Receipt{}) {
 		s.Errorf("Delete: %+v, %v; want not found", receipt, err)
@@ -110,7 +118,7 @@ func (s *shelf) mustNotFind(f ids.File) {
 func TestDeleteLeavesNothing(t *testing.T) {
 	for _, versioning := range []types.BucketVersioningStatus{off, enabled} {
 		t.Run("versioning "+string(versioning), func(t *testing.T) {
-			s := newShelf(t, versioning)
+			s := newFixture(t, versioning)
 			file, sibling := ids.File("file_1"), ids.File("file_10")
 			s.put(file)
 			s.put(sibling)
@@ -129,10 +137,10 @@ func TestDeleteLeavesNothing(t *testing.T) {
 // Without their marker the bytes of a longer key would come back.
 func TestDeleteLeavesAHiddenSiblingHidden(t *testing.T) {
 	for _, versioning := range []types.BucketVersioningStatus{enabled, suspended} {
-		s := newShelf(t, enabled)
+		s := newFixture(t, enabled)
 		for _, f := range []ids.File{"file_1", "file_10", "file_1-"} {
 			s.put(f)
-			s.hide(f)
+			s.mark(f)
 		}
 		s.engines.SetVersioning(t, s.bucket, versioning)
 		s.mustDelete("file_1", 1)
@@ -145,32 +153,18 @@ func TestDeleteLeavesAHiddenSiblingHidden(t *testing.T) {
 	}
 }
 
-func TestDeleteRemovesEveryVersion(t *testing.T) {
-	s := newShelf(t, enabled)
-	s.put("file_a")
-	s.hide("file_a")
-	s.put("file_a")
-	s.put("file_a")
-	s.mustDelete("file_a", 3)
-	s.mustNotFind("file_a")
-}
-
-func TestDeleteFinishesWhatWasHidden(t *testing.T) {
-	s := newShelf(t, enabled)
-	s.put("file_a")
-	s.put("file_a")
-	s.hide("file_a") // as a deletion that died after its first step
-	s.mustDelete("file_a", 2)
-
-	s.put("file_b")
-	s.hide("file_b")
-	s.hide("file_b")
-	s.mustDelete("file_b", 1)
-	s.mustNotFind("file_b")
+func TestDeleteRemovesEveryVersionAndMarker(t *testing.T) {
+	s := newFixture(t, enabled)
+	for i, history := range []string{"wmww", "wwm", "wmm"} {
+		f := ids.File(fmt.Sprint("file_", i))
+		s.fill(f, history)
+		s.mustDelete(f, strings.Count(history, "w"))
+		s.mustNotFind(f)
+	}
 }
 
 func TestDeleteOnASuspendedBucket(t *testing.T) {
-	s := newShelf(t, off)
+	s := newFixture(t, off)
 	s.put("file_null") // before versioning: version null
 	s.put("file_both")
 	s.engines.SetVersioning(t, s.bucket, enabled)
@@ -191,7 +185,7 @@ func TestDeleteOnASuspendedBucket(t *testing.T) {
 
 func TestDeleteReadsEveryPage(t *testing.T) {
 	const versions = 1100 // more than S3 lists, and deletes, in one call
-	s := newShelf(t, enabled)
+	s := newFixture(t, enabled)
 	var writers sync.WaitGroup
 	for w := range 8 {
 		writers.Go(func() {
@@ -208,28 +202,8 @@ func TestDeleteReadsEveryPage(t *testing.T) {
 	}
 }
 
-// cut lists nothing and says that there is more, and not where.
-type cut struct{ *s3.Client }
-
-func (cut) ListObjectVersions(context.Context, *s3.ListObjectVersionsInput, ...func(*s3.Options)) (*s3.ListObjectVersionsOutput, error) {
-	return &s3.ListObjectVersionsOutput{IsTruncated: aws.Bool(true)}, nil
-}
-
-func TestWhatCannotBeListedIsNotSaidToBeGone(t *testing.T) {
-	s := newShelf(t, enabled)
-	store := files.NewStore(cut{s.client}, s.bucket)
-	for _, stored := range []bool{false, true} {
-		if stored {
-			s.put("file_1")
-		}
-		if _, err := store.Delete(t.Context(), s.workspace, "file_1"); err == nil || errors.Is(err, files.ErrNotFound) {
-			t.Errorf("stored %t: %v", stored, err)
-		}
-	}
-}
-
 func TestAnotherWorkspacesFileIsNotFound(t *testing.T) {
-	s := newShelf(t, off)
+	s := newFixture(t, off)
 	s.put("file_a")
 	owner := s.workspace
 	s.workspace = ids.New[ids.Workspace]()
@@ -239,51 +213,40 @@ func TestAnotherWorkspacesFileIsNotFound(t *testing.T) {
 }
 
 func TestOfManyDeletesAtOnceOneWins(t *testing.T) {
-	s := newShelf(t, off)
+	s := newFixture(t, off)
 	for round := range 5 {
 		f := ids.File(fmt.Sprintf("file_%d", round))
 		s.put(f)
-		var won, lost atomic.Int64
-		var all sync.WaitGroup
-		for range 100 {
-			all.Go(func() {
-				_, err := s.store.Delete(context.WithoutCancel(t.Context()), s.workspace, f)
-				switch {
-				case err == nil:
-					won.Add(1)
-				case errors.Is(err, files.ErrNotFound):
-					lost.Add(1)
-				default:
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		if won.Load() != 1 || lost.Load() != 99 {
-			t.Errorf("round %d: %d deleted it and %d did not find it", round, won.Load(), lost.Load())
+		if won := s.deleteAtOnce(f, 100); won != 1 {
+			t.Errorf("round %d: %d of 100 deleted it", round, won)
 		}
 	}
 }
 
 func TestOfManyDeletesOfManyVersionsNoneFails(t *testing.T) {
-	s := newShelf(t, enabled)
-	for range 5 {
-		s.put("file_a")
+	s := newFixture(t, enabled)
+	s.fill("file_a", "wwwww")
+	won := s.deleteAtOnce("file_a", 20)
+	if n := s.left("file_a"); n != 0 || won == 0 {
+		t.Errorf("%d versions and markers are left, %d deleted it", n, won)
 	}
+}
+
+// deleteAtOnce deletes the file in n calls at once and returns how many succeed. All
+// others must not find it.
+func (s *fixture) deleteAtOnce(f ids.File, n int) int64 {
 	var won atomic.Int64
 	var all sync.WaitGroup
-	for range 20 {
+	for range n {
 		all.Go(func() {
-			_, err := s.store.Delete(context.WithoutCancel(t.Context()), s.workspace, "file_a")
+			_, err := s.store.Delete(context.WithoutCancel(s.Context()), s.workspace, f)
 			if err == nil {
 				won.Add(1)
 			} else if !errors.Is(err, files.ErrNotFound) {
-				t.Error(err)
+				s.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	if n := s.left("file_a"); n != 0 || won.Load() == 0 {
-		t.Errorf("%d versions and markers are left, %d deleted it", n, won.Load())
-	}
+	return won.Load()
 }

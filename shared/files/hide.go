@@ -12,16 +12,16 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// hide deletes the current version on condition that there is one, which S3
-// settles between callers. On an unversioned bucket the bytes are then gone; on
-// any other a delete marker stands before them. What S3 says of that stands in
-// headers alone: an answer that lost them all proves nothing.
+// hide deletes the current version on condition that there is one; S3 decides
+// between callers. On an unversioned bucket the bytes are then gone; on any other
+// a delete marker hides them. S3 reports which in headers only: a response without
+// any of them proves nothing.
 func (d *deletion) hide(ctx context.Context) (state, error) {
 	for attempt := 1; ; attempt++ {
 		out, err := d.s3.DeleteObject(ctx, &s3.DeleteObjectInput{
 			Bucket: &d.bucket, Key: &d.key,
 			IfMatch: aws.String("*"),
-		}, d.witnessed)
+		}, d.noteRepeats)
 		switch codeOf(err) {
 		case "":
 			_, fromS3 := awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
@@ -32,7 +32,7 @@ func (d *deletion) hide(ctx context.Context) (state, error) {
 		case "NoSuchKey", "PreconditionFailed":
 			return absent, nil
 		case "ConditionalRequestConflict", "OperationAborted":
-			// A write or delete at the same instant: nothing was applied.
+			// A write or delete at the same time: nothing was applied.
 			if err := calls.Pause(ctx, attempt); err != nil {
 				return absent, err
 			}
@@ -53,20 +53,20 @@ func codeOf(err error) string {
 	return "no answer"
 }
 
-// witnessed notes on the receipt that the SDK repeated a call: the attempt
-// before may have been applied and its answer lost.
-func (d *deletion) witnessed(o *s3.Options) {
-	o.Retryer = &witness{Retryer: o.Retryer, repeated: &d.receipt.AnswerLost}
+// noteRepeats sets AnswerLost where the SDK repeats a call: the attempt before may
+// have been applied and its response lost.
+func (d *deletion) noteRepeats(o *s3.Options) {
+	o.Retryer = &retryer{Retryer: o.Retryer, repeated: &d.receipt.AnswerLost}
 }
 
-type witness struct {
+type retryer struct {
 	aws.Retryer
 	repeated *bool
 }
 
 // IsErrorRetryable implements aws.Retryer.
-func (w *witness) IsErrorRetryable(err error) bool {
-	again := w.Retryer.IsErrorRetryable(err)
-	*w.repeated = *w.repeated || again
+func (r *retryer) IsErrorRetryable(err error) bool {
+	again := r.Retryer.IsErrorRetryable(err)
+	*r.repeated = *r.repeated || again
 	return again
 }

@@ -15,7 +15,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// ErrExists says that the workspace has a file of that id already.
+// ErrExists means that the workspace already has a file with that id.
 var ErrExists = errors.New("the file exists already")
 
 type managerAPI interface {
@@ -43,8 +43,8 @@ type File struct {
 	StoredAt time.Time
 }
 
-// Upload stores a file, whole or not at all, or returns ErrExists: no file is
-// written over. ErrExists may also mean that an attempt stored it whose answer
+// Upload stores a file, all of it or nothing, or returns ErrExists: it overwrites
+// none. ErrExists may also mean that an earlier attempt stored it and its response
 // was lost.
 func (m *Manager) Upload(ctx context.Context, w ids.Workspace, f ids.File, body io.ReadSeeker, contentType string) error {
 	_, err := m.s3.PutObject(ctx, &s3.PutObjectInput{
@@ -81,10 +81,10 @@ func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]File, error) {
 	return files, nil
 }
 
-// Purge removes every version of every file of the workspace and tells how many
-// versions; whoever calls it makes sure that the workspace is deleted. Bytes go
-// first and delete markers last, so that nothing comes to light again. After an
-// error some may be left, and Purge again removes them.
+// Purge removes every version of every file of the workspace and returns how many.
+// The caller has made sure that the workspace is deleted. Versions go first and
+// delete markers last, so that no version becomes visible again. After an error
+// some may be left; Purge again removes them.
 func (m *Manager) Purge(ctx context.Context, w ids.Workspace) (versions int, err error) {
 	versions, err = m.sweep(ctx, w, func(page *s3.ListObjectVersionsOutput) (found []types.ObjectIdentifier) {
 		for _, v := range page.Versions {

@@ -18,25 +18,10 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-func (s *shelf) manager() *files.Manager { return files.NewManager(s.client, s.bucket) }
-
-// everything counts all versions and markers in the bucket under the workspace.
-func (s *shelf) everything() int {
-	s.Helper()
-	prefix, n := files.Key(s.workspace, ""), 0
-	pages := s3.NewListObjectVersionsPaginator(s.client, &s3.ListObjectVersionsInput{Bucket: &s.bucket, Prefix: &prefix})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(s.Context())
-		if err != nil {
-			s.Fatal(err)
-		}
-		n += len(page.Versions) + len(page.DeleteMarkers)
-	}
-	return n
-}
+func (s *fixture) manager() *files.Manager { return files.NewManager(s.client, s.bucket) }
 
 // versions are what a purge would remove, by file.
-func (s *shelf) versions() map[ids.File]files.Stored {
+func (s *fixture) versions() map[ids.File]files.Stored {
 	s.Helper()
 	listed, err := s.manager().Versions(s.Context(), s.workspace)
 	if err != nil {
@@ -50,7 +35,7 @@ func (s *shelf) versions() map[ids.File]files.Stored {
 }
 
 func TestUploadedFilesAreListed(t *testing.T) {
-	s := newShelf(t, off)
+	s := newFixture(t, off)
 	m := s.manager()
 	for _, f := range []ids.File{"file_b", "file_a"} {
 		if err := m.Upload(t.Context(), s.workspace, f, strings.NewReader(string(f)+"!"), "text/plain"); err != nil {
@@ -80,7 +65,7 @@ func TestUploadedFilesAreListed(t *testing.T) {
 func TestPurgeLeavesNothingOfAWorkspace(t *testing.T) {
 	for _, versioning := range []types.BucketVersioningStatus{off, enabled, suspended} {
 		t.Run("versioning "+string(versioning), func(t *testing.T) {
-			s := newShelf(t, versioning)
+			s := newFixture(t, versioning)
 			neighbour := ids.New[ids.Workspace]()
 			if err := s.manager().Upload(t.Context(), neighbour, "file_a", strings.NewReader("x"), "text/plain"); err != nil {
 				t.Fatal(err)
@@ -88,11 +73,11 @@ func TestPurgeLeavesNothingOfAWorkspace(t *testing.T) {
 			s.put("file_a")
 			s.put("file_a")
 			s.put("file_b")
-			s.hide("file_b")
-			s.hide("file_c")
-			before := s.everything()
+			s.mark("file_b")
+			s.mark("file_c")
+			before := s.left("")
 			announced := s.versions()
-			if after := s.everything(); after != before {
+			if after := s.left(""); after != before {
 				t.Errorf("listing versions left %d of %d", after, before)
 			}
 			removed, err := s.manager().Purge(t.Context(), s.workspace)
@@ -105,7 +90,7 @@ func TestPurgeLeavesNothingOfAWorkspace(t *testing.T) {
 			if hidden := announced["file_b"].Versions; versioning == enabled && hidden != 1 {
 				t.Errorf("a deleted file has %d versions", hidden)
 			}
-			if left := s.everything(); left != 0 {
+			if left := s.left(""); left != 0 {
 				t.Errorf("%d versions and markers left", left)
 			}
 			if again, err := s.manager().Purge(t.Context(), s.workspace); err != nil || again != 0 {
@@ -118,58 +103,58 @@ func TestPurgeLeavesNothingOfAWorkspace(t *testing.T) {
 	}
 }
 
-func TestAManagerSaysWhatItCouldNotDo(t *testing.T) {
-	s := newShelf(t, enabled)
+func TestManagerReportsFailures(t *testing.T) {
+	s := newFixture(t, enabled)
 	s.put("file_a")
-	s.hide("file_a")
+	s.mark("file_a")
 	s.put("file_b")
-	amid := func(operation string, fault faults.Fault) *files.Manager {
+	managerWith := func(operation string, fault faults.Fault) *files.Manager {
 		client, _ := s.through(faults.Rule{Operation: operation, Call: 1, Fault: fault})
 		return files.NewManager(client, s.bucket)
 	}
-	err := amid("PutObject", faults.Refuse()).Upload(t.Context(), s.workspace, "file_c", strings.NewReader("x"), "text/plain")
+	err := managerWith("PutObject", faults.Refuse()).Upload(t.Context(), s.workspace, "file_c", strings.NewReader("x"), "text/plain")
 	if err == nil || errors.Is(err, files.ErrExists) {
 		t.Errorf("uploading: %v", err)
 	}
-	if listed, err := amid("ListObjectsV2", faults.Refuse()).List(t.Context(), s.workspace); err == nil {
+	if listed, err := managerWith("ListObjectsV2", faults.Refuse()).List(t.Context(), s.workspace); err == nil {
 		t.Errorf("listing: %v", listed)
 	}
-	for _, fault := range []faults.Fault{faults.Refuse(), faults.Otherwise(http.StatusOK, "<html/>"), faults.Otherwise(http.StatusOK, nowhere(s.bucket))} {
-		if listed, err := amid("ListObjectVersions", fault).Versions(t.Context(), s.workspace); err == nil {
+	for _, fault := range []faults.Fault{faults.Refuse(), faults.Otherwise(http.StatusOK, "<html/>"), faults.Otherwise(http.StatusOK, truncated(s.bucket))} {
+		if listed, err := managerWith("ListObjectVersions", fault).Versions(t.Context(), s.workspace); err == nil {
 			t.Errorf("listing versions: %v", listed)
 		}
 	}
 	for _, m := range []*files.Manager{
-		amid("ListObjectVersions", faults.Refuse()),
-		amid("ListObjectVersions", faults.Otherwise(http.StatusOK, "<html/>")),
-		amid("ListObjectVersions", faults.Otherwise(http.StatusOK, nowhere(s.bucket))),
-		amid("DeleteObjects", faults.Refuse()),
-		amid("DeleteObjects", faults.Pretend(http.StatusOK, "<DeleteResult/>")),
-		amid("DeleteObjects", faults.RefuseVersions("AccessDenied")),
+		managerWith("ListObjectVersions", faults.Refuse()),
+		managerWith("ListObjectVersions", faults.Otherwise(http.StatusOK, "<html/>")),
+		managerWith("ListObjectVersions", faults.Otherwise(http.StatusOK, truncated(s.bucket))),
+		managerWith("DeleteObjects", faults.Refuse()),
+		managerWith("DeleteObjects", faults.Pretend(http.StatusOK, "<DeleteResult/>")),
+		managerWith("DeleteObjects", faults.RefuseVersions("AccessDenied")),
 	} {
 		if removed, err := m.Purge(t.Context(), s.workspace); err == nil || removed != 0 {
 			t.Errorf("purging: %d, %v", removed, err)
 		}
-		s.mustBeHidden("file_a") // its marker goes last
+		s.mustBeHidden("file_a") // its marker is deleted last
 	}
-	if left := s.everything(); left != 3 {
+	if left := s.left(""); left != 3 {
 		t.Errorf("%d versions and markers left, want 3", left)
 	}
 }
 
-// nowhere is a listing of the bucket that goes on and does not say where.
-func nowhere(bucket string) string {
+// truncated is a truncated listing of the bucket without a marker.
+func truncated(bucket string) string {
 	return "<ListVersionsResult><Name>" + bucket + "</Name><IsTruncated>true</IsTruncated></ListVersionsResult>"
 }
 
 func TestPurgeReadsEveryPage(t *testing.T) {
-	s := newShelf(t, off)
-	const total = 1001 // one more than S3 lists at once
+	s := newFixture(t, off)
+	const total = 1001 // one more than S3 lists in one page
 	for i := range total {
 		s.put(ids.File(fmt.Sprint("file_", i)))
 	}
 	removed, err := s.manager().Purge(t.Context(), s.workspace)
-	if left := s.everything(); err != nil || removed != total || left != 0 {
+	if left := s.left(""); err != nil || removed != total || left != 0 {
 		t.Errorf("purged %d, %v, %d left; want %d", removed, err, left, total)
 	}
 }

@@ -17,25 +17,25 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// through is a client that meets these faults.
-func (s *shelf) through(rules ...faults.Rule) (*s3.Client, *faults.Transport) {
-	broken := faults.Wrap(s.engines.Config.HTTPClient)
+// through returns a client that meets these faults.
+func (s *fixture) through(rules ...faults.Rule) (*s3.Client, *faults.Transport) {
+	transport := faults.Wrap(s.engines.Config.HTTPClient)
 	for _, rule := range rules {
-		broken.Inject(rule)
+		transport.Inject(rule)
 	}
 	config := s.engines.Config
-	config.HTTPClient = broken
-	return s3.NewFromConfig(config), broken
+	config.HTTPClient = transport
+	return s3.NewFromConfig(config), transport
 }
 
-// amid has the shelf's store meet these faults.
-func (s *shelf) amid(rules ...faults.Rule) {
+// inject makes the store meet these faults.
+func (s *fixture) inject(rules ...faults.Rule) {
 	client, _ := s.through(rules...)
 	s.store = files.NewStore(client, s.bucket)
 }
 
-// mustBeHidden checks that nobody can read the file who asks for it by its key.
-func (s *shelf) mustBeHidden(f ids.File) {
+// mustBeHidden checks that the file cannot be read by its key.
+func (s *fixture) mustBeHidden(f ids.File) {
 	s.Helper()
 	if _, err := s.client.HeadObject(s.Context(), &s3.HeadObjectInput{Bucket: &s.bucket, Key: aws.String(files.Key(s.workspace, f))}); err == nil {
 		s.Errorf("%s can be read again", f)
@@ -43,18 +43,18 @@ func (s *shelf) mustBeHidden(f ids.File) {
 }
 
 func TestAFileWrittenAgainMeanwhileGoesToo(t *testing.T) {
-	s := newShelf(t, enabled)
+	s := newFixture(t, enabled)
 	s.put("file_a")
-	s.amid(faults.Rule{Operation: "DeleteObject", Call: 1, Fault: faults.Then(func() { s.put("file_a") })})
+	s.inject(faults.Rule{Operation: "DeleteObject", Call: 1, Fault: faults.Then(func() { s.put("file_a") })})
 	s.mustDelete("file_a", 2)
 }
 
 // Delete does not race with a writer for ever.
 func TestAFileWrittenAgainAndAgain(t *testing.T) {
-	s := newShelf(t, enabled)
+	s := newFixture(t, enabled)
 	s.put("file_a")
 	writes := 0
-	s.amid(faults.Rule{Operation: "DeleteObject", Fault: faults.Then(func() {
+	s.inject(faults.Rule{Operation: "DeleteObject", Fault: faults.Then(func() {
 		if writes++; writes <= 20 {
 			s.put("file_a")
 		}
@@ -62,19 +62,18 @@ func TestAFileWrittenAgainAndAgain(t *testing.T) {
 	if receipt, err := s.store.Delete(t.Context(), s.workspace, "file_a"); err == nil || errors.Is(err, files.ErrNotFound) {
 		t.Errorf("written %d times meanwhile: %+v, %v", writes, receipt, err)
 	}
-	s.amid()
+	s.inject()
 	s.mustDelete("file_a", writes+1)
 }
 
-// What another call removed is not this one's to report, and what this one
-// removed is, whoever removes the rest.
+// A Delete reports what it removed itself, whatever another one removed.
 func TestAnotherDeleteRemovesTheRest(t *testing.T) {
 	for call, want := range map[int]error{1: files.ErrNotFound, 2: nil} {
-		s := newShelf(t, enabled)
+		s := newFixture(t, enabled)
 		s.put("file_a")
-		s.hide("file_a")
+		s.mark("file_a")
 		other, refuse := s.store, faults.RefuseVersions("InternalError")
-		s.amid(faults.Rule{Operation: "DeleteObjects", Call: call, Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+		s.inject(faults.Rule{Operation: "DeleteObjects", Call: call, Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
 			if _, err := other.Delete(t.Context(), s.workspace, "file_a"); err != nil {
 				t.Error(err)
 			}
@@ -109,42 +108,40 @@ func (p paged) ListObjectVersions(ctx context.Context, in *s3.ListObjectVersions
 // The newest marker stays until no version is left, and no page of another file
 // is read.
 func TestDeleteReadsThePagesOfItsFileAlone(t *testing.T) {
-	s := newShelf(t, enabled)
+	s := newFixture(t, enabled)
 	for _, f := range []ids.File{"file_0", "file_1", "file_10", "file_11"} {
 		s.put(f)
 		s.put(f)
 	}
-	client, broken := s.through(faults.Rule{Operation: "DeleteObjects", Fault: faults.Then(func() { s.mustBeHidden("file_1") })})
+	client, transport := s.through(faults.Rule{Operation: "DeleteObjects", Fault: faults.Then(func() { s.mustBeHidden("file_1") })})
 	s.store = files.NewStore(paged{client, 2, false}, s.bucket)
 	s.mustDelete("file_1", 2)
-	for _, c := range broken.Calls() {
+	for _, c := range transport.Calls() {
 		if from := c.Query.Get("key-marker"); from != "" && from != files.Key(s.workspace, "file_1") {
-			t.Errorf("it goes on to list what follows %s", from)
+			t.Errorf("it lists what follows %s", from)
 		}
 	}
 }
 
-// However much there is of a file, and however little time a call has, each call
-// leaves less of it, and one finishes.
+// However many versions there are and however little time a call has, each call
+// leaves fewer, and one finishes.
 func TestDeleteFinishesByRepeating(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		fill  string // w writes a version, h hides what is there
+		fill  string
 		page  int32
 		calls int
 		alone bool
 	}{
 		{"many versions", "wwwwwwwwwwww", 3, 6, false},
-		{"many markers before them", "wwwhhhhhhhhhh", 3, 6, false},
-		{"versions and markers in turn", "whwhwhwhwhwhwh", 3, 6, false},
-		{"a marker at first", "wwhwwhwwh", 2, 7, true},
-		{"many at a time", "whwhwhwhwhwhww", 5, 6, false},
+		{"many markers before them", "wwwmmmmmmmmmm", 3, 6, false},
+		{"versions and markers in turn", "wmwmwmwmwmwmwm", 3, 6, false},
+		{"a marker at first", "wwmwwmwwm", 2, 7, true},
+		{"many at a time", "wmwmwmwmwmwmww", 5, 6, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newShelf(t, enabled)
-			for _, step := range c.fill {
-				map[rune]func(ids.File){'w': s.put, 'h': s.hide}[step]("file_1")
-			}
+			s := newFixture(t, enabled)
+			s.fill("file_1", c.fill)
 			s.put("file_10")
 			written, removed, left := strings.Count(c.fill, "w"), 0, s.left("file_1")+1 // the marker of the first call
 			for repeat := 0; ; repeat++ {
@@ -167,9 +164,8 @@ func TestDeleteFinishesByRepeating(t *testing.T) {
 	}
 }
 
-// within deletes file_1 in a call whose time runs out at the call to S3 after
-// that many.
-func (s *shelf) within(calls int, listed func(*s3.Client) paged) (files.Receipt, error) {
+// within deletes file_1 with a context that ends after that many calls to S3.
+func (s *fixture) within(calls int, listed func(*s3.Client) paged) (files.Receipt, error) {
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
 	client, _ := s.through(faults.Rule{Fault: func(_ *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
@@ -182,31 +178,31 @@ func (s *shelf) within(calls int, listed func(*s3.Client) paged) (files.Receipt,
 	return files.NewStore(listed(client), s.bucket).Delete(ctx, s.workspace, "file_1")
 }
 
-// Whatever it does not show may be there.
-func TestAListingThatGoesOnNowhereIsNotTheEnd(t *testing.T) {
-	s := newShelf(t, enabled)
-	s.put("file_a")
-	s.amid(faults.Rule{Operation: "ListObjectVersions", Call: 1, Fault: faults.Otherwise(http.StatusOK, nowhere(s.bucket))})
-	if receipt, err := s.store.Delete(t.Context(), s.workspace, "file_a"); err == nil {
-		t.Errorf("deleted: %+v", receipt)
+func TestATruncatedListingIsNotTheEnd(t *testing.T) {
+	for _, history := range []string{"", "w"} {
+		s := newFixture(t, enabled)
+		s.fill("file_a", history)
+		s.inject(faults.Rule{Operation: "ListObjectVersions", Call: 1, Fault: faults.Otherwise(http.StatusOK, truncated(s.bucket))})
+		if receipt, err := s.store.Delete(t.Context(), s.workspace, "file_a"); err == nil || errors.Is(err, files.ErrNotFound) {
+			t.Errorf("%d versions: %+v, %v", len(history), receipt, err)
+		}
 	}
-	s.mustDelete("file_a", 1)
 }
 
-// What S3 would not delete stays behind its marker until it is tried again.
-func TestARefusedVersionDoesNotComeToLight(t *testing.T) {
-	s := newShelf(t, enabled)
+// What S3 refuses to delete stays hidden until the next attempt.
+func TestARefusedVersionStaysHidden(t *testing.T) {
+	s := newFixture(t, enabled)
 	s.put("file_a")
-	s.amid(
+	s.inject(
 		faults.Rule{Operation: "DeleteObjects", Call: 1, Fault: faults.RefuseVersions("InternalError")},
 		faults.Rule{Operation: "ListObjectVersions", Call: 2, Fault: faults.Then(func() { s.mustBeHidden("file_a") })},
 	)
 	s.mustDelete("file_a", 1)
 }
 
-// A file of many pages may be refused more than once on the way.
-func TestRefusalsNowAndThenAreOutlived(t *testing.T) {
-	s := newShelf(t, enabled)
+// S3 may refuse more than once, with progress between.
+func TestRefusalsAreRetriedAfterProgress(t *testing.T) {
+	s := newFixture(t, enabled)
 	var rules []faults.Rule
 	for call := range 3 {
 		s.put("file_a")
@@ -217,17 +213,18 @@ func TestRefusalsNowAndThenAreOutlived(t *testing.T) {
 	s.mustDelete("file_a", 3)
 }
 
-// What S3 refuses for good ends a Delete, after everything else was removed.
-func TestAVersionThatIsRefusedForGood(t *testing.T) {
-	s := newShelf(t, enabled)
+// A version that S3 always refuses ends a Delete, after everything else was removed.
+func TestAVersionThatIsAlwaysRefused(t *testing.T) {
+	s := newFixture(t, enabled)
 	s.put("file_a")
-	kept := newest(s, "file_a")
-	for range 4 {
-		s.put("file_a")
-		s.hide("file_a")
+	current, err := s.client.HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: &s.bucket, Key: aws.String(files.Key(s.workspace, "file_a"))})
+	if err != nil {
+		t.Fatal(err)
 	}
+	kept := aws.ToString(current.VersionId)
+	s.fill("file_a", "wmwmwmwm")
 	refuse := faults.RefuseVersions("AccessDenied")
-	client, broken := s.through(faults.Rule{Operation: "DeleteObjects", Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+	client, transport := s.through(faults.Rule{Operation: "DeleteObjects", Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return nil, err
@@ -244,7 +241,7 @@ func TestAVersionThatIsRefusedForGood(t *testing.T) {
 	}
 	s.mustBeHidden("file_a")
 	tried := 0
-	for _, c := range broken.Calls() {
+	for _, c := range transport.Calls() {
 		if c.Operation == "DeleteObjects" && c.Failed {
 			tried++
 		}
@@ -254,21 +251,11 @@ func TestAVersionThatIsRefusedForGood(t *testing.T) {
 	}
 }
 
-// newest is the id of the current version.
-func newest(s *shelf, f ids.File) string {
-	s.Helper()
-	out, err := s.client.HeadObject(s.Context(), &s3.HeadObjectInput{Bucket: &s.bucket, Key: aws.String(files.Key(s.workspace, f))})
-	if err != nil {
-		s.Fatal(err)
-	}
-	return aws.ToString(out.VersionId)
-}
-
-// S3 says either where nothing is there to be deleted on condition.
+// S3 may respond with either to a conditional delete of an absent object.
 func TestBothAnswersForAnAbsentFileAreNotFound(t *testing.T) {
 	for status, code := range map[int]string{http.StatusNotFound: "NoSuchKey", http.StatusPreconditionFailed: "PreconditionFailed"} {
-		s := newShelf(t, off)
-		s.amid(faults.Rule{Operation: "DeleteObject", Fault: faults.Answer(status, code, "as a test has it")})
+		s := newFixture(t, off)
+		s.inject(faults.Rule{Operation: "DeleteObject", Fault: faults.Answer(status, code, "as a test has it")})
 		s.mustNotFind("file_a")
 	}
 }

@@ -14,18 +14,18 @@ import (
 // batch is how many versions S3 deletes in one call, and lists in one page.
 const batch = 1000
 
-// errVisible ends a purge that must not go on.
+// errVisible ends a purge that must not continue.
 var errVisible = errors.New("the current version can be read")
 
-// purge removes every version and delete marker of the key, until a listing
-// shows none. What is listed is deleted before more is listed, so that whatever
-// ends a purge, the next one has less to do. The newest marker goes last, after
-// everything with bytes: no older version comes to light. It stops at visible
-// where a current version can be read: that one must be deleted on condition, or
-// two callers could both believe they deleted it.
+// purge removes every version and delete marker of the key, until a listing shows
+// none. It deletes what was listed before it lists more, so that the purge after
+// an interrupted one has less to do. The newest marker goes last, so that no older
+// version becomes visible. It stops at visible where a current version can be
+// read: that one must be deleted on condition, or two callers could both report
+// that they deleted it.
 //
-// What S3 refuses to delete is listed and tried once more where nothing else was
-// removed: another caller may have removed it meanwhile.
+// Where S3 refused to delete something and nothing else was removed, it lists and
+// deletes once more: another caller may have removed it meanwhile.
 func (d *deletion) purge(ctx context.Context) (state, error) {
 	stuck := false
 	for {
@@ -53,8 +53,8 @@ func (d *deletion) purge(ctx context.Context) (state, error) {
 	}
 }
 
-// clear deletes what was listed, versions first. The newest marker stays before
-// whatever may be left.
+// clear deletes what was listed, versions first. It keeps the newest marker where
+// anything may be left.
 func (d *deletion) clear(ctx context.Context, found listing) (removed int, refused, err error) {
 	removed, refused, err = d.remove(ctx, found.versions)
 	d.receipt.Versions += removed
@@ -105,7 +105,7 @@ func (d *deletion) list(ctx context.Context) (listing, error) {
 				found.markers = append(found.markers, types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
 			}
 		}
-		// Keys are listed in order, so nothing of ours follows a longer key.
+		// Keys are listed in order: none of this key follows a longer one.
 		found.more = aws.ToBool(page.IsTruncated) && aws.ToString(page.NextKeyMarker) == d.key
 		if !found.more || len(found.versions) > 0 || len(found.markers) > 1 {
 			return found, nil
@@ -114,20 +114,20 @@ func (d *deletion) list(ctx context.Context) (listing, error) {
 	}
 }
 
-// sound refuses what is no listing of the bucket, or goes on and does not say
-// where: either could pass for one that shows nothing more.
+// sound refuses a response that is no listing of the bucket, or is truncated
+// without a marker: either could pass for the end of a listing.
 func sound(bucket string, page *s3.ListObjectVersionsOutput) error {
 	if aws.ToString(page.Name) != bucket {
-		return errors.New("an answer that is no listing of the bucket")
+		return errors.New("a response that is no listing of the bucket")
 	}
 	if aws.ToBool(page.IsTruncated) && aws.ToString(page.NextKeyMarker) == "" {
-		return errors.New("a listing that goes on does not say where")
+		return errors.New("a truncated listing without a marker")
 	}
 	return nil
 }
 
-// remove deletes these versions and returns how many it did, and apart from what
-// went wrong what S3 refused.
+// remove deletes these versions and returns how many, and what S3 refused apart
+// from other errors.
 func (d *deletion) remove(ctx context.Context, versions []types.ObjectIdentifier) (removed int, refused, err error) {
 	for part := range slices.Chunk(versions, batch) {
 		n, err := remove(ctx, d.s3, d.bucket, part)
@@ -146,7 +146,7 @@ type versionDeleter interface {
 	DeleteObjects(context.Context, *s3.DeleteObjectsInput, ...func(*s3.Options)) (*s3.DeleteObjectsOutput, error)
 }
 
-// refusal says that S3 answered and did not delete some versions.
+// refusal means that S3 responded and did not delete some versions.
 type refusal struct {
 	refused, of int
 	code        string // of the first
@@ -156,9 +156,8 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%d of %d versions could not be deleted: %s", r.refused, r.of, r.code)
 }
 
-// remove deletes at most 1000 versions by id and tells how many of them it did.
-// S3 answers 200 even where it could not: what it says of each counts, and those
-// that it does not confirm are a *refusal.
+// remove deletes at most 1000 versions by id and returns how many. S3 responds 200
+// even where it deleted none: versions that it does not confirm are a *refusal.
 func remove(ctx context.Context, client versionDeleter, bucket string, versions []types.ObjectIdentifier) (int, error) {
 	out, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
 		Bucket: &bucket,

@@ -32,8 +32,8 @@ import (
 	"signalbox.dev/shared/boot"
 )
 
-// Wire makes what a function consists of, as its main.go does.
-type Wire func(*boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
+// Assemble makes a function's operation, as in its main.go.
+type Assemble func(*boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
 
 // Env is the environment of one function. Its clients reach the engines without
 // faults.
@@ -46,11 +46,11 @@ type Env struct {
 	// Bucket is the function's FILES_BUCKET.
 	Bucket string
 
-	wire Wire
+	assemble Assemble
 }
 
 // New returns an environment for the function.
-func New(t testing.TB, wire Wire) *Env {
+func New(t testing.TB, assemble Assemble) *Env {
 	t.Helper()
 	engines := testkit.Start(t)
 	// All instances of the function share connections: there will be thousands.
@@ -61,7 +61,7 @@ func New(t testing.TB, wire Wire) *Env {
 	return &Env{
 		Engines: engines, DB: db, KMS: kms.NewFromConfig(engines.Config), S3: s3.NewFromConfig(engines.Config),
 		Registry: auth.NewRegistry(db, engines.Tables.Access),
-		wire:     wire,
+		assemble: assemble,
 	}
 }
 
@@ -101,7 +101,7 @@ func (s *Env) Instance() *Instance {
 	config.HTTPClient = f.Faults
 	env := boot.NewEnvironment(config, slog.New(slog.NewJSONHandler(&f.log, nil)), s.variable)
 	env.AWS.Retryer = func() aws.Retryer { return retry.AddWithMaxBackoffDelay(boot.Retryer(), time.Millisecond) }
-	keys, log, op := s.wire(env)
+	keys, log, op := s.assemble(env)
 	prepare := op.Prepare
 	op.Prepare = func(ctx context.Context, r *api.Request) api.Act {
 		act := prepare(ctx, r)

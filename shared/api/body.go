@@ -1,0 +1,230 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	maxBody   = 65536 // bytes
+	maxIssues = 100
+)
+
+// readable lets invalid UTF-8 and unpaired surrogates through as U+FFFD, so that
+// one check finds all of them, and duplicate members, so that they are reported
+// together with the other faults.
+var readable = []jsontext.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
+
+// Object reads the body as an object with these members and no others. The
+// caller checks Issues before it uses any member.
+func (r *Request) Object(names ...string) *Object {
+	o := &Object{body: r.body.Reveal(), names: names, members: map[string]jsontext.Value{}, broken: map[string]bool{}}
+	o.issues = append(o.issues, bodyHeaderIssues(r)...)
+	if len(o.body) > maxBody {
+		o.refuse(fmt.Sprintf("the body is larger than %d bytes", maxBody))
+		return o
+	}
+	if err := o.read(); err != nil {
+		o.refuse(err.Error())
+	}
+	return o
+}
+
+// refuse reports the body as a whole: which members it lacks is not known.
+func (o *Object) refuse(message string) {
+	o.Report("", message)
+	o.opaque = true
+}
+
+// read collects the members. Its error is a message: why the body is not one JSON
+// object.
+func (o *Object) read() error {
+	d := decoder(o.body)
+	if len(o.body) == 0 {
+		return errors.New("the body is empty; it must be one JSON object")
+	}
+	if d.PeekKind() != jsontext.KindBeginObject {
+		if _, err := d.ReadValue(); err != nil {
+			return notJSON(d, err)
+		}
+		return errors.New("the body must be one JSON object")
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return notJSON(d, err)
+	}
+	for kind := d.PeekKind(); kind != jsontext.KindEndObject; kind = d.PeekKind() {
+		if kind != jsontext.KindString {
+			_, err := d.ReadToken() // fails: a name must be a string
+			return notJSON(d, err)
+		}
+		quoted, err := d.ReadValue()
+		if err != nil {
+			return notJSON(d, err)
+		}
+		name, unknown := o.nameOf(quoted)
+		value, err := d.ReadValue()
+		if err != nil {
+			return notJSON(d, err)
+		}
+		if unknown != "" {
+			o.Report("", unknown)
+			continue
+		}
+		end := d.InputOffset()
+		o.add(name, o.body[end-int64(len(value)):end])
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return notJSON(d, err)
+	}
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return errors.New("trailing data after the JSON object")
+	}
+	return nil
+}
+
+// notJSON is the message for a syntax error: its offset, and no part of the body.
+func notJSON(d *jsontext.Decoder, err error) error {
+	offset := d.InputOffset()
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		offset = syntax.ByteOffset
+	}
+	return fmt.Errorf("the body cannot be parsed as JSON: error at byte %d", offset)
+}
+
+// decoder parses JSON in place: over a bytes.Buffer, and over no other reader,
+// jsontext has no buffer of its own.
+func decoder(b []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(b), readable...)
+}
+
+// nameOf returns the name of a known member, or the message for an unknown one. An
+// unknown name may itself be a secret: it is wiped in the body, and so stays out
+// of the decoder's errors, which contain the last name.
+func (o *Object) nameOf(quoted jsontext.Value) (name, unknown string) {
+	sent := unquoted(quoted)
+	defer clear(sent)
+	for _, name := range o.names {
+		if name == string(sent) { // a comparison copies nothing
+			return name, ""
+		}
+	}
+	clear(quoted[1 : len(quoted)-1])
+	return "", unknownMember(sent, o.names)
+}
+
+// add keeps a member, and reports one that is a duplicate or contains invalid text.
+func (o *Object) add(name string, value jsontext.Value) {
+	_, repeated := o.members[name]
+	o.members[name] = value
+	switch {
+	case repeated:
+		o.Report("/"+name, "duplicate member")
+	case mangled(value):
+		o.Report("/"+name, "contains U+FFFD, invalid UTF-8 or an unpaired surrogate")
+	}
+}
+
+// mangled reports whether any string in the value contains U+FFFD, which invalid
+// UTF-8 and unpaired surrogates read as.
+func mangled(value jsontext.Value) bool {
+	d := decoder(value)
+	for {
+		if d.PeekKind() != jsontext.KindString {
+			if _, err := d.ReadToken(); err != nil {
+				return false // the end: the value was parsed before
+			}
+			continue
+		}
+		quoted, err := d.ReadValue()
+		if err != nil {
+			return false
+		}
+		text := unquoted(quoted)
+		found := bytes.ContainsRune(text, utf8.RuneError)
+		clear(text)
+		if found {
+			return true
+		}
+	}
+}
+
+// bodyHeaderIssues checks the headers that describe the body: one Content-Type,
+// application/json in UTF-8, and no Content-Encoding but identity.
+func bodyHeaderIssues(r *Request) []Issue {
+	var issues []Issue
+	if !isJSON(r.Header("Content-Type")) {
+		issues = append(issues, Issue{Message: "Content-Type must be sent once, as application/json with charset utf-8 or none"})
+	}
+	for _, encoding := range r.Header("Content-Encoding") {
+		if !strings.EqualFold(strings.TrimSpace(encoding), "identity") {
+			issues = append(issues, Issue{Message: "Content-Encoding must be identity or absent"})
+			break
+		}
+	}
+	return issues
+}
+
+func isJSON(contentTypes []string) bool {
+	if len(contentTypes) != 1 {
+		return false
+	}
+	media, parameters, err := mime.ParseMediaType(contentTypes[0])
+	if err != nil || media != "application/json" {
+		return false
+	}
+	charset, given := parameters["charset"]
+	return !given || strings.EqualFold(charset, "utf-8")
+}
+
+// farthest is the edit distance up to which a name is taken for a misspelt one.
+const farthest = 3
+
+// unknownMember is the message for an unknown member. The name that was sent may
+// be a secret: it is not copied, and the message contains only a known name.
+func unknownMember(name []byte, known []string) string {
+	nearest, best := "", farthest+1
+	for _, candidate := range known {
+		// A name of three letters is within three edits of nearly anything.
+		if d := distance(name, candidate); d <= len(candidate)/2 && d < best {
+			nearest, best = candidate, d
+		}
+	}
+	if nearest == "" {
+		return "unknown member"
+	}
+	return "unknown member; did you mean " + nearest + "?"
+}
+
+// distance is the Levenshtein distance. For a name much longer than b it is a lower
+// bound beyond farthest.
+func distance(a []byte, b string) int {
+	if utf8.RuneCount(a) > len(b)+farthest {
+		return len(b) + farthest
+	}
+	row := make([]int, len(b)+1)
+	for i := range row {
+		row[i] = i
+	}
+	for len(a) > 0 {
+		ca, size := utf8.DecodeRune(a)
+		a = a[size:]
+		diagonal := row[0]
+		row[0]++
+		for j := range len(b) {
+			change := diagonal
+			if ca != rune(b[j]) {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

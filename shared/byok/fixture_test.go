@@ -1,0 +1,230 @@
+package byok_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/seal"
+	"signalbox.dev/shared/secret"
+)
+
+const providerKey = "sk-marker-0123456789"
+
+var fingerprint = []byte("fingerprint")
+
+// fixture is a new workspace on real engines. Its store, manager and rewraps meet
+// faults; db and kms do not.
+type fixture struct {
+	*testing.T
+	store   *byok.Store
+	manager *byok.Manager
+	rewraps *byok.Wrappings
+	faults  *faults.Transport
+
+	env       testkit.Engines
+	faulty    aws.Config
+	db        *dynamodb.Client
+	kms       *kms.Client
+	account   ids.Account
+	workspace ids.Workspace
+	clock     *time.Time
+	keys      []string // KMS keys that credentials may be sealed under
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	env := testkit.Start(t)
+	f := &fixture{T: t, env: env, faulty: env.Config, faults: faults.Wrap(env.Config.HTTPClient),
+		db: dynamodb.NewFromConfig(env.Config), kms: kms.NewFromConfig(env.Config),
+		account: ids.New[ids.Account](), workspace: ids.New[ids.Workspace](), clock: new(time.Now()), keys: []string{env.KeyARN}}
+	f.faulty.HTTPClient = f.faults
+	db, sealer := dynamodb.NewFromConfig(f.faulty), seal.NewSealer(kms.NewFromConfig(f.faulty), env.KeyARN)
+	f.store = byok.NewStore(db, env.Tables.Credentials, env.Tables.Control, sealer).At(func() time.Time { return *f.clock })
+	f.manager = byok.NewManager(db, env.Tables.Credentials)
+	f.rewraps = byok.NewWrappings(db, env.Tables.Credentials)
+	return f
+}
+
+// validCredential is a credential without a fault.
+func validCredential() byok.New {
+	return byok.New{Key: secret.New([]byte(providerKey)), Settings: byok.Settings{
+		Provider: "openai", Name: "n", AllowedModels: []string{}, AllowedUserIDs: []string{"u1", "u2"},
+	}}
+}
+
+func (f *fixture) newDraft() byok.Draft {
+	f.Helper()
+	d, err := f.store.Seal(f.Context(), f.account, f.workspace, validCredential())
+	if err != nil {
+		f.Fatal(err)
+	}
+	d.SortOrder = 7
+	return d
+}
+
+func (f *fixture) newCredential() byok.Credential {
+	f.Helper()
+	d := f.newDraft()
+	if err := f.store.Create(f.Context(), d); err != nil {
+		f.Fatal(err)
+	}
+	return d.Credential
+}
+
+// rows reads the workspace's credentials and their seals.
+func (f *fixture) rows() []byok.Stored {
+	f.Helper()
+	rows, err := byok.ReadAll(f.Context(), f.db, f.env.Tables.Credentials, f.account, f.workspace)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return rows
+}
+
+// stored reads the workspace's credentials and opens their seals.
+func (f *fixture) stored() (credentials []byok.Credential) {
+	f.Helper()
+	opener := seal.NewOpener(f.kms, f.keys...)
+	for _, row := range f.rows() {
+		opened, err := opener.Open(f.Context(), row.Sealed, row.Binding())
+		if err != nil || string(opened.Reveal()) != providerKey {
+			f.Errorf("credential %s opens as %q, %v", row.ID, opened.Reveal(), err)
+		}
+		credentials = append(credentials, row.Credential)
+	}
+	return credentials
+}
+
+// wrappings reads the wrappings of the workspace: other tests use the same table.
+func (f *fixture) wrappings() (own []byok.Wrapping) {
+	f.Helper()
+	const segments = 3
+	for segment := range int32(segments) {
+		for page, err := range f.rewraps.Pages(f.Context(), segment, segments) {
+			if err != nil {
+				f.Fatal(err)
+			}
+			for _, w := range page {
+				if w.Workspace == f.workspace {
+					own = append(own, w)
+				}
+			}
+		}
+	}
+	return own
+}
+
+// newWrapping stores the workspace's first credential and reads its wrapping.
+func (f *fixture) newWrapping() byok.Wrapping {
+	f.Helper()
+	f.newCredential()
+	own := f.wrappings()
+	if len(own) != 1 {
+		f.Fatalf("%d wrappings, want 1", len(own))
+	}
+	f.faults.Heal()
+	return own[0]
+}
+
+// keyARN is the KMS key of the workspace's one credential.
+func (f *fixture) keyARN() string {
+	f.Helper()
+	return f.rows()[0].Sealed.KeyARN
+}
+
+// newKey makes a KMS key.
+func (f *fixture) newKey() string {
+	f.Helper()
+	made, err := f.kms.CreateKey(f.Context(), &kms.CreateKeyInput{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.keys = append(f.keys, aws.ToString(made.KeyMetadata.Arn))
+	return aws.ToString(made.KeyMetadata.Arn)
+}
+
+// rewrapper moves data keys of the engines' KMS key to another one.
+func (f *fixture) rewrapper(to string) *seal.Rewrapper {
+	return seal.NewRewrapper(kms.NewFromConfig(f.faulty), to, f.env.KeyARN)
+}
+
+// move moves the credential without faults, as another run at the same time would.
+func (f *fixture) move(w byok.Wrapping, from, to string) {
+	f.Helper()
+	rewraps := byok.NewWrappings(f.db, f.env.Tables.Credentials)
+	if got, err := rewraps.Rewrap(f.Context(), w, seal.NewRewrapper(f.kms, to, from)); got != byok.Moved || err != nil {
+		f.Errorf("moving: %v, %v", got, err)
+	}
+}
+
+// rewriteRow changes the workspace's one row.
+func (f *fixture) rewriteRow(change func(map[string]types.AttributeValue)) {
+	f.Helper()
+	table := f.env.Tables.Credentials
+	own := map[string]types.AttributeValue{":pk": text("workspace#" + string(f.workspace))}
+	out, err := f.db.Query(f.Context(), &dynamodb.QueryInput{
+		TableName: &table, KeyConditionExpression: aws.String("pk = :pk"), ExpressionAttributeValues: own,
+	})
+	if err != nil || len(out.Items) != 1 {
+		f.Fatalf("%+v, %v", out, err)
+	}
+	row := out.Items[0]
+	key := map[string]types.AttributeValue{"pk": row["pk"], "sk": row["sk"]}
+	if _, err := f.db.DeleteItem(f.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: key}); err != nil {
+		f.Fatal(err)
+	}
+	change(row)
+	if _, err := f.db.PutItem(f.Context(), &dynamodb.PutItemInput{TableName: &table, Item: row}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// direct is a manager that meets no faults.
+func (f *fixture) direct() *byok.Manager {
+	return byok.NewManager(f.db, f.env.Tables.Credentials)
+}
+
+// createOnce stores a new credential under the id and returns the response that was
+// replayed instead, if any.
+func (f *fixture) createOnce(id byok.RequestID, response string) (replayed string) {
+	f.Helper()
+	earlier, err := f.store.CreateOnce(f.Context(), f.newDraft(), id, fingerprint, []byte(response))
+	return f.replay(earlier, err)
+}
+
+// recall returns the response that is recorded under the id, if any.
+func (f *fixture) recall(id byok.RequestID) string {
+	f.Helper()
+	return f.replay(f.store.Recall(f.Context(), id))
+}
+
+func (f *fixture) replay(earlier byok.Remembered, err error) string {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+	replayed, ok, err := earlier.Replay(fingerprint)
+	if err != nil || ok != (replayed.Response != nil) || ok != (replayed.Credential != "") || ok != (replayed.Workspace != "") {
+		f.Errorf("Replay = %+v, %v, %v", replayed, ok, err)
+	}
+	return string(replayed.Response)
+}
+
+// newRequest is the id of a new idempotent request.
+func newRequest() byok.RequestID {
+	return byok.NewRequestID(fmt.Sprintf("%064d", 1), string(ids.New[ids.Job]()))
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
