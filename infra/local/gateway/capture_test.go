@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The handlers' tests play events that were captured here and not made up.
+// The handlers' tests use events that were captured here, not made up.
 var update = flag.Bool("update", false, "capture the events of functions/*/testdata anew")
 
 // TestCapturedEvents sends every functions/*/testdata/*.request to the gateway
@@ -23,7 +23,7 @@ func TestCapturedEvents(t *testing.T) {
 	if err != nil || len(requests) == 0 {
 		t.Fatalf("no requests to capture: %v", err)
 	}
-	f := &functions{answer: says(ok)}
+	f := &functions{answer: fixed(ok)}
 	address := startFrom(t, filepath.Join(root, "template.yaml"), f)
 	for _, path := range requests {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -33,13 +33,13 @@ func TestCapturedEvents(t *testing.T) {
 			}
 			f.last = nil
 			send(t, address, wire(string(request)))
-			compare(t, strings.TrimSuffix(path, ".request")+".event.json", still(t, f.last))
+			compare(t, strings.TrimSuffix(path, ".request")+".event.json", normalized(t, f.last))
 		})
 	}
 }
 
-// wire is the request as it goes over the line: the file has no Content-Length
-// and ends its lines as text files do.
+// wire returns the request as it is sent: the file has no Content-Length, and its
+// lines end as those of text files do.
 func wire(text string) string {
 	head, body, _ := strings.Cut(text, "\n\n")
 	body = strings.TrimSuffix(body, "\n")
@@ -49,8 +49,8 @@ func wire(text string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(head, "\n"), "\n", "\r\n") + "\r\n\r\n" + body
 }
 
-// still is the event without what is another in each.
-func still(t *testing.T, event []byte) []byte {
+// normalized returns the event with fixed values for what differs each time.
+func normalized(t *testing.T, event []byte) []byte {
 	t.Helper()
 	var e map[string]any
 	if err := json.Unmarshal(event, &e); err != nil {
@@ -81,7 +81,7 @@ func still(t *testing.T, event []byte) []byte {
 	return text.Bytes()
 }
 
-// compare compares with the file, or writes it.
+// compare compares with the file, or writes it with -update.
 func compare(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
@@ -95,6 +95,6 @@ func compare(t *testing.T, path string, got []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(want, got) {
-		t.Errorf("%s is not what the gateway makes now; -update captures it anew:\n%s", path, got)
+		t.Errorf("%s differs from the gateway's event; -update captures it anew:\n%s", path, got)
 	}
 }
