@@ -4,10 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,9 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sync/errgroup"
 
-	"signalbox.dev/infra/local/child/childtest"
 	"signalbox.dev/infra/local/engines"
 )
 
@@ -108,30 +103,6 @@ func TestStateOutlastsTheEngines(t *testing.T) {
 	}
 }
 
-// Tests of several packages start engines at the same instant.
-func TestEnginesRunSideBySide(t *testing.T) {
-	names := []string{"one", "two", "three", "four"}
-	all := make([]*engines.Engines, len(names))
-	var group errgroup.Group
-	for i := range all {
-		dir := t.TempDir()
-		group.Go(func() (err error) {
-			all[i], err = engines.Start(t.Context(), engines.Config{Dir: dir})
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	for i, e := range all {
-		t.Cleanup(func() { stop(t, e) })
-		fill(t, e, names[i])
-	}
-	for i, e := range all {
-		holdsOnly(t, e, names[i])
-	}
-}
-
 // The engines listen on the host, and go on after an unsigned request: a Lambda
 // function opens its connections with one.
 func TestHostAndUnsignedRequests(t *testing.T) {
@@ -151,52 +122,6 @@ func TestHostAndUnsignedRequests(t *testing.T) {
 	}
 	fill(t, e, "after")
 	holdsOnly(t, e, "after")
-}
-
-// kill ends the programs of that name that were not there before.
-func kill(t *testing.T, before []int, program string) {
-	t.Helper()
-	for _, pid := range childtest.Of(t, os.Getpid()) {
-		if slices.Contains(before, pid) || !strings.HasSuffix(childtest.Program(pid), "/"+program) {
-			continue
-		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func TestAKilledEngineIsStartedAgain(t *testing.T) {
-	before := childtest.Of(t, os.Getpid())
-	e := start(t, engines.Config{DynamoDB: engines.ExtendDB})
-	fill(t, e, "kept")
-	for range 3 {
-		kill(t, before, "extenddb")
-		kill(t, before, "objects")
-		holdsOnly(t, e, "kept")
-	}
-}
-
-func TestDoneReportsAnEngineThatCannotBeRestarted(t *testing.T) {
-	for _, program := range []string{"extenddb", "objects"} {
-		t.Run(program, func(t *testing.T) {
-			before := childtest.Of(t, os.Getpid())
-			dir := t.TempDir()
-			e := start(t, engines.Config{Dir: dir, DynamoDB: engines.ExtendDB})
-			if err := os.RemoveAll(dir); err != nil {
-				t.Fatal(err)
-			}
-			kill(t, before, program)
-			select {
-			case err := <-e.Done():
-				if !strings.HasPrefix(err.Error(), "starting "+program+" again") {
-					t.Errorf("%v", err)
-				}
-			case <-time.After(patience):
-				t.Error("Done returns nothing")
-			}
-		})
-	}
 }
 
 func TestWhatCannotStartSaysWhy(t *testing.T) {

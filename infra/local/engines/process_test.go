@@ -3,8 +3,10 @@ package engines_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -143,5 +145,22 @@ func TestRestarts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The engine gets a whole request, and finishes it, when the caller is gone:
+// ExtendDB would keep its database locked.
+func TestTheEngineFinishesARequest(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cancel()
+		_, _ = io.Copy(w, r.Body)
+	}))
+	defer engine.Close()
+	answer := httptest.NewRecorder()
+	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader("a whole request"))
+	engines.Front(t, engine.URL).ServeHTTP(answer, request)
+	if got := answer.Body.String(); got != "a whole request" {
+		t.Errorf("the engine answered %q", got)
 	}
 }
