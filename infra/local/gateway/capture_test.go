@@ -33,7 +33,16 @@ func TestCapturedEvents(t *testing.T) {
 			}
 			f.last = nil
 			send(t, address, wire(string(request)))
-			compare(t, strings.TrimSuffix(path, ".request")+".event.json", normalized(t, f.last))
+			path := strings.TrimSuffix(path, ".request") + ".event.json"
+			got := normalized(t, f.last)
+			if *update {
+				if err := os.WriteFile(path, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, err := os.ReadFile(path); err != nil || !bytes.Equal(want, got) { //nolint:gosec // the same
+				t.Errorf("%s, %v, differs from the gateway's event; -update captures it anew:\n%s", path, err, got)
+			}
 		})
 	}
 }
@@ -79,22 +88,4 @@ func normalized(t *testing.T, event []byte) []byte {
 		t.Fatal(err)
 	}
 	return text.Bytes()
-}
-
-// compare compares with the file, or writes it with -update.
-func compare(t *testing.T, path string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path) //nolint:gosec // the same
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s differs from the gateway's event; -update captures it anew:\n%s", path, got)
-	}
 }

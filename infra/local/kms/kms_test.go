@@ -228,23 +228,6 @@ func TestAChangeThatCannotBeStored(t *testing.T) {
 	wantKeys(t, c, 1)
 }
 
-func TestReEncryptMovesADataKey(t *testing.T) {
-	c, _ := serve(t, t.TempDir())
-	from, to := createKey(t, c), createKey(t, c)
-	made := generate(t, c, from)
-	moved, err := c.ReEncrypt(t.Context(), &sdk.ReEncryptInput{
-		CiphertextBlob: made.CiphertextBlob, SourceKeyId: &from, DestinationKeyId: &to,
-		SourceEncryptionContext: context("here"), DestinationEncryptionContext: context("there"),
-	})
-	if err != nil || aws.ToString(moved.KeyId) != to || aws.ToString(moved.SourceKeyId) != from {
-		t.Fatalf("%+v, %v", moved, err)
-	}
-	out, err := c.Decrypt(t.Context(), &sdk.DecryptInput{CiphertextBlob: moved.CiphertextBlob, EncryptionContext: context("there"), KeyId: &to})
-	if err != nil || !bytes.Equal(out.Plaintext, made.Plaintext) {
-		t.Errorf("moved: %v", err)
-	}
-}
-
 func TestBadRequests(t *testing.T) {
 	c, _ := serve(t, t.TempDir())
 	key := createKey(t, c)

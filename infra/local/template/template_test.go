@@ -50,36 +50,12 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-func TestStorage(t *testing.T) {
-	loaded := loadOwn(t, map[string]string{"FilesVersioning": "Suspended"})
-	tables, err := loaded.Tables()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var control template.Table
-	for _, table := range tables {
-		if table.ID == "ControlTable" {
-			control = table
+func TestBuckets(t *testing.T) {
+	for parameter, want := range map[string]string{"Off": "", "Suspended": "Suspended"} {
+		buckets, err := loadOwn(t, map[string]string{"FilesVersioning": parameter}).Buckets()
+		if diff := cmp.Diff([]template.Bucket{{ID: "FilesBucket", Versioning: want}}, buckets); diff != "" || err != nil {
+			t.Errorf("%v\n%s", err, diff)
 		}
-	}
-	want := template.Table{
-		ID:         "ControlTable",
-		Attributes: []template.TableAttribute{{Name: "pk", Type: "S"}},
-		Keys:       []template.TableKey{{Name: "pk", Kind: "HASH"}},
-		TTL:        "exp",
-	}
-	if diff := cmp.Diff(want, control); diff != "" {
-		t.Error(diff)
-	}
-	buckets, err := loaded.Buckets()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]template.Bucket{{ID: "FilesBucket", Versioning: "Suspended"}}, buckets); diff != "" {
-		t.Error(diff)
-	}
-	if buckets, err := loadOwn(t, nil).Buckets(); err != nil || buckets[0].Versioning != "" {
-		t.Errorf("by default: %+v, %v", buckets, err)
 	}
 }
 
