@@ -8,12 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/local/engines"
 )
@@ -40,69 +37,6 @@ func stop(t *testing.T, e *engines.Engines) {
 	}
 }
 
-// fill creates a table, a bucket and a key of this name.
-func fill(t *testing.T, e *engines.Engines, name string) {
-	t.Helper()
-	config := e.AWSConfig()
-	_, table := dynamodb.NewFromConfig(config).CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest,
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
-	})
-	_, bucket := s3.NewFromConfig(config).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &name})
-	keys := kms.NewFromConfig(config)
-	key, err := keys.CreateKey(t.Context(), &kms.CreateKeyInput{})
-	if err == nil {
-		_, err = keys.CreateAlias(t.Context(), &kms.CreateAliasInput{AliasName: aws.String("alias/" + name), TargetKeyId: key.KeyMetadata.KeyId})
-	}
-	if err := errors.Join(table, bucket, err); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// content lists what fill has created.
-func content(t *testing.T, e *engines.Engines) (tables, buckets, keys []string) {
-	t.Helper()
-	config := e.AWSConfig()
-	config.RetryMaxAttempts = 10 // an engine may be starting again
-	listed, first := dynamodb.NewFromConfig(config).ListTables(t.Context(), nil)
-	owned, second := s3.NewFromConfig(config).ListBuckets(t.Context(), nil)
-	named, third := kms.NewFromConfig(config).ListAliases(t.Context(), nil)
-	if err := errors.Join(first, second, third); err != nil {
-		t.Fatal(err)
-	}
-	for _, b := range owned.Buckets {
-		buckets = append(buckets, aws.ToString(b.Name))
-	}
-	for _, a := range named.Aliases {
-		keys = append(keys, strings.TrimPrefix(aws.ToString(a.AliasName), "alias/"))
-	}
-	return listed.TableNames, buckets, keys
-}
-
-func holdsOnly(t *testing.T, e *engines.Engines, name string) {
-	t.Helper()
-	tables, buckets, keys := content(t, e)
-	want := []string{name}
-	for engine, got := range map[string][]string{"DynamoDB": tables, "S3": buckets, "KMS": keys} {
-		if diff := cmp.Diff(got, want); diff != "" {
-			t.Errorf("%s (got -, want +):\n%s", engine, diff)
-		}
-	}
-}
-
-func TestStateOutlastsTheEngines(t *testing.T) {
-	for _, engine := range []string{engines.ExtendDB, engines.Dynoxide} {
-		t.Run(engine, func(t *testing.T) {
-			c := engines.Config{Dir: t.TempDir(), DynamoDB: engine}
-			first := start(t, c)
-			fill(t, first, "kept")
-			stop(t, first)
-			holdsOnly(t, start(t, c), "kept")
-		})
-	}
-}
-
 // The engines listen on the host, and go on after an unsigned request: a Lambda
 // function opens its connections with one.
 func TestHostAndUnsignedRequests(t *testing.T) {
@@ -120,8 +54,13 @@ func TestHostAndUnsignedRequests(t *testing.T) {
 		}
 		_ = answer.Body.Close()
 	}
-	fill(t, e, "after")
-	holdsOnly(t, e, "after")
+	config := e.AWSConfig()
+	_, tables := dynamodb.NewFromConfig(config).ListTables(t.Context(), nil)
+	_, buckets := s3.NewFromConfig(config).ListBuckets(t.Context(), nil)
+	_, keys := kms.NewFromConfig(config).ListKeys(t.Context(), nil)
+	if err := errors.Join(tables, buckets, keys); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestWhatCannotStartSaysWhy(t *testing.T) {
