@@ -3,20 +3,17 @@ package main_test
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
-	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	local "signalbox.dev/infra/local"
 	"signalbox.dev/infra/local/child/childtest"
-	"signalbox.dev/infra/local/demo"
-	"signalbox.dev/shared/ids"
 )
 
 // asCommand makes the test binary the command that it tests.
@@ -65,19 +62,27 @@ func start(t *testing.T, state string) (*exec.Cmd, string) {
 	return nil, ""
 }
 
-// The command lines of the banner work as they are. Ctrl-C ends every process, and
-// a reset removes the state, but not that of a running edition.
+// Killed with SIGKILL, the edition leaves no process behind, and its demo account
+// survives. The command lines of the banner work as they are. Ctrl-C ends every
+// process. A reset removes the state, but not that of a running edition.
 func TestRunAndReset(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
-	cmd, banner := start(t, state)
-	var curls []string
-	for line := range strings.Lines(banner) {
-		if strings.HasPrefix(line, "  curl ") {
-			curls = append(curls, strings.TrimSpace(line))
-		}
+	killed, before := start(t, state)
+	children := childtest.Of(t, killed.Process.Pid)
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
 	}
+	_ = killed.Wait()
+	childtest.AwaitEnd(t, children)
+
+	cmd, after := start(t, state)
+	anew := regexp.MustCompile(`127\.0\.0\.1:\d+|file_\w+`)
+	if diff := cmp.Diff(anew.ReplaceAllString(before, ""), anew.ReplaceAllString(after, "")); diff != "" {
+		t.Errorf("the banner after a kill differs:\n%s", diff)
+	}
+	curls := regexp.MustCompile(`(?m)^  curl .*$`).FindAllString(after, -1)
 	if len(curls) != 3 {
-		t.Fatalf("%d command lines in\n%s", len(curls), banner)
+		t.Fatalf("%d command lines in\n%s", len(curls), after)
 	}
 	for i, want := range []string{"HTTP/1.1 200 OK", "HTTP/1.1 201 Created", "HTTP/1.1 200 OK"} {
 		got, err := exec.Command("sh", "-c", curls[i]).Output() //nolint:gosec // the command's own line
@@ -85,8 +90,7 @@ func TestRunAndReset(t *testing.T) {
 			t.Errorf("%s\n%s %v, want %s", curls[i], got, err, want)
 		}
 	}
-	children := childtest.Of(t, cmd.Process.Pid)
-	if len(children) < 5 {
+	if children = childtest.Of(t, cmd.Process.Pid); len(children) < 5 {
 		t.Errorf("%d children, want two engines and three functions", len(children))
 	}
 	if out, err := command(t, state, "-reset").CombinedOutput(); err == nil || !strings.Contains(string(out), "another edition uses") {
@@ -107,67 +111,6 @@ func TestRunAndReset(t *testing.T) {
 	if _, err := os.Stat(state); !os.IsNotExist(err) {
 		t.Errorf("the state is still there: %v", err)
 	}
-}
-
-// Killed with SIGKILL, the edition leaves no process behind. At the next start
-// the demo account is the same, what was deleted stays so, and new files take its
-// place.
-func TestKilled(t *testing.T) {
-	state := t.TempDir()
-	cmd, _ := start(t, state)
-	before := readFacts(t, state)
-	deleted := before.Files[before.WorkspaceID][:10]
-	for _, file := range deleted {
-		if got := deleteFile(t, before, file); got != http.StatusOK {
-			t.Errorf("%s: %d before the kill", file, got)
-		}
-	}
-	children := childtest.Of(t, cmd.Process.Pid)
-	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	childtest.AwaitEnd(t, children)
-
-	start(t, state)
-	after := readFacts(t, state)
-	files := after.Files[after.WorkspaceID]
-	if after.APIKey != before.APIKey || after.ManagementKey != before.ManagementKey || len(files) != len(before.Files[before.WorkspaceID]) {
-		t.Errorf("after the restart the demo account has other keys, or %d files", len(files))
-	}
-	for _, file := range deleted {
-		if got := deleteFile(t, after, file); got != http.StatusNotFound || slices.Contains(files, file) {
-			t.Errorf("%s: %d after the restart; listed: %t", file, got, slices.Contains(files, file))
-		}
-	}
-}
-
-func readFacts(t *testing.T, state string) demo.Facts {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(state, "demo.json")) //nolint:gosec // a file of the state folder
-	if err != nil {
-		t.Fatal(err)
-	}
-	var f demo.Facts
-	if err := json.Unmarshal(text, &f); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-func deleteFile(t *testing.T, f demo.Facts, file ids.File) int {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, f.BaseURL+"/files/"+string(file), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+f.APIKey)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close()
-	return response.StatusCode
 }
 
 func TestBadArguments(t *testing.T) {
