@@ -123,7 +123,7 @@ func TestBadArguments(t *testing.T) {
 		{[]string{"-param", "DeleteBurst=0"}, "local: parameter DeleteBurst: 0 is less than 1\n"},
 		{[]string{"-functions", "nowhere"}, "/nowhere/GetSyncJobFunction/bootstrap, "},
 		{[]string{"-port", ""}, "want a number: make run PORT=3000\n"},
-		{[]string{"-port", "65536"}, "local: there is no port 65536: choose one up to 65535: make run PORT=3000\n"},
+		{[]string{"-port", "65536"}, "local: port 65536 is out of range: choose one up to 65535: make run PORT=3000\n"},
 		{[]string{"stray"}, "local: unknown argument \"stray\"\n"},
 	} {
 		out, err := command(t, t.TempDir(), c.arguments...).CombinedOutput()

@@ -311,8 +311,8 @@ func TestDamagedState(t *testing.T) {
 					if err == nil {
 						wantServing(t, e)
 						stop(t, e)
-					} else if text := err.Error(); !strings.Contains(text, "`make reset`") || strings.Contains(text, "\n") {
-						t.Errorf("want one line that names `make reset`, got %q", text)
+					} else if text := err.Error(); !strings.Contains(text, "make reset") || strings.Contains(text, "\n") {
+						t.Errorf("want one line that names make reset, got %q", text)
 					}
 				})
 				return nil
@@ -357,7 +357,7 @@ func TestDemoIsRepaired(t *testing.T) {
 	if again.Demo.AccountID != before.AccountID || again.Demo.SyncJobs[syncjobs.Failed] != before.SyncJobs[syncjobs.Failed] {
 		t.Error("what worked was replaced too")
 	}
-	want := "No longer worked, and was made anew: default workspace, demo management key, demo key, succeeded sync job.\n"
+	want := "No longer usable, replaced: default workspace, demo management key, demo key, succeeded sync job.\n"
 	if warnings.String() != want {
 		t.Errorf("got %q, want %q", warnings.String(), want)
 	}

@@ -12,14 +12,15 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// memoryFile maps the logical ids of all that was made to ARNs.
-const memoryFile = "resources.json"
+// resourcesFile maps the logical ids of all that was made to ARNs.
+const resourcesFile = "resources.json"
 
-// errGone is the error of what was made and is not there.
+// errGone is the error of a resource that was made and does not exist.
 var errGone = errors.New("it is gone")
 
-func recall(dir string) (map[string]string, error) {
-	made, path := make(map[string]string), filepath.Join(dir, memoryFile)
+// readResources returns the logical ids and ARNs of what earlier calls made.
+func readResources(dir string) (map[string]string, error) {
+	made, path := make(map[string]string), filepath.Join(dir, resourcesFile)
 	text, err := os.ReadFile(path) //nolint:gosec // a file of the state folder
 	if errors.Is(err, fs.ErrNotExist) {
 		return made, nil
@@ -36,21 +37,21 @@ func recall(dir string) (map[string]string, error) {
 	return made, nil
 }
 
-// remember writes the file where something is new.
-func (p *provisioner) remember(dir string) error {
-	all := maps.Clone(p.remembered)
+// writeResources writes the file if something is new.
+func (p *provisioner) writeResources(dir string) error {
+	all := maps.Clone(p.existing)
 	for id, attributes := range p.made {
 		all[id] = attributes["Arn"]
 	}
-	if maps.Equal(all, p.remembered) {
+	if maps.Equal(all, p.existing) {
 		return nil
 	}
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(filepath.Join(dir, memoryFile), append(text, '\n'), 0o600); err != nil {
-		return fmt.Errorf("remembering what was made: %w", err)
+	if err := renameio.WriteFile(filepath.Join(dir, resourcesFile), append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("recording what was made: %w", err)
 	}
 	return nil
 }

@@ -79,8 +79,8 @@ func (s scope) resolve(n *yaml.Node) (*yaml.Node, error) {
 		return value, nil
 	}
 	resolved := &yaml.Node{Kind: n.Kind, Line: n.Line}
-	switch n.Kind {
-	case yaml.MappingNode:
+	switch {
+	case n.Kind == yaml.MappingNode:
 		for name, value := range members(n) {
 			value, err := s.resolve(value)
 			if err != nil {
@@ -90,7 +90,7 @@ func (s scope) resolve(n *yaml.Node) (*yaml.Node, error) {
 				resolved.Content = append(resolved.Content, scalar(name), value)
 			}
 		}
-	case yaml.SequenceNode:
+	case n.Kind == yaml.SequenceNode:
 		for _, item := range n.Content {
 			value, err := s.resolve(item)
 			if err != nil {
