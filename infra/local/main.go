@@ -1,6 +1,6 @@
 // Command local runs Signalbox on this machine: the three operations on
 // 127.0.0.1 and ::1, with real engines behind them and a demo account to try them with.
-// It goes on until Ctrl-C; what it keeps survives that, and kill -9 too.
+// It runs until Ctrl-C; its state survives that, and kill -9 too.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// run starts the edition, says what there is to try, and waits.
+// run starts the edition, prints what to try, and waits.
 func run(ctx context.Context, arguments []string, out, warnings io.Writer) error {
 	o, do, err := options(arguments, out)
 	if err != nil {
@@ -38,7 +38,7 @@ func run(ctx context.Context, arguments []string, out, warnings io.Writer) error
 	}
 	o.Warnings = warnings
 	if do.reset {
-		return forget(o.State)
+		return removeState(o.State)
 	}
 	start := edition.Start
 	if do.back {
@@ -55,10 +55,10 @@ func run(ctx context.Context, arguments []string, out, warnings io.Writer) error
 	return errors.Join(err, e.Close())
 }
 
-// what is done beside running the whole edition.
-type what struct{ reset, back bool }
+// action is what to do instead of running the whole edition.
+type action struct{ reset, back bool }
 
-func options(arguments []string, out io.Writer) (o edition.Options, do what, err error) {
+func options(arguments []string, out io.Writer) (o edition.Options, do action, err error) {
 	o.Parameters = make(map[string]string)
 	flags := flag.NewFlagSet("local", flag.ContinueOnError)
 	flags.StringVar(&o.Root, "root", ".", "folder of the repository")
@@ -81,8 +81,8 @@ func options(arguments []string, out io.Writer) (o edition.Options, do what, err
 	})
 	verbose := flags.Bool("v", false, "print a line for each request")
 	flags.StringVar(&o.Host, "host", "127.0.0.1", "address on which the engines listen")
-	flags.BoolVar(&do.reset, "reset", false, "forget everything that is kept, and stop")
-	flags.BoolVar(&do.back, "back", false, "start all but the gateway and the functions, which somebody else runs on the port")
+	flags.BoolVar(&do.reset, "reset", false, "remove the state folder, and stop")
+	flags.BoolVar(&do.back, "back", false, "start all but the gateway and the functions, which another program runs on the port")
 	flags.SetOutput(io.Discard) // main prints the error
 	if err := flags.Parse(arguments); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -92,7 +92,7 @@ func options(arguments []string, out io.Writer) (o edition.Options, do what, err
 		return o, do, err
 	}
 	if flags.NArg() > 0 {
-		return o, do, fmt.Errorf("what is %q?", flags.Arg(0))
+		return o, do, fmt.Errorf("unknown argument %q", flags.Arg(0))
 	}
 	if *verbose {
 		o.Terminal = out
@@ -100,8 +100,8 @@ func options(arguments []string, out io.Writer) (o edition.Options, do what, err
 	return o, do, nil
 }
 
-// forget removes the state, unless an edition is using it.
-func forget(state string) error {
+// removeState removes the state folder, unless an edition is using it.
+func removeState(state string) error {
 	if _, err := os.Stat(state); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -110,7 +110,7 @@ func forget(state string) error {
 	if errors.As(err, &inUse) {
 		return err
 	}
-	// Where there is nothing to lock, nobody has locked it.
+	// A folder that cannot be locked is not in use.
 	if lock == nil {
 		return os.RemoveAll(state)
 	}
@@ -127,7 +127,7 @@ func banner(e *edition.Edition, state string) string {
 	for _, line := range e.Demo.Curls() {
 		fmt.Fprintf(&b, "  %s\n\n", line)
 	}
-	fmt.Fprintf(&b, "State:  %s (demo.json has the demo account, logs/ what happens)\n", state)
-	b.WriteString("Stop:   Ctrl-C keeps the state; `make reset` forgets it\n\n")
+	fmt.Fprintf(&b, "State:  %s (demo.json has the demo account, logs/ the logs)\n", state)
+	b.WriteString("Stop:   Ctrl-C keeps the state; `make reset` removes it\n\n")
 	return b.String()
 }

@@ -3,16 +3,14 @@ package main_test
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	local "signalbox.dev/infra/local"
 	"signalbox.dev/infra/local/child/childtest"
@@ -29,7 +27,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// command is the command with these arguments.
+// command returns the command with these arguments.
 func command(t *testing.T, state string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], append([]string{ //nolint:gosec // the test binary itself
@@ -39,12 +37,12 @@ func command(t *testing.T, state string, arguments ...string) *exec.Cmd {
 	return cmd
 }
 
-// started runs the command until its banner is complete, and returns that.
-func started(t *testing.T, state string) (*exec.Cmd, string) {
+// start runs the command until its banner is complete, and returns that.
+func start(t *testing.T, state string) (*exec.Cmd, string) {
 	t.Helper()
 	cmd := command(t, state)
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	output, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -60,35 +58,31 @@ func started(t *testing.T, state string) (*exec.Cmd, string) {
 			return cmd, banner.String()
 		}
 	}
-	t.Fatalf("it did not start: %s", complaints.String())
+	t.Fatalf("it did not start: %s", stderr.String())
 	return nil, ""
 }
 
-// ended waits until the processes are gone.
-func ended(t *testing.T, pids []int) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for _, pid := range pids {
-		for !childtest.Gone(pid) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s (process %d) is still there", childtest.Program(pid), pid)
-			}
-		}
+// Killed with SIGKILL, the edition leaves no process behind, and its demo account
+// survives. The command lines of the banner work as they are. Ctrl-C ends every
+// process. A reset removes the state, but not that of a running edition.
+func TestRunAndReset(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	killed, before := start(t, state)
+	children := childtest.Of(t, killed.Process.Pid)
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
 	}
-}
+	_ = killed.Wait()
+	childtest.AwaitEnd(t, children)
 
-// The printed lines are what a newcomer pastes.
-func TestBanner(t *testing.T) {
-	state := t.TempDir()
-	cmd, banner := started(t, state)
-	var curls []string
-	for line := range strings.Lines(banner) {
-		if strings.HasPrefix(line, "  curl ") {
-			curls = append(curls, strings.TrimSpace(line))
-		}
+	cmd, after := start(t, state)
+	anew := regexp.MustCompile(`127\.0\.0\.1:\d+|file_\w+`)
+	if diff := cmp.Diff(anew.ReplaceAllString(before, ""), anew.ReplaceAllString(after, "")); diff != "" {
+		t.Errorf("the banner after a kill differs:\n%s", diff)
 	}
+	curls := regexp.MustCompile(`(?m)^  curl .*$`).FindAllString(after, -1)
 	if len(curls) != 3 {
-		t.Fatalf("%d lines to paste in\n%s", len(curls), banner)
+		t.Fatalf("%d command lines in\n%s", len(curls), after)
 	}
 	for i, want := range []string{"HTTP/1.1 200 OK", "HTTP/1.1 201 Created", "HTTP/1.1 200 OK"} {
 		got, err := exec.Command("sh", "-c", curls[i]).Output() //nolint:gosec // the command's own line
@@ -96,96 +90,11 @@ func TestBanner(t *testing.T) {
 			t.Errorf("%s\n%s %v, want %s", curls[i], got, err, want)
 		}
 	}
-	children := childtest.Of(t, cmd.Process.Pid)
-	if len(children) < 5 {
+	if children = childtest.Of(t, cmd.Process.Pid); len(children) < 5 {
 		t.Errorf("%d children, want two engines and three functions", len(children))
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("after Ctrl-C: %v", err)
-	}
-	ended(t, children)
-}
-
-// Killed in the middle of a stream of deletions, the edition leaves no process
-// behind; what it had answered holds after the next start.
-func TestKilled(t *testing.T) {
-	state := t.TempDir()
-	cmd, _ := started(t, state)
-	facts := readFacts(t, state)
-	var deleted []string
-	for i, file := range facts.Files[facts.Workspace] {
-		if i == 10 {
-			break
-		}
-		if got := remove(t, facts, file); got == http.StatusOK {
-			deleted = append(deleted, file)
-		}
-	}
-	children := childtest.Of(t, cmd.Process.Pid)
-	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	ended(t, children)
-
-	begin := time.Now()
-	started(t, state)
-	t.Logf("back after %v", time.Since(begin))
-	again := readFacts(t, state)
-	if again.Key != facts.Key || len(deleted) != 10 {
-		t.Errorf("%d deletions before the kill; same key afterwards: %v", len(deleted), again.Key == facts.Key)
-	}
-	for _, file := range deleted {
-		if got := remove(t, again, file); got != http.StatusNotFound {
-			t.Errorf("%s: %d after the restart", file, got)
-		}
-	}
-}
-
-type facts struct {
-	BaseURL   string              `json:"base_url"`
-	Key       string              `json:"api_key"`
-	Workspace string              `json:"workspace_id"`
-	Files     map[string][]string `json:"files"`
-}
-
-func readFacts(t *testing.T, state string) facts {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(state, "demo.json")) //nolint:gosec // a file of the state folder
-	if err != nil {
-		t.Fatal(err)
-	}
-	var f facts
-	if err := json.Unmarshal(text, &f); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-func remove(t *testing.T, f facts, file string) int {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, f.BaseURL+"/files/"+file, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+f.Key)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, response.Body)
-	_ = response.Body.Close()
-	return response.StatusCode
-}
-
-func TestReset(t *testing.T) {
-	state := filepath.Join(t.TempDir(), "state")
-	cmd, _ := started(t, state)
 	if out, err := command(t, state, "-reset").CombinedOutput(); err == nil || !strings.Contains(string(out), "another edition uses") {
-		t.Errorf("while it runs: %v %s", err, out)
+		t.Errorf("reset while it runs: %v %s", err, out)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -193,6 +102,7 @@ func TestReset(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after Ctrl-C: %v", err)
 	}
+	childtest.AwaitEnd(t, children)
 	for range 2 {
 		if out, err := command(t, state, "-reset").CombinedOutput(); err != nil {
 			t.Errorf("reset: %v %s", err, out)
@@ -203,7 +113,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-func TestComplaints(t *testing.T) {
+func TestBadArguments(t *testing.T) {
 	for _, c := range []struct {
 		arguments []string
 		want      string
@@ -213,8 +123,8 @@ func TestComplaints(t *testing.T) {
 		{[]string{"-param", "DeleteBurst=0"}, "local: parameter DeleteBurst: 0 is less than 1\n"},
 		{[]string{"-functions", "nowhere"}, "/nowhere/GetSyncJobFunction/bootstrap, "},
 		{[]string{"-port", ""}, "want a number: make run PORT=3000\n"},
-		{[]string{"-port", "65536"}, "local: there is no port 65536: choose one up to 65535: make run PORT=3000\n"},
-		{[]string{"stray"}, `local: what is "stray"?`},
+		{[]string{"-port", "65536"}, "local: port 65536 is out of range: choose one up to 65535: make run PORT=3000\n"},
+		{[]string{"stray"}, "local: unknown argument \"stray\"\n"},
 	} {
 		out, err := command(t, t.TempDir(), c.arguments...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), c.want) {

@@ -17,7 +17,7 @@ import (
 const outputWait = time.Second
 
 // Run starts the command, reports that through started, and waits for its end.
-// Its error is that of the start, or what exec.Cmd.Wait says.
+// Its error is that of the start or of exec.Cmd.Wait.
 func Run(cmd *exec.Cmd, started func()) error {
 	// The kernel ties a child to the thread that started it, not to the process:
 	// the thread must be there as long as the child.

@@ -1,8 +1,8 @@
 // Package demo fills a fresh stack with an account to try the service on: its
 // workspaces, keys, sync jobs in every state, and files. The account is made
 // once; at every start its facts are written to a file again, and what was
-// deleted, disabled or has expired meanwhile is replaced. It writes through the
-// service's own packages, like everybody.
+// deleted or disabled, or has expired, is replaced. It writes through the
+// service's own packages.
 package demo
 
 import (
@@ -42,7 +42,7 @@ type Facts struct {
 
 // Ensure returns the facts that the file holds, brought up to date. Without a
 // file all of it is made. A crash before the file is written leaves an account
-// behind that nobody has a key to.
+// behind without a known key.
 func Ensure(ctx context.Context, c aws.Config, s Stack, file, baseURL string) (Facts, error) {
 	m := newMaker(c, s)
 	facts, err := read(file)

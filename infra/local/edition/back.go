@@ -16,10 +16,9 @@ import (
 // folder.
 const EnvironmentFile = "sam-env.json"
 
-// Back starts what stands behind the functions (engines, tables, keys, bucket,
-// demo account) and leaves the functions and the gateway to somebody else, who
-// listens on the port that the options name: `sam local start-api`. What its
-// --env-vars takes is written to EnvironmentFile.
+// Back starts what the functions need (engines, tables, keys, bucket, demo
+// account) but neither the functions nor the gateway: `sam local start-api` runs
+// them on the port of the options, with EnvironmentFile as its --env-vars.
 func Back(ctx context.Context, o Options) (*Edition, error) {
 	loaded, err := template.Load(filepath.Join(o.Root, "template.yaml"), o.Parameters)
 	if err != nil {
@@ -37,10 +36,10 @@ func (e *Edition) back(ctx context.Context, o Options, t *template.Template) err
 	if err != nil {
 		return err
 	}
-	if err := e.occupy(ctx, o); err != nil {
+	if err := e.lockState(ctx, o); err != nil {
 		return err
 	}
-	made, err := e.furnish(ctx, o, t, api)
+	made, err := e.startEngines(ctx, o, t, api)
 	if err != nil {
 		return err
 	}

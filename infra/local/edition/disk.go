@@ -12,19 +12,18 @@ import (
 const (
 	// watchEvery is how often the disk is looked at.
 	watchEvery = time.Second
-	// scarce is the free space, in bytes, from which on it is tried whether there is
-	// any.
+	// scarce is the free space, in bytes, below which a write is tried.
 	scarce = 16 << 20
-	// probeSize is what has to fit: about what an engine writes at once.
+	// probeSize is how much is written: about as much as an engine writes at once.
 	probeSize = 256 << 10
 )
 
-// disk watches the file system of the state folder: engines that cannot write
-// answer with nothing but an internal error.
+// disk watches the file system of the state folder: an engine that cannot write
+// only answers with an internal error.
 type disk struct{ stop, stopped chan struct{} }
 
-// watchDisk writes a line where the disk becomes full, and one where it no longer
-// is; it calls recovered then.
+// watchDisk writes a line when the disk becomes full, and one when it no longer is;
+// then it calls recovered.
 func watchDisk(full func() bool, warnings io.Writer, recovered func()) *disk {
 	d := &disk{stop: make(chan struct{}), stopped: make(chan struct{})}
 	if warnings == nil {
@@ -60,7 +59,7 @@ func (d *disk) close() {
 }
 
 // isFull reports whether there is no room for anything in the folder. It writes
-// only where little is left.
+// only if little is left.
 func isFull(dir string) bool {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(dir, &stat); err == nil && uint64(stat.Bavail)*uint64(stat.Bsize) > scarce && (stat.Files == 0 || stat.Ffree > 0) { //nolint:gosec,unconvert // sizes; types differ by system

@@ -1,4 +1,4 @@
-// Package edition is Signalbox whole on one machine: the engines, what the
+// Package edition is all of Signalbox on one machine: the engines, what the
 // template declares in them, the unmodified functions under a Lambda runtime,
 // and the gateway before them, on one port of the loopback interface. All its
 // state is in one folder, which one edition at a time may use; every child ends
@@ -31,7 +31,7 @@ import (
 // closeTime bounds how long Close waits for requests that are under way.
 const closeTime = 5 * time.Second
 
-// Options say what to run, and where its state lives.
+// Options are what to run, and where its state is.
 type Options struct {
 	// Root is the repository's folder: the template is there.
 	Root string
@@ -50,12 +50,12 @@ type Options struct {
 	Functions string
 	// Terminal, if there is one, gets a line for each request.
 	Terminal io.Writer
-	// Warnings, if there is one, gets a line for what the user has to know: a full
+	// Warnings, if there is one, gets a line for what the user needs to know: a full
 	// disk, a demo key that was replaced.
 	Warnings io.Writer
-	// Record, if there is one, hears of every call that a function makes to AWS,
-	// from several goroutines at once. The functions then reach the engines by way
-	// of a recorder.
+	// Record, if there is one, gets every call that a function makes to AWS, from
+	// several goroutines at once. The functions then reach the engines through a
+	// recorder.
 	Record func(record.Call)
 }
 
@@ -102,14 +102,14 @@ func (e *Edition) start(ctx context.Context, o Options, t *template.Template) er
 	if err != nil {
 		return err
 	}
-	if err := e.occupy(ctx, o); err != nil {
+	if err := e.lockState(ctx, o); err != nil {
 		return err
 	}
 	if e.listeners, err = listen(o.Port); err != nil {
 		return err
 	}
 	e.BaseURL = "http://" + e.listeners[0].Addr().String() + "/api/v1"
-	made, err := e.furnish(ctx, o, t, api)
+	made, err := e.startEngines(ctx, o, t, api)
 	if err != nil {
 		return err
 	}
@@ -120,10 +120,10 @@ func (e *Edition) start(ctx context.Context, o Options, t *template.Template) er
 	return nil
 }
 
-// furnish starts the engines and makes in them what the template declares, and
-// the demo account. Its error names what to do where the state is at fault.
-func (e *Edition) furnish(ctx context.Context, o Options, t *template.Template, api template.API) (template.Resources, error) {
-	made, err := e.furnishing(ctx, o, t, api)
+// startEngines starts the engines and makes in them what the template declares,
+// and the demo account. Its error says what to do where the state is at fault.
+func (e *Edition) startEngines(ctx context.Context, o Options, t *template.Template, api template.API) (template.Resources, error) {
+	made, err := e.fillEngines(ctx, o, t, api)
 	if err != nil {
 		return nil, e.advise(ctx, err)
 	}
@@ -131,7 +131,7 @@ func (e *Edition) furnish(ctx context.Context, o Options, t *template.Template, 
 	return made, nil
 }
 
-func (e *Edition) furnishing(ctx context.Context, o Options, t *template.Template, api template.API) (template.Resources, error) {
+func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Template, api template.API) (template.Resources, error) {
 	var err error
 	if e.engines, err = engines.Start(ctx, engines.Config{
 		Dir: filepath.Join(o.State, "engines"), Root: o.Root, Host: o.Host, Log: e.journal.log,
@@ -152,7 +152,7 @@ func (e *Edition) furnishing(ctx context.Context, o Options, t *template.Templat
 	return made, e.fillDemo(ctx, o, clients, outputs)
 }
 
-// advise completes the error of a start with what the user can do about it.
+// advise adds to the error of a start what the user can do about it.
 func (e *Edition) advise(ctx context.Context, err error) error {
 	switch {
 	case err == nil || ctx.Err() != nil || errors.Is(err, engines.ErrConfig):
@@ -160,13 +160,13 @@ func (e *Edition) advise(ctx context.Context, err error) error {
 	case isFull(e.state):
 		return fmt.Errorf("the disk is full: make room for %s (%w)", e.state, err)
 	case e.used:
-		return fmt.Errorf("the state in %s is damaged; `make reset` starts anew (%w)", e.state, err)
+		return fmt.Errorf("the state in %s is damaged; remove it: make reset (%w)", e.state, err)
 	}
 	return err
 }
 
-// occupy takes the state folder and the logs.
-func (e *Edition) occupy(ctx context.Context, o Options) error {
+// lockState locks the state folder and opens the logs.
+func (e *Edition) lockState(ctx context.Context, o Options) error {
 	e.state = o.State
 	if err := os.MkdirAll(o.State, 0o700); err != nil {
 		return e.advise(ctx, fmt.Errorf("making the state folder: %w", err))
@@ -192,7 +192,7 @@ func (e *Edition) fillDemo(ctx context.Context, o Options, c aws.Config, outputs
 		AccessTable: outputs["AccessTableName"], SyncJobsTable: outputs["SyncJobsTableName"], FilesBucket: outputs["FilesBucketName"],
 	}, filepath.Join(o.State, "demo.json"), e.BaseURL)
 	if o.Warnings != nil && len(e.Demo.Renewed) > 0 {
-		_, _ = fmt.Fprintf(o.Warnings, "No longer worked, and was made anew: %s.\n", strings.Join(e.Demo.Renewed, ", "))
+		_, _ = fmt.Fprintf(o.Warnings, "No longer usable, replaced: %s.\n", strings.Join(e.Demo.Renewed, ", "))
 	}
 	return err
 }
@@ -205,8 +205,8 @@ func (e *Edition) serve(api template.API) {
 	}
 }
 
-// Wait waits until the context is done, which is no error, or something that is
-// needed has ended by itself.
+// Wait waits until the context is done, which is no error, or until an engine or
+// the gateway has stopped.
 func (e *Edition) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

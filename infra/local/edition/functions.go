@@ -10,8 +10,8 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// runFunctions makes the Lambda runtime. The functions get the endpoints and
-// credentials of the engines, and nothing else that the cloud would not give.
+// runFunctions makes the Lambda runtime. Besides what Lambda gives them, the
+// functions get only the endpoints and credentials of the engines.
 func (e *Edition) runFunctions(o Options, t *template.Template, made template.Resources) error {
 	declared, err := t.Functions(made)
 	if err != nil {
@@ -63,7 +63,7 @@ func (e *Edition) environment(f template.Function) (map[string]string, error) {
 	return all, nil
 }
 
-// names gives the logical id of everything that was made, by name and by ARN.
+// names maps the names and ARNs of the resources made to their logical ids.
 func names(made template.Resources) map[string]string {
 	ids := make(map[string]string)
 	for id, attributes := range made {

@@ -17,8 +17,8 @@ import (
 // logMegabytes bounds a log file; one older one is kept beside it.
 const logMegabytes = 64
 
-// journal keeps what functions write, a file for each as there is a log group
-// for each in the cloud, and what happens to the edition itself.
+// journal writes the logs: a file for each function, as there is a log group for
+// each in the cloud, and one for the edition itself.
 type journal struct {
 	// log writes to edition.log.
 	log      *slog.Logger
@@ -49,7 +49,7 @@ func (j *journal) file(name string) *lumberjack.Logger {
 	return file
 }
 
-// line keeps a line of a function. A log that cannot be written must not stop a
+// line writes a line of a function. A log that cannot be written does not stop a
 // request.
 func (j *journal) line(function string, line []byte) {
 	_, _ = j.file(function).Write(append(line[:len(line):len(line)], '\n'))
@@ -60,8 +60,8 @@ func (j *journal) line(function string, line []byte) {
 	}
 }
 
-// readable is one line for people, or nothing. What is neither a request's own
-// line nor its audit stands as it is.
+// readable formats a request's line for the terminal. Its audit is left out; other
+// lines are unchanged.
 func readable(function string, line []byte) string {
 	var r struct {
 		Time      time.Time `json:"timestamp"`

@@ -11,7 +11,7 @@ import (
 const (
 	loopback4 = "127.0.0.1"
 	loopback6 = "::1"
-	// maxPort is the last port there is.
+	// maxPort is the highest port.
 	maxPort = 65535
 	// anyPort bounds how many ports are tried where any will do.
 	anyPort = 10
@@ -21,7 +21,7 @@ const (
 // either; on the first alone where the machine has no IPv6. Zero means any port.
 func listen(port int) (both []net.Listener, err error) {
 	if port < 0 || port > maxPort {
-		return nil, fmt.Errorf("there is no port %d: choose one up to %d: make run PORT=3000", port, maxPort)
+		return nil, fmt.Errorf("port %d is out of range: choose one up to %d: make run PORT=3000", port, maxPort)
 	}
 	for range anyPort {
 		if both, err = listenBoth(port); port != 0 || !errors.Is(err, syscall.EADDRINUSE) {
@@ -58,7 +58,7 @@ func listenBoth(port int) ([]net.Listener, error) {
 	return []net.Listener{first, second}, nil
 }
 
-// freePort is the first port after the one that is taken that nobody listens on.
+// freePort returns the first free port after the one that is taken.
 func freePort(taken int) int {
 	for port := taken + 1; port <= maxPort; port++ {
 		if both, err := listenBoth(port); err == nil {

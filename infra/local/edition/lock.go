@@ -40,7 +40,7 @@ func Lock(state string) (*os.File, error) {
 	return file, nil
 }
 
-// holder names the process that wrote the lock file.
+// holder returns the process that wrote the lock file.
 func holder(path string) string {
 	text, err := os.ReadFile(path) //nolint:gosec // a file of the state folder
 	if err != nil || len(text) == 0 {

@@ -8,9 +8,8 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// stack is what other programs on this machine, the operator's command first of
-// all, need to reach the engines: the outputs of the stack, as CloudFormation
-// would give them, and where the services are.
+// stack is what other programs on this machine, such as the operator's command,
+// need to reach the engines: the stack's outputs, and the services' endpoints.
 type stack struct {
 	Region          string            `json:"region"`
 	Endpoints       endpoints         `json:"endpoints"`

@@ -10,8 +10,7 @@ import (
 
 var errMalformed = errors.New("malformed Lambda proxy response")
 
-// readAnswer turns what a function returned into a response. The body goes out
-// as it stands: without binary media types a REST API decodes no base64.
+// readAnswer turns a function's answer into a response. The body is unchanged: without binary media types a REST API decodes no base64.
 func readAnswer(payload []byte) (response, error) {
 	var answer struct {
 		Status      int                 `json:"statusCode"`

@@ -23,7 +23,7 @@ func TestCapturedEvents(t *testing.T) {
 	if err != nil || len(requests) == 0 {
 		t.Fatalf("no requests to capture: %v", err)
 	}
-	f := &functions{answer: says(ok)}
+	f := &functions{answer: fixed(ok)}
 	address := startFrom(t, filepath.Join(root, "template.yaml"), f)
 	for _, path := range requests {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -33,13 +33,22 @@ func TestCapturedEvents(t *testing.T) {
 			}
 			f.last = nil
 			send(t, address, wire(string(request)))
-			compare(t, strings.TrimSuffix(path, ".request")+".event.json", still(t, f.last))
+			path := strings.TrimSuffix(path, ".request") + ".event.json"
+			got := normalized(t, f.last)
+			if *update {
+				if err := os.WriteFile(path, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, err := os.ReadFile(path); err != nil || !bytes.Equal(want, got) { //nolint:gosec // the same
+				t.Errorf("%s, %v, differs from the gateway's event; -update captures it anew:\n%s", path, err, got)
+			}
 		})
 	}
 }
 
-// wire is the request as it goes over the line: the file has no Content-Length
-// and ends its lines as text files do.
+// wire returns the request as it is sent: the file has no Content-Length, and its
+// lines end as those of text files do.
 func wire(text string) string {
 	head, body, _ := strings.Cut(text, "\n\n")
 	body = strings.TrimSuffix(body, "\n")
@@ -49,8 +58,8 @@ func wire(text string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(head, "\n"), "\n", "\r\n") + "\r\n\r\n" + body
 }
 
-// still is the event without what is another in each.
-func still(t *testing.T, event []byte) []byte {
+// normalized returns the event with fixed values for what differs each time.
+func normalized(t *testing.T, event []byte) []byte {
 	t.Helper()
 	var e map[string]any
 	if err := json.Unmarshal(event, &e); err != nil {
@@ -79,22 +88,4 @@ func still(t *testing.T, event []byte) []byte {
 		t.Fatal(err)
 	}
 	return text.Bytes()
-}
-
-// compare compares with the file, or writes it.
-func compare(t *testing.T, path string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path) //nolint:gosec // the same
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s is not what the gateway makes now; -update captures it anew:\n%s", path, got)
-	}
 }

@@ -112,8 +112,8 @@ func eventHeaders(r *http.Request, x *exchange) map[string][]string {
 	return headers
 }
 
-// queryValues decodes a query string; nothing of it is an error. What cannot be
-// decoded stands for itself. Names that read alike once they are UTF-8 are one.
+// queryValues decodes a query string; it never fails. What cannot be
+// decoded is kept as it is. Names that become equal as UTF-8 are one.
 func queryValues(query string) map[string][]string {
 	var values map[string][]string
 	for part := range strings.SplitSeq(query, "&") {
@@ -137,7 +137,7 @@ func unescaped(text string) string {
 	return string([]rune(text)) // each byte that is not UTF-8 becomes U+FFFD
 }
 
-// last is the map of single values: of several the last.
+// last returns the map of single values: of several the last.
 func last(all map[string][]string) map[string]string {
 	if all == nil {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// exchange is what is known of a request before any route is.
+// exchange is a request before its route is found.
 type exchange struct {
-	// id is $context.requestId: fresh, whatever the caller sends.
+	// id is $context.requestId: always fresh.
 	id       string
 	extended string
 	trace    string
@@ -50,7 +50,7 @@ func unreadExchange() *exchange {
 	}
 }
 
-// response is what the caller gets.
+// response is the response to the client.
 type response struct {
 	status int
 	header http.Header
@@ -78,6 +78,6 @@ func (x *exchange) send(w http.ResponseWriter, r response) {
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(r.body)))
 	w.WriteHeader(r.status)
-	// An error means that the caller has left.
+	// An error means that the client has disconnected.
 	_, _ = w.Write([]byte(r.body))
 }

@@ -2,8 +2,8 @@
 // integration does: it finds the route on the path as it was received, hands
 // the request over as a proxy event, turns the function's answer into a
 // response, and answers by itself, with the template's gateway responses, where
-// no function can. What AWS documents decides; nothing is made more convenient
-// here than it is there.
+// no function can. It follows AWS's documentation and is no more
+// convenient.
 //
 // Not imitated: the 10,240 bytes that a REST API allows for the request line and
 // the headers together (here it is 1 MB); the stage at the front of the path,
@@ -32,7 +32,7 @@ type Functions interface {
 	Invoke(ctx context.Context, function string, event []byte) ([]byte, error)
 }
 
-// Config says what stands behind the gateway.
+// Config is what the gateway serves.
 type Config struct {
 	API       template.API
 	Functions Functions
@@ -40,7 +40,7 @@ type Config struct {
 	Account string
 	// Timeout bounds the wait for a function. Zero means 29 s.
 	Timeout time.Duration
-	// Log gets what callers are not told: why a function gave no answer.
+	// Log gets the reason of a missing answer, which the caller does not get.
 	Log *slog.Logger
 }
 
@@ -94,7 +94,7 @@ func (g *Gateway) respond(r *http.Request, x *exchange) response {
 			return given
 		}
 	}
-	// The error may quote what a function said, never the request.
+	// The error may quote a function's answer, never the request.
 	g.config.Log.Error("integration", "function", route.Function, "requestId", x.id, "error", err.Error())
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -106,8 +106,8 @@ func (g *Gateway) respond(r *http.Request, x *exchange) response {
 	}
 }
 
-// invoke waits for the function. Neither a caller who leaves nor the gateway's
-// own time-out stops what the function has begun.
+// invoke waits for the function. Neither a client that disconnects nor the
+// gateway's own time-out stops the function.
 func (g *Gateway) invoke(function string, event []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), g.config.Timeout)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// kind is a type of the gateway's own responses, with what it says where the
+// kind is a type of the gateway's own responses, with its defaults where the
 // template does not declare it.
 type kind struct {
 	name   string
@@ -15,7 +15,7 @@ type kind struct {
 	text   string
 }
 
-// The kinds that can come up on one machine.
+// The kinds that can occur on one machine.
 var (
 	missingAuthenticationToken = kind{"MISSING_AUTHENTICATION_TOKEN", http.StatusForbidden, "Missing Authentication Token"}
 	throttled                  = kind{"THROTTLED", http.StatusTooManyRequests, "Too Many Requests"}

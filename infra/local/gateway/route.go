@@ -6,8 +6,8 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// route is a route whose path is cut into segments; {name} stands for any
-// segment that is not empty.
+// route is a route with its path in segments; {name} matches any segment that is
+// not empty.
 type route struct {
 	template.Route
 	segments []string

@@ -67,7 +67,7 @@ func (c *connection) Read(p []byte) (int, error) {
 // request that it cannot read, in one piece and past any handler.
 const refusal = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
-// unexpected is how it answers an Expect header that it does not know.
+// unexpected is how net/http answers an unknown Expect header.
 const unexpected = "HTTP/1.1 417 "
 
 func (c *connection) Write(p []byte) (int, error) {

@@ -27,7 +27,7 @@ type targets struct {
 	headers bool       // line is a header
 	length  string     // Content-Length of the current head, if any
 	body    int64      // bytes of the body that are still to come
-	lost    bool       // where the next request begins is not known
+	lost    bool       // the beginning of the next request is not known
 }
 
 // read follows p, which was just read from the connection, and changes it in place.

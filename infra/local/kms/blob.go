@@ -35,7 +35,7 @@ func (k *key) encrypt(plaintext []byte, context map[string]string) ([]byte, erro
 }
 
 // open decrypts a ciphertext under the key it names. named, if not "", is the
-// key that the caller says it must be.
+// key that the request requires.
 func (s *Service) open(blob []byte, context map[string]string, named string) ([]byte, *key, error) {
 	if len(blob) == 0 {
 		return nil, nil, fault("ValidationException", "There is no ciphertext")
@@ -85,7 +85,7 @@ func newAEAD(material []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// associated is the same for the same context, in whatever order it was sent.
+// associated returns the associated data: the same for a context in any order.
 func associated(head []byte, context map[string]string) []byte {
 	data := slices.Clone(head)
 	for _, name := range slices.Sorted(maps.Keys(context)) {

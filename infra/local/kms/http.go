@@ -13,7 +13,7 @@ import (
 // maxRequest bounds a request; the largest that AWS takes is far smaller.
 const maxRequest = 64 << 10
 
-// ServeHTTP speaks AWS JSON 1.1, as KMS does.
+// ServeHTTP serves AWS JSON 1.1, as KMS does.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 	w.Header().Set("X-Amzn-Requestid", uuid.NewString())
@@ -32,7 +32,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(answer) // a caller who left hears nothing
+	_ = json.NewEncoder(w).Encode(answer) // an error means that the client has disconnected
 }
 
 // refuse writes an error the way the SDKs read it.

@@ -1,7 +1,6 @@
-// Package kms stands in for AWS KMS on one machine, where there is no real one
-// to embed. It really encrypts, authenticates encryption contexts, and knows
-// the states of a key, with the errors that AWS gives for each. What it does not
-// have: key policies, grants, IAM, signatures of requests, asymmetric keys.
+// Package kms is a fake AWS KMS for one machine, as there is none to embed. It
+// encrypts, authenticates encryption contexts, and implements the states of a key
+// with AWS's errors for each. What it does not have: key policies, grants, IAM, signatures of requests, asymmetric keys.
 //
 // Its state is one file, replaced as a whole and flushed before an answer is
 // given, so that nothing acknowledged is lost by a kill -9. The file holds the
@@ -26,7 +25,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Where the keys are said to be.
+// Region and account in the ARNs of the keys.
 const (
 	Region  = "us-east-1"
 	Account = "000000000000"
@@ -52,7 +51,7 @@ type key struct {
 
 func (k *key) arn() string { return "arn:aws:kms:" + Region + ":" + Account + ":key/" + k.ID }
 
-// Service is a running stand-in.
+// Service is a running fake KMS.
 type Service struct {
 	file string
 	now  func() time.Time
@@ -135,7 +134,7 @@ func (k *key) rotate() {
 	k.Material = append(k.Material, material)
 }
 
-// find knows a key by its id, its ARN, an alias or an alias's ARN.
+// find returns a key by its id, its ARN, an alias or an alias's ARN.
 func (s *Service) find(name string) (*key, error) {
 	if name == "" {
 		return nil, fault("ValidationException", "A key must be named")

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,11 +14,12 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/kms/types"
 	"github.com/aws/smithy-go"
+	"golang.org/x/sync/errgroup"
 
 	"signalbox.dev/infra/local/kms"
 )
 
-// serve opens the folder and gives a client of the SDK's.
+// serve opens the folder and returns a client of the SDK.
 func serve(t *testing.T, dir string) (*sdk.Client, *kms.Service) {
 	t.Helper()
 	service, err := kms.Open(dir)
@@ -56,7 +59,19 @@ func generate(t *testing.T, c *sdk.Client, key string) *sdk.GenerateDataKeyOutpu
 	return out
 }
 
-// codeOf is AWS's name of an error, and checks that the SDK knows its type.
+// wantKeys checks how many keys are listed.
+func wantKeys(t *testing.T, c *sdk.Client, want int) {
+	t.Helper()
+	out, err := c.ListKeys(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Keys) != want {
+		t.Errorf("%d keys are listed, want %d", len(out.Keys), want)
+	}
+}
+
+// codeOf returns AWS's code of an error; "" for none.
 func codeOf(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return api.ErrorCode()
@@ -70,21 +85,27 @@ func TestDataKeysOpenUnderTheirContextOnly(t *testing.T) {
 	made := generate(t, c, key)
 	flipped := bytes.Clone(made.CiphertextBlob)
 	flipped[len(flipped)-1] ^= 1
+	foreign, _ := serve(t, t.TempDir())
 	for name, d := range map[string]struct {
-		in   sdk.DecryptInput
-		want string
+		blob    []byte
+		context map[string]string
+		key     *string
+		want    string
 	}{
-		"as made":       {sdk.DecryptInput{CiphertextBlob: made.CiphertextBlob, EncryptionContext: context("here")}, ""},
-		"key named":     {sdk.DecryptInput{CiphertextBlob: made.CiphertextBlob, EncryptionContext: context("here"), KeyId: &key}, ""},
-		"elsewhere":     {sdk.DecryptInput{CiphertextBlob: made.CiphertextBlob, EncryptionContext: context("there")}, "InvalidCiphertextException"},
-		"no context":    {sdk.DecryptInput{CiphertextBlob: made.CiphertextBlob}, "InvalidCiphertextException"},
-		"other key":     {sdk.DecryptInput{CiphertextBlob: made.CiphertextBlob, EncryptionContext: context("here"), KeyId: &other}, "IncorrectKeyException"},
-		"unknown key":   {sdk.DecryptInput{CiphertextBlob: made.CiphertextBlob, EncryptionContext: context("here"), KeyId: aws.String("alias/none")}, "NotFoundException"},
-		"altered":       {sdk.DecryptInput{CiphertextBlob: flipped, EncryptionContext: context("here")}, "InvalidCiphertextException"},
-		"cut":           {sdk.DecryptInput{CiphertextBlob: made.CiphertextBlob[:40], EncryptionContext: context("here")}, "InvalidCiphertextException"},
-		"no ciphertext": {sdk.DecryptInput{CiphertextBlob: []byte("x")}, "InvalidCiphertextException"},
+		"as made":          {made.CiphertextBlob, context("here"), nil, ""},
+		"with the key":     {made.CiphertextBlob, context("here"), &key, ""},
+		"another context":  {made.CiphertextBlob, context("there"), nil, "InvalidCiphertextException"},
+		"no context":       {made.CiphertextBlob, nil, nil, "InvalidCiphertextException"},
+		"another key":      {made.CiphertextBlob, context("here"), &other, "IncorrectKeyException"},
+		"unknown key":      {made.CiphertextBlob, context("here"), aws.String("alias/none"), "NotFoundException"},
+		"altered":          {flipped, context("here"), nil, "InvalidCiphertextException"},
+		"cut":              {made.CiphertextBlob[:40], context("here"), nil, "InvalidCiphertextException"},
+		"one byte":         {[]byte("x"), context("here"), nil, "InvalidCiphertextException"},
+		"empty":            {[]byte{}, context("here"), nil, "ValidationException"},
+		"another format":   {append([]byte{2}, made.CiphertextBlob[1:]...), context("here"), nil, "InvalidCiphertextException"},
+		"of a foreign KMS": {generate(t, foreign, createKey(t, foreign)).CiphertextBlob, context("here"), nil, "InvalidCiphertextException"},
 	} {
-		out, err := c.Decrypt(t.Context(), &d.in)
+		out, err := c.Decrypt(t.Context(), &sdk.DecryptInput{CiphertextBlob: d.blob, EncryptionContext: d.context, KeyId: d.key})
 		if codeOf(err) != d.want {
 			t.Errorf("%s: %v, want %q", name, err, d.want)
 		}
@@ -94,106 +115,146 @@ func TestDataKeysOpenUnderTheirContextOnly(t *testing.T) {
 	}
 }
 
+// A key's state decides whether it can be used, and which of its changes are
+// refused.
 func TestStatesOfAKey(t *testing.T) {
-	c, _ := serve(t, t.TempDir())
-	key := createKey(t, c)
-	made := generate(t, c, key)
-	use := func() [2]string {
-		_, g := c.GenerateDataKey(t.Context(), &sdk.GenerateDataKeyInput{KeyId: &key, KeySpec: types.DataKeySpecAes256})
-		_, d := c.Decrypt(t.Context(), &sdk.DecryptInput{CiphertextBlob: made.CiphertextBlob, EncryptionContext: context("here")})
-		return [2]string{codeOf(g), codeOf(d)}
-	}
-	step := func(name string, err error, want string) {
-		t.Helper()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if got := use(); got != [2]string{want, want} {
-			t.Errorf("%s: GenerateDataKey and Decrypt say %q, want %q", name, got, want)
-		}
-	}
-	_, err := c.DisableKey(t.Context(), &sdk.DisableKeyInput{KeyId: &key})
-	step("disabled", err, "DisabledException")
-	_, err = c.EnableKey(t.Context(), &sdk.EnableKeyInput{KeyId: &key})
-	step("enabled", err, "")
-	_, err = c.ScheduleKeyDeletion(t.Context(), &sdk.ScheduleKeyDeletionInput{KeyId: &key, PendingWindowInDays: aws.Int32(7)})
-	step("to be deleted", err, "KMSInvalidStateException")
-	if _, err := c.EnableKey(t.Context(), &sdk.EnableKeyInput{KeyId: &key}); codeOf(err) != "KMSInvalidStateException" {
-		t.Errorf("enabling a key to be deleted: %v", err)
-	}
-	_, err = c.CancelKeyDeletion(t.Context(), &sdk.CancelKeyDeletionInput{KeyId: &key})
-	step("not to be deleted", err, "DisabledException")
-}
-
-func TestADeletedKeyIsGone(t *testing.T) {
 	c, service := serve(t, t.TempDir())
 	key := createKey(t, c)
-	if _, err := c.ScheduleKeyDeletion(t.Context(), &sdk.ScheduleKeyDeletionInput{KeyId: &key, PendingWindowInDays: aws.Int32(7)}); err != nil {
-		t.Fatal(err)
+	made := generate(t, c, key)
+	change := map[string]func() error{
+		"disable": func() error { _, err := c.DisableKey(t.Context(), &sdk.DisableKeyInput{KeyId: &key}); return err },
+		"enable":  func() error { _, err := c.EnableKey(t.Context(), &sdk.EnableKeyInput{KeyId: &key}); return err },
+		"cancel": func() error {
+			_, err := c.CancelKeyDeletion(t.Context(), &sdk.CancelKeyDeletionInput{KeyId: &key})
+			return err
+		},
+		"rotate": func() error {
+			_, err := c.RotateKeyOnDemand(t.Context(), &sdk.RotateKeyOnDemandInput{KeyId: &key})
+			return err
+		},
+		"schedule": func() error {
+			_, err := c.ScheduleKeyDeletion(t.Context(), &sdk.ScheduleKeyDeletionInput{KeyId: &key})
+			return err
+		},
 	}
-	service.At(func() time.Time { return time.Now().AddDate(0, 0, 8) })
-	_, err := c.GenerateDataKey(t.Context(), &sdk.GenerateDataKeyInput{KeyId: &key, KeySpec: types.DataKeySpecAes256})
-	if notFound, ok := errors.AsType[*types.NotFoundException](err); !ok {
-		t.Errorf("%v, want %T", err, notFound)
+	for i, step := range []struct{ change, refused, use string }{
+		{"cancel", "KMSInvalidStateException", ""},
+		{"rotate", "", ""},
+		{"disable", "", "DisabledException"},
+		{"rotate", "DisabledException", "DisabledException"},
+		{"enable", "", ""},
+		{"schedule", "", "KMSInvalidStateException"},
+		{"enable", "KMSInvalidStateException", "KMSInvalidStateException"},
+		{"cancel", "", "DisabledException"},
+		{"schedule", "", "KMSInvalidStateException"},
+	} {
+		if err := change[step.change](); codeOf(err) != step.refused {
+			t.Errorf("step %d, %s: %v, want %q", i, step.change, err, step.refused)
+		}
+		_, generated := c.GenerateDataKey(t.Context(), &sdk.GenerateDataKeyInput{KeyId: &key, KeySpec: types.DataKeySpecAes256})
+		_, opened := c.Decrypt(t.Context(), &sdk.DecryptInput{CiphertextBlob: made.CiphertextBlob, EncryptionContext: context("here")})
+		if codeOf(generated) != step.use || codeOf(opened) != step.use {
+			t.Errorf("after step %d, %s: GenerateDataKey %v, Decrypt %v, want %q", i, step.change, generated, opened, step.use)
+		}
+	}
+	createKey(t, c)
+	for days, want := range map[int]int{29: 2, 31: 1} { // the window is 30 days by default
+		service.At(func() time.Time { return time.Now().AddDate(0, 0, days) })
+		wantKeys(t, c, want)
+	}
+	service.At(func() time.Time { return time.Now().AddDate(0, 0, 31) })
+	if err := change["cancel"](); codeOf(err) != "NotFoundException" {
+		t.Errorf("a deleted key: %v", err)
 	}
 }
 
-func TestKeysSurviveARestartAndARotation(t *testing.T) {
+// Keys, aliases and what was encrypted before a rotation survive a restart.
+func TestKeysSurviveARestart(t *testing.T) {
 	dir := t.TempDir()
 	c, _ := serve(t, dir)
 	key := createKey(t, c)
 	if _, err := c.CreateAlias(t.Context(), &sdk.CreateAliasInput{AliasName: aws.String("alias/a"), TargetKeyId: &key}); err != nil {
 		t.Fatal(err)
 	}
-	before := generate(t, c, key)
+	made := []*sdk.GenerateDataKeyOutput{generate(t, c, key)}
 	if _, err := c.RotateKeyOnDemand(t.Context(), &sdk.RotateKeyOnDemandInput{KeyId: &key}); err != nil {
 		t.Fatal(err)
 	}
-	after := generate(t, c, key)
+	made = append(made, generate(t, c, key))
+	var others errgroup.Group // created at the same time
+	for range 20 {
+		others.Go(func() error { _, err := c.CreateKey(t.Context(), nil); return err })
+	}
+	if err := others.Wait(); err != nil {
+		t.Error(err)
+	}
 
 	again, _ := serve(t, dir)
-	described, err := again.DescribeKey(t.Context(), &sdk.DescribeKeyInput{KeyId: aws.String("alias/a")})
-	if err != nil || aws.ToString(described.KeyMetadata.Arn) != key {
-		t.Fatalf("after a restart: %+v, %v", described, err)
-	}
-	for _, made := range []*sdk.GenerateDataKeyOutput{before, after} {
-		out, err := again.Decrypt(t.Context(), &sdk.DecryptInput{CiphertextBlob: made.CiphertextBlob, EncryptionContext: context("here")})
-		if err != nil || !bytes.Equal(out.Plaintext, made.Plaintext) {
+	wantKeys(t, again, 21)
+	for _, m := range made {
+		out, err := again.Decrypt(t.Context(), &sdk.DecryptInput{CiphertextBlob: m.CiphertextBlob, EncryptionContext: context("here")})
+		if err != nil || !bytes.Equal(out.Plaintext, m.Plaintext) {
 			t.Errorf("after a restart: %v", err)
 		}
 	}
-}
-
-func TestReEncryptMovesADataKey(t *testing.T) {
-	c, _ := serve(t, t.TempDir())
-	from, to := createKey(t, c), createKey(t, c)
-	made := generate(t, c, from)
-	moved, err := c.ReEncrypt(t.Context(), &sdk.ReEncryptInput{
-		CiphertextBlob: made.CiphertextBlob, SourceKeyId: &from, DestinationKeyId: &to,
-		SourceEncryptionContext: context("here"), DestinationEncryptionContext: context("there"),
-	})
-	if err != nil || aws.ToString(moved.KeyId) != to || aws.ToString(moved.SourceKeyId) != from {
-		t.Fatalf("%+v, %v", moved, err)
-	}
-	out, err := c.Decrypt(t.Context(), &sdk.DecryptInput{CiphertextBlob: moved.CiphertextBlob, EncryptionContext: context("there"), KeyId: &to})
-	if err != nil || !bytes.Equal(out.Plaintext, made.Plaintext) {
-		t.Errorf("moved: %v", err)
-	}
-}
-
-func TestBadRequestsAreRefused(t *testing.T) {
-	c, _ := serve(t, t.TempDir())
-	key := createKey(t, c)
-	big := bytes.Repeat([]byte("x"), 4097)
-	_, tooBig := c.Encrypt(t.Context(), &sdk.EncryptInput{KeyId: &key, Plaintext: big})
-	_, noSize := c.GenerateDataKey(t.Context(), &sdk.GenerateDataKeyInput{KeyId: &key})
-	_, window := c.ScheduleKeyDeletion(t.Context(), &sdk.ScheduleKeyDeletionInput{KeyId: &key, PendingWindowInDays: aws.Int32(3)})
-	for name, err := range map[string]error{"plaintext": tooBig, "data key": noSize, "window": window} {
-		if codeOf(err) != "ValidationException" {
+	before, id, _ := strings.Cut(key, "key/")
+	for _, name := range []string{key, id, "alias/a", before + "alias/a"} {
+		out, err := again.DescribeKey(t.Context(), &sdk.DescribeKeyInput{KeyId: &name})
+		if err != nil || aws.ToString(out.KeyMetadata.Arn) != key || aws.ToString(out.KeyMetadata.KeyId) != id {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := c.GenerateRandom(t.Context(), &sdk.GenerateRandomInput{NumberOfBytes: aws.Int32(1)}); codeOf(err) != "UnknownOperationException" {
-		t.Errorf("an operation it does not have: %v", err)
+	aliases, err := again.ListAliases(t.Context(), nil)
+	if err != nil || len(aliases.Aliases) != 1 || aws.ToString(aliases.Aliases[0].TargetKeyId) != id {
+		t.Errorf("aliases: %+v, %v", aliases, err)
+	}
+}
+
+// A change that cannot be stored does not happen: a restart would undo it.
+func TestAChangeThatCannotBeStored(t *testing.T) {
+	dir := t.TempDir()
+	c, _ := serve(t, dir)
+	key := createKey(t, c)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.DisableKey(t.Context(), &sdk.DisableKeyInput{KeyId: &key}); codeOf(err) != "KMSInternalException" {
+		t.Errorf("disabling it: %v", err)
+	}
+	if _, err := c.CreateKey(t.Context(), nil); err == nil {
+		t.Error("another key was created")
+	}
+	generate(t, c, key) // the key is not disabled
+	wantKeys(t, c, 1)
+}
+
+func TestBadRequests(t *testing.T) {
+	c, _ := serve(t, t.TempDir())
+	key := createKey(t, c)
+	elsewhere := strings.Replace(key, kms.Region, "eu-west-1", 1)
+	_, large := c.Encrypt(t.Context(), &sdk.EncryptInput{KeyId: &key, Plaintext: make([]byte, 4097)})
+	_, nameless := c.Encrypt(t.Context(), &sdk.EncryptInput{KeyId: aws.String(""), Plaintext: []byte("x")})
+	_, noSize := c.GenerateDataKey(t.Context(), &sdk.GenerateDataKeyInput{KeyId: &key})
+	_, window := c.ScheduleKeyDeletion(t.Context(), &sdk.ScheduleKeyDeletionInput{KeyId: &key, PendingWindowInDays: aws.Int32(3)})
+	_, alias := c.CreateAlias(t.Context(), &sdk.CreateAliasInput{AliasName: aws.String("a"), TargetKeyId: &key})
+	_, rsa := c.CreateKey(t.Context(), &sdk.CreateKeyInput{KeySpec: types.KeySpecRsa2048, KeyUsage: types.KeyUsageTypeSignVerify})
+	_, region := c.DescribeKey(t.Context(), &sdk.DescribeKeyInput{KeyId: &elsewhere})
+	_, operation := c.GenerateRandom(t.Context(), &sdk.GenerateRandomInput{NumberOfBytes: aws.Int32(1)})
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"a large plaintext":           {large, "ValidationException"},
+		"no key":                      {nameless, "ValidationException"},
+		"a data key of no size":       {noSize, "ValidationException"},
+		"a short window":              {window, "ValidationException"},
+		"an alias without its prefix": {alias, "ValidationException"},
+		"an asymmetric key":           {rsa, "UnsupportedOperationException"},
+		"a key elsewhere":             {region, "NotFoundException"},
+		"an operation it lacks":       {operation, "UnknownOperationException"},
+	} {
+		if codeOf(c.err) != c.want {
+			t.Errorf("%s: %v, want %s", name, c.err, c.want)
+		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package port finds ports for servers that cannot be handed a socket and may be
-// killed and started again on the same one.
+// Package port finds ports for servers that cannot be given a socket and may be
+// killed and restarted on the same one.
 package port
 
 import (
@@ -11,8 +11,8 @@ import (
 )
 
 // The ports that are given out lie below those that systems choose from by
-// themselves (from 32768 on Linux, from 49152 elsewhere): no connection that
-// somebody opens takes one, not even while its server is being started again.
+// themselves (from 32768 on Linux, from 49152 elsewhere): no connection
+// takes one by itself, not even while its server is being started again.
 const (
 	lowest = 20000
 	beyond = 32768
@@ -20,8 +20,8 @@ const (
 )
 
 // Free finds as many different ports of the host that nobody listens on. Another
-// process that asks at the same time may get the same one, which is unlikely: a
-// server that cannot have its port asks for another.
+// process may find the same one at the same time, which is unlikely: a server that
+// cannot listen on its port needs another.
 func Free(host string, count int) (ports []string, err error) {
 	for attempt := 0; len(ports) < count; attempt++ {
 		port := strconv.Itoa(lowest + rand.IntN(beyond-lowest)) //nolint:gosec // no secret

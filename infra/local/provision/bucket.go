@@ -18,7 +18,7 @@ func (p *provisioner) bucket(ctx context.Context, b template.Bucket) error {
 	_, err := p.s3.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name})
 	var missing *types.NotFound
 	switch {
-	case errors.As(err, &missing) && p.remembered[b.ID] != "":
+	case errors.As(err, &missing) && p.existing[b.ID] != "":
 		err = errGone
 	case errors.As(err, &missing):
 		_, err = p.s3.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})

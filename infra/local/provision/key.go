@@ -12,10 +12,10 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// key finds the remembered key, which has no name to find it by, or makes one. A
-// crash before it is remembered leaves a key behind that nothing uses.
+// key finds the recorded key, which has no name to find it by, or makes one. A
+// crash before it is recorded leaves a key behind that nothing uses.
 func (p *provisioner) key(ctx context.Context, declared template.Key) error {
-	id, arn := declared.ID, p.remembered[declared.ID]
+	id, arn := declared.ID, p.existing[declared.ID]
 	if arn == "" {
 		created, err := p.keys.CreateKey(ctx, &kms.CreateKeyInput{Description: &declared.Description})
 		if err != nil {

@@ -1,9 +1,9 @@
 // Package provision makes the tables, keys and buckets that the template
 // declares, in engines that run on this machine. It does for them what
-// CloudFormation does in the cloud, as far as requests can tell: key schema, TTL,
-// versioning. What is there already stays as it is, so that it can run at every
-// start; what was made and is gone is an error: a new key would open nothing of
-// what the old one sealed, and a new table would be empty.
+// CloudFormation does in the cloud, as far as requests depend on it: key schema, TTL,
+// versioning. What exists stays as it is, so that it can run at every start. What
+// was made and is gone is an error: a new key would open nothing that the old one
+// sealed, and a new table would be empty.
 package provision
 
 import (
@@ -27,15 +27,15 @@ type provisioner struct {
 	keys *kms.Client
 	s3   *s3.Client
 
-	// remembered is what earlier calls made: logical ids to ARNs.
-	remembered map[string]string
+	// existing is what earlier calls made: logical ids to ARNs.
+	existing map[string]string
 
 	mu   sync.Mutex
 	made template.Resources
 }
 
-// Make makes what is missing, side by side, and says what everything is called.
-// It remembers in dir what the engines cannot be asked for by name.
+// Make makes what is missing, concurrently, and returns the names of everything.
+// It records in dir what has no name in the engines.
 func Make(ctx context.Context, t *template.Template, c aws.Config, dir string) (template.Resources, error) {
 	tables, err := t.Tables()
 	if err != nil {
@@ -53,7 +53,7 @@ func Make(ctx context.Context, t *template.Template, c aws.Config, dir string) (
 		db: dynamodb.NewFromConfig(c), keys: kms.NewFromConfig(c), s3: s3.NewFromConfig(c),
 		made: make(template.Resources),
 	}
-	if p.remembered, err = recall(dir); err != nil {
+	if p.existing, err = readResources(dir); err != nil {
 		return nil, err
 	}
 	all, ctx := errgroup.WithContext(ctx)
@@ -69,7 +69,7 @@ func Make(ctx context.Context, t *template.Template, c aws.Config, dir string) (
 	if err := all.Wait(); err != nil {
 		return nil, fmt.Errorf("making what the template declares: %w", err)
 	}
-	return maps.Clone(p.made), p.remember(dir)
+	return maps.Clone(p.made), p.writeResources(dir)
 }
 
 func (p *provisioner) done(id string, a template.Attributes) {
@@ -78,7 +78,7 @@ func (p *provisioner) done(id string, a template.Attributes) {
 	p.made[id] = a
 }
 
-// physicalName is the declared name, or what the resource is called without one.
+// physicalName returns the declared name, or a default.
 func physicalName(declared, id string) string {
 	if declared != "" {
 		return declared

@@ -17,14 +17,9 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// stack is engines and the folder in which provision remembers.
-type stack struct {
-	config aws.Config
-	dir    string
-}
-
-func newStack(t *testing.T) stack {
-	t.Helper()
+// Make creates what the template declares, the first time; then it changes what
+// parameters change, and refuses what would lose data.
+func TestMake(t *testing.T) {
 	running, err := engines.Start(t.Context(), engines.Config{Dir: filepath.Join(t.TempDir(), "engines")})
 	if err != nil {
 		t.Fatalf("no engines to test on (run `make engines` first): %v", err)
@@ -34,31 +29,19 @@ func newStack(t *testing.T) stack {
 			t.Error(err)
 		}
 	})
-	return stack{config: running.AWSConfig(), dir: t.TempDir()}
-}
+	config, dir := running.AWSConfig(), t.TempDir()
+	provisioned := func(parameters map[string]string) (template.Resources, error) {
+		loaded, err := template.Load("testdata/template.yaml", parameters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return provision.Make(t.Context(), loaded, config, dir)
+	}
 
-func (s stack) make(t *testing.T, parameters map[string]string) (template.Resources, error) {
-	t.Helper()
-	loaded, err := template.Load("testdata/template.yaml", parameters)
+	made, err := provisioned(nil) // versioning is Enabled by default
 	if err != nil {
 		t.Fatal(err)
 	}
-	return provision.Make(t.Context(), loaded, s.config, s.dir)
-}
-
-func (s stack) mustMake(t *testing.T, parameters map[string]string) template.Resources {
-	t.Helper()
-	made, err := s.make(t, parameters)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
-}
-
-func TestMake(t *testing.T) {
-	s := newStack(t)
-	made := s.mustMake(t, nil)
-
 	for id, want := range map[string]string{"Things": "signalbox-local-Things", "Named": "named-things", "Files": "signalbox-local-files"} {
 		if got := made[id]["Ref"]; got != want {
 			t.Errorf("%s is called %q, want %q", id, got, want)
@@ -67,64 +50,40 @@ func TestMake(t *testing.T) {
 	if arn := made["Seal"]["Arn"]; !strings.HasPrefix(arn, "arn:aws:kms:us-east-1:") || !strings.HasSuffix(arn, made["Seal"]["Ref"]) {
 		t.Errorf("the key is %v", made["Seal"])
 	}
+	db, things := dynamodb.NewFromConfig(config), aws.String(made["Things"]["Ref"])
+	table, err := db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: things})
+	if err != nil || len(table.Table.KeySchema) != 2 || aws.ToString(table.Table.TableArn) != made["Things"]["Arn"] {
+		t.Errorf("the table is %+v, %v", table, err)
+	}
+	ttl, err := db.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: things})
+	if err != nil || aws.ToString(ttl.TimeToLiveDescription.AttributeName) != "exp" || ttl.TimeToLiveDescription.TimeToLiveStatus == types.TimeToLiveStatusDisabled {
+		t.Errorf("TTL is %+v, %v", ttl, err)
+	}
 
-	db := dynamodb.NewFromConfig(s.config)
-	table, err := db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(made["Things"]["Ref"])})
-	if err != nil {
-		t.Fatal(err)
+	for _, want := range []string{"Enabled", "Suspended"} {
+		again, err := provisioned(map[string]string{"Versioning": want})
+		if diff := cmp.Diff(made, again); diff != "" || err != nil {
+			t.Errorf("the second time: %v\n%s", err, diff)
+		}
+		bucket, err := s3.NewFromConfig(config).GetBucketVersioning(t.Context(), &s3.GetBucketVersioningInput{Bucket: aws.String(made["Files"]["Ref"])})
+		if err != nil || string(bucket.Status) != want {
+			t.Errorf("versioning is %+v, %v, want %q", bucket, err, want)
+		}
 	}
-	if len(table.Table.KeySchema) != 2 || aws.ToString(table.Table.TableArn) != made["Things"]["Arn"] {
-		t.Errorf("the table is %+v", table.Table)
-	}
-	ttl, err := db.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(made["Things"]["Ref"])})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := aws.ToString(ttl.TimeToLiveDescription.AttributeName); got != "exp" || ttl.TimeToLiveDescription.TimeToLiveStatus == types.TimeToLiveStatusDisabled {
-		t.Errorf("TTL is %+v", ttl.TimeToLiveDescription)
-	}
-	s.wantVersioning(t, made, "Enabled")
-}
 
-func (s stack) wantVersioning(t *testing.T, made template.Resources, want string) {
-	t.Helper()
-	got, err := s3.NewFromConfig(s.config).GetBucketVersioning(t.Context(), &s3.GetBucketVersioningInput{Bucket: aws.String(made["Files"]["Ref"])})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got.Status) != want {
-		t.Errorf("versioning is %q, want %q", got.Status, want)
-	}
-}
-
-// What is there stays; what a parameter changes is changed.
-func TestMakeAgain(t *testing.T) {
-	s := newStack(t)
-	first := s.mustMake(t, nil)
-	second := s.mustMake(t, map[string]string{"Versioning": "Suspended"})
-	if diff := cmp.Diff(first, second); diff != "" {
-		t.Error(diff)
-	}
-	s.wantVersioning(t, second, "Suspended")
-}
-
-func TestMakeRefuses(t *testing.T) {
-	s := newStack(t)
-	s.mustMake(t, nil)
-	if _, err := s.make(t, map[string]string{"Sort": "other"}); err == nil || !strings.Contains(err.Error(), "its key is not the one that the template declares") {
-		t.Errorf("got %v for another key schema", err)
-	}
-	path := filepath.Join(s.dir, "resources.json")
-	if err := os.WriteFile(path, []byte(`{"Seal":"arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000000"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.make(t, nil); err == nil || !strings.Contains(err.Error(), "it is gone, and with it what it sealed") {
-		t.Errorf("got %v for a key that is gone", err)
-	}
-	if err := os.WriteFile(path, []byte(`{`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.make(t, nil); err == nil || !strings.Contains(err.Error(), "reading "+path) {
-		t.Errorf("got %v for an unreadable file", err)
+	path := filepath.Join(dir, "resources.json")
+	for _, c := range []struct{ resources, sort, want string }{
+		{"", "other", "its key is not the one that the template declares"},
+		{`{"Seal":"arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000000"}`, "sk", "it is gone, and with it what it sealed"},
+		{`{`, "sk", "reading " + path},
+	} {
+		if c.resources != "" {
+			if err := os.WriteFile(path, []byte(c.resources), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := provisioned(map[string]string{"Sort": c.sort}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %q", err, c.want)
+		}
 	}
 }

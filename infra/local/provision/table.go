@@ -26,7 +26,7 @@ func (p *provisioner) table(ctx context.Context, t template.Table) error {
 	found, err := p.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 	var missing *types.ResourceNotFoundException
 	switch {
-	case errors.As(err, &missing) && p.remembered[t.ID] != "":
+	case errors.As(err, &missing) && p.existing[t.ID] != "":
 		err = errGone
 	case errors.As(err, &missing):
 		err = p.createTable(ctx, name, t)
@@ -84,7 +84,7 @@ func (p *provisioner) active(ctx context.Context, name string) (*dynamodb.Descri
 }
 
 // readable reads the table, or as much of it as readTime allows: an engine may
-// find out only then that its file is damaged.
+// notice only then that its file is damaged.
 func (p *provisioner) readable(ctx context.Context, name string) error {
 	bounded, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()

@@ -20,17 +20,17 @@ type Services struct {
 	DynamoDB, KMS, S3 string
 }
 
-// Recorder stands between functions and services.
+// Recorder is a proxy between functions and services.
 type Recorder struct {
 	names  map[string]string
-	hear   func(Call)
+	note   func(Call)
 	served []*http.Server
 }
 
-// New tells hear of each call, from several goroutines at once. Names gives the
-// logical id of what requests name: tables, buckets and ARNs.
-func New(names map[string]string, hear func(Call)) *Recorder {
-	return &Recorder{names: names, hear: hear}
+// New returns a recorder that passes each call to note, from several goroutines at
+// once. Names maps the names in requests (tables, buckets and ARNs) to logical ids.
+func New(names map[string]string, note func(Call)) *Recorder {
+	return &Recorder{names: names, note: note}
 }
 
 // Endpoints are those by which the function reaches the services.
@@ -56,7 +56,7 @@ func (r *Recorder) Endpoints(function string, to Services) (Services, error) {
 // reader names the calls of one request.
 type reader func(*http.Request, []byte) []Call
 
-// serve passes on what comes for one function and service.
+// serve proxies the requests of one function to one service.
 func (r *Recorder) serve(function, to string, read reader) (string, error) {
 	target, err := url.Parse(to)
 	if err != nil {
@@ -76,13 +76,13 @@ func (r *Recorder) serve(function, to string, read reader) (string, error) {
 	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, err := io.ReadAll(q.Body)
 		if err != nil {
-			return // the function left, or was killed
+			return // the function disconnected, or was killed
 		}
 		q.Body = io.NopCloser(bytes.NewReader(body))
 		if q.Header.Get("Authorization") != "" {
 			for _, call := range read(q, body) {
 				call.Function = function
-				r.hear(call)
+				r.note(call)
 			}
 		}
 		proxy.ServeHTTP(w, q)
@@ -101,7 +101,7 @@ func (r *Recorder) Close() error {
 	return errors.Join(problems...)
 }
 
-// logical is the logical id of what a request names.
+// logical returns the logical id of a name in a request.
 func (r *Recorder) logical(name string) string {
 	if id, ok := r.names[name]; ok {
 		return id

@@ -1,9 +1,9 @@
-// Package record notes what each function asks of AWS, in IAM's own words:
+// Package record records the calls of each function to AWS in IAM's terms:
 // action, resource and the condition keys that policies may test. The functions
 // are unmodified and find the services by AWS_ENDPOINT_URL_*, so the recorder
-// gives each function endpoints of its own. They pass everything on as it came,
-// and name every signed request. An unsigned one is no call: that is how a
-// function warms its connections up.
+// gives each function endpoints of its own. They pass everything on unchanged
+// and record every signed request. An unsigned one is no call: a function opens its
+// connections with it.
 //
 // It trusts what it records: nothing here decides whether a call may be made.
 package record
@@ -14,14 +14,14 @@ import (
 )
 
 // Call is one action on one resource. An operation that IAM judges item by item
-// is as many calls. What differs from request to request is told as *, so that
-// calls of one shape are equal.
+// is as many calls. What differs from request to request is *, so that calls of
+// one shape are equal.
 type Call struct {
-	// Function is the logical id of who asks.
+	// Function is the logical id of the caller.
 	Function string `json:"function"`
 	// Action is IAM's name, such as dynamodb:PutItem.
 	Action string `json:"action"`
-	// Resource is the logical id, or what the request says where it is none.
+	// Resource is the logical id, or the name in the request where there is none.
 	Resource string `json:"resource"`
 	// Object is the key of an S3 object, or empty.
 	Object string `json:"object,omitempty"`
@@ -38,7 +38,7 @@ func (c Call) String() string {
 	return string(text)
 }
 
-// set notes a condition key, unless the request says nothing of it.
+// set sets a condition key, unless the request has no value for it.
 func (c Call) set(key string, values ...string) {
 	if len(values) > 0 && values[0] != "" {
 		c.Conditions[key] = values

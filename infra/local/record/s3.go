@@ -21,7 +21,7 @@ func (r *Recorder) s3(q *http.Request, body []byte) []Call {
 	case q.Method == http.MethodGet && query.Has("versions"):
 		return []Call{r.list("s3:ListBucketVersions", bucket, query)}
 	default:
-		// An action that IAM does not have: whoever judges it stops there.
+		// An action that IAM does not have, so that a judge of the policies fails.
 		return []Call{r.call("s3:"+q.Method+" "+q.URL.RawQuery, bucket)}
 	}
 }

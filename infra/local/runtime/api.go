@@ -19,7 +19,7 @@ func (i *instance) api() http.Handler {
 	return mux
 }
 
-// serveNext says that the process is idle, and answers with its next request.
+// serveNext marks the process idle, and answers with its next request.
 func (i *instance) serveNext(w http.ResponseWriter, r *http.Request) {
 	if i.finished("") != nil {
 		refuse(w, http.StatusForbidden, "InvalidStateTransition", "the last request has no answer yet")
@@ -42,7 +42,7 @@ func (i *instance) serveNext(w http.ResponseWriter, r *http.Request) {
 	header.Set("Lambda-Runtime-Invoked-Function-Arn", i.arn)
 	header.Set("Lambda-Runtime-Trace-Id", call.trace)
 	header.Set("Content-Length", strconv.Itoa(len(call.payload)))
-	// An error means that the process has ended, which its request learns anyway.
+	// An error means that the process has ended, which fails its request anyway.
 	_, _ = w.Write(call.payload)
 }
 
@@ -82,7 +82,8 @@ func (i *instance) serveError(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// serveInitError takes the reason why the process cannot start; it ends next.
+// serveInitError takes the reason why the process cannot start. The process ends
+// next.
 func (i *instance) serveInitError(w http.ResponseWriter, r *http.Request) {
 	failed := readError(w, r)
 	i.mu.Lock()
@@ -92,7 +93,7 @@ func (i *instance) serveInitError(w http.ResponseWriter, r *http.Request) {
 }
 
 // finished takes the current request if it has this id. Without an id it only
-// tells which request is current.
+// returns the current request.
 func (i *instance) finished(id string) *invocation {
 	i.mu.Lock()
 	defer i.mu.Unlock()

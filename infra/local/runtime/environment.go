@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// newTrace is an X-Ray trace header that asks for nothing to be sampled.
+// newTrace returns an X-Ray trace header of an unsampled request.
 func newTrace() string {
 	var id [20]byte
 	// rand.Read never fails.
@@ -17,7 +17,7 @@ func newTrace() string {
 	return fmt.Sprintf("Root=1-%08x-%x;Parent=%x;Sampled=0", time.Now().Unix(), id[:12], id[12:])
 }
 
-// environment is what an instance of the function sees, and all that it sees.
+// environment returns the whole environment of an instance of the function.
 func (c Config) environment(f Function, api, stream string) []string {
 	all := maps.Clone(f.Environment)
 	if all == nil {

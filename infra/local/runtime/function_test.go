@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// TestMain makes the test binary its own Lambda function where it finds itself
-// under a Runtime API.
+// TestMain makes the test binary its own Lambda function where there is a Runtime
+// API.
 func TestMain(m *testing.M) {
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" {
 		function()
@@ -41,7 +41,7 @@ type answer struct {
 	Together int32
 }
 
-// function is the test function: it does what its request says.
+// function is the test function; the request chooses what it does.
 func function() {
 	if os.Getenv("FAIL_INIT") != "" {
 		fmt.Fprintln(os.Stderr, "cannot start")

@@ -16,7 +16,7 @@ import (
 	"signalbox.dev/infra/local/child"
 )
 
-// instance is one process of a function and the Runtime API that it asks.
+// instance is one process of a function, with a Runtime API of its own.
 type instance struct {
 	function Function
 	arn      string
@@ -25,10 +25,10 @@ type instance struct {
 	cmd      *exec.Cmd
 	// work hands a request to the pending call of …/invocation/next.
 	work chan *invocation
-	// exited is closed when the process has ended; cause then says how.
+	// exited is closed when the process has ended; cause is then its reason.
 	exited chan struct{}
 	cause  error
-	// ready is set once the process has asked for work; the pool guards it.
+	// ready is set once the process has requested work; the pool guards it.
 	ready bool
 
 	mu      sync.Mutex
@@ -63,7 +63,7 @@ func (l *Lambda) launch(f Function, p *pool) {
 	p.remove(i, i.cause)
 }
 
-// run is the life of the process. Its error says how it ended.
+// run runs the process until its end, and returns the reason.
 func (l *Lambda) run(i *instance) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -77,7 +77,7 @@ func (l *Lambda) run(i *instance) error {
 	output := &lines{emit: func(line []byte) { l.config.Output(i.function.Name, line) }}
 	defer output.flush()
 	stream := time.Now().UTC().Format("2006/01/02/") + "[$LATEST]" + uuid.NewString()
-	i.cmd = exec.Command(i.function.Binary) //nolint:gosec // running it is what it is for
+	i.cmd = exec.Command(i.function.Binary) //nolint:gosec // the configured program
 	i.cmd.Dir = filepath.Dir(i.function.Binary)
 	i.cmd.Env = l.config.environment(i.function, listener.Addr().String(), stream)
 	i.cmd.Stdout, i.cmd.Stderr = output, output
@@ -106,8 +106,8 @@ func (i *instance) killUnlessReady() {
 	}
 }
 
-// reason is what a request gets whose instance ended before it had asked for
-// work, or while it was working.
+// reason is the error of a request whose instance ended before it requested work,
+// or while it worked.
 func (i *instance) reason(err error) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -136,7 +136,7 @@ func (i *instance) accept(call *invocation) bool {
 	}
 }
 
-// finish waits for the answer, or for what comes instead of it.
+// finish waits for the answer, the end of the process or the time-out.
 func (i *instance) finish(call *invocation) ([]byte, error) {
 	timeout := time.NewTimer(time.Until(call.deadline))
 	defer timeout.Stop()

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// pool is the instances of one function and the line of requests before them.
+// pool is the instances of one function and the queue of requests for them.
 type pool struct {
 	limit int
 	// launch runs one more instance until it ends.
@@ -17,22 +17,22 @@ type pool struct {
 	mu     sync.Mutex
 	closed bool
 	// running counts instances from launch to end; starting are those of them
-	// that have not asked for work yet.
+	// that have not requested work yet.
 	running, starting int
 	// idle instances wait for work; the last one to become idle goes first, as
 	// its connections are the freshest.
-	idle []*instance
-	all  map[*instance]bool
-	line []chan turn
+	idle  []*instance
+	all   map[*instance]bool
+	queue []chan turn
 }
 
-// turn is what ends the wait of a request in line.
+// turn ends the wait of a request in the queue.
 type turn struct {
 	instance *instance
 	err      error
 }
 
-// take gives an idle instance, at once or when the request's turn comes.
+// take returns an idle instance, at once or when the request's turn comes.
 func (p *pool) take(ctx context.Context) (*instance, error) {
 	p.mu.Lock()
 	if last := len(p.idle) - 1; last >= 0 {
@@ -51,22 +51,22 @@ func (p *pool) take(ctx context.Context) (*instance, error) {
 	}
 }
 
-// join puts a request at the end of the line.
+// join puts a request at the end of the queue.
 func (p *pool) join() chan turn {
 	mine := make(chan turn, 1)
 	switch {
 	case p.closed:
 		mine <- turn{err: ErrClosed}
-	case len(p.line) >= maxLine:
+	case len(p.queue) >= maxQueue:
 		mine <- turn{err: ErrThrottled}
 	default:
-		p.line = append(p.line, mine)
+		p.queue = append(p.queue, mine)
 		p.grow()
 	}
 	return mine
 }
 
-// leave takes a request out of the line, unless its turn has come meanwhile.
+// leave takes a request out of the queue, unless its turn has come meanwhile.
 func (p *pool) leave(ctx context.Context, mine chan turn) (*instance, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,32 +74,32 @@ func (p *pool) leave(ctx context.Context, mine chan turn) (*instance, error) {
 	case t := <-mine:
 		return t.instance, t.err
 	default:
-		p.line = slices.DeleteFunc(p.line, func(c chan turn) bool { return c == mine })
+		p.queue = slices.DeleteFunc(p.queue, func(c chan turn) bool { return c == mine })
 		return nil, context.Cause(ctx)
 	}
 }
 
-// grow starts an instance for each request in line that none is on its way for,
-// up to the limit.
+// grow starts an instance for each request in the queue without one, up to the
+// limit.
 func (p *pool) grow() {
-	for !p.closed && p.running < p.limit && p.starting < len(p.line) {
+	for !p.closed && p.running < p.limit && p.starting < len(p.queue) {
 		p.running++
 		p.starting++
 		p.ended.Go(func() { p.launch(p) })
 	}
 }
 
-// next gives whoever is first in line its turn.
+// next ends the wait of the first request in the queue.
 func (p *pool) next(t turn) bool {
-	if len(p.line) == 0 {
+	if len(p.queue) == 0 {
 		return false
 	}
-	p.line[0] <- t
-	p.line = p.line[1:]
+	p.queue[0] <- t
+	p.queue = p.queue[1:]
 	return true
 }
 
-// add tells of an instance that was started. False means that it is too late.
+// add registers an instance that was started. False means that the pool is closed.
 func (p *pool) add(i *instance) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +110,7 @@ func (p *pool) add(i *instance) bool {
 	return !p.closed
 }
 
-// offer makes an instance that asks for work available.
+// offer makes an instance that requests work available.
 func (p *pool) offer(i *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,8 +123,8 @@ func (p *pool) offer(i *instance) {
 	}
 }
 
-// remove forgets an instance that ended, or could not be started. One that never
-// asked for work fails the request that it was started for: otherwise a function
+// remove removes an instance that ended, or could not be started. One that never
+// requested work fails the request that it was started for: otherwise a function
 // that cannot start would be started for ever.
 func (p *pool) remove(i *instance, err error) {
 	p.mu.Lock()

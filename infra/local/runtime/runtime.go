@@ -1,7 +1,7 @@
 // Package runtime runs unmodified Lambda functions on this machine: programs
-// that ask the Lambda Runtime API (version 2018-06-01) for work. It keeps
-// Lambda's promises where a function can tell: one request at a time in each
-// instance, several instances started on demand up to a limit, an environment
+// that get their work from the Lambda Runtime API (version 2018-06-01). It keeps
+// Lambda's promises to a function: one request at a time in each instance,
+// several instances started on demand up to a limit, an environment
 // in which nothing of the user's shell is left, a time-out that kills the
 // instance, payloads of 6 MB at most, and a crash that costs no more than the
 // request it happened in.
@@ -27,12 +27,12 @@ const (
 	initTime   = 10 * time.Second
 )
 
-// What is assumed where Config does not say.
+// Defaults of Config.
 const (
 	defaultInstances = 10
 	defaultWait      = 10 * time.Second
-	// maxLine bounds the requests that wait for an instance of one function.
-	maxLine = 2000
+	// maxQueue bounds the requests that wait for an instance of one function.
+	maxQueue = 2000
 )
 
 // Errors of Invoke besides *FunctionError. None of them reached the function.
@@ -47,8 +47,8 @@ var (
 	ErrClosed = errors.New("runtime closed")
 )
 
-// FunctionError is an answer that the function did not give: it reported an
-// error, ended, or took too long.
+// FunctionError is the error of a function that reported one, ended, or took too
+// long.
 type FunctionError struct {
 	// Type is, for example, Runtime.ExitError or Sandbox.Timedout.
 	Type string
@@ -71,7 +71,7 @@ type Function struct {
 	Environment map[string]string
 }
 
-// Config says what to run.
+// Config is what to run.
 type Config struct {
 	Functions []Function
 	Region    string
@@ -86,7 +86,7 @@ type Config struct {
 	// Output gets each line that an instance writes. It may be called from
 	// several goroutines at once.
 	Output func(function string, line []byte)
-	// Log gets what happens to instances.
+	// Log gets crashes and time-outs.
 	Log *slog.Logger
 }
 
@@ -124,8 +124,9 @@ func New(c Config) (*Lambda, error) {
 	return l, nil
 }
 
-// Invoke has the function answer the payload. Unless the error is one of this
-// package's own or the context's, the function may have done its work.
+// Invoke returns the function's answer to the payload. After an error that is
+// neither this package's own nor the context's, the function may have done its
+// work.
 func (l *Lambda) Invoke(ctx context.Context, name string, payload []byte) ([]byte, error) {
 	p, ok := l.pools[name]
 	if !ok {

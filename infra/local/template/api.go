@@ -13,7 +13,7 @@ type API struct {
 	Stage          string
 	StageVariables map[string]string
 	Routes         []Route
-	// Responses are the gateway's own answers by their type, for example
+	// Responses are the gateway responses by their type, for example
 	// MISSING_AUTHENTICATION_TOKEN.
 	Responses map[string]Response
 	throttles []methodSetting
@@ -32,7 +32,7 @@ type Response struct {
 }
 
 // Throttle bounds a method: requests a second, and at one instant. The zero
-// value means that it is not bounded.
+// value means no bound.
 type Throttle struct {
 	Rate  float64
 	Burst int
@@ -45,7 +45,7 @@ type methodSetting struct {
 	Burst  int     `yaml:"ThrottlingBurstLimit"`
 }
 
-// API is the template's one API.
+// API returns the template's one API.
 func (t *Template) API() (API, error) {
 	declared, err := t.resources("AWS::Serverless::Api")
 	if err != nil {
@@ -69,8 +69,7 @@ func (t *Template) API() (API, error) {
 	return api, nil
 }
 
-// Throttle is what the stage's method settings say of a route: the setting of
-// the method itself, else the one for all.
+// Throttle returns the method setting of a route: its own, else the one for all.
 func (a API) Throttle(r Route) Throttle {
 	var all, own *methodSetting
 	for i, s := range a.throttles {

@@ -25,7 +25,7 @@ type Route struct {
 	Function string
 }
 
-// Functions are all functions, their environment resolved against what was made.
+// Functions returns all functions, their environments resolved against the resources made.
 func (t *Template) Functions(made Resources) ([]Function, error) {
 	var functions []Function
 	err := t.eachFunction(func(id string, properties *yaml.Node) error {
@@ -43,7 +43,7 @@ func (t *Template) Functions(made Resources) ([]Function, error) {
 	return functions, err
 }
 
-// Routes are the functions' Api events.
+// Routes returns the functions' Api events.
 func (t *Template) Routes() ([]Route, error) {
 	var routes []Route
 	err := t.eachFunction(func(id string, properties *yaml.Node) error {

@@ -2,11 +2,12 @@ package template
 
 import (
 	"iter"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// member is the value under a key of a mapping, or nil.
+// member returns the value under a key of a mapping, or nil.
 func member(mapping *yaml.Node, key string) *yaml.Node {
 	for name, value := range members(mapping) {
 		if name == key {
@@ -16,30 +17,26 @@ func member(mapping *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// members are the keys and values of a mapping, in its order.
+// members iterates over the keys and values of a mapping, in its order.
 func members(mapping *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	return func(yield func(string, *yaml.Node) bool) {
-		mapping = target(mapping)
 		if mapping == nil || mapping.Kind != yaml.MappingNode {
 			return
 		}
 		for i := 0; i+1 < len(mapping.Content); i += 2 {
-			if !yield(mapping.Content[i].Value, target(mapping.Content[i+1])) {
+			if !yield(mapping.Content[i].Value, mapping.Content[i+1]) {
 				return
 			}
 		}
 	}
 }
 
-// target follows an alias to its anchor.
-func target(n *yaml.Node) *yaml.Node {
-	for n != nil && n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	return n
+// isCall reports whether a node calls an intrinsic function, such as !Ref.
+func isCall(n *yaml.Node) bool {
+	return strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!")
 }
 
-// literal is the text of a scalar, or nothing.
+// literal returns the text of a scalar, or "".
 func literal(n *yaml.Node) string {
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return ""
@@ -47,8 +44,8 @@ func literal(n *yaml.Node) string {
 	return n.Value
 }
 
-// scalar is a value without a tag, so that it can be decoded as text and, where
-// it is one, as a number; but text that YAML takes for null stays text.
+// scalar returns a node without a tag, which can be decoded as text and, if it is
+// one, as a number. Text that YAML takes for null stays text.
 func scalar(text string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 	if n.ShortTag() == "!!null" {
@@ -57,21 +54,14 @@ func scalar(text string) *yaml.Node {
 	return n
 }
 
-func list(items ...*yaml.Node) *yaml.Node {
-	return &yaml.Node{Kind: yaml.SequenceNode, Content: items}
-}
-
-// merged lays a function's own property over the one from Globals as SAM does:
-// mappings member by member, lists one after the other, anything else replaced.
+// merged combines a function's own properties with those of Globals as SAM does:
+// mappings member by member, anything else replaced. SAM would append lists; the
+// edition reads none.
 func merged(global, own *yaml.Node) *yaml.Node {
 	switch {
 	case own == nil:
 		return global
-	case global == nil || global.Kind != own.Kind || isCall(global) || isCall(own):
-		return own
-	case own.Kind == yaml.SequenceNode:
-		return list(append(append([]*yaml.Node{}, global.Content...), own.Content...)...)
-	case own.Kind != yaml.MappingNode:
+	case global == nil, global.Kind != yaml.MappingNode, own.Kind != yaml.MappingNode:
 		return own
 	}
 	both := &yaml.Node{Kind: yaml.MappingNode}

@@ -8,26 +8,24 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// parameter is one declared parameter, as far as values are checked.
+// parameter is one declared parameter, with the checks that template.yaml uses.
 type parameter struct {
 	Type           string   `yaml:"Type"`
 	Default        *string  `yaml:"Default"`
 	AllowedPattern string   `yaml:"AllowedPattern"`
 	AllowedValues  []string `yaml:"AllowedValues"`
-	MinLength      *int     `yaml:"MinLength"`
-	MaxLength      *int     `yaml:"MaxLength"`
 	MinValue       *float64 `yaml:"MinValue"`
 	MaxValue       *float64 `yaml:"MaxValue"`
 }
 
-// parameterValues gives each declared parameter its value, a scalar or a list.
-func parameterValues(declared *yaml.Node, overrides map[string]string) (map[string]*yaml.Node, error) {
-	values := make(map[string]*yaml.Node)
+// parameterValues returns the value of each declared parameter. Its error names
+// every parameter at fault.
+func parameterValues(declared *yaml.Node, overrides map[string]string) (map[string]string, error) {
+	values := make(map[string]string)
 	var problems []error
 	for name, node := range members(declared) {
 		var p parameter
@@ -46,7 +44,7 @@ func parameterValues(declared *yaml.Node, overrides map[string]string) (map[stri
 			problems = append(problems, fmt.Errorf("parameter %s: %w", name, err))
 			continue
 		}
-		values[name] = p.value(text)
+		values[name] = text
 	}
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
 		if member(declared, name) == nil {
@@ -54,21 +52,6 @@ func parameterValues(declared *yaml.Node, overrides map[string]string) (map[stri
 		}
 	}
 	return values, errors.Join(problems...)
-}
-
-func (p parameter) isList() bool {
-	return p.Type == "CommaDelimitedList" || strings.HasPrefix(p.Type, "List<")
-}
-
-func (p parameter) value(text string) *yaml.Node {
-	if !p.isList() {
-		return scalar(text)
-	}
-	all := list()
-	for item := range strings.SplitSeq(text, ",") {
-		all.Content = append(all.Content, scalar(strings.TrimSpace(item)))
-	}
-	return all
 }
 
 func (p parameter) check(text string) error {
@@ -84,9 +67,6 @@ func (p parameter) check(text string) error {
 		if !pattern.MatchString(text) {
 			return fmt.Errorf("%q does not match %s", text, p.AllowedPattern)
 		}
-	}
-	if length := utf8.RuneCountInString(text); p.MinLength != nil && length < *p.MinLength || p.MaxLength != nil && length > *p.MaxLength {
-		return fmt.Errorf("%q is too short or too long", text)
 	}
 	if p.Type == "Number" {
 		return p.checkNumber(text)

@@ -1,143 +1,189 @@
 package template
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// Region and Account are what the pseudo parameters AWS::Region and
-// AWS::AccountId give on one machine.
+// Region and Account are the values of the pseudo parameters AWS::Region and
+// AWS::AccountId on one machine.
 const (
 	Region  = "us-east-1"
 	Account = "000000000000"
-	// StackName is what AWS::StackName gives.
+	// StackName is the value of AWS::StackName.
 	StackName = "signalbox-local"
 )
 
-// noValue is what !Ref AWS::NoValue resolves to: the member it stands for is
-// left out.
-var noValue = &yaml.Node{}
+var errShape = errors.New("only the form that template.yaml uses is supported")
 
-// scope is what names mean: parameters, conditions, mappings, resources.
+// scope resolves names: parameters, conditions and resources.
 type scope struct {
 	file       string
-	parameters map[string]*yaml.Node
+	parameters map[string]string
 	conditions *yaml.Node
-	mappings   *yaml.Node
 	resources  Resources
 }
 
-// pseudo is the value of a pseudo parameter.
-func pseudo(name string) (*yaml.Node, bool) {
+// pseudo returns the value of a pseudo parameter.
+func pseudo(name string) (string, bool) {
 	switch name {
-	case "AWS::NoValue":
-		return noValue, true
 	case "AWS::Region":
-		return scalar(Region), true
+		return Region, true
 	case "AWS::AccountId":
-		return scalar(Account), true
+		return Account, true
 	case "AWS::Partition":
-		return scalar("aws"), true
+		return "aws", true
 	case "AWS::URLSuffix":
-		return scalar("amazonaws.com"), true
+		return "amazonaws.com", true
 	case "AWS::StackName":
-		return scalar(StackName), true
+		return StackName, true
 	}
-	return nil, false
+	return "", false
 }
 
-// ref is what !Ref gives: a parameter's value or a resource's name.
-func (s scope) ref(name string) (*yaml.Node, error) {
+// named returns what !Ref, !GetAtt and ${} in !Sub mean by a name: a parameter's
+// value, a resource's name, or an attribute after a dot.
+func (s scope) named(name string) (string, error) {
 	if value, ok := pseudo(name); ok {
 		return value, nil
 	}
 	if value, ok := s.parameters[name]; ok {
 		return value, nil
 	}
-	return s.attribute(name, "Ref")
-}
-
-// attribute is what !GetAtt gives.
-func (s scope) attribute(id, name string) (*yaml.Node, error) {
-	value, ok := s.resources[id][name]
+	id, attribute, ok := strings.Cut(name, ".")
 	if !ok {
-		return nil, fmt.Errorf("%s of %s is not known on one machine", name, id)
+		attribute = "Ref"
 	}
-	return scalar(value), nil
+	value, ok := s.resources[id][attribute]
+	if !ok {
+		return "", fmt.Errorf("%s of %s is not known on one machine", attribute, id)
+	}
+	return value, nil
 }
 
-// named is ref or attribute, as ${} in !Sub and the text form of !GetAtt have it.
-func (s scope) named(name string) (*yaml.Node, error) {
-	if id, attribute, ok := strings.Cut(name, "."); ok {
-		return s.attribute(id, attribute)
-	}
-	return s.ref(name)
-}
-
-// resolve is the node without intrinsic functions, or nil where nothing is there
-// or AWS::NoValue stands there.
+// resolve returns the node without intrinsic functions, or nil for a node that is
+// absent or AWS::NoValue.
 func (s scope) resolve(n *yaml.Node) (*yaml.Node, error) {
-	n = target(n)
-	if n == nil || n == noValue {
+	if n == nil {
 		return nil, nil
 	}
-	if name, argument, ok := call(n); ok {
-		value, err := s.call(name, argument)
+	if isCall(n) {
+		value, err := s.call(n)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %s: %w", s.file, n.Line, name, err)
-		}
-		if value == noValue {
-			return nil, nil
+			return nil, fmt.Errorf("%s:%d: %s: %w", s.file, n.Line, n.Tag, err)
 		}
 		return value, nil
 	}
-	if n.Kind == yaml.MappingNode {
-		return s.resolveMapping(n)
-	}
-	if n.Kind == yaml.SequenceNode {
-		items, err := s.resolveAll(n.Content)
-		return list(items...), err
-	}
-	return n, nil
-}
-
-func (s scope) resolveMapping(n *yaml.Node) (*yaml.Node, error) {
-	resolved := &yaml.Node{Kind: yaml.MappingNode, Line: n.Line}
-	for name, value := range members(n) {
-		value, err := s.resolve(value)
-		if err != nil {
-			return nil, err
+	resolved := &yaml.Node{Kind: n.Kind, Line: n.Line}
+	switch {
+	case n.Kind == yaml.MappingNode:
+		for name, value := range members(n) {
+			value, err := s.resolve(value)
+			if err != nil {
+				return nil, err
+			}
+			if value != nil {
+				resolved.Content = append(resolved.Content, scalar(name), value)
+			}
 		}
-		if value != nil {
-			resolved.Content = append(resolved.Content, scalar(name), value)
+	case n.Kind == yaml.SequenceNode:
+		for _, item := range n.Content {
+			value, err := s.resolve(item)
+			if err != nil {
+				return nil, err
+			}
+			if value != nil {
+				resolved.Content = append(resolved.Content, value)
+			}
 		}
+	default:
+		return n, nil
 	}
 	return resolved, nil
 }
 
-func (s scope) resolveAll(nodes []*yaml.Node) ([]*yaml.Node, error) {
-	var all []*yaml.Node
-	for _, n := range nodes {
-		value, err := s.resolve(n)
-		if err != nil {
-			return nil, err
-		}
-		if value != nil {
-			all = append(all, value)
-		}
+// call evaluates an intrinsic function.
+func (s scope) call(n *yaml.Node) (*yaml.Node, error) {
+	if n.Tag == "!If" {
+		return s.branch(n)
 	}
-	return all, nil
+	if n.Kind != yaml.ScalarNode {
+		return nil, errShape
+	}
+	var text string
+	var err error
+	switch {
+	case n.Value == "AWS::NoValue":
+		return nil, nil
+	case n.Tag == "!Ref", n.Tag == "!GetAtt":
+		text, err = s.named(n.Value)
+	case n.Tag == "!Sub":
+		text, err = s.substituted(n.Value)
+	default:
+		err = errors.New("not supported on one machine")
+	}
+	return scalar(text), err
 }
 
-// texts resolves a list of scalars.
-func (s scope) texts(n *yaml.Node) ([]string, error) {
-	resolved, err := s.resolve(n)
-	if err != nil || resolved == nil {
+// placeholder is ${Name} or ${Id.Attribute} of !Sub.
+var placeholder = regexp.MustCompile(`\$\{([^}]*)\}`)
+
+func (s scope) substituted(text string) (string, error) {
+	var failed error
+	result := placeholder.ReplaceAllStringFunc(text, func(found string) string {
+		value, err := s.named(found[2 : len(found)-1])
+		if err != nil {
+			failed = err
+		}
+		return value
+	})
+	return result, failed
+}
+
+func (s scope) branch(n *yaml.Node) (*yaml.Node, error) {
+	if len(n.Content) != 3 {
+		return nil, errShape
+	}
+	holds, err := s.condition(n.Content[0])
+	if err != nil {
 		return nil, err
 	}
-	var all []string
-	err = resolved.Decode(&all)
-	return all, err
+	if holds {
+		return s.resolve(n.Content[1])
+	}
+	return s.resolve(n.Content[2])
+}
+
+// condition reports whether a condition holds: a name, !Condition with a name,
+// !Equals, !Not or !And.
+func (s scope) condition(n *yaml.Node) (bool, error) {
+	switch {
+	case n.Kind == yaml.ScalarNode:
+		declared := member(s.conditions, n.Value)
+		if declared == nil {
+			return false, fmt.Errorf("%s: no condition %s", s.file, n.Value)
+		}
+		return s.condition(declared)
+	case n.Tag == "!Equals":
+		resolved, err := s.resolve(&yaml.Node{Kind: yaml.SequenceNode, Content: n.Content})
+		if err != nil {
+			return false, err
+		}
+		if len(resolved.Content) != 2 {
+			return false, fmt.Errorf("%s:%d: !Equals: %w", s.file, n.Line, errShape)
+		}
+		return literal(resolved.Content[0]) == literal(resolved.Content[1]), nil
+	case n.Tag == "!Not", n.Tag == "!And":
+		for _, part := range n.Content {
+			if holds, err := s.condition(part); err != nil || !holds {
+				return n.Tag == "!Not", err
+			}
+		}
+		return n.Tag == "!And", nil
+	}
+	return false, fmt.Errorf("%s:%d: no condition %s", s.file, n.Line, n.Tag)
 }

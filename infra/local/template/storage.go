@@ -43,15 +43,10 @@ type Key struct {
 	Description string
 }
 
-// Tables are the declared tables.
+// Tables returns the declared tables.
 func (t *Template) Tables() ([]Table, error) {
-	declared, err := t.resources("AWS::DynamoDB::Table")
-	if err != nil {
-		return nil, err
-	}
-	var tables []Table
-	for _, r := range declared {
-		table := Table{ID: r.id}
+	return declared(t, "AWS::DynamoDB::Table", func(r resource, table *Table) error {
+		table.ID = r.id
 		var ttl struct {
 			Attribute string `yaml:"AttributeName"`
 			Enabled   bool   `yaml:"Enabled"`
@@ -62,52 +57,45 @@ func (t *Template) Tables() ([]Table, error) {
 			"KeySchema":               &table.Keys,
 			"TimeToLiveSpecification": &ttl,
 		})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.id, err)
-		}
 		if ttl.Enabled {
 			table.TTL = ttl.Attribute
 		}
-		tables = append(tables, table)
-	}
-	return tables, nil
+		return err
+	})
 }
 
-// Buckets are the declared buckets.
+// Buckets returns the declared buckets.
 func (t *Template) Buckets() ([]Bucket, error) {
-	declared, err := t.resources("AWS::S3::Bucket")
-	if err != nil {
-		return nil, err
-	}
-	var buckets []Bucket
-	for _, r := range declared {
-		bucket := Bucket{ID: r.id}
+	return declared(t, "AWS::S3::Bucket", func(r resource, bucket *Bucket) error {
+		bucket.ID = r.id
 		var versioning struct {
 			Status string `yaml:"Status"`
 		}
 		err := t.scope.decode(r.properties, fields{"BucketName": &bucket.Name, "VersioningConfiguration": &versioning})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.id, err)
-		}
 		bucket.Versioning = versioning.Status
-		buckets = append(buckets, bucket)
-	}
-	return buckets, nil
+		return err
+	})
 }
 
-// Keys are the declared KMS keys.
+// Keys returns the declared KMS keys.
 func (t *Template) Keys() ([]Key, error) {
-	declared, err := t.resources("AWS::KMS::Key")
+	return declared(t, "AWS::KMS::Key", func(r resource, key *Key) error {
+		key.ID = r.id
+		return t.scope.decode(r.properties, fields{"Description": &key.Description})
+	})
+}
+
+// declared reads all resources of one type.
+func declared[T any](t *Template, kind string, read func(resource, *T) error) ([]T, error) {
+	resources, err := t.resources(kind)
 	if err != nil {
 		return nil, err
 	}
-	var keys []Key
-	for _, r := range declared {
-		key := Key{ID: r.id}
-		if err := t.scope.decode(r.properties, fields{"Description": &key.Description}); err != nil {
+	all := make([]T, len(resources))
+	for i, r := range resources {
+		if err := read(r, &all[i]); err != nil {
 			return nil, fmt.Errorf("%s: %w", r.id, err)
 		}
-		keys = append(keys, key)
 	}
-	return keys, nil
+	return all, nil
 }

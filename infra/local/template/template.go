@@ -1,9 +1,9 @@
 // Package template reads what the single-machine edition needs from the SAM
 // template: routes, functions, the gateway's own responses, tables, keys and
-// buckets. It resolves parameters, conditions and intrinsic functions, but only
-// in what it is asked for; what concerns the cloud alone (roles, alarms, log
-// groups) is never looked at. It trusts that the template passes cfn-lint and
-// refuses what it cannot resolve, by file and line.
+// buckets. It resolves parameters, conditions and the intrinsic functions that
+// template.yaml uses, but only in these; the rest (roles, alarms, log groups) is
+// not read. It expects a template that passes cfn-lint; its error for what it
+// cannot resolve names file and line.
 package template
 
 import (
@@ -17,8 +17,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Attributes are what a resource that was made returns: "Ref" for what !Ref
-// gives, and whatever !GetAtt may ask for under its own name.
+// Attributes are the values of a resource that was made: the value of !Ref under
+// "Ref", and each attribute of !GetAtt under its own name.
 type Attributes map[string]string
 
 // Resources maps logical ids to the attributes of the resources made for them.
@@ -30,9 +30,9 @@ type Template struct {
 	scope scope
 }
 
-// Load reads the template at path and gives its parameters the values in
-// overrides, or their defaults. Its error names every parameter that is unknown,
-// missing or not allowed to have its value.
+// Load reads the template at path. Its parameters get the values in overrides, or
+// their defaults. Its error names every parameter that is unknown, missing or has
+// a value that is not allowed.
 func Load(path string, overrides map[string]string) (*Template, error) {
 	text, err := os.ReadFile(path) //nolint:gosec // the caller says which template
 	if err != nil {
@@ -54,7 +54,6 @@ func Load(path string, overrides map[string]string) (*Template, error) {
 		file:       filepath.Base(path),
 		parameters: parameters,
 		conditions: member(root, "Conditions"),
-		mappings:   member(root, "Mappings"),
 	}}, nil
 }
 
@@ -64,7 +63,7 @@ type resource struct {
 	properties *yaml.Node
 }
 
-// resources are all of one type, in the template's order.
+// resources returns all resources of one type, in the template's order.
 func (t *Template) resources(kind string) ([]resource, error) {
 	var found []resource
 	for id, declared := range members(member(t.root, "Resources")) {
@@ -85,8 +84,8 @@ func (t *Template) resources(kind string) ([]resource, error) {
 	return found, nil
 }
 
-// Outputs are the outputs whose values can be told from what was made; those
-// about resources of the cloud alone are left out.
+// Outputs returns the outputs whose values follow from the resources made; those
+// about other resources are left out.
 func (t *Template) Outputs(made Resources) map[string]string {
 	outputs := make(map[string]string)
 	for name, declared := range members(member(t.root, "Outputs")) {
@@ -98,19 +97,18 @@ func (t *Template) Outputs(made Resources) map[string]string {
 	return outputs
 }
 
-// with is the scope in which !Ref and !GetAtt know these resources.
+// with returns the scope in which !Ref and !GetAtt resolve to these resources.
 func (t *Template) with(made Resources) scope {
 	s := t.scope
 	s.resources = made
 	return s
 }
 
-// fields are the members of a mapping that are wanted, each with a pointer to
-// decode it into. A member that is absent, or AWS::NoValue, leaves its target
-// alone.
+// fields maps the names of members to pointers to decode them into. A member
+// that is absent, or AWS::NoValue, leaves its target unchanged.
 type fields map[string]any
 
-// decode resolves the wanted members, and only these.
+// decode resolves and decodes the named members, and only these.
 func (s scope) decode(mapping *yaml.Node, wanted fields) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {

@@ -1,6 +1,8 @@
 package template_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,178 +12,140 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-var made = template.Resources{
-	"Things": {"Ref": "things-1", "Arn": "arn:things"},
-	"Seal":   {"Ref": "key-1", "Arn": "arn:seal"},
-}
-
-func load(t *testing.T, overrides map[string]string) *template.Template {
+// loadOwn loads the project's own template.
+func loadOwn(t *testing.T, overrides map[string]string) *template.Template {
 	t.Helper()
-	loaded, err := template.Load("testdata/template.yaml", overrides)
+	loaded, err := template.Load("../../../template.yaml", overrides)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return loaded
 }
 
-func TestFunctions(t *testing.T) {
-	got, err := load(t, nil).Functions(made)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []template.Function{{
-		ID: "Thing", Handler: "bootstrap", MemoryMB: 512, Timeout: 10 * time.Second,
-		Environment: map[string]string{
-			"COMMON": "common", "OWN": "mine", "TABLE": "things-1", "KEY": "arn:seal",
-			"LONG":   "live-us-east-1-things-1-arn:seal-${kept}",
-			"JOINED": "live+two", "SPLIT": "a", "CHOSEN": "no", "EMPTY": "",
-		},
-	}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestConditionsFollowParameters(t *testing.T) {
-	loaded := load(t, map[string]string{"Versioning": "Enabled"})
-	functions, err := loaded.Functions(made)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := functions[0].Environment["CHOSEN"] + functions[0].Environment["NOTHING"]; got != "yeshere" {
-		t.Errorf("CHOSEN and NOTHING are %q", got)
-	}
-	tables, err := loaded.Tables()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(tables) != 2 || tables[1].Name != "live-archive" {
-		t.Errorf("tables are %+v; the conditional one is missing", tables)
-	}
-	buckets, err := loaded.Buckets()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]template.Bucket{{ID: "Files", Versioning: "Enabled"}}, buckets); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestAPI(t *testing.T) {
-	api, err := load(t, map[string]string{"Rate": "7", "Stage": "test"}).API()
+	api, err := loadOwn(t, map[string]string{"DeleteRatePerMinute": "600", "DeleteFileThrottleRate": "7", "DefaultThrottleRate": "9"}).API()
 	if err != nil {
 		t.Fatal(err)
 	}
-	remove := template.Route{Method: "DELETE", Path: "/things/{id}", Function: "Thing"}
-	read := template.Route{Method: "GET", Path: "/things/{id}", Function: "Thing"}
-	if diff := cmp.Diff([]template.Route{remove, read}, api.Routes); diff != "" {
+	remove := template.Route{Method: "DELETE", Path: "/api/v1/files/{file_id}", Function: "DeleteFileFunction"}
+	want := []template.Route{
+		{Method: "GET", Path: "/api/v1/scim/sync-jobs/{id}", Function: "GetSyncJobFunction"},
+		{Method: "POST", Path: "/api/v1/byok", Function: "CreateByokKeyFunction"},
+		remove,
+	}
+	if diff := cmp.Diff(want, api.Routes); diff != "" {
 		t.Error(diff)
 	}
-	if api.Stage != "test" || api.StageVariables["rate"] != "7" {
-		t.Errorf("stage %q with variables %v", api.Stage, api.StageVariables)
+	if got := api.StageVariables["deleteRatePerMinute"]; api.Stage != "live" || got != "600" {
+		t.Errorf("stage %q, deleteRatePerMinute %q", api.Stage, got)
 	}
-	if got, want := api.Throttle(remove), (template.Throttle{Rate: 7, Burst: 5}); got != want {
+	if got, want := api.Throttle(remove), (template.Throttle{Rate: 7, Burst: 1000}); got != want {
 		t.Errorf("throttle of the method %v, want %v", got, want)
 	}
-	if got, want := api.Throttle(read), (template.Throttle{Rate: 100, Burst: 200}); got != want {
+	if got, want := api.Throttle(template.Route{Method: "GET", Path: "/"}), (template.Throttle{Rate: 9, Burst: 2000}); got != want {
 		t.Errorf("throttle of the stage %v, want %v", got, want)
 	}
-	fallback := api.Responses["DEFAULT_5XX"]
-	if fallback.Status != 500 || fallback.Parameters.Headers["Retry-After"] != "'1'" ||
-		fallback.Templates["application/json"] != `{"id":"$context.requestId"}` {
-		t.Errorf("gateway response is %+v", fallback)
+	if r := api.Responses["THROTTLED"]; r.Status != 429 || r.Parameters.Headers["Retry-After"] == "" || r.Templates["application/json"] == "" {
+		t.Errorf("gateway response is %+v", r)
 	}
 }
 
-func TestStorage(t *testing.T) {
-	loaded := load(t, nil)
-	tables, err := loaded.Tables()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []template.Table{{
-		ID:         "Things",
-		Attributes: []template.TableAttribute{{Name: "pk", Type: "S"}},
-		Keys:       []template.TableKey{{Name: "pk", Kind: "HASH"}},
-		TTL:        "exp",
-	}}
-	if diff := cmp.Diff(want, tables); diff != "" {
-		t.Error(diff)
-	}
-	keys, err := loaded.Keys()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]template.Key{{ID: "Seal", Description: "signalbox-local seals"}}, keys); diff != "" {
-		t.Error(diff)
-	}
-	buckets, err := loaded.Buckets()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]template.Bucket{{ID: "Files"}}, buckets); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestOutputs(t *testing.T) {
-	want := map[string]string{"TableName": "things-1", "KeyArn": "arn:seal"}
-	if diff := cmp.Diff(want, load(t, nil).Outputs(made)); diff != "" {
-		t.Error(diff)
+func TestBuckets(t *testing.T) {
+	for parameter, want := range map[string]string{"Off": "", "Suspended": "Suspended"} {
+		buckets, err := loadOwn(t, map[string]string{"FilesVersioning": parameter}).Buckets()
+		if diff := cmp.Diff([]template.Bucket{{ID: "FilesBucket", Versioning: want}}, buckets); diff != "" || err != nil {
+			t.Errorf("%v\n%s", err, diff)
+		}
 	}
 }
 
 func TestParametersAreChecked(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
-		{"Stage", "LIVE", `parameter Stage: "LIVE" does not match [a-z]{1,8}`},
-		{"Stage", "alive9", `does not match`},
-		{"Rate", "0", "parameter Rate: 0 is less than 1"},
-		{"Rate", "1001", "parameter Rate: 1001 is more than 1000"},
-		{"Rate", "many", `parameter Rate: "many" is not a number`},
-		{"Versioning", "off", `parameter Versioning: "off" is none of Off, Enabled, Suspended`},
-		{"Short", "long", `parameter Short: "long" is too short or too long`},
+		{"StageName", "LIVE", `parameter StageName: "LIVE" does not match ^[a-z0-9_-]{1,32}$`},
+		{"DeleteBurst", "0", "parameter DeleteBurst: 0 is less than 1"},
+		{"DeleteBurst", "100001", "parameter DeleteBurst: 100001 is more than 100000"},
+		{"DeleteBurst", "many", `parameter DeleteBurst: "many" is not a number`},
+		{"FilesVersioning", "off", `parameter FilesVersioning: "off" is none of Off, Enabled, Suspended`},
 		{"Nonsense", "1", "the template has no parameter Nonsense"},
 	} {
-		t.Run(c.name+"="+c.value, func(t *testing.T) {
-			_, err := template.Load("testdata/template.yaml", map[string]string{c.name: c.value})
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
-		})
-	}
-}
-
-func TestWhatWasNotMadeIsAnError(t *testing.T) {
-	_, err := load(t, nil).Functions(nil)
-	if err == nil || !strings.Contains(err.Error(), "template.yaml:") || !strings.Contains(err.Error(), "Ref of Things is not known") {
-		t.Errorf("got %v, want file, line and name", err)
-	}
-}
-
-// The project's own template, which names its resources as everybody does.
-func TestOwnTemplate(t *testing.T) {
-	loaded, err := template.Load("../../../template.yaml", map[string]string{"DeleteRatePerMinute": "600"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := loaded.API()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []template.Route{
-		{Method: "GET", Path: "/api/v1/scim/sync-jobs/{id}", Function: "GetSyncJobFunction"},
-		{Method: "POST", Path: "/api/v1/byok", Function: "CreateByokKeyFunction"},
-		{Method: "DELETE", Path: "/api/v1/files/{file_id}", Function: "DeleteFileFunction"},
-	}
-	if diff := cmp.Diff(want, api.Routes); diff != "" {
-		t.Error(diff)
-	}
-	if got := api.StageVariables["deleteRatePerMinute"]; got != "600" {
-		t.Errorf("deleteRatePerMinute is %q", got)
-	}
-	for _, route := range api.Routes {
-		if api.Throttle(route) == (template.Throttle{}) {
-			t.Errorf("%s %s has no throttle", route.Method, route.Path)
+		_, err := template.Load("../../../template.yaml", map[string]string{c.name: c.value})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %q", err, c.want)
 		}
+	}
+}
+
+// function is a template of one function; its variable V is the value to resolve.
+const function = `
+Parameters: {Stage: {Type: String, Default: live}}
+Conditions:
+  Live: !Equals [!Ref Stage, live]
+  Other: !Not [!Condition Live]
+  Both: !And [!Condition Live, !Condition Other]
+Globals: {Function: {Handler: bootstrap, Timeout: 10, Environment: {Variables: {COMMON: common, OWN: global}}}}
+Resources:
+  F:
+    Type: AWS::Serverless::Function
+    Properties:
+      MemorySize: 512
+      Environment:
+        Variables:
+          OWN: mine
+          V: `
+
+func TestFunctions(t *testing.T) {
+	made := template.Resources{"Things": {"Ref": "things-1"}, "Seal": {"Ref": "key-1", "Arn": "arn:seal"}}
+	for value, want := range map[string]string{
+		"text":                                "text",
+		"''":                                  "",
+		"!Ref Stage":                          "live",
+		"!Ref Things":                         "things-1",
+		"!GetAtt Seal.Arn":                    "arn:seal",
+		"!If [Live, yes, no]":                 "yes",
+		"!If [Other, yes, no]":                "no",
+		"!If [Both, yes, no]":                 "no",
+		"!Ref AWS::NoValue":                   "absent",
+		"!If [Other, yes, !Ref AWS::NoValue]": "absent",
+		"!Sub ${Stage}-${AWS::Region}-${Things}-${Seal.Arn}":         "live-us-east-1-things-1-arn:seal",
+		"!Sub ${AWS::Partition}:${AWS::StackName}.${AWS::URLSuffix}": "aws:signalbox-local.amazonaws.com",
+		"!GetAtt Nothing.Arn":       "template.yaml:16: !GetAtt: Arn of Nothing is not known on one machine",
+		"!Sub ${Nothing}":           "template.yaml:16: !Sub: Ref of Nothing is not known",
+		"!Join ['', [a]]":           "template.yaml:16: !Join: only the form that template.yaml uses",
+		"!Base64 a":                 "template.yaml:16: !Base64: not supported on one machine",
+		"!If [Live, yes]":           "template.yaml:16: !If: only the form",
+		"!If [Nowhere, yes, no]":    "no condition Nowhere",
+		"!If [!Or [Live], yes, no]": "no condition !Or",
+	} {
+		path := filepath.Join(t.TempDir(), "template.yaml")
+		if err := os.WriteFile(path, []byte(function+value+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := template.Load(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := loaded.Functions(made)
+		if err != nil {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q", value, err, want)
+			}
+			continue
+		}
+		f := template.Function{ID: "F", Handler: "bootstrap", MemoryMB: 512, Timeout: 10 * time.Second,
+			Environment: map[string]string{"COMMON": "common", "OWN": "mine", "V": want}}
+		if want == "absent" {
+			delete(f.Environment, "V")
+		}
+		if diff := cmp.Diff([]template.Function{f}, got); diff != "" {
+			t.Errorf("%s:\n%s", value, diff)
+		}
+	}
+}
+
+func TestOutputs(t *testing.T) {
+	got := loadOwn(t, nil).Outputs(template.Resources{"AccessTable": {"Ref": "access"}, "SealingKey": {"Arn": "arn:seal"}})
+	want := map[string]string{"AccessTableName": "access", "SealingKeyArn": "arn:seal", "OwnSealingKeyArn": "arn:seal"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -1,5 +1,5 @@
-// Package childtest lets tests see the children of a process. It reads Linux's
-// /proc; only tests import it.
+// Package childtest reports the children of a process, from Linux's /proc. Only
+// tests import it.
 package childtest
 
 import (
@@ -9,9 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
-// Of are the children of a process.
+// patience bounds how long AwaitEnd waits.
+const patience = time.Minute
+
+// Of returns the children of a process.
 func Of(t testing.TB, pid int) []int {
 	t.Helper()
 	// Each thread lists the children that it started.
@@ -34,15 +38,28 @@ func Of(t testing.TB, pid int) []int {
 	return children
 }
 
-// Program is the path of the program that a process runs.
+// Program returns the path of the program that a process runs.
 func Program(pid int) string {
 	program, _, _ := strings.Cut(read(pid, "cmdline"), "\x00")
 	return program
 }
 
-// Gone reports whether a process has ended. One that nobody has waited for yet
-// has.
-func Gone(pid int) bool {
+// AwaitEnd waits until the processes have ended.
+func AwaitEnd(t testing.TB, pids []int) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for _, pid := range pids {
+		for !gone(pid) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s (process %d) still runs", Program(pid), pid)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// gone reports whether a process has ended, waited for or not.
+func gone(pid int) bool {
 	_, state, found := strings.Cut(read(pid, "stat"), ") ")
 	return !found || strings.HasPrefix(state, "Z")
 }

@@ -1,6 +1,6 @@
 // Command engines runs the engines of the single-machine edition alone, for
-// tests: it prints one line of JSON that says how to reach them, and stops them
-// when its standard input ends or it is told to.
+// tests: it prints one line of JSON with their addresses, and stops them
+// when its standard input ends or a signal arrives.
 package main
 
 import (

@@ -22,8 +22,8 @@ import (
 //     object that exists, 204 for one that does not, and lets every delete win.
 //   - To delete a version that is gone is a success. versitygw calls its id
 //     invalid (versity/versitygw#1758).
-//   - Deletes of one key come one after the other. versitygw moves versions about
-//     in steps, which it does not protect from each other.
+//   - Deletes of one key come one after the other. versitygw moves versions
+//     in several steps without a lock.
 type deletes struct {
 	backend.Backend
 	locks [256]sync.Mutex
@@ -64,8 +64,8 @@ func (d *deletes) exists(ctx context.Context, in *s3.DeleteObjectInput) error {
 	return err
 }
 
-// isGone tells the id of a version that is not there from one that never was
-// an id.
+// isGone reports whether an error is about the id of a version that is gone, not
+// about a malformed one.
 func isGone(err error, version string) bool {
 	if _, invalid := errors.AsType[s3err.InvalidArgumentError](err); !invalid {
 		return false

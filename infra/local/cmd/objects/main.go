@@ -1,5 +1,5 @@
 // Command objects is the S3 engine of the single-machine edition: versitygw,
-// embedded, with its files in one folder and its deletes put right.
+// embedded, with its files in one folder and its deletes corrected.
 // It is a process of its own because versitygw changes its working directory,
 // prints, and can run only once in a process.
 package main
@@ -83,7 +83,7 @@ func open(dir string) (*deletes, error) {
 	return newDeletes(be), nil
 }
 
-// metadata keeps what S3 knows of an object in extended attributes, or, on a
+// metadata keeps the metadata of objects in extended attributes, or, on a
 // file system without them, in a folder beside the objects.
 func metadata(dir string, options *posix.PosixOpts) (meta.MetadataStorer, error) {
 	if (meta.XattrMeta{}).Test(filepath.Join(dir, objectsName)) == nil {

@@ -1,0 +1,57 @@
+package provision
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+)
+
+// resourcesFile maps the logical ids of all that was made to ARNs.
+const resourcesFile = "resources.json"
+
+// errGone is the error of a resource that was made and does not exist.
+var errGone = errors.New("it is gone")
+
+// readResources returns the logical ids and ARNs of what earlier calls made.
+func readResources(dir string) (map[string]string, error) {
+	made, path := make(map[string]string), filepath.Join(dir, resourcesFile)
+	text, err := os.ReadFile(path) //nolint:gosec // a file of the state folder
+	if errors.Is(err, fs.ErrNotExist) {
+		return made, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &made)
+	}
+	if err == nil && len(made) == 0 {
+		err = errors.New("it names nothing")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return made, nil
+}
+
+// writeResources writes the file if something is new.
+func (p *provisioner) writeResources(dir string) error {
+	all := maps.Clone(p.existing)
+	for id, attributes := range p.made {
+		all[id] = attributes["Arn"]
+	}
+	if maps.Equal(all, p.existing) {
+		return nil
+	}
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(filepath.Join(dir, resourcesFile), append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("recording what was made: %w", err)
+	}
+	return nil
+}
