@@ -201,6 +201,27 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 	})
 }
 
+// A row that lacks a flag or a list would be read as one that restricts nothing.
+func TestADamagedRowIsNotPlannedWith(t *testing.T) {
+	number := map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: "2"}}
+	for update, values := range map[string]map[string]types.AttributeValue{
+		"REMOVE disabled": nil, "REMOVE is_byok_only": nil, "REMOVE is_fallback": nil, "REMOVE is_required": nil, "REMOVE sort_order": nil,
+		"REMOVE allowed_models": nil, "REMOVE allowed_api_key_hashes": nil, "REMOVE allowed_user_ids": nil, "REMOVE provider": nil,
+		"SET allowed_models = :v": number, "SET is_required = :v": number, "SET v = :v": number, "SET seal = :v": number,
+		"SET allowed_models = :v ": {":v": &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberNULL{Value: true}}}},
+	} {
+		f := newFixture(t)
+		f.change(t, f.store(t, byok.Settings{BYOKOnly: true}), update, values)
+		if _, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m")); !errors.Is(err, routing.ErrUnreadable) {
+			t.Errorf("%s: %v", update, err)
+		}
+		_, err := f.manager().ReadSettings(t.Context(), f.account, f.workspace)
+		if wantErr := update != "SET seal = :v"; errors.Is(err, byok.ErrUnreadable) != wantErr {
+			t.Errorf("%s, without seals: %v", update, err)
+		}
+	}
+}
+
 func TestAnotherAccountReadsNothing(t *testing.T) {
 	f, stranger := newFixture(t), newFixture(t)
 	f.store(t, byok.Settings{})
