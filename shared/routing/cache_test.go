@@ -82,10 +82,10 @@ func TestConcurrentOpeningsShareOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(10)
 		var opened atomic.Int64
-		open := func(context.Context) (secret.Bytes, error) {
+		open := func(ctx context.Context) (secret.Bytes, error) {
 			opened.Add(1)
 			time.Sleep(time.Second)
-			return secret.New([]byte("sk-secret")), nil
+			return secret.New([]byte("sk-secret")), ctx.Err()
 		}
 		// The first one gives up; the others still get the key.
 		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)

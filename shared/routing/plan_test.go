@@ -222,7 +222,7 @@ func TestReopened(t *testing.T) {
 			}
 		}
 	}
-	other := credential("B", 0, of("mistral"), byokOnly)
+	other := credential("B", 0, of("anthropic"), byokOnly)
 	if got := routing.Reopened([]byok.Credential{credential("A", 0, byokOnly), other}, "A"); !got.AllBut || len(got.Listed) > 0 {
 		t.Errorf("beside another provider: %+v", got)
 	}
