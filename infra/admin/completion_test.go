@@ -11,7 +11,7 @@ import (
 
 func TestWordsAreCompleted(t *testing.T) {
 	for line, want := range map[string]string{
-		"":                                   "account workspace key job file credential completion",
+		"":                                   "account workspace key job file credential restore completion",
 		"ke":                                 "key",
 		"key ":                               "create list disable enable delete",
 		"credentials re":                     "rewrap",
@@ -23,8 +23,8 @@ func TestWordsAreCompleted(t *testing.T) {
 		"workspace purge --":                 "--help --version --local --stack --region --json --audit-file --account --yes --dry-run",
 		"completion z":                       "zsh",
 		"key create a":                       "",
-		"--account ":                         "account workspace key job file credential completion",
-		"nonsense ":                          "account workspace key job file credential completion",
+		"--account ":                         "account workspace key job file credential restore completion",
+		"nonsense ":                          "account workspace key job file credential restore completion",
 	} {
 		got := on(t, append([]string{completeWord}, strings.Split(line, " ")...)...)
 		if diff := cmp.Diff(strings.Fields(want), strings.Fields(got.stdout)); diff != "" || got.code != exitDone || got.stderr != "" {

@@ -66,7 +66,7 @@ func rotation(all []Credential, old, successor ids.Credential, anyway bool) (fro
 	for id, found := range map[ids.Credential]*Credential{old: &from, successor: &to} {
 		i := slices.IndexFunc(all, func(c Credential) bool { return c.ID == id })
 		if i < 0 {
-			return from, to, fmt.Errorf("%w as %s", ErrNotFound, id)
+			return from, to, fmt.Errorf("%w: %s", ErrNotFound, id)
 		}
 		*found = all[i]
 	}
