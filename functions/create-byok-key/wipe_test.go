@@ -10,8 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -22,6 +20,7 @@ import (
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/enginetest"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
@@ -160,7 +159,7 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 
 	kept := newMasked("kept by the test", 40)
 	held := kept.body("KEY")
-	dump := heap(t)
+	dump := enginetest.Heap(t)
 	if kept.copies(dump) == 0 {
 		t.Fatal("the dump of the heap shows nothing")
 	}
@@ -204,20 +203,4 @@ func sendWiped(t *testing.T, function lambda.Handler, body []byte, idempotencyKe
 		t.Fatal(err)
 	}
 	return status
-}
-
-// heap is every object of the heap, in the runtime's own format.
-func heap(t *testing.T) []byte {
-	t.Helper()
-	f, err := os.Create(filepath.Join(t.TempDir(), "heap"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	debug.WriteHeapDump(f.Fd())
-	dump, err := os.ReadFile(f.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dump
 }

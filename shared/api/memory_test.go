@@ -6,15 +6,13 @@ import (
 	"encoding/base64"
 	"log/slog"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"testing"
 
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/calls"
+	"signalbox.dev/shared/enginetest"
 )
 
 func TestTheBodyIsGoneAfterTheAnswer(t *testing.T) {
@@ -81,16 +79,7 @@ func TestNoCopyOfTheBodyStays(t *testing.T) {
 // copies counts how often the heap holds the text.
 func copies(t *testing.T, text []byte) int {
 	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), "heap"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	debug.WriteHeapDump(file.Fd())
-	heap, err := os.ReadFile(file.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	heap := enginetest.Heap(t)
 	defer clear(heap)
 	return bytes.Count(heap, text)
 }

@@ -61,13 +61,18 @@ func (f *fixture) registry() *auth.Registry { return auth.NewRegistry(f.db, f.en
 
 func (f *fixture) manager() *byok.Manager { return byok.NewManager(f.db, f.engines.Tables.Credentials) }
 
-// store stores a credential with the key "sk-" and its id.
+// store stores a credential with the key "sk-secret".
 func (f *fixture) store(t testing.TB, settings byok.Settings) byok.Credential {
+	t.Helper()
+	return f.storeKey(t, settings, []byte("sk-secret"))
+}
+
+func (f *fixture) storeKey(t testing.TB, settings byok.Settings, key []byte) byok.Credential {
 	t.Helper()
 	store := byok.NewStore(f.db, f.engines.Tables.Credentials, f.engines.Tables.Control,
 		seal.NewSealer(kms.NewFromConfig(f.engines.Config), f.engines.KeyARN))
 	settings.Provider = provider
-	draft, err := store.Seal(t.Context(), f.account, f.workspace, byok.New{Settings: settings, Key: secret.New([]byte("sk-secret"))})
+	draft, err := store.Seal(t.Context(), f.account, f.workspace, byok.New{Settings: settings, Key: secret.New(key)})
 	if err != nil {
 		t.Fatal(err)
 	}
