@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"signalbox.dev/infra/local/record"
 )
 
 // place is one running service and the stack behind it.
@@ -21,15 +23,19 @@ type place struct {
 	s3    *s3.Client
 	kms   *kms.Client
 	names names
+	// config and endpoints make more clients.
+	config    aws.Config
+	endpoints record.Services
 }
 
 // names are the stack's outputs that the suite needs.
 type names struct {
-	Access  string `json:"AccessTableName"`
-	Jobs    string `json:"SyncJobsTableName"`
-	Control string `json:"ControlTableName"`
-	Files   string `json:"FilesBucketName"`
-	Sealing string `json:"SealingKeyArn"`
+	Access      string `json:"AccessTableName"`
+	Credentials string `json:"CredentialsTableName"`
+	Jobs        string `json:"SyncJobsTableName"`
+	Control     string `json:"ControlTableName"`
+	Files       string `json:"FilesBucketName"`
+	Sealing     string `json:"SealingKeyArn"`
 }
 
 // stackFile is what the single-machine edition writes of itself.
@@ -66,10 +72,11 @@ func open(base, file string) (place, error) {
 		return place{}, fmt.Errorf("configuring the AWS clients: %w", err)
 	}
 	return place{
-		base: base, names: s.Outputs,
-		db:  dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.BaseEndpoint = endpoint(s.Endpoints.DynamoDB) }),
-		kms: kms.NewFromConfig(cfg, func(o *kms.Options) { o.BaseEndpoint = endpoint(s.Endpoints.KMS) }),
-		s3:  s3.NewFromConfig(cfg, func(o *s3.Options) { o.BaseEndpoint = endpoint(s.Endpoints.S3) }),
+		base: base, names: s.Outputs, config: cfg,
+		endpoints: record.Services{DynamoDB: s.Endpoints.DynamoDB, KMS: s.Endpoints.KMS, S3: s.Endpoints.S3},
+		db:        dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.BaseEndpoint = endpoint(s.Endpoints.DynamoDB) }),
+		kms:       kms.NewFromConfig(cfg, func(o *kms.Options) { o.BaseEndpoint = endpoint(s.Endpoints.KMS) }),
+		s3:        s3.NewFromConfig(cfg, func(o *s3.Options) { o.BaseEndpoint = endpoint(s.Endpoints.S3) }),
 	}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -23,11 +24,14 @@ type request struct {
 	UpdateExpression         string
 	ConditionExpression      string
 	ProjectionExpression     string
+	KeyConditionExpression   string
 	ExpressionAttributeNames map[string]string
-	AttributesToGet          []string
-	ReturnValues             string
-	Select                   string
-	ReturnConsumedCapacity   string
+	// ExpressionAttributeValues are by placeholder, as those of an item by name.
+	ExpressionAttributeValues item
+	AttributesToGet           []string
+	ReturnValues              string
+	Select                    string
+	ReturnConsumedCapacity    string
 }
 
 // dynamoDB names the calls of a request to DynamoDB. To IAM a transaction is the
@@ -103,8 +107,22 @@ func (in request) leadingKeys() map[string]bool {
 			leading[kind(key.S)] = true
 		}
 	}
+	// A Query names its partition in an expression, as it must, by an equality.
+	for _, equals := range equality.FindAllStringSubmatch(in.KeyConditionExpression, -1) {
+		name, value := equals[1], equals[2]
+		if alias, ok := in.ExpressionAttributeNames[name]; ok {
+			name = alias
+		}
+		var key struct{ S string }
+		if name == partitionKey && json.Unmarshal(in.ExpressionAttributeValues[value], &key) == nil {
+			leading[kind(key.S)] = true
+		}
+	}
 	return leading
 }
+
+// equality is the part of a key condition that names one partition.
+var equality = regexp.MustCompile(`([#\w]+)\s*=\s*(:\w+)`)
 
 // attributes are the top-level attributes that the request names, those of the
 // key included.
@@ -115,7 +133,7 @@ func (in request) attributes() map[string]bool {
 			named[name] = true
 		}
 	}
-	for _, text := range []string{in.UpdateExpression, in.ConditionExpression, in.ProjectionExpression} {
+	for _, text := range []string{in.UpdateExpression, in.ConditionExpression, in.ProjectionExpression, in.KeyConditionExpression} {
 		for _, name := range attributesIn(text, in.ExpressionAttributeNames) {
 			named[name] = true
 		}

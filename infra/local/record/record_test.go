@@ -97,6 +97,17 @@ func TestCalls(t *testing.T) {
 			},
 			[]string{`{"function":"F","action":"dynamodb:UpdateItem","resource":"Access","conditions":{"dynamodb:Attributes":["account","deleted_at","gone","list","next","pk","sk","x"],"dynamodb:LeadingKeys":["workspace#*"],"dynamodb:ReturnValues":["UPDATED_NEW"]}}`},
 		},
+		"query": {
+			func(t *testing.T, s *scene) error {
+				_, err := s.db.Query(t.Context(), &dynamodb.QueryInput{
+					TableName: aws.String("stack-Control"), KeyConditionExpression: aws.String("#p=:pk AND begins_with(sk, :prefix)"),
+					ExpressionAttributeNames:  map[string]string{"#p": "pk"},
+					ExpressionAttributeValues: map[string]ddb.AttributeValue{":pk": text("workspace#1"), ":prefix": text("credential#")},
+				})
+				return err
+			},
+			[]string{`{"function":"F","action":"dynamodb:Query","resource":"Control","conditions":{"dynamodb:Attributes":["pk","sk"],"dynamodb:LeadingKeys":["workspace#*"]}}`},
+		},
 		"batch": {
 			func(t *testing.T, s *scene) error {
 				_, err := s.db.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{RequestItems: map[string]ddb.KeysAndAttributes{
