@@ -262,6 +262,16 @@ func TestOutages(t *testing.T) {
 	}
 }
 
+func TestAnEmptyKeyIsAnError(t *testing.T) {
+	for name, keys := range map[string]int{"kept": 0, "not kept": -1} {
+		f := newFixture(t, func(c *routing.Config) { c.Keys = keys })
+		f.storeKey(t, byok.Settings{}, []byte{})
+		if key, err := f.open(t); !errors.Is(err, seal.ErrCiphertext) || key != "" {
+			t.Errorf("%s: opened %q, %v", name, key, err)
+		}
+	}
+}
+
 func TestAnUnknownStepOpensNothing(t *testing.T) {
 	f := newFixture(t)
 	f.store(t, byok.Settings{})
