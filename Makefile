@@ -80,8 +80,10 @@ $(BUILD)/bin/govulncheck: go
 BASELINES := $(addprefix $(BUILD)/baseline/,get-sync-job create-byok-key delete-file)
 
 .PHONY: bench
-bench: functions $(BASELINES) ## Measure the functions against minimal programs, as ratios (RUNS=60 starts, ROUNDS=11)
+bench: functions engines $(BUILD)/engines $(BASELINES) ## Measure the functions against minimal programs, as ratios (RUNS=60 starts, ROUNDS=11), and a router's calls to AWS
 	@go run ./infra/bench $(if $(RUNS),-runs $(RUNS)) $(if $(ROUNDS),-rounds $(ROUNDS))
+	@echo "What 1,000 requests of a router ask of AWS, with opened keys kept and without:"
+	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -run '^$$' -bench Reader -benchtime 1000x ./shared/routing | grep ^Benchmark
 
 .PHONY: $(BASELINES)
 $(BASELINES): $(BUILD)/baseline/%: go

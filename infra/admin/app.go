@@ -163,7 +163,7 @@ func (a *app) parser(ctx context.Context, given *commandLine) (*kong.Kong, error
 		kong.NoDefaultHelp(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Tree: true, WrapUpperBound: 100}),
 		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), uuids[ids.Credential](), fileIDs(),
-		parsed(parseKeyARN), parsed(parseLifetime), parsed(parseHashPrefix),
+		parsed(parseKeyARN), parsed(parseLifetime), parsed(parseHashPrefix), parsed(parseCallerHash),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 }

@@ -144,7 +144,7 @@ func TestEveryCommandIsOfAKind(t *testing.T) {
 		if command.Parent == parser.Model.Node {
 			continue // completion
 		}
-		if reads := slices.Contains([]string{"list", "show", "check"}, command.Name); reads != command.Tag.Has("reads") {
+		if reads := slices.Contains([]string{"list", "show", "check", "plan"}, command.Name); reads != command.Tag.Has("reads") {
 			t.Errorf("%s is marked as one that reads: %t", command.FullPath(), !reads)
 		}
 		asks := slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == "yes" })

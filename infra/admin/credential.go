@@ -2,18 +2,24 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 
+	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/routing"
 )
 
 type credentialCommands struct {
-	List    credentialList    `cmd:"" reads:"" help:"List the credentials of a workspace, by label: keys are never shown."`
-	Disable credentialDisable `cmd:"" help:"Keep a credential from being used."`
-	Enable  credentialEnable  `cmd:"" help:"Let a credential be used again."`
-	Delete  credentialDelete  `cmd:"" help:"Remove a credential and its sealed key for good."`
-	Rewrap  credentialRewrap  `cmd:"" help:"Move every credential of every account to another sealing key, without opening one. Repeat it if it was interrupted."`
+	List      credentialList      `cmd:"" reads:"" help:"List the credentials of a workspace, by label: keys are never shown."`
+	Disable   credentialDisable   `cmd:"" help:"Keep a credential from being used."`
+	Enable    credentialEnable    `cmd:"" help:"Let a credential be used again."`
+	Delete    credentialDelete    `cmd:"" help:"Remove a credential and its sealed key for good."`
+	Plan      credentialPlan      `cmd:"" reads:"" help:"Show which credentials and shared endpoints a router would try for a request, in which order, and why not the others."`
+	Supersede credentialSupersede `cmd:"" help:"Rotate a provider's key without a gap: a new credential takes the old one's place, and the old one is disabled."`
+	Rewrap    credentialRewrap    `cmd:"" help:"Move every credential of every account to another sealing key, without opening one. Repeat it if it was interrupted."`
 }
 
 type credentialList struct {
@@ -26,13 +32,23 @@ type oneCredential struct {
 }
 
 type (
-	credentialDisable struct{ oneCredential }
-	credentialEnable  struct{ oneCredential }
-	credentialDelete  struct {
+	credentialDisable struct {
+		oneCredential
+		Yes bool `help:"Do not ask where it lets requests use a shared endpoint. Without a terminal nothing is asked."`
+	}
+	credentialEnable struct{ oneCredential }
+	credentialDelete struct {
 		oneCredential
 		confirmation
 	}
 )
+
+type credentialSupersede struct {
+	place
+	Old    ids.Credential `arg:"" help:"The credential that is replaced. It is disabled, and can be enabled again."`
+	New    ids.Credential `arg:"" help:"The credential that takes its place. It is enabled, and has the same flags and allow-lists."`
+	Anyway bool           `help:"Also where the two differ in flags or allow-lists."`
+}
 
 // credentialView has the names that the API has.
 type credentialView struct {
@@ -93,8 +109,20 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	)
 }
 
-// Run disables a credential.
+// Run disables a credential. Since that can be undone, it asks only where the
+// platform's credit is at stake and somebody is there to answer.
 func (c credentialDisable) Run(ctx context.Context, s *session) error {
+	if workspace, err := s.workspace(ctx, c.place); err == nil { // else the change reports it
+		c.Workspace = workspace.ID // the default may change meanwhile
+		v, reopens := s.warnIfReopened(ctx, workspace, c.ID)
+		if reopens && s.interactive {
+			if err := (confirmation{c.Yes}).confirm(ctx, s, func() (subject, error) {
+				return subject{"disables " + named("credential", v.Name, string(v.ID)), []string{v.Name, string(v.ID)}}, nil
+			}); err != nil {
+				return err
+			}
+		}
+	}
 	return c.change(ctx, s, "credential.disable", "disabled", s.credentials.Disable)
 }
 
@@ -117,6 +145,7 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 		}
 		for _, v := range stored {
 			if v.ID == c.ID {
+				s.warnIfReopened(ctx, workspace, c.ID)
 				return subject{"removes " + named("credential", v.Name, string(c.ID)) + " and its sealed key for good",
 					[]string{v.Name, string(c.ID)}}, nil
 			}
@@ -126,7 +155,28 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	if c.Yes {
+		if workspace, err := s.workspace(ctx, c.place); err == nil { // else the deletion reports it
+			s.warnIfReopened(ctx, workspace, c.ID)
+		}
+	}
 	return c.change(ctx, s, "credential.delete", "deleted", s.credentials.Delete)
+}
+
+// Run gives a credential the place of another.
+func (c credentialSupersede) Run(ctx context.Context, s *session) error {
+	workspace, err := s.workspace(ctx, c.place)
+	if err == nil {
+		if c.Anyway {
+			s.warnIfReopened(ctx, workspace, c.Old)
+		}
+		err = s.credentials.Supersede(ctx, workspace.ID, c.Old, c.New, c.Anyway)
+	}
+	s.audit(ctx, "credential.supersede", err, "account", c.Account, "workspace", workspace.ID, "credential", c.Old, "successor", c.New, "anyway", c.Anyway)
+	if err != nil {
+		return err
+	}
+	return s.out.say(changed{string(c.Old), "superseded"}, "Credential %s has the place of %s, which is disabled.", c.New, c.Old)
 }
 
 func (c oneCredential) change(ctx context.Context, s *session, action, state string, change func(context.Context, ids.Workspace, ids.Credential) error) error {
@@ -139,4 +189,37 @@ func (c oneCredential) change(ctx context.Context, s *session, action, state str
 		return err
 	}
 	return s.out.say(changed{string(c.ID), state}, "Credential %s is %s.", c.ID, state)
+}
+
+// warnIfReopened warns where requests may use the platform's shared endpoint again
+// once the credential is disabled or deleted, and returns it and whether they may. It
+// stops nothing: a credential must be revocable whatever state the others are in.
+func (s *session) warnIfReopened(ctx context.Context, w auth.Workspace, id ids.Credential) (byok.Credential, bool) {
+	if !w.DeletedAt.IsZero() {
+		return byok.Credential{}, false // a router refuses every request for it
+	}
+	stored, err := s.credentials.List(ctx, w.ID)
+	if err != nil {
+		s.note("warning: it is not known whether this lets requests use a shared endpoint: %s", sentence(err))
+		return byok.Credential{}, false
+	}
+	reopened := routing.Reopened(stored, id)
+	if reopened.IsEmpty() {
+		return byok.Credential{}, false
+	}
+	quoted := make([]string, len(reopened.Listed))
+	for i, model := range reopened.Listed {
+		quoted[i] = strconv.Quote(model)
+	}
+	models := strings.Join(quoted, ", ")
+	switch {
+	case reopened.AllBut && models == "":
+		models = "every model"
+	case reopened.AllBut:
+		models = "every model but " + models
+	}
+	i := slices.IndexFunc(stored, func(c byok.Credential) bool { return c.ID == id })
+	s.note("warning: afterwards requests for %s may use the shared endpoint of %s, which spends the platform's credit: no other enabled credential removes it",
+		models, stored[i].Provider)
+	return stored[i], true
 }

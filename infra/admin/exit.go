@@ -41,13 +41,14 @@ type usageError string
 func (e usageError) Error() string { return string(e) }
 
 const (
-	errNoTerminal   = usageError("this cannot be undone, and there is no terminal to confirm it on: repeat it with --yes; nothing was changed")
-	errAmbiguous    = usageError("several keys begin with that: give more of the hash")
-	errShortHash    = usageError("the key's hash is too short: give at least 8 characters of it")
-	errNotHash      = usageError("that is not a key's hash: it has 64 hexadecimal characters, or give the first 8 or more (`admin key list`)")
-	errExpiresInAgo = usageError("a key cannot expire before it is made")
-	errRate         = usageError("--rate must be at least 1")
-	errNoSource     = usageError("that is the stack's own key: name with --from the key to move from")
+	errNoTerminal    = usageError("this cannot be undone, and there is no terminal to confirm it on: repeat it with --yes; nothing was changed")
+	errAmbiguous     = usageError("several keys begin with that: give more of the hash")
+	errShortHash     = usageError("the key's hash is too short: give at least 8 characters of it")
+	errNotHash       = usageError("that is not a key's hash: it has 64 hexadecimal characters, or give the first 8 or more (`admin key list`)")
+	errNotCallerHash = usageError("that is not an API key's hash: give all its 64 digits, in lower case (`admin key list`)")
+	errExpiresInAgo  = usageError("a key cannot expire before it is made")
+	errRate          = usageError("--rate must be at least 1")
+	errNoSource      = usageError("that is the stack's own key: name with --from the key to move from")
 )
 
 // exitCode classifies an error.
@@ -59,9 +60,10 @@ func exitCode(err error) int {
 		return exitUsage
 	}
 	for code, kinds := range map[int][]error{
-		exitUsage:    {auth.ErrInvalid, syncjobs.ErrInvalid},
+		exitUsage:    {auth.ErrInvalid, syncjobs.ErrInvalid, byok.ErrSameCredential},
 		exitNotFound: {auth.ErrNoAccount, auth.ErrNoWorkspace, auth.ErrNoKey, syncjobs.ErrNotFound, byok.ErrNotFound, files.ErrNotFound},
-		exitRefused:  {auth.ErrWorkspaceDeleted, syncjobs.ErrState, files.ErrExists, errLive, errSealsElsewhere, errNotConfirmed},
+		exitRefused: {auth.ErrWorkspaceDeleted, syncjobs.ErrState, files.ErrExists, errLive, errSealsElsewhere, errNotConfirmed,
+			byok.ErrOtherProvider, byok.ErrOtherSettings, byok.ErrSuccessorDisabled},
 	} {
 		for _, kind := range kinds {
 			if errors.Is(err, kind) {
@@ -82,6 +84,14 @@ func sentence(err error) string {
 		return "interrupted; what was under way may have been done"
 	case errors.Is(err, auth.ErrNoWorkspace):
 		return "the account has no such workspace"
+	case errors.Is(err, byok.ErrSameCredential):
+		return err.Error() + ": name the old one, then the new one; nothing was changed"
+	case errors.Is(err, byok.ErrOtherProvider):
+		return err.Error() + ": create the new one for the same provider; nothing was changed"
+	case errors.Is(err, byok.ErrSuccessorDisabled):
+		return err.Error() + ": enable it first; nothing was changed"
+	case errors.Is(err, byok.ErrOtherSettings):
+		return err.Error() + ": create the new one with the same settings, or repeat it with --anyway; nothing was changed"
 	case errors.As(err, &api) && errors.As(err, &op):
 		return fmt.Sprintf("%s answered %s with %s: %s", op.ServiceID, op.OperationName, api.ErrorCode(), api.ErrorMessage())
 	case errors.As(err, &network) && errors.As(err, &op):

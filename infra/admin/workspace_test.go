@@ -19,7 +19,7 @@ import (
 const providerKey = "sk-marker-7Hq2-abcdefgh"
 
 // seal stores a credential, as the API does.
-func (d *desk) seal(w ids.Workspace, name string) ids.Credential {
+func (d *desk) seal(w ids.Workspace, name string, changes ...func(*byok.Draft)) ids.Credential {
 	d.Helper()
 	config, tables := d.engines.Config, d.engines.Tables
 	store := byok.NewStore(dynamodb.NewFromConfig(config), tables.Credentials, tables.Control,
@@ -30,6 +30,9 @@ func (d *desk) seal(w ids.Workspace, name string) ids.Credential {
 	})
 	if err != nil {
 		d.Fatal(err)
+	}
+	for _, change := range changes {
+		change(&draft)
 	}
 	if err := store.Create(d.Context(), draft); err != nil {
 		d.Fatal(err)

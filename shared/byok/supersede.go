@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -62,33 +63,52 @@ func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor
 
 // rotation finds both credentials and refuses a pair that must not be swapped.
 func rotation(all []Credential, old, successor ids.Credential, anyway bool) (from, to Credential, err error) {
-	find := func(id ids.Credential) int {
-		return slices.IndexFunc(all, func(c Credential) bool { return c.ID == id })
+	for id, found := range map[ids.Credential]*Credential{old: &from, successor: &to} {
+		i := slices.IndexFunc(all, func(c Credential) bool { return c.ID == id })
+		if i < 0 {
+			return from, to, fmt.Errorf("%w: %s", ErrNotFound, id)
+		}
+		*found = all[i]
 	}
-	i, j := find(old), find(successor)
-	if i < 0 || j < 0 {
-		return from, to, ErrNotFound
-	}
-	from, to = all[i], all[j]
+	differing := from.differences(to.Settings)
 	switch {
 	case from.Provider != to.Provider:
 		return from, to, ErrOtherProvider
 	case to.Disabled:
 		return from, to, ErrSuccessorDisabled
-	case !anyway && !from.sameUse(to.Settings):
-		return from, to, ErrOtherSettings
+	case !anyway && len(differing) > 0:
+		return from, to, fmt.Errorf("%w: %s", ErrOtherSettings, strings.Join(differing, ", "))
 	}
 	return from, to, nil
 }
 
-// sameUse reports whether both settings mean the same to a router. Lists that are
-// nil and lists that are empty mean different things.
-func (s Settings) sameUse(other Settings) bool {
-	same := func(a, b []string) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
-	return s.BYOKOnly == other.BYOKOnly && s.Fallback == other.Fallback && s.Required == other.Required &&
-		same(s.AllowedAPIKeyHashes, other.AllowedAPIKeyHashes) && same(s.AllowedModels, other.AllowedModels) &&
-		same(s.AllowedUserIDs, other.AllowedUserIDs)
+// differences names the flags and allow-lists in which the settings mean different
+// things to a router. The order of a list means nothing; a nil one and an empty one
+// mean different things.
+func (s Settings) differences(other Settings) []string {
+	same := func(a, b []string) bool {
+		return (a == nil) == (b == nil) && slices.Equal(asSet(a), asSet(b))
+	}
+	var names []string
+	for _, setting := range []struct {
+		name string
+		same bool
+	}{
+		{"is_byok_only", s.BYOKOnly == other.BYOKOnly},
+		{"is_fallback", s.Fallback == other.Fallback},
+		{"is_required", s.Required == other.Required},
+		{"allowed_api_key_hashes", same(s.AllowedAPIKeyHashes, other.AllowedAPIKeyHashes)},
+		{"allowed_models", same(s.AllowedModels, other.AllowedModels)},
+		{"allowed_user_ids", same(s.AllowedUserIDs, other.AllowedUserIDs)},
+	} {
+		if !setting.same {
+			names = append(names, setting.name)
+		}
+	}
+	return names
 }
+
+func asSet(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
 // swap exchanges the places of both, as they were read, and disables the first.
 func (m *Manager) swap(ctx context.Context, from, to Credential) error {

@@ -45,16 +45,17 @@ func TestSupersede(t *testing.T) {
 		anyway bool
 		want   error
 	}{
-		"alike":                {unchanged, false, nil},
-		"another name":         {func(d *byok.Draft) { d.Name = "other" }, false, nil},
-		"another flag":         {func(d *byok.Draft) { d.Required = true }, false, byok.ErrOtherSettings},
-		"another flag, anyway": {func(d *byok.Draft) { d.Required = true }, true, nil},
-		"no list":              {func(d *byok.Draft) { d.AllowedModels = nil }, false, byok.ErrOtherSettings},
-		"another list":         {func(d *byok.Draft) { d.AllowedUserIDs = []string{"u1"} }, false, byok.ErrOtherSettings},
-		"another key hash":     {func(d *byok.Draft) { d.AllowedAPIKeyHashes = []string{"h"} }, false, byok.ErrOtherSettings},
-		"byok_only":            {func(d *byok.Draft) { d.BYOKOnly = true }, false, byok.ErrOtherSettings},
-		"fallback":             {func(d *byok.Draft) { d.Fallback = true }, false, byok.ErrOtherSettings},
-		"disabled":             {func(d *byok.Draft) { d.Disabled = true }, true, byok.ErrSuccessorDisabled},
+		"alike":                   {unchanged, false, nil},
+		"another name":            {func(d *byok.Draft) { d.Name = "other" }, false, nil},
+		"another flag":            {func(d *byok.Draft) { d.Required = true }, false, byok.ErrOtherSettings},
+		"another flag, anyway":    {func(d *byok.Draft) { d.Required = true }, true, nil},
+		"no list":                 {func(d *byok.Draft) { d.AllowedModels = nil }, false, byok.ErrOtherSettings},
+		"a list in another order": {func(d *byok.Draft) { d.AllowedUserIDs = []string{"u2", "u1", "u2"} }, false, nil},
+		"another list":            {func(d *byok.Draft) { d.AllowedUserIDs = []string{"u1"} }, false, byok.ErrOtherSettings},
+		"another key hash":        {func(d *byok.Draft) { d.AllowedAPIKeyHashes = []string{"h"} }, false, byok.ErrOtherSettings},
+		"byok_only":               {func(d *byok.Draft) { d.BYOKOnly = true }, false, byok.ErrOtherSettings},
+		"fallback":                {func(d *byok.Draft) { d.Fallback = true }, false, byok.ErrOtherSettings},
+		"disabled":                {func(d *byok.Draft) { d.Disabled = true }, true, byok.ErrSuccessorDisabled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"sync"
 	"time"
 
@@ -47,13 +48,17 @@ type cache struct {
 	entries map[cacheKey]*entry
 }
 
-// entry is a key that is being opened, or is open.
+// entry is a key that is being opened, or is open. It is wiped when it has left the
+// cache and no request is about to copy it.
 type entry struct {
-	begun time.Time
-	done  chan struct{} // closed once plain or err is there
-	plain []byte
-	err   error
-	timer *time.Timer // wipes it
+	key     cacheKey
+	begun   time.Time
+	done    chan struct{} // closed once plain or err is there
+	plain   []byte
+	err     error
+	timer   *time.Timer // ends its time in the cache
+	kept    bool        // whether it is in the cache
+	waiting int         // requests that are about to copy it
 }
 
 func newCache(most int) *cache { return &cache{most: most, entries: make(map[cacheKey]*entry)} }
@@ -64,39 +69,33 @@ func (c *cache) get(ctx context.Context, key cacheKey, open func(context.Context
 	if c.most < 0 {
 		return open(ctx)
 	}
-	for {
-		e := c.entry(ctx, key, open)
-		select {
-		case <-e.done:
-		case <-ctx.Done():
-			return secret.Bytes{}, ErrUnavailable
-		}
-		c.mu.Lock()
-		plain, err := bytes.Clone(e.plain), e.err
-		c.mu.Unlock()
-		// A key that was wiped since is opened again.
-		if plain != nil || err != nil {
-			return secret.New(plain), err
-		}
+	e := c.join(ctx, key, open)
+	defer c.leave(e)
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+		return secret.Bytes{}, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 	}
+	if e.err != nil {
+		return secret.Bytes{}, e.err
+	}
+	return secret.New(bytes.Clone(e.plain)), nil
 }
 
-// entry finds the key's entry or begins to open it.
-func (c *cache) entry(ctx context.Context, key cacheKey, open func(context.Context) (secret.Bytes, error)) *entry {
+// join finds the key's entry or begins to open it.
+func (c *cache) join(ctx context.Context, key cacheKey, open func(context.Context) (secret.Bytes, error)) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.entries[key]; ok {
+		e.waiting++
 		return e
 	}
-	if len(c.entries) >= c.most {
-		c.evictOldest()
-	}
-	e := &entry{begun: time.Now(), done: make(chan struct{})}
+	e := &entry{key: key, begun: time.Now(), done: make(chan struct{}), kept: true, waiting: 1}
 	c.entries[key] = e
 	e.timer = time.AfterFunc(keptFor, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.evict(key, e)
+		c.drop(e)
 	})
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
@@ -106,46 +105,60 @@ func (c *cache) entry(ctx context.Context, key cacheKey, open func(context.Conte
 		defer c.mu.Unlock()
 		defer close(e.done)
 		e.plain, e.err = plain.Reveal(), err
-		if c.entries[key] != e { // cleared meanwhile
-			clear(e.plain)
-			e.plain, e.err = nil, ErrUnavailable
+		if err != nil {
+			c.drop(e)
 		}
-		if e.err != nil {
-			c.evict(key, e)
-		}
+		e.wipeIfUnused()
+		c.trim()
 	}()
 	return e
 }
 
-// evictOldest makes room. Keys that are still being opened stay, so that those who
-// wait for them get them: as many as there are requests may exceed the bound.
-func (c *cache) evictOldest() {
-	var oldest cacheKey
-	var first *entry
-	for key, e := range c.entries {
-		if e.plain != nil && (first == nil || e.begun.Before(first.begun)) {
-			oldest, first = key, e
+func (c *cache) leave(e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.waiting--
+	e.wipeIfUnused()
+}
+
+// trim drops the oldest open keys until the bound is kept. Keys that are still being
+// opened stay, so that those who ask for them share one call.
+func (c *cache) trim() {
+	for len(c.entries) > c.most {
+		var oldest *entry
+		for _, e := range c.entries {
+			if e.plain != nil && (oldest == nil || e.begun.Before(oldest.begun)) {
+				oldest = e
+			}
 		}
-	}
-	if first != nil {
-		c.evict(oldest, first)
+		if oldest == nil {
+			return
+		}
+		c.drop(oldest)
 	}
 }
 
-// evict wipes an entry and forgets it.
-func (c *cache) evict(key cacheKey, e *entry) {
+// drop removes an entry from the cache.
+func (c *cache) drop(e *entry) {
 	e.timer.Stop()
-	clear(e.plain)
-	e.plain = nil
-	if c.entries[key] == e {
-		delete(c.entries, key)
+	if e.kept {
+		delete(c.entries, e.key)
+	}
+	e.kept = false
+	e.wipeIfUnused()
+}
+
+func (e *entry) wipeIfUnused() {
+	if !e.kept && e.waiting == 0 {
+		clear(e.plain)
+		e.plain = nil
 	}
 }
 
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key, e := range c.entries {
-		c.evict(key, e)
+	for _, e := range c.entries {
+		c.drop(e)
 	}
 }

@@ -82,10 +82,10 @@ func TestConcurrentOpeningsShareOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(10)
 		var opened atomic.Int64
-		open := func(context.Context) (secret.Bytes, error) {
+		open := func(ctx context.Context) (secret.Bytes, error) {
 			opened.Add(1)
 			time.Sleep(time.Second)
-			return secret.New([]byte("sk-secret")), nil
+			return secret.New([]byte("sk-secret")), ctx.Err()
 		}
 		// The first one gives up; the others still get the key.
 		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -128,12 +128,61 @@ func TestClearingWhileAKeyIsBeingOpened(t *testing.T) {
 		c := newCache(10)
 		plain := []byte("sk-secret")
 		time.AfterFunc(time.Millisecond, c.clear)
-		_, err := c.get(t.Context(), cacheKey{1}, func(context.Context) (secret.Bytes, error) {
+		mustGet(t, c, cacheKey{1}, func(ctx context.Context) (secret.Bytes, error) {
 			time.Sleep(time.Second)
-			return secret.New(plain), nil
+			return secret.New(plain), ctx.Err()
 		})
-		if !errors.Is(err, ErrUnavailable) || plain[0] != 0 || len(c.entries) != 0 {
-			t.Errorf("%v, %q, %d entries", err, plain, len(c.entries))
+		if plain[0] != 0 || len(c.entries) != 0 {
+			t.Errorf("%q, %d entries", plain, len(c.entries))
 		}
+	})
+}
+
+// A key that nobody waits for any more is wiped as soon as it is open.
+func TestClearingWhatNobodyWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(10)
+		plain := []byte("sk-secret")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := c.get(ctx, cacheKey{1}, func(ctx context.Context) (secret.Bytes, error) {
+			time.Sleep(time.Second)
+			return secret.New(plain), ctx.Err()
+		}); !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		c.clear()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if plain[0] != 0 {
+			t.Errorf("%q", plain)
+		}
+	})
+}
+
+// As many as are asked for at once are opened, and then the bound holds again.
+func TestABurstLeavesNoMoreThanTheBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(2)
+		open, buffers := opening()
+		slow := func(ctx context.Context) (secret.Bytes, error) {
+			time.Sleep(time.Second)
+			return open(ctx)
+		}
+		var group sync.WaitGroup
+		for key := range byte(20) {
+			group.Go(func() { mustGet(t, c, cacheKey{key}, slow) })
+		}
+		group.Wait()
+		left := 0
+		for _, b := range buffers() {
+			if b[0] != 0 {
+				left++
+			}
+		}
+		if len(buffers()) != 20 || left != 2 || len(c.entries) != 2 {
+			t.Errorf("%d opened, %d left, %d entries", len(buffers()), left, len(c.entries))
+		}
+		c.clear()
 	})
 }

@@ -106,7 +106,7 @@ func NewPlan(credentials []byok.Credential, r Request) Plan {
 			if c.Provider != provider {
 				continue
 			}
-			if removesShared(c, r.Model) {
+			if removedFor(c).Has(r.Model) {
 				removedBy = append(removedBy, c.ID)
 			}
 			step := Step{Provider: provider, Credential: c.ID}
@@ -152,8 +152,4 @@ func skip(c byok.Credential, r Request) Reason {
 
 func covers(c byok.Credential, model string) bool {
 	return c.AllowedModels == nil || slices.Contains(c.AllowedModels, model)
-}
-
-func removesShared(c byok.Credential, model string) bool {
-	return !c.Disabled && (c.BYOKOnly || c.Required && covers(c, model))
 }

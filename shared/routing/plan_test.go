@@ -192,6 +192,45 @@ func pairs(a byok.Credential, others []byok.Credential) [][]byok.Credential {
 	return all
 }
 
+// removals are settings that differ in what they remove.
+func removals(id string) []byok.Credential {
+	var all []byok.Credential
+	for bits := range 8 {
+		for _, m := range [][]string{nil, {}, {"m"}, {"m", "n", "m"}} {
+			all = append(all, byok.Credential{ID: ids.Credential(id), Settings: byok.Settings{
+				Provider: provider, AllowedModels: m, Disabled: bits&1 != 0, BYOKOnly: bits&2 != 0, Required: bits&4 != 0,
+			}})
+		}
+	}
+	return all
+}
+
+// Of all setups of three credentials: the plans with and without the first differ in
+// the shared endpoint for the reopened models, and for no others.
+func TestReopened(t *testing.T) {
+	for _, a := range removals("A") {
+		for _, b := range removals("B") {
+			for _, c := range removals("C") {
+				with, without := []byok.Credential{b, a, c}, []byok.Credential{b, c}
+				reopened := routing.Reopened(with, "A")
+				for _, model := range []string{"m", "n", "o"} {
+					want := len(shared(routing.NewPlan(without, request(model)))) > len(shared(routing.NewPlan(with, request(model))))
+					if reopened.Has(model) != want || want && reopened.IsEmpty() {
+						t.Fatalf("%+v has %s: %v, want %v, of %+v", reopened, model, !want, want, with)
+					}
+				}
+			}
+		}
+	}
+	other := credential("B", 0, of("anthropic"), byokOnly)
+	if got := routing.Reopened([]byok.Credential{credential("A", 0, byokOnly), other}, "A"); !got.AllBut || len(got.Listed) > 0 {
+		t.Errorf("beside another provider: %+v", got)
+	}
+	if got := routing.Reopened([]byok.Credential{other}, "absent"); !got.IsEmpty() {
+		t.Errorf("of no credential: %+v", got)
+	}
+}
+
 func TestPlanProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable, on purpose
 	settings := variants("", 0)

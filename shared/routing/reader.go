@@ -45,7 +45,8 @@ type Config struct {
 	// while credentials are being rewrapped, the other one.
 	SealingKeyARNs []string
 	// Keys is how many opened provider keys stay in memory, each for 60 seconds at
-	// most. 0 means 1,000; less than 0 keeps none.
+	// most. 0 means 1,000; less than 0 keeps none. Those that requests are waiting
+	// for come on top.
 	Keys int
 }
 
@@ -81,7 +82,8 @@ func NewReader(db tables, keys decrypter, c Config) (*Reader, error) {
 	}, nil
 }
 
-// Close wipes every key that is kept. The Reader can be used afterwards.
+// Close wipes every key that is kept; one that a request is waiting for, when the
+// request has it. The Reader can be used afterwards.
 func (r *Reader) Close() { r.keys.clear() }
 
 // Reading is a plan together with the sealed keys that it names.
@@ -137,8 +139,11 @@ func (r *Reading) Open(ctx context.Context, step Step) (secret.Bytes, error) {
 	}
 	return r.reader.keys.get(ctx, keyOf(stored), func(ctx context.Context) (secret.Bytes, error) {
 		plain, err := r.reader.opener.Open(ctx, stored.Sealed, stored.Binding())
-		if err != nil && !isPermanent(err) {
+		switch {
+		case err != nil && !isPermanent(err):
 			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		case err == nil && len(plain.Reveal()) == 0:
+			err = fmt.Errorf("%w: it holds no key", seal.ErrCiphertext)
 		}
 		return plain, err
 	})

@@ -61,13 +61,18 @@ func (f *fixture) registry() *auth.Registry { return auth.NewRegistry(f.db, f.en
 
 func (f *fixture) manager() *byok.Manager { return byok.NewManager(f.db, f.engines.Tables.Credentials) }
 
-// store stores a credential with the key "sk-" and its id.
+// store stores a credential with the key "sk-secret".
 func (f *fixture) store(t testing.TB, settings byok.Settings) byok.Credential {
+	t.Helper()
+	return f.storeKey(t, settings, []byte("sk-secret"))
+}
+
+func (f *fixture) storeKey(t testing.TB, settings byok.Settings, key []byte) byok.Credential {
 	t.Helper()
 	store := byok.NewStore(f.db, f.engines.Tables.Credentials, f.engines.Tables.Control,
 		seal.NewSealer(kms.NewFromConfig(f.engines.Config), f.engines.KeyARN))
 	settings.Provider = provider
-	draft, err := store.Seal(t.Context(), f.account, f.workspace, byok.New{Settings: settings, Key: secret.New([]byte("sk-secret"))})
+	draft, err := store.Seal(t.Context(), f.account, f.workspace, byok.New{Settings: settings, Key: secret.New(key)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,6 +206,27 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 	})
 }
 
+// A row that lacks a flag or a list would be read as one that restricts nothing.
+func TestADamagedRowIsNotPlannedWith(t *testing.T) {
+	number := map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: "2"}}
+	for update, values := range map[string]map[string]types.AttributeValue{
+		"REMOVE disabled": nil, "REMOVE is_byok_only": nil, "REMOVE is_fallback": nil, "REMOVE is_required": nil, "REMOVE sort_order": nil,
+		"REMOVE allowed_models": nil, "REMOVE allowed_api_key_hashes": nil, "REMOVE allowed_user_ids": nil, "REMOVE provider": nil,
+		"SET allowed_models = :v": number, "SET is_required = :v": number, "SET v = :v": number, "SET seal = :v": number,
+		"SET allowed_models = :v ": {":v": &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberNULL{Value: true}}}},
+	} {
+		f := newFixture(t)
+		f.change(t, f.store(t, byok.Settings{BYOKOnly: true}), update, values)
+		if _, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m")); !errors.Is(err, routing.ErrUnreadable) {
+			t.Errorf("%s: %v", update, err)
+		}
+		_, err := f.manager().ReadSettings(t.Context(), f.account, f.workspace)
+		if wantErr := update != "SET seal = :v"; errors.Is(err, byok.ErrUnreadable) != wantErr {
+			t.Errorf("%s, without seals: %v", update, err)
+		}
+	}
+}
+
 func TestAnotherAccountReadsNothing(t *testing.T) {
 	f, stranger := newFixture(t), newFixture(t)
 	f.store(t, byok.Settings{})
@@ -232,6 +258,16 @@ func TestOutages(t *testing.T) {
 		f.faults.Inject(faults.Rule{Operation: operation, Fault: faults.Refuse()})
 		if _, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m")); !errors.Is(err, routing.ErrUnavailable) {
 			t.Errorf("without %s: %v", operation, err)
+		}
+	}
+}
+
+func TestAnEmptyKeyIsAnError(t *testing.T) {
+	for name, keys := range map[string]int{"kept": 0, "not kept": -1} {
+		f := newFixture(t, func(c *routing.Config) { c.Keys = keys })
+		f.storeKey(t, byok.Settings{}, []byte{})
+		if key, err := f.open(t); !errors.Is(err, seal.ErrCiphertext) || key != "" {
+			t.Errorf("%s: opened %q, %v", name, key, err)
 		}
 	}
 }

@@ -1,13 +1,15 @@
 // Who may do what with the keys and the bucket, whatever his own policies say,
 // and who may not. What the functions do is recorded and stands not here.
 
+import { keyCondition, sealing, without } from './forbidden.mjs'
+
 const may = (who, why, action, conditions = {}, object) => ({ who, why, action, ...(object && { object }), conditions, right: true })
 const mayNot = (...call) => ({ ...may(...call), right: false })
 // Denied twice: nothing allows it, and were it allowed, it would still be denied.
 const never = (...call) => ({ ...mayNot(...call), twice: true })
 
-const ours = { 'kms:EncryptionContext:purpose': ['signalbox/credential'] }
-const other = { 'kms:EncryptionContext:purpose': ['other'] }
+const ours = keyCondition(sealing)
+const other = keyCondition({ ...sealing, purpose: 'other' })
 
 /** The principals of the claims. */
 function people({ account, region, parameters }) {
@@ -29,7 +31,11 @@ function sealingKey(stack) {
   return [
     may(router, 'opens credentials', 'kms:Decrypt', ours),
     never(router, 'opens what is no credential', 'kms:Decrypt', other),
+    never(router, 'opens for no purpose', 'kms:Decrypt', keyCondition(without(sealing, 'purpose'))),
     never(router, 'opens what has no context', 'kms:Decrypt'),
+    ...['account', 'workspace', 'credential', 'provider'].map((key) =>
+      mayNot(router, `opens for no ${key}`, 'kms:Decrypt', keyCondition(without(sealing, key)))),
+    mayNot(router, 'opens with more in the context', 'kms:Decrypt', keyCondition({ ...sealing, more: '*' })),
     mayNot(router, 'seals', 'kms:GenerateDataKey', ours),
     ...['kms:ReEncryptFrom', 'kms:ReEncryptTo'].flatMap((action) => [
       may(rewrap, 'moves credentials', action, ours),

@@ -6,10 +6,10 @@ import { openTable } from './unseen.mjs'
 const call = (why, action, resource, conditions = {}, object) => ({ why, action, resource, ...(object && { object }), conditions })
 
 // The forms that the good calls have, for one thing to be wrong with each.
-const sealing = {
+export const sealing = {
   purpose: 'signalbox/credential', account: '*', workspace: '*', credential: '*', provider: '*',
 }
-const keyCondition = (context) => ({
+export const keyCondition = (context) => ({
   ...Object.fromEntries(Object.entries(context).map(([key, value]) => [`kms:EncryptionContext:${key}`, [value]])),
   ...(Object.keys(context).length > 0 && { 'kms:EncryptionContextKeys': Object.keys(context) }),
 })
@@ -18,7 +18,7 @@ const counter = {
   'dynamodb:Attributes': ['account', 'deleted_at', 'next', 'pk', 'sk', 'v'],
   'dynamodb:ReturnValues': ['UPDATED_NEW'],
 }
-const without = (conditions, key) => Object.fromEntries(Object.entries(conditions).filter(([k]) => k !== key))
+export const without = (conditions, key) => Object.fromEntries(Object.entries(conditions).filter(([k]) => k !== key))
 
 const createByokKey = [
   call('opens what was sealed', 'kms:Decrypt', 'SealingKey', keyCondition(sealing)),
@@ -75,6 +75,23 @@ const deleteFile = [
   call('lists what is no file', 's3:ListBucket', 'FilesBucket', { 's3:prefix': ['other/*'] }),
 ]
 
+const workspace = { 'dynamodb:LeadingKeys': ['workspace#*'] }
+
+const router = [
+  call('seals', 'kms:GenerateDataKey', 'SealingKey', keyCondition(sealing)),
+  call('opens for another purpose', 'kms:Decrypt', 'SealingKey', keyCondition({ ...sealing, purpose: 'other' })),
+  call('opens without a context', 'kms:Decrypt', 'SealingKey'),
+  ...Object.keys(sealing).map((key) =>
+    call(`opens for no ${key}`, 'kms:Decrypt', 'SealingKey', keyCondition(without(sealing, key)))),
+  call('opens with more in the context', 'kms:Decrypt', 'SealingKey', keyCondition({ ...sealing, more: '*' })),
+  ...['PutItem', 'UpdateItem', 'DeleteItem', 'BatchWriteItem'].flatMap((verb) =>
+    ['AccessTable', 'CredentialsTable', 'ControlTable', 'SyncJobsTable'].map((table) => call('writes', `dynamodb:${verb}`, table, workspace))),
+  call('reads an API key', 'dynamodb:GetItem', 'AccessTable', { 'dynamodb:LeadingKeys': ['key#*'] }),
+  call('names no item', 'dynamodb:GetItem', 'AccessTable'),
+  call('names no workspace', 'dynamodb:Query', 'CredentialsTable'),
+  call('reads everybody\'s credentials', 'dynamodb:Scan', 'CredentialsTable'),
+]
+
 /** What no function may do with the storage key. */
 const storageKey = (stack, used) => [
   ...['AccessTable', 'ControlTable', 'CredentialsTable', 'SyncJobsTable'].filter((table) => !used.has(table)).map((table) => ({
@@ -86,7 +103,7 @@ const storageKey = (stack, used) => [
   })),
 ]
 
-const byFunction = { GetSyncJobFunction: getSyncJob, CreateByokKeyFunction: createByokKey, DeleteFileFunction: deleteFile }
+const byFunction = { GetSyncJobFunction: getSyncJob, CreateByokKeyFunction: createByokKey, DeleteFileFunction: deleteFile, Router: router }
 
 /** What the function must not do; used are the tables that it uses. */
 export function forbidden(stack, name, used) {

@@ -33,8 +33,9 @@ export function unseen(stack, name, calls) {
   }
   const next = stack.parameters.NextSealingKeyArn
   for (const call of next ? calls.filter((c) => c.resource === 'SealingKey') : []) {
-    found.push({ ...call, resource: next, why: 'Once the stack names a next sealing key, new versions of the function seal under it.' })
+    found.push({ ...call, resource: next, why: 'Once the stack names a next sealing key, credentials are sealed and opened under it as well.' })
   }
+  if (!name.endsWith('Function')) return found // the router runs elsewhere
   const logs = name.replace(/Function$/, 'LogGroup')
   for (const action of ['logs:CreateLogStream', 'logs:PutLogEvents']) {
     found.push(own('Lambda writes the log by the function\'s role.', { action, resource: logs, conditions: {} }))

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/routing"
+)
+
+type credentialPlan struct {
+	place
+	Model      string     `required:"" placeholder:"SLUG" help:"The model that is asked for."`
+	APIKeyHash callerHash `name:"api-key-hash" placeholder:"HASH" help:"The whole hash of the calling API key (admin key list). If left out, no list of allowed keys has it."`
+	User       string     `placeholder:"ID" help:"The user on whose behalf the key calls, if known."`
+	Providers  []string   `name:"provider" required:"" sep:"none" placeholder:"SLUG" help:"A provider that the router may choose. Repeat it, in the router's order."`
+}
+
+// callerHash is the whole hash of an API key, in lower case.
+type callerHash string
+
+// parseCallerHash never repeats what it refuses, which may be a key.
+func parseCallerHash(s string) (callerHash, error) {
+	if len(s) != hashLength || strings.Trim(s, "0123456789abcdef") != "" {
+		return "", errNotCallerHash
+	}
+	return callerHash(s), nil
+}
+
+// planView is a plan for scripts.
+type planView struct {
+	Steps   []stepView    `json:"steps"`
+	Skipped []skippedView `json:"skipped"`
+	Removed []removedView `json:"removed"`
+}
+
+type stepView struct {
+	Kind     string         `json:"kind"` // credential or shared
+	ID       ids.Credential `json:"id,omitempty"`
+	Provider string         `json:"provider"`
+}
+
+type skippedView struct {
+	ID     ids.Credential `json:"id"`
+	Reason routing.Reason `json:"reason"`
+}
+
+type removedView struct {
+	Provider string           `json:"provider"`
+	By       []ids.Credential `json:"by"`
+}
+
+func viewPlan(p routing.Plan) planView {
+	view := planView{Steps: []stepView{}, Skipped: []skippedView{}, Removed: []removedView{}}
+	for _, step := range p.Steps {
+		kind := "credential"
+		if step.IsShared() {
+			kind = "shared"
+		}
+		view.Steps = append(view.Steps, stepView{Kind: kind, ID: step.Credential, Provider: step.Provider})
+	}
+	for _, skipped := range p.Skipped {
+		view.Skipped = append(view.Skipped, skippedView{skipped.Credential, skipped.Reason})
+	}
+	for _, removed := range p.Removed {
+		view.Removed = append(view.Removed, removedView(removed))
+	}
+	return view
+}
+
+// planRow is a line of a plan for people: a step, or why there is none.
+type planRow struct{ step, provider, uses, label, why string }
+
+// Run shows how a router would serve a request with what is stored now.
+func (c credentialPlan) Run(ctx context.Context, s *session) error {
+	workspace, err := s.workspace(ctx, c.place)
+	if err != nil {
+		return err
+	}
+	if !workspace.DeletedAt.IsZero() {
+		return fmt.Errorf("%w: a router refuses every request for it", auth.ErrWorkspaceDeleted)
+	}
+	stored, err := s.credentials.ReadSettings(ctx, c.Account, workspace.ID)
+	if err != nil {
+		return err
+	}
+	plan := routing.NewPlan(stored, routing.Request{
+		Model: c.Model, APIKeyHash: string(c.APIKeyHash), UserID: c.User, Providers: c.Providers,
+	})
+	if s.out.json {
+		return s.out.encode(viewPlan(plan))
+	}
+	return list(s.out, rowsOf(plan, stored),
+		column[planRow]{"STEP", func(r planRow) string { return r.step }},
+		column[planRow]{"PROVIDER", func(r planRow) string { return r.provider }},
+		column[planRow]{"USES", func(r planRow) string { return r.uses }},
+		column[planRow]{"LABEL", func(r planRow) string { return r.label }},
+		column[planRow]{"WHY NOT", func(r planRow) string { return r.why }},
+	)
+}
+
+func rowsOf(plan routing.Plan, stored []byok.Credential) []planRow {
+	find := func(id ids.Credential) byok.Credential {
+		return stored[slices.IndexFunc(stored, func(c byok.Credential) bool { return c.ID == id })]
+	}
+	var rows []planRow
+	for i, step := range plan.Steps {
+		row := planRow{step: strconv.Itoa(i + 1), provider: step.Provider, uses: "shared endpoint"}
+		if !step.IsShared() {
+			row.uses, row.label = "credential "+string(step.Credential), find(step.Credential).Label
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		rows = append(rows, planRow{uses: "nothing", why: "no step is left: the request is refused"})
+	}
+	for _, skipped := range plan.Skipped {
+		c := find(skipped.Credential)
+		rows = append(rows, planRow{
+			provider: c.Provider, uses: "credential " + string(c.ID), label: c.Label, why: "skipped: " + reasonInWords(skipped.Reason),
+		})
+	}
+	for _, removed := range plan.Removed {
+		var by []string
+		for _, id := range removed.By {
+			flag := "is_required"
+			if find(id).BYOKOnly {
+				flag = "is_byok_only"
+			}
+			by = append(by, string(id)+" ("+flag+")")
+		}
+		rows = append(rows, planRow{provider: removed.Provider, uses: "shared endpoint", why: "removed by " + strings.Join(by, ", ")})
+	}
+	return rows
+}
+
+func reasonInWords(reason routing.Reason) string {
+	switch reason {
+	case routing.SkippedDisabled:
+		return "it is disabled"
+	case routing.SkippedModel:
+		return "its allowed_models do not have the model"
+	case routing.SkippedAPIKey:
+		return "its allowed_api_key_hashes do not have the key"
+	case routing.SkippedUser:
+		return "its allowed_user_ids do not have the user"
+	}
+	return string(reason)
+}

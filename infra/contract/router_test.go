@@ -1,0 +1,113 @@
+package contract_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+
+	"signalbox.dev/infra/local/record"
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/shared/routing"
+)
+
+// router reads the server's stack as the platform's router does. Where calls are
+// recorded, its own are as well: infra/lint/iam judges RouterPolicy by them.
+func (s server) router(t *testing.T) *routing.Reader {
+	t.Helper()
+	db, keys := s.DynamoDB.Options(), s.KMS.Options()
+	if the.calls != nil {
+		recorder := record.New(map[string]string{
+			s.Access: "AccessTable", s.Credentials: "CredentialsTable", s.SealingKey: "SealingKey",
+		}, func(c record.Call) { the.calls.Store(c.String(), true) })
+		through, err := recorder.Endpoints("Router", record.Services{DynamoDB: aws.ToString(db.BaseEndpoint), KMS: aws.ToString(keys.BaseEndpoint)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.BaseEndpoint, keys.BaseEndpoint = &through.DynamoDB, &through.KMS
+		t.Cleanup(func() {
+			if err := recorder.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	reader, err := routing.NewReader(dynamodb.New(db), kms.New(keys), routing.Config{
+		AccessTable: s.Access, CredentialsTable: s.Credentials, SealingKeyARNs: []string{s.SealingKey},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reader.Close)
+	return reader
+}
+
+// What is posted to the API is what a provider receives from a router, byte for byte.
+func TestARouterSendsTheKeyThatWasPosted(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	router := n.router(t)
+	received := make(chan string, 1)
+	provider := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+			received <- key
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		received <- string(body)
+	}))
+	t.Cleanup(provider.Close)
+	for name, posted := range map[string]string{
+		"a token":           providerKey,
+		"a service account": "{\n  \"type\": \"service_account\",\n  \"private_key\": \"-----BEGIN\\n" + testkit.Marker + "\\n-----END\\n\"\n}\n",
+		"any text":          " \t" + testkit.Marker + "\r\n\u2028 \u00e9\U0001f511\"\\ ",
+		"the longest":       strings.Repeat("k", 32768-len(testkit.Marker)) + testkit.Marker,
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := json.Marshal(posted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			workspace, err := n.registry.CreateWorkspace(t.Context(), n.account, t.Name())
+			must(t, err)
+			created := post(strings.TrimSuffix(keyBody(string(text)), "}") + `,"is_byok_only":true,"workspace_id":"` + string(workspace) + `"}`).as(n.management).do(t).created(t)
+			reading, err := router.Read(t.Context(), n.account, workspace, routing.Request{
+				Model: "m", APIKeyHash: hashOf(n.standard), Providers: []string{"openai"},
+			})
+			if err != nil || len(reading.Steps) != 1 || string(reading.Steps[0].Credential) != created.ID {
+				t.Fatalf("planned %+v, %v", reading, err)
+			}
+			opened, err := reading.Open(t.Context(), reading.Steps[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A service account's key goes into a body; no header takes a line break.
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, provider.URL, strings.NewReader(string(opened.Reveal())))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "a token" {
+				request.Header.Set("Authorization", "Bearer "+string(opened.Reveal()))
+			}
+			opened.Wipe()
+			answer, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := answer.Body.Close(); err != nil {
+				t.Error(err)
+			}
+			if got := <-received; got != posted {
+				t.Errorf("the provider received %d bytes, not the %d that were posted", len(got), len(posted))
+			}
+		})
+	}
+}

@@ -1,0 +1,78 @@
+package routing
+
+import (
+	"slices"
+
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+)
+
+// Models is a set of models: those listed, or all but those listed.
+type Models struct {
+	AllBut bool
+	Listed []string
+}
+
+// IsEmpty reports whether the set has no model.
+func (m Models) IsEmpty() bool { return !m.AllBut && len(m.Listed) == 0 }
+
+// Has reports whether the model is in the set.
+func (m Models) Has(model string) bool { return slices.Contains(m.Listed, model) != m.AllBut }
+
+// Reopened returns the models for which the shared endpoint of the credential's
+// provider is removed now and would not be without the credential: those for which
+// it removes the endpoint and no other enabled credential of the provider does.
+//
+// An enabled credential that is_byok_only removes it for every model; one that
+// is_required, for the models of its allowed_models, or for every model where that
+// is nil.
+func Reopened(credentials []byok.Credential, id ids.Credential) Models {
+	i := slices.IndexFunc(credentials, func(c byok.Credential) bool { return c.ID == id })
+	if i < 0 {
+		return Models{}
+	}
+	freed := removedFor(credentials[i])
+	for j, other := range credentials {
+		if i != j && other.Provider == credentials[i].Provider {
+			freed = freed.without(removedFor(other))
+		}
+	}
+	return freed
+}
+
+// removedFor returns the models for which the credential removes the shared endpoint.
+func removedFor(c byok.Credential) Models {
+	switch {
+	case c.Disabled:
+		return Models{}
+	case c.BYOKOnly, c.Required && c.AllowedModels == nil:
+		return Models{AllBut: true}
+	case c.Required:
+		return Models{Listed: c.AllowedModels}
+	default:
+		return Models{}
+	}
+}
+
+// without returns the models of m that other does not have.
+func (m Models) without(other Models) Models {
+	switch {
+	case m.AllBut && other.AllBut:
+		return Models{Listed: union(nil, other.Listed, m.Has)}
+	case m.AllBut:
+		return Models{AllBut: true, Listed: union(m.Listed, other.Listed, m.Has)}
+	default:
+		return Models{Listed: union(nil, m.Listed, func(model string) bool { return !other.Has(model) })}
+	}
+}
+
+// union returns a followed by the models of b that pass, each once.
+func union(a, b []string, passes func(string) bool) []string {
+	all := slices.Clone(a)
+	for _, model := range b {
+		if passes(model) && !slices.Contains(all, model) {
+			all = append(all, model)
+		}
+	}
+	return all
+}
