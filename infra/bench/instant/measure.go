@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"signalbox.dev/shared/boot"
 )
@@ -32,14 +31,13 @@ func Measure(b *testing.B, build func(*boot.Environment) lambda.Handler, event [
 	})
 }
 
-// MeasureCalls makes bare calls as often as the benchmark asks, with clients that
-// are configured to be answered at once.
-func MeasureCalls(b *testing.B, calls func(aws.Config) func(context.Context) error) {
+// MeasureCalls makes bare calls as often as the benchmark asks.
+func MeasureCalls(b *testing.B, calls func(context.Context, Calls) error) {
 	b.Helper()
 	var s services
-	call := calls(s.config())
+	clients := newCalls(s.config())
 	measure(b, &s, func() {
-		if err := call(context.Background()); err != nil {
+		if err := calls(context.Background(), clients); err != nil {
 			b.Fatal(err)
 		}
 	})
