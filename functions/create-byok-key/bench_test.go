@@ -5,12 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/aws-sdk-go-v2/service/kms"
-	kmstypes "github.com/aws/aws-sdk-go-v2/service/kms/types"
 
 	"signalbox.dev/infra/bench/instant"
 )
@@ -22,11 +18,9 @@ func BenchmarkCreate(b *testing.B) {
 		instant.Measure(b, build, instant.Event("POST", "/api/v1/byok", benchBody, nil, nil), "201")
 	})
 	b.Run("calls", func(b *testing.B) {
-		instant.MeasureCalls(b, func(config aws.Config) func(context.Context) error {
-			c := newBare(b, config)
-			return func(ctx context.Context) error {
-				return errors.Join(c.get(ctx, "key#"), c.claim(ctx), c.dataKey(ctx), c.put(ctx))
-			}
+		item := benchItem(b)
+		instant.MeasureCalls(b, func(ctx context.Context, c instant.Calls) error {
+			return errors.Join(c.Get(ctx, "key#"), claimPosition(ctx, c), c.GenerateDataKey(ctx), c.Put(ctx, item))
 		})
 	})
 }
@@ -37,25 +31,20 @@ func BenchmarkCreateOnce(b *testing.B) {
 		instant.Measure(b, build, event, "201")
 	})
 	b.Run("calls", func(b *testing.B) {
-		instant.MeasureCalls(b, func(config aws.Config) func(context.Context) error {
-			c := newBare(b, config)
-			return func(ctx context.Context) error {
-				return errors.Join(c.get(ctx, "key#"), c.get(ctx, "idem#"), c.claim(ctx), c.dataKey(ctx), c.transact(ctx))
-			}
+		item := benchItem(b)
+		instant.MeasureCalls(b, func(ctx context.Context, c instant.Calls) error {
+			return errors.Join(c.Get(ctx, "key#"), c.Get(ctx, "idem#"), claimPosition(ctx, c), c.GenerateDataKey(ctx), c.PutTwo(ctx, item))
 		})
 	})
 }
 
-// bare makes the calls of the function and nothing else.
-type bare struct {
-	db    *dynamodb.Client
-	kms   *kms.Client
-	table string
-	key   map[string]types.AttributeValue
-	item  map[string]types.AttributeValue
+func claimPosition(ctx context.Context, c instant.Calls) error {
+	names := map[string]string{"#next": "next", "#provider": "openai"}
+	return c.Update(ctx, "workspace#", "SET #next.#provider = if_not_exists(#next.#provider, :a) + :b", names)
 }
 
-func newBare(b *testing.B, config aws.Config) *bare {
+// benchItem is a credential as the table contains it.
+func benchItem(b *testing.B) map[string]types.AttributeValue {
 	b.Helper()
 	item, err := attributevalue.MarshalMap(map[string]any{
 		"pk": "workspace#" + instant.Workspace, "sk": "credential#" + instant.Job, "v": 1, "id": instant.Job,
@@ -67,44 +56,5 @@ func newBare(b *testing.B, config aws.Config) *bare {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &bare{
-		db: dynamodb.NewFromConfig(config), kms: kms.NewFromConfig(config), table: "TABLE",
-		key: map[string]types.AttributeValue{"pk": item["pk"], "sk": item["sk"]}, item: item,
-	}
-}
-
-func (c *bare) get(ctx context.Context, pk string) error {
-	_, err := c.db.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &c.table, ConsistentRead: aws.Bool(true),
-		Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: pk}},
-	})
-	return err
-}
-
-func (c *bare) claim(ctx context.Context) error {
-	_, err := c.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &c.table, Key: c.key, UpdateExpression: aws.String("SET #next.#provider = if_not_exists(#next.#provider, :zero) + :one"),
-		ExpressionAttributeNames:  map[string]string{"#next": "next", "#provider": "openai"},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":zero": &types.AttributeValueMemberN{Value: "0"}, ":one": &types.AttributeValueMemberN{Value: "1"}},
-	})
-	return err
-}
-
-func (c *bare) dataKey(ctx context.Context) error {
-	_, err := c.kms.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{
-		KeyId: aws.String(instant.KeyARN), KeySpec: kmstypes.DataKeySpecAes256,
-		EncryptionContext: map[string]string{"purpose": "signalbox/credential", "account": instant.Account, "workspace": instant.Workspace, "credential": instant.Job, "provider": "openai"},
-	})
-	return err
-}
-
-func (c *bare) put(ctx context.Context) error {
-	_, err := c.db.PutItem(ctx, &dynamodb.PutItemInput{TableName: &c.table, Item: c.item, ConditionExpression: aws.String("attribute_not_exists(pk)")})
-	return err
-}
-
-func (c *bare) transact(ctx context.Context) error {
-	put := types.TransactWriteItem{Put: &types.Put{TableName: &c.table, Item: c.item, ConditionExpression: aws.String("attribute_not_exists(pk)")}}
-	_, err := c.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{put, put}})
-	return err
+	return item
 }

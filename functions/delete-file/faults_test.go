@@ -29,7 +29,7 @@ func TestEveryFault(t *testing.T) {
 			return f.newCase(status, event(f))
 		}}
 	}
-	plain := []string{key, slot, workspace, erase}
+	deletion := []string{key, slot, workspace, erase}
 	everyVersion := []string{key, slot, workspace, erase, list, purge, purge, list}
 	notFound := []string{key, slot, workspace, erase, list}
 	lost := append(lostAnswers(), throttled()...)
@@ -37,23 +37,25 @@ func TestEveryFault(t *testing.T) {
 	// look-up, and where the key is unknown, of the limiter's.
 	overLimit := append(throttled(), functest.ExceptCall(workspace, limited)...)
 	unknownKey := append(functest.ExceptCall(workspace, unknown), functest.ExceptCall(slot, unknown)...)
+	plain, versioned := b.unversioned, b.versioned
+	noFile, oneFile, twoVersions, named := (*fixture).noFile, (*fixture).oneFile, (*fixture).twoVersions, (*fixture).named
 	functest.Survive(t, []int{done, unknown, absent, limited, failed},
-		scenario("a file", done, b.unversioned, (*fixture).oneFile, (*fixture).named, 2, plain, lost...),
-		scenario("default workspace", done, b.unversioned, (*fixture).oneFile, (*fixture).unnamed, 3, []string{key, slot, account, erase}, lost...),
-		scenario("bound key", done, b.unversioned, (*fixture).oneFile, (*fixture).boundKey, 2, []string{key, slot, erase}, lost...),
-		scenario("within the burst", done, b.unversioned, (*fixture).oneFile, (*fixture).withinBurst, 3, append(slices.Clone(plain), slot), lost...),
-		scenario("two versions", done, b.versioned, (*fixture).twoVersions, (*fixture).named, 6, everyVersion, throttled()...),
-		scenario("hidden by a deletion that stopped", done, b.versioned, (*fixture).hiddenVersions, (*fixture).named, 6, everyVersion, throttled()...),
-		scenario("versioning suspended", done, b.suspended, (*fixture).twoVersions, (*fixture).named, 5,
+		scenario("a file", done, plain, oneFile, named, 2, deletion, lost...),
+		scenario("default workspace", done, plain, oneFile, (*fixture).unnamed, 3, []string{key, slot, account, erase}, lost...),
+		scenario("bound key", done, plain, oneFile, (*fixture).boundKey, 2, []string{key, slot, erase}, lost...),
+		scenario("within the burst", done, plain, oneFile, (*fixture).withinBurst, 3, append(slices.Clone(deletion), slot), lost...),
+		scenario("two versions", done, versioned, twoVersions, named, 6, everyVersion, throttled()...),
+		scenario("hidden by a deletion that stopped", done, versioned, (*fixture).hiddenVersions, named, 6, everyVersion, throttled()...),
+		scenario("versioning suspended", done, b.suspended, twoVersions, named, 5,
 			[]string{key, slot, workspace, erase, list, purge, list}, throttled()...),
-		scenario("no such file", absent, b.unversioned, (*fixture).noFile, (*fixture).named, 3, notFound, throttled()...),
-		scenario("no such file, versioned", absent, b.versioned, (*fixture).noFile, (*fixture).named, 3, notFound, throttled()...),
-		scenario("no file id", absent, b.unversioned, (*fixture).oneFile, (*fixture).noFileID, 1, []string{key, slot}, throttled()...),
-		scenario("no workspace id", absent, b.unversioned, (*fixture).oneFile, (*fixture).noWorkspace, 1, []string{key, slot}, throttled()...),
-		scenario("another account's", absent, b.unversioned, (*fixture).oneFile, (*fixture).foreignKey, 1, []string{key, slot, workspace}, throttled()...),
-		scenario("another workspace's", absent, b.unversioned, (*fixture).oneFile, (*fixture).boundElsewhere, 3, []string{key, slot, erase, list}, throttled()...),
-		scenario("limit exceeded", limited, b.unversioned, (*fixture).oneFile, (*fixture).overLimit, 1, []string{key, slot, workspace}, overLimit...),
-		scenario("unknown key", unknown, b.unversioned, (*fixture).oneFile, (*fixture).unknownKey, 1, []string{key, slot, workspace}, unknownKey...),
+		scenario("no such file", absent, plain, noFile, named, 3, notFound, throttled()...),
+		scenario("no such file, versioned", absent, versioned, noFile, named, 3, notFound, throttled()...),
+		scenario("no file id", absent, plain, oneFile, (*fixture).noFileID, 1, []string{key, slot}, throttled()...),
+		scenario("no workspace id", absent, plain, oneFile, (*fixture).noWorkspace, 1, []string{key, slot}, throttled()...),
+		scenario("another account's", absent, plain, oneFile, (*fixture).foreignKey, 1, []string{key, slot, workspace}, throttled()...),
+		scenario("another workspace's", absent, plain, oneFile, (*fixture).boundElsewhere, 3, []string{key, slot, erase, list}, throttled()...),
+		scenario("limit exceeded", limited, plain, oneFile, (*fixture).overLimit, 1, []string{key, slot, workspace}, overLimit...),
+		scenario("unknown key", unknown, plain, oneFile, (*fixture).unknownKey, 1, []string{key, slot, workspace}, unknownKey...),
 	)
 	b.unversioned.SearchTables(t)
 }

@@ -96,10 +96,7 @@ func TestMoreVersionsThanOneRequestDeletes(t *testing.T) {
 	}
 	writers.Wait()
 	instance, e := env.Instance(), f.unnamed()
-	got := instance.Invoke(t, e, faults.Rule{Operation: list, Call: 2, Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
-		instance.RunOut()
-		return faults.Stall()(r, apply)
-	}})
+	got := instance.Invoke(t, e, faults.Rule{Operation: list, Call: 2, Fault: instance.Deadline()})
 	if !got.Is(t, failed) || got.Audit["versions_removed"] != float64(firstPage) {
 		t.Errorf("audit line %v", got.Audit)
 	}

@@ -5,10 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"signalbox.dev/infra/bench/instant"
 )
 
@@ -18,18 +14,8 @@ func BenchmarkRead(b *testing.B) {
 		instant.Measure(b, build, event, "200")
 	})
 	b.Run("calls", func(b *testing.B) {
-		instant.MeasureCalls(b, func(config aws.Config) func(context.Context) error {
-			db := dynamodb.NewFromConfig(config)
-			get := func(ctx context.Context, table, pk string) error {
-				_, err := db.GetItem(ctx, &dynamodb.GetItemInput{
-					TableName: &table, ConsistentRead: aws.Bool(true),
-					Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: pk}},
-				})
-				return err
-			}
-			return func(ctx context.Context) error {
-				return errors.Join(get(ctx, "ACCESS_TABLE", "key#"), get(ctx, "SYNC_JOBS_TABLE", "job#"+instant.Job))
-			}
+		instant.MeasureCalls(b, func(ctx context.Context, c instant.Calls) error {
+			return errors.Join(c.Get(ctx, "key#"), c.Get(ctx, "job#"+instant.Job))
 		})
 	})
 }

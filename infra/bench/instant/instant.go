@@ -57,7 +57,7 @@ func Measure(b *testing.B, build func(*boot.Environment) lambda.Handler, event [
 	b.Helper()
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	want := []byte(`"statusCode":` + status)
-	MeasureCalls(b, func(config aws.Config) func(context.Context) error {
+	measure(b, func(config aws.Config) func(context.Context) error {
 		handler := build(boot.NewEnvironment(config, log, func(name string) string { return name }))
 		payload := make([]byte, len(event))
 		return func(ctx context.Context) error {
@@ -72,7 +72,15 @@ func Measure(b *testing.B, build func(*boot.Environment) lambda.Handler, event [
 }
 
 // MeasureCalls makes bare calls as often as the benchmark asks.
-func MeasureCalls(b *testing.B, calls func(aws.Config) func(context.Context) error) {
+func MeasureCalls(b *testing.B, calls func(context.Context, Calls) error) {
+	b.Helper()
+	measure(b, func(config aws.Config) func(context.Context) error {
+		clients := newCalls(config)
+		return func(ctx context.Context) error { return calls(ctx, clients) }
+	})
+}
+
+func measure(b *testing.B, calls func(aws.Config) func(context.Context) error) {
 	b.Helper()
 	s := &services{}
 	call := calls(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: s})

@@ -21,7 +21,13 @@ func TimeOut() Fault { return before(networkError(os.ErrDeadlineExceeded)) }
 
 // Stall holds the attempt back until its deadline; it does not reach the engine.
 func Stall() Fault {
-	return func(r *http.Request, _ Apply) (*http.Response, error) { return nil, wait(r) }
+	return func(r *http.Request, _ Apply) (*http.Response, error) {
+		if _, ok := r.Context().Deadline(); !ok {
+			return nil, errors.New("a stalled call needs a deadline")
+		}
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
 }
 
 // LoseAnswer lets the engine apply the attempt and then resets the connection.
@@ -37,12 +43,6 @@ func TimeOutAnswer() Fault {
 	return after(func(*http.Request, *http.Response) (*http.Response, error) {
 		return nil, networkError(os.ErrDeadlineExceeded)
 	})
-}
-
-// StallAnswer lets the engine apply the attempt and holds the answer back until the
-// deadline.
-func StallAnswer() Fault {
-	return after(func(r *http.Request, _ *http.Response) (*http.Response, error) { return nil, wait(r) })
 }
 
 // CutAnswer lets the engine apply the attempt and cuts the connection half way
@@ -121,15 +121,6 @@ func after(f func(*http.Request, *http.Response) (*http.Response, error)) Fault 
 		}
 		return changed, err
 	}
-}
-
-// wait waits for the deadline of the request, which must have one.
-func wait(r *http.Request) error {
-	if _, ok := r.Context().Deadline(); !ok {
-		return errors.New("a stalled call needs a deadline")
-	}
-	<-r.Context().Done()
-	return r.Context().Err()
 }
 
 func networkError(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} }

@@ -144,8 +144,16 @@ func (f *Instance) send(t testing.TB, event []byte, requestID, body string) Answ
 	return answer
 }
 
-// RunOut ends the time of the request under way.
-func (f *Instance) RunOut() { f.time.end.Do(func() { close(f.time.done) }) }
+// runOut ends the time of the request under way.
+func (f *Instance) runOut() { f.time.end.Do(func() { close(f.time.done) }) }
+
+// Deadline is the fault with which the time of the request under way ends.
+func (f *Instance) Deadline() faults.Fault {
+	return func(r *http.Request, apply faults.Apply) (*http.Response, error) {
+		f.runOut()
+		return faults.Stall()(r, apply)
+	}
+}
 
 // note keeps an error on its way to the adapter, for the search for leaks.
 func (f *Instance) note(err error) {

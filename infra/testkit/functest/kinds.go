@@ -90,19 +90,13 @@ func common() []faultKind {
 		lasting("denied", faults.Answer(http.StatusForbidden, "AccessDeniedException", quoting)),
 		minor(passing("bad gateway", faults.Pretend(http.StatusBadGateway, page))),
 		minor(lasting("nothing there", faults.Answer(http.StatusNotFound, "ResourceNotFoundException", quoting))),
-		{name: "deadline", fatal: true, fault: func(f *Instance) faults.Fault {
-			return func(r *http.Request, apply faults.Apply) (*http.Response, error) {
-				f.RunOut()
-				return faults.Stall()(r, apply)
-			}
-		}},
+		{name: "deadline", fatal: true, fault: (*Instance).Deadline},
 		{name: "deadline, applied", fatal: true, fault: func(f *Instance) faults.Fault {
 			return func(r *http.Request, apply faults.Apply) (*http.Response, error) {
-				return faults.StallAnswer()(r, func() (*http.Response, error) {
-					answer, err := apply()
-					f.RunOut()
-					return answer, err
-				})
+				if answer, err := apply(); err == nil {
+					_ = answer.Body.Close()
+				}
+				return f.Deadline()(r, apply)
 			}
 		}},
 	}
@@ -208,7 +202,7 @@ func untilTimeIsUp(f *Instance, fault faults.Fault) faults.Fault {
 	var met atomic.Int64
 	return func(r *http.Request, apply faults.Apply) (*http.Response, error) {
 		if met.Add(1) > patience {
-			f.RunOut()
+			f.runOut()
 		}
 		return fault(r, apply)
 	}
