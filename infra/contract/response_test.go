@@ -93,13 +93,12 @@ func (r response) issues(t *testing.T) []string {
 
 // refuses fails the test unless the response is a 400 with issues at exactly
 // these paths, in any order.
-func (r response) refuses(t *testing.T, paths ...string) response {
+func (r response) refuses(t *testing.T, paths ...string) {
 	t.Helper()
 	slices.Sort(paths)
 	if diff := cmp.Diff(paths, r.issues(t)); diff != "" {
 		t.Errorf("issues of %s (-want +got):\n%s", r.body, diff)
 	}
-	return r
 }
 
 func (r response) failure(t *testing.T) failure {

@@ -46,22 +46,44 @@ ORDINARY = Sizes(hashes=5, workspace=KB, credential=4 * KB, remembered=2 * KB, j
 ROW = KB  # a key, an account, a limiter item
 
 
-def needs(size: Sizes, get: int, create: int, delete: int) -> dict[str, tuple[int, int]]:
-    """Read and write units of each table for so many requests a second."""
+# Read and write units of each table for one request of each route.
+Units = dict[str, tuple[int, int]]
+
+
+def get_sync_job(size: Sizes) -> Units:
+    return {"AccessTable": (reads(ROW), 0), "SyncJobsTable": (reads(size.job), 0)}
+
+
+def create_byok_key(size: Sizes) -> Units:
     return {
-        "AccessTable": (
-            get * reads(ROW)
-            + create * (2 * reads(ROW) + reads(ROW, size.hashes))
-            + delete * (2 * reads(ROW) + reads(size.workspace)),
-            create * writes(size.workspace),
-        ),
-        "CredentialsTable": (0, create * writes(size.credential, transaction=True)),
-        "SyncJobsTable": (get * reads(size.job), 0),
-        "ControlTable": (
-            create * reads(size.remembered),
-            create * writes(size.remembered, transaction=True) + delete * 2 * writes(ROW),
-        ),
+        "AccessTable": (2 * reads(ROW) + reads(ROW, size.hashes), writes(size.workspace)),
+        "CredentialsTable": (0, writes(size.credential, transaction=True)),
+        "ControlTable": (reads(size.remembered), writes(size.remembered, transaction=True)),
     }
+
+
+def delete_file(size: Sizes) -> Units:
+    return {
+        "AccessTable": (2 * reads(ROW) + reads(size.workspace), 0),
+        "ControlTable": (0, 2 * writes(ROW)),
+    }
+
+
+ROUTES = {
+    "GET /api/v1/scim/sync-jobs/{id}": get_sync_job,
+    "POST /api/v1/byok": create_byok_key,
+    "DELETE /api/v1/files/{file_id}": delete_file,
+}
+
+
+def needs(size: Sizes, requests: dict[str, int]) -> Units:
+    """Units of each table for so many requests of each route a second."""
+    total: Units = {}
+    for route, count in requests.items():
+        for table, (read, write) in ROUTES[route](size).items():
+            before = total.get(table, (0, 0))
+            total[table] = before[0] + count * read, before[1] + count * write
+    return total
 
 
 def environments() -> dict[str, dict[str, str]]:
@@ -79,13 +101,14 @@ def environments() -> dict[str, dict[str, str]]:
 
 class Ceilings(unittest.TestCase):
     def throttles(self, stack: Stack) -> dict[str, tuple[int, int]]:
-        """Rate and burst of each method."""
+        """Rate and burst of each route; the rest of the stage has the default."""
         return {
-            settings["HttpMethod"]: (
+            f"{settings['HttpMethod']} {settings['ResourcePath'][1:].replace('~1', '/')}": (
                 int(settings["ThrottlingRateLimit"]),
                 int(settings["ThrottlingBurstLimit"]),
             )
             for settings in stack.properties("ApiStage")["MethodSettings"]
+            if settings["ResourcePath"] != "/*"
         }
 
     def check(self, stack: Stack, demand: dict[str, tuple[int, int]]):
@@ -98,10 +121,10 @@ class Ceilings(unittest.TestCase):
         for name, parameters in environments().items():
             with self.subTest(name):
                 stack = Stack(**parameters)
-                methods = self.throttles(stack)
-                order = [methods[method] for method in ("GET", "POST", "DELETE")]
-                self.check(stack, needs(LARGEST, *(rate for rate, _ in order)))
-                self.check(stack, needs(ORDINARY, *map(sum, order)))
+                throttles = self.throttles(stack)
+                self.assertEqual(throttles.keys(), ROUTES.keys())
+                self.check(stack, needs(LARGEST, {route: rate for route, (rate, _) in throttles.items()}))
+                self.check(stack, needs(ORDINARY, {route: sum(both) for route, both in throttles.items()}))
 
 
 if __name__ == "__main__":

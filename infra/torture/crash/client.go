@@ -136,7 +136,8 @@ func (c *client) next() *ledger.File {
 func (c *client) read(ctx context.Context) {
 	a, err := c.client.Job(ctx, c.apiKey, string(c.job))
 	c.check(a, err)
-	if a.Status != http.StatusOK && !a.Uncertain() && !(c.overloaded && a.Status == http.StatusTooManyRequests) {
+	throttled := c.overloaded && a.Status == http.StatusTooManyRequests
+	if a.Status != http.StatusOK && !a.Uncertain() && !throttled {
 		c.ledger.Breach("the read of a job got %d", a.Status)
 	}
 }
