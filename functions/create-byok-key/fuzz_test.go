@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/byok"
 )
 
@@ -80,23 +82,11 @@ func checkShown(t *testing.T, got reply, want wanted) {
 	if err := json.Unmarshal([]byte(got.Body), &shown); err != nil {
 		t.Fatal(err)
 	}
-	list := func(texts []string) any {
-		if texts == nil {
-			return nil
-		}
-		values := []any{}
-		for _, text := range texts {
-			values = append(values, text)
-		}
-		return values
-	}
-	s := want.settings
-	asked := map[string]any{
+	asked := testkit.SettingsByName(t, want.settings)
+	maps.Copy(asked, map[string]any{
 		"id": shown.Data["id"], "created_at": shown.Data["created_at"], "sort_order": 0.0,
-		"name": s.Name, "provider": s.Provider, "workspace_id": want.workspace, "label": byok.Label([]byte(want.key)),
-		"disabled": s.Disabled, "is_byok_only": s.BYOKOnly, "is_fallback": s.Fallback, "is_required": s.Required,
-		"allowed_api_key_hashes": list(s.AllowedAPIKeyHashes), "allowed_models": list(s.AllowedModels), "allowed_user_ids": list(s.AllowedUserIDs),
-	}
+		"workspace_id": want.workspace, "label": byok.Label([]byte(want.key)),
+	})
 	if diff := cmp.Diff(asked, shown.Data); diff != "" {
 		t.Fatalf("the answer (-asked +shown):\n%s", diff)
 	}
