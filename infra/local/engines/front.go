@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// front stands before ExtendDB and lets it finish what it was asked, as DynamoDB
-// does, whatever becomes of the caller. ExtendDB 0.1.10 drops a request whose
-// caller leaves in the middle of a write and keeps the lock of its database:
+// front is a proxy before ExtendDB that lets it finish every request, as DynamoDB
+// does, when the client has disconnected. ExtendDB 0.1.10 drops a request whose
+// client disconnects in the middle of a write and keeps the lock of its database:
 // from then on every write fails, until it is started again. A function that is
-// killed, or runs out of time, is such a caller.
+// killed, or runs out of time, is such a client.
 type front struct {
 	url    string
 	server *http.Server
 }
 
-// newFront listens on the host for the engine at the URL. Where it can serve no
-// longer it says so to done.
+// newFront listens on the host for the engine at the URL. When it cannot serve any
+// longer it sends an error to done.
 func newFront(host, engine string, done chan<- error) (*front, error) {
 	target, err := url.Parse(engine)
 	if err != nil {
@@ -46,14 +46,14 @@ func newFront(host, engine string, done chan<- error) (*front, error) {
 	}}
 	go func() {
 		if err := f.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			done <- fmt.Errorf("what stands before DynamoDB ended: %w", err)
+			done <- fmt.Errorf("the proxy before DynamoDB ended: %w", err)
 		}
 	}()
 	return f, nil
 }
 
-// finishing sends a request once all of it is there, and waits for all of the
-// answer even if nobody else does.
+// finishing sends a request once it is complete, and reads the whole response even
+// if the client has disconnected.
 type finishing struct {
 	http.RoundTripper
 }

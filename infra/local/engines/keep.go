@@ -9,10 +9,9 @@ import (
 // restartTime bounds how long an engine may take to answer again.
 const restartTime = 10 * time.Second
 
-// keep starts an engine that ended without having been told to, by a kill -9 for
-// instance, again on the same port. What it had acknowledged is on disk; clients
-// that try again for long enough notice nothing. It may be killed while it is
-// starting, too.
+// keep restarts an engine that ended unexpectedly, by a kill -9 for instance, on
+// the same port. What it had acknowledged is on disk; clients that retry for long
+// enough notice nothing. It may be killed while it is starting, too.
 func (e *Engines) keep(i int, c Config) {
 	for {
 		p := e.process(i)
@@ -46,7 +45,7 @@ func (e *Engines) process(i int) *process {
 	return e.processes[i]
 }
 
-// replace is false where the engines were closed meanwhile.
+// replace reports false if the engines were closed meanwhile.
 func (e *Engines) replace(i int, p *process) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

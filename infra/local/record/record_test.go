@@ -143,6 +143,6 @@ func TestUnsignedIsNoCall(t *testing.T) {
 	}
 	// A signature covers the host, so the service must see the function's.
 	if want := f.endpoints.S3; len(f.hosts) != 1 || "http://"+f.hosts[0] != want {
-		t.Errorf("the service was asked by %v, want %s", f.hosts, want)
+		t.Errorf("the service saw the host %v, want %s", f.hosts, want)
 	}
 }

@@ -79,18 +79,7 @@ func (s scope) resolve(n *yaml.Node) (*yaml.Node, error) {
 		return value, nil
 	}
 	resolved := &yaml.Node{Kind: n.Kind, Line: n.Line}
-	switch {
-	case n.Kind == yaml.MappingNode:
-		for name, value := range members(n) {
-			value, err := s.resolve(value)
-			if err != nil {
-				return nil, err
-			}
-			if value != nil {
-				resolved.Content = append(resolved.Content, scalar(name), value)
-			}
-		}
-	case n.Kind == yaml.SequenceNode:
+	if n.Kind == yaml.SequenceNode {
 		for _, item := range n.Content {
 			value, err := s.resolve(item)
 			if err != nil {
@@ -100,8 +89,19 @@ func (s scope) resolve(n *yaml.Node) (*yaml.Node, error) {
 				resolved.Content = append(resolved.Content, value)
 			}
 		}
-	default:
+		return resolved, nil
+	}
+	if n.Kind != yaml.MappingNode {
 		return n, nil
+	}
+	for name, value := range members(n) {
+		value, err := s.resolve(value)
+		if err != nil {
+			return nil, err
+		}
+		if value != nil {
+			resolved.Content = append(resolved.Content, scalar(name), value)
+		}
 	}
 	return resolved, nil
 }
