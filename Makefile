@@ -52,12 +52,10 @@ endif
 			go test $(RACE) -shuffle=on -count=1 ./... ); \
 	done
 
-# The packages whose tests talk to DynamoDB, on another engine.
 .PHONY: second-opinion
-second-opinion: engines functions $(BUILD)/engines ## Test what is stored on Dynoxide instead of ExtendDB
-	@export SIGNALBOX_DYNAMODB=dynoxide SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions"; \
-		set -e; go test $(RACE) -count=1 ./shared/auth ./shared/byok ./shared/limits ./shared/syncjobs ./functions/...; \
-		cd infra/contract && go test $(RACE) -count=1 ./...
+second-opinion: engines functions $(BUILD)/engines ## Test what is stored on DynamoDB Local, S3Mock and moto's KMS (needs Java 17, Maven and Python)
+	@infra/second-opinion/install
+	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" infra/second-opinion/run
 
 .PHONY: iam
 iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against what the functions ask of AWS

@@ -24,7 +24,7 @@ const (
 	// enginesVariable names the built command; make sets it.
 	enginesVariable = "SIGNALBOX_ENGINES"
 
-	startTimeout = time.Minute
+	startTimeout = 2 * time.Minute
 	howToGet     = "run `make engines .build/engines` in the repository first"
 )
 

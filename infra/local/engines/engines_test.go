@@ -98,15 +98,11 @@ func holdsOnly(t *testing.T, e *engines.Engines, name string) {
 }
 
 func TestStateOutlastsTheEngines(t *testing.T) {
-	for _, engine := range []string{engines.ExtendDB, engines.Dynoxide} {
-		t.Run(engine, func(t *testing.T) {
-			c := engines.Config{Dir: t.TempDir(), DynamoDB: engine}
-			first := start(t, c)
-			fill(t, first, "kept")
-			stop(t, first)
-			holdsOnly(t, start(t, c), "kept")
-		})
-	}
+	c := engines.Config{Dir: t.TempDir()}
+	first := start(t, c)
+	fill(t, first, "kept")
+	stop(t, first)
+	holdsOnly(t, start(t, c), "kept")
 }
 
 // Tests of several packages start engines at the same instant.
@@ -185,7 +181,7 @@ func kill(t *testing.T, before []int, program string) {
 
 func TestAKilledEngineIsStartedAgain(t *testing.T) {
 	before := childtest.Of(t, os.Getpid())
-	e := start(t, engines.Config{DynamoDB: engines.ExtendDB})
+	e := start(t, engines.Config{})
 	fill(t, e, "kept")
 	for range 3 {
 		kill(t, before, "extenddb")
@@ -199,7 +195,7 @@ func TestDoneTellsOfAnEngineThatCannotBeStartedAgain(t *testing.T) {
 		t.Run(program, func(t *testing.T) {
 			before := childtest.Of(t, os.Getpid())
 			dir := t.TempDir()
-			e := start(t, engines.Config{Dir: dir, DynamoDB: engines.ExtendDB})
+			e := start(t, engines.Config{Dir: dir})
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -219,13 +215,16 @@ func TestDoneTellsOfAnEngineThatCannotBeStartedAgain(t *testing.T) {
 func TestWhatCannotStartSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct {
 		config engines.Config
+		engine string // SIGNALBOX_DYNAMODB
 		want   string
 	}{
-		"unknown engine":     {engines.Config{DynamoDB: "oracle"}, "choose extenddb or dynoxide"},
-		"nothing installed":  {engines.Config{Root: t.TempDir()}, "make engines"},
-		"an address of none": {engines.Config{Host: "192.0.2.1"}, "192.0.2.1"},
+		"unknown engine":     {engines.Config{}, "oracle", "extenddb, dynamodb-local"},
+		"nothing installed":  {engines.Config{Root: t.TempDir()}, "", "make engines"},
+		"no second opinion":  {engines.Config{Root: t.TempDir()}, "dynamodb-local", "infra/second-opinion/install"},
+		"an address of none": {engines.Config{Host: "192.0.2.1"}, "", "192.0.2.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Setenv("SIGNALBOX_DYNAMODB", c.engine)
 			c.config.Dir = t.TempDir()
 			e, err := engines.Start(t.Context(), c.config)
 			if err == nil {

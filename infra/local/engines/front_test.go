@@ -38,7 +38,7 @@ func TestTheEngineFinishesWhatItWasAsked(t *testing.T) {
 // Callers who leave in the middle of their writes do not stop those who stay.
 func TestExtendDBOutlivesCallersWhoLeave(t *testing.T) {
 	const table = "kept"
-	e := start(t, engines.Config{DynamoDB: engines.ExtendDB})
+	e := start(t, engines.Config{})
 	fill(t, e, table)
 	db := dynamodb.NewFromConfig(e.AWSConfig(), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
 	put := func(ctx context.Context, key string) error {
