@@ -57,6 +57,10 @@ second-opinion: engines functions $(BUILD)/engines ## Test what is stored on Dyn
 	@infra/second-opinion/install
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" infra/second-opinion/run
 
+.PHONY: clients
+clients: first engines functions node $(BUILD)/local ## Call the API through generated clients (Go, TypeScript) and let schemathesis look for faults (needs Python)
+	@infra/clients/run
+
 .PHONY: iam
 iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against what the functions ask of AWS
 	@cd infra/contract && SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" \
