@@ -54,12 +54,14 @@ endif
 	done
 	@sha256sum $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum
 
-# The packages whose tests talk to DynamoDB, on another engine.
 .PHONY: second-opinion
-second-opinion: engines functions $(BUILD)/engines ## Test what is stored on Dynoxide instead of ExtendDB
-	@export SIGNALBOX_DYNAMODB=dynoxide SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions"; \
-		set -e; go test $(RACE) -count=1 ./shared/auth ./shared/byok ./shared/limits ./shared/syncjobs ./functions/...; \
-		cd infra/contract && go test $(RACE) -count=1 ./...
+second-opinion: engines functions $(BUILD)/engines ## Test what is stored on DynamoDB Local, S3Mock and moto's KMS (needs Java 17, Maven and Python)
+	@infra/second-opinion/install
+	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" infra/second-opinion/run
+
+.PHONY: clients
+clients: first engines functions node $(BUILD)/local ## Call the API through generated clients (Go, TypeScript) and let schemathesis look for faults (needs Python)
+	@infra/clients/run
 
 # `make test` records the calls on its way. They are recorded anew only for
 # functions that it has not seen.
@@ -73,6 +75,17 @@ iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against w
 .PHONY: vulnerabilities
 vulnerabilities: $(BUILD)/bin/govulncheck ## Look for known vulnerabilities in what the functions link
 	@$< ./functions/...
+
+.PHONY: audit
+audit: node ## Look for known vulnerabilities in the npm and PyPI packages of tools and engines (needs Python)
+	@infra/lint/audit
+
+# From 1.27 on the JSON module is the standard library's. A `go 1.27` line in go.mod
+# would fail where Go 1.26 may not fetch another.
+.PHONY: next-go
+next-go: engines functions $(BUILD)/engines ## Test what the functions are made of with the next release of Go
+	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
+		GOTOOLCHAIN=$(NEXT_GO) go test -count=1 -skip '^TestEveryFault$$' ./functions/... ./shared/...
 
 $(BUILD)/bin/govulncheck: go
 	@test -x $@ || GOBIN="$(CURDIR)/$(BUILD)/bin" go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
@@ -164,14 +177,17 @@ protect: ## Protect a deployed stack from deletion (STACK=signalbox-prod)
 	@aws cloudformation update-termination-protection --enable-termination-protection --stack-name "$(STACK)"
 
 GOLANGCI_LINT := v2.15.0
-GOVULNCHECK := v1.1.4
+GOVULNCHECK := v1.8.0
+NEXT_GO := go1.27.4
 
 .PHONY: lint
-lint: $(BUILD)/bin/golangci-lint node ## Lint the code, its import directions, the template and the OpenAPI document
+lint: $(BUILD)/bin/golangci-lint node ## Lint the code, its import directions and modules, the template, the OpenAPI document, scripts and workflows
 	@set -e; for m in $(MODULES); do \
 		echo "== lint $$m"; ( cd $$m && "$(CURDIR)/$<" run --config "$(CURDIR)/.golangci.yml" ./... ); \
 	done
+	@set -e; for m in $(MODULES) infra/clients infra/release; do ( cd $$m && go mod tidy -diff ); done
 	@infra/lint/openapi
+	@infra/lint/scripts
 	@infra/lint/template
 
 $(BUILD)/bin/golangci-lint: go

@@ -24,7 +24,7 @@ const (
 	// enginesVariable is the path of the built command; without it, that of make.
 	enginesVariable = "SIGNALBOX_ENGINES"
 
-	startTimeout = time.Minute
+	startTimeout = 2 * time.Minute
 	howToGet     = "run `make engines .build/engines` in the repository first"
 )
 

@@ -1,6 +1,6 @@
 // Package engines runs what Signalbox needs of AWS on one machine: DynamoDB
-// (ExtendDB, or Dynoxide as a second opinion), S3 (versitygw) and a stand-in for
-// KMS, all on one address, with their state in one folder. Engines that are
+// (ExtendDB), S3 (versitygw) and a stand-in for KMS, or second opinions in their
+// place, all on one address, with their state in one folder. Engines that are
 // processes of their own end with this one, however it ends.
 package engines
 
@@ -31,9 +31,6 @@ const (
 	secretAccessKey = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY" //nolint:gosec // AWS's published example
 )
 
-// processes is how many engines are processes of their own.
-const processes = 2
-
 // ErrConfig is the kind of error of a configuration with which nothing was
 // started: an engine that is not known or not installed, another machine's
 // address.
@@ -53,15 +50,9 @@ type Config struct {
 	Root string
 	// Host is the address to listen on. Empty means 127.0.0.1.
 	Host string
-	// DynamoDB is ExtendDB or Dynoxide. Empty means what SIGNALBOX_DYNAMODB says,
-	// or else ExtendDB.
-	DynamoDB string
 	// Log hears of an engine that ended and was started again. Nil means nobody
 	// does.
 	Log *slog.Logger
-
-	ports    []string // one for each engine that is a process
-	binaries [processes]string
 }
 
 // Engines are running engines.
@@ -79,71 +70,81 @@ type Engines struct {
 
 	mu        sync.Mutex
 	closed    bool
-	processes []*process
+	processes [len(services)]*process // nil where the engine runs in this process
 }
 
 // Start returns when all engines answer. The context bounds the start only.
 func Start(ctx context.Context, c Config) (*Engines, error) {
-	if err := c.complete(); err != nil {
+	programs, err := c.complete()
+	if err != nil {
 		return nil, configError{err}
 	}
 	e := &Engines{
 		Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey,
-		processes: make([]*process, processes), done: make(chan error, 4),
+		done: make(chan error, len(services)+2),
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		e.processes[0], err = startDynamoDB(ctx, c)
-		return err
-	})
-	group.Go(func() (err error) {
-		e.processes[1], err = startObjects(ctx, c)
-		return err
-	})
-	group.Go(func() error { return e.startKMS(c, filepath.Join(c.Dir, "kms")) })
+	for i, p := range programs {
+		group.Go(func() (err error) {
+			if p == nil {
+				return e.startKMS(c, filepath.Join(c.Dir, "kms"))
+			}
+			e.processes[i], err = p.start(ctx, c.Host)
+			return err
+		})
+	}
 	if err := group.Wait(); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	e.DynamoDB, e.S3 = e.processes[0].url, e.processes[1].url
-	if c.DynamoDB == ExtendDB {
-		var err error
+	for i, url := range []*string{dynamoDB: &e.DynamoDB, objects: &e.S3, keys: &e.KMS} {
+		if p := e.processes[i]; p != nil {
+			*url = p.url
+			e.keepers.Go(func() { e.keep(i, c) })
+		}
+	}
+	if programs[dynamoDB].name == ExtendDB {
 		if e.front, err = newFront(c.Host, e.DynamoDB, e.done); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
 		e.DynamoDB = e.front.url
 	}
-	for i := range e.processes {
-		e.keepers.Go(func() { e.keep(i, c) })
-	}
 	return e, nil
 }
 
-func (c *Config) complete() error {
+// complete fills in what is empty, and returns the programs to run: nil where
+// the engine runs in this process.
+func (c *Config) complete() (programs [len(services)]*program, err error) {
 	if c.Host == "" {
 		c.Host = "127.0.0.1"
-	}
-	if c.DynamoDB == "" {
-		c.DynamoDB = os.Getenv("SIGNALBOX_DYNAMODB")
-	}
-	if c.DynamoDB == "" {
-		c.DynamoDB = ExtendDB
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	var err error
 	if c.Root == "" {
 		if c.Root, err = findRoot(); err != nil {
-			return err
+			return programs, err
 		}
 	}
-	if c.ports, err = port.Free(c.Host, processes); err != nil {
-		return err
+	ports, err := port.Free(c.Host, len(services))
+	if err != nil {
+		return programs, err
 	}
-	if c.binaries[0], err = installed(c.Root, c.DynamoDB); err == nil {
-		c.binaries[1], err = built(c.Root)
+	for i, s := range services {
+		chosen, err := s.chosen()
+		if err != nil {
+			return programs, err
+		}
+		if chosen.program == nil {
+			continue
+		}
+		p, err := chosen.program(*c)
+		if err != nil {
+			return programs, err
+		}
+		p.port = ports[i]
+		programs[i] = &p
 	}
-	return err
+	return programs, nil
 }
 
 // findRoot looks for the repository from the working directory upwards.

@@ -35,7 +35,7 @@ func Keep(ctx context.Context, dir string, command func(port string) *exec.Cmd) 
 	if err != nil {
 		return nil, err
 	}
-	e := &Engines{S3: running.url, processes: []*process{running}, done: make(chan error, 1)}
+	e := &Engines{S3: running.url, processes: [len(services)]*process{running}, done: make(chan error, 1)}
 	e.keepers.Go(func() { e.keep(0, c) })
 	return e, nil
 }

@@ -1,13 +1,24 @@
 package engines
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 )
+
+// versityGW is the S3 engine of the single-machine edition.
+func versityGW(c Config) (program, error) {
+	binary, err := built(c.Root)
+	dir := filepath.Join(c.Dir, "objects")
+	return program{name: "objects", dir: dir, health: "/health", command: func(port string) *exec.Cmd {
+		address := net.JoinHostPort(c.Host, port)
+		cmd := exec.Command(binary, "-addr", address, "-dir", dir, "-access-key", accessKeyID, "-secret-key", secretAccessKey) //nolint:gosec // a binary of ours
+		cmd.Env = []string{}
+		return cmd
+	}}, err
+}
 
 // built finds the S3 engine's binary.
 func built(root string) (string, error) {
@@ -19,15 +30,4 @@ func built(root string) (string, error) {
 		return "", fmt.Errorf("the S3 engine is missing; build it: make engines (%w)", err)
 	}
 	return binary, nil
-}
-
-// startObjects runs the S3 engine.
-func startObjects(ctx context.Context, c Config) (*process, error) {
-	binary, dir := c.binaries[1], filepath.Join(c.Dir, "objects")
-	return program{name: "objects", dir: dir, health: "/health", port: c.ports[1], command: func(port string) *exec.Cmd {
-		address := net.JoinHostPort(c.Host, port)
-		cmd := exec.Command(binary, "-addr", address, "-dir", dir, "-access-key", accessKeyID, "-secret-key", secretAccessKey) //nolint:gosec // a binary of ours
-		cmd.Env = []string{}
-		return cmd
-	}}.start(ctx, c.Host)
 }

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ type program struct {
 	dir string
 	// health is a path that it answers, with whatever status, once it is up.
 	health string
+	// patience bounds how long it may take to answer; 0 means answerTime.
+	patience time.Duration
 	// port is the one to try first; "" means any.
 	port string
 	// command listens on the port.
@@ -114,7 +117,7 @@ func (p program) launch(ctx context.Context, host, port string) (*process, error
 			return nil, running.err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.patience, answerTime))
 	defer cancel()
 	if err := running.answers(ctx, url+p.health); err != nil {
 		running.stop()

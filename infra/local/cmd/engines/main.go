@@ -18,7 +18,8 @@ import (
 	"signalbox.dev/infra/local/engines"
 )
 
-const startTime = 30 * time.Second
+// startTime is what a loaded machine needs to start a Java program.
+const startTime = 90 * time.Second
 
 // address is the line of JSON.
 type address struct {
