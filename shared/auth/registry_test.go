@@ -30,6 +30,7 @@ type fixture struct {
 	verifier  *auth.Verifier
 	account   ids.Account
 	workspace ids.Workspace // the account's default
+	second    ids.Workspace // where a test makes one
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -216,8 +217,12 @@ func TestWorkspacesAreListedAndFound(t *testing.T) {
 
 func TestOnlyALiveWorkspaceOfTheAccountIsUsed(t *testing.T) {
 	f, other := newFixture(t), newFixture(t)
-	deleted := f.newWorkspace()
+	deleted, unbound := f.newWorkspace(), f.newUnboundKey()
+	bound := f.newKey(auth.NewKey{Kind: auth.Standard, Workspace: deleted})
 	f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, deleted), nil)
+	f.wantReason(bound, auth.Disabled)
+	f.wantReason(unbound, "")
+	f.wantError(f.registry.EnableKey(t.Context(), f.account, bound.Hash), auth.ErrWorkspaceDeleted)
 	for workspace, want := range map[ids.Workspace]error{
 		deleted: auth.ErrWorkspaceDeleted, other.workspace: auth.ErrNoWorkspace, ids.New[ids.Workspace](): auth.ErrNoWorkspace,
 	} {

@@ -6,11 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -160,38 +158,6 @@ func startAs(t *testing.T, variables ...string) *exec.Cmd {
 	return c
 }
 
-func TestStartServes(t *testing.T) {
-	answer := make(chan string, 1)
-	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if r.Method == http.MethodPost {
-			answer <- string(body)
-			w.WriteHeader(http.StatusAccepted)
-			return
-		}
-		w.Header().Set("Lambda-Runtime-Aws-Request-Id", "1")
-		w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10))
-		_, _ = w.Write([]byte("{}"))
-	}))
-	defer runtime.CloseClientConnections()
-	c := startAs(t, "SIGNALBOX_TEST_START=PATH", "PATH=/", "AWS_REGION=us-east-1", "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(runtime.URL, "http://"))
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	select {
-	case got := <-answer:
-		if got != `"done"` {
-			t.Errorf("answered %s", got)
-		}
-		_ = c.Process.Kill()
-		<-ended
-	case err := <-ended:
-		t.Errorf("it ended: %v", err)
-	}
-}
-
 func TestAColdStartThatFailsEndsTheProcess(t *testing.T) {
 	for want, variables := range map[string][]string{
 		"AWS_REGION": {"SIGNALBOX_TEST_START=PATH", "PATH=/"},
@@ -255,9 +221,7 @@ func TestTheWarmUpIsBounded(t *testing.T) {
 		n := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		began := time.Now()
 		if _, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
-			env.WarmUp(func(context.Context) (smithyendpoints.Endpoint, error) {
-				return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "aws.test"}}, nil
-			})
+			boot.DynamoDB(env)
 			return nil
 		}); err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package calls_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"testing/iotest"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -23,7 +21,7 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// service answers every request alike; with status 0 it cannot be reached.
+// service is an HTTP client that returns one response; with status 0 it is out of reach.
 type service struct {
 	status int
 	body   string
@@ -71,8 +69,7 @@ func listVersions(c aws.Config) error {
 	return err
 }
 
-// Only a success that the service gives is taken for one; an error stays what
-// it is.
+// Only a success that the service gives is accepted; an error is unchanged.
 func TestWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		call    func(aws.Config) error
@@ -103,16 +100,6 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-func TestOnlyAnAnswerThatCannotBeReadIsRetriedByOurRule(t *testing.T) {
-	verdict := func(err error) aws.Ternary { return retry.IsErrorRetryables(calls.Retryables()).IsErrorRetryable(err) }
-	if got := verdict(getItem(config(service{status: 200}, calls.Whole))); got != aws.TrueTernary {
-		t.Errorf("an answer that cannot be read: %v", got)
-	}
-	if got := verdict(errors.New("another")); got != aws.UnknownTernary {
-		t.Errorf("another error: %v", got)
-	}
-}
-
 func TestTheLongestBranchIsCounted(t *testing.T) {
 	c := config(service{status: 200, body: "{}"}, calls.Counted)
 	call := func(ctx context.Context) {
@@ -124,7 +111,7 @@ func TestTheLongestBranchIsCounted(t *testing.T) {
 	call(ctx)
 	calls.Together(ctx, call, func(ctx context.Context) { call(ctx); call(ctx) }, func(context.Context) {})
 	call(ctx)
-	call(t.Context()) // counted by nobody
+	call(t.Context()) // not counted
 	if count.Made() != 5 || count.RoundTrips() != 4 {
 		t.Errorf("%d calls in %d round trips, want 5 and 4", count.Made(), count.RoundTrips())
 	}
