@@ -78,20 +78,20 @@ func TestWhole(t *testing.T) {
 	}{
 		"an object":                 {getItem, service{status: 200, body: "{}"}, ""},
 		"an object after a pause":   {getItem, service{status: 200, body: " \t\r\n{}"}, ""},
-		"nothing":                   {getItem, service{status: 200, body: ""}, "malformed_answer"},
-		"white space":               {getItem, service{status: 200, body: " \n"}, "malformed_answer"},
-		"null":                      {getItem, service{status: 200, body: "null"}, "malformed_answer"},
-		"another status of success": {getItem, service{status: 202, body: "{}"}, "malformed_answer"},
+		"nothing":                   {getItem, service{status: 200, body: ""}, "malformed_response"},
+		"white space":               {getItem, service{status: 200, body: " \n"}, "malformed_response"},
+		"null":                      {getItem, service{status: 200, body: "null"}, "malformed_response"},
+		"another status of success": {getItem, service{status: 202, body: "{}"}, "malformed_response"},
 		"an error":                  {getItem, service{status: 400, body: `{"__type":"ValidationException"}`}, "ValidationException"},
 		"out of reach":              {getItem, service{}, "connection"},
 		"out of time":               {getItem, service{status: 200, body: `{"Item":`, ends: context.DeadlineExceeded}, "deadline"},
 		"XML":                       {listVersions, service{status: 200, body: "<ListVersionsResult/>"}, ""},
-		"text":                      {listVersions, service{status: 200, body: "fine"}, "malformed_answer"},
+		"text":                      {listVersions, service{status: 200, body: "fine"}, "malformed_response"},
 		"a redirection":             {listVersions, service{status: 300, body: "<Error><Code>Elsewhere</Code></Error>"}, "Elsewhere"},
 		"deleted":                   {deleteObject, service{status: 204, body: ""}, ""},
-		"deleted, another status":   {deleteObject, service{status: 200, body: ""}, "malformed_answer"},
+		"deleted, another status":   {deleteObject, service{status: 200, body: ""}, "malformed_response"},
 		"stored":                    {putObject, service{status: 200, body: ""}, ""},
-		"stored, another status":    {putObject, service{status: 204, body: ""}, "malformed_answer"},
+		"stored, another status":    {putObject, service{status: 204, body: ""}, "malformed_response"},
 	} {
 		err := c.call(config(c.service, calls.Whole))
 		if got := calls.Code(err); err == nil && c.code != "" || err != nil && got != c.code {

@@ -17,8 +17,8 @@ import (
 	"signalbox.dev/shared/limits"
 )
 
-// fakeItem is one item of DynamoDB, which knows the limiter's two updates. That
-// DynamoDB means by them what it does is what TestTakeAgreesWithTheModel shows.
+// fakeItem is one item of DynamoDB that supports the limiter's two updates.
+// TestTakeAgreesWithTheModel shows that DynamoDB does the same.
 type fakeItem struct {
 	exists   bool
 	tat, exp int64
