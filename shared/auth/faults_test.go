@@ -118,13 +118,17 @@ func TestEveryFault(t *testing.T) {
 	}
 	var fixtures []*fixture
 	for name, run := range commands() {
-		f := newFixture(t)
-		key := f.newBoundKey()
-		f.faults.Heal()
+		f, key := newFixtureWithKey(t)
 		f.wantError(run(t.Context(), f, key), nil)
 		for _, call := range f.faults.Calls() {
 			if (call.Operation == "GetItem" || call.Operation == "Query" || call.Operation == "Scan") && call.Input["ConsistentRead"] != true {
 				t.Errorf("%s: the read is not consistent: %v", name, call.Input)
+			}
+			items, _ := call.Input["TransactItems"].([]any)
+			for _, item := range items { // ids are random; if one were repeated, the stored row would stay
+				if put, ok := item.(map[string]any)["Put"].(map[string]any); ok && put["ConditionExpression"] != "attribute_not_exists(pk)" {
+					t.Errorf("%s: %v is put on condition %q", name, put["Item"], put["ConditionExpression"])
+				}
 			}
 			for which, fault := range all[call.Operation] {
 				t.Run(fmt.Sprintf("%s/%s %d/%s", name, call.Operation, call.Number, which), func(t *testing.T) {
@@ -137,11 +141,17 @@ func TestEveryFault(t *testing.T) {
 	checkInvariants(t, fixtures...)
 }
 
-func failOnce(t *testing.T, run command, rule faults.Rule) *fixture {
+func newFixtureWithKey(t *testing.T) (*fixture, auth.Key) {
 	t.Helper()
 	f := newFixture(t)
 	key := f.newBoundKey()
 	f.faults.Heal()
+	return f, key
+}
+
+func failOnce(t *testing.T, run command, rule faults.Rule) *fixture {
+	t.Helper()
+	f, key := newFixtureWithKey(t)
 	rule.Attempt = 1
 	f.faults.Inject(rule)
 	if err := run(t.Context(), f, key); err != nil {
@@ -152,9 +162,7 @@ func failOnce(t *testing.T, run command, rule faults.Rule) *fixture {
 
 func failOnwards(t *testing.T, run command, rule faults.Rule) *fixture {
 	t.Helper()
-	f := newFixture(t)
-	key := f.newBoundKey()
-	f.faults.Heal()
+	f, key := newFixtureWithKey(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var failures atomic.Int64

@@ -341,27 +341,3 @@ func TestBatches(t *testing.T) {
 		t.Errorf("with DynamoDB out of reach: %v", owned)
 	}
 }
-
-// Ids and keys are random, so that none is repeated; if one were, the stored row
-// would stay.
-func TestNothingIsCreatedOverAnother(t *testing.T) {
-	f := newFixture(t)
-	_, _, err := f.registry.CreateAccount(t.Context(), "Another")
-	f.wantError(err, nil)
-	f.newBoundKey()
-	puts := 0
-	for _, c := range f.faults.Calls() {
-		items, _ := c.Input["TransactItems"].([]any)
-		for _, item := range items {
-			if put, ok := item.(map[string]any)["Put"].(map[string]any); ok {
-				puts++
-				if put["ConditionExpression"] != "attribute_not_exists(pk)" {
-					t.Errorf("%v is put on condition %q", put["Item"], put["ConditionExpression"])
-				}
-			}
-		}
-	}
-	if puts < 6 { // account, workspace, key and their list entries
-		t.Errorf("%d items are put", puts)
-	}
-}

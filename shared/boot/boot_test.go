@@ -151,19 +151,14 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-func startAs(t *testing.T, variables ...string) *exec.Cmd {
-	t.Helper()
-	c := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // the test itself
-	c.Env = append(variables, "AWS_LAMBDA_LOG_FORMAT=JSON", "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret")
-	return c
-}
-
 func TestAColdStartThatFailsEndsTheProcess(t *testing.T) {
 	for want, variables := range map[string][]string{
 		"AWS_REGION": {"SIGNALBOX_TEST_START=PATH", "PATH=/"},
 		"A_TABLE":    {"SIGNALBOX_TEST_START=A_TABLE", "AWS_REGION=us-east-1"},
 	} {
-		out, err := startAs(t, append(variables, "AWS_LAMBDA_RUNTIME_API=127.0.0.1:1")...).CombinedOutput()
+		start := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // the test itself
+		start.Env = append(variables, "AWS_LAMBDA_RUNTIME_API=127.0.0.1:1", "AWS_LAMBDA_LOG_FORMAT=JSON", "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret")
+		out, err := start.CombinedOutput()
 		ended, _ := errors.AsType[*exec.ExitError](err)
 		if ended == nil || ended.ExitCode() != 1 || !strings.Contains(string(out), `"cold start"`) || !strings.Contains(string(out), want) {
 			t.Errorf("%v: %s", err, out)

@@ -45,34 +45,32 @@ func config(s service, option func(*middleware.Stack) error) aws.Config {
 	}
 }
 
-func getItem(c aws.Config) error { return getItemIn(context.Background(), c) }
-
-func getItemIn(ctx context.Context, c aws.Config) error {
+func getItem(ctx context.Context, c aws.Config) error {
 	_, err := dynamodb.NewFromConfig(c).GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: aws.String("t"), Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "a"}},
 	})
 	return err
 }
 
-func deleteObject(c aws.Config) error {
-	_, err := s3.NewFromConfig(c).DeleteObject(context.Background(), &s3.DeleteObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
+func deleteObject(ctx context.Context, c aws.Config) error {
+	_, err := s3.NewFromConfig(c).DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
 	return err
 }
 
-func putObject(c aws.Config) error {
-	_, err := s3.NewFromConfig(c).PutObject(context.Background(), &s3.PutObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
+func putObject(ctx context.Context, c aws.Config) error {
+	_, err := s3.NewFromConfig(c).PutObject(ctx, &s3.PutObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
 	return err
 }
 
-func listVersions(c aws.Config) error {
-	_, err := s3.NewFromConfig(c).ListObjectVersions(context.Background(), &s3.ListObjectVersionsInput{Bucket: aws.String("b")})
+func listVersions(ctx context.Context, c aws.Config) error {
+	_, err := s3.NewFromConfig(c).ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: aws.String("b")})
 	return err
 }
 
 // Only a success that the service gives is accepted; an error is unchanged.
 func TestWhole(t *testing.T) {
 	for name, c := range map[string]struct {
-		call    func(aws.Config) error
+		call    func(context.Context, aws.Config) error
 		service service
 		code    string
 	}{
@@ -93,7 +91,7 @@ func TestWhole(t *testing.T) {
 		"stored":                    {putObject, service{status: 200, body: ""}, ""},
 		"stored, another status":    {putObject, service{status: 204, body: ""}, "malformed_response"},
 	} {
-		err := c.call(config(c.service, calls.Whole))
+		err := c.call(t.Context(), config(c.service, calls.Whole))
 		if got := calls.Code(err); err == nil && c.code != "" || err != nil && got != c.code {
 			t.Errorf("%s: %v, code %q; want %q", name, err, got, c.code)
 		}
@@ -103,7 +101,7 @@ func TestWhole(t *testing.T) {
 func TestTheLongestBranchIsCounted(t *testing.T) {
 	c := config(service{status: 200, body: "{}"}, calls.Counted)
 	call := func(ctx context.Context) {
-		if err := getItemIn(ctx, c); err != nil {
+		if err := getItem(ctx, c); err != nil {
 			t.Error(err)
 		}
 	}
