@@ -1,9 +1,9 @@
 // Package auth decides who calls and what they may reach: API keys, accounts
-// and workspaces, and the access table that holds them. It knows no HTTP.
+// and workspaces, and the access table that holds them. It is independent of HTTP.
 //
-// It guards against a caller reaching what belongs to somebody else. It trusts
+// It guards against a caller reaching what belongs to another account. It trusts
 // the access table, which only the operator's command writes (a request moves
-// one counter of a workspace, nothing else). It refuses whatever it does not
+// one counter of a workspace, nothing else). It refuses what it does not
 // recognise: a row that contradicts itself is no valid key.
 //
 // Every read that decides something is strongly consistent and nothing is
@@ -24,7 +24,7 @@ import (
 	"signalbox.dev/shared/secret"
 )
 
-// Kind says what an API key is for.
+// Kind is what an API key is for.
 type Kind string
 
 const (
@@ -34,7 +34,7 @@ const (
 	Standard Kind = "standard"
 )
 
-// Reason says why a caller was not let in. It is part of the public contract.
+// Reason is why a caller was rejected. It is part of the public contract.
 type Reason string
 
 // The reasons, in the order in which they are decided.
@@ -47,11 +47,11 @@ const (
 	ManagementKeyRequired Reason = "management_key_required"
 )
 
-// Rejection is the error for a caller who was not let in.
+// Rejection is the error for a caller who is not verified.
 type Rejection struct {
 	Reason Reason
-	// Fault is set where a stored key contradicts itself: the caller is told
-	// UnknownKey, the operator must be told more.
+	// Fault is set where a stored key contradicts itself: the client sees
+	// UnknownKey, the operator's log the fault.
 	Fault error
 }
 
@@ -60,13 +60,13 @@ func (r *Rejection) Error() string { return "caller rejected: " + string(r.Reaso
 // Unwrap yields the fault, if any.
 func (r *Rejection) Unwrap() error { return r.Fault }
 
-// ErrNoWorkspace says that the workspace does not exist, was deleted, belongs
-// to another account or is out of the key's reach. Which of these it was is
-// nobody's business.
+// ErrNoWorkspace means that the workspace does not exist, was deleted, belongs
+// to another account or is out of the key's reach: a caller cannot distinguish
+// these.
 var ErrNoWorkspace = errors.New("no such workspace for this caller")
 
-// Caller is an API key that was let in. Only Verify makes one, so what takes a
-// Caller cannot be reached by anybody else.
+// Caller is a verified API key. Only Verify makes one, so a function that takes a
+// Caller cannot be called without.
 type Caller struct {
 	account   ids.Account
 	workspace ids.Workspace
@@ -141,7 +141,7 @@ func HashKey(token string) KeyHash {
 func (b Bearer) Hash() KeyHash { return b.hash }
 
 // Derive makes a 32-byte key from the token for the purpose that info names
-// (HKDF-SHA256). Whoever holds only the stored hash cannot make it.
+// (HKDF-SHA256). The stored hash does not suffice to make it.
 func (b Bearer) Derive(info string) ([]byte, error) {
 	return hkdf.Key(sha256.New, b.token.Reveal(), nil, info, sha256.Size)
 }

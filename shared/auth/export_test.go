@@ -2,8 +2,8 @@ package auth
 
 import "time"
 
-// SetClock makes the registry believe that it is always now.
+// SetClock stops the registry's clock at now.
 func (r *Registry) SetClock(now time.Time) { r.now = func() time.Time { return now } }
 
-// SetClock makes the verifier believe that it is always now.
+// SetClock stops the verifier's clock at now.
 func (v *Verifier) SetClock(now time.Time) { v.now = func() time.Time { return now } }

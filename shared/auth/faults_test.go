@@ -42,6 +42,8 @@ func checkInvariants(t *testing.T, fixtures ...*fixture) {
 // default workspace.
 type command func(ctx context.Context, f *fixture, key auth.Key) error
 
+func errorOf[T any](_ T, err error) error { return err }
+
 func commands() map[string]command {
 	return map[string]command{
 		"create account": func(ctx context.Context, f *fixture, _ auth.Key) error {
@@ -52,20 +54,25 @@ func commands() map[string]command {
 			return f.registry.CheckAccount(ctx, f.account)
 		},
 		"list accounts": func(ctx context.Context, f *fixture, _ auth.Key) error {
-			_, err := f.registry.ListAccounts(ctx)
-			return err
+			return errorOf(f.registry.ListAccounts(ctx))
+		},
+		"read survey": func(ctx context.Context, f *fixture, _ auth.Key) error {
+			return errorOf(auth.ReadSurvey(ctx, f.db, f.table))
+		},
+		"raise counter": func(ctx context.Context, f *fixture, _ auth.Key) error {
+			return f.registry.RaiseCounter(ctx, f.workspace, "openai", 3)
+		},
+		"clear default": func(ctx context.Context, f *fixture, _ auth.Key) error {
+			return f.registry.ClearDefault(ctx, f.account, f.workspace)
 		},
 		"create workspace": func(ctx context.Context, f *fixture, _ auth.Key) error {
-			_, err := f.registry.CreateWorkspace(ctx, f.account, "w")
-			return err
+			return errorOf(f.registry.CreateWorkspace(ctx, f.account, "w"))
 		},
 		"list workspaces": func(ctx context.Context, f *fixture, _ auth.Key) error {
-			_, err := f.registry.ListWorkspaces(ctx, f.account)
-			return err
+			return errorOf(f.registry.ListWorkspaces(ctx, f.account))
 		},
 		"find workspace": func(ctx context.Context, f *fixture, _ auth.Key) error {
-			_, err := f.registry.FindWorkspace(ctx, f.account, f.workspace)
-			return err
+			return errorOf(f.registry.FindWorkspace(ctx, f.account, f.workspace))
 		},
 		"set default": func(ctx context.Context, f *fixture, _ auth.Key) error {
 			return f.registry.SetDefaultWorkspace(ctx, f.account, f.workspace)
@@ -78,8 +85,7 @@ func commands() map[string]command {
 			return err
 		},
 		"list keys": func(ctx context.Context, f *fixture, _ auth.Key) error {
-			_, err := f.registry.ListKeys(ctx, f.account)
-			return err
+			return errorOf(f.registry.ListKeys(ctx, f.account))
 		},
 		"disable key": func(ctx context.Context, f *fixture, k auth.Key) error {
 			return f.registry.DisableKey(ctx, f.account, k.Hash)
@@ -112,13 +118,17 @@ func TestEveryFault(t *testing.T) {
 	}
 	var fixtures []*fixture
 	for name, run := range commands() {
-		f := newFixture(t)
-		key := f.newBoundKey()
-		f.faults.Heal()
+		f, key := newFixtureWithKey(t)
 		f.wantError(run(t.Context(), f, key), nil)
 		for _, call := range f.faults.Calls() {
 			if (call.Operation == "GetItem" || call.Operation == "Query" || call.Operation == "Scan") && call.Input["ConsistentRead"] != true {
 				t.Errorf("%s: the read is not consistent: %v", name, call.Input)
+			}
+			items, _ := call.Input["TransactItems"].([]any)
+			for _, item := range items { // ids are random; if one were repeated, the stored row would stay
+				if put, ok := item.(map[string]any)["Put"].(map[string]any); ok && put["ConditionExpression"] != "attribute_not_exists(pk)" {
+					t.Errorf("%s: %v is put on condition %q", name, put["Item"], put["ConditionExpression"])
+				}
 			}
 			for which, fault := range all[call.Operation] {
 				t.Run(fmt.Sprintf("%s/%s %d/%s", name, call.Operation, call.Number, which), func(t *testing.T) {
@@ -131,11 +141,17 @@ func TestEveryFault(t *testing.T) {
 	checkInvariants(t, fixtures...)
 }
 
-func failOnce(t *testing.T, run command, rule faults.Rule) *fixture {
+func newFixtureWithKey(t *testing.T) (*fixture, auth.Key) {
 	t.Helper()
 	f := newFixture(t)
 	key := f.newBoundKey()
 	f.faults.Heal()
+	return f, key
+}
+
+func failOnce(t *testing.T, run command, rule faults.Rule) *fixture {
+	t.Helper()
+	f, key := newFixtureWithKey(t)
 	rule.Attempt = 1
 	f.faults.Inject(rule)
 	if err := run(t.Context(), f, key); err != nil {
@@ -146,9 +162,7 @@ func failOnce(t *testing.T, run command, rule faults.Rule) *fixture {
 
 func failOnwards(t *testing.T, run command, rule faults.Rule) *fixture {
 	t.Helper()
-	f := newFixture(t)
-	key := f.newBoundKey()
-	f.faults.Heal()
+	f, key := newFixtureWithKey(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var failures atomic.Int64
@@ -177,26 +191,6 @@ func failOnwards(t *testing.T, run command, rule faults.Rule) *fixture {
 	return f
 }
 
-func TestAnInterruptedDeletionGoesOn(t *testing.T) {
-	f := newFixture(t)
-	keys := []auth.Key{f.newBoundKey(), f.newBoundKey(), f.newBoundKey()}
-	unbound := f.newUnboundKey()
-	f.faults.Heal()
-	f.faults.Inject(faults.Rule{Operation: "UpdateItem", Call: 2, Fault: faults.Refuse()})
-	if err := f.registry.DeleteWorkspace(t.Context(), f.account, f.workspace); err == nil {
-		t.Fatal("no error though a key could not be disabled")
-	}
-	f.faults.Heal()
-	for range 2 {
-		f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, f.workspace), nil)
-	}
-	for _, key := range keys {
-		f.wantReason(key, auth.Disabled)
-		f.wantError(f.registry.EnableKey(t.Context(), f.account, key.Hash), auth.ErrWorkspaceDeleted)
-	}
-	f.wantReason(unbound, "")
-}
-
 func TestConcurrentCommandsKeepTheInvariants(t *testing.T) {
 	for range 10 {
 		f := newFixture(t)
@@ -220,52 +214,44 @@ func TestConcurrentCommandsKeepTheInvariants(t *testing.T) {
 // TestACommandMeetsAnother runs a second command while a call of the first is on
 // its way.
 func TestACommandMeetsAnother(t *testing.T) {
-	type run func(f *fixture, key auth.Key, second ids.Workspace) error
-	enableKey := func(f *fixture, k auth.Key, _ ids.Workspace) error {
-		return f.registry.EnableKey(f.Context(), f.account, k.Hash)
+	all := commands()
+	all["set second"] = func(ctx context.Context, f *fixture, _ auth.Key) error {
+		return f.registry.SetDefaultWorkspace(ctx, f.account, f.second)
 	}
-	deleteKey := func(f *fixture, k auth.Key, _ ids.Workspace) error {
-		return f.registry.DeleteKey(f.Context(), f.account, k.Hash)
-	}
-	deleteFirst := func(f *fixture, _ auth.Key, _ ids.Workspace) error {
-		return f.registry.DeleteWorkspace(f.Context(), f.account, f.workspace)
-	}
-	deleteSecond := func(f *fixture, _ auth.Key, second ids.Workspace) error {
-		return f.registry.DeleteWorkspace(f.Context(), f.account, second)
-	}
-	setSecond := func(f *fixture, _ auth.Key, second ids.Workspace) error {
-		return f.registry.SetDefaultWorkspace(f.Context(), f.account, second)
+	all["delete second"] = func(ctx context.Context, f *fixture, _ auth.Key) error {
+		return f.registry.DeleteWorkspace(ctx, f.account, f.second)
 	}
 	const first, second, none = "first", "second", "none"
 	for _, c := range []struct {
-		name, operation string
-		run, other      run
-		want            error
-		wantDefault     string
+		run, operation, other string
+		want                  error
+		wantDefault           string
 	}{
-		{"enable and delete a key", "TransactWriteItems", enableKey, deleteKey, auth.ErrNoKey, first},
-		{"delete a key twice", "TransactWriteItems", deleteKey, deleteKey, auth.ErrNoKey, first},
-		{"delete a workspace and one of its keys", "UpdateItem", deleteFirst, deleteKey, nil, none},
-		{"delete what becomes the default", "TransactWriteItems", deleteSecond, setSecond, nil, none},
-		{"delete what was the default", "TransactWriteItems", deleteFirst, setSecond, nil, second},
+		{"enable key", "TransactWriteItems", "delete key", auth.ErrNoKey, first},
+		{"delete key", "TransactWriteItems", "delete key", auth.ErrNoKey, first},
+		{"delete workspace", "UpdateItem", "delete key", nil, none},
+		{"delete workspace", "TransactWriteItems", "set second", nil, second},
+		{"delete second", "TransactWriteItems", "set second", nil, none},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.run+" meets "+c.other, func(t *testing.T) {
 			f := newFixture(t)
-			key, other, id := f.newBoundKey(), *f, f.newWorkspace()
+			key := f.newBoundKey()
 			f.newBoundKey()
+			f.second = f.newWorkspace()
+			other := *f
 			other.registry = auth.NewRegistry(dynamodb.NewFromConfig(testkit.Start(t).Config), f.table)
 			f.faults.Heal()
 			f.faults.Inject(faults.Rule{Operation: c.operation, Call: 1, Fault: func(_ *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
-				f.wantError(c.other(&other, key, id), nil)
+				f.wantError(all[c.other](t.Context(), &other, key), nil)
 				return apply()
 			}})
-			f.wantError(c.run(f, key, id), c.want)
+			f.wantError(all[c.run](t.Context(), f, key), c.want)
 			checkInvariants(t, f)
 			if c.want != nil {
 				f.wantReason(key, auth.UnknownKey)
 			}
 			survey, _ := f.survey()
-			names := map[ids.Workspace]string{f.workspace: first, id: second, "": none}
+			names := map[ids.Workspace]string{f.workspace: first, f.second: second, "": none}
 			if got := names[survey.Accounts[f.account].Default]; got != c.wantDefault {
 				t.Errorf("the default is the %s workspace, want %s", got, c.wantDefault)
 			}

@@ -199,7 +199,7 @@ func get(ctx context.Context, db itemGetter, table string, at primaryKey, into a
 		return lookup{}, nil
 	}
 	if keyOf(out.Item) != at {
-		return lookup{}, errors.New("answered with another item")
+		return lookup{}, errors.New("the response is another item")
 	}
 	return lookup{exists: true, account: accountOf(out.Item), fault: decode(out.Item, into)}, nil
 }
@@ -237,7 +237,7 @@ func batchGet(ctx context.Context, db batchGetter, table string, keys []map[stri
 			return nil, err
 		}
 		if out.Responses == nil && len(out.UnprocessedKeys) == 0 {
-			return nil, errors.New("an answer that says nothing of any key")
+			return nil, errors.New("empty response")
 		}
 		items = append(items, out.Responses[table]...)
 		keys = out.UnprocessedKeys[table].Keys

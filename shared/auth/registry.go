@@ -18,13 +18,13 @@ import (
 
 // What a Registry refuses, besides ErrNoWorkspace. Nothing was written then.
 var (
-	// ErrNoAccount says that there is no such account.
+	// ErrNoAccount means that there is no such account.
 	ErrNoAccount = errors.New("no such account")
-	// ErrNoKey says that the account has no such key.
+	// ErrNoKey means that the account has no such key.
 	ErrNoKey = errors.New("no such API key")
-	// ErrWorkspaceDeleted says that the workspace is the account's but deleted.
+	// ErrWorkspaceDeleted means that the workspace is the account's but deleted.
 	ErrWorkspaceDeleted = errors.New("the workspace is deleted")
-	// ErrInvalid is the kind of error that says what is wrong with a request.
+	// ErrInvalid is wrapped by errors that describe an invalid request.
 	ErrInvalid = errors.New("invalid")
 )
 
@@ -45,10 +45,10 @@ type registryAPI interface {
 // are written together, a default workspace is live, and a deleted workspace
 // has no key that lets anybody in.
 //
-// Whatever is the account's is refused to every other account as if it did not
-// exist. A write that meets another one on the same item is made again until it
-// is settled or the context ends. After an error that is none of this package's
-// own the write may have been applied; listing tells.
+// What belongs to one account does not exist for another. A write in conflict with
+// another one on the same item is repeated until it succeeds or the context ends.
+// After an error that is none of this package's own the write may have been
+// applied; a list shows whether it was.
 type Registry struct {
 	db    registryAPI
 	table string
@@ -114,7 +114,7 @@ func (r *Registry) CheckAccount(ctx context.Context, id ids.Account) error {
 }
 
 // transact writes all the items or none of them. The SDK gives each transaction
-// a token of its own, so that an attempt whose answer was lost is not applied twice.
+// a token of its own, so that an attempt whose response was lost is not applied twice.
 func (r *Registry) transact(ctx context.Context, items ...types.TransactWriteItem) error {
 	return settled(ctx, func() error {
 		_, err := r.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
@@ -136,7 +136,7 @@ func (r *Registry) update(ctx context.Context, in *dynamodb.UpdateItemInput) (he
 }
 
 // settled makes a write again for as long as it meets another one on the same
-// item: DynamoDB then applies neither and tells both.
+// item: DynamoDB may then apply neither.
 func settled(ctx context.Context, write func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := write()

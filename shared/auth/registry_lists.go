@@ -33,8 +33,8 @@ type Key struct {
 	Disabled  bool
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero where it never expires
-	// Fault says what is wrong with a stored key that contradicts itself; such a
-	// key lets nobody in.
+	// Fault is what is wrong with a stored key that contradicts itself; such a key
+	// is rejected.
 	Fault error
 }
 

@@ -201,9 +201,9 @@ func (r *Registry) withoutDefault(account ids.Account, workspace ids.Workspace, 
 	}}
 }
 
-// disableBound disables the enabled keys of the workspace and tells how many
+// disableBound disables the enabled keys of the workspace and returns how many
 // there were. One that is deleted meanwhile does not count, nor does one that
-// contradicts itself: neither lets anybody in.
+// contradicts itself: both are rejected.
 func (r *Registry) disableBound(ctx context.Context, account ids.Account, workspace ids.Workspace) (disabled int, err error) {
 	keys, err := r.keys(ctx, workspaceAt(workspace).PK)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestAContradictoryKeyIsUnknown(t *testing.T) {
 	}
 }
 
-// Whatever a workspace's row holds, it does not exist for another account or for a
+// A workspace with a damaged row does not exist for another account or for a
 // key bound elsewhere, and reading it agrees with taking a position in it.
 func TestADamagedWorkspaceIsOutOfReach(t *testing.T) {
 	f, stranger := newFixture(t), newFixture(t)

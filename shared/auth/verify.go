@@ -23,8 +23,8 @@ func NewVerifier(db itemGetter, table string) *Verifier {
 	return &Verifier{db: db, table: table, now: time.Now}
 }
 
-// Verify lets a key in or returns a *Rejection; any other error means that the
-// table could not be asked. It has no effect.
+// Verify returns the key's caller or a *Rejection; any other error means that the
+// table could not be read. It has no effect.
 func (v *Verifier) Verify(ctx context.Context, hash KeyHash) (Caller, error) {
 	var key keyItem
 	found, err := get(ctx, v.db, v.table, keyAt(hash), &key)
@@ -49,7 +49,7 @@ func (v *Verifier) Verify(ctx context.Context, hash KeyHash) (Caller, error) {
 	return Caller{account: key.Account, workspace: key.Workspace, key: hash, kind: key.Kind}, nil
 }
 
-// Keyring answers which keys are an account's own.
+// Keyring looks up which keys belong to an account.
 type Keyring struct {
 	db    batchGetter
 	table string
@@ -60,7 +60,7 @@ func NewKeyring(db batchGetter, table string) *Keyring {
 	return &Keyring{db: db, table: table}
 }
 
-// Owned tells which of the hashes, at most 100 different ones, name a key of
+// Owned returns which of the hashes, at most 100 different ones, name a key of
 // the account; disabled and expired keys count. It has no effect.
 func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []KeyHash) (map[KeyHash]bool, error) {
 	owned := make(map[KeyHash]bool, len(hashes))

@@ -14,7 +14,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Workspaces answers which workspace a request is about.
+// Workspaces looks up the workspace that a request names or means.
 type Workspaces struct {
 	db    itemGetter
 	table string
@@ -25,11 +25,11 @@ func NewWorkspaces(db itemGetter, table string) *Workspaces {
 	return &Workspaces{db: db, table: table}
 }
 
-// Found is a workspace that was looked up before it was known who asks. What
-// it is can be learnt only by naming the caller.
+// Found is a workspace that was looked up before its caller was verified. Only For
+// reveals it.
 type Found struct {
 	id      ids.Workspace
-	account ids.Account // "" where the row does not say
+	account ids.Account // "" where the row names none
 	item    workspaceItem
 	fault   error
 }
@@ -52,7 +52,7 @@ func (w *Workspaces) Find(ctx context.Context, id ids.Workspace) (Found, error) 
 	return f, nil
 }
 
-// check refuses a row that nobody owns, or of a version that is not known.
+// check refuses a row without an owner, or of an unknown version.
 func (f Found) check() error {
 	switch {
 	case f.account == "":
@@ -80,7 +80,7 @@ func (f Found) For(c Caller) (ids.Workspace, error) {
 }
 
 // LiveIn returns ErrNoWorkspace unless the workspace is live and the account's. It
-// is for a caller who answers for the account itself, such as the platform's router.
+// is for a caller that acts for the account itself, such as the platform's router.
 func (f Found) LiveIn(account ids.Account) error {
 	_, err := f.For(Caller{account: account, kind: Management})
 	return err

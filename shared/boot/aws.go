@@ -23,14 +23,14 @@ const (
 	maxBackoff      = time.Second
 	connectTimeout  = time.Second
 	responseTimeout = 2 * time.Second
-	// attemptTimeout bounds the whole of one, an answer that stops in the middle
-	// included. Three of them fit into a request's time.
+	// attemptTimeout bounds the whole of one, including a response that stops in the
+	// middle. Three of them fit into a request's time.
 	attemptTimeout = 3 * time.Second
 )
 
 // awsConfig configures the clients from the variables that Lambda sets, and
 // from AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE> where the services are
-// elsewhere. Unlike config.LoadDefaultConfig it knows no profiles, single
+// elsewhere. Unlike config.LoadDefaultConfig it reads no profiles, single
 // sign-on or instance metadata: a function has none of them, and they would be a
 // sixth of its binary.
 func awsConfig() (aws.Config, error) {

@@ -45,9 +45,9 @@ func Start(build func(*Environment) lambda.Handler) {
 	lambda.Start(handler)
 }
 
-// NewEnvironment is what a function finds whose clients reach AWS as config
-// says, under the policies of every function. Start makes that of the process;
-// a test may make others.
+// NewEnvironment returns the environment of a function whose clients use the config,
+// under the policies of every function. Start makes that of the process; a test may
+// make others.
 func NewEnvironment(config aws.Config, log *slog.Logger, getenv func(string) string) *Environment {
 	config.Retryer = Retryer
 	config.APIOptions = []func(*middleware.Stack) error{calls.Counted, calls.Whole}
@@ -63,8 +63,8 @@ func newEnvironment(getenv func(string) string, log *slog.Logger) (*Environment,
 	return env, nil
 }
 
-// assemble builds the handler, tells all that the environment lacks in one
-// error, and warms up.
+// assemble builds the handler, reports all that the environment lacks in one error,
+// and warms up.
 func (e *Environment) assemble(build func(*Environment) lambda.Handler) (lambda.Handler, error) {
 	handler := build(e)
 	if len(e.missing) > 0 {

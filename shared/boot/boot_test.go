@@ -6,11 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -153,51 +151,14 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-func startAs(t *testing.T, variables ...string) *exec.Cmd {
-	t.Helper()
-	c := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // the test itself
-	c.Env = append(variables, "AWS_LAMBDA_LOG_FORMAT=JSON", "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret")
-	return c
-}
-
-func TestStartServes(t *testing.T) {
-	answer := make(chan string, 1)
-	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if r.Method == http.MethodPost {
-			answer <- string(body)
-			w.WriteHeader(http.StatusAccepted)
-			return
-		}
-		w.Header().Set("Lambda-Runtime-Aws-Request-Id", "1")
-		w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10))
-		_, _ = w.Write([]byte("{}"))
-	}))
-	defer runtime.CloseClientConnections()
-	c := startAs(t, "SIGNALBOX_TEST_START=PATH", "PATH=/", "AWS_REGION=us-east-1", "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(runtime.URL, "http://"))
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	select {
-	case got := <-answer:
-		if got != `"done"` {
-			t.Errorf("answered %s", got)
-		}
-		_ = c.Process.Kill()
-		<-ended
-	case err := <-ended:
-		t.Errorf("it ended: %v", err)
-	}
-}
-
 func TestAColdStartThatFailsEndsTheProcess(t *testing.T) {
 	for want, variables := range map[string][]string{
 		"AWS_REGION": {"SIGNALBOX_TEST_START=PATH", "PATH=/"},
 		"A_TABLE":    {"SIGNALBOX_TEST_START=A_TABLE", "AWS_REGION=us-east-1"},
 	} {
-		out, err := startAs(t, append(variables, "AWS_LAMBDA_RUNTIME_API=127.0.0.1:1")...).CombinedOutput()
+		start := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // the test itself
+		start.Env = append(variables, "AWS_LAMBDA_RUNTIME_API=127.0.0.1:1", "AWS_LAMBDA_LOG_FORMAT=JSON", "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret")
+		out, err := start.CombinedOutput()
 		ended, _ := errors.AsType[*exec.ExitError](err)
 		if ended == nil || ended.ExitCode() != 1 || !strings.Contains(string(out), `"cold start"`) || !strings.Contains(string(out), want) {
 			t.Errorf("%v: %s", err, out)
@@ -255,9 +216,7 @@ func TestTheWarmUpIsBounded(t *testing.T) {
 		n := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		began := time.Now()
 		if _, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
-			env.WarmUp(func(context.Context) (smithyendpoints.Endpoint, error) {
-				return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "aws.test"}}, nil
-			})
+			boot.DynamoDB(env)
 			return nil
 		}); err != nil {
 			t.Fatal(err)

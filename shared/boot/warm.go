@@ -59,11 +59,11 @@ func (e *Environment) connect(ctx context.Context, find Endpoint) {
 	if err != nil {
 		return
 	}
-	answer, err := e.AWS.HTTPClient.Do(get)
+	response, err := e.AWS.HTTPClient.Do(get)
 	if err != nil {
 		return
 	}
 	// A body that was read to its end gives the connection back.
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10))
-	_ = answer.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
+	_ = response.Body.Close()
 }

@@ -1,8 +1,9 @@
-// Package calls watches the calls a request makes to AWS: how many, how many
-// of them one after the other, and how to name a failed one without repeating
-// what AWS wrote about it. It is also the one place that runs calls side by
-// side, so that the count is true and a panic in one of them stays the
-// request's own.
+// Package calls is what all calls to AWS have in common: they are counted and run in
+// parallel (calls.go), retried (retry.go), checked for malformed responses (whole.go),
+// and their errors classified and described without AWS's own text (errors.go).
+//
+// Together is the only place that runs calls in parallel, so that the count is true
+// and a panic in one of them stays the request's own.
 package calls
 
 import (
@@ -14,15 +15,15 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// Count is what one request has asked of AWS so far.
+// Count counts the calls of one request.
 type Count struct {
 	made       *atomic.Int64 // by the whole request
-	roundTrips atomic.Int64  // on this branch: the longest chain of calls, each begun after the one before
+	roundTrips atomic.Int64  // on this branch: the longest chain of calls, each started after the one before
 }
 
 type countKey struct{}
 
-// Start begins to count the calls made under the context it returns.
+// Start counts the calls made under the context it returns.
 func Start(ctx context.Context) (context.Context, *Count) {
 	c := &Count{made: new(atomic.Int64)}
 	return context.WithValue(ctx, countKey{}, c), c
@@ -31,8 +32,7 @@ func Start(ctx context.Context) (context.Context, *Count) {
 // Made is how many requests were sent to AWS, retries included.
 func (c *Count) Made() int64 { return c.made.Load() }
 
-// RoundTrips is how many of them had to wait for one another: the round trips that
-// the caller waited for.
+// RoundTrips is how many of them had to wait for one another.
 func (c *Count) RoundTrips() int64 { return c.roundTrips.Load() }
 
 // Panic is what Together panics with when one of its functions did. It keeps
@@ -42,8 +42,8 @@ type Panic struct {
 	Stack []byte
 }
 
-// Together runs fs side by side and returns when all have returned. A panic in
-// one of them goes on in the caller, as a Panic.
+// Together runs fs in parallel and returns when all have returned. A panic in one of
+// them continues in the caller, as a Panic.
 func Together(ctx context.Context, fs ...func(context.Context)) {
 	parent, counting := ctx.Value(countKey{}).(*Count)
 	var (

@@ -105,12 +105,12 @@ func TestCodes(t *testing.T) {
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, "timeout"},
 		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "connection"},
 		{response(0, errors.New("reset")), "connection"},
-		{response(200, errors.New("syntax")), "malformed_answer"},
+		{response(200, errors.New("syntax")), "malformed_response"},
 		{response(400, &smithy.GenericAPIError{Code: "ValidationException"}), "ValidationException"},
 		{errors.New("our own words"), "connection"},
 	} {
 		err := &smithy.OperationError{ServiceID: "KMS", OperationName: "Decrypt", Err: c.err}
-		if got := calls.Code(err); got != c.want || calls.IsMalformed(err) != (c.want == "malformed_answer") {
+		if got := calls.Code(err); got != c.want || calls.IsMalformed(err) != (c.want == "malformed_response") {
 			t.Errorf("%v: code %s, want %s", err, got, c.want)
 		}
 	}

@@ -1,6 +1,6 @@
 // Package ids holds the identifiers of Signalbox: what they look like, and a
 // type for each kind, so that an account can never stand where a workspace is
-// meant. It knows nothing of who owns what.
+// meant. Ownership is no part of it.
 package ids
 
 import (

@@ -14,12 +14,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
-	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/limits"
 )
 
-// fakeItem is one item of DynamoDB, which knows the limiter's two updates. That
-// DynamoDB means by them what it does is what TestTakeAgreesWithTheModel shows.
+// fakeItem is one item of DynamoDB that supports the limiter's two updates.
+// TestTakeAgreesWithTheModel shows that DynamoDB does the same.
 type fakeItem struct {
 	exists   bool
 	tat, exp int64
@@ -193,9 +192,10 @@ func play(t *testing.T, rate limits.Rate, m *model, steps []byte) {
 // TestTakeAgreesWithTheModel takes random steps on the engine, with two instances
 // whose clocks go back at times.
 func TestTakeAgreesWithTheModel(t *testing.T) {
-	engines, c := testkit.Start(t), newClock()
-	db := dynamodb.NewFromConfig(engines.Config)
-	instances := [2]*limits.Limiter{limits.New(db, engines.Tables.Control, "test").At(c.read), limits.New(db, engines.Tables.Control, "test").At(c.read)}
+	c := newClock()
+	first, _ := newLimiter(t, c, "test")
+	other, _ := newLimiter(t, c, "test")
+	instances := []*limits.Limiter{first, other}
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that repeats
 	for range 30 {
 		perMinute, burst, caller := 1+random.Int64N(100_000), 1+random.Int64N(12), newCaller()

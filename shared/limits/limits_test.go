@@ -29,11 +29,12 @@ func (c *clock) read() time.Time { return time.Unix(0, c.now.Load()) }
 
 func (c *clock) forward(d time.Duration) { c.now.Add(int64(d)) }
 
-func newLimiter(t *testing.T) (*limits.Limiter, *clock) {
+func newLimiter(t *testing.T, c *clock, name string) (*limits.Limiter, *faults.Transport) {
 	t.Helper()
 	engines := testkit.Start(t)
-	c := newClock()
-	return limits.New(dynamodb.NewFromConfig(engines.Config), engines.Tables.Control, "test").At(c.read), c
+	transport := faults.Wrap(engines.Config.HTTPClient)
+	engines.Config.HTTPClient = transport
+	return limits.New(dynamodb.NewFromConfig(engines.Config), engines.Tables.Control, name).At(c.read), transport
 }
 
 func newCaller() string { return string(ids.New[ids.Account]()) }
@@ -57,7 +58,8 @@ func mustTake(t *testing.T, l *limits.Limiter, caller string, rate limits.Rate) 
 }
 
 func TestABurstPassesFromIdleAndNoMore(t *testing.T) {
-	l, c := newLimiter(t)
+	c := newClock()
+	l, _ := newLimiter(t, c, "test")
 	rate, caller := mustRate(t, 60, 20), newCaller()
 	for i := range int64(20) {
 		want := limits.Decision{Allowed: true, Burst: 20, Remaining: 19 - i, Window: 20 * time.Second, Reset: time.Duration(i+1) * time.Second}
@@ -82,27 +84,21 @@ func TestABurstPassesFromIdleAndNoMore(t *testing.T) {
 	if d := mustTake(t, l, newCaller(), rate); !d.Allowed || d.Remaining != 19 {
 		t.Errorf("another caller: %+v", d)
 	}
+	named, _ := newLimiter(t, c, "another")
+	if d := mustTake(t, named, caller, rate); !d.Allowed || d.Remaining != 19 {
+		t.Errorf("a limiter of another name: %+v", d)
+	}
 	c.forward(20 * time.Second)
 	if d := mustTake(t, l, caller, rate); !d.Allowed || d.Remaining != 19 {
 		t.Errorf("idle again: %+v", d)
 	}
 }
 
-func TestLimitersOfOtherNamesCountApart(t *testing.T) {
-	engines := testkit.Start(t)
-	db, rate, caller := dynamodb.NewFromConfig(engines.Config), mustRate(t, 1, 1), newCaller()
-	for _, name := range []string{"one", "another"} {
-		l := limits.New(db, engines.Tables.Control, name)
-		if first, second := mustTake(t, l, caller, rate), mustTake(t, l, caller, rate); !first.Allowed || second.Allowed {
-			t.Errorf("%s: %+v, then %+v", name, first, second)
-		}
-	}
-}
-
 func TestAtOnceExactlyTheBurstPasses(t *testing.T) {
-	first, c := newLimiter(t)
-	second, _ := newLimiter(t)
-	instances := []*limits.Limiter{first, second.At(c.read)}
+	c := newClock()
+	first, _ := newLimiter(t, c, "test")
+	second, _ := newLimiter(t, c, "test")
+	instances := []*limits.Limiter{first, second}
 	rate, caller := mustRate(t, 1, 20), newCaller()
 	var allowed atomic.Int64
 	var all sync.WaitGroup
@@ -173,17 +169,9 @@ func TestTheMemoryIsBounded(t *testing.T) {
 	}
 }
 
-func newFaultyLimiter(t *testing.T) (*limits.Limiter, *faults.Transport) {
-	t.Helper()
-	engines := testkit.Start(t)
-	transport := faults.Wrap(engines.Config.HTTPClient)
-	engines.Config.HTTPClient = transport
-	return limits.New(dynamodb.NewFromConfig(engines.Config), engines.Tables.Control, "test"), transport
-}
-
 // An update that failed may have been applied, whichever of the two came first.
 func TestAfterAFaultNoOtherUpdateIsTried(t *testing.T) {
-	l, broken := newFaultyLimiter(t)
+	l, broken := newLimiter(t, newClock(), "test")
 	caller, rate := newCaller(), mustRate(t, 1, 20)
 	for call := 1; call <= 3; call += 2 {
 		broken.Inject(faults.Rule{Operation: "UpdateItem", Call: call, Fault: faults.Refuse()})
@@ -202,7 +190,7 @@ func TestAfterAFaultNoOtherUpdateIsTried(t *testing.T) {
 // Only the caller's own requests throttle the caller's item; what throttles more is an
 // error, which the operator sees.
 func TestOnlyAThrottledItemIsAnExceededRate(t *testing.T) {
-	l, broken := newFaultyLimiter(t)
+	l, broken := newLimiter(t, newClock(), "test")
 	const item, table, account = "TableWriteKeyRangeThroughputExceeded", "TableWriteMaxOnDemandThroughputExceeded", "TableWriteAccountLimitExceeded"
 	for _, code := range []string{"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"} {
 		for _, c := range []struct {

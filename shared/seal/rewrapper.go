@@ -25,8 +25,8 @@ type Rewrapper struct {
 }
 
 // NewRewrapper moves records to the KMS key of one ARN, from these keys and no
-// others. What is moved is vouched for by the new key: a record under a key of
-// somebody's own must not become one that an Opener trusts.
+// others. What is moved is vouched for by the new key: a record under an
+// attacker's key must not become one that an Opener trusts.
 func NewRewrapper(client reEncrypter, to string, from ...string) *Rewrapper {
 	return &Rewrapper{kms: client, to: to, from: from}
 }
@@ -69,7 +69,7 @@ func (r *Rewrapper) Rewrap(ctx context.Context, sealed Sealed, of Binding) (Seal
 		return Sealed{}, fmt.Errorf("rewrapping a data key: %w", err)
 	case aws.ToString(out.KeyId) != r.to, aws.ToString(out.SourceKeyId) != sealed.KeyARN,
 		len(out.CiphertextBlob) == 0, bytes.Equal(out.CiphertextBlob, sealed.WrappedKey):
-		return Sealed{}, errors.New("rewrapping a data key: malformed answer")
+		return Sealed{}, errors.New("rewrapping a data key: malformed response")
 	}
 	sealed.KeyARN, sealed.WrappedKey = r.to, out.CiphertextBlob
 	return sealed, nil

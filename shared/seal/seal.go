@@ -1,10 +1,10 @@
 // Package seal encrypts one secret for one place: a provider key for the
-// credential that holds it. It guards the secret at rest, from whoever reads
-// the table or a backup, and from whoever can write the table: a record moved
+// credential that holds it. It guards the secret at rest from readers of
+// the table or a backup, and from writers of the table: a record moved
 // to another credential, workspace, account or provider opens nowhere.
 //
 // It trusts KMS with the key that wraps the data keys and refuses every record
-// it cannot account for. It cannot tell an old record of the same credential
+// it cannot account for. It cannot distinguish an old record of the same credential
 // from the newest: credentials are never re-sealed under the same id.
 //
 // # Format 1
@@ -31,13 +31,13 @@
 //
 // To open a record: KMS Decrypt of the wrapped key, under the recorded key and
 // that context; AES-256-GCM under the result. The recorded key must be one that
-// the reader knows beforehand: whoever can write the table can name any other.
+// the reader trusts beforehand: a writer of the table can name any other.
 //
 // To move a record to another key: KMS ReEncrypt of the wrapped key, from the
 // recorded key to the other, both times with that context; the wrapped key and
 // the recorded ARN change, and nothing else does.
 //
-// Package byok tells where a record is stored. infra/interop opens records with
+// Package byok documents where a record is stored. infra/interop opens records with
 // another implementation, written in Python from this text.
 package seal
 
@@ -61,14 +61,14 @@ const (
 // The reasons for which a record does not open. None of them yields a secret,
 // not even an empty one.
 var (
-	// ErrFormat says that the record is of an unknown format or misshapen.
+	// ErrFormat means that the record is of an unknown format or misshapen.
 	ErrFormat = errors.New("sealed record of unknown format or shape")
-	// ErrKey says that the record names a KMS key that is not trusted.
+	// ErrKey means that the record names a KMS key that is not trusted.
 	ErrKey = errors.New("sealed under a KMS key that is not trusted")
-	// ErrDataKey says that KMS does not accept the wrapped key for this binding:
+	// ErrDataKey means that KMS does not accept the wrapped key for this binding:
 	// the record was moved here, or its wrapped key was altered.
 	ErrDataKey = errors.New("the wrapped data key does not belong to this binding")
-	// ErrCiphertext says that nonce, ciphertext or binding are not those that
+	// ErrCiphertext means that nonce, ciphertext or binding are not those that
 	// were sealed together.
 	ErrCiphertext = errors.New("the ciphertext is not authentic for this binding")
 )

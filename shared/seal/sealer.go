@@ -48,7 +48,7 @@ func (s *Sealer) Seal(ctx context.Context, plain secret.Bytes, to Binding) (Seal
 	defer clear(out.Plaintext)
 	// A record that names another key than ours would open nowhere.
 	if len(out.Plaintext) != dataKeySize || len(out.CiphertextBlob) == 0 || aws.ToString(out.KeyId) != s.keyARN {
-		return Sealed{}, errors.New("generating a data key: malformed answer")
+		return Sealed{}, errors.New("generating a data key: malformed response")
 	}
 	aead, err := newAEAD(out.Plaintext)
 	if err != nil {

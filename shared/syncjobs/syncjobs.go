@@ -3,7 +3,7 @@
 //
 // A job goes queued → running → succeeded or failed, or queued → failed, and no
 // other way. Each step is one conditional write, so that two workers cannot both
-// take it. What a job says always agrees with its state, whatever the row holds.
+// take it. The fields of a job always agree with its state, even where the row does not.
 package syncjobs
 
 import (
@@ -34,7 +34,7 @@ const (
 // Finished reports whether the job will not change any more.
 func (s Status) Finished() bool { return s == Succeeded || s == Failed }
 
-// ErrNotFound says that there is no such job, or that it is another account's.
+// ErrNotFound means that there is no such job, or that it is another account's.
 var ErrNotFound = errors.New("no such sync job")
 
 // Job is a sync job. What its state does not carry is nil.
@@ -81,11 +81,11 @@ type Store struct {
 // NewStore reads jobs from the table of that name.
 func NewStore(db itemGetter, table string) *Store { return &Store{db: db, table: table} }
 
-// Found is a job that was looked up before it was known who asks. What it says
-// can be learnt only by naming the account.
+// Found is a job that was looked up before its caller was verified. Only For reveals
+// it.
 type Found struct {
 	id      ids.Job
-	account ids.Account // "" where the row does not say
+	account ids.Account // "" where the row names none
 	item    item
 	fault   error
 }
@@ -106,7 +106,7 @@ func (s *Store) Find(ctx context.Context, id ids.Job) (Found, error) {
 		return found, nil
 	}
 	if pk, _ := out.Item["pk"].(*types.AttributeValueMemberS); pk == nil || pk.Value != jobPrefix+string(id) {
-		return Found{}, errors.New("looking up the sync job: answered with another item")
+		return Found{}, errors.New("looking up the sync job: the response is another item")
 	}
 	if account, ok := out.Item["account"].(*types.AttributeValueMemberS); ok {
 		found.account = ids.Account(account.Value)
@@ -146,8 +146,8 @@ func (i item) check() error {
 	return nil
 }
 
-// job reads the row as its state allows: a count left over in a failed job, say,
-// is not told.
+// job reads the row as its state allows: a count left over in a failed job, for
+// example, is left out.
 func (i item) job(id ids.Job) Job {
 	j := Job{ID: id, Status: i.Status, CreatedAt: time.Unix(i.CreatedAt, 0).UTC()}
 	if i.Status != Queued {

@@ -18,11 +18,10 @@ import (
 )
 
 var (
-	// ErrState says that the job is not in a state from which this step may be
+	// ErrState means that the job is not in a state from which this step may be
 	// taken, or that the account has no such job.
 	ErrState = errors.New("the sync job is not in a state that allows this")
-	// ErrInvalid is the kind of error that says what is wrong with what a step is
-	// to record.
+	// ErrInvalid is wrapped by errors that describe what a step cannot record.
 	ErrInvalid = errors.New("invalid")
 )
 
@@ -36,8 +35,8 @@ type itemWriter interface {
 
 // Writer moves jobs on. Every step names the account, checks the state the job
 // comes from, and sets all that the new state carries, in one conditional write.
-// A step whose answer was lost may have been taken: taking it again then gives
-// ErrState, and reading the job tells.
+// A step whose response was lost may have been taken: taking it again then returns
+// ErrState, and the job shows which step was taken.
 type Writer struct {
 	db    itemWriter
 	table string
@@ -67,19 +66,19 @@ func (w *Writer) Create(ctx context.Context, account ids.Account) (ids.Job, erro
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
 	})
 	// The id is fresh: if it is taken, an attempt of ours was applied and its
-	// answer lost.
+	// response lost.
 	if _, taken := calls.ConditionFailed(err); err != nil && !taken {
 		return "", fmt.Errorf("creating a sync job: %w", err)
 	}
 	return id, nil
 }
 
-// Start says that a queued job runs now.
+// Start records that a queued job runs.
 func (w *Writer) Start(ctx context.Context, account ids.Account, id ids.Job) error {
 	return w.step(ctx, account, id, Running, "SET #status = :to, started_at = :now", nil, Queued)
 }
 
-// Succeed says that a running job ended well, with these numbers of groups.
+// Succeed records that a running job succeeded, with these numbers of groups.
 func (w *Writer) Succeed(ctx context.Context, account ids.Account, id ids.Job, synced, deleted int64) error {
 	if synced < 0 || deleted < 0 {
 		return fmt.Errorf("%w: a number of groups cannot be negative", ErrInvalid)
@@ -90,7 +89,7 @@ func (w *Writer) Succeed(ctx context.Context, account ids.Account, id ids.Job, s
 		Running)
 }
 
-// Fail says that a job failed, running or not yet started. The message is shown
+// Fail records that a job failed, running or not yet started. The message is shown
 // to customers and compared by their programs: a fixed text for each kind of
 // failure, without ids, addresses or secrets.
 func (w *Writer) Fail(ctx context.Context, account ids.Account, id ids.Job, message string) error {

@@ -70,9 +70,9 @@ func TestFaults(t *testing.T) {
 	}{
 		"refused":                {faults.Refuse(), getItem, "connection", 0},
 		"answer lost":            {faults.LoseAnswer(), getItem, "connection", 2},
-		"cut":                    {faults.CutAnswer(), getItem, "malformed_answer", 1},
+		"cut":                    {faults.CutAnswer(), getItem, "malformed_response", 1},
 		"cut without a body":     {faults.CutAnswer(), deleteObject, "connection", 2},
-		"garbled":                {faults.Garble(), getItem, "malformed_answer", 1},
+		"garbled":                {faults.Garble(), getItem, "malformed_response", 1},
 		"garbled without a body": {faults.Garble(), deleteObject, "connection", 2},
 		"throttled by DynamoDB":  {faults.Throttle(), getItem, "ProvisionedThroughputExceededException", 0},
 		"throttled by S3":        {faults.Throttle(), deleteObject, "SlowDown", 0},
