@@ -3,6 +3,7 @@ package calls_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
