@@ -78,7 +78,7 @@ func TestFaults(t *testing.T) {
 		"throttled by S3":        {faults.Throttle(), deleteObject, "SlowDown", 0},
 		"conflict":               {faults.Conflict(), getItem, "TransactionConflictException", 0},
 		"denied":                 {faults.Answer(http.StatusForbidden, "AccessDenied", "no"), deleteObject, "AccessDenied", 0},
-		"otherwise":              {faults.Otherwise(http.StatusOK, "<"), getItem, "malformed_answer", 1},
+		"otherwise":              {faults.Otherwise(http.StatusOK, "<"), getItem, "malformed_response", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken, config, applied := start(t)
