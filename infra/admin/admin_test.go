@@ -18,8 +18,8 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// desk is an operator at work on an account of their own.
-type desk struct {
+// fixture is an account and an operator of it.
+type fixture struct {
 	testing.TB
 	engines testkit.Engines
 	bucket  string
@@ -41,10 +41,10 @@ type answer struct {
 	stdout, stderr string
 }
 
-func newDesk(t testing.TB) *desk {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	engines := testkit.Start(t)
-	d := &desk{TB: t, engines: engines, dir: t.TempDir(), bucket: engines.Bucket(t, types.BucketVersioningStatusEnabled)}
+	d := &fixture{TB: t, engines: engines, dir: t.TempDir(), bucket: engines.Bucket(t, types.BucketVersioningStatusEnabled)}
 	d.app = func(stdin string, stdout, stderr *bytes.Buffer) *app {
 		return newApp(strings.NewReader(stdin), stdout, stderr)
 	}
@@ -57,7 +57,7 @@ func newDesk(t testing.TB) *desk {
 }
 
 // writeStack writes what the local edition would.
-func (d *desk) writeStack() {
+func (d *fixture) writeStack() {
 	d.Helper()
 	credentials, err := d.engines.Config.Credentials.Retrieve(d.Context())
 	if err != nil {
@@ -77,7 +77,7 @@ func (d *desk) writeStack() {
 	}
 }
 
-func (d *desk) outputs() outputs {
+func (d *fixture) outputs() outputs {
 	return outputs{
 		AccessTableName: d.engines.Tables.Access, CredentialsTableName: d.engines.Tables.Credentials,
 		SyncJobsTableName: d.engines.Tables.SyncJobs, FilesBucketName: d.bucket,
@@ -86,7 +86,7 @@ func (d *desk) outputs() outputs {
 }
 
 // endpoint is where an engine is.
-func (d *desk) endpoint(service string) string {
+func (d *fixture) endpoint(service string) string {
 	d.Helper()
 	if at, ok := d.before[service]; ok {
 		return at
@@ -102,16 +102,16 @@ func (d *desk) endpoint(service string) string {
 }
 
 // do executes a command line on the local edition.
-func (d *desk) do(args ...string) answer { return d.feed("", args...) }
+func (d *fixture) do(args ...string) answer { return d.feed("", args...) }
 
-func (d *desk) feed(stdin string, args ...string) answer {
+func (d *fixture) feed(stdin string, args ...string) answer {
 	var stdout, stderr bytes.Buffer
 	code := d.app(stdin, &stdout, &stderr).run(d.Context(), append([]string{"--local", d.dir}, args...))
 	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
 // must executes a command line that must succeed, and gives what it printed.
-func (d *desk) must(args ...string) string {
+func (d *fixture) must(args ...string) string {
 	d.Helper()
 	got := d.do(args...)
 	if got.code != exitDone {
@@ -121,7 +121,7 @@ func (d *desk) must(args ...string) string {
 }
 
 // json executes a command line that must succeed, and reads what it printed.
-func (d *desk) json(into any, args ...string) {
+func (d *fixture) json(into any, args ...string) {
 	d.Helper()
 	printed := d.must(append([]string{"--json"}, args...)...)
 	if err := json.Unmarshal([]byte(printed), into); err != nil {
@@ -130,7 +130,7 @@ func (d *desk) json(into any, args ...string) {
 }
 
 // want executes a command line and compares its exit code.
-func (d *desk) want(code int, args ...string) answer {
+func (d *fixture) want(code int, args ...string) answer {
 	d.Helper()
 	got := d.do(args...)
 	if got.code != code {
@@ -151,7 +151,7 @@ func (a answer) audits() (lines []map[string]any) {
 }
 
 // stopped gives every command a clock that only its own pauses move, from now on.
-func (d *desk) stopped(now time.Time, during func(time.Duration) error) {
+func (d *fixture) stopped(now time.Time, during func(time.Duration) error) {
 	d.app = func(stdin string, stdout, stderr *bytes.Buffer) *app {
 		a := newApp(strings.NewReader(stdin), stdout, stderr)
 		a.now = func() time.Time { return now }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestEveryChangeLeavesAnAuditLine(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	done := d.do("key", "create", "ci").audits()
 	if len(done) != 1 || done[0]["action"] != "key.create" || done[0]["outcome"] != "done" ||
 		done[0]["account"] != string(d.account) || done[0]["user"] == "" || done[0]["key"] == "" {
@@ -25,7 +25,7 @@ func TestEveryChangeLeavesAnAuditLine(t *testing.T) {
 }
 
 func TestAuditLinesAreAppendedToAFile(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	first := d.want(exitDone, "--audit-file", file, "workspace", "create", "one")
 	shown := d.typed("", "--audit-file", file, "workspace", "create", "two")
@@ -53,7 +53,7 @@ func TestAuditLinesAreAppendedToAFile(t *testing.T) {
 // A line that cannot be kept is no secret, and a file that cannot be opened
 // stops the command before it does anything.
 func TestAnAuditFileThatFails(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	before := d.must("workspace", "list")
 	if got := d.want(exitUsage, "--audit-file", filepath.Join(t.TempDir(), "absent", "audit"), "workspace", "create", "w"); !strings.Contains(got.stderr, "nothing was done") {
 		t.Errorf("%s", got.stderr)
@@ -73,7 +73,7 @@ func TestAnAuditFileThatFails(t *testing.T) {
 
 // Under --json every line of standard error is JSON.
 func TestErrorsAreJSONWhereResultsAre(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	for _, c := range []struct {
 		code    int
 		message string

@@ -15,7 +15,7 @@ import (
 )
 
 // typed executes a command line on a terminal, on which this is typed.
-func (d *desk) typed(text string, args ...string) answer {
+func (d *fixture) typed(text string, args ...string) answer {
 	made := d.app
 	defer func() { d.app = made }()
 	d.app = func(stdin string, stdout, stderr *bytes.Buffer) *app {
@@ -27,7 +27,7 @@ func (d *desk) typed(text string, args ...string) answer {
 }
 
 // state is all that the account has, as it is listed.
-func (d *desk) state(workspace string) (listed []string) {
+func (d *fixture) state(workspace string) (listed []string) {
 	d.Helper()
 	for _, args := range [][]string{
 		{"workspace", "list"}, {"key", "list"}, {"credential", "list", "--workspace", workspace}, {"file", "list", "--workspace", workspace},
@@ -40,7 +40,7 @@ func (d *desk) state(workspace string) (listed []string) {
 // Whatever destroys something asks first, and without a confirmation changes
 // nothing.
 func TestNothingIsDestroyedUnconfirmed(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.stopped(time.Now().Add(settled), func(time.Duration) error { return nil })
 	var key createdKeyView
 	d.json(&key, "key", "create", "first key")
@@ -118,7 +118,7 @@ func (r reading) Read([]byte) (int, error) {
 
 // An interruption ends the wait for an answer.
 func TestAnInterruptedConfirmationChangesNothing(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	var stdout, stderr bytes.Buffer
 	a := newApp(reading(interrupt), &stdout, &stderr)
@@ -155,7 +155,7 @@ func TestEveryCommandIsOfAKind(t *testing.T) {
 }
 
 func TestADryPurgeListsWhatWouldGo(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	credential := string(d.seal(d.workspace, "mine"))
 	for _, id := range []string{"file_a", "file_b"} {
 		if got := d.feed("four", "file", "upload", "-", "--id", id); got.code != exitDone {

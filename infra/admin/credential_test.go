@@ -15,7 +15,7 @@ func at(order int64) func(*byok.Draft) {
 }
 
 func TestAPlanIsShown(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	hash := strings.Repeat("0a", 32)
 	credentials := map[string]ids.Credential{
 		"first":    d.seal(d.workspace, "first", at(0)),
@@ -62,7 +62,7 @@ func TestAPlanIsShown(t *testing.T) {
 }
 
 func TestAPlanRefuses(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	plan := []string{"credential", "plan", "--model", "m", "--provider", "openai"}
 	d.want(exitUsage, plan[:4]...)
 	d.want(exitUsage, "credential", "plan", "--provider", "openai")
@@ -96,7 +96,7 @@ func TestReopeningASharedEndpointIsWarnedOf(t *testing.T) {
 		"disabled already":     {func(d *byok.Draft) { d.BYOKOnly, d.Disabled = true, true }, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			for _, other := range c.others {
 				d.seal(d.workspace, "other", other)
 			}
@@ -132,7 +132,7 @@ func TestReopeningASharedEndpointIsWarnedOf(t *testing.T) {
 }
 
 func TestSupersede(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	old, successor := d.seal(d.workspace, "old", at(3)), d.seal(d.workspace, "new", at(8))
 	required := d.seal(d.workspace, "other", at(9), func(d *byok.Draft) { d.Required = true })
 	disabled := d.seal(d.workspace, "disabled", at(10), func(d *byok.Draft) { d.Disabled = true })

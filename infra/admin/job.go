@@ -43,7 +43,7 @@ type (
 	}
 	jobFail struct {
 		oneJob
-		Message string `required:"" help:"What customers are told: a fixed text, without ids or secrets."`
+		Message string `required:"" help:"What customers see: a fixed text, without ids or secrets."`
 	}
 )
 
@@ -91,7 +91,7 @@ func (c jobFail) Run(ctx context.Context, s *session) error {
 	return c.step(ctx, s, "fail", syncjobs.Failed, s.jobWriter.Fail(ctx, c.Account, c.ID, c.Message))
 }
 
-// step tells what came of a step that was tried.
+// step reports the result of a step.
 func (c oneJob) step(ctx context.Context, s *session, verb string, to syncjobs.Status, err error) error {
 	if errors.Is(err, syncjobs.ErrState) {
 		err = c.why(ctx, s)
@@ -103,7 +103,7 @@ func (c oneJob) step(ctx context.Context, s *session, verb string, to syncjobs.S
 	return s.out.say(changed{string(c.ID), string(to)}, "Job %s is %s.", c.ID, to)
 }
 
-// why tells a job that is in another state from one that is not there.
+// why distinguishes a job in another state from one that does not exist.
 func (c oneJob) why(ctx context.Context, s *session) error {
 	job, err := c.find(ctx, s)
 	if err != nil {

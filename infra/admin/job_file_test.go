@@ -11,13 +11,13 @@ import (
 )
 
 func TestAJobGoesThroughItsStates(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id := d.must("job", "create")
 	d.want(exitRefused, "job", "succeed", id, "--synced", "1", "--deleted", "0")
 	d.must("job", "start", id)
 	again := d.want(exitRefused, "job", "start", id)
 	if !strings.Contains(again.stderr, "it is running") {
-		t.Errorf("told %s", again.stderr)
+		t.Errorf("stderr %s", again.stderr)
 	}
 	d.want(exitUsage, "job", "succeed", id, "--synced=-1", "--deleted", "0")
 	d.must("job", "succeed", id, "--synced", "12", "--deleted", "0")
@@ -33,8 +33,8 @@ func TestAJobGoesThroughItsStates(t *testing.T) {
 }
 
 func TestAccountsAndJobsAreListed(t *testing.T) {
-	d := newDesk(t)
-	other := newDesk(t)
+	d := newFixture(t)
+	other := newFixture(t)
 	t.Setenv("SIGNALBOX_ACCOUNT", string(d.account))
 	var none []jobView
 	if d.json(&none, "job", "list"); none == nil || len(none) != 0 {
@@ -55,7 +55,7 @@ func TestAccountsAndJobsAreListed(t *testing.T) {
 	d.want(exitNotFound, "job", "list", "--account", "00000000-0000-0000-0000-000000000000")
 	var accounts []accountRow
 	d.json(&accounts, "account", "list")
-	for _, owner := range []*desk{d, other} {
+	for _, owner := range []*fixture{d, other} {
 		at := slices.IndexFunc(accounts, func(r accountRow) bool { return r.ID == owner.account })
 		if at < 0 || accounts[at].Name != "Acme" || accounts[at].Workspace != optional(owner.workspace) || accounts[at].State != "active" {
 			t.Errorf("account %s is not among %+v", owner.account, accounts)
@@ -67,9 +67,9 @@ func TestAccountsAndJobsAreListed(t *testing.T) {
 }
 
 func TestAJobIsItsAccountsAlone(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id := d.must("job", "create")
-	other := newDesk(t) // the commands below are for its account
+	other := newFixture(t) // the commands below are for its account
 	other.want(exitNotFound, "job", "show", id)
 	other.want(exitNotFound, "job", "start", id)
 	other.want(exitNotFound, "job", "fail", id, "--message", "m")
@@ -82,7 +82,7 @@ func TestAJobIsItsAccountsAlone(t *testing.T) {
 }
 
 func TestFilesAreUploadedListedAndDeleted(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	path := filepath.Join(t.TempDir(), "notes.txt")
 	if err := os.WriteFile(path, []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)

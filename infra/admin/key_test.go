@@ -14,7 +14,7 @@ import (
 )
 
 // reason is why the API would not let the key in; "" where it would.
-func (d *desk) reason(hash auth.KeyHash) auth.Reason {
+func (d *fixture) reason(hash auth.KeyHash) auth.Reason {
 	d.Helper()
 	verifier := auth.NewVerifier(dynamodb.NewFromConfig(d.engines.Config), d.engines.Tables.Access)
 	_, err := verifier.Verify(d.Context(), hash)
@@ -28,7 +28,7 @@ func (d *desk) reason(hash auth.KeyHash) auth.Reason {
 }
 
 func TestAKeyIsShownOnce(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	made := d.do("key", "create", "ci", "--kind", "management")
 	token := strings.TrimSuffix(made.stdout, "\n")
 	hash := auth.HashKey(token)
@@ -50,7 +50,7 @@ func TestAKeyIsShownOnce(t *testing.T) {
 }
 
 func TestAKeyIsChangedByTheBeginningOfItsHash(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	var made createdKeyView
 	d.json(&made, "key", "create", "ci", "--workspace", string(d.workspace), "--expires-in", "1h")
 	if made.State != "active" || string(made.Workspace) != string(d.workspace) || made.ExpiresAt == "" {
@@ -89,7 +89,7 @@ func TestAnEndIsGivenInDaysToo(t *testing.T) {
 			t.Errorf("%q is %s, %v", given, time.Duration(got), err)
 		}
 	}
-	d := newDesk(t)
+	d := newFixture(t)
 	now := time.Now().UTC().Truncate(time.Second)
 	d.stopped(now, nil)
 	var made createdKeyView
@@ -103,7 +103,7 @@ func TestAnEndIsGivenInDaysToo(t *testing.T) {
 // Callers need whole hashes for allow-lists; only a table that does not fit
 // otherwise has short ones.
 func TestKeysAreListedByTheirWholeHash(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	var made createdKeyView
 	d.json(&made, "key", "create", "ci", "--workspace", string(d.workspace))
 	var listed []keyView
@@ -127,8 +127,8 @@ func TestKeysAreListedByTheirWholeHash(t *testing.T) {
 }
 
 func TestKeysThatCannotBe(t *testing.T) {
-	d := newDesk(t)
-	other := newDesk(t)
+	d := newFixture(t)
+	other := newFixture(t)
 	t.Setenv("SIGNALBOX_ACCOUNT", string(d.account))
 	d.want(exitUsage, "key", "create", "k", "--kind", "root")
 	d.want(exitUsage, "key", "create", "k", "--kind", "management", "--workspace", string(d.workspace))

@@ -81,7 +81,7 @@ func demoAccount(dir string) (ids.Account, error) {
 	return account, nil
 }
 
-// GetServiceBaseEndpoint tells the SDK where a service is.
+// GetServiceBaseEndpoint implements the SDK's endpoint lookup.
 func (s localStack) GetServiceBaseEndpoint(_ context.Context, service string) (string, bool, error) {
 	switch service {
 	case "DynamoDB":

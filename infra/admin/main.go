@@ -6,7 +6,7 @@
 // provider key never. And every change leaves an audit line on standard error:
 // who, what, on what, with which outcome.
 //
-// It trusts whoever may run it: the files of the local edition, or AWS
+// It trusts its user: the files of the local edition, or AWS
 // credentials that may write the stack's tables and bucket.
 package main
 

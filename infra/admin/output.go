@@ -105,7 +105,7 @@ func one[T any](o output, row T, columns ...column[T]) error {
 	return err
 }
 
-// say tells people a sentence, and scripts the value.
+// say writes a sentence for people, and the value for scripts.
 func (o output) say(value any, format string, args ...any) error {
 	if o.json {
 		return o.encode(value)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// progressEvery is how often a line is written where nobody watches.
+// progressEvery is how often a line is written where there is no terminal.
 const progressEvery = 10 * time.Second
 
 func isTerminal(stream any) bool {
@@ -46,13 +46,13 @@ func (s *session) progress(total int) (step, end func()) {
 			func() { _ = bar.Exit(); _, _ = fmt.Fprintln(s.stderr) }
 	}
 	var mu sync.Mutex
-	done, told := 0, s.now()
+	done, reported := 0, s.now()
 	step = func() {
 		mu.Lock()
 		defer mu.Unlock()
 		done++
-		if now := s.now(); now.Sub(told) >= progressEvery {
-			told = now
+		if now := s.now(); now.Sub(reported) >= progressEvery {
+			reported = now
 			_, _ = fmt.Fprintf(s.stderr, "%d of %d\n", done, total)
 		}
 	}

@@ -59,7 +59,7 @@ func (r *removal) survey(ctx context.Context) (map[keyARN]int, error) {
 	return found, err
 }
 
-// moveAll moves what is not there yet; found tells how far it will have to go.
+// moveAll moves what is not there yet; found is how far it has to go.
 func (r *removal) moveAll(ctx context.Context, found map[keyARN]int) error {
 	total := 0
 	for key, credentials := range found {

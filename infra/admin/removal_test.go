@@ -33,10 +33,10 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// move is a desk at which credentials are moved to another sealing key. Its
+// move is a fixture at which credentials are moved to another sealing key. Its
 // table and keys are nobody else's.
 type move struct {
-	*desk
+	*fixture
 	db         *dynamodb.Client
 	kms        *kms.Client
 	own, next  string
@@ -46,8 +46,8 @@ type move struct {
 
 func newMove(t testing.TB, credentials int) *move {
 	t.Helper()
-	d := newDesk(t)
-	m := &move{desk: d, db: dynamodb.NewFromConfig(d.engines.Config), kms: kms.NewFromConfig(d.engines.Config)}
+	d := newFixture(t)
+	m := &move{fixture: d, db: dynamodb.NewFromConfig(d.engines.Config), kms: kms.NewFromConfig(d.engines.Config)}
 	m.own, m.next = m.newKey(), m.newKey()
 	d.engines.KeyARN, d.engines.Tables.Credentials = m.own, d.engines.Table(t, "pk", "sk")
 	for range 3 {

@@ -55,7 +55,7 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 	}
 	counts := countFindings(found)
 	_, _ = fmt.Fprintf(s.stderr, "%d accounts, %d workspaces, %d keys, %d credentials: %d findings for `admin restore repair`, %d for you, %d that need nothing.\n",
-		len(live.Accounts), len(live.Workspaces), len(live.Keys), len(placements), counts[byRepair], counts[byOperator], counts[byNobody])
+		len(live.Accounts), len(live.Workspaces), len(live.Keys), len(placements), counts[byRepair], counts[byOperator], counts[byNone])
 	if counts[byRepair]+counts[byOperator] > 0 {
 		return errInconsistent
 	}
@@ -97,7 +97,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	return errors.Join(err, showFindings(s.out, found))
 }
 
-const unknownWithoutBefore = `Without --before nobody knows what was revoked after %s.
+const unknownWithoutBefore = `Without --before it is not known what was revoked after %s.
 %d keys that were made before it are enabled: each may have been disabled or deleted since, and workspaces deleted.
 The audit lines of ` + "`admin`" + ` since then name them ("key.disable", "key.delete", "workspace.delete"): repeat those commands.
 `

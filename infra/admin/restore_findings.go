@@ -18,7 +18,7 @@ import (
 const (
 	byRepair   = "repair"
 	byOperator = "operator"
-	byNobody   = "nobody" // no inconsistency, but worth knowing
+	byNone     = "none" // no inconsistency, but worth knowing
 )
 
 // finding is something that the tables should not hold, or have lost.
@@ -72,7 +72,7 @@ func (i *inspection) report(kind, id string, account ids.Account, problem, remed
 // note adds a finding that is no inconsistency.
 func (i *inspection) note(kind, id string, account ids.Account, problem, remedy string) {
 	i.report(kind, id, account, problem, remedy)
-	i.found[len(i.found)-1].By = byNobody
+	i.found[len(i.found)-1].By = byNone
 }
 
 // mend adds a finding that can be repaired.
@@ -85,7 +85,7 @@ func (i *inspection) mend(kind, id string, account ids.Account, problem, remedy,
 func (i *inspection) keys() {
 	for hash, key := range sorted(i.live.Keys) {
 		if key.Fault != nil {
-			i.report("key", string(hash), "", "unreadable: "+key.Fault.Error(), "it lets nobody in: look at its row, or leave it")
+			i.report("key", string(hash), "", "unreadable: "+key.Fault.Error(), "no request is let in with it: look at its row, or leave it")
 			continue
 		}
 		problem := i.unowned(key)
@@ -103,7 +103,7 @@ func (i *inspection) keys() {
 	}
 }
 
-// unowned reports why nobody may use the key any more; "" if somebody may.
+// unowned reports why the key cannot be used any more; "" if it can.
 func (i *inspection) unowned(key auth.SurveyedKey) string {
 	bound, exists := i.live.Workspaces[key.Workspace]
 	switch _, owned := i.live.Accounts[key.Account]; {
@@ -139,7 +139,7 @@ func (i *inspection) workspaces() {
 		case w.Fault != nil:
 			i.report("workspace", string(id), "", "unreadable: "+w.Fault.Error(), "look at its row")
 		case !owned:
-			i.report("workspace", string(id), w.Account, "its account does not exist", "nobody reaches it: look for the account in a backup")
+			i.report("workspace", string(id), w.Account, "its account does not exist", "it cannot be reached: look for the account in a backup")
 		case was.Fault != nil:
 			i.report("workspace", string(id), w.Account, "unreadable in the old table", "if it was deleted: admin workspace delete")
 		case !was.DeletedAt.IsZero() && w.DeletedAt.IsZero():
@@ -211,7 +211,7 @@ func (i *inspection) counters() {
 	}
 }
 
-// credentials looks for credentials that nobody reaches and for those that share
+// credentials looks for credentials that cannot be reached and for those that share
 // a place.
 func (i *inspection) credentials() {
 	inside := map[ids.Workspace]int{}
@@ -234,7 +234,7 @@ func (i *inspection) credentials() {
 		switch w, exists := i.live.Workspaces[id]; {
 		case !exists:
 			i.report("workspace", string(id), i.old.Workspaces[id].Account, fmt.Sprintf("%d credentials of a workspace that does not exist", credentials),
-				"nobody reaches them: create them again in another")
+				"they cannot be reached: create them again in another")
 		case !w.DeletedAt.IsZero():
 			i.note("workspace", string(id), w.Account, fmt.Sprintf("%d credentials of a deleted workspace", credentials), "admin workspace purge")
 		}

@@ -38,8 +38,8 @@ type restored struct {
 // and credentials come and go, before the moment and after it.
 func newRestored(t *testing.T, seed uint64) *restored {
 	t.Helper()
-	d := newDesk(t)
-	r := &restored{move: &move{desk: d, db: dynamodb.NewFromConfig(d.engines.Config)}, old: d.engines.Table(t, "pk", "sk")}
+	d := newFixture(t)
+	r := &restored{move: &move{fixture: d, db: dynamodb.NewFromConfig(d.engines.Config)}, old: d.engines.Table(t, "pk", "sk")}
 	d.engines.Tables.Access, d.engines.Tables.Credentials = r.old, d.engines.Table(t, "pk", "sk")
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a history, not a secret
 	for range 2 {
@@ -200,7 +200,7 @@ func (r *restored) findings(args ...string) (found []finding) {
 	if err := json.Unmarshal([]byte(got.stdout), &found); err != nil {
 		r.Fatalf("%v in %q; %s", err, got.stdout, got.stderr)
 	}
-	wrong := slices.ContainsFunc(found, func(f finding) bool { return f.By != byNobody })
+	wrong := slices.ContainsFunc(found, func(f finding) bool { return f.By != byNone })
 	if args[1] == "check" && (got.code != exitDone) != wrong {
 		r.Errorf("exit code %d with %+v", got.code, found)
 	}
@@ -214,7 +214,7 @@ func (r *restored) letIn(table string, key auth.KeyHash) bool {
 	return err == nil
 }
 
-// checkRepaired makes sure that the live table lets nobody in whom the old one
+// checkRepaired makes sure that the live table lets no key in that the old one
 // does not or who may be half deleted, and has no workspace that was deleted.
 func (r *restored) checkRepaired() {
 	r.Helper()
@@ -238,7 +238,7 @@ func (r *restored) checkRepaired() {
 		}
 	}
 	for _, f := range r.findings("restore", "check") {
-		if f.By != byNobody && !strings.Contains(f.Problem, "credentials of a workspace that does not exist") {
+		if f.By != byNone && !strings.Contains(f.Problem, "credentials of a workspace that does not exist") {
 			r.Errorf("found after the repair: %+v", f)
 		}
 	}
@@ -442,8 +442,8 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 		}
 	}
 	got := r.want(exitDone, "restore", "repair", "--since", r.since, "--yes")
-	if !strings.Contains(got.stderr, "nobody knows what was revoked after "+r.since) {
-		t.Errorf("told %s", got.stderr)
+	if !strings.Contains(got.stderr, "it is not known what was revoked after "+r.since) {
+		t.Errorf("stderr %s", got.stderr)
 	}
 	for _, key := range []createdKeyView{bound, astray, orphan} {
 		if r.letIn(table, key.Hash) {

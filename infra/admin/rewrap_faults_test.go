@@ -66,7 +66,7 @@ func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
 		t.Errorf("%+v", view)
 	}
 	if !strings.Contains(got.stderr, "gave up") {
-		t.Errorf("told %s", got.stderr)
+		t.Errorf("stderr %s", got.stderr)
 	}
 	if _, err := m.kms.EnableKey(t.Context(), &kms.EnableKeyInput{KeyId: &m.own}); err != nil {
 		t.Fatal(err)
@@ -107,10 +107,10 @@ func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 	if view.Rewrapped != 20 || len(view.Failed) != len(planted) || m.opened()[foreign] != len(planted) {
 		t.Errorf("%+v", view)
 	}
-	told := m.want(exitOther, "credential", "rewrap", "--to", m.next)
+	shown := m.want(exitOther, "credential", "rewrap", "--to", m.next)
 	for id := range planted {
-		if !strings.Contains(told.stdout, string(id)) || !strings.Contains(told.stderr, "not all") {
-			t.Errorf("%s: people are told\n%s%s", id, told.stdout, told.stderr)
+		if !strings.Contains(shown.stdout, string(id)) || !strings.Contains(shown.stderr, "not all") {
+			t.Errorf("%s: shown\n%s%s", id, shown.stdout, shown.stderr)
 		}
 	}
 	if view, _ := m.rewrap(exitDone, "--from", m.own, "--from", foreign); view.Rewrapped != len(planted) || m.opened()[m.next] != 20+len(planted) {

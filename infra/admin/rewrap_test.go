@@ -50,8 +50,8 @@ func TestRewrapMovesEveryCredential(t *testing.T) {
 	if view, _ := m.rewrap(exitDone); view.Rewrapped != 0 || view.AlreadyThere != 130 {
 		t.Errorf("the second run: %+v", view)
 	}
-	if told := m.must("credential", "rewrap", "--to", m.next); !strings.Contains(told, "already there   130") {
-		t.Errorf("people are told\n%s", told)
+	if shown := m.must("credential", "rewrap", "--to", m.next); !strings.Contains(shown, "already there   130") {
+		t.Errorf("shown\n%s", shown)
 	}
 	m.back()
 }

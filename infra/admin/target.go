@@ -34,7 +34,7 @@ type target struct {
 	identity string
 }
 
-// outputs are what a stack tells about itself, by the names of the template.
+// outputs are the outputs of a stack, by the names of the template.
 type outputs struct {
 	AccessTableName      string
 	CredentialsTableName string

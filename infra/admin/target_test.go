@@ -90,7 +90,7 @@ func TestALocalEditionThatCannotBeReached(t *testing.T) {
 // controlPlane stands in for CloudFormation and STS, of which there is no local
 // engine: it knows one stack, in whose environment the test then is. It returns
 // the number of calls so far.
-func controlPlane(t *testing.T, d *desk) (calls func() int64) {
+func controlPlane(t *testing.T, d *fixture) (calls func() int64) {
 	t.Helper()
 	known := d.outputs()
 	var called atomic.Int64
@@ -143,7 +143,7 @@ func on(t *testing.T, args ...string) answer {
 }
 
 func TestADeployedStackIsFoundByItsName(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	controlPlane(t, d)
 	t.Setenv("AWS_REGION", "")
 	t.Setenv(stackVariable, "nobody")
@@ -180,7 +180,7 @@ func withoutAccount(t *testing.T) {
 // With a production stack in the environment, the edition is still the edition,
 // and what is not clear reaches neither.
 func TestAFlagWinsOverTheEnvironment(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	calls := controlPlane(t, d)
 	t.Setenv(stackVariable, "signalbox")
 	for _, args := range [][]string{
@@ -208,7 +208,7 @@ func TestAFlagWinsOverTheEnvironment(t *testing.T) {
 }
 
 func TestAStackThatCannotBeReachedIsNotTheEdition(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	controlPlane(t, d)
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
@@ -228,8 +228,8 @@ func TestAStackThatCannotBeReachedIsNotTheEdition(t *testing.T) {
 }
 
 func TestTheEditionHasADefaultAccount(t *testing.T) {
-	d := newDesk(t)
-	other := newDesk(t)
+	d := newFixture(t)
+	other := newFixture(t)
 	withoutAccount(t)
 	write := func(facts string) {
 		t.Helper()

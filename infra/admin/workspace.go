@@ -64,7 +64,7 @@ func (v workspaceView) state() string {
 	}
 }
 
-// changed is what scripts are told of a change that yields nothing else.
+// changed is the JSON of a change that yields nothing else.
 type changed struct {
 	ID    string `json:"id"`
 	State string `json:"state"`

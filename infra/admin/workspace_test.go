@@ -19,7 +19,7 @@ import (
 const providerKey = "sk-marker-7Hq2-abcdefgh"
 
 // seal stores a credential, as the API does.
-func (d *desk) seal(w ids.Workspace, name string, changes ...func(*byok.Draft)) ids.Credential {
+func (d *fixture) seal(w ids.Workspace, name string, changes ...func(*byok.Draft)) ids.Credential {
 	d.Helper()
 	config, tables := d.engines.Config, d.engines.Tables
 	store := byok.NewStore(dynamodb.NewFromConfig(config), tables.Credentials, tables.Control,
@@ -41,7 +41,7 @@ func (d *desk) seal(w ids.Workspace, name string, changes ...func(*byok.Draft)) 
 }
 
 // left counts what there is in a workspace, deleted or not.
-func (d *desk) left(w ids.Workspace) int {
+func (d *fixture) left(w ids.Workspace) int {
 	d.Helper()
 	var credentials []credentialView
 	var files []fileView
@@ -51,7 +51,7 @@ func (d *desk) left(w ids.Workspace) int {
 }
 
 // deletedAt is when the workspace was deleted, to the second.
-func (d *desk) deletedAt() time.Time {
+func (d *fixture) deletedAt() time.Time {
 	d.Helper()
 	var all []workspaceView
 	d.json(&all, "workspace", "list")
@@ -69,7 +69,7 @@ func (d *desk) deletedAt() time.Time {
 }
 
 func TestWorkspacesFromMadeToDeleted(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	second := d.must("workspace", "create", "second")
 	d.must("workspace", "default", second)
 	d.must("workspace", "delete", string(d.workspace), "--yes")
@@ -100,7 +100,7 @@ func TestWorkspacesFromMadeToDeleted(t *testing.T) {
 }
 
 func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.seal(d.workspace, "early")
 	d.feed("content", "file", "upload", "-")
 	d.want(exitRefused, "workspace", "purge", string(d.workspace), "--yes")
@@ -122,12 +122,12 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 		t.Errorf("%d things left after %s", left, waited)
 	}
 	if !strings.Contains(got.stderr, "again in 1") || !strings.Contains(got.stdout, "2 credentials and 1 versions") {
-		t.Errorf("told %s%s", got.stderr, got.stdout)
+		t.Errorf("stderr %s%s", got.stderr, got.stdout)
 	}
 }
 
 func TestAnInterruptedPurgeGoesOn(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.seal(d.workspace, "one")
 	d.must("workspace", "delete", string(d.workspace), "--yes")
 	d.stopped(d.deletedAt(), func(time.Duration) error { return context.Canceled })
@@ -147,7 +147,7 @@ func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 }
 
 func TestCredentialsAreListedWithoutTheirKeys(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	id := string(d.seal(d.workspace, "eve\x1b[2J\nforged line"))
 	for _, args := range [][]string{{"credential", "list"}, {"--json", "credential", "list"}} {
 		got := d.want(exitDone, args...)

@@ -143,7 +143,7 @@ func decode[T any](t *testing.T, body []byte) (into T) {
 func indistinguishable(t *testing.T, got, want response) {
 	t.Helper()
 	if diff := cmp.Diff(want.comparable(), got.comparable()); diff != "" {
-		t.Errorf("can be told apart (-want +got):\n%s", diff)
+		t.Errorf("can be distinguished (-want +got):\n%s", diff)
 	}
 }
 

@@ -102,7 +102,7 @@ const (
 )
 
 // FuzzTake compares every decision with the model, whatever the rate, the clock,
-// what each instance remembers, and whoever else writes between two updates;
+// what each instance remembers, and which other client writes between two updates;
 // and without a clock that goes back or an item lost early, no stretch of time
 // lets more requests through than burst and rate.
 func FuzzTake(f *testing.F) {

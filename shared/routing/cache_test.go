@@ -138,7 +138,7 @@ func TestClearingWhileAKeyIsBeingOpened(t *testing.T) {
 	})
 }
 
-// A key that nobody waits for any more is wiped as soon as it is open.
+// A key that no request waits for any more is wiped as soon as it is open.
 func TestClearingWhatNobodyWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(10)

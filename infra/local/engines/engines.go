@@ -197,7 +197,7 @@ func (e *Engines) AWSConfig() aws.Config {
 	}
 }
 
-// endpoints tells the SDK where each service is, as the variables
+// endpoints implements the SDK's endpoint lookup, as the variables
 // AWS_ENDPOINT_URL_<SERVICE> would.
 type endpoints map[string]string
 

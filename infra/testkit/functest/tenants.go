@@ -187,7 +187,7 @@ type DamagedRows struct {
 
 // CheckDamagedRows damages the row in every way. Others cannot distinguish it from
 // one that does not exist; the owner gets a 500 where it cannot be read; and the
-// fault is logged whoever sends the request.
+// fault is logged for every caller.
 func (s *Env) CheckDamagedRows(t *testing.T, d DamagedRows) {
 	t.Helper()
 	f := s.Instance()
