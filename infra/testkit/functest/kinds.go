@@ -155,6 +155,7 @@ func cancellations(items int) []faultKind {
 					mixed := slices.Clone(reasons)
 					mixed[beside] = "ThrottlingError"
 					add(expired || isPassing(reason), mixed)
+					all[len(all)-1].minor = true
 				}
 			}
 		}
