@@ -166,15 +166,19 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 // Run gives a credential the place of another.
 func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	workspace, err := s.workspace(ctx, c.place)
+	moved := false
 	if err == nil {
 		if c.Anyway {
 			s.warnIfReopened(ctx, workspace, c.Old)
 		}
-		err = s.credentials.Supersede(ctx, workspace.ID, c.Old, c.New, c.Anyway)
+		moved, err = s.credentials.Supersede(ctx, workspace.ID, c.Old, c.New, c.Anyway)
 	}
 	s.audit(ctx, "credential.supersede", err, "account", c.Account, "workspace", workspace.ID, "credential", c.Old, "successor", c.New, "anyway", c.Anyway)
 	if err != nil {
 		return err
+	}
+	if !moved {
+		return s.out.say(changed{string(c.Old), "unchanged"}, "Nothing was changed: %s is disabled, and %s comes before it already.", c.Old, c.New)
 	}
 	return s.out.say(changed{string(c.Old), "superseded"}, "Credential %s has the place of %s, which is disabled.", c.New, c.Old)
 }

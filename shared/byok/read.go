@@ -70,7 +70,7 @@ func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.Quer
 		for _, stored := range page.Items {
 			var row item
 			err := attributevalue.UnmarshalMap(stored, &row)
-			if err != nil || !isWhole(stored) || row.Provider == "" || row.Version != itemVersion || row.Account != account || row.Workspace != w ||
+			if err != nil || !isWhole(stored) || row.ID == "" || row.Provider == "" || row.Version != itemVersion || row.Account != account || row.Workspace != w ||
 				row.PK != partition(w) || row.SK != sortKey(row.ID) {
 				return nil, fmt.Errorf("workspace %s: %w", w, ErrUnreadable)
 			}

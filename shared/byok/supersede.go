@@ -35,28 +35,33 @@ const supersedeAttempts = 5
 //
 // It returns ErrNotFound or one of the errors above. After any other error it may
 // have been applied; calling it again is safe: where the old credential is
-// disabled and comes after the new one already, nothing is changed.
-func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor ids.Credential, anyway bool) error {
+// disabled and comes after the new one already, nothing is changed, and changed is
+// false.
+//
+// DynamoDB isolates a Query from a transaction item by item: a plan made at that
+// instant may see one of the two rows changed, and then both credentials usable, or
+// the new one alone. One is usable throughout.
+func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor ids.Credential, anyway bool) (changed bool, err error) {
 	if old == successor {
-		return ErrSameCredential
+		return false, ErrSameCredential
 	}
 	for attempt := 1; ; attempt++ {
 		credentials, err := m.List(ctx, w)
 		if err != nil {
-			return err
+			return false, err
 		}
 		from, to, err := rotation(credentials, old, successor, anyway)
 		if err != nil || from.Disabled && to.SortOrder < from.SortOrder {
-			return err
+			return false, err
 		}
 		err = m.swap(ctx, from, to)
 		if err == nil {
-			return nil
+			return true, nil
 		}
 		// Refused by a condition, or in conflict: somebody else changed one of them.
 		why := calls.WhyCancelled(err)
 		if why != calls.Refused && why != calls.InConflict || attempt == supersedeAttempts || calls.Pause(ctx, attempt) != nil {
-			return fmt.Errorf("superseding a credential: %w", err)
+			return false, fmt.Errorf("superseding a credential: %w", err)
 		}
 	}
 }

@@ -65,8 +65,8 @@ func TestSupersede(t *testing.T) {
 			if c.want != nil {
 				want = before
 			}
-			for range 2 { // the second time changes nothing
-				if err := f.manager.Supersede(t.Context(), f.workspace, old, successor, c.anyway); !errors.Is(err, c.want) {
+			for _, first := range []bool{true, false} { // the second time changes nothing
+				if changed, err := f.manager.Supersede(t.Context(), f.workspace, old, successor, c.anyway); !errors.Is(err, c.want) || changed != (c.want == nil && first) {
 					t.Errorf("got %v, want %v", err, c.want)
 				}
 				if got := f.places(); got[old] != want[old] || got[successor] != want[successor] {
@@ -81,15 +81,15 @@ func TestSupersedeRefuses(t *testing.T) {
 	f := newFixture(t)
 	old, successor := f.pair(func(*byok.Draft) {})
 	for _, pair := range [][2]ids.Credential{{old, ids.New[ids.Credential]()}, {ids.New[ids.Credential](), successor}} {
-		if err := f.manager.Supersede(t.Context(), f.workspace, pair[0], pair[1], false); !errors.Is(err, byok.ErrNotFound) {
+		if _, err := f.manager.Supersede(t.Context(), f.workspace, pair[0], pair[1], false); !errors.Is(err, byok.ErrNotFound) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if err := f.manager.Supersede(t.Context(), f.workspace, old, old, false); !errors.Is(err, byok.ErrSameCredential) {
+	if _, err := f.manager.Supersede(t.Context(), f.workspace, old, old, false); !errors.Is(err, byok.ErrSameCredential) {
 		t.Errorf("by itself: %v", err)
 	}
 	_, other := f.pair(func(d *byok.Draft) { d.Provider = "mistral" })
-	if err := f.manager.Supersede(t.Context(), f.workspace, old, other, true); !errors.Is(err, byok.ErrOtherProvider) {
+	if _, err := f.manager.Supersede(t.Context(), f.workspace, old, other, true); !errors.Is(err, byok.ErrOtherProvider) {
 		t.Errorf("of another provider: %v", err)
 	}
 }
@@ -111,7 +111,7 @@ func TestSupersedeUnderFaults(t *testing.T) {
 			f := newFixture(t)
 			old, successor := f.pair(func(*byok.Draft) {})
 			f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: c.fault})
-			err := f.manager.Supersede(t.Context(), f.workspace, old, successor, false)
+			_, err := f.manager.Supersede(t.Context(), f.workspace, old, successor, false)
 			if (err == nil) != c.passes {
 				t.Errorf("the first call: %v", err)
 			}
@@ -121,7 +121,7 @@ func TestSupersedeUnderFaults(t *testing.T) {
 				t.Errorf("half done: %v", places)
 			}
 			f.faults.Heal()
-			if err := f.manager.Supersede(t.Context(), f.workspace, old, successor, false); err != nil {
+			if _, err := f.manager.Supersede(t.Context(), f.workspace, old, successor, false); err != nil {
 				t.Errorf("the second call: %v", err)
 			}
 			if places := f.places(); places[old] != "second, disabled" || places[successor] != "first" {

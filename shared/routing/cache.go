@@ -54,8 +54,9 @@ type entry struct {
 	key     cacheKey
 	begun   time.Time
 	done    chan struct{} // closed once plain or err is there
-	plain   []byte
+	plain   secret.Bytes
 	err     error
+	isOpen  bool        // whether plain is there
 	timer   *time.Timer // ends its time in the cache
 	kept    bool        // whether it is in the cache
 	waiting int         // requests that are about to copy it
@@ -79,7 +80,7 @@ func (c *cache) get(ctx context.Context, key cacheKey, open func(context.Context
 	if e.err != nil {
 		return secret.Bytes{}, e.err
 	}
-	return secret.New(bytes.Clone(e.plain)), nil
+	return secret.New(bytes.Clone(e.plain.Reveal())), nil
 }
 
 // join finds the key's entry or begins to open it.
@@ -104,7 +105,7 @@ func (c *cache) join(ctx context.Context, key cacheKey, open func(context.Contex
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		defer close(e.done)
-		e.plain, e.err = plain.Reveal(), err
+		e.plain, e.err, e.isOpen = plain, err, err == nil
 		if err != nil {
 			c.drop(e)
 		}
@@ -122,16 +123,21 @@ func (c *cache) leave(e *entry) {
 }
 
 // trim drops the oldest open keys until the bound is kept. Keys that are still being
-// opened stay, so that those who ask for them share one call.
+// opened do not count: slow or failing calls to KMS must not drive out open ones.
 func (c *cache) trim() {
-	for len(c.entries) > c.most {
+	for {
 		var oldest *entry
+		open := 0
 		for _, e := range c.entries {
-			if e.plain != nil && (oldest == nil || e.begun.Before(oldest.begun)) {
+			if !e.isOpen {
+				continue
+			}
+			open++
+			if oldest == nil || e.begun.Before(oldest.begun) {
 				oldest = e
 			}
 		}
-		if oldest == nil {
+		if open <= c.most {
 			return
 		}
 		c.drop(oldest)
@@ -150,8 +156,8 @@ func (c *cache) drop(e *entry) {
 
 func (e *entry) wipeIfUnused() {
 	if !e.kept && e.waiting == 0 {
-		clear(e.plain)
-		e.plain = nil
+		e.plain.Wipe()
+		e.plain, e.isOpen = secret.Bytes{}, false
 	}
 }
 

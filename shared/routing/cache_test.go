@@ -186,3 +186,35 @@ func TestABurstLeavesNoMoreThanTheBound(t *testing.T) {
 		c.clear()
 	})
 }
+
+// Slow and failing calls to KMS leave the open keys in the cache.
+func TestOpeningsDoNotDriveOutOpenKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(2)
+		open, buffers := opening()
+		for key := range byte(2) {
+			mustGet(t, c, cacheKey{key}, open)
+		}
+		outage := errors.New("no KMS")
+		var group sync.WaitGroup
+		for key := range byte(5) {
+			group.Go(func() {
+				_, err := c.get(t.Context(), cacheKey{9, key}, func(context.Context) (secret.Bytes, error) {
+					time.Sleep(time.Duration(key) * time.Second)
+					return secret.Bytes{}, outage
+				})
+				if !errors.Is(err, outage) {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		for key := range byte(2) {
+			mustGet(t, c, cacheKey{key}, open)
+		}
+		if n := len(buffers()); n != 2 {
+			t.Errorf("opened %d times", n)
+		}
+		c.clear()
+	})
+}

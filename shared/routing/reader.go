@@ -20,8 +20,9 @@ var (
 	// ErrNoWorkspace means that the account has no such workspace, or that it is
 	// deleted: a request for it is refused.
 	ErrNoWorkspace = auth.ErrNoWorkspace
-	// ErrUnreadable means that a stored credential cannot be read. No plan is made
-	// without it, since it may forbid what the others allow.
+	// ErrUnreadable means that the workspace or one of its credentials is stored in a
+	// form that cannot be read. No plan is made without it, since it may forbid what
+	// the others allow; another attempt does not help.
 	ErrUnreadable = byok.ErrUnreadable
 	// ErrUnavailable means that DynamoDB or KMS could not be asked, or that the KMS
 	// key is disabled or gone. Another attempt may succeed.
@@ -104,8 +105,12 @@ func (r *Reader) Read(ctx context.Context, account ids.Account, w ids.Workspace,
 	)
 	group.Go(func() {
 		var found auth.Found
-		if found, workspaceErr = r.workspaces.Find(ctx, w); workspaceErr == nil {
-			workspaceErr = found.LiveIn(account)
+		if found, workspaceErr = r.workspaces.Find(ctx, w); workspaceErr != nil {
+			return
+		}
+		workspaceErr = found.LiveIn(account)
+		if workspaceErr != nil && !errors.Is(workspaceErr, ErrNoWorkspace) {
+			workspaceErr = fmt.Errorf("%w: %w", ErrUnreadable, workspaceErr)
 		}
 	})
 	stored, storedErr = byok.ReadAll(ctx, r.tables, r.config.CredentialsTable, account, w)

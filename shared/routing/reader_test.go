@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -224,6 +225,45 @@ func TestADamagedRowIsNotPlannedWith(t *testing.T) {
 		if wantErr := update != "SET seal = :v"; errors.Is(err, byok.ErrUnreadable) != wantErr {
 			t.Errorf("%s, without seals: %v", update, err)
 		}
+	}
+}
+
+// A row without an id would be planned as the shared endpoint.
+func TestARowWithoutAnIDIsUnreadable(t *testing.T) {
+	f := newFixture(t)
+	c := f.store(t, byok.Settings{BYOKOnly: true})
+	rows, err := f.db.Query(t.Context(), &dynamodb.QueryInput{
+		TableName: &f.engines.Tables.Credentials, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": &types.AttributeValueMemberS{Value: "workspace#" + string(f.workspace)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := rows.Items[0]
+	row["sk"], row["id"] = &types.AttributeValueMemberS{Value: "credential#"}, &types.AttributeValueMemberS{Value: ""}
+	if _, err := f.db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &f.engines.Tables.Credentials, Item: row}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m")); !errors.Is(err, routing.ErrUnreadable) {
+		t.Errorf("beside %s: %v", c.ID, err)
+	}
+}
+
+func TestADamagedWorkspaceIsUnreadable(t *testing.T) {
+	f := newFixture(t)
+	_, err := f.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &f.engines.Tables.Access, UpdateExpression: aws.String("SET v = :v"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: "2"}},
+		Key: map[string]types.AttributeValue{
+			"pk": &types.AttributeValueMemberS{Value: "workspace#" + string(f.workspace)}, "sk": &types.AttributeValueMemberS{Value: "workspace"},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.reader.Read(t.Context(), f.account, f.workspace, request("m"))
+	if !errors.Is(err, routing.ErrUnreadable) || errors.Is(err, routing.ErrUnavailable) {
+		t.Errorf("got %v", err)
 	}
 }
 

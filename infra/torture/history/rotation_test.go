@@ -98,7 +98,10 @@ func TestRotationLeavesNoGap(t *testing.T) {
 	}
 	for n := range rotations {
 		step(func() error { return store.Create(t.Context(), drafts[n+1]) })
-		step(func() error { return manager.Supersede(t.Context(), w, drafts[n].ID, drafts[n+1].ID, false) })
+		step(func() error {
+			_, err := manager.Supersede(t.Context(), w, drafts[n].ID, drafts[n+1].ID, false)
+			return err
+		})
 	}
 	all.Wait()
 	if plans.Load() < rotations {
