@@ -46,6 +46,7 @@ func (o *Object) refuse(message string) {
 // read collects the members. Its error is a message: why the body is not one JSON
 // object.
 func (o *Object) read() error {
+	wipeNestedNames(o.body)
 	d := decoder(o.body)
 	if len(o.body) == 0 {
 		return errors.New("the body is empty; it must be one JSON object")
@@ -102,6 +103,51 @@ func notJSON(d *jsontext.Decoder, err error) error {
 // jsontext has no buffer of its own.
 func decoder(b []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(b), readable...)
+}
+
+// wipeNestedNames overwrites the names of members of nested objects. Such a name
+// may be a secret in the wrong place, which the decoder's errors would copy. No
+// member takes an object, so no accepted body has one; invalid text stays invalid.
+func wipeNestedNames(body []byte) {
+	var open []byte // the brackets
+	isName := false // of a string that begins here
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; c {
+		case '{', '[':
+			open = append(open, c)
+			isName = c == '{'
+		case '}', ']':
+			open = open[:max(0, len(open)-1)]
+			isName = false
+		case ',':
+			isName = len(open) > 0 && open[len(open)-1] == '{'
+		case ':':
+			isName = false
+		case '"':
+			end := endOfString(body, i)
+			if isName && len(open) > 1 && end > i+1 {
+				invalid := end < len(body) && mangled(body[i:end+1])
+				for j := i + 1; j < end; j++ {
+					body[j] = 'x'
+				}
+				if invalid {
+					body[i+1] = 0xff
+				}
+			}
+			i = end
+		}
+	}
+}
+
+// endOfString returns the index of the quote that ends the string beginning at i,
+// or the length of the body.
+func endOfString(body []byte, i int) int {
+	for i++; i < len(body) && body[i] != '"'; i++ {
+		if body[i] == '\\' {
+			i++
+		}
+	}
+	return min(i, len(body))
 }
 
 // nameOf returns the name of a known member, or the message for an unknown one. An
