@@ -95,6 +95,11 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	if s.out.json {
 		return s.out.encode(viewPlan(plan))
 	}
+	for _, provider := range c.Providers {
+		if !byok.IsProvider(provider) {
+			s.note("note: %q is no provider of a credential (is it misspelt?): nothing removes its shared endpoint", provider)
+		}
+	}
 	return list(s.out, rowsOf(plan, stored),
 		column[planRow]{"STEP", func(r planRow) string { return r.step }},
 		column[planRow]{"PROVIDER", func(r planRow) string { return r.provider }},

@@ -76,6 +76,9 @@ func TestAPlanRefuses(t *testing.T) {
 	if shown := d.must(plan...); !strings.Contains(shown, "the request is refused") || !strings.Contains(shown, "(is_byok_only)") {
 		t.Errorf("shown:\n%s", shown)
 	}
+	if got := d.want(exitDone, "credential", "plan", "--model", "m", "--provider", "OpenAI"); !strings.Contains(got.stderr, `"OpenAI" is no provider`) {
+		t.Errorf("a misspelt provider: %s", got.stderr)
+	}
 	d.must("workspace", "delete", string(d.workspace), "--yes")
 	if got := d.want(exitRefused, append(plan, "--workspace", string(d.workspace))...); !strings.Contains(got.stderr, "the workspace is deleted") || got.stdout != "" {
 		t.Errorf("of a deleted workspace: %s%s", got.stdout, got.stderr)

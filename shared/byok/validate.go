@@ -33,7 +33,7 @@ type Problem struct {
 func (n New) Problems() []Problem {
 	var p problems
 	p.key(n.Key.Reveal())
-	if !isProvider(n.Provider) {
+	if !IsProvider(n.Provider) {
 		p.add("/provider", "must be a known provider slug, in lower case")
 	}
 	if utf8.RuneCountInString(n.Name) > maxName {
@@ -48,7 +48,8 @@ func (n New) Problems() []Problem {
 	return p
 }
 
-func isProvider(slug string) bool {
+// IsProvider reports whether a credential can be for the provider of that slug.
+func IsProvider(slug string) bool {
 	for known := range strings.FieldsSeq(providers) {
 		if slug == known {
 			return true
