@@ -171,10 +171,11 @@ mutate: engines functions $(BUILD)/engines ## Change N=200 conditions at random,
 		go run ./infra/mutate -n $(or $(N),200) $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-only $(ONLY))
 
 .PHONY: protect
-protect: ## Protect a deployed stack from deletion (STACK=signalbox-prod)
+protect: ## Protect a deployed stack from deletion, and its tables, keys and bucket from being replaced (STACK=signalbox-prod)
 	@command -v aws >/dev/null || { echo "The AWS CLI is missing: see https://aws.amazon.com/cli/" >&2; exit 1; }
 	@test -n "$(STACK)" || { echo "Which one? make protect STACK=signalbox-prod" >&2; exit 1; }
 	@aws cloudformation update-termination-protection --enable-termination-protection --stack-name "$(STACK)"
+	@aws cloudformation set-stack-policy --stack-policy-body file://infra/stack-policy.json --stack-name "$(STACK)"
 
 GOLANGCI_LINT := v2.15.0
 GOVULNCHECK := v1.8.0

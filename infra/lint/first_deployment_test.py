@@ -4,6 +4,7 @@ CloudFormation then deletes what it created. A protected table cannot be
 deleted, so one that is not retained ends the rollback in ROLLBACK_FAILED.
 """
 
+import json
 import pathlib
 import re
 import subprocess
@@ -62,6 +63,13 @@ class Rollback(unittest.TestCase):
             if resource["Type"] in STATEFUL or name in EXCEPTIONS:
                 rule = ("Retain" if self.protected(name) else "RetainExceptOnCreate", "Retain")
                 self.assertEqual(self.policies(name), EXCEPTIONS.get(name, rule), name)
+
+    def test_no_update_replaces_or_removes_tables_keys_and_bucket(self):
+        policy = json.loads((SOURCE.parent / "infra/stack-policy.json").read_text())
+        (denied,) = [s for s in policy["Statement"] if s["Effect"] == "Deny"]
+        self.assertEqual(set(denied["Action"]), {"Update:Replace", "Update:Delete"})
+        types = {t for t in STATEFUL if t not in ("AWS::Logs::LogGroup", "AWS::S3::BucketPolicy")}
+        self.assertEqual(set(denied["Condition"]["StringEquals"]["ResourceType"]), types)
 
     def test_every_table_with_lasting_data_is_protected(self):
         tables = self.stack.of_type("AWS::DynamoDB::Table")
