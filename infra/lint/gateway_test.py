@@ -72,12 +72,16 @@ class GatewayResponses(unittest.TestCase):
 
 
 class Transport(unittest.TestCase):
-    def test_tls_is_forward_secret_and_post_quantum(self):
+    def test_tls_is_forward_secret_and_post_quantum_over_ipv4_and_ipv6(self):
         stack = Stack(DomainName="signalbox.example.com", CertificateArn="arn")
         for name in ("Api", "Domain"):
             properties = stack.properties(name)
             self.assertEqual(properties["SecurityPolicy"], "SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09")
             self.assertEqual(properties["EndpointAccessMode"], "STRICT")
+            self.assertEqual(properties["EndpointConfiguration"]["IpAddressType"], "dualstack")
+        records = [r["Properties"] for r in stack.of_type("AWS::Route53::RecordSet").values()]
+        self.assertEqual({r["Type"] for r in records}, {"A", "AAAA"})
+        self.assertEqual(records[0]["AliasTarget"], records[1]["AliasTarget"])
 
 
 class Logs(unittest.TestCase):

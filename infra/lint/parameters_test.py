@@ -7,9 +7,12 @@ goes another way, and these tests hold it to that.
 """
 
 import json
+import re
 import unittest
 
+from first_deployment_test import ALL
 from stack import Stack
+from translate import SOURCE, source
 
 FUNCTIONS = ["GetSyncJobFunction", "CreateByokKeyFunction", "DeleteFileFunction"]
 
@@ -50,6 +53,33 @@ class Versions(unittest.TestCase):
             rules = Stack(FilesVersionsDays=days).properties("FilesBucket")["LifecycleConfiguration"]["Rules"]
             (kept,) = [r["NoncurrentVersionExpiration"] for r in rules if "NoncurrentVersionExpiration" in r]
             self.assertEqual(kept, {"NoncurrentDays": days})
+
+
+class Patterns(unittest.TestCase):
+    """What is typed wrong is refused before anything is changed, in words."""
+
+    WRONG = {
+        "StageName": "Live", "AlarmEmail": "ops@example", "DomainName": "https://api.example.com",
+        "CertificateArn": "arn:aws:iam::111122223333:server-certificate/c", "HostedZoneId": "/hostedzone/Z1",
+        "RouterRoleArn": "router", "RewrapRoleArn": "arn:aws:iam::1:role/r", "PermissionsBoundaryArn": "boundary",
+        "NextSealingKeyArn": "arn:aws:kms:eu-central-1:111122223333:alias/next",
+    }
+
+    def test_every_free_text_has_one_that_refuses(self):
+        free = {n: p for n, p in source()["Parameters"].items() if p["Type"] == "String" and "AllowedValues" not in p}
+        self.assertEqual(set(free), set(self.WRONG))
+        for name, parameter in free.items():
+            self.assertTrue(parameter["ConstraintDescription"], name)
+            for value in (parameter["Default"], ALL.get(name, parameter["Default"])):
+                self.assertRegex(value, parameter["AllowedPattern"], name)
+            self.assertNotRegex(self.WRONG[name], parameter["AllowedPattern"], name)
+
+
+class Contents(unittest.TestCase):
+    def test_the_list_at_the_top_is_that_of_the_headings(self):
+        top, _, text = SOURCE.read_text().partition("AWSTemplateFormatVersion")
+        headings = re.findall(r"(?m)^  # -{5,} (.*)$", text)
+        self.assertEqual(re.findall(r"(?m)^#   ([a-z].*?)(?:  .*)?$", top), headings)
 
 
 class Environment(unittest.TestCase):
