@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"signalbox.dev/infra/local/demo"
+	"signalbox.dev/infra/local/docs"
 	"signalbox.dev/infra/local/engines"
 	"signalbox.dev/infra/local/gateway"
 	"signalbox.dev/infra/local/provision"
@@ -63,9 +64,11 @@ type Options struct {
 type Edition struct {
 	// BaseURL is what the paths of the contract are relative to.
 	BaseURL string
-	// Demo is the demo account.
+	// Demo is the demo account, as it was at the start.
 	Demo demo.Facts
 
+	// demo brings the demo account up to date.
+	demo      func(context.Context) (demo.Facts, error)
 	listeners []net.Listener
 	server    *http.Server
 	served    chan error
@@ -116,7 +119,7 @@ func (e *Edition) start(ctx context.Context, o Options, t *template.Template) er
 	if err := e.runFunctions(o, t, made); err != nil {
 		return err
 	}
-	e.serve(api)
+	e.serve(o, api)
 	return nil
 }
 
@@ -149,7 +152,9 @@ func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Templa
 	if err := e.writeStack(o, outputs); err != nil {
 		return nil, err
 	}
-	return made, e.fillDemo(ctx, o, clients, outputs)
+	e.demo = fillDemo(o, clients, outputs, e.BaseURL)
+	e.Demo, err = e.demo(ctx)
+	return made, err
 }
 
 // advise adds to the error of a start what the user can do about it.
@@ -186,19 +191,23 @@ func (e *Edition) lockState(ctx context.Context, o Options) error {
 	return e.advise(ctx, err)
 }
 
-func (e *Edition) fillDemo(ctx context.Context, o Options, c aws.Config, outputs map[string]string) error {
-	var err error
-	e.Demo, err = demo.Ensure(ctx, c, demo.Stack{
-		AccessTable: outputs["AccessTableName"], SyncJobsTable: outputs["SyncJobsTableName"], FilesBucket: outputs["FilesBucketName"],
-	}, filepath.Join(o.State, "demo.json"), e.BaseURL)
-	if o.Warnings != nil && len(e.Demo.Renewed) > 0 {
-		_, _ = fmt.Fprintf(o.Warnings, "No longer usable, replaced: %s.\n", strings.Join(e.Demo.Renewed, ", "))
+// fillDemo returns what makes the demo account, or brings it up to date.
+func fillDemo(o Options, c aws.Config, outputs map[string]string, baseURL string) func(context.Context) (demo.Facts, error) {
+	return func(ctx context.Context) (demo.Facts, error) {
+		facts, err := demo.Ensure(ctx, c, demo.Stack{
+			AccessTable: outputs["AccessTableName"], SyncJobsTable: outputs["SyncJobsTableName"], FilesBucket: outputs["FilesBucketName"],
+		}, filepath.Join(o.State, "demo.json"), baseURL)
+		if o.Warnings != nil && len(facts.Renewed) > 0 {
+			_, _ = fmt.Fprintf(o.Warnings, "No longer usable, replaced: %s.\n", strings.Join(facts.Renewed, ", "))
+		}
+		return facts, err
 	}
-	return err
 }
 
-func (e *Edition) serve(api template.API) {
-	g := gateway.New(gateway.Config{API: api, Functions: e.lambda, Account: template.Account, Log: e.journal.log})
+// serve serves the API, and the reference page beside it.
+func (e *Edition) serve(o Options, api template.API) {
+	pages := docs.Pages(docs.Config{Root: o.Root, Demo: e.demo, Log: e.journal.log})
+	g := gateway.New(gateway.Config{API: api, Functions: e.lambda, Account: template.Account, Pages: pages, Log: e.journal.log})
 	e.server = g.Server()
 	for _, l := range e.listeners {
 		go func() { e.served <- e.server.Serve(g.Listener(l)) }()

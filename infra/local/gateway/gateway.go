@@ -40,6 +40,8 @@ type Config struct {
 	Account string
 	// Timeout bounds the wait for a function. Zero means 29 s.
 	Timeout time.Duration
+	// Pages, by exact path, are served to a GET or a HEAD that is no route of the API.
+	Pages map[string]http.Handler
 	// Log gets the reason of a missing answer, which the caller does not get.
 	Log *slog.Logger
 }
@@ -69,14 +71,19 @@ func New(c Config) *Gateway {
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange(r)
-	x.send(w, g.respond(r, x))
+	route, parameters, ok := g.find(r.Method, x.path)
+	if ok {
+		x.send(w, g.respond(r, x, route, parameters))
+		return
+	}
+	if page := g.config.Pages[x.path]; page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		page.ServeHTTP(w, r)
+		return
+	}
+	x.send(w, g.own(x, missingAuthenticationToken))
 }
 
-func (g *Gateway) respond(r *http.Request, x *exchange) response {
-	route, parameters, ok := g.find(r.Method, x.path)
-	if !ok {
-		return g.own(x, missingAuthenticationToken)
-	}
+func (g *Gateway) respond(r *http.Request, x *exchange, route template.Route, parameters map[string]string) response {
 	if limit := g.throttle[route]; limit != nil && !limit.Allow() {
 		return g.own(x, throttled)
 	}

@@ -1,0 +1,171 @@
+// Package docs serves the reference page: the contract, infra/openapi.yaml, in
+// Swagger UI, with the demo account's keys and ids filled in. Only the
+// single-machine edition serves it, beside the API, on the loopback interface.
+//
+// Whoever may connect to the port may read the demo account's keys: that is every
+// user and program of this machine, but no web page. Another origin's page cannot
+// read an answer, since none allows it to (no Access-Control-Allow-Origin, and
+// Cross-Origin-Resource-Policy); and a page whose host name was bound to 127.0.0.1
+// after it was loaded, which would be of the same origin, sends that name as Host
+// and is refused.
+package docs
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"html/template"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+
+	"signalbox.dev/infra/local/demo"
+)
+
+//go:embed page.html page.css page.js
+var own embed.FS
+
+var page = template.Must(template.ParseFS(own, "page.html"))
+
+// files are what the page loads besides itself, by name: where each is, from the
+// repository's folder. Those without a place are embedded.
+var files = map[string]string{
+	"openapi.yaml":         "infra/openapi.yaml",
+	"page.css":             "",
+	"page.js":              "",
+	"swagger-ui-bundle.js": viewer + "swagger-ui-bundle.js",
+	"swagger-ui.css":       viewer + "swagger-ui.css",
+}
+
+const viewer = "infra/local/node_modules/swagger-ui-dist/"
+
+// policy allows the page what is of its own origin, and pictures that stand in the
+// viewer's style sheet. No script and no style stands in the page itself.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'"
+
+// Config is what the page is made of.
+type Config struct {
+	// Root is the repository's folder.
+	Root string
+	// Demo returns the demo account, brought up to date. It is called by one request
+	// at a time.
+	Demo func(context.Context) (demo.Facts, error)
+	// Log gets why an answer is a 500.
+	Log *slog.Logger
+}
+
+// Pages returns what is served, by exact path.
+func Pages(c Config) map[string]http.Handler {
+	all := map[string]http.HandlerFunc{
+		"/docs":           func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/docs/", http.StatusFound) },
+		"/docs/":          c.page,
+		"/docs/demo.json": c.demo(),
+	}
+	for name := range files {
+		all["/docs/"+name] = func(w http.ResponseWriter, r *http.Request) { c.file(w, r, name) }
+	}
+	pages := make(map[string]http.Handler)
+	for at, handler := range all {
+		pages[at] = guard(handler)
+	}
+	return pages
+}
+
+// guard refuses a host name that is not this machine's own, and sets the headers
+// that every answer has.
+func guard(next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Security-Policy", policy+"; frame-ancestors 'none'")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Content-Type-Options", "nosniff")
+		if !isLoopback(r.Host) {
+			http.Error(w, "open this page as http://127.0.0.1 or http://localhost, with the port", http.StatusMisdirectedRequest)
+			return
+		}
+		next(w, r)
+	})
+}
+
+func isLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return host == "localhost" || host == "127.0.0.1" || host == "::1" || host == "[::1]"
+}
+
+func (c Config) page(w http.ResponseWriter, r *http.Request) {
+	if _, err := os.Stat(filepath.Join(c.Root, viewer)); err != nil {
+		http.Error(w, "the viewer of this page is not installed; stop the edition and run: make engines", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if err := page.Execute(w, values{Server: "/api/v1", Demo: "demo.json"}); err != nil {
+		c.Log.Error("docs", "path", r.URL.Path, "error", err.Error())
+	}
+}
+
+// values are what differs between the edition's page and the static copy.
+type values struct {
+	// Server is the base URL of the API. Empty means that the page only shows the
+	// document.
+	Server string
+	// Demo is the address of the demo account's facts, if there are any.
+	Demo string
+	// Policy is the Content-Security-Policy where no header carries it.
+	Policy string
+}
+
+func (c Config) file(w http.ResponseWriter, r *http.Request, name string) {
+	text, err := content(c.Root, name)
+	if err != nil {
+		c.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", types[path.Ext(name)])
+	_, _ = w.Write(text)
+}
+
+var types = map[string]string{
+	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".yaml": "application/yaml; charset=utf-8",
+}
+
+func content(root, name string) ([]byte, error) {
+	if files[name] == "" {
+		return own.ReadFile(name)
+	}
+	return os.ReadFile(filepath.Join(root, files[name])) //nolint:gosec // one of the files listed above
+}
+
+// demo serves the demo account's facts, keys included.
+func (c Config) demo() http.HandlerFunc {
+	var one sync.Mutex
+	return func(w http.ResponseWriter, r *http.Request) {
+		one.Lock()
+		facts, err := c.Demo(r.Context())
+		one.Unlock()
+		text, failed := json.Marshal(facts) //nolint:gosec // the page is there to offer the keys
+		if err := errors.Join(err, failed); err != nil {
+			c.fail(w, r, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(text)
+	}
+}
+
+func (c Config) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() == nil {
+		c.Log.Error("docs", "path", r.URL.Path, "error", err.Error())
+	}
+	http.Error(w, "see the log", http.StatusInternalServerError)
+}
