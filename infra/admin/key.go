@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"signalbox.dev/shared/auth"
@@ -59,4 +61,168 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 	}
 	s.note("This is the only time the key is shown. Its hash, by which lists and logs name it, is %s.", key.Hash)
 	return nil
+}
+
+// oneKey is the key a command is about, by its hash or the beginning of it.
+type oneKey struct {
+	owner
+	Hash hashPrefix `arg:"" help:"The key's hash, or as much of its beginning as only this key has (8 or more)."`
+}
+
+type (
+	keyDisable struct{ oneKey }
+	keyEnable  struct{ oneKey }
+	keyDelete  struct {
+		oneKey
+		confirmation
+	}
+)
+
+const (
+	hashLength = 64
+	leastHash  = 8
+)
+
+// hashPrefix is a key's hash, or the beginning of it, in lower case.
+type hashPrefix string
+
+// parseHashPrefix never repeats what it refuses, which may be a key.
+func parseHashPrefix(s string) (hashPrefix, error) {
+	s = strings.ToLower(s)
+	switch {
+	case len(s) > hashLength || strings.Trim(s, "0123456789abcdef") != "":
+		return "", errNotHash
+	case len(s) < leastHash:
+		return "", errShortHash
+	}
+	return hashPrefix(s), nil
+}
+
+// Run disables a key.
+func (c keyDisable) Run(ctx context.Context, s *session) error {
+	return c.change(ctx, s, "key.disable", "disabled", s.registry.DisableKey)
+}
+
+// Run enables a key.
+func (c keyEnable) Run(ctx context.Context, s *session) error {
+	return c.change(ctx, s, "key.enable", "active", s.registry.EnableKey)
+}
+
+// Run deletes a key.
+func (c keyDelete) Run(ctx context.Context, s *session) error {
+	err := c.confirm(ctx, s, func() (subject, error) {
+		key, err := c.look(ctx, s)
+		c.Hash = hashPrefix(key.Hash)
+		return subject{"removes " + named("key", key.Name, key.Hash.Short()) + " for good; `key disable` can be taken back",
+			[]string{key.Name, key.Hash.Short(), string(key.Hash)}}, err
+	})
+	if err != nil {
+		return err
+	}
+	return c.change(ctx, s, "key.delete", "deleted", s.registry.DeleteKey)
+}
+
+func (c oneKey) change(ctx context.Context, s *session, action, state string, change func(context.Context, ids.Account, auth.KeyHash) error) error {
+	hash, err := c.find(ctx, s)
+	if err == nil {
+		err = change(ctx, c.Account, hash)
+	}
+	s.audit(ctx, action, err, "account", c.Account, "key", hash)
+	if err != nil {
+		return err
+	}
+	return s.out.say(changed{string(hash), state}, "Key %s is %s.", hash.Short(), state)
+}
+
+// find completes a hash of which only the beginning was given.
+func (c oneKey) find(ctx context.Context, s *session) (auth.KeyHash, error) {
+	if len(c.Hash) == hashLength {
+		return auth.KeyHash(c.Hash), nil
+	}
+	key, err := c.look(ctx, s)
+	return key.Hash, err
+}
+
+// look finds the key in the account's list.
+func (c oneKey) look(ctx context.Context, s *session) (auth.Key, error) {
+	keys, err := s.registry.ListKeys(ctx, c.Account)
+	if err != nil {
+		return auth.Key{}, err
+	}
+	keys = slices.DeleteFunc(keys, func(k auth.Key) bool { return !strings.HasPrefix(string(k.Hash), string(c.Hash)) })
+	switch len(keys) {
+	case 0:
+		return auth.Key{}, auth.ErrNoKey
+	case 1:
+		return keys[0], nil
+	default:
+		return auth.Key{}, errAmbiguous
+	}
+}
+
+type keyList struct {
+	owner
+}
+
+type keyView struct {
+	Hash      auth.KeyHash `json:"hash"`
+	Kind      auth.Kind    `json:"kind"`
+	Name      string       `json:"name"`
+	Workspace optional     `json:"workspace_id"`
+	State     string       `json:"state"` // active, disabled, expired or broken
+	CreatedAt optional     `json:"created_at"`
+	ExpiresAt optional     `json:"expires_at"`
+}
+
+type createdKeyView struct {
+	Key string `json:"key"`
+	keyView
+}
+
+func viewKey(k auth.Key, now time.Time) keyView {
+	return keyView{
+		Hash: k.Hash, Kind: k.Kind, Name: k.Name, Workspace: optional(k.Workspace), State: stateOf(k, now),
+		CreatedAt: when(k.CreatedAt), ExpiresAt: when(k.ExpiresAt),
+	}
+}
+
+func stateOf(k auth.Key, now time.Time) string {
+	switch {
+	case k.Fault != nil:
+		return "broken"
+	case k.Disabled:
+		return "disabled"
+	case !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt):
+		return "expired"
+	default:
+		return "active"
+	}
+}
+
+// Run lists keys by their hash. Where only that makes the table fit, it is the
+// beginning of the hash, which is enough to name a key here and in logs.
+func (c keyList) Run(ctx context.Context, s *session) error {
+	keys, err := s.registry.ListKeys(ctx, c.Account)
+	if err != nil {
+		return err
+	}
+	views := make([]keyView, len(keys))
+	for i, key := range keys {
+		views[i] = viewKey(key, s.now())
+	}
+	columns := []column[keyView]{
+		{"KEY HASH", func(v keyView) string { return string(v.Hash) }},
+		{"KIND", func(v keyView) string { return string(v.Kind) }},
+		{"NAME", func(v keyView) string { return v.Name }},
+		{"WORKSPACE", func(v keyView) string { return string(v.Workspace) }},
+		{"STATE", func(v keyView) string { return v.State }},
+		{"CREATED", func(v keyView) string { return string(v.CreatedAt) }},
+		{"EXPIRES", func(v keyView) string { return string(v.ExpiresAt) }},
+	}
+	short := slices.Clone(columns)
+	short[0].cell = func(v keyView) string { return v.Hash.Short() }
+	if !s.out.fits(table(views, columns)) && s.out.fits(table(views, short)) {
+		columns = short
+	}
+	return list(s.out, views, columns...)
 }

@@ -11,11 +11,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"signalbox.dev/shared/ids"
 )
 
 func main() {
@@ -28,4 +37,197 @@ func main() {
 // run executes one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return newApp(stdin, stdout, stderr).run(ctx, args)
+}
+
+// commandLine is the table of commands and flags. A command changes something
+// unless it is marked with reads: its target is then named before it runs.
+type commandLine struct {
+	Help      helpFlag    `short:"h" help:"Show help."`
+	Version   versionFlag `help:"Show the version."`
+	Local     *string     `xor:"target" placeholder:"DIR" help:"Work on the single-machine edition whose state is in DIR. It must be running. Without --local and --stack: the stack that SIGNALBOX_STACK names, else DIR .local."`
+	Stack     *string     `xor:"target" placeholder:"NAME" help:"Work on the deployed stack NAME, with the AWS credentials of your environment."`
+	Region    string      `placeholder:"REGION" help:"The region of the stack, if it is not your default."`
+	JSON      bool        `name:"json" help:"Write JSON for scripts instead of tables; errors too, as {\"error\":{\"message\":…}} on standard error."`
+	AuditFile string      `env:"SIGNALBOX_AUDIT_FILE" type:"path" placeholder:"FILE" help:"Append the audit line of each change to FILE as JSON, besides standard error."`
+
+	Account    accountCommands    `cmd:"" help:"Accounts."`
+	Workspace  workspaceCommands  `cmd:"" help:"Workspaces."`
+	Key        keyCommands        `cmd:"" help:"API keys."`
+	Job        jobCommands        `cmd:"" help:"Directory sync jobs."`
+	File       fileCommands       `cmd:"" help:"Files."`
+	Credential credentialCommands `cmd:"" aliases:"credentials" help:"Stored provider credentials."`
+	Restore    restoreCommands    `cmd:"" help:"The tables after a restore."`
+	Completion completion         `cmd:"" help:"Write a completion script for your shell."`
+}
+
+// owner names the account that a command acts for. What is not that account's
+// is not found.
+type owner struct {
+	Account ids.Account `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"The account. The single-machine edition has a default: its demo account."`
+}
+
+// place names a workspace of an account.
+type place struct {
+	owner
+	Workspace ids.Workspace `placeholder:"ID" help:"The workspace; if left out, the account's default."`
+}
+
+// app is the command, with what tests replace.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	now            func() time.Time
+	pause          func(context.Context, time.Duration) error
+	// terminal reports that standard error is a terminal, interactive that
+	// standard input is one as well.
+	terminal, interactive bool
+	// width is the number of columns of the terminal on standard output; 0 where
+	// it is none.
+	width int
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
+	return &app{
+		stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, pause: pause,
+		terminal: isTerminal(stderr), interactive: isTerminal(stderr) && isTerminal(stdin), width: widthOf(stdout),
+	}
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	err := a.execute(ctx, args)
+	if err == nil || errors.Is(err, errShown) {
+		return exitDone
+	}
+	a.report(sentence(err), slices.Contains(args, "--json"))
+	return exitCode(err)
+}
+
+// report writes an error to standard error, in one line.
+func (a *app) report(message string, asJSON bool) {
+	if !asJSON {
+		_, _ = fmt.Fprintln(a.stderr, "admin:", message) // there is nowhere else to report it
+		return
+	}
+	var line struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	line.Error.Message = message
+	_ = output{to: a.stderr}.encode(line)
+}
+
+func (a *app) execute(ctx context.Context, args []string) error {
+	var given commandLine
+	parser, err := a.parser(ctx, &given)
+	if err != nil {
+		return err
+	}
+	if len(args) > 0 && args[0] == completeWord {
+		return complete(a.stdout, parser.Model.Node, args[1:])
+	}
+	command, err := parser.Parse(args)
+	if usage, ok := errors.AsType[*kong.ParseError](err); ok && bare(usage) {
+		return usage.Context.PrintUsage(false)
+	}
+	if err != nil {
+		return err
+	}
+	t, err := chooseTarget(given)
+	if err != nil {
+		return err
+	}
+	if t.stack == "" {
+		if err := t.connectLocal(); err != nil {
+			return t.explain(err)
+		}
+	}
+	if err := t.chooseAccount(command.Selected()); err != nil {
+		return err
+	}
+	return a.work(ctx, t, given, command)
+}
+
+// work runs a command on its target.
+func (a *app) work(ctx context.Context, t *target, given commandLine, command *kong.Context) error {
+	changes := !command.Selected().Tag.Has("reads")
+	var audits io.Writer
+	if given.AuditFile != "" && changes {
+		file, err := os.OpenFile(given.AuditFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return usageError(fmt.Sprintf("--audit-file: %v; nothing was done", err))
+		}
+		defer func() { _ = file.Close() }() // each line is written by then, or reported
+		audits = file
+	}
+	if t.stack != "" {
+		if err := t.connectStack(ctx); err != nil {
+			return err
+		}
+	}
+	s := a.session(t, given.JSON, audits)
+	if changes {
+		s.note("%s", t.announcement())
+	}
+	err := t.explain(command.Run(s))
+	if err == nil {
+		return s.audits.lost
+	}
+	if s.audits.lost != nil {
+		s.note("%v", s.audits.lost)
+	}
+	return err
+}
+
+func (a *app) parser(ctx context.Context, given *commandLine) (*kong.Kong, error) {
+	return kong.New(given,
+		kong.Name("admin"),
+		kong.Description("Operate Signalbox: a deployed stack, or the single-machine edition."),
+		kong.Writers(a.stdout, a.stderr),
+		kong.NoDefaultHelp(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Tree: true, WrapUpperBound: 100}),
+		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), uuids[ids.Credential](), fileIDs(),
+		parsed(parseKeyARN), parsed(parseLifetime), parsed(parseHashPrefix), parsed(parseCallerHash),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+}
+
+// bare reports whether a command line names no command and is right otherwise.
+func bare(usage *kong.ParseError) bool {
+	c := usage.Context
+	return !errors.Is(usage, errShown) && c != nil && c.Error == nil && c.Selected() == nil
+}
+
+// pause waits, and no longer than the context lasts.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// errShown ends a command line that only asked for help, the version or a
+// completion script.
+var errShown = errors.New("shown")
+
+// helpFlag shows help and ends the parsing.
+type helpFlag bool
+
+// BeforeReset implements a hook of kong's.
+func (helpFlag) BeforeReset(c *kong.Context) error {
+	return cmp.Or(c.PrintUsage(false), errShown)
+}
+
+// version is set by the linker: see the Makefile.
+var version = "unknown"
+
+// versionFlag shows the version and ends the parsing.
+type versionFlag bool
+
+// BeforeReset implements a hook of kong's.
+func (versionFlag) BeforeReset(c *kong.Context) error {
+	_, err := fmt.Fprintln(c.Stdout, "admin", version)
+	return cmp.Or(err, errShown)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
@@ -125,4 +126,133 @@ func (c workspaceDelete) Run(ctx context.Context, s *session) error {
 	}
 	return s.out.say(changed{string(c.ID), "deleted"},
 		"%s is deleted, and its keys are disabled. Its credentials and files stay until `workspace purge`.", c.ID)
+}
+
+// settled is how long after a workspace's deletion a request may still store a
+// credential in it: one that was under way counts as before the deletion and
+// ends with the functions' timeout of 10 seconds. The rest allows for clocks
+// that differ, and for the deletion time's being in whole seconds.
+const settled = 15 * time.Second
+
+type workspacePurge struct {
+	oneWorkspace
+	confirmation
+	DryRun bool `help:"Only list what would be removed."`
+}
+
+type purgeView struct {
+	ID          ids.Workspace `json:"id"`
+	Credentials int           `json:"credentials_removed"`
+	Versions    int           `json:"file_versions_removed"`
+}
+
+// purgeRow is a credential or a file that a purge would remove.
+type purgeRow struct {
+	Kind     string   `json:"kind"`
+	ID       string   `json:"id"`
+	Name     optional `json:"name"`
+	Versions *int64   `json:"versions"`
+	Bytes    *int64   `json:"bytes"`
+}
+
+// Run removes what a deleted workspace has left behind. Interrupted anywhere, it
+// may be run again.
+func (c workspacePurge) Run(ctx context.Context, s *session) error {
+	if c.DryRun {
+		return c.preview(ctx, s)
+	}
+	err := c.confirm(ctx, s, func() (subject, error) {
+		found, err := c.deleted(ctx, s)
+		return subject{"removes for good the credentials and files of " + named("workspace", found.Name, string(c.ID)),
+			[]string{found.Name, string(c.ID)}}, err
+	})
+	if err != nil {
+		return err
+	}
+	found, err := c.deleted(ctx, s)
+	removed := purgeView{ID: c.ID}
+	if err == nil {
+		err = s.purge(ctx, c.Account, c.ID, found.DeletedAt.Add(settled), &removed)
+	}
+	s.audit(ctx, "workspace.purge", err, "account", c.Account, "workspace", c.ID,
+		"credentials_removed", removed.Credentials, "file_versions_removed", removed.Versions)
+	if err != nil {
+		return err
+	}
+	return s.out.say(removed, "%s is purged: %d credentials and %d versions of files removed.",
+		c.ID, removed.Credentials, removed.Versions)
+}
+
+// deleted finds the workspace, or returns errLive.
+func (c workspacePurge) deleted(ctx context.Context, s *session) (auth.Workspace, error) {
+	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
+	if err == nil && found.DeletedAt.IsZero() {
+		err = errLive
+	}
+	return found, err
+}
+
+// preview lists what a purge would remove.
+func (c workspacePurge) preview(ctx context.Context, s *session) error {
+	if _, err := c.deleted(ctx, s); err != nil {
+		return err
+	}
+	credentials, err := s.credentials.List(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	stored, err := s.files.Versions(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	var rows []purgeRow
+	for _, v := range credentials {
+		rows = append(rows, purgeRow{Kind: "credential", ID: string(v.ID), Name: optional(v.Name)})
+	}
+	for _, v := range stored {
+		versions := int64(v.Versions)
+		rows = append(rows, purgeRow{Kind: "file", ID: string(v.ID), Versions: &versions, Bytes: &v.Bytes})
+	}
+	return list(s.out, rows,
+		column[purgeRow]{"KIND", func(r purgeRow) string { return r.Kind }},
+		column[purgeRow]{"ID", func(r purgeRow) string { return r.ID }},
+		column[purgeRow]{"NAME", func(r purgeRow) string { return string(r.Name) }},
+		column[purgeRow]{"VERSIONS", func(r purgeRow) string { return number(r.Versions) }},
+		column[purgeRow]{"BYTES", func(r purgeRow) string { return number(r.Bytes) }},
+	)
+}
+
+// purge sweeps at once, and a second time where the first sweep began before
+// all requests had ended that were under way when the workspace was deleted.
+func (s *session) purge(ctx context.Context, account ids.Account, id ids.Workspace, quiet time.Time, removed *purgeView) error {
+	// A deletion that was interrupted may have left keys enabled: end it first.
+	if err := s.registry.DeleteWorkspace(ctx, account, id); err != nil {
+		return err
+	}
+	for {
+		began := s.now()
+		if err := s.sweep(ctx, id, removed); err != nil {
+			return err
+		}
+		wait := quiet.Sub(began)
+		if wait <= 0 {
+			return nil
+		}
+		s.note("Swept once; sweeping again in %s, when requests that were under way at the deletion have ended.", wait.Round(time.Second))
+		if err := s.pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// sweep removes what is there now and adds it to the count, also where it fails.
+func (s *session) sweep(ctx context.Context, id ids.Workspace, removed *purgeView) error {
+	credentials, err := s.credentials.Purge(ctx, id)
+	removed.Credentials += credentials
+	if err != nil {
+		return err
+	}
+	versions, err := s.files.Purge(ctx, id)
+	removed.Versions += versions
+	return err
 }
