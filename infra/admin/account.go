@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/ids"
 )
 
@@ -30,19 +31,19 @@ func (c accountCreate) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return one(s.out, accountView{ID: account, Name: c.Name, Workspace: workspace},
-		column[accountView]{"account", func(v accountView) string { return string(v.ID) }},
-		column[accountView]{"name", func(v accountView) string { return v.Name }},
-		column[accountView]{"default workspace", func(v accountView) string { return string(v.Workspace) }},
+	return output.One(s.out, accountView{ID: account, Name: c.Name, Workspace: workspace},
+		output.NewColumn("account", func(v accountView) string { return string(v.ID) }),
+		output.NewColumn("name", func(v accountView) string { return v.Name }),
+		output.NewColumn("default workspace", func(v accountView) string { return string(v.Workspace) }),
 	)
 }
 
 type accountRow struct {
-	ID        ids.Account `json:"id"`
-	Name      string      `json:"name"`
-	Workspace optional    `json:"default_workspace_id"`
-	State     string      `json:"state"` // active or broken
-	CreatedAt optional    `json:"created_at"`
+	ID        ids.Account     `json:"id"`
+	Name      string          `json:"name"`
+	Workspace output.Optional `json:"default_workspace_id"`
+	State     string          `json:"state"` // active or broken
+	CreatedAt output.Optional `json:"created_at"`
 }
 
 // Run lists accounts.
@@ -53,16 +54,16 @@ func (accountList) Run(ctx context.Context, s *session) error {
 	}
 	rows := make([]accountRow, len(found))
 	for i, a := range found {
-		rows[i] = accountRow{ID: a.ID, Name: a.Name, Workspace: optional(a.DefaultWorkspace), State: "active", CreatedAt: when(a.CreatedAt)}
+		rows[i] = accountRow{ID: a.ID, Name: a.Name, Workspace: output.Optional(a.DefaultWorkspace), State: "active", CreatedAt: output.When(a.CreatedAt)}
 		if a.Fault != nil {
 			rows[i].State = "broken"
 		}
 	}
-	return list(s.out, rows,
-		column[accountRow]{"ACCOUNT", func(r accountRow) string { return string(r.ID) }},
-		column[accountRow]{"NAME", func(r accountRow) string { return r.Name }},
-		column[accountRow]{"DEFAULT WORKSPACE", func(r accountRow) string { return string(r.Workspace) }},
-		column[accountRow]{"STATE", func(r accountRow) string { return r.State }},
-		column[accountRow]{"CREATED", func(r accountRow) string { return string(r.CreatedAt) }},
+	return output.List(s.out, rows,
+		output.NewColumn("ACCOUNT", func(r accountRow) string { return string(r.ID) }),
+		output.NewColumn("NAME", func(r accountRow) string { return r.Name }),
+		output.NewColumn("DEFAULT WORKSPACE", func(r accountRow) string { return string(r.Workspace) }),
+		output.NewColumn("STATE", func(r accountRow) string { return r.State }),
+		output.NewColumn("CREATED", func(r accountRow) string { return string(r.CreatedAt) }),
 	)
 }

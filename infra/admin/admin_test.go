@@ -14,6 +14,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/ids"
 )
@@ -63,22 +65,21 @@ func (d *fixture) writeStack() {
 	if err != nil {
 		d.Fatal(err)
 	}
-	var stack localStack
-	stack.Region = d.engines.Config.Region
-	stack.Endpoints.DynamoDB, stack.Endpoints.S3, stack.Endpoints.KMS = d.endpoint("DynamoDB"), d.endpoint("S3"), d.endpoint("KMS")
-	stack.AccessKeyID, stack.SecretAccessKey = credentials.AccessKeyID, credentials.SecretAccessKey
-	stack.Outputs = d.outputs()
-	written, err := json.Marshal(stack)
+	written, err := json.Marshal(map[string]any{
+		"region":        d.engines.Config.Region,
+		"endpoints":     map[string]string{"dynamodb": d.endpoint("DynamoDB"), "s3": d.endpoint("S3"), "kms": d.endpoint("KMS")},
+		"access_key_id": credentials.AccessKeyID, "secret_access_key": credentials.SecretAccessKey, "outputs": d.outputs(),
+	})
 	if err != nil {
 		d.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(d.dir, stackFile), written, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(d.dir, "stack.json"), written, 0o600); err != nil {
 		d.Fatal(err)
 	}
 }
 
-func (d *fixture) outputs() outputs {
-	return outputs{
+func (d *fixture) outputs() target.Outputs {
+	return target.Outputs{
 		AccessTableName: d.engines.Tables.Access, CredentialsTableName: d.engines.Tables.Credentials,
 		SyncJobsTableName: d.engines.Tables.SyncJobs, FilesBucketName: d.bucket,
 		SealingKeyArn: cmp.Or(d.sealing, d.engines.KeyARN), OwnSealingKeyArn: d.engines.KeyARN,
@@ -114,7 +115,7 @@ func (d *fixture) feed(stdin string, args ...string) answer {
 func (d *fixture) must(args ...string) string {
 	d.Helper()
 	got := d.do(args...)
-	if got.code != exitDone {
+	if got.code != exit.Done {
 		d.Fatalf("admin %s: exit code %d\n%s", strings.Join(args, " "), got.code, got.stderr)
 	}
 	return strings.TrimSuffix(got.stdout, "\n")

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"signalbox.dev/infra/admin/arguments"
+	"signalbox.dev/infra/admin/exit"
 )
 
 func TestEveryChangeLeavesAnAuditLine(t *testing.T) {
@@ -15,7 +18,7 @@ func TestEveryChangeLeavesAnAuditLine(t *testing.T) {
 		done[0]["account"] != string(d.account) || done[0]["user"] == "" || done[0]["key"] == "" {
 		t.Errorf("audit of a success: %v", done)
 	}
-	refused := d.do("key", "delete", strings.Repeat("0", hashLength), "--yes").audits()
+	refused := d.do("key", "delete", strings.Repeat("0", arguments.HashLength), "--yes").audits()
 	if len(refused) != 1 || refused[0]["action"] != "key.delete" || refused[0]["outcome"] != "refused" {
 		t.Errorf("audit of a refusal: %v", refused)
 	}
@@ -27,9 +30,9 @@ func TestEveryChangeLeavesAnAuditLine(t *testing.T) {
 func TestAuditLinesAreAppendedToAFile(t *testing.T) {
 	d := newFixture(t)
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
-	first := d.want(exitDone, "--audit-file", file, "workspace", "create", "one")
+	first := d.want(exit.Done, "--audit-file", file, "workspace", "create", "one")
 	shown := d.typed("", "--audit-file", file, "workspace", "create", "two")
-	d.want(exitDone, "--audit-file", file, "workspace", "list")
+	d.want(exit.Done, "--audit-file", file, "workspace", "list")
 	written, err := os.ReadFile(file) //nolint:gosec // a file of this test
 	if err != nil {
 		t.Fatal(err)
@@ -55,17 +58,17 @@ func TestAuditLinesAreAppendedToAFile(t *testing.T) {
 func TestAnAuditFileThatFails(t *testing.T) {
 	d := newFixture(t)
 	before := d.must("workspace", "list")
-	if got := d.want(exitUsage, "--audit-file", filepath.Join(t.TempDir(), "absent", "audit"), "workspace", "create", "w"); !strings.Contains(got.stderr, "nothing was done") {
+	if got := d.want(exit.Usage, "--audit-file", filepath.Join(t.TempDir(), "absent", "audit"), "workspace", "create", "w"); !strings.Contains(got.stderr, "nothing was done") {
 		t.Errorf("%s", got.stderr)
 	}
 	if after := d.must("workspace", "list"); after != before {
 		t.Errorf("changed:\n%s", after)
 	}
-	made := d.want(exitOther, "--audit-file", "/dev/full", "workspace", "create", "w")
+	made := d.want(exit.Uncertain, "--audit-file", "/dev/full", "workspace", "create", "w")
 	if !strings.Contains(made.stderr, "workspace.create (done) could not be written") || !strings.Contains(d.must("workspace", "list"), strings.TrimSpace(made.stdout)) {
 		t.Errorf("%s%s", made.stdout, made.stderr)
 	}
-	missing := d.want(exitNotFound, "--audit-file", "/dev/full", "workspace", "delete", "00000000-0000-0000-0000-000000000000", "--yes")
+	missing := d.want(exit.NotFound, "--audit-file", "/dev/full", "workspace", "delete", "00000000-0000-0000-0000-000000000000", "--yes")
 	if !strings.Contains(missing.stderr, "workspace.delete (refused) could not be written") {
 		t.Errorf("%s", missing.stderr)
 	}
@@ -79,11 +82,11 @@ func TestErrorsAreJSONWhereResultsAre(t *testing.T) {
 		message string
 		args    []string
 	}{
-		{exitUsage, "unexpected argument", []string{"key", "lend"}},
-		{exitUsage, "is not an id", []string{"job", "show", "<&>"}},
-		{exitNotFound, "no such sync job", []string{"job", "show", "00000000-0000-0000-0000-000000000000"}},
-		{exitNotFound, "no such workspace", []string{"workspace", "delete", "00000000-0000-0000-0000-000000000000", "--yes"}},
-		{exitDone, "", []string{"key", "create", "k"}},
+		{exit.Usage, "unexpected argument", []string{"key", "lend"}},
+		{exit.Usage, "is not an id", []string{"job", "show", "<&>"}},
+		{exit.NotFound, "no such sync job", []string{"job", "show", "00000000-0000-0000-0000-000000000000"}},
+		{exit.NotFound, "no such workspace", []string{"workspace", "delete", "00000000-0000-0000-0000-000000000000", "--yes"}},
+		{exit.Done, "", []string{"key", "create", "k"}},
 	} {
 		plain := d.want(c.code, c.args...)
 		for name, got := range map[string]answer{

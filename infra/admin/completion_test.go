@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/infra/admin/arguments"
+	"signalbox.dev/infra/admin/exit"
 )
 
 func TestWordsAreCompleted(t *testing.T) {
@@ -26,12 +29,12 @@ func TestWordsAreCompleted(t *testing.T) {
 		"--account ":                         "account workspace key job file credential restore completion",
 		"nonsense ":                          "account workspace key job file credential restore completion",
 	} {
-		got := on(t, append([]string{completeWord}, strings.Split(line, " ")...)...)
-		if diff := cmp.Diff(strings.Fields(want), strings.Fields(got.stdout)); diff != "" || got.code != exitDone || got.stderr != "" {
+		got := on(t, append([]string{arguments.CompleteWord}, strings.Split(line, " ")...)...)
+		if diff := cmp.Diff(strings.Fields(want), strings.Fields(got.stdout)); diff != "" || got.code != exit.Done || got.stderr != "" {
 			t.Errorf("%q, exit code %d (-want +got):\n%s", line, got.code, diff)
 		}
 	}
-	if got := on(t, completeWord); got.code != exitDone || got.stdout != "" {
+	if got := on(t, arguments.CompleteWord); got.code != exit.Done || got.stdout != "" {
 		t.Errorf("no words: exit code %d: %s", got.code, got.stdout)
 	}
 }
@@ -40,11 +43,11 @@ func TestWordsAreCompleted(t *testing.T) {
 // from its script what the command says.
 func TestCompletionScripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
-		if got := on(t, "--stack", "absent", "completion", shell); got.code != exitDone || !strings.Contains(got.stdout, completeWord) || got.stderr != "" {
+		if got := on(t, "--stack", "absent", "completion", shell); got.code != exit.Done || !strings.Contains(got.stdout, arguments.CompleteWord) || got.stderr != "" {
 			t.Errorf("%s: exit code %d: %s%s", shell, got.code, got.stdout, got.stderr)
 		}
 	}
-	if got := on(t, "completion", "tcsh"); got.code != exitUsage {
+	if got := on(t, "completion", "tcsh"); got.code != exit.Usage {
 		t.Errorf("tcsh: exit code %d: %s", got.code, got.stdout)
 	}
 	self, err := os.Executable()
@@ -60,7 +63,7 @@ func TestCompletionScripts(t *testing.T) {
 }
 
 func TestTheVersionIsShown(t *testing.T) {
-	if got := on(t, "--version"); got.code != exitDone || got.stdout != "admin "+version+"\n" || got.stderr != "" {
+	if got := on(t, "--version"); got.code != exit.Done || got.stdout != "admin "+version+"\n" || got.stderr != "" {
 		t.Errorf("exit code %d: %s%s", got.code, got.stdout, got.stderr)
 	}
 }

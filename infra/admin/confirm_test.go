@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/infra/admin/exit"
 )
 
 // typed executes a command line on a terminal, on which this is typed.
@@ -46,7 +47,7 @@ func TestNothingIsDestroyedUnconfirmed(t *testing.T) {
 	d.json(&key, "key", "create", "first key")
 	workspace := d.must("workspace", "create", "second one")
 	place, credential := []string{"--workspace", string(d.workspace)}, string(d.seal(d.workspace, "my credential"))
-	if got := d.feed("x", "file", "upload", "-", "--id", "file_a"); got.code != exitDone {
+	if got := d.feed("x", "file", "upload", "-", "--id", "file_a"); got.code != exit.Done {
 		t.Fatal(got.stderr)
 	}
 	for _, c := range []struct {
@@ -69,9 +70,9 @@ func TestNothingIsDestroyedUnconfirmed(t *testing.T) {
 		if none := d.feed(c.names[0]+"\n", c.args...); !strings.Contains(none.stderr, "--yes") {
 			t.Errorf("%v without a terminal: %s", c.args, none.stderr)
 		}
-		refused(exitUsage, d.feed(c.names[0]+"\n", c.args...))
+		refused(exit.Usage, d.feed(c.names[0]+"\n", c.args...))
 		for _, text := range []string{"", "\n", "y\n", "yes\n", c.names[0], strings.ToUpper(c.names[0]) + "\n", c.names[0] + "0\n", "\n" + c.names[0] + "\n"} {
-			refused(exitRefused, d.typed(text, c.args...))
+			refused(exit.Refused, d.typed(text, c.args...))
 		}
 		if diff := cmp.Diff(before, d.state(string(d.workspace))); diff != "" {
 			t.Fatalf("%v changed (-before +after):\n%s", c.args, diff)
@@ -81,7 +82,7 @@ func TestNothingIsDestroyedUnconfirmed(t *testing.T) {
 				t.Errorf("%v does not show %s: %s", c.args, name, got.stderr)
 			}
 		}
-		if got := d.typed(c.names[0]+"\n", c.args...); got.code != exitDone || !strings.Contains(got.stderr, "audit: "+c.args[0]+"."+c.args[1]+" done: user ") {
+		if got := d.typed(c.names[0]+"\n", c.args...); got.code != exit.Done || !strings.Contains(got.stderr, "audit: "+c.args[0]+"."+c.args[1]+" done: user ") {
 			t.Errorf("%v, confirmed: exit code %d: %s", c.args, got.code, got.stderr)
 		}
 	}
@@ -89,11 +90,11 @@ func TestNothingIsDestroyedUnconfirmed(t *testing.T) {
 		{"key", "delete", string(key.Hash)}, append([]string{"credential", "delete", credential}, place...),
 		{"workspace", "delete", "00000000-0000-0000-0000-000000000000"}, {"workspace", "purge", "00000000-0000-0000-0000-000000000000"},
 	} {
-		if got := d.typed("", args...); got.code != exitNotFound || strings.Contains(got.stderr, "confirm:") {
+		if got := d.typed("", args...); got.code != exit.NotFound || strings.Contains(got.stderr, "confirm:") {
 			t.Errorf("%v of what is not there: exit code %d: %s", args, got.code, got.stderr)
 		}
 	}
-	if got := d.typed("default\n", "workspace", "purge", string(d.workspace)); got.code != exitRefused || strings.Contains(got.stderr, "confirm:") {
+	if got := d.typed("default\n", "workspace", "purge", string(d.workspace)); got.code != exit.Refused || strings.Contains(got.stderr, "confirm:") {
 		t.Errorf("purging a live workspace: exit code %d: %s", got.code, got.stderr)
 	}
 }
@@ -102,7 +103,7 @@ func TestNothingIsDestroyedUnconfirmed(t *testing.T) {
 func TestNothingTypedConfirmsNothing(t *testing.T) {
 	s := &session{interactive: true, stdin: strings.NewReader("\n"), stderr: io.Discard}
 	err := confirmation{}.confirm(t.Context(), s, func() (subject, error) { return subject{"removes it", []string{"", "id"}}, nil })
-	if !errors.Is(err, errNotConfirmed) {
+	if exit.Code(err) != exit.Refused {
 		t.Error(err)
 	}
 }
@@ -124,7 +125,7 @@ func TestAnInterruptedConfirmationChangesNothing(t *testing.T) {
 	a := newApp(reading(interrupt), &stdout, &stderr)
 	a.interactive = true
 	code := a.run(ctx, []string{"--local", d.dir, "workspace", "delete", string(d.workspace)})
-	if code != exitRefused || !strings.Contains(stderr.String(), "nothing was changed") {
+	if code != exit.Refused || !strings.Contains(stderr.String(), "nothing was changed") {
 		t.Errorf("exit code %d: %s", code, &stderr)
 	}
 	if listed := d.must("workspace", "list"); strings.Contains(listed, "deleted") {
@@ -158,12 +159,12 @@ func TestADryPurgeListsWhatWouldGo(t *testing.T) {
 	d := newFixture(t)
 	credential := string(d.seal(d.workspace, "mine"))
 	for _, id := range []string{"file_a", "file_b"} {
-		if got := d.feed("four", "file", "upload", "-", "--id", id); got.code != exitDone {
+		if got := d.feed("four", "file", "upload", "-", "--id", id); got.code != exit.Done {
 			t.Fatal(got.stderr)
 		}
 	}
 	purge := []string{"workspace", "purge", string(d.workspace), "--dry-run"}
-	d.want(exitRefused, purge...)
+	d.want(exit.Refused, purge...)
 	d.must("workspace", "delete", string(d.workspace), "--yes")
 	before := d.state(string(d.workspace))
 	one, four := int64(1), int64(4)
@@ -176,7 +177,7 @@ func TestADryPurgeListsWhatWouldGo(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("listed (-want +got):\n%s", diff)
 	}
-	if shown := d.want(exitDone, purge...); strings.Count(shown.stdout, "\n") != 4 || len(shown.audits()) != 0 {
+	if shown := d.want(exit.Done, purge...); strings.Count(shown.stdout, "\n") != 4 || len(shown.audits()) != 0 {
 		t.Errorf("shown:\n%s%s", shown.stdout, shown.stderr)
 	}
 	if diff := cmp.Diff(before, d.state(string(d.workspace))); diff != "" {

@@ -2,10 +2,16 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"signalbox.dev/infra/admin/arguments"
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/output"
+	"signalbox.dev/infra/admin/rewrap"
+	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -52,25 +58,25 @@ type credentialSupersede struct {
 
 // credentialView has the names that the API has.
 type credentialView struct {
-	ID                  ids.Credential `json:"id"`
-	Name                string         `json:"name"`
-	Provider            string         `json:"provider"`
-	Label               string         `json:"label"`
-	Workspace           ids.Workspace  `json:"workspace_id"`
-	CreatedAt           optional       `json:"created_at"`
-	Disabled            bool           `json:"disabled"`
-	BYOKOnly            bool           `json:"is_byok_only"`
-	Fallback            bool           `json:"is_fallback"`
-	Required            bool           `json:"is_required"`
-	AllowedAPIKeyHashes []string       `json:"allowed_api_key_hashes"`
-	AllowedModels       []string       `json:"allowed_models"`
-	AllowedUserIDs      []string       `json:"allowed_user_ids"`
-	SortOrder           int64          `json:"sort_order"`
+	ID                  ids.Credential  `json:"id"`
+	Name                string          `json:"name"`
+	Provider            string          `json:"provider"`
+	Label               string          `json:"label"`
+	Workspace           ids.Workspace   `json:"workspace_id"`
+	CreatedAt           output.Optional `json:"created_at"`
+	Disabled            bool            `json:"disabled"`
+	BYOKOnly            bool            `json:"is_byok_only"`
+	Fallback            bool            `json:"is_fallback"`
+	Required            bool            `json:"is_required"`
+	AllowedAPIKeyHashes []string        `json:"allowed_api_key_hashes"`
+	AllowedModels       []string        `json:"allowed_models"`
+	AllowedUserIDs      []string        `json:"allowed_user_ids"`
+	SortOrder           int64           `json:"sort_order"`
 }
 
 func viewCredential(c byok.Credential) credentialView {
 	return credentialView{
-		ID: c.ID, Name: c.Name, Provider: c.Provider, Label: c.Label, Workspace: c.Workspace, CreatedAt: when(c.CreatedAt),
+		ID: c.ID, Name: c.Name, Provider: c.Provider, Label: c.Label, Workspace: c.Workspace, CreatedAt: output.When(c.CreatedAt),
 		Disabled: c.Disabled, BYOKOnly: c.BYOKOnly, Fallback: c.Fallback, Required: c.Required,
 		AllowedAPIKeyHashes: c.AllowedAPIKeyHashes, AllowedModels: c.AllowedModels, AllowedUserIDs: c.AllowedUserIDs,
 		SortOrder: c.SortOrder,
@@ -98,14 +104,14 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	for i, credential := range found {
 		views[i] = viewCredential(credential)
 	}
-	return list(s.out, views,
-		column[credentialView]{"CREDENTIAL", func(v credentialView) string { return string(v.ID) }},
-		column[credentialView]{"PROVIDER", func(v credentialView) string { return v.Provider }},
-		column[credentialView]{"ORDER", func(v credentialView) string { return strconv.FormatInt(v.SortOrder, 10) }},
-		column[credentialView]{"NAME", func(v credentialView) string { return v.Name }},
-		column[credentialView]{"LABEL", func(v credentialView) string { return v.Label }},
-		column[credentialView]{"STATE", credentialView.state},
-		column[credentialView]{"CREATED", func(v credentialView) string { return string(v.CreatedAt) }},
+	return output.List(s.out, views,
+		output.NewColumn("CREDENTIAL", func(v credentialView) string { return string(v.ID) }),
+		output.NewColumn("PROVIDER", func(v credentialView) string { return v.Provider }),
+		output.NewColumn("ORDER", func(v credentialView) string { return strconv.FormatInt(v.SortOrder, 10) }),
+		output.NewColumn("NAME", func(v credentialView) string { return v.Name }),
+		output.NewColumn("LABEL", func(v credentialView) string { return v.Label }),
+		output.NewColumn("STATE", credentialView.state),
+		output.NewColumn("CREATED", func(v credentialView) string { return string(v.CreatedAt) }),
 	)
 }
 
@@ -178,9 +184,9 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	if !moved {
-		return s.out.say(changed{string(c.Old), "unchanged"}, "Nothing was changed: %s is disabled, and %s comes before it already.", c.Old, c.New)
+		return s.out.Say(changed{string(c.Old), "unchanged"}, "Nothing was changed: %s is disabled, and %s comes before it already.", c.Old, c.New)
 	}
-	return s.out.say(changed{string(c.Old), "superseded"}, "Credential %s has the place of %s, which is disabled.", c.New, c.Old)
+	return s.out.Say(changed{string(c.Old), "superseded"}, "Credential %s has the place of %s, which is disabled.", c.New, c.Old)
 }
 
 func (c oneCredential) change(ctx context.Context, s *session, action, state string, change func(context.Context, ids.Workspace, ids.Credential) error) error {
@@ -192,7 +198,7 @@ func (c oneCredential) change(ctx context.Context, s *session, action, state str
 	if err != nil {
 		return err
 	}
-	return s.out.say(changed{string(c.ID), state}, "Credential %s is %s.", c.ID, state)
+	return s.out.Say(changed{string(c.ID), state}, "Credential %s is %s.", c.ID, state)
 }
 
 // warnIfReopened warns where requests may use the platform's shared endpoint again
@@ -204,7 +210,7 @@ func (s *session) warnIfReopened(ctx context.Context, w auth.Workspace, id ids.C
 	}
 	stored, err := s.credentials.List(ctx, w.ID)
 	if err != nil {
-		s.note("warning: it is not known whether this lets requests use a shared endpoint: %s", sentence(err))
+		s.note("warning: it is not known whether this lets requests use a shared endpoint: %s", exit.Sentence(err))
 		return byok.Credential{}, false
 	}
 	reopened := routing.Reopened(stored, id)
@@ -226,4 +232,58 @@ func (s *session) warnIfReopened(ctx context.Context, w auth.Workspace, id ids.C
 	s.note("warning: afterwards requests for %s may use the shared endpoint of %s, which spends the platform's credit: no other enabled credential removes it",
 		models, stored[i].Provider)
 	return stored[i], true
+}
+
+// credentialRewrap is about the credentials of all accounts: it takes none.
+type credentialRewrap struct {
+	To     arguments.KeyARN   `required:"" placeholder:"ARN" help:"The key to move to. New credentials must be sealed under it already."`
+	From   []arguments.KeyARN `placeholder:"ARN" help:"A key to move from; can be repeated. If left out, the stack's own key."`
+	Rate   int                `default:"100" placeholder:"N" help:"Move at most N credentials a second (${default}), and read at most as many pages of 50."`
+	DryRun bool               `help:"Only count what would be moved."`
+}
+
+// Run moves all credentials, or counts them. Interrupted anywhere, killed
+// included, it may be run again; so may two at once.
+func (c credentialRewrap) Run(ctx context.Context, s *session) error {
+	from, err := c.sources(s.outputs)
+	if err != nil {
+		return err
+	}
+	run := rewrap.NewRun(s.wrappings, s.kms, c.To, from, c.Rate)
+	found, err := run.Survey(ctx)
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		return rewrap.ShowSurvey(s.out, c.To, from, found)
+	}
+	attrs := []any{"to", c.To, "from", from}
+	s.begin(ctx, "credential.rewrap", attrs...)
+	began := s.now()
+	result, err := run.MoveAll(ctx, found, s.progress)
+	result.Seconds = s.now().Sub(began).Seconds()
+	s.audit(ctx, "credential.rewrap", err, append(attrs, "rewrapped", result.Rewrapped,
+		"already_there", result.AlreadyThere, "gone_meanwhile", result.Overtaken, "failed", len(result.Failed))...)
+	if shown := result.Show(s.out); err == nil {
+		err = shown
+	}
+	return err
+}
+
+// sources are the keys that credentials are taken from. What a record says of
+// its own key is not enough: see seal.NewRewrapper.
+func (c credentialRewrap) sources(o target.Outputs) ([]arguments.KeyARN, error) {
+	if c.Rate < 1 {
+		return nil, exit.UsageError("--rate must be at least 1")
+	}
+	if string(c.To) != o.SealingKeyArn {
+		return nil, exit.Refusal(fmt.Sprintf("new credentials are sealed under %s, not under %s: deploy with NextSealingKeyArn first", o.SealingKeyArn, c.To))
+	}
+	if len(c.From) > 0 {
+		return c.From, nil
+	}
+	if string(c.To) == o.OwnSealingKeyArn {
+		return nil, exit.UsageError("that is the stack's own key: name with --from the key to move from")
+	}
+	return []arguments.KeyARN{arguments.KeyARN(o.OwnSealingKeyArn)}, nil
 }

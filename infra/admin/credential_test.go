@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
@@ -42,7 +43,7 @@ func TestAPlanIsShown(t *testing.T) {
 			`"skipped":[{"id":"DISABLED","reason":"disabled"},{"id":"KEY","reason":"api_key"},{"id":"FALLBACK","reason":"api_key"}],"removed":[{"provider":"openai","by":["MODEL"]}]}`},
 		"another provider": {[]string{"credential", "plan", "--model", "n", "--provider", "a,b"}, `{"steps":[{"kind":"shared","provider":"a,b"}],"skipped":[],"removed":[]}`},
 	} {
-		got := d.want(exitDone, append([]string{"--json"}, c.args...)...)
+		got := d.want(exit.Done, append([]string{"--json"}, c.args...)...)
 		if diff := cmp.Diff(inFull.Replace(c.want)+"\n", got.stdout); diff != "" || got.stderr != "" {
 			t.Errorf("%s (-want +got): %s%s", name, diff, got.stderr)
 		}
@@ -64,23 +65,23 @@ func TestAPlanIsShown(t *testing.T) {
 func TestAPlanRefuses(t *testing.T) {
 	d := newFixture(t)
 	plan := []string{"credential", "plan", "--model", "m", "--provider", "openai"}
-	d.want(exitUsage, plan[:4]...)
-	d.want(exitUsage, "credential", "plan", "--provider", "openai")
+	d.want(exit.Usage, plan[:4]...)
+	d.want(exit.Usage, "credential", "plan", "--provider", "openai")
 	for _, hash := range []string{"", "0a", strings.Repeat("0A", 32), strings.Repeat("0a", 32) + "0", "sbx_pasted"} {
-		if got := d.want(exitUsage, append(plan, "--api-key-hash", hash)...); strings.Contains(got.stderr, "pasted") {
+		if got := d.want(exit.Usage, append(plan, "--api-key-hash", hash)...); strings.Contains(got.stderr, "pasted") {
 			t.Errorf("repeats what may be a key: %s", got.stderr)
 		}
 	}
-	d.want(exitNotFound, append(plan, "--workspace", string(ids.New[ids.Workspace]()))...)
+	d.want(exit.NotFound, append(plan, "--workspace", string(ids.New[ids.Workspace]()))...)
 	d.seal(d.workspace, "closed", func(d *byok.Draft) { d.BYOKOnly, d.AllowedModels = true, []string{} })
 	if shown := d.must(plan...); !strings.Contains(shown, "the request is refused") || !strings.Contains(shown, "(is_byok_only)") {
 		t.Errorf("shown:\n%s", shown)
 	}
-	if got := d.want(exitDone, "credential", "plan", "--model", "m", "--provider", "OpenAI"); !strings.Contains(got.stderr, `"OpenAI" is no provider`) {
+	if got := d.want(exit.Done, "credential", "plan", "--model", "m", "--provider", "OpenAI"); !strings.Contains(got.stderr, `"OpenAI" is no provider`) {
 		t.Errorf("a misspelt provider: %s", got.stderr)
 	}
 	d.must("workspace", "delete", string(d.workspace), "--yes")
-	if got := d.want(exitRefused, append(plan, "--workspace", string(d.workspace))...); !strings.Contains(got.stderr, "the workspace is deleted") || got.stdout != "" {
+	if got := d.want(exit.Refused, append(plan, "--workspace", string(d.workspace))...); !strings.Contains(got.stderr, "the workspace is deleted") || got.stdout != "" {
 		t.Errorf("of a deleted workspace: %s%s", got.stdout, got.stderr)
 	}
 }
@@ -112,9 +113,9 @@ func TestReopeningASharedEndpointIsWarnedOf(t *testing.T) {
 				}
 			}
 			before := d.state(string(d.workspace))
-			warned(d.typed("no\n", "credential", "delete", id), exitRefused)
+			warned(d.typed("no\n", "credential", "delete", id), exit.Refused)
 			if c.want != "" {
-				warned(d.typed("no\n", "credential", "disable", id), exitRefused)
+				warned(d.typed("no\n", "credential", "disable", id), exit.Refused)
 				if diff := cmp.Diff(before, d.state(string(d.workspace))); diff != "" {
 					t.Errorf("changed without a confirmation: %s", diff)
 				}
@@ -124,12 +125,12 @@ func TestReopeningASharedEndpointIsWarnedOf(t *testing.T) {
 				func() answer { return d.typed("", "credential", "disable", id, "--yes") },
 				func() answer { return d.do("credential", "disable", id) },
 			} {
-				warned(disable(), exitDone)
+				warned(disable(), exit.Done)
 				if name != "disabled already" {
 					d.must("credential", "enable", id)
 				}
 			}
-			warned(d.do("credential", "delete", id, "--yes"), exitDone)
+			warned(d.do("credential", "delete", id, "--yes"), exit.Done)
 		})
 	}
 }
@@ -146,11 +147,11 @@ func TestSupersede(t *testing.T) {
 		code           int
 		want           string
 	}{
-		"itself":           {old, old, exitUsage, "name the old one, then the new one"},
-		"another provider": {old, mistral, exitRefused, "for the same provider"},
-		"disabled":         {old, disabled, exitRefused, "enable it first"},
-		"another flag":     {old, required, exitRefused, "is_required"},
-		"absent":           {old, "00000000-0000-4000-8000-000000000000", exitNotFound, "00000000-0000-4000-8000-000000000000"},
+		"itself":           {old, old, exit.Usage, "name the old one, then the new one"},
+		"another provider": {old, mistral, exit.Refused, "for the same provider"},
+		"disabled":         {old, disabled, exit.Refused, "enable it first"},
+		"another flag":     {old, required, exit.Refused, "is_required"},
+		"absent":           {old, "00000000-0000-4000-8000-000000000000", exit.NotFound, "00000000-0000-4000-8000-000000000000"},
 	} {
 		got := d.want(c.code, "credential", "supersede", string(c.old), string(c.successor))
 		if !strings.Contains(got.stderr, c.want) || got.audits()[0]["outcome"] != "refused" {
@@ -160,17 +161,17 @@ func TestSupersede(t *testing.T) {
 	if diff := cmp.Diff(before, d.state(string(d.workspace))); diff != "" {
 		t.Fatalf("a refusal changed %s", diff)
 	}
-	done := d.want(exitDone, "credential", "supersede", string(old), string(successor))
+	done := d.want(exit.Done, "credential", "supersede", string(old), string(successor))
 	if audits := done.audits(); len(audits) != 1 || audits[0]["action"] != "credential.supersede" || audits[0]["credential"] != string(old) ||
 		audits[0]["successor"] != string(successor) || !strings.Contains(done.stderr, "target: ") {
 		t.Errorf("%s", done.stderr)
 	}
-	d.want(exitDone, "credential", "supersede", string(successor), string(required), "--anyway")
-	if got := d.want(exitRefused, "credential", "supersede", string(required), string(successor)); !strings.Contains(got.stderr, "disabled") {
+	d.want(exit.Done, "credential", "supersede", string(successor), string(required), "--anyway")
+	if got := d.want(exit.Refused, "credential", "supersede", string(required), string(successor)); !strings.Contains(got.stderr, "disabled") {
 		t.Errorf("%s", got.stderr)
 	}
 	d.must("credential", "enable", string(successor))
-	if got := d.want(exitDone, "credential", "supersede", string(required), string(successor), "--anyway"); !strings.Contains(got.stderr, "warning: ") {
+	if got := d.want(exit.Done, "credential", "supersede", string(required), string(successor), "--anyway"); !strings.Contains(got.stderr, "warning: ") {
 		t.Errorf("no warning of the shared endpoint: %s", got.stderr)
 	}
 	var plan planView

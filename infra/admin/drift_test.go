@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"signalbox.dev/infra/admin/target"
 )
 
 // The command relies on the template without a word from it at run time: what
@@ -24,7 +26,7 @@ func TestTheTemplateSaysWhatTheCommandReliesOn(t *testing.T) {
 	for _, name := range regexp.MustCompile(`(?m)^  (\w+):$`).FindAllSubmatch(section[1], -1) {
 		names[string(name[1])] = true
 	}
-	for field := range reflect.TypeFor[outputs]().Fields() {
+	for field := range reflect.TypeFor[target.Outputs]().Fields() {
 		if !names[field.Name] {
 			t.Errorf("the template has no output %s", field.Name)
 		}

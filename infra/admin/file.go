@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 
+	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
@@ -37,9 +38,9 @@ type fileDelete struct {
 }
 
 type fileView struct {
-	ID       ids.File `json:"id"`
-	Bytes    int64    `json:"bytes"`
-	StoredAt optional `json:"stored_at"`
+	ID       ids.File        `json:"id"`
+	Bytes    int64           `json:"bytes"`
+	StoredAt output.Optional `json:"stored_at"`
 }
 
 // Run uploads a file.
@@ -55,7 +56,7 @@ func (c fileUpload) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.out.say(changed{string(c.ID), "stored"}, "%s", c.ID)
+	return s.out.Say(changed{string(c.ID), "stored"}, "%s", c.ID)
 }
 
 func (c fileUpload) upload(ctx context.Context, s *session, to auth.Workspace) error {
@@ -89,12 +90,12 @@ func (c fileList) Run(ctx context.Context, s *session) error {
 	}
 	views := make([]fileView, len(found))
 	for i, f := range found {
-		views[i] = fileView{ID: f.ID, Bytes: f.Bytes, StoredAt: when(f.StoredAt)}
+		views[i] = fileView{ID: f.ID, Bytes: f.Bytes, StoredAt: output.When(f.StoredAt)}
 	}
-	return list(s.out, views,
-		column[fileView]{"FILE", func(v fileView) string { return string(v.ID) }},
-		column[fileView]{"BYTES", func(v fileView) string { return strconv.FormatInt(v.Bytes, 10) }},
-		column[fileView]{"STORED", func(v fileView) string { return string(v.StoredAt) }},
+	return output.List(s.out, views,
+		output.NewColumn("FILE", func(v fileView) string { return string(v.ID) }),
+		output.NewColumn("BYTES", func(v fileView) string { return strconv.FormatInt(v.Bytes, 10) }),
+		output.NewColumn("STORED", func(v fileView) string { return string(v.StoredAt) }),
 	)
 }
 
@@ -118,5 +119,5 @@ func (c fileDelete) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.out.say(changed{string(c.ID), "deleted"}, "File %s is deleted: %d version(s) removed.", c.ID, receipt.Versions)
+	return s.out.Say(changed{string(c.ID), "deleted"}, "File %s is deleted: %d version(s) removed.", c.ID, receipt.Versions)
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
+	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
@@ -53,9 +53,9 @@ type jobView struct {
 	SyncedGroups  *int64          `json:"synced_groups"`
 	DeletedGroups *int64          `json:"deleted_groups"`
 	ErrorMessage  *string         `json:"error_message"`
-	CreatedAt     optional        `json:"created_at"`
-	StartedAt     optional        `json:"started_at"`
-	FinishedAt    optional        `json:"finished_at"`
+	CreatedAt     output.Optional `json:"created_at"`
+	StartedAt     output.Optional `json:"started_at"`
+	FinishedAt    output.Optional `json:"finished_at"`
 }
 
 // Run queues a job.
@@ -65,7 +65,7 @@ func (c jobCreate) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.out.say(changed{string(id), string(syncjobs.Queued)}, "%s", id)
+	return s.out.Say(changed{string(id), string(syncjobs.Queued)}, "%s", id)
 }
 
 // createJob queues a job of an account that exists.
@@ -100,7 +100,7 @@ func (c oneJob) step(ctx context.Context, s *session, verb string, to syncjobs.S
 	if err != nil {
 		return err
 	}
-	return s.out.say(changed{string(c.ID), string(to)}, "Job %s is %s.", c.ID, to)
+	return s.out.Say(changed{string(c.ID), string(to)}, "Job %s is %s.", c.ID, to)
 }
 
 // why distinguishes a job in another state from one that does not exist.
@@ -129,22 +129,22 @@ func (c jobShow) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return one(s.out, viewJob(job),
-		column[jobView]{"job", func(v jobView) string { return string(v.ID) }},
-		column[jobView]{"status", func(v jobView) string { return string(v.Status) }},
-		column[jobView]{"synced groups", func(v jobView) string { return number(v.SyncedGroups) }},
-		column[jobView]{"deleted groups", func(v jobView) string { return number(v.DeletedGroups) }},
-		column[jobView]{"error message", func(v jobView) string { return value(v.ErrorMessage) }},
-		column[jobView]{"created", func(v jobView) string { return string(v.CreatedAt) }},
-		column[jobView]{"started", func(v jobView) string { return string(v.StartedAt) }},
-		column[jobView]{"finished", func(v jobView) string { return string(v.FinishedAt) }},
+	return output.One(s.out, viewJob(job),
+		output.NewColumn("job", func(v jobView) string { return string(v.ID) }),
+		output.NewColumn("status", func(v jobView) string { return string(v.Status) }),
+		output.NewColumn("synced groups", func(v jobView) string { return output.Number(v.SyncedGroups) }),
+		output.NewColumn("deleted groups", func(v jobView) string { return output.Number(v.DeletedGroups) }),
+		output.NewColumn("error message", func(v jobView) string { return value(v.ErrorMessage) }),
+		output.NewColumn("created", func(v jobView) string { return string(v.CreatedAt) }),
+		output.NewColumn("started", func(v jobView) string { return string(v.StartedAt) }),
+		output.NewColumn("finished", func(v jobView) string { return string(v.FinishedAt) }),
 	)
 }
 
 func viewJob(j syncjobs.Job) jobView {
 	return jobView{
 		ID: j.ID, Status: j.Status, SyncedGroups: j.SyncedGroups, DeletedGroups: j.DeletedGroups, ErrorMessage: j.ErrorMessage,
-		CreatedAt: when(j.CreatedAt), StartedAt: when(value(j.StartedAt)), FinishedAt: when(value(j.FinishedAt)),
+		CreatedAt: output.When(j.CreatedAt), StartedAt: output.When(value(j.StartedAt)), FinishedAt: output.When(value(j.FinishedAt)),
 	}
 }
 
@@ -164,21 +164,14 @@ func (c jobList) Run(ctx context.Context, s *session) error {
 			views[i].Status = "broken"
 		}
 	}
-	return list(s.out, views,
-		column[jobView]{"JOB", func(v jobView) string { return string(v.ID) }},
-		column[jobView]{"STATUS", func(v jobView) string { return string(v.Status) }},
-		column[jobView]{"SYNCED", func(v jobView) string { return number(v.SyncedGroups) }},
-		column[jobView]{"DELETED", func(v jobView) string { return number(v.DeletedGroups) }},
-		column[jobView]{"CREATED", func(v jobView) string { return string(v.CreatedAt) }},
-		column[jobView]{"FINISHED", func(v jobView) string { return string(v.FinishedAt) }},
+	return output.List(s.out, views,
+		output.NewColumn("JOB", func(v jobView) string { return string(v.ID) }),
+		output.NewColumn("STATUS", func(v jobView) string { return string(v.Status) }),
+		output.NewColumn("SYNCED", func(v jobView) string { return output.Number(v.SyncedGroups) }),
+		output.NewColumn("DELETED", func(v jobView) string { return output.Number(v.DeletedGroups) }),
+		output.NewColumn("CREATED", func(v jobView) string { return string(v.CreatedAt) }),
+		output.NewColumn("FINISHED", func(v jobView) string { return string(v.FinishedAt) }),
 	)
-}
-
-func number(n *int64) string {
-	if n == nil {
-		return ""
-	}
-	return strconv.FormatInt(*n, 10)
 }
 
 // value is what p points to, or nothing.

@@ -8,20 +8,23 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/output"
 )
 
 func TestAJobGoesThroughItsStates(t *testing.T) {
 	d := newFixture(t)
 	id := d.must("job", "create")
-	d.want(exitRefused, "job", "succeed", id, "--synced", "1", "--deleted", "0")
+	d.want(exit.Refused, "job", "succeed", id, "--synced", "1", "--deleted", "0")
 	d.must("job", "start", id)
-	again := d.want(exitRefused, "job", "start", id)
+	again := d.want(exit.Refused, "job", "start", id)
 	if !strings.Contains(again.stderr, "it is running") {
 		t.Errorf("stderr %s", again.stderr)
 	}
-	d.want(exitUsage, "job", "succeed", id, "--synced=-1", "--deleted", "0")
+	d.want(exit.Usage, "job", "succeed", id, "--synced=-1", "--deleted", "0")
 	d.must("job", "succeed", id, "--synced", "12", "--deleted", "0")
-	d.want(exitRefused, "job", "fail", id, "--message", "too late")
+	d.want(exit.Refused, "job", "fail", id, "--message", "too late")
 	var got jobView
 	d.json(&got, "job", "show", id)
 	if got.Status != "succeeded" || *got.SyncedGroups != 12 || *got.DeletedGroups != 0 || got.ErrorMessage != nil || got.FinishedAt == "" {
@@ -52,16 +55,16 @@ func TestAccountsAndJobsAreListed(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{first: "failed", second: "queued"}, states); diff != "" {
 		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
-	d.want(exitNotFound, "job", "list", "--account", "00000000-0000-0000-0000-000000000000")
+	d.want(exit.NotFound, "job", "list", "--account", "00000000-0000-0000-0000-000000000000")
 	var accounts []accountRow
 	d.json(&accounts, "account", "list")
 	for _, owner := range []*fixture{d, other} {
 		at := slices.IndexFunc(accounts, func(r accountRow) bool { return r.ID == owner.account })
-		if at < 0 || accounts[at].Name != "Acme" || accounts[at].Workspace != optional(owner.workspace) || accounts[at].State != "active" {
+		if at < 0 || accounts[at].Name != "Acme" || accounts[at].Workspace != output.Optional(owner.workspace) || accounts[at].State != "active" {
 			t.Errorf("account %s is not among %+v", owner.account, accounts)
 		}
 	}
-	if got := d.want(exitDone, "account", "list"); !strings.Contains(got.stdout, string(d.account)) || got.stderr != "" {
+	if got := d.want(exit.Done, "account", "list"); !strings.Contains(got.stdout, string(d.account)) || got.stderr != "" {
 		t.Errorf("listed:\n%s%s", got.stdout, got.stderr)
 	}
 }
@@ -70,10 +73,10 @@ func TestAJobIsItsAccountsAlone(t *testing.T) {
 	d := newFixture(t)
 	id := d.must("job", "create")
 	other := newFixture(t) // the commands below are for its account
-	other.want(exitNotFound, "job", "show", id)
-	other.want(exitNotFound, "job", "start", id)
-	other.want(exitNotFound, "job", "fail", id, "--message", "m")
-	other.want(exitNotFound, "job", "create", "--account", "00000000-0000-0000-0000-000000000000")
+	other.want(exit.NotFound, "job", "show", id)
+	other.want(exit.NotFound, "job", "start", id)
+	other.want(exit.NotFound, "job", "fail", id, "--message", "m")
+	other.want(exit.NotFound, "job", "create", "--account", "00000000-0000-0000-0000-000000000000")
 	var got jobView
 	d.json(&got, "job", "show", id, "--account", string(d.account))
 	if got.Status != "queued" {
@@ -88,7 +91,7 @@ func TestFilesAreUploadedListedAndDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.must("file", "upload", path, "--id", "file_notes")
-	d.want(exitRefused, "file", "upload", path, "--id", "file_notes")
+	d.want(exit.Refused, "file", "upload", path, "--id", "file_notes")
 	made := strings.TrimSpace(d.feed("from a pipe", "file", "upload", "-").stdout)
 	var got []fileView
 	d.json(&got, "file", "list")
@@ -100,10 +103,10 @@ func TestFilesAreUploadedListedAndDeleted(t *testing.T) {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	d.must("file", "delete", "file_notes", "--yes")
-	d.want(exitNotFound, "file", "delete", "file_notes", "--yes")
-	d.want(exitUsage, "file", "delete", "notes", "--yes")
-	d.want(exitUsage, "file", "upload", path+".absent")
+	d.want(exit.NotFound, "file", "delete", "file_notes", "--yes")
+	d.want(exit.Usage, "file", "delete", "notes", "--yes")
+	d.want(exit.Usage, "file", "upload", path+".absent")
 	d.must("workspace", "delete", string(d.workspace), "--yes")
-	d.want(exitRefused, "file", "upload", path, "--workspace", string(d.workspace))
-	d.want(exitNotFound, "file", "upload", path) // the account has no default any more
+	d.want(exit.Refused, "file", "upload", path, "--workspace", string(d.workspace))
+	d.want(exit.NotFound, "file", "upload", path) // the account has no default any more
 }

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"signalbox.dev/infra/admin/arguments"
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 )
@@ -21,11 +24,11 @@ type keyCommands struct {
 
 type keyCreate struct {
 	owner
-	Name      string        `arg:"" help:"What people call the key."`
-	Kind      auth.Kind     `enum:"management,standard" default:"standard" help:"management or standard (${default})."`
-	Workspace ids.Workspace `placeholder:"ID" help:"Bind a standard key to this workspace alone."`
-	ExpiresIn lifetime      `xor:"end" placeholder:"DURATION" help:"How long the key is good for, such as 90d or 36h."`
-	ExpiresAt time.Time     `xor:"end" placeholder:"TIME" help:"Until when it is good, such as 2027-01-31T00:00:00Z."`
+	Name      string             `arg:"" help:"What people call the key."`
+	Kind      auth.Kind          `enum:"management,standard" default:"standard" help:"management or standard (${default})."`
+	Workspace ids.Workspace      `placeholder:"ID" help:"Bind a standard key to this workspace alone."`
+	ExpiresIn arguments.Lifetime `xor:"end" placeholder:"DURATION" help:"How long the key is good for, such as 90d or 36h."`
+	ExpiresAt time.Time          `xor:"end" placeholder:"TIME" help:"Until when it is good, such as 2027-01-31T00:00:00Z."`
 }
 
 // end is when the key ends; zero if never.
@@ -35,7 +38,7 @@ func (c keyCreate) end(now time.Time) (time.Time, error) {
 		end = now.Add(time.Duration(c.ExpiresIn))
 	}
 	if !end.IsZero() && !end.After(now) {
-		return time.Time{}, errExpiresInAgo
+		return time.Time{}, arguments.ErrEnded
 	}
 	return end, nil
 }
@@ -56,7 +59,7 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 	}
 	defer token.Wipe()
 	shown := string(token.Reveal())
-	if err := s.out.say(createdKeyView{Key: shown, keyView: viewKey(key, s.now())}, "%s", shown); err != nil {
+	if err := s.out.Say(createdKeyView{Key: shown, keyView: viewKey(key, s.now())}, "%s", shown); err != nil {
 		return fmt.Errorf("showing the key, which is made and cannot be shown again; delete key %s: %w", key.Hash.Short(), err)
 	}
 	s.note("This is the only time the key is shown. Its hash, by which lists and logs name it, is %s.", key.Hash)
@@ -66,7 +69,7 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 // oneKey is the key a command is about, by its hash or the beginning of it.
 type oneKey struct {
 	owner
-	Hash hashPrefix `arg:"" help:"The key's hash, or as much of its beginning as only this key has (8 or more)."`
+	Hash arguments.HashPrefix `arg:"" help:"The key's hash, or as much of its beginning as only this key has (8 or more)."`
 }
 
 type (
@@ -77,26 +80,6 @@ type (
 		confirmation
 	}
 )
-
-const (
-	hashLength = 64
-	leastHash  = 8
-)
-
-// hashPrefix is a key's hash, or the beginning of it, in lower case.
-type hashPrefix string
-
-// parseHashPrefix never repeats what it refuses, which may be a key.
-func parseHashPrefix(s string) (hashPrefix, error) {
-	s = strings.ToLower(s)
-	switch {
-	case len(s) > hashLength || strings.Trim(s, "0123456789abcdef") != "":
-		return "", errNotHash
-	case len(s) < leastHash:
-		return "", errShortHash
-	}
-	return hashPrefix(s), nil
-}
 
 // Run disables a key.
 func (c keyDisable) Run(ctx context.Context, s *session) error {
@@ -112,7 +95,7 @@ func (c keyEnable) Run(ctx context.Context, s *session) error {
 func (c keyDelete) Run(ctx context.Context, s *session) error {
 	err := c.confirm(ctx, s, func() (subject, error) {
 		key, err := c.look(ctx, s)
-		c.Hash = hashPrefix(key.Hash)
+		c.Hash = arguments.HashPrefix(key.Hash)
 		return subject{"removes " + named("key", key.Name, key.Hash.Short()) + " for good; `key disable` can be taken back",
 			[]string{key.Name, key.Hash.Short(), string(key.Hash)}}, err
 	})
@@ -131,12 +114,12 @@ func (c oneKey) change(ctx context.Context, s *session, action, state string, ch
 	if err != nil {
 		return err
 	}
-	return s.out.say(changed{string(hash), state}, "Key %s is %s.", hash.Short(), state)
+	return s.out.Say(changed{string(hash), state}, "Key %s is %s.", hash.Short(), state)
 }
 
 // find completes a hash of which only the beginning was given.
 func (c oneKey) find(ctx context.Context, s *session) (auth.KeyHash, error) {
-	if len(c.Hash) == hashLength {
+	if len(c.Hash) == arguments.HashLength {
 		return auth.KeyHash(c.Hash), nil
 	}
 	key, err := c.look(ctx, s)
@@ -156,7 +139,7 @@ func (c oneKey) look(ctx context.Context, s *session) (auth.Key, error) {
 	case 1:
 		return keys[0], nil
 	default:
-		return auth.Key{}, errAmbiguous
+		return auth.Key{}, exit.UsageError("several keys begin with that: give more of the hash")
 	}
 }
 
@@ -165,13 +148,13 @@ type keyList struct {
 }
 
 type keyView struct {
-	Hash      auth.KeyHash `json:"hash"`
-	Kind      auth.Kind    `json:"kind"`
-	Name      string       `json:"name"`
-	Workspace optional     `json:"workspace_id"`
-	State     string       `json:"state"` // active, disabled, expired or broken
-	CreatedAt optional     `json:"created_at"`
-	ExpiresAt optional     `json:"expires_at"`
+	Hash      auth.KeyHash    `json:"hash"`
+	Kind      auth.Kind       `json:"kind"`
+	Name      string          `json:"name"`
+	Workspace output.Optional `json:"workspace_id"`
+	State     string          `json:"state"` // active, disabled, expired or broken
+	CreatedAt output.Optional `json:"created_at"`
+	ExpiresAt output.Optional `json:"expires_at"`
 }
 
 type createdKeyView struct {
@@ -181,8 +164,8 @@ type createdKeyView struct {
 
 func viewKey(k auth.Key, now time.Time) keyView {
 	return keyView{
-		Hash: k.Hash, Kind: k.Kind, Name: k.Name, Workspace: optional(k.Workspace), State: stateOf(k, now),
-		CreatedAt: when(k.CreatedAt), ExpiresAt: when(k.ExpiresAt),
+		Hash: k.Hash, Kind: k.Kind, Name: k.Name, Workspace: output.Optional(k.Workspace), State: stateOf(k, now),
+		CreatedAt: output.When(k.CreatedAt), ExpiresAt: output.When(k.ExpiresAt),
 	}
 }
 
@@ -210,19 +193,19 @@ func (c keyList) Run(ctx context.Context, s *session) error {
 	for i, key := range keys {
 		views[i] = viewKey(key, s.now())
 	}
-	columns := []column[keyView]{
-		{"KEY HASH", func(v keyView) string { return string(v.Hash) }},
-		{"KIND", func(v keyView) string { return string(v.Kind) }},
-		{"NAME", func(v keyView) string { return v.Name }},
-		{"WORKSPACE", func(v keyView) string { return string(v.Workspace) }},
-		{"STATE", func(v keyView) string { return v.State }},
-		{"CREATED", func(v keyView) string { return string(v.CreatedAt) }},
-		{"EXPIRES", func(v keyView) string { return string(v.ExpiresAt) }},
+	columns := []output.Column[keyView]{
+		output.NewColumn("KEY HASH", func(v keyView) string { return string(v.Hash) }),
+		output.NewColumn("KIND", func(v keyView) string { return string(v.Kind) }),
+		output.NewColumn("NAME", func(v keyView) string { return v.Name }),
+		output.NewColumn("WORKSPACE", func(v keyView) string { return string(v.Workspace) }),
+		output.NewColumn("STATE", func(v keyView) string { return v.State }),
+		output.NewColumn("CREATED", func(v keyView) string { return string(v.CreatedAt) }),
+		output.NewColumn("EXPIRES", func(v keyView) string { return string(v.ExpiresAt) }),
 	}
 	short := slices.Clone(columns)
-	short[0].cell = func(v keyView) string { return v.Hash.Short() }
-	if !s.out.fits(table(views, columns)) && s.out.fits(table(views, short)) {
+	short[0] = output.NewColumn("KEY HASH", func(v keyView) string { return v.Hash.Short() })
+	if !output.Fits(s.out, views, columns) && output.Fits(s.out, views, short) {
 		columns = short
 	}
-	return list(s.out, views, columns...)
+	return output.List(s.out, views, columns...)
 }

@@ -10,6 +10,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"signalbox.dev/infra/admin/arguments"
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
 )
 
@@ -32,7 +35,7 @@ func TestAKeyIsShownOnce(t *testing.T) {
 	made := d.do("key", "create", "ci", "--kind", "management")
 	token := strings.TrimSuffix(made.stdout, "\n")
 	hash := auth.HashKey(token)
-	if made.code != exitDone || !strings.HasPrefix(token, "sbx_") || d.reason(hash) != "" {
+	if made.code != exit.Done || !strings.HasPrefix(token, "sbx_") || d.reason(hash) != "" {
 		t.Fatalf("exit code %d, a key of %d characters, let in: %q", made.code, len(token), d.reason(hash))
 	}
 	if !strings.Contains(made.stderr, "only time") || !strings.Contains(made.stderr, string(hash)) {
@@ -66,12 +69,12 @@ func TestAKeyIsChangedByTheBeginningOfItsHash(t *testing.T) {
 			t.Errorf("after %s: %q, want %q", step.verb, got, step.want)
 		}
 	}
-	d.want(exitNotFound, "key", "disable", string(made.Hash))
-	d.want(exitNotFound, "key", "disable", string(made.Hash[:8]))
+	d.want(exit.NotFound, "key", "disable", string(made.Hash))
+	d.want(exit.NotFound, "key", "disable", string(made.Hash[:8]))
 	for wrong, want := range map[string]string{
 		string(made.Hash[:7]): "too short", "": "too short", string(made.Hash) + "0": "not a key's hash", made.Key: "not a key's hash",
 	} {
-		got := d.want(exitUsage, "key", "disable", wrong)
+		got := d.want(exit.Usage, "key", "disable", wrong)
 		if !strings.Contains(got.stderr, want) || strings.Contains(got.stderr, made.Key) || strings.Count(got.stderr, "\n") != 1 {
 			t.Errorf("%d characters: %s", len(wrong), got.stderr)
 		}
@@ -80,11 +83,11 @@ func TestAKeyIsChangedByTheBeginningOfItsHash(t *testing.T) {
 
 func TestAnEndIsGivenInDaysToo(t *testing.T) {
 	for given, want := range map[string]time.Duration{
-		"90d": 90 * 24 * time.Hour, "1d": 24 * time.Hour, "36500d": maxDays * 24 * time.Hour, "36h": 36 * time.Hour, "1h30m": 90 * time.Minute,
+		"90d": 90 * 24 * time.Hour, "1d": 24 * time.Hour, "36500d": arguments.MaxDays * 24 * time.Hour, "36h": 36 * time.Hour, "1h30m": 90 * time.Minute,
 		"0d": 0, "0s": 0, "-1d": 0, "-9223372036854775807d": 0, "-2147483648d": 0, "-1h": 0, "36501d": 0, "2147483647d": 0, "99999999999d": 0, "876001h": 0,
 		"90": 0, "d": 0, "": 0, "1.5d": 0, "1d12h": 0, "ten days": 0,
 	} {
-		got, err := parseLifetime(given)
+		got, err := arguments.ParseLifetime(given)
 		if time.Duration(got) != want || (err == nil) != (want > 0) {
 			t.Errorf("%q is %s, %v", given, time.Duration(got), err)
 		}
@@ -94,10 +97,10 @@ func TestAnEndIsGivenInDaysToo(t *testing.T) {
 	d.stopped(now, nil)
 	var made createdKeyView
 	d.json(&made, "key", "create", "k", "--expires-in", "90d")
-	if made.ExpiresAt != when(now.AddDate(0, 0, 90)) {
+	if made.ExpiresAt != output.When(now.AddDate(0, 0, 90)) {
 		t.Errorf("made at %s it ends at %s", now, made.ExpiresAt)
 	}
-	d.want(exitUsage, "key", "create", "k", "--expires-in", "0h")
+	d.want(exit.Usage, "key", "create", "k", "--expires-in", "0h")
 }
 
 // Callers need whole hashes for allow-lists; only a table that does not fit
@@ -120,7 +123,7 @@ func TestKeysAreListedByTheirWholeHash(t *testing.T) {
 		a.width = width
 		code := a.run(t.Context(), []string{"--local", d.dir, "key", "list"})
 		shown := stdout.String()
-		if code != exitDone || !slices.Contains(strings.Fields(shown), c.hash) || strings.Count(shown, "\n") != c.lines {
+		if code != exit.Done || !slices.Contains(strings.Fields(shown), c.hash) || strings.Count(shown, "\n") != c.lines {
 			t.Errorf("%d columns, exit code %d:\n%s%s", width, code, shown, &stderr)
 		}
 	}
@@ -130,14 +133,14 @@ func TestKeysThatCannotBe(t *testing.T) {
 	d := newFixture(t)
 	other := newFixture(t)
 	t.Setenv("SIGNALBOX_ACCOUNT", string(d.account))
-	d.want(exitUsage, "key", "create", "k", "--kind", "root")
-	d.want(exitUsage, "key", "create", "k", "--kind", "management", "--workspace", string(d.workspace))
-	d.want(exitUsage, "key", "create", "k", "--expires-in", "-1h")
-	d.want(exitUsage, "key", "create", "k", "--expires-at", "2001-01-01T00:00:00Z")
-	d.want(exitUsage, "key", "create", "k", "--expires-in", "1h", "--expires-at", "2101-01-01T00:00:00Z")
-	d.want(exitUsage, "key", "create", "")
-	d.want(exitNotFound, "key", "create", "k", "--workspace", string(other.workspace))
-	d.want(exitNotFound, "key", "create", "k", "--account", "00000000-0000-0000-0000-000000000000")
+	d.want(exit.Usage, "key", "create", "k", "--kind", "root")
+	d.want(exit.Usage, "key", "create", "k", "--kind", "management", "--workspace", string(d.workspace))
+	d.want(exit.Usage, "key", "create", "k", "--expires-in", "-1h")
+	d.want(exit.Usage, "key", "create", "k", "--expires-at", "2001-01-01T00:00:00Z")
+	d.want(exit.Usage, "key", "create", "k", "--expires-in", "1h", "--expires-at", "2101-01-01T00:00:00Z")
+	d.want(exit.Usage, "key", "create", "")
+	d.want(exit.NotFound, "key", "create", "k", "--workspace", string(other.workspace))
+	d.want(exit.NotFound, "key", "create", "k", "--account", "00000000-0000-0000-0000-000000000000")
 	d.must("workspace", "delete", string(d.workspace), "--yes")
-	d.want(exitRefused, "key", "create", "k", "--workspace", string(d.workspace))
+	d.want(exit.Refused, "key", "create", "k", "--workspace", string(d.workspace))
 }

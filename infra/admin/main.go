@@ -24,6 +24,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"signalbox.dev/infra/admin/arguments"
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/output"
+	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/shared/ids"
 )
 
@@ -50,14 +54,14 @@ type commandLine struct {
 	JSON      bool        `name:"json" help:"Write JSON for scripts instead of tables; errors too, as {\"error\":{\"message\":…}} on standard error."`
 	AuditFile string      `env:"SIGNALBOX_AUDIT_FILE" type:"path" placeholder:"FILE" help:"Append the audit line of each change to FILE as JSON, besides standard error."`
 
-	Account    accountCommands    `cmd:"" help:"Accounts."`
-	Workspace  workspaceCommands  `cmd:"" help:"Workspaces."`
-	Key        keyCommands        `cmd:"" help:"API keys."`
-	Job        jobCommands        `cmd:"" help:"Directory sync jobs."`
-	File       fileCommands       `cmd:"" help:"Files."`
-	Credential credentialCommands `cmd:"" aliases:"credentials" help:"Stored provider credentials."`
-	Restore    restoreCommands    `cmd:"" help:"The tables after a restore."`
-	Completion completion         `cmd:"" help:"Write a completion script for your shell."`
+	Account    accountCommands      `cmd:"" help:"Accounts."`
+	Workspace  workspaceCommands    `cmd:"" help:"Workspaces."`
+	Key        keyCommands          `cmd:"" help:"API keys."`
+	Job        jobCommands          `cmd:"" help:"Directory sync jobs."`
+	File       fileCommands         `cmd:"" help:"Files."`
+	Credential credentialCommands   `cmd:"" aliases:"credentials" help:"Stored provider credentials."`
+	Restore    restoreCommands      `cmd:"" help:"The tables after a restore."`
+	Completion arguments.Completion `cmd:"" help:"Write a completion script for your shell."`
 }
 
 // owner names the account that a command acts for. What is not that account's
@@ -89,17 +93,17 @@ type app struct {
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 	return &app{
 		stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, pause: pause,
-		terminal: isTerminal(stderr), interactive: isTerminal(stderr) && isTerminal(stdin), width: widthOf(stdout),
+		terminal: output.IsTerminal(stderr), interactive: output.IsTerminal(stderr) && output.IsTerminal(stdin), width: output.WidthOf(stdout),
 	}
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
 	err := a.execute(ctx, args)
-	if err == nil || errors.Is(err, errShown) {
-		return exitDone
+	if err == nil || errors.Is(err, arguments.ErrShown) {
+		return exit.Done
 	}
-	a.report(sentence(err), slices.Contains(args, "--json"))
-	return exitCode(err)
+	a.report(exit.Sentence(err), slices.Contains(args, "--json"))
+	return exit.Code(err)
 }
 
 // report writes an error to standard error, in one line.
@@ -114,7 +118,7 @@ func (a *app) report(message string, asJSON bool) {
 		} `json:"error"`
 	}
 	line.Error.Message = message
-	_ = output{to: a.stderr}.encode(line)
+	_ = output.Writer{To: a.stderr}.Encode(line)
 }
 
 func (a *app) execute(ctx context.Context, args []string) error {
@@ -123,8 +127,8 @@ func (a *app) execute(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if len(args) > 0 && args[0] == completeWord {
-		return complete(a.stdout, parser.Model.Node, args[1:])
+	if len(args) > 0 && args[0] == arguments.CompleteWord {
+		return arguments.Complete(a.stdout, parser.Model.Node, args[1:])
 	}
 	command, err := parser.Parse(args)
 	if usage, ok := errors.AsType[*kong.ParseError](err); ok && bare(usage) {
@@ -133,43 +137,43 @@ func (a *app) execute(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	t, err := chooseTarget(given)
+	t, err := target.Choose(given.Local, given.Stack, given.Region)
 	if err != nil {
 		return err
 	}
-	if t.stack == "" {
-		if err := t.connectLocal(); err != nil {
-			return t.explain(err)
+	if t.IsLocal() {
+		if err := t.ConnectLocal(); err != nil {
+			return t.Explain(err)
 		}
 	}
-	if err := t.chooseAccount(command.Selected()); err != nil {
+	if err := t.ChooseAccount(command.Selected()); err != nil {
 		return err
 	}
 	return a.work(ctx, t, given, command)
 }
 
 // work runs a command on its target.
-func (a *app) work(ctx context.Context, t *target, given commandLine, command *kong.Context) error {
+func (a *app) work(ctx context.Context, t *target.Target, given commandLine, command *kong.Context) error {
 	changes := !command.Selected().Tag.Has("reads")
 	var audits io.Writer
 	if given.AuditFile != "" && changes {
 		file, err := os.OpenFile(given.AuditFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
-			return usageError(fmt.Sprintf("--audit-file: %v; nothing was done", err))
+			return exit.UsageError(fmt.Sprintf("--audit-file: %v; nothing was done", err))
 		}
 		defer func() { _ = file.Close() }() // each line is written by then, or reported
 		audits = file
 	}
-	if t.stack != "" {
-		if err := t.connectStack(ctx); err != nil {
+	if !t.IsLocal() {
+		if err := t.ConnectStack(ctx); err != nil {
 			return err
 		}
 	}
 	s := a.session(t, given.JSON, audits)
 	if changes {
-		s.note("%s", t.announcement())
+		s.note("%s", t.Announcement())
 	}
-	err := t.explain(command.Run(s))
+	err := t.Explain(command.Run(s))
 	if err == nil {
 		return s.audits.lost
 	}
@@ -180,22 +184,21 @@ func (a *app) work(ctx context.Context, t *target, given commandLine, command *k
 }
 
 func (a *app) parser(ctx context.Context, given *commandLine) (*kong.Kong, error) {
-	return kong.New(given,
+	options := []kong.Option{
 		kong.Name("admin"),
 		kong.Description("Operate Signalbox: a deployed stack, or the single-machine edition."),
 		kong.Writers(a.stdout, a.stderr),
 		kong.NoDefaultHelp(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Tree: true, WrapUpperBound: 100}),
-		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), uuids[ids.Credential](), fileIDs(),
-		parsed(parseKeyARN), parsed(parseLifetime), parsed(parseHashPrefix), parsed(parseCallerHash),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-	)
+	}
+	return kong.New(given, append(options, arguments.Options()...)...)
 }
 
 // bare reports whether a command line names no command and is right otherwise.
 func bare(usage *kong.ParseError) bool {
 	c := usage.Context
-	return !errors.Is(usage, errShown) && c != nil && c.Error == nil && c.Selected() == nil
+	return !errors.Is(usage, arguments.ErrShown) && c != nil && c.Error == nil && c.Selected() == nil
 }
 
 // pause waits, and no longer than the context lasts.
@@ -208,16 +211,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// errShown ends a command line that only asked for help, the version or a
-// completion script.
-var errShown = errors.New("shown")
-
 // helpFlag shows help and ends the parsing.
 type helpFlag bool
 
 // BeforeReset implements a hook of kong's.
 func (helpFlag) BeforeReset(c *kong.Context) error {
-	return cmp.Or(c.PrintUsage(false), errShown)
+	return cmp.Or(c.PrintUsage(false), arguments.ErrShown)
 }
 
 // version is set by the linker: see the Makefile.
@@ -229,5 +228,5 @@ type versionFlag bool
 // BeforeReset implements a hook of kong's.
 func (versionFlag) BeforeReset(c *kong.Context) error {
 	_, err := fmt.Fprintln(c.Stdout, "admin", version)
-	return cmp.Or(err, errShown)
+	return cmp.Or(err, arguments.ErrShown)
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"signalbox.dev/infra/admin/arguments"
+	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -15,21 +17,10 @@ import (
 
 type credentialPlan struct {
 	place
-	Model      string     `required:"" placeholder:"SLUG" help:"The model that is asked for."`
-	APIKeyHash callerHash `name:"api-key-hash" placeholder:"HASH" help:"The whole hash of the calling API key (admin key list). If left out, no list of allowed keys has it."`
-	User       string     `placeholder:"ID" help:"The user on whose behalf the key calls, if known."`
-	Providers  []string   `name:"provider" required:"" sep:"none" placeholder:"SLUG" help:"A provider that the router may choose. Repeat it, in the router's order."`
-}
-
-// callerHash is the whole hash of an API key, in lower case.
-type callerHash string
-
-// parseCallerHash never repeats what it refuses, which may be a key.
-func parseCallerHash(s string) (callerHash, error) {
-	if len(s) != hashLength || strings.Trim(s, "0123456789abcdef") != "" {
-		return "", errNotCallerHash
-	}
-	return callerHash(s), nil
+	Model      string               `required:"" placeholder:"SLUG" help:"The model that is asked for."`
+	APIKeyHash arguments.CallerHash `name:"api-key-hash" placeholder:"HASH" help:"The whole hash of the calling API key (admin key list). If left out, no list of allowed keys has it."`
+	User       string               `placeholder:"ID" help:"The user on whose behalf the key calls, if known."`
+	Providers  []string             `name:"provider" required:"" sep:"none" placeholder:"SLUG" help:"A provider that the router may choose. Repeat it, in the router's order."`
 }
 
 // planView is a plan for scripts.
@@ -92,20 +83,20 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	plan := routing.NewPlan(stored, routing.Request{
 		Model: c.Model, APIKeyHash: string(c.APIKeyHash), UserID: c.User, Providers: c.Providers,
 	})
-	if s.out.json {
-		return s.out.encode(viewPlan(plan))
+	if s.out.JSON {
+		return s.out.Encode(viewPlan(plan))
 	}
 	for _, provider := range c.Providers {
 		if !byok.IsProvider(provider) {
 			s.note("note: %q is no provider of a credential (is it misspelt?): nothing removes its shared endpoint", provider)
 		}
 	}
-	return list(s.out, rowsOf(plan, stored),
-		column[planRow]{"STEP", func(r planRow) string { return r.step }},
-		column[planRow]{"PROVIDER", func(r planRow) string { return r.provider }},
-		column[planRow]{"USES", func(r planRow) string { return r.uses }},
-		column[planRow]{"LABEL", func(r planRow) string { return r.label }},
-		column[planRow]{"WHY NOT", func(r planRow) string { return r.why }},
+	return output.List(s.out, rowsOf(plan, stored),
+		output.NewColumn("STEP", func(r planRow) string { return r.step }),
+		output.NewColumn("PROVIDER", func(r planRow) string { return r.provider }),
+		output.NewColumn("USES", func(r planRow) string { return r.uses }),
+		output.NewColumn("LABEL", func(r planRow) string { return r.label }),
+		output.NewColumn("WHY NOT", func(r planRow) string { return r.why }),
 	)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
+	"signalbox.dev/infra/admin/rewrap"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -139,10 +140,10 @@ type trip func(*http.Request) (*http.Response, error)
 func (t trip) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
 // rewrap runs the command that must end with the code, and reads its summary.
-func (m *move) rewrap(code int, args ...string) (rewrapView, answer) {
+func (m *move) rewrap(code int, args ...string) (rewrap.Result, answer) {
 	m.Helper()
 	got := m.want(code, append([]string{"--json", "credentials", "rewrap", "--to", m.next, "--rate", "5000"}, args...)...)
-	var view rewrapView
+	var view rewrap.Result
 	if err := json.Unmarshal([]byte(got.stdout), &view); err != nil {
 		m.Fatalf("%v in %q; %s", err, got.stdout, got.stderr)
 	}
@@ -196,7 +197,7 @@ func (m *move) opened() map[string]int {
 	opener := seal.NewOpener(m.kms, m.keys...)
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	turns := make(chan struct{}, segments)
+	turns := make(chan struct{}, 8)
 	for id, row := range m.rows() {
 		turns <- struct{}{}
 		all.Go(func() {

@@ -9,6 +9,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/findings"
+	"signalbox.dev/infra/admin/output"
+	"signalbox.dev/infra/admin/rewrap"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 )
@@ -27,20 +31,15 @@ type restoreRepair struct {
 	confirmation
 }
 
-// restoreMargin is how long after the moment restored to a key may have been
-// made, by the clock of the machine it was made on, and still be a restored one.
-// A restore takes longer, so a key that is younger was made after it.
-const restoreMargin = 5 * time.Minute
-
 var (
 	errInconsistent = errors.New("the tables are inconsistent")
 	errNotRepaired  = errors.New("not everything could be repaired: repeat the command")
 )
 
 const (
-	errFuture    = usageError("--since lies in the future: give the moment that the table was restored to")
-	errSameTable = usageError("--before names the access table itself: give a table with what the access table held before the restore")
-	errUnrelated = usageError("no account is in both the access table and the table that --before names")
+	errFuture    = exit.UsageError("--since lies in the future: give the moment that the table was restored to")
+	errSameTable = exit.UsageError("--before names the access table itself: give a table with what the access table held before the restore")
+	errUnrelated = exit.UsageError("no account is in both the access table and the table that --before names")
 )
 
 // Run reports what is inconsistent.
@@ -49,14 +48,14 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	found := inspect(live, placements, nil, time.Time{})
-	if err := showFindings(s.out, found); err != nil {
+	found := findings.Inspect(live, placements, nil, time.Time{})
+	if err := findings.Show(s.out, found); err != nil {
 		return err
 	}
-	counts := countFindings(found)
+	counts := findings.Count(found)
 	_, _ = fmt.Fprintf(s.stderr, "%d accounts, %d workspaces, %d keys, %d credentials: %d findings for `admin restore repair`, %d for you, %d that need nothing.\n",
-		len(live.Accounts), len(live.Workspaces), len(live.Keys), len(placements), counts[byRepair], counts[byOperator], counts[byNone])
-	if counts[byRepair]+counts[byOperator] > 0 {
+		len(live.Accounts), len(live.Workspaces), len(live.Keys), len(placements), counts[findings.ByRepair], counts[findings.ByOperator], counts[findings.ByNone])
+	if counts[findings.ByRepair]+counts[findings.ByOperator] > 0 {
 		return errInconsistent
 	}
 	return nil
@@ -72,7 +71,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 		return errSameTable
 	}
 	_, _ = fmt.Fprintf(s.stderr, "The access table %s, restored to %s; credentials in %s; before: %s.\n",
-		s.outputs.AccessTableName, when(c.Since), s.outputs.CredentialsTableName, cmp.Or(c.Before, "not named"))
+		s.outputs.AccessTableName, output.When(c.Since), s.outputs.CredentialsTableName, cmp.Or(c.Before, "not named"))
 	live, placements, err := s.survey(ctx)
 	if err != nil {
 		return err
@@ -81,20 +80,20 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	found := inspect(live, placements, old, c.Since)
+	found := findings.Inspect(live, placements, old, c.Since)
 	if old == nil {
-		_, _ = fmt.Fprintf(s.stderr, unknownWithoutBefore, when(c.Since), enabledBefore(live, c.Since))
+		_, _ = fmt.Fprintf(s.stderr, unknownWithoutBefore, output.When(c.Since), enabledBefore(live, c.Since))
 	}
-	if !c.DryRun && countFindings(found)[byRepair] > 0 {
+	if !c.DryRun && findings.Count(found)[findings.ByRepair] > 0 {
 		if err := c.confirm(ctx, s, func() (subject, error) { return c.subject(s, found), nil }); err != nil {
 			return err
 		}
-		attrs := []any{"table", s.outputs.AccessTableName, "since", when(c.Since), "before", c.Before}
+		attrs := []any{"table", s.outputs.AccessTableName, "since", output.When(c.Since), "before", c.Before}
 		s.begin(ctx, "restore.repair", attrs...)
 		err = s.repair(ctx, found)
 		s.audit(ctx, "restore.repair", err, attrs...)
 	}
-	return errors.Join(err, showFindings(s.out, found))
+	return errors.Join(err, findings.Show(s.out, found))
 }
 
 const unknownWithoutBefore = `Without --before it is not known what was revoked after %s.
@@ -105,7 +104,7 @@ The audit lines of ` + "`admin`" + ` since then name them ("key.disable", "key.d
 // enabledBefore counts the keys that let somebody in and were there at the moment.
 func enabledBefore(live *auth.Survey, since time.Time) (n int) {
 	for _, key := range live.Keys {
-		if key.Fault == nil && !key.Disabled && !key.CreatedAt.After(since.Add(restoreMargin)) {
+		if key.Fault == nil && !key.Disabled && !key.CreatedAt.After(since.Add(findings.Margin)) {
 			n++
 		}
 	}
@@ -131,7 +130,7 @@ func (c restoreRepair) old(ctx context.Context, s *session, live *auth.Survey) (
 	}
 	old, err := auth.ReadSurvey(ctx, s.db, c.Before)
 	if _, ok := errors.AsType[*types.ResourceNotFoundException](err); ok {
-		return nil, usageError("there is no table " + c.Before)
+		return nil, exit.UsageError("there is no table " + c.Before)
 	}
 	if err != nil {
 		return nil, err
@@ -157,18 +156,18 @@ func (c restoreRepair) old(ctx context.Context, s *session, live *auth.Survey) (
 // tooEarly refuses a moment before which something was made that the restore
 // brought back: revoked keys would count as made after it.
 func (c restoreRepair) tooEarly(what string, created time.Time) error {
-	if !created.After(c.Since.Add(restoreMargin)) {
+	if !created.After(c.Since.Add(findings.Margin)) {
 		return nil
 	}
-	return usageError(fmt.Sprintf("--since is too early: %s was made at %s and is in both tables", what, when(created)))
+	return exit.UsageError(fmt.Sprintf("--since is too early: %s was made at %s and is in both tables", what, output.When(created)))
 }
 
 // subject is what the operator confirms.
-func (c restoreRepair) subject(s *session, found []finding) subject {
+func (c restoreRepair) subject(s *session, found []findings.Finding) subject {
 	kinds := map[string]int{}
 	for _, f := range found {
-		if f.By == byRepair {
-			kinds[f.action]++
+		if f.By == findings.ByRepair {
+			kinds[f.Action]++
 		}
 	}
 	return subject{
@@ -179,23 +178,23 @@ func (c restoreRepair) subject(s *session, found []finding) subject {
 
 // repair makes the repairs one after the other, keys first. It goes on after one
 // that fails, unless many in a row do.
-func (s *session) repair(ctx context.Context, found []finding) error {
+func (s *session) repair(ctx context.Context, found []findings.Finding) error {
 	inARow, failed := 0, 0
 	for i := range found {
 		f := &found[i]
-		if f.By != byRepair {
+		if f.By != findings.ByRepair {
 			continue
 		}
-		err := f.repair(ctx, s.registry)
-		s.audit(ctx, f.action, err, "account", f.Account, f.Kind, f.ID, "problem", f.Problem, "remedy", f.Remedy)
+		err := f.Repair(ctx, s.registry)
+		s.audit(ctx, f.Action, err, "account", f.Account, f.Kind, f.ID, "problem", f.Problem, "remedy", f.Remedy)
 		switch f.Outcome = "repaired"; {
 		case ctx.Err() != nil:
 			f.Outcome = "interrupted"
 			return ctx.Err()
 		case err != nil:
-			f.Outcome = optional("failed: " + sentence(err))
+			f.Outcome = output.Optional("failed: " + exit.Sentence(err))
 			failed++
-			if inARow++; inARow >= patience {
+			if inARow++; inARow >= rewrap.Patience {
 				return errNotRepaired
 			}
 		default:

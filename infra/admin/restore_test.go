@@ -19,6 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/findings"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 )
@@ -194,14 +196,14 @@ func (r *restored) repairArgs(more ...string) []string {
 }
 
 // findings executes a command line and reads the findings that it lists.
-func (r *restored) findings(args ...string) (found []finding) {
+func (r *restored) findings(args ...string) (found []findings.Finding) {
 	r.Helper()
 	got := r.do(append([]string{"--json"}, args...)...)
 	if err := json.Unmarshal([]byte(got.stdout), &found); err != nil {
 		r.Fatalf("%v in %q; %s", err, got.stdout, got.stderr)
 	}
-	wrong := slices.ContainsFunc(found, func(f finding) bool { return f.By != byNone })
-	if args[1] == "check" && (got.code != exitDone) != wrong {
+	wrong := slices.ContainsFunc(found, func(f findings.Finding) bool { return f.By != findings.ByNone })
+	if args[1] == "check" && (got.code != exit.Done) != wrong {
 		r.Errorf("exit code %d with %+v", got.code, found)
 	}
 	return found
@@ -238,7 +240,7 @@ func (r *restored) checkRepaired() {
 		}
 	}
 	for _, f := range r.findings("restore", "check") {
-		if f.By != byNone && !strings.Contains(f.Problem, "credentials of a workspace that does not exist") {
+		if f.By != findings.ByNone && !strings.Contains(f.Problem, "credentials of a workspace that does not exist") {
 			r.Errorf("found after the repair: %+v", f)
 		}
 	}
@@ -277,7 +279,7 @@ func TestARepairedTableLetsInNobodyWhoWasRevoked(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := newRestored(t, seed)
 			before := r.contents()
-			r.want(exitOther, "restore", "check")
+			r.want(exit.Uncertain, "restore", "check")
 			r.must(r.repairArgs("--dry-run")...)
 			if diff := cmp.Diff(before, r.contents()); diff != "" {
 				t.Errorf("a check or a dry run changed (-before +after):\n%s", diff)
@@ -285,7 +287,7 @@ func TestARepairedTableLetsInNobodyWhoWasRevoked(t *testing.T) {
 			r.must(r.repairArgs()...)
 			after := r.contents()
 			r.checkRepaired()
-			if got := r.want(exitDone, r.repairArgs()...); len(got.audits()) > 0 {
+			if got := r.want(exit.Done, r.repairArgs()...); len(got.audits()) > 0 {
 				t.Errorf("the second repair: %v", got.audits())
 			}
 			if diff := cmp.Diff(after, r.contents()); diff != "" {
@@ -324,7 +326,7 @@ func TestAnInterruptedRepairGoesOn(t *testing.T) {
 			}
 			return
 		}
-		if code != exitOther && seen > writes {
+		if code != exit.Uncertain && seen > writes {
 			t.Errorf("interrupted at write %d: exit code %d, %s", writes, code, &stderr)
 		}
 		r.must(r.repairArgs()...)
@@ -342,7 +344,7 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 		r.json(&keys[i], "key", "create", "fresh", "--account", string(r.account))
 	}
 	since, _ := time.Parse(time.RFC3339, r.since)
-	r.set(r.engines.Tables.Access, "key#"+string(keys[0].Hash), "key", "created_at", numberValue(fmt.Sprint(since.Add(restoreMargin+time.Second).Unix())))
+	r.set(r.engines.Tables.Access, "key#"+string(keys[0].Hash), "key", "created_at", numberValue(fmt.Sprint(since.Add(findings.Margin+time.Second).Unix())))
 	// What only one of the tables has is reported.
 	lost := "workspace#" + string(r.workspaces[0])
 	if _, err := r.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
@@ -385,13 +387,13 @@ func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
 		want string
 		args []string
 	}{
-		{exitUsage, "--since", nil},
-		{exitUsage, "future", []string{"--since", time.Now().Add(time.Hour).Format(time.RFC3339), "--yes"}},
-		{exitUsage, "itself", []string{"--since", r.since, "--before", r.engines.Tables.Access, "--yes"}},
-		{exitUsage, "no table nosuch", []string{"--since", r.since, "--before", "nosuch", "--yes"}},
-		{exitUsage, "no account", []string{"--since", r.since, "--before", r.engines.Tables.Credentials, "--yes"}},
-		{exitUsage, "too early", []string{"--since", "2026-01-01T00:00:00Z", "--before", r.old, "--yes"}},
-		{exitUsage, "nothing was changed", []string{"--since", r.since, "--before", r.old}},
+		{exit.Usage, "--since", nil},
+		{exit.Usage, "future", []string{"--since", time.Now().Add(time.Hour).Format(time.RFC3339), "--yes"}},
+		{exit.Usage, "itself", []string{"--since", r.since, "--before", r.engines.Tables.Access, "--yes"}},
+		{exit.Usage, "no table nosuch", []string{"--since", r.since, "--before", "nosuch", "--yes"}},
+		{exit.Usage, "no account", []string{"--since", r.since, "--before", r.engines.Tables.Credentials, "--yes"}},
+		{exit.Usage, "too early", []string{"--since", "2026-01-01T00:00:00Z", "--before", r.old, "--yes"}},
+		{exit.Usage, "nothing was changed", []string{"--since", r.since, "--before", r.old}},
 	} {
 		got := r.want(c.code, append([]string{"restore", "repair"}, c.args...)...)
 		if !strings.Contains(got.stderr, c.want) || got.stdout != "" {
@@ -402,7 +404,7 @@ func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
 		t.Errorf("a refusal changed (-before +after):\n%s", diff)
 	}
 	// On a terminal it asks, after it has named its target.
-	for typed, code := range map[string]int{"yes\n": exitRefused, "": exitRefused, r.engines.Tables.Access + "\n": exitDone} {
+	for typed, code := range map[string]int{"yes\n": exit.Refused, "": exit.Refused, r.engines.Tables.Access + "\n": exit.Done} {
 		r.reset()
 		r.app = func(_ string, stdout, stderr *bytes.Buffer) *app {
 			a := newApp(strings.NewReader(typed), stdout, stderr)
@@ -410,7 +412,7 @@ func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
 			return a
 		}
 		got := r.want(code, "restore", "repair", "--since", r.since, "--before", r.old)
-		if !strings.Contains(got.stderr, "The access table "+r.engines.Tables.Access) || cmp.Equal(before, r.contents()) != (code != exitDone) {
+		if !strings.Contains(got.stderr, "The access table "+r.engines.Tables.Access) || cmp.Equal(before, r.contents()) != (code != exit.Done) {
 			t.Errorf("typed %q: %s", typed, got.stderr)
 		}
 	}
@@ -441,7 +443,7 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 			t.Errorf("no %q in %s", want, found)
 		}
 	}
-	got := r.want(exitDone, "restore", "repair", "--since", r.since, "--yes")
+	got := r.want(exit.Done, "restore", "repair", "--since", r.since, "--yes")
 	if !strings.Contains(got.stderr, "it is not known what was revoked after "+r.since) {
 		t.Errorf("stderr %s", got.stderr)
 	}
@@ -452,7 +454,7 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 	}
 	r.checkCounters()
 	for _, f := range r.findings("restore", "check") {
-		if f.By == byRepair {
+		if f.By == findings.ByRepair {
 			t.Errorf("left %+v", f)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"signalbox.dev/infra/admin/rewrap"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
@@ -58,7 +59,7 @@ func (m *move) seed(n int) {
 	var left atomic.Int64
 	left.Store(int64(n))
 	var all sync.WaitGroup
-	for range segments {
+	for range 8 {
 		all.Go(func() {
 			for left.Add(-1) >= 0 {
 				m.add(m.own)
@@ -84,7 +85,7 @@ func (m *move) add(key string) {
 }
 
 // runBusy runs the command while credentials are created and deleted.
-func (m *move) runBusy() rewrapView {
+func (m *move) runBusy() rewrap.Result {
 	m.Helper()
 	var doomed []record
 	for _, row := range m.rows() {
@@ -105,11 +106,11 @@ func (m *move) runBusy() rewrapView {
 }
 
 // run is a whole run of the command, which must succeed.
-func (m *move) run(command *exec.Cmd) rewrapView {
+func (m *move) run(command *exec.Cmd) rewrap.Result {
 	m.Helper()
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
-	var view rewrapView
+	var view rewrap.Result
 	if err := command.Run(); err != nil {
 		m.Fatalf("%v: %s", err, &stderr)
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/rewrap"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/ids"
 )
@@ -32,7 +34,7 @@ func TestRewrapOutlastsFaults(t *testing.T) {
 			broken[service].Inject(rule)
 		}
 	}
-	view, _ := m.rewrap(exitOther)
+	view, _ := m.rewrap(exit.Uncertain)
 	if view.Rewrapped != 29 || len(view.Failed) != 1 || !strings.Contains(view.Failed[0].Reason, "KMSInternalException") {
 		t.Errorf("%+v", view)
 	}
@@ -50,7 +52,7 @@ func TestRewrapIsNotDoneWhereAnAnswerIsEmpty(t *testing.T) {
 	m := newMove(t, 10)
 	m.deploy()
 	m.through("DynamoDB")["DynamoDB"].Inject(faults.Rule{Operation: "Scan", Attempt: 1, Fault: faults.EmptyAnswer()})
-	if view, _ := m.rewrap(exitDone); view.Rewrapped != 10 {
+	if view, _ := m.rewrap(exit.Done); view.Rewrapped != 10 {
 		t.Errorf("%+v", view)
 	}
 }
@@ -61,8 +63,8 @@ func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
 	if _, err := m.kms.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &m.own}); err != nil {
 		t.Fatal(err)
 	}
-	view, got := m.rewrap(exitOther)
-	if view.Rewrapped != 0 || len(view.Failed) < patience || len(view.Failed) >= 40 || !strings.Contains(view.Failed[0].Reason, "DisabledException") {
+	view, got := m.rewrap(exit.Uncertain)
+	if view.Rewrapped != 0 || len(view.Failed) < rewrap.Patience || len(view.Failed) >= 40 || !strings.Contains(view.Failed[0].Reason, "DisabledException") {
 		t.Errorf("%+v", view)
 	}
 	if !strings.Contains(got.stderr, "gave up") {
@@ -71,20 +73,20 @@ func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
 	if _, err := m.kms.EnableKey(t.Context(), &kms.EnableKeyInput{KeyId: &m.own}); err != nil {
 		t.Fatal(err)
 	}
-	if view, _ := m.rewrap(exitDone); view.Rewrapped != 40 || m.opened()[m.next] != 40 {
+	if view, _ := m.rewrap(exit.Done); view.Rewrapped != 40 || m.opened()[m.next] != 40 {
 		t.Errorf("%+v", view)
 	}
 }
 
 // However many fail, it goes on where others between them do not.
 func TestRewrapOutlastsScatteredFailures(t *testing.T) {
-	m := newMove(t, 3*(patience+2))
+	m := newMove(t, 3*(rewrap.Patience+2))
 	m.deploy()
 	broken := m.through("KMS")["KMS"]
-	for n := range patience + 2 {
+	for n := range rewrap.Patience + 2 {
 		broken.Inject(faults.Rule{Operation: "ReEncrypt", Call: 3 * (n + 1), Fault: faults.Answer(http.StatusBadRequest, "KMSInvalidStateException", "")})
 	}
-	if view, _ := m.rewrap(exitOther); view.Rewrapped != 2*(patience+2) || len(view.Failed) != patience+2 {
+	if view, _ := m.rewrap(exit.Uncertain); view.Rewrapped != 2*(rewrap.Patience+2) || len(view.Failed) != rewrap.Patience+2 {
 		t.Errorf("%+v", view)
 	}
 }
@@ -96,24 +98,24 @@ func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 	m.sealing = m.newKey()
 	foreign := m.sealing
 	planted := map[ids.Credential]bool{}
-	for n := range patience + 2 {
+	for n := range rewrap.Patience + 2 {
 		planted[m.create(n)] = true
 	}
 	m.deploy()
 	if survey := m.must("credential", "rewrap", "--to", m.next, "--dry-run"); !strings.Contains(survey, "refused") {
 		t.Errorf("the dry run says\n%s", survey)
 	}
-	view, _ := m.rewrap(exitOther)
+	view, _ := m.rewrap(exit.Uncertain)
 	if view.Rewrapped != 20 || len(view.Failed) != len(planted) || m.opened()[foreign] != len(planted) {
 		t.Errorf("%+v", view)
 	}
-	shown := m.want(exitOther, "credential", "rewrap", "--to", m.next)
+	shown := m.want(exit.Uncertain, "credential", "rewrap", "--to", m.next)
 	for id := range planted {
 		if !strings.Contains(shown.stdout, string(id)) || !strings.Contains(shown.stderr, "not all") {
 			t.Errorf("%s: shown\n%s%s", id, shown.stdout, shown.stderr)
 		}
 	}
-	if view, _ := m.rewrap(exitDone, "--from", m.own, "--from", foreign); view.Rewrapped != len(planted) || m.opened()[m.next] != 20+len(planted) {
+	if view, _ := m.rewrap(exit.Done, "--from", m.own, "--from", foreign); view.Rewrapped != len(planted) || m.opened()[m.next] != 20+len(planted) {
 		t.Errorf("with the key named: %+v", view)
 	}
 }

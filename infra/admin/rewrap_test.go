@@ -13,6 +13,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/output"
+	"signalbox.dev/infra/admin/rewrap"
 )
 
 func TestRewrapMovesEveryCredential(t *testing.T) {
@@ -25,7 +29,7 @@ func TestRewrapMovesEveryCredential(t *testing.T) {
 	if diff := cmp.Diff(before, m.rows()); diff != "" {
 		t.Errorf("the dry run changed (-before +after):\n%s", diff)
 	}
-	view, got := m.rewrap(exitDone)
+	view, got := m.rewrap(exit.Done)
 	if view.Rewrapped != 130 || view.AlreadyThere != 0 || view.Overtaken != 0 || len(view.Failed) != 0 {
 		t.Errorf("%+v", view)
 	}
@@ -47,7 +51,7 @@ func TestRewrapMovesEveryCredential(t *testing.T) {
 	if under := m.opened(); under[m.next] != 130 {
 		t.Errorf("under the keys are %v", under)
 	}
-	if view, _ := m.rewrap(exitDone); view.Rewrapped != 0 || view.AlreadyThere != 130 {
+	if view, _ := m.rewrap(exit.Done); view.Rewrapped != 0 || view.AlreadyThere != 130 {
 		t.Errorf("the second run: %+v", view)
 	}
 	if shown := m.must("credential", "rewrap", "--to", m.next); !strings.Contains(shown, "already there   130") {
@@ -62,24 +66,24 @@ func (m *move) back() {
 	moved := m.next
 	m.sealing, m.next = "", m.own
 	m.writeStack()
-	if view, _ := m.rewrap(exitDone, "--from", moved); view.Rewrapped != 130 || m.opened()[m.own] != 130 {
+	if view, _ := m.rewrap(exit.Done, "--from", moved); view.Rewrapped != 130 || m.opened()[m.own] != 130 {
 		m.Errorf("back: %+v", view)
 	}
 }
 
 func TestRewrapRefusesWhatCannotBeMeant(t *testing.T) {
 	m := newMove(t, 1)
-	m.want(exitRefused, "credential", "rewrap", "--to", m.next) // not deployed
-	m.want(exitUsage, "credential", "rewrap", "--to", m.own)    // from where?
+	m.want(exit.Refused, "credential", "rewrap", "--to", m.next) // not deployed
+	m.want(exit.Usage, "credential", "rewrap", "--to", m.own)    // from where?
 	m.deploy()
 	for _, args := range [][]string{
 		{}, {"--to", "alias/next"}, {"--to", strings.TrimPrefix(m.next, "arn:aws:kms:us-east-1:000000000000:key/")},
 		{"--to", "x" + m.next}, {"--to", m.next + "/x"},
 		{"--to", m.next, "--rate", "0"}, {"--to", m.next, "--from", "x"},
 	} {
-		m.want(exitUsage, append([]string{"credential", "rewrap"}, args...)...)
+		m.want(exit.Usage, append([]string{"credential", "rewrap"}, args...)...)
 	}
-	m.want(exitRefused, "credential", "rewrap", "--to", m.own, "--from", m.next)
+	m.want(exit.Refused, "credential", "rewrap", "--to", m.own, "--from", m.next)
 	if under := m.opened(); under[m.own] != 1 {
 		t.Errorf("under the keys are %v", under)
 	}
@@ -88,7 +92,7 @@ func TestRewrapRefusesWhatCannotBeMeant(t *testing.T) {
 func TestRewrapKeepsToItsRate(t *testing.T) {
 	m := newMove(t, 40)
 	m.deploy()
-	if view, _ := m.rewrap(exitDone, "--rate", "50"); view.Rewrapped != 40 || view.Seconds < 0.6 { // 5 pass at once
+	if view, _ := m.rewrap(exit.Done, "--rate", "50"); view.Rewrapped != 40 || view.Seconds < 0.6 { // 5 pass at once
 		t.Errorf("%+v", view)
 	}
 }
@@ -102,7 +106,7 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 	go func() { <-enough; interrupt() }()
 	var stdout, stderr bytes.Buffer
 	args := []string{"--local", m.dir, "credential", "rewrap", "--to", m.next}
-	if code := newApp(nil, &stdout, &stderr).run(ctx, args); code != exitOther || !strings.Contains(stderr.String(), "interrupted") {
+	if code := newApp(nil, &stdout, &stderr).run(ctx, args); code != exit.Uncertain || !strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("exit code %d: %s", code, &stderr)
 	}
 	if audits := (answer{stderr: stderr.String()}).audits(); len(audits) != 2 || audits[1]["outcome"] != "uncertain" {
@@ -119,7 +123,7 @@ func (m *move) goesOn(total int) {
 		m.Errorf("not in the middle: %v", under)
 	}
 	// The engine may take a write whose client is gone after these were read.
-	if view, _ := m.rewrap(exitDone); view.Rewrapped > under[m.own] || view.Rewrapped+view.AlreadyThere != total {
+	if view, _ := m.rewrap(exit.Done); view.Rewrapped > under[m.own] || view.Rewrapped+view.AlreadyThere != total {
 		m.Errorf("%+v after %v", view, under)
 	}
 	if after := m.opened(); after[m.next] != total {
@@ -178,9 +182,9 @@ func TestRewrapWhileCredentialsComeAndGo(t *testing.T) {
 			doomed = append(doomed, string(row.Workspace)+" "+string(id))
 		}
 	}
-	ended := make(chan rewrapView)
+	ended := make(chan rewrap.Result)
 	go func() {
-		view, _ := m.rewrap(exitDone, "--rate", "200")
+		view, _ := m.rewrap(exit.Done, "--rate", "200")
 		ended <- view
 	}()
 	for n := range 20 {
@@ -201,7 +205,7 @@ func TestTwoRewrapsAtOnce(t *testing.T) {
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
-			view, _ := m.rewrap(exitDone)
+			view, _ := m.rewrap(exit.Done)
 			moved.Add(int32(view.Rewrapped)) //nolint:gosec // a hundred
 			if view.Rewrapped+view.AlreadyThere != 100 {
 				t.Errorf("%+v", view)
@@ -220,10 +224,10 @@ func TestProgressOfARewrap(t *testing.T) {
 	now := time.Now()
 	m.app = func(stdin string, stdout, stderr *bytes.Buffer) *app {
 		a := newApp(strings.NewReader(stdin), stdout, stderr)
-		a.now = func() time.Time { now = now.Add(progressEvery); return now }
+		a.now = func() time.Time { now = now.Add(output.ProgressEvery); return now }
 		return a
 	}
-	if _, got := m.rewrap(exitDone); !strings.Contains(got.stderr, "\n7 of 20\n") || strings.Contains(got.stderr, "\r") {
+	if _, got := m.rewrap(exit.Done); !strings.Contains(got.stderr, "\n7 of 20\n") || strings.Contains(got.stderr, "\r") {
 		t.Errorf("a file gets\n%q", got.stderr)
 	}
 	more := newMove(t, 20)
@@ -233,7 +237,7 @@ func TestProgressOfARewrap(t *testing.T) {
 		a.terminal = true
 		return a
 	}
-	if _, got := more.rewrap(exitDone); !strings.Contains(got.stderr, fmt.Sprintf("(%d/%d", 20, 20)) || len(got.audits()) != 2 {
+	if _, got := more.rewrap(exit.Done); !strings.Contains(got.stderr, fmt.Sprintf("(%d/%d", 20, 20)) || len(got.audits()) != 2 {
 		t.Errorf("a terminal gets\n%q", got.stderr)
 	}
 }

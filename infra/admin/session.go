@@ -15,6 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/output"
+	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/calls"
@@ -32,11 +35,11 @@ type session struct {
 	credentials *byok.Manager
 	wrappings   *byok.Wrappings
 	kms         *kms.Client
-	outputs     outputs
+	outputs     target.Outputs
 	files       *files.Manager
 	fileStore   *files.Store
 
-	out    output
+	out    output.Writer
 	stdin  io.Reader
 	stderr io.Writer
 	audits *auditLog
@@ -46,22 +49,22 @@ type session struct {
 	terminal, interactive bool
 }
 
-func (a *app) session(t *target, asJSON bool, audits io.Writer) *session {
-	db, bucket := dynamodb.NewFromConfig(t.config), s3.NewFromConfig(t.config)
+func (a *app) session(t *target.Target, asJSON bool, audits io.Writer) *session {
+	db, bucket := dynamodb.NewFromConfig(t.Config), s3.NewFromConfig(t.Config)
 	s := &session{
 		db:          db,
-		registry:    auth.NewRegistry(db, t.outputs.AccessTableName),
-		jobs:        syncjobs.NewStore(db, t.outputs.SyncJobsTableName),
-		jobWriter:   syncjobs.NewWriter(db, t.outputs.SyncJobsTableName),
-		jobLister:   syncjobs.NewLister(db, t.outputs.SyncJobsTableName),
-		credentials: byok.NewManager(db, t.outputs.CredentialsTableName),
-		wrappings:   byok.NewWrappings(db, t.outputs.CredentialsTableName),
-		kms:         kms.NewFromConfig(t.config),
-		outputs:     t.outputs,
-		files:       files.NewManager(bucket, t.outputs.FilesBucketName),
-		fileStore:   files.NewStore(bucket, t.outputs.FilesBucketName),
+		registry:    auth.NewRegistry(db, t.Outputs.AccessTableName),
+		jobs:        syncjobs.NewStore(db, t.Outputs.SyncJobsTableName),
+		jobWriter:   syncjobs.NewWriter(db, t.Outputs.SyncJobsTableName),
+		jobLister:   syncjobs.NewLister(db, t.Outputs.SyncJobsTableName),
+		credentials: byok.NewManager(db, t.Outputs.CredentialsTableName),
+		wrappings:   byok.NewWrappings(db, t.Outputs.CredentialsTableName),
+		kms:         kms.NewFromConfig(t.Config),
+		outputs:     t.Outputs,
+		files:       files.NewManager(bucket, t.Outputs.FilesBucketName),
+		fileStore:   files.NewStore(bucket, t.Outputs.FilesBucketName),
 
-		out:      output{to: a.stdout, json: asJSON, width: a.width},
+		out:      output.Writer{To: a.stdout, JSON: asJSON, Width: a.width},
 		stdin:    a.stdin,
 		stderr:   a.stderr,
 		now:      a.now,
@@ -74,7 +77,7 @@ func (a *app) session(t *target, asJSON bool, audits io.Writer) *session {
 
 // note writes a sentence to standard error, next to the results.
 func (s *session) note(format string, args ...any) {
-	if !s.out.json {
+	if !s.out.JSON {
 		_, _ = fmt.Fprintf(s.stderr, format+"\n", args...)
 		return
 	}
@@ -82,7 +85,12 @@ func (s *session) note(format string, args ...any) {
 		Note string `json:"note"`
 	}
 	line.Note = fmt.Sprintf(format, args...)
-	_ = output{to: s.stderr}.encode(line) // there is nowhere else to report it
+	_ = output.Writer{To: s.stderr}.Encode(line) // there is nowhere else to report it
+}
+
+// progress shows how far a long command is.
+func (s *session) progress(total int) (step, end func()) {
+	return output.Progress(s.stderr, s.terminal, s.now, total)
 }
 
 // workspace finds the workspace that a command means, deleted or not.
@@ -101,15 +109,15 @@ type auditLog struct {
 	lost error
 }
 
-func newAuditLog(s *session, t *target, file io.Writer) *auditLog {
-	log := &auditLog{now: s.now, who: []any{"user", "unknown", "target", t.name}}
+func newAuditLog(s *session, t *target.Target, file io.Writer) *auditLog {
+	log := &auditLog{now: s.now, who: []any{"user", "unknown", "target", t.Name}}
 	if u, err := user.Current(); err == nil {
 		log.who[1] = u.Username
 	}
-	if t.identity != "" {
-		log.who = append(log.who, "aws_identity", t.identity)
+	if t.Identity != "" {
+		log.who = append(log.who, "aws_identity", t.Identity)
 	}
-	if s.terminal && !s.out.json {
+	if s.terminal && !s.out.JSON {
 		log.words = s.stderr
 	}
 	log.lines = slog.NewJSONHandler(s.stderr, nil)
@@ -148,7 +156,7 @@ func inWords(action, outcome string, record slog.Record) string {
 	var parts []string
 	record.Attrs(func(a slog.Attr) bool {
 		if value := a.Value.String(); value != "" && a.Key != "action" && a.Key != "outcome" {
-			parts = append(parts, strings.ReplaceAll(a.Key, "_", " ")+" "+printable(value))
+			parts = append(parts, strings.ReplaceAll(a.Key, "_", " ")+" "+output.Printable(value))
 		}
 		return true
 	})
@@ -171,7 +179,7 @@ func outcome(err error) string {
 	switch {
 	case err == nil:
 		return "done"
-	case exitCode(err) == exitOther:
+	case exit.Code(err) == exit.Uncertain:
 		return "uncertain"
 	default:
 		return "refused"
@@ -199,7 +207,7 @@ func (c confirmation) confirm(ctx context.Context, s *session, find func() (subj
 		return nil
 	}
 	if !s.interactive {
-		return errNoTerminal
+		return exit.UsageError("this cannot be undone, and there is no terminal to confirm it on: repeat it with --yes; nothing was changed")
 	}
 	what, err := find()
 	if err != nil {
@@ -208,7 +216,7 @@ func (c confirmation) confirm(ctx context.Context, s *session, find func() (subj
 	_, _ = fmt.Fprintf(s.stderr, "This %s.\nType its name or id to confirm: ", what.effect)
 	typed, err := s.line(ctx)
 	if err != nil || typed == "" || !slices.Contains(what.names, typed) {
-		return errNotConfirmed
+		return exit.Refusal("not confirmed: nothing was changed")
 	}
 	return nil
 }

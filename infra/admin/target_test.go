@@ -12,13 +12,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"signalbox.dev/infra/admin/exit"
 )
 
 func TestHelpIsNoError(t *testing.T) {
 	for _, args := range [][]string{{}, {"--local", "x"}, {"--help"}, {"key", "--help"}, {"key", "create", "-h"}} {
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), args, nil, &stdout, &stderr); code != exitDone || stderr.Len() > 0 || !strings.Contains(stdout.String(), "Usage:") {
+		if code := run(t.Context(), args, nil, &stdout, &stderr); code != exit.Done || stderr.Len() > 0 || !strings.Contains(stdout.String(), "Usage:") {
 			t.Errorf("%v: exit code %d\n%s%s", args, code, &stdout, &stderr)
 		}
 	}
@@ -28,33 +28,8 @@ func TestNonsenseIsOneSentence(t *testing.T) {
 	for _, args := range [][]string{{"key"}, {"key", "lend"}, {"job", "create", "--account", "acme"}, {"--nonsense"}} {
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), args, nil, &stdout, &stderr)
-		if code != exitUsage || stdout.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
+		if code != exit.Usage || stdout.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("%v: exit code %d\n%s%s", args, code, &stdout, &stderr)
-		}
-	}
-}
-
-// What the SDK by itself gives up at, the command makes again; a condition stays.
-func TestRetries(t *testing.T) {
-	cancelled := func(codes ...string) error {
-		e := &types.TransactionCanceledException{}
-		for _, code := range codes {
-			e.CancellationReasons = append(e.CancellationReasons, types.CancellationReason{Code: &code})
-		}
-		return e
-	}
-	for _, c := range []struct {
-		err  error
-		want bool
-	}{
-		{cancelled("None", "ThrottlingError"), true},
-		{cancelled("TransactionConflict", "RequestLimitExceeded"), true},
-		{cancelled("ConditionalCheckFailed", "ProvisionedThroughputExceeded"), false},
-		{&types.TransactionConflictException{}, true},
-		{&types.ConditionalCheckFailedException{}, false},
-	} {
-		if got := retryer().IsErrorRetryable(c.err); got != c.want {
-			t.Errorf("%v: retried %v, want %v", c.err, got, c.want)
 		}
 	}
 }
@@ -73,14 +48,14 @@ func TestALocalEditionThatCannotBeReached(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			if c.written != "" {
-				if err := os.WriteFile(filepath.Join(dir, stackFile), []byte(c.written), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(dir, "stack.json"), []byte(c.written), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
-			t.Setenv(stackVariable, "production")
+			t.Setenv("SIGNALBOX_STACK", "production")
 			var stdout, stderr bytes.Buffer
 			code := run(t.Context(), []string{"--local", dir, "account", "create", "Acme"}, nil, &stdout, &stderr)
-			if code != exitOther || !strings.Contains(stderr.String(), c.want) {
+			if code != exit.Uncertain || !strings.Contains(stderr.String(), c.want) {
 				t.Errorf("exit code %d: %s", code, &stderr)
 			}
 		})
@@ -146,9 +121,9 @@ func TestADeployedStackIsFoundByItsName(t *testing.T) {
 	d := newFixture(t)
 	controlPlane(t, d)
 	t.Setenv("AWS_REGION", "")
-	t.Setenv(stackVariable, "nobody")
+	t.Setenv("SIGNALBOX_STACK", "nobody")
 	made := on(t, "--stack", "signalbox", "--region", "us-east-1", "workspace", "create", "cloud")
-	if made.code != exitDone || !strings.Contains(made.stderr, `"aws_identity":"arn:aws:iam::123456789012:user/operator"`) {
+	if made.code != exit.Done || !strings.Contains(made.stderr, `"aws_identity":"arn:aws:iam::123456789012:user/operator"`) {
 		t.Fatalf("exit code %d: %s", made.code, made.stderr)
 	}
 	if first, _, _ := strings.Cut(made.stderr, "\n"); first != "target: stack signalbox in us-east-1, account 123456789012" {
@@ -159,11 +134,11 @@ func TestADeployedStackIsFoundByItsName(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--stack", "nobody"}, {}} {
 		got := on(t, append(args, "--region", "us-east-1", "workspace", "list")...)
-		if got.code != exitOther || !strings.Contains(got.stderr, "ValidationError") {
+		if got.code != exit.Uncertain || !strings.Contains(got.stderr, "ValidationError") {
 			t.Errorf("unknown stack: exit code %d: %s", got.code, got.stderr)
 		}
 	}
-	if got := on(t, "--stack", "signalbox", "workspace", "list"); got.code != exitUsage || !strings.Contains(got.stderr, "--region") {
+	if got := on(t, "--stack", "signalbox", "workspace", "list"); got.code != exit.Usage || !strings.Contains(got.stderr, "--region") {
 		t.Errorf("without a region: exit code %d: %s", got.code, got.stderr)
 	}
 }
@@ -182,24 +157,24 @@ func withoutAccount(t *testing.T) {
 func TestAFlagWinsOverTheEnvironment(t *testing.T) {
 	d := newFixture(t)
 	calls := controlPlane(t, d)
-	t.Setenv(stackVariable, "signalbox")
+	t.Setenv("SIGNALBOX_STACK", "signalbox")
 	for _, args := range [][]string{
 		{"--local", d.dir, "--stack", "signalbox"}, {"--stack", "signalbox", "--local", d.dir},
 		{"--local", ""}, {"--stack", ""}, {"--local", d.dir, "--region", "us-east-1"},
 	} {
-		if got := on(t, append(args, "workspace", "create", "w")...); got.code != exitUsage || got.stdout != "" {
+		if got := on(t, append(args, "workspace", "create", "w")...); got.code != exit.Usage || got.stdout != "" {
 			t.Errorf("%q: exit code %d: %s", args, got.code, got.stderr)
 		}
 	}
 	made := on(t, "--local", d.dir, "workspace", "create", "w")
-	if want := "target: the local edition (" + d.dir + ")\n"; made.code != exitDone || !strings.HasPrefix(made.stderr, want) {
+	if want := "target: the local edition (" + d.dir + ")\n"; made.code != exit.Done || !strings.HasPrefix(made.stderr, want) {
 		t.Errorf("exit code %d: %s", made.code, made.stderr)
 	}
-	if listed := on(t, "--local", d.dir, "workspace", "list"); listed.code != exitDone || listed.stderr != "" || strings.Count(listed.stdout, "\n") != 3 {
+	if listed := on(t, "--local", d.dir, "workspace", "list"); listed.code != exit.Done || listed.stderr != "" || strings.Count(listed.stdout, "\n") != 3 {
 		t.Errorf("a list names its target, or there are not two workspaces:\n%s%s", listed.stderr, listed.stdout)
 	}
 	withoutAccount(t)
-	if got := on(t, "workspace", "list"); got.code != exitUsage || !strings.Contains(got.stderr, "--account") {
+	if got := on(t, "workspace", "list"); got.code != exit.Usage || !strings.Contains(got.stderr, "--account") {
 		t.Errorf("a stack without an account: exit code %d: %s", got.code, got.stderr)
 	}
 	if n := calls(); n != 0 {
@@ -215,14 +190,14 @@ func TestAStackThatCannotBeReachedIsNotTheEdition(t *testing.T) {
 	for _, service := range []string{"DYNAMODB", "CLOUDFORMATION"} {
 		t.Setenv("AWS_ENDPOINT_URL_"+service, gone.URL)
 		got := on(t, "--stack", "signalbox", "workspace", "list")
-		if got.code != exitOther || strings.Contains(got.stderr, "local") || !strings.Contains(got.stderr, "could not be reached") {
+		if got.code != exit.Uncertain || strings.Contains(got.stderr, "local") || !strings.Contains(got.stderr, "could not be reached") {
 			t.Errorf("%s: exit code %d: %s", service, got.code, got.stderr)
 		}
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	if got := on(t, "--stack", "signalbox", "workspace", "list"); got.code != exitOther || !strings.Contains(got.stderr, "no AWS credentials") {
+	if got := on(t, "--stack", "signalbox", "workspace", "list"); got.code != exit.Uncertain || !strings.Contains(got.stderr, "no AWS credentials") {
 		t.Errorf("without credentials: exit code %d: %s", got.code, got.stderr)
 	}
 }
@@ -233,7 +208,7 @@ func TestTheEditionHasADefaultAccount(t *testing.T) {
 	withoutAccount(t)
 	write := func(facts string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(d.dir, demoFile), []byte(facts), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(d.dir, "demo.json"), []byte(facts), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -241,12 +216,12 @@ func TestTheEditionHasADefaultAccount(t *testing.T) {
 		if facts != "" {
 			write(facts)
 		}
-		if got := d.want(exitUsage, "workspace", "list"); !strings.Contains(got.stderr, "--account") {
+		if got := d.want(exit.Usage, "workspace", "list"); !strings.Contains(got.stderr, "--account") {
 			t.Errorf("with %q: %s", facts, got.stderr)
 		}
 	}
 	write(`{"account_id":"` + string(d.account) + `"}`)
-	made := d.want(exitDone, "workspace", "create", "w")
+	made := d.want(exit.Done, "workspace", "create", "w")
 	if !strings.Contains(made.stderr, "its demo account\n") || !strings.Contains(d.must("workspace", "list"), strings.TrimSpace(made.stdout)) {
 		t.Errorf("made %s%s", made.stderr, made.stdout)
 	}
@@ -257,7 +232,7 @@ func TestTheEditionHasADefaultAccount(t *testing.T) {
 	if listed := d.must("workspace", "list", "--account", string(d.account)); !strings.Contains(listed, string(d.workspace)) {
 		t.Errorf("the flag's account has\n%s", listed)
 	}
-	if got := d.want(exitNotFound, "workspace", "list", "--account", "00000000-0000-0000-0000-000000000000"); !strings.Contains(got.stderr, d.dir) {
+	if got := d.want(exit.NotFound, "workspace", "list", "--account", "00000000-0000-0000-0000-000000000000"); !strings.Contains(got.stderr, d.dir) {
 		t.Errorf("an unknown account: %s", got.stderr)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 )
@@ -40,17 +42,17 @@ type (
 )
 
 type workspaceView struct {
-	ID        ids.Workspace `json:"id"`
-	Name      string        `json:"name"`
-	Default   bool          `json:"default"`
-	CreatedAt optional      `json:"created_at"`
-	DeletedAt optional      `json:"deleted_at"`
+	ID        ids.Workspace   `json:"id"`
+	Name      string          `json:"name"`
+	Default   bool            `json:"default"`
+	CreatedAt output.Optional `json:"created_at"`
+	DeletedAt output.Optional `json:"deleted_at"`
 }
 
 func viewWorkspace(w auth.Workspace) workspaceView {
 	return workspaceView{
 		ID: w.ID, Name: w.Name, Default: w.Default,
-		CreatedAt: when(w.CreatedAt), DeletedAt: when(w.DeletedAt),
+		CreatedAt: output.When(w.CreatedAt), DeletedAt: output.When(w.DeletedAt),
 	}
 }
 
@@ -78,7 +80,7 @@ func (c workspaceCreate) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.out.say(changed{string(id), "live"}, "%s", id)
+	return s.out.Say(changed{string(id), "live"}, "%s", id)
 }
 
 // Run lists workspaces.
@@ -91,11 +93,11 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 	for i, w := range found {
 		views[i] = viewWorkspace(w)
 	}
-	return list(s.out, views,
-		column[workspaceView]{"WORKSPACE", func(v workspaceView) string { return string(v.ID) }},
-		column[workspaceView]{"NAME", func(v workspaceView) string { return v.Name }},
-		column[workspaceView]{"STATE", workspaceView.state},
-		column[workspaceView]{"CREATED", func(v workspaceView) string { return string(v.CreatedAt) }},
+	return output.List(s.out, views,
+		output.NewColumn("WORKSPACE", func(v workspaceView) string { return string(v.ID) }),
+		output.NewColumn("NAME", func(v workspaceView) string { return v.Name }),
+		output.NewColumn("STATE", workspaceView.state),
+		output.NewColumn("CREATED", func(v workspaceView) string { return string(v.CreatedAt) }),
 	)
 }
 
@@ -106,7 +108,7 @@ func (c workspaceDefault) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.out.say(changed{string(c.ID), "default"}, "%s is the default workspace now.", c.ID)
+	return s.out.Say(changed{string(c.ID), "default"}, "%s is the default workspace now.", c.ID)
 }
 
 // Run deletes a workspace.
@@ -124,7 +126,7 @@ func (c workspaceDelete) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.out.say(changed{string(c.ID), "deleted"},
+	return s.out.Say(changed{string(c.ID), "deleted"},
 		"%s is deleted, and its keys are disabled. Its credentials and files stay until `workspace purge`.", c.ID)
 }
 
@@ -148,11 +150,11 @@ type purgeView struct {
 
 // purgeRow is a credential or a file that a purge would remove.
 type purgeRow struct {
-	Kind     string   `json:"kind"`
-	ID       string   `json:"id"`
-	Name     optional `json:"name"`
-	Versions *int64   `json:"versions"`
-	Bytes    *int64   `json:"bytes"`
+	Kind     string          `json:"kind"`
+	ID       string          `json:"id"`
+	Name     output.Optional `json:"name"`
+	Versions *int64          `json:"versions"`
+	Bytes    *int64          `json:"bytes"`
 }
 
 // Run removes what a deleted workspace has left behind. Interrupted anywhere, it
@@ -179,15 +181,15 @@ func (c workspacePurge) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.out.say(removed, "%s is purged: %d credentials and %d versions of files removed.",
+	return s.out.Say(removed, "%s is purged: %d credentials and %d versions of files removed.",
 		c.ID, removed.Credentials, removed.Versions)
 }
 
-// deleted finds the workspace, or returns errLive.
+// deleted finds the workspace, or refuses a live one.
 func (c workspacePurge) deleted(ctx context.Context, s *session) (auth.Workspace, error) {
 	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
 	if err == nil && found.DeletedAt.IsZero() {
-		err = errLive
+		err = exit.Refusal("the workspace is live: delete it first")
 	}
 	return found, err
 }
@@ -207,18 +209,18 @@ func (c workspacePurge) preview(ctx context.Context, s *session) error {
 	}
 	var rows []purgeRow
 	for _, v := range credentials {
-		rows = append(rows, purgeRow{Kind: "credential", ID: string(v.ID), Name: optional(v.Name)})
+		rows = append(rows, purgeRow{Kind: "credential", ID: string(v.ID), Name: output.Optional(v.Name)})
 	}
 	for _, v := range stored {
 		versions := int64(v.Versions)
 		rows = append(rows, purgeRow{Kind: "file", ID: string(v.ID), Versions: &versions, Bytes: &v.Bytes})
 	}
-	return list(s.out, rows,
-		column[purgeRow]{"KIND", func(r purgeRow) string { return r.Kind }},
-		column[purgeRow]{"ID", func(r purgeRow) string { return r.ID }},
-		column[purgeRow]{"NAME", func(r purgeRow) string { return string(r.Name) }},
-		column[purgeRow]{"VERSIONS", func(r purgeRow) string { return number(r.Versions) }},
-		column[purgeRow]{"BYTES", func(r purgeRow) string { return number(r.Bytes) }},
+	return output.List(s.out, rows,
+		output.NewColumn("KIND", func(r purgeRow) string { return r.Kind }),
+		output.NewColumn("ID", func(r purgeRow) string { return r.ID }),
+		output.NewColumn("NAME", func(r purgeRow) string { return string(r.Name) }),
+		output.NewColumn("VERSIONS", func(r purgeRow) string { return output.Number(r.Versions) }),
+		output.NewColumn("BYTES", func(r purgeRow) string { return output.Number(r.Bytes) }),
 	)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
+	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
@@ -74,8 +75,8 @@ func TestWorkspacesFromMadeToDeleted(t *testing.T) {
 	d.must("workspace", "default", second)
 	d.must("workspace", "delete", string(d.workspace), "--yes")
 	d.must("workspace", "delete", string(d.workspace), "--yes") // again, as after an interruption
-	d.want(exitRefused, "workspace", "default", string(d.workspace))
-	d.want(exitNotFound, "workspace", "delete", "00000000-0000-0000-0000-000000000000", "--yes")
+	d.want(exit.Refused, "workspace", "default", string(d.workspace))
+	d.want(exit.NotFound, "workspace", "delete", "00000000-0000-0000-0000-000000000000", "--yes")
 	var got []workspaceView
 	d.json(&got, "workspace", "list")
 	for _, w := range got {
@@ -103,7 +104,7 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 	d := newFixture(t)
 	d.seal(d.workspace, "early")
 	d.feed("content", "file", "upload", "-")
-	d.want(exitRefused, "workspace", "purge", string(d.workspace), "--yes")
+	d.want(exit.Refused, "workspace", "purge", string(d.workspace), "--yes")
 	if d.left(d.workspace) != 2 {
 		t.Fatal("a live workspace was purged")
 	}
@@ -117,7 +118,7 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 		d.seal(d.workspace, "late") // by a create that was under way
 		return nil
 	})
-	got := d.want(exitDone, "workspace", "purge", string(d.workspace), "--yes")
+	got := d.want(exit.Done, "workspace", "purge", string(d.workspace), "--yes")
 	if left := d.left(d.workspace); left != 0 || waited < settled || waited > settled+time.Second {
 		t.Errorf("%d things left after %s", left, waited)
 	}
@@ -131,7 +132,7 @@ func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 	d.seal(d.workspace, "one")
 	d.must("workspace", "delete", string(d.workspace), "--yes")
 	d.stopped(d.deletedAt(), func(time.Duration) error { return context.Canceled })
-	got := d.want(exitOther, "workspace", "purge", string(d.workspace), "--yes")
+	got := d.want(exit.Uncertain, "workspace", "purge", string(d.workspace), "--yes")
 	if audits := got.audits(); len(audits) != 1 || audits[0]["outcome"] != "uncertain" || audits[0]["credentials_removed"] != 1.0 {
 		t.Errorf("audit %v", audits)
 	}
@@ -150,7 +151,7 @@ func TestCredentialsAreListedWithoutTheirKeys(t *testing.T) {
 	d := newFixture(t)
 	id := string(d.seal(d.workspace, "eve\x1b[2J\nforged line"))
 	for _, args := range [][]string{{"credential", "list"}, {"--json", "credential", "list"}} {
-		got := d.want(exitDone, args...)
+		got := d.want(exit.Done, args...)
 		if strings.Contains(got.stdout+got.stderr, "marker") || !strings.Contains(got.stdout, "sk-...efgh") {
 			t.Errorf("%v shows %s", args, got.stdout)
 		}
@@ -166,7 +167,7 @@ func TestCredentialsAreListedWithoutTheirKeys(t *testing.T) {
 		}
 	}
 	d.must("credential", "delete", id, "--yes")
-	d.want(exitNotFound, "credential", "delete", id, "--yes")
+	d.want(exit.NotFound, "credential", "delete", id, "--yes")
 	if left := d.left(d.workspace); left != 0 {
 		t.Errorf("%d left", left)
 	}

@@ -1,4 +1,4 @@
-package main
+package target
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/smithy-go/middleware"
 
+	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
@@ -20,6 +21,10 @@ import (
 // stackFile is where the single-machine edition writes how to reach it.
 const stackFile = "stack.json"
 
+var errNoState = errors.New("there is no stack.json")
+
+// localStack is what the command reads of that file. The edition's own type is in
+// another module, which links its engines: a copy of these fields costs less.
 type localStack struct {
 	Region    string `json:"region"`
 	Endpoints struct {
@@ -29,11 +34,11 @@ type localStack struct {
 	} `json:"endpoints"`
 	AccessKeyID     string  `json:"access_key_id"`
 	SecretAccessKey string  `json:"secret_access_key"`
-	Outputs         outputs `json:"outputs"`
+	Outputs         Outputs `json:"outputs"`
 }
 
-// connectLocal reads how to reach the single-machine edition.
-func (t *target) connectLocal() error {
+// ConnectLocal reads how to reach the single-machine edition.
+func (t *Target) ConnectLocal() error {
 	path := filepath.Join(t.dir, stackFile)
 	written, err := os.ReadFile(path) //nolint:gosec // the operator says which
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,8 +54,8 @@ func (t *target) connectLocal() error {
 	if err := stack.Outputs.check(); err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
-	t.outputs = stack.Outputs
-	t.config = aws.Config{
+	t.Outputs = stack.Outputs
+	t.Config = aws.Config{
 		Region:        stack.Region,
 		Credentials:   credentials.NewStaticCredentialsProvider(stack.AccessKeyID, stack.SecretAccessKey, ""),
 		HTTPClient:    httpClient(),
@@ -76,7 +81,7 @@ func demoAccount(dir string) (ids.Account, error) {
 	}
 	account, ok := ids.Parse[ids.Account](facts.Account)
 	if err != nil || !ok {
-		return "", usageError(fmt.Sprintf("missing flag --account: %s names no demo account; name one, or start the edition with `make run`", path))
+		return "", exit.UsageError(fmt.Sprintf("missing flag --account: %s names no demo account; name one, or start the edition with `make run`", path))
 	}
 	return account, nil
 }

@@ -1,4 +1,6 @@
-package main
+// Package findings lists what is inconsistent in the access and credentials tables,
+// and what repairs it.
+package findings
 
 import (
 	"cmp"
@@ -9,31 +11,16 @@ import (
 	"slices"
 	"time"
 
+	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
 
-// Who deals with a finding.
-const (
-	byRepair   = "repair"
-	byOperator = "operator"
-	byNone     = "none" // no inconsistency, but worth knowing
-)
-
-// finding is something that the tables should not hold, or have lost.
-type finding struct {
-	Kind    string   `json:"kind"` // key, workspace, list, account, counter, credential or item
-	ID      string   `json:"id"`
-	Account optional `json:"account_id"`
-	Problem string   `json:"problem"`
-	By      string   `json:"by"`
-	Remedy  string   `json:"remedy"`
-	Outcome optional `json:"outcome"` // of the repair, once it was made
-
-	action string // as audit lines name the repair
-	repair func(context.Context, *auth.Registry) error
-}
+// Margin is how long after the moment restored to a key may have been
+// made, by the clock of the machine it was made on, and still be a restored one.
+// A restore takes longer, so a key that is younger was made after it.
+const Margin = 5 * time.Minute
 
 // inspection compares the live tables with each other and, after a restore, with
 // the access table as it was before.
@@ -43,11 +30,11 @@ type inspection struct {
 	old        *auth.Survey // empty where it is not known
 	compared   bool         // it is known
 	since      time.Time
-	found      []finding
+	found      []Finding
 }
 
-// inspect lists what is wrong, in the order in which it is to be repaired.
-func inspect(live *auth.Survey, placements []byok.Placement, old *auth.Survey, since time.Time) []finding {
+// Inspect lists what is wrong, in the order in which it is to be repaired.
+func Inspect(live *auth.Survey, placements []byok.Placement, old *auth.Survey, since time.Time) []Finding {
 	i := &inspection{live: live, placements: placements, old: old, compared: old != nil, since: since}
 	if old == nil {
 		i.old = &auth.Survey{}
@@ -66,19 +53,19 @@ func inspect(live *auth.Survey, placements []byok.Placement, old *auth.Survey, s
 
 // report adds a finding that the operator deals with.
 func (i *inspection) report(kind, id string, account ids.Account, problem, remedy string) {
-	i.found = append(i.found, finding{Kind: kind, ID: id, Account: optional(account), Problem: problem, By: byOperator, Remedy: remedy})
+	i.found = append(i.found, Finding{Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: ByOperator, Remedy: remedy})
 }
 
 // note adds a finding that is no inconsistency.
 func (i *inspection) note(kind, id string, account ids.Account, problem, remedy string) {
 	i.report(kind, id, account, problem, remedy)
-	i.found[len(i.found)-1].By = byNone
+	i.found[len(i.found)-1].By = ByNone
 }
 
 // mend adds a finding that can be repaired.
 func (i *inspection) mend(kind, id string, account ids.Account, problem, remedy, action string, repair func(context.Context, *auth.Registry) error) {
-	i.found = append(i.found, finding{
-		Kind: kind, ID: id, Account: optional(account), Problem: problem, By: byRepair, Remedy: remedy, action: action, repair: repair,
+	i.found = append(i.found, Finding{
+		Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: ByRepair, Remedy: remedy, Action: action, Repair: repair,
 	})
 }
 
@@ -98,7 +85,7 @@ func (i *inspection) keys() {
 			continue
 		}
 		if _, existed := i.old.Keys[hash]; i.compared && !existed && !key.Disabled {
-			i.note("key", string(hash), key.Account, "made after the restore, at "+string(when(key.CreatedAt)), "it stays enabled")
+			i.note("key", string(hash), key.Account, "made after the restore, at "+string(output.When(key.CreatedAt)), "it stays enabled")
 		}
 	}
 }
@@ -278,15 +265,15 @@ func (i *inspection) lost() {
 
 // onlyOld reports what the restore has lost.
 func (i *inspection) onlyOld(kind, id string, account ids.Account, created time.Time) {
-	problem := "only in the old table: made at " + string(when(created))
-	if created.Before(i.since.Add(-restoreMargin)) {
+	problem := "only in the old table: made at " + string(output.When(created))
+	if created.Before(i.since.Add(-Margin)) {
 		problem += ", before --since: is that the moment restored to?"
 	}
 	i.report(kind, id, account, problem, "create it again, if it is still wanted")
 }
 
 // isNew reports whether what was created then was created after the restore.
-func (i *inspection) isNew(created time.Time) bool { return created.After(i.since.Add(restoreMargin)) }
+func (i *inspection) isNew(created time.Time) bool { return created.After(i.since.Add(Margin)) }
 
 // sorted yields a map by its keys.
 func sorted[K cmp.Ordered, V any](m map[K]V) iter.Seq2[K, V] {
@@ -297,25 +284,4 @@ func sorted[K cmp.Ordered, V any](m map[K]V) iter.Seq2[K, V] {
 			}
 		}
 	}
-}
-
-// countFindings counts findings by who deals with them.
-func countFindings(found []finding) map[string]int {
-	counts := map[string]int{}
-	for _, f := range found {
-		counts[f.By]++
-	}
-	return counts
-}
-
-func showFindings(o output, found []finding) error {
-	return list(o, found,
-		column[finding]{"KIND", func(f finding) string { return f.Kind }},
-		column[finding]{"ID", func(f finding) string { return f.ID }},
-		column[finding]{"ACCOUNT", func(f finding) string { return string(f.Account) }},
-		column[finding]{"PROBLEM", func(f finding) string { return f.Problem }},
-		column[finding]{"BY", func(f finding) string { return f.By }},
-		column[finding]{"REMEDY", func(f finding) string { return f.Remedy }},
-		column[finding]{"OUTCOME", func(f finding) string { return string(f.Outcome) }},
-	)
 }

@@ -1,4 +1,4 @@
-package main
+package arguments
 
 import (
 	"cmp"
@@ -11,43 +11,43 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// completeWord is the command by which a completion script asks for candidates:
+// CompleteWord is the command by which a completion script asks for candidates:
 // the words up to the cursor follow, the one under it last.
-const completeWord = "__complete"
+const CompleteWord = "__complete"
 
-// completion writes a script that asks the command itself, so that it cannot
+// Completion writes a script that asks the command itself, so that it cannot
 // become outdated.
-type completion struct {
+type Completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish. To try it: source <(admin completion bash), or admin completion fish | source."`
 }
 
 // AfterApply implements a hook of kong's: a script needs no target.
-func (c completion) AfterApply(k *kong.Kong) error {
+func (c Completion) AfterApply(k *kong.Kong) error {
 	script := map[string]string{
 		"bash": `_admin() {
   local IFS=$'\n'
-  COMPREPLY=($("${COMP_WORDS[0]}" ` + completeWord + ` "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  COMPREPLY=($("${COMP_WORDS[0]}" ` + CompleteWord + ` "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
 }
 complete -o default -F _admin admin`,
 		"zsh": `#compdef admin
 _admin() {
   local -a found
-  found=(${(f)"$(${(Q)words[1]} ` + completeWord + ` "${(@Q)words[2,CURRENT]}" 2>/dev/null)"})
+  found=(${(f)"$(${(Q)words[1]} ` + CompleteWord + ` "${(@Q)words[2,CURRENT]}" 2>/dev/null)"})
   if (( $#found )); then compadd -a found; else _files; fi
 }
 compdef _admin admin`,
-		"fish": `complete -c admin -f -a '(admin ` + completeWord + ` (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+		"fish": `complete -c admin -f -a '(admin ` + CompleteWord + ` (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
 complete -c admin -n '__fish_seen_subcommand_from upload' -F`,
 	}[c.Shell]
 	_, err := fmt.Fprintln(k.Stdout, script)
-	return cmp.Or(err, errShown)
+	return cmp.Or(err, ErrShown)
 }
 
 // Run is never reached.
-func (completion) Run() error { return errors.New("no script was written") }
+func (Completion) Run() error { return errors.New("no script was written") }
 
-// complete writes what the last word can become, a line each.
-func complete(to io.Writer, at *kong.Node, words []string) error {
+// Complete writes what the last word can become, a line each.
+func Complete(to io.Writer, at *kong.Node, words []string) error {
 	if len(words) == 0 {
 		return nil
 	}
@@ -96,3 +96,7 @@ func complete(to io.Writer, at *kong.Node, words []string) error {
 	}
 	return nil
 }
+
+// ErrShown ends a command line that only asked for help, the version or a
+// completion script.
+var ErrShown = errors.New("shown")

@@ -1,4 +1,5 @@
-package main
+// Package target is the service that a command works on, and how it is reached.
+package target
 
 import (
 	"errors"
@@ -15,27 +16,28 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
+	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/calls"
 )
 
-// target is the service a command works on: a deployed stack, or else the
+// Target is the service a command works on: a deployed stack, or else the
 // single-machine edition.
-type target struct {
+type Target struct {
 	stack, region string // stack is "" for the edition
 	dir           string // the edition's state
-	// name names it for people; demo reports that its demo account is meant.
-	name string
-	demo bool
+	demo          bool   // its demo account is meant
+	// Name names it for people.
+	Name string
 
-	config  aws.Config
-	outputs outputs
-	// identity names who AWS takes us for, where it is known.
-	identity string
+	Config  aws.Config
+	Outputs Outputs
+	// Identity names who AWS takes us for, where it is known.
+	Identity string
 }
 
-// outputs are the outputs of a stack, by the names of the template.
-type outputs struct {
+// Outputs are the outputs of a stack, by the names of the template.
+type Outputs struct {
 	AccessTableName      string
 	CredentialsTableName string
 	SyncJobsTableName    string
@@ -47,7 +49,7 @@ type outputs struct {
 }
 
 // check refuses outputs of which some are missing.
-func (o outputs) check() error {
+func (o Outputs) check() error {
 	for name, value := range map[string]string{
 		"AccessTableName": o.AccessTableName, "CredentialsTableName": o.CredentialsTableName,
 		"SyncJobsTableName": o.SyncJobsTableName, "FilesBucketName": o.FilesBucketName,
@@ -65,15 +67,16 @@ const (
 	localDefault  = ".local"
 )
 
-// chooseTarget reads which service the command line means: a flag wins over the
-// environment. A flag that is empty, as of a shell's unset variable, means none.
-func chooseTarget(given commandLine) (*target, error) {
-	t := &target{region: given.Region}
+// Choose reads which service the flags --local, --stack and --region mean: a flag
+// wins over the environment. One that is empty, as of a shell's unset variable,
+// means none.
+func Choose(local, stack *string, region string) (*Target, error) {
+	t := &Target{region: region}
 	switch {
-	case given.Local != nil:
-		t.dir = *given.Local
-	case given.Stack != nil:
-		t.stack = *given.Stack
+	case local != nil:
+		t.dir = *local
+	case stack != nil:
+		t.stack = *stack
 	case os.Getenv(stackVariable) != "":
 		t.stack = os.Getenv(stackVariable)
 	default:
@@ -81,25 +84,28 @@ func chooseTarget(given commandLine) (*target, error) {
 	}
 	switch {
 	case t.stack == "" && t.dir == "":
-		return nil, usageError("--local or --stack is empty: name a directory or a stack")
+		return nil, exit.UsageError("--local or --stack is empty: name a directory or a stack")
 	case t.dir != "" && t.region != "":
-		return nil, usageError("--region is for a stack, and no stack is named: add --stack NAME")
+		return nil, exit.UsageError("--region is for a stack, and no stack is named: add --stack NAME")
 	}
-	t.name = "stack " + t.stack
+	t.Name = "stack " + t.stack
 	if t.dir != "" {
-		t.name = "the local edition (" + t.dir + ")"
+		t.Name = "the local edition (" + t.dir + ")"
 	}
 	return t, nil
 }
 
-// chooseAccount completes a command that is about an account and names none.
-func (t *target) chooseAccount(command *kong.Node) error {
+// IsLocal reports whether the target is the single-machine edition.
+func (t *Target) IsLocal() bool { return t.stack == "" }
+
+// ChooseAccount completes a command that is about an account and names none.
+func (t *Target) ChooseAccount(command *kong.Node) error {
 	i := slices.IndexFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == "account" })
 	if i < 0 || command.Flags[i].Target.String() != "" {
 		return nil
 	}
 	if t.stack != "" {
-		return usageError("missing flag --account: name the account, or set SIGNALBOX_ACCOUNT (`admin account list` lists accounts)")
+		return exit.UsageError("missing flag --account: name the account, or set SIGNALBOX_ACCOUNT (`admin account list` lists accounts)")
 	}
 	account, err := demoAccount(t.dir)
 	if err != nil {
@@ -110,21 +116,21 @@ func (t *target) chooseAccount(command *kong.Node) error {
 	return nil
 }
 
-// announcement is the line that a command which changes something begins with.
-func (t *target) announcement() string {
+// Announcement is the line that a command which changes something begins with.
+func (t *Target) Announcement() string {
 	if t.demo {
-		return "target: " + t.name + ", its demo account"
+		return "target: " + t.Name + ", its demo account"
 	}
-	return "target: " + t.name
+	return "target: " + t.Name
 }
 
-// explain completes an error by what is known of the target.
-func (t *target) explain(err error) error {
+// Explain completes an error by what is known of the target.
+func (t *Target) Explain(err error) error {
 	switch {
 	case t.dir != "" && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errNoState)):
-		return fmt.Errorf("%s is not running: start it with `make run`, or name a deployed stack with --stack", t.name)
+		return fmt.Errorf("%s is not running: start it with `make run`, or name a deployed stack with --stack", t.Name)
 	case errors.Is(err, auth.ErrNoAccount):
-		return fmt.Errorf("%w in %s", auth.ErrNoAccount, t.name)
+		return fmt.Errorf("%w in %s", auth.ErrNoAccount, t.Name)
 	}
 	return err
 }

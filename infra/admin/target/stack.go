@@ -1,4 +1,4 @@
-package main
+package target
 
 import (
 	"context"
@@ -10,12 +10,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/shared/calls"
 )
 
-// connectStack asks CloudFormation for the names of the stack's tables and
+// ConnectStack asks CloudFormation for the names of the stack's tables and
 // bucket, and AWS for the name of the caller.
-func (t *target) connectStack(ctx context.Context) error {
+func (t *Target) ConnectStack(ctx context.Context) error {
 	c, err := config.LoadDefaultConfig(ctx,
 		config.WithRegion(t.region),
 		config.WithHTTPClient(httpClient()),
@@ -25,33 +26,33 @@ func (t *target) connectStack(ctx context.Context) error {
 		return fmt.Errorf("configuring AWS: %w", err)
 	}
 	if c.Region == "" {
-		return usageError("no AWS region: add --region, or set AWS_REGION")
+		return exit.UsageError("no AWS region: add --region, or set AWS_REGION")
 	}
 	if _, err := c.Credentials.Retrieve(ctx); err != nil {
 		return fmt.Errorf("there are no AWS credentials: set AWS_PROFILE, or sign in with `aws sso login`: %w", err)
 	}
 	described, err := cloudformation.NewFromConfig(c).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &t.stack})
 	if err != nil {
-		return fmt.Errorf("asking for %s in %s: %w", t.name, c.Region, err)
+		return fmt.Errorf("asking for %s in %s: %w", t.Name, c.Region, err)
 	}
 	c.APIOptions = append(c.APIOptions, calls.Whole)
-	t.config, t.identity = c, callerARN(ctx, c)
-	t.name += " in " + c.Region
+	t.Config, t.Identity = c, callerARN(ctx, c)
+	t.Name += " in " + c.Region
 	for _, s := range described.Stacks {
 		if id, err := arn.Parse(aws.ToString(s.StackId)); err == nil {
-			t.name += ", account " + id.AccountID
+			t.Name += ", account " + id.AccountID
 		}
 		for _, output := range s.Outputs {
-			t.outputs.set(aws.ToString(output.OutputKey), aws.ToString(output.OutputValue))
+			t.Outputs.set(aws.ToString(output.OutputKey), aws.ToString(output.OutputValue))
 		}
 	}
-	if err := t.outputs.check(); err != nil {
-		return fmt.Errorf("%s is not a Signalbox stack: %w", t.name, err)
+	if err := t.Outputs.check(); err != nil {
+		return fmt.Errorf("%s is not a Signalbox stack: %w", t.Name, err)
 	}
 	return nil
 }
 
-func (o *outputs) set(name, value string) {
+func (o *Outputs) set(name, value string) {
 	switch name {
 	case "AccessTableName":
 		o.AccessTableName = value

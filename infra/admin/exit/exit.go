@@ -1,0 +1,91 @@
+// Package exit classifies what a command came to: the exit code for scripts, and
+// the sentence that the operator reads.
+package exit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/alecthomas/kong"
+	"github.com/aws/smithy-go"
+
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/syncjobs"
+)
+
+// Exit codes, for scripts.
+const (
+	Done      = 0
+	Uncertain = 1 // it may have been done, or in part: look before repeating
+	Usage     = 2 // the command line makes no sense; nothing was done
+	NotFound  = 3 // nothing was done
+	Refused   = 4 // nothing was done: the state of things forbids it
+)
+
+// UsageError is what is wrong with a command line that could be parsed.
+type UsageError string
+
+func (e UsageError) Error() string { return string(e) }
+
+// Refusal is why the state of things forbids a command.
+type Refusal string
+
+func (e Refusal) Error() string { return string(e) }
+
+// Code classifies an error.
+func Code(err error) int {
+	if _, ok := errors.AsType[*kong.ParseError](err); ok {
+		return Usage
+	}
+	if _, ok := errors.AsType[UsageError](err); ok {
+		return Usage
+	}
+	if _, ok := errors.AsType[Refusal](err); ok {
+		return Refused
+	}
+	for code, kinds := range map[int][]error{
+		Usage:    {auth.ErrInvalid, syncjobs.ErrInvalid, byok.ErrSameCredential},
+		NotFound: {auth.ErrNoAccount, auth.ErrNoWorkspace, auth.ErrNoKey, syncjobs.ErrNotFound, byok.ErrNotFound, files.ErrNotFound},
+		Refused:  {auth.ErrWorkspaceDeleted, syncjobs.ErrState, files.ErrExists, byok.ErrOtherProvider, byok.ErrOtherSettings, byok.ErrSuccessorDisabled},
+	} {
+		for _, kind := range kinds {
+			if errors.Is(err, kind) {
+				return code
+			}
+		}
+	}
+	return Uncertain
+}
+
+// Sentence is an error as a person reads it.
+func Sentence(err error) string {
+	var api smithy.APIError
+	var op *smithy.OperationError
+	var network *url.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "interrupted; what was under way may have been done"
+	case errors.Is(err, auth.ErrNoWorkspace):
+		return "the account has no such workspace"
+	case errors.Is(err, byok.ErrSameCredential):
+		return err.Error() + ": name the old one, then the new one; nothing was changed"
+	case errors.Is(err, byok.ErrOtherProvider):
+		return err.Error() + ": create the new one for the same provider; nothing was changed"
+	case errors.Is(err, byok.ErrSuccessorDisabled):
+		return err.Error() + ": enable it first; nothing was changed"
+	case errors.Is(err, byok.ErrOtherSettings):
+		return err.Error() + ": create the new one with the same settings, or repeat it with --anyway; nothing was changed"
+	case errors.As(err, &api) && errors.As(err, &op):
+		return fmt.Sprintf("%s answered %s with %s: %s", op.ServiceID, op.OperationName, api.ErrorCode(), api.ErrorMessage())
+	case errors.As(err, &network) && errors.As(err, &op):
+		return fmt.Sprintf("%s could not be reached for %s: %v", op.ServiceID, op.OperationName, network.Err)
+	}
+	if _, ok := errors.AsType[*kong.ParseError](err); ok {
+		return err.Error() + " (try --help)"
+	}
+	return err.Error()
+}

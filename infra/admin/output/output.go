@@ -1,0 +1,174 @@
+// Package output shows results: tables and sentences for people, JSON for scripts.
+package output
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Writer writes results.
+type Writer struct {
+	To   io.Writer
+	JSON bool
+	// Width is the number of columns of the terminal; 0 where there is none.
+	Width int
+}
+
+// Column is one column of a table of T.
+type Column[T any] struct {
+	title string
+	cell  func(T) string
+}
+
+// NewColumn returns a column with a title and the cell of a row.
+func NewColumn[T any](title string, cell func(T) string) Column[T] {
+	return Column[T]{title, cell}
+}
+
+// List shows rows as a table, or as a JSON array. What a terminal is too narrow
+// for is shown row by row, a line for each column.
+func List[T any](o Writer, rows []T, columns ...Column[T]) error {
+	if o.JSON {
+		if rows == nil {
+			rows = []T{}
+		}
+		return o.Encode(rows)
+	}
+	shown := table(rows, columns)
+	if !o.fits(shown) && len(rows) > 0 {
+		var b strings.Builder
+		for i, row := range rows {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(card(row, columns))
+		}
+		shown = b.String()
+	}
+	_, err := io.WriteString(o.To, shown)
+	return err
+}
+
+// table is a line of titles and a line for each row.
+func table[T any](rows []T, columns []Column[T]) string {
+	return aligned(func(w io.Writer) {
+		cells := make([]string, len(columns))
+		for i, c := range columns {
+			cells[i] = c.title
+		}
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+		for _, row := range rows {
+			for i, c := range columns {
+				cells[i] = Printable(c.cell(row))
+			}
+			_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+		}
+	})
+}
+
+// card is a line for each column of a row.
+func card[T any](row T, columns []Column[T]) string {
+	return aligned(func(w io.Writer) {
+		for _, c := range columns {
+			_, _ = fmt.Fprintf(w, "%s\t%s\n", c.title, Printable(c.cell(row)))
+		}
+	})
+}
+
+// aligned puts what write separates with tabs into columns. Memory takes all
+// that is written to it.
+func aligned(write func(io.Writer)) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	write(w)
+	_ = w.Flush()
+	return b.String()
+}
+
+// Fits reports whether the terminal, if there is one, is wide enough for a table.
+func Fits[T any](o Writer, rows []T, columns []Column[T]) bool {
+	return o.fits(table(rows, columns))
+}
+
+// fits reports whether the terminal, if there is one, is wide enough for a text.
+func (o Writer) fits(text string) bool {
+	for line := range strings.Lines(text) {
+		if o.Width > 0 && utf8.RuneCountInString(strings.TrimRight(line, "\n")) > o.Width {
+			return false
+		}
+	}
+	return true
+}
+
+// One shows a single thing, a line for each column, or as a JSON object.
+func One[T any](o Writer, row T, columns ...Column[T]) error {
+	if o.JSON {
+		return o.Encode(row)
+	}
+	_, err := io.WriteString(o.To, card(row, columns))
+	return err
+}
+
+// Say writes a sentence for people, and the value for scripts.
+func (o Writer) Say(value any, format string, args ...any) error {
+	if o.JSON {
+		return o.Encode(value)
+	}
+	_, err := fmt.Fprintf(o.To, format+"\n", args...)
+	return err
+}
+
+// Encode writes a value as JSON, in one line.
+func (o Writer) Encode(value any) error {
+	encoder := json.NewEncoder(o.To)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// Printable keeps what customers have chosen, names above all, from moving the
+// cursor or breaking the table.
+func Printable(s string) string {
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			return strconv.Quote(s)
+		}
+	}
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// Optional is a text in results: null where there is none.
+type Optional string
+
+// MarshalJSON implements json.Marshaler.
+func (o Optional) MarshalJSON() ([]byte, error) {
+	if o == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(o))
+}
+
+// When is a time in results, RFC 3339 in UTC; the zero time is none.
+func When(t time.Time) Optional {
+	if t.IsZero() {
+		return ""
+	}
+	return Optional(t.UTC().Format(time.RFC3339))
+}
+
+// Number is a count in tables, "" where there is none.
+func Number(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
