@@ -33,7 +33,7 @@ class Alarms(unittest.TestCase):
         expected = {name.removesuffix("Function") + "RollbackAlarm" for name in functions}
         self.assertEqual(self.rolling_back, expected)
 
-    def test_their_own_metrics_are_made_by_a_filter(self):
+    def test_a_metric_of_ours_is_made_by_a_filter_and_watched(self):
         made = {
             transformation["MetricName"]: {
                 dimension["Key"] for dimension in transformation.get("Dimensions", [])
@@ -41,10 +41,11 @@ class Alarms(unittest.TestCase):
             for name in self.stack.of_type("AWS::Logs::MetricFilter")
             for transformation in self.stack.properties(name)["MetricTransformations"]
         }
-        for name, metric in self.watched():
-            if metric["Namespace"] == "Signalbox/${AWS::StackName}":
-                dimensions = {d["Name"] for d in metric.get("Dimensions", [])}
-                self.assertEqual(dimensions, made[metric["MetricName"]], name)
+        watched = {
+            metric["MetricName"]: {dimension["Name"] for dimension in metric.get("Dimensions", [])}
+            for _, metric in self.watched() if metric["Namespace"] == "Signalbox/${AWS::StackName}"
+        }
+        self.assertEqual(watched, made)
 
     def watched(self):
         for name in self.alarms:
