@@ -9,7 +9,6 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.1
 	github.com/aws/aws-sdk-go-v2/service/s3 v1.114.8
 	github.com/shirou/gopsutil/v4 v4.26.10
-	golang.org/x/sync v0.24.0
 	signalbox.dev v0.0.0
 )
 
@@ -50,5 +49,3 @@ require (
 replace signalbox.dev => ../..
 
 replace signalbox.dev/infra/local => ../local
-
-replace signalbox.dev/infra/contract => ../contract

@@ -3,7 +3,6 @@ package functest
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -15,93 +14,12 @@ import (
 )
 
 // Tenant is an account with its default workspace and a management key.
-type Tenant struct {
-	ID         ids.Account
-	Workspace  ids.Workspace // its default
-	Management string
-
-	env *Env
-}
+type Tenant = testkit.Tenant
 
 // NewTenant makes an account.
 func (s *Env) NewTenant(t testing.TB) Tenant {
 	t.Helper()
-	account, workspace, err := s.Registry.CreateAccount(t.Context(), "tenant")
-	if err != nil {
-		t.Fatal(err)
-	}
-	made := Tenant{ID: account, Workspace: workspace, env: s}
-	made.Management = made.NewKey(t, auth.NewKey{Kind: auth.Management})
-	return made
-}
-
-// NewKey makes an API key of the account and returns its token.
-func (a Tenant) NewKey(t testing.TB, n auth.NewKey) string {
-	t.Helper()
-	n.Account, n.Name = a.ID, "a key"
-	made, _, err := a.env.Registry.CreateKey(t.Context(), n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(made.Reveal())
-}
-
-// StandardKey makes a standard key, bound to the workspace unless that is "".
-func (a Tenant) StandardKey(t testing.TB, bound ids.Workspace) string {
-	t.Helper()
-	return a.NewKey(t, auth.NewKey{Kind: auth.Standard, Workspace: bound})
-}
-
-// DisabledKey makes a management key and disables it.
-func (a Tenant) DisabledKey(t testing.TB) string {
-	t.Helper()
-	token := a.NewKey(t, auth.NewKey{Kind: auth.Management})
-	if err := a.env.Registry.DisableKey(t.Context(), a.ID, auth.HashKey(token)); err != nil {
-		t.Fatal(err)
-	}
-	return token
-}
-
-// DeletedKey makes a management key and deletes it.
-func (a Tenant) DeletedKey(t testing.TB) string {
-	t.Helper()
-	token := a.NewKey(t, auth.NewKey{Kind: auth.Management})
-	if err := a.env.Registry.DeleteKey(t.Context(), a.ID, auth.HashKey(token)); err != nil {
-		t.Fatal(err)
-	}
-	return token
-}
-
-// ExpiredKey makes a management key that has expired.
-func (a Tenant) ExpiredKey(t testing.TB) string {
-	t.Helper()
-	return a.NewKey(t, auth.NewKey{Kind: auth.Management, ExpiresAt: time.Now().Add(-time.Second)})
-}
-
-// NewWorkspace makes another workspace of the account.
-func (a Tenant) NewWorkspace(t testing.TB) ids.Workspace {
-	t.Helper()
-	workspace, err := a.env.Registry.CreateWorkspace(t.Context(), a.ID, "other")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return workspace
-}
-
-// DeletedWorkspace makes a workspace of the account and deletes it.
-func (a Tenant) DeletedWorkspace(t testing.TB) ids.Workspace {
-	t.Helper()
-	workspace := a.NewWorkspace(t)
-	a.DeleteWorkspace(t, workspace)
-	return workspace
-}
-
-// DeleteWorkspace deletes a workspace of the account.
-func (a Tenant) DeleteWorkspace(t testing.TB, workspace ids.Workspace) {
-	t.Helper()
-	if err := a.env.Registry.DeleteWorkspace(t.Context(), a.ID, workspace); err != nil {
-		t.Fatal(err)
-	}
+	return testkit.NewTenant(t, s.Registry)
 }
 
 // Caller is one kind of caller. Its fields determine its answers.

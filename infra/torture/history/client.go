@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"slices"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/torture/service"
+	"signalbox.dev/shared/auth"
 )
 
 // client does one action after the other.
@@ -15,42 +17,61 @@ type client struct {
 	*round
 	random *rand.Rand
 	number int
-	count  int
+	acted  int
+	// rough is true while processes are killed or overloaded.
+	rough bool
+
+	// An action that is under way when the edition is killed ends with it.
+	stack *testkit.Stack
+	ctx   context.Context
 }
 
-func (x *client) act(ctx context.Context) {
-	x.count++
+func (x *client) act() {
+	x.acted++
+	x.stack, x.ctx = x.service.Stack()
 	workspace := x.random.IntN(workspaces)
 	switch n := x.random.IntN(100); {
-	case n < 18:
-		x.create(ctx, workspace)
-	case n < 36:
-		x.createOnce(ctx)
-	case n < 54:
-		x.delete(ctx)
-	case n < 62:
-		x.upload(ctx, x.file())
-	case n < 66:
-		x.head(ctx, x.file())
+	case n < 16:
+		x.create(workspace)
+	case n < 34:
+		x.createOnce(x.random.IntN(keys), x.random.IntN(onceKeys), x.random.IntN(4)/3)
+	case n < 38:
+		x.createForbidden(workspace)
+	case n < 56:
+		x.deleteAs(x.anyKey(), x.file())
+	case n < 63:
+		x.upload(x.file())
+	case n < 67:
+		x.head(x.file())
 	case n < 76:
-		x.list(ctx, workspace)
+		x.list(workspace)
 	case n < 84:
-		x.read(ctx)
+		x.read()
 	case n < 88:
-		x.step(ctx)
+		x.step()
 	case n < 94:
-		x.setKey(ctx)
+		x.setKey()
 	case n < 97:
-		x.deleteWorkspace(ctx, workspace)
+		x.deleteWorkspace(workspace)
 	default:
-		x.setDefault(ctx, workspace)
+		x.setDefault(workspace)
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.operations++
+	x.count(&x.Operations)
 }
 
-func (x *client) key() service.Key { return x.keys[x.random.IntN(len(x.keys))] }
+func (x *client) key() string { return x.keys[x.random.IntN(keys)] }
+
+// anyKey is sometimes a key of one workspace only, or of another account.
+func (x *client) anyKey() string {
+	switch x.random.IntN(8) {
+	case 0, 1:
+		return x.bound
+	case 2:
+		return x.stranger
+	default:
+		return x.key()
+	}
+}
 
 func (x *client) file() fileAt { return x.files[x.random.IntN(len(x.files))] }
 
@@ -61,7 +82,7 @@ func (x *client) shown(call int64, shown ...event) { x.note(x.number, call, x.no
 
 // retried records that a retry of the SDK may have done an operation again.
 func (x *client) retried(call int64, again event) {
-	if x.stormy {
+	if x.rough {
 		x.shown(call, again)
 	}
 }
@@ -69,27 +90,42 @@ func (x *client) retried(call int64, again event) {
 // unsure records an operation that may have taken effect, or may yet.
 func (x *client) unsure(call int64, perhaps ...event) {
 	x.note(x.number, call, never, perhaps...)
-	if x.stormy {
-		x.note(x.number, call, never, perhaps...) // a retry of the SDK
+	x.note(x.number, call, never, perhaps...) // a retry of the SDK
+	x.count(&x.Uncertain)
+	if !x.rough {
+		x.violation("%v: no certain response, although nothing was killed", perhaps)
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.uncertain++
 }
 
-// checkAnswer records a response that breaks the contract in any history.
-func (x *client) checkAnswer(a service.Answer, err error) {
+// certain reports whether the response shows something for the caller to record. It
+// records one that is missing or a 500, a 401, and one that breaks the contract in
+// any history.
+func (x *client) certain(call int64, by string, a service.Answer, err error, perhaps ...event) bool {
 	if err != nil {
 		x.violation("%v", err)
 	}
-	if a.Status == http.StatusTooManyRequests {
-		x.violation("the limiter refused a request far below its limit")
+	switch {
+	case a.Uncertain():
+		x.unsure(call, perhaps...)
+		if a.Status == 0 && !x.Kill {
+			x.violation("there was no response, although nothing was killed")
+		}
+	case a.Status == http.StatusTooManyRequests:
+		x.count(&x.Throttled)
+		if x.Throttle == 0 {
+			x.violation("a request far below its limit was refused")
+		}
+	case a.Status == http.StatusUnauthorized:
+		x.shown(call, keyRefused(by))
+	default:
+		return true
 	}
+	return false
 }
 
 // request is a create.
 type request struct {
-	by       service.Key
+	by       string
 	name     string
 	provider string
 	// workspace is the one that is named; "" means the default.
@@ -99,46 +135,68 @@ type request struct {
 	once, header string
 }
 
+// secretOf is the provider key of the credential with the name.
+func secretOf(name string) string { return "sk-" + testkit.Marker + "-" + name }
+
 // create creates a credential of its own, mostly in a workspace that it names.
-func (x *client) create(ctx context.Context, workspace int) {
-	q := request{by: x.key(), name: fmt.Sprintf("%d-%d", x.number, x.count), provider: x.provider()}
+func (x *client) create(workspace int) {
+	q := request{by: x.key(), name: fmt.Sprintf("%d-%d", x.number, x.acted), provider: x.provider()}
 	if x.random.IntN(4) > 0 {
-		q.workspace = string(x.account.Workspaces[workspace])
+		q.workspace = string(x.workspaces[workspace])
 	}
-	x.send(ctx, q)
+	x.send(q)
 }
 
 // createOnce creates under an idempotency key that others use too, for the same
-// request or another.
-func (x *client) createOnce(ctx context.Context) {
-	k, number, variant := x.random.IntN(len(x.keys)), x.random.IntN(onceKeys), x.random.IntN(4)/3
+// request or, with another variant, another one.
+func (x *client) createOnce(k, number, variant int) {
 	once := fmt.Sprintf("once-%d-%d", k, number)
-	x.send(ctx, request{
+	x.send(request{
 		by: x.keys[k], name: fmt.Sprintf("%s-%d", once, variant), provider: providers[number%len(providers)],
-		workspace: string(x.account.Workspaces[number%workspaces]), once: once, header: fmt.Sprintf("once-%d", number),
+		workspace: string(x.workspaces[number%workspaces]), once: once, header: fmt.Sprintf("%s-%d", testkit.Marker, number),
 	})
 }
 
-func (x *client) send(ctx context.Context, q request) {
-	body := map[string]any{"key": "sk-" + q.name, "provider": q.provider, "name": q.name}
+// createForbidden sends a create that must be refused: finish lists what is stored.
+func (x *client) createForbidden(workspace int) {
+	q := request{by: x.key(), name: fmt.Sprintf("forbidden-%d-%d", x.number, x.acted), provider: x.provider(), workspace: string(x.workspaces[workspace])}
+	body := q.body()
+	switch x.random.IntN(4) {
+	case 0:
+		q.by = x.bound
+	case 1:
+		q.by = "sbx_unknown"
+	case 2:
+		body["models"] = []string{}
+	default:
+		body["allowed_api_key_hashes"] = []string{string(auth.HashKey(x.stranger))}
+	}
+	x.asked(q.name, q.workspace)
+	a, err := x.client.Create(x.ctx, q.by, "", body)
+	if err != nil || a.Status == http.StatusCreated {
+		x.violation("%s: %d %v", q.name, a.Status, err)
+	}
+}
+
+func (q request) body() map[string]any {
+	body := map[string]any{"key": secretOf(q.name), "provider": q.provider, "name": q.name}
 	if q.workspace != "" {
 		body["workspace_id"] = q.workspace
 	}
+	return body
+}
+
+func (x *client) send(q request) {
 	x.asked(q.name, q.workspace)
-	call := x.now()
-	a, err := x.client.Create(ctx, q.by.Token, q.header, body)
-	x.checkAnswer(a, err)
+	call, perhaps := x.now(), []event{credentialPerhaps(q.name)}
+	if q.once != "" {
+		perhaps = append(perhaps, oncePerhaps(q.once, q.name))
+	}
+	a, err := x.client.Create(x.ctx, q.by, q.header, q.body())
 	switch {
-	case a.Uncertain():
-		perhaps := []event{credentialPerhaps(q.name)}
-		if q.once != "" {
-			perhaps = append(perhaps, oncePerhaps(q.once, q.name))
-		}
-		x.unsure(call, perhaps...)
+	case !x.certain(call, q.by, a, err, perhaps...):
 	case a.Status == http.StatusCreated:
 		x.created(call, q, a)
-	case a.Status == http.StatusUnauthorized:
-		x.shown(call, keyRefused(string(q.by.Hash)))
 	case a.Status == http.StatusBadRequest:
 		x.refused(call, q, a)
 	default:
@@ -154,10 +212,10 @@ func (x *client) created(call int64, q request, a service.Answer) {
 	}
 	x.asked(q.name, c.Workspace)
 	what := stored(c.ID, c.SortOrder)
-	shown := []event{keyLetIn(string(q.by.Hash))}
+	shown := []event{keyLetIn(q.by)}
 	if a.Replayed() {
 		replayed := onceReplayed
-		if x.stormy {
+		if x.rough {
 			replayed = onceEither
 		}
 		x.shown(call, append(shown, replayed(q.once, q.name, what), credentialSeen(q.name, what))...)
@@ -176,7 +234,7 @@ func (x *client) created(call int64, q request, a service.Answer) {
 // refused reads a 400: a valid request gets one only where its workspace is
 // deleted, or its idempotency key belongs to another request.
 func (x *client) refused(call int64, q request, a service.Answer) {
-	shown := []event{keyLetIn(string(q.by.Hash))}
+	shown := []event{keyLetIn(q.by)}
 	switch issues := a.Issues(); {
 	case slices.Equal(issues, []string{"/workspace_id"}):
 		if q.workspace != "" {

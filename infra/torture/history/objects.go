@@ -1,12 +1,14 @@
 package history
 
 import (
-	"context"
+	"crypto/md5" //nolint:gosec // S3's ETag
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
@@ -16,53 +18,54 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// delete deletes a file, sometimes with a key of another workspace only.
-func (x *client) delete(ctx context.Context) {
-	f, by := x.file(), x.key()
-	bound := x.random.IntN(4) == 0
-	if bound {
-		by = x.bound
+// deleteAs deletes a file. Where several delete a file of a versioned bucket at
+// once, each may find a version to delete.
+func (x *client) deleteAs(by string, f fileAt) {
+	deleted := fileDeleted
+	if x.Versioning != "" {
+		deleted = filePerhapsDeleted
 	}
-	w, id := string(x.account.Workspaces[f.workspace]), string(f.id)
+	w, id := string(x.workspaces[f.workspace]), string(f.id)
+	foreign := by == x.stranger || by == x.bound && f.workspace != 1
 	call := x.now()
-	a, err := x.client.Delete(ctx, by.Token, w, id)
-	x.checkAnswer(a, err)
+	a, err := x.client.Delete(x.ctx, by, w, id)
+	if !x.certain(call, by, a, err, filePerhapsDeleted(id)) {
+		return
+	}
 	switch {
-	case a.Uncertain():
-		x.unsure(call, filePerhapsDeleted(id))
-	case a.Status == http.StatusUnauthorized:
-		x.shown(call, keyRefused(string(by.Hash)))
-	case a.Status == http.StatusOK && bound && f.workspace != 1:
-		x.violation("a key of another workspace deleted %s", id)
+	case a.Status == http.StatusOK && foreign:
+		x.violation("a key of elsewhere deleted %s", id)
 	case a.Status == http.StatusOK:
-		x.shown(call, keyLetIn(string(by.Hash)), workspaceLive(w), fileDeleted(id))
+		x.shown(call, keyLetIn(by), workspaceLive(w), deleted(id))
 		x.retried(call, filePerhapsDeleted(id))
 	case a.Status != http.StatusNotFound:
 		x.violation("a delete got %d", a.Status)
-	case bound && f.workspace != 1 || x.deleting[f.workspace].Load() && !x.stormy:
+	case foreign || x.deleting[f.workspace].Load() && !x.rough:
 		// The response shows nothing of the file.
-		x.shown(call, keyLetIn(string(by.Hash)))
+		x.shown(call, keyLetIn(by))
 	case x.deleting[f.workspace].Load():
 		// Either the workspace was deleted before, or the file was, the response was
 		// lost, and a retry found nothing: it may have taken effect.
-		x.shown(call, keyLetIn(string(by.Hash)))
+		x.shown(call, keyLetIn(by))
 		x.note(x.number, call, never, filePerhapsDeleted(id))
-	case x.stormy:
-		x.shown(call, keyLetIn(string(by.Hash)), filePerhapsDeleted(id))
+	case x.rough:
+		x.shown(call, keyLetIn(by), filePerhapsDeleted(id))
 	default:
-		x.shown(call, keyLetIn(string(by.Hash)), fileSeen(id, false))
+		x.shown(call, keyLetIn(by), fileSeen(id, false))
 	}
 }
 
 // head reads whether a file exists.
-func (x *client) head(ctx context.Context, f fileAt) {
-	stack, key := x.service.Stack(), files.Key(x.account.Workspaces[f.workspace], f.id)
+func (x *client) head(f fileAt) {
 	call := x.now()
-	_, err := stack.S3.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &stack.Files, Key: &key})
+	got, err := x.stack.S3.HeadObject(x.ctx, &s3.HeadObjectInput{Bucket: &x.stack.Files, Key: aws.String(x.objectKey(f))})
 	var missing *types.NotFound
 	switch {
 	case err == nil:
 		x.shown(call, fileSeen(string(f.id), true))
+		if aws.ToString(got.ETag) != fmt.Sprintf("%q", fmt.Sprintf("%x", md5.Sum([]byte(f.content())))) { //nolint:gosec // S3's ETag
+			x.violation("the content of %s is another", f.id)
+		}
 	case errors.As(err, &missing):
 		x.shown(call, fileSeen(string(f.id), false))
 	default:
@@ -71,31 +74,27 @@ func (x *client) head(ctx context.Context, f fileAt) {
 }
 
 // read reads a job.
-func (x *client) read(ctx context.Context) {
+func (x *client) read() {
 	id, by := string(x.jobs[x.random.IntN(len(x.jobs))]), x.key()
 	call := x.now()
-	a, err := x.client.Job(ctx, by.Token, id)
-	x.checkAnswer(a, err)
+	a, err := x.client.Job(x.ctx, by, id)
 	var body struct {
 		Data struct{ Status string }
 	}
 	switch {
-	case a.Uncertain():
-		x.unsure(call)
-	case a.Status == http.StatusUnauthorized:
-		x.shown(call, keyRefused(string(by.Hash)))
+	case !x.certain(call, by, a, err):
 	case a.Status == http.StatusOK && json.Unmarshal(a.Body, &body) == nil:
-		x.shown(call, keyLetIn(string(by.Hash)), jobSeen(id, body.Data.Status))
+		x.shown(call, keyLetIn(by), jobSeen(id, body.Data.Status))
 	default:
 		x.violation("the read of a job got %d", a.Status)
 	}
 }
 
 // list lists the credentials of a workspace.
-func (x *client) list(ctx context.Context, workspace int) {
-	stack, w := x.service.Stack(), x.account.Workspaces[workspace]
+func (x *client) list(workspace int) {
+	w := x.workspaces[workspace]
 	call := x.now()
-	all, err := byok.NewManager(stack.DynamoDB, stack.Credentials).List(ctx, w)
+	all, err := byok.NewManager(x.stack.DynamoDB, x.stack.Credentials).List(x.ctx, w)
 	if err != nil {
 		x.unsure(call)
 		return
@@ -107,19 +106,22 @@ func (x *client) list(ctx context.Context, workspace int) {
 		}
 		found[c.Name] = stored(string(c.ID), c.SortOrder)
 	}
-	x.listed(listing{x.number, call, x.now(), string(w), found})
+	l := listing{x.number, call, x.now(), string(w), found}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.listings = append(x.listings, l)
 }
 
 // setKey disables or enables an API key.
-func (x *client) setKey(ctx context.Context) {
-	stack, k, disable := x.service.Stack(), x.key(), x.random.IntN(2) == 0
-	registry := auth.NewRegistry(stack.DynamoDB, stack.Access)
+func (x *client) setKey() {
+	k, disable := x.key(), x.random.IntN(2) == 0
+	registry := auth.NewRegistry(x.stack.DynamoDB, x.stack.Access)
 	set := registry.EnableKey
 	if disable {
 		set = registry.DisableKey
 	}
-	call, shown := x.now(), keySet(string(k.Hash), disable)
-	if err := set(ctx, x.account.ID, k.Hash); err != nil {
+	call, shown := x.now(), keySet(k, disable)
+	if err := set(x.ctx, x.account.ID, auth.HashKey(k)); err != nil {
 		x.unsure(call, shown)
 		return
 	}
@@ -129,28 +131,28 @@ func (x *client) setKey(ctx context.Context) {
 
 // deleteWorkspace deletes a workspace, perhaps again, and disables the keys that
 // are bound to it.
-func (x *client) deleteWorkspace(ctx context.Context, workspace int) {
-	stack, w := x.service.Stack(), string(x.account.Workspaces[workspace])
+func (x *client) deleteWorkspace(workspace int) {
+	w := string(x.workspaces[workspace])
 	shown := []event{workspaceDeleted(w), defaultCleared(string(x.account.ID), w)}
 	for _, provider := range providers {
 		shown = append(shown, positionsClosed(w, provider))
 	}
 	if workspace == 1 {
-		shown = append(shown, keySet(string(x.bound.Hash), true))
+		shown = append(shown, keySet(x.bound, true))
 	}
 	x.deleting[workspace].Store(true)
 	call := x.now()
-	if err := auth.NewRegistry(stack.DynamoDB, stack.Access).DeleteWorkspace(ctx, x.account.ID, x.account.Workspaces[workspace]); err != nil {
+	if err := auth.NewRegistry(x.stack.DynamoDB, x.stack.Access).DeleteWorkspace(x.ctx, x.account.ID, x.workspaces[workspace]); err != nil {
 		x.unsure(call, shown...)
 		return
 	}
 	x.shown(call, shown...)
 }
 
-func (x *client) setDefault(ctx context.Context, workspace int) {
-	stack, w := x.service.Stack(), x.account.Workspaces[workspace]
+func (x *client) setDefault(workspace int) {
+	w := x.workspaces[workspace]
 	call, set := x.now(), defaultSet(string(x.account.ID), string(w))
-	err := auth.NewRegistry(stack.DynamoDB, stack.Access).SetDefaultWorkspace(ctx, x.account.ID, w)
+	err := auth.NewRegistry(x.stack.DynamoDB, x.stack.Access).SetDefaultWorkspace(x.ctx, x.account.ID, w)
 	switch {
 	case err == nil:
 		x.shown(call, set, workspaceLive(string(w)))
@@ -163,16 +165,15 @@ func (x *client) setDefault(ctx context.Context, workspace int) {
 }
 
 // upload stores a file under an id that may exist.
-func (x *client) upload(ctx context.Context, f fileAt) {
-	stack := x.service.Stack()
+func (x *client) upload(f fileAt) {
 	call := x.now()
-	err := files.NewManager(stack.S3, stack.Files).
-		Upload(ctx, x.account.Workspaces[f.workspace], f.id, strings.NewReader("content"), "text/plain")
+	err := files.NewManager(x.stack.S3, x.stack.Files).
+		Upload(x.ctx, x.workspaces[f.workspace], f.id, strings.NewReader(f.content()), "text/plain")
 	switch {
 	case err == nil:
 		x.shown(call, fileUploaded(string(f.id)))
 		x.retried(call, filePerhapsUploaded(string(f.id)))
-	case errors.Is(err, files.ErrExists) && x.stormy:
+	case errors.Is(err, files.ErrExists) && x.rough:
 		x.shown(call, filePerhapsUploaded(string(f.id)))
 	case errors.Is(err, files.ErrExists):
 		x.shown(call, fileSeen(string(f.id), true))
@@ -182,9 +183,9 @@ func (x *client) upload(ctx context.Context, f fileAt) {
 }
 
 // step moves a job to its next state.
-func (x *client) step(ctx context.Context) {
-	stack, id := x.service.Stack(), x.jobs[x.random.IntN(len(x.jobs))]
-	writer := syncjobs.NewWriter(stack.DynamoDB, stack.Jobs)
+func (x *client) step() {
+	id := x.jobs[x.random.IntN(len(x.jobs))]
+	writer := syncjobs.NewWriter(x.stack.DynamoDB, x.stack.Jobs)
 	from, to := "queued", "running"
 	if x.random.IntN(2) == 0 {
 		from, to = "running", "succeeded"
@@ -192,14 +193,14 @@ func (x *client) step(ctx context.Context) {
 	var err error
 	call := x.now()
 	if to == "running" {
-		err = writer.Start(ctx, x.account.ID, id)
+		err = writer.Start(x.ctx, x.account.ID, id)
 	} else {
-		err = writer.Succeed(ctx, x.account.ID, id, 1, 2)
+		err = writer.Succeed(x.ctx, x.account.ID, id, 1, 2)
 	}
 	switch {
 	case err == nil:
 		x.shown(call, jobMoved(string(id), from, to))
-	case errors.Is(err, syncjobs.ErrState) && !x.stormy:
+	case errors.Is(err, syncjobs.ErrState) && !x.rough:
 		x.shown(call, jobKept(string(id), from))
 	case errors.Is(err, syncjobs.ErrState):
 		x.shown(call, jobPerhapsMoved(string(id), from, to))

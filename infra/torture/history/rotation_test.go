@@ -6,7 +6,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/torture/service"
+	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
@@ -34,10 +36,9 @@ func TestRotationLeavesNoGap(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	stack := s.Stack()
-	account, err := service.NewAccount(t.Context(), stack, 1)
-	must(t, err)
-	w := account.Workspaces[0]
+	stack, _ := s.Stack()
+	account := testkit.NewTenant(t, auth.NewRegistry(stack.DynamoDB, stack.Access))
+	w := account.Workspace
 	store := byok.NewStore(stack.DynamoDB, stack.Credentials, stack.Control, seal.NewSealer(stack.KMS, stack.SealingKey))
 	drafts := make([]byok.Draft, rotations+1)
 	states := map[string]int64{} // the number of each state, by its plan

@@ -23,36 +23,38 @@ type Kills struct{ Functions, Engines, Editions int }
 type Killer struct {
 	Service *Service
 	Random  *rand.Rand
-	// Spare keeps the edition itself alive.
-	Spare bool
+	Kills
 }
 
+// KilledAll reports whether something of each kind was killed.
+func (k *Killer) KilledAll() bool { return k.Functions > 0 && k.Engines > 0 && k.Editions > 0 }
+
 // Run kills until the context is done. Its error is that of a restart.
-func (k *Killer) Run(ctx context.Context) (kills Kills, err error) {
+func (k *Killer) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return kills, nil
+			return nil
 		case <-time.After(shortest + time.Duration(k.Random.Int64N(int64(longest-shortest)))):
 		}
 		whole := context.WithoutCancel(ctx)
 		switch n := k.Random.IntN(10); {
 		case n < 6:
-			kills.Functions += k.killOne(whole, true)
+			k.Functions += k.killOne(whole, true)
 		case n < 9:
-			kills.Engines += k.killOne(whole, false)
-		case !k.Spare:
+			k.Engines += k.killOne(whole, false)
+		default:
 			if err := k.Service.Restart(whole); err != nil {
-				return kills, err
+				return err
 			}
-			kills.Editions++
+			k.Editions++
 		}
 	}
 }
 
 // killOne kills a function or an engine and returns 1, or 0 where none runs.
 func (k *Killer) killOne(ctx context.Context, function bool) int {
-	pid := k.Service.process().cmd.Process.Pid
+	pid := k.Service.running.cmd.Process.Pid                       // only Run restarts it
 	edition, err := process.NewProcessWithContext(ctx, int32(pid)) //nolint:gosec // a process id fits
 	if err != nil {
 		return 0

@@ -58,17 +58,18 @@ type Service struct {
 	config Config
 	port   string
 
-	mu      sync.Mutex
+	mu      sync.Mutex // held while it restarts
 	running *running
 	stack   *testkit.Stack
 }
 
 // running is one process of the edition.
 type running struct {
-	cmd    *exec.Cmd
-	kill   context.CancelFunc
-	ended  chan struct{}
-	stderr bytes.Buffer // may be read once ended is closed
+	cmd      *exec.Cmd
+	lifetime context.Context // ended by kill
+	kill     context.CancelFunc
+	ended    chan struct{}
+	stderr   bytes.Buffer // may be read once ended is closed
 }
 
 // Start starts the edition and returns when it serves requests.
@@ -84,29 +85,26 @@ func Start(ctx context.Context, c Config) (*Service, error) {
 // BaseURL is the base of the contract's paths.
 func (s *Service) BaseURL() string { return "http://127.0.0.1:" + s.port + "/api/v1" }
 
-// Stack is the stack behind the service. It changes with each restart.
-func (s *Service) Stack() *testkit.Stack {
+// Stack is the stack behind the service, and a context that ends with it: a
+// restart makes another, and Stack waits for it.
+func (s *Service) Stack() (*testkit.Stack, context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stack
-}
-
-// SetParameters takes effect at the next restart.
-func (s *Service) SetParameters(parameters map[string]string) {
-	s.config.Parameters = parameters
+	return s.stack, s.running.lifetime
 }
 
 // Restart kills the whole edition and starts it again.
 func (s *Service) Restart(ctx context.Context) error {
-	r := s.process()
-	r.kill()
-	<-r.ended
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running.kill()
+	<-s.running.ended
 	return s.start(ctx)
 }
 
 // Close ends the edition with SIGTERM.
 func (s *Service) Close() error {
-	r := s.process()
+	r := s.running
 	_ = r.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 	select {
 	case <-r.ended:
@@ -118,12 +116,6 @@ func (s *Service) Close() error {
 	}
 }
 
-func (s *Service) process() *running {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.running
-}
-
 func (s *Service) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -132,7 +124,7 @@ func (s *Service) start(ctx context.Context) error {
 		arguments = append(arguments, "-param", name+"="+value)
 	}
 	lifetime, kill := context.WithCancel(context.Background())
-	r := &running{kill: kill, ended: make(chan struct{})}
+	r := &running{lifetime: lifetime, kill: kill, ended: make(chan struct{})}
 	r.cmd = exec.CommandContext(lifetime, filepath.Join(s.config.Root, ".build", "local"), arguments...) //nolint:gosec // the repository's own
 	r.cmd.Stderr = &r.stderr
 	stdout, written, err := os.Pipe()
@@ -164,8 +156,6 @@ func (s *Service) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.running, s.stack = r, stack
 	return nil
 }

@@ -1,0 +1,98 @@
+package history
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/seal"
+)
+
+// finish repeats what may be repeated, which must end as if nothing had been
+// killed, and then reads all that is stored.
+func (r *round) finish(t testing.TB) {
+	t.Helper()
+	last := &client{round: r, number: clients}
+	last.stack, last.ctx = r.service.Stack()
+	for k := range keys {
+		for number := range onceKeys {
+			last.createOnce(k, number, 0)
+		}
+	}
+	for w, workspace := range r.workspaces {
+		last.list(w)
+		last.open(t, workspace)
+	}
+	// Each listing showed every credential that might have been there.
+	for _, l := range r.listings {
+		for name, workspace := range r.workspaceOf {
+			if workspace == l.workspace {
+				r.note(l.client, l.call, l.end, credentialSeen(name, l.found[name]))
+			}
+		}
+	}
+	for _, f := range r.files {
+		last.head(f)
+		if last.deleteAs(r.spare, f); !r.deleting[f.workspace].Load() {
+			last.findNothing(t, f)
+		}
+	}
+}
+
+// row is a stored credential, in the documented layout (package byok).
+type row struct {
+	ID       ids.Credential `dynamodbav:"id"`
+	Provider string         `dynamodbav:"provider"`
+	Name     string         `dynamodbav:"name"`
+	Seal     struct {
+		Format     int    `dynamodbav:"format"`
+		KeyARN     string `dynamodbav:"key_arn"`
+		WrappedKey []byte `dynamodbav:"wrapped_key"`
+		Nonce      []byte `dynamodbav:"nonce"`
+		Ciphertext []byte `dynamodbav:"ciphertext"`
+	} `dynamodbav:"seal"`
+}
+
+// open opens every credential of a workspace: each was asked for, and has the key
+// that was sent.
+func (x *client) open(t testing.TB, w ids.Workspace) {
+	t.Helper()
+	found, err := x.stack.DynamoDB.Query(x.ctx, &dynamodb.QueryInput{
+		TableName: &x.stack.Credentials, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": &types.AttributeValueMemberS{Value: "workspace#" + string(w)}},
+	})
+	must(t, err)
+	var rows []row
+	must(t, attributevalue.UnmarshalListOfMaps(found.Items, &rows))
+	opener := seal.NewOpener(x.stack.KMS, x.stack.SealingKey)
+	for _, c := range rows {
+		plain, err := opener.Open(x.ctx, seal.Sealed(c.Seal), seal.Binding{
+			Account: x.account.ID, Workspace: w, Credential: c.ID, Provider: c.Provider,
+		})
+		if err != nil || string(plain.Reveal()) != secretOf(c.Name) {
+			x.violation("%s does not open, or not to the key that was sent: %v", c.Name, err)
+			continue
+		}
+		plain.Wipe()
+		x.count(&x.Opened)
+		if _, asked := x.workspaceOf[c.Name]; !asked {
+			x.violation("%s is stored and was never asked for", c.Name)
+		}
+	}
+}
+
+// findNothing checks that neither a version of a deleted file is left nor a marker.
+func (x *client) findNothing(t testing.TB, f fileAt) {
+	t.Helper()
+	key := x.objectKey(f)
+	left, err := x.stack.S3.ListObjectVersions(x.ctx, &s3.ListObjectVersionsInput{Bucket: &x.stack.Files, Prefix: &key})
+	must(t, err)
+	if len(left.Versions)+len(left.DeleteMarkers) > 0 {
+		x.violation("%s was deleted, and %d versions of it are left", f.id, len(left.Versions))
+	}
+}
