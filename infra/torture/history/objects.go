@@ -18,9 +18,9 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// deleteAs deletes a file. Where several delete a file of a versioned bucket at
-// once, each may find a version to delete.
-func (x *client) deleteAs(by string, f fileAt) {
+// deleteAs deletes a file and returns the status. Where several delete a file of a
+// versioned bucket at once, each may find a version to delete.
+func (x *client) deleteAs(by string, f fileAt) int {
 	deleted := fileDeleted
 	if x.Versioning != "" {
 		deleted = filePerhapsDeleted
@@ -30,7 +30,7 @@ func (x *client) deleteAs(by string, f fileAt) {
 	call := x.now()
 	a, err := x.client.Delete(x.ctx, by, w, id)
 	if !x.certain(call, by, a, err, filePerhapsDeleted(id)) {
-		return
+		return a.Status
 	}
 	switch {
 	case a.Status == http.StatusOK && foreign:
@@ -53,6 +53,7 @@ func (x *client) deleteAs(by string, f fileAt) {
 	default:
 		x.shown(call, keyLetIn(by), fileSeen(id, false))
 	}
+	return a.Status
 }
 
 // head reads whether a file exists.
