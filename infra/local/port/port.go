@@ -23,14 +23,14 @@ const (
 // process may find the same one at the same time, which is unlikely: a server that
 // cannot listen on its port needs another.
 func Free(host string, count int) (ports []string, err error) {
-	for attempt := 0; len(ports) < count; attempt++ {
+	for taken := 0; len(ports) < count; {
 		port := strconv.Itoa(lowest + rand.IntN(beyond-lowest)) //nolint:gosec // no secret
-		listener, taken := net.Listen("tcp", net.JoinHostPort(host, port))
-		if taken == nil {
+		listener, fault := net.Listen("tcp", net.JoinHostPort(host, port))
+		if fault == nil {
 			ports = append(ports, port)
 			defer func() { err = errors.Join(err, listener.Close()) }() // held until all are found
-		} else if attempt == tries {
-			return nil, fmt.Errorf("looking for a free port: %w", taken)
+		} else if taken++; taken == tries {
+			return nil, fmt.Errorf("looking for a free port: %w", fault)
 		}
 	}
 	return ports, nil
