@@ -41,18 +41,25 @@ sam-local: first engines $(BUILD)/local ## The real `sam local start-api` agains
 reset: ## Forget everything that `make run` keeps in .local/
 	@if [ -x $(BUILD)/local ]; then $(BUILD)/local -state $(STATE) -reset; else rm -rf $(STATE); fi
 
+# The modules are tested side by side, since most tests wait for an engine; each
+# prints its results when it is through. The longest come first.
+TESTS := $(addprefix test@,. infra/admin infra/torture infra/local infra/contract)
+
 .PHONY: test
 test: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Test everything, on real engines, offline once installed
 ifeq ($(RACE),)
 	@echo "No C compiler (cc): the tests run WITHOUT the race detector." >&2
 endif
 	@mkdir -p "$(BUILD)/iam" && rm -f "$(BUILD)"/iam/*
-	@set -e; for m in $(MODULES); do \
-		echo "== $$m"; \
-		( cd $$m && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
-			SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" go test $(RACE) -shuffle=on -count=1 ./... ); \
-	done
+	@echo "Testing $(words $(TESTS)) modules, three at a time; each prints its results when it is through."
+	@$(MAKE) --no-print-directory -k -j3 $(TESTS)
 	@sha256sum $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum
+
+.PHONY: $(TESTS)
+$(TESTS): test@%:
+	@results=$$(cd "$*" && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
+		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" go test $(RACE) -shuffle=on -count=1 ./... 2>&1); status=$$?; \
+		printf '== %s\n%s\n' "$*" "$$results"; exit $$status
 
 .PHONY: second-opinion
 second-opinion: engines functions $(BUILD)/engines ## Test what is stored on DynamoDB Local, S3Mock and moto's KMS (needs Java 17, Maven and Python)
