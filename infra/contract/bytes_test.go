@@ -1,0 +1,76 @@
+package contract_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"signalbox.dev/shared/syncjobs"
+)
+
+// slack is by how many bytes a line may differ: durations and sizes vary in length.
+const slack = 8
+
+// TestRequestBytes measures what a request of each kind logs and answers. The
+// table of costs in operations.md is computed from the file, and `make prove`
+// compares it with what AWS charges.
+func TestRequestBytes(t *testing.T) {
+	t.Parallel()
+	if the.state == "" {
+		t.Skip("the logs are read from the state folder of the suite's own edition")
+	}
+	text, err := os.ReadFile("../request-bytes.json")
+	must(t, err)
+	var expected map[string]map[string]int
+	must(t, json.Unmarshal(text, &expected))
+	n := newTenant(t)
+	body := bodyWith(`,"name":"openai of the search team"`)
+	for kind, q := range map[string]request{
+		"getSyncJob":               get(n.job(t, syncjobs.Succeeded)).as(n.management),
+		"createByokKey":            post(body).as(n.management),
+		"createByokKey idempotent": post(body).as(n.management).idempotent(idempotencyKey),
+		"deleteFile":               del(n.file(t, n.workspace)).as(n.standard),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			r := q.do(t)
+			got := logged(t, r.header.Get("X-Request-Id"), expected[kind]["audit"] > 0)
+			got["response"] = len("HTTP/1.1 200 OK\r\n\r\n") + len(r.body)
+			for name, value := range r.header {
+				got["response"] += len(name) + len(": ") + len(value[0]) + len("\r\n")
+			}
+			for _, part := range []string{"request", "audit", "response"} {
+				if difference := got[part] - expected[kind][part]; difference < -slack || difference > slack {
+					t.Errorf("%s of %d bytes, and infra/request-bytes.json says %d", part, got[part], expected[kind][part])
+				}
+			}
+		})
+	}
+}
+
+// logged returns the bytes of a request's log lines, by their messages.
+func logged(t *testing.T, requestID string, audited bool) map[string]int {
+	t.Helper()
+	for timeout := time.Now().Add(time.Minute); time.Now().Before(timeout); time.Sleep(20 * time.Millisecond) {
+		files, err := filepath.Glob(filepath.Join(the.state, "logs", "*Function.log"))
+		must(t, err)
+		sizes := map[string]int{}
+		for _, file := range files {
+			content, err := os.ReadFile(file) //nolint:gosec // the suite's own state folder
+			must(t, err)
+			for line := range strings.Lines(string(content)) {
+				var fields struct{ Message, Request_ID string } //nolint:revive,staticcheck // as in the log
+				if strings.Contains(line, requestID) && json.Unmarshal([]byte(line), &fields) == nil {
+					sizes[fields.Message] += len(strings.TrimSuffix(line, "\n"))
+				}
+			}
+		}
+		if sizes["request"] > 0 && (sizes["audit"] > 0 || !audited) {
+			return sizes
+		}
+	}
+	t.Fatalf("no log lines of request %s", requestID)
+	return nil
+}
