@@ -1,4 +1,4 @@
-"""The tables' ceilings let through what the gateway's throttles let through.
+"""What the tables' ceilings let through, what a request logs, and what it costs.
 
 A ceiling bounds what a mistake can cost; below the throttle it would turn
 requests that were let in into errors. For each environment of samconfig.toml
@@ -6,84 +6,35 @@ the largest requests at the sustained rate, and ordinary ones all at once at
 rate and burst, must fit.
 """
 
-import dataclasses
-import math
+import json
 import pathlib
+import re
 import tomllib
 import unittest
 
+import cost
 from stack import Stack
 from translate import SOURCE
 
-KB = 1024
+DOCUMENT = (SOURCE.parent / "infra/operations.md").read_text()
 
-
-def reads(size: int, items: int = 1) -> int:
-    """Units of strongly consistent reads, 4 KB each."""
-    return items * math.ceil(size / (4 * KB))
-
-
-def writes(size: int, transaction: bool = False) -> int:
-    """Units of a write, 1 KB each, twice that within a transaction."""
-    return math.ceil(size / KB) * (2 if transaction else 1)
-
-
-@dataclasses.dataclass
-class Sizes:
-    """What a request reads and writes."""
-
-    hashes: int  # of allowed_api_key_hashes
-    workspace: int  # the row with its counters
-    credential: int
-    remembered: int  # the idempotency record with its response
-    job: int
-
-
-# A body of 64 KB at most, most of which is kept, and a counter for each of the
-# 113 providers.
-LARGEST = Sizes(hashes=100, workspace=5 * KB, credential=66 * KB, remembered=66 * KB, job=4 * KB)
-ORDINARY = Sizes(hashes=5, workspace=KB, credential=4 * KB, remembered=2 * KB, job=KB)
-ROW = KB  # a key, an account, a limiter item
-
-
-# Read and write units of each table for one request of each route.
+# Read and write units of each table: strongly consistent reads of 4 KB, writes of
+# 1 KB, twice that within a transaction. A key, an account or a limiter item is 1 KB.
 Units = dict[str, tuple[int, int]]
 
-
-def get_sync_job(size: Sizes) -> Units:
-    return {"AccessTable": (reads(ROW), 0), "SyncJobsTable": (reads(size.job), 0)}
-
-
-def create_byok_key(size: Sizes) -> Units:
-    return {
-        "AccessTable": (2 * reads(ROW) + reads(ROW, size.hashes), writes(size.workspace)),
-        "CredentialsTable": (0, writes(size.credential, transaction=True)),
-        "ControlTable": (reads(size.remembered), writes(size.remembered, transaction=True)),
-    }
-
-
-def delete_file(size: Sizes) -> Units:
-    return {
-        "AccessTable": (2 * reads(ROW) + reads(size.workspace), 0),
-        "ControlTable": (0, 2 * writes(ROW)),
-    }
-
-
-ROUTES = {
-    "GET /api/v1/scim/sync-jobs/{id}": get_sync_job,
-    "POST /api/v1/byok": create_byok_key,
-    "DELETE /api/v1/files/{file_id}": delete_file,
+# A body of 64 KB, most of which is kept, in the credential and in the idempotency
+# record (66 KB each); 100 allowed hashes; a counter for each of the 113 providers in
+# the workspace's row (5 KB).
+LARGEST: dict[str, Units] = {
+    "GET /api/v1/scim/sync-jobs/{id}": {"AccessTable": (1, 0), "SyncJobsTable": (1, 0)},
+    "POST /api/v1/byok": {"AccessTable": (2 + 100, 5), "CredentialsTable": (0, 2 * 66), "ControlTable": (17, 2 * 66)},
+    "DELETE /api/v1/files/{file_id}": {"AccessTable": (2 + 2, 0), "ControlTable": (0, 2)},
 }
-
-
-def needs(size: Sizes, requests: dict[str, int]) -> Units:
-    """Units of each table for so many requests of each route a second."""
-    total: Units = {}
-    for route, count in requests.items():
-        for table, (read, write) in ROUTES[route](size).items():
-            before = total.get(table, (0, 0))
-            total[table] = before[0] + count * read, before[1] + count * write
-    return total
+# A credential of 4 KB with 5 allowed hashes, a record of 2 KB, a row of 1 KB.
+ORDINARY = LARGEST | {
+    "POST /api/v1/byok": {"AccessTable": (2 + 5, 1), "CredentialsTable": (0, 2 * 4), "ControlTable": (1, 2 * 2)},
+    "DELETE /api/v1/files/{file_id}": {"AccessTable": (2 + 1, 0), "ControlTable": (0, 2)},
+}
 
 
 def environments() -> dict[str, dict[str, str]]:
@@ -100,31 +51,72 @@ def environments() -> dict[str, dict[str, str]]:
 
 
 class Ceilings(unittest.TestCase):
-    def throttles(self, stack: Stack) -> dict[str, tuple[int, int]]:
-        """Rate and burst of each route; the rest of the stage has the default."""
-        return {
-            f"{settings['HttpMethod']} {settings['ResourcePath'][1:].replace('~1', '/')}": (
-                int(settings["ThrottlingRateLimit"]),
-                int(settings["ThrottlingBurstLimit"]),
-            )
-            for settings in stack.properties("ApiStage")["MethodSettings"]
-            if settings["ResourcePath"] != "/*"
-        }
-
-    def check(self, stack: Stack, demand: dict[str, tuple[int, int]]):
-        for table, (read, write) in demand.items():
-            ceiling = stack.properties(table)["OnDemandThroughput"]
-            self.assertGreaterEqual(ceiling["MaxReadRequestUnits"], read, table)
-            self.assertGreaterEqual(ceiling["MaxWriteRequestUnits"], write, table)
+    def check(self, stack: Stack, units: dict[str, Units], requests: dict[str, int]):
+        for table, properties in ((name, stack.properties(name)) for name in stack.of_type("AWS::DynamoDB::Table")):
+            for which, ceiling in enumerate(("MaxReadRequestUnits", "MaxWriteRequestUnits")):
+                need = sum(count * units[route].get(table, (0, 0))[which] for route, count in requests.items())
+                self.assertGreaterEqual(properties["OnDemandThroughput"][ceiling], need, table)
 
     def test_they_stand_above_the_throttles(self):
         for name, parameters in environments().items():
             with self.subTest(name):
                 stack = Stack(**parameters)
-                throttles = self.throttles(stack)
-                self.assertEqual(throttles.keys(), ROUTES.keys())
-                self.check(stack, needs(LARGEST, {route: rate for route, (rate, _) in throttles.items()}))
-                self.check(stack, needs(ORDINARY, {route: sum(both) for route, both in throttles.items()}))
+                throttles = cost.throttles(stack)
+                self.assertEqual(throttles.keys(), LARGEST.keys())
+                self.check(stack, LARGEST, {route: rate for route, (rate, _) in throttles.items()})
+                self.check(stack, ORDINARY, {route: sum(both) for route, both in throttles.items()})
+
+
+ID = "6d68ca91-49c9-448d-89b8-7ca3e6dc66aa"
+ACCESS = {
+    "requestId": ID, "integration.requestId": ID, "requestTime": "22/Nov/2026:01:30:21 +0000", "identity.sourceIp": "203.0.113.10",
+    "protocol": "HTTP/1.1", "tlsVersion": "TLSv1.3", "status": "200", "error.responseType": "-", "responseLength": "389",
+    "responseLatency": "25", "integration.status": "200", "integration.latency": "20", "waf.status": "-",
+}
+TRACING = {"spanId": "54565fb41ac79632", "type": "X-Amzn-Trace-Id",
+           "value": "Root=1-62e900b2-710d76f009d6e7785905449a;Parent=0efbd19962d95b05;Sampled=0"}
+
+
+def platform(event: str, record: dict) -> int:
+    """Bytes of a line in the form that Lambda documents for its Telemetry API."""
+    line = {"time": "2026-11-22T01:30:21.044Z", "type": f"platform.{event}", "record": {"requestId": ID, "tracing": TRACING} | record}
+    return len(json.dumps(line, separators=(",", ":")))
+
+
+class Cost(unittest.TestCase):
+    def test_the_lines_of_gateway_and_lambda_have_the_sizes_that_are_written(self):
+        stack = Stack()
+        form = stack.properties("ApiStage")["AccessLogSetting"]["Format"]
+        for kind in cost.KINDS:
+            method, _, path = kind.route.partition(" ")
+            values = ACCESS | {"httpMethod": method, "resourcePath": path}
+            function = kind.operation.partition(" ")[0] + "Function"
+            arn = f"arn:aws:lambda:us-east-1:111122223333:function:signalbox-prod-{function}-aBcDeFgHiJkL"
+            metrics = {"durationMs": 15.123, "billedDurationMs": 16, "memorySizeMB": 256, "maxMemoryUsedMB": 42}
+            computed = {
+                "access": len(re.sub(r"\$context\.([A-Za-z.]+)", lambda found: values[found[1]], form)),
+                "start": platform("start", {"functionArn": arn, "version": "12"}),
+                "report": platform("report", {"metrics": metrics, "status": "success"}),
+            }
+            self.assertEqual(computed, {part: cost.BYTES[kind.operation][part] for part in computed}, kind.operation)
+
+    def test_the_document_has_the_tables(self):
+        for table in (cost.costs(), cost.scale(Stack())):
+            self.assertIn(f"\n{table}\n", DOCUMENT, "print them: .build/lint/venv/bin/python infra/lint/cost.py")
+
+    def test_no_ordinary_request_takes_more_than_the_ceilings_are_for(self):
+        for kind in cost.KINDS:
+            for table, units in kind.units.items():
+                self.assertTrue(all(a <= b for a, b in zip(units, ORDINARY[kind.route][table])), kind.name)
+
+    def test_the_document_counts_alarms_keys_and_metrics(self):
+        stack = Stack()
+        alarms = [stack.properties(name) for name in stack.of_type("AWS::CloudWatch::Alarm")]
+        watched = sum(sum("MetricStat" in query for query in alarm.get("Metrics", [])) or 1 for alarm in alarms)
+        # A metric of ours has a dimension at most, the operation.
+        ours = len(stack.of_type("AWS::Logs::MetricFilter")) - 2
+        for text in (f"each metric they watch: {watched} | {watched * 0.10:.2f} |", f"at most {ours} of them, {ours * 0.30:.2f}"):
+            self.assertIn(text, DOCUMENT)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,154 @@
+"""What requests cost, and what they saturate: the tables of operations.md.
+
+Used as a program it prints them, for whoever changed a number. AWS's list prices
+for us-east-1 in dollars, without free tiers, and an account's default quotas.
+"""
+
+import dataclasses
+import json
+import math
+import re
+
+from stack import Stack
+from translate import SOURCE
+
+# What a request logs and answers. infra/contract measures the functions' part.
+BYTES = json.loads((SOURCE.parent / "infra/request-bytes.json").read_text())
+EVENT = 26  # bytes that CloudWatch Logs adds to each event
+
+MILLION = 1_000_000
+MONTH = 730 * 3600  # seconds
+
+# So many requests at this price, then the next.
+GATEWAY = (333 * MILLION, 3.50e-6), (667 * MILLION, 2.80e-6), (19_000 * MILLION, 2.38e-6), (math.inf, 1.51e-6)
+REQUEST, GB_SECOND, READ, WRITE, DATA_KEY = 0.20e-6, 0.0000133334, 0.125e-6, 0.625e-6, 3e-6
+LOGGED, OUT, TRACE = 0.50e-9, 0.09e-9, 5e-6
+
+
+@dataclasses.dataclass
+class Kind:
+    """A kind of request, and what an ordinary one takes."""
+
+    name: str
+    operation: str  # in BYTES; none for what does not pass the gateway
+    route: str
+    units: dict[str, tuple[int, int]]  # read and write units of each table
+    milliseconds: int = 0  # that Lambda bills: assumed
+    kms: int = 0
+    s3: int = 0
+
+    def sum(self, which: int) -> int:
+        return sum(unit[which] for unit in self.units.values())
+
+    def logged(self) -> int:
+        """Bytes of its log events at the template's levels."""
+        sizes = BYTES[self.operation]
+        return sum(sizes[part] + EVENT for part in ("request", "audit", "access") if sizes[part])
+
+
+KINDS = [
+    Kind("GET sync job", "getSyncJob", "GET /api/v1/scim/sync-jobs/{id}",
+         {"AccessTable": (1, 0), "SyncJobsTable": (1, 0)}, milliseconds=15),
+    Kind("POST byok", "createByokKey", "POST /api/v1/byok",
+         {"AccessTable": (2, 1), "CredentialsTable": (0, 2)}, milliseconds=40, kms=1),
+    Kind("POST with Idempotency-Key", "createByokKey idempotent", "POST /api/v1/byok",
+         {"AccessTable": (2, 1), "CredentialsTable": (0, 4), "ControlTable": (1, 4)}, milliseconds=40, kms=1),
+    Kind("DELETE file", "deleteFile", "DELETE /api/v1/files/{file_id}",
+         {"AccessTable": (2, 0), "ControlTable": (0, 1)}, milliseconds=40, s3=1),
+]
+ROUTER = Kind("a router's read", "", "", {"AccessTable": (1, 0), "CredentialsTable": (1, 0)})
+
+
+def gateway(requests: float) -> float:
+    total = 0.0
+    for size, price in GATEWAY:
+        total += min(requests, size) * price
+        requests -= min(requests, size)
+    return total
+
+
+def dollars(kind: Kind, requests: float, traces: float) -> list[float]:
+    """The cost of so many requests, in the order of the table's rows."""
+    data = kind.sum(0) * READ, kind.sum(1) * WRITE
+    if not kind.operation:
+        return [requests * sum(data)]
+    each = REQUEST, 0.25 * kind.milliseconds / 1000 * GB_SECOND, *data, kind.kms * DATA_KEY, \
+        kind.logged() * LOGGED, BYTES[kind.operation]["response"] * OUT
+    return [gateway(requests), *(requests * price for price in each), traces * TRACE]
+
+
+def costs() -> str:
+    """Dollars for a million requests."""
+    def of_each(what) -> str:
+        return ", ".join(f"{what(kind):,}" for kind in KINDS)
+
+    labels = [
+        "API Gateway, 3.50 a million",
+        "Lambda requests, 0.20 a million",
+        "Lambda time, arm64: 0.25 GB × 15 or 40 ms × 0.0000133334 a GB-second",
+        f"DynamoDB reads, 0.125 a million units: {of_each(lambda k: k.sum(0))}",
+        f"DynamoDB writes, 0.625 a million units: {of_each(lambda k: k.sum(1))}",
+        "KMS, 0.03 for 10,000 data keys",
+        f"Logs, 0.50 a GB: {of_each(Kind.logged)} bytes",
+        f"Data to the internet, 0.09 a GB: {of_each(lambda k: BYTES[k.operation]['response'])} bytes",
+        "X-Ray, 5.00 a million traces: 1 in 20",
+    ]
+    columns = [dollars(kind, MILLION, MILLION / 20) for kind in KINDS]
+    rows = [f"| {label} | " + " | ".join(f"{c:.2f}" if c else "–" for c in row) + " |" for label, row in zip(labels, zip(*columns))]
+    return "\n".join([
+        "| | " + " | ".join(kind.name for kind in KINDS) + " |", "|---|" + "---:|" * len(KINDS), *rows,
+        "| **sum** | " + " | ".join(f"**{sum(column):.2f}**" for column in columns) + " |",
+    ])
+
+
+def throttles(stack: Stack) -> dict[str, tuple[int, int]]:
+    """Rate and burst of each route; the rest of the stage has the default."""
+    return {
+        f"{settings['HttpMethod']} {settings['ResourcePath'][1:].replace('~1', '/')}": (
+            int(settings["ThrottlingRateLimit"]),
+            int(settings["ThrottlingBurstLimit"]),
+        )
+        for settings in stack.properties("ApiStage")["MethodSettings"]
+        if settings["ResourcePath"] != "/*"
+    }
+
+
+def limits(stack: Stack, kind: Kind, rate: int) -> list[tuple[float, float, str, str]]:
+    """What so many requests a second need, what they may have, its name, and what to raise."""
+    found = []
+    if kind.operation:
+        found = [
+            (rate, throttles(stack)[kind.route][0], "throttle", "throttle"),
+            (rate, 10_000, "gateway requests", "API Gateway: throttle rate"),
+            (rate * kind.milliseconds / 1000, 1_000, "concurrent executions", "Lambda: concurrent executions"),
+            (rate, 10 * 1_000, "Lambda requests", "Lambda: concurrent executions"),
+            (rate * kind.kms, 10_000, "KMS requests", "KMS: symmetric cryptographic operations"),
+            (rate * kind.s3, 3_500, "S3 deletions of a prefix", "nothing: S3 divides prefixes under load"),
+        ]
+    for table, units in kind.units.items():
+        ceiling = stack.properties(table)["OnDemandThroughput"]
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", table.removesuffix("Table")).lower()
+        for need, verb, key in zip(units, ("reads", "writes"), ("MaxReadRequestUnits", "MaxWriteRequestUnits")):
+            found.append((rate * need, ceiling[key], f"{name} {verb}", "ceilings"))
+            found.append((rate * need, 40_000, f"{name} {verb} of a table", "DynamoDB: table throughput"))
+    return sorted((bound for bound in found if bound[0]), key=lambda bound: -bound[0] / bound[1])
+
+
+def scale(stack: Stack) -> str:
+    """What saturates first, and what next."""
+    table = ["| requests a second | used up, the first first: needed of allowed | raise, or ask for | dollars a month |",
+             "|---|---|---|---:|"]
+    for kind in [*KINDS, ROUTER]:
+        for rate in (100, 1_000, 10_000):
+            bounds = limits(stack, kind, rate)
+            full = [bound for bound in bounds if bound[0] >= bound[1]]
+            texts = [f"{what} {need:,.0f} of {have:,}" for need, have, what, _ in full or bounds[:1]]
+            table.append(f"| {rate:,} {kind.name} | {'' if full else 'nothing; nearest '}{', '.join(texts)} "
+                         f"| {'; '.join(dict.fromkeys(bound[3] for bound in full)) or '–'} "
+                         # Of each second X-Ray traces the first request, and 1 in 20 of the others.
+                         f"| {sum(dollars(kind, rate * MONTH, (1 + (rate - 1) / 20) * MONTH)):,.0f} |")
+    return "\n".join(table)
+
+
+if __name__ == "__main__":
+    print(costs(), scale(Stack()), sep="\n\n")
