@@ -120,8 +120,9 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 func (c credentialDisable) Run(ctx context.Context, s *session) error {
 	if workspace, err := s.workspace(ctx, c.place); err == nil { // else the change reports it
 		c.Workspace = workspace.ID // the default may change meanwhile
-		v, reopens := s.warnIfReopened(ctx, workspace, c.ID)
-		if reopens && s.interactive {
+		v, warning := s.reopening(ctx, workspace, c.ID)
+		s.warn(warning)
+		if v.ID != "" && s.interactive {
 			if err := (confirmation{c.Yes}).confirm(ctx, s, func() (subject, error) {
 				return subject{"disables " + named("credential", v.Name, string(v.ID)), []string{v.Name, string(v.ID)}}, nil
 			}); err != nil {
@@ -151,7 +152,8 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 		}
 		for _, v := range stored {
 			if v.ID == c.ID {
-				s.warnIfReopened(ctx, workspace, c.ID)
+				_, warning := s.reopening(ctx, workspace, c.ID)
+				s.warn(warning)
 				return subject{"removes " + named("credential", v.Name, string(c.ID)) + " and its sealed key for good",
 					[]string{v.Name, string(c.ID)}}, nil
 			}
@@ -163,7 +165,8 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 	}
 	if c.Yes {
 		if workspace, err := s.workspace(ctx, c.place); err == nil { // else the deletion reports it
-			s.warnIfReopened(ctx, workspace, c.ID)
+			_, warning := s.reopening(ctx, workspace, c.ID)
+			s.warn(warning)
 		}
 	}
 	return c.change(ctx, s, "credential.delete", "deleted", s.credentials.Delete)
@@ -172,10 +175,10 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 // Run gives a credential the place of another.
 func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	workspace, err := s.workspace(ctx, c.place)
-	moved := false
+	moved, warning := false, ""
 	if err == nil {
 		if c.Anyway {
-			s.warnIfReopened(ctx, workspace, c.Old)
+			_, warning = s.reopening(ctx, workspace, c.Old)
 		}
 		moved, err = s.credentials.Supersede(ctx, workspace.ID, c.Old, c.New, c.Anyway)
 	}
@@ -186,6 +189,7 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	if !moved {
 		return s.out.Say(changed{string(c.Old), "unchanged"}, "Nothing was changed: %s is disabled, and %s comes before it already.", c.Old, c.New)
 	}
+	s.warn(warning) // not before: it may have been refused
 	return s.out.Say(changed{string(c.Old), "superseded"}, "Credential %s has the place of %s, which is disabled.", c.New, c.Old)
 }
 
@@ -201,21 +205,21 @@ func (c oneCredential) change(ctx context.Context, s *session, action, state str
 	return s.out.Say(changed{string(c.ID), state}, "Credential %s is %s.", c.ID, state)
 }
 
-// warnIfReopened warns where requests may use the platform's shared endpoint again
-// once the credential is disabled or deleted, and returns it and whether they may. It
-// stops nothing: a credential must be revocable whatever state the others are in.
-func (s *session) warnIfReopened(ctx context.Context, w auth.Workspace, id ids.Credential) (byok.Credential, bool) {
+// reopening returns what to warn of where requests may use the platform's shared
+// endpoint again once the credential is disabled or deleted, with the credential; ""
+// where they may not. It stops nothing: a credential must be revocable whatever state
+// the others are in.
+func (s *session) reopening(ctx context.Context, w auth.Workspace, id ids.Credential) (byok.Credential, string) {
 	if !w.DeletedAt.IsZero() {
-		return byok.Credential{}, false // a router refuses every request for it
+		return byok.Credential{}, "" // a router refuses every request for it
 	}
 	stored, err := s.credentials.List(ctx, w.ID)
 	if err != nil {
-		s.note("warning: it is not known whether this lets requests use a shared endpoint: %s", exit.Sentence(err))
-		return byok.Credential{}, false
+		return byok.Credential{}, "it is not known whether requests may use a shared endpoint afterwards: " + exit.Sentence(err)
 	}
 	reopened := routing.Reopened(stored, id)
 	if reopened.IsEmpty() {
-		return byok.Credential{}, false
+		return byok.Credential{}, ""
 	}
 	quoted := make([]string, len(reopened.Listed))
 	for i, model := range reopened.Listed {
@@ -229,9 +233,14 @@ func (s *session) warnIfReopened(ctx context.Context, w auth.Workspace, id ids.C
 		models = "every model but " + models
 	}
 	i := slices.IndexFunc(stored, func(c byok.Credential) bool { return c.ID == id })
-	s.note("warning: afterwards requests for %s may use the shared endpoint of %s, which spends the platform's credit: no other enabled credential removes it",
+	return stored[i], fmt.Sprintf("afterwards requests for %s may use the shared endpoint of %s, which spends the platform's credit: no other enabled credential removes it",
 		models, stored[i].Provider)
-	return stored[i], true
+}
+
+func (s *session) warn(warning string) {
+	if warning != "" {
+		s.note("warning: %s", warning)
+	}
 }
 
 // credentialRewrap is about the credentials of all accounts: it takes none.
