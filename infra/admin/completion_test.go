@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -50,13 +49,8 @@ func TestCompletionScripts(t *testing.T) {
 	if got := on(t, "completion", "tcsh"); got.code != exit.Usage {
 		t.Errorf("tcsh: exit code %d: %s", got.code, got.stdout)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	try := on(t, "completion", "bash").stdout + `COMP_WORDS=("$0" key create --kind ""); COMP_CWORD=4; _admin; echo "${COMPREPLY[@]}"`
-	bash := exec.Command("bash", "-c", try, self) //nolint:gosec // the script under test, and this very binary
-	bash.Env = append(os.Environ(), "SIGNALBOX_TEST_ADMIN=1")
+	try := on(t, "completion", "bash").stdout + `COMP_WORDS=(admin key create --kind ""); COMP_CWORD=4; _admin; echo "${COMPREPLY[@]}"`
+	bash := exec.Command("bash", "-c", try) //nolint:gosec // the script under test; TestMain puts the command on the path
 	if got, err := bash.CombinedOutput(); err != nil || string(got) != "management standard\n" {
 		t.Errorf("%v: %s", err, got)
 	}

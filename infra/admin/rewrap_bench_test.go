@@ -19,7 +19,7 @@ import (
 
 var demoSize = flag.Int("credentials", 1000, "how many credentials BenchmarkRewrap moves")
 
-// BenchmarkRewrap shows a whole removal, with the command as a process of its
+// BenchmarkRewrap shows a whole rewrap, with the command as a process of its
 // own: killed when a third is moved, run again while credentials are created
 // and deleted, and once more when nothing is left to do. Before and after, every
 // credential is opened. `make rewrap-demo` runs it once with 100,000.

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,16 +22,6 @@ import (
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
-
-// TestMain makes the test binary the command itself where a test says so: a
-// test can then kill it.
-func TestMain(m *testing.M) {
-	if os.Getenv("SIGNALBOX_TEST_ADMIN") != "" {
-		main()
-		return
-	}
-	m.Run()
-}
 
 // move is a fixture at which credentials are moved to another sealing key. Its
 // table and keys are nobody else's.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -164,13 +163,7 @@ func (m *move) killed(after int64, args ...string) {
 // process is the command as a process of its own.
 func (m *move) process(args ...string) *exec.Cmd {
 	m.Helper()
-	binary, err := os.Executable()
-	if err != nil {
-		m.Fatal(err)
-	}
-	command := exec.Command(binary, append([]string{"--local", m.dir, "credential", "rewrap", "--to", m.next}, args...)...) //nolint:gosec // this very binary
-	command.Env = append(os.Environ(), "SIGNALBOX_TEST_ADMIN=1")
-	return command
+	return exec.Command("admin", append([]string{"--local", m.dir, "credential", "rewrap", "--to", m.next}, args...)...) //nolint:gosec // this very binary, see TestMain
 }
 
 func TestRewrapWhileCredentialsComeAndGo(t *testing.T) {

@@ -69,37 +69,6 @@ func (d *fixture) deletedAt() time.Time {
 	return time.Time{}
 }
 
-func TestWorkspacesFromMadeToDeleted(t *testing.T) {
-	d := newFixture(t)
-	second := d.must("workspace", "create", "second")
-	d.must("workspace", "default", second)
-	d.must("workspace", "delete", string(d.workspace), "--yes")
-	d.must("workspace", "delete", string(d.workspace), "--yes") // again, as after an interruption
-	d.want(exit.Refused, "workspace", "default", string(d.workspace))
-	d.want(exit.NotFound, "workspace", "delete", "00000000-0000-0000-0000-000000000000", "--yes")
-	var got []workspaceView
-	d.json(&got, "workspace", "list")
-	for _, w := range got {
-		if isDefault := string(w.ID) == second; (w.state() == "default") != isDefault || (w.DeletedAt == "") != isDefault {
-			t.Errorf("workspace %+v", w)
-		}
-	}
-	lines := strings.Split(d.must("workspace", "list"), "\n")
-	if len(got) != 2 || len(lines) != 3 {
-		t.Fatalf("%d workspaces, table:\n%s", len(got), strings.Join(lines, "\n"))
-	}
-	column := strings.Index(lines[0], "STATE")
-	for _, line := range lines[1:] {
-		want := "deleted "
-		if strings.HasPrefix(line, second) {
-			want = "default "
-		}
-		if !strings.HasPrefix(line[column:], want) {
-			t.Errorf("the column STATE of %q does not begin with %q", line, want)
-		}
-	}
-}
-
 func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 	d := newFixture(t)
 	d.seal(d.workspace, "early")
@@ -144,31 +113,5 @@ func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 	d.must("workspace", "purge", string(d.workspace), "--yes")
 	if left := d.left(d.workspace); left != 0 {
 		t.Errorf("%d things left", left)
-	}
-}
-
-func TestCredentialsAreListedWithoutTheirKeys(t *testing.T) {
-	d := newFixture(t)
-	id := string(d.seal(d.workspace, "eve\x1b[2J\nforged line"))
-	for _, args := range [][]string{{"credential", "list"}, {"--json", "credential", "list"}} {
-		got := d.want(exit.Done, args...)
-		if strings.Contains(got.stdout+got.stderr, "marker") || !strings.Contains(got.stdout, "sk-...efgh") {
-			t.Errorf("%v shows %s", args, got.stdout)
-		}
-		if strings.Contains(got.stdout, "\x1b") || strings.Contains(got.stdout, "\nforged") {
-			t.Errorf("%v lets a name move the cursor: %q", args, got.stdout)
-		}
-	}
-	for _, step := range []struct{ verb, state string }{{"disable", "disabled"}, {"enable", "active"}} {
-		d.must("credential", step.verb, id)
-		var got []credentialView
-		if d.json(&got, "credential", "list"); len(got) != 1 || got[0].state() != step.state {
-			t.Errorf("after %s: %+v", step.verb, got)
-		}
-	}
-	d.must("credential", "delete", id, "--yes")
-	d.want(exit.NotFound, "credential", "delete", id, "--yes")
-	if left := d.left(d.workspace); left != 0 {
-		t.Errorf("%d left", left)
 	}
 }
