@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -19,7 +20,7 @@ const tried = "linux-x64"
 func extendDB(c Config) (program, error) {
 	binary, err := installed(c.Root)
 	dir := filepath.Join(c.Dir, ExtendDB)
-	return program{name: ExtendDB, dir: dir, command: func(port string) *exec.Cmd {
+	return program{name: ExtendDB, dir: dir, check: func() error { return checkLog(dir) }, command: func(port string) *exec.Cmd {
 		cmd := exec.Command(binary, "serve", "--foreground", "-p", port) //nolint:gosec // the pinned engine
 		cmd.Env = []string{"EXTENDDB__SERVER__BIND_ADDR=" + c.Host, "EXTENDDB_DEV_ALLOW_ANY_BIND=1", "NO_COLOR=1"}
 		cmd.Dir = dir // where it keeps its database
@@ -44,4 +45,24 @@ func installed(root string) (string, error) {
 		return "", fmt.Errorf("the DynamoDB engine is missing; install it: make engines (%w)", err)
 	}
 	return binary, nil
+}
+
+// checkLog checks that the database has its write-ahead log, without which SQLite
+// opens it as it was before. ExtendDB ends without clearing its log, so there is
+// always one.
+func checkLog(dir string) error {
+	_, err := os.Stat(filepath.Join(dir, ExtendDB+".sqlite"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	log, err := os.ReadFile(filepath.Join(dir, ExtendDB+".sqlite-wal")) //nolint:gosec // the engine's own
+	if err != nil {
+		return fmt.Errorf("the database of %s lacks what was written last: %w", ExtendDB, err)
+	}
+	// "Write-Ahead Log File Format" of SQLite: its magic number, in either byte order
+	// of the checksums.
+	if len(log) < 4 || binary.BigEndian.Uint32(log)&^1 != 0x377f0682 {
+		return fmt.Errorf("the database of %s lacks what was written last: %s-wal is no log", ExtendDB, filepath.Join(dir, ExtendDB+".sqlite"))
+	}
+	return nil
 }

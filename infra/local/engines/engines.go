@@ -50,8 +50,8 @@ type Config struct {
 	Root string
 	// Host is the address to listen on. Empty means 127.0.0.1.
 	Host string
-	// Log hears of an engine that ended and was started again. Nil means nobody
-	// does.
+	// Log gets a line for each engine that ended and was started again. Nil means no
+	// log.
 	Log *slog.Logger
 }
 

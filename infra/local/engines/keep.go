@@ -16,7 +16,7 @@ func (e *Engines) keep(i int, c Config) {
 	for {
 		p := e.process(i)
 		<-p.ended
-		if p.told.Load() {
+		if p.stopped.Load() {
 			return
 		}
 		c.Log.Warn("an engine ended; it is started again", "engine", p.program.name, "error", p.err)

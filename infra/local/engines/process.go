@@ -44,6 +44,8 @@ type program struct {
 	patience time.Duration
 	// port is the one to try first; "" means any.
 	port string
+	// check, if there is one, checks what its folder holds before the first start.
+	check func() error
 	// command listens on the port.
 	command func(port string) *exec.Cmd
 }
@@ -55,15 +57,20 @@ type process struct {
 	url     string // what it answers to
 	cmd     *exec.Cmd
 	ended   chan struct{} // closed when it has ended, for whatever reason
-	told    atomic.Bool   // it was told to end
-	err     error         // why; to be read after ended
+	stopped atomic.Bool   // by stop
+	err     error         // why it ended; to be read after ended
 }
 
 // start runs the program on a free port of the host until it answers. Where it
-// ends at once, it gets another port: somebody else may have been faster.
+// ends at once, it gets another port: another program may have been faster.
 func (p program) start(ctx context.Context, host string) (*process, error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of %s: %w", p.name, err)
+	}
+	if p.check != nil {
+		if err := p.check(); err != nil {
+			return nil, err
+		}
 	}
 	if err := os.WriteFile(p.log(), nil, 0o600); err != nil {
 		return nil, fmt.Errorf("emptying the log of %s: %w", p.name, err)
@@ -147,6 +154,9 @@ func (p *process) answers(ctx context.Context, url string) error {
 		}
 		select {
 		case <-p.ended:
+			if p.err == nil {
+				return errEnded
+			}
 			return fmt.Errorf("%w: %w", errEnded, p.err)
 		case <-ctx.Done():
 			return err
@@ -158,7 +168,7 @@ func (p *process) answers(ctx context.Context, url string) error {
 // stop asks the process to end, and ends it, with whatever it started, where it
 // does not.
 func (p *process) stop() {
-	p.told.Store(true)
+	p.stopped.Store(true)
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 	select {
 	case <-p.ended:

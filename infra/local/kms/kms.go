@@ -8,7 +8,9 @@
 package kms
 
 import (
+	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,6 +65,17 @@ type Service struct {
 type state struct {
 	Keys    map[string]*key
 	Aliases map[string]string // alias/name to key id
+	// SHA256 is that of the state without it: an altered key would encrypt, and open
+	// nothing. Files of earlier versions lack it.
+	SHA256 []byte `json:",omitempty"`
+}
+
+// sum returns the state's SHA256.
+func (s state) sum() ([]byte, error) {
+	s.SHA256 = nil
+	data, err := json.Marshal(s)
+	sum := sha256.Sum256(data)
+	return sum[:], err
 }
 
 func (s state) clone() state {
@@ -108,11 +121,19 @@ func (s state) check() error {
 			return fmt.Errorf("key %s is incomplete", id)
 		}
 	}
-	return nil
+	sum, err := s.sum()
+	if err == nil && s.SHA256 != nil && !bytes.Equal(sum, s.SHA256) {
+		err = errors.New("they were altered: their checksum is another")
+	}
+	return err
 }
 
 // save writes the state so that it is there after a crash.
 func (s *Service) save() error {
+	var err error
+	if s.state.SHA256, err = s.state.sum(); err != nil {
+		return err
+	}
 	data, err := json.Marshal(s.state)
 	if err != nil {
 		return err

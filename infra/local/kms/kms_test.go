@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -226,6 +227,24 @@ func TestAChangeThatCannotBeStored(t *testing.T) {
 	}
 	generate(t, c, key) // the key is not disabled
 	wantKeys(t, c, 1)
+}
+
+func TestAlteredKeysAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	c, _ := serve(t, dir)
+	createKey(t, c)
+	path := filepath.Join(dir, "keys.json")
+	stored, err := os.ReadFile(path) //nolint:gosec // a folder of the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	altered := bytes.Replace(stored, []byte(`"Material":["`), []byte(`"Material":["AAAA`), 1)
+	if err := os.WriteFile(path, altered, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kms.Open(dir); err == nil || !strings.Contains(err.Error(), path+": they were altered") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestBadRequests(t *testing.T) {

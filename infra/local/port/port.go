@@ -19,7 +19,7 @@ const (
 	tries  = 100
 )
 
-// Free finds as many different ports of the host that nobody listens on. Another
+// Free finds as many different ports of the host on which no program listens. Another
 // process may find the same one at the same time, which is unlikely: a server that
 // cannot listen on its port needs another.
 func Free(host string, count int) (ports []string, err error) {
