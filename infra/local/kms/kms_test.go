@@ -239,7 +239,7 @@ func TestAlteredKeysAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	altered := bytes.Replace(stored, []byte(`"Material":["`), []byte(`"Material":["AAAA`), 1)
-	if err := os.WriteFile(path, altered, 0o600); err != nil {
+	if err := os.WriteFile(path, altered, 0o600); err != nil { //nolint:gosec // the same
 		t.Fatal(err)
 	}
 	if _, err := kms.Open(dir); err == nil || !strings.Contains(err.Error(), path+": they were altered") {

@@ -3,6 +3,7 @@
 package childtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // patience bounds how long AwaitEnd waits.
@@ -40,32 +43,31 @@ func Of(t testing.TB, pid int) []int {
 
 // Program returns the path of the program that a process runs.
 func Program(pid int) string {
-	program, _, _ := strings.Cut(read(pid, "cmdline"), "\x00")
+	// An error means that the process is not there.
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	program, _, _ := strings.Cut(string(line), "\x00")
 	return program
 }
 
-// AwaitEnd waits until the processes have ended.
+// AwaitEnd waits until the processes have ended, waited for or not.
 func AwaitEnd(t testing.TB, pids []int) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for _, pid := range pids {
-		for !gone(pid) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s (process %d) still runs", Program(pid), pid)
-			}
-			time.Sleep(time.Millisecond)
+		process, err := unix.PidfdOpen(pid, 0)
+		if errors.Is(err, unix.ESRCH) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := 0
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+			ended, err = unix.Poll([]unix.PollFd{{Fd: int32(process), Events: unix.POLLIN}}, int(time.Until(deadline).Milliseconds())) //nolint:gosec // a file descriptor
+		}
+		_ = unix.Close(process)
+		if ended != 1 {
+			t.Fatalf("%s (process %d) still runs: %v", Program(pid), pid, err)
 		}
 	}
-}
-
-// gone reports whether a process has ended, waited for or not.
-func gone(pid int) bool {
-	_, state, found := strings.Cut(read(pid, "stat"), ") ")
-	return !found || strings.HasPrefix(state, "Z")
-}
-
-func read(pid int, name string) string {
-	// An error means that the process is not there.
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
-	return string(text)
 }
