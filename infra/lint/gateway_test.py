@@ -105,16 +105,6 @@ class Logs(unittest.TestCase):
         for header in ["authorization", "idempotency-key"]:
             self.assertIn({"SingleHeader": {"Name": header}}, redacted)
 
-    def test_log_groups_are_encrypted_and_end(self):
-        groups = self.stack.of_type("AWS::Logs::LogGroup")
-        self.assertGreaterEqual(len(groups), 6)
-        for name in groups:
-            properties = self.stack.properties(name)
-            self.assertEqual(
-                properties["KmsKeyId"], {"Fn::GetAtt": ["StorageKey", "Arn"]}, name
-            )
-            self.assertEqual(properties["RetentionInDays"], "90", name)
-
 
 if __name__ == "__main__":
     unittest.main()
