@@ -126,17 +126,10 @@ func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err 
 // returns that request's record. After an error the credential may be stored;
 // the same request again finds it.
 func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerprint, response []byte) (Remembered, error) {
-	put, err := s.put(d)
-	if err != nil {
-		return Remembered{}, err
-	}
+	put := s.put(d)
 	for attempt := 1; ; attempt++ {
-		remember, err := s.remember(d, id, fingerprint, response)
-		if err != nil {
-			return Remembered{}, err
-		}
-		_, err = s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
-			TransactItems: []types.TransactWriteItem{{Put: put}, {Put: remember}},
+		_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+			TransactItems: []types.TransactWriteItem{{Put: put}, {Put: s.remember(d, id, fingerprint, response)}},
 		})
 		if err == nil {
 			return Remembered{}, nil
@@ -159,25 +152,21 @@ func wrapStoring(err error) error {
 }
 
 // remember is the conditional write of a record: there is none, or an expired one.
-func (s *Store) remember(d Draft, id RequestID, fingerprint, response []byte) (*types.Put, error) {
+func (s *Store) remember(d Draft, id RequestID, fingerprint, response []byte) *types.Put {
 	now := s.now()
-	stored, err := attributevalue.MarshalMap(record{
-		PK: string(id), Version: recordVersion, Fingerprint: fingerprint,
-		Workspace: d.Workspace, Credential: d.ID, Response: string(response),
-		Expires: now.Add(remembered).Unix(),
-	})
-	if err != nil {
-		return nil, errors.New("encoding an idempotency record")
-	}
 	return &types.Put{
-		TableName: &s.control, Item: stored,
+		TableName: &s.control, Item: encode(record{
+			PK: string(id), Version: recordVersion, Fingerprint: fingerprint,
+			Workspace: d.Workspace, Credential: d.ID, Response: string(response),
+			Expires: now.Add(remembered).Unix(),
+		}),
 		ConditionExpression: aws.String("attribute_not_exists(pk) OR exp <= :now"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":now": &types.AttributeValueMemberN{Value: strconv.FormatInt(now.Unix(), 10)},
 		},
 		// Of two at once, the loser gets the winner's record with the cancellation.
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}, nil
+	}
 }
 
 // lost finds out why the transaction failed: it returns the record of a faster

@@ -66,6 +66,11 @@ func (i item) credential() Credential {
 	}
 }
 
+// isSound reports whether the row is of this version, and stored where it says.
+func (i item) isSound() bool {
+	return i.Version == itemVersion && i.ID != "" && i.Provider != "" && i.PK == partition(i.Workspace) && i.SK == sortKey(i.ID)
+}
+
 // sealed is the sealed key, for the platform's router and for wrapping anew.
 func (i item) sealed() seal.Sealed { return seal.Sealed(i.Seal) }
 

@@ -1,15 +1,12 @@
 package byok
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -37,43 +34,6 @@ type Manager struct {
 
 // NewManager administers the credentials table of that name.
 func NewManager(db managerAPI, table string) *Manager { return &Manager{db: db, table: table} }
-
-// shown are the attributes that a list reads: all of a credential but its seal.
-func shown() []string {
-	hidden := []string{"pk", "sk", "v", "seal"}
-	var names []string
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[item]()) {
-		if name := f.Tag.Get("dynamodbav"); !f.Anonymous && !slices.Contains(hidden, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// List lists the credentials of the workspace by provider and sort order. A
-// workspace that does not exist has none.
-func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, error) {
-	in := queryOf(m.table, w)
-	projection, names := project(shown()...)
-	in.ProjectionExpression, in.ExpressionAttributeNames = &projection, names
-	var credentials []Credential
-	pages := dynamodb.NewQueryPaginator(m.db, in)
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("listing credentials: %w", err)
-		}
-		for _, stored := range page.Items {
-			var row item
-			if err := attributevalue.UnmarshalMap(stored, &row); err != nil {
-				return nil, fmt.Errorf("a stored credential of workspace %s is unreadable", w)
-			}
-			credentials = append(credentials, row.credential())
-		}
-	}
-	slices.SortFunc(credentials, inOrder)
-	return credentials, nil
-}
 
 // Disable keeps a credential from being used, or returns ErrNotFound.
 func (m *Manager) Disable(ctx context.Context, w ids.Workspace, id ids.Credential) error {
@@ -161,9 +121,4 @@ func (m *Manager) remove(ctx context.Context, keys []map[string]types.AttributeV
 			return err
 		}
 	}
-}
-
-// inOrder is the order in which the credentials of a workspace are tried.
-func inOrder(a, b Credential) int {
-	return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder))
 }

@@ -1,8 +1,10 @@
 package byok
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -29,7 +31,7 @@ func (s Stored) Binding() seal.Binding { return s.binding() }
 // own, is ErrUnreadable for the whole workspace: it may hold a flag that forbids what
 // the others allow.
 func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, account ids.Account, w ids.Workspace) ([]Stored, error) {
-	rows, err := readRows(ctx, db, queryOf(table, w), account, w)
+	rows, err := readRows(ctx, db, queryOf(table, w), w, isOf(account, w))
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +45,32 @@ func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, acco
 // ReadSettings reads the credentials of a workspace as ReadAll does, in the order
 // of List, without their sealed keys.
 func (m *Manager) ReadSettings(ctx context.Context, account ids.Account, w ids.Workspace) ([]Credential, error) {
+	return m.settings(ctx, w, isOf(account, w))
+}
+
+// List lists the credentials of the workspace by provider and sort order, whole or
+// not; one that cannot be decoded is ErrUnreadable. A workspace that does not exist
+// has none.
+func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, error) {
+	return m.settings(ctx, w, func(map[string]types.AttributeValue, item) bool { return true })
+}
+
+// shown are the attributes that a list reads: all of a row but its seal.
+func shown() []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[item]()) {
+		if name := f.Tag.Get("dynamodbav"); !f.Anonymous && name != "seal" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (m *Manager) settings(ctx context.Context, w ids.Workspace, accepts func(map[string]types.AttributeValue, item) bool) ([]Credential, error) {
 	in := queryOf(m.table, w)
-	projection, names := project(append(shown(), "pk", "sk", "v")...)
+	projection, names := project(shown()...)
 	in.ProjectionExpression, in.ExpressionAttributeNames = &projection, names
-	rows, err := readRows(ctx, m.db, in, account, w)
+	rows, err := readRows(ctx, m.db, in, w, accepts)
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +78,18 @@ func (m *Manager) ReadSettings(ctx context.Context, account ids.Account, w ids.W
 	for i, row := range rows {
 		credentials[i] = row.credential()
 	}
-	slices.SortFunc(credentials, inOrder)
+	// The order in which they are tried.
+	slices.SortFunc(credentials, func(a, b Credential) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder))
+	})
 	return credentials, nil
 }
 
-// readRows returns what a query of the workspace finds, or ErrUnreadable.
-func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.QueryInput, account ids.Account, w ids.Workspace) ([]item, error) {
+// readRows returns what a query of the workspace finds; a row that cannot be decoded
+// or is not accepted is ErrUnreadable.
+func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.QueryInput, w ids.Workspace,
+	accepts func(map[string]types.AttributeValue, item) bool,
+) ([]item, error) {
 	var rows []item
 	pages := dynamodb.NewQueryPaginator(db, in)
 	for pages.HasMorePages() {
@@ -69,15 +99,20 @@ func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.Quer
 		}
 		for _, stored := range page.Items {
 			var row item
-			err := attributevalue.UnmarshalMap(stored, &row)
-			if err != nil || !isWhole(stored) || row.ID == "" || row.Provider == "" || row.Version != itemVersion || row.Account != account || row.Workspace != w ||
-				row.PK != partition(w) || row.SK != sortKey(row.ID) {
+			if err := attributevalue.UnmarshalMap(stored, &row); err != nil || !accepts(stored, row) {
 				return nil, fmt.Errorf("workspace %s: %w", w, ErrUnreadable)
 			}
 			rows = append(rows, row)
 		}
 	}
 	return rows, nil
+}
+
+// isOf accepts rows that are whole and belong to this workspace of the account.
+func isOf(account ids.Account, w ids.Workspace) func(map[string]types.AttributeValue, item) bool {
+	return func(stored map[string]types.AttributeValue, row item) bool {
+		return isWhole(stored) && row.isSound() && row.Account == account && row.Workspace == w
+	}
 }
 
 // isWhole reports whether a row has every attribute that decides about a request.

@@ -93,8 +93,7 @@ func readWrapping(stored map[string]types.AttributeValue) Wrapping {
 		sealed:  row.sealed(),
 		binding: row.credential().binding(),
 	}
-	w.unreadable = err != nil || row.Version != itemVersion ||
-		row.PK != partition(row.Workspace) || row.SK != sortKey(row.ID)
+	w.unreadable = err != nil || !row.isSound()
 	w.Workspace = ids.Workspace(strings.TrimPrefix(row.PK, partition("")))
 	w.ID = ids.Credential(strings.TrimPrefix(row.SK, sortKey("")))
 	return w

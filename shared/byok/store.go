@@ -2,7 +2,6 @@ package byok
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -70,11 +69,8 @@ func (c Credential) binding() seal.Binding {
 // Create stores the draft, all of it or nothing. After an error it may be stored:
 // only a request with an idempotency key can be repeated without a second one.
 func (s *Store) Create(ctx context.Context, d Draft) error {
-	put, err := s.put(d)
-	if err != nil {
-		return err
-	}
-	_, err = s.db.PutItem(ctx, &dynamodb.PutItemInput{
+	put := s.put(d)
+	_, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
 	})
 	// The id is fresh: if it is taken, an earlier attempt of the SDK's was applied
@@ -86,13 +82,16 @@ func (s *Store) Create(ctx context.Context, d Draft) error {
 }
 
 // put is the conditional write of a draft.
-func (s *Store) put(d Draft) (*types.Put, error) {
-	stored, err := attributevalue.MarshalMap(newItem(d))
-	if err != nil {
-		return nil, errors.New("encoding a credential")
-	}
+func (s *Store) put(d Draft) *types.Put {
 	return &types.Put{
-		TableName: &s.credentials, Item: stored,
+		TableName: &s.credentials, Item: encode(newItem(d)),
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
-	}, nil
+	}
+}
+
+// encode encodes a row of this package, a struct of strings, numbers, booleans, bytes
+// and lists of strings: that cannot fail, and DynamoDB would refuse an empty row.
+func encode(row any) map[string]types.AttributeValue {
+	encoded, _ := attributevalue.MarshalMap(row)
+	return encoded
 }

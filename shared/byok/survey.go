@@ -55,8 +55,7 @@ func Survey(ctx context.Context, db scanner, table string) ([]Placement, error) 
 			placements = append(placements, Placement{
 				Workspace: ids.Workspace(strings.TrimPrefix(at.PK, partition(""))), ID: ids.Credential(strings.TrimPrefix(at.SK, sortKey(""))),
 				Account: row.Account, Provider: row.Provider, SortOrder: row.SortOrder,
-				Unreadable: err != nil || row.Version != itemVersion || row.Provider == "" ||
-					at.PK != partition(row.Workspace) || at.SK != sortKey(row.ID),
+				Unreadable: err != nil || !row.isSound(),
 			})
 		}
 	}

@@ -207,48 +207,6 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 	})
 }
 
-// A row that lacks a flag or a list would be read as one that restricts nothing.
-func TestADamagedRowIsNotPlannedWith(t *testing.T) {
-	number := map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: "2"}}
-	for update, values := range map[string]map[string]types.AttributeValue{
-		"REMOVE disabled": nil, "REMOVE is_byok_only": nil, "REMOVE is_fallback": nil, "REMOVE is_required": nil, "REMOVE sort_order": nil,
-		"REMOVE allowed_models": nil, "REMOVE allowed_api_key_hashes": nil, "REMOVE allowed_user_ids": nil, "REMOVE provider": nil,
-		"SET allowed_models = :v": number, "SET is_required = :v": number, "SET v = :v": number, "SET seal = :v": number,
-		"SET allowed_models = :v ": {":v": &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberNULL{Value: true}}}},
-	} {
-		f := newFixture(t)
-		f.change(t, f.store(t, byok.Settings{BYOKOnly: true}), update, values)
-		if _, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m")); !errors.Is(err, routing.ErrUnreadable) {
-			t.Errorf("%s: %v", update, err)
-		}
-		_, err := f.manager().ReadSettings(t.Context(), f.account, f.workspace)
-		if wantErr := update != "SET seal = :v"; errors.Is(err, byok.ErrUnreadable) != wantErr {
-			t.Errorf("%s, without seals: %v", update, err)
-		}
-	}
-}
-
-// A row without an id would be planned as the shared endpoint.
-func TestARowWithoutAnIDIsUnreadable(t *testing.T) {
-	f := newFixture(t)
-	c := f.store(t, byok.Settings{BYOKOnly: true})
-	rows, err := f.db.Query(t.Context(), &dynamodb.QueryInput{
-		TableName: &f.engines.Tables.Credentials, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": &types.AttributeValueMemberS{Value: "workspace#" + string(f.workspace)}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	row := rows.Items[0]
-	row["sk"], row["id"] = &types.AttributeValueMemberS{Value: "credential#"}, &types.AttributeValueMemberS{Value: ""}
-	if _, err := f.db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &f.engines.Tables.Credentials, Item: row}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m")); !errors.Is(err, routing.ErrUnreadable) {
-		t.Errorf("beside %s: %v", c.ID, err)
-	}
-}
-
 func TestADamagedWorkspaceIsUnreadable(t *testing.T) {
 	f := newFixture(t)
 	_, err := f.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{

@@ -1,0 +1,89 @@
+package byok_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+)
+
+// oneRow is a credentials table that returns one row, whatever is asked for.
+type oneRow struct {
+	*dynamodb.Client
+	row map[string]types.AttributeValue
+}
+
+func (o oneRow) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	return &dynamodb.QueryOutput{Items: []map[string]types.AttributeValue{o.row}}, nil
+}
+
+func (o oneRow) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	return &dynamodb.ScanOutput{Items: []map[string]types.AttributeValue{o.row}}, nil
+}
+
+// A row that lacks a flag or a list would be read as one that restricts nothing; one
+// of another place may have been moved here.
+func TestADamagedRowIsUnreadable(t *testing.T) {
+	f := newFixture(t)
+	c := f.newCredential()
+	var sound map[string]types.AttributeValue
+	f.rewriteRow(func(row map[string]types.AttributeValue) { sound = row })
+	check := func(what string, row map[string]types.AttributeValue, want error) {
+		t.Helper()
+		table := oneRow{row: row}
+		for range 5 { // attributes are decoded in any order
+			_, all := byok.ReadAll(t.Context(), table, "t", f.account, f.workspace)
+			_, settings := byok.NewManager(table, "t").ReadSettings(t.Context(), f.account, f.workspace)
+			if !errors.Is(all, want) || !errors.Is(settings, want) {
+				t.Fatalf("%s: %v; without seals %v; want %v", what, all, settings, want)
+			}
+			placed, err := byok.Survey(t.Context(), table, "t")
+			if err != nil || len(placed) != 1 || want == nil && placed[0].Unreadable {
+				t.Fatalf("%s: placed as %+v, %v", what, placed, err)
+			}
+			places := strings.Contains("pk sk id v workspace provider", strings.Fields(what)[0])
+			if places && placed[0].Unreadable != (want != nil) || placed[0].ID != c.ID && row["sk"] == sound["sk"] {
+				t.Fatalf("%s: placed as %+v", what, placed[0])
+			}
+		}
+	}
+	check("nothing", sound, nil)
+	for what, values := range map[string]map[string]types.AttributeValue{
+		"pk of another workspace":  {"pk": text("workspace#" + string(ids.New[ids.Workspace]()))},
+		"sk of another credential": {"sk": text("credential#" + string(ids.New[ids.Credential]()))},
+		"id that is empty":         {"id": text(""), "sk": text("credential#")},
+		"provider that is empty":   {"provider": text("")},
+		"row of another workspace": {"workspace": text("w"), "pk": text("workspace#w")}, // which a survey cannot notice
+		"list of null":             {"allowed_models": &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberNULL{Value: true}}}},
+	} {
+		row := maps.Clone(sound)
+		maps.Copy(row, values)
+		check(what, row, byok.ErrUnreadable)
+	}
+	const list, flag = "*types.AttributeValueMemberL *types.AttributeValueMemberNULL", "*types.AttributeValueMemberBOOL"
+	sounds := map[string]string{ // what else an attribute that decides may be
+		"id": "", "v": "", "account": "", "workspace": "", "provider": "*types.AttributeValueMemberS *types.AttributeValueMemberN", "sort_order": "*types.AttributeValueMemberN",
+		"disabled": flag, "is_byok_only": flag, "is_fallback": flag, "is_required": flag,
+		"allowed_models": list, "allowed_user_ids": list, "allowed_api_key_hashes": list,
+	}
+	for _, damaged := range testkit.Damage(sound) {
+		types, decides := sounds[damaged.Attribute]
+		switch {
+		case !decides:
+		case slices.Contains(strings.Fields(types), fmt.Sprintf("%T", damaged.Value)):
+			check(damaged.String(), damaged.Row, nil)
+		default:
+			check(damaged.String(), damaged.Row, byok.ErrUnreadable)
+		}
+	}
+}
