@@ -233,13 +233,14 @@ func choose(multi, single members) members {
 }
 
 // findRequestID returns the first request id of an unreadable event that is a
-// string. After a syntax error it continues at the next requestContext, which it
-// makes the first member of an object in place.
+// string. After a syntax error, or an object with data after it, it continues at the
+// next requestContext, which it makes the first member of an object in place.
 func findRequestID(payload []byte) (id string) {
 	context := []byte(`"requestContext"`)
 	for {
 		d := jsontext.NewDecoder(bytes.NewBuffer(payload), lenient...) // parses in place
-		err := readMember(d, "requestContext", func() error {
+		// An error is one of syntax.
+		_ = readMember(d, "requestContext", func() error {
 			return readMember(d, "requestId", func() error {
 				value, err := d.ReadValue()
 				if id == "" {
@@ -250,7 +251,7 @@ func findRequestID(payload []byte) (id string) {
 			})
 		})
 		next := bytes.Index(payload[min(1+int(d.InputOffset()), len(payload)):], context)
-		if err == nil || next < 0 {
+		if next < 0 {
 			return id
 		}
 		payload = payload[int(d.InputOffset())+next:]

@@ -86,6 +86,7 @@ func TestTheRequestIDOfAMalformedEvent(t *testing.T) {
 		refused(t, []byte(`{`+malformed+`,`+context+`}`), "req-1")
 	}
 	refused(t, []byte(`{`+context+`,"x":01}`), "req-1")
+	refused(t, []byte(`{"a":1},{`+context+`}`), "req-1")
 }
 
 // refused checks the response to an event that is refused, and its log line.
