@@ -68,19 +68,25 @@ func TestAFileWrittenAgainAndAgain(t *testing.T) {
 
 // A Delete reports what it removed itself, whatever another one removed.
 func TestAnotherDeleteRemovesTheRest(t *testing.T) {
-	for call, want := range map[int]error{1: files.ErrNotFound, 2: nil} {
+	for _, c := range []struct {
+		history        string
+		call, versions int
+		want           error
+	}{
+		{"wm", 1, 0, files.ErrNotFound}, {"wm", 2, 1, nil},
+		{"w", 1, 0, nil}, // it was the one that hid the file
+	} {
 		s := newFixture(t, enabled)
-		s.put("file_a")
-		s.mark("file_a")
+		s.fill("file_a", c.history)
 		other, refuse := s.store, faults.RefuseVersions("InternalError")
-		s.inject(faults.Rule{Operation: "DeleteObjects", Call: call, Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+		s.inject(faults.Rule{Operation: "DeleteObjects", Call: c.call, Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
 			if _, err := other.Delete(t.Context(), s.workspace, "file_a"); err != nil {
 				t.Error(err)
 			}
 			return refuse(r, apply)
 		}})
-		if receipt, err := s.store.Delete(t.Context(), s.workspace, "file_a"); !errors.Is(err, want) || receipt.Versions != call-1 {
-			t.Errorf("before step %d: %+v, %v; want %v", call, receipt, err, want)
+		if receipt, err := s.store.Delete(t.Context(), s.workspace, "file_a"); !errors.Is(err, c.want) || receipt.Versions != c.versions {
+			t.Errorf("%s, before step %d: %+v, %v; want %v", c.history, c.call, receipt, err, c.want)
 		}
 	}
 }
@@ -178,13 +184,20 @@ func (s *fixture) within(calls int, listed func(*s3.Client) paged) (files.Receip
 	return files.NewStore(listed(client), s.bucket).Delete(ctx, s.workspace, "file_1")
 }
 
-func TestATruncatedListingIsNotTheEnd(t *testing.T) {
+func TestAFailedCallEndsADelete(t *testing.T) {
 	for _, history := range []string{"", "w"} {
 		s := newFixture(t, enabled)
 		s.fill("file_a", history)
-		s.inject(faults.Rule{Operation: "ListObjectVersions", Call: 1, Fault: faults.Otherwise(http.StatusOK, truncated(s.bucket))})
-		if receipt, err := s.store.Delete(t.Context(), s.workspace, "file_a"); err == nil || errors.Is(err, files.ErrNotFound) {
-			t.Errorf("%d versions: %+v, %v", len(history), receipt, err)
+		for operation, fault := range map[string]faults.Fault{
+			"ListObjectVersions": faults.Otherwise(http.StatusOK, truncated(s.bucket)), "DeleteObjects": faults.Answer(http.StatusForbidden, "AccessDenied", "no"),
+		} {
+			if operation == "DeleteObjects" && history == "" {
+				continue // there is nothing to delete
+			}
+			s.inject(faults.Rule{Operation: operation, Call: 1, Fault: fault})
+			if receipt, err := s.store.Delete(t.Context(), s.workspace, "file_a"); err == nil || errors.Is(err, files.ErrNotFound) {
+				t.Errorf("%d versions, %s: %+v, %v", len(history), operation, receipt, err)
+			}
 		}
 	}
 }

@@ -62,8 +62,8 @@ func (d *deletion) clear(ctx context.Context, found listing) (removed int, refus
 		return removed, nil, err
 	}
 	markers := found.markers
-	if (found.more || refused != nil) && len(markers) > 0 {
-		markers = markers[1:]
+	if found.more || refused != nil {
+		markers = markers[min(1, len(markers)):]
 	}
 	n, refusedMarkers, err := d.remove(ctx, markers)
 	return removed + n, errors.Join(refused, refusedMarkers), err
