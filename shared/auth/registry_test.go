@@ -127,9 +127,12 @@ func TestAnAccountBeginsWithALiveDefaultWorkspace(t *testing.T) {
 	if reason != "" || !caller.MayManage() || caller.Account() != f.account {
 		t.Errorf("verified as %s, %q", caller, reason)
 	}
-	got, err := auth.NewWorkspaces(f.db, f.table).Default(t.Context(), caller)
-	if err != nil || got != f.workspace {
-		t.Errorf("default workspace %q, %v; want %q", got, err, f.workspace)
+	second := f.newWorkspace()
+	bound, _ := f.verify(f.newKey(auth.NewKey{Kind: auth.Standard, Workspace: second}).Hash)
+	for caller, want := range map[auth.Caller]ids.Workspace{caller: f.workspace, bound: second} {
+		if got, err := auth.NewWorkspaces(f.db, f.table).Default(t.Context(), caller); err != nil || got != want {
+			t.Errorf("default workspace of %s: %q, %v; want %q", caller, got, err, want)
+		}
 	}
 	for want := range int64(2) {
 		got, err := auth.NewPositions(f.db, f.table).Claim(t.Context(), f.account, f.workspace, "openai")
@@ -336,8 +339,18 @@ func TestBatches(t *testing.T) {
 	if owned, err := keyring.Owned(t.Context(), other.account, append(hashes, "one more")); err == nil || len(other.faults.Calls()) > 0 {
 		t.Errorf("of 101 keys: %v after %d calls", owned, len(other.faults.Calls()))
 	}
-	other.faults.Inject(faults.Rule{Operation: "BatchGetItem", Fault: faults.Refuse()})
-	if owned, err := keyring.Owned(t.Context(), other.account, hashes); err == nil {
-		t.Errorf("with DynamoDB out of reach: %v", owned)
+	for name, c := range map[string]struct {
+		rule  faults.Rule
+		fails bool
+	}{
+		"out of reach":              {faults.Rule{Fault: faults.Refuse()}, true},
+		"an empty response":         {faults.Rule{Fault: faults.EmptyAnswer()}, true},
+		"nothing processed at once": {faults.Rule{Call: 1, Fault: faults.Unprocessed()}, false},
+	} {
+		other.faults.Heal()
+		other.faults.Inject(c.rule)
+		if owned, err := keyring.Owned(t.Context(), other.account, hashes); (err != nil) != c.fails || owned[own] == c.fails {
+			t.Errorf("%s: %v, %v", name, owned, err)
+		}
 	}
 }

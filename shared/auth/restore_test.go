@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -85,5 +86,37 @@ func TestASurveyReportsUnreadableRows(t *testing.T) {
 	isOwn := func(p auth.Place) bool { return p.PK == "account#"+string(f.account) }
 	if !slices.ContainsFunc(survey.Unknown, isOwn) || len(places) > 0 {
 		t.Errorf("unknown %v, missing or stray %v", survey.Unknown, places)
+	}
+}
+
+// Only an entry of an account or a workspace that names a key or a workspace is one
+// of a list; a row that lacks what every one has is at fault.
+func TestASurveySortsItems(t *testing.T) {
+	f := newFixture(t)
+	id := string(f.account)
+	for place, stray := range map[[2]string]bool{
+		{"account#" + id, "key#" + id}: true, {"account#" + id, "workspace#" + id}: true, {"workspace#" + id, "key#" + id}: true,
+		{"account#" + id, "job#" + id}: false, {"workspace#" + id, "account"}: false, {"account#" + id, "workspace"}: false,
+		{"key#" + id, "key#" + id}: false, {"other#" + id, "workspace#" + id}: false,
+	} {
+		item := attributes(place[0], place[1])
+		item["v"] = number("1")
+		f.put(item)
+		survey, strays := f.survey(id)
+		unknown := slices.ContainsFunc(survey.Unknown, func(p auth.Place) bool { return strings.Contains(p.String(), id) })
+		if unknown == stray || (len(strays) == 1) != stray {
+			t.Errorf("%v: unknown %v, stray %v", place, unknown, strays)
+		}
+		f.remove(place[0], place[1])
+	}
+	workspace := "workspace#" + string(f.workspace)
+	sound := f.row(workspace, "workspace")
+	for _, attribute := range []string{"v", "account", "next"} {
+		lacking := maps.Clone(sound)
+		delete(lacking, attribute)
+		f.put(lacking)
+		if survey, _ := f.survey(); survey.Workspaces[f.workspace].Fault == nil {
+			t.Errorf("without %s: %+v", attribute, survey.Workspaces[f.workspace])
+		}
 	}
 }
