@@ -21,8 +21,6 @@ MONTH = 730 * 3600  # seconds
 
 # So many requests at this price, then the next.
 GATEWAY = (333 * MILLION, 3.50e-6), (667 * MILLION, 2.80e-6), (19_000 * MILLION, 2.38e-6), (math.inf, 1.51e-6)
-REQUEST, GB_SECOND, READ, WRITE, DATA_KEY = 0.20e-6, 0.0000133334, 0.125e-6, 0.625e-6, 3e-6
-LOGGED, OUT, TRACE = 0.50e-9, 0.09e-9, 5e-6
 
 
 @dataclasses.dataclass
@@ -45,6 +43,9 @@ class Kind:
         sizes = BYTES[self.operation]
         return sum(sizes[part] + EVENT for part in ("request", "audit", "access") if sizes[part])
 
+    def answered(self) -> int:
+        return BYTES[self.operation]["response"]
+
 
 KINDS = [
     Kind("GET sync job", "getSyncJob", "GET /api/v1/scim/sync-jobs/{id}",
@@ -59,45 +60,42 @@ KINDS = [
 ROUTER = Kind("a router's read", "", "", {"AccessTable": (1, 0), "CredentialsTable": (1, 0)})
 
 
-def gateway(requests: float) -> float:
-    total = 0.0
-    for size, price in GATEWAY:
-        total += min(requests, size) * price
-        requests -= min(requests, size)
-    return total
+def of_each(what) -> str:
+    return ", ".join(f"{what(kind):,}" for kind in KINDS)
 
 
-def dollars(kind: Kind, requests: float, traces: float) -> list[float]:
-    """The cost of so many requests, in the order of the table's rows."""
-    data = kind.sum(0) * READ, kind.sum(1) * WRITE
+# The rows of the table, and the dollars for one request of a kind.
+READS = f"DynamoDB reads, 0.125 a million units: {of_each(lambda k: k.sum(0))}"
+ROWS = {
+    "Lambda requests, 0.20 a million": lambda k: 0.20e-6,
+    "Lambda time, arm64: 0.25 GB × 15 or 40 ms × 0.0000133334 a GB-second": lambda k: 0.25 * k.milliseconds / 1000 * 0.0000133334,
+    READS: lambda k: k.sum(0) * 0.125e-6,
+    f"DynamoDB writes, 0.625 a million units: {of_each(lambda k: k.sum(1))}": lambda k: k.sum(1) * 0.625e-6,
+    "KMS, 0.03 for 10,000 data keys": lambda k: k.kms * 3e-6,
+    f"Logs, 0.50 a GB: {of_each(Kind.logged)} bytes": lambda k: k.logged() * 0.50e-9,
+    f"Data to the internet, 0.09 a GB: {of_each(Kind.answered)} bytes": lambda k: k.answered() * 0.09e-9,
+}
+
+
+def dollars(kind: Kind, requests: float, traces: float) -> dict[str, float]:
+    """The cost of so many requests, by the rows of the table."""
     if not kind.operation:
-        return [requests * sum(data)]
-    each = REQUEST, 0.25 * kind.milliseconds / 1000 * GB_SECOND, *data, kind.kms * DATA_KEY, \
-        kind.logged() * LOGGED, BYTES[kind.operation]["response"] * OUT
-    return [gateway(requests), *(requests * price for price in each), traces * TRACE]
+        return {READS: requests * ROWS[READS](kind)}
+    tiers, left = 0.0, requests
+    for size, price in GATEWAY:
+        tiers += min(left, size) * price
+        left -= min(left, size)
+    each = {row: requests * price(kind) for row, price in ROWS.items()}
+    return {"API Gateway, 3.50 a million": tiers} | each | {"X-Ray, 5.00 a million traces: 1 in 20": traces * 5e-6}
 
 
 def costs() -> str:
     """Dollars for a million requests."""
-    def of_each(what) -> str:
-        return ", ".join(f"{what(kind):,}" for kind in KINDS)
-
-    labels = [
-        "API Gateway, 3.50 a million",
-        "Lambda requests, 0.20 a million",
-        "Lambda time, arm64: 0.25 GB × 15 or 40 ms × 0.0000133334 a GB-second",
-        f"DynamoDB reads, 0.125 a million units: {of_each(lambda k: k.sum(0))}",
-        f"DynamoDB writes, 0.625 a million units: {of_each(lambda k: k.sum(1))}",
-        "KMS, 0.03 for 10,000 data keys",
-        f"Logs, 0.50 a GB: {of_each(Kind.logged)} bytes",
-        f"Data to the internet, 0.09 a GB: {of_each(lambda k: BYTES[k.operation]['response'])} bytes",
-        "X-Ray, 5.00 a million traces: 1 in 20",
-    ]
     columns = [dollars(kind, MILLION, MILLION / 20) for kind in KINDS]
-    rows = [f"| {label} | " + " | ".join(f"{c:.2f}" if c else "–" for c in row) + " |" for label, row in zip(labels, zip(*columns))]
     return "\n".join([
-        "| | " + " | ".join(kind.name for kind in KINDS) + " |", "|---|" + "---:|" * len(KINDS), *rows,
-        "| **sum** | " + " | ".join(f"**{sum(column):.2f}**" for column in columns) + " |",
+        "| | " + " | ".join(kind.name for kind in KINDS) + " |", "|---|" + "---:|" * len(KINDS),
+        *(f"| {row} | " + " | ".join(f"{c[row]:.2f}" if c[row] else "–" for c in columns) + " |" for row in columns[0]),
+        "| **sum** | " + " | ".join(f"**{sum(c.values()):.2f}**" for c in columns) + " |",
     ])
 
 
@@ -146,7 +144,7 @@ def scale(stack: Stack) -> str:
             table.append(f"| {rate:,} {kind.name} | {'' if full else 'nothing; nearest '}{', '.join(texts)} "
                          f"| {'; '.join(dict.fromkeys(bound[3] for bound in full)) or '–'} "
                          # Of each second X-Ray traces the first request, and 1 in 20 of the others.
-                         f"| {sum(dollars(kind, rate * MONTH, (1 + (rate - 1) / 20) * MONTH)):,.0f} |")
+                         f"| {sum(dollars(kind, rate * MONTH, (1 + (rate - 1) / 20) * MONTH).values()):,.0f} |")
     return "\n".join(table)
 
 

@@ -5,13 +5,11 @@ deleted, so one that is not retained ends the rollback in ROLLBACK_FAILED.
 """
 
 import json
-import pathlib
 import re
-import subprocess
 import unittest
 
 from stack import Stack
-from translate import SOURCE, source
+from translate import SOURCE
 
 # Every condition of the template holds.
 ALL = {
@@ -116,31 +114,6 @@ class Order(unittest.TestCase):
     def test_nothing_waits_for_itself(self):
         for name in self.stack.resources:
             self.assertNotIn(name, self.waits_for(name))
-
-
-class Architecture(unittest.TestCase):
-    """The template's parameter decides what is built: .ci/sam looks at the binaries."""
-
-    GOARCH = {"arm64": "arm64", "x86_64": "amd64"}
-
-    def test_each_value_has_a_makefile_that_builds_for_it(self):
-        root = SOURCE.parent
-        values = source()["Parameters"]["Architecture"]["AllowedValues"]
-        self.assertEqual(set(values), set(self.GOARCH))
-        for value in values:
-            stack = Stack(Architecture=value)
-            for name in stack.of_type("AWS::Lambda::Function"):
-                context = source()["Resources"][name]["Metadata"]["ContextPath"]
-                makefile = pathlib.Path(stack.resolve(context), "Makefile")
-                self.assertEqual(stack.properties(name)["Architectures"], [value])
-                for other in ("arm64", "amd64"):
-                    with self.subTest(f"{name}, {value}, SIGNALBOX_GOARCH={other}"):
-                        commands = subprocess.run(
-                            ["env", f"SIGNALBOX_GOARCH={other}", "make", "--dry-run", "--makefile",
-                             str(makefile), f"build-{name}", "ARTIFACTS_DIR=/nowhere"],
-                            cwd=root, check=True, capture_output=True, text=True,
-                        ).stdout
-                        self.assertIn(f"GOARCH={self.GOARCH[value]} ", commands)
 
 
 if __name__ == "__main__":
