@@ -5,15 +5,26 @@
 package boot
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	smithyendpoints "github.com/aws/smithy-go/endpoints"
 	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/shared/calls"
@@ -81,4 +92,118 @@ func (e *Environment) Get(name string) string {
 		e.missing = append(e.missing, name)
 	}
 	return value
+}
+
+// Every attempt is bounded: a connection that died while Lambda had the process
+// frozen must not swallow a request's whole time, as the SDK's defaults would
+// let it.
+const (
+	attempts        = 3
+	maxBackoff      = time.Second
+	connectTimeout  = time.Second
+	responseTimeout = 2 * time.Second
+	// attemptTimeout bounds the whole of one, including a response that stops in the
+	// middle. Three of them fit into a request's time.
+	attemptTimeout = 3 * time.Second
+)
+
+// awsConfig configures the clients from the variables that Lambda sets, and
+// from AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE> where the services are
+// elsewhere. Unlike config.LoadDefaultConfig it reads no profiles, single
+// sign-on or instance metadata: a function has none of them, and they would be a
+// sixth of its binary.
+func awsConfig() (aws.Config, error) {
+	env, err := config.NewEnvConfig()
+	if err != nil {
+		return aws.Config{}, err
+	}
+	if env.Region == "" || !env.Credentials.HasKeys() {
+		return aws.Config{}, errors.New("AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set, as Lambda sets them")
+	}
+	configured := aws.Config{
+		Region:        env.Region,
+		Credentials:   credentials.StaticCredentialsProvider{Value: env.Credentials},
+		HTTPClient:    httpClient(),
+		ConfigSources: []any{env},
+	}
+	if env.BaseEndpoint != "" {
+		configured.BaseEndpoint = &env.BaseEndpoint
+	}
+	return configured, nil
+}
+
+func httpClient() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().
+		WithTimeout(attemptTimeout).
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = connectTimeout }).
+		WithTransportOptions(func(t *http.Transport) {
+			t.TLSHandshakeTimeout = connectTimeout
+			t.ResponseHeaderTimeout = responseTimeout
+		})
+}
+
+// Retryer makes the retry policy of every client: the SDK's own, bounded, and
+// with what it does not retry by itself.
+func Retryer() aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts = attempts
+		o.MaxBackoff = maxBackoff
+		o.Retryables = append(o.Retryables, calls.Retryables()...)
+	})
+}
+
+// warmUpTime bounds the whole warm-up.
+const warmUpTime = time.Second
+
+// Endpoint resolves where a client's calls go.
+type Endpoint func(context.Context) (smithyendpoints.Endpoint, error)
+
+// WarmUp opens one connection to each of the endpoints during the init phase, all
+// side by side: name resolution, TCP, TLS and the parsing of root certificates
+// are then done before the first request. An error is ignored:
+// the first request then opens the connection.
+func (e *Environment) WarmUp(endpoints ...Endpoint) {
+	e.endpoints = append(e.endpoints, endpoints...)
+}
+
+// DynamoDB returns the client that every function has; its connection is opened by
+// the warm-up. A function makes the clients of other services itself, so that no
+// other function links them.
+func DynamoDB(e *Environment) *dynamodb.Client {
+	client := dynamodb.NewFromConfig(e.AWS)
+	e.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {
+		o := client.Options()
+		return o.EndpointResolverV2.ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
+	})
+	return client
+}
+
+func (e *Environment) warm() {
+	ctx, cancel := context.WithTimeout(context.Background(), warmUpTime)
+	defer cancel()
+	var opened []func(context.Context)
+	for _, find := range e.endpoints {
+		opened = append(opened, func(ctx context.Context) { e.connect(ctx, find) })
+	}
+	calls.Together(ctx, opened...)
+}
+
+// connect sends an unsigned GET to the endpoint. The connection stays in the pool
+// of the HTTP client that all clients share.
+func (e *Environment) connect(ctx context.Context, find Endpoint) {
+	endpoint, err := find(ctx)
+	if err != nil {
+		return
+	}
+	get, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint.URI.Scheme+"://"+endpoint.URI.Host+"/", nil)
+	if err != nil {
+		return
+	}
+	response, err := e.AWS.HTTPClient.Do(get)
+	if err != nil {
+		return
+	}
+	// A body that was read to its end gives the connection back.
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
+	_ = response.Body.Close()
 }

@@ -1,6 +1,6 @@
 // Package calls is what all calls to AWS have in common: they are counted and run in
-// parallel (calls.go), retried (retry.go), checked for malformed responses (whole.go),
-// and their errors classified and described without AWS's own text (errors.go).
+// parallel (calls.go); malformed responses are refused, and errors are classified,
+// retried and described without AWS's own text (errors.go).
 //
 // Together is the only place that runs calls in parallel, so that the count is true
 // and a panic in one of them stays the request's own.

@@ -1,15 +1,24 @@
 package calls
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
+	"net/http"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // Describe names a failure for the log. Of an error that came from AWS it
@@ -111,4 +120,81 @@ func ConditionFailed(err error) (stored map[string]types.AttributeValue, failed 
 		return nil, false
 	}
 	return refusal.Item, true
+}
+
+// Retryables are errors that the SDK's retryer does not retry by itself: an
+// malformed response, TransactionConflictException, which a plain write gets that met
+// a transaction on the same item, and a
+// throttled transaction. They are for clients whose every call may be made twice.
+func Retryables() []retry.IsErrorRetryable {
+	return []retry.IsErrorRetryable{
+		retryIf(IsMalformed),
+		retry.RetryableErrorCode{Codes: map[string]struct{}{"TransactionConflictException": {}}},
+		retryIf(func(err error) bool { return WhyCancelled(err) == Throttled }),
+	}
+}
+
+func retryIf(applies func(error) bool) retry.IsErrorRetryable {
+	return retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
+		if applies(err) {
+			return aws.TrueTernary
+		}
+		return aws.UnknownTernary
+	})
+}
+
+// Pause waits before a call is made again for a reason the SDK does not retry:
+// attempt, from 1, is how often it was made. The wait is up to 25 ms at first
+// and doubles up to 400 ms; all of it is random, so that those who wait do not
+// return in step. The error is the context's, which bounds how often.
+func Pause(ctx context.Context, attempt int) error {
+	longest := 25 * time.Millisecond << min(attempt-1, 4)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(rand.N(longest)): //nolint:gosec // spreading load needs no secrecy
+		return nil
+	}
+}
+
+// bodiless are the calls whose response has no body, each with its status
+// of success.
+var bodiless = map[string]int{
+	"DeleteObject": http.StatusNoContent,
+	"PutObject":    http.StatusOK,
+}
+
+// Whole is an API option for SDK clients: it refuses an empty or malformed response
+// of success. The SDK reads one without a body, and one of plain text from S3, as
+// an output without members: an item that does not exist, an empty listing.
+func Whole(stack *middleware.Stack) error {
+	check := middleware.DeserializeMiddlewareFunc("RefuseMalformedResponse",
+		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+			out, metadata, err := next.HandleDeserialize(ctx, in)
+			response, ok := out.RawResponse.(*smithyhttp.Response)
+			if err == nil && ok && response.StatusCode < http.StatusMultipleChoices && !isWhole(awsmiddleware.GetOperationName(ctx), response) {
+				err = &smithy.DeserializationError{Err: errors.New("empty or malformed response")}
+			}
+			return out, metadata, err
+		})
+	return stack.Deserialize.Add(check, middleware.After)
+}
+
+// isWhole looks at the first byte of the body after white space, which S3 may
+// send while it works: JSON objects and XML are all that services write.
+func isWhole(operation string, response *smithyhttp.Response) bool {
+	if status, ok := bodiless[operation]; ok {
+		return response.StatusCode == status
+	}
+	first := []byte{' '}
+	for bytes.Contains([]byte(" \t\r\n"), first) {
+		if _, err := io.ReadFull(response.Body, first); err != nil {
+			return false
+		}
+	}
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first), response.Body), response.Body}
+	return response.StatusCode == http.StatusOK && (first[0] == '{' || first[0] == '<')
 }
