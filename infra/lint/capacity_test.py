@@ -110,7 +110,9 @@ class Cost(unittest.TestCase):
         watched = sum(sum("MetricStat" in query for query in alarm.get("Metrics", [])) or 1 for alarm in alarms)
         # A metric of ours has a dimension at most, the operation.
         ours = len(stack.of_type("AWS::Logs::MetricFilter")) - 2
-        for text in (f"each metric they watch: {watched} | {watched * 0.10:.2f} |", f"at most {ours} of them, {ours * 0.30:.2f}"):
+        get = cost.BYTES["getSyncJob"]
+        for text in (f"each metric they watch: {watched} | {watched * 0.10:.2f} |", f"at most {ours} of them, {ours * 0.30:.2f}",
+                     f"of {get['start']} and {get['report']} bytes for a GET"):
             self.assertIn(text, DOCUMENT)
 
 
