@@ -5,8 +5,10 @@ deleted, so one that is not retained ends the rollback in ROLLBACK_FAILED.
 """
 
 import json
-import re
 import unittest
+
+import networkx
+from cfnlint.template import Template
 
 from stack import Stack
 from translate import SOURCE
@@ -81,39 +83,14 @@ class Order(unittest.TestCase):
 
     def waits_for(self, name: str) -> set[str]:
         """The resources that exist before this one is created."""
-        found, left = set(), [name]
-        while left:
-            for other in self.named(self.stack.resources[left.pop()]) - found:
-                found.add(other)
-                left.append(other)
-        return found
-
-    def named(self, value, key: str = "") -> set[str]:
-        """The logical ids that a value refers to."""
-        if isinstance(value, dict):
-            return set().union(*(self.named(item, k) for k, item in value.items()))
-        if isinstance(value, list) and key != "Fn::GetAtt":
-            return set().union(*(self.named(item, key) for item in value))
-        match key, value:
-            case "Fn::GetAtt", [first, *_]:
-                names = {first}
-            case "Fn::Sub", str():
-                names = {n.partition(".")[0] for n in re.findall(r"\$\{([^!}]+)\}", value)}
-            case "Ref" | "DependsOn", str():
-                names = {value}
-            case _:
-                names = set()
-        return names & set(self.stack.resources)
+        graph = Template("", {"Resources": self.stack.resources}).graph.graph
+        return networkx.descendants(graph, name)
 
     def test_the_gateways_logging_waits_for_an_api(self):
         self.assertIn("Api", self.waits_for("GatewayLogging"))
 
     def test_the_stage_waits_for_the_gateways_logging(self):
         self.assertIn("GatewayLogging", self.waits_for("ApiStage"))
-
-    def test_nothing_waits_for_itself(self):
-        for name in self.stack.resources:
-            self.assertNotIn(name, self.waits_for(name))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,8 @@ import { unseen } from './unseen.mjs'
 export async function judgeFunction(stack, name, allCalls) {
   const { policies } = stack.functions[name]
   const recorded = allCalls.filter((c) => c.function === name)
-  const used = new Set(recorded.filter((c) => c.action.startsWith('dynamodb:')).map((c) => c.resource))
   const needed = [...recorded, ...unseen(stack, name, recorded)]
-  const denied = [...forbidden(stack, name, used), ...ofOthers(name, allCalls, needed), ...await neighbours(stack, needed)]
+  const denied = [...forbidden(stack, name, needed), ...ofOthers(name, allCalls, needed), ...await neighbours(stack, needed)]
 
   const problems = []
   if (recorded.length === 0) problems.push('no call of it was recorded')
