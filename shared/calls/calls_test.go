@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -86,6 +87,13 @@ func TestDescribeLeavesOutWhatAWSWrote(t *testing.T) {
 		t.Errorf("Describe = %s", got)
 	}
 	if got := calls.Describe(errors.New("our own words")).String(); !strings.Contains(got, "our own words") {
+		t.Errorf("Describe = %s", got)
+	}
+	err.Err = &smithyhttp.RequestSendError{Err: &url.Error{
+		Op: "Get", URL: "http://an-engine:3002/" + marker, Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED},
+	}}
+	got = calls.Describe(err).String()
+	if strings.Contains(got, marker) || !strings.Contains(got, "host=an-engine:3002 network=dial tcp: connection refused") {
 		t.Errorf("Describe = %s", got)
 	}
 }

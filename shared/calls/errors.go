@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -23,8 +24,9 @@ import (
 
 // Describe names a failure for the log. Of an error that came from AWS it
 // keeps the service, operation, code, status and AWS's request id, and leaves
-// AWS's own text out: services repeat parts of the request in it. An error of
-// our own is described in full, since ours never quote a request.
+// AWS's own text out: services repeat parts of the request in it. A failure of
+// the network is described in full, with the host: it repeats nothing either. An
+// error of our own is described in full, since ours never quote a request.
 func Describe(err error) slog.Value {
 	var op *smithy.OperationError
 	if !errors.As(err, &op) {
@@ -40,6 +42,13 @@ func Describe(err error) slog.Value {
 		attrs = append(attrs,
 			slog.Int("status", response.HTTPStatusCode()),
 			slog.String("aws_request_id", response.ServiceRequestID()))
+	}
+	request, sent := errors.AsType[*url.Error](err)
+	network, failed := errors.AsType[*net.OpError](err)
+	if sent && failed {
+		if asked, err := url.Parse(request.URL); err == nil {
+			attrs = append(attrs, slog.String("host", asked.Host), slog.String("network", network.Error()))
+		}
 	}
 	return slog.GroupValue(attrs...)
 }
