@@ -48,14 +48,19 @@ func installed(root string) (string, error) {
 }
 
 // checkLog checks that the database has its write-ahead log, without which SQLite
-// opens it as it was before. ExtendDB ends without clearing its log, so there is
-// always one.
+// opens it as it was before. An ExtendDB that closes its last connection before it
+// ends removes the log, and the log's index with it.
 func checkLog(dir string) error {
 	_, err := os.Stat(filepath.Join(dir, ExtendDB+".sqlite"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	log, err := os.ReadFile(filepath.Join(dir, ExtendDB+".sqlite-wal")) //nolint:gosec // the engine's own
+	if errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(dir, ExtendDB+".sqlite-shm")); errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("the database of %s lacks what was written last: %w", ExtendDB, err)
 	}
