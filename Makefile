@@ -34,7 +34,7 @@ run: first engines functions $(BUILD)/local ## Serve the API on localhost:3000 (
 	@exec $(BUILD)/local -root . -state $(STATE) -port "$(PORT)" $(foreach p,$(PARAMS),-param $(p))
 
 .PHONY: sam-local
-sam-local: first engines $(BUILD)/local ## The real `sam local start-api` against the local engines (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
+sam-local: first engines functions $(BUILD)/local ## `make run` with the real `sam local start-api` beside it, on the next port (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
 	@exec infra/local/sam-local "$(PORT)" $(PARAMS)
 
 .PHONY: reset
@@ -136,10 +136,13 @@ $(BUILD)/admin: go
 	@cd infra/admin && go build -trimpath -buildvcs=false -ldflags "-X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o "$(CURDIR)/$@" .
 
 # SAM's makefile builder runs these through infra/release/<Architecture>/Makefile:
-# the template's parameter decides the architecture.
-.PHONY: $(addprefix build-,$(FUNCTIONS))
-$(addprefix build-,$(FUNCTIONS)): build-%:
+# the template's parameter decides the architecture of what is deployed. `sam local`
+# runs the same functions in containers, which need this machine's own.
+.PHONY: $(addprefix build-,$(FUNCTIONS)) $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS))
+$(addprefix build-,$(FUNCTIONS)): build-%: $(if $(SIGNALBOX_GOARCH),$(BUILD)/sam-local/%)
 	GOOS=linux GOARCH=$(or $(SIGNALBOX_GOARCH),arm64) $(GO_BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./$(folder_$*)
+$(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
+	GOOS=linux GOARCH=$$(go env GOHOSTARCH) $(GO_BUILD) -o $@/bootstrap ./$(folder_$*)
 
 .PHONY: admin
 admin: $(BUILD)/admin ## The operator's command on the edition of `make run`, whatever SIGNALBOX_STACK is (ARGS='key list'; without ARGS: help)

@@ -40,11 +40,7 @@ func run(ctx context.Context, arguments []string, out, warnings io.Writer) error
 	if do.reset {
 		return removeState(o.State)
 	}
-	start := edition.Start
-	if do.back {
-		start = edition.Back
-	}
-	e, err := start(ctx, o)
+	e, err := edition.Start(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -56,7 +52,7 @@ func run(ctx context.Context, arguments []string, out, warnings io.Writer) error
 }
 
 // action is what to do instead of running the whole edition.
-type action struct{ reset, back bool }
+type action struct{ reset bool }
 
 func options(arguments []string, out io.Writer) (o edition.Options, do action, err error) {
 	o.Parameters = make(map[string]string)
@@ -80,9 +76,7 @@ func options(arguments []string, out io.Writer) (o edition.Options, do action, e
 		return nil
 	})
 	verbose := flags.Bool("v", false, "print a line for each request")
-	flags.StringVar(&o.Host, "host", "127.0.0.1", "address on which the engines listen")
 	flags.BoolVar(&do.reset, "reset", false, "remove the state folder, and stop")
-	flags.BoolVar(&do.back, "back", false, "start all but the gateway and the functions, which another program runs on the port")
 	flags.SetOutput(io.Discard) // main prints the error
 	if err := flags.Parse(arguments); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

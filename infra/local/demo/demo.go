@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/renameio/v2"
@@ -89,12 +91,45 @@ func write(file string, facts Facts) error {
 
 // Curls are the three operations, ready to paste into a shell.
 func (f Facts) Curls() []string {
-	return []string{
-		fmt.Sprintf("curl -i %s/scim/sync-jobs/%s -H 'Authorization: Bearer %s'",
-			f.BaseURL, f.SyncJobs[syncjobs.Succeeded], f.ManagementKey),
-		fmt.Sprintf("curl -i %s/byok -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '%s'",
-			f.BaseURL, f.ManagementKey, `{"provider":"openai","key":"sk-demo-0123456789abcdef","name":"My first key"}`),
-		fmt.Sprintf("curl -i -X DELETE %s/files/%s -H 'Authorization: Bearer %s'",
-			f.BaseURL, f.Files[f.WorkspaceID][0], f.APIKey),
+	var lines []string
+	for _, c := range f.calls() {
+		line := "curl -i "
+		if c.method == http.MethodDelete {
+			line += "-X DELETE "
+		}
+		line += fmt.Sprintf("%s -H 'Authorization: Bearer %s'", f.BaseURL+c.path, c.key)
+		if c.body != "" {
+			line += fmt.Sprintf(" -H 'Content-Type: application/json' -d '%s'", c.body)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// Requests are the same three, as a server gets them.
+func (f Facts) Requests() ([]*http.Request, error) {
+	var all []*http.Request
+	for _, c := range f.calls() {
+		r, err := http.NewRequest(c.method, f.BaseURL+c.path, strings.NewReader(c.body)) //nolint:noctx // it is not sent
+		if err != nil {
+			return nil, err
+		}
+		r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:0"
+		r.Header.Set("Authorization", "Bearer "+c.key)
+		if c.body != "" {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+type call struct{ method, path, key, body string }
+
+func (f Facts) calls() []call {
+	return []call{
+		{http.MethodGet, "/scim/sync-jobs/" + string(f.SyncJobs[syncjobs.Succeeded]), f.ManagementKey, ""},
+		{http.MethodPost, "/byok", f.ManagementKey, `{"provider":"openai","key":"sk-demo-0123456789abcdef","name":"My first key"}`},
+		{http.MethodDelete, "/files/" + string(f.Files[f.WorkspaceID][0]), f.APIKey, ""},
 	}
 }

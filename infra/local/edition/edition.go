@@ -26,6 +26,7 @@ import (
 	"signalbox.dev/infra/local/provision"
 	"signalbox.dev/infra/local/record"
 	"signalbox.dev/infra/local/runtime"
+	"signalbox.dev/infra/local/samlocal"
 	"signalbox.dev/infra/local/template"
 )
 
@@ -41,9 +42,6 @@ type Options struct {
 	// Port is where to listen on 127.0.0.1, and on ::1 where there is IPv6. Zero
 	// means any that is free.
 	Port int
-	// Host is the address of this machine on which the engines listen. Empty means
-	// 127.0.0.1.
-	Host string
 	// Parameters overrides the template's parameters.
 	Parameters map[string]string
 	// Functions is a folder with one folder for each function, named by its
@@ -70,11 +68,13 @@ type Edition struct {
 	// demo brings the demo account up to date.
 	demo      func(context.Context) (demo.Facts, error)
 	listeners []net.Listener
+	gateway   *gateway.Gateway
 	server    *http.Server
 	served    chan error
 	lambda    *runtime.Lambda
 	engines   *engines.Engines
 	recorder  *record.Recorder
+	samLocal  *samlocal.Server
 	journal   *journal
 	lock      *os.File
 	disk      *disk
@@ -120,7 +120,7 @@ func (e *Edition) start(ctx context.Context, o Options, t *template.Template) er
 		return err
 	}
 	e.serve(o, api)
-	return nil
+	return e.serveSAMLocal(o, t, made)
 }
 
 // startEngines starts the engines and makes in them what the template declares,
@@ -137,7 +137,7 @@ func (e *Edition) startEngines(ctx context.Context, o Options, t *template.Templ
 func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Template, api template.API) (template.Resources, error) {
 	var err error
 	if e.engines, err = engines.Start(ctx, engines.Config{
-		Dir: filepath.Join(o.State, "engines"), Root: o.Root, Host: o.Host, Log: e.journal.log,
+		Dir: filepath.Join(o.State, "engines"), Root: o.Root, Log: e.journal.log,
 	}); err != nil {
 		return nil, fmt.Errorf("starting the engines: %w", err)
 	}
@@ -207,10 +207,10 @@ func fillDemo(o Options, c aws.Config, outputs map[string]string, baseURL string
 // serve serves the API, and the reference page beside it.
 func (e *Edition) serve(o Options, api template.API) {
 	pages := docs.Pages(docs.Config{Root: o.Root, Demo: e.demo, Log: e.journal.log})
-	g := gateway.New(gateway.Config{API: api, Functions: e.lambda, Account: template.Account, Pages: pages, Log: e.journal.log})
-	e.server = g.Server()
+	e.gateway = gateway.New(gateway.Config{API: api, Functions: e.lambda, Account: template.Account, Pages: pages, Log: e.journal.log})
+	e.server = e.gateway.Server()
 	for _, l := range e.listeners {
-		go func() { e.served <- e.server.Serve(g.Listener(l)) }()
+		go func() { e.served <- e.server.Serve(e.gateway.Listener(l)) }()
 	}
 }
 
@@ -245,6 +245,9 @@ func (e *Edition) Close() error {
 		for _, l := range e.listeners {
 			problems = append(problems, l.Close())
 		}
+	}
+	if e.samLocal != nil {
+		problems = append(problems, e.samLocal.Close())
 	}
 	if e.lambda != nil {
 		e.lambda.Close()

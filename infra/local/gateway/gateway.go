@@ -113,6 +113,21 @@ func (g *Gateway) respond(r *http.Request, x *exchange, route template.Route, pa
 	}
 }
 
+// Event returns the logical id of the function that serves the request, and the
+// event that it gets.
+func (g *Gateway) Event(r *http.Request) (function string, event []byte, err error) {
+	x := newExchange(r)
+	route, parameters, ok := g.find(r.Method, x.path)
+	if !ok {
+		return "", nil, errors.New("no operation has this method and path")
+	}
+	body, err := readBody(r.Body)
+	if err != nil {
+		return "", nil, err
+	}
+	return route.Function, g.event(r, x, route, parameters, body), nil
+}
+
 // invoke waits for the function. Neither a client that disconnects nor the
 // gateway's own time-out stops the function.
 func (g *Gateway) invoke(function string, event []byte) ([]byte, error) {

@@ -1,0 +1,122 @@
+package samlocal
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+)
+
+// proxy passes requests of containers on to the engines. It finds the service in
+// a request's signature and signs the request anew: the engines accept only
+// credentials of their own. An S3 client puts the bucket into the host name,
+// which the engine expects in the path.
+type proxy struct {
+	port     int
+	server   *http.Server
+	stop     chan struct{}
+	engines  *http.Transport
+	services map[string]*url.URL // by the names in signatures
+	signer   *v4.Signer
+	key      aws.Credentials
+	region   string
+}
+
+func startProxy(c Config) (*proxy, error) {
+	p := &proxy{
+		stop: make(chan struct{}), services: make(map[string]*url.URL), signer: v4.NewSigner(), region: c.Engines.Region,
+		engines: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 256},
+		key:     aws.Credentials{AccessKeyID: c.Engines.AccessKeyID, SecretAccessKey: c.Engines.SecretAccessKey},
+	}
+	for service, at := range map[string]string{"dynamodb": c.Engines.DynamoDB, "kms": c.Engines.KMS, "s3": c.Engines.S3} {
+		var err error
+		if p.services[service], err = url.Parse(at); err != nil {
+			return nil, err
+		}
+	}
+	// Docker Desktop connects containers to this machine's own loopback address.
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: loopback, Port: c.Port})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		listener, err = net.ListenTCP("tcp", &net.TCPAddr{IP: loopback})
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.port = listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a TCP listener
+	errorLog := slog.NewLogLogger(c.Log.Handler(), slog.LevelWarn)
+	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second, ErrorLog: errorLog, Handler: &httputil.ReverseProxy{
+		Rewrite: p.rewrite, Transport: p, ErrorLog: errorLog,
+	}}
+	go func() { _ = p.server.Serve(listener) }() // ends by close alone
+	go p.followBridge()
+	return p, nil
+}
+
+func (p *proxy) close() error {
+	close(p.stop)
+	return p.server.Close()
+}
+
+// rewrite puts the bucket into the path.
+func (p *proxy) rewrite(r *httputil.ProxyRequest) {
+	host, _, _ := strings.Cut(r.In.Host, ":")
+	if bucket, ok := strings.CutSuffix(host, "."+Host); ok {
+		r.Out.URL.Path = "/" + bucket + r.In.URL.Path
+		r.Out.URL.RawPath = "/" + bucket + r.In.URL.EscapedPath()
+	}
+}
+
+// RoundTrip implements http.RoundTripper: it signs the request for its service.
+func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
+	service := serviceOf(r.Header.Get("Authorization"))
+	engine, ok := p.services[service]
+	if !ok { // such as the request by which a function opens a connection
+		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	}
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, fmt.Errorf("reading a request: %w", err)
+		}
+	}
+	r.Body, r.URL.Scheme, r.URL.Host, r.Host = io.NopCloser(bytes.NewReader(body)), engine.Scheme, engine.Host, engine.Host
+	for _, name := range []string{"Authorization", "X-Amz-Date", "X-Amz-Security-Token"} {
+		r.Header.Del(name)
+	}
+	hash := r.Header.Get("X-Amz-Content-Sha256")
+	if hash == "" {
+		sum := sha256.Sum256(body)
+		hash = hex.EncodeToString(sum[:])
+	}
+	if err := p.signer.SignHTTP(r.Context(), p.key, r, hash, service, p.region, time.Now(), func(o *v4.SignerOptions) {
+		o.DisableURIPathEscaping = service == "s3"
+	}); err != nil {
+		return nil, err
+	}
+	return p.engines.RoundTrip(r)
+}
+
+// serviceOf is the service's name in a signature's credential scope:
+// Credential=<id>/<day>/<region>/<service>/aws4_request, …
+func serviceOf(authorization string) string {
+	_, credential, _ := strings.Cut(authorization, "Credential=")
+	credential, _, _ = strings.Cut(credential, ",")
+	if scope := strings.Split(credential, "/"); len(scope) > 3 {
+		return scope[3]
+	}
+	return ""
+}

@@ -1,0 +1,118 @@
+// Package samlocal lets `sam local` serve the data of a running edition. Its
+// functions run in containers, so they need an address by which a container
+// reaches the engines; SAM gives them the user's own AWS credentials, so their
+// requests are signed anew for the engines; and it reads names and parameters
+// from files. samconfig.toml names the files and the host.
+package samlocal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"signalbox.dev/infra/local/engines"
+	"signalbox.dev/infra/local/template"
+)
+
+// Folder, in the state folder, holds the files that `sam local` needs. They are
+// there while the engines are: where they are missing, SAM's error contains the
+// folder's name.
+const Folder = "while-make-run-runs"
+
+// Host is what containers call this machine.
+const Host = "make-run"
+
+// Config is what `sam local` is to serve.
+type Config struct {
+	// State is the edition's state folder.
+	State string
+	// Port is the preferred port of the proxy. Where it is taken, or 0, any.
+	Port int
+	// Engines are what the proxy passes requests on to.
+	Engines *engines.Engines
+	// Functions are the template's, their environments resolved.
+	Functions []template.Function
+	// Parameters are the edition's parameters of the template.
+	Parameters map[string]string
+	// Events are sample events, by the logical ids of their functions.
+	Events map[string][]byte
+	// Log gets what goes wrong between containers and engines.
+	Log *slog.Logger
+}
+
+// Server serves containers until it is closed.
+type Server struct {
+	folder string
+	proxy  *proxy
+}
+
+// Start starts the proxy and writes the files.
+func Start(c Config) (*Server, error) {
+	s := &Server{folder: filepath.Join(c.State, Folder)}
+	var err error
+	if s.proxy, err = startProxy(c); err != nil {
+		return nil, fmt.Errorf("serving containers: %w", err)
+	}
+	if err := s.write(c); err != nil {
+		return nil, errors.Join(fmt.Errorf("writing what sam local reads: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+// Close ends the proxy and removes the files that say that it runs.
+func (s *Server) Close() error {
+	return errors.Join(os.RemoveAll(s.folder), s.proxy.close())
+}
+
+func (s *Server) write(c Config) error {
+	url := "http://" + net.JoinHostPort(Host, strconv.Itoa(s.proxy.port))
+	environment := make(map[string]map[string]string)
+	for _, f := range c.Functions {
+		environment[f.ID] = maps.Clone(f.Environment)
+		for name := range f.Environment {
+			if strings.HasPrefix(name, "AWS_ENDPOINT_URL") {
+				environment[f.ID][name] = url
+			}
+		}
+	}
+	parameters := map[string]string{}
+	maps.Copy(parameters, c.Parameters)
+	// Containers run what this machine can, whatever is deployed.
+	parameters["Architecture"] = strings.Replace(runtime.GOARCH, "amd64", "x86_64", 1)
+
+	events := filepath.Join(c.State, "events")
+	if err := os.MkdirAll(events, 0o700); err != nil {
+		return err
+	}
+	for function, event := range c.Events {
+		if err := writeJSON(filepath.Join(events, function+".json"), json.RawMessage(event)); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(s.folder, 0o700); err != nil {
+		return err
+	}
+	// SAM takes parameters from YAML and TOML only; JSON is YAML.
+	return errors.Join(
+		writeJSON(filepath.Join(s.folder, "parameters.yaml"), parameters),
+		writeJSON(filepath.Join(s.folder, "env.json"), environment))
+}
+
+// writeJSON keeps the keys in events from other users of the machine.
+func writeJSON(path string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(path, append(text, '\n'), 0o600)
+}
