@@ -37,6 +37,10 @@ run: first engines functions $(BUILD)/local ## Serve the API on localhost:3000 (
 sam-local: first engines functions $(BUILD)/local ## `make run` with the real `sam local start-api` beside it, on the next port (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
 	@exec infra/local/sam-local "$(PORT)" $(PARAMS)
 
+.PHONY: docs
+docs: go infra/local/node_modules/.installed ## Write the reference page into .build/docs, for any web host (SERVER=https://api.example.com/api/v1)
+	@cd infra/local && go run ./cmd/docs -root ../.. -to "$(CURDIR)/$(BUILD)/docs" -server "$(SERVER)"
+
 .PHONY: reset
 reset: ## Forget everything that `make run` keeps in .local/
 	@if [ -x $(BUILD)/local ]; then $(BUILD)/local -state $(STATE) -reset; else rm -rf $(STATE); fi
@@ -67,7 +71,7 @@ second-opinion: engines functions $(BUILD)/engines ## Test what is stored on Dyn
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" infra/second-opinion/run
 
 .PHONY: clients
-clients: first engines functions node $(BUILD)/local ## Call the API through generated clients (Go, TypeScript) and let schemathesis look for faults (needs Python)
+clients: first engines functions docs $(BUILD)/local ## Call the API through generated clients (Go, TypeScript), schemathesis and the reference page (needs Python and Chromium)
 	@infra/clients/run
 
 # `make test` records the calls on its way. They are recorded anew only for
@@ -213,8 +217,8 @@ fmt: ## Format the code
 # by removing it, so that two at once must wait for each other.
 ALONE := $(shell command -v flock >/dev/null 2>&1 && echo flock package.json)
 .PHONY: engines
-engines: node infra/local/node_modules/.installed $(BUILD)/objects
-infra/local/node_modules/.installed: infra/local/package.json infra/local/package-lock.json
+engines: infra/local/node_modules/.installed $(BUILD)/objects
+infra/local/node_modules/.installed: infra/local/package.json infra/local/package-lock.json | node
 	@cd infra/local && $(ALONE) sh -c '[ node_modules/.installed -nt package.json ] && [ node_modules/.installed -nt package-lock.json ] || \
 		{ npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.installed; }'
 

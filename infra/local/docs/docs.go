@@ -35,14 +35,17 @@ var page = template.Must(template.ParseFS(own, "page.html"))
 // files are what the page loads besides itself, by name: where each is, from the
 // repository's folder. Those without a place are embedded.
 var files = map[string]string{
-	"openapi.yaml":         "infra/openapi.yaml",
+	document:               "infra/openapi.yaml",
 	"page.css":             "",
 	"page.js":              "",
 	"swagger-ui-bundle.js": viewer + "swagger-ui-bundle.js",
 	"swagger-ui.css":       viewer + "swagger-ui.css",
 }
 
-const viewer = "infra/local/node_modules/swagger-ui-dist/"
+const (
+	document = "openapi.yaml"
+	viewer   = "infra/local/node_modules/swagger-ui-dist/"
+)
 
 // policy allows the page what is of its own origin, and pictures that stand in the
 // viewer's style sheet. No script and no style stands in the page itself.
@@ -116,8 +119,7 @@ func (c Config) page(w http.ResponseWriter, r *http.Request) {
 
 // values are what differs between the edition's page and the static copy.
 type values struct {
-	// Server is the base URL of the API. Empty means that the page only shows the
-	// document.
+	// Server is the base URL of the API. Empty means those that the document names.
 	Server string
 	// Demo is the address of the demo account's facts, if there are any.
 	Demo string
@@ -126,7 +128,7 @@ type values struct {
 }
 
 func (c Config) file(w http.ResponseWriter, r *http.Request, name string) {
-	text, err := content(c.Root, name)
+	text, err := content(c.Root, name, files[name])
 	if err != nil {
 		c.fail(w, r, err)
 		return
@@ -139,11 +141,12 @@ var types = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".yaml": "application/yaml; charset=utf-8",
 }
 
-func content(root, name string) ([]byte, error) {
-	if files[name] == "" {
+// content reads a file, embedded where it has no place.
+func content(root, name, place string) ([]byte, error) {
+	if place == "" {
 		return own.ReadFile(name)
 	}
-	return os.ReadFile(filepath.Join(root, files[name])) //nolint:gosec // one of the files listed above
+	return os.ReadFile(filepath.Join(root, place)) //nolint:gosec // one of the files listed above
 }
 
 // demo serves the demo account's facts, keys included.

@@ -4,6 +4,8 @@
 "use strict";
 
 const { server, demo } = document.body.dataset;
+// The API lets no other origin's page read its answers.
+const reachable = server !== "" && new URL(server, location.href).origin === location.origin;
 
 async function main() {
   const facts = demo ? await fetchDemo() : undefined;
@@ -15,10 +17,11 @@ async function main() {
     displayRequestDuration: true,
     persistAuthorization: false,
     queryConfigEnabled: false,
-    tryItOutEnabled: Boolean(server),
-    supportedSubmitMethods: server ? ["get", "post", "delete"] : [],
+    supportedSubmitMethods: reachable ? ["get", "post", "delete"] : [],
+    syntaxHighlight: { theme: "obsidian" },
+    tryItOutEnabled: reachable,
     validatorUrl: null,
-    plugins: [prepared(facts)],
+    plugins: [accessible, prepared(facts)],
     onComplete: () => facts && offerKeys(ui, facts),
   });
 }
@@ -33,8 +36,8 @@ async function fetchDemo() {
 // reaches, and the demo account's ids as the examples that fill in the forms.
 function prepared(facts) {
   const change = (document) => {
-    if (server) document.servers = [{ url: server }];
     if (!facts) return document;
+    document.servers = [{ url: new URL(server, location.href).href }];
     const { SyncJobId, FileId, WorkspaceId, IdempotencyKey } = document.components.parameters;
     SyncJobId.example = facts.sync_jobs.succeeded;
     FileId.example = facts.files[facts.workspace_id][0];
@@ -46,9 +49,23 @@ function prepared(facts) {
   return { statePlugins: { spec: { wrapActions: { updateJsonSpec: (original) => (document) => original(change(document)) } } } };
 }
 
+// accessible mends what an assistive technology cannot use: controls without a name,
+// a link inside a button, and a choice of servers where there is none.
+function accessible({ React: { createElement } }) {
+  const named = (name) => (Control) => (properties) =>
+    createElement("label", null, createElement("span", { className: "only-read" }, name), createElement(Control, properties));
+  return { wrapComponents: {
+    DeepLink: () => ({ text }) => createElement("span", null, text),
+    ExamplesSelect: named("Example"),
+    RequestBodyEditor: named("Request body"),
+    ServersContainer: (_, { specSelectors }) => () => createElement("ul", { id: "servers" }, specSelectors.servers().toJS().map(
+      ({ url, description }) => createElement("li", { key: url }, createElement("code", null, url), description && `: ${description}`))),
+  } };
+}
+
 // offerKeys puts a choice of the demo account's keys above the operations.
 function offerKeys(ui, facts) {
-  const keys = [["Management key", facts.management_key], ["API key", facts.api_key], ["No key", undefined]];
+  const keys = [["Management key: all operations", facts.management_key], ["API key: deletes files", facts.api_key], ["No key", undefined]];
   const choose = (key) => key ? ui.preauthorizeApiKey("bearer", key) : ui.authActions.logout(["bearer"]);
   const choice = document.createElement("fieldset");
   choice.id = "keys";
@@ -60,9 +77,17 @@ function offerKeys(ui, facts) {
     label.append(input, ` ${name}`);
     choice.append(label);
   });
-  document.getElementById("reference").before(choice);
+  choice.append(Object.assign(document.createElement("p"), {
+    textContent: "The forms below are filled in: open an operation and press Execute. A reload offers a file that is still there.",
+  }));
+  document.querySelector(".scheme-container").prepend(choice);
   choose(keys[0][1]);
 }
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const colour = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", colour);
+colour();
 
 main().catch((error) => {
   const alert = Object.assign(document.createElement("p"), { role: "alert", textContent: `This page does not work: ${error.message}` });

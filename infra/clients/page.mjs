@@ -1,0 +1,96 @@
+// Uses the reference page in Chromium as people do: every operation by a click, with
+// each key that is offered, on a wide and a narrow window, light and dark; then a
+// static copy. Fails where the page sends anything to another host, breaks its
+// Content-Security-Policy, keeps a key, is wider than its window, or has what axe
+// finds serious.
+import { strict as assert } from "node:assert";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+const [executablePath, url, copy] = process.argv.slice(2);
+const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
+const operations = { get: "200", post: "201", delete: "200" };
+// A fresh profile; no host has an address but this one.
+const browser = await chromium.launch({ executablePath, args: ["--disable-gpu", "--disable-quic", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"] });
+
+// open opens the page, and records what it must not do.
+async function open(address, options, prepare = async () => {}) {
+  const context = await browser.newContext(options);
+  const faults = [], sent = [];
+  context.on("request", (request) => {
+    sent.push(request.url());
+    if (new URL(request.url()).origin !== new URL(address).origin) faults.push(`a request to ${request.url()}`);
+  });
+  context.on("console", (message) => {
+    const refused = message.text().startsWith("Failed to load resource") && message.location().url.includes("/api/v1/");
+    if (!refused && ["error", "warning"].includes(message.type())) faults.push(message.text());
+  });
+  context.on("weberror", (error) => faults.push(String(error.error())));
+  await prepare(context);
+  const page = await context.newPage();
+  await page.goto(address);
+  await page.locator(".opblock-delete").waitFor();
+  return { context, page, faults, sent };
+}
+
+// execute clicks an operation's button and reads the status from the page.
+async function execute(page, operation) {
+  const block = page.locator(`.opblock-${operation}`);
+  if (!(await block.locator(".execute").count())) await block.locator(".opblock-summary-control").click();
+  const done = page.waitForResponse((response) => response.url().includes("/api/v1/"));
+  await block.locator(".execute").click();
+  const status = String((await done).status());
+  await block.locator(`.live-responses-table .response .response-col_status:text-is("${status}")`).waitFor();
+  return status;
+}
+
+async function look(page, name) {
+  // Colours that have changed are there two frames later, after a transition.
+  await page.evaluate(() => new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown))));
+  await page.evaluate(() => Promise.allSettled(document.getAnimations().map(({ finished }) => finished)));
+  const excess = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  assert.equal(excess, 0, `${name}: wider than its window`);
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+  assert.deepEqual(serious.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 100)}`)), [], name);
+  if (process.env.SCREENSHOTS) await page.screenshot({ path: join(process.env.SCREENSHOTS, `${name}.png`), fullPage: true });
+}
+
+for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
+  const { context, page, faults, sent } = await open(url, { viewport: { width, height: 900 }, colorScheme });
+  const file = () => sent.findLast((address) => address.includes("/files/"));
+  for (const [operation, status] of Object.entries(operations)) assert.equal(await execute(page, operation), status, operation);
+  const first = file();
+  await look(page, `${width}-${colorScheme}`);
+  await page.emulateMedia({ colorScheme: colorScheme === "dark" ? "light" : "dark" });
+  await look(page, `${width}-not-${colorScheme}`);
+
+  const { management_key, api_key } = await page.evaluate(async () => (await fetch("demo.json")).json());
+  await page.getByLabel("API key:").check();
+  assert.equal(await execute(page, "get"), "401");
+  await page.getByLabel("No key").check();
+  assert.equal(await execute(page, "delete"), "401");
+  await page.reload();
+  await page.getByLabel("API key:").check();
+  assert.equal(await execute(page, "delete"), "200");
+  assert.notEqual(file(), first, "a file that is gone is offered again");
+  for (const key of [management_key, api_key]) assert.ok(![page.url(), ...sent].some((address) => address.includes(key)), "a key in a URL");
+  assert.deepEqual(await context.storageState({ indexedDB: true }), { cookies: [], origins: [] });
+  assert.deepEqual(await page.evaluate(() => [localStorage.length, sessionStorage.length]), [0, 0]);
+  assert.deepEqual(faults, []);
+  await page.reload(); // which brings demo.json up to date
+  await page.getByLabel("No key").waitFor();
+  await context.close();
+}
+
+const address = "http://docs.invalid/signalbox/";
+const { page, faults } = await open(`${address}index.html`, {}, (context) =>
+  context.route(`${address}**`, (route) => route.fulfill({ path: join(copy, new URL(route.request().url()).pathname.split("/").at(-1)) })));
+for (const operation of Object.keys(operations)) await page.locator(`.opblock-${operation} .opblock-summary-control`).click();
+assert.equal(await page.locator("#keys, .execute, .try-out").count(), 0, "the copy offers what it cannot do");
+await look(page, "copy");
+assert.deepEqual(faults, []);
+await browser.close();
+console.log("the reference page works: every operation, each key, wide and narrow, light and dark; and its copy");
