@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/calls"
@@ -60,7 +62,7 @@ func (keyTable) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(
 
 // invoke sends a payload to an operation and returns the response and the log. It
 // checks that the event is overwritten.
-func invoke(t *testing.T, op api.Operation, payload []byte) (response, log []byte) {
+func invoke(t *testing.T, op api.Operation, payload []byte) (response []byte, log string) {
 	t.Helper()
 	var lines bytes.Buffer
 	h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.NewJSONHandler(&lines, nil)), op)
@@ -69,11 +71,11 @@ func invoke(t *testing.T, op api.Operation, payload []byte) (response, log []byt
 	if err != nil || len(bytes.Trim(given, "\x00")) > 0 {
 		t.Fatalf("%.2000q: %v; the event afterwards: %q", payload, err, given)
 	}
-	return response, lines.Bytes()
+	return response, lines.String()
 }
 
-// run sends one event to an operation, and reads the response and the log.
-func run(t *testing.T, op api.Operation, event map[string]any) (status int, header map[string]string, body string, log []map[string]any) {
+// run sends one event to an operation.
+func run(t *testing.T, op api.Operation, event map[string]any) functest.Answer {
 	t.Helper()
 	op.ID, op.Method, op.Resource = "testThing", http.MethodGet, resource
 	if op.Prepare == nil {
@@ -83,23 +85,8 @@ func run(t *testing.T, op api.Operation, event map[string]any) (status int, head
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, lines := invoke(t, op, payload)
-	var response struct {
-		StatusCode int
-		Headers    map[string]string
-		Body       string
-	}
-	if err := json.Unmarshal(out, &response); err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(lines)) {
-		var fields map[string]any
-		if err := json.Unmarshal([]byte(line), &fields); err != nil {
-			t.Fatal(err)
-		}
-		log = append(log, fields)
-	}
-	return response.StatusCode, response.Headers, response.Body, log
+	out, log := invoke(t, op, payload)
+	return functest.ReadAnswer(t, out, log)
 }
 
 // reading is an operation on the test's route that reads a request and returns 200.
@@ -160,7 +147,7 @@ func TestHandlerAnswersInOrder(t *testing.T) {
 		"wrapped":                {api.Operation{Prepare: acting(api.Response{}, fmt.Errorf("x: %w", api.NotFound()))}, standardToken, 404, errorBody(404, "Resource not found", "")},
 		"rate limited":           {api.Operation{Prepare: acting(api.Response{}, api.RateLimited())}, standardToken, 429, errorBody(429, "Rate limit exceeded", "")},
 		"invalid":                {api.Operation{Prepare: acting(api.Response{}, api.Invalid(issues))}, standardToken, 400, errorBody(400, "Invalid request parameters", `,"issues":[{"path":"/a/0","message":"must be a string"},{"path":"","message":"unknown member"}]`)},
-		"101 issues":             {api.Operation{Prepare: acting(api.Response{}, api.Invalid(make([]api.Issue, 101)))}, standardToken, 400, errorBody(400, "Invalid request parameters", `,"issues":[`+strings.Repeat(`{"path":"","message":""},`, 99)+`{"path":"","message":""}]`)},
+		"101 issues":             {api.Operation{Prepare: acting(api.Response{}, api.Invalid(slices.Repeat([]api.Issue{{Message: "m"}}, 101)))}, standardToken, 400, errorBody(400, "Invalid request parameters", `,"issues":[`+strings.Repeat(`{"path":"","message":"m"},`, 99)+`{"path":"","message":"m"}]`)},
 		"unexpected error":       {api.Operation{Prepare: acting(api.Response{}, errors.New("boom"))}, standardToken, 500, errorBody(500, "Internal Server Error", "")},
 		"panic in act":           {api.Operation{Prepare: panickingAct}, standardToken, 500, errorBody(500, "Internal Server Error", "")},
 		"panic in prepare":       {api.Operation{Prepare: panickingPrepare}, standardToken, 500, errorBody(500, "Internal Server Error", "")},
@@ -169,22 +156,34 @@ func TestHandlerAnswersInOrder(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			status, header, body, log := run(t, c.op, event(c.token))
-			if status != c.status || body != c.body {
-				t.Errorf("got %d %s\nwant %d %s", status, body, c.status, c.body)
+			got := run(t, c.op, event(c.token))
+			if got.Status != c.status || got.Body != c.body || got.RequestID != "req-1" {
+				t.Errorf("got %d %s\nwant %d %s", got.Status, got.Body, c.status, c.body)
 			}
 			want := map[string]string{"X-Request-Id": "req-1", "Cache-Control": "no-store", "Content-Type": "application/json"}
 			if c.status == 401 {
 				want["WWW-Authenticate"] = "Bearer"
 			}
-			if diff := cmp.Diff(want, header); diff != "" {
+			if diff := cmp.Diff(want, got.Header); diff != "" {
 				t.Errorf("headers (-want +got):\n%s", diff)
 			}
-			if len(log) != 1 || log[0]["msg"] != "request" || log[0]["status"] != float64(c.status) || log[0]["operation"] != "testThing" || log[0]["request_id"] != "req-1" {
-				t.Errorf("log: %v", log)
+			fields := map[string]any{"operation": "testThing", "status": float64(c.status), "level": "INFO"}
+			if c.status == 500 || name == "corrupt key" {
+				fields["level"] = "ERROR"
 			}
-			if loud := log[0]["level"] == "ERROR"; loud != (c.status == 500 || name == "corrupt key") {
-				t.Errorf("log level %v: %v", log[0]["level"], log[0])
+			if got.Reason != "" {
+				fields["reason"] = got.Reason
+			}
+			if got.Reason != "missing" && got.Reason != "malformed" {
+				fields["key"] = auth.HashKey(c.token).Short()
+			}
+			if (c.token == standardToken || c.token == managementToken) && name != "panic in prepare" {
+				fields["account"] = account
+			}
+			for _, field := range []string{"operation", "status", "level", "reason", "key", "account"} {
+				if got.Line[field] != fields[field] || got.Audit != nil {
+					t.Errorf("%s is %v in the log, want %v; audit line %v", field, got.Line[field], fields[field], got.Audit)
+				}
 			}
 		})
 	}
@@ -208,14 +207,14 @@ func TestHandlerAuditsAuthenticatedCallers(t *testing.T) {
 		}
 	}
 	for outcome, err := range map[string]error{"done": nil, "refused": api.NotFound(), "uncertain": errors.New("boom")} {
-		_, _, _, log := run(t, api.Operation{Audited: true, Prepare: noting(err)}, event(managementToken))
-		if len(log) != 2 || log[1]["msg"] != "audit" || log[1]["outcome"] != outcome || log[1]["account"] != account ||
-			log[1]["key"] != auth.HashKey(managementToken).Short() || log[1]["source_ip"] != "192.0.2.1" || log[1]["file"] != "file_1" {
-			t.Errorf("%s: %v", outcome, log)
+		audit := run(t, api.Operation{Audited: true, Prepare: noting(err)}, event(managementToken)).Audit
+		if audit["outcome"] != outcome || audit["account"] != account ||
+			audit["key"] != auth.HashKey(managementToken).Short() || audit["source_ip"] != "192.0.2.1" || audit["file"] != "file_1" {
+			t.Errorf("%s: %v", outcome, audit)
 		}
 	}
-	if _, _, _, log := run(t, api.Operation{Audited: true}, event("sbx_other")); len(log) != 1 {
-		t.Errorf("an unknown caller is audited: %v", log)
+	if got := run(t, api.Operation{Audited: true}, event("sbx_other")); got.Audit != nil {
+		t.Errorf("an unknown caller is audited: %v", got.Audit)
 	}
 }
 
@@ -265,30 +264,9 @@ func TestHandlerShowsNoSecret(t *testing.T) {
 		e["multiValueHeaders"].(map[string][]string)["Idempotency-Key"] = []string{marker}
 		for _, token := range []string{standardToken + marker, standardToken} {
 			e["multiValueHeaders"].(map[string][]string)["authorization"] = []string{"Bearer " + token}
-			_, header, body, log := run(t, api.Operation{Audited: true, Prepare: prepare}, e)
-			if out := fmt.Sprint(header, body, log); strings.Contains(out, marker) {
+			got := run(t, api.Operation{Audited: true, Prepare: prepare}, e)
+			if out := fmt.Sprint(got.Header, got.Body, got.Line, got.Audit); strings.Contains(out, marker) {
 				t.Errorf("%s: %s", name, out)
-			}
-		}
-	}
-}
-
-// The log line names the caller as far as it is known, and the reason of a refusal.
-func TestTheLogLineHasCallerAndReason(t *testing.T) {
-	short := func(token string) any { return auth.HashKey(token).Short() }
-	for token, want := range map[string]map[string]any{
-		"":              {"reason": "missing", "key": nil, "account": nil},
-		"sbx_other":     {"reason": "unknown_key", "key": short("sbx_other"), "account": nil},
-		standardToken:   {"reason": nil, "key": short(standardToken), "account": account},
-		managementToken: {"reason": nil, "key": short(managementToken), "account": account},
-	} {
-		_, _, _, log := run(t, api.Operation{StandardKeyError: api.Forbidden()}, event(token))
-		for field, value := range want {
-			if log[0][field] != value {
-				t.Errorf("token %q: %s is %v, want %v", token, field, log[0][field], value)
-			}
-			if _, there := log[0][field]; there != (value != nil) {
-				t.Errorf("token %q: %s is present: %v", token, field, there)
 			}
 		}
 	}

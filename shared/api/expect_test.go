@@ -36,6 +36,8 @@ func eventSeeds() []string {
 		event("", ""),
 		event("", `,"headers":{"Authorization":"Bearer `+standardToken+`"}`),
 		`{"resource":"` + resource + `","httpMethod":"GET","headers":{"AUTHORIZATION":"Bearer ` + managementToken + `"}}`,
+		strings.Replace(event(key, ""), `"GET"`, `"POST"`, 1), strings.Replace(event(key, ""), "things", "others", 1),
+		event(key, `,"body":"{\"key\":\"\ud800\"}"`), event(key, ",\"body\":\"{\\\"key\\\":\\\"\xff\\\"}\""),
 		`{"resource":"/{proxy+}","httpMethod":"POST","path":"/` + leaked + `"}`,
 		`{"resource":1,"body":"` + leaked + `"}`, `{"requestContext":null,"headers":null}`, `{"stageVariables":{"a":null}}`,
 		`"x"`, `{"body":{"body":"` + leaked + `"}}`, `{"headers":1}`, `{"multiValueHeaders":["` + leaked + `"]}`,

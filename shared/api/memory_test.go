@@ -84,11 +84,11 @@ func TestAPanicIsLoggedWithItsPlace(t *testing.T) {
 			return nil
 		}, "panic: *errors.errorString", "panickingPrepare"},
 	} {
-		_, _, _, log := run(t, api.Operation{Prepare: c.prepare}, event(standardToken))
-		said, _ := log[0]["error"].(map[string]any)
-		stack, _ := log[0]["stack"].(string)
+		line := run(t, api.Operation{Prepare: c.prepare}, event(standardToken)).Line
+		said, _ := line["error"].(map[string]any)
+		stack, _ := line["stack"].(string)
 		if said["text"] != c.what || !strings.Contains(stack, "api_test."+c.place) {
-			t.Errorf("%s: %v", name, log[0])
+			t.Errorf("%s: %v", name, line)
 		}
 	}
 }

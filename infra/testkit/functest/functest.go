@@ -136,9 +136,11 @@ func (f *Instance) send(t testing.TB, event []byte, requestID, body string) Answ
 	if err != nil {
 		t.Fatalf("the function returned an error: %v", err)
 	}
-	answer := Answer{payload: payload, RequestID: requestID, Calls: f.Faults.Calls()[before:], log: f.log.String()}
-	answer.read(t)
-	answer.checkEnvelope(t)
+	answer := ReadAnswer(t, payload, f.log.String())
+	if answer.RequestID != requestID {
+		t.Errorf("X-Request-Id %q, want %q", answer.RequestID, requestID)
+	}
+	answer.Calls = f.Faults.Calls()[before:]
 	checkCalls(t, answer.Calls)
 	checkLeaks(t, body, answer, f.errs)
 	return answer
