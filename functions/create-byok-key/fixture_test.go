@@ -3,11 +3,11 @@ package main
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
@@ -17,7 +17,6 @@ import (
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
 
@@ -189,7 +188,7 @@ func (f *fixture) newCase(status int) functest.Case {
 // that is.
 func (f *fixture) check(t testing.TB, a functest.Answer) int {
 	t.Helper()
-	rows := storedCredentials(t, f.env, f.tenant.Workspace, f.key)
+	rows := storedCredentials(t, f.env, f.tenant, f.key)
 	if a.Line["account"] != nil && a.Status != http.StatusForbidden && a.Audit == nil {
 		t.Error("no audit line")
 	}
@@ -205,7 +204,7 @@ func (f *fixture) check(t testing.TB, a functest.Answer) int {
 
 // checkCreated compares a 201 with the row of its credential, the request and the
 // audit line.
-func (f *fixture) checkCreated(t testing.TB, a functest.Answer, rows []row) {
+func (f *fixture) checkCreated(t testing.TB, a functest.Answer, rows []byok.Stored) {
 	t.Helper()
 	var members map[string]map[string]any
 	a.Decode(t, &members)
@@ -214,18 +213,11 @@ func (f *fixture) checkCreated(t testing.TB, a functest.Answer, rows []row) {
 	var answered body
 	a.Decode(t, &answered)
 	c := answered.Data
-	want := row{
-		Version: 1, ID: c.ID, Account: f.tenant.ID, Workspace: c.WorkspaceID, Provider: c.Provider, Name: c.Name,
-		Label: c.Label, SortOrder: c.SortOrder, Hashes: c.AllowedAPIKeyHashes, Models: c.AllowedModels, Users: c.AllowedUserIDs,
+	i := slices.IndexFunc(rows, func(r byok.Stored) bool { return r.ID == c.ID })
+	if i < 0 {
+		t.Fatalf("credential %s is not stored", c.ID)
 	}
-	var stored row
-	for _, r := range rows {
-		if r.ID == c.ID {
-			stored = r
-		}
-	}
-	want.Seal = stored.Seal
-	if diff := cmp.Diff(want, stored); diff != "" {
+	if diff := cmp.Diff(c, newBody(rows[i].Credential).Data); diff != "" {
 		t.Errorf("credential %s (-answered +stored):\n%s", c.ID, diff)
 	}
 	if c.Name != f.body["name"] || c.Label != "sk-...-end" || c.Provider != f.body["provider"] {
@@ -239,51 +231,19 @@ func (f *fixture) checkCreated(t testing.TB, a functest.Answer, rows []row) {
 	}
 }
 
-// row is a credential in the table, read by the layout alone.
-type row struct {
-	Version   int            `dynamodbav:"v"`
-	ID        ids.Credential `dynamodbav:"id"`
-	Account   ids.Account    `dynamodbav:"account"`
-	Workspace ids.Workspace  `dynamodbav:"workspace"`
-	Provider  string         `dynamodbav:"provider"`
-	Name      string         `dynamodbav:"name"`
-	Label     string         `dynamodbav:"label"`
-	SortOrder int64          `dynamodbav:"sort_order"`
-	Hashes    []string       `dynamodbav:"allowed_api_key_hashes"`
-	Models    []string       `dynamodbav:"allowed_models"`
-	Users     []string       `dynamodbav:"allowed_user_ids"`
-	Seal      struct {
-		Format     int    `dynamodbav:"format"`
-		KeyARN     string `dynamodbav:"key_arn"`
-		WrappedKey []byte `dynamodbav:"wrapped_key"`
-		Nonce      []byte `dynamodbav:"nonce"`
-		Ciphertext []byte `dynamodbav:"ciphertext"`
-	} `dynamodbav:"seal"`
-}
-
-// storedCredentials reads the credentials of a workspace and checks that each of
-// them is complete: its seal opens where it is stored and contains the key.
-func storedCredentials(t testing.TB, env *functest.Env, w ids.Workspace, key string) []row {
+// storedCredentials reads the credentials in the tenant's default workspace and checks
+// that each of them is complete: its seal opens where it is stored and contains the key.
+func storedCredentials(t testing.TB, env *functest.Env, tenant functest.Tenant, key string) []byok.Stored {
 	t.Helper()
-	out, err := env.DB.Query(t.Context(), &dynamodb.QueryInput{
-		TableName: &env.Engines.Tables.Credentials, ConsistentRead: aws.Bool(true),
-		KeyConditionExpression:    aws.String("pk = :pk"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": &types.AttributeValueMemberS{Value: "workspace#" + string(w)}},
-	})
+	rows, err := byok.ReadAll(t.Context(), env.DB, env.Engines.Tables.Credentials, tenant.ID, tenant.Workspace)
 	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []row
-	if err := attributevalue.UnmarshalListOfMaps(out.Items, &rows); err != nil {
 		t.Fatal(err)
 	}
 	opener := seal.NewOpener(env.KMS, env.Engines.KeyARN)
 	taken := map[int64]bool{}
 	for _, r := range rows {
-		opened, err := opener.Open(t.Context(), seal.Sealed(r.Seal), seal.Binding{
-			Account: r.Account, Workspace: r.Workspace, Credential: r.ID, Provider: r.Provider,
-		})
-		if err != nil || string(opened.Reveal()) != key || r.Version != 1 || r.Workspace != w || taken[r.SortOrder] {
+		opened, err := opener.Open(t.Context(), r.Sealed, r.Binding())
+		if err != nil || string(opened.Reveal()) != key || taken[r.SortOrder] {
 			t.Errorf("credential %+v opens as %q, %v; its sort_order is taken: %v", r, opened.Reveal(), err, taken[r.SortOrder])
 		}
 		taken[r.SortOrder] = true

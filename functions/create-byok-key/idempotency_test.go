@@ -37,7 +37,7 @@ func FuzzIdempotencyKey(f *testing.F) {
 			return
 		}
 		if len(given) > 1 || !regexp.MustCompile(`^[!-~]{1,255}$`).MatchString(first) {
-			checkRefusal(t, got, m)
+			checkRefusal(t, got, m, []byte(strings.Join(given, "\n")))
 			if len(m.recalled) > 0 {
 				t.Fatalf("%q: %v recalled", given, m.recalled)
 			}

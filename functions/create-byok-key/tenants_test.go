@@ -8,7 +8,6 @@ import (
 
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/ids"
 )
 
 // resource is a workspace or the hash of an API key that a request names. Where
@@ -53,8 +52,8 @@ func TestTenants(t *testing.T) {
 		}
 	}
 	// Each of the two management keys created in its own account, and in no other.
-	for w, want := range map[ids.Workspace]int{home.Workspace: 2 + 3, stranger.Workspace: 2 + 1} {
-		if got := storedCredentials(t, env, w, provider); len(got) != want {
+	for tenant, want := range map[functest.Tenant]int{home: 2 + 3, stranger: 2 + 1} {
+		if got := storedCredentials(t, env, tenant, provider); len(got) != want {
 			t.Errorf("%d credentials in a default workspace, want %d", len(got), want)
 		}
 	}
