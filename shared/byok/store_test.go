@@ -12,37 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/google/go-cmp/cmp"
 
-	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/ids"
 )
-
-func TestCreateStoresEverySetting(t *testing.T) {
-	f := newFixture(t)
-	minimal, full := f.newDraft(), f.newDraft()
-	if minimal.Label != "sk-...6789" || minimal.AllowedAPIKeyHashes != nil || minimal.AllowedModels == nil {
-		t.Errorf("draft %+v", minimal.Credential)
-	}
-	full.Settings = testkit.FilledSettings(t)
-	full.Provider = minimal.Provider // the key is sealed for it
-	want := map[ids.Credential]byok.Credential{}
-	for _, d := range []byok.Draft{minimal, full} {
-		want[d.ID] = d.Credential
-		if err := f.store.Create(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := map[ids.Credential]byok.Credential{}
-	for _, c := range f.stored() {
-		got[c.ID] = c
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("stored (-want +got):\n%s", diff)
-	}
-}
 
 func TestCreateSurvivesALostAnswer(t *testing.T) {
 	f := newFixture(t)

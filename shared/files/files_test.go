@@ -183,35 +183,6 @@ func TestDeleteOnASuspendedBucket(t *testing.T) {
 	}
 }
 
-func TestDeleteReadsEveryPage(t *testing.T) {
-	const versions = 1100 // more than S3 lists, and deletes, in one call
-	s := newFixture(t, enabled)
-	var writers sync.WaitGroup
-	for w := range 8 {
-		writers.Go(func() {
-			for range versions/8 + map[bool]int{true: versions % 8}[w == 0] {
-				s.put("file_many")
-			}
-		})
-	}
-	writers.Wait()
-	s.put("file_many2")
-	s.mustDelete("file_many", versions)
-	if n := s.left("file_many2"); n != 1 {
-		t.Errorf("of file_many2 %d versions are left, want 1", n)
-	}
-}
-
-func TestAnotherWorkspacesFileIsNotFound(t *testing.T) {
-	s := newFixture(t, off)
-	s.put("file_a")
-	owner := s.workspace
-	s.workspace = ids.New[ids.Workspace]()
-	s.mustNotFind("file_a")
-	s.workspace = owner
-	s.mustDelete("file_a", 1)
-}
-
 func TestOfManyDeletesAtOnceOneWins(t *testing.T) {
 	s := newFixture(t, off)
 	for round := range 5 {
