@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -28,10 +29,8 @@ type fixture struct {
 	// sealing is the key that new credentials are sealed under, if it is not the
 	// stack's own.
 	sealing string
-	// before stands before the engines of these services, if they are named.
-	before  map[string]string
-	dir     string // where the local edition would keep its state
-	app     func(stdin string, stdout, stderr *bytes.Buffer) *app
+	dir     string     // where the local edition would keep its state
+	change  func(*app) // of every command from now on; may be nil
 	account ids.Account
 	// workspace is the account's default.
 	workspace ids.Workspace
@@ -47,9 +46,6 @@ func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	engines := testkit.Start(t)
 	d := &fixture{TB: t, engines: engines, dir: t.TempDir(), bucket: engines.Bucket(t, types.BucketVersioningStatusEnabled)}
-	d.app = func(stdin string, stdout, stderr *bytes.Buffer) *app {
-		return newApp(strings.NewReader(stdin), stdout, stderr)
-	}
 	d.writeStack()
 	var made accountView
 	d.json(&made, "account", "create", "Acme")
@@ -89,9 +85,6 @@ func (d *fixture) outputs() target.Outputs {
 // endpoint is where an engine is.
 func (d *fixture) endpoint(service string) string {
 	d.Helper()
-	if at, ok := d.before[service]; ok {
-		return at
-	}
 	source := d.engines.Config.ConfigSources[0].(interface {
 		GetServiceBaseEndpoint(context.Context, string) (string, bool, error)
 	})
@@ -106,8 +99,16 @@ func (d *fixture) endpoint(service string) string {
 func (d *fixture) do(args ...string) answer { return d.feed("", args...) }
 
 func (d *fixture) feed(stdin string, args ...string) answer {
+	return d.run(d.Context(), strings.NewReader(stdin), args...)
+}
+
+func (d *fixture) run(ctx context.Context, stdin io.Reader, args ...string) answer {
 	var stdout, stderr bytes.Buffer
-	code := d.app(stdin, &stdout, &stderr).run(d.Context(), append([]string{"--local", d.dir}, args...))
+	a := newApp(stdin, &stdout, &stderr)
+	if d.change != nil {
+		d.change(a)
+	}
+	code := a.run(ctx, append([]string{"--local", d.dir}, args...))
 	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
@@ -153,13 +154,11 @@ func (a answer) audits() (lines []map[string]any) {
 
 // stopped gives every command a clock that only its own pauses move, from now on.
 func (d *fixture) stopped(now time.Time, during func(time.Duration) error) {
-	d.app = func(stdin string, stdout, stderr *bytes.Buffer) *app {
-		a := newApp(strings.NewReader(stdin), stdout, stderr)
+	d.change = func(a *app) {
 		a.now = func() time.Time { return now }
 		a.pause = func(_ context.Context, wait time.Duration) error {
 			now = now.Add(wait)
 			return during(wait)
 		}
-		return a
 	}
 }

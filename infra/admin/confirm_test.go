@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"slices"
@@ -17,12 +16,13 @@ import (
 
 // typed executes a command line on a terminal, on which this is typed.
 func (d *fixture) typed(text string, args ...string) answer {
-	made := d.app
-	defer func() { d.app = made }()
-	d.app = func(stdin string, stdout, stderr *bytes.Buffer) *app {
-		a := made(stdin, stdout, stderr)
+	before := d.change
+	defer func() { d.change = before }()
+	d.change = func(a *app) {
+		if before != nil {
+			before(a)
+		}
 		a.terminal, a.interactive = true, true
-		return a
 	}
 	return d.feed(text, args...)
 }
@@ -121,12 +121,10 @@ func (r reading) Read([]byte) (int, error) {
 func TestAnInterruptedConfirmationChangesNothing(t *testing.T) {
 	d := newFixture(t)
 	ctx, interrupt := context.WithCancel(t.Context())
-	var stdout, stderr bytes.Buffer
-	a := newApp(reading(interrupt), &stdout, &stderr)
-	a.interactive = true
-	code := a.run(ctx, []string{"--local", d.dir, "workspace", "delete", string(d.workspace)})
-	if code != exit.Refused || !strings.Contains(stderr.String(), "nothing was changed") {
-		t.Errorf("exit code %d: %s", code, &stderr)
+	d.change = func(a *app) { a.interactive = true }
+	got := d.run(ctx, reading(interrupt), "workspace", "delete", string(d.workspace))
+	if got.code != exit.Refused || !strings.Contains(got.stderr, "nothing was changed") {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 	if listed := d.must("workspace", "list"); strings.Contains(listed, "deleted") {
 		t.Errorf("the workspace is deleted:\n%s", listed)
@@ -152,41 +150,5 @@ func TestEveryCommandIsOfAKind(t *testing.T) {
 		if destroys := slices.Contains([]string{"delete", "purge"}, command.Name); destroys && !asks {
 			t.Errorf("%s does not ask", command.FullPath())
 		}
-	}
-}
-
-func TestADryPurgeListsWhatWouldGo(t *testing.T) {
-	d := newFixture(t)
-	credential := string(d.seal(d.workspace, "mine"))
-	for _, id := range []string{"file_a", "file_b"} {
-		if got := d.feed("four", "file", "upload", "-", "--id", id); got.code != exit.Done {
-			t.Fatal(got.stderr)
-		}
-	}
-	purge := []string{"workspace", "purge", string(d.workspace), "--dry-run"}
-	d.want(exit.Refused, purge...)
-	d.must("workspace", "delete", string(d.workspace), "--yes")
-	before := d.state(string(d.workspace))
-	one, four := int64(1), int64(4)
-	want := []purgeRow{
-		{Kind: "credential", ID: credential, Name: "mine"},
-		{Kind: "file", ID: "file_a", Versions: &one, Bytes: &four}, {Kind: "file", ID: "file_b", Versions: &one, Bytes: &four},
-	}
-	var got []purgeRow
-	d.json(&got, purge...)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("listed (-want +got):\n%s", diff)
-	}
-	if shown := d.want(exit.Done, purge...); strings.Count(shown.stdout, "\n") != 4 || len(shown.audits()) != 0 {
-		t.Errorf("shown:\n%s%s", shown.stdout, shown.stderr)
-	}
-	if diff := cmp.Diff(before, d.state(string(d.workspace))); diff != "" {
-		t.Errorf("the dry run changed (-before +after):\n%s", diff)
-	}
-	d.stopped(time.Now().Add(settled), func(time.Duration) error { return nil })
-	var removed purgeView
-	d.json(&removed, "workspace", "purge", string(d.workspace), "--yes")
-	if removed.Credentials != 1 || removed.Versions != 2 {
-		t.Errorf("removed %+v", removed)
 	}
 }

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"signalbox.dev/infra/admin/arguments"
-	"signalbox.dev/infra/admin/exit"
 )
 
 func TestAnEndIsGivenInDaysToo(t *testing.T) {
@@ -43,13 +41,10 @@ func TestKeysAreListedByTheirWholeHash(t *testing.T) {
 		hash  string
 		lines int
 	}{0: {string(made.Hash), 2}, 200: {string(made.Hash), 2}, 120: {made.Hash.Short(), 2}, 80: {string(made.Hash), 7}, 20: {string(made.Hash), 7}} {
-		var stdout, stderr bytes.Buffer
-		a := newApp(nil, &stdout, &stderr)
-		a.width = width
-		code := a.run(t.Context(), []string{"--local", d.dir, "key", "list"})
-		shown := stdout.String()
-		if code != exit.Done || !slices.Contains(strings.Fields(shown), c.hash) || strings.Count(shown, "\n") != c.lines {
-			t.Errorf("%d columns, exit code %d:\n%s%s", width, code, shown, &stderr)
+		d.change = func(a *app) { a.width = width }
+		shown := d.must("key", "list") + "\n"
+		if !slices.Contains(strings.Fields(shown), c.hash) || strings.Count(shown, "\n") != c.lines {
+			t.Errorf("%d columns:\n%s", width, shown)
 		}
 	}
 }

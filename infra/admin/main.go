@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/exit"
@@ -82,6 +83,7 @@ type app struct {
 	stdout, stderr io.Writer
 	now            func() time.Time
 	pause          func(context.Context, time.Duration) error
+	http           aws.HTTPClient // nil means the target's own
 	// terminal reports that standard error is a terminal, interactive that
 	// standard input is one as well.
 	terminal, interactive bool

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -297,6 +296,12 @@ func TestARepairedTableLetsInNobodyWhoWasRevoked(t *testing.T) {
 	}
 }
 
+// client is a function as an HTTP client.
+type client func(*http.Request) (*http.Response, error)
+
+// Do implements aws.HTTPClient.
+func (c client) Do(r *http.Request) (*http.Response, error) { return c(r) }
+
 // A repair that is interrupted after any of its writes goes on when it is repeated.
 func TestAnInterruptedRepairGoesOn(t *testing.T) {
 	r := newRestored(t, 1)
@@ -306,28 +311,28 @@ func TestAnInterruptedRepairGoesOn(t *testing.T) {
 		r.reset()
 		ctx, interrupt := context.WithCancel(t.Context())
 		seen := 0
-		r.stand("DynamoDB", func(req *http.Request) (*http.Response, error) {
-			answer, err := http.DefaultTransport.RoundTrip(req)
-			if _, operation, _ := strings.Cut(req.Header.Get("X-Amz-Target"), "."); operation == "UpdateItem" || operation == "TransactWriteItems" {
-				if seen++; seen == writes {
-					interrupt()
+		r.change = func(a *app) {
+			a.http = client(func(req *http.Request) (*http.Response, error) {
+				answer, err := http.DefaultClient.Do(req)
+				if _, operation, _ := strings.Cut(req.Header.Get("X-Amz-Target"), "."); operation == "UpdateItem" || operation == "TransactWriteItems" {
+					if seen++; seen == writes {
+						interrupt()
+					}
 				}
-			}
-			return answer, err
-		})
-		var stdout, stderr bytes.Buffer
-		code := newApp(nil, &stdout, &stderr).run(ctx, append([]string{"--local", r.dir}, r.repairArgs()...))
+				return answer, err
+			})
+		}
+		got := r.run(ctx, nil, r.repairArgs()...)
 		interrupt()
-		r.before = nil
-		r.writeStack()
+		r.change = nil
 		if seen < writes {
 			if writes < 10 {
 				t.Fatalf("the repair made %d writes", seen)
 			}
 			return
 		}
-		if code != exit.Uncertain && seen > writes {
-			t.Errorf("interrupted at write %d: exit code %d, %s", writes, code, &stderr)
+		if got.code != exit.Uncertain && seen > writes {
+			t.Errorf("interrupted at write %d: exit code %d, %s", writes, got.code, got.stderr)
 		}
 		r.must(r.repairArgs()...)
 		if diff := cmp.Diff(want, r.contents(), cmpopts.EquateEmpty()); diff != "" {
@@ -406,12 +411,10 @@ func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
 	// On a terminal it asks, after it has named its target.
 	for typed, code := range map[string]int{"yes\n": exit.Refused, "": exit.Refused, r.engines.Tables.Access + "\n": exit.Done} {
 		r.reset()
-		r.app = func(_ string, stdout, stderr *bytes.Buffer) *app {
-			a := newApp(strings.NewReader(typed), stdout, stderr)
-			a.terminal, a.interactive = true, true
-			return a
+		got := r.typed(typed, "restore", "repair", "--since", r.since, "--before", r.old)
+		if got.code != code {
+			t.Errorf("typed %q: exit code %d, want %d", typed, got.code, code)
 		}
-		got := r.want(code, "restore", "repair", "--since", r.since, "--before", r.old)
 		if !strings.Contains(got.stderr, "The access table "+r.engines.Tables.Access) || cmp.Equal(before, r.contents()) != (code != exit.Done) {
 			t.Errorf("typed %q: %s", typed, got.stderr)
 		}

@@ -16,23 +16,17 @@ import (
 func TestRewrapOutlastsFaults(t *testing.T) {
 	m := newMove(t, 30)
 	m.deploy()
-	broken := m.through("DynamoDB", "KMS")
-	for service, rules := range map[string][]faults.Rule{
-		"DynamoDB": {
-			{Operation: "UpdateItem", Call: 3, Attempt: 1, Fault: faults.LoseAnswer()},
-			{Operation: "UpdateItem", Call: 9, Attempt: 1, Fault: faults.Refuse()},
-			{Operation: "Scan", Call: 2, Attempt: 1, Fault: faults.Throttle()},
-			{Operation: "UpdateItem", Call: 12, Attempt: 1, Fault: faults.Conflict()},
-		},
-		"KMS": {
-			{Operation: "ReEncrypt", Call: 4, Attempt: 1, Fault: faults.LoseAnswer()},
-			{Operation: "ReEncrypt", Call: 7, Attempt: 1, Fault: faults.Throttle()},
-			{Operation: "ReEncrypt", Call: 8, Fault: faults.Answer(http.StatusInternalServerError, "KMSInternalException", "")},
-		},
+	broken := m.broken()
+	for _, rule := range []faults.Rule{
+		{Operation: "UpdateItem", Call: 3, Attempt: 1, Fault: faults.LoseAnswer()},
+		{Operation: "UpdateItem", Call: 9, Attempt: 1, Fault: faults.Refuse()},
+		{Operation: "Scan", Call: 2, Attempt: 1, Fault: faults.Throttle()},
+		{Operation: "UpdateItem", Call: 12, Attempt: 1, Fault: faults.Conflict()},
+		{Operation: "ReEncrypt", Call: 4, Attempt: 1, Fault: faults.LoseAnswer()},
+		{Operation: "ReEncrypt", Call: 7, Attempt: 1, Fault: faults.Throttle()},
+		{Operation: "ReEncrypt", Call: 8, Fault: faults.Answer(http.StatusInternalServerError, "KMSInternalException", "")},
 	} {
-		for _, rule := range rules {
-			broken[service].Inject(rule)
-		}
+		broken.Inject(rule)
 	}
 	view, _ := m.rewrap(exit.Uncertain)
 	if view.Rewrapped != 29 || len(view.Failed) != 1 || !strings.Contains(view.Failed[0].Reason, "KMSInternalException") {
@@ -41,9 +35,7 @@ func TestRewrapOutlastsFaults(t *testing.T) {
 	if row := m.rows()[view.Failed[0].ID]; row.Workspace != view.Failed[0].Workspace || row.Seal.KeyARN != m.own {
 		t.Errorf("the one that failed is %+v", row)
 	}
-	for service := range broken {
-		broken[service].Heal()
-	}
+	broken.Heal()
 	m.goesOn(30)
 }
 
@@ -51,7 +43,7 @@ func TestRewrapOutlastsFaults(t *testing.T) {
 func TestRewrapIsNotDoneWhereAnAnswerIsEmpty(t *testing.T) {
 	m := newMove(t, 10)
 	m.deploy()
-	m.through("DynamoDB")["DynamoDB"].Inject(faults.Rule{Operation: "Scan", Attempt: 1, Fault: faults.EmptyAnswer()})
+	m.broken().Inject(faults.Rule{Operation: "Scan", Attempt: 1, Fault: faults.EmptyAnswer()})
 	if view, _ := m.rewrap(exit.Done); view.Rewrapped != 10 {
 		t.Errorf("%+v", view)
 	}
@@ -82,7 +74,7 @@ func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
 func TestRewrapOutlastsScatteredFailures(t *testing.T) {
 	m := newMove(t, 3*(rewrap.Patience+2))
 	m.deploy()
-	broken := m.through("KMS")["KMS"]
+	broken := m.broken()
 	for n := range rewrap.Patience + 2 {
 		broken.Inject(faults.Rule{Operation: "ReEncrypt", Call: 3 * (n + 1), Fault: faults.Answer(http.StatusBadRequest, "KMSInvalidStateException", "")})
 	}

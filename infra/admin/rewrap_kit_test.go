@@ -2,13 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -72,61 +66,12 @@ func (m *move) deploy() {
 	m.writeStack()
 }
 
-// through puts faults before the engines of these services.
-func (m *move) through(services ...string) map[string]*faults.Transport {
-	m.Helper()
-	all := map[string]*faults.Transport{}
-	for _, service := range services {
-		all[service] = faults.Wrap(nil)
-		m.stand(service, all[service].Do)
-	}
-	return all
+// broken has the command send its requests through faults.
+func (m *move) broken() *faults.Transport {
+	transport := faults.Wrap(nil)
+	m.change = func(a *app) { a.http = transport }
+	return transport
 }
-
-// stored closes the channel when the command has stored so many.
-func (m *move) stored(credentials int64) <-chan struct{} {
-	m.Helper()
-	enough := make(chan struct{})
-	var stored atomic.Int64
-	m.stand("DynamoDB", func(r *http.Request) (*http.Response, error) {
-		answer, err := http.DefaultTransport.RoundTrip(r)
-		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") && stored.Add(1) == credentials {
-			close(enough)
-		}
-		return answer, err
-	})
-	return enough
-}
-
-// stand puts something before the engine of a service.
-func (m *move) stand(service string, between trip) {
-	m.Helper()
-	engine, err := url.Parse(m.endpoint(service))
-	if err != nil {
-		m.Fatal(err)
-	}
-	proxy := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(engine)
-			r.Out.Host = r.In.Host // as it was signed
-			r.Out.RequestURI = ""  // which clients must not set
-		},
-		Transport:    between,
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	})
-	m.Cleanup(proxy.Close)
-	if m.before == nil {
-		m.before = map[string]string{}
-	}
-	m.before[service] = proxy.URL
-	m.writeStack()
-}
-
-// trip is a function as a http.RoundTripper.
-type trip func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (t trip) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
 // rewrap runs the command that must end with the code, and reads its summary.
 func (m *move) rewrap(code int, args ...string) (rewrap.Result, answer) {
@@ -206,10 +151,9 @@ func (m *move) opened() map[string]int {
 }
 
 // remove deletes a credential behind the command's back.
-func (m *move) remove(workspace, id string) {
+func (m *move) remove(row record) {
 	m.Helper()
-	err := byok.NewManager(m.db, m.engines.Tables.Credentials).Delete(m.Context(), ids.Workspace(workspace), ids.Credential(id))
-	if err != nil {
+	if err := byok.NewManager(m.db, m.engines.Tables.Credentials).Delete(m.Context(), row.Workspace, row.ID); err != nil {
 		m.Error(err)
 	}
 }

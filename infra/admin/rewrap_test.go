@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
-	"signalbox.dev/infra/admin/rewrap"
+	"signalbox.dev/infra/testkit/faults"
 )
 
 func TestRewrapMovesEveryCredential(t *testing.T) {
@@ -56,18 +55,6 @@ func TestRewrapMovesEveryCredential(t *testing.T) {
 	if shown := m.must("credential", "rewrap", "--to", m.next); !strings.Contains(shown, "already there   130") {
 		t.Errorf("shown\n%s", shown)
 	}
-	m.back()
-}
-
-// back moves everything back, as an operator may who has changed his mind.
-func (m *move) back() {
-	m.Helper()
-	moved := m.next
-	m.sealing, m.next = "", m.own
-	m.writeStack()
-	if view, _ := m.rewrap(exit.Done, "--from", moved); view.Rewrapped != 130 || m.opened()[m.own] != 130 {
-		m.Errorf("back: %+v", view)
-	}
 }
 
 func TestRewrapRefusesWhatCannotBeMeant(t *testing.T) {
@@ -101,16 +88,15 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 	m.deploy()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	enough := m.stored(20)
-	go func() { <-enough; interrupt() }()
-	var stdout, stderr bytes.Buffer
-	args := []string{"--local", m.dir, "credential", "rewrap", "--to", m.next}
-	if code := newApp(nil, &stdout, &stderr).run(ctx, args); code != exit.Uncertain || !strings.Contains(stderr.String(), "interrupted") {
-		t.Errorf("exit code %d: %s", code, &stderr)
+	m.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 20, Fault: faults.Then(interrupt)})
+	got := m.run(ctx, nil, "credential", "rewrap", "--to", m.next)
+	if got.code != exit.Uncertain || !strings.Contains(got.stderr, "interrupted") {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
-	if audits := (answer{stderr: stderr.String()}).audits(); len(audits) != 2 || audits[1]["outcome"] != "uncertain" {
+	if audits := got.audits(); len(audits) != 2 || audits[1]["outcome"] != "uncertain" {
 		t.Errorf("audit %v", audits)
 	}
+	m.change = nil
 	m.goesOn(60)
 }
 
@@ -133,81 +119,54 @@ func (m *move) goesOn(total int) {
 func TestAKilledRewrapGoesOn(t *testing.T) {
 	m := newMove(t, 60)
 	m.deploy()
-	m.killed(20, "--rate", "100")
+	m.kill(20)
 	m.goesOn(60)
 }
 
-// killed runs the command as a process and kills it when it has stored so many.
-func (m *move) killed(after int64, args ...string) {
+// kill runs the command as a process and kills it once it has moved so many, of
+// three times as many.
+func (m *move) kill(after int) {
 	m.Helper()
-	enough := m.stored(after)
-	command := m.process(args...)
+	rate := strconv.Itoa(max(after, 30))                                                                       // a second's worth or more is left to move
+	command := exec.Command("admin", "--local", m.dir, "credential", "rewrap", "--to", m.next, "--rate", rate) //nolint:gosec // this very binary: TestMain
 	if err := command.Start(); err != nil {
 		m.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
-	select {
-	case <-enough:
-	case err := <-ended:
-		m.Fatalf("it ended before it was killed: %v", err)
+	for m.moved() < after {
+		time.Sleep(10 * time.Millisecond)
 	}
 	if err := command.Process.Kill(); err != nil {
 		m.Fatal(err)
 	}
-	<-ended
-	m.before = nil
-	m.writeStack()
+	_ = command.Wait() // it was killed, which goesOn sees
 }
 
-// process is the command as a process of its own.
-func (m *move) process(args ...string) *exec.Cmd {
-	m.Helper()
-	return exec.Command("admin", append([]string{"--local", m.dir, "credential", "rewrap", "--to", m.next}, args...)...) //nolint:gosec // this very binary, see TestMain
-}
-
-func TestRewrapWhileCredentialsComeAndGo(t *testing.T) {
-	m := newMove(t, 100)
-	m.deploy()
-	var doomed []string
-	for id, row := range m.rows() {
-		if len(doomed) < 20 {
-			doomed = append(doomed, string(row.Workspace)+" "+string(id))
+// moved counts what is under the next key.
+func (m *move) moved() (n int) {
+	for _, row := range m.rows() {
+		if row.Seal.KeyARN == m.next {
+			n++
 		}
 	}
-	ended := make(chan rewrap.Result)
-	go func() {
-		view, _ := m.rewrap(exit.Done, "--rate", "200")
-		ended <- view
-	}()
-	for n := range 20 {
-		m.create(n)
-		workspace, id, _ := strings.Cut(doomed[n], " ")
-		m.remove(workspace, id)
-	}
-	view := <-ended
-	if left := m.opened(); left[m.next] != 100 || left[m.own] != 0 || len(view.Failed) > 0 {
-		t.Errorf("left %v after %+v", left, view)
-	}
+	return n
 }
 
+// Two runs at once, while credentials come and go, move each credential once.
 func TestTwoRewrapsAtOnce(t *testing.T) {
 	m := newMove(t, 100)
 	m.deploy()
-	var moved atomic.Int32
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
-			view, _ := m.rewrap(exit.Done)
-			moved.Add(int32(view.Rewrapped)) //nolint:gosec // a hundred
-			if view.Rewrapped+view.AlreadyThere != 100 {
+			if view, _ := m.rewrap(exit.Done, "--rate", "100"); len(view.Failed) > 0 {
 				t.Errorf("%+v", view)
 			}
 		})
 	}
+	m.replace(20)
 	both.Wait()
-	if left := m.opened(); left[m.next] != 100 || moved.Load() != 100 {
-		t.Errorf("moved %d, left %v", moved.Load(), left)
+	if left := m.opened(); left[m.next] != 100 || left[m.own] != 0 {
+		t.Errorf("left %v", left)
 	}
 }
 
@@ -215,21 +174,15 @@ func TestProgressOfARewrap(t *testing.T) {
 	m := newMove(t, 20)
 	m.deploy()
 	now := time.Now()
-	m.app = func(stdin string, stdout, stderr *bytes.Buffer) *app {
-		a := newApp(strings.NewReader(stdin), stdout, stderr)
+	m.change = func(a *app) {
 		a.now = func() time.Time { now = now.Add(output.ProgressEvery); return now }
-		return a
 	}
 	if _, got := m.rewrap(exit.Done); !strings.Contains(got.stderr, "\n7 of 20\n") || strings.Contains(got.stderr, "\r") {
 		t.Errorf("a file gets\n%q", got.stderr)
 	}
 	more := newMove(t, 20)
 	more.deploy()
-	more.app = func(stdin string, stdout, stderr *bytes.Buffer) *app {
-		a := newApp(strings.NewReader(stdin), stdout, stderr)
-		a.terminal = true
-		return a
-	}
+	more.change = func(a *app) { a.terminal = true }
 	if _, got := more.rewrap(exit.Done); !strings.Contains(got.stderr, fmt.Sprintf("(%d/%d", 20, 20)) || len(got.audits()) != 2 {
 		t.Errorf("a terminal gets\n%q", got.stderr)
 	}

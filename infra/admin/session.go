@@ -50,6 +50,9 @@ type session struct {
 }
 
 func (a *app) session(t *target.Target, asJSON bool, audits io.Writer) *session {
+	if a.http != nil {
+		t.Config.HTTPClient = a.http
+	}
 	db, bucket := dynamodb.NewFromConfig(t.Config), s3.NewFromConfig(t.Config)
 	s := &session{
 		db:          db,
