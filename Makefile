@@ -18,6 +18,8 @@ MODULES := . infra/local infra/admin infra/contract infra/torture
 # What SAM builds and what runs locally is made by the same command: static,
 # stripped, reproducible, without the RPC mode that Lambda no longer uses.
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w -buildid='
+# The tools, without cgo either: what they share with the functions is compiled once.
+GO_TOOL := CGO_ENABLED=0 go build -trimpath -buildvcs=false
 folder_GetSyncJobFunction := functions/get-sync-job
 folder_CreateByokKeyFunction := functions/create-byok-key
 folder_DeleteFileFunction := functions/delete-file
@@ -25,16 +27,34 @@ folder_DeleteFileFunction := functions/delete-file
 # The race detector needs a C compiler; without one the tests still run.
 RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
 
+# The other targets are for those who change the code.
+HELP_FIRST := run doctor admin reset test build docs sam-local
+HELP_DEPLOY := protect rewrap-demo sbom reproduce
+
 .PHONY: help
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' -v first='$(HELP_FIRST)' -v deploy='$(HELP_DEPLOY)' ' \
+		/^[a-z-]+:.*## / { line[$$1] = sprintf("  %-16s %s\n", $$1, $$2); other[++n] = $$1 } \
+		function list(title, names, count,   i) { \
+			print title; \
+			for (i = 1; i <= count; i++) { printf "%s", line[names[i]]; delete line[names[i]] } \
+		} \
+		END { \
+			list("To use it, on this machine:", a, split(first, a, " ")); \
+			list("\nTo deploy and operate it:", b, split(deploy, b, " ")); \
+			list("\nTo change it:", other, n) \
+		}' $(MAKEFILE_LIST)
+
+.PHONY: doctor
+doctor: ## Check what this machine has of what make run, make test and the rest need
+	@infra/local/doctor
 
 .PHONY: run
-run: first engines functions $(BUILD)/local ## Serve the API on localhost:3000 (PORT=…, PARAMS='Name=value …')
+run: first ## Serve the API on localhost:3000 (PORT=…, PARAMS='Name=value …')
 	@exec $(BUILD)/local -root . -state $(STATE) -port "$(PORT)" $(foreach p,$(PARAMS),-param $(p))
 
 .PHONY: sam-local
-sam-local: first engines functions $(BUILD)/local ## `make run` with the real `sam local start-api` beside it, on the next port (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
+sam-local: first ## `make run` with the real `sam local start-api` beside it, on the next port (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
 	@exec infra/local/sam-local "$(PORT)" $(PARAMS)
 
 .PHONY: docs
@@ -71,7 +91,7 @@ second-opinion: engines functions $(BUILD)/engines ## Test what is stored on Dyn
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" infra/second-opinion/run
 
 .PHONY: clients
-clients: first engines functions docs $(BUILD)/local ## Call the API through generated clients (Go, TypeScript), schemathesis and the reference page (needs Python and Chromium)
+clients: first docs ## Call the API through generated clients (Go, TypeScript), schemathesis and the reference page (needs Python and Chromium)
 	@infra/clients/run
 
 # `make test` records the calls on its way. They are recorded anew only for
@@ -114,12 +134,12 @@ $(BASELINES): $(BUILD)/baseline/%: go
 	@$(GO_BUILD) -o $@ ./infra/bench/baseline/$*
 
 .PHONY: build
-build: first functions $(BUILD)/local $(BUILD)/engines $(BUILD)/admin ## Build the functions and the tools for this machine
+build: first $(BUILD)/engines $(BUILD)/admin ## Build the functions and the tools for this machine
 
-# The first build is a long silence.
+# What make run needs, built as fast as can be from nothing.
 .PHONY: first
-first: go
-	@test -x $(BUILD)/local || echo "Building the API and its engines; the first time takes about a minute and a half on two cores." >&2
+first: go node
+	+@infra/local/first "$(MAKE)"
 
 .PHONY: functions
 functions: go $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
@@ -129,15 +149,17 @@ functions: go $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
 $(addprefix $(BUILD)/functions/,$(FUNCTIONS)): $(BUILD)/functions/%: go
 	@$(GO_BUILD) -o $@/bootstrap ./$(folder_$*)
 
-.PHONY: $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin
+.PHONY: edition $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin
+edition: go
+	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$(BUILD)/" . ./cmd/objects
 $(BUILD)/objects: go
-	@cd infra/local && go build -trimpath -buildvcs=false -o "$(CURDIR)/$@" ./cmd/objects
+	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$@" ./cmd/objects
 $(BUILD)/local: go
-	@cd infra/local && go build -trimpath -buildvcs=false -o "$(CURDIR)/$@" .
+	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$@" .
 $(BUILD)/engines: go
-	@cd infra/local && go build -trimpath -buildvcs=false -o "$(CURDIR)/$@" ./cmd/engines
+	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$@" ./cmd/engines
 $(BUILD)/admin: go
-	@cd infra/admin && go build -trimpath -buildvcs=false -ldflags "-X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o "$(CURDIR)/$@" .
+	@cd infra/admin && $(GO_TOOL) -ldflags "-X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o "$(CURDIR)/$@" .
 
 # SAM's makefile builder runs these through infra/release/<Architecture>/Makefile:
 # the template's parameter decides the architecture of what is deployed. `sam local`

@@ -21,7 +21,8 @@ require (
 	github.com/oklog/ulid/v2 v2.1.2
 	github.com/versity/versitygw v1.8.0
 	golang.org/x/sync v0.24.0
-	golang.org/x/sys v0.47.0
+	golang.org/x/sys v0.49.0
+	golang.org/x/term v0.47.0
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1
 	signalbox.dev v0.0.0
 )

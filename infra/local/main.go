@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,7 +43,7 @@ func run(ctx context.Context, arguments []string, out, warnings io.Writer) error
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, banner(e, o.State))
+	_, err = io.WriteString(out, banner(e, o.State, screenOf(out)))
 	if err == nil {
 		err = e.Wait(ctx)
 	}
@@ -109,19 +108,4 @@ func removeState(state string) error {
 		return os.RemoveAll(state)
 	}
 	return errors.Join(os.RemoveAll(state), lock.Close())
-}
-
-func banner(e *edition.Edition, state string) string {
-	if absolute, err := filepath.Abs(state); err == nil {
-		state = absolute
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "\nSignalbox is at %s\n\n", e.BaseURL)
-	b.WriteString("Try it: how a sync job is doing, a new provider credential, a file deleted.\n\n")
-	for _, line := range e.Demo.Curls() {
-		fmt.Fprintf(&b, "  %s\n\n", line)
-	}
-	fmt.Fprintf(&b, "State:  %s (demo.json has the demo account, logs/ the logs)\n", state)
-	b.WriteString("Stop:   Ctrl-C keeps the state; `make reset` removes it\n\n")
-	return b.String()
 }

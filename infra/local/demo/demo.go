@@ -89,21 +89,22 @@ func write(file string, facts Facts) error {
 	return nil
 }
 
-// Curls are the three operations, ready to paste into a shell.
-func (f Facts) Curls() []string {
-	var lines []string
+// Curls are the three operations as shell commands, each as the words that are to
+// stay together.
+func (f Facts) Curls() [][]string {
+	var all [][]string
 	for _, c := range f.calls() {
-		line := "curl -i "
+		words := []string{"curl -i"}
 		if c.method == http.MethodDelete {
-			line += "-X DELETE "
+			words = []string{"curl -i -X DELETE"}
 		}
-		line += fmt.Sprintf("%s -H 'Authorization: Bearer %s'", f.BaseURL+c.path, c.key)
+		words = append(words, f.BaseURL+c.path, "-H 'Authorization: Bearer "+c.key+"'")
 		if c.body != "" {
-			line += fmt.Sprintf(" -H 'Content-Type: application/json' -d '%s'", c.body)
+			words = append(words, "-H 'Content-Type: application/json'", "-d '"+c.body+"'")
 		}
-		lines = append(lines, line)
+		all = append(all, words)
 	}
-	return lines
+	return all
 }
 
 // Requests are the same three, as a server gets them.

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/term"
+
+	"signalbox.dev/infra/local/edition"
+)
+
+// screen is what the banner is printed on. The zero value is no terminal.
+type screen struct {
+	// width is the number of columns; 0 means any.
+	width int
+	// colours is set where escape sequences may be printed.
+	colours bool
+}
+
+func screenOf(out io.Writer) screen {
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return screen{}
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		width = 0
+	}
+	return screen{width: width, colours: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+// strong is a text in bold.
+func (s screen) strong(text string) string {
+	if !s.colours {
+		return text
+	}
+	return "\x1b[1m" + text + "\x1b[0m"
+}
+
+// command is a shell command, broken between its words where it is wider than the
+// screen: it can be pasted either way.
+func (s screen) command(words []string) string {
+	const first, next = "  ", "    "
+	if whole := first + strings.Join(words, " "); s.width == 0 || len(whole) <= s.width {
+		return whole
+	}
+	return first + strings.Join(words, " \\\n"+next)
+}
+
+// banner is what is printed once everything answers. Its lines are short, for
+// narrow screens.
+func banner(e *edition.Edition, state string, s screen) string {
+	if absolute, err := filepath.Abs(state); err == nil {
+		state = absolute
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nSignalbox is at %s\n", s.strong(e.BaseURL))
+	fmt.Fprintf(&b, "Its reference:  %s\n\n", s.strong(strings.TrimSuffix(e.BaseURL, "/api/v1")+"/docs"))
+	b.WriteString("Ask for a sync job, store a credential,\ndelete a file:\n\n")
+	for _, words := range e.Demo.Curls() {
+		b.WriteString(s.command(words) + "\n\n")
+	}
+	b.WriteString("Operate it with .build/admin:\n\n")
+	b.WriteString(s.command([]string{"make admin", "ARGS='key list'"}) + "\n\n")
+	fmt.Fprintf(&b, "State:  %s\n", state)
+	b.WriteString("Stop:   Ctrl-C keeps the state;\n        `make reset` removes it\n\n")
+	return b.String()
+}
