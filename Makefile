@@ -50,8 +50,8 @@ doctor: ## Check what this machine has of what make run, make test and the rest 
 	@infra/local/doctor
 
 .PHONY: run
-run: first ## Serve the API on localhost:3000 (PORT=…, PARAMS='Name=value …')
-	@exec $(BUILD)/local -root . -state $(STATE) -port "$(PORT)" $(foreach p,$(PARAMS),-param $(p))
+run: first ## Serve the API on localhost:3000 (PORT=…, PARAMS='Name=value …', DYNAMODB=http://… for one that runs already)
+	@exec $(BUILD)/local -root . -state $(STATE) -port "$(PORT)" $(if $(DYNAMODB),-dynamodb "$(DYNAMODB)") $(foreach p,$(PARAMS),-param $(p))
 
 .PHONY: sam-local
 sam-local: first ## `make run` with the real `sam local start-api` beside it, on the next port (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
@@ -169,6 +169,13 @@ $(addprefix build-,$(FUNCTIONS)): build-%: $(if $(SIGNALBOX_GOARCH),$(BUILD)/sam
 	GOOS=linux GOARCH=$(or $(SIGNALBOX_GOARCH),arm64) $(GO_BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./$(folder_$*)
 $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
 	GOOS=linux GOARCH=$$(go env GOHOSTARCH) $(GO_BUILD) -o $@/bootstrap ./$(folder_$*)
+
+# What runs on a user's or an operator's machine. No test runs it there.
+.PHONY: cross
+cross: go ## Compile the edition and the operator's command for macOS and Linux on arm64
+	@set -e; for os in darwin linux; do for m in . infra/local infra/admin; do \
+		( cd $$m && GOOS=$$os GOARCH=arm64 $(GO_TOOL) -o /dev/null $$([ $$m = . ] && echo ./functions/... ./shared/... || echo ./...) ); \
+	done; done
 
 .PHONY: admin
 admin: $(BUILD)/admin ## The operator's command on the edition of `make run`, whatever SIGNALBOX_STACK is (ARGS='key list'; without ARGS: help)

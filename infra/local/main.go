@@ -37,7 +37,7 @@ func run(ctx context.Context, arguments []string, out, warnings io.Writer) error
 	}
 	o.Warnings = warnings
 	if do.reset {
-		return removeState(o.State)
+		return removeState(ctx, o.State, warnings)
 	}
 	e, err := edition.Start(ctx, o)
 	if err != nil {
@@ -75,6 +75,7 @@ func options(arguments []string, out io.Writer) (o edition.Options, do action, e
 		return nil
 	})
 	verbose := flags.Bool("v", false, "print a line for each request")
+	flags.StringVar(&o.DynamoDB, "dynamodb", "", "URL of a DynamoDB that runs already, for a new state folder (default: one of the edition's own)")
 	flags.BoolVar(&do.reset, "reset", false, "remove the state folder, and stop")
 	flags.SetOutput(io.Discard) // main prints the error
 	if err := flags.Parse(arguments); err != nil {
@@ -93,8 +94,9 @@ func options(arguments []string, out io.Writer) (o edition.Options, do action, e
 	return o, do, nil
 }
 
-// removeState removes the state folder, unless an edition is using it.
-func removeState(state string) error {
+// removeState removes the state folder, with its tables in another's DynamoDB, unless
+// an edition is using it.
+func removeState(ctx context.Context, state string, warnings io.Writer) error {
 	if _, err := os.Stat(state); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -102,6 +104,9 @@ func removeState(state string) error {
 	var inUse *edition.InUseError
 	if errors.As(err, &inUse) {
 		return err
+	}
+	if err := edition.DropTables(ctx, state); err != nil {
+		_, _ = fmt.Fprintln(warnings, "local:", err)
 	}
 	// A folder that cannot be locked is not in use.
 	if lock == nil {

@@ -42,6 +42,9 @@ type Options struct {
 	// Port is where to listen on 127.0.0.1, and on ::1 where there is IPv6. Zero
 	// means any that is free.
 	Port int
+	// DynamoDB is the URL of one that runs already, for a new state folder; one that is
+	// used keeps its own. Empty means one of our own, where the platform has it.
+	DynamoDB string
 	// Parameters overrides the template's parameters.
 	Parameters map[string]string
 	// Functions is a folder with one folder for each function, named by its
@@ -135,14 +138,23 @@ func (e *Edition) startEngines(ctx context.Context, o Options, t *template.Templ
 }
 
 func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Template, api template.API) (template.Resources, error) {
-	var err error
+	db, err := chooseDynamoDB(o, engines.HasDynamoDB(o.Root))
+	if err != nil {
+		return nil, err
+	}
 	if e.engines, err = engines.Start(ctx, engines.Config{
-		Dir: filepath.Join(o.State, "engines"), Root: o.Root, Log: e.journal.log,
+		Dir: filepath.Join(o.State, "engines"), Root: o.Root, Log: e.journal.log, DynamoDB: db.Endpoint,
 	}); err != nil {
 		return nil, fmt.Errorf("starting the engines: %w", err)
 	}
+	tables := db.tables(o.Warnings)
+	if tables != nil {
+		if err := db.write(o.State); err != nil {
+			return nil, err
+		}
+	}
 	clients := e.engines.AWSConfig()
-	made, err := provision.Make(ctx, t, clients, o.State)
+	made, err := provision.Make(ctx, t, clients, o.State, tables)
 	if err != nil {
 		return nil, err
 	}
@@ -159,8 +171,9 @@ func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Templa
 
 // advise adds to the error of a start what the user can do about it.
 func (e *Edition) advise(ctx context.Context, err error) error {
+	_, conflict := errors.AsType[*conflictError](err)
 	switch {
-	case err == nil || ctx.Err() != nil || errors.Is(err, engines.ErrConfig):
+	case err == nil || ctx.Err() != nil || conflict || errors.Is(err, engines.ErrConfig):
 		return err
 	case isFull(e.state):
 		return fmt.Errorf("the disk is full: make room for %s (%w)", e.state, err)

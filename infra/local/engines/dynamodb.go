@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strings"
 )
 
 // ExtendDB is the DynamoDB engine of the single-machine edition.
@@ -30,16 +28,14 @@ func extendDB(c Config) (program, error) {
 
 // installed finds ExtendDB in the npm package for this platform.
 func installed(root string) (string, error) {
-	platform := runtime.GOOS + "-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
 	modules := filepath.Join(root, "infra", "local", "node_modules")
-	binary, err := filepath.Abs(filepath.Join(modules, "@"+ExtendDB, platform, ExtendDB))
+	binary, err := filepath.Abs(filepath.Join(modules, "@"+ExtendDB, platform(), ExtendDB))
 	if err != nil {
 		return "", err
 	}
 	_, err = os.Stat(binary)
-	if errors.Is(err, os.ErrNotExist) && platform != tried {
-		return "", fmt.Errorf("there is no DynamoDB engine for %s: only %s was tried; the npm package %q picks one by platform: npm install --no-save --prefix %s %s",
-			platform, tried, ExtendDB, filepath.Dir(modules), ExtendDB)
+	if errors.Is(err, os.ErrNotExist) && platform() != tried {
+		return "", fmt.Errorf("there is no DynamoDB engine for %s: only %s was tried", platform(), tried)
 	}
 	if err != nil {
 		return "", fmt.Errorf("the DynamoDB engine is missing; install it: make engines (%w)", err)

@@ -50,6 +50,9 @@ type Config struct {
 	Root string
 	// Host is the address to listen on. Empty means 127.0.0.1.
 	Host string
+	// DynamoDB is the URL of one that runs already, and is neither started nor
+	// stopped. Empty means one of our own.
+	DynamoDB string
 	// Log gets a line for each engine that ended and was started again. Nil means no
 	// log.
 	Log *slog.Logger
@@ -76,6 +79,9 @@ type Engines struct {
 // Start returns when all engines answer. The context bounds the start only.
 func Start(ctx context.Context, c Config) (*Engines, error) {
 	programs, err := c.complete()
+	if err == nil && c.DynamoDB != "" {
+		err = answersElsewhere(ctx, c.DynamoDB)
+	}
 	if err != nil {
 		return nil, configError{err}
 	}
@@ -86,7 +92,10 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	for i, p := range programs {
 		group.Go(func() (err error) {
-			if p == nil {
+			switch {
+			case i == dynamoDB && p == nil:
+				return nil // it runs already
+			case p == nil:
 				return e.startKMS(c, filepath.Join(c.Dir, "kms"))
 			}
 			e.processes[i], err = p.start(ctx, c.Host)
@@ -101,6 +110,10 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 			*url = p.url
 			e.keepers.Go(func() { e.keep(i, c) })
 		}
+	}
+	if c.DynamoDB != "" {
+		e.DynamoDB = c.DynamoDB
+		return e, nil
 	}
 	if programs[dynamoDB].name == ExtendDB {
 		if e.front, err = newFront(c.Host, e.DynamoDB, e.done); err != nil {
@@ -130,6 +143,9 @@ func (c *Config) complete() (programs [len(services)]*program, err error) {
 		return programs, err
 	}
 	for i, s := range services {
+		if i == dynamoDB && c.DynamoDB != "" {
+			continue
+		}
 		chosen, err := s.chosen()
 		if err != nil {
 			return programs, err

@@ -29,14 +29,27 @@ type provisioner struct {
 
 	// existing is what earlier calls made: logical ids to ARNs.
 	existing map[string]string
+	// elsewhere is nil where the tables are in a DynamoDB of our own.
+	elsewhere *Elsewhere
 
 	mu   sync.Mutex
 	made template.Resources
 }
 
+// Elsewhere is a DynamoDB that is not the edition's own. Others use it too, it may
+// lack operations, and it may keep its tables in memory only.
+type Elsewhere struct {
+	// Prefix begins the names of all tables.
+	Prefix string
+	// Warn reports what the DynamoDB has lost or lacks.
+	Warn func(text string)
+}
+
 // Make makes what is missing, concurrently, and returns the names of everything.
-// It records in dir what has no name in the engines.
-func Make(ctx context.Context, t *template.Template, c aws.Config, dir string) (template.Resources, error) {
+// It records in dir what has no name in the engines. Tables are in another
+// DynamoDB than the edition's own where elsewhere is not nil; if all of them are
+// gone there, they are made anew.
+func Make(ctx context.Context, t *template.Template, c aws.Config, dir string, elsewhere *Elsewhere) (template.Resources, error) {
 	tables, err := t.Tables()
 	if err != nil {
 		return nil, err
@@ -51,9 +64,12 @@ func Make(ctx context.Context, t *template.Template, c aws.Config, dir string) (
 	}
 	p := &provisioner{
 		db: dynamodb.NewFromConfig(c), keys: kms.NewFromConfig(c), s3: s3.NewFromConfig(c),
-		made: make(template.Resources),
+		made: make(template.Resources), elsewhere: elsewhere,
 	}
 	if p.existing, err = readResources(dir); err != nil {
+		return nil, err
+	}
+	if err := p.forget(ctx, tables); err != nil {
 		return nil, err
 	}
 	all, ctx := errgroup.WithContext(ctx)

@@ -1,6 +1,10 @@
 package provision_test
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,9 +21,8 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// Make creates what the template declares, the first time; then it changes what
-// parameters change, and refuses what would lose data.
-func TestMake(t *testing.T) {
+func start(t *testing.T) *engines.Engines {
+	t.Helper()
 	running, err := engines.Start(t.Context(), engines.Config{Dir: filepath.Join(t.TempDir(), "engines")})
 	if err != nil {
 		t.Fatalf("no engines to test on (run `make engines` first): %v", err)
@@ -29,13 +32,19 @@ func TestMake(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	config, dir := running.AWSConfig(), t.TempDir()
+	return running
+}
+
+// Make creates what the template declares, the first time; then it changes what
+// parameters change, and refuses what would lose data.
+func TestMake(t *testing.T) {
+	config, dir := start(t).AWSConfig(), t.TempDir()
 	provisioned := func(parameters map[string]string) (template.Resources, error) {
 		loaded, err := template.Load("testdata/template.yaml", parameters)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return provision.Make(t.Context(), loaded, config, dir)
+		return provision.Make(t.Context(), loaded, config, dir, nil)
 	}
 
 	made, err := provisioned(nil) // versioning is Enabled by default
@@ -85,5 +94,59 @@ func TestMake(t *testing.T) {
 		if _, err := provisioned(map[string]string{"Sort": c.sort}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
+	}
+}
+
+// A DynamoDB elsewhere may lack TTL, and may have forgotten all tables. That it has
+// lost one of them is an error, as it is in one of our own.
+func TestElsewhere(t *testing.T) {
+	running, dir := start(t), t.TempDir()
+	target, err := url.Parse(running.DynamoDB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		r.Out.Host = r.In.Host // which is signed
+	}}
+	lacking := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("X-Amz-Target"), "TimeToLive") {
+			http.Error(w, `{"__type":"com.amazon.coral.service#UnknownOperationException"}`, http.StatusBadRequest)
+			return
+		}
+		whole.ServeHTTP(w, r)
+	}))
+	t.Cleanup(lacking.Close)
+	running.DynamoDB = lacking.URL
+	loaded, err := template.Load("testdata/template.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := dynamodb.NewFromConfig(running.AWSConfig())
+	for _, c := range []struct {
+		lost         []string
+		warning, err string
+	}{
+		{nil, "has no TTL", ""},
+		{[]string{"signalbox-a-Things", "signalbox-a-named-things"}, "has forgotten the tables", ""},
+		{[]string{"signalbox-a-Things"}, "", "it is gone"},
+	} {
+		for _, name := range c.lost {
+			if _, err := db.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &name}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var warnings strings.Builder
+		made, err := provision.Make(t.Context(), loaded, running.AWSConfig(), dir,
+			&provision.Elsewhere{Prefix: "signalbox-a-", Warn: func(text string) { warnings.WriteString(text) }})
+		switch {
+		case c.err == "" && (err != nil || made["Things"]["Ref"] != "signalbox-a-Things" || !strings.Contains(warnings.String(), c.warning)):
+			t.Errorf("%q lost: %v %v, %s", c.lost, made, err, warnings.String())
+		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
+			t.Errorf("%q lost: %v, want %q", c.lost, err, c.err)
+		}
+	}
+	if _, err := provision.Make(t.Context(), loaded, running.AWSConfig(), t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "TTL of table") {
+		t.Errorf("one of our own without TTL: %v", err)
 	}
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// resourcesFile maps the logical ids of all that was made to ARNs.
-const resourcesFile = "resources.json"
+// ResourcesFile maps the logical ids of all that was made to ARNs.
+const ResourcesFile = "resources.json"
 
 // errGone is the error of a resource that was made and does not exist.
 var errGone = errors.New("it is gone")
 
 // readResources returns the logical ids and ARNs of what earlier calls made.
 func readResources(dir string) (map[string]string, error) {
-	made, path := make(map[string]string), filepath.Join(dir, resourcesFile)
+	made, path := make(map[string]string), filepath.Join(dir, ResourcesFile)
 	text, err := os.ReadFile(path) //nolint:gosec // a file of the state folder
 	if errors.Is(err, fs.ErrNotExist) {
 		return made, nil
@@ -50,7 +50,7 @@ func (p *provisioner) writeResources(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(filepath.Join(dir, resourcesFile), append(text, '\n'), 0o600); err != nil {
+	if err := renameio.WriteFile(filepath.Join(dir, ResourcesFile), append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("recording what was made: %w", err)
 	}
 	return nil

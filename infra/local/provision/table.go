@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"signalbox.dev/infra/local/template"
 )
@@ -21,8 +23,63 @@ const (
 	readTime = 2 * time.Second
 )
 
+// lacking are the operations that a DynamoDB elsewhere may lack, and what that means.
+// What the template asks of tables beyond keys and TTL (point-in-time recovery,
+// deletion protection, ceilings) is asked of no DynamoDB on a user's machine.
+var lacking = map[string]string{
+	"DescribeTimeToLive": "has no TTL: expired items stay, and are judged by their own time",
+	"UpdateTimeToLive":   "has no TTL: expired items stay, and are judged by their own time",
+}
+
+// tolerate returns nil for the error of an operation that may be lacking.
+func (p *provisioner) tolerate(err error) error {
+	operation, _ := errors.AsType[*smithy.OperationError](err)
+	api, _ := errors.AsType[smithy.APIError](err)
+	if p.elsewhere == nil || operation == nil || api == nil || api.ErrorCode() != "UnknownOperationException" {
+		return err
+	}
+	meaning, named := lacking[operation.Operation()]
+	if !named {
+		return err
+	}
+	p.elsewhere.Warn(meaning)
+	return nil
+}
+
+// forget drops the tables from what was made, where a DynamoDB elsewhere has none of
+// them any more: it kept them in memory.
+func (p *provisioner) forget(ctx context.Context, tables []template.Table) error {
+	if p.elsewhere == nil {
+		return nil
+	}
+	var gone []string
+	for _, t := range tables {
+		_, err := p.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(p.tableName(t))})
+		if _, missing := errors.AsType[*types.ResourceNotFoundException](err); !missing {
+			return err
+		}
+		if p.existing[t.ID] != "" {
+			gone = append(gone, t.ID)
+		}
+	}
+	for _, id := range gone {
+		delete(p.existing, id)
+	}
+	if len(gone) > 0 {
+		p.elsewhere.Warn("has forgotten the tables; they are made anew, empty")
+	}
+	return nil
+}
+
+func (p *provisioner) tableName(t template.Table) string {
+	if p.elsewhere != nil {
+		return p.elsewhere.Prefix + cmp.Or(t.Name, t.ID)
+	}
+	return physicalName(t.Name, t.ID)
+}
+
 func (p *provisioner) table(ctx context.Context, t template.Table) error {
-	name := physicalName(t.Name, t.ID)
+	name := p.tableName(t)
 	found, err := p.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 	var missing *types.ResourceNotFoundException
 	switch {
@@ -42,7 +99,7 @@ func (p *provisioner) table(ctx context.Context, t template.Table) error {
 	if !slices.Equal(keyNames(keySchema(t)), keyNames(found.Table.KeySchema)) {
 		return fmt.Errorf("table %s: its key is not the one that the template declares", name)
 	}
-	if err := p.expiry(ctx, name, t.TTL); err != nil {
+	if err := p.tolerate(p.expiry(ctx, name, t.TTL)); err != nil {
 		return fmt.Errorf("TTL of table %s: %w", name, err)
 	}
 	p.done(t.ID, template.Attributes{"Ref": name, "Arn": aws.ToString(found.Table.TableArn)})

@@ -1,0 +1,134 @@
+package edition
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/renameio/v2"
+
+	"signalbox.dev/infra/local/engines"
+	"signalbox.dev/infra/local/provision"
+)
+
+// elsewhere is a DynamoDB that the edition neither starts nor stops, and that others
+// may use as well. A state folder keeps the one that its tables are in.
+type elsewhere struct {
+	Endpoint string `json:"endpoint"`
+	// Prefix begins the names of this state folder's tables, and of no others.
+	Prefix string `json:"prefix"`
+}
+
+// chooseDynamoDB returns the DynamoDB of the state folder; the zero value is the
+// edition's own. A new folder gets the one of the options, or the edition's own
+// where that runs on this platform, or the one that answers where DynamoDB Local
+// does.
+func chooseDynamoDB(o Options, hasOwn bool) (elsewhere, error) {
+	kept, err := readElsewhere(o.State)
+	if err != nil {
+		return elsewhere{}, err
+	}
+	_, err = os.Stat(filepath.Join(o.State, provision.ResourcesFile))
+	own := kept == elsewhere{} && err == nil
+	switch {
+	case own && o.DynamoDB != "":
+		return kept, &conflictError{o.State, "a DynamoDB of its own"}
+	case kept != elsewhere{} && o.DynamoDB != "" && o.DynamoDB != kept.Endpoint:
+		return kept, &conflictError{o.State, kept.Endpoint}
+	case own, kept != elsewhere{}:
+		return kept, nil
+	case o.DynamoDB != "":
+		return elsewhere{o.DynamoDB, newPrefix()}, nil
+	case hasOwn:
+		return kept, nil
+	}
+	return elsewhere{engines.Usual, newPrefix()}, nil
+}
+
+// conflictError is the error of a start with another DynamoDB than that of the
+// state folder.
+type conflictError struct{ state, where string }
+
+// Error implements error.
+func (e *conflictError) Error() string {
+	return fmt.Sprintf("the state in %s has its tables in %s: leave DYNAMODB out, or begin anew: make reset", e.state, e.where)
+}
+
+func newPrefix() string { return "signalbox-" + strings.ToLower(rand.Text()[:8]) + "-" }
+
+func (e elsewhere) file(state string) string { return filepath.Join(state, "dynamodb.json") }
+
+func readElsewhere(state string) (e elsewhere, err error) {
+	text, err := os.ReadFile(e.file(state))
+	if errors.Is(err, fs.ErrNotExist) {
+		return e, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &e)
+	}
+	if err == nil && (e.Endpoint == "" || e.Prefix == "") {
+		err = errors.New("it names no DynamoDB")
+	}
+	if err != nil {
+		err = fmt.Errorf("reading %s: %w", e.file(state), err)
+	}
+	return e, err
+}
+
+// write keeps the DynamoDB in the state folder. It comes before any table, so that
+// none is made that nobody can name.
+func (e elsewhere) write(state string) error {
+	text, err := json.MarshalIndent(e, "", "  ")
+	if err == nil {
+		err = renameio.WriteFile(e.file(state), append(text, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("writing down where the tables are: %w", err)
+	}
+	return nil
+}
+
+// tables says to package provision where the tables are.
+func (e elsewhere) tables(warnings io.Writer) *provision.Elsewhere {
+	if e == (elsewhere{}) {
+		return nil
+	}
+	return &provision.Elsewhere{Prefix: e.Prefix, Warn: func(text string) {
+		if warnings != nil {
+			_, _ = fmt.Fprintf(warnings, "The DynamoDB at %s %s.\n", e.Endpoint, text)
+		}
+	}}
+}
+
+// DropTables deletes the tables of the state folder, and no others, where they are
+// in another's DynamoDB. Its error names those that are left there.
+func DropTables(ctx context.Context, state string) error {
+	e, err := readElsewhere(state)
+	if err != nil || e == (elsewhere{}) {
+		return err
+	}
+	db := dynamodb.NewFromConfig(engines.Elsewhere(e.Endpoint), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
+	for pages := dynamodb.NewListTablesPaginator(db, &dynamodb.ListTablesInput{}); pages.HasMorePages() && err == nil; {
+		var page *dynamodb.ListTablesOutput
+		if page, err = pages.NextPage(ctx); err != nil {
+			break
+		}
+		for _, name := range page.TableNames {
+			if strings.HasPrefix(name, e.Prefix) && err == nil {
+				_, err = db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("the tables %s* are left in the DynamoDB at %s: %w", e.Prefix, e.Endpoint, err)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package engines
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"signalbox.dev/infra/local/kms"
+)
+
+// Usual is where DynamoDB Local listens by default.
+const Usual = "http://127.0.0.1:8000"
+
+// usualCommand starts one there.
+const usualCommand = "docker run -d -p 127.0.0.1:8000:8000 amazon/dynamodb-local"
+
+// elsewhereTime bounds how long a DynamoDB that runs already may take to answer.
+const elsewhereTime = 3 * time.Second
+
+// HasDynamoDB reports whether ExtendDB's package is installed for this platform,
+// or could be.
+func HasDynamoDB(root string) bool {
+	_, err := os.Stat(filepath.Join(root, "infra", "local", "node_modules", "@"+ExtendDB, platform(), ExtendDB))
+	return err == nil || platform() == tried
+}
+
+func platform() string {
+	return runtime.GOOS + "-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
+}
+
+// Elsewhere makes SDK clients that reach a DynamoDB that runs already, whatever
+// proxy the environment names.
+func Elsewhere(endpoint string) aws.Config {
+	e := Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey, DynamoDB: endpoint}
+	c := e.AWSConfig()
+	c.HTTPClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	return c
+}
+
+// answersElsewhere returns nil if a DynamoDB answers at the URL.
+func answersElsewhere(ctx context.Context, endpoint string) error {
+	parsed, err := url.Parse(endpoint)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		return fmt.Errorf("%q is not the address of a DynamoDB: make run DYNAMODB=%s", endpoint, Usual)
+	}
+	ctx, cancel := context.WithTimeout(ctx, elsewhereTime)
+	defer cancel()
+	db := dynamodb.NewFromConfig(Elsewhere(endpoint), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
+	if _, err := db.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)}); err != nil {
+		return fmt.Errorf("no DynamoDB answers at %s; start it, for instance AWS's DynamoDB Local: %s (%w)", endpoint, usualCommand, err)
+	}
+	return nil
+}
