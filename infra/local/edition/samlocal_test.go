@@ -46,7 +46,7 @@ func TestSAMLocal(t *testing.T) {
 	for id, want := range map[string]string{
 		"GetSyncJobFunction": `"statusCode":200`, "CreateByokKeyFunction": `"statusCode":201`, "DeleteFileFunction": `"statusCode":200`,
 	} {
-		event, err := os.ReadFile(filepath.Join(o.State, "events", id+".json"))
+		event, err := os.ReadFile(filepath.Join(o.State, "events", id+".json")) //nolint:gosec // a file of the state folder
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,6 +55,9 @@ func TestSAMLocal(t *testing.T) {
 		}
 	}
 	lambda.Close()
+	// A page of another site is no function.
+	wantStatus(t, http.StatusForbidden, http.MethodPost, environment["GetSyncJobFunction"]["HTTP_PROXY"],
+		"Credential=AKID/20260101/us-east-1/dynamodb/aws4_request,", "{}")
 	wantStatus(t, http.StatusNotFound, http.MethodDelete, fileURL(e, 0), e.Demo.APIKey, "") // it was deleted here
 	stop(t, e)
 	if _, err := os.Stat(filepath.Join(o.State, samlocal.Folder)); !os.IsNotExist(err) {

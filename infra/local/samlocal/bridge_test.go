@@ -1,6 +1,7 @@
 package samlocal_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -31,9 +32,9 @@ func TestOnlyTheBridgesNetworkIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := served.RemoteAddr().String(); got != inside.LocalAddr().String() {
-		t.Errorf("served %s, want %s", got, inside.LocalAddr())
+		t.Fatalf("served %s, want %s", got, inside.LocalAddr())
 	}
-	if _, err := outside.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := outside.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("outside of the network: %v, want the end", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"strings"
 	"syscall"
@@ -55,7 +56,9 @@ func startProxy(c Config) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.port = listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a TCP listener
+	if at, err := netip.ParseAddrPort(listener.Addr().String()); err == nil {
+		p.port = int(at.Port())
+	}
 	errorLog := slog.NewLogLogger(c.Log.Handler(), slog.LevelWarn)
 	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second, ErrorLog: errorLog, Handler: &httputil.ReverseProxy{
 		Rewrite: p.rewrite, Transport: p, ErrorLog: errorLog,
@@ -83,7 +86,10 @@ func (p *proxy) rewrite(r *httputil.ProxyRequest) {
 func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	service := serviceOf(r.Header.Get("Authorization"))
 	engine, ok := p.services[service]
-	if !ok { // such as the request by which a function opens a connection
+	host, _, _ := strings.Cut(r.Host, ":")
+	// No request is signed for a web page whose name was made to mean this machine, nor
+	// that by which a function opens its connection.
+	if !ok || host != Host && !strings.HasSuffix(host, "."+Host) {
 		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}
 	var body []byte

@@ -24,9 +24,9 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// Folder, in the state folder, holds the files that `sam local` needs. They are
-// there while the engines are: where they are missing, SAM's error contains the
-// folder's name.
+// Folder is the folder, in the state folder, of the files that `sam local` needs.
+// They are there while the engines are: where they are missing, SAM's error
+// contains the folder's name.
 const Folder = "while-make-run-runs"
 
 // Host is what containers call this machine.
