@@ -59,6 +59,8 @@ type Options struct {
 	// several goroutines at once. The functions then reach the engines through a
 	// recorder.
 	Record func(record.Call)
+	// Wrap, if there is one, gets the gateway and returns what is served in its place.
+	Wrap func(http.Handler) http.Handler
 }
 
 // Edition is a running edition.
@@ -222,6 +224,9 @@ func (e *Edition) serve(o Options, api template.API) {
 	pages := docs.Pages(docs.Config{Root: o.Root, Demo: e.demo, Log: e.journal.log})
 	e.gateway = gateway.New(gateway.Config{API: api, Functions: e.lambda, Account: template.Account, Pages: pages, Log: e.journal.log})
 	e.server = e.gateway.Server()
+	if o.Wrap != nil {
+		e.server.Handler = o.Wrap(e.gateway)
+	}
 	for _, l := range e.listeners {
 		go func() { e.served <- e.server.Serve(e.gateway.Listener(l)) }()
 	}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"signalbox.dev/infra/prove/standin"
+)
+
+const root = "../.."
+
+var dry *standin.StandIn
+
+// TestMain starts the stand-in, which all tests take for AWS. Under the name sam the
+// test binary is the SAM CLI.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "sam" {
+		os.Exit(standin.Sam(os.Getenv("AWS_ENDPOINT_URL_CLOUDFORMATION"), os.Args[1:]))
+	}
+	code, err := start(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "no dry run (make engines functions .build/engines .build/admin first):", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func start(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "prove-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	self, err := os.Executable()
+	if err == nil {
+		err = os.Symlink(self, filepath.Join(dir, "sam"))
+	}
+	if err != nil {
+		return 0, err
+	}
+	if dry, err = standin.New(root, dir); err != nil {
+		return 0, err
+	}
+	for _, variable := range append(dry.Environment(), "PATH="+dir+":"+os.Getenv("PATH")) {
+		name, value, _ := strings.Cut(variable, "=")
+		if err := os.Setenv(name, value); err != nil {
+			return 0, err
+		}
+	}
+	code = m.Run()
+	return code, dry.Close()
+}
+
+// proves runs the command.
+func proves(t *testing.T, args ...string) (out, problems string, err error) {
+	t.Helper()
+	var o, e strings.Builder
+	err = run(context.Background(), append(args[:1:1], append([]string{"-root", root}, args[1:]...)...), strings.NewReader(""), &o, &e)
+	return o.String(), e.String(), err
+}
+
+// short are the flags of a dry run that waits for nothing.
+var short = []string{"-yes", "-contract=false", "-patience", "2s", "-pace", "30ms"}
+
+// TestProbesCanFail turns the switches of the stand-in on, some at a time: each
+// probe reports exactly what its switch does, and all others PASS.
+func TestProbesCanFail(t *testing.T) {
+	type wrong struct{ probe, name string }
+	var switches []wrong
+	for _, p := range all() {
+		if len(p.wrong) == 0 {
+			t.Errorf("%s can be shown wrong by nothing", p.id)
+		}
+		for name := range p.wrong {
+			if p.id != "contract" { // see TestSuite
+				switches = append(switches, wrong{p.id, name})
+			}
+		}
+	}
+	slices.SortFunc(switches, func(a, b wrong) int { return strings.Compare(a.name, b.name) })
+	// No two switches of a probe are on at once, and none is in the first run.
+	runs := []map[string]string{{}}
+	for _, s := range switches {
+		i := slices.IndexFunc(runs[1:], func(on map[string]string) bool { return on[s.probe] == "" && len(on) < perRun }) + 1
+		if i == 0 {
+			runs = append(runs, map[string]string{})
+			i = len(runs) - 1
+		}
+		runs[i][s.probe] = s.name
+	}
+	for i, on := range runs {
+		t.Run(fmt.Sprint("run ", i), func(t *testing.T) {
+			dry.Turn(slices.Collect(maps.Values(on))...)
+			defer dry.Turn()
+			out, problems, err := proves(t, append([]string{"run", "-stack", "signalbox-dry"}, short...)...)
+			for _, p := range all() {
+				want := pass
+				if name, ok := on[p.id]; ok {
+					want = p.wrong[name]
+				}
+				if p.id == "contract" {
+					want = notAsked
+				}
+				if !strings.Contains(out, fmt.Sprintf("| `%s` | %s |", p.id, want)) {
+					t.Errorf("%s is not %s with %q", p.id, want, on[p.id])
+				}
+			}
+			if left := dry.Left(); len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
+			if t.Failed() {
+				t.Log(out, problems, err)
+			}
+		})
+	}
+}
+
+// perRun is how many switches are on at once.
+const perRun = 8
