@@ -13,7 +13,7 @@ ARGS ?=
 BUILD := .build
 STATE := .local
 FUNCTIONS := GetSyncJobFunction CreateByokKeyFunction DeleteFileFunction
-MODULES := . infra/local infra/admin infra/contract infra/torture
+MODULES := . infra/local infra/admin infra/contract infra/torture infra/prove
 
 # What SAM builds and what runs locally is made by the same command: static,
 # stripped, reproducible, without the RPC mode that Lambda no longer uses.
@@ -149,7 +149,7 @@ functions: go $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
 $(addprefix $(BUILD)/functions/,$(FUNCTIONS)): $(BUILD)/functions/%: go
 	@$(GO_BUILD) -o $@/bootstrap ./$(folder_$*)
 
-.PHONY: edition $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin
+.PHONY: edition $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin $(BUILD)/bin/prove $(BUILD)/bin/dryrun
 edition: go
 	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$(BUILD)/" . ./cmd/objects
 $(BUILD)/objects: go
@@ -160,6 +160,11 @@ $(BUILD)/engines: go
 	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$@" ./cmd/engines
 $(BUILD)/admin: go
 	@cd infra/admin && $(GO_TOOL) -ldflags "-X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o "$(CURDIR)/$@" .
+
+$(BUILD)/bin/prove: go
+	@cd infra/prove && $(GO_TOOL) -o "$(CURDIR)/$@" .
+$(BUILD)/bin/dryrun: go
+	@cd infra/prove && $(GO_TOOL) -o "$(CURDIR)/$@" ./dryrun
 
 # SAM's makefile builder runs these through infra/release/<Architecture>/Makefile:
 # the template's parameter decides the architecture of what is deployed. `sam local`
@@ -212,6 +217,26 @@ fuzz: go ## Fuzz each target for FUZZTIME (10s)
 mutate: engines functions $(BUILD)/engines ## Change N=200 conditions at random, one at a time, and list what no test notices (SEED=…, ONLY=shared/seal)
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
 		go run ./infra/mutate -n $(or $(N),200) $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-only $(ONLY))
+
+PROVE = $(BUILD)/bin/prove $(1) -stack "$(STACK)" $(if $(PATIENCE),-patience $(PATIENCE))
+
+.PHONY: prove
+prove: first $(BUILD)/bin/prove $(BUILD)/admin ## Ask AWS itself: deploy STACK=signalbox-prove, ask, report, remove it all (needs an AWS account and the SAM CLI; ARCHITECTURE=…, YES=yes)
+	@command -v sam >/dev/null || { echo "The SAM CLI is missing: see https://docs.aws.amazon.com/serverless-application-model/" >&2; exit 1; }
+	@exec $(call PROVE,run) $(if $(ARCHITECTURE),-architecture $(ARCHITECTURE)) $(if $(YES),-yes)
+
+.PHONY: prove-clean
+prove-clean: $(BUILD)/bin/prove ## Finish what a `make prove` that was cut short left (STACK=signalbox-prove)
+	@exec $(call PROVE,clean)
+
+.PHONY: verify
+verify: $(BUILD)/bin/prove $(BUILD)/admin ## Ask a deployed stack, by a test account that is removed again (STACK=signalbox-prod)
+	@exec $(call PROVE,verify)
+
+.PHONY: prove-dry-run
+prove-dry-run: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/bin/dryrun ## All of prove, verify and prove-clean without an account, and every probe seen failing
+	@cd infra/prove && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -count=1 .
+	@$(BUILD)/bin/dryrun infra/prove/dry-run
 
 .PHONY: protect
 protect: ## Protect a deployed stack from deletion, and its tables, keys and bucket from being replaced (STACK=signalbox-prod)

@@ -173,7 +173,7 @@ func (l *lifecycle) template(architecture string) string {
 func (l *lifecycle) parameters(architecture string, more ...string) []string {
 	return append([]string{
 		"Architecture=" + architecture, "DeploymentPreference=AllAtOnce", "GatewayLoggingRole=" + l.loggingRole,
-		"LogRetentionDays=1", "DeleteRatePerMinute=1", "DeleteBurst=20",
+		"LogRetentionDays=1", "SystemLogLevel=INFO", "DeleteRatePerMinute=1", "DeleteBurst=20",
 	}, more...)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,14 +28,13 @@ import (
 // function is one of the three.
 type function struct {
 	id, operation, group string // logical ids
-	// Its columns of the rows of infra/operations.md.
-	logColumn, timeColumn int
+	timeColumn           int    // of the cost table's row "Lambda time"
 }
 
 var functions = []function{
-	{"GetSyncJobFunction", "getSyncJob", "GetSyncJobLogGroup", 0, 0},
-	{"CreateByokKeyFunction", "createByokKey", "CreateByokKeyLogGroup", 1, 1},
-	{"DeleteFileFunction", "deleteFile", "DeleteFileLogGroup", 1, 1},
+	{"GetSyncJobFunction", "getSyncJob", "GetSyncJobLogGroup", 0},
+	{"CreateByokKeyFunction", "createByokKey", "CreateByokKeyLogGroup", 1},
+	{"DeleteFileFunction", "deleteFile", "DeleteFileLogGroup", 1},
 }
 
 // observationProbes are about what logs, metrics and alarms have of the requests.
@@ -70,9 +70,9 @@ func observationProbes() []probe {
 			wrong:   map[string]verdict{"requests-dearer": differs, "requests-slow": fail},
 		}, {
 			id: "log-bytes", stage: last,
-			asks:    "how many bytes of log a request costs",
-			expects: "at most a quarter more than infra/operations.md counts with",
-			source:  "CloudWatch pricing: each event's bytes and 26 more; up to twice the table's row \"Logs\" DIFFERS: the table has to be corrected",
+			asks:    "how many bytes of log a request costs, Lambda's own lines included",
+			expects: "each kind of line within a tenth of what the cost table counts with",
+			source:  "infra/request-bytes.json; up to twice as much DIFFERS: the file has to be corrected, and the table follows it",
 			ask:     askLogBytes,
 			wrong:   map[string]verdict{"log-lines-longer": differs, "log-lines-thrice": fail},
 		},
@@ -85,6 +85,7 @@ type event struct {
 	text string
 	// Members of the function's own line, and of Lambda's.
 	Message    string  `json:"message"`
+	Status     int     `json:"status"`
 	Duration   float64 `json:"duration_ms"`
 	RoundTrips float64 `json:"round_trips"`
 	Type       string  `json:"type"`
@@ -94,9 +95,6 @@ type event struct {
 		} `json:"metrics"`
 	} `json:"record"`
 }
-
-// eventBytes is what CloudWatch Logs counts for an event besides its text.
-const eventBytes = 26
 
 // events reads the log of a function since the asker began.
 func (a *asker) events(ctx context.Context, f function) ([]event, error) {
@@ -214,9 +212,13 @@ func askRunTime(ctx context.Context, a *asker) (finding, error) {
 }
 
 func askLogBytes(ctx context.Context, a *asker) (finding, error) {
-	assumed, err := a.assumed(`Logs, .*: ([\d.]+) KB or ([\d.]+) KB a request`)
+	var assumed map[string]map[string]int
+	text, err := os.ReadFile(filepath.Join(a.root, "infra", "request-bytes.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &assumed)
+	}
 	if err != nil {
-		return finding{}, err
+		return finding{}, fmt.Errorf("reading what the cost table counts with: %w", err)
 	}
 	worst := finding{verdict: pass}
 	var seen []string
@@ -225,23 +227,30 @@ func askLogBytes(ctx context.Context, a *asker) (finding, error) {
 		if err != nil {
 			return finding{}, err
 		}
-		bytes, requests := 0, 0
+		sizes := map[string][]float64{}
 		for _, e := range events {
-			bytes += len(e.text) + eventBytes
-			if e.Message == "request" {
-				requests++
+			// A refused request logs less; "start" and "report" are Lambda's own.
+			kind := cmp.Or(strings.TrimPrefix(e.Type, "platform."), e.Message)
+			if e.Status < 300 {
+				sizes[kind] = append(sizes[kind], float64(len(e.text)))
 			}
 		}
-		if requests == 0 {
-			return failed("the log of %s has no line of a request", f.id), nil
-		}
-		each, table := float64(bytes)/float64(requests)/1000, assumed[f.logColumn]
-		seen = append(seen, fmt.Sprintf("%s %.2f KB, the table has %.2f", f.operation, each, table))
-		switch {
-		case each > 2*table:
-			worst.verdict = fail
-		case each > 1.25*table && worst.verdict == pass:
-			worst.verdict = differs
+		for _, kind := range []string{"request", "audit", "start", "report"} {
+			want := float64(assumed[f.operation][kind])
+			if want == 0 {
+				continue
+			}
+			if len(sizes[kind]) == 0 {
+				return failed("the log of %s has no line %q", f.id, kind), nil
+			}
+			got := percentile(sizes[kind], 0.5)
+			seen = append(seen, fmt.Sprintf("%s %s %.0f bytes, counted with %.0f", f.operation, kind, got, want))
+			switch {
+			case got > 2*want:
+				worst.verdict = fail
+			case got > 1.1*want && worst.verdict == pass:
+				worst.verdict = differs
+			}
 		}
 	}
 	worst.seen = strings.Join(seen, "; ")

@@ -123,3 +123,81 @@ func TestProbesCanFail(t *testing.T) {
 
 // perRun is how many switches are on at once.
 const perRun = 8
+
+// watcher calls back when what is written to it contains a text.
+type watcher struct {
+	strings.Builder
+	text string
+	call func()
+}
+
+func (w *watcher) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), w.text) {
+		w.call()
+	}
+	return w.Builder.Write(p)
+}
+
+// TestInterrupted: Ctrl-C during a deployment, and between two probes, leaves nothing;
+// a removal that fails is finished by prove-clean, which can be repeated.
+func TestInterrupted(t *testing.T) {
+	for _, at := range []string{"sam deploy signalbox-dry:", "etag", "Canary10Percent"} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		var out strings.Builder
+		problems := &watcher{text: at, call: interrupt}
+		if at == "etag" {
+			dry.Turn("table-not-deleted")
+		}
+		err := run(ctx, append([]string{"run", "-root", root, "-stack", "signalbox-dry"}, short...), strings.NewReader(""), &out, problems)
+		if err == nil || !strings.Contains(problems.String(), "Interrupted: everything is being removed") {
+			t.Errorf("interrupted at %q: %v\n%s", at, err, problems.String())
+		}
+		if at == "etag" {
+			if !strings.Contains(err.Error(), "make prove-clean STACK=signalbox-dry") || len(dry.Left()) == 0 {
+				t.Errorf("the removal that fails: %v, left %q", err, dry.Left())
+			}
+			dry.Turn()
+			for range 2 {
+				if out, problems, err := proves(t, "clean", "-stack", "signalbox-dry"); err != nil {
+					t.Errorf("clean: %v\n%s%s", err, out, problems)
+				}
+			}
+		}
+		if left := dry.Left(); len(left) > 0 {
+			t.Errorf("interrupted at %q, left: %q", at, left)
+		}
+	}
+}
+
+// TestOthersStacks: nothing is done with a stack that prove did not make, and nothing
+// is begun without consent.
+func TestOthersStacks(t *testing.T) {
+	if _, _, err := proves(t, "run", "-stack", "signalbox-new"); err == nil || !strings.Contains(err.Error(), "not started") {
+		t.Errorf("without an answer: %v", err)
+	}
+	if left := dry.Left(); len(left) > 0 {
+		t.Errorf("made before it was agreed to: %q", left)
+	}
+	dry.Foreign("signalbox-prod")
+	before := len(dry.Left())
+	for _, command := range []string{"run", "clean"} {
+		_, _, err := proves(t, command, "-stack", "signalbox-prod")
+		if err == nil || !strings.Contains(err.Error(), "prove did not make it") || len(dry.Left()) != before {
+			t.Errorf("%s: %v, left %q", command, err, dry.Left())
+		}
+	}
+}
+
+// TestCatalogue: the documents' list is made of the probes.
+func TestCatalogue(t *testing.T) {
+	written, err := os.ReadFile("PROBES.md")
+	if err != nil || string(written) != catalogue() {
+		t.Errorf("go run . list >PROBES.md (%v)", err)
+	}
+	for _, document := range []string{"README.md", "infra/operations.md"} {
+		text, err := os.ReadFile(filepath.Join(root, document))
+		if err != nil || !strings.Contains(string(text), "PROBES.md") {
+			t.Errorf("%s does not refer to infra/prove/PROBES.md (%v)", document, err)
+		}
+	}
+}

@@ -120,13 +120,16 @@ func (f *front) request(r *http.Request, path, query string) {
 	}
 	if once, again, ok := strings.Cut(query, "&"); ok && once == again && f.is("query-sent-once") {
 		r.RequestURI = path + "?" + once
-		*r = *r.WithContext(context.Background()) // the gateway then reads RequestURI
+		*r = *r.WithContext(context.Background()) // the gateway then reads RequestURI, and loses count of the connection's requests
 	}
 }
 
 // response changes the gateway's answer, and returns its status.
 func (f *front) response(r *http.Request, path, query string, result *http.Response, body *string) int {
 	status, header := result.StatusCode, result.Header
+	if r.Context() == context.Background() {
+		header.Set("Connection", "close")
+	}
 	rename := func(name string) {
 		if values, ok := header[name]; ok {
 			header["X-Amzn-Remapped-"+name] = values

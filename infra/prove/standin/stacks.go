@@ -353,3 +353,14 @@ func (s *StandIn) Left() []string {
 
 // Foreign makes a stack that prove did not make.
 func (s *StandIn) Foreign(name string) { s.create(name, nil, nil, nil) }
+
+// Live deploys a stack with the template's limiter, that prove-clean may remove.
+func (s *StandIn) Live(ctx context.Context, name string) error {
+	parameters := map[string]string{architectures: "arm64", "DeleteRatePerMinute": "60", "DeleteBurst": "20"}
+	d, err := s.deployed(ctx, parameters)
+	if err != nil {
+		return err
+	}
+	s.create(name, parameters, map[string]string{"signalbox:prove": "live"}, d)
+	return nil
+}
