@@ -117,7 +117,7 @@ It takes about 45 minutes, and costs about 0.60 dollars in us-east-1, at most 3:
   requests    10,000 x (3.50 + 0.20 + 5.00 of tables, keys, logs and traces) a million     0.09
   keys        4 x 1.00 a month, for an hour                                                0.01
   alarms      2 x 39 x 0.10 a month, for an hour                                           0.01
-  metrics     45 x 0.30 a month, for an hour                                               0.02
+  metrics     8 x 0.30 a month, for an hour                                                0.01
   firewall    8.00 a month, for an hour, and 0.60 + 0.30 for each 16 KB a million          0.02
   recovery, storage, SAM's uploads, metric and log requests, message                       0.05
   a run that is repeated, or stays for a whole day before it is removed, at most           0.40

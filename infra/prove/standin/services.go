@@ -472,6 +472,9 @@ func (s *StandIn) kms(w http.ResponseWriter, r *http.Request) {
 		}
 		jsonError(w, http.StatusBadRequest, "NotFoundException")
 		return
+	case slices.Contains([]string{"Decrypt", "Encrypt", "GenerateDataKey", "ReEncrypt"}, action):
+		jsonError(w, http.StatusBadRequest, "AccessDeniedException") // as the keys' policies have it
+		return
 	case action == "DescribeKey":
 	case action == "ScheduleKeyDeletion" && k.state != "PendingDeletion":
 		k.state, k.when = "PendingDeletion", time.Now().AddDate(0, 0, in.PendingWindowInDays)
