@@ -63,17 +63,19 @@ for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
   const file = () => sent.findLast((address) => address.includes("/files/"));
   for (const [operation, status] of Object.entries(operations)) assert.equal(await execute(page, operation), status, operation);
   const first = file();
+  await page.locator(".opblock-post .opblock-section-request-body .examples-select-element").selectOption("everything");
+  assert.equal(await execute(page, "post"), "201", "the example with every member");
   await look(page, `${width}-${colorScheme}`);
   await page.emulateMedia({ colorScheme: colorScheme === "dark" ? "light" : "dark" });
   await look(page, `${width}-not-${colorScheme}`);
 
   const { management_key, api_key } = await page.evaluate(async () => (await fetch("demo.json")).json());
-  await page.getByLabel("API key:").check();
+  await page.getByRole("radio", { name: "API key" }).check();
   assert.equal(await execute(page, "get"), "401");
-  await page.getByLabel("No key").check();
+  await page.getByRole("radio", { name: "No key" }).check();
   assert.equal(await execute(page, "delete"), "401");
   await page.reload();
-  await page.getByLabel("API key:").check();
+  await page.getByRole("radio", { name: "API key" }).check();
   assert.equal(await execute(page, "delete"), "200");
   assert.notEqual(file(), first, "a file that is gone is offered again");
   for (const key of [management_key, api_key]) assert.ok(![page.url(), ...sent].some((address) => address.includes(key)), "a key in a URL");
@@ -81,7 +83,7 @@ for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
   assert.deepEqual(await page.evaluate(() => [localStorage.length, sessionStorage.length]), [0, 0]);
   assert.deepEqual(faults, []);
   await page.reload(); // which brings demo.json up to date
-  await page.getByLabel("No key").waitFor();
+  await page.getByRole("radio", { name: "No key" }).waitFor();
   await context.close();
 }
 
@@ -89,7 +91,7 @@ const address = "http://docs.invalid/signalbox/";
 const { page, faults } = await open(`${address}index.html`, {}, (context) =>
   context.route(`${address}**`, (route) => route.fulfill({ path: join(copy, new URL(route.request().url()).pathname.split("/").at(-1)) })));
 for (const operation of Object.keys(operations)) await page.locator(`.opblock-${operation} .opblock-summary-control`).click();
-assert.equal(await page.locator("#keys, .execute, .try-out").count(), 0, "the copy offers what it cannot do");
+assert.equal(await page.locator("#keys, .execute, .try-out, .authorize").count(), 0, "the copy offers what it cannot do");
 await look(page, "copy");
 assert.deepEqual(faults, []);
 await browser.close();

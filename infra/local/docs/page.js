@@ -9,6 +9,7 @@ const reachable = server !== "" && new URL(server, location.href).origin === loc
 
 async function main() {
   const facts = demo ? await fetchDemo() : undefined;
+  const hash = facts && await sha256(facts.api_key);
   const ui = SwaggerUIBundle({
     url: "openapi.yaml",
     dom_id: "#reference",
@@ -21,7 +22,7 @@ async function main() {
     syntaxHighlight: { theme: "obsidian" },
     tryItOutEnabled: reachable,
     validatorUrl: null,
-    plugins: [accessible, prepared(facts)],
+    plugins: [accessible, prepared(facts, hash)],
     onComplete: () => facts && offerKeys(ui, facts),
   });
 }
@@ -32,29 +33,39 @@ async function fetchDemo() {
   return response.json();
 }
 
+async function sha256(text) {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 // prepared changes the document before it is shown: the server that this page
-// reaches, and the demo account's ids as the examples that fill in the forms.
-function prepared(facts) {
+// reaches, and the demo account's ids as the examples that fill in the forms. Those
+// headers stay empty of which one value does not fit every request.
+function prepared(facts, hash) {
   const change = (document) => {
     if (!facts) return document;
     document.servers = [{ url: new URL(server, location.href).href }];
-    const { SyncJobId, FileId, WorkspaceId, IdempotencyKey } = document.components.parameters;
+    const { SyncJobId, FileId, WorkspaceId, IdempotencyKey, IfNoneMatch } = document.components.parameters;
     SyncJobId.example = facts.sync_jobs.succeeded;
     FileId.example = facts.files[facts.workspace_id][0];
     WorkspaceId.example = facts.workspace_id;
-    IdempotencyKey.example = crypto.randomUUID();
-    document.paths["/byok"].post.requestBody.content["application/json"].examples.everything.value.workspace_id = facts.workspace_id;
+    delete IdempotencyKey.example;
+    delete IfNoneMatch.example;
+    const { everything } = document.paths["/byok"].post.requestBody.content["application/json"].examples;
+    Object.assign(everything.value, { workspace_id: facts.workspace_id, allowed_api_key_hashes: [hash] });
     return document;
   };
   return { statePlugins: { spec: { wrapActions: { updateJsonSpec: (original) => (document) => original(change(document)) } } } };
 }
 
 // accessible mends what an assistive technology cannot use: controls without a name,
-// a link inside a button, and a choice of servers where there is none.
+// a link inside a button, and choices where there is nothing to choose.
 function accessible({ React: { createElement } }) {
   const named = (name) => (Control) => (properties) =>
     createElement("label", null, createElement("span", { className: "only-read" }, name), createElement(Control, properties));
+  const none = reachable ? {} : { AuthorizeBtnContainer: () => () => null, authorizeOperationBtn: () => () => null };
   return { wrapComponents: {
+    ...none,
     DeepLink: () => ({ text }) => createElement("span", null, text),
     ExamplesSelect: named("Example"),
     RequestBodyEditor: named("Request body"),
