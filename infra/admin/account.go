@@ -8,14 +8,14 @@ import (
 )
 
 type accountCommands struct {
-	Create accountCreate `cmd:"" help:"Make an account with a default workspace."`
+	Create accountCreate `cmd:"" help:"Create an account with a default workspace."`
 	List   accountList   `cmd:"" reads:"" help:"List all accounts. Reads the whole access table: on AWS that costs one read unit for each 4 KB of it."`
 }
 
 type accountList struct{}
 
 type accountCreate struct {
-	Name string `arg:"" help:"What people call the account."`
+	Name string `arg:"" help:"The account's name."`
 }
 
 type accountView struct {

@@ -39,7 +39,7 @@ func TestWordsAreCompleted(t *testing.T) {
 }
 
 // The scripts need no target, and bash, which is here wherever make is, gets
-// from its script what the command says.
+// from its script what the command offers.
 func TestCompletionScripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		if got := on(t, "--stack", "absent", "completion", shell); got.code != exit.Done || !strings.Contains(got.stdout, arguments.CompleteWord) || got.stderr != "" {

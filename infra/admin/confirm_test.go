@@ -108,8 +108,8 @@ func TestNothingTypedConfirmsNothing(t *testing.T) {
 	}
 }
 
-// reading is a terminal on which nobody types; it is called when somebody waits
-// for it.
+// reading is a terminal on which nothing is typed; it is called when it is
+// read.
 type reading func()
 
 func (r reading) Read([]byte) (int, error) {

@@ -20,12 +20,12 @@ import (
 
 type credentialCommands struct {
 	List      credentialList      `cmd:"" reads:"" help:"List the credentials of a workspace, by label: keys are never shown."`
-	Disable   credentialDisable   `cmd:"" help:"Keep a credential from being used."`
-	Enable    credentialEnable    `cmd:"" help:"Let a credential be used again."`
-	Delete    credentialDelete    `cmd:"" help:"Remove a credential and its sealed key for good."`
-	Plan      credentialPlan      `cmd:"" reads:"" help:"Show which credentials and shared endpoints a router would try for a request, in which order, and why not the others."`
-	Supersede credentialSupersede `cmd:"" help:"Rotate a provider's key without a gap: a new credential takes the old one's place, and the old one is disabled."`
-	Rewrap    credentialRewrap    `cmd:"" help:"Move every credential of every account to another sealing key, without opening one. Repeat it if it was interrupted."`
+	Disable   credentialDisable   `cmd:"" help:"Disable a credential: routers skip it."`
+	Enable    credentialEnable    `cmd:"" help:"Enable a disabled credential."`
+	Delete    credentialDelete    `cmd:"" help:"Delete a credential and its sealed key. This cannot be undone."`
+	Plan      credentialPlan      `cmd:"" reads:"" help:"Show which credentials and shared endpoints a router would try for a request, in which order, and why it would skip the others."`
+	Supersede credentialSupersede `cmd:"" help:"Rotate a provider's key without a gap: the new credential gets the old one's sort_order, and the old one is disabled."`
+	Rewrap    credentialRewrap    `cmd:"" help:"Rewrap every credential of every account under another sealing key, without opening one. Repeat it if it was interrupted."`
 }
 
 type credentialList struct {
@@ -40,7 +40,7 @@ type oneCredential struct {
 type (
 	credentialDisable struct {
 		oneCredential
-		Yes bool `help:"Do not ask where it lets requests use a shared endpoint. Without a terminal nothing is asked."`
+		Yes bool `help:"Do not ask for a confirmation where this lets requests use a shared endpoint. Without a terminal none is asked for."`
 	}
 	credentialEnable struct{ oneCredential }
 	credentialDelete struct {
@@ -53,7 +53,7 @@ type credentialSupersede struct {
 	place
 	Old    ids.Credential `arg:"" help:"The credential that is replaced. It is disabled, and can be enabled again."`
 	New    ids.Credential `arg:"" help:"The credential that takes its place. It is enabled, and has the same flags and allow-lists."`
-	Anyway bool           `help:"Also where the two differ in flags or allow-lists."`
+	Anyway bool           `help:"Supersede also where the two differ in flags or allow-lists."`
 }
 
 // credentialView has the names that the API has.
@@ -116,7 +116,7 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 }
 
 // Run disables a credential. Since that can be undone, it asks only where the
-// platform's credit is at stake and somebody is there to answer.
+// platform's credit is at stake and there is a terminal to ask on.
 func (c credentialDisable) Run(ctx context.Context, s *session) error {
 	if workspace, err := s.workspace(ctx, c.place); err == nil { // else the change reports it
 		c.Workspace = workspace.ID // the default may change meanwhile
@@ -246,9 +246,9 @@ func (s *session) warn(warning string) {
 // credentialRewrap is about the credentials of all accounts: it takes none.
 type credentialRewrap struct {
 	To     arguments.KeyARN   `required:"" placeholder:"ARN" help:"The key to move to. New credentials must be sealed under it already."`
-	From   []arguments.KeyARN `placeholder:"ARN" help:"A key to move from; can be repeated. If left out, the stack's own key."`
-	Rate   int                `default:"100" placeholder:"N" help:"Move at most N credentials a second (${default}), and read at most as many pages of 50."`
-	DryRun bool               `help:"Only count what would be moved."`
+	From   []arguments.KeyARN `placeholder:"ARN" help:"A key to move from; can be repeated. If omitted, the stack's own key."`
+	Rate   int                `default:"100" placeholder:"N" help:"Rewrap at most N credentials a second (${default}), and read at most as many pages of 50."`
+	DryRun bool               `help:"Only count the credentials that would be rewrapped."`
 }
 
 // Run moves all credentials, or counts them. Interrupted anywhere, killed
@@ -279,8 +279,8 @@ func (c credentialRewrap) Run(ctx context.Context, s *session) error {
 	return err
 }
 
-// sources are the keys that credentials are taken from. What a record says of
-// its own key is not enough: see seal.NewRewrapper.
+// sources are the keys that credentials are taken from. The key that a record
+// names is not enough: see seal.NewRewrapper.
 func (c credentialRewrap) sources(o target.Outputs) ([]arguments.KeyARN, error) {
 	if c.Rate < 1 {
 		return nil, exit.UsageError("--rate must be at least 1")
@@ -292,7 +292,7 @@ func (c credentialRewrap) sources(o target.Outputs) ([]arguments.KeyARN, error) 
 		return c.From, nil
 	}
 	if string(c.To) == o.OwnSealingKeyArn {
-		return nil, exit.UsageError("that is the stack's own key: name with --from the key to move from")
+		return nil, exit.UsageError("--to is the stack's own key: name with --from the key that credentials are under now")
 	}
 	return []arguments.KeyARN{arguments.KeyARN(o.OwnSealingKeyArn)}, nil
 }

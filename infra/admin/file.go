@@ -17,13 +17,13 @@ import (
 type fileCommands struct {
 	Upload fileUpload `cmd:"" help:"Store a file."`
 	List   fileList   `cmd:"" reads:"" help:"List the files of a workspace."`
-	Delete fileDelete `cmd:"" help:"Delete every version of a file, for good."`
+	Delete fileDelete `cmd:"" help:"Delete every version of a file. This cannot be undone."`
 }
 
 type fileUpload struct {
 	place
 	Path        string   `arg:"" type:"existingfile" help:"What to upload; - reads standard input."`
-	ID          ids.File `name:"id" placeholder:"FILE_ID" help:"Its file id; if left out, a new one."`
+	ID          ids.File `name:"id" placeholder:"FILE_ID" help:"Its file id; if omitted, a new one."`
 	ContentType string   `default:"application/octet-stream" placeholder:"TYPE" help:"Its media type (${default})."`
 }
 

@@ -13,9 +13,9 @@ import (
 
 type jobCommands struct {
 	Create  jobCreate  `cmd:"" help:"Queue a sync job."`
-	Start   jobStart   `cmd:"" help:"Say that a queued job runs."`
-	Succeed jobSucceed `cmd:"" help:"Say that a running job ended well."`
-	Fail    jobFail    `cmd:"" help:"Say that a queued or running job failed."`
+	Start   jobStart   `cmd:"" help:"Mark a queued job as running."`
+	Succeed jobSucceed `cmd:"" help:"Mark a running job as succeeded."`
+	Fail    jobFail    `cmd:"" help:"Mark a queued or running job as failed."`
 	Show    jobShow    `cmd:"" reads:"" help:"Show a job."`
 	List    jobList    `cmd:"" reads:"" help:"List the account's jobs. Reads the whole table of jobs: on AWS that costs one read unit for each 4 KB of it."`
 }
@@ -43,7 +43,7 @@ type (
 	}
 	jobFail struct {
 		oneJob
-		Message string `required:"" help:"What customers see: a fixed text, without ids or secrets."`
+		Message string `required:"" help:"The error message that customers see: a fixed text, without ids or secrets."`
 	}
 )
 

@@ -15,20 +15,20 @@ import (
 )
 
 type keyCommands struct {
-	Create  keyCreate  `cmd:"" help:"Make an API key and show it, once."`
+	Create  keyCreate  `cmd:"" help:"Create an API key and show it, once."`
 	List    keyList    `cmd:"" reads:"" help:"List the account's API keys."`
-	Disable keyDisable `cmd:"" help:"Refuse a key from the next request on."`
-	Enable  keyEnable  `cmd:"" help:"Let a disabled key in again."`
-	Delete  keyDelete  `cmd:"" help:"Remove a key for good."`
+	Disable keyDisable `cmd:"" help:"Disable a key: it is refused from the next request on."`
+	Enable  keyEnable  `cmd:"" help:"Enable a disabled key."`
+	Delete  keyDelete  `cmd:"" help:"Delete a key. This cannot be undone."`
 }
 
 type keyCreate struct {
 	owner
-	Name      string             `arg:"" help:"What people call the key."`
+	Name      string             `arg:"" help:"The key's name."`
 	Kind      auth.Kind          `enum:"management,standard" default:"standard" help:"management or standard (${default})."`
 	Workspace ids.Workspace      `placeholder:"ID" help:"Bind a standard key to this workspace alone."`
-	ExpiresIn arguments.Lifetime `xor:"end" placeholder:"DURATION" help:"How long the key is good for, such as 90d or 36h."`
-	ExpiresAt time.Time          `xor:"end" placeholder:"TIME" help:"Until when it is good, such as 2027-01-31T00:00:00Z."`
+	ExpiresIn arguments.Lifetime `xor:"end" placeholder:"DURATION" help:"How long the key is valid, such as 90d or 36h."`
+	ExpiresAt time.Time          `xor:"end" placeholder:"TIME" help:"When the key expires, such as 2027-01-31T00:00:00Z."`
 }
 
 // end is when the key ends; zero if never.
@@ -69,7 +69,7 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 // oneKey is the key a command is about, by its hash or the beginning of it.
 type oneKey struct {
 	owner
-	Hash arguments.HashPrefix `arg:"" help:"The key's hash, or as much of its beginning as only this key has (8 or more)."`
+	Hash arguments.HashPrefix `arg:"" help:"The key's hash, or a prefix of it that no other key has (8 digits or more)."`
 }
 
 type (
@@ -139,7 +139,7 @@ func (c oneKey) look(ctx context.Context, s *session) (auth.Key, error) {
 	case 1:
 		return keys[0], nil
 	default:
-		return auth.Key{}, exit.UsageError("several keys begin with that: give more of the hash")
+		return auth.Key{}, exit.UsageError("several keys have a hash with that prefix: give more of it")
 	}
 }
 

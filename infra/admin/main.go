@@ -74,7 +74,7 @@ type owner struct {
 // place names a workspace of an account.
 type place struct {
 	owner
-	Workspace ids.Workspace `placeholder:"ID" help:"The workspace; if left out, the account's default."`
+	Workspace ids.Workspace `placeholder:"ID" help:"The workspace; if omitted, the account's default."`
 }
 
 // app is the command, with what tests replace.

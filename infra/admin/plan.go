@@ -18,7 +18,7 @@ import (
 type credentialPlan struct {
 	place
 	Model      string               `required:"" placeholder:"SLUG" help:"The model that is asked for."`
-	APIKeyHash arguments.CallerHash `name:"api-key-hash" placeholder:"HASH" help:"The whole hash of the calling API key (admin key list). If left out, no list of allowed keys has it."`
+	APIKeyHash arguments.CallerHash `name:"api-key-hash" placeholder:"HASH" help:"The whole hash of the calling API key (admin key list). If omitted, no list of allowed keys has it."`
 	User       string               `placeholder:"ID" help:"The user on whose behalf the key calls, if known."`
 	Providers  []string             `name:"provider" required:"" sep:"none" placeholder:"SLUG" help:"A provider that the router may choose. Repeat it, in the router's order."`
 }
@@ -113,7 +113,7 @@ func rowsOf(plan routing.Plan, stored []byok.Credential) []planRow {
 		rows = append(rows, row)
 	}
 	if len(rows) == 0 {
-		rows = append(rows, planRow{uses: "nothing", why: "no step is left: the request is refused"})
+		rows = append(rows, planRow{uses: "nothing", why: "no step is left: a router refuses the request"})
 	}
 	for _, skipped := range plan.Skipped {
 		c := find(skipped.Credential)
@@ -140,11 +140,11 @@ func reasonInWords(reason routing.Reason) string {
 	case routing.SkippedDisabled:
 		return "it is disabled"
 	case routing.SkippedModel:
-		return "its allowed_models do not have the model"
+		return "its allowed_models do not contain the model"
 	case routing.SkippedAPIKey:
-		return "its allowed_api_key_hashes do not have the key"
+		return "its allowed_api_key_hashes do not contain the key"
 	case routing.SkippedUser:
-		return "its allowed_user_ids do not have the user"
+		return "its allowed_user_ids do not contain the user"
 	}
 	return string(reason)
 }

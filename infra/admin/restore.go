@@ -26,7 +26,7 @@ type restoreCheck struct{}
 
 type restoreRepair struct {
 	Since  time.Time `required:"" placeholder:"TIME" help:"The moment that the access table was restored to, such as 2026-11-21T10:00:00Z."`
-	Before string    `placeholder:"OLD_TABLE" help:"A table that holds what the access table held last before the restore. Keys that are disabled or absent there are disabled. If left out, only what the restored tables themselves show is repaired."`
+	Before string    `placeholder:"OLD_TABLE" help:"A table with the contents of the access table just before the restore. Keys that are disabled or absent there are disabled. If omitted, only what the restored tables themselves show is repaired."`
 	DryRun bool      `help:"Only report what would be repaired."`
 	confirmation
 }
@@ -101,7 +101,7 @@ const unknownWithoutBefore = `Without --before it is not known what was revoked 
 The audit lines of ` + "`admin`" + ` since then name them ("key.disable", "key.delete", "workspace.delete"): repeat those commands.
 `
 
-// enabledBefore counts the keys that let somebody in and were there at the moment.
+// enabledBefore counts the keys that were made before that moment and are enabled.
 func enabledBefore(live *auth.Survey, since time.Time) (n int) {
 	for _, key := range live.Keys {
 		if key.Fault == nil && !key.Disabled && !key.CreatedAt.After(since.Add(findings.Margin)) {

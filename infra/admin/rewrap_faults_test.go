@@ -39,7 +39,7 @@ func TestRewrapOutlastsFaults(t *testing.T) {
 	m.goesOn(30)
 }
 
-// An answer that says nothing must not pass for the end of the table.
+// An empty response must not pass for the end of the table.
 func TestRewrapIsNotDoneWhereAnAnswerIsEmpty(t *testing.T) {
 	m := newMove(t, 10)
 	m.deploy()
@@ -83,7 +83,7 @@ func TestRewrapOutlastsScatteredFailures(t *testing.T) {
 	}
 }
 
-// Rows that somebody has put under a key of his own are not vouched for, and are
+// Rows that were sealed under a foreign key are not vouched for, and are
 // no reason to leave the others, however many they are.
 func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 	m := newMove(t, 20)
@@ -95,7 +95,7 @@ func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 	}
 	m.deploy()
 	if survey := m.must("credential", "rewrap", "--to", m.next, "--dry-run"); !strings.Contains(survey, "refused") {
-		t.Errorf("the dry run says\n%s", survey)
+		t.Errorf("the dry run shows\n%s", survey)
 	}
 	view, _ := m.rewrap(exit.Uncertain)
 	if view.Rewrapped != 20 || len(view.Failed) != len(planted) || m.opened()[foreign] != len(planted) {

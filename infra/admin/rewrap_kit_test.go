@@ -18,7 +18,7 @@ import (
 )
 
 // move is a fixture at which credentials are moved to another sealing key. Its
-// table and keys are nobody else's.
+// table and keys are its own.
 type move struct {
 	*fixture
 	db         *dynamodb.Client
@@ -124,7 +124,7 @@ func (m *move) rows() map[ids.Credential]record {
 }
 
 // opened opens every stored credential with all keys, as the router would
-// while credentials are moved, and tells how many are under which key.
+// while credentials are moved, and counts them by key.
 func (m *move) opened() map[string]int {
 	m.Helper()
 	under := map[string]int{}

@@ -21,8 +21,8 @@ func TestRewrapMovesEveryCredential(t *testing.T) {
 	m := newMove(t, 130)
 	before := m.rows()
 	m.deploy()
-	if survey := m.must("credential", "rewrap", "--to", m.next, "--dry-run"); !strings.Contains(survey, "130") || !strings.Contains(survey, "to be moved") {
-		t.Errorf("the dry run says\n%s", survey)
+	if survey := m.must("credential", "rewrap", "--to", m.next, "--dry-run"); !strings.Contains(survey, "130") || !strings.Contains(survey, "to be rewrapped") {
+		t.Errorf("the dry run shows\n%s", survey)
 	}
 	if diff := cmp.Diff(before, m.rows()); diff != "" {
 		t.Errorf("the dry run changed (-before +after):\n%s", diff)

@@ -191,7 +191,7 @@ func outcome(err error) string {
 
 // confirmation is what a command asks for that destroys something for good.
 type confirmation struct {
-	Yes bool `help:"Do not ask. Needed where no terminal is there to ask on."`
+	Yes bool `help:"Do not ask for a confirmation. Required without a terminal."`
 }
 
 // subject is what would be destroyed.
@@ -202,7 +202,7 @@ type subject struct {
 	names []string
 }
 
-// confirm returns nil if the operator has typed a name of the subject, or said
+// confirm returns nil if the operator has typed a name of the subject or given
 // --yes; it then asks nothing and find is not called. Nothing was done where it
 // returns an error.
 func (c confirmation) confirm(ctx context.Context, s *session, find func() (subject, error)) error {
@@ -210,7 +210,7 @@ func (c confirmation) confirm(ctx context.Context, s *session, find func() (subj
 		return nil
 	}
 	if !s.interactive {
-		return exit.UsageError("this cannot be undone, and there is no terminal to confirm it on: repeat it with --yes; nothing was changed")
+		return exit.UsageError("this cannot be undone, and there is no terminal for a confirmation: repeat it with --yes; nothing was changed")
 	}
 	what, err := find()
 	if err != nil {

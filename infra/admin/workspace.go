@@ -11,16 +11,16 @@ import (
 )
 
 type workspaceCommands struct {
-	Create  workspaceCreate  `cmd:"" help:"Make a workspace."`
+	Create  workspaceCreate  `cmd:"" help:"Create a workspace."`
 	List    workspaceList    `cmd:"" reads:"" help:"List the account's workspaces, deleted ones included."`
-	Default workspaceDefault `cmd:"" help:"Make a workspace the one meant where a request names none."`
+	Default workspaceDefault `cmd:"" help:"Make a workspace the account's default, which requests that name none use."`
 	Delete  workspaceDelete  `cmd:"" help:"Delete a workspace and disable every key bound to it. Repeat it if it was interrupted."`
-	Purge   workspacePurge   `cmd:"" help:"Remove the credentials and files of a deleted workspace for good."`
+	Purge   workspacePurge   `cmd:"" help:"Delete the credentials and files of a deleted workspace. This cannot be undone."`
 }
 
 type workspaceCreate struct {
 	owner
-	Name string `arg:"" help:"What people call the workspace."`
+	Name string `arg:"" help:"The workspace's name."`
 }
 
 type workspaceList struct {

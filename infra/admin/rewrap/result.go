@@ -33,25 +33,25 @@ type Failure struct {
 type surveyView struct {
 	Key         arguments.KeyARN `json:"key"`
 	Credentials int              `json:"credentials"`
-	Fate        string           `json:"fate"`
+	Status      string           `json:"status"`
 }
 
 // ShowSurvey shows how many credentials are under each key, and what a run would do.
 func ShowSurvey(o output.Writer, to arguments.KeyARN, from []arguments.KeyARN, found map[arguments.KeyARN]int) error {
 	var views []surveyView
 	for _, key := range slices.Sorted(maps.Keys(found)) {
-		view := surveyView{Key: key, Credentials: found[key], Fate: "refused: name the key with --from if it is yours"}
+		view := surveyView{Key: key, Credentials: found[key], Status: "refused: name the key with --from if it is yours"}
 		if key == to {
-			view.Fate = "already there"
+			view.Status = "already there"
 		} else if slices.Contains(from, key) {
-			view.Fate = "to be moved"
+			view.Status = "to be rewrapped"
 		}
 		views = append(views, view)
 	}
 	return output.List(o, views,
 		output.NewColumn("KEY", func(v surveyView) string { return string(v.Key) }),
 		output.NewColumn("CREDENTIALS", func(v surveyView) string { return strconv.Itoa(v.Credentials) }),
-		output.NewColumn("FATE", func(v surveyView) string { return v.Fate }),
+		output.NewColumn("STATUS", func(v surveyView) string { return v.Status }),
 	)
 }
 

@@ -26,8 +26,8 @@ const (
 )
 
 var (
-	errGaveUp      = errors.New("too many moves in a row failed: gave up")
-	errNotAllMoved = errors.New("not all credentials could be moved")
+	errGaveUp      = errors.New("too many credentials in a row could not be rewrapped: gave up")
+	errNotAllMoved = errors.New("not all credentials could be rewrapped")
 )
 
 // Run moves all credentials to another key.

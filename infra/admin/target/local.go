@@ -40,7 +40,7 @@ type localStack struct {
 // ConnectLocal reads how to reach the single-machine edition.
 func (t *Target) ConnectLocal() error {
 	path := filepath.Join(t.dir, stackFile)
-	written, err := os.ReadFile(path) //nolint:gosec // the operator says which
+	written, err := os.ReadFile(path) //nolint:gosec // the operator names the directory
 	if errors.Is(err, fs.ErrNotExist) {
 		return errNoState
 	}
@@ -75,7 +75,7 @@ func demoAccount(dir string) (ids.Account, error) {
 	var facts struct {
 		Account string `json:"account_id"`
 	}
-	written, err := os.ReadFile(path) //nolint:gosec // the operator says which
+	written, err := os.ReadFile(path) //nolint:gosec // the operator names the directory
 	if err == nil {
 		err = json.Unmarshal(written, &facts)
 	}

@@ -69,7 +69,7 @@ func (o *Outputs) set(name, value string) {
 	}
 }
 
-// callerARN is who AWS takes us for, "" where it does not say: the audit line
+// callerARN is the identity that AWS reports, "" where it reports none: the audit line
 // names the user of this machine as well, and AWS keeps its own trail.
 func callerARN(ctx context.Context, c aws.Config) string {
 	out, err := sts.NewFromConfig(c).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})

@@ -32,7 +32,7 @@ type Target struct {
 
 	Config  aws.Config
 	Outputs Outputs
-	// Identity names who AWS takes us for, where it is known.
+	// Identity is the caller's ARN, where AWS reported it.
 	Identity string
 }
 
