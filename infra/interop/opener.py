@@ -2,7 +2,7 @@
 
 Nothing of Signalbox's code is used: this shows that a router in another
 language can be written from the package's document, and it is one that can be
-copied. It opens a record for the place its reader knows it should be for, and
+copied. It opens a record for the place at which its reader found it, and
 under a KMS key its reader trusts; it never takes the record's word for either.
 """
 
@@ -21,7 +21,7 @@ DATA_KEY = 32
 
 
 class Refused(Exception):
-    """The record does not open; the text says which check failed."""
+    """The record does not open; the text names the check that failed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Record:
 
 
 # Decrypts a wrapped key under the KMS key of an ARN and an encryption context, or
-# raises Refused where KMS says that it does not belong there.
+# raises Refused where KMS refuses that context.
 Decrypt = Callable[[str, bytes, dict[str, str]], bytes]
 
 

@@ -1,4 +1,4 @@
-"""Alarms that somebody hears, understands, and can act upon."""
+"""Alarms that reach an operator and name what to do."""
 
 import json
 import re
@@ -25,8 +25,8 @@ class Alarms(unittest.TestCase):
 
     def test_each_tells_somebody_or_rolls_back(self):
         for name in self.alarms:
-            tells = "AlarmActions" in self.stack.properties(name)
-            self.assertNotEqual(tells, name in self.rolling_back, name)
+            notifies = "AlarmActions" in self.stack.properties(name)
+            self.assertNotEqual(notifies, name in self.rolling_back, name)
 
     def test_every_function_rolls_back(self):
         functions = self.stack.of_type("AWS::Lambda::Function")

@@ -1,7 +1,7 @@
-"""What the gateway says by itself, and what it writes down.
+"""The gateway's own responses, and its logs.
 
 An error text of the gateway may quote the Authorization header. So the test
-knows what may be used, rather than what may not.
+lists what may be used, rather than what may not.
 """
 
 import json

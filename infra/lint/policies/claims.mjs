@@ -1,14 +1,18 @@
 // Who may do what with the keys and the bucket, whatever his own policies say,
 // and who may not. What the functions do is recorded and stands not here.
 
-import { keyCondition, sealing, without } from './forbidden.mjs'
+import { contexts, keyCondition, sealing } from './forbidden.mjs'
 
 const may = (who, why, action, conditions = {}, object) => ({ who, why, action, ...(object && { object }), conditions, right: true })
 const mayNot = (...call) => ({ ...may(...call), right: false })
 // Denied twice: nothing allows it, and were it allowed, it would still be denied.
 const never = (...call) => ({ ...mayNot(...call), twice: true })
 
+// The uses of a key's material. AWS's pages on encryption at rest of DynamoDB (besides
+// DescribeKey and CreateGrant) and on encrypted log groups name these.
+const uses = ['Decrypt', 'Encrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext', 'ReEncryptFrom', 'ReEncryptTo']
 const ours = keyCondition(sealing)
+const purpose = 'kms:EncryptionContext:purpose'
 const other = keyCondition({ ...sealing, purpose: 'other' })
 
 /** The principals of the claims. */
@@ -27,15 +31,10 @@ function people({ account, region, parameters }) {
 function sealingKey(stack) {
   const { admin, root, router, rewrap, outsider } = people(stack)
   const role = (name) => stack.functions[name].role
-  const uses = ['Decrypt', 'Encrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext', 'ReEncryptFrom', 'ReEncryptTo']
   return [
     may(router, 'opens credentials', 'kms:Decrypt', ours),
-    never(router, 'opens what is no credential', 'kms:Decrypt', other),
-    never(router, 'opens for no purpose', 'kms:Decrypt', keyCondition(without(sealing, 'purpose'))),
-    never(router, 'opens what has no context', 'kms:Decrypt'),
-    ...['account', 'workspace', 'credential', 'provider'].map((key) =>
-      mayNot(router, `opens for no ${key}`, 'kms:Decrypt', keyCondition(without(sealing, key)))),
-    mayNot(router, 'opens with more in the context', 'kms:Decrypt', keyCondition({ ...sealing, more: '*' })),
+    // Another purpose, or none, is denied by a statement of its own.
+    ...contexts.map(([why, context]) => (context[purpose]?.[0] === sealing.purpose ? mayNot : never)(router, `opens with ${why}`, 'kms:Decrypt', context)),
     mayNot(router, 'seals', 'kms:GenerateDataKey', ours),
     ...['kms:ReEncryptFrom', 'kms:ReEncryptTo'].flatMap((action) => [
       may(rewrap, 'moves credentials', action, ours),
@@ -45,13 +44,13 @@ function sealingKey(stack) {
     mayNot(rewrap, 'opens credentials', 'kms:Decrypt', ours),
     ...uses.flatMap((use) => [admin, root, outsider, role('GetSyncJobFunction'), role('DeleteFileFunction')].flatMap((who) =>
       [mayNot(who, 'uses the key', `kms:${use}`, ours), ...[other, {}].map((context) => never(who, 'uses the key', `kms:${use}`, context))])),
-    ...ofCreate(role('CreateByokKeyFunction'), uses),
+    ...ofCreate(role('CreateByokKeyFunction')),
     mayNot(admin, 'finds a way round', 'kms:CreateGrant', ours),
     ...administering(admin, outsider),
   ]
 }
 
-function ofCreate(role, uses) {
+function ofCreate(role) {
   return [
     never(role, 'seals for another purpose', 'kms:GenerateDataKey', other),
     never(role, 'seals without a context', 'kms:GenerateDataKey'),
@@ -70,8 +69,6 @@ function storageKey(stack) {
   const { admin, outsider } = people(stack)
   const through = (service) => ({ 'kms:ViaService': [`${service}.${stack.region}.amazonaws.com`] })
   const grant = (forAws) => ({ 'kms:GrantIsForAWSResource': [forAws] })
-  // AWS's page on encryption at rest of DynamoDB names these, DescribeKey and CreateGrant.
-  const uses = ['Decrypt', 'Encrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext', 'ReEncryptFrom', 'ReEncryptTo']
   return [
     may(admin, 'makes a table', 'kms:DescribeKey', through('dynamodb')),
     ...uses.flatMap((use) => [
@@ -96,8 +93,6 @@ function ofLogs(stack) {
   const { admin, logs } = people(stack)
   const of = (group, account = stack.account) =>
     ({ 'kms:EncryptionContext:aws:logs:arn': [`arn:aws:logs:${stack.region}:${account}:log-group:${group}`] })
-  // AWS's page on encrypted log groups names these.
-  const uses = ['Decrypt', 'Encrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext', 'ReEncryptFrom', 'ReEncryptTo']
   const groups = ['signalbox-Group', '/aws/events/signalbox-key-changes', 'API-Gateway-Execution-Logs_abc/live', 'aws-waf-logs-signalbox-abc']
   return [
     ...uses.flatMap((use) => groups.map((group) => may(logs, 'keeps logs', `kms:${use}`, of(group)))),
@@ -116,17 +111,17 @@ function ofAlarms(stack) {
     'aws:SourceArn': [`arn:aws:cloudwatch:${stack.region}:${stack.account}:alarm:${alarm}`],
   })
   // AWS's page on alarms to encrypted topics names these.
-  const uses = ['Decrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext'].flatMap((use) => [
-    may(cloudwatch, 'tells of an alarm', `kms:${use}`, from(stack.account, 'signalbox-Alarm')),
-    mayNot(cloudwatch, 'tells of another stack\'s alarm', `kms:${use}`, from(stack.account, 'another')),
-    mayNot(cloudwatch, 'tells of another account\'s alarm', `kms:${use}`, from('444455556666', 'signalbox-Alarm')),
+  const sending = ['Decrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext'].flatMap((use) => [
+    may(cloudwatch, 'sends an alarm', `kms:${use}`, from(stack.account, 'signalbox-Alarm')),
+    mayNot(cloudwatch, 'sends another stack\'s alarm', `kms:${use}`, from(stack.account, 'another')),
+    mayNot(cloudwatch, 'sends another account\'s alarm', `kms:${use}`, from('444455556666', 'signalbox-Alarm')),
     mayNot(admin, 'passes for an alarm', `kms:${use}`, from(stack.account, 'signalbox-Alarm')),
   ])
   const { 'aws:SourceAccount': account, 'aws:SourceArn': alarm } = from(stack.account, 'signalbox-Alarm')
   return [
-    ...uses,
-    mayNot(cloudwatch, 'does not say for which account', 'kms:Decrypt', { 'aws:SourceArn': alarm }),
-    mayNot(cloudwatch, 'does not say for which alarm', 'kms:Decrypt', { 'aws:SourceAccount': account }),
+    ...sending,
+    mayNot(cloudwatch, 'names no account', 'kms:Decrypt', { 'aws:SourceArn': alarm }),
+    mayNot(cloudwatch, 'names no alarm', 'kms:Decrypt', { 'aws:SourceAccount': account }),
     mayNot(cloudwatch, 'encrypts', 'kms:Encrypt', from(stack.account, 'signalbox-Alarm')),
   ]
 }

@@ -3,7 +3,7 @@
 const reasons = [
   {
     where: 'CreateByokKeyFunction', sid: 'StoreCredential', change: /^StringEqualsIfExists .*: NONE changed$/,
-    why: 'The code asks for nothing back and does not say so; should AWS take that for NONE, NONE must be allowed.',
+    why: 'The code asks for nothing back and sends no ReturnValues; should AWS take that for NONE, NONE must be allowed.',
   },
   {
     where: 'SealingKey', sid: 'Seal', change: /^ArnEquals made ArnEqualsIfExists$/,

@@ -1,4 +1,4 @@
-// Tells people what was judged.
+// Prints what was judged.
 
 import { doubts } from './unseen.mjs'
 
@@ -31,5 +31,5 @@ export function report({ functions, resources, needed, explained, problems }) {
   print('', 'What no simulation can settle:', ...doubts.map((doubt) => `  ${doubt}`))
 
   if (problems.length > 0) print('', 'WRONG:', ...problems.map((problem) => `  ${problem}`))
-  else print('', 'Every recorded call is allowed, everything forbidden is denied, and no policy says more than it must.')
+  else print('', 'Every recorded call is allowed, everything forbidden is denied, and no policy grants more than it must.')
 }

@@ -49,7 +49,7 @@ function arnOf(stack, call) {
   return arn.replace(/(:log-group:.*):\*$/, '$1:log-stream:x')
 }
 
-/** What tells calls apart that policies should tell apart. */
+/** What distinguishes calls that policies should distinguish. */
 export function scopeOf(call) {
   const { conditions: c } = call
   const finer = c['dynamodb:LeadingKeys'] ?? c['s3:prefix'] ?? []

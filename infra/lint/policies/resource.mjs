@@ -10,7 +10,7 @@ import { problemsOfCall, problemsOfPolicy } from './vocabulary.mjs'
 export async function judgeResource(stack, name, neededByFunctions) {
   const policy = stack.policies[name]
   const made = claims(stack)[name]
-  if (!made) throw new Error(`nothing is said of who may use ${name}`)
+  if (!made) throw new Error(`there are no claims about ${name}`)
   const all = [...made, ...neededByFunctions.filter((call) => call.resource === name).map((call) => ({ ...call, right: true }))]
   const problems = await problemsOfPolicy(policy)
   for (const claim of made) problems.push(...await problemsOfCall(claim))
@@ -24,7 +24,7 @@ export async function judgeResource(stack, name, neededByFunctions) {
   }
 }
 
-/** Whether the policy is as the claim says. */
+/** Whether the claim holds. */
 function holds(stack, claim, policy) {
   const parts = claim.twice ? [half(policy, 'Allow'), half(policy, 'Deny')] : [policy]
   return parts.every((part) => verdict(stack, claim, part) === claim.right)
@@ -39,7 +39,7 @@ function verdict(stack, call, policy) {
   return allowed(requestOf(stack, call), isService || call.alone ? [] : [everything], policy)
 }
 
-/** What the policy says by its allowing statements alone, or by its denying ones. */
+/** What is left of the policy with its allowing statements alone, or by its denying ones. */
 function half(policy, effect) {
   const statements = policy.Statement.filter((s) => s.Effect === effect)
   const open = { Effect: 'Allow', Principal: '*', Action: '*', Resource: '*' }

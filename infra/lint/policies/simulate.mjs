@@ -3,7 +3,7 @@
 import { createValidatedPolicy } from '@cloud-copilot/iam-policy'
 import { runUnsafeSimulation } from '@cloud-copilot/iam-simulate'
 
-/** Allows everything: what a principal's own policies may say at the worst. */
+/** Allows everything: the most that a principal's own policies can grant. */
 export const everything = {
   Version: '2012-10-17',
   Statement: [{ Effect: 'Allow', Action: '*', Resource: '*' }],
