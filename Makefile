@@ -186,6 +186,10 @@ cross: go ## Compile the edition and the operator's command for macOS and Linux 
 admin: $(BUILD)/admin ## The operator's command on the edition of `make run`, whatever SIGNALBOX_STACK is (ARGS='key list'; without ARGS: help)
 	@$(BUILD)/admin --local $(STATE) $(ARGS)
 
+.PHONY: reference
+reference: $(BUILD)/admin
+	@$< __reference >infra/admin/reference.md
+
 .PHONY: sbom
 sbom: go ## Build the functions into .build/release, with SBOMs, licences and checksums
 	@infra/release/sbom

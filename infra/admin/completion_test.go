@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -59,5 +60,13 @@ func TestCompletionScripts(t *testing.T) {
 func TestTheVersionIsShown(t *testing.T) {
 	if got := on(t, "--version"); got.code != exit.Done || got.stdout != "admin "+version+"\n" || got.stderr != "" {
 		t.Errorf("exit code %d: %s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+func TestTheReferenceIsCurrent(t *testing.T) {
+	got := on(t, arguments.ReferenceWord)
+	want, err := os.ReadFile("reference.md")
+	if diff := cmp.Diff(string(want), got.stdout); diff != "" || err != nil || got.code != exit.Done {
+		t.Errorf("make reference writes it anew: %v\n%s", err, diff)
 	}
 }
