@@ -29,7 +29,7 @@ RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
 
 # The other targets are for those who change the code.
 HELP_FIRST := run doctor admin reset test build docs sam-local
-HELP_DEPLOY := protect rewrap-demo sbom reproduce
+HELP_DEPLOY := protect prove verify prove-clean rewrap-demo sbom release reproduce
 
 .PHONY: help
 help: ## List these targets
@@ -189,6 +189,10 @@ admin: $(BUILD)/admin ## The operator's command on the edition of `make run`, wh
 .PHONY: reference
 reference: $(BUILD)/admin
 	@$< __reference >infra/admin/reference.md
+
+.PHONY: release
+release: go ## Build the operator's command for Linux and macOS into .build/release, with SBOMs and checksums (VERSION=v1.2.3)
+	@infra/release/admin $(VERSION)
 
 .PHONY: sbom
 sbom: go ## Build the functions into .build/release, with SBOMs, licences and checksums

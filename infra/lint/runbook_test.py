@@ -33,7 +33,7 @@ case "$1 $2" in
 esac
 """
 
-OTHERS = ("admin", "curl", "gh", "make", "sam", "sleep")
+OTHERS = ("admin", "curl", "gh", "install", "make", "sam", "sha256sum", "sleep", "tar")
 
 GLOBAL = {"output", "query", "region"}
 

@@ -44,6 +44,18 @@ class Workflows(unittest.TestCase):
         self.assertEqual(jobs["build"]["needs"], "ci")
         self.assertEqual(jobs["deploy"]["needs"], "build")
 
+    def test_a_release_is_tested_and_what_may_write_builds_nothing(self):
+        release = workflow("release.yml")
+        jobs = release["jobs"]
+        self.assertEqual(release["permissions"], {})
+        self.assertEqual(release[True], {"push": {"tags": ["v*"]}})
+        self.assertEqual([jobs["build"]["needs"], jobs["publish"]["needs"]], ["ci", "build"])
+        writers = [n for n, job in jobs.items() if "write" in job["permissions"].values()]
+        self.assertEqual(writers, ["publish"])
+        self.assertFalse([s for s in steps(jobs["publish"]) if "checkout" in s.get("uses", "")])
+        run = "\n".join(step.get("run", "") for step in steps(jobs["publish"]))
+        self.assertNotRegex(run, r"\b(make|go)\b")
+
     def test_deployments_to_two_environments_do_not_meet(self):
         self.assertEqual(
             workflow("deploy.yml")["concurrency"],

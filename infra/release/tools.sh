@@ -1,0 +1,17 @@
+# For scripts in this folder, which run in the project's: the tools that describe what
+# a binary is made of, in $tools, built once.
+# shellcheck shell=bash
+tools=$PWD/.build/bin
+mkdir -p "$tools"
+# build MODULE@VERSION PACKAGE makes a tool at its pinned version, with the go.sum of
+# its own. `go install` would ask the proxy for a list of versions, which not every
+# proxy gives.
+build() {
+  (cd "$(go mod download -json "$1" | sed -nE 's/^\t"Dir": "(.*)",$/\1/p')" && GOFLAGS=-mod=readonly go build -buildvcs=false -o "$tools/" "$2")
+}
+build github.com/CycloneDX/cyclonedx-gomod@v1.10.0 ./cmd/cyclonedx-gomod
+build github.com/google/go-licenses/v2@v2.0.1 .
+
+# linked is the modules of a binary, listed those of an SBOM.
+linked() { go version -m "$1" | awk '$1 == "dep" { print $2 "@" $3 }' | sort; }
+listed() { sed -nE 's|^ *"purl": "pkg:golang/([^?]*).*|\1|p' "$1" | grep -v -e ^std@ -e ^signalbox.dev@ | sort; }
