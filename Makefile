@@ -12,7 +12,9 @@ ARGS ?=
 
 BUILD := .build
 STATE := .local
-FUNCTIONS := GetSyncJobFunction CreateByokKeyFunction DeleteFileFunction
+# GetSyncJobFunction is what functions/get-sync-job is: folder_GetSyncJobFunction.
+FUNCTIONS := $(shell ls functions | awk -F- '{ for (i = 1; i <= NF; i++) printf "%s", toupper(substr($$i, 1, 1)) substr($$i, 2); print "Function" }')
+$(foreach id,$(FUNCTIONS),$(eval folder_$(id) := functions/$(shell echo $(id:Function=) | sed -E 's/([a-z0-9])([A-Z])/\1-\2/g' | tr A-Z a-z)))
 MODULES := . infra/local infra/admin infra/contract infra/torture infra/prove
 
 # What SAM builds and what runs locally is made by the same command: static,
@@ -20,9 +22,6 @@ MODULES := . infra/local infra/admin infra/contract infra/torture infra/prove
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w -buildid='
 # The tools, without cgo either: what they share with the functions is compiled once.
 GO_TOOL := CGO_ENABLED=0 go build -trimpath -buildvcs=false
-folder_GetSyncJobFunction := functions/get-sync-job
-folder_CreateByokKeyFunction := functions/create-byok-key
-folder_DeleteFileFunction := functions/delete-file
 
 # The race detector needs a C compiler; without one the tests still run.
 RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
@@ -121,7 +120,7 @@ next-go: engines functions $(BUILD)/engines ## Test what the functions are made 
 $(BUILD)/bin/govulncheck: go
 	@test -x $@ || GOBIN="$(CURDIR)/$(BUILD)/bin" go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
 
-BASELINES := $(addprefix $(BUILD)/baseline/,get-sync-job create-byok-key delete-file)
+BASELINES := $(patsubst infra/bench/baseline/%/main.go,$(BUILD)/baseline/%,$(wildcard infra/bench/baseline/*/main.go))
 
 .PHONY: bench
 bench: functions engines $(BUILD)/engines $(BASELINES) ## Measure the functions against minimal programs, as ratios (RUNS=60 starts, ROUNDS=11), and a router's calls to AWS

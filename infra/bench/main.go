@@ -35,14 +35,18 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	pairs := []pair{
-		{"GET", filepath.Join(*functions, "GetSyncJobFunction", "bootstrap"), filepath.Join(*minimal, "get-sync-job")},
-		{"POST", filepath.Join(*functions, "CreateByokKeyFunction", "bootstrap"), filepath.Join(*minimal, "create-byok-key")},
-		{"DELETE", filepath.Join(*functions, "DeleteFileFunction", "bootstrap"), filepath.Join(*minimal, "delete-file")},
+	folders, err := os.ReadDir("functions")
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	var pairs []pair
+	for _, f := range folders {
+		pairs = append(pairs, pair{f.Name(), filepath.Join(*functions, logicalID(f.Name()), "bootstrap"), filepath.Join(*minimal, f.Name())})
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(table, "%s %s/%s, %d cores\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	err := errors.Join( // each part that can be measured is printed
+	err = errors.Join( // each part that can be measured is printed
 		coldStarts(ctx, table, pairs, *runs),
 		sizes(table, pairs),
 		warmRequests(ctx, table, *rounds),
@@ -52,6 +56,15 @@ func main() {
 		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// logicalID is that of a function in template.yaml: get-sync-job is GetSyncJobFunction.
+func logicalID(folder string) string {
+	var id strings.Builder
+	for word := range strings.SplitSeq(folder, "-") {
+		id.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return id.String() + "Function"
 }
 
 // sizes compares the sizes of the binaries.

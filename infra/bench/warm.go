@@ -29,24 +29,35 @@ func warmRequests(ctx context.Context, w io.Writer, rounds int) error {
 		return fmt.Errorf("building the benchmarks: %w\n%s", err, out)
 	}
 	_, _ = fmt.Fprintf(w, "\nwarm request, %d rounds on one core, AWS answering at once\thandler\tits calls alone\tratio\n", rounds)
-	for _, b := range []struct{ name, folder, benchmark string }{
-		{"GET", "get-sync-job", "BenchmarkRead"},
-		{"POST", "create-byok-key", "BenchmarkCreate"},
-		{"POST with Idempotency-Key", "create-byok-key", "BenchmarkCreateOnce"},
-		{"DELETE", "delete-file", "BenchmarkDelete"},
-	} {
-		var handler, calls []measured
-		for range rounds {
-			h, c, err := round(ctx, filepath.Join(folder, b.folder+".test"), b.benchmark)
-			if err != nil {
+	binaries, _ := filepath.Glob(folder + "/*.test") // the pattern is sound
+	for _, binary := range binaries {
+		listed, err := exec.CommandContext(ctx, binary, "-test.list", "^Benchmark").Output() //nolint:gosec // a binary of ours
+		if err != nil {
+			return fmt.Errorf("listing the benchmarks of %s: %w", filepath.Base(binary), err)
+		}
+		for benchmark := range strings.FieldsSeq(string(listed)) {
+			if err := compare(ctx, w, rounds, binary, benchmark); err != nil {
 				return err
 			}
-			handler, calls = append(handler, h), append(calls, c)
 		}
-		row(w, b.name+", time", "%.0f µs", 1e3, "ns/op", handler, calls)
-		row(w, b.name+", memory", "%.0f kB", 1e3, "B/op", handler, calls)
-		row(w, b.name+", allocations", "%.0f", 1, "allocs/op", handler, calls)
 	}
+	return nil
+}
+
+// compare writes the rows of one benchmark.
+func compare(ctx context.Context, w io.Writer, rounds int, binary, benchmark string) error {
+	var handler, calls []measured
+	for range rounds {
+		h, c, err := round(ctx, binary, benchmark)
+		if err != nil {
+			return err
+		}
+		handler, calls = append(handler, h), append(calls, c)
+	}
+	name := strings.TrimPrefix(benchmark, "Benchmark")
+	row(w, name+", time", "%.0f µs", 1e3, "ns/op", handler, calls)
+	row(w, name+", memory", "%.0f kB", 1e3, "B/op", handler, calls)
+	row(w, name+", allocations", "%.0f", 1, "allocs/op", handler, calls)
 	return nil
 }
 

@@ -14,8 +14,6 @@ from first_deployment_test import ALL
 from stack import Stack
 from translate import SOURCE, source
 
-FUNCTIONS = ["GetSyncJobFunction", "CreateByokKeyFunction", "DeleteFileFunction"]
-
 
 def versions(stack: Stack, function: str) -> dict:
     """The published versions of a function, by logical id."""
@@ -97,7 +95,7 @@ class Environment(unittest.TestCase):
         plain = Stack()
         for parameter, value in self.OTHERS.items():
             other = Stack(**{parameter: value})
-            for function in FUNCTIONS:
+            for function in plain.of_type("AWS::Lambda::Function"):
                 same_environment = (
                     plain.properties(function)["Environment"]
                     == other.properties(function)["Environment"]

@@ -43,15 +43,13 @@ func TestSAMLocal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range map[string]string{
-		"GetSyncJobFunction": `"statusCode":200`, "CreateByokKeyFunction": `"statusCode":201`, "DeleteFileFunction": `"statusCode":200`,
-	} {
-		event, err := os.ReadFile(filepath.Join(o.State, "events", id+".json")) //nolint:gosec // a file of the state folder
+	for _, function := range c.Functions {
+		event, err := os.ReadFile(filepath.Join(o.State, "events", function.Name+".json")) //nolint:gosec // a file of the state folder
 		if err != nil {
 			t.Fatal(err)
 		}
-		if answer, err := lambda.Invoke(t.Context(), id, event); err != nil || !strings.Contains(string(answer), want) {
-			t.Errorf("%s: %s %v, want %s", id, answer, err, want)
+		if answer, err := lambda.Invoke(t.Context(), function.Name, event); err != nil || !strings.HasPrefix(string(answer), `{"statusCode":20`) {
+			t.Errorf("%s: %s %v", function.Name, answer, err)
 		}
 	}
 	lambda.Close()
