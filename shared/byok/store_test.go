@@ -24,6 +24,11 @@ func TestCreateSurvivesALostAnswer(t *testing.T) {
 	if err := f.store.Create(t.Context(), d); err != nil {
 		t.Errorf("Create: %v", err)
 	}
+	f.faults.Heal()
+	f.faults.Inject(faults.Rule{Operation: "PutItem", Fault: faults.Refuse()})
+	if err := f.store.Create(t.Context(), f.newDraft()); err == nil {
+		t.Error("no error though nothing could be stored")
+	}
 	if got := f.stored(); len(got) != 1 {
 		t.Errorf("%d credentials are stored, want 1", len(got))
 	}
@@ -84,7 +89,8 @@ func TestOfManyAtOnceOneIsCreated(t *testing.T) {
 func TestCreateOnceRetriesConflicts(t *testing.T) {
 	f := newFixture(t)
 	conflict := faults.Cancel("None", "TransactionConflict")
-	for call, fault := range []faults.Fault{conflict, faults.Cancel("TransactionConflict", ""), conflict} {
+	expired := faults.Cancel("None", "ConditionalCheckFailed") // by the time that it is read
+	for call, fault := range []faults.Fault{conflict, faults.Cancel("TransactionConflict", ""), expired} {
 		f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: call + 1, Fault: fault})
 	}
 	if got := f.createOnce(newRequest(), "response"); got != "" {
