@@ -88,8 +88,8 @@ func (m *memory) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func
 	}
 	return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{
 		"pk": in.Key["pk"], "sk": in.Key["sk"],
-		"v":       &types.AttributeValueMemberN{Value: "1"},
-		"kind":    &types.AttributeValueMemberS{Value: "management"},
+		"v":    &types.AttributeValueMemberN{Value: "1"},
+		"kind": &types.AttributeValueMemberS{Value: "management"}, "disabled": &types.AttributeValueMemberBOOL{},
 		"account": &types.AttributeValueMemberS{Value: onlyAccount},
 	}}, nil
 }

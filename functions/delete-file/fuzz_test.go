@@ -43,9 +43,10 @@ func (s *storage) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...fun
 	row := func(name, value string) (*dynamodb.GetItemOutput, error) {
 		return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{
 			"pk": in.Key["pk"], "sk": in.Key["sk"],
-			"v":    &types.AttributeValueMemberN{Value: "1"},
-			"kind": &types.AttributeValueMemberS{Value: "standard"},
-			name:   &types.AttributeValueMemberS{Value: value},
+			"v":        &types.AttributeValueMemberN{Value: "1"},
+			"kind":     &types.AttributeValueMemberS{Value: "standard"},
+			"disabled": &types.AttributeValueMemberBOOL{},
+			name:       &types.AttributeValueMemberS{Value: value},
 		}}, nil
 	}
 	pk := in.Key["pk"].(*types.AttributeValueMemberS).Value

@@ -43,7 +43,7 @@ func (keyTable) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(
 			"pk": in.Key["pk"], "sk": in.Key["sk"],
 			"v":       &types.AttributeValueMemberN{Value: "1"},
 			"account": &types.AttributeValueMemberS{Value: account},
-			"kind":    &types.AttributeValueMemberS{Value: kind},
+			"kind":    &types.AttributeValueMemberS{Value: kind}, "disabled": &types.AttributeValueMemberBOOL{},
 		}}, nil
 	}
 	switch pk := in.Key["pk"].(*types.AttributeValueMemberS).Value; pk {

@@ -86,7 +86,7 @@ type keyItem struct {
 	Workspace ids.Workspace `dynamodbav:"workspace,omitempty"`
 	Kind      Kind          `dynamodbav:"kind"`
 	Name      string        `dynamodbav:"name"`
-	Disabled  bool          `dynamodbav:"disabled"`
+	Disabled  *bool         `dynamodbav:"disabled"` // in every key: nil is a fault
 	// ExpiresAt and CreatedAt are Unix seconds; 0 means that the key never expires.
 	ExpiresAt int64 `dynamodbav:"expires_at,omitempty"`
 	CreatedAt int64 `dynamodbav:"created_at"`
@@ -117,15 +117,31 @@ const isLive = "account = :account AND v = :v AND attribute_not_exists(deleted_a
 
 // check refuses a key that contradicts itself.
 func (k keyItem) check() error {
+	if err := checkVersion(k.Version); err != nil {
+		return err
+	}
 	switch {
-	case k.Version != itemVersion:
-		return fmt.Errorf("item version %d", k.Version)
 	case k.Account == "":
 		return errors.New("no account")
 	case k.Kind != Management && k.Kind != Standard:
 		return errors.New("unknown kind")
 	case k.Kind == Management && k.Workspace != "":
 		return errors.New("a management key bound to a workspace")
+	case k.Disabled == nil:
+		return errors.New("neither disabled nor enabled")
+	}
+	return nil
+}
+
+// check refuses an account of another version.
+func (a accountItem) check() error { return checkVersion(a.Version) }
+
+// check refuses a workspace of another version.
+func (w workspaceItem) check() error { return checkVersion(w.Version) }
+
+func checkVersion(v int) error {
+	if v != itemVersion {
+		return fmt.Errorf("item version %d", v)
 	}
 	return nil
 }

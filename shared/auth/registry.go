@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,8 +78,9 @@ func (r *Registry) account(ctx context.Context, id ids.Account) (accountItem, er
 		return accountItem{}, fmt.Errorf("looking up the account: %w", err)
 	case !found.exists:
 		return accountItem{}, ErrNoAccount
-	case found.fault != nil:
-		return accountItem{}, fmt.Errorf("stored account %s: %w", id, found.fault)
+	}
+	if fault := cmp.Or(found.fault, account.check()); fault != nil {
+		return accountItem{}, fmt.Errorf("stored account %s: %w", id, fault)
 	}
 	return account, nil
 }

@@ -47,7 +47,7 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 	hash := HashKey(string(token.Reveal()))
 	row := keyItem{
 		primaryKey: keyAt(hash), Version: itemVersion,
-		Account: n.Account, Workspace: n.Workspace, Kind: n.Kind, Name: n.Name,
+		Account: n.Account, Workspace: n.Workspace, Kind: n.Kind, Name: n.Name, Disabled: new(false),
 		CreatedAt: r.now().Unix(),
 	}
 	if !n.ExpiresAt.IsZero() {

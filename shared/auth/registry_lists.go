@@ -67,9 +67,7 @@ func (r *Registry) ListAccounts(ctx context.Context) ([]Account, error) {
 			var row accountItem
 			fault := decode(item, &row)
 			row.primaryKey = keyOf(item) // even where the rest cannot be read
-			if fault == nil && row.Version != itemVersion {
-				fault = fmt.Errorf("item version %d", row.Version)
-			}
+			fault = cmp.Or(fault, row.check())
 			accounts = append(accounts, Account{
 				ID:   ids.Account(strings.TrimPrefix(row.PK, accountPrefix)),
 				Name: row.Name, DefaultWorkspace: row.DefaultWorkspace,
@@ -101,7 +99,7 @@ func (r *Registry) ListWorkspaces(ctx context.Context, account ids.Account) ([]W
 	var workspaces []Workspace
 	err = r.rows(ctx, keys, func(item map[string]types.AttributeValue) error {
 		var row workspaceItem
-		if err := decode(item, &row); err != nil {
+		if err := cmp.Or(decode(item, &row), row.check()); err != nil {
 			return fmt.Errorf("a stored workspace of account %s: %w", account, err)
 		}
 		w := row.workspace()
@@ -198,7 +196,7 @@ func (r *Registry) rows(ctx context.Context, keys []map[string]types.AttributeVa
 
 func (k keyItem) key() Key {
 	key := Key{
-		Hash: KeyHash(strings.TrimPrefix(k.PK, keyPrefix)), Workspace: k.Workspace, Kind: k.Kind, Name: k.Name, Disabled: k.Disabled,
+		Hash: KeyHash(strings.TrimPrefix(k.PK, keyPrefix)), Workspace: k.Workspace, Kind: k.Kind, Name: k.Name, Disabled: aws.ToBool(k.Disabled),
 		CreatedAt: time.Unix(k.CreatedAt, 0).UTC(),
 	}
 	if k.ExpiresAt != 0 {

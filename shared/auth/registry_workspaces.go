@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,10 +68,11 @@ func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id id
 	switch {
 	case err != nil:
 		return Workspace{}, fmt.Errorf("looking up the workspace: %w", err)
-	case found.fault != nil:
-		return Workspace{}, fmt.Errorf("stored workspace %s: %w", id, found.fault)
-	case row.Account != account:
+	case found.account != account:
 		return Workspace{}, ErrNoWorkspace
+	}
+	if fault := cmp.Or(found.fault, row.check()); fault != nil {
+		return Workspace{}, fmt.Errorf("stored workspace %s: %w", id, fault)
 	}
 	workspace := row.workspace()
 	workspace.Default = id == owner.DefaultWorkspace
@@ -108,10 +110,7 @@ func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) *types.
 // account is it deleted, or unreadable.
 func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error {
 	var workspace workspaceItem
-	fault := decode(row, &workspace)
-	if fault == nil && workspace.Version != itemVersion {
-		fault = fmt.Errorf("item version %d", workspace.Version)
-	}
+	fault := cmp.Or(decode(row, &workspace), workspace.check())
 	switch owner := accountOf(row); {
 	case owner == "" || owner != account:
 		return ErrNoWorkspace

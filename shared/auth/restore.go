@@ -141,9 +141,7 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 	case strings.HasPrefix(at.PK, accountPrefix) && at.SK == accountSort:
 		var row accountItem
 		fault := decode(item, &row)
-		if fault == nil && row.Version != itemVersion {
-			fault = errors.New("no account of this version")
-		}
+		fault = cmp.Or(fault, row.check())
 		s.Accounts[ids.Account(strings.TrimPrefix(at.PK, accountPrefix))] = SurveyedAccount{
 			Default: row.DefaultWorkspace, CreatedAt: time.Unix(row.CreatedAt, 0).UTC(), Fault: fault,
 		}

@@ -41,7 +41,7 @@ func (v *Verifier) Verify(ctx context.Context, hash KeyHash) (Caller, error) {
 		return Caller{}, &Rejection{Reason: UnknownKey, Fault: fmt.Errorf("stored key %s: %w", hash.Short(), found.fault)}
 	}
 	switch {
-	case key.Disabled:
+	case *key.Disabled:
 		return Caller{}, &Rejection{Reason: Disabled}
 	case key.expired(v.now()):
 		return Caller{}, &Rejection{Reason: Expired}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,13 +55,10 @@ func (w *Workspaces) Find(ctx context.Context, id ids.Workspace) (Found, error) 
 
 // check refuses a row without an owner, or of an unknown version.
 func (f Found) check() error {
-	switch {
-	case f.account == "":
+	if f.account == "" {
 		return errors.New("no account")
-	case f.item.Version != itemVersion:
-		return fmt.Errorf("item version %d", f.item.Version)
 	}
-	return nil
+	return f.item.check()
 }
 
 // For yields the workspace if the caller may reach it, else ErrNoWorkspace. Only
@@ -102,8 +100,8 @@ func (w *Workspaces) Default(ctx context.Context, c Caller) (ids.Workspace, erro
 	if err != nil {
 		return "", fmt.Errorf("looking up the account: %w", err)
 	}
-	if found.fault != nil {
-		return "", fmt.Errorf("stored account %s: %w", c.account, found.fault)
+	if fault := cmp.Or(found.fault, account.check()); found.exists && fault != nil {
+		return "", fmt.Errorf("stored account %s: %w", c.account, fault)
 	}
 	if account.DefaultWorkspace == "" {
 		return "", ErrNoWorkspace
