@@ -222,6 +222,12 @@ func TestOnlyALiveWorkspaceOfTheAccountIsUsed(t *testing.T) {
 	f, other := newFixture(t), newFixture(t)
 	deleted, unbound := f.newWorkspace(), f.newUnboundKey()
 	bound := f.newKey(auth.NewKey{Kind: auth.Standard, Workspace: deleted})
+	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Fault: faults.Refuse()})
+	if err := f.registry.DeleteWorkspace(t.Context(), f.account, deleted); err == nil {
+		t.Error("no error though the workspace could not be marked")
+	}
+	f.wantReason(bound, auth.Disabled) // first: no key acts in a deleted workspace
+	f.faults.Heal()
 	f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, deleted), nil)
 	f.wantReason(bound, auth.Disabled)
 	f.wantReason(unbound, "")

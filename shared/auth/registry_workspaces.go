@@ -120,13 +120,19 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 	return ErrWorkspaceDeleted
 }
 
-// DeleteWorkspace marks the workspace as deleted, takes it back as its account's
-// default in the same transaction, and then disables every key bound to it. Once
-// marked, no key can be bound to it or enabled, so the keys that are found are
-// all there will be. After an error the workspace may be deleted and some of its
-// keys still enabled: deleting it again goes on where this stopped. It returns
-// ErrNoAccount or ErrNoWorkspace.
+// DeleteWorkspace disables every key bound to the workspace, marks it as deleted,
+// takes it back as its account's default in the same transaction, and then disables
+// the keys that were bound or enabled in between. Once it is marked no key can be, so
+// the keys that are found are all there will be. After an error some keys may be
+// disabled, and the workspace deleted or not: deleting it again goes on where this
+// stopped. It returns ErrNoAccount or ErrNoWorkspace.
 func (r *Registry) DeleteWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
+	if _, err := r.FindWorkspace(ctx, account, workspace); err != nil {
+		return err
+	}
+	if _, err := r.disableBound(ctx, account, workspace); err != nil {
+		return fmt.Errorf("disabling the keys of a workspace: %w", err)
+	}
 	if err := r.markDeleted(ctx, account, workspace); err != nil {
 		return err
 	}
