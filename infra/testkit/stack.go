@@ -3,9 +3,7 @@ package testkit
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -72,11 +70,13 @@ func OpenStack(ctx context.Context, file string) (*Stack, error) {
 
 // Leaks searches all that a single-machine edition leaves in its state folder,
 // logs and the files of engines included, for Marker and for API keys. The
-// edition must have ended. Its demo account, whose keys are written in demo.json
-// on purpose, is removed first.
+// edition must have ended. What is written of the demo account's keys on purpose,
+// demo.json and the sample events, is removed first.
 func Leaks(state string) ([]string, error) {
-	if err := os.Remove(filepath.Join(state, "demo.json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("removing the demo account: %w", err)
+	for _, demo := range []string{"demo.json", "events"} {
+		if err := os.RemoveAll(filepath.Join(state, demo)); err != nil {
+			return nil, fmt.Errorf("removing the demo account: %w", err)
+		}
 	}
 	return Search(os.DirFS(state), Marker)
 }
