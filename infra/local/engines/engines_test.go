@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -85,5 +87,22 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 				t.Errorf("%v, want %q in it", err, c.want)
 			}
 		})
+	}
+}
+
+// A database that was closed has neither a log nor its index; one with an index
+// alone has lost its log.
+func TestAClosedDatabaseHasNoLog(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		file string
+		ok   bool
+	}{{"extenddb.sqlite", true}, {"extenddb.sqlite-shm", false}} {
+		if err := os.WriteFile(filepath.Join(dir, c.file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := engines.CheckLog(dir); (err == nil) != c.ok {
+			t.Errorf("with %s: %v", c.file, err)
+		}
 	}
 }

@@ -42,3 +42,6 @@ func Keep(ctx context.Context, dir string, command func(port string) *exec.Cmd) 
 
 // Kill ends the engine that Keep keeps.
 func (e *Engines) Kill() error { return e.process(0).cmd.Process.Kill() }
+
+// CheckLog checks the folder of a database.
+var CheckLog = checkLog
