@@ -3,6 +3,9 @@ package contract_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -42,11 +45,26 @@ func (s server) tenant(t *testing.T) tenant {
 	n := tenant{server: s, registry: auth.NewRegistry(s.DynamoDB, s.Access)}
 	account, workspace, err := n.registry.CreateAccount(t.Context(), t.Name())
 	must(t, err)
+	note(t, "account", string(account))
 	second, err := n.registry.CreateWorkspace(t.Context(), account, t.Name())
 	must(t, err)
 	n.account, n.workspace, n.second = account, string(workspace), string(second)
 	n.management, n.standard = n.managementKey(t), n.key(t, auth.NewKey{Kind: auth.Standard})
 	return n
+}
+
+// note appends what was made to the file that SIGNALBOX_MADE names, if it does:
+// `make verify` removes all of that.
+func note(t *testing.T, kind, id string) {
+	t.Helper()
+	path := os.Getenv("SIGNALBOX_MADE")
+	if path == "" {
+		return
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the caller's own path
+	must(t, err)
+	_, err = fmt.Fprintln(file, kind, id)
+	must(t, errors.Join(err, file.Close()))
 }
 
 func must(t *testing.T, err error) {
@@ -92,6 +110,7 @@ func (n tenant) job(t *testing.T, status syncjobs.Status) string {
 	jobs := syncjobs.NewWriter(n.DynamoDB, n.Jobs)
 	id, err := jobs.Create(t.Context(), n.account)
 	must(t, err)
+	note(t, "job", string(id))
 	if status != syncjobs.Queued {
 		must(t, jobs.Start(t.Context(), n.account, id))
 	}

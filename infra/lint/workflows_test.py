@@ -29,11 +29,13 @@ class Workflows(unittest.TestCase):
                         self.assertIn("--require-hashes", line)
                     self.assertNotRegex(line, r"\b(npx|npm install|go install|curl|wget)\b")
 
-    def test_only_the_job_that_deploys_has_a_token_and_it_builds_nothing(self):
+    def test_who_has_a_token_and_the_job_that_deploys_builds_nothing(self):
         jobs = workflow("deploy.yml")["jobs"]
         self.assertEqual(workflow("deploy.yml")["permissions"], {})
         holders = [n for n, job in jobs.items() if "id-token" in job.get("permissions", {})]
-        self.assertEqual(holders, ["deploy"])
+        self.assertEqual(holders, ["deploy", "verify"])
+        roles = [s["with"]["role-to-assume"] for n in holders for s in steps(jobs[n]) if "role-to-assume" in s.get("with", {})]
+        self.assertEqual(roles, ["${{ vars.AWS_ROLE_ARN }}", "${{ vars.AWS_VERIFY_ROLE_ARN }}"])
         run = "\n".join(step.get("run", "") for step in steps(jobs["deploy"]))
         self.assertNotRegex(run, r"\b(sam build|make|go)\b")
         self.assertEqual(jobs["deploy"]["environment"], "${{ inputs.environment }}")
@@ -43,6 +45,8 @@ class Workflows(unittest.TestCase):
         self.assertEqual(jobs["ci"]["if"], "github.ref == 'refs/heads/main'")
         self.assertEqual(jobs["build"]["needs"], "ci")
         self.assertEqual(jobs["deploy"]["needs"], "build")
+        self.assertEqual(jobs["verify"]["needs"], "deploy")
+        self.assertIn('make verify STACK="signalbox-$ENVIRONMENT"', [s.get("run") for s in steps(jobs["verify"])])
 
     def test_a_release_is_tested_and_what_may_write_builds_nothing(self):
         release = workflow("release.yml")

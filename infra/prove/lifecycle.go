@@ -209,7 +209,7 @@ func (l *lifecycle) startFailing(ctx context.Context) error {
       Handle: !Ref ProveHandle
       Timeout: '1'
 `, 1)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil { //nolint:gosec // the folder of sam build
 		return fmt.Errorf("writing the template that fails: %w", err)
 	}
 	l.failing.Go(func() {
@@ -324,7 +324,9 @@ func (l *lifecycle) callDuring(ctx context.Context, a *asker, ended <-chan error
 			*into = append(*into, got)
 		}
 		select {
-		case <-ended: // in an error, if all goes well: the stack's status says more
+		case err := <-ended:
+			// It ends in an error, if all goes well: the stack's status says more.
+			l.say("sam deploy has ended (%v)", err != nil)
 			return ctx.Err()
 		case <-ctx.Done():
 			return ctx.Err()

@@ -35,7 +35,7 @@ func main() {
 	stop()
 	if err != nil {
 		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "prove:", err)
+			_, _ = fmt.Fprintln(os.Stderr, "prove:", err)
 		}
 		os.Exit(1)
 	}
@@ -173,11 +173,11 @@ func (o options) agree(l *lifecycle) error {
 	if l.loggingRole == "Create" {
 		role = "The region has no logging role for API Gateway: one is made and set for the region, and taken back at the end."
 	}
-	fmt.Fprintf(o.stderr, plan, l.accountID, l.config.Region, l.name, failingName(l.name), proveTag, l.artifacts(l.name), queueName(l.name), role)
+	_, _ = fmt.Fprintf(o.stderr, plan, l.accountID, l.config.Region, l.name, failingName(l.name), proveTag, l.artifacts(l.name), queueName(l.name), role)
 	if o.yes {
 		return nil
 	}
-	fmt.Fprint(o.stderr, "Start? Type the name of the stack: ")
+	_, _ = fmt.Fprint(o.stderr, "Start? Type the name of the stack: ")
 	line, _ := bufio.NewReader(o.in).ReadString('\n') // an empty answer is a no
 	if strings.TrimSpace(line) != o.stack {
 		return errors.New("not started")
@@ -277,7 +277,7 @@ func (o options) write(title string, probes []probe, results []result) error {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
-	fmt.Fprintf(o.out, "%s\nThe same is in %s.\n", text, path)
+	_, _ = fmt.Fprintf(o.out, "%s\nThe same is in %s.\n", text, path)
 	var bad []string
 	for _, r := range results {
 		if r.Verdict == fail || r.Verdict == notAsked && r.Seen == interrupted {
@@ -295,7 +295,7 @@ func (o options) remove(c *clients, wasInterrupted bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if wasInterrupted {
-		fmt.Fprintf(o.stderr, "\nInterrupted: everything is being removed, which takes some minutes. Another Ctrl-C stops that too; then: make prove-clean STACK=%s\n", o.stack)
+		_, _ = fmt.Fprintf(o.stderr, "\nInterrupted: everything is being removed, which takes some minutes. Another Ctrl-C stops that too; then: make prove-clean STACK=%s\n", o.stack)
 	}
 	w := &cleaner{clients: c, name: o.stack, progress: o.stderr}
 	err := w.clean(ctx)
@@ -303,9 +303,9 @@ func (o options) remove(c *clients, wasInterrupted bool) error {
 		return fmt.Errorf("something is left: make prove-clean STACK=%s: %w", o.stack, err)
 	}
 	slices.Sort(w.remains)
-	fmt.Fprintf(o.out, "\nRemoved: stacks %s and %s and all that they made.\n", o.stack, failingName(o.stack))
+	_, _ = fmt.Fprintf(o.out, "\nRemoved: stacks %s and %s and all that they made.\n", o.stack, failingName(o.stack))
 	for _, what := range slices.Compact(w.remains) {
-		fmt.Fprintf(o.out, "Stays: %s.\n", what)
+		_, _ = fmt.Fprintf(o.out, "Stays: %s.\n", what)
 	}
 	// The record is of what there may be.
 	if err := os.Remove(filepath.Join(o.root, ".build", "prove", o.stack+".json")); err != nil && !errors.Is(err, os.ErrNotExist) {

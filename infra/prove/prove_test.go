@@ -10,6 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/google/go-cmp/cmp"
+
 	"signalbox.dev/infra/prove/standin"
 )
 
@@ -78,7 +83,7 @@ func TestProbesCanFail(t *testing.T) {
 			t.Errorf("%s can be shown wrong by nothing", p.id)
 		}
 		for name := range p.wrong {
-			if p.id != "contract" { // see TestSuite
+			if p.id != "contract" { // see TestVerify
 				switches = append(switches, wrong{p.id, name})
 			}
 		}
@@ -188,6 +193,74 @@ func TestOthersStacks(t *testing.T) {
 	}
 }
 
+// TestVerify: of a stack in use all that may be asked is asked, a wrong answer that
+// only the contract suite notices included, and what was stored before is there
+// afterwards and nothing else. A run that is interrupted cleans up too.
+func TestVerify(t *testing.T) {
+	if err := dry.Live(t.Context(), "signalbox-used"); err != nil {
+		t.Fatal(err)
+	}
+	dry.Turn("cache-control-dropped")
+	defer dry.Turn()
+	before := stored(t, "signalbox-used")
+	out, problems, err := proves(t, "verify", "-stack", "signalbox-used")
+	if err == nil || err.Error() != "failed: contract" || strings.Contains(problems, "NOT ASKED") {
+		t.Errorf("%v\n%s%s", err, out, problems)
+	}
+	if diff := cmp.Diff(before, stored(t, "signalbox-used")); diff != "" {
+		t.Errorf("stored (-before +after):\n%s", diff)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	err = run(ctx, []string{"verify", "-root", root, "-stack", "signalbox-used", "-contract=false"}, strings.NewReader(""),
+		&strings.Builder{}, &watcher{text: "query-names", call: interrupt})
+	if err == nil {
+		t.Error("an interrupted run has passed")
+	}
+	if diff := cmp.Diff(before, stored(t, "signalbox-used")); diff != "" {
+		t.Errorf("stored (-before +after an interruption):\n%s", diff)
+	}
+}
+
+// stored are the keys of all that is stored in a stack, the control table aside, whose
+// items expire.
+func stored(t *testing.T, stack string) (keys []string) {
+	t.Helper()
+	c, err := connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &asker{clients: c}
+	if a.target, err = c.target(t.Context(), stack); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"AccessTableName", "CredentialsTableName", "SyncJobsTableName"} {
+		name := a.outputs[table]
+		pages := dynamodb.NewScanPaginator(c.db, &dynamodb.ScanInput{TableName: &name})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range page.Items {
+				pk, sk := i["pk"].(*types.AttributeValueMemberS), ""
+				if by, ok := i["sk"].(*types.AttributeValueMemberS); ok {
+					sk = by.Value
+				}
+				keys = append(keys, pk.Value+" "+sk)
+			}
+		}
+	}
+	objects, err := c.s3.ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{Bucket: a.bucket()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects.Versions {
+		keys = append(keys, *o.Key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
 // TestCatalogue: the documents' list is made of the probes.
 func TestCatalogue(t *testing.T) {
 	written, err := os.ReadFile("PROBES.md")
@@ -195,7 +268,7 @@ func TestCatalogue(t *testing.T) {
 		t.Errorf("go run . list >PROBES.md (%v)", err)
 	}
 	for _, document := range []string{"README.md", "infra/operations.md"} {
-		text, err := os.ReadFile(filepath.Join(root, document))
+		text, err := os.ReadFile(filepath.Join(root, document)) //nolint:gosec // documents of the project
 		if err != nil || !strings.Contains(string(text), "PROBES.md") {
 			t.Errorf("%s does not refer to infra/prove/PROBES.md (%v)", document, err)
 		}

@@ -50,7 +50,7 @@ func runSuite(ctx context.Context, a *asker) (finding, error) {
 	if a.skipped != "" {
 		skip += "|" + a.skipped
 	}
-	command := exec.CommandContext(ctx, "go", "test", "-count=1", "-json", "-timeout", "30m", "-skip", skip, ".") //nolint:gosec // our own tests
+	command := exec.CommandContext(ctx, "go", "test", "-count=1", "-json", "-timeout", "30m", "-skip", skip, ".")
 	command.Dir = filepath.Join(a.root, "infra", "contract")
 	command.Env = append(os.Environ(), "SIGNALBOX_BASE_URL="+a.outputs["ApiBaseUrl"], "SIGNALBOX_STACK="+stack, "SIGNALBOX_GATEWAY=", "AWS_REGION="+a.config.Region)
 	if a.made != "" {

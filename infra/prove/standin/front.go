@@ -36,7 +36,7 @@ func own(w http.ResponseWriter, status int, body string) {
 	w.Header().Set("Connection", "close")
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, body)
+	_, _ = io.WriteString(w, body) //nolint:gosec // for a test on this machine
 }
 
 func envelope(w http.ResponseWriter, status int) {
@@ -53,7 +53,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.request(r, path, query)
-	var got http.Handler = f.gateway
+	got := f.gateway
 	if faulty := f.canaryFor(path); faulty != nil {
 		got = faulty
 	}
@@ -263,5 +263,5 @@ func (s *StandIn) canary(ctx context.Context, st *stack, folder string) error {
 		return nil
 	}
 	st.status = "UPDATE_ROLLBACK_COMPLETE"
-	return errors.New("Failed to create/update the stack: CodeDeploy: one or more alarms have been activated")
+	return errors.New("failed to update the stack: CodeDeploy: one or more alarms have been activated")
 }

@@ -78,7 +78,7 @@ type deployment struct {
 	firewal bool
 }
 
-type table struct{ protected, deleted, encrypted bool }
+type table struct{ protected, deleted bool }
 
 type key struct {
 	state string
@@ -173,7 +173,7 @@ func (s *StandIn) readTemplate() error {
 	if s.api, err = loaded.API(); err != nil {
 		return err
 	}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(path) //nolint:gosec // the project's own
 	if err != nil {
 		return err
 	}
