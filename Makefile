@@ -90,7 +90,7 @@ second-opinion: engines functions $(BUILD)/engines ## Test what is stored on Dyn
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" infra/second-opinion/run
 
 .PHONY: clients
-clients: first docs ## Call the API through generated clients (Go, TypeScript), schemathesis and the reference page (needs Python and Chromium)
+clients: first docs ## Call the API through generated clients (Go, TypeScript, Python), schemathesis and the reference page (needs Python and Chromium)
 	@infra/clients/run
 
 # `make test` records the calls on its way. They are recorded anew only for

@@ -35,8 +35,8 @@ func expect(status, got int, typed bool, err error) {
 }
 
 // as is the client of an API key.
-func as(key string) *ClientWithResponses {
-	client, err := NewClientWithResponses(demo.URL, WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
+func as(url, key string) *ClientWithResponses {
+	client, err := NewClientWithResponses(url, WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 		r.Header.Set("Authorization", "Bearer "+key)
 		return nil
 	}))
@@ -52,26 +52,26 @@ func main() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	ctx, management, standard := context.Background(), as(demo.Management), as(demo.Standard)
+	ctx, client, standard, id := context.Background(), as(demo.URL, demo.Management), as(demo.URL, demo.Standard), demo.Jobs["queued"]
 
-	job, err := management.GetSyncJobWithResponse(ctx, demo.Jobs["queued"], nil)
+	job, err := client.GetSyncJobWithResponse(ctx, id, nil)
 	ok := err == nil && job.JSON200 != nil
 	expect(200, job.StatusCode(), ok && job.JSON200.Data.Status == Queued && job.JSON200.Data.StartedAt == nil && job.Headers200.RetryAfter != nil, err)
 	if ok {
-		job, err = management.GetSyncJobWithResponse(ctx, demo.Jobs["queued"], &GetSyncJobParams{IfNoneMatch: &job.Headers200.ETag})
+		job, err = client.GetSyncJobWithResponse(ctx, id, &GetSyncJobParams{IfNoneMatch: &job.Headers200.ETag})
 		expect(304, job.StatusCode(), job.Headers304 != nil && job.Headers304.ETag != "", err)
 	}
-	job, err = standard.GetSyncJobWithResponse(ctx, demo.Jobs["queued"], nil)
+	job, err = standard.GetSyncJobWithResponse(ctx, id, nil)
 	expect(401, job.StatusCode(), job.JSON401 != nil && job.JSON401.Error.Metadata.Reason == ManagementKeyRequired, err)
-	job, err = management.GetSyncJobWithResponse(ctx, uuid.New(), nil)
+	job, err = client.GetSyncJobWithResponse(ctx, uuid.New(), nil)
 	expect(404, job.StatusCode(), job.JSON404 != nil && job.JSON404.Error.Metadata.RequestId != "", err)
 
 	body, again := NewByokCredential{Key: "sk-example-0123456789abcdefAbCd", Provider: Openai}, uuid.NewString()
-	made, err := management.CreateByokKeyWithResponse(ctx, &CreateByokKeyParams{IdempotencyKey: &again}, body)
+	made, err := client.CreateByokKeyWithResponse(ctx, &CreateByokKeyParams{IdempotencyKey: &again}, body)
 	expect(201, made.StatusCode(), made.JSON201 != nil && made.JSON201.Data.Label == "sk-...AbCd" && made.Headers201.IdempotentReplayed == nil, err)
-	made, err = management.CreateByokKeyWithResponse(ctx, &CreateByokKeyParams{IdempotencyKey: &again}, body)
+	made, err = client.CreateByokKeyWithResponse(ctx, &CreateByokKeyParams{IdempotencyKey: &again}, body)
 	expect(201, made.StatusCode(), made.JSON201 != nil && made.Headers201.IdempotentReplayed != nil, err)
-	made, err = management.CreateByokKeyWithResponse(ctx, nil, NewByokCredential{Provider: "nobody"})
+	made, err = client.CreateByokKeyWithResponse(ctx, nil, NewByokCredential{Provider: "nobody"})
 	expect(400, made.StatusCode(), made.JSON400 != nil && len(made.JSON400.Error.Metadata.Issues) == 2, err)
 	made, err = standard.CreateByokKeyWithResponse(ctx, nil, body)
 	expect(403, made.StatusCode(), made.JSON403 != nil && made.JSON403.Error.Code == 403, err)

@@ -9,8 +9,11 @@ type Body<O extends keyof operations, S extends number> = operations[O]["respons
   Record<S, { content: { "application/json": infer B } }> ? B : never;
 
 const demo = JSON.parse(readFileSync(0, "utf8"));
-const as = (key: string) => createClient<paths>({ baseUrl: demo.base_url, headers: { Authorization: `Bearer ${key}` } });
-const management = as(demo.management_key), standard = as(demo.api_key);
+function as(baseUrl: string, key: string) {
+  const client = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${key}` } });
+  return client;
+}
+const client = as(demo.base_url, demo.management_key), standard = as(demo.base_url, demo.api_key);
 
 function expect(status: number, got: Response, typed: boolean) {
   console.log(got.status);
@@ -21,25 +24,25 @@ function expect(status: number, got: Response, typed: boolean) {
 }
 
 async function main() {
-  const job = (client: typeof management, id: string, tag?: string) =>
-    client.GET("/scim/sync-jobs/{id}", { params: { path: { id }, header: { "If-None-Match": tag } } });
-  const found = await job(management, demo.sync_jobs.queued);
+  const id: string = demo.sync_jobs.queued;
+  const found = await client.GET("/scim/sync-jobs/{id}", { params: { path: { id } } });
   const read: components["schemas"]["SyncJob"] | undefined = found.data?.data;
   const started: string | null | undefined = read?.started_at;
   expect(200, found.response, read?.status === "queued" && started === null);
-  const same = await job(management, demo.sync_jobs.queued, found.response.headers.get("ETag") ?? "");
+  const header = { "If-None-Match": found.response.headers.get("ETag") ?? "" };
+  const same = await client.GET("/scim/sync-jobs/{id}", { params: { path: { id }, header } });
   expect(304, same.response, same.data === undefined);
-  const refused = await job(standard, demo.sync_jobs.queued);
+  const refused = await standard.GET("/scim/sync-jobs/{id}", { params: { path: { id } } });
   expect(401, refused.response, (refused.error as Body<"getSyncJob", 401>).error.metadata.reason === "management_key_required");
-  const absent = await job(management, crypto.randomUUID());
+  const absent = await client.GET("/scim/sync-jobs/{id}", { params: { path: { id: crypto.randomUUID() } } });
   expect(404, absent.response, (absent.error as Body<"getSyncJob", 404>).error.code === 404);
 
   const body: components["schemas"]["NewByokCredential"] = { key: "sk-example-0123456789abcdefAbCd", provider: "openai" };
   // @ts-expect-error: key is required
   const keyless: components["schemas"]["NewByokCredential"] = { provider: "openai" };
-  const made = await management.POST("/byok", { body });
+  const made = await client.POST("/byok", { body });
   expect(201, made.response, made.data?.data.label === "sk-...AbCd" && made.data.data.allowed_models === null);
-  const wrong = await management.POST("/byok", { body: keyless });
+  const wrong = await client.POST("/byok", { body: keyless });
   expect(400, wrong.response, (wrong.error as Body<"createByokKey", 400>).error.metadata.issues[0]?.path === "/key");
   const forbidden = await standard.POST("/byok", { body });
   expect(403, forbidden.response, (forbidden.error as Body<"createByokKey", 403>).error.code === 403);

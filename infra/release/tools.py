@@ -9,7 +9,7 @@ from importlib import metadata
 
 # What a licence may be of, as whole words: the spellings of PyPI's classifiers too.
 ALLOWED = (
-    r"(MIT|MIT-0|0BSD|ISC|Zlib|BSD|BSD-[23]-Clause|Apache-2\.0|Apache|MPL-2\.0|MPL 2\.0|Mozilla Public|"
+    r"(MIT|MIT-0|0BSD|ISC|ISCL|Zlib|BSD|BSD-[23]-Clause|Apache-2\.0|Apache|MPL-2\.0|MPL 2\.0|Mozilla Public|"
     r"PSF-2\.0|Python-2\.0|Python Software Foundation|CNRI-Python|CC0-1\.0|Freely Distributable)"
 )
 WORDS = re.compile(rf"(\s|[();]|\b(AND|OR|License|Software)\b|\b2\.0\b|(?<![\w-]){ALLOWED}(?![\w-]))*")
