@@ -100,9 +100,12 @@ func TestCreateOnceRetriesConflicts(t *testing.T) {
 	f.faults.Heal()
 	id := newRequest()
 	_ = f.createOnce(id, "winner")
-	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Fault: conflict})
-	if got := f.createOnce(id, "loser"); got != "winner" {
-		t.Errorf("after losing: %q", got)
+	for _, fault := range []faults.Fault{conflict, faults.Cancel("ThrottlingError", "None")} {
+		f.faults.Heal()
+		f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Fault: fault})
+		if got := f.createOnce(id, "loser"); got != "winner" {
+			t.Errorf("after losing: %q", got)
+		}
 	}
 	if got := f.stored(); len(got) != 2 {
 		t.Errorf("%d credentials are stored, want 2", len(got))
