@@ -62,8 +62,8 @@ func steps(p routing.Plan) []string {
 func TestPlans(t *testing.T) {
 	type list = []byok.Credential
 	a := func(settings ...func(*byok.Settings)) byok.Credential { return credential("A", 0, settings...) }
-	anonymous, stranger := request("m"), request("m")
-	anonymous.UserID, stranger.APIKeyHash = "", "other"
+	anonymous := request("m")
+	anonymous.UserID = ""
 	for name, c := range map[string]struct {
 		credentials list
 		request     routing.Request
