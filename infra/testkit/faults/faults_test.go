@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/calls"
@@ -87,34 +86,5 @@ func TestFaults(t *testing.T) {
 				t.Errorf("code %q, applied %d times; want %q, %d", got, applied.Load(), c.code, c.applied)
 			}
 		})
-	}
-}
-
-func TestARuleMeetsOneAttemptOfOneCall(t *testing.T) {
-	broken, config, _ := start(t)
-	broken.Inject(faults.Rule{Operation: "GetItem", Kind: "kind#", Call: 2, Attempt: 1, Fault: faults.Refuse()})
-	for _, call := range []func(*testing.T, aws.Config) error{getItem, getItem, getItem, deleteObject} {
-		if err := call(t, config); err != nil {
-			t.Fatalf("the second attempt should have succeeded: %v", err)
-		}
-	}
-	type attempt struct {
-		Service, Operation string
-		Number, Attempt    int
-		Failed             bool
-	}
-	var got []attempt
-	for _, c := range broken.Calls() {
-		got = append(got, attempt{c.Service, c.Operation, c.Number, c.Attempt, c.Failed})
-	}
-	want := []attempt{
-		{"DynamoDB", "GetItem", 1, 1, false},
-		{"DynamoDB", "GetItem", 2, 1, true},
-		{"DynamoDB", "GetItem", 2, 2, false},
-		{"DynamoDB", "GetItem", 3, 1, false},
-		{"S3", "DeleteObject", 1, 1, false},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 }

@@ -138,24 +138,18 @@ func throttles() []faultKind {
 // each reason for each item, alone and beside a throttle of another item.
 func cancellations(items int) []faultKind {
 	var all []faultKind
-	add := func(passes bool, reasons []string) {
-		made := lasting("cancelled: "+strings.Join(reasons, ", "), faults.Cancel(reasons...))
-		made.passing = passes
-		all = append(all, made)
-	}
 	for item := range items {
 		for _, reason := range faults.CancellationReasons() {
+			// The condition on the record failed, and there is no record: it has expired since.
+			passes := isPassing(reason) || reason == "ConditionalCheckFailed" && item == items-1
 			reasons := slices.Repeat([]string{"None"}, items)
 			reasons[item] = reason
-			// The condition on the record failed, and there is no record: it has expired since.
-			expired := reason == "ConditionalCheckFailed" && item == items-1
-			add(expired || isPassing(reason), reasons)
+			all = append(all, cancelled(passes, reasons))
 			for beside := range items {
 				if beside != item && reason != "ThrottlingError" {
 					mixed := slices.Clone(reasons)
 					mixed[beside] = "ThrottlingError"
-					add(expired || isPassing(reason), mixed)
-					all[len(all)-1].minor = true
+					all = append(all, minor(cancelled(passes, mixed)))
 				}
 			}
 		}
@@ -165,6 +159,12 @@ func cancellations(items int) []faultKind {
 		passing("transaction in progress", faults.Answer(http.StatusBadRequest, "TransactionInProgressException", quoting)),
 		lasting("another transaction's token", faults.Answer(http.StatusBadRequest, "IdempotentParameterMismatchException", quoting)),
 	)
+}
+
+func cancelled(passes bool, reasons []string) faultKind {
+	made := lasting("cancelled: "+strings.Join(reasons, ", "), faults.Cancel(reasons...))
+	made.passing = passes
+	return made
 }
 
 // isPassing reports whether a transaction that was cancelled for the reason may

@@ -120,7 +120,7 @@ func (p planned) String() string {
 	if p.always {
 		how = "always"
 	}
-	return fmt.Sprintf("%s %s %s", p.step, p.faultKind.name, how)
+	return fmt.Sprintf("%s: %s, %s", p.step, p.faultKind.name, how)
 }
 
 // patience is how often a request may meet a fault that stays before its time

@@ -26,7 +26,8 @@ var exhaustive = flag.Bool("exhaustive", false, "try every fault of a call in ev
 // because of a fault meet every fault in their turn, so none can be forgotten.
 //
 // A case is named after its scenario, call, fault and duration, such as
-// "replay/[GetItem idem# 1 answer lost always]".
+// "replay/GetItem idem# 1: answer lost, always": the first GetItem of an idem# row
+// is answered, and the answer lost, at each attempt.
 //
 // statuses are those that the operation may answer. Minor faults of a call are
 // tried in the first scenario that makes it; -exhaustive tries them in all, which
@@ -122,7 +123,11 @@ func (e *enumeration) try(t *testing.T, trials [][]planned) {
 		all.Go(func() {
 			free <- struct{}{}
 			defer func() { <-free }()
-			t.Run(fmt.Sprint(trial), func(t *testing.T) { e.withFaults(t, trial) })
+			var names []string
+			for _, p := range trial {
+				names = append(names, p.String())
+			}
+			t.Run(strings.Join(names, ", then "), func(t *testing.T) { e.withFaults(t, trial) })
 		})
 	}
 	all.Wait()
@@ -139,12 +144,16 @@ func (e *enumeration) withFaults(t *testing.T, trial []planned) {
 	first := f.Invoke(t, c.Event, append(rules, c.Meanwhile...)...)
 	met, attempts := false, []string{}
 	for _, call := range first.Calls {
+		how := ""
+		if call.Failed {
+			how = "  <- met the fault"
+		}
 		met = met || call.Failed && stepOf(call) == trial[len(trial)-1].step
-		attempts = append(attempts, fmt.Sprintf("%s, attempt %d, fault %t", stepOf(call), call.Attempt, call.Failed))
+		attempts = append(attempts, fmt.Sprintf("  %s, attempt %d%s", stepOf(call), call.Attempt, how))
 	}
 	defer func() {
 		if t.Failed() {
-			t.Logf("attempts:\n%s\nlog: %s", strings.Join(attempts, "\n"), first.log)
+			t.Logf("the request got %d after these calls to AWS:\n%s\nits log: %s", first.Status, strings.Join(attempts, "\n"), first.log)
 		}
 	}()
 	if !met {
@@ -158,7 +167,7 @@ func (e *enumeration) withFaults(t *testing.T, trial []planned) {
 			e.discover(trial[0], first)
 		}
 		if want := e.want(trial[0]); !slices.Contains(want, first.Status) {
-			t.Errorf("status %d, want %d", first.Status, want)
+			t.Errorf("the request that met the fault got %d, want %d", first.Status, want)
 		}
 	}
 	c.Check(t, first)
