@@ -112,36 +112,6 @@ func post(body string) string {
 	return fmt.Sprintf("POST /v1/things HTTP/1.1\r\nHost: local:3000\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-func TestUnknownRoutes(t *testing.T) {
-	f := &functions{answer: fixed(ok)}
-	address := start(t, f)
-	for _, line := range []string{
-		"GET /", "GET /v1/things", "GET /v1/things/", "GET /v1/things/a/", "GET /v1/things/a/b", "GET //v1/things/a",
-		"GET /v1//things/a", "GET /v1/./things/a", "GET /v1/x/../things/a", "GET /V1/things/a", "GET /v1/thing%73/a", "HEAD /v1/things/a",
-		"OPTIONS /v1/things", "OPTIONS *", "PUT /v1/things", "POST /v1/things/a", "POST /v1/things/", "get /v1/things/a", "GET /live/v1/things/a",
-	} {
-		t.Run(line, func(t *testing.T) {
-			response, body := send(t, address, line+" HTTP/1.1\r\nHost: local\r\n\r\n")
-			method, _, _ := strings.Cut(line, " ")
-			want := fmt.Sprintf(`{"code":404,"id":"%s","method":"%s"}`, response.Header.Get("X-Request-Id"), method)
-			if method == "HEAD" {
-				want = ""
-			}
-			if response.StatusCode != 404 || body != want {
-				t.Errorf("got %d %s, want %s", response.StatusCode, body, want)
-			}
-			header := response.Header
-			if header.Get("Content-Type") != "application/json" || header.Get("Cache-Control") != "no-store" ||
-				header.Get("X-Request-Id") != header.Get("x-amzn-RequestId") || header.Get("X-Request-Id") == "" {
-				t.Errorf("headers are %v", header)
-			}
-		})
-	}
-	if f.last != nil {
-		t.Errorf("a function was invoked: %s", f.last)
-	}
-}
-
 // Requests that net/http refuses before any handler get the gateway's response.
 func TestUnreadableRequests(t *testing.T) {
 	address := start(t, &functions{answer: fixed(ok)})

@@ -246,34 +246,3 @@ func TestAlteredKeysAreRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-func TestBadRequests(t *testing.T) {
-	c, _ := serve(t, t.TempDir())
-	key := createKey(t, c)
-	elsewhere := strings.Replace(key, kms.Region, "eu-west-1", 1)
-	_, large := c.Encrypt(t.Context(), &sdk.EncryptInput{KeyId: &key, Plaintext: make([]byte, 4097)})
-	_, nameless := c.Encrypt(t.Context(), &sdk.EncryptInput{KeyId: aws.String(""), Plaintext: []byte("x")})
-	_, noSize := c.GenerateDataKey(t.Context(), &sdk.GenerateDataKeyInput{KeyId: &key})
-	_, window := c.ScheduleKeyDeletion(t.Context(), &sdk.ScheduleKeyDeletionInput{KeyId: &key, PendingWindowInDays: aws.Int32(3)})
-	_, alias := c.CreateAlias(t.Context(), &sdk.CreateAliasInput{AliasName: aws.String("a"), TargetKeyId: &key})
-	_, rsa := c.CreateKey(t.Context(), &sdk.CreateKeyInput{KeySpec: types.KeySpecRsa2048, KeyUsage: types.KeyUsageTypeSignVerify})
-	_, region := c.DescribeKey(t.Context(), &sdk.DescribeKeyInput{KeyId: &elsewhere})
-	_, operation := c.GenerateRandom(t.Context(), &sdk.GenerateRandomInput{NumberOfBytes: aws.Int32(1)})
-	for name, c := range map[string]struct {
-		err  error
-		want string
-	}{
-		"a large plaintext":           {large, "ValidationException"},
-		"no key":                      {nameless, "ValidationException"},
-		"a data key of no size":       {noSize, "ValidationException"},
-		"a short window":              {window, "ValidationException"},
-		"an alias without its prefix": {alias, "ValidationException"},
-		"an asymmetric key":           {rsa, "UnsupportedOperationException"},
-		"a key elsewhere":             {region, "NotFoundException"},
-		"an operation it lacks":       {operation, "UnknownOperationException"},
-	} {
-		if codeOf(c.err) != c.want {
-			t.Errorf("%s: %v, want %s", name, c.err, c.want)
-		}
-	}
-}
