@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/auth"
@@ -39,13 +40,13 @@ func TestAuthorizationHeader(t *testing.T) {
 	} {
 		t.Run(h.name, func(t *testing.T) {
 			for _, r := range []request{get(unknownJob), post("{"), del("file_unknown")} {
-				r.with("Authorization", h.values...).do(t).because(t, h.reason)
+				r.With("Authorization", h.values...).Do(t).Because(t, h.reason)
 			}
 		})
 	}
 	n := newTenant(t)
 	for name, scheme := range map[string]string{"Authorization": "bearer ", "aUTHORIZATION": "BEARER   "} {
-		get(unknownJob).with(name, scheme+n.management).do(t).is(t, http.StatusNotFound)
+		get(unknownJob).With(name, scheme+n.management).Do(t).Is(t, http.StatusNotFound)
 	}
 }
 
@@ -54,23 +55,23 @@ func TestAuthorizationHeader(t *testing.T) {
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	expired, both := n.expiredKey(t, auth.Standard), n.expiredKey(t, auth.Management)
-	n.disable(t, both)
-	get(unknownJob).as(expired).do(t).because(t, "expired")
-	del("file_unknown").as(expired).do(t).because(t, "expired")
-	get(unknownJob).as(both).do(t).because(t, "disabled")
-	post("{").as(both).do(t).because(t, "disabled")
-	get(unknownJob).as(n.standard).do(t).because(t, "management_key_required")
-	forbidden := post("{").as(n.standard).do(t).is(t, http.StatusForbidden).failure(t)
-	if want := "Only management keys can perform this operation"; forbidden.Error.Message != want {
-		t.Errorf("got %q, want %q", forbidden.Error.Message, want)
+	expired, both := n.NewKey(t, auth.NewKey{Kind: auth.Standard, ExpiresAt: time.Now().Add(-time.Minute)}), n.ExpiredKey(t)
+	n.Disable(t, both)
+	get(unknownJob).As(expired).Do(t).Because(t, "expired")
+	del("file_unknown").As(expired).Do(t).Because(t, "expired")
+	get(unknownJob).As(both).Do(t).Because(t, "disabled")
+	post("{").As(both).Do(t).Because(t, "disabled")
+	get(unknownJob).As(n.standard).Do(t).Because(t, "management_key_required")
+	forbidden, err := post("{").As(n.standard).Do(t).Is(t, http.StatusForbidden).Failure()
+	if want := "Only management keys can perform this operation"; err != nil || forbidden.Error.Message != want {
+		t.Errorf("got %q, %v, want %q", forbidden.Error.Message, err, want)
 	}
 
-	get(unknownJob).as(n.management).do(t).is(t, http.StatusNotFound)
-	n.disable(t, n.management)
-	get(unknownJob).as(n.management).do(t).because(t, "disabled")
-	must(t, n.registry.DeleteKey(t.Context(), n.account, auth.HashKey(n.management)))
-	get(unknownJob).as(n.management).do(t).because(t, "unknown_key")
+	get(unknownJob).As(n.management).Do(t).Is(t, http.StatusNotFound)
+	n.Disable(t, n.management)
+	get(unknownJob).As(n.management).Do(t).Because(t, "disabled")
+	n.Delete(t, n.management)
+	get(unknownJob).As(n.management).Do(t).Because(t, "unknown_key")
 }
 
 // TestStrangersLearnNothing: another account's job, workspace, API key and file
@@ -89,18 +90,18 @@ func TestStrangersLearnNothing(t *testing.T) {
 		"workspace":        {workspace(other.workspace), workspace(unknownJob)},
 		"API key":          {hash(other.standard), hash("unknown")},
 		"file":             {del(file), del("file_unknown")},
-		"file's workspace": {del(file).in(other.workspace), del(file).in(unknownJob)},
+		"file's workspace": {del(file).In(other.workspace), del(file).In(unknownJob)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := c.foreign.as(n.management).do(t)
-			indistinguishable(t, got, c.unknown.as(n.management).do(t))
-			if got.status < http.StatusBadRequest {
-				t.Errorf("got %d", got.status)
+			got := c.foreign.As(n.management).Do(t)
+			indistinguishable(t, got, c.unknown.As(n.management).Do(t))
+			if got.Status < http.StatusBadRequest {
+				t.Errorf("got %d", got.Status)
 			}
 		})
 	}
-	del(file).as(other.key(t, auth.NewKey{Kind: auth.Standard, Workspace: ids.Workspace(other.second)})).do(t).is(t, http.StatusNotFound)
-	del(file).as(other.management).do(t).is(t, http.StatusOK)
+	del(file).As(other.StandardKey(t, ids.Workspace(other.second))).Do(t).Is(t, http.StatusNotFound)
+	del(file).As(other.management).Do(t).Is(t, http.StatusOK)
 }
 
 // escaped returns the id with its first character percent-encoded.
@@ -111,7 +112,7 @@ func escaped(id string) string { return fmt.Sprintf("%%%02x%s", id[0], id[1:]) }
 func TestFileIDs(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	unknown := del("file_unknown").as(n.managementKey(t)).do(t).is(t, http.StatusNotFound)
+	unknown := del("file_unknown").As(n.ManagementKey(t)).Do(t).Is(t, http.StatusNotFound)
 	file := n.file(t, n.workspace)
 	for name, id := range map[string]string{
 		"no prefix":         strings.TrimPrefix(file, "file_"),
@@ -137,17 +138,17 @@ func TestFileIDs(t *testing.T) {
 		"cut escape":        file + "%2",
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := del(id).as(n.managementKey(t)).do(t)
+			got := del(id).As(n.ManagementKey(t)).Do(t)
 			indistinguishable(t, got, unknown)
-			if remaining := got.limits(t).remaining; remaining != burst-1 {
+			if remaining := limitsOf(t, got).remaining; remaining != burst-1 {
 				t.Errorf("%d deletes remain, want %d", remaining, burst-1)
 			}
 		})
 	}
 	for _, id := range []string{file, "file_x", "file_" + strings.Repeat("x", 200), "file_-_AZaz09", "file_file_"} {
 		n.upload(t, n.workspace, id)
-		del(id+"x").as(n.management).do(t).is(t, http.StatusNotFound)
-		del(id).as(n.management).do(t).is(t, http.StatusOK)
+		del(id+"x").As(n.management).Do(t).Is(t, http.StatusNotFound)
+		del(id).As(n.management).Do(t).Is(t, http.StatusOK)
 		if n.exists(t, n.workspace, id) {
 			t.Errorf("%s is still there", id)
 		}
@@ -158,7 +159,7 @@ func TestFileIDs(t *testing.T) {
 func TestJobIDs(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	unknown := get(unknownJob).as(n.management).do(t).is(t, http.StatusNotFound)
+	unknown := get(unknownJob).As(n.management).Do(t).Is(t, http.StatusNotFound)
 	id := n.job(t, "queued")
 	for name, id := range map[string]string{
 		"in braces":       "%7b" + id + "%7d",
@@ -175,7 +176,7 @@ func TestJobIDs(t *testing.T) {
 		"cut escape":      id + "%",
 	} {
 		t.Run(name, func(t *testing.T) {
-			indistinguishable(t, get(id).as(n.management).do(t), unknown)
+			indistinguishable(t, get(id).As(n.management).Do(t), unknown)
 		})
 	}
 }
@@ -211,7 +212,7 @@ func TestWorkspaceParameter(t *testing.T) {
 	} {
 		t.Run(query, func(t *testing.T) {
 			file := n.file(t, n.second)
-			del(file).query(query).as(n.managementKey(t)).do(t).is(t, status)
+			del(file).Query(query).As(n.ManagementKey(t)).Do(t).Is(t, status)
 			if n.exists(t, n.second, file) == (status == http.StatusOK) {
 				t.Errorf("the file does not agree with the %d", status)
 			}
@@ -224,18 +225,18 @@ func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	job, file := n.job(t, "queued"), n.file(t, n.workspace)
-	want := unrouted(http.MethodGet, "/nothing").do(t).is(t, http.StatusNotFound)
+	want := unrouted(http.MethodGet, "/nothing").Do(t).Is(t, http.StatusNotFound)
 	for _, r := range unknownRoutes(job, file) {
-		t.Run(r.method+" "+r.path, func(t *testing.T) {
-			for _, q := range []request{r, r.as("unknown"), r.as(n.management)} {
-				got := q.do(t).is(t, http.StatusNotFound)
-				if r.method != http.MethodHead {
+		t.Run(r.Method+" "+r.Path, func(t *testing.T) {
+			for _, q := range []request{r, r.As("unknown"), r.As(n.management)} {
+				got := q.Do(t).Is(t, http.StatusNotFound)
+				if r.Method != http.MethodHead {
 					indistinguishable(t, got, want)
 				}
 			}
 		})
 	}
-	del(file).as(n.management).do(t).is(t, http.StatusOK)
+	del(file).As(n.management).Do(t).Is(t, http.StatusOK)
 }
 
 func unknownRoutes(job, file string) []request {

@@ -29,16 +29,16 @@ func TestRequestBytes(t *testing.T) {
 	n := newTenant(t)
 	body := bodyWith(`,"name":"openai of the search team"`)
 	for kind, q := range map[string]request{
-		"getSyncJob":               get(n.job(t, syncjobs.Succeeded)).as(n.management),
-		"createByokKey":            post(body).as(n.management),
-		"createByokKey idempotent": post(body).as(n.management).idempotent(idempotencyKey),
-		"deleteFile":               del(n.file(t, n.workspace)).as(n.standard),
+		"getSyncJob":               get(n.job(t, syncjobs.Succeeded)).As(n.management),
+		"createByokKey":            post(body).As(n.management),
+		"createByokKey idempotent": post(body).As(n.management).Idempotent(idempotencyKey),
+		"deleteFile":               del(n.file(t, n.workspace)).As(n.standard),
 	} {
 		t.Run(kind, func(t *testing.T) {
-			r := q.do(t)
-			got := logged(t, r.header.Get("X-Request-Id"), expected[kind]["audit"] > 0)
-			got["response"] = len("HTTP/1.1 200 OK\r\n\r\n") + len(r.body)
-			for name, value := range r.header {
+			r := q.Do(t)
+			got := logged(t, r.Header.Get("X-Request-Id"), expected[kind]["audit"] > 0)
+			got["response"] = len("HTTP/1.1 200 OK\r\n\r\n") + len(r.Body)
+			for name, value := range r.Header {
 				got["response"] += len(name) + len(": ") + len(value[0]) + len("\r\n")
 			}
 			for _, part := range []string{"request", "audit", "response"} {

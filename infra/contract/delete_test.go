@@ -14,13 +14,13 @@ import (
 // limits are the limiter's headers of a response.
 type limits struct{ quota, window, remaining, reset, retry int }
 
-// limits reads the headers, whose two notations must agree.
-func (r response) limits(t *testing.T) limits {
+// limitsOf reads the headers, whose two notations must agree.
+func limitsOf(t *testing.T, r response) limits {
 	t.Helper()
 	var l limits
 	scan := func(name, format string, into ...any) {
-		if _, err := fmt.Sscanf(r.header.Get(name), format, into...); err != nil {
-			t.Fatalf("%s: %q: %v", name, r.header.Get(name), err)
+		if _, err := fmt.Sscanf(r.Header.Get(name), format, into...); err != nil {
+			t.Fatalf("%s: %q: %v", name, r.Header.Get(name), err)
 		}
 	}
 	scan("Ratelimit-Policy", `"delete-file";q=%d;w=%d`, &l.quota, &l.window)
@@ -28,11 +28,11 @@ func (r response) limits(t *testing.T) limits {
 	for name, want := range map[string]int{
 		"X-Ratelimit-Limit": l.quota, "X-Ratelimit-Remaining": l.remaining, "X-Ratelimit-Reset": l.reset,
 	} {
-		if got := r.header.Get(name); got != strconv.Itoa(want) {
+		if got := r.Header.Get(name); got != strconv.Itoa(want) {
 			t.Errorf("%s is %q, want %d as in the other notation", name, got, want)
 		}
 	}
-	if r.status == http.StatusTooManyRequests {
+	if r.Status == http.StatusTooManyRequests {
 		scan("Retry-After", "%d", &l.retry)
 	}
 	return l
@@ -48,24 +48,24 @@ func TestLimiterHeaders(t *testing.T) {
 	about := func(got, want int) bool {
 		return got <= want && got >= want-int(time.Since(began).Seconds())-1
 	}
-	first := del(n.file(t, n.workspace)).as(n.standard).do(t).is(t, http.StatusOK)
+	first := del(n.file(t, n.workspace)).As(n.standard).Do(t).Is(t, http.StatusOK)
 	want := limits{quota: burst, window: burst * interval, remaining: burst - 1, reset: interval}
-	if got := first.limits(t); got != want {
+	if got := limitsOf(t, first); got != want {
 		t.Errorf("first delete: got %+v, want %+v", got, want)
 	}
 	for left := burst - 2; left >= 0; left-- {
-		got := del("file_unknown").as(n.standard).do(t).is(t, http.StatusNotFound).limits(t)
+		got := limitsOf(t, del("file_unknown").As(n.standard).Do(t).Is(t, http.StatusNotFound))
 		if got.remaining != left || !about(got.reset, (burst-left)*interval) {
 			t.Errorf("got %+v, want %d left", got, left)
 		}
 	}
 	for range 3 { // a refusal costs nothing
-		got := del(n.file(t, n.workspace)).as(n.standard).do(t).is(t, http.StatusTooManyRequests).limits(t)
+		got := limitsOf(t, del(n.file(t, n.workspace)).As(n.standard).Do(t).Is(t, http.StatusTooManyRequests))
 		if got.remaining != 0 || !about(got.reset, burst*interval) || !about(got.retry, interval) {
 			t.Errorf("refused: %+v", got)
 		}
 	}
-	if got := del("file_unknown").as(n.management).do(t).is(t, http.StatusNotFound).limits(t); got.remaining != burst-1 {
+	if got := limitsOf(t, del("file_unknown").As(n.management).Do(t).Is(t, http.StatusNotFound)); got.remaining != burst-1 {
 		t.Errorf("another key: %+v", got)
 	}
 }
@@ -74,8 +74,8 @@ func TestLimiterHeaders(t *testing.T) {
 func TestLimitIsTheKeys(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	first := del(n.file(t, n.workspace)).as(n.management).do(t).is(t, http.StatusOK).limits(t)
-	second := del(n.file(t, n.second)).in(n.second).as(n.management).do(t).is(t, http.StatusOK).limits(t)
+	first := limitsOf(t, del(n.file(t, n.workspace)).As(n.management).Do(t).Is(t, http.StatusOK))
+	second := limitsOf(t, del(n.file(t, n.second)).In(n.second).As(n.management).Do(t).Is(t, http.StatusOK))
 	if first.remaining-second.remaining != 1 {
 		t.Errorf("%d left, then %d", first.remaining, second.remaining)
 	}
@@ -86,7 +86,7 @@ func TestLimitIsTheKeys(t *testing.T) {
 func TestBurstIsExact(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	_, got := atOnce(t, 60, func(int) request { return del("file_unknown").as(n.standard) })
+	_, got := atOnce(t, 60, func(int) request { return del("file_unknown").As(n.standard) })
 	want := map[int]int{http.StatusNotFound: burst, http.StatusTooManyRequests: 60 - burst}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -100,10 +100,10 @@ func TestDeletesAtOnce(t *testing.T) {
 	n := newTenant(t)
 	var tokens []string
 	for range 10 {
-		tokens = append(tokens, n.managementKey(t))
+		tokens = append(tokens, n.ManagementKey(t))
 	}
 	file := n.file(t, n.workspace)
-	_, got := atOnce(t, 100, func(i int) request { return del(file).as(tokens[i%len(tokens)]) })
+	_, got := atOnce(t, 100, func(i int) request { return del(file).As(tokens[i%len(tokens)]) })
 	want := map[int]int{http.StatusOK: 1, http.StatusNotFound: 99}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -138,12 +138,12 @@ func deletesEveryVersion(t *testing.T, s server) {
 		t.Run(name, func(t *testing.T) {
 			n.upload(t, n.workspace, longer)
 			prepare()
-			del(file).as(n.management).at(s).do(t).is(t, http.StatusOK)
+			del(file).As(n.management).At(s.client).Do(t).Is(t, http.StatusOK)
 			if n.exists(t, n.workspace, file) {
 				t.Error("versions are left")
 			}
-			del(file).as(n.management).at(s).do(t).is(t, http.StatusNotFound)
-			del(longer).as(n.management).at(s).do(t).is(t, http.StatusOK)
+			del(file).As(n.management).At(s.client).Do(t).Is(t, http.StatusNotFound)
+			del(longer).As(n.management).At(s.client).Do(t).Is(t, http.StatusOK)
 		})
 	}
 }

@@ -11,20 +11,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/ids"
 )
 
 // once returns a request under the idempotency key of the suite.
 func (n tenant) once(body string) request {
-	return post(body).as(n.management).idempotent(idempotencyKey)
+	return post(body).As(n.management).Idempotent(idempotencyKey)
 }
 
 // replays fails the test unless got repeats the first response.
 func replays(t *testing.T, got, first response) {
 	t.Helper()
-	if string(got.is(t, http.StatusCreated).body) != string(first.body) {
-		t.Errorf("got %s, want the first response %s", got.body, first.body)
+	if string(got.Is(t, http.StatusCreated).Body) != string(first.Body) {
+		t.Errorf("got %s, want the first response %s", got.Body, first.Body)
 	}
-	if v := got.header.Values("Idempotent-Replayed"); !slices.Equal(v, []string{"true"}) {
+	if v := got.Header.Values("Idempotent-Replayed"); !slices.Equal(v, []string{"true"}) {
 		t.Errorf("Idempotent-Replayed is %q on a replay", v)
 	}
 }
@@ -32,7 +34,7 @@ func replays(t *testing.T, got, first response) {
 // fresh fails the test unless the response is a new credential.
 func fresh(t *testing.T, got response) response {
 	t.Helper()
-	if v, found := got.is(t, http.StatusCreated).header["Idempotent-Replayed"]; found {
+	if v, found := got.Is(t, http.StatusCreated).Header["Idempotent-Replayed"]; found {
 		t.Errorf("Idempotent-Replayed is %q on a first response", v)
 	}
 	return got
@@ -43,18 +45,18 @@ func TestReplay(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	body := bodyWith(`,"name":"one","disabled":true`)
-	first := fresh(t, n.once(body).do(t))
+	first := fresh(t, n.once(body).Do(t))
 	respelt := `{"disabled": true,` + "\n" + `"name":"\u006fne","provider":"openai","key":"` + providerKey + `"}`
 	for _, same := range []string{body, respelt} {
-		replays(t, n.once(same).do(t), first)
+		replays(t, n.once(same).Do(t), first)
 	}
 	for _, other := range []string{
 		strings.Replace(body, providerKey, providerKey+"x", 1), strings.Replace(body, "one", "two", 1),
 		bodyWith(`,"name":"one"`), bodyWith(`,"name":"one","disabled":true,"is_required":false`),
 	} {
-		n.once(other).do(t).refuses(t, "")
+		n.once(other).Do(t).Refuses(t, "")
 	}
-	if got := post(bodyWith("")).as(n.management).do(t).created(t).SortOrder; got != 1 {
+	if got := post(bodyWith("")).As(n.management).Do(t).Created(t).SortOrder; got != 1 {
 		t.Errorf("the next credential is at %d, want 1", got)
 	}
 }
@@ -63,21 +65,21 @@ func TestReplay(t *testing.T) {
 func TestReplayScope(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	first := fresh(t, n.once(bodyWith("")).do(t))
-	second := fresh(t, n.once(bodyWith("")).as(n.managementKey(t)).do(t))
-	if first.created(t).ID == second.created(t).ID {
+	first := fresh(t, n.once(bodyWith("")).Do(t))
+	second := fresh(t, n.once(bodyWith("")).As(n.ManagementKey(t)).Do(t))
+	if first.Created(t).ID == second.Created(t).ID {
 		t.Error("two API keys share one remembered response")
 	}
-	n.once(bodyWith("")).as(n.standard).do(t).is(t, http.StatusForbidden)
+	n.once(bodyWith("")).As(n.standard).Do(t).Is(t, http.StatusForbidden)
 }
 
 // TestOnlySuccessIsRemembered: after a 400 the idempotency key is free.
 func TestOnlySuccessIsRemembered(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	n.once(bodyWith(`,"workspace_id":"`+unknownJob+`"`)).do(t).refuses(t, "/workspace_id")
-	n.once(bodyWith(`,"name":1`)).do(t).refuses(t, "/name")
-	fresh(t, n.once(bodyWith("")).do(t))
+	n.once(bodyWith(`,"workspace_id":"`+unknownJob+`"`)).Do(t).Refuses(t, "/workspace_id")
+	n.once(bodyWith(`,"name":1`)).Do(t).Refuses(t, "/name")
+	fresh(t, n.once(bodyWith("")).Do(t))
 }
 
 // TestReplayOrder: the request's own syntax comes first, then replay, then what
@@ -86,13 +88,13 @@ func TestReplayOrder(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	body := bodyWith(`,"workspace_id":"` + n.second + `"`)
-	first := fresh(t, n.once(body).do(t))
-	n.deleteWorkspace(t, n.second)
-	replays(t, n.once(body).do(t), first)
-	post(body).as(n.management).do(t).refuses(t, "/workspace_id")
-	n.once(body).with("Content-Type", "text/plain").do(t).refuses(t, "")
-	n.disable(t, n.management)
-	n.once(body).do(t).because(t, "disabled")
+	first := fresh(t, n.once(body).Do(t))
+	n.DeleteWorkspace(t, ids.Workspace(n.second))
+	replays(t, n.once(body).Do(t), first)
+	post(body).As(n.management).Do(t).Refuses(t, "/workspace_id")
+	n.once(body).With("Content-Type", "text/plain").Do(t).Refuses(t, "")
+	n.Disable(t, n.management)
+	n.once(body).Do(t).Because(t, "disabled")
 }
 
 // TestIdempotencyKey sends values that the gateway could change, join or lose.
@@ -114,11 +116,11 @@ func TestIdempotencyKey(t *testing.T) {
 		"sent twice, second": {[]string{"a", ""}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := post(bodyWith("")).as(n.management).with("Idempotency-Key", c.values...).do(t)
+			r := post(bodyWith("")).As(n.management).With("Idempotency-Key", c.values...).Do(t)
 			if c.valid {
 				fresh(t, r)
 			} else {
-				r.refuses(t, "")
+				r.Refuses(t, "")
 			}
 		})
 	}
@@ -132,8 +134,8 @@ func TestCreatesAtOnceUnderOneKey(t *testing.T) {
 	firsts, bodies := 0, map[string]bool{}
 	responses, _ := atOnce(t, 200, func(int) request { return n.once(bodyWith("")) })
 	for _, r := range responses {
-		bodies[string(r.is(t, http.StatusCreated).body)] = true
-		if _, replayed := r.header["Idempotent-Replayed"]; !replayed {
+		bodies[string(r.Is(t, http.StatusCreated).Body)] = true
+		if _, replayed := r.Header["Idempotent-Replayed"]; !replayed {
 			firsts++
 		}
 	}
@@ -148,8 +150,8 @@ func TestItemsExpire(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	began := time.Now()
-	n.once(bodyWith("")).do(t).is(t, http.StatusCreated)
-	del("file_unknown").as(n.management).do(t).is(t, http.StatusNotFound)
+	n.once(bodyWith("")).Do(t).Is(t, http.StatusCreated)
+	del("file_unknown").As(n.management).Do(t).Is(t, http.StatusNotFound)
 	ttl, err := n.DynamoDB.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &n.Control})
 	must(t, err)
 	attribute := aws.ToString(ttl.TimeToLiveDescription.AttributeName)

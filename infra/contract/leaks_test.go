@@ -19,15 +19,15 @@ func TestMarkerEverywhere(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	const marker = testkit.Marker
-	valid := post(bodyWith("")).as(n.management)
-	body := func(body string) request { return post(body).as(n.management) }
+	valid := post(bodyWith("")).As(n.management)
+	body := func(body string) request { return post(body).As(n.management) }
 	for name, c := range map[string]struct {
 		request
 		status int
 	}{
 		"as the key":                 {valid, 201},
-		"as an idempotency key":      {valid.idempotent(marker + "-key"), 201},
-		"as a bad one":               {valid.idempotent(marker + " key"), 400},
+		"as an idempotency key":      {valid.Idempotent(marker + "-key"), 201},
+		"as a bad one":               {valid.Idempotent(marker + " key"), 400},
 		"inside the key":             {body(`{"key":{"` + marker + `":1},"provider":"openai"}`), 400},
 		"as a provider":              {body(`{"key":"k","provider":"` + marker + `"}`), 400},
 		"as a workspace":             {body(bodyWith(`,"workspace_id":"` + marker + `"`)), 400},
@@ -37,21 +37,21 @@ func TestMarkerEverywhere(t *testing.T) {
 		"as the whole body":          {body(marker), 400},
 		"before the end":             {body(`{"key":"` + marker), 400},
 		"after the end":              {body(bodyWith("") + marker), 400},
-		"as a content type":          {valid.with("Content-Type", "application/"+marker), 400},
-		"as an encoding":             {valid.with("Content-Encoding", marker), 400},
-		"in a forbidden body":        {valid.as(n.standard), 403},
-		"in a body without a caller": {valid.as(marker), 401},
-		"as a malformed token":       {valid.with("Authorization", marker), 401},
-		"as a job":                   {get("job-" + marker).as(n.management), 404},
-		"as a tag":                   {get(n.job(t, "queued")).as(n.management).with("If-None-Match", `"`+marker+`"`), 200},
-		"as a file":                  {del("file." + marker).as(n.management), 404},
-		"as a file's workspace":      {del("file_unknown").in(marker).as(n.management), 404},
+		"as a content type":          {valid.With("Content-Type", "application/"+marker), 400},
+		"as an encoding":             {valid.With("Content-Encoding", marker), 400},
+		"in a forbidden body":        {valid.As(n.standard), 403},
+		"in a body without a caller": {valid.As(marker), 401},
+		"as a malformed token":       {valid.With("Authorization", marker), 401},
+		"as a job":                   {get("job-" + marker).As(n.management), 404},
+		"as a tag":                   {get(n.job(t, "queued")).As(n.management).With("If-None-Match", `"`+marker+`"`), 200},
+		"as a file":                  {del("file." + marker).As(n.management), 404},
+		"as a file's workspace":      {del("file_unknown").In(marker).As(n.management), 404},
 		"as a route":                 {unrouted(http.MethodGet, "/"+marker), 404},
-		"as a route, with token":     {unrouted(http.MethodPut, "/byok/"+marker).as(marker), 404},
+		"as a route, with token":     {unrouted(http.MethodPut, "/byok/"+marker).As(marker), 404},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.with("X-Request-Id", marker).with("X-Api-Key", marker).with("Cookie", "key="+marker).with("User-Agent", marker).
-				with("Referer", "https://example.invalid/"+marker).with("X-Amzn-Trace-Id", "Root="+marker).do(t).is(t, c.status)
+			c.With("X-Request-Id", marker).With("X-Api-Key", marker).With("Cookie", "key="+marker).With("User-Agent", marker).
+				With("Referer", "https://example.invalid/"+marker).With("X-Amzn-Trace-Id", "Root="+marker).Do(t).Is(t, c.status)
 		})
 	}
 	if the.state == "" {
@@ -59,9 +59,9 @@ func TestMarkerEverywhere(t *testing.T) {
 	}
 	// The files that are searched contain what the service logs and stores.
 	for _, r := range []request{valid, get(unknownJob), del("file_unknown")} {
-		awaitText(t, the.state, r.do(t).header.Get("X-Request-Id"))
+		awaitText(t, the.state, r.Do(t).Header.Get("X-Request-Id"))
 	}
-	awaitText(t, the.state, valid.do(t).created(t).Label)
+	awaitText(t, the.state, valid.Do(t).Created(t).Label)
 }
 
 // awaitText waits until a file of the folder contains the text. Files may come

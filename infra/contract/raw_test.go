@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"signalbox.dev/infra/testkit"
-	"signalbox.dev/shared/auth"
 )
 
 // TestAnythingElseInARequest sends requests with random queries, headers and ids
@@ -25,25 +24,25 @@ func TestAnythingElseInARequest(t *testing.T) {
 	}
 	n := newTenant(t)
 	file := n.file(t, n.second)
-	unknown := get(unknownJob).as(n.management).do(t).is(t, http.StatusNotFound)
+	unknown := get(unknownJob).As(n.management).Do(t).Is(t, http.StatusNotFound)
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			g := generator{rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // the same requests in each run
-			standard := func() string { return n.key(t, auth.NewKey{Kind: auth.Standard}) }
+			standard := func() string { return n.StandardKey(t, "") }
 			for _, r := range []request{get(g.id(unknownJob)), post(bodyWith("")), del(g.id("file_x"))} {
-				g.extend(r).raw(t).because(t, "missing")
-				g.extend(r).as(n.standard+testkit.Marker).raw(t).because(t, "unknown_key")
-				indistinguishable(t, g.extend(unrouted(r.method, "/nothing/"+g.id("x"))).raw(t), unknown)
+				raw(t, g.extend(r)).Because(t, "missing")
+				raw(t, g.extend(r).As(n.standard+testkit.Marker)).Because(t, "unknown_key")
+				indistinguishable(t, raw(t, g.extend(unrouted(r.Method, "/nothing/"+g.id("x")))), unknown)
 			}
-			indistinguishable(t, g.extend(get(g.id(unknownJob))).as(n.management).raw(t), unknown)
-			g.extend(del(g.id("file_x"))).as(standard()).raw(t).is(t, http.StatusNotFound)
+			indistinguishable(t, raw(t, g.extend(get(g.id(unknownJob))).As(n.management)), unknown)
+			raw(t, g.extend(del(g.id("file_x"))).As(standard())).Is(t, http.StatusNotFound)
 			// A repeated workspace_id is none, whatever parameters are in between.
-			g.extend(del(file).in(n.second)).in(n.second).as(standard()).raw(t).is(t, http.StatusNotFound)
-			g.extend(get(n.job(t, "queued"))).as(n.management).raw(t).is(t, http.StatusOK)
-			g.extend(post(bodyWith(""))).as(n.management).raw(t).is(t, http.StatusCreated)
+			raw(t, g.extend(del(file).In(n.second)).In(n.second).As(standard())).Is(t, http.StatusNotFound)
+			raw(t, g.extend(get(n.job(t, "queued"))).As(n.management)).Is(t, http.StatusOK)
+			raw(t, g.extend(post(bodyWith(""))).As(n.management)).Is(t, http.StatusCreated)
 		})
 	}
-	del(file).in(n.second).as(n.management).do(t).is(t, http.StatusOK)
+	del(file).In(n.second).As(n.management).Do(t).Is(t, http.StatusOK)
 }
 
 // generator makes random parts of requests.
@@ -80,39 +79,39 @@ func (g generator) extend(r request) request {
 		query = append(query, g.bytes("=&?/")+"=")
 	}
 	g.Shuffle(len(query), func(i, j int) { query[i], query[j] = query[j], query[i] })
-	r = r.query(query[:g.IntN(len(query)+1)]...)
+	r = r.Query(query[:g.IntN(len(query)+1)]...)
 	names := []string{"X-Odd", "x-odd", "X-ODD", "Accept", "Cookie", "X-Request-Id", "Range", "TE", "X-Amzn-Trace-Id", "X-Forwarded-For",
 		"requestContext", "a|b~", "\xff", "X-\xfe"}
 	values := []string{"\xff\xfe", "", "\xc3\x28\t", "chosen-by-caller", "\x80 \xff,\";=", strings.Repeat("x", 9000)}
 	for range g.IntN(6) {
-		r = r.with(g.pick(names...), values[g.IntN(len(values)):]...)
+		r = r.With(g.pick(names...), values[g.IntN(len(values)):]...)
 	}
 	return r
 }
 
 // raw sends the request byte for byte, over a connection of its own, and checks
 // what holds for every response.
-func (r request) raw(t *testing.T) response {
+func raw(t *testing.T, r request) response {
 	t.Helper()
-	target, err := url.Parse(the.base)
+	target, err := url.Parse(the.client.Base)
 	must(t, err)
 	connection, err := net.Dial("tcp", target.Host)
 	must(t, err)
 	defer func() { _ = connection.Close() }()
 	var head strings.Builder
-	fmt.Fprintf(&head, "%s %s%s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n", r.method, target.Path, r.path, target.Host, len(r.body))
-	for name, values := range r.header {
+	fmt.Fprintf(&head, "%s %s%s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n", r.Method, target.Path, r.Path, target.Host, len(r.Body))
+	for name, values := range r.Header {
 		for _, value := range values {
 			fmt.Fprintf(&head, "%s: %s\r\n", name, value)
 		}
 	}
-	_, err = io.WriteString(connection, head.String()+"\r\n"+r.body)
+	_, err = io.WriteString(connection, head.String()+"\r\n"+r.Body)
 	must(t, err)
-	res, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: r.method})
+	res, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: r.Method})
 	must(t, err)
 	body, err := io.ReadAll(res.Body)
 	must(t, err)
-	got := response{res.StatusCode, res.Header, body}
-	got.checkEnvelope(t, r)
+	got := response{Status: res.StatusCode, Header: res.Header, Body: body}
+	checkEnvelope(t, r, got)
 	return got
 }

@@ -1,48 +1,28 @@
 package contract_test
 
 import (
-	"cmp"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/client"
 )
 
-// request is one request. Each of its methods returns a changed copy.
-type request struct {
-	base         string // of the server; empty means the suite's
-	operation    string // whose responses are acceptable
-	method, path string // the path as in the request line, below the base URL
-	header       http.Header
-	body         string
-}
+type (
+	request  = client.Request
+	response = client.Response
+)
 
-func get(id string) request {
-	return request{operation: "getSyncJob", method: http.MethodGet, path: "/scim/sync-jobs/" + id}
-}
-
-func post(body string) request {
-	return request{
-		operation: "createByokKey", method: http.MethodPost, path: "/byok", body: body,
-		header: http.Header{"Content-Type": {"application/json"}},
-	}
-}
-
-func del(file string) request {
-	return request{operation: "deleteFile", method: http.MethodDelete, path: "/files/" + file}
-}
-
-// unrouted is a request of no operation. Its response must be the 404 of an
-// operation that has no headers of its own.
-func unrouted(method, path string) request {
-	return request{operation: "getSyncJob", method: method, path: path}
-}
+func get(job string) request               { return the.client.Get(job) }
+func post(body string) request             { return the.client.Post(body) }
+func del(file string) request              { return the.client.Delete(file) }
+func unrouted(method, path string) request { return the.client.Unrouted(method, path) }
 
 // bodyWith returns a body with all required members and the ones given.
 func bodyWith(members string) string {
@@ -52,80 +32,49 @@ func bodyWith(members string) string {
 // keyBody returns a body with the JSON text as its key.
 func keyBody(text string) string { return `{"provider":"openai","key":` + text + `}` }
 
-// at sends the request to another server.
-func (r request) at(s server) request {
-	r.base = s.base
-	return r
-}
-
-// query adds parameters, not escaped.
-func (r request) query(parameters ...string) request {
-	separator := "?"
-	if strings.Contains(r.path, "?") {
-		separator = "&"
-	}
-	r.path += separator + strings.Join(parameters, "&")
-	return r
-}
-
-// in scopes a delete to a workspace.
-func (r request) in(workspace string) request { return r.query("workspace_id=" + workspace) }
-
-// as sends an API key.
-func (r request) as(token string) request { return r.with("Authorization", "Bearer "+token) }
-
-func (r request) idempotent(key string) request { return r.with("Idempotency-Key", key) }
-
-// with sends a header, once for each value; without values it is omitted.
-func (r request) with(name string, values ...string) request {
-	r.header = r.header.Clone()
-	if r.header == nil {
-		r.header = http.Header{}
-	}
-	delete(r.header, name)
-	if len(values) > 0 {
-		r.header[name] = values
-	}
-	return r
-}
-
-// do sends the request and checks what holds for every response.
-func (r request) do(t *testing.T) response {
+// checkEnvelope checks what holds for every response: the description allows it,
+// its request id is new and the same in header and body, it contains no secret,
+// and a request that was accepted agrees with the description.
+func checkEnvelope(t testing.TB, q request, r response) {
 	t.Helper()
-	got, err := r.send()
-	must(t, err)
-	got.checkEnvelope(t, r)
-	return got
+	if q.Method == http.MethodHead {
+		return // a response without a body
+	}
+	if err := the.spec.CheckResponse(q.Operation, r.Status, r.Header, r.Body); err != nil {
+		t.Errorf("%s %s returned %d %s\n%v", q.Method, q.Path, r.Status, r.Body, err)
+	}
+	if r.Status >= http.StatusBadRequest {
+		if _, err := r.Failure(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, seen := the.requestIDs.LoadOrStore(r.Header.Get("X-Request-Id"), true); seen && !the.sam {
+		t.Errorf("request id %s is not new", r.Header.Get("X-Request-Id"))
+	}
+	for _, secret := range secrets(q) {
+		if strings.Contains(fmt.Sprint(r.Header, string(r.Body)), secret) {
+			t.Errorf("%s %s: the response contains the secret %s", q.Method, q.Path, secret)
+		}
+	}
+	if r.Status == http.StatusCreated {
+		if err := the.spec.CheckRequest(q.Operation, []byte(q.Body)); err != nil {
+			t.Errorf("accepted against the description: %v", err)
+		}
+	}
 }
 
-// send sends the request and reads the whole response.
-func (r request) send() (response, error) {
-	target, err := url.Parse(cmp.Or(r.base, the.base))
-	if err != nil {
-		return response{}, err
+// secrets are the values of the request that must not come back.
+func secrets(r request) []string {
+	secrets := []string{testkit.Marker}
+	for _, value := range slices.Concat(r.Header["Authorization"], r.Header["Idempotency-Key"]) {
+		if _, token, found := strings.Cut(value, " "); found {
+			value = strings.TrimSpace(token)
+		}
+		if len(value) > 8 { // a shorter one may be in a text by chance
+			secrets = append(secrets, value)
+		}
 	}
-	// An opaque target goes into the request line unchanged.
-	target.Opaque = target.Path + r.path
-	q := &http.Request{
-		Method: r.method, URL: target, Host: target.Host,
-		Header: r.header.Clone(), Body: io.NopCloser(strings.NewReader(r.body)), ContentLength: int64(len(r.body)),
-	}
-	if r.header == nil {
-		q.Header = http.Header{}
-	}
-	if r.body == "" {
-		q.Body = http.NoBody
-	}
-	res, err := the.client.Do(q)
-	if err != nil {
-		return response{}, fmt.Errorf("sending %s %s: %w", r.method, r.path, err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return response{}, fmt.Errorf("reading the response to %s %s: %w", r.method, r.path, err)
-	}
-	return response{res.StatusCode, asDeployed(res.Header), body}, nil
+	return secrets
 }
 
 // atOnce sends n requests at the same instant and counts their statuses.
@@ -139,29 +88,39 @@ func atOnce(t *testing.T, n int, nth func(i int) request) (responses []response,
 		requests[i] = nth(i)
 		done.Go(func() {
 			<-start
-			responses[i], errs[i] = requests[i].send()
+			responses[i], errs[i] = requests[i].Send(t.Context())
 		})
 	}
 	close(start)
 	done.Wait()
 	for i, r := range responses {
 		must(t, errs[i])
-		r.checkEnvelope(t, requests[i])
-		statuses[r.status]++
+		checkEnvelope(t, requests[i], r)
+		statuses[r.Status]++
 	}
 	return responses, statuses
 }
 
-// secrets are the values of the request that must not come back.
-func (r request) secrets() []string {
-	secrets := []string{testkit.Marker}
-	for _, value := range slices.Concat(r.header["Authorization"], r.header["Idempotency-Key"]) {
-		if _, token, found := strings.Cut(value, " "); found {
-			value = strings.TrimSpace(token)
-		}
-		if len(value) > 8 { // a shorter one may be in a text by chance
-			secrets = append(secrets, value)
+// indistinguishable fails the test unless the two responses are the same bytes,
+// except for request ids, Date and the limiter's headers.
+func indistinguishable(t *testing.T, got, want response) {
+	t.Helper()
+	if diff := cmp.Diff(comparable(want), comparable(got)); diff != "" {
+		t.Errorf("can be distinguished (-want +got):\n%s", diff)
+	}
+}
+
+func comparable(r response) string {
+	var lines []string
+	for name, values := range r.Header {
+		switch name {
+		case "X-Request-Id", "X-Amzn-Requestid", "X-Amz-Apigw-Id", "X-Amzn-Trace-Id", "Date",
+			"Ratelimit", "Ratelimit-Policy", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset":
+		default:
+			lines = append(lines, fmt.Sprintf("%s: %q", name, values))
 		}
 	}
-	return secrets
+	slices.Sort(lines)
+	body := strings.ReplaceAll(string(r.Body), r.Header.Get("X-Request-Id"), "<request id>")
+	return fmt.Sprintf("%d\n%s\n\n%s", r.Status, strings.Join(lines, "\n"), body)
 }

@@ -76,10 +76,10 @@ func TestARouterSendsTheKeyThatWasPosted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			workspace, err := n.registry.CreateWorkspace(t.Context(), n.account, t.Name())
+			workspace, err := n.Registry.CreateWorkspace(t.Context(), n.ID, t.Name())
 			must(t, err)
-			created := post(strings.TrimSuffix(keyBody(string(text)), "}") + `,"is_byok_only":true,"workspace_id":"` + string(workspace) + `"}`).as(n.management).do(t).created(t)
-			reading, err := router.Read(t.Context(), n.account, workspace, routing.Request{
+			created := post(strings.TrimSuffix(keyBody(string(text)), "}") + `,"is_byok_only":true,"workspace_id":"` + string(workspace) + `"}`).As(n.management).Do(t).Created(t)
+			reading, err := router.Read(t.Context(), n.ID, workspace, routing.Request{
 				Model: "m", APIKeyHash: hashOf(n.standard), Providers: []string{"openai"},
 			})
 			if err != nil || len(reading.Steps) != 1 || string(reading.Steps[0].Credential) != created.ID {

@@ -9,13 +9,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
-
-	"signalbox.dev/shared/auth"
 )
 
 // tooLarge gives the request a body that no gateway passes on to a function.
-func (r request) tooLarge() request {
-	r.body = strings.Repeat(" ", 11<<20)
+func tooLarge(r request) request {
+	r.Body = strings.Repeat(" ", 11<<20)
 	return r
 }
 
@@ -26,34 +24,37 @@ func TestEveryStatus(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	job, file := n.job(t, "succeeded"), n.file(t, n.workspace)
-	spent := n.key(t, auth.NewKey{Kind: auth.Standard})
+	spent := n.StandardKey(t, "")
 	exhaust(t, spent)
 	reached := map[string]map[int]request{
 		"getSyncJob": {
-			200: get(job).as(n.management),
-			304: get(job).as(n.management).with("If-None-Match", "*"),
-			400: get(job).as(n.management).tooLarge(),
+			200: get(job).As(n.management),
+			304: get(job).As(n.management).With("If-None-Match", "*"),
+			400: tooLarge(get(job).As(n.management)),
 			401: get(job),
-			404: get(unknownJob).as(n.management),
+			404: get(unknownJob).As(n.management),
 		},
 		"createByokKey": {
-			201: post(bodyWith("")).as(n.management),
-			400: post("").as(n.management).tooLarge(),
+			201: post(bodyWith("")).As(n.management),
+			400: tooLarge(post("").As(n.management)),
 			401: post(bodyWith("")),
-			403: post(bodyWith("")).as(n.standard),
+			403: post(bodyWith("")).As(n.standard),
 		},
 		"deleteFile": {
-			200: del(file).as(n.management),
-			400: del(file).as(n.management).tooLarge(),
+			200: del(file).As(n.management),
+			400: tooLarge(del(file).As(n.management)),
 			401: del(file),
-			404: del("file_unknown").as(n.management),
-			429: del(file).as(spent),
+			404: del("file_unknown").As(n.management),
+			429: del(file).As(spent),
 		},
 	}
 	unreached := map[string][]int{"getSyncJob": {403, 429, 500}, "createByokKey": {429, 500}, "deleteFile": {403, 500}}
-	for operation := range the.spec.Operations() {
+	for operation, route := range the.spec.Operations() {
 		for status, r := range reached[operation] {
-			t.Run(operation+" "+http.StatusText(status), func(t *testing.T) { r.do(t).is(t, status) })
+			if declared, _, _ := strings.Cut(route, "{"); !strings.HasPrefix(r.Method+" "+r.Path, declared) {
+				t.Errorf("%s is %s in the description, not %s %s", operation, route, r.Method, r.Path)
+			}
+			t.Run(operation+" "+http.StatusText(status), func(t *testing.T) { r.Do(t).Is(t, status) })
 		}
 		all := append(slices.Collect(maps.Keys(reached[operation])), unreached[operation]...)
 		slices.Sort(all)
@@ -67,7 +68,7 @@ func TestEveryStatus(t *testing.T) {
 func exhaust(t *testing.T, token string) {
 	t.Helper()
 	for range burst {
-		del("file_unknown").as(token).do(t).is(t, http.StatusNotFound)
+		del("file_unknown").As(token).Do(t).Is(t, http.StatusNotFound)
 	}
 }
 
@@ -76,31 +77,31 @@ func exhaust(t *testing.T, token string) {
 func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	spent, revoked := n.managementKey(t), n.managementKey(t)
+	spent, revoked := n.ManagementKey(t), n.ManagementKey(t)
 	exhaust(t, spent)
 	exhaust(t, revoked)
-	n.disable(t, revoked)
+	n.Disable(t, revoked)
 	const badKey = "a key with spaces"
 	for name, c := range map[string]struct {
 		request
 		status int
 	}{
-		"get: 401 before 404":                     {get("no-uuid").as("unknown"), 401},
-		"get: 401 of a standard key before 404":   {get("no-uuid").as(n.standard), 401},
-		"get: 404":                                {get("no-uuid").as(n.management), 404},
-		"post: 401 before 400":                    {post("").as("unknown"), 401},
-		"post: 401 before an idempotency key":     {post("").as("unknown").idempotent(badKey), 401},
-		"post: 401 before a content type":         {post("").as("unknown").with("Content-Type", "text/plain"), 401},
-		"post: 403 before 400":                    {post("").as(n.standard), 403},
-		"post: 403 before an idempotency key":     {post("").as(n.standard).idempotent(badKey), 403},
-		"post: 400":                               {post("").as(n.management), 400},
-		"delete: 401 before 429":                  {del("file_x").as(revoked), 401},
-		"delete: 401 before 404":                  {del("no-file").as("unknown").in("no-uuid"), 401},
-		"delete: 429 before 404 of the id":        {del("no-file").as(spent), 429},
-		"delete: 429 before 404 of the workspace": {del("file_x").as(spent).in("no-uuid"), 429},
-		"delete: 404":                             {del("no-file").as(n.management), 404},
+		"get: 401 before 404":                     {get("no-uuid").As("unknown"), 401},
+		"get: 401 of a standard key before 404":   {get("no-uuid").As(n.standard), 401},
+		"get: 404":                                {get("no-uuid").As(n.management), 404},
+		"post: 401 before 400":                    {post("").As("unknown"), 401},
+		"post: 401 before an idempotency key":     {post("").As("unknown").Idempotent(badKey), 401},
+		"post: 401 before a content type":         {post("").As("unknown").With("Content-Type", "text/plain"), 401},
+		"post: 403 before 400":                    {post("").As(n.standard), 403},
+		"post: 403 before an idempotency key":     {post("").As(n.standard).Idempotent(badKey), 403},
+		"post: 400":                               {post("").As(n.management), 400},
+		"delete: 401 before 429":                  {del("file_x").As(revoked), 401},
+		"delete: 401 before 404":                  {del("no-file").As("unknown").In("no-uuid"), 401},
+		"delete: 429 before 404 of the id":        {del("no-file").As(spent), 429},
+		"delete: 429 before 404 of the workspace": {del("file_x").As(spent).In("no-uuid"), 429},
+		"delete: 404":                             {del("no-file").As(n.management), 404},
 	} {
-		t.Run(name, func(t *testing.T) { c.do(t).is(t, c.status) })
+		t.Run(name, func(t *testing.T) { c.Do(t).Is(t, c.status) })
 	}
 }
 
@@ -132,11 +133,11 @@ func TestOtherParameters(t *testing.T) {
 	}
 	_, err = s.KMS.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &s.SealingKey})
 	must(t, err)
-	for _, r := range []request{get(unknownJob).as(n.management), post(bodyWith("")).as(n.management), del("file_unknown").as(n.standard)} {
-		t.Run(r.operation, func(t *testing.T) {
-			status := r.at(s).do(t).is(t, http.StatusInternalServerError).status
-			for tries := 0; r.operation != "deleteFile" && status != http.StatusTooManyRequests; tries++ {
-				if status = r.at(s).do(t).status; tries == 100 {
+	for _, r := range []request{get(unknownJob).As(n.management), post(bodyWith("")).As(n.management), del("file_unknown").As(n.standard)} {
+		t.Run(r.Operation, func(t *testing.T) {
+			status := r.At(s.client).Do(t).Is(t, http.StatusInternalServerError).Status
+			for tries := 0; r.Operation != "deleteFile" && status != http.StatusTooManyRequests; tries++ {
+				if status = r.At(s.client).Do(t).Status; tries == 100 {
 					t.Fatal("the gateway never refused")
 				}
 			}

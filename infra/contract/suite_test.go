@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +25,7 @@ import (
 	"signalbox.dev/infra/local/edition"
 	"signalbox.dev/infra/local/record"
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/client"
 )
 
 const (
@@ -50,7 +50,6 @@ const (
 type suite struct {
 	server
 	spec       *openapi.Spec
-	client     *http.Client
 	requestIDs *sync.Map // those seen so far: each must be new
 	// state is the state folder of the suite's own edition, "" where the suite
 	// tests another server.
@@ -64,8 +63,17 @@ type suite struct {
 
 // server is a running service and the stack behind it.
 type server struct {
-	base string // with /api/v1
+	client *client.Client
 	*testkit.Stack
+}
+
+func newServer(ctx context.Context, base, stack string) (server, error) {
+	c := client.New(base, 256)
+	if c.Check = checkEnvelope; the.sam {
+		c.HTTP.Transport = asDeployed{c.HTTP.Transport}
+	}
+	opened, err := testkit.OpenStack(ctx, stack)
+	return server{c, opened}, err
 }
 
 var the suite
@@ -84,19 +92,12 @@ func TestMain(m *testing.M) {
 // the functions' calls to AWS to that file, for infra/lint/iam.
 // SIGNALBOX_GATEWAY=sam says that the server is sam local.
 func run(m *testing.M) (code int, err error) {
-	the = suite{requestIDs: &sync.Map{}, client: &http.Client{
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	the = suite{requestIDs: &sync.Map{}, sam: os.Getenv("SIGNALBOX_GATEWAY") == "sam"}
 	if the.spec, err = openapi.Load("../openapi.yaml"); err != nil {
 		return 0, err
 	}
-	if err := skip(); err != nil {
-		return 0, err
-	}
 	if base := os.Getenv("SIGNALBOX_BASE_URL"); base != "" {
-		the.base = base
-		if the.Stack, err = testkit.OpenStack(context.Background(), os.Getenv("SIGNALBOX_STACK")); err != nil {
+		if the.server, err = newServer(context.Background(), base, os.Getenv("SIGNALBOX_STACK")); err != nil {
 			return 0, err
 		}
 		return m.Run(), nil
@@ -153,8 +154,8 @@ func start(state string, parameters map[string]string) (s server, stop func() er
 		}
 		return err
 	}
-	stack, err := testkit.OpenStack(ctx, filepath.Join(state, "stack.json"))
-	return server{e.BaseURL, stack}, stop, err
+	s, err = newServer(ctx, e.BaseURL, filepath.Join(state, "stack.json"))
+	return s, stop, err
 }
 
 // writeCalls writes a line for each shape of call.

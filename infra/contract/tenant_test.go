@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
@@ -28,8 +28,7 @@ const jobError = "The directory refused the connection."
 // limiters and empty workspaces.
 type tenant struct {
 	server
-	registry             *auth.Registry
-	account              ids.Account
+	testkit.Tenant
 	workspace, second    string // the default one and another
 	management, standard string // API keys of the whole account
 }
@@ -42,15 +41,9 @@ func newTenant(t *testing.T) tenant {
 
 func (s server) tenant(t *testing.T) tenant {
 	t.Helper()
-	n := tenant{server: s, registry: auth.NewRegistry(s.DynamoDB, s.Access)}
-	account, workspace, err := n.registry.CreateAccount(t.Context(), t.Name())
-	must(t, err)
-	note(t, "account", string(account))
-	second, err := n.registry.CreateWorkspace(t.Context(), account, t.Name())
-	must(t, err)
-	n.account, n.workspace, n.second = account, string(workspace), string(second)
-	n.management, n.standard = n.managementKey(t), n.key(t, auth.NewKey{Kind: auth.Standard})
-	return n
+	n := testkit.NewTenant(t, auth.NewRegistry(s.DynamoDB, s.Access))
+	note(t, "account", string(n.ID))
+	return tenant{s, n, string(n.Workspace), string(n.NewWorkspace(t)), n.Management, n.StandardKey(t, "")}
 }
 
 // note appends what was made to the file that SIGNALBOX_MADE names, if it does:
@@ -74,30 +67,6 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// key makes an API key and returns its token.
-func (n tenant) key(t *testing.T, k auth.NewKey) string {
-	t.Helper()
-	k.Account, k.Name = n.account, "key"
-	token, _, err := n.registry.CreateKey(t.Context(), k)
-	must(t, err)
-	return string(token.Reveal())
-}
-
-func (n tenant) managementKey(t *testing.T) string {
-	t.Helper()
-	return n.key(t, auth.NewKey{Kind: auth.Management})
-}
-
-func (n tenant) expiredKey(t *testing.T, kind auth.Kind) string {
-	t.Helper()
-	return n.key(t, auth.NewKey{Kind: kind, ExpiresAt: time.Now().Add(-time.Minute)})
-}
-
-func (n tenant) disable(t *testing.T, token string) {
-	t.Helper()
-	must(t, n.registry.DisableKey(t.Context(), n.account, auth.HashKey(token)))
-}
-
 // hashOf returns the name of an API key in allowed_api_key_hashes.
 func hashOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
@@ -108,17 +77,17 @@ func hashOf(token string) string {
 func (n tenant) job(t *testing.T, status syncjobs.Status) string {
 	t.Helper()
 	jobs := syncjobs.NewWriter(n.DynamoDB, n.Jobs)
-	id, err := jobs.Create(t.Context(), n.account)
+	id, err := jobs.Create(t.Context(), n.ID)
 	must(t, err)
 	note(t, "job", string(id))
 	if status != syncjobs.Queued {
-		must(t, jobs.Start(t.Context(), n.account, id))
+		must(t, jobs.Start(t.Context(), n.ID, id))
 	}
 	switch status {
 	case syncjobs.Succeeded:
-		must(t, jobs.Succeed(t.Context(), n.account, id, 12, 0))
+		must(t, jobs.Succeed(t.Context(), n.ID, id, 12, 0))
 	case syncjobs.Failed:
-		must(t, jobs.Fail(t.Context(), n.account, id, jobError))
+		must(t, jobs.Fail(t.Context(), n.ID, id, jobError))
 	case syncjobs.Queued, syncjobs.Running:
 	}
 	return string(id)
@@ -161,9 +130,4 @@ func (n tenant) exists(t *testing.T, workspace, file string) bool {
 	t.Helper()
 	_, exists := n.versions(t, workspace, file)
 	return exists
-}
-
-func (n tenant) deleteWorkspace(t *testing.T, workspace string) {
-	t.Helper()
-	must(t, n.registry.DeleteWorkspace(t.Context(), n.account, ids.Workspace(workspace)))
 }

@@ -1,202 +1,161 @@
 // Package openapi checks requests and responses against the service's
 // description. It is stricter than OpenAPI: an undeclared header is an error, and
-// so is a body where none is declared. (kin-openapi accepts both.)
+// so is a body where none is declared.
 package openapi
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
+	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"go.yaml.in/yaml/v3"
+	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Spec is a compiled description. It may be used concurrently.
+// Spec is a description. It may be used concurrently.
 type Spec struct {
-	operations map[string]operation
-	document   *document
+	document   *openapi3.T
+	operations map[string]*openapi3.Operation
 }
 
-type operation struct {
-	route     string             // "METHOD /path"
-	request   *jsonschema.Schema // nil where the operation takes no body
-	responses map[int]response
-}
-
-type response struct {
-	headers map[string]header  // by canonical name
-	body    *jsonschema.Schema // nil where the response has no body
-}
-
-type header struct {
-	required bool
-	schema   *jsonschema.Schema
-}
-
-// Load reads and compiles the description in the file.
+// Load reads the description in the file.
 func Load(path string) (*Spec, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // the path is the test's own
+	document, err := openapi3.NewLoader().LoadFromFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("loading the description: %w", err)
 	}
-	d, err := parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("parsing the description: %w", err)
-	}
-	s := &Spec{map[string]operation{}, d}
-	for path, item := range d.find("/paths").children() {
-		for method, n := range item.children() {
-			s.operations[n.text("operationId")] = n.operation(strings.ToUpper(method) + " " + path)
+	s := &Spec{document, map[string]*openapi3.Operation{}}
+	for _, item := range document.Paths.Map() {
+		for _, operation := range item.Operations() {
+			s.operations[operation.OperationID] = operation
 		}
-	}
-	if d.err != nil {
-		return nil, fmt.Errorf("compiling the description: %w", d.err)
 	}
 	return s, nil
 }
 
 // Statuses returns the statuses of the operation, sorted.
 func (s *Spec) Statuses(operationID string) []int {
-	return slices.Sorted(maps.Keys(s.operations[operationID].responses))
+	var all []int
+	for status := range s.operations[operationID].Responses.Map() {
+		code, _ := strconv.Atoi(status) // "default" would be 0, which no test reaches
+		all = append(all, code)
+	}
+	return slices.Sorted(slices.Values(all))
 }
 
 // Operations maps each operationId to its "METHOD /path", relative to a server.
 func (s *Spec) Operations() map[string]string {
-	all := make(map[string]string, len(s.operations))
-	for id, op := range s.operations {
-		all[id] = op.route
+	all := map[string]string{}
+	for path, item := range s.document.Paths.Map() {
+		for method, operation := range item.Operations() {
+			all[operation.OperationID] = method + " " + path
+		}
 	}
 	return all
 }
 
 // Enum returns the values that the named schema allows.
-func (s *Spec) Enum(schema string) ([]string, error) {
-	values, _ := s.document.find("/components/schemas/" + schema).value["enum"].([]any)
-	var texts []string
-	for _, v := range values {
-		texts = append(texts, fmt.Sprint(v))
+func (s *Spec) Enum(schema string) (texts []string) {
+	for _, value := range s.document.Components.Schemas[schema].Value.Enum {
+		texts = append(texts, fmt.Sprint(value))
 	}
-	return texts, s.document.err
+	return texts
 }
 
-// document is the decoded description. The schemas of OpenAPI 3.1 are JSON
-// Schema 2020-12, so the compiler reads them in place. err is the first error of
-// any node.
-type document struct {
-	root     any
-	compiler *jsonschema.Compiler
-	err      error
+// CheckRequest reports what is wrong with a body sent to the operation.
+func (s *Spec) CheckRequest(operationID string, body []byte) error {
+	declared := s.operations[operationID].RequestBody
+	if declared == nil {
+		return checkBody(nil, body)
+	}
+	return checkBody(declared.Value.Content, body)
 }
 
-// resource is the compiler's name of the document.
-const resource = "https://signalbox.dev/openapi.yaml"
-
-func parse(text []byte) (*document, error) {
-	var tree map[string]any
-	if err := yaml.Unmarshal(text, &tree); err != nil {
-		return nil, err
+// CheckResponse reports all that is wrong with a response of the operation.
+func (s *Spec) CheckResponse(operationID string, status int, headers http.Header, body []byte) error {
+	operation := s.operations[operationID]
+	if operation == nil || operation.Responses.Status(status) == nil {
+		return fmt.Errorf("%s never returns %d", operationID, status)
 	}
-	// The compiler wants numbers as its own JSON decoder makes them.
-	again, err := json.Marshal(tree)
-	if err != nil {
-		return nil, err
+	r := operation.Responses.Status(status).Value
+	errs := []error{checkBody(r.Content, body)}
+	if got := headers.Values("Content-Type"); len(r.Content) > 0 && !slices.Equal(got, []string{"application/json"}) {
+		errs = append(errs, fmt.Errorf("content type %q", got))
 	}
-	d := &document{compiler: jsonschema.NewCompiler()}
-	if d.root, err = jsonschema.UnmarshalJSON(bytes.NewReader(again)); err != nil {
-		return nil, err
-	}
-	d.compiler.DefaultDraft(jsonschema.Draft2020)
-	d.compiler.AssertFormat()
-	return d, d.compiler.AddResource(resource, d.root)
-}
-
-// node is an object of the document and its JSON Pointer.
-type node struct {
-	document *document
-	pointer  string
-	value    map[string]any
-}
-
-// RFC 6901, section 3.
-var (
-	escape   = strings.NewReplacer("~", "~0", "/", "~1")
-	unescape = strings.NewReplacer("~1", "/", "~0", "~")
-)
-
-// find returns the object at the pointer, or the object it refers to.
-func (d *document) find(pointer string) node {
-	current := d.root
-	for name := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		object, _ := current.(map[string]any)
-		current = object[unescape.Replace(name)]
-	}
-	value, ok := current.(map[string]any)
-	if !ok && d.err == nil {
-		d.err = fmt.Errorf("no object at %s", pointer)
-	}
-	if ref, ok := value["$ref"].(string); ok {
-		return d.find(strings.TrimPrefix(ref, "#"))
-	}
-	return node{d, pointer, value}
-}
-
-func (n node) child(name string) node { return n.document.find(n.pointer + "/" + escape.Replace(name)) }
-
-func (n node) children() map[string]node {
-	all := map[string]node{}
-	for name := range n.value {
-		all[name] = n.child(name)
-	}
-	return all
-}
-
-// text returns a member that must be text.
-func (n node) text(name string) string {
-	text, ok := n.value[name].(string)
-	if !ok && n.document.err == nil {
-		n.document.err = fmt.Errorf("no text %s at %s", name, n.pointer)
-	}
-	return text
-}
-
-// schema compiles the member "schema".
-func (n node) schema() *jsonschema.Schema {
-	schema, err := n.document.compiler.Compile(resource + "#" + n.pointer + "/schema")
-	if err != nil && n.document.err == nil {
-		n.document.err = err
-	}
-	return schema
-}
-
-// body compiles the schema of a JSON body.
-func (n node) body() *jsonschema.Schema { return n.child("content").child("application/json").schema() }
-
-func (n node) operation(route string) operation {
-	op := operation{route: route, responses: map[int]response{}}
-	if _, ok := n.value["requestBody"]; ok {
-		op.request = n.child("requestBody").body()
-	}
-	for status, declared := range n.child("responses").children() {
-		code, err := strconv.Atoi(status)
-		if err != nil && n.document.err == nil {
-			n.document.err = fmt.Errorf("status %q of %s", status, route)
+	declared := map[string]bool{}
+	for name, h := range r.Headers {
+		name = http.CanonicalHeaderKey(name)
+		declared[name] = true
+		if err := checkHeader(h.Value, headers[name]); err != nil {
+			errs = append(errs, fmt.Errorf("header %s: %w", name, err))
 		}
-		r := response{headers: map[string]header{}}
-		for name, h := range declared.child("headers").children() {
-			required, _ := h.value["required"].(bool)
-			r.headers[http.CanonicalHeaderKey(name)] = header{required, h.schema()}
-		}
-		if _, ok := declared.value["content"]; ok {
-			r.body = declared.body()
-		}
-		op.responses[code] = r
 	}
-	return op
+	for name := range headers {
+		if !declared[name] && !transport(name) {
+			errs = append(errs, fmt.Errorf("header %s is not declared", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkBody checks a JSON body. Without content there must be none.
+func checkBody(content openapi3.Content, body []byte) error {
+	declared := content.Get("application/json")
+	if declared == nil {
+		if len(body) > 0 {
+			return fmt.Errorf("a body of %d bytes, where none is declared", len(body))
+		}
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return fmt.Errorf("the body is not JSON: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("the body goes on after its JSON value")
+	}
+	return check(declared.Schema, value)
+}
+
+func check(schema *openapi3.SchemaRef, value any) error {
+	instant := func(text string) error {
+		_, err := time.Parse(time.RFC3339, text)
+		return err
+	}
+	return schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020(), openapi3.EnableFormatValidation(),
+		openapi3.WithStringFormatValidator("date-time", openapi3.NewCallbackValidator(instant)))
+}
+
+func checkHeader(h *openapi3.Header, values []string) error {
+	switch {
+	case len(values) > 1:
+		return fmt.Errorf("repeated %d times", len(values))
+	case len(values) == 0 && h.Required:
+		return errors.New("missing")
+	case len(values) == 0:
+		return nil
+	}
+	// Only the shortest form of a whole number is one: not "007", not "7.0".
+	if n, err := strconv.ParseInt(values[0], 10, 64); err == nil && h.Schema.Value.Type.Is("integer") && strconv.FormatInt(n, 10) == values[0] {
+		return check(h.Schema, float64(n))
+	}
+	return check(h.Schema, values[0])
+}
+
+// transport reports whether the header belongs to HTTP or AWS rather than to the
+// contract.
+func transport(name string) bool {
+	switch name {
+	case "Content-Type", "Content-Length", "Date", "Connection", "Keep-Alive",
+		"Via", "X-Amz-Apigw-Id", "X-Amzn-Requestid", "X-Amzn-Trace-Id":
+		return true
+	}
+	return strings.HasPrefix(name, "X-Amz-Cf-")
 }

@@ -18,7 +18,7 @@ import (
 // killed, and then reads all that is stored.
 func (r *round) finish(t testing.TB) {
 	t.Helper()
-	last := &client{round: r, number: clients}
+	last := &actor{round: r, number: clients}
 	last.stack, last.ctx = r.service.Stack()
 	for k := range keys {
 		for number := range onceKeys {
@@ -63,7 +63,7 @@ type row struct {
 
 // open opens every credential of a workspace: each was asked for, and has the key
 // that was sent.
-func (x *client) open(t testing.TB, w ids.Workspace) {
+func (x *actor) open(t testing.TB, w ids.Workspace) {
 	t.Helper()
 	found, err := x.stack.DynamoDB.Query(x.ctx, &dynamodb.QueryInput{
 		TableName: &x.stack.Credentials, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk"),
@@ -90,7 +90,7 @@ func (x *client) open(t testing.TB, w ids.Workspace) {
 }
 
 // findNothing checks that neither a version of a deleted file is left nor a marker.
-func (x *client) findNothing(t testing.TB, f fileAt) {
+func (x *actor) findNothing(t testing.TB, f fileAt) {
 	t.Helper()
 	key := x.objectKey(f)
 	left, err := x.stack.S3.ListObjectVersions(x.ctx, &s3.ListObjectVersionsInput{Bucket: &x.stack.Files, Prefix: &key})

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/client"
 	"signalbox.dev/infra/torture/service"
 )
 
@@ -103,7 +104,7 @@ func Run(t testing.TB, c Config) (result Result) {
 	for number := uint64(0); result.Rounds < max(c.Rounds, 1) || time.Now().Before(end) || c.Kill && !killer.KilledAll(); {
 		var together []*round
 		for range max(c.Crowd, 1) {
-			together = append(together, newRound(t, c, s, service.NewClient(base, clients), number))
+			together = append(together, newRound(t, c, s, client.New(base, clients), number))
 			number++
 		}
 		var storm, all sync.WaitGroup

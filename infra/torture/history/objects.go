@@ -20,7 +20,7 @@ import (
 
 // deleteAs deletes a file and returns the status. Where several delete a file of a
 // versioned bucket at once, each may find a version to delete.
-func (x *client) deleteAs(by string, f fileAt) int {
+func (x *actor) deleteAs(by string, f fileAt) int {
 	deleted := fileDeleted
 	if x.Versioning != "" {
 		deleted = filePerhapsDeleted
@@ -28,8 +28,8 @@ func (x *client) deleteAs(by string, f fileAt) int {
 	w, id := string(x.workspaces[f.workspace]), string(f.id)
 	foreign := by == x.stranger || by == x.bound && f.workspace != 1
 	call := x.now()
-	a, err := x.client.Delete(x.ctx, by, w, id)
-	if !x.certain(call, by, a, err, filePerhapsDeleted(id)) {
+	a, certain := x.certain(call, by, x.client.Delete(id).In(w), filePerhapsDeleted(id))
+	if !certain {
 		return a.Status
 	}
 	switch {
@@ -57,7 +57,7 @@ func (x *client) deleteAs(by string, f fileAt) int {
 }
 
 // head reads whether a file exists.
-func (x *client) head(f fileAt) {
+func (x *actor) head(f fileAt) {
 	call := x.now()
 	got, err := x.stack.S3.HeadObject(x.ctx, &s3.HeadObjectInput{Bucket: &x.stack.Files, Key: aws.String(x.objectKey(f))})
 	var missing *types.NotFound
@@ -75,15 +75,14 @@ func (x *client) head(f fileAt) {
 }
 
 // read reads a job.
-func (x *client) read() {
+func (x *actor) read() {
 	id, by := string(x.jobs[x.random.IntN(len(x.jobs))]), x.key()
 	call := x.now()
-	a, err := x.client.Job(x.ctx, by, id)
 	var body struct {
 		Data struct{ Status string }
 	}
-	switch {
-	case !x.certain(call, by, a, err):
+	switch a, certain := x.certain(call, by, x.client.Get(id)); {
+	case !certain:
 	case a.Status == http.StatusOK && json.Unmarshal(a.Body, &body) == nil:
 		x.shown(call, keyLetIn(by), jobSeen(id, body.Data.Status))
 	default:
@@ -92,7 +91,7 @@ func (x *client) read() {
 }
 
 // list lists the credentials of a workspace.
-func (x *client) list(workspace int) {
+func (x *actor) list(workspace int) {
 	w := x.workspaces[workspace]
 	call := x.now()
 	all, err := byok.NewManager(x.stack.DynamoDB, x.stack.Credentials).List(x.ctx, w)
@@ -114,7 +113,7 @@ func (x *client) list(workspace int) {
 }
 
 // setKey disables or enables an API key.
-func (x *client) setKey() {
+func (x *actor) setKey() {
 	k, disable := x.key(), x.random.IntN(2) == 0
 	registry := auth.NewRegistry(x.stack.DynamoDB, x.stack.Access)
 	set := registry.EnableKey
@@ -132,7 +131,7 @@ func (x *client) setKey() {
 
 // deleteWorkspace deletes a workspace, perhaps again, and disables the keys that
 // are bound to it.
-func (x *client) deleteWorkspace(workspace int) {
+func (x *actor) deleteWorkspace(workspace int) {
 	w := string(x.workspaces[workspace])
 	shown := []event{workspaceDeleted(w), defaultCleared(string(x.account.ID), w)}
 	for _, provider := range providers {
@@ -150,7 +149,7 @@ func (x *client) deleteWorkspace(workspace int) {
 	x.shown(call, shown...)
 }
 
-func (x *client) setDefault(workspace int) {
+func (x *actor) setDefault(workspace int) {
 	w := x.workspaces[workspace]
 	call, set := x.now(), defaultSet(string(x.account.ID), string(w))
 	err := auth.NewRegistry(x.stack.DynamoDB, x.stack.Access).SetDefaultWorkspace(x.ctx, x.account.ID, w)
@@ -166,7 +165,7 @@ func (x *client) setDefault(workspace int) {
 }
 
 // upload stores a file under an id that may exist.
-func (x *client) upload(f fileAt) {
+func (x *actor) upload(f fileAt) {
 	call := x.now()
 	err := files.NewManager(x.stack.S3, x.stack.Files).
 		Upload(x.ctx, x.workspaces[f.workspace], f.id, strings.NewReader(f.content()), "text/plain")
@@ -184,7 +183,7 @@ func (x *client) upload(f fileAt) {
 }
 
 // step moves a job to its next state.
-func (x *client) step() {
+func (x *actor) step() {
 	id := x.jobs[x.random.IntN(len(x.jobs))]
 	writer := syncjobs.NewWriter(x.stack.DynamoDB, x.stack.Jobs)
 	from, to := "queued", "running"

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/client"
 	"signalbox.dev/infra/torture/service"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/files"
@@ -28,7 +29,7 @@ import (
 type round struct {
 	Config
 	service *service.Service
-	client  *service.Client
+	client  *client.Client
 	number  uint64
 	began   time.Time
 
@@ -71,9 +72,9 @@ type listing struct {
 }
 
 // newRound makes everything that clients need, before anything is killed.
-func newRound(t testing.TB, c Config, s *service.Service, client *service.Client, number uint64) *round {
+func newRound(t testing.TB, c Config, s *service.Service, requests *client.Client, number uint64) *round {
 	t.Helper()
-	r := &round{Config: c, service: s, client: client, number: number, began: time.Now(), workspaceOf: map[string]string{}}
+	r := &round{Config: c, service: s, client: requests, number: number, began: time.Now(), workspaceOf: map[string]string{}}
 	stack, ctx := s.Stack()
 	registry := auth.NewRegistry(stack.DynamoDB, stack.Access)
 	r.account = testkit.NewTenant(t, registry)
@@ -116,7 +117,7 @@ func (r *round) act() {
 	for number := range clients {
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(r.Seed, r.number*clients+uint64(number))) //nolint:gosec // repeatable, on purpose
-			x := &client{round: r, random: random, number: number, rough: r.rough()}
+			x := &actor{round: r, random: random, number: number, rough: r.rough()}
 			for range actions {
 				x.act()
 			}
@@ -130,7 +131,7 @@ func (r *round) act() {
 func (r *round) exceedLimit(ctx context.Context) {
 	passed, began := 0, time.Now()
 	for ctx.Err() == nil {
-		if a, _ := r.client.Delete(ctx, r.limited, string(r.workspaces[0]), "file_absent"); a.Status == http.StatusNotFound {
+		if a, _ := r.client.Delete("file_absent").As(r.limited).Send(ctx); a.Status == http.StatusNotFound {
 			passed++
 		}
 	}

@@ -2,18 +2,19 @@ package history
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
 
 	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/torture/service"
+	"signalbox.dev/infra/testkit/client"
 	"signalbox.dev/shared/auth"
 )
 
-// client does one action after the other.
-type client struct {
+// actor is a client that does one action after the other.
+type actor struct {
 	*round
 	random *rand.Rand
 	number int
@@ -26,7 +27,7 @@ type client struct {
 	ctx   context.Context
 }
 
-func (x *client) act() {
+func (x *actor) act() {
 	x.acted++
 	x.stack, x.ctx = x.service.Stack()
 	workspace := x.random.IntN(workspaces)
@@ -59,10 +60,10 @@ func (x *client) act() {
 	x.count(&x.Operations)
 }
 
-func (x *client) key() string { return x.keys[x.random.IntN(keys)] }
+func (x *actor) key() string { return x.keys[x.random.IntN(keys)] }
 
 // anyKey is sometimes a key of one workspace only, or of another account.
-func (x *client) anyKey() string {
+func (x *actor) anyKey() string {
 	switch x.random.IntN(8) {
 	case 0, 1:
 		return x.bound
@@ -73,22 +74,22 @@ func (x *client) anyKey() string {
 	}
 }
 
-func (x *client) file() fileAt { return x.files[x.random.IntN(len(x.files))] }
+func (x *actor) file() fileAt { return x.files[x.random.IntN(len(x.files))] }
 
-func (x *client) provider() string { return providers[x.random.IntN(len(providers))] }
+func (x *actor) provider() string { return providers[x.random.IntN(len(providers))] }
 
 // shown records what an operation showed that has just ended.
-func (x *client) shown(call int64, shown ...event) { x.note(x.number, call, x.now(), shown...) }
+func (x *actor) shown(call int64, shown ...event) { x.note(x.number, call, x.now(), shown...) }
 
 // retried records that a retry of the SDK may have done an operation again.
-func (x *client) retried(call int64, again event) {
+func (x *actor) retried(call int64, again event) {
 	if x.rough {
 		x.shown(call, again)
 	}
 }
 
 // unsure records an operation that may have taken effect, or may yet.
-func (x *client) unsure(call int64, perhaps ...event) {
+func (x *actor) unsure(call int64, perhaps ...event) {
 	x.note(x.number, call, never, perhaps...)
 	x.note(x.number, call, never, perhaps...) // a retry of the SDK
 	x.count(&x.Uncertain)
@@ -97,15 +98,18 @@ func (x *client) unsure(call int64, perhaps ...event) {
 	}
 }
 
-// certain reports whether the response shows something for the caller to record. It
-// records one that is missing or a 500, a 401, and one that breaks the contract in
-// any history.
-func (x *client) certain(call int64, by string, a service.Answer, err error, perhaps ...event) bool {
-	if err != nil {
-		x.violation("%v", err)
+// certain sends the request and reports whether the response shows something for
+// the caller to record. It records one that is missing or a 500, a 401, and one that
+// breaks the contract in any history.
+func (x *actor) certain(call int64, by string, q client.Request, perhaps ...event) (client.Response, bool) {
+	a, _ := q.As(by).Send(x.ctx) // without a response, the status is 0
+	if a.Status >= http.StatusBadRequest {
+		if _, err := a.Failure(); err != nil {
+			x.violation("%v", err)
+		}
 	}
 	switch {
-	case a.Uncertain():
+	case a.Status == 0 || a.Status >= http.StatusInternalServerError:
 		x.unsure(call, perhaps...)
 		if a.Status == 0 && !x.Kill {
 			x.violation("there was no response, although nothing was killed")
@@ -118,9 +122,9 @@ func (x *client) certain(call int64, by string, a service.Answer, err error, per
 	case a.Status == http.StatusUnauthorized:
 		x.shown(call, keyRefused(by))
 	default:
-		return true
+		return a, true
 	}
-	return false
+	return a, false
 }
 
 // request is a create.
@@ -139,7 +143,7 @@ type request struct {
 func secretOf(name string) string { return "sk-" + testkit.Marker + "-" + name }
 
 // create creates a credential of its own, mostly in a workspace that it names.
-func (x *client) create(workspace int) {
+func (x *actor) create(workspace int) {
 	q := request{by: x.key(), name: fmt.Sprintf("%d-%d", x.number, x.acted), provider: x.provider()}
 	if x.random.IntN(4) > 0 {
 		q.workspace = string(x.workspaces[workspace])
@@ -149,7 +153,7 @@ func (x *client) create(workspace int) {
 
 // createOnce creates under an idempotency key that others use too, for the same
 // request or, with another variant, another one.
-func (x *client) createOnce(k, number, variant int) {
+func (x *actor) createOnce(k, number, variant int) {
 	once := fmt.Sprintf("once-%d-%d", k, number)
 	x.send(request{
 		by: x.keys[k], name: fmt.Sprintf("%s-%d", once, variant), provider: providers[number%len(providers)],
@@ -158,7 +162,7 @@ func (x *client) createOnce(k, number, variant int) {
 }
 
 // createForbidden sends a create that must be refused: finish lists what is stored.
-func (x *client) createForbidden(workspace int) {
+func (x *actor) createForbidden(workspace int) {
 	q := request{by: x.key(), name: fmt.Sprintf("forbidden-%d-%d", x.number, x.acted), provider: x.provider(), workspace: string(x.workspaces[workspace])}
 	body := q.body()
 	switch x.random.IntN(4) {
@@ -172,9 +176,8 @@ func (x *client) createForbidden(workspace int) {
 		body["allowed_api_key_hashes"] = []string{string(auth.HashKey(x.stranger))}
 	}
 	x.asked(q.name, q.workspace)
-	a, err := x.client.Create(x.ctx, q.by, "", body)
-	if err != nil || a.Status == http.StatusCreated {
-		x.violation("%s: %d %v", q.name, a.Status, err)
+	if a, _ := x.post(q, body).As(q.by).Send(x.ctx); a.Status == http.StatusCreated {
+		x.violation("%s was accepted", q.name)
 	}
 }
 
@@ -186,15 +189,23 @@ func (q request) body() map[string]any {
 	return body
 }
 
-func (x *client) send(q request) {
+func (x *actor) post(q request, body map[string]any) client.Request {
+	text, _ := json.Marshal(body) // text and booleans encode
+	r := x.client.Post(string(text))
+	if q.header != "" {
+		r = r.Idempotent(q.header)
+	}
+	return r
+}
+
+func (x *actor) send(q request) {
 	x.asked(q.name, q.workspace)
 	call, perhaps := x.now(), []event{credentialPerhaps(q.name)}
 	if q.once != "" {
 		perhaps = append(perhaps, oncePerhaps(q.once, q.name))
 	}
-	a, err := x.client.Create(x.ctx, q.by, q.header, q.body())
-	switch {
-	case !x.certain(call, q.by, a, err, perhaps...):
+	switch a, certain := x.certain(call, q.by, x.post(q, q.body()), perhaps...); {
+	case !certain:
 	case a.Status == http.StatusCreated:
 		x.created(call, q, a)
 	case a.Status == http.StatusBadRequest:
@@ -204,7 +215,7 @@ func (x *client) send(q request) {
 	}
 }
 
-func (x *client) created(call int64, q request, a service.Answer) {
+func (x *actor) created(call int64, q request, a client.Response) {
 	c, err := a.Credential()
 	if err != nil || c.Name != q.name || c.Provider != q.provider || q.workspace != "" && c.Workspace != q.workspace {
 		x.violation("%+v got %s", q, a.Body)
@@ -213,7 +224,7 @@ func (x *client) created(call int64, q request, a service.Answer) {
 	x.asked(q.name, c.Workspace)
 	what := stored(c.ID, c.SortOrder)
 	shown := []event{keyLetIn(q.by)}
-	if a.Replayed() {
+	if a.Header.Get("Idempotent-Replayed") != "" {
 		replayed := onceReplayed
 		if x.rough {
 			replayed = onceEither
@@ -233,7 +244,7 @@ func (x *client) created(call int64, q request, a service.Answer) {
 
 // refused reads a 400: a valid request gets one only where its workspace is
 // deleted, or its idempotency key belongs to another request.
-func (x *client) refused(call int64, q request, a service.Answer) {
+func (x *actor) refused(call int64, q request, a client.Response) {
 	shown := []event{keyLetIn(q.by)}
 	switch issues := a.Issues(); {
 	case slices.Equal(issues, []string{"/workspace_id"}):

@@ -1,0 +1,145 @@
+// Package client sends the contract's requests to a service, over HTTP as any
+// client does, and reads the responses. Only tests import it.
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Client sends requests to one service, from many goroutines at once.
+type Client struct {
+	Base string // with /api/v1
+	HTTP *http.Client
+	// Check, if there is one, checks what holds for every response to Request.Do.
+	Check func(testing.TB, Request, Response)
+}
+
+// New makes a client that keeps that many connections.
+func New(base string, connections int) *Client {
+	return &Client{Base: base, HTTP: &http.Client{
+		Timeout: time.Minute, // longer than Lambda's time-out and the gateway's
+		// Servers close an idle connection a little later: a request sent at that
+		// instant would get no answer.
+		Transport:     &http.Transport{MaxIdleConnsPerHost: connections, IdleConnTimeout: 30 * time.Second, DisableCompression: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Request is one request. Each of its methods returns a changed copy.
+type Request struct {
+	Client       *Client
+	Operation    string // whose responses are acceptable
+	Method, Path string // the path as in the request line, below the base URL
+	Header       http.Header
+	Body         string
+}
+
+// Get reads a sync job.
+func (c *Client) Get(job string) Request {
+	return Request{Client: c, Operation: "getSyncJob", Method: http.MethodGet, Path: "/scim/sync-jobs/" + job}
+}
+
+// Post creates a credential.
+func (c *Client) Post(body string) Request {
+	return Request{
+		Client: c, Operation: "createByokKey", Method: http.MethodPost, Path: "/byok", Body: body,
+		Header: http.Header{"Content-Type": {"application/json"}},
+	}
+}
+
+// Delete deletes a file.
+func (c *Client) Delete(file string) Request {
+	return Request{Client: c, Operation: "deleteFile", Method: http.MethodDelete, Path: "/files/" + file}
+}
+
+// Unrouted is a request of no operation. Its response must be the 404 of an
+// operation that has no headers of its own.
+func (c *Client) Unrouted(method, path string) Request {
+	return Request{Client: c, Operation: "getSyncJob", Method: method, Path: path}
+}
+
+// At sends the request with another client.
+func (r Request) At(c *Client) Request {
+	r.Client = c
+	return r
+}
+
+// Query adds parameters, not escaped.
+func (r Request) Query(parameters ...string) Request {
+	separator := "?"
+	if strings.Contains(r.Path, "?") {
+		separator = "&"
+	}
+	r.Path += separator + strings.Join(parameters, "&")
+	return r
+}
+
+// In scopes a delete to a workspace.
+func (r Request) In(workspace string) Request { return r.Query("workspace_id=" + workspace) }
+
+// As sends an API key.
+func (r Request) As(token string) Request { return r.With("Authorization", "Bearer "+token) }
+
+// Idempotent sends an idempotency key.
+func (r Request) Idempotent(key string) Request { return r.With("Idempotency-Key", key) }
+
+// With sends a header, once for each value; without values it is omitted.
+func (r Request) With(name string, values ...string) Request {
+	r.Header = r.Header.Clone()
+	if r.Header == nil {
+		r.Header = http.Header{}
+	}
+	delete(r.Header, name)
+	if len(values) > 0 {
+		r.Header[name] = values
+	}
+	return r
+}
+
+// Do sends the request and checks what holds for every response.
+func (r Request) Do(t testing.TB) Response {
+	t.Helper()
+	got, err := r.Send(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Client.Check(t, r, got)
+	return got
+}
+
+// Send sends the request and reads the whole response.
+func (r Request) Send(ctx context.Context) (Response, error) {
+	target, err := url.Parse(r.Client.Base)
+	if err != nil {
+		return Response{}, err
+	}
+	// An opaque target goes into the request line unchanged.
+	target.Opaque = target.Path + r.Path
+	q := &http.Request{
+		Method: r.Method, URL: target, Host: target.Host,
+		Header: r.Header.Clone(), Body: io.NopCloser(strings.NewReader(r.Body)), ContentLength: int64(len(r.Body)),
+	}
+	if r.Header == nil {
+		q.Header = http.Header{}
+	}
+	if r.Body == "" {
+		q.Body = http.NoBody
+	}
+	res, err := r.Client.HTTP.Do(q.WithContext(ctx))
+	if err != nil {
+		return Response{}, fmt.Errorf("sending %s %s: %w", r.Method, r.Path, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return Response{}, fmt.Errorf("reading the response to %s %s: %w", r.Method, r.Path, err)
+	}
+	return Response{res.StatusCode, res.Header, body}, nil
+}

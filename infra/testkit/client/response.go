@@ -1,0 +1,117 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Response is a whole response; its status is 0 where none came.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Failure is the body of an error.
+type Failure struct {
+	Error struct {
+		Code     int    `json:"code"`
+		Message  string `json:"message"`
+		Metadata struct {
+			RequestID string `json:"request_id"`
+			Reason    string `json:"reason"`
+			Issues    []struct {
+				Path string `json:"path"`
+			} `json:"issues"`
+		} `json:"metadata"`
+	} `json:"error"`
+}
+
+// Credential is a created credential.
+type Credential struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Provider  string    `json:"provider"`
+	Label     string    `json:"label"`
+	Workspace string    `json:"workspace_id"`
+	CreatedAt time.Time `json:"created_at"`
+	Disabled  bool      `json:"disabled"`
+	ByokOnly  bool      `json:"is_byok_only"`
+	Fallback  bool      `json:"is_fallback"`
+	Required  bool      `json:"is_required"`
+	Hashes    []string  `json:"allowed_api_key_hashes"`
+	Models    []string  `json:"allowed_models"`
+	Users     []string  `json:"allowed_user_ids"`
+	SortOrder int64     `json:"sort_order"`
+}
+
+// Failure decodes an error, which has the response's status and request id.
+func (r Response) Failure() (Failure, error) {
+	var f Failure
+	err := json.Unmarshal(r.Body, &f)
+	if id := r.Header.Get("X-Request-Id"); err != nil || f.Error.Code != r.Status || f.Error.Message == "" || id == "" || f.Error.Metadata.RequestID != id {
+		return f, fmt.Errorf("%d of the request %q is not in the envelope: %q", r.Status, id, r.Body)
+	}
+	return f, nil
+}
+
+// Credential decodes a 201.
+func (r Response) Credential() (Credential, error) {
+	var body struct{ Data Credential }
+	err := json.Unmarshal(r.Body, &body)
+	return body.Data, err
+}
+
+// Issues returns the paths of the issues of a 400, sorted.
+func (r Response) Issues() []string {
+	var paths []string
+	f, _ := r.Failure() // another response has none
+	for _, i := range f.Error.Metadata.Issues {
+		paths = append(paths, i.Path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// Is fails the test unless the response has the status.
+func (r Response) Is(t testing.TB, status int) Response {
+	t.Helper()
+	if r.Status != status {
+		t.Fatalf("got %d %s, want %d", r.Status, r.Body, status)
+	}
+	return r
+}
+
+// Because fails the test unless the response is a 401 with the reason.
+func (r Response) Because(t testing.TB, reason string) {
+	t.Helper()
+	if f, err := r.Is(t, http.StatusUnauthorized).Failure(); err != nil || f.Error.Metadata.Reason != reason {
+		t.Errorf("got reason %q, want %q", f.Error.Metadata.Reason, reason)
+	}
+}
+
+// Refuses fails the test unless the response is a 400 with issues at exactly
+// these paths, in any order.
+func (r Response) Refuses(t testing.TB, paths ...string) {
+	t.Helper()
+	slices.Sort(paths)
+	if diff := cmp.Diff(paths, r.Is(t, http.StatusBadRequest).Issues()); diff != "" {
+		t.Errorf("issues of %s (-want +got):\n%s", r.Body, diff)
+	}
+}
+
+// Created fails the test unless the response is a 201, and decodes it.
+func (r Response) Created(t testing.TB) Credential {
+	t.Helper()
+	c, err := r.Is(t, http.StatusCreated).Credential()
+	if err != nil {
+		t.Fatalf("decoding %q: %v", r.Body, err)
+	}
+	return c
+}
