@@ -21,6 +21,7 @@ import (
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/findings"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
 
@@ -58,9 +59,7 @@ func newRestored(t *testing.T, seed uint64) *restored {
 	})
 	stray := map[string]types.AttributeValue{"pk": textValue("account#" + string(r.account)), "sk": textValue("key#" + strings.Repeat("0", 64)), "v": numberValue("1")}
 	r.restored = append(r.restored, stray)
-	r.engines.Tables.Access = r.engines.Table(t, "pk", "sk")
 	r.reset()
-	r.writeStack()
 	return r
 }
 
@@ -141,20 +140,14 @@ func (r *restored) put(table string, item map[string]types.AttributeValue) {
 	}
 }
 
-// reset gives the live table what the restore left in it.
+// reset makes a new live table with what the restore left in it.
 func (r *restored) reset() {
 	r.Helper()
-	table := r.engines.Tables.Access
-	for _, item := range r.items(table) {
-		if _, err := r.db.DeleteItem(r.Context(), &dynamodb.DeleteItemInput{
-			TableName: &table, Key: map[string]types.AttributeValue{"pk": item["pk"], "sk": item["sk"]},
-		}); err != nil {
-			r.Fatal(err)
-		}
-	}
+	r.engines.Tables.Access = r.engines.Table(r, "pk", "sk")
 	for _, item := range r.restored {
-		r.put(table, item)
+		r.put(r.engines.Tables.Access, item)
 	}
+	r.writeStack()
 }
 
 func (r *restored) items(table string) []map[string]types.AttributeValue {
@@ -175,16 +168,16 @@ func (r *restored) items(table string) []map[string]types.AttributeValue {
 // the time at which a workspace was deleted.
 func (r *restored) contents() []string {
 	r.Helper()
-	var contents []string
-	for _, item := range r.items(r.engines.Tables.Access) {
-		var plain map[string]any
-		if err := attributevalue.UnmarshalMap(item, &plain); err != nil {
-			r.Fatal(err)
+	var rows []map[string]any
+	if err := attributevalue.UnmarshalListOfMaps(r.items(r.engines.Tables.Access), &rows); err != nil {
+		r.Fatal(err)
+	}
+	contents := make([]string, len(rows))
+	for i, row := range rows {
+		if _, deleted := row["deleted_at"]; deleted {
+			row["deleted_at"] = "some time"
 		}
-		if _, deleted := plain["deleted_at"]; deleted {
-			plain["deleted_at"] = "some time"
-		}
-		contents = append(contents, fmt.Sprint(plain))
+		contents[i] = fmt.Sprint(row)
 	}
 	slices.Sort(contents)
 	return contents
@@ -250,16 +243,13 @@ func (r *restored) checkRepaired() {
 func (r *restored) checkCounters() {
 	r.Helper()
 	survey := r.survey(r.engines.Tables.Access)
-	for _, item := range r.items(r.engines.Tables.Credentials) {
-		var row struct {
-			Workspace ids.Workspace `dynamodbav:"workspace"`
-			SortOrder int64         `dynamodbav:"sort_order"`
-		}
-		if err := attributevalue.UnmarshalMap(item, &row); err != nil {
-			r.Fatal(err)
-		}
-		if w, ok := survey.Workspaces[row.Workspace]; ok && w.Next["openai"] <= row.SortOrder {
-			r.Errorf("workspace %s gives out %d, and a credential has %d", row.Workspace, w.Next["openai"], row.SortOrder)
+	placements, err := byok.Survey(r.Context(), r.db, r.engines.Tables.Credentials)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, p := range placements {
+		if w, ok := survey.Workspaces[p.Workspace]; ok && w.Next["openai"] <= p.SortOrder {
+			r.Errorf("workspace %s gives out %d, and a credential has %d", p.Workspace, w.Next["openai"], p.SortOrder)
 		}
 	}
 }
@@ -313,7 +303,7 @@ func TestAnInterruptedRepairGoesOn(t *testing.T) {
 		seen := 0
 		r.change = func(a *app) {
 			a.http = client(func(req *http.Request) (*http.Response, error) {
-				answer, err := http.DefaultClient.Do(req)
+				answer, err := http.DefaultClient.Do(req) //nolint:gosec // to an engine of this test
 				if _, operation, _ := strings.Cut(req.Header.Get("X-Amz-Target"), "."); operation == "UpdateItem" || operation == "TransactWriteItems" {
 					if seen++; seen == writes {
 						interrupt()
@@ -409,8 +399,9 @@ func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
 		t.Errorf("a refusal changed (-before +after):\n%s", diff)
 	}
 	// On a terminal it asks, after it has named its target.
-	for typed, code := range map[string]int{"yes\n": exit.Refused, "": exit.Refused, r.engines.Tables.Access + "\n": exit.Done} {
+	for typed, code := range map[string]int{"yes\n": exit.Refused, "": exit.Refused, "TABLE\n": exit.Done} {
 		r.reset()
+		typed = strings.ReplaceAll(typed, "TABLE", r.engines.Tables.Access)
 		got := r.typed(typed, "restore", "repair", "--since", r.since, "--before", r.old)
 		if got.code != code {
 			t.Errorf("typed %q: exit code %d, want %d", typed, got.code, code)
