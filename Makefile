@@ -21,7 +21,7 @@ MODULES := . infra/local infra/admin infra/contract infra/torture infra/prove
 # stripped, reproducible, without the RPC mode that Lambda no longer uses.
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w -buildid='
 # The tools, without cgo either: what they share with the functions is compiled once.
-GO_TOOL := CGO_ENABLED=0 go build -trimpath -buildvcs=false
+GO_TOOL := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w'
 
 # The race detector needs a C compiler; without one the tests still run.
 RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
@@ -150,7 +150,7 @@ $(addprefix $(BUILD)/functions/,$(FUNCTIONS)): $(BUILD)/functions/%: go
 
 .PHONY: edition $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin $(BUILD)/bin/prove $(BUILD)/bin/dryrun
 edition: go
-	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$(BUILD)/" . ./cmd/objects
+	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$(BUILD)/" . ./cmd/objects signalbox.dev/shared/...
 $(BUILD)/objects: go
 	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$@" ./cmd/objects
 $(BUILD)/local: go
@@ -158,7 +158,7 @@ $(BUILD)/local: go
 $(BUILD)/engines: go
 	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$@" ./cmd/engines
 $(BUILD)/admin: go
-	@cd infra/admin && $(GO_TOOL) -ldflags "-X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o "$(CURDIR)/$@" .
+	@cd infra/admin && $(GO_TOOL) -ldflags "-s -w -X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o "$(CURDIR)/$@" .
 
 $(BUILD)/bin/prove: go
 	@cd infra/prove && $(GO_TOOL) -o "$(CURDIR)/$@" .
@@ -178,7 +178,8 @@ $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
 .PHONY: cross
 cross: go ## Compile the edition and the operator's command for macOS and Linux on arm64
 	@set -e; for os in darwin linux; do for m in . infra/local infra/admin; do \
-		( cd $$m && GOOS=$$os GOARCH=arm64 $(GO_TOOL) -o /dev/null $$([ $$m = . ] && echo ./functions/... ./shared/... || echo ./...) ); \
+		( cd $$m && GOOS=$$os GOARCH=arm64 $(GO_TOOL) -o /dev/null $$(case $$m in \
+			.) echo ./functions/...;; infra/local) echo . ./cmd/...;; *) echo .;; esac) ); \
 	done; done
 
 .PHONY: admin
