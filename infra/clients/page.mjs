@@ -74,6 +74,11 @@ for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
   assert.equal(await execute(page, "get"), "401");
   await page.getByRole("radio", { name: "No key" }).check();
   assert.equal(await execute(page, "delete"), "401");
+  await page.locator(".auth-wrapper > .authorize").click();
+  await page.locator(".dialog-ux input").fill(management_key);
+  await page.locator(".dialog-ux .auth.authorize").click();
+  await page.locator(".dialog-ux .btn-done").click();
+  assert.equal(await execute(page, "get"), "200", "with a key typed in");
   await page.reload();
   await page.getByRole("radio", { name: "API key" }).check();
   assert.equal(await execute(page, "delete"), "200");
