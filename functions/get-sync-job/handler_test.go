@@ -20,6 +20,9 @@ func TestResponses(t *testing.T) {
 		if state == "running" {
 			names["ETAG"] = strings.Trim(running.Header["ETag"], `"`)
 			g.PlayCaptured(t, "unchanged")
+			if got := running.Line["operation"]; got != "getSyncJob" {
+				t.Errorf("the log line is of the operation %v", got)
+			}
 		}
 	}
 	job := names["JOB_RUNNING"]
