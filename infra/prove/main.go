@@ -242,9 +242,24 @@ func (l *lifecycle) enter(ctx context.Context, a *asker, at stage, deploy func(c
 	} else {
 		a.secondAt = time.Now()
 	}
-	a.tenant, err = a.newTenant(ctx, "make prove")
+	if a.tenant, err = a.newTenant(ctx, "make prove"); err != nil {
+		return err
+	}
+	// A new role's permissions, a throttle and a firewall take a while to be everywhere.
+	// Where this never comes about, the probes say what is wrong.
+	_, err = until(ctx, min(a.patience, settle), func() (bool, error) {
+		for _, r := range []request{get(a.job, a.management), post(a.management, newCredential()), remove("file_unknown", a.management)} {
+			if got, err := a.send(ctx, r); err != nil || got.status >= http.StatusInternalServerError {
+				return false, err
+			}
+		}
+		return true, nil
+	})
 	return err
 }
+
+// settle is how long a new deployment may take until it answers everywhere.
+const settle = 2 * time.Minute
 
 // onceForAll makes the first call's result the result of all.
 func onceForAll[T any](f func(context.Context) (T, error)) func(context.Context) (T, error) {
@@ -303,7 +318,7 @@ func (o options) remove(c *clients, wasInterrupted bool) error {
 		return fmt.Errorf("something is left: make prove-clean STACK=%s: %w", o.stack, err)
 	}
 	slices.Sort(w.remains)
-	_, _ = fmt.Fprintf(o.out, "\nRemoved: stacks %s and %s and all that they made.\n", o.stack, failingName(o.stack))
+	_, _ = fmt.Fprintf(o.out, "\nRemoved: stacks %s and %s and all that they made, so far as they were there.\n", o.stack, failingName(o.stack))
 	for _, what := range slices.Compact(w.remains) {
 		_, _ = fmt.Fprintf(o.out, "Stays: %s.\n", what)
 	}

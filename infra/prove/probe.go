@@ -127,7 +127,7 @@ func catalogue() string {
 
 No AWS account has been asked so far. ` + "`make prove STACK=signalbox-prove`" + ` asks each of these; DIFFERS is an answer other than the expected one that the product
 handles too. In the last column are the switches of the stand-in that change just this answer, and what the probe then reports: a test
-turns each of them on. This file is made by ` + "`go run ./infra/prove list`" + `.
+turns each of them on. This file is what ` + "`go run . list`" + ` prints in ` + "`infra/prove`" + `.
 
 | probe | asked | expected | source | asked by ` + "`make verify`" + ` | shown wrong by |
 |---|---|---|---|---|---|

@@ -167,7 +167,7 @@ func (f *front) response(r *http.Request, path, query string, result *http.Respo
 		replace(status, `{"message":"Too Many Requests"}`)
 	case status == http.StatusTooManyRequests && !limited && f.is("throttle-never"):
 		replace(http.StatusOK, `{"data":{}}`)
-	case status == http.StatusCreated && idempotent == "" && f.is("table-key-denied") && f.nth("table-key-denied") == 1:
+	case status == http.StatusCreated && idempotent == "" && f.is("table-key-denied") && f.nth("table-key-denied") == 2: // the first comes before any probe
 		replace(http.StatusInternalServerError, `{"message":"AccessDenied"}`)
 	case idempotent != "" && f.is("transaction-denied") && f.nth("transaction-denied "+idempotent) == 2:
 		replace(http.StatusInternalServerError, `{"message":"AccessDenied"}`)
