@@ -64,17 +64,21 @@ func (s *StandIn) query(service string, w http.ResponseWriter, r *http.Request) 
 		answer = list("Stacks", s.describe(st))
 	case "cloudformation ListStacks":
 		var all []string
+		s.mu.Lock()
 		for _, st := range s.stacks {
 			all = append(all, element("StackId", st.id)+element("StackName", st.name)+element("StackStatus", st.status)+created)
 		}
+		s.mu.Unlock()
 		answer = list("StackSummaries", all...)
 	case "cloudformation ListStackResources":
 		var all []string
 		if st := s.find(in.Get("StackName")); st != nil {
+			s.mu.Lock()
 			for _, r := range st.resources {
 				all = append(all, element("LogicalResourceId", r.id)+element("PhysicalResourceId", r.physical)+element("ResourceType", r.kind)+
 					element("ResourceStatus", r.status)+"<LastUpdatedTimestamp>2026-01-01T00:00:00Z</LastUpdatedTimestamp>")
 			}
+			s.mu.Unlock()
 		}
 		answer = list("StackResourceSummaries", all...)
 	case "cloudformation DeleteStack":
@@ -88,7 +92,10 @@ func (s *StandIn) query(service string, w http.ResponseWriter, r *http.Request) 
 		answer = element("SubscriptionArn", in.Get("TopicArn")+":1")
 	case "iam GetRole":
 		name := in.Get("RoleName")
-		if !s.roles[name] {
+		s.mu.Lock()
+		there := s.roles[name]
+		s.mu.Unlock()
+		if !there {
 			queryError(w, http.StatusNotFound, "NoSuchEntity", "no such role")
 			return
 		}
@@ -115,11 +122,13 @@ const created = "<CreationTime>2026-01-01T00:00:00Z</CreationTime>"
 // find finds a stack by id, or one that is not deleted by name.
 func (s *StandIn) find(name string) *stack {
 	s.mu.Lock()
-	i := slices.IndexFunc(s.stacks, func(st *stack) bool { return st.id == name })
-	s.mu.Unlock()
-	if i >= 0 {
-		return s.stacks[i]
+	for _, st := range s.stacks {
+		if st.id == name {
+			s.mu.Unlock()
+			return st
+		}
 	}
+	s.mu.Unlock()
 	return s.live(name)
 }
 
