@@ -54,8 +54,8 @@ func TestMapsOfAnEvent(t *testing.T) {
 	}
 }
 
-// An event that is not JSON is a 500 with the request id where there is one;
-// FuzzHandler checks the request id of any other.
+// An event that is not JSON, or has two readings, is a 500 with the first request id
+// that is a string; FuzzHandler checks the request id of any other.
 func TestTheRequestIDOfAMalformedEvent(t *testing.T) {
 	const context = `"requestContext":{"a":{"requestId":"x"},"requestId":"req-\u0031","identity":{"sourceIp":"192.0.2.1"}}`
 	const whole = `{"headers":{"requestId":"x"},"body":"sk-secret",` + context + `,"isBase64Encoded":false}`
@@ -72,6 +72,15 @@ func TestTheRequestIDOfAMalformedEvent(t *testing.T) {
 	}
 	refused(t, []byte(`{`+context+`,"x":01}`), "req-1")
 	refused(t, []byte(`{"a":1},{`+context+`}`), "req-1")
+	for _, duplicate := range []string{
+		`"resource":"x"`, `"httpMethod":"GET"`, `"body":null`, `"isBase64Encoded":false`,
+		`"requestContext":null`, `"requestContext":[{"requestId":"x"}]`,
+	} {
+		refused(t, []byte(`{`+context+`,`+duplicate+`,`+duplicate+`}`), "req-1")
+	}
+	refused(t, []byte(`{"requestContext":{"requestId":1,"requestId":"r-1","requestId":"r-2"}}`), "r-1")
+	refused(t, []byte(`{"requestContext":{"requestId":"r-1","identity":{"sourceIp":"a","sourceIp":"a"}}}`), "r-1")
+	refused(t, []byte(`{"requestContext":{"requestId":"r-1","identity":{},"identity":{}}}`), "r-1")
 }
 
 // refused checks the response to an event that is refused, and its log line.
