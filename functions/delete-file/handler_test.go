@@ -25,8 +25,6 @@ func TestResponses(t *testing.T) {
 	play("not-found", f.unnamed().Asking("workspace_id", string(other), string(other)))
 	play("not-found", f.unnamed().At("file_id", "file_a%2Fb"))
 	play("not-found", f.unnamed())
-	g.Play(t, "no-key", deleteRequest("", f.file))
-	g.Play(t, "disabled-key", f.unnamed().As(home.DisabledKey(t)))
 	names["API_KEY"] = f.key
 	g.PlayCaptured(t, "named")
 	play("not-found", deleteRequest(other, f.file))
@@ -38,8 +36,6 @@ func TestResponses(t *testing.T) {
 		// until the burst is used up
 	}
 	g.Play(t, "limited", spent)
-	g.Instance.Faults.Inject(faults.Rule{Kind: "limit#", Fault: faults.Refuse()})
-	play("unavailable", f.unnamed())
 }
 
 // The audit line contains the file, its workspace, how many versions this request

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/infra/testkit/functest"
 )
 
@@ -29,9 +28,4 @@ func TestResponses(t *testing.T) {
 	g.Play(t, "not-found", readRequest("00000000-0000-4000-8000-000000000000").As(token))
 	g.Play(t, "not-found", readRequest("%7Babc%7D").Asking("a", "1", "2").As(token))
 	g.Play(t, "not-found", readRequest(strings.ToUpper(job)).As(f.env.NewTenant(t).Management))
-	g.Play(t, "no-key", readRequest(job))
-	g.Play(t, "standard-key", readRequest(job).As(f.tenant.StandardKey(t, "")))
-	g.Play(t, "unknown-key", readRequest(job).As("unknown"))
-	g.Instance.Faults.Inject(faults.Rule{Kind: "job#", Fault: faults.Refuse()})
-	g.Play(t, "unavailable", readRequest(job).As(token))
 }
