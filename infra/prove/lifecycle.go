@@ -42,6 +42,7 @@ type lifecycle struct {
 	progress      io.Writer
 	record        *record
 
+	saying  sync.Mutex
 	failing sync.WaitGroup
 	failure error // of the deployment that is to fail
 	crashed func(context.Context) (crash, error)
@@ -59,9 +60,12 @@ type record struct {
 	Made    []string  `json:"made"`
 
 	path string
+	mu   sync.Mutex // two deployments run at once
 }
 
 func (r *record) add(what string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if slices.Contains(r.Made, what) {
 		return nil
 	}
@@ -80,6 +84,8 @@ func (r *record) add(what string) error {
 }
 
 func (l *lifecycle) say(format string, args ...any) {
+	l.saying.Lock()
+	defer l.saying.Unlock()
 	_, _ = fmt.Fprintf(l.progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
