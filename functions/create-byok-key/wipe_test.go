@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -25,64 +23,26 @@ import (
 	"signalbox.dev/shared/seal"
 )
 
-// fragment is how many characters of a provider key make a copy of it.
-const fragment = 16
-
-// masked is a provider key that the test can write and search for without having
-// a copy.
+// masked is a provider key of which the test has no copy.
 type masked struct {
+	testkit.Masked
 	name string
-	key  []byte // every byte with its bits inverted
-}
-
-func newMasked(name string, length int) masked {
-	m := masked{name, make([]byte, length)}
-	_, _ = rand.Read(m.key)
-	for i, b := range m.key {
-		m.key[i] = ^('a' + b%26)
-	}
-	return m
-}
-
-// appendPlain and appendEscaped write the key as a JSON string's content.
-func (m masked) appendPlain(to []byte) []byte {
-	for _, b := range m.key {
-		to = append(to, ^b)
-	}
-	return to
-}
-
-func (m masked) appendEscaped(to []byte) []byte {
-	for _, b := range m.key {
-		to = fmt.Appendf(to, `\u%04x`, ^b)
-	}
-	return to
 }
 
 // body writes the key in place of each KEY and, escaped, of each ESCAPED.
 func (m masked) body(template string) []byte {
-	body := make([]byte, 0, len(template)+10*len(m.key)*6) // never grown, which would copy
+	body := make([]byte, 0, len(template)+10*len(m.Masked)*6) // never grown, which would copy
 	for template != "" {
 		switch {
 		case strings.HasPrefix(template, "KEY"):
-			body, template = m.appendPlain(body), template[len("KEY"):]
+			body, template = m.Append(body), template[len("KEY"):]
 		case strings.HasPrefix(template, "ESCAPED"):
-			body, template = m.appendEscaped(body), template[len("ESCAPED"):]
+			body, template = m.AppendEscaped(body), template[len("ESCAPED"):]
 		default:
 			body, template = append(body, template[0]), template[1:]
 		}
 	}
 	return body
-}
-
-// copies counts fragments of the key, plain and escaped, in the dump of a heap: a
-// few from all over the key.
-func (m masked) copies(dump []byte) (found int) {
-	plain, escaped := m.appendPlain(nil), m.appendEscaped(nil)
-	for at := 0; at+fragment <= len(m.key); at += max(fragment, len(m.key)/4) {
-		found += bytes.Count(dump, plain[at:at+fragment]) + bytes.Count(dump, escaped[6*at:6*(at+fragment)])
-	}
-	return found
 }
 
 // refusing is storage that has no workspace and cannot seal.
@@ -147,7 +107,7 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 				continue
 			}
 			for _, length := range []int{40, 1000} {
-				key := newMasked(fmt.Sprintf("%s, once %v, %d bytes", c.name, once, length), length)
+				key := masked{testkit.NewMasked(length), fmt.Sprintf("%s, once %v, %d bytes", c.name, once, length)}
 				keys = append(keys, key)
 				var status int
 				for _, body := range c.bodies {
@@ -160,16 +120,16 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 		}
 	}
 
-	kept := newMasked("kept by the test", 40)
-	held := kept.body("KEY")
+	kept := testkit.NewMasked(40)
+	held := kept.Append(nil)
 	dump := testkit.Heap(t)
-	if kept.copies(dump) == 0 {
+	if kept.Copies(dump) == 0 {
 		t.Fatal("the dump of the heap shows nothing")
 	}
 	clear(held)
 	for _, key := range keys {
-		if n := key.copies(dump); n > 0 {
-			t.Errorf("%s: %d fragments are left", key.name, n)
+		if n := key.Copies(dump); n > 0 {
+			t.Errorf("%s: %d copies are left", key.name, n)
 		}
 	}
 }

@@ -108,56 +108,31 @@ func TestConcurrentOpeningsShareOneCall(t *testing.T) {
 	})
 }
 
-func TestErrorsAreNotKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCache(10)
-		failed := errors.New("no KMS")
-		if got, err := c.get(t.Context(), cacheKey{1}, func(context.Context) (secret.Bytes, error) {
-			return secret.Bytes{}, failed
-		}); !errors.Is(err, failed) || got.Reveal() != nil {
-			t.Errorf("got %q, %v", got.Reveal(), err)
-		}
-		open, _ := opening()
-		mustGet(t, c, cacheKey{1}, open)
-		c.clear()
-	})
-}
-
+// It is wiped whether a request waits for it or no request does any more.
 func TestClearingWhileAKeyIsBeingOpened(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCache(10)
-		plain := []byte("sk-secret")
-		time.AfterFunc(time.Millisecond, c.clear)
-		mustGet(t, c, cacheKey{1}, func(ctx context.Context) (secret.Bytes, error) {
-			time.Sleep(time.Second)
-			return secret.New(plain), ctx.Err()
+	for _, patience := range []time.Duration{time.Minute, time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			c, plain := newCache(10), []byte("sk-secret")
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			time.AfterFunc(2*time.Millisecond, c.clear)
+			got, err := c.get(ctx, cacheKey{1}, func(ctx context.Context) (secret.Bytes, error) {
+				time.Sleep(time.Second)
+				return secret.New(plain), ctx.Err()
+			})
+			if patience == time.Minute && (err != nil || string(got.Reveal()) != "sk-secret") {
+				t.Errorf("got %q, %v", got.Reveal(), err)
+			}
+			if patience == time.Millisecond && (!errors.Is(err, ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded)) {
+				t.Error(err)
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if plain[0] != 0 || len(c.entries) != 0 {
+				t.Errorf("%q, %d entries", plain, len(c.entries))
+			}
 		})
-		if plain[0] != 0 || len(c.entries) != 0 {
-			t.Errorf("%q, %d entries", plain, len(c.entries))
-		}
-	})
-}
-
-// A key that no request waits for any more is wiped as soon as it is open.
-func TestClearingWhatNobodyWaitsFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCache(10)
-		plain := []byte("sk-secret")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if _, err := c.get(ctx, cacheKey{1}, func(ctx context.Context) (secret.Bytes, error) {
-			time.Sleep(time.Second)
-			return secret.New(plain), ctx.Err()
-		}); !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
-		c.clear()
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if plain[0] != 0 {
-			t.Errorf("%q", plain)
-		}
-	})
+	}
 }
 
 // As many as are asked for at once are opened, and then the bound holds again.
@@ -187,7 +162,7 @@ func TestABurstLeavesNoMoreThanTheBound(t *testing.T) {
 	})
 }
 
-// Slow and failing calls to KMS leave the open keys in the cache.
+// Slow and failing calls to KMS leave the open keys in the cache, and nothing else.
 func TestOpeningsDoNotDriveOutOpenKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(2)
@@ -199,12 +174,12 @@ func TestOpeningsDoNotDriveOutOpenKeys(t *testing.T) {
 		var group sync.WaitGroup
 		for key := range byte(5) {
 			group.Go(func() {
-				_, err := c.get(t.Context(), cacheKey{9, key}, func(context.Context) (secret.Bytes, error) {
+				got, err := c.get(t.Context(), cacheKey{9, key}, func(context.Context) (secret.Bytes, error) {
 					time.Sleep(time.Duration(key) * time.Second)
 					return secret.Bytes{}, outage
 				})
-				if !errors.Is(err, outage) {
-					t.Error(err)
+				if !errors.Is(err, outage) || got.Reveal() != nil {
+					t.Errorf("got %q, %v", got.Reveal(), err)
 				}
 			})
 		}
@@ -212,8 +187,8 @@ func TestOpeningsDoNotDriveOutOpenKeys(t *testing.T) {
 		for key := range byte(2) {
 			mustGet(t, c, cacheKey{key}, open)
 		}
-		if n := len(buffers()); n != 2 {
-			t.Errorf("opened %d times", n)
+		if n := len(buffers()); n != 2 || len(c.entries) != 2 {
+			t.Errorf("opened %d times, %d entries", n, len(c.entries))
 		}
 		c.clear()
 	})

@@ -2,9 +2,7 @@ package routing_test
 
 import (
 	"bytes"
-	"crypto/rand"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,24 +11,6 @@ import (
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/routing"
 )
-
-// masked is a random provider key of which the test itself has no copy.
-type masked struct{ text, mask []byte }
-
-func newMasked() masked {
-	m := masked{make([]byte, 48), make([]byte, 48)}
-	_, _ = rand.Read(m.text) // it never fails
-	_, _ = rand.Read(m.mask)
-	return m
-}
-
-func (m masked) reveal() []byte {
-	key := slices.Clone(m.text)
-	for i := range key {
-		key[i] ^= m.mask[i]
-	}
-	return key
-}
 
 // The key of a step is in memory while it is kept. Once it has left the cache and
 // the caller has wiped its own copy, it is nowhere on the heap, garbage included.
@@ -43,9 +23,9 @@ func TestNoCopyOfAKeyIsLeft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, keptOne)
-			key, other := newMasked(), newMasked()
-			for _, m := range []masked{key, other} {
-				plain := m.reveal()
+			key, other := testkit.NewMasked(48), testkit.NewMasked(48)
+			for _, m := range []testkit.Masked{key, other} {
+				plain := m.Append(make([]byte, 0, len(m)))
 				f.storeKey(t, byok.Settings{Fallback: true, Name: name}, plain)
 				clear(plain)
 			}
@@ -54,35 +34,25 @@ func TestNoCopyOfAKeyIsLeft(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plain := key.reveal()
+			plain := key.Append(make([]byte, 0, len(key)))
 			if !bytes.Equal(first.Reveal(), plain) { // both have one sort_order: their random ids decide
 				key, other = other, key
 			}
 			clear(plain)
 			first.Wipe()
-			if ofKey, _ := copies(t, key, other); ofKey != 1 {
-				t.Errorf("%d copies while the key is kept, want 1", ofKey)
+			dump := testkit.Heap(t)
+			if n := key.Copies(dump); n != 1 {
+				t.Errorf("%d copies while the key is kept, want 1", n)
 			}
+			clear(dump) // it is on the heap itself
 			leave(f)
-			ofKey, ofOther := copies(t, key, other)
+			dump = testkit.Heap(t)
+			ofKey, ofOther := key.Copies(dump), other.Copies(dump)
 			if want := map[string]int{"evicted": 1}[name]; ofKey != 0 || ofOther != want {
 				t.Errorf("%d copies of the key are left, and %d of the other one, want %d", ofKey, ofOther, want)
 			}
 		})
 	}
-}
-
-// copies counts how often the heap holds two keys.
-func copies(t *testing.T, a, b masked) (ofA, ofB int) {
-	t.Helper()
-	dump := testkit.Heap(t)
-	defer clear(dump) // it is on the heap itself
-	count := func(m masked) int {
-		plain := m.reveal()
-		defer clear(plain)
-		return bytes.Count(dump, plain[:16])
-	}
-	return count(a), count(b)
 }
 
 // openAndWipe opens the n-th fallback credential.
@@ -99,66 +69,55 @@ func openAndWipe(t *testing.T, f *fixture, n int) {
 // While many requests open one kept key, no request that begins after a revocation
 // is planned with it.
 func TestRevocationUnderLoad(t *testing.T) {
-	for name, revoke := range map[string]func(*fixture, byok.Credential) error{
-		"disabled": func(f *fixture, c byok.Credential) error {
-			return f.manager().Disable(t.Context(), f.workspace, c.ID)
-		},
-		"deleted": func(f *fixture, c byok.Credential) error {
-			return f.manager().Delete(t.Context(), f.workspace, c.ID)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			c := f.store(t, byok.Settings{})
-			f.mustOpen(t)
-			var revoked atomic.Bool
-			var served, refused atomic.Int64
-			warm := make(chan struct{}, 8)
-			var group sync.WaitGroup
-			for range 8 {
-				group.Go(func() {
-					for after := 0; after < 10; {
-						began := revoked.Load()
-						reading, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m"))
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						if began {
-							after++
-						}
-						if reading.Steps[0].IsShared() {
-							refused.Add(1)
-							continue
-						}
-						if began {
-							t.Error("a revoked credential is in a plan")
-							return
-						}
-						key, err := reading.Open(t.Context(), reading.Steps[0])
-						if err != nil || string(key.Reveal()) != "sk-secret" {
-							t.Errorf("opened %q, %v", key.Reveal(), err)
-						}
-						key.Wipe()
-						served.Add(1)
-						select {
-						case warm <- struct{}{}:
-						default:
-						}
-					}
-				})
-			}
-			for range 8 {
-				<-warm
-			}
-			if err := revoke(f, c); err != nil {
-				t.Error(err)
-			}
-			revoked.Store(true)
-			group.Wait()
-			if decrypts := f.calls("Decrypt"); decrypts != 1 || served.Load() < 8 || refused.Load() < 80 {
-				t.Errorf("%d served, %d refused, %d decrypts", served.Load(), refused.Load(), decrypts)
+	f := newFixture(t)
+	c := f.store(t, byok.Settings{})
+	f.mustOpen(t)
+	var revoked atomic.Bool
+	var served, refused atomic.Int64
+	warm := make(chan struct{}, 8)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for after := 0; after < 10; {
+				began := revoked.Load()
+				reading, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if began {
+					after++
+				}
+				if reading.Steps[0].IsShared() {
+					refused.Add(1)
+					continue
+				}
+				if began {
+					t.Error("a revoked credential is in a plan")
+					return
+				}
+				key, err := reading.Open(t.Context(), reading.Steps[0])
+				if err != nil || string(key.Reveal()) != "sk-secret" {
+					t.Errorf("opened %q, %v", key.Reveal(), err)
+				}
+				key.Wipe()
+				served.Add(1)
+				select {
+				case warm <- struct{}{}:
+				default:
+				}
 			}
 		})
+	}
+	for range 8 {
+		<-warm
+	}
+	if err := f.manager().Disable(t.Context(), f.workspace, c.ID); err != nil {
+		t.Error(err)
+	}
+	revoked.Store(true)
+	group.Wait()
+	if decrypts := f.calls("Decrypt"); decrypts != 1 || served.Load() < 8 || refused.Load() < 80 {
+		t.Errorf("%d served, %d refused, %d decrypts", served.Load(), refused.Load(), decrypts)
 	}
 }

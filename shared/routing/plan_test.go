@@ -1,12 +1,15 @@
 package routing_test
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -59,38 +62,17 @@ func steps(p routing.Plan) []string {
 }
 
 // What the second formulation does not vary.
-func TestPlans(t *testing.T) {
-	type list = []byok.Credential
-	a := func(settings ...func(*byok.Settings)) byok.Credential { return credential("A", 0, settings...) }
+func TestPlansCompareNamesByteForByte(t *testing.T) {
 	anonymous := request("m")
 	anonymous.UserID = ""
-	for name, c := range map[string]struct {
-		credentials list
+	for _, c := range []struct {
+		restriction func(*byok.Settings)
 		request     routing.Request
-		want        []string
-	}{
-		"no credential":           {nil, request("m"), []string{"openai shared"}},
-		"one place, by id":        {list{credential("B", 0), a()}, request("m"), []string{"A", "B", "openai shared"}},
-		"a user who is not known": {list{a(users("u", ""))}, anonymous, []string{"openai shared"}},
-		"models byte for byte":    {list{a(models("M", "m "))}, request("m"), []string{"openai shared"}},
-		"another provider":        {list{a(of("mistral"), byokOnly)}, request("m"), []string{"openai shared"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(steps(routing.NewPlan(c.credentials, c.request)), c.want); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestProvidersKeepTheRequestsOrder(t *testing.T) {
-	r := request("m")
-	r.Providers = []string{"mistral", "openai", "mistral"}
-	plan := routing.NewPlan([]byok.Credential{
-		credential("A", 0), credential("B", 1, fallback), credential("C", 0, of("mistral")), credential("D", 1, of("mistral"), fallback),
-	}, r)
-	if diff := cmp.Diff(steps(plan), []string{"C", "A", "mistral shared", "openai shared", "D", "B"}); diff != "" {
-		t.Error(diff)
+	}{{users("u", ""), anonymous}, {models("M", "m "), request("m")}} {
+		got := steps(routing.NewPlan([]byok.Credential{credential("A", 0, c.restriction)}, c.request))
+		if diff := gocmp.Diff([]string{"openai shared"}, got); diff != "" {
+			t.Errorf("%+v: %s", c.request, diff)
+		}
 	}
 }
 
@@ -109,7 +91,7 @@ func TestPlansGiveReasons(t *testing.T) {
 		},
 		Removed: []routing.Removed{{Provider: provider, By: []ids.Credential{"D", "E"}}},
 	}
-	if diff := cmp.Diff(plan, want); diff != "" {
+	if diff := gocmp.Diff(plan, want); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -135,41 +117,81 @@ func variants(id string, sort int64) []byok.Credential {
 
 // expected is the contract said a second way: each step is ranked by its part of
 // the plan, and ranks are sorted.
-func expected(credentials []byok.Credential) []string {
-	ranks := map[string]int{"openai shared": 1000}
+func expected(credentials []byok.Credential, providers []string) []string {
+	ranks := map[string]int{}
+	for i, p := range slices.Backward(providers) {
+		ranks[p+" shared"] = 1000 + 100*i
+	}
 	for _, c := range credentials {
 		covers := c.AllowedModels == nil || len(c.AllowedModels) == 1 && c.AllowedModels[0] == "m"
 		admitted := (c.AllowedAPIKeyHashes == nil || c.AllowedAPIKeyHashes[0] == "h") && (c.AllowedUserIDs == nil || c.AllowedUserIDs[0] == "u")
-		if c.Disabled {
+		at := slices.Index(providers, c.Provider)
+		if c.Disabled || at < 0 {
 			continue
 		}
 		if c.BYOKOnly || c.Required && covers {
-			delete(ranks, "openai shared")
+			delete(ranks, c.Provider+" shared")
 		}
 		if covers && admitted {
-			rank := int(c.SortOrder)
+			rank := 100*at + int(c.SortOrder)
 			if c.Fallback {
 				rank += 2000
 			}
 			ranks[string(c.ID)] = rank
 		}
 	}
-	all := []string{}
-	for step := range ranks {
-		all = append(all, step)
-	}
-	slices.SortFunc(all, func(a, b string) int { return ranks[a] - ranks[b] })
-	return all
+	return slices.SortedFunc(maps.Keys(ranks), func(a, b string) int {
+		return cmp.Or(ranks[a]-ranks[b], strings.Compare(a, b))
+	})
 }
 
-// Every setup of one credential, and every pair of them.
+// Every setup of one credential, every pair of them, and random setups of several
+// credentials and providers, of which some are repeated.
 func TestPlansMatchASecondFormulation(t *testing.T) {
-	second := variants("B", 1)
-	for _, a := range variants("A", 0) {
+	first, second := variants("A", 0), variants("B", 1)
+	for _, a := range first {
 		for _, pair := range append([][]byok.Credential{{a}}, pairs(a, second)...) {
-			if got, want := steps(routing.NewPlan(pair, request("m"))), expected(pair); !slices.Equal(got, want) {
+			if got, want := steps(routing.NewPlan(pair, request("m"))), expected(pair, []string{provider}); !slices.Equal(got, want) {
 				t.Fatalf("got %v, want %v for %+v", got, want, pair)
 			}
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable, on purpose
+	providers := []string{"openai", "mistral", "anthropic"}
+	for range 20_000 {
+		r := request("m")
+		r.Providers = nil
+		for range 1 + random.IntN(4) {
+			r.Providers = append(r.Providers, providers[random.IntN(len(providers))])
+		}
+		var credentials []byok.Credential
+		var candidates []string // what is in a step or left out for a reason
+		for _, i := range random.Perm(random.IntN(6)) {
+			c := first[random.IntN(len(first))]
+			c.ID, c.SortOrder, c.Provider = ids.Credential(fmt.Sprint(i)), int64(random.IntN(3)), providers[random.IntN(len(providers))]
+			credentials = append(credentials, c)
+			if slices.Contains(r.Providers, c.Provider) {
+				candidates = append(candidates, string(c.ID))
+			}
+		}
+		plan := routing.NewPlan(credentials, r)
+		got, want := steps(plan), expected(credentials, r.Providers)
+		if !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v for %+v of %+v", got, want, r, credentials)
+		}
+		for _, p := range slices.Compact(slices.Sorted(slices.Values(r.Providers))) {
+			candidates = append(candidates, p+" shared")
+		}
+		for _, s := range plan.Skipped {
+			got = append(got, string(s.Credential))
+		}
+		for _, x := range plan.Removed {
+			got = append(got, x.Provider+" shared")
+		}
+		slices.Sort(got)
+		slices.Sort(candidates)
+		if !slices.Equal(got, candidates) {
+			t.Fatalf("%+v contains %v, want each of %v once", plan, got, candidates)
 		}
 	}
 }
@@ -218,54 +240,6 @@ func TestReopened(t *testing.T) {
 	}
 	if got := routing.Reopened([]byok.Credential{other}, "absent"); !got.IsEmpty() {
 		t.Errorf("of no credential: %+v", got)
-	}
-}
-
-func TestPlanProperties(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable, on purpose
-	settings := variants("", 0)
-	providers := []string{"openai", "mistral", "anthropic"}
-	for range 20_000 {
-		var credentials []byok.Credential
-		for i := range random.IntN(6) {
-			c := settings[random.IntN(len(settings))]
-			c.ID, c.SortOrder, c.Provider = ids.Credential(fmt.Sprint(i)), int64(random.IntN(3)), providers[random.IntN(len(providers))]
-			credentials = append(credentials, c)
-		}
-		r := request("m")
-		r.Providers = providers[:1+random.IntN(len(providers))]
-		plan := routing.NewPlan(credentials, r)
-
-		shuffled := slices.Clone(credentials)
-		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-		if diff := cmp.Diff(routing.NewPlan(shuffled, r), plan); diff != "" {
-			t.Fatal("the order of the credentials matters: " + diff)
-		}
-		sharedSteps := shared(plan)
-		for _, p := range sharedSteps {
-			if n := len(slices.DeleteFunc(slices.Clone(sharedSteps), func(s string) bool { return s != p })); n > 1 {
-				t.Fatalf("%d shared steps of %s", n, p)
-			}
-			if slices.ContainsFunc(plan.Removed, func(x routing.Removed) bool { return x.Provider == p }) {
-				t.Fatalf("the shared endpoint of %s is removed and used", p)
-			}
-		}
-		for _, s := range plan.Skipped {
-			if slices.ContainsFunc(plan.Steps, func(x routing.Step) bool { return x.Credential == s.Credential }) {
-				t.Fatalf("%s is skipped and used", s.Credential)
-			}
-		}
-		for i, set := range []func(*byok.Settings){byokOnly, required, fallback} {
-			for k := range credentials {
-				flagged := slices.Clone(credentials)
-				set(&flagged[k].Settings)
-				for _, p := range shared(routing.NewPlan(flagged, r)) {
-					if !slices.Contains(sharedSteps, p) {
-						t.Fatalf("flag %d of %s adds a shared step of %s", i, credentials[k].ID, p)
-					}
-				}
-			}
-		}
 	}
 }
 
