@@ -83,20 +83,3 @@ func throttled() []functest.Exception {
 	}
 	return all
 }
-
-// An instance that has learnt the state of a key's limiter needs one round trip
-// less within the burst.
-func TestRoundTripsInARow(t *testing.T) {
-	env := newBuckets(t).unversioned
-	f := newFixture(t, env, env.NewTenant(t))
-	instance := env.Instance()
-	for range 20 {
-		f.oneFile()
-		got := instance.Invoke(t, f.named().Limited("1", "20"))
-		got.Is(t, done)
-		functest.CheckCost(t, got, 2, key, slot, workspace, erase)
-	}
-	got := instance.Invoke(t, f.named().Limited("1", "20"))
-	got.Is(t, limited)
-	functest.CheckCost(t, got, 1, key, slot, workspace)
-}

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"signalbox.dev/infra/testkit"
@@ -52,23 +50,13 @@ func newFixture(t testing.TB, env *functest.Env, tenant functest.Tenant) *fixtur
 	return &fixture{t, env, tenant, tenant.Workspace, ids.NewFile(), tenant.StandardKey(t, "")}
 }
 
-func (f *fixture) put(w ids.Workspace, file ids.File, content string) {
-	f.t.Helper()
-	_, err := f.env.S3.PutObject(f.t.Context(), &s3.PutObjectInput{
-		Bucket: &f.env.Bucket, Key: aws.String(files.Key(w, file)), Body: strings.NewReader(content),
-	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+func (f *fixture) bucket() testkit.Bucket {
+	return testkit.Bucket{Client: f.env.S3, Name: f.env.Bucket}
 }
 
-// hide puts a delete marker before the file, as a deletion does that stops there.
-func (f *fixture) hide(file ids.File) {
+func (f *fixture) put(w ids.Workspace, file ids.File, content string) {
 	f.t.Helper()
-	_, err := f.env.S3.DeleteObject(f.t.Context(), &s3.DeleteObjectInput{Bucket: &f.env.Bucket, Key: aws.String(files.Key(f.workspace, file))})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	f.bucket().Put(f.t, files.Key(w, file), content)
 }
 
 // What is stored of the file.
@@ -83,7 +71,7 @@ func (f *fixture) twoVersions() {
 
 func (f *fixture) hiddenVersions() {
 	f.twoVersions()
-	f.hide(f.file)
+	f.bucket().Hide(f.t, files.Key(f.workspace, f.file))
 }
 
 // The kinds of request.
@@ -127,37 +115,9 @@ func (f *fixture) second(perMinute, burst string) functest.Event {
 	return e
 }
 
-// objects is what a bucket contains of one file.
-type objects struct {
-	left     int   // versions and delete markers of exactly this file
-	visible  int64 // bytes of what a plain GET returns; 0 for nothing
-	siblings int   // versions and delete markers of files whose keys begin with this one's
-}
-
-func (f *fixture) look(t testing.TB, w ids.Workspace) (o objects) {
+func (f *fixture) look(t testing.TB, w ids.Workspace) testkit.Objects {
 	t.Helper()
-	key := files.Key(w, f.file)
-	out, err := f.env.S3.ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{Bucket: &f.env.Bucket, Prefix: &key})
-	if err != nil {
-		t.Fatal(err)
-	}
-	count := func(at string) {
-		if at == key {
-			o.left++
-		} else {
-			o.siblings++
-		}
-	}
-	for _, v := range out.Versions {
-		count(aws.ToString(v.Key))
-		if aws.ToString(v.Key) == key && aws.ToBool(v.IsLatest) {
-			o.visible = aws.ToInt64(v.Size)
-		}
-	}
-	for _, m := range out.DeleteMarkers {
-		count(aws.ToString(m.Key))
-	}
-	return o
+	return f.bucket().Look(t, files.Key(w, f.file))
 }
 
 // newCase returns the request and its checks: status is that of its answer without
@@ -165,9 +125,9 @@ func (f *fixture) look(t testing.TB, w ids.Workspace) (o objects) {
 func (f *fixture) newCase(status int, e functest.Event) functest.Case {
 	f.put(f.workspace, f.file+"0", "sibling")
 	f.put(f.workspace, f.file+"1", "hidden sibling")
-	f.hide(f.file + "1")
+	f.bucket().Hide(f.t, files.Key(f.workspace, f.file+"1"))
 	before := f.look(f.t, f.workspace)
-	var between objects // after the first request
+	var between testkit.Objects // after the first request
 	return functest.Case{
 		Env: f.env, Event: e,
 		Check: func(t testing.TB, first functest.Answer) {
@@ -175,13 +135,13 @@ func (f *fixture) newCase(status int, e functest.Event) functest.Case {
 			between = f.look(t, f.workspace)
 			lost := first.Line["answer_lost"] == true
 			switch {
-			case first.Status == done && between.left > 0:
+			case first.Status == done && between.Left > 0:
 				t.Errorf("200, and %+v is left", between)
-			case first.Status == absent && status == done && (between.left > 0 || !lost):
+			case first.Status == absent && status == done && (between.Left > 0 || !lost):
 				t.Errorf("404 of a file that existed, %+v left, answer lost: %v", between, lost)
 			case (status != done || first.Status == limited) && between != before:
 				t.Errorf("nothing was to be deleted, and %+v of %+v is left", between, before)
-			case between.visible != 0 && between != before:
+			case between.Visible != 0 && between != before:
 				t.Errorf("half deleted it is visible: %+v of %+v", between, before)
 			}
 		},
@@ -189,8 +149,8 @@ func (f *fixture) newCase(status int, e functest.Event) functest.Case {
 			f.check(t, again)
 			want, end := status, before
 			if status == done {
-				end = objects{siblings: before.siblings}
-				if between.left == 0 {
+				end = testkit.Objects{Siblings: before.Siblings}
+				if between.Left == 0 {
 					want = absent
 				}
 			}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"sync"
 	"testing"
 
 	"signalbox.dev/infra/testkit/faults"
@@ -76,33 +75,6 @@ func TestAuditLine(t *testing.T) {
 	}
 }
 
-// A request whose time runs out leaves less to the next one, and its audit line
-// says how much it removed.
-func TestMoreVersionsThanOneRequestDeletes(t *testing.T) {
-	env := newBuckets(t).versioned
-	f := newFixture(t, env, env.NewTenant(t))
-	const versions, firstPage = 1008, 999 // beside the marker of the first request
-	var writers sync.WaitGroup
-	for range 8 {
-		writers.Go(func() {
-			for range versions / 8 {
-				f.oneFile()
-			}
-		})
-	}
-	writers.Wait()
-	instance, e := env.Instance(), f.unnamed()
-	got := instance.Invoke(t, e, faults.Rule{Operation: list, Call: 2, Fault: instance.Deadline()})
-	if !got.Is(t, failed) || got.Audit["versions_removed"] != float64(firstPage) {
-		t.Errorf("audit line %v", got.Audit)
-	}
-	instance.Faults.Heal()
-	got = instance.Invoke(t, e.Again())
-	if left := f.look(t, f.workspace).left; !got.Is(t, done) || left != 0 || got.Audit["versions_removed"] != float64(versions-firstPage) {
-		t.Errorf("again: %d left, audit line %v", left, got.Audit)
-	}
-}
-
 func TestAnUnreadableRateDeletesNothing(t *testing.T) {
 	env := newBuckets(t).unversioned
 	tenant := env.NewTenant(t)
@@ -110,7 +82,7 @@ func TestAnUnreadableRateDeletesNothing(t *testing.T) {
 		f := newFixture(t, env, tenant)
 		f.oneFile()
 		got := env.Instance().Invoke(t, f.unnamed().Limited(rate[0], rate[1]))
-		if left := f.look(t, f.workspace).left; got.Status != failed || left != 1 || got.Line["stack"] != nil {
+		if left := f.look(t, f.workspace).Left; got.Status != failed || left != 1 || got.Line["stack"] != nil {
 			t.Errorf("rate %q: status %d, %d versions are left, %v", rate, got.Status, left, got.Line)
 		}
 	}

@@ -64,7 +64,7 @@ func TestTenants(t *testing.T) {
 						absences.Check(t, group, got)
 					}
 				}
-				if got := f.look(t, r.stored).left; r.stored != "" && got != left {
+				if got := f.look(t, r.stored).Left; r.stored != "" && got != left {
 					t.Errorf("%d versions are left, want %d", got, left)
 				}
 			})

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
@@ -28,9 +27,8 @@ const (
 // fixture is one workspace in a bucket of its own.
 type fixture struct {
 	*testing.T
+	bucket    testkit.Bucket
 	engines   testkit.Engines
-	client    *s3.Client
-	bucket    string
 	workspace ids.Workspace
 	store     *files.Store
 }
@@ -38,31 +36,21 @@ type fixture struct {
 func newFixture(t *testing.T, versioning types.BucketVersioningStatus) *fixture {
 	t.Helper()
 	engines := testkit.Start(t)
-	client := s3.NewFromConfig(engines.Config)
-	bucket := engines.Bucket(t, versioning)
+	bucket := testkit.Bucket{Client: s3.NewFromConfig(engines.Config), Name: engines.Bucket(t, versioning)}
 	return &fixture{
-		T: t, engines: engines, client: client, bucket: bucket,
-		workspace: ids.New[ids.Workspace](), store: files.NewStore(client, bucket),
+		T: t, bucket: bucket, engines: engines,
+		workspace: ids.New[ids.Workspace](), store: files.NewStore(bucket, bucket.Name),
 	}
 }
 
 func (s *fixture) put(f ids.File) {
 	s.Helper()
-	_, err := s.client.PutObject(s.Context(), &s3.PutObjectInput{
-		Bucket: &s.bucket, Key: aws.String(files.Key(s.workspace, f)), Body: strings.NewReader("content"),
-	})
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.bucket.Put(s.T, files.Key(s.workspace, f), "content")
 }
 
-// mark puts a delete marker before the file, as an interrupted Delete does.
 func (s *fixture) mark(f ids.File) {
 	s.Helper()
-	_, err := s.client.DeleteObject(s.Context(), &s3.DeleteObjectInput{Bucket: &s.bucket, Key: aws.String(files.Key(s.workspace, f))})
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.bucket.Hide(s.T, files.Key(s.workspace, f))
 }
 
 // fill makes a history of the file: w writes a version, m marks it deleted.
@@ -74,27 +62,13 @@ func (s *fixture) fill(f ids.File, history string) {
 
 // left counts the versions and delete markers of this file, or of all files of the
 // workspace where f is "".
-func (s *fixture) left(f ids.File) (n int) {
+func (s *fixture) left(f ids.File) int {
 	s.Helper()
-	prefix := files.Key(s.workspace, f)
-	pages := s3.NewListObjectVersionsPaginator(s.client, &s3.ListObjectVersionsInput{Bucket: &s.bucket, Prefix: &prefix})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(s.Context())
-		if err != nil {
-			s.Fatal(err)
-		}
-		for _, v := range page.Versions {
-			if f == "" || aws.ToString(v.Key) == prefix {
-				n++
-			}
-		}
-		for _, m := range page.DeleteMarkers {
-			if f == "" || aws.ToString(m.Key) == prefix {
-				n++
-			}
-		}
+	found := s.bucket.Look(s.T, files.Key(s.workspace, f))
+	if f == "" {
+		return found.Siblings
 	}
-	return n
+	return found.Left
 }
 
 func (s *fixture) mustDelete(f ids.File, versions int) {
@@ -142,7 +116,7 @@ func TestDeleteLeavesAHiddenSiblingHidden(t *testing.T) {
 			s.put(f)
 			s.mark(f)
 		}
-		s.engines.SetVersioning(t, s.bucket, versioning)
+		s.engines.SetVersioning(t, s.bucket.Name, versioning)
 		s.mustDelete("file_1", 1)
 		for _, f := range []ids.File{"file_10", "file_1-"} {
 			s.mustBeHidden(f)
@@ -167,10 +141,10 @@ func TestDeleteOnASuspendedBucket(t *testing.T) {
 	s := newFixture(t, off)
 	s.put("file_null") // before versioning: version null
 	s.put("file_both")
-	s.engines.SetVersioning(t, s.bucket, enabled)
+	s.engines.SetVersioning(t, s.bucket.Name, enabled)
 	s.put("file_both")
 	s.put("file_old")
-	s.engines.SetVersioning(t, s.bucket, suspended)
+	s.engines.SetVersioning(t, s.bucket.Name, suspended)
 	s.put("file_new")
 	for _, f := range []ids.File{"file_null", "file_both", "file_old", "file_new"} {
 		if _, err := s.store.Delete(t.Context(), s.workspace, f); err != nil {

@@ -18,7 +18,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-func (s *fixture) manager() *files.Manager { return files.NewManager(s.client, s.bucket) }
+func (s *fixture) manager() *files.Manager { return files.NewManager(s.bucket.Client, s.bucket.Name) }
 
 // versions are what a purge would remove, by file.
 func (s *fixture) versions() map[ids.File]files.Stored {
@@ -42,7 +42,7 @@ func TestUploadedFilesAreListed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stored, err := s.client.HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: &s.bucket, Key: aws.String(files.Key(s.workspace, "file_a"))})
+	stored, err := s.bucket.Client.HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: &s.bucket.Name, Key: aws.String(files.Key(s.workspace, "file_a"))})
 	if err != nil || aws.ToString(stored.ContentType) != "text/plain" {
 		t.Errorf("stored as %+v, %v", stored, err)
 	}
@@ -110,7 +110,7 @@ func TestManagerReportsFailures(t *testing.T) {
 	s.put("file_b")
 	managerWith := func(operation string, fault faults.Fault) *files.Manager {
 		client, _ := s.through(faults.Rule{Operation: operation, Call: 1, Fault: fault})
-		return files.NewManager(client, s.bucket)
+		return files.NewManager(client, s.bucket.Name)
 	}
 	err := managerWith("PutObject", faults.Refuse()).Upload(t.Context(), s.workspace, "file_c", strings.NewReader("x"), "text/plain")
 	if err == nil || errors.Is(err, files.ErrExists) {
@@ -119,7 +119,7 @@ func TestManagerReportsFailures(t *testing.T) {
 	if listed, err := managerWith("ListObjectsV2", faults.Refuse()).List(t.Context(), s.workspace); err == nil {
 		t.Errorf("listing: %v", listed)
 	}
-	for _, fault := range []faults.Fault{faults.Refuse(), faults.Otherwise(http.StatusOK, "<html/>"), faults.Otherwise(http.StatusOK, truncated(s.bucket))} {
+	for _, fault := range []faults.Fault{faults.Refuse(), faults.Otherwise(http.StatusOK, "<html/>"), faults.Otherwise(http.StatusOK, truncated(s.bucket.Name))} {
 		if listed, err := managerWith("ListObjectVersions", fault).Versions(t.Context(), s.workspace); err == nil {
 			t.Errorf("listing versions: %v", listed)
 		}
@@ -127,7 +127,7 @@ func TestManagerReportsFailures(t *testing.T) {
 	for _, m := range []*files.Manager{
 		managerWith("ListObjectVersions", faults.Refuse()),
 		managerWith("ListObjectVersions", faults.Otherwise(http.StatusOK, "<html/>")),
-		managerWith("ListObjectVersions", faults.Otherwise(http.StatusOK, truncated(s.bucket))),
+		managerWith("ListObjectVersions", faults.Otherwise(http.StatusOK, truncated(s.bucket.Name))),
 		managerWith("DeleteObjects", faults.Refuse()),
 		managerWith("DeleteObjects", faults.Pretend(http.StatusOK, "<DeleteResult/>")),
 		managerWith("DeleteObjects", faults.RefuseVersions("AccessDenied")),

@@ -1,0 +1,63 @@
+package testkit
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// Bucket is a bucket of files, read and written without the service.
+type Bucket struct {
+	*s3.Client
+	Name string
+}
+
+// Put writes an object, or a version of it.
+func (b Bucket) Put(t testing.TB, key, content string) {
+	t.Helper()
+	_, err := b.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &b.Name, Key: &key, Body: strings.NewReader(content)})
+	must(t, err)
+}
+
+// Hide puts a delete marker before the object, as a deletion does that stops there.
+func (b Bucket) Hide(t testing.TB, key string) {
+	t.Helper()
+	_, err := b.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: &b.Name, Key: &key})
+	must(t, err)
+}
+
+// Objects is what a bucket contains of one key.
+type Objects struct {
+	Left     int   // versions and delete markers of exactly this key
+	Visible  int64 // bytes of what a plain GET returns; 0 for nothing
+	Siblings int   // versions and delete markers of keys that begin with this one
+}
+
+// Look lists what the bucket contains of the key.
+func (b Bucket) Look(t testing.TB, key string) (o Objects) {
+	t.Helper()
+	count := func(at *string) {
+		if *at == key {
+			o.Left++
+		} else {
+			o.Siblings++
+		}
+	}
+	pages := s3.NewListObjectVersionsPaginator(b.Client, &s3.ListObjectVersionsInput{Bucket: &b.Name, Prefix: &key})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		must(t, err)
+		for _, v := range page.Versions {
+			count(v.Key)
+			if *v.Key == key && aws.ToBool(v.IsLatest) {
+				o.Visible = aws.ToInt64(v.Size)
+			}
+		}
+		for _, m := range page.DeleteMarkers {
+			count(m.Key)
+		}
+	}
+	return o
+}
