@@ -120,11 +120,19 @@ next-go: engines functions $(BUILD)/engines ## Test what the functions are made 
 $(BUILD)/bin/govulncheck: go
 	@test -x $@ || GOBIN="$(CURDIR)/$(BUILD)/bin" go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
 
+# It shows the medians of the rounds. A round measures a handler and then its calls, so
+# that the load of the machine is the same for both.
+BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 BASELINES := $(patsubst infra/bench/baseline/%/main.go,$(BUILD)/baseline/%,$(wildcard infra/bench/baseline/*/main.go))
 
 .PHONY: bench
 bench: functions engines $(BUILD)/engines $(BASELINES) ## Measure the functions against minimal programs, as ratios (RUNS=60 starts, ROUNDS=11), and a router's calls to AWS
-	@go run ./infra/bench $(if $(RUNS),-runs $(RUNS)) $(if $(ROUNDS),-rounds $(ROUNDS))
+	@go run ./infra/bench $(if $(RUNS),-runs $(RUNS))
+	@echo; echo "Warm requests on one core, AWS answering at once: each handler beside its AWS calls alone"
+	@rm -f "$(BUILD)/warm"; for round in $$(seq $(or $(ROUNDS),11)); do \
+		go test -run '^$$' -bench . -benchtime 500x -cpu 1 ./functions/... >>"$(BUILD)/warm" || { cat "$(BUILD)/warm"; exit 1; }; \
+	done
+	@$(BENCHSTAT) -filter '.unit:(sec/op OR B/op OR allocs/op)' -ignore pkg -col '/by@(calls handler)' "$(BUILD)/warm"
 	@echo "What 1,000 requests of a router ask of AWS, with opened keys kept and without:"
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -run '^$$' -bench Reader -benchtime 1000x ./shared/routing | grep ^Benchmark
 

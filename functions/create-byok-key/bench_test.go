@@ -14,27 +14,17 @@ import (
 const benchBody = `{"provider":"openai","key":"sk-proj-0123456789abcdefAbCd","name":"first","workspace_id":"` + instant.Workspace + `"}`
 
 func BenchmarkCreate(b *testing.B) {
-	b.Run("handler", func(b *testing.B) {
-		instant.Measure(b, build, instant.Event("POST", "/api/v1/byok", benchBody, nil, nil), "201")
-	})
-	b.Run("calls", func(b *testing.B) {
-		item := benchItem(b)
-		instant.MeasureCalls(b, func(ctx context.Context, c instant.Calls) error {
-			return errors.Join(c.Get(ctx, "key#"), claimPosition(ctx, c), c.GenerateDataKey(ctx), c.Put(ctx, item))
-		})
+	item := benchItem(b)
+	instant.Compare(b, build, instant.Event("POST", "/api/v1/byok", benchBody, nil, nil), "201", func(ctx context.Context, c instant.Calls) error {
+		return errors.Join(c.Get(ctx, "key#"), claimPosition(ctx, c), c.GenerateDataKey(ctx), c.Put(ctx, item))
 	})
 }
 
 func BenchmarkCreateOnce(b *testing.B) {
-	b.Run("handler", func(b *testing.B) {
-		event := instant.Event("POST", "/api/v1/byok", benchBody, nil, map[string]string{"Idempotency-Key": "bench"})
-		instant.Measure(b, build, event, "201")
-	})
-	b.Run("calls", func(b *testing.B) {
-		item := benchItem(b)
-		instant.MeasureCalls(b, func(ctx context.Context, c instant.Calls) error {
-			return errors.Join(c.Get(ctx, "key#"), c.Get(ctx, "idem#"), claimPosition(ctx, c), c.GenerateDataKey(ctx), c.PutTwo(ctx, item))
-		})
+	item := benchItem(b)
+	event := instant.Event("POST", "/api/v1/byok", benchBody, nil, map[string]string{"Idempotency-Key": "bench"})
+	instant.Compare(b, build, event, "201", func(ctx context.Context, c instant.Calls) error {
+		return errors.Join(c.Get(ctx, "key#"), c.Get(ctx, "idem#"), claimPosition(ctx, c), c.GenerateDataKey(ctx), c.PutTwo(ctx, item))
 	})
 }
 

@@ -9,13 +9,8 @@ import (
 )
 
 func BenchmarkRead(b *testing.B) {
-	b.Run("handler", func(b *testing.B) {
-		event := instant.Event("GET", "/api/v1/scim/sync-jobs/{id}", "", map[string]string{"id": instant.Job}, nil)
-		instant.Measure(b, build, event, "200")
-	})
-	b.Run("calls", func(b *testing.B) {
-		instant.MeasureCalls(b, func(ctx context.Context, c instant.Calls) error {
-			return errors.Join(c.Get(ctx, "key#"), c.Get(ctx, "job#"+instant.Job))
-		})
+	event := instant.Event("GET", "/api/v1/scim/sync-jobs/{id}", "", map[string]string{"id": instant.Job}, nil)
+	instant.Compare(b, build, event, "200", func(ctx context.Context, c instant.Calls) error {
+		return errors.Join(c.Get(ctx, "key#"), c.Get(ctx, "job#"+instant.Job))
 	})
 }

@@ -1,7 +1,7 @@
 // Command bench measures the functions against minimal programs with the same
 // AWS clients, JSON decoder and warm-up, in one run and as ratios, since machines
-// differ and are shared: cold start, size, and what a warm request takes beyond
-// its AWS calls.
+// differ and are shared: cold start and size. What a warm request takes beyond its
+// AWS calls is measured by the benchmarks of each function.
 package main
 
 import (
@@ -31,7 +31,6 @@ func main() {
 	functions := flag.String("functions", ".build/functions", "folder with <logical id>/bootstrap")
 	minimal := flag.String("baselines", ".build/baseline", "folder with the minimal programs")
 	runs := flag.Int("runs", 60, "cold starts of each program")
-	rounds := flag.Int("rounds", 11, "runs of each benchmark of a warm request")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -49,7 +48,6 @@ func main() {
 	err = errors.Join( // each part that can be measured is printed
 		coldStarts(ctx, table, pairs, *runs),
 		sizes(table, pairs),
-		warmRequests(ctx, table, *rounds),
 		table.Flush(),
 	)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -51,46 +52,49 @@ func Event(method, resource, body string, path map[string]string, header map[str
 	return encoded
 }
 
-// Measure builds a function and sends it the event as often as the benchmark
-// asks. Each response must have the status.
-func Measure(b *testing.B, build func(*boot.Environment) lambda.Handler, event []byte, status string) {
+// Compare measures a function, which gets the event as often as the benchmark asks,
+// and its AWS calls alone, made bare. Each response must have the status. Both must
+// make the same number of calls, or their comparison would mean nothing.
+func Compare(b *testing.B, build func(*boot.Environment) lambda.Handler, event []byte, status string, bare func(context.Context, Calls) error) {
 	b.Helper()
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	want := []byte(`"statusCode":` + status)
-	measure(b, func(config aws.Config) func(context.Context) error {
+	handler := measure(b, "by=handler", func(config aws.Config) func(context.Context) error {
 		handler := build(boot.NewEnvironment(config, log, func(name string) string { return name }))
 		payload := make([]byte, len(event))
 		return func(ctx context.Context) error {
 			copy(payload, event) // a handler overwrites its event
 			answer, err := handler.Invoke(ctx, payload)
 			if err == nil && !bytes.Contains(answer, want) {
-				b.Fatalf("%s", answer)
+				err = errors.New(string(answer))
 			}
 			return err
 		}
 	})
-}
-
-// MeasureCalls makes bare calls as often as the benchmark asks.
-func MeasureCalls(b *testing.B, calls func(context.Context, Calls) error) {
-	b.Helper()
-	measure(b, func(config aws.Config) func(context.Context) error {
+	calls := measure(b, "by=calls", func(config aws.Config) func(context.Context) error {
 		clients := newCalls(config)
-		return func(ctx context.Context) error { return calls(ctx, clients) }
+		return func(ctx context.Context) error { return bare(ctx, clients) }
 	})
+	if handler != calls {
+		b.Fatalf("the handler makes %v AWS calls, it is compared with %v", handler, calls)
+	}
 }
 
-func measure(b *testing.B, calls func(aws.Config) func(context.Context) error) {
+// measure returns how many calls to AWS one request makes.
+func measure(b *testing.B, name string, requests func(aws.Config) func(context.Context) error) (calls float64) {
 	b.Helper()
-	s := &services{}
-	call := calls(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: s})
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := call(context.Background()); err != nil {
-			b.Fatal(err)
+	b.Run(name, func(b *testing.B) {
+		s := &services{}
+		request := requests(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: s})
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := request(context.Background()); err != nil {
+				b.Fatal(err)
+			}
 		}
-	}
-	b.ReportMetric(float64(s.calls.Load())/float64(b.N), "calls/op")
+		calls = float64(s.calls.Load()) / float64(b.N)
+	})
+	return calls
 }
 
 // services is an aws.HTTPClient that counts calls.
