@@ -47,3 +47,9 @@ func Damage(row map[string]types.AttributeValue) []Damaged {
 	}
 	return all
 }
+
+// Text is an attribute of a row.
+func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// Number is an attribute of a row, a number in decimal.
+func Number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }

@@ -96,11 +96,8 @@ func (f *fixture) wantError(got, want error) {
 	}
 }
 
-func text(s string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: s} }
-func number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
-
 func attributes(pk, sk string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": text(pk), "sk": text(sk)}
+	return map[string]types.AttributeValue{"pk": testkit.Text(pk), "sk": testkit.Text(sk)}
 }
 
 // set changes an attribute of a stored row.
@@ -164,7 +161,7 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 func TestAccountsAreListed(t *testing.T) {
 	f, unreadable, bare := newFixture(t), newFixture(t), newFixture(t)
 	f.newUnboundKey()
-	unreadable.set("account#"+string(unreadable.account), "account", "v", number("3"))
+	unreadable.set("account#"+string(unreadable.account), "account", "v", testkit.Number("3"))
 	f.wantError(bare.registry.DeleteWorkspace(t.Context(), bare.account, bare.workspace), nil)
 	got, err := f.registry.ListAccounts(t.Context())
 	f.wantError(err, nil)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/auth"
 )
 
@@ -75,10 +76,10 @@ func TestANeedlessRepairWritesNothing(t *testing.T) {
 func TestASurveyReportsUnreadableRows(t *testing.T) {
 	f := newFixture(t)
 	key := f.newBoundKey()
-	f.set("key#"+string(key.Hash), "key", "disabled", text("no"))
-	f.set("workspace#"+string(f.workspace), "workspace", "v", number("3"))
-	f.set("account#"+string(f.account), "account", "v", number("3"))
-	f.set("account#"+string(f.account), "key#"+string(key.Hash), "v", text("one"))
+	f.set("key#"+string(key.Hash), "key", "disabled", testkit.Text("no"))
+	f.set("workspace#"+string(f.workspace), "workspace", "v", testkit.Number("3"))
+	f.set("account#"+string(f.account), "account", "v", testkit.Number("3"))
+	f.set("account#"+string(f.account), "key#"+string(key.Hash), "v", testkit.Text("one"))
 	survey, places := f.survey(string(f.workspace), string(key.Hash))
 	if survey.Keys[key.Hash].Fault == nil || survey.Workspaces[f.workspace].Fault == nil || survey.Accounts[f.account].Fault == nil {
 		t.Errorf("%v, %v, %v", survey.Keys[key.Hash], survey.Workspaces[f.workspace], survey.Accounts[f.account])
@@ -100,7 +101,7 @@ func TestASurveySortsItems(t *testing.T) {
 		{"key#" + id, "key#" + id}: false, {"other#" + id, "workspace#" + id}: false,
 	} {
 		item := attributes(place[0], place[1])
-		item["v"] = number("1")
+		item["v"] = testkit.Number("1")
 		f.put(item)
 		survey, strays := f.survey(id)
 		unknown := slices.ContainsFunc(survey.Unknown, func(p auth.Place) bool { return strings.Contains(p.String(), id) })

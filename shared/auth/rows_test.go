@@ -54,8 +54,8 @@ func TestADamagedKeyGainsNothing(t *testing.T) {
 func TestAContradictoryKeyIsUnknown(t *testing.T) {
 	f := newFixture(t)
 	for attribute, value := range map[string]types.AttributeValue{
-		"v": number("2"), "account": text(""), "kind": text("root"), "workspace": text(string(f.workspace)), // of a management key
-		"disabled": text("no"), "expires_at": &types.AttributeValueMemberNULL{Value: true},
+		"v": testkit.Number("2"), "account": testkit.Text(""), "kind": testkit.Text("root"), "workspace": testkit.Text(string(f.workspace)), // of a management key
+		"disabled": testkit.Text("no"), "expires_at": &types.AttributeValueMemberNULL{Value: true},
 	} {
 		key := f.newKey(auth.NewKey{Kind: auth.Management})
 		f.set("key#"+string(key.Hash), "key", attribute, value)
@@ -91,10 +91,10 @@ func TestADamagedWorkspaceIsOutOfReach(t *testing.T) {
 	elsewhere, _ := f.verify(f.newKey(auth.NewKey{Kind: auth.Standard, Workspace: f.newWorkspace()}).Hash)
 	live := f.row("workspace#"+string(f.workspace), "workspace")
 	deleted := maps.Clone(live)
-	deleted["deleted_at"] = number("1")
+	deleted["deleted_at"] = testkit.Number("1")
 	rows := append(testkit.Damage(live), testkit.Damage(deleted)...)
-	rows = append(rows, testkit.Damaged{Attribute: "nothing", Row: live}, testkit.Damaged{Attribute: "deleted_at", Value: number("0"), Row: maps.Clone(live)})
-	rows[len(rows)-1].Row["deleted_at"] = number("0")
+	rows = append(rows, testkit.Damaged{Attribute: "nothing", Row: live}, testkit.Damaged{Attribute: "deleted_at", Value: testkit.Number("0"), Row: maps.Clone(live)})
+	rows[len(rows)-1].Row["deleted_at"] = testkit.Number("0")
 	for _, damaged := range rows {
 		f.put(damaged.Row)
 		found, err := workspaces.Find(t.Context(), f.workspace)
@@ -146,25 +146,25 @@ func TestAnUnreadableRowIsNeitherAbsentNorChanged(t *testing.T) {
 	find := func() error { _, err := f.registry.FindWorkspace(ctx, f.account, f.workspace); return err }
 	account, workspace, row := "account#"+string(f.account), "workspace#"+string(f.workspace), "key#"+string(key.Hash)
 
-	f.set(row, "key", "disabled", text("no"))
+	f.set(row, "key", "disabled", testkit.Text("no"))
 	refuse("a key",
 		func() error { return f.registry.EnableKey(ctx, f.account, key.Hash) },
 		func() error { return f.registry.DeleteKey(ctx, f.account, key.Hash) })
-	f.set(account, row, "v", text("one"))
+	f.set(account, row, "v", testkit.Text("one"))
 	refuse("a list entry", keys)
-	for attribute, value := range map[string]types.AttributeValue{"deleted_at": text("never"), "v": number("2")} {
+	for attribute, value := range map[string]types.AttributeValue{"deleted_at": testkit.Text("never"), "v": testkit.Number("2")} {
 		f.set(workspace, "workspace", attribute, value)
 		refuse("a workspace",
 			func() error { return f.registry.SetDefaultWorkspace(ctx, f.account, f.workspace) },
 			func() error { return f.registry.DeleteWorkspace(ctx, f.account, f.workspace) })
 	}
-	f.set(workspace, "workspace", "deleted_at", text("never"))
+	f.set(workspace, "workspace", "deleted_at", testkit.Text("never"))
 	refuse("a workspace", workspaces, find)
-	f.set(workspace, "workspace", "deleted_at", number("1"))
+	f.set(workspace, "workspace", "deleted_at", testkit.Number("1"))
 	refuse("a workspace of another version", workspaces, find)
 	owner, _ := f.verify(f.newUnboundKey().Hash)
 	sound := f.row(account, "account")
-	for attribute, value := range map[string]types.AttributeValue{"default_workspace": &types.AttributeValueMemberBOOL{Value: true}, "v": number("2")} {
+	for attribute, value := range map[string]types.AttributeValue{"default_workspace": &types.AttributeValueMemberBOOL{Value: true}, "v": testkit.Number("2")} {
 		f.put(sound)
 		f.set(account, "account", attribute, value)
 		refuse("an account", workspaces, find,
@@ -176,7 +176,7 @@ func TestAnUnreadableRowIsNeitherAbsentNorChanged(t *testing.T) {
 // An unreadable key is rejected as it is.
 func TestAnUnreadableKeyIsNotDisabled(t *testing.T) {
 	f := newFixture(t)
-	f.set("key#"+string(f.newBoundKey().Hash), "key", "v", number("2"))
+	f.set("key#"+string(f.newBoundKey().Hash), "key", "v", testkit.Number("2"))
 	f.faults.Inject(faults.Rule{Operation: "UpdateItem", Fault: faults.Refuse()})
 	f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, f.workspace), nil)
 }

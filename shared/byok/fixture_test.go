@@ -171,7 +171,7 @@ func (f *fixture) move(w byok.Wrapping, from, to string) {
 func (f *fixture) rewriteRow(change func(map[string]types.AttributeValue)) {
 	f.Helper()
 	table := f.env.Tables.Credentials
-	own := map[string]types.AttributeValue{":pk": text("workspace#" + string(f.workspace))}
+	own := map[string]types.AttributeValue{":pk": testkit.Text("workspace#" + string(f.workspace))}
 	out, err := f.db.Query(f.Context(), &dynamodb.QueryInput{
 		TableName: &table, KeyConditionExpression: aws.String("pk = :pk"), ExpressionAttributeValues: own,
 	})
@@ -224,7 +224,3 @@ func (f *fixture) replay(earlier byok.Remembered, err error) string {
 func newRequest() byok.RequestID {
 	return byok.NewRequestID(fmt.Sprintf("%064d", 1), string(ids.New[ids.Job]()))
 }
-
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }

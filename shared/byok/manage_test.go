@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -19,7 +20,12 @@ import (
 
 func TestListReadsAllButTheSeal(t *testing.T) {
 	f := newFixture(t)
-	want := []byok.Credential{f.newCredential()}
+	d := f.newDraft()
+	d.Settings = testkit.FilledSettings(t) // a lost one would allow more than was meant
+	if err := f.store.Create(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	want := []byok.Credential{d.Credential}
 	f.faults.Heal()
 	got, err := f.manager.List(t.Context(), f.workspace)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -33,7 +39,7 @@ func TestListReadsAllButTheSeal(t *testing.T) {
 	if none, err := f.manager.List(t.Context(), ids.New[ids.Workspace]()); err != nil || len(none) != 0 {
 		t.Errorf("an unknown workspace has %v, %v", none, err)
 	}
-	f.rewriteRow(func(row map[string]types.AttributeValue) { row["disabled"] = text("no") })
+	f.rewriteRow(func(row map[string]types.AttributeValue) { row["disabled"] = testkit.Text("no") })
 	if got, err := f.manager.List(t.Context(), f.workspace); err == nil {
 		t.Errorf("an unreadable credential is listed as %+v", got)
 	}

@@ -59,11 +59,11 @@ func TestADamagedRowIsUnreadable(t *testing.T) {
 	}
 	check("nothing", sound, nil)
 	for what, values := range map[string]map[string]types.AttributeValue{
-		"pk of another workspace":  {"pk": text("workspace#" + string(ids.New[ids.Workspace]()))},
-		"sk of another credential": {"sk": text("credential#" + string(ids.New[ids.Credential]()))},
-		"id that is empty":         {"id": text(""), "sk": text("credential#")},
-		"provider that is empty":   {"provider": text("")},
-		"row of another workspace": {"workspace": text("w"), "pk": text("workspace#w")}, // which a survey cannot notice
+		"pk of another workspace":  {"pk": testkit.Text("workspace#" + string(ids.New[ids.Workspace]()))},
+		"sk of another credential": {"sk": testkit.Text("credential#" + string(ids.New[ids.Credential]()))},
+		"id that is empty":         {"id": testkit.Text(""), "sk": testkit.Text("credential#")},
+		"provider that is empty":   {"provider": testkit.Text("")},
+		"row of another workspace": {"workspace": testkit.Text("w"), "pk": testkit.Text("workspace#w")}, // which a survey cannot notice
 		"list of null":             {"allowed_models": &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberNULL{Value: true}}}},
 	} {
 		row := maps.Clone(sound)

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -154,7 +155,7 @@ func TestRewrapOfACredentialThatChangesMeanwhile(t *testing.T) {
 		}, byok.Overtaken},
 		"given another key's name": {func(f *fixture, _ byok.Wrapping, _ string) error {
 			f.rewriteRow(func(row map[string]types.AttributeValue) {
-				row["seal"].(*types.AttributeValueMemberM).Value["key_arn"] = text("another")
+				row["seal"].(*types.AttributeValueMemberM).Value["key_arn"] = testkit.Text("another")
 			})
 			return nil
 		}, byok.Overtaken},
@@ -193,19 +194,19 @@ func TestRewrapRefusesForgedRows(t *testing.T) {
 		want   error
 	}{
 		"copied to another credential": {func(row map[string]types.AttributeValue) {
-			row["sk"] = text("credential#" + string(ids.New[ids.Credential]()))
+			row["sk"] = testkit.Text("credential#" + string(ids.New[ids.Credential]()))
 		}, byok.ErrUnreadable},
 		"as another credential": {func(row map[string]types.AttributeValue) {
 			id := string(ids.New[ids.Credential]())
-			row["sk"], row["id"] = text("credential#"+id), text(id)
+			row["sk"], row["id"] = testkit.Text("credential#"+id), testkit.Text(id)
 		}, seal.ErrDataKey},
 		"as another account's": {func(row map[string]types.AttributeValue) {
-			row["account"] = text(string(ids.New[ids.Account]()))
+			row["account"] = testkit.Text(string(ids.New[ids.Account]()))
 		}, seal.ErrDataKey},
 		"under the attacker's key": {func(row map[string]types.AttributeValue) {
-			row["seal"].(*types.AttributeValueMemberM).Value["key_arn"] = text("another")
+			row["seal"].(*types.AttributeValueMemberM).Value["key_arn"] = testkit.Text("another")
 		}, seal.ErrKey},
-		"of another version": {func(row map[string]types.AttributeValue) { row["v"] = number("2") }, byok.ErrUnreadable},
+		"of another version": {func(row map[string]types.AttributeValue) { row["v"] = testkit.Number("2") }, byok.ErrUnreadable},
 		"without a seal":     {func(row map[string]types.AttributeValue) { delete(row, "seal") }, seal.ErrFormat},
 		"of another type":    {func(row map[string]types.AttributeValue) { row["id"] = &types.AttributeValueMemberL{} }, byok.ErrUnreadable},
 	} {

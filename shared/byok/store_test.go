@@ -1,11 +1,7 @@
 package byok_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
 )
@@ -62,29 +59,6 @@ func TestCreateOnceRecordsItsResponse(t *testing.T) {
 	}
 }
 
-func TestOfManyAtOnceOneIsCreated(t *testing.T) {
-	f := newFixture(t)
-	id := newRequest()
-	var created atomic.Int64
-	var all sync.WaitGroup
-	for n := range 40 {
-		d := f.newDraft()
-		all.Go(func() {
-			earlier, err := f.store.CreateOnce(context.WithoutCancel(t.Context()), d, id, fingerprint, fmt.Append(nil, n))
-			if err != nil {
-				t.Error(err)
-			}
-			if _, ok, _ := earlier.Replay(fingerprint); !ok {
-				created.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	if got := f.stored(); len(got) != 1 || created.Load() != 1 {
-		t.Errorf("%d credentials are stored and %d created, want 1", len(got), created.Load())
-	}
-}
-
 // No local engine returns TransactionConflict by itself; DynamoDB does.
 func TestCreateOnceRetriesConflicts(t *testing.T) {
 	f := newFixture(t)
@@ -130,11 +104,11 @@ func TestCreateOnceReportsOtherFailures(t *testing.T) {
 // overwritten, and storing is not tried again.
 func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
 	f := newFixture(t)
-	for attribute, value := range map[string]types.AttributeValue{"v": number("1"), "fingerprint": number("1")} {
+	for attribute, value := range map[string]types.AttributeValue{"v": testkit.Number("1"), "fingerprint": testkit.Number("1")} {
 		id := newRequest()
 		_ = f.createOnce(id, "response")
 		_, err := f.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-			TableName: &f.env.Tables.Control, Key: map[string]types.AttributeValue{"pk": text(string(id))},
+			TableName: &f.env.Tables.Control, Key: map[string]types.AttributeValue{"pk": testkit.Text(string(id))},
 			UpdateExpression: aws.String("SET #a = :value"), ConditionExpression: aws.String("attribute_exists(pk)"),
 			ExpressionAttributeNames:  map[string]string{"#a": attribute},
 			ExpressionAttributeValues: map[string]types.AttributeValue{":value": value},

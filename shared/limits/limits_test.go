@@ -1,8 +1,6 @@
 package limits_test
 
 import (
-	"context"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -72,31 +70,6 @@ func TestABurstIsTheCallersOwn(t *testing.T) {
 	}
 	if other, another := mustTake(t, l, newCaller(), rate), mustTake(t, named, caller, rate); !other.Allowed || !another.Allowed {
 		t.Errorf("another caller: %+v; a limiter of another name: %+v", other, another)
-	}
-}
-
-func TestAtOnceExactlyTheBurstPasses(t *testing.T) {
-	c := newClock()
-	first, _ := newLimiter(t, c, "test")
-	second, _ := newLimiter(t, c, "test")
-	instances := []*limits.Limiter{first, second}
-	rate, caller := mustRate(t, 1, 20), newCaller()
-	var allowed atomic.Int64
-	var all sync.WaitGroup
-	for i := range 60 {
-		all.Go(func() {
-			d, err := instances[i%2].Take(context.WithoutCancel(t.Context()), caller, rate)
-			if err != nil {
-				t.Error(err)
-			}
-			if d.Allowed {
-				allowed.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	if allowed.Load() != 20 {
-		t.Errorf("%d of 60 requests at one instant passed, want 20", allowed.Load())
 	}
 }
 
