@@ -38,15 +38,6 @@ func (f *functions) Invoke(ctx context.Context, _ string, event []byte) ([]byte,
 	return f.answer(ctx)
 }
 
-func (f *functions) event(t *testing.T) event {
-	t.Helper()
-	var e event
-	if err := json.Unmarshal(f.last, &e); err != nil {
-		t.Fatalf("%s: %v", f.last, err)
-	}
-	return e
-}
-
 // fixed returns a function with one answer.
 func fixed(answer string) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) { return []byte(answer), nil }
@@ -110,6 +101,36 @@ func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: local:
 
 func post(body string) string {
 	return fmt.Sprintf("POST /v1/things HTTP/1.1\r\nHost: local:3000\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+// What an event has of queries and headers that are sent twice, are no text or stay
+// with the gateway; TestCapturedEvents has whole events.
+func TestQueryAndHeaders(t *testing.T) {
+	f := &functions{answer: fixed(ok)}
+	send(t, start(t, f), "GET /v1/things/a?%ff=1&%fe=%zz&q=2+3&flag HTTP/1.1\r\nHost: local:3000\r\n"+
+		"A: b\r\na: \xff\r\nX-\xff: x\r\nX-Empty:\r\nConnection: keep-alive\r\nTE: trailers\r\n\r\n")
+	type event struct {
+		QueryStringParameters, Headers                     map[string]string
+		MultiValueQueryStringParameters, MultiValueHeaders map[string][]string
+	}
+	var got event
+	if err := json.Unmarshal(f.last, &got); err != nil {
+		t.Fatalf("%s: %v", f.last, err)
+	}
+	for name := range got.Headers {
+		if strings.HasPrefix(name, "X-Amzn-") || strings.HasPrefix(name, "X-Forwarded-") {
+			delete(got.Headers, name)
+			delete(got.MultiValueHeaders, name)
+		}
+	}
+	if diff := cmp.Diff(event{
+		map[string]string{"\ufffd": "%zz", "q": "2 3", "flag": ""},
+		map[string]string{"Host": "local:3000", "A": "\ufffd", "X-_": "x", "X-Empty": ""},
+		map[string][]string{"\ufffd": {"1", "%zz"}, "q": {"2 3"}, "flag": {""}},
+		map[string][]string{"Host": {"local:3000"}, "A": {"b", "\ufffd"}, "X-_": {"x"}, "X-Empty": {""}},
+	}, got); diff != "" || strings.Count(string(f.last), `"1"`) != 1 {
+		t.Errorf("%s\n%s", f.last, diff)
+	}
 }
 
 // Requests that net/http refuses before any handler get the gateway's response.
