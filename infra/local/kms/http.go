@@ -50,11 +50,8 @@ type request struct {
 	KeyID                        string `json:"KeyId"`
 	Description                  string
 	PendingWindowInDays          *int
-	AliasName                    string
-	TargetKeyID                  string `json:"TargetKeyId"`
 	KeySpec                      string
 	NumberOfBytes                int
-	Plaintext                    []byte
 	CiphertextBlob               []byte
 	EncryptionContext            map[string]string
 	SourceKeyID                  string `json:"SourceKeyId"`
@@ -87,7 +84,7 @@ func (s *Service) call(name string, body []byte) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch name {
-	case "CreateKey", "EnableKey", "DisableKey", "ScheduleKeyDeletion", "CancelKeyDeletion", "RotateKeyOnDemand", "CreateAlias":
+	case "CreateKey", "EnableKey", "DisableKey", "ScheduleKeyDeletion", "CancelKeyDeletion", "RotateKeyOnDemand":
 		return s.commit(func() (any, error) { return s.change(name, in) })
 	case "DescribeKey":
 		k, err := s.find(in.KeyID)
@@ -97,8 +94,6 @@ func (s *Service) call(name string, body []byte) (any, error) {
 		return map[string]any{"KeyMetadata": k.metadata()}, nil
 	case "ListKeys":
 		return s.list(), nil
-	case "ListAliases":
-		return s.listAliases(), nil
 	default:
 		return s.crypto(name, in)
 	}

@@ -56,15 +56,15 @@ func (k *key) arn() string { return "arn:aws:kms:" + Region + ":" + Account + ":
 // Service is a running fake KMS.
 type Service struct {
 	file string
-	now  func() time.Time
 
 	mu    sync.Mutex
 	state state
 }
 
 type state struct {
-	Keys    map[string]*key
-	Aliases map[string]string // alias/name to key id
+	Keys map[string]*key
+	// Aliases are those of earlier versions: they are part of the sum.
+	Aliases map[string]string
 	// SHA256 is that of the state without it: an altered key would encrypt, and open
 	// nothing. Files of earlier versions lack it.
 	SHA256 []byte `json:",omitempty"`
@@ -93,7 +93,7 @@ func Open(dir string) (*Service, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the keys: %w", err)
 	}
-	s := &Service{file: filepath.Join(dir, "keys.json"), now: time.Now, state: state{Keys: map[string]*key{}, Aliases: map[string]string{}}}
+	s := &Service{file: filepath.Join(dir, "keys.json"), state: state{Keys: map[string]*key{}, Aliases: map[string]string{}}}
 	data, err := os.ReadFile(s.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -113,8 +113,8 @@ func Open(dir string) (*Service, error) {
 
 // check refuses a state that no Service has written.
 func (s state) check() error {
-	if s.Keys == nil || s.Aliases == nil {
-		return errors.New("keys or aliases are missing")
+	if s.Keys == nil {
+		return errors.New("the keys are missing")
 	}
 	for id, k := range s.Keys {
 		if k == nil || k.ID != id || len(k.Material) == 0 {
@@ -143,7 +143,7 @@ func (s *Service) save() error {
 
 // create makes a key.
 func (s *Service) create(description string) *key {
-	k := &key{ID: uuid.NewString(), Description: description, State: enabled, Created: s.now().UTC()}
+	k := &key{ID: uuid.NewString(), Description: description, State: enabled, Created: time.Now().UTC()}
 	k.rotate()
 	s.state.Keys[k.ID] = k
 	return k
@@ -155,17 +155,12 @@ func (k *key) rotate() {
 	k.Material = append(k.Material, material)
 }
 
-// find returns a key by its id, its ARN, an alias or an alias's ARN.
+// find returns a key by its id or its ARN.
 func (s *Service) find(name string) (*key, error) {
 	if name == "" {
 		return nil, fault("ValidationException", "A key must be named")
 	}
-	prefix := "arn:aws:kms:" + Region + ":" + Account + ":"
-	short := strings.TrimPrefix(strings.TrimPrefix(name, prefix), "key/")
-	if strings.HasPrefix(short, "alias/") {
-		short = s.state.Aliases[short]
-	}
-	k, ok := s.state.Keys[short]
+	k, ok := s.state.Keys[strings.TrimPrefix(name, "arn:aws:kms:"+Region+":"+Account+":key/")]
 	if !ok || s.gone(k) {
 		return nil, fault("NotFoundException", "Key '%s' does not exist", name)
 	}
@@ -174,7 +169,7 @@ func (s *Service) find(name string) (*key, error) {
 
 // gone reports whether the key's last day has passed.
 func (s *Service) gone(k *key) bool {
-	return k.State == pendingDeletion && !s.now().Before(k.Deletion)
+	return k.State == pendingDeletion && !time.Now().Before(k.Deletion)
 }
 
 // usable finds a key that may encrypt and decrypt.

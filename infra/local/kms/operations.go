@@ -4,13 +4,11 @@ import (
 	"crypto/rand"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
 // AWS's bounds, from the reference of the KMS API.
 const (
-	maxPlaintext  = 4096
 	minWindowDays = 7
 	maxWindowDays = 30
 	maxDataKey    = 1024
@@ -24,11 +22,7 @@ func (s *Service) change(name string, in request) (any, error) {
 		}
 		return map[string]any{"KeyMetadata": s.create(in.Description).metadata()}, nil
 	}
-	target := in.KeyID
-	if name == "CreateAlias" {
-		target = in.TargetKeyID
-	}
-	k, err := s.find(target)
+	k, err := s.find(in.KeyID)
 	if err != nil {
 		return nil, err
 	}
@@ -54,20 +48,7 @@ func (s *Service) change(name string, in request) (any, error) {
 		}
 		k.State, k.Deletion = disabled, time.Time{}
 		return map[string]any{"KeyId": k.arn()}, nil
-	case "CreateAlias":
-		return s.alias(k, in.AliasName)
 	}
-	return map[string]any{}, nil
-}
-
-func (s *Service) alias(k *key, name string) (any, error) {
-	if short, ok := strings.CutPrefix(name, "alias/"); !ok || short == "" {
-		return nil, fault("ValidationException", "An alias begins with alias/")
-	}
-	if _, taken := s.state.Aliases[name]; taken {
-		return nil, fault("AlreadyExistsException", "An alias with the name %s already exists", name)
-	}
-	s.state.Aliases[name] = k.ID
 	return map[string]any{}, nil
 }
 
@@ -79,25 +60,15 @@ func (s *Service) schedule(k *key, days *int) (any, error) {
 	if window < minWindowDays || window > maxWindowDays {
 		return nil, fault("ValidationException", "PendingWindowInDays must be from 7 to 30")
 	}
-	k.State, k.Deletion = pendingDeletion, s.now().UTC().AddDate(0, 0, window)
+	k.State, k.Deletion = pendingDeletion, time.Now().UTC().AddDate(0, 0, window)
 	return map[string]any{"KeyId": k.arn(), "KeyState": k.State, "DeletionDate": k.Deletion.Unix(), "PendingWindowInDays": window}, nil
 }
 
 // crypto carries out an operation that uses a key.
 func (s *Service) crypto(name string, in request) (any, error) {
 	switch name {
-	case "GenerateDataKey", "GenerateDataKeyWithoutPlaintext":
-		return s.generate(in, name == "GenerateDataKey")
-	case "Encrypt":
-		k, err := s.usable(in.KeyID)
-		if err != nil {
-			return nil, err
-		}
-		if len(in.Plaintext) == 0 || len(in.Plaintext) > maxPlaintext {
-			return nil, fault("ValidationException", "Plaintext must have from 1 to 4096 bytes")
-		}
-		blob, err := k.encrypt(in.Plaintext, in.EncryptionContext)
-		return map[string]any{"KeyId": k.arn(), "CiphertextBlob": blob, "EncryptionAlgorithm": "SYMMETRIC_DEFAULT"}, err
+	case "GenerateDataKey":
+		return s.generate(in)
 	case "Decrypt":
 		plaintext, k, err := s.open(in.CiphertextBlob, in.EncryptionContext, in.KeyID)
 		if err != nil {
@@ -111,7 +82,7 @@ func (s *Service) crypto(name string, in request) (any, error) {
 	}
 }
 
-func (s *Service) generate(in request, show bool) (any, error) {
+func (s *Service) generate(in request) (any, error) {
 	k, err := s.usable(in.KeyID)
 	if err != nil {
 		return nil, err
@@ -132,11 +103,7 @@ func (s *Service) generate(in request, show bool) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := map[string]any{"KeyId": k.arn(), "CiphertextBlob": blob}
-	if show {
-		answer["Plaintext"] = dataKey
-	}
-	return answer, nil
+	return map[string]any{"KeyId": k.arn(), "CiphertextBlob": blob, "Plaintext": dataKey}, nil
 }
 
 func (s *Service) reEncrypt(in request) (any, error) {
@@ -176,15 +143,4 @@ func (s *Service) list() any {
 		}
 	}
 	return map[string]any{"Keys": keys, "Truncated": false}
-}
-
-func (s *Service) listAliases() any {
-	aliases := []map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(s.state.Aliases)) {
-		aliases = append(aliases, map[string]string{
-			"AliasName": name, "TargetKeyId": s.state.Aliases[name],
-			"AliasArn": "arn:aws:kms:" + Region + ":" + Account + ":" + name,
-		})
-	}
-	return map[string]any{"Aliases": aliases, "Truncated": false}
 }
