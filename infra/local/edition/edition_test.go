@@ -34,6 +34,7 @@ import (
 	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/edition"
 	"signalbox.dev/infra/local/record"
+	"signalbox.dev/infra/local/samlocal"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/syncjobs"
 )
@@ -171,6 +172,12 @@ func TestEdition(t *testing.T) {
 	for _, host := range hosts {
 		wantStatus(t, http.StatusNotFound, http.MethodGet, strings.Replace(e.BaseURL, "127.0.0.1", host, 1)+"/nothing", "", "")
 	}
+	// What is written for `sam local` is tested by .ci/sam. A page of another site is no
+	// function.
+	var environment map[string]map[string]string
+	readPrivate(t, filepath.Join(o.State, samlocal.Folder, "env.json"), &environment)
+	proxy := strings.Replace(environment["GetSyncJobFunction"]["AWS_ENDPOINT_URL_DYNAMODB"], samlocal.Host, "127.0.0.1", 1)
+	wantStatus(t, http.StatusForbidden, http.MethodPost, proxy, "Credential=AKID/20260101/us-east-1/dynamodb/aws4_request,", "{}")
 	checkFacts(t, e, o.State)
 	checkRefusals(t, e, o)
 	ctx, cancel := context.WithCancel(t.Context())
