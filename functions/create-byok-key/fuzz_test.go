@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/byok"
 )
 
@@ -55,14 +56,14 @@ func FuzzDecode(f *testing.F) {
 	o := newOracle(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		m := newMemory()
-		got := send(t, m.function(), body)
+		got := m.send(t, body)
 		want, ok := o.read(body)
 		if !ok {
 			checkRefusal(t, got, m, body)
 			return
 		}
-		if got.StatusCode != http.StatusCreated || m.written != 1 {
-			t.Fatalf("%q: status %d, %s", body, got.StatusCode, got.Body)
+		if got.Status != http.StatusCreated || m.written != 1 {
+			t.Fatalf("%q: status %d, %s", body, got.Status, got.Body)
 		}
 		stored := wanted{m.given.Settings, m.key, string(m.place)}
 		if !reflect.DeepEqual(stored, want) {
@@ -74,7 +75,7 @@ func FuzzDecode(f *testing.F) {
 
 // checkShown checks that the answer contains what was asked for, and of the key
 // nothing but its label.
-func checkShown(t *testing.T, got reply, want wanted) {
+func checkShown(t *testing.T, got functest.Answer, want wanted) {
 	t.Helper()
 	var shown struct{ Data map[string]any }
 	if err := json.Unmarshal([]byte(got.Body), &shown); err != nil {
@@ -92,7 +93,7 @@ func checkShown(t *testing.T, got reply, want wanted) {
 
 // checkRefusal checks a 400: nothing is stored, and its issues have a path and a
 // message that repeats nothing of the body, names of members aside.
-func checkRefusal(t *testing.T, got reply, m *memory, body []byte) {
+func checkRefusal(t *testing.T, got functest.Answer, m *memory, body []byte) {
 	t.Helper()
 	var refusal struct {
 		Error struct {
@@ -105,8 +106,8 @@ func checkRefusal(t *testing.T, got reply, m *memory, body []byte) {
 		t.Fatal(err)
 	}
 	issues := refusal.Error.Metadata.Issues
-	if got.StatusCode != http.StatusBadRequest || len(issues) < 1 || len(issues) > 100 || m.written > 0 {
-		t.Fatalf("status %d, %d stored, %s", got.StatusCode, m.written, got.Body)
+	if got.Status != http.StatusBadRequest || len(issues) < 1 || len(issues) > 100 || m.written > 0 {
+		t.Fatalf("status %d, %d stored, %s", got.Status, m.written, got.Body)
 	}
 	const repeated = 10 // characters that cannot be the body's by chance
 	name := regexp.MustCompile(strings.Join(members, "|"))

@@ -29,10 +29,10 @@ func FuzzIdempotencyKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, count uint8, first, second string) {
 		m := newMemory()
 		given := []string{first, second}[:count%3]
-		got := send(t, m.function(), bodies()[0], given...)
+		got := m.send(t, bodies()[0], given...)
 		if len(given) == 0 {
-			if got.StatusCode != http.StatusCreated || len(m.recalled)+len(m.control) > 0 {
-				t.Fatalf("without a key: status %d, %v recalled", got.StatusCode, m.recalled)
+			if got.Status != http.StatusCreated || len(m.recalled)+len(m.control) > 0 {
+				t.Fatalf("without a key: status %d, %v recalled", got.Status, m.recalled)
 			}
 			return
 		}
@@ -45,8 +45,8 @@ func FuzzIdempotencyKey(f *testing.F) {
 		}
 		sum := sha256.Sum256([]byte(first))
 		want := byok.RequestID("idem#" + hash + "#" + hex.EncodeToString(sum[:]))
-		if got.StatusCode != http.StatusCreated || !slices.Equal(m.recalled, []byok.RequestID{want}) || m.control[string(want)] == nil {
-			t.Fatalf("%q: status %d, %v recalled, want %v", first, got.StatusCode, m.recalled, want)
+		if got.Status != http.StatusCreated || !slices.Equal(m.recalled, []byok.RequestID{want}) || m.control[string(want)] == nil {
+			t.Fatalf("%q: status %d, %v recalled, want %v", first, got.Status, m.recalled, want)
 		}
 		other := byok.NewRequestID(hash, second)
 		if (other == want) != (first == second) || byok.NewRequestID(hash[1:]+"0", first) == want {
@@ -71,10 +71,10 @@ func FuzzReplay(f *testing.F) {
 			return
 		}
 		m := newMemory()
-		first := send(t, m.function(), a, "k")
+		first := m.send(t, a, "k")
 		others := rewrite(t, a)
-		rewritten := send(t, m.function(), others, "k")
-		if len(others) <= 65536 && (rewritten.Body != first.Body || rewritten.Headers["Idempotent-Replayed"] != "true") {
+		rewritten := m.send(t, others, "k")
+		if len(others) <= 65536 && (rewritten.Body != first.Body || rewritten.Header["Idempotent-Replayed"] != "true") {
 			t.Fatalf("%q rewritten: %+v", a, rewritten)
 		}
 		if _, ok := o.read(b); !ok {
@@ -82,8 +82,8 @@ func FuzzReplay(f *testing.F) {
 		}
 		of := func(body []byte) map[string]any { object, _ := objectOf(body); return object }
 		same := reflect.DeepEqual(of(a), of(b))
-		got := send(t, m.function(), b, "k")
-		if same != (got.Body == first.Body) || same != (got.StatusCode == http.StatusCreated) || m.written != 1 {
+		got := m.send(t, b, "k")
+		if same != (got.Body == first.Body) || same != (got.Status == http.StatusCreated) || m.written != 1 {
 			t.Fatalf("%q after %q: %+v", b, a, got)
 		}
 	})

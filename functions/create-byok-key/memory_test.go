@@ -2,18 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
-	"log/slog"
 	"testing"
 
-	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
-	"signalbox.dev/shared/api"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -44,9 +40,11 @@ func newMemory() *memory {
 	return m
 }
 
-func (m *memory) function() lambda.Handler {
-	return api.Handler(auth.NewVerifier(m, "access"), slog.New(slog.DiscardHandler),
-		operation(handler{workspaces: m, positions: m, keyring: m, credentials: m}))
+// send sends a request, the body byte for byte.
+func (m *memory) send(t *testing.T, body []byte, idempotencyKeys ...string) functest.Answer {
+	t.Helper()
+	e := createRequest(nil).SendingBytes(body).As(onlyKey).With("Idempotency-Key", idempotencyKeys...)
+	return functest.Handle(t, auth.NewVerifier(m, "access"), operation(handler{workspaces: m, positions: m, keyring: m, credentials: m}), e)
 }
 
 // Seal keeps what it is given: it will be wiped.
@@ -111,35 +109,4 @@ func (m *memory) TransactWriteItems(_ context.Context, in *dynamodb.TransactWrit
 // GenerateDataKey is KMS's; nothing is ever opened here.
 func (m *memory) GenerateDataKey(context.Context, *kms.GenerateDataKeyInput, ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error) {
 	return &kms.GenerateDataKeyOutput{KeyId: aws.String("arn"), Plaintext: make([]byte, 32), CiphertextBlob: []byte("wrapped")}, nil
-}
-
-// reply is the answer to one request.
-type reply struct {
-	StatusCode int
-	Headers    map[string]string
-	Body       string
-}
-
-// send sends a request as a gateway does, the body byte for byte.
-func send(t *testing.T, function lambda.Handler, body []byte, idempotencyKeys ...string) reply {
-	t.Helper()
-	event, err := json.Marshal(map[string]any{
-		"resource": "/api/v1/byok", "httpMethod": "POST",
-		"multiValueHeaders": map[string][]string{
-			"Authorization": {"Bearer " + onlyKey}, "Content-Type": {"application/json"}, "idempotency-key": idempotencyKeys,
-		},
-		"body": base64.StdEncoding.EncodeToString(body), "isBase64Encoded": true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	payload, err := function.Invoke(t.Context(), event)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got reply
-	if err := json.Unmarshal(payload, &got); err != nil {
-		t.Fatal(err)
-	}
-	return got
 }

@@ -2,23 +2,21 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-lambda-go/lambda"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/go-cmp/cmp"
 
-	"signalbox.dev/shared/api"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/limits"
 )
 
@@ -83,11 +81,6 @@ func (s *storage) Take(context.Context, string, limits.Rate) (limits.Decision, e
 	return limits.Decision{Allowed: true, Burst: 1}, nil
 }
 
-func (s *storage) function() lambda.Handler {
-	return api.Handler(auth.NewVerifier(s, "access"), slog.New(slog.DiscardHandler),
-		operation(s, auth.NewWorkspaces(s, "access"), files.NewStore(s, "files")))
-}
-
 // A file is deleted if and only if its id has the contract's shape and at most one
 // workspace is named, the caller's. Exactly that file of that workspace is deleted,
 // and storage is not asked for what cannot exist.
@@ -104,13 +97,14 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file string, count uint8, first, second string) {
 		named := []string{first, second}[:count%3]
 		s := &storage{}
-		status, body := deleteFile(t, s.function(), file, named)
+		got := functest.Handle(t, auth.NewVerifier(s, "access"), operation(s, auth.NewWorkspaces(s, "access"), files.NewStore(s, "files")),
+			deleteRequest("", ids.File(file)).As(ownKey).Asking("workspace_id", named...).Asking("other", foreignPlace))
 		want := outcomeOf(file, named)
-		if diff := cmp.Diff(want, outcome{status, s.workspaces, s.deleted}, cmp.AllowUnexported(outcome{})); diff != "" {
+		if diff := cmp.Diff(want, outcome{got.Status, s.workspaces, s.deleted}, cmp.AllowUnexported(outcome{})); diff != "" {
 			t.Fatalf("file %q of %q (-want +got):\n%s", file, named, diff)
 		}
-		if status == http.StatusOK && body != `{"id":"`+file+`","type":"file_deleted"}` {
-			t.Fatalf("body %s", body)
+		if got.Status == http.StatusOK && got.Body != `{"id":"`+file+`","type":"file_deleted"}` {
+			t.Fatalf("body %s", got.Body)
 		}
 	})
 }
@@ -140,31 +134,4 @@ func outcomeOf(file string, named []string) outcome {
 		return absent
 	}
 	return outcome{http.StatusOK, absent.workspaces, []string{"files/" + ownWorkspace + "/" + file}}
-}
-
-func quoted(text string) string {
-	encoded, _ := json.Marshal(text) // text always encodes
-	return string(encoded)
-}
-
-// deleteFile sends the request as a gateway does.
-func deleteFile(t *testing.T, function lambda.Handler, file string, named []string) (status int, body string) {
-	t.Helper()
-	workspaces, _ := json.Marshal(named) // text always encodes
-	event := []byte(`{"resource":"/api/v1/files/{file_id}","httpMethod":"DELETE",
-		"multiValueHeaders":{"Authorization":["Bearer ` + ownKey + `"]},"pathParameters":{"file_id":` + quoted(file) + `},
-		"stageVariables":{"deleteRatePerMinute":"60","deleteBurst":"20"},
-		"multiValueQueryStringParameters":{"workspace_id":` + string(workspaces) + `,"other":["` + foreignPlace + `"]}}`)
-	payload, err := function.Invoke(t.Context(), event)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var answer struct {
-		StatusCode int
-		Body       string
-	}
-	if err := json.Unmarshal(payload, &answer); err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, answer.Body
 }

@@ -3,6 +3,7 @@ package functest
 import (
 	"bytes"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/auth"
 )
 
 // Answer is a function's answer to one event.
@@ -31,6 +34,17 @@ type Answer struct {
 
 	payload []byte
 	log     string
+}
+
+// Handle sends the event to an operation on fakes.
+func Handle(t testing.TB, keys *auth.Verifier, op api.Operation, e Event) Answer {
+	t.Helper()
+	var log bytes.Buffer
+	payload, err := api.Handler(keys, slog.New(slog.NewJSONHandler(&log, nil)), op).Invoke(t.Context(), e.payload())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ReadAnswer(t, payload, log.String())
 }
 
 // ReadAnswer reads what a handler returned and logged, and checks what every answer

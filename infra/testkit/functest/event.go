@@ -1,6 +1,7 @@
 package functest
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"maps"
 
@@ -19,6 +20,8 @@ type Event struct {
 	Header map[string][]string
 	Stage  map[string]string
 	Body   string
+	// IsBase64Encoded is whether the body is sent in base64.
+	IsBase64Encoded bool
 }
 
 // NewEvent returns a request of the method for the resource, under a limit that
@@ -66,6 +69,12 @@ func (e Event) SendingText(body string) Event {
 	return e.With("Content-Type", "application/json")
 }
 
+// SendingBytes returns the event with this body, byte for byte.
+func (e Event) SendingBytes(body []byte) Event {
+	e.IsBase64Encoded = true
+	return e.SendingText(base64.StdEncoding.EncodeToString(body))
+}
+
 // Again returns the same request with another id, as the gateway makes one for
 // each request.
 func (e Event) Again() Event {
@@ -104,7 +113,7 @@ func (e Event) payload() []byte {
 			"requestId": e.RequestID, "httpMethod": e.Method, "resourcePath": e.Resource, "stage": "live",
 			"identity": map[string]any{"sourceIp": "192.0.2.1", "userAgent": testkit.Marker + "agent"},
 		},
-		"body": body, "isBase64Encoded": false,
+		"body": body, "isBase64Encoded": e.IsBase64Encoded,
 	})
 	return encoded
 }
