@@ -20,6 +20,8 @@ import (
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/findings"
+	"signalbox.dev/infra/admin/rewrap"
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -348,6 +350,12 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.set(r.old, "account#"+string(r.account), "account", "default_workspace", textValue("another"))
+	// A key that is let in before and after, unless its old row cannot be read.
+	i := slices.IndexFunc(r.keys, func(k auth.Key) bool {
+		return r.letIn(r.old, k.Hash) && r.letIn(r.engines.Tables.Access, k.Hash)
+	})
+	damaged := r.keys[i].Hash
+	r.set(r.old, "key#"+string(damaged), "key", "v", numberValue("2"))
 	found := fmt.Sprint(r.findings(r.repairArgs()...))
 	for _, want := range []string{
 		"made after the restore", "only in the old table: made at", "its default workspace was another",
@@ -357,20 +365,59 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 			t.Errorf("no %q in %s", want, found)
 		}
 	}
-	if !r.letIn(r.engines.Tables.Access, keys[0].Hash) || r.letIn(r.engines.Tables.Access, keys[1].Hash) {
-		t.Error("want the key from after the restore let in, and not the one that may have been deleted")
+	if !r.letIn(r.engines.Tables.Access, keys[0].Hash) || r.letIn(r.engines.Tables.Access, keys[1].Hash) || r.letIn(r.engines.Tables.Access, damaged) {
+		t.Error("want the key from after the restore let in, and not those that may have been deleted or disabled")
+	}
+	// One that is in both tables was made before the moment restored to.
+	r.set(r.old, "key#"+string(damaged), "key", "v", numberValue("1"))
+	r.set(r.engines.Tables.Access, "key#"+string(damaged), "key", "created_at", numberValue(fmt.Sprint(time.Now().Add(time.Hour).Unix())))
+	if got := r.want(exit.Usage, r.repairArgs()...); !strings.Contains(got.stderr, "too early: key "+string(damaged)) {
+		t.Errorf("stderr %s", got.stderr)
 	}
 }
 
-func (r *restored) set(table, pk, sk, attribute string, value types.AttributeValue) {
-	r.Helper()
-	_, err := r.db.UpdateItem(r.Context(), &dynamodb.UpdateItemInput{
+// A repair goes on after one that fails, unless many in a row do, and leaves an audit
+// line of each.
+func TestARepairGoesOnAfterOneThatFails(t *testing.T) {
+	r := newRestored(t, 1)
+	refused := faults.Answer(http.StatusBadRequest, "ValidationException", "")
+	for failures, rules := range map[int][]faults.Rule{
+		1:               {{Operation: "UpdateItem", Call: 2, Fault: refused}},
+		rewrap.Patience: {{Operation: "UpdateItem", Fault: refused}, {Operation: "TransactWriteItems", Fault: refused}},
+	} {
+		r.reset()
+		broken := r.broken()
+		for _, rule := range rules {
+			broken.Inject(rule)
+		}
+		got := r.want(exit.Uncertain, r.repairArgs()...)
+		var outcomes []any
+		for _, line := range got.audits() {
+			outcomes = append(outcomes, line["outcome"])
+		}
+		failed, repaired := strings.Count(got.stdout, " failed: "), strings.Count(got.stdout, " repaired\n")
+		want := slices.Concat([]any{"begun", "done", "uncertain"}, slices.Repeat([]any{"done"}, max(repaired-1, 0)), []any{"uncertain"})
+		if failures > 1 {
+			want = slices.Concat([]any{"begun"}, slices.Repeat([]any{"uncertain"}, failures+1))
+		}
+		if diff := cmp.Diff(want, outcomes); diff != "" || failed != failures || failures == 1 && repaired < 2 {
+			t.Errorf("%d failed, %d repaired; the outcomes of the audit lines (-want +got):\n%s", failed, repaired, diff)
+		}
+	}
+	r.change = nil
+	r.must(r.repairArgs()...)
+	r.checkRepaired()
+}
+
+func (d *fixture) set(table, pk, sk, attribute string, value types.AttributeValue) {
+	d.Helper()
+	_, err := dynamodb.NewFromConfig(d.engines.Config).UpdateItem(d.Context(), &dynamodb.UpdateItemInput{
 		TableName: &table, Key: map[string]types.AttributeValue{"pk": textValue(pk), "sk": textValue(sk)},
 		UpdateExpression: aws.String("SET #a = :value"), ExpressionAttributeNames: map[string]string{"#a": attribute},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":value": value},
 	})
 	if err != nil {
-		r.Fatal(err)
+		d.Fatal(err)
 	}
 }
 

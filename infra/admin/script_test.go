@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,6 +76,11 @@ func ends(want int) func(*testscript.TestScript, bool, []string) {
 		}
 		if code != want {
 			ts.Fatalf("exit code %d, want %d", code, want)
+		}
+		// A command that changes something names its target.
+		shown := ts.ReadFile("stderr")
+		if changed := strings.Contains(shown, "target: ") && !slices.Contains(args, "--dry-run"); want == exit.Done && changed != strings.Contains(shown, "audit") {
+			ts.Fatalf("an audit line: %v, want %v", !changed, changed)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
 	"signalbox.dev/infra/admin/exit"
@@ -99,6 +100,8 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 	d := newFixture(t)
 	d.seal(d.workspace, "one")
+	var bound createdKeyView
+	d.json(&bound, "key", "create", "bound", "--workspace", string(d.workspace))
 	d.must("workspace", "delete", string(d.workspace), "--yes")
 	d.stopped(d.deletedAt(), func(time.Duration) error { return context.Canceled })
 	got := d.want(exit.Uncertain, "workspace", "purge", string(d.workspace), "--yes")
@@ -106,12 +109,13 @@ func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 		t.Errorf("audit %v", audits)
 	}
 	d.seal(d.workspace, "late")
+	d.set(d.engines.Tables.Access, "key#"+string(bound.Hash), "key", "disabled", &types.AttributeValueMemberBOOL{}) // as if the deletion had been cut short
 	d.stopped(d.deletedAt().Add(settled+time.Second), func(time.Duration) error {
 		t.Error("it waits though all requests have ended")
 		return nil
 	})
 	d.must("workspace", "purge", string(d.workspace), "--yes")
-	if left := d.left(d.workspace); left != 0 {
-		t.Errorf("%d things left", left)
+	if left := d.left(d.workspace); left != 0 || strings.Contains(d.must("key", "list"), "active") {
+		t.Errorf("%d things left, or a key that is enabled", left)
 	}
 }
