@@ -24,7 +24,8 @@ func TestResponses(t *testing.T) {
 	play("not-found", f.unnamed().Asking("workspace_id", string(other), string(other)))
 	play("not-found", f.unnamed().At("file_id", "file_a%2Fb"))
 	play("not-found", f.unnamed())
-	play("named", deleteRequest(other, f.file))
+	names["API_KEY"] = f.key
+	g.PlayCaptured(t, "named")
 	play("not-found", deleteRequest(other, f.file))
 	f.oneFile()
 	play("named", f.unnamed())
