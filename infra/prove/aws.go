@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -83,11 +84,55 @@ func gone(err error) bool {
 	}, codeOf(err))
 }
 
-// proveTag is on every stack that prove makes, and on no other.
+// proveTag is on all that prove makes: stacks, the bucket of sam deploy, the queue.
 const proveTag = "signalbox:prove"
 
-func madeByProve(s cfntypes.Stack) bool {
-	return slices.ContainsFunc(s.Tags, func(t cfntypes.Tag) bool { return aws.ToString(t.Key) == proveTag })
+// made reports whether prove made a stack. One that has no resources yet carries no
+// tags: its change set does.
+func (c *clients) made(ctx context.Context, s cfntypes.Stack) (bool, error) {
+	tagged := func(t cfntypes.Tag) bool { return aws.ToString(t.Key) == proveTag }
+	if s.StackStatus != cfntypes.StackStatusReviewInProgress || slices.ContainsFunc(s.Tags, tagged) {
+		return slices.ContainsFunc(s.Tags, tagged), nil
+	}
+	sets, err := c.cfn.ListChangeSets(ctx, &cloudformation.ListChangeSetsInput{StackName: s.StackId})
+	if err != nil {
+		return false, fmt.Errorf("listing the change sets of stack %s: %w", aws.ToString(s.StackName), err)
+	}
+	for _, set := range sets.Summaries {
+		out, err := c.cfn.DescribeChangeSet(ctx, &cloudformation.DescribeChangeSetInput{ChangeSetName: set.ChangeSetId})
+		if err != nil {
+			return false, fmt.Errorf("asking for a change set of stack %s: %w", aws.ToString(s.StackName), err)
+		}
+		if slices.ContainsFunc(out.Tags, tagged) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// bucketMade reports whether a bucket is there, and whether prove made it: its tag
+// shows that, its name does not.
+func (c *clients) bucketMade(ctx context.Context, name string) (there, made bool, err error) {
+	out, err := c.s3.GetBucketTagging(ctx, &s3.GetBucketTaggingInput{Bucket: &name, ExpectedBucketOwner: &c.accountID})
+	switch {
+	case codeOf(err) == "NoSuchTagSet":
+		return true, false, nil
+	case gone(err):
+		return false, false, nil
+	case err != nil:
+		return false, false, fmt.Errorf("asking for the tags of bucket %s: %w", name, err)
+	}
+	return true, slices.ContainsFunc(out.TagSet, func(t s3types.Tag) bool { return aws.ToString(t.Key) == proveTag }), nil
+}
+
+// queueMade is the same for a queue.
+func (c *clients) queueMade(ctx context.Context, url *string) (bool, error) {
+	out, err := c.sqs.ListQueueTags(ctx, &sqs.ListQueueTagsInput{QueueUrl: url})
+	if err != nil {
+		return false, fmt.Errorf("asking for the tags of queue %s: %w", aws.ToString(url), err)
+	}
+	_, made := out.Tags[proveTag]
+	return made, nil
 }
 
 // stack describes a stack by name, or a deleted one by its id. It is nil where there

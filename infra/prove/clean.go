@@ -30,15 +30,19 @@ const (
 	tableTime = 10 * time.Minute
 	// waitingDays is the shortest time that KMS keeps a key before it deletes it.
 	waitingDays = 7
+	// backupTime is how long DynamoDB keeps the system backup of a deleted table.
+	backupTime = 35 * 24 * time.Hour
 )
 
-// cleaner removes all that prove made under a name: stacks that carry its tag,
+// cleaner removes all that prove made under a name and that carries its tag: stacks,
 // what they retain, the bucket of sam deploy, the queue. It asks AWS what there is
 // and needs no record, so that it can be run by anybody, again, and after a crash.
 type cleaner struct {
 	*clients
 	name     string
 	progress io.Writer
+	// found reports whether there was anything, be it a stack that is deleted already.
+	found bool
 	// remains is what cannot be removed, and when it goes.
 	remains []string
 }
@@ -50,46 +54,54 @@ func (c *cleaner) say(format string, args ...any) {
 // clean removes everything. What fails does not stop the rest.
 func (c *cleaner) clean(ctx context.Context) error {
 	stacks, err := c.stacks(ctx)
-	if err != nil {
-		return err
+	problems := []error{err}
+	if len(stacks) > 0 {
+		c.found = true
+		c.remains = append(c.remains, "what was measured, free of charge: metrics for 15 months, traces for 30 days",
+			"the permission that AWS WAF gives itself to write logs, a resource policy of CloudWatch Logs that names no stack: free of charge")
 	}
-	var problems []error
 	for _, s := range stacks {
 		problems = append(problems, c.deleteStack(ctx, s))
 	}
 	for _, s := range stacks {
 		problems = append(problems, c.removeRetained(ctx, s))
 	}
-	return errors.Join(append(problems, c.removeBucket(ctx, c.artifacts(c.name)), c.removeQueue(ctx))...)
+	return errors.Join(append(problems, c.removeArtifacts(ctx), c.removeQueue(ctx))...)
 }
 
 // stacks finds those of the name that prove made, deleted ones included: what they
-// retained may still be there. CloudFormation keeps them for 90 days.
+// retained may still be there. CloudFormation keeps them for 90 days. With an error it
+// returns those that it found nevertheless.
 func (c *cleaner) stacks(ctx context.Context) ([]cfntypes.Stack, error) {
 	var found []cfntypes.Stack
+	var problems []error
 	pages := cloudformation.NewListStacksPaginator(c.cfn, &cloudformation.ListStacksInput{})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("listing stacks: %w", err)
+			return found, fmt.Errorf("listing stacks: %w", err)
 		}
 		for _, summary := range page.StackSummaries {
 			if name := aws.ToString(summary.StackName); name != c.name && name != failingName(c.name) {
 				continue
 			}
 			s, err := c.stack(ctx, aws.ToString(summary.StackId))
+			made := false
+			if s != nil {
+				made, err = c.made(ctx, *s)
+			}
 			switch {
 			case err != nil:
-				return nil, err
+				problems = append(problems, err)
 			case s == nil:
-			case madeByProve(*s):
+			case made:
 				found = append(found, *s)
 			case s.StackStatus != cfntypes.StackStatusDeleteComplete:
-				return nil, fmt.Errorf("stack %s has no tag %s: prove did not make it, and removes nothing of that name", aws.ToString(s.StackName), proveTag)
+				problems = append(problems, fmt.Errorf("stack %s has no tag %s: prove did not make it", aws.ToString(s.StackName), proveTag))
 			}
 		}
 	}
-	return found, nil
+	return found, errors.Join(problems...)
 }
 
 // deleteStack deletes a stack, once nothing is under way in it, and waits.
@@ -111,6 +123,9 @@ func (c *cleaner) deleteStack(ctx context.Context, s cfntypes.Stack) error {
 		case status == cfntypes.StackStatusUpdateInProgress && !cancelled:
 			cancelled = true
 			_, err := c.cfn.CancelUpdateStack(ctx, &cloudformation.CancelUpdateStackInput{StackName: id})
+			if codeOf(err) == "ValidationError" { // it has ended meanwhile
+				err = nil
+			}
 			return false, err
 		case asked, strings.HasSuffix(string(status), "_IN_PROGRESS") && status != cfntypes.StackStatusCreateInProgress && status != cfntypes.StackStatusReviewInProgress:
 			return false, nil
@@ -139,9 +154,18 @@ func (c *cleaner) removeRetained(ctx context.Context, s cfntypes.Stack) error {
 	var problems []error
 	ofType := func(kind string, remove func(context.Context, string) error) {
 		for _, r := range resources {
-			if aws.ToString(r.ResourceType) == kind && aws.ToString(r.PhysicalResourceId) != "" {
+			// CloudFormation deletes no key, it schedules that. What else it has deleted is
+			// gone: another thing of the name is not the stack's.
+			deleted := r.ResourceStatus == cfntypes.ResourceStatusDeleteComplete && kind != "AWS::KMS::Key"
+			if aws.ToString(r.ResourceType) == kind && aws.ToString(r.PhysicalResourceId) != "" && !deleted {
 				problems = append(problems, remove(ctx, aws.ToString(r.PhysicalResourceId)))
 			}
+		}
+	}
+	for _, r := range resources {
+		if aws.ToString(r.ResourceType) == "AWS::DynamoDB::Table" && aws.ToString(r.PhysicalResourceId) != "" &&
+			(s.DeletionTime == nil || time.Since(*s.DeletionTime) < backupTime) {
+			c.remains = append(c.remains, fmt.Sprintf("the system backup of table %s, for 35 days: DynamoDB makes it, free of charge", *r.PhysicalResourceId))
 		}
 	}
 	left := false
@@ -170,9 +194,11 @@ func (c *cleaner) reviveKey(ctx context.Context, id string) error {
 		return nil
 	}
 	if err == nil && key.KeyMetadata.KeyState == kmstypes.KeyStatePendingDeletion {
-		if _, err = c.kms.CancelKeyDeletion(ctx, &kms.CancelKeyDeletionInput{KeyId: &id}); err == nil {
-			_, err = c.kms.EnableKey(ctx, &kms.EnableKeyInput{KeyId: &id})
-		}
+		_, err = c.kms.CancelKeyDeletion(ctx, &kms.CancelKeyDeletionInput{KeyId: &id})
+	}
+	// It is disabled now, or has been since an earlier removal ended here.
+	if err == nil && key.KeyMetadata.KeyState != kmstypes.KeyStateEnabled {
+		_, err = c.kms.EnableKey(ctx, &kms.EnableKeyInput{KeyId: &id})
 	}
 	if err != nil {
 		return fmt.Errorf("making key %s usable for the removal of its tables: %w", id, err)
@@ -218,7 +244,6 @@ func (c *cleaner) removeTable(ctx context.Context, name string) error {
 		}
 		return out.Table.TableStatus, aws.ToBool(out.Table.DeletionProtectionEnabled), nil
 	}
-	removed := false
 	done, err := until(ctx, tableTime, func() (bool, error) {
 		status, protected, err := state()
 		switch {
@@ -230,7 +255,6 @@ func (c *cleaner) removeTable(ctx context.Context, name string) error {
 		default:
 			c.say("deleting table %s", name)
 			_, err = c.db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
-			removed = true
 		}
 		return false, err
 	})
@@ -240,10 +264,22 @@ func (c *cleaner) removeTable(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("deleting table %s: %w", name, err)
 	}
-	if removed {
-		c.remains = append(c.remains, fmt.Sprintf("the system backup of table %s, for 35 days: DynamoDB makes it, free of charge", name))
-	}
 	return nil
+}
+
+// removeArtifacts removes the bucket of sam deploy with all that SAM uploaded.
+func (c *cleaner) removeArtifacts(ctx context.Context) error {
+	name := c.artifacts(c.name)
+	there, made, err := c.bucketMade(ctx, name)
+	if err != nil || !there {
+		return err
+	}
+	if !made {
+		c.remains = append(c.remains, fmt.Sprintf("bucket %s: it has no tag %s, so prove did not make it", name, proveTag))
+		return nil
+	}
+	c.found = true
+	return c.removeBucket(ctx, name)
 }
 
 func (c *cleaner) removeBucket(ctx context.Context, name string) error {
@@ -292,6 +328,7 @@ func (c *cleaner) removeLoggingRole(ctx context.Context, name string) error {
 		}}); err != nil {
 			return fmt.Errorf("taking back the gateway's logging role: %w", err)
 		}
+		c.remains = append(c.remains, "log group /aws/apigateway/welcome, with a line, which API Gateway makes where a region gets a logging role")
 	}
 	attached, err := c.iam.ListAttachedRolePolicies(ctx, &iam.ListAttachedRolePoliciesInput{RoleName: &name})
 	if err != nil {
@@ -314,6 +351,15 @@ func (c *cleaner) removeQueue(ctx context.Context) error {
 	if gone(err) {
 		return nil
 	}
+	made := false
+	if err == nil {
+		made, err = c.queueMade(ctx, queue.QueueUrl)
+	}
+	if err == nil && !made {
+		c.remains = append(c.remains, fmt.Sprintf("queue %s: it has no tag %s, so prove did not make it", queueName(c.name), proveTag))
+		return nil
+	}
+	c.found = true
 	if err == nil {
 		_, err = c.sqs.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: queue.QueueUrl})
 	}

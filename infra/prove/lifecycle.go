@@ -51,9 +51,11 @@ type lifecycle struct {
 // failingName is the stack whose creation is to fail half way.
 func failingName(stack string) string { return stack + "-fails" }
 
-// record is what prove writes down of what it makes. prove-clean works without it.
+// record is what prove writes down of what it makes. prove-clean works without it, and
+// where there is one, in no other account or region.
 type record struct {
 	Stack   string    `json:"stack"`
+	Account string    `json:"account"`
 	Region  string    `json:"region"`
 	Run     string    `json:"run"`
 	Started time.Time `json:"started"`
@@ -128,8 +130,16 @@ func (l *lifecycle) prepare(ctx context.Context) error {
 	if l.config.Region != "us-east-1" { // which is no value of LocationConstraint
 		in.CreateBucketConfiguration = &s3types.CreateBucketConfiguration{LocationConstraint: s3types.BucketLocationConstraint(l.config.Region)}
 	}
-	if _, err := l.s3.CreateBucket(ctx, in); err != nil && codeOf(err) != "BucketAlreadyOwnedByYou" {
+	// Ctrl-C does not come between the two: without its tag the bucket would stay.
+	whole := context.WithoutCancel(ctx)
+	if _, err := l.s3.CreateBucket(whole, in); err != nil {
 		return fmt.Errorf("making the bucket for sam deploy: %w", err)
+	}
+	if _, err := l.s3.PutBucketTagging(whole, &s3.PutBucketTaggingInput{
+		Bucket: in.Bucket, Tagging: &s3types.Tagging{TagSet: []s3types.Tag{{Key: aws.String(proveTag), Value: &l.id}}},
+	}); err != nil {
+		_, gone := l.s3.DeleteBucket(whole, &s3.DeleteBucketInput{Bucket: in.Bucket})
+		return errors.Join(fmt.Errorf("tagging the bucket for sam deploy: %w", err), gone)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -25,12 +26,13 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// Ctrl-C ends `make prove | tee` too: the removal then writes to a closed pipe,
+	// and must not end by that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
@@ -133,23 +135,15 @@ func prove(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{o.stack, failingName(o.stack)} {
-		s, err := c.stack(ctx, name)
-		switch {
-		case err != nil:
-			return err
-		case s != nil && !madeByProve(*s):
-			return fmt.Errorf("stack %s exists, and prove did not make it: choose another name", name)
-		case s != nil:
-			return fmt.Errorf("stack %s is left of an earlier run: make prove-clean STACK=%s", name, o.stack)
-		}
+	if err := o.vacant(ctx, c); err != nil {
+		return err
 	}
 	l := &lifecycle{
 		clients: c, root: o.root, name: o.stack, pace: o.pace, id: time.Now().UTC().Format("20060102-150405-") + newID()[:4], progress: o.stderr,
 		architectures: [2]string{o.architecture, map[string]string{"arm64": "x86_64", "x86_64": "arm64"}[o.architecture]},
 	}
 	l.record = &record{
-		Stack: o.stack, Region: c.config.Region, Run: l.id, Started: time.Now().UTC(), path: filepath.Join(o.root, ".build", "prove", o.stack+".json"),
+		Stack: o.stack, Account: c.accountID, Region: c.config.Region, Run: l.id, Started: time.Now().UTC(), path: o.recordPath(),
 	}
 	if err := l.chooseLoggingRole(ctx); err != nil {
 		return err
@@ -165,6 +159,59 @@ func prove(ctx context.Context, o options) (err error) {
 	}
 	results, err := l.askAll(ctx, a, all())
 	return errors.Join(err, o.report(l, results))
+}
+
+// vacant returns an error where something has a name that prove would use.
+func (o options) vacant(ctx context.Context, c *clients) error {
+	if err := o.elsewhere(c); err != nil {
+		return err
+	}
+	refuse := func(what string, made bool) error {
+		if made {
+			return fmt.Errorf("%s is left of an earlier run, or one is under way: make prove-clean STACK=%s", what, o.stack)
+		}
+		return fmt.Errorf("%s exists, and prove did not make it: choose another name", what)
+	}
+	for _, name := range []string{o.stack, failingName(o.stack)} {
+		s, err := c.stack(ctx, name)
+		if err != nil {
+			return err
+		}
+		if s != nil {
+			made, err := c.made(ctx, *s)
+			return errors.Join(err, refuse("stack "+name, made))
+		}
+	}
+	there, made, err := c.bucketMade(ctx, c.artifacts(o.stack))
+	if err == nil && there {
+		err = refuse("bucket "+c.artifacts(o.stack), made)
+	}
+	return err
+}
+
+func (o options) recordPath() string {
+	return filepath.Join(o.root, ".build", "prove", o.stack+".json")
+}
+
+// elsewhere returns an error where the record of an earlier run, which was not
+// removed, names another account or region.
+func (o options) elsewhere(c *clients) error {
+	text, err := os.ReadFile(o.recordPath())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var r record
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the record of an earlier run: %w", err)
+	}
+	if r.Region != c.config.Region || r.Account != c.accountID {
+		return fmt.Errorf("%s is of a run in account %s, region %s, which has left something there: make prove-clean STACK=%s with credentials for that account and AWS_REGION=%s",
+			o.recordPath(), r.Account, r.Region, o.stack, r.Region)
+	}
+	return nil
 }
 
 // agree shows the plan and asks.
@@ -318,12 +365,16 @@ func (o options) remove(c *clients, wasInterrupted bool) error {
 		return fmt.Errorf("something is left: make prove-clean STACK=%s: %w", o.stack, err)
 	}
 	slices.Sort(w.remains)
-	_, _ = fmt.Fprintf(o.out, "\nRemoved: stacks %s and %s and all that they made, so far as they were there.\n", o.stack, failingName(o.stack))
+	if w.found {
+		_, _ = fmt.Fprintf(o.out, "\nRemoved from account %s, region %s: stacks %s and %s and all that they made.\n", c.accountID, c.config.Region, o.stack, failingName(o.stack))
+	} else {
+		_, _ = fmt.Fprintf(o.out, "\nThere is nothing of make prove STACK=%s in account %s, region %s.\n", o.stack, c.accountID, c.config.Region)
+	}
 	for _, what := range slices.Compact(w.remains) {
 		_, _ = fmt.Fprintf(o.out, "Stays: %s.\n", what)
 	}
 	// The record is of what there may be.
-	if err := os.Remove(filepath.Join(o.root, ".build", "prove", o.stack+".json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(o.recordPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -338,12 +389,17 @@ func cleanUp(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	if err := o.elsewhere(c); err != nil {
+		return err
+	}
 	s, err := c.stack(ctx, o.stack)
 	if err != nil {
 		return err
 	}
-	if s != nil && !madeByProve(*s) && s.StackStatus != cfntypes.StackStatusDeleteComplete {
-		return fmt.Errorf("stack %s has no tag %s: prove did not make it", o.stack, proveTag)
+	if s != nil {
+		if made, err := c.made(ctx, *s); err != nil || !made {
+			return errors.Join(err, fmt.Errorf("stack %s has no tag %s: prove did not make it", o.stack, proveTag))
+		}
 	}
 	return o.remove(c, false)
 }

@@ -380,9 +380,12 @@ func askAlarm(ctx context.Context, a *asker) (f finding, err error) {
 	if topic == "" || alarm == "" {
 		return finding{}, fmt.Errorf("the stack has no topic or no alarm ServerErrorsAlarm: %v %v", a.outputs, a.physical)
 	}
-	queue, err := a.sqs.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(queueName(a.name))})
+	queue, err := a.sqs.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(queueName(a.name)), Tags: map[string]string{proveTag: a.name}})
 	if err != nil {
 		return finding{}, fmt.Errorf("making a queue: %w", err)
+	}
+	if made, err := a.queueMade(ctx, queue.QueueUrl); err != nil || !made {
+		return finding{}, errors.Join(err, fmt.Errorf("queue %s has no tag %s: prove did not make it", queueName(a.name), proveTag))
 	}
 	arn := fmt.Sprintf("arn:%s:sqs:%s:%s:%s", strings.Split(topic, ":")[1], a.config.Region, a.accountID, queueName(a.name))
 	policy := fmt.Sprintf(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},`+

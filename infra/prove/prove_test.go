@@ -161,6 +161,11 @@ func TestInterrupted(t *testing.T) {
 			if !strings.Contains(err.Error(), "make prove-clean STACK=signalbox-dry") || len(dry.Left()) == 0 {
 				t.Errorf("the removal that fails: %v, left %q", err, dry.Left())
 			}
+			// An earlier removal may have ended between CancelKeyDeletion and EnableKey.
+			dry.Turn("key-not-enabled")
+			if _, _, err := proves(t, "clean", "-stack", "signalbox-dry"); err == nil {
+				t.Error("a key that stays disabled is not reported")
+			}
 			dry.Turn()
 			for range 2 {
 				if out, problems, err := proves(t, "clean", "-stack", "signalbox-dry"); err != nil {
@@ -174,14 +179,35 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestOthersStacks: nothing is done with a stack that prove did not make, and nothing
-// is begun without consent.
+// TestOthersStacks: nothing is done with a stack, a bucket or a queue that prove did not
+// make, nor in another region than the run's, and nothing is begun without consent. A
+// stack that has only a change set is removed.
 func TestOthersStacks(t *testing.T) {
 	if _, _, err := proves(t, "run", "-stack", "signalbox-new"); err == nil || !strings.Contains(err.Error(), "not started") {
 		t.Errorf("without an answer: %v", err)
 	}
 	if left := dry.Left(); len(left) > 0 {
 		t.Errorf("made before it was agreed to: %q", left)
+	}
+	dry.Others("signalbox-new")
+	dry.Reviewed("signalbox-new")
+	there := len(dry.Left())
+	record := filepath.Join(root, ".build", "prove", "signalbox-new.json")
+	if err := os.WriteFile(record, []byte(`{"account":"`+standin.Account+`","region":"eu-central-2"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := proves(t, "clean", "-stack", "signalbox-new"); err == nil || !strings.Contains(err.Error(), "AWS_REGION=eu-central-2") {
+		t.Errorf("in another region: %v", err)
+	}
+	if err := os.Remove(record); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := proves(t, "clean", "-stack", "signalbox-new")
+	if left := dry.Left(); err != nil || len(left) != there-1 || strings.Count(out, "prove did not make it") != 2 {
+		t.Errorf("clean beside what is others': %v, left %q\n%s", err, left, out)
+	}
+	if _, _, err := proves(t, "run", "-stack", "signalbox-new"); err == nil || !strings.Contains(err.Error(), "prove did not make it") {
+		t.Errorf("run beside what is others': %v", err)
 	}
 	dry.Foreign("signalbox-prod")
 	before := len(dry.Left())

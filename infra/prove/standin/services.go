@@ -81,6 +81,10 @@ func (s *StandIn) query(service string, w http.ResponseWriter, r *http.Request) 
 			s.mu.Unlock()
 		}
 		answer = list("StackResourceSummaries", all...)
+	case "cloudformation ListChangeSets":
+		answer = list("Summaries", element("ChangeSetId", in.Get("StackName")))
+	case "cloudformation DescribeChangeSet":
+		answer = named("Tags", "Key", "Value", s.find(in.Get("ChangeSetName")).review)
 	case "cloudformation DeleteStack":
 		if st := s.find(in.Get("StackName")); st != nil {
 			s.delete(st)
@@ -135,16 +139,18 @@ func (s *StandIn) find(name string) *stack {
 func (s *StandIn) describe(st *stack) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	named := func(name, key, value string, m map[string]string) string {
-		var all []string
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			all = append(all, element(key, k)+element(value, m[k]))
-		}
-		return list(name, all...)
-	}
 	return element("StackId", st.id) + element("StackName", st.name) + element("StackStatus", st.status) + created +
 		named("Tags", "Key", "Value", st.tags) + named("Parameters", "ParameterKey", "ParameterValue", st.parameters) +
 		named("Outputs", "OutputKey", "OutputValue", st.outputs())
+}
+
+// named is a list of pairs.
+func named(name, key, value string, m map[string]string) string {
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, element(key, k)+element(value, m[k]))
+	}
+	return list(name, all...)
 }
 
 // jsonError is how the JSON services refuse.
@@ -168,6 +174,7 @@ func (s *StandIn) json(service string, w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		LogGroupName, QueueName, QueueURL string
 		StartTime                         int64
+		Tags                              map[string]string
 	}
 	body := bytes.ReplaceAll(readAll(r), []byte("QueueUrl"), []byte("QueueURL"))
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -205,8 +212,11 @@ func (s *StandIn) json(service string, w http.ResponseWriter, r *http.Request) {
 	case action == "CreateQueue", action == "GetQueueUrl":
 		s.mu.Lock()
 		s.queues[queue] = messages
+		s.tagged[queue] = s.tagged[queue] || !there && len(in.Tags) > 0
 		s.mu.Unlock()
 		writeJSON(w, map[string]any{"QueueUrl": s.URL + "/" + Account + "/" + queue})
+	case action == "ListQueueTags":
+		writeJSON(w, map[string]any{"Tags": s.tags(queue)})
 	case action == "SetQueueAttributes":
 		writeJSON(w, map[string]any{})
 	case action == "ReceiveMessage":
@@ -218,11 +228,22 @@ func (s *StandIn) json(service string, w http.ResponseWriter, r *http.Request) {
 	case action == "DeleteQueue":
 		s.mu.Lock()
 		delete(s.queues, queue)
+		delete(s.tagged, queue)
 		s.mu.Unlock()
 		writeJSON(w, map[string]any{})
 	default:
 		s.unknown(w, service+" "+action)
 	}
+}
+
+// tags are those of a bucket or a queue.
+func (s *StandIn) tags(name string) map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tagged[name] {
+		return map[string]string{"signalbox:prove": "x"}
+	}
+	return nil
 }
 
 // events are what the editions have logged for a function, with Lambda's own lines
@@ -489,7 +510,7 @@ func (s *StandIn) kms(w http.ResponseWriter, r *http.Request) {
 		k.state, k.when = "PendingDeletion", time.Now().AddDate(0, 0, in.PendingWindowInDays)
 	case action == "CancelKeyDeletion" && k.state == "PendingDeletion":
 		k.state = "Disabled"
-	case action == "EnableKey" && k.state == "Disabled":
+	case action == "EnableKey" && k.state == "Disabled" && !s.wrong["key-not-enabled"]:
 		k.state = "Enabled"
 	default:
 		jsonError(w, http.StatusBadRequest, "KMSInvalidStateException")
@@ -518,6 +539,15 @@ func (s *StandIn) s3(w http.ResponseWriter, r *http.Request) {
 	case !known:
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, "<Error><Code>NoSuchBucket</Code></Error>")
+	case r.URL.Query().Has("tagging") && r.Method == http.MethodPut:
+		s.mu.Lock()
+		s.tagged[bucket] = true
+		s.mu.Unlock()
+	case r.URL.Query().Has("tagging") && s.tags(bucket) == nil:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, "<Error><Code>NoSuchTagSet</Code></Error>")
+	case r.URL.Query().Has("tagging"):
+		_, _ = io.WriteString(w, "<Tagging><TagSet><Tag>"+element("Key", "signalbox:prove")+element("Value", "x")+"</Tag></TagSet></Tagging>")
 	case r.Method == http.MethodDelete && object == "":
 		if len(objects) > 0 {
 			w.WriteHeader(http.StatusConflict)
@@ -526,6 +556,7 @@ func (s *StandIn) s3(w http.ResponseWriter, r *http.Request) {
 		}
 		s.mu.Lock()
 		delete(s.buckets, bucket)
+		delete(s.tagged, bucket)
 		s.mu.Unlock()
 		w.WriteHeader(http.StatusNoContent)
 	case real:

@@ -25,6 +25,7 @@ const (
 type stack struct {
 	name, id, status string
 	tags, parameters map[string]string
+	review           map[string]string // tags of its change set
 	resources        []*resource
 	deployment       *deployment
 	version          int
@@ -353,6 +354,21 @@ func (s *StandIn) Left() []string {
 
 // Foreign makes a stack that prove did not make.
 func (s *StandIn) Foreign(name string) { s.create(name, nil, nil, nil) }
+
+// Others makes the bucket and the queue of a name, which prove did not make.
+func (s *StandIn) Others(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buckets[name+"-"+Account+"-"+Region], s.queues[name+"-prove"] = []string{"of others"}, nil
+}
+
+// Reviewed makes what sam deploy leaves that is ended before it executes its change
+// set: a stack without resources and tags.
+func (s *StandIn) Reviewed(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stacks = append(s.stacks, &stack{name: name, id: "arn:review/" + name, status: "REVIEW_IN_PROGRESS", review: map[string]string{"signalbox:prove": "x"}})
+}
 
 // Live deploys a stack with the template's limiter, that prove-clean may remove.
 func (s *StandIn) Live(ctx context.Context, name string) error {

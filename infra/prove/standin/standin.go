@@ -61,6 +61,7 @@ type StandIn struct {
 	roles    map[string]bool
 	role     string // the region's logging role
 	queues   map[string][]string
+	tagged   map[string]bool   // buckets and queues
 	heard    map[string]string // the queue of a topic
 	failures []error
 }
@@ -96,7 +97,7 @@ func New(root, dir string) (*StandIn, error) {
 	s := &StandIn{
 		root: root, dir: dir, wrong: map[string]bool{}, once: map[string]int{}, editions: map[string]*deployment{},
 		buckets: map[string][]string{}, tables: map[string]*table{}, keys: map[string]*key{}, groups: map[string]string{},
-		roles: map[string]bool{}, queues: map[string][]string{}, heard: map[string]string{},
+		roles: map[string]bool{}, queues: map[string][]string{}, tagged: map[string]bool{}, heard: map[string]string{},
 	}
 	if err := s.readTemplate(); err != nil {
 		return nil, err
