@@ -51,9 +51,7 @@ func (r *Recorder) dynamoDB(q *http.Request, body []byte) []Call {
 		var calls []Call
 		for _, part := range in.TransactItems {
 			for verb, one := range part {
-				c := r.onTable(transacted(verb), one)
-				c.set("dynamodb:EnclosingOperation", operation)
-				calls = append(calls, c)
+				calls = append(calls, r.onTable(transacted(verb), one))
 			}
 		}
 		return calls
