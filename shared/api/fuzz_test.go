@@ -22,7 +22,8 @@ const leaked = "sk-leaked-0123456789"
 // eventSeeds are events that differ in what decides the response, and malformed ones.
 func eventSeeds() []string {
 	event := func(header, rest string) string {
-		return fmt.Sprintf(`{"resource":%q,"httpMethod":"GET","multiValueHeaders":{%s},"requestContext":{"requestId":"r-1","identity":{"sourceIp":"192.0.2.1"}}%s}`, resource, header, rest)
+		const context = `{"requestId":"r-1","identity":{"sourceIp":"192.0.2.1"}}`
+		return fmt.Sprintf(`{"resource":%q,"httpMethod":"GET","multiValueHeaders":{%s},"requestContext":%s%s}`, resource, header, context, rest)
 	}
 	key := `"Authorization":["Bearer ` + standardToken + `"]`
 	return []string{
@@ -41,7 +42,8 @@ func eventSeeds() []string {
 		event(`"Authorization":[]`, `,"headers":{"Authorization":"Bearer `+standardToken+`"}`),
 		event("", ""), event(`"Authorization":[null,["x"]]`, ""), event(`"Authorization":{"a":1}`, ""), event(`"Authorization":true`, ""),
 		event("", `,"headers":{"Authorization":"Bearer `+standardToken+`"}`),
-		`{"resource":"` + resource + `","httpMethod":"GET","headers":{"AUTHORIZATION":"Bearer ` + managementToken + `"},"multiValueHeaders":null}`,
+		`{"resource":"` + resource + `","httpMethod":"GET","multiValueHeaders":null,` +
+			`"headers":{"AUTHORIZATION":"Bearer ` + managementToken + `"}}`,
 		`{"resource":"` + resource + `","httpMethod":"GET","headers":{"Authorization":null}}`,
 		strings.Replace(event(key, ""), `"GET"`, `"POST"`, 1), strings.Replace(event(key, ""), "things", "others", 1),
 		event(key, `,"body":"{\"key\":\"\ud800\"}"`), event(key, ",\"body\":\"{\\\"key\\\":\\\"\xff\\\"}\""),
@@ -49,7 +51,8 @@ func eventSeeds() []string {
 		`{"resource":1,"body":"` + leaked + `"}`, `{"requestContext":null,"headers":null}`, `{"stageVariables":{"a":null}}`,
 		`"x"`, `{"body":{"body":"` + leaked + `"}}`, `{"headers":1}`, `{"multiValueHeaders":["` + leaked + `"]}`,
 		`{"requestContext":{"requestId":1,"identity":{"sourceIp":"192.0.2.1"}}}`, `{"requestContext":"x","a":"b","requestId":"y"}`,
-		`{"requestContext":{"identity":{"sourceIp":1}}}`, `{"requestContext":{"identity":true}}`, `{"isBase64Encoded":"true"}`, `{"httpMethod":[]}`,
+		`{"requestContext":{"identity":{"sourceIp":1}}}`, `{"requestContext":{"identity":true}}`,
+		`{"isBase64Encoded":"true"}`, `{"httpMethod":[]}`,
 		`{"queryStringParameters":"a"}`, `{"multiValueQueryStringParameters":[]}`, `{"pathParameters":[]}`, `{"stageVariables":true}`,
 		event(key, `,"body":"x","body":null`), event(key, `,"requestContext":{"requestId":"r-2"}`),
 		`{"body":"\ud800","headers":{"Authorization":"` + "\xff" + `"}}`, `[]`, `null`, ``,
@@ -119,7 +122,9 @@ func at(v any, name string) any {
 func typed(e any) bool {
 	identity := at(at(e, "requestContext"), "identity")
 	object := is[map[string]any](e) && is[map[string]any](at(e, "requestContext")) && is[map[string]any](identity)
-	for _, name := range []string{"headers", "multiValueHeaders", "queryStringParameters", "multiValueQueryStringParameters", "pathParameters", "stageVariables"} {
+	for _, name := range []string{
+		"headers", "multiValueHeaders", "queryStringParameters", "multiValueQueryStringParameters", "pathParameters", "stageVariables",
+	} {
 		object = object && is[map[string]any](at(e, name))
 	}
 	return object && is[string](at(e, "resource")) && is[string](at(e, "httpMethod")) && is[string](at(e, "body")) &&

@@ -53,6 +53,12 @@ func (s *fixture) mark(f ids.File) {
 	s.bucket.Hide(s.T, files.Key(s.workspace, f))
 }
 
+// head reads what is stored of the file.
+func (s *fixture) head(f ids.File) (*s3.HeadObjectOutput, error) {
+	key := files.Key(s.workspace, f)
+	return s.bucket.HeadObject(s.Context(), &s3.HeadObjectInput{Bucket: &s.bucket.Name, Key: &key})
+}
+
 // fill makes a history of the file: w writes a version, m marks it deleted.
 func (s *fixture) fill(f ids.File, history string) {
 	for _, step := range history {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -18,7 +17,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-func (s *fixture) manager() *files.Manager { return files.NewManager(s.bucket.Client, s.bucket.Name) }
+func (s *fixture) manager() *files.Manager { return files.NewManager(s.bucket, s.bucket.Name) }
 
 // versions are what a purge would remove, by file.
 func (s *fixture) versions() map[ids.File]files.Stored {
@@ -42,7 +41,7 @@ func TestUploadedFilesAreListed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stored, err := s.bucket.Client.HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: &s.bucket.Name, Key: aws.String(files.Key(s.workspace, "file_a"))})
+	stored, err := s.head("file_a")
 	if err != nil || aws.ToString(stored.ContentType) != "text/plain" {
 		t.Errorf("stored as %+v, %v", stored, err)
 	}

@@ -37,7 +37,7 @@ func (s *fixture) inject(rules ...faults.Rule) {
 // mustBeHidden checks that the file cannot be read by its key.
 func (s *fixture) mustBeHidden(f ids.File) {
 	s.Helper()
-	if _, err := s.bucket.Client.HeadObject(s.Context(), &s3.HeadObjectInput{Bucket: &s.bucket.Name, Key: aws.String(files.Key(s.workspace, f))}); err == nil {
+	if _, err := s.head(f); err == nil {
 		s.Errorf("%s can be read again", f)
 	}
 }
@@ -219,7 +219,7 @@ func TestRefusalsAreRetriedAfterProgress(t *testing.T) {
 func TestAVersionThatIsAlwaysRefused(t *testing.T) {
 	s := newFixture(t, enabled)
 	s.put("file_a")
-	current, err := s.bucket.Client.HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: &s.bucket.Name, Key: aws.String(files.Key(s.workspace, "file_a"))})
+	current, err := s.head("file_a")
 	if err != nil {
 		t.Fatal(err)
 	}
