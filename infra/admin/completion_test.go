@@ -57,12 +57,6 @@ func TestCompletionScripts(t *testing.T) {
 	}
 }
 
-func TestTheVersionIsShown(t *testing.T) {
-	if got := on(t, "--version"); got.code != exit.Done || got.stdout != "admin "+version+"\n" || got.stderr != "" {
-		t.Errorf("exit code %d: %s%s", got.code, got.stdout, got.stderr)
-	}
-}
-
 func TestTheReferenceIsCurrent(t *testing.T) {
 	got := on(t, arguments.ReferenceWord)
 	want, err := os.ReadFile("reference.md")

@@ -288,12 +288,6 @@ func TestARepairedTableLetsInNobodyWhoWasRevoked(t *testing.T) {
 	}
 }
 
-// client is a function as an HTTP client.
-type client func(*http.Request) (*http.Response, error)
-
-// Do implements aws.HTTPClient.
-func (c client) Do(r *http.Request) (*http.Response, error) { return c(r) }
-
 // A repair that is interrupted after any of its writes goes on when it is repeated.
 func TestAnInterruptedRepairGoesOn(t *testing.T) {
 	r := newRestored(t, 1)
@@ -303,17 +297,13 @@ func TestAnInterruptedRepairGoesOn(t *testing.T) {
 		r.reset()
 		ctx, interrupt := context.WithCancel(t.Context())
 		seen := 0
-		r.change = func(a *app) {
-			a.http = client(func(req *http.Request) (*http.Response, error) {
-				answer, err := http.DefaultClient.Do(req) //nolint:gosec // to an engine of this test
-				if _, operation, _ := strings.Cut(req.Header.Get("X-Amz-Target"), "."); operation == "UpdateItem" || operation == "TransactWriteItems" {
-					if seen++; seen == writes {
-						interrupt()
-					}
-				}
-				return answer, err
-			})
-		}
+		broken, counted := r.broken(), faults.Then(func() {
+			if seen++; seen == writes {
+				interrupt()
+			}
+		})
+		broken.Inject(faults.Rule{Operation: "UpdateItem", Fault: counted})
+		broken.Inject(faults.Rule{Operation: "TransactWriteItems", Fault: counted})
 		got := r.run(ctx, nil, r.repairArgs()...)
 		interrupt()
 		r.change = nil

@@ -20,6 +20,7 @@ func TestRewrapOutlastsFaults(t *testing.T) {
 	for _, rule := range []faults.Rule{
 		{Operation: "UpdateItem", Call: 3, Attempt: 1, Fault: faults.LoseAnswer()},
 		{Operation: "UpdateItem", Call: 9, Attempt: 1, Fault: faults.Refuse()},
+		{Operation: "Scan", Call: 1, Attempt: 1, Fault: faults.EmptyAnswer()}, // must not pass for the end of the table
 		{Operation: "Scan", Call: 2, Attempt: 1, Fault: faults.Throttle()},
 		{Operation: "UpdateItem", Call: 12, Attempt: 1, Fault: faults.Conflict()},
 		{Operation: "ReEncrypt", Call: 4, Attempt: 1, Fault: faults.LoseAnswer()},
@@ -37,16 +38,6 @@ func TestRewrapOutlastsFaults(t *testing.T) {
 	}
 	broken.Heal()
 	m.goesOn(30)
-}
-
-// An empty response must not pass for the end of the table.
-func TestRewrapIsNotDoneWhereAnAnswerIsEmpty(t *testing.T) {
-	m := newMove(t, 10)
-	m.deploy()
-	m.broken().Inject(faults.Rule{Operation: "Scan", Attempt: 1, Fault: faults.EmptyAnswer()})
-	if view, _ := m.rewrap(exit.Done); view.Rewrapped != 10 {
-		t.Errorf("%+v", view)
-	}
 }
 
 func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
