@@ -27,7 +27,6 @@ func credential(id string, sort int64, settings ...func(*byok.Settings)) byok.Cr
 	return c
 }
 
-func fallback(s *byok.Settings) { s.Fallback = true }
 func required(s *byok.Settings) { s.Required = true }
 func byokOnly(s *byok.Settings) { s.BYOKOnly = true }
 func disabled(s *byok.Settings) { s.Disabled = true }
