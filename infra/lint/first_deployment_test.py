@@ -53,11 +53,6 @@ class Rollback(unittest.TestCase):
         properties = self.stack.properties(name)
         return str(properties.get("DeletionProtectionEnabled", False)).lower() != "false"
 
-    def test_what_is_protected_is_never_deleted(self):
-        for name in self.stack.resources:
-            if self.protected(name):
-                self.assertEqual(self.policies(name)[0], "Retain", name)
-
     def test_what_holds_data_is_kept_but_not_after_a_failed_creation(self):
         for name, resource in self.stack.resources.items():
             if resource["Type"] in STATEFUL or name in EXCEPTIONS:
