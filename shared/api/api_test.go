@@ -206,7 +206,7 @@ func TestHandlerAuditsAuthenticatedCallers(t *testing.T) {
 			}
 		}
 	}
-	for outcome, err := range map[string]error{"done": nil, "refused": api.NotFound(), "uncertain": errors.New("boom")} {
+	for outcome, err := range map[string]error{"done": nil, "refused": api.Invalid([]api.Issue{{Message: "no"}}), "uncertain": errors.New("boom")} {
 		audit := run(t, api.Operation{Audited: true, Prepare: noting(err)}, event(managementToken)).Audit
 		if audit["outcome"] != outcome || audit["account"] != account ||
 			audit["key"] != auth.HashKey(managementToken).Short() || audit["source_ip"] != "192.0.2.1" || audit["file"] != "file_1" {

@@ -185,15 +185,17 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 			t.Errorf("a row of another account: %v", err)
 		}
 	})
-	t.Run("sealed otherwise", func(t *testing.T) {
-		f := newFixture(t)
-		c := f.store(t, byok.Settings{})
-		f.mustOpen(t)
-		f.change(t, c, "SET seal.ciphertext = :c", map[string]types.AttributeValue{":c": &types.AttributeValueMemberB{Value: make([]byte, 40)}})
-		if key, err := f.open(t); !errors.Is(err, seal.ErrCiphertext) || key != "" {
-			t.Errorf("opened %q, %v", key, err)
-		}
-	})
+	for part, size := range map[string]int{"ciphertext": 40, "nonce": 12, "wrapped_key": 100} {
+		t.Run("sealed otherwise: "+part, func(t *testing.T) {
+			f := newFixture(t)
+			c := f.store(t, byok.Settings{})
+			f.mustOpen(t)
+			f.change(t, c, "SET seal."+part+" = :c", map[string]types.AttributeValue{":c": &types.AttributeValueMemberB{Value: make([]byte, size)}})
+			if key, err := f.open(t); err == nil || key != "" {
+				t.Errorf("opened %q, %v", key, err)
+			}
+		})
+	}
 	t.Run("workspace deleted", func(t *testing.T) {
 		f := newFixture(t)
 		f.store(t, byok.Settings{})
