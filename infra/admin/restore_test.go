@@ -340,6 +340,7 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.set(r.old, "account#"+string(r.account), "account", "default_workspace", textValue("another"))
+	r.set(r.old, "workspace#"+string(r.workspaces[1]), "workspace", "next", &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"openai": numberValue("99")}})
 	// A key that is let in before and after, unless its old row cannot be read.
 	i := slices.IndexFunc(r.keys, func(k auth.Key) bool {
 		return r.letIn(r.old, k.Hash) && r.letIn(r.engines.Tables.Access, k.Hash)
@@ -348,7 +349,7 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 	r.set(r.old, "key#"+string(damaged), "key", "v", numberValue("2"))
 	found := fmt.Sprint(r.findings(r.repairArgs()...))
 	for _, want := range []string{
-		"made after the restore", "only in the old table: made at", "its default workspace was another",
+		"made after the restore", "only in the old table: made at", "its default workspace was another", "raise it to 99",
 		string(r.workspaces[0]) + " " + string(r.account) + " not in the old table",
 	} {
 		if !strings.Contains(found, want) {
