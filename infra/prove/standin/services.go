@@ -442,16 +442,15 @@ func (s *StandIn) dynamodb(w http.ResponseWriter, r *http.Request) {
 	case action == "DeleteTable" && s.wrong["table-not-deleted"]:
 		jsonError(w, http.StatusBadRequest, "AccessDeniedException")
 		return
+	case action != "DescribeTable" && !s.keyOf(in.TableName):
+		jsonError(w, http.StatusBadRequest, "KMSKeyDisabledException")
+		return
 	case action == "DeleteTable" && t.protected:
 		jsonError(w, http.StatusBadRequest, "ValidationException")
 		return
 	case action == "DeleteTable":
 		t.deleted = true
 	case action == "UpdateTable" && in.DeletionProtectionEnabled != nil:
-		if !s.keyOf(in.TableName) {
-			jsonError(w, http.StatusBadRequest, "KMSKeyDisabledException")
-			return
-		}
 		t.protected = *in.DeletionProtectionEnabled
 	}
 	shown := map[string]any{"TableName": in.TableName, "TableStatus": "ACTIVE", "DeletionProtectionEnabled": t.protected}
@@ -461,16 +460,16 @@ func (s *StandIn) dynamodb(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]any{"Table": shown, "TableDescription": shown})
 }
 
-// keyOf reports whether the storage key of a table's stack can be used. The caller
-// holds the lock.
+// keyOf reports whether the storage key of a table's stack can be used; stacks one after
+// another have tables of one name here. The caller holds the lock.
 func (s *StandIn) keyOf(table string) bool {
 	for _, st := range slices.Backward(s.stacks) {
 		if !slices.ContainsFunc(st.resources, func(r *resource) bool { return r.physical == table }) {
 			continue
 		}
 		for _, r := range st.resources {
-			if r.id == "StorageKey" {
-				return s.keys[r.physical].state == "Enabled"
+			if r.id == "StorageKey" && s.keys[r.physical].state == "Enabled" {
+				return true
 			}
 		}
 	}
@@ -506,7 +505,7 @@ func (s *StandIn) kms(w http.ResponseWriter, r *http.Request) {
 		jsonError(w, http.StatusBadRequest, "AccessDeniedException") // as the keys' policies have it
 		return
 	case action == "DescribeKey":
-	case action == "ScheduleKeyDeletion" && k.state != "PendingDeletion":
+	case action == "ScheduleKeyDeletion" && k.state != "PendingDeletion" && !s.wrong["key-not-enabled"]:
 		k.state, k.when = "PendingDeletion", time.Now().AddDate(0, 0, in.PendingWindowInDays)
 	case action == "CancelKeyDeletion" && k.state == "PendingDeletion":
 		k.state = "Disabled"
