@@ -47,6 +47,7 @@ func deploymentProbes() []probe {
 				text := fmt.Sprintf("%s, alias at version %s, before %s; %d crashes and %d good answers meanwhile; then %v",
 					seen.status, seen.after, seen.before, len(seen.crashes), seen.good, seen.later)
 				if seen.status != string(cfntypes.StackStatusUpdateRollbackComplete) || seen.after != seen.before || seen.later[http.StatusOK] == 0 ||
+					len(seen.crashes)+len(seen.malformed) == 0 || // rolled back for another reason
 					len(seen.later) > 1 && seen.later[http.StatusOK]+seen.later[http.StatusTooManyRequests] < 10 {
 					return failed("%s", text), nil
 				}
@@ -150,6 +151,12 @@ func askFailedCreation(ctx context.Context, a *asker) (finding, error) {
 		return finding{}, err
 	}
 	var left []string
+	made := slices.ContainsFunc(resources, func(r cfntypes.StackResourceSummary) bool {
+		return aws.ToString(r.LogicalResourceId) == "AccessTable" && aws.ToString(r.PhysicalResourceId) != ""
+	})
+	if !made {
+		return failed("%s, and it failed before it made a table: %v", s.StackStatus, a.lifecycle.failure), nil
+	}
 	for _, r := range resources {
 		id := aws.ToString(r.LogicalResourceId)
 		switch {

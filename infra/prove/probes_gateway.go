@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 const (
@@ -214,12 +217,14 @@ func spaces(n int) []byte { return bytes.Repeat([]byte(" "), n) }
 func (a *asker) tooLarge(ctx context.Context, size int) (finding, error) {
 	got, err := a.send(ctx, post(a.management, spaces(size)))
 	switch {
-	case err != nil:
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF):
 		// The gateway may close the connection before all is sent.
 		return differing("no answer could be read: %v", err), nil
+	case err != nil:
+		return finding{}, err
 	case got.problem(http.StatusBadRequest) == "":
 		return passed("%s", got), nil
-	case got.status == http.StatusRequestEntityTooLarge, got.problem(http.StatusInternalServerError) == "":
+	case got.status == http.StatusRequestEntityTooLarge:
 		return differing("%s", got), nil
 	}
 	return failed("%s", got), nil
