@@ -25,9 +25,11 @@ import (
 
 // target is a deployed stack.
 type target struct {
-	name       string
-	outputs    map[string]string
-	parameters map[string]string
+	// name is the stack's, or empty where local is the state of a single-machine
+	// edition.
+	name, local string
+	outputs     map[string]string
+	parameters  map[string]string
 	// physical names resources by their logical ids.
 	physical map[string]string
 }
@@ -125,7 +127,11 @@ func (a *asker) file(ctx context.Context) (string, error) {
 
 // admin runs the operator's command and decodes what it prints.
 func (a *asker) admin(ctx context.Context, stdin io.Reader, into any, args ...string) error {
-	command := exec.CommandContext(ctx, filepath.Join(a.root, ".build", "admin"), append([]string{"--stack", a.name, "--json"}, args...)...) //nolint:gosec // our own command
+	on := []string{"--stack", a.name}
+	if a.local != "" {
+		on = []string{"--local", a.local}
+	}
+	command := exec.CommandContext(ctx, filepath.Join(a.root, ".build", "admin"), append(append(on, "--json"), args...)...) //nolint:gosec // our own command
 	command.Env = append(os.Environ(), "AWS_REGION="+a.config.Region)
 	var out, problems bytes.Buffer
 	command.Stdin, command.Stdout, command.Stderr = stdin, &out, &problems

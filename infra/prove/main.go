@@ -1,8 +1,9 @@
 // Command prove asks AWS what nobody could see without an account. `run` deploys
 // stacks of its own, asks every probe, writes a report and removes everything;
 // `clean` finishes a removal that was cut short; `verify` asks what can be asked of
-// a stack that is in use, with a test account that it removes again; `list` prints
-// the probes.
+// a stack that is in use, with a test account that it removes again; `gateway` asks
+// another gateway, such as that of `sam local start-api`, before the functions and
+// the state of `make run`; `list` prints the probes.
 //
 // It guards the account it works in: it changes no stack without its own tag, and
 // removes nothing that such a stack did not make.
@@ -51,6 +52,9 @@ type options struct {
 	patience     time.Duration
 	pace         time.Duration
 	suite        bool
+	// Of a gateway before the state of `make run`: its URL, the state's folder, its
+	// DeleteBurst, and the verdicts that are not PASS, as probe=verdict.
+	url, local, burst, expected string
 
 	in          io.Reader
 	out, stderr io.Writer
@@ -59,7 +63,7 @@ type options struct {
 // stackName is short, as names of buckets are made of it.
 var stackName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 
-var errUsage = errors.New("usage: prove run|clean|verify -stack NAME, or prove list")
+var errUsage = errors.New("usage: prove run|clean|verify -stack NAME, prove gateway -url URL, or prove list")
 
 func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer) error {
 	o := options{in: in, out: out, stderr: stderr}
@@ -75,10 +79,14 @@ func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer
 	flags.DurationVar(&o.patience, "patience", 10*time.Minute, "how long to wait for a metric, a log line or a message")
 	flags.DurationVar(&o.pace, "pace", 250*time.Millisecond, "pause between two requests while a canary is deployed")
 	flags.BoolVar(&o.suite, "contract", true, "run the contract suite")
+	flags.StringVar(&o.url, "url", "", "of gateway: the API's base URL")
+	flags.StringVar(&o.local, "local", ".local", "of gateway: the state of make run")
+	flags.StringVar(&o.burst, "burst", "", "of gateway: its DeleteBurst")
+	flags.StringVar(&o.expected, "expected", "", "of gateway: verdicts other than PASS, as probe=VERDICT")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
-	commands := map[string]func(context.Context, options) error{"run": prove, "clean": cleanUp, "verify": verify}
+	commands := map[string]func(context.Context, options) error{"run": prove, "clean": cleanUp, "verify": verify, "gateway": gateway}
 	command, ok := commands[args[0]]
 	switch {
 	case args[0] == "list":
@@ -86,7 +94,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer
 		return err
 	case !ok || flags.NArg() > 0:
 		return errUsage
-	case o.stack == "":
+	case args[0] == "gateway" && o.url == "":
+		return errors.New("no gateway is named: add -url URL")
+	case args[0] != "gateway" && o.stack == "":
 		return errors.New("no stack is named: add STACK=NAME")
 	}
 	var err error
