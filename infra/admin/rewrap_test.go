@@ -151,7 +151,7 @@ func (m *move) moved() (n int) {
 	return n
 }
 
-// Two runs at once, while credentials come and go, move each credential once.
+// After two runs at once, while credentials come and go, every credential is moved and opens.
 func TestTwoRewrapsAtOnce(t *testing.T) {
 	m := newMove(t, 100)
 	m.deploy()
