@@ -46,7 +46,8 @@ func TestScripts(t *testing.T) {
 			testscript.Run(t, testscript.Params{
 				Files: []string{script},
 				Setup: func(env *testscript.Env) error {
-					env.Vars = append(env.Vars, append(cloud, "SIGNALBOX_ACCOUNT="+string(d.account), "ACCOUNT="+string(d.account),
+					// Under the race detector every command would sleep for a second as it ends.
+					env.Vars = append(env.Vars, append(cloud, "GORACE=atexit_sleep_ms=0", "SIGNALBOX_ACCOUNT="+string(d.account), "ACCOUNT="+string(d.account),
 						"WORKSPACE="+string(d.workspace), "NONE=00000000-0000-4000-8000-000000000000", "MARKER="+providerKey)...)
 					return os.CopyFS(filepath.Join(env.WorkDir, ".local"), os.DirFS(d.dir))
 				},
