@@ -61,7 +61,9 @@ func newRestored(t *testing.T, seed uint64) *restored {
 	})
 	stray := map[string]types.AttributeValue{"pk": textValue("account#" + string(r.account)), "sk": textValue("key#" + strings.Repeat("0", 64)), "v": numberValue("1")}
 	r.restored = append(r.restored, stray)
+	r.engines.Tables.Access = d.engines.Table(t, "pk", "sk")
 	r.reset()
+	r.writeStack()
 	return r
 }
 
@@ -142,14 +144,23 @@ func (r *restored) put(table string, item map[string]types.AttributeValue) {
 	}
 }
 
-// reset makes a new live table with what the restore left in it.
+// reset leaves in the live table what the restore left in it.
 func (r *restored) reset() {
 	r.Helper()
-	r.engines.Tables.Access = r.engines.Table(r, "pk", "sk")
+	for _, item := range r.items(r.engines.Tables.Access) {
+		r.remove(r.engines.Tables.Access, item["pk"], item["sk"])
+	}
 	for _, item := range r.restored {
 		r.put(r.engines.Tables.Access, item)
 	}
-	r.writeStack()
+}
+
+func (r *restored) remove(table string, pk, sk types.AttributeValue) {
+	r.Helper()
+	key := map[string]types.AttributeValue{"pk": pk, "sk": sk}
+	if _, err := r.db.DeleteItem(r.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: key}); err != nil {
+		r.Fatal(err)
+	}
 }
 
 func (r *restored) items(table string) []map[string]types.AttributeValue {
@@ -334,11 +345,7 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 	r.set(r.engines.Tables.Access, "key#"+string(keys[0].Hash), "key", "created_at", numberValue(fmt.Sprint(since.Add(findings.Margin+time.Second).Unix())))
 	// What only one of the tables has is reported.
 	lost := "workspace#" + string(r.workspaces[0])
-	if _, err := r.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &r.old, Key: map[string]types.AttributeValue{"pk": textValue(lost), "sk": textValue("workspace")},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	r.remove(r.old, textValue(lost), textValue("workspace"))
 	r.set(r.old, "account#"+string(r.account), "account", "default_workspace", textValue("another"))
 	r.set(r.old, "workspace#"+string(r.workspaces[1]), "workspace", "next", &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"openai": numberValue("99")}})
 	// A key that is let in before and after, unless its old row cannot be read.
