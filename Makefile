@@ -15,7 +15,10 @@ STATE := .local
 # GetSyncJobFunction is what functions/get-sync-job is: folder_GetSyncJobFunction.
 FUNCTIONS := $(shell ls functions | awk -F- '{ for (i = 1; i <= NF; i++) printf "%s", toupper(substr($$i, 1, 1)) substr($$i, 2); print "Function" }')
 $(foreach id,$(FUNCTIONS),$(eval folder_$(id) := functions/$(shell echo $(id:Function=) | sed -E 's/([a-z0-9])([A-Z])/\1-\2/g' | tr A-Z a-z)))
-MODULES := . infra/local infra/admin infra/contract infra/torture infra/prove
+# The modules that make test tests, side by side, since most tests wait for an
+# engine: the longest first. infra/prove has its tests in make prove-dry-run.
+TESTED := . infra/admin infra/torture infra/local infra/contract
+MODULES := $(TESTED) infra/prove
 
 # What SAM builds and what runs locally is made by the same command: static,
 # stripped, reproducible, without the RPC mode that Lambda no longer uses.
@@ -64,9 +67,7 @@ docs: go infra/local/node_modules/.installed ## Write the reference page into .b
 reset: ## Forget everything that `make run` keeps in .local/
 	@if [ -x $(BUILD)/local ]; then $(BUILD)/local -state $(STATE) -reset; else rm -rf $(STATE); fi
 
-# The modules are tested side by side, since most tests wait for an engine; each
-# prints its results when it is through. The longest come first.
-TESTS := $(addprefix test@,. infra/admin infra/torture infra/local infra/contract)
+TESTS := $(addprefix test@,$(TESTED))
 
 .PHONY: test
 test: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Test everything, on real engines, offline once installed
