@@ -113,21 +113,13 @@ func (n tenant) upload(t *testing.T, workspace, id string) {
 	must(t, err)
 }
 
-// versions lists the versions of the file, and reports whether it has any
-// version or delete marker.
-func (n tenant) versions(t *testing.T, workspace, file string) (versions []types.ObjectVersion, exists bool) {
+// exists reports whether the file has any version or delete marker.
+func (n tenant) exists(t *testing.T, workspace, file string) bool {
 	t.Helper()
 	key := objectKey(workspace, file)
 	out, err := n.S3.ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{Bucket: &n.Files, Prefix: key})
 	must(t, err)
 	// Longer ids have the same prefix.
-	versions = slices.DeleteFunc(out.Versions, func(v types.ObjectVersion) bool { return aws.ToString(v.Key) != *key })
-	marked := slices.ContainsFunc(out.DeleteMarkers, func(m types.DeleteMarkerEntry) bool { return aws.ToString(m.Key) == *key })
-	return versions, marked || len(versions) > 0
-}
-
-func (n tenant) exists(t *testing.T, workspace, file string) bool {
-	t.Helper()
-	_, exists := n.versions(t, workspace, file)
-	return exists
+	return slices.ContainsFunc(out.Versions, func(v types.ObjectVersion) bool { return aws.ToString(v.Key) == *key }) ||
+		slices.ContainsFunc(out.DeleteMarkers, func(m types.DeleteMarkerEntry) bool { return aws.ToString(m.Key) == *key })
 }
