@@ -7,9 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/testkit"
@@ -79,14 +76,7 @@ func (f *fixture) replayWithoutWorkspace() {
 func (f *fixture) recordExpired() {
 	f.replay()
 	f.replays = false
-	_, err := f.env.DB.UpdateItem(f.t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &f.env.Engines.Tables.Control, Key: f.recordKey(),
-		UpdateExpression: aws.String("SET exp = :past"), ConditionExpression: aws.String("attribute_exists(pk)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":past": &types.AttributeValueMemberN{Value: "1"}},
-	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	f.control().Set(f.t, f.recordKey(), "exp", testkit.Number("1"))
 }
 
 func (f *fixture) differentRequest() { f.replay(); f.changed = map[string]any{"disabled": true} }
@@ -252,18 +242,15 @@ func storedCredentials(t testing.TB, env *functest.Env, tenant functest.Tenant, 
 }
 
 // recordKey is the key of the record of the idempotent request.
-func (f *fixture) recordKey() map[string]types.AttributeValue {
-	id := byok.NewRequestID(string(auth.HashKey(f.token)), f.idempotency)
-	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: string(id)}}
+func (f *fixture) recordKey() testkit.Row {
+	return testkit.Key(string(byok.NewRequestID(string(auth.HashKey(f.token)), f.idempotency)))
+}
+
+func (f *fixture) control() testkit.Rows {
+	return testkit.Rows{DB: f.env.DB, Table: f.env.Engines.Tables.Control}
 }
 
 func (f *fixture) hasRecord(t testing.TB) bool {
 	t.Helper()
-	out, err := f.env.DB.GetItem(t.Context(), &dynamodb.GetItemInput{
-		TableName: &f.env.Engines.Tables.Control, Key: f.recordKey(), ConsistentRead: aws.Bool(true),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.Item != nil
+	return f.control().Get(t, f.recordKey()) != nil
 }

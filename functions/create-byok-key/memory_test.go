@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
@@ -31,11 +32,11 @@ type memory struct {
 	place    ids.Workspace
 	recalled []byok.RequestID
 	written  int
-	control  map[string]map[string]types.AttributeValue
+	control  map[string]testkit.Row
 }
 
 func newMemory() *memory {
-	m := &memory{control: map[string]map[string]types.AttributeValue{}}
+	m := &memory{control: map[string]testkit.Row{}}
 	m.Store = byok.NewStore(m, "credentials", "control", seal.NewSealer(m, "arn"))
 	return m
 }
@@ -80,15 +81,13 @@ func (m *memory) Owned(_ context.Context, _ ids.Account, hashes []auth.KeyHash) 
 
 // GetItem is DynamoDB's, for the one API key and for recorded requests.
 func (m *memory) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	pk := in.Key["pk"].(*types.AttributeValueMemberS).Value
+	pk := testkit.TextOf(in.Key, "pk")
 	if pk != "key#"+string(auth.HashKey(onlyKey)) {
 		return &dynamodb.GetItemOutput{Item: m.control[pk]}, nil
 	}
-	return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{
-		"pk": in.Key["pk"], "sk": in.Key["sk"],
-		"v":    &types.AttributeValueMemberN{Value: "1"},
-		"kind": &types.AttributeValueMemberS{Value: "management"}, "disabled": &types.AttributeValueMemberBOOL{},
-		"account": &types.AttributeValueMemberS{Value: onlyAccount},
+	return &dynamodb.GetItemOutput{Item: testkit.Row{
+		"pk": in.Key["pk"], "sk": in.Key["sk"], "v": testkit.Number("1"),
+		"account": testkit.Text(onlyAccount), "kind": testkit.Text("management"), "disabled": &types.AttributeValueMemberBOOL{},
 	}}, nil
 }
 
@@ -102,7 +101,7 @@ func (m *memory) PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynam
 func (m *memory) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	m.written++
 	record := in.TransactItems[1].Put.Item
-	m.control[record["pk"].(*types.AttributeValueMemberS).Value] = record
+	m.control[testkit.TextOf(record, "pk")] = record
 	return &dynamodb.TransactWriteItemsOutput{}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/files"
@@ -39,15 +40,12 @@ type storage struct {
 // GetItem is DynamoDB's, for the access table.
 func (s *storage) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	row := func(name, value string) (*dynamodb.GetItemOutput, error) {
-		return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{
-			"pk": in.Key["pk"], "sk": in.Key["sk"],
-			"v":        &types.AttributeValueMemberN{Value: "1"},
-			"kind":     &types.AttributeValueMemberS{Value: "standard"},
-			"disabled": &types.AttributeValueMemberBOOL{},
-			name:       &types.AttributeValueMemberS{Value: value},
+		return &dynamodb.GetItemOutput{Item: testkit.Row{
+			"pk": in.Key["pk"], "sk": in.Key["sk"], "v": testkit.Number("1"),
+			"kind": testkit.Text("standard"), "disabled": &types.AttributeValueMemberBOOL{}, name: testkit.Text(value),
 		}}, nil
 	}
-	pk := in.Key["pk"].(*types.AttributeValueMemberS).Value
+	pk := testkit.TextOf(in.Key, "pk")
 	if workspace, ok := strings.CutPrefix(pk, "workspace#"); ok {
 		s.workspaces = append(s.workspaces, workspace)
 	}

@@ -3,8 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/ids"
 )
@@ -97,10 +96,8 @@ func TestDamagedRows(t *testing.T) {
 	home := env.NewTenant(t)
 	workspace := home.NewWorkspace(t)
 	env.CheckDamagedRows(t, functest.DamagedRows{
-		Table: env.Engines.Tables.Access, Key: "workspace#" + string(workspace), SortKey: "workspace",
-		Row: func(row map[string]types.AttributeValue) {
-			row["deleted_at"] = &types.AttributeValueMemberN{Value: "1"}
-		},
+		Table: env.Engines.Tables.Access, Key: testkit.Key("workspace#"+string(workspace), "workspace"),
+		Row:   func(row testkit.Row) { row["deleted_at"] = testkit.Number("1") },
 		Event: deleteRequest(workspace, "file_a"), Absent: deleteRequest(ids.New[ids.Workspace](), "file_a"),
 		Owner: home.Management, Others: []string{env.NewTenant(t).Management, home.StandardKey(t, home.Workspace)},
 		Status: absent, Least: 20,

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
@@ -53,7 +54,7 @@ func TestDamagedRows(t *testing.T) {
 	f := newFixture(t)
 	job := f.newJob(t, f.tenant.ID, "succeeded")
 	f.env.CheckDamagedRows(t, functest.DamagedRows{
-		Table: f.env.Engines.Tables.SyncJobs, Key: "job#" + job,
+		Table: f.env.Engines.Tables.SyncJobs, Key: testkit.Key("job#" + job),
 		Event: readRequest(job), Absent: readRequest(string(ids.New[ids.Job]())),
 		Owner: f.tenant.Management, Others: []string{f.env.NewTenant(t).Management},
 		Status: http.StatusOK, Least: 30,

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"signalbox.dev/infra/admin/exit"
@@ -80,6 +81,10 @@ func (d *fixture) outputs() target.Outputs {
 		SyncJobsTableName: d.engines.Tables.SyncJobs, FilesBucketName: d.bucket,
 		SealingKeyArn: cmp.Or(d.sealing, d.engines.KeyARN), OwnSealingKeyArn: d.engines.KeyARN,
 	}
+}
+
+func (d *fixture) table(name string) testkit.Rows {
+	return testkit.Rows{DB: dynamodb.NewFromConfig(d.engines.Config), Table: name}
 }
 
 // endpoint is where an engine is.

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -21,6 +20,7 @@ import (
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/findings"
 	"signalbox.dev/infra/admin/rewrap"
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
@@ -34,8 +34,8 @@ type restored struct {
 	*move
 	old      string // the table before the restore
 	since    string
-	restored []map[string]types.AttributeValue // as the restore left them
-	keys     []auth.Key                        // all that were ever made
+	restored []testkit.Row // as the restore left them
+	keys     []auth.Key    // all that were ever made
 }
 
 // newRestored makes a history that the seed decides: accounts, workspaces, keys
@@ -50,25 +50,23 @@ func newRestored(t *testing.T, seed uint64) *restored {
 		r.live(random, 20)
 	}
 	r.since = time.Now().UTC().Format(time.RFC3339)
-	r.restored = r.items(r.old)
+	r.restored = r.table(r.old).All(t)
 	for range 2 {
 		r.live(random, 20)
 	}
 	// Of some transactions that were under way a restore has half: a list entry
 	// is lost, or one is there without its row.
-	r.restored = slices.DeleteFunc(r.restored, func(item map[string]types.AttributeValue) bool {
+	r.restored = slices.DeleteFunc(r.restored, func(item testkit.Row) bool {
 		return len(item) == 3 && random.IntN(6) == 0
 	})
-	stray := map[string]types.AttributeValue{"pk": textValue("account#" + string(r.account)), "sk": textValue("key#" + strings.Repeat("0", 64)), "v": numberValue("1")}
+	stray := testkit.Key("account#"+string(r.account), "key#"+strings.Repeat("0", 64))
+	stray["v"] = testkit.Number("1")
 	r.restored = append(r.restored, stray)
 	r.engines.Tables.Access = d.engines.Table(t, "pk", "sk")
 	r.reset()
 	r.writeStack()
 	return r
 }
-
-func textValue(s string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: s} }
-func numberValue(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
 
 // live makes an account and lets its operator and its callers do so much.
 func (r *restored) live(random *rand.Rand, steps int) {
@@ -131,50 +129,22 @@ func (r *restored) live(random *rand.Rand, steps int) {
 func (r *restored) credential(account ids.Account, w ids.Workspace, order int64) {
 	r.Helper()
 	id := ids.New[ids.Credential]()
-	r.put(r.engines.Tables.Credentials, map[string]types.AttributeValue{
-		"pk": textValue("workspace#" + string(w)), "sk": textValue("credential#" + string(id)), "v": numberValue("1"), "id": textValue(string(id)),
-		"account": textValue(string(account)), "workspace": textValue(string(w)), "provider": textValue("openai"), "sort_order": numberValue(fmt.Sprint(order)),
+	r.table(r.engines.Tables.Credentials).Put(r, testkit.Row{
+		"pk": testkit.Text("workspace#" + string(w)), "sk": testkit.Text("credential#" + string(id)), "v": testkit.Number("1"), "id": testkit.Text(string(id)),
+		"account": testkit.Text(string(account)), "workspace": testkit.Text(string(w)), "provider": testkit.Text("openai"), "sort_order": testkit.Number(fmt.Sprint(order)),
 	})
-}
-
-func (r *restored) put(table string, item map[string]types.AttributeValue) {
-	r.Helper()
-	if _, err := r.db.PutItem(r.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
-		r.Fatal(err)
-	}
 }
 
 // reset leaves in the live table what the restore left in it.
 func (r *restored) reset() {
 	r.Helper()
-	for _, item := range r.items(r.engines.Tables.Access) {
-		r.remove(r.engines.Tables.Access, item["pk"], item["sk"])
+	live := r.table(r.engines.Tables.Access)
+	for _, item := range live.All(r) {
+		live.Delete(r, item)
 	}
 	for _, item := range r.restored {
-		r.put(r.engines.Tables.Access, item)
+		live.Put(r, item)
 	}
-}
-
-func (r *restored) remove(table string, pk, sk types.AttributeValue) {
-	r.Helper()
-	key := map[string]types.AttributeValue{"pk": pk, "sk": sk}
-	if _, err := r.db.DeleteItem(r.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: key}); err != nil {
-		r.Fatal(err)
-	}
-}
-
-func (r *restored) items(table string) []map[string]types.AttributeValue {
-	r.Helper()
-	var items []map[string]types.AttributeValue
-	pages := dynamodb.NewScanPaginator(r.db, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(500)})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(context.WithoutCancel(r.Context()))
-		if err != nil {
-			r.Fatal(err)
-		}
-		items = append(items, page.Items...)
-	}
-	return items
 }
 
 // contents are the items of the live table in an order of their own, without
@@ -182,7 +152,7 @@ func (r *restored) items(table string) []map[string]types.AttributeValue {
 func (r *restored) contents() []string {
 	r.Helper()
 	var rows []map[string]any
-	if err := attributevalue.UnmarshalListOfMaps(r.items(r.engines.Tables.Access), &rows); err != nil {
+	if err := attributevalue.UnmarshalListOfMaps(r.table(r.engines.Tables.Access).All(r), &rows); err != nil {
 		r.Fatal(err)
 	}
 	contents := make([]string, len(rows))
@@ -227,7 +197,7 @@ func (r *restored) checkRepaired() {
 	r.Helper()
 	entries := map[string]bool{}
 	for _, item := range r.restored {
-		entries[item["sk"].(*types.AttributeValueMemberS).Value] = true
+		entries[testkit.TextOf(item, "sk")] = true
 	}
 	for _, key := range r.keys {
 		letIn := r.letIn(r.engines.Tables.Access, key.Hash)
@@ -342,18 +312,17 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 		r.json(&keys[i], "key", "create", "fresh", "--account", string(r.account))
 	}
 	since, _ := time.Parse(time.RFC3339, r.since)
-	r.set(r.engines.Tables.Access, "key#"+string(keys[0].Hash), "key", "created_at", numberValue(fmt.Sprint(since.Add(findings.Margin+time.Second).Unix())))
+	r.set(r.engines.Tables.Access, "key#"+string(keys[0].Hash), "key", "created_at", testkit.Number(fmt.Sprint(since.Add(findings.Margin+time.Second).Unix())))
 	// What only one of the tables has is reported.
-	lost := "workspace#" + string(r.workspaces[0])
-	r.remove(r.old, textValue(lost), textValue("workspace"))
-	r.set(r.old, "account#"+string(r.account), "account", "default_workspace", textValue("another"))
-	r.set(r.old, "workspace#"+string(r.workspaces[1]), "workspace", "next", &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"openai": numberValue("99")}})
+	r.table(r.old).Delete(t, testkit.Key("workspace#"+string(r.workspaces[0]), "workspace"))
+	r.set(r.old, "account#"+string(r.account), "account", "default_workspace", testkit.Text("another"))
+	r.set(r.old, "workspace#"+string(r.workspaces[1]), "workspace", "next", &types.AttributeValueMemberM{Value: testkit.Row{"openai": testkit.Number("99")}})
 	// A key that is let in before and after, unless its old row cannot be read.
 	i := slices.IndexFunc(r.keys, func(k auth.Key) bool {
 		return r.letIn(r.old, k.Hash) && r.letIn(r.engines.Tables.Access, k.Hash)
 	})
 	damaged := r.keys[i].Hash
-	r.set(r.old, "key#"+string(damaged), "key", "v", numberValue("2"))
+	r.set(r.old, "key#"+string(damaged), "key", "v", testkit.Number("2"))
 	found := fmt.Sprint(r.findings(r.repairArgs()...))
 	for _, want := range []string{
 		"made after the restore", "only in the old table: made at", "its default workspace was another", "raise it to 99",
@@ -367,8 +336,8 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 		t.Error("want the key from after the restore let in, and not those that may have been deleted or disabled")
 	}
 	// One that is in both tables was made before the moment restored to.
-	r.set(r.old, "key#"+string(damaged), "key", "v", numberValue("1"))
-	r.set(r.engines.Tables.Access, "key#"+string(damaged), "key", "created_at", numberValue(fmt.Sprint(time.Now().Add(time.Hour).Unix())))
+	r.set(r.old, "key#"+string(damaged), "key", "v", testkit.Number("1"))
+	r.set(r.engines.Tables.Access, "key#"+string(damaged), "key", "created_at", testkit.Number(fmt.Sprint(time.Now().Add(time.Hour).Unix())))
 	if got := r.want(exit.Usage, r.repairArgs()...); !strings.Contains(got.stderr, "too early: key "+string(damaged)) {
 		t.Errorf("stderr %s", got.stderr)
 	}
@@ -409,14 +378,7 @@ func TestARepairGoesOnAfterOneThatFails(t *testing.T) {
 
 func (d *fixture) set(table, pk, sk, attribute string, value types.AttributeValue) {
 	d.Helper()
-	_, err := dynamodb.NewFromConfig(d.engines.Config).UpdateItem(d.Context(), &dynamodb.UpdateItemInput{
-		TableName: &table, Key: map[string]types.AttributeValue{"pk": textValue(pk), "sk": textValue(sk)},
-		UpdateExpression: aws.String("SET #a = :value"), ExpressionAttributeNames: map[string]string{"#a": attribute},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":value": value},
-	})
-	if err != nil {
-		d.Fatal(err)
-	}
+	d.table(table).Set(d, testkit.Key(pk, sk), attribute, value)
 }
 
 func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
@@ -466,11 +428,11 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 	for _, key := range []*createdKeyView{&bound, &astray, &orphan} {
 		r.json(key, "key", "create", "bound", "--account", string(r.account), "--workspace", string(shared))
 	}
-	r.set(table, "key#"+string(astray.Hash), "key", "workspace", textValue(string(ids.New[ids.Workspace]())))
-	r.set(table, "key#"+string(orphan.Hash), "key", "account", textValue(string(ids.New[ids.Account]())))
-	r.set(table, pk, "workspace", "deleted_at", numberValue("1"))
-	r.set(table, "key#broken", "key", "v", numberValue("2"))
-	r.set(table, "somebody's", "item", "v", numberValue("1"))
+	r.set(table, "key#"+string(astray.Hash), "key", "workspace", testkit.Text(string(ids.New[ids.Workspace]())))
+	r.set(table, "key#"+string(orphan.Hash), "key", "account", testkit.Text(string(ids.New[ids.Account]())))
+	r.set(table, pk, "workspace", "deleted_at", testkit.Number("1"))
+	r.table(table).Put(t, testkit.Row{"pk": testkit.Text("key#broken"), "sk": testkit.Text("key"), "v": testkit.Number("2")})
+	r.table(table).Put(t, testkit.Row{"pk": testkit.Text("somebody's"), "sk": testkit.Text("item"), "v": testkit.Number("1")})
 	r.credential(r.account, shared, 0)
 	r.credential(r.account, shared, 0)
 	found := fmt.Sprint(r.findings("restore", "check"))

@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
 	"signalbox.dev/infra/admin/rewrap"
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -84,41 +84,12 @@ func (m *move) rewrap(code int, args ...string) (rewrap.Result, answer) {
 	return view, got
 }
 
-// record is a credential as the router reads it.
-type record struct {
-	ID        ids.Credential `dynamodbav:"id"`
-	Account   ids.Account    `dynamodbav:"account"`
-	Workspace ids.Workspace  `dynamodbav:"workspace"`
-	Provider  string         `dynamodbav:"provider"`
-	Seal      struct {
-		Format     int    `dynamodbav:"format"`
-		KeyARN     string `dynamodbav:"key_arn"`
-		WrappedKey []byte `dynamodbav:"wrapped_key"`
-		Nonce      []byte `dynamodbav:"nonce"`
-		Ciphertext []byte `dynamodbav:"ciphertext"`
-	} `dynamodbav:"seal"`
-}
-
 // rows are the stored credentials.
-func (m *move) rows() map[ids.Credential]record {
+func (m *move) rows() map[ids.Credential]testkit.Credential {
 	m.Helper()
-	all := map[ids.Credential]record{}
-	pages := dynamodb.NewScanPaginator(m.db, &dynamodb.ScanInput{
-		TableName: &m.engines.Tables.Credentials, ConsistentRead: aws.Bool(true),
-		Limit: aws.Int32(500), // without a limit ExtendDB reads the whole rest of the table for each page
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(m.Context())
-		if err != nil {
-			m.Fatal(err)
-		}
-		var rows []record
-		if err := attributevalue.UnmarshalListOfMaps(page.Items, &rows); err != nil {
-			m.Fatal(err)
-		}
-		for _, row := range rows {
-			all[row.ID] = row
-		}
+	all := map[ids.Credential]testkit.Credential{}
+	for _, row := range testkit.Credentials(m, m.table(m.engines.Tables.Credentials).All(m)) {
+		all[row.ID] = row
 	}
 	return all
 }
@@ -136,8 +107,7 @@ func (m *move) opened() map[string]int {
 		turns <- struct{}{}
 		all.Go(func() {
 			defer func() { <-turns }()
-			secret, err := opener.Open(m.Context(), seal.Sealed(row.Seal),
-				seal.Binding{Account: row.Account, Workspace: row.Workspace, Credential: row.ID, Provider: row.Provider})
+			secret, err := row.Open(m.Context(), opener)
 			if err != nil || string(secret.Reveal()) != providerKey {
 				m.Errorf("credential %s opens as %q, %v", id, secret.Reveal(), err)
 			}
@@ -151,7 +121,7 @@ func (m *move) opened() map[string]int {
 }
 
 // remove deletes a credential behind the command's back.
-func (m *move) remove(row record) {
+func (m *move) remove(row testkit.Credential) {
 	m.Helper()
 	if err := byok.NewManager(m.db, m.engines.Tables.Credentials).Delete(m.Context(), row.Workspace, row.ID); err != nil {
 		m.Error(err)

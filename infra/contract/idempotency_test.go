@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/ids"
 )
 
@@ -154,18 +155,16 @@ func TestItemsExpire(t *testing.T) {
 	ttl, err := n.DynamoDB.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &n.Control})
 	must(t, err)
 	attribute := aws.ToString(ttl.TimeToLiveDescription.AttributeName)
-	items, err := n.DynamoDB.Scan(t.Context(), &dynamodb.ScanInput{
-		TableName: &n.Control, ConsistentRead: aws.Bool(true),
-		FilterExpression:          aws.String("contains(pk, :hash)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":hash": &types.AttributeValueMemberS{Value: hashOf(n.management)}},
+	items := testkit.Rows{DB: n.DynamoDB, Table: n.Control}.All(t)
+	items = slices.DeleteFunc(items, func(item testkit.Row) bool {
+		return !strings.Contains(testkit.TextOf(item, "pk"), hashOf(n.management))
 	})
-	must(t, err)
-	if len(items.Items) != 2 {
-		t.Errorf("%d items, want 2", len(items.Items))
+	if len(items) != 2 {
+		t.Errorf("%d items, want 2", len(items))
 	}
 	least := map[string]time.Duration{"limit": time.Minute / perMinute, "idem": 24 * time.Hour}
-	for _, item := range items.Items {
-		kind, _, _ := strings.Cut(item["pk"].(*types.AttributeValueMemberS).Value, "#")
+	for _, item := range items {
+		kind, _, _ := strings.Cut(testkit.TextOf(item, "pk"), "#")
 		expires, ok := item[attribute].(*types.AttributeValueMemberN)
 		if !ok {
 			t.Fatalf("an item of %s# has no %q", kind, attribute)

@@ -10,12 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/prove/standin"
+	"signalbox.dev/infra/testkit"
 )
 
 const root = "../.."
@@ -260,20 +259,8 @@ func stored(t *testing.T, stack string) (keys []string) {
 		t.Fatal(err)
 	}
 	for _, table := range []string{"AccessTableName", "CredentialsTableName", "SyncJobsTableName"} {
-		name := a.outputs[table]
-		pages := dynamodb.NewScanPaginator(c.db, &dynamodb.ScanInput{TableName: &name})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, i := range page.Items {
-				pk, sk := i["pk"].(*types.AttributeValueMemberS), ""
-				if by, ok := i["sk"].(*types.AttributeValueMemberS); ok {
-					sk = by.Value
-				}
-				keys = append(keys, pk.Value+" "+sk)
-			}
+		for _, row := range (testkit.Rows{DB: c.db, Table: a.outputs[table]}.All(t)) {
+			keys = append(keys, testkit.TextOf(row, "pk")+" "+testkit.TextOf(row, "sk"))
 		}
 	}
 	objects, err := c.s3.ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{Bucket: a.bucket()})

@@ -18,14 +18,14 @@ type Bucket struct {
 func (b Bucket) Put(t testing.TB, key, content string) {
 	t.Helper()
 	_, err := b.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &b.Name, Key: &key, Body: strings.NewReader(content)})
-	must(t, err)
+	Must(t, err)
 }
 
 // Hide puts a delete marker before the object, as a deletion does that stops there.
 func (b Bucket) Hide(t testing.TB, key string) {
 	t.Helper()
 	_, err := b.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: &b.Name, Key: &key})
-	must(t, err)
+	Must(t, err)
 }
 
 // Objects is what a bucket contains of one key.
@@ -48,7 +48,7 @@ func (b Bucket) Look(t testing.TB, key string) (o Objects) {
 	pages := s3.NewListObjectVersionsPaginator(b.Client, &s3.ListObjectVersionsInput{Bucket: &b.Name, Prefix: &key})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(t.Context())
-		must(t, err)
+		Must(t, err)
 		for _, v := range page.Versions {
 			count(v.Key)
 			if *v.Key == key && aws.ToBool(v.IsLatest) {

@@ -12,18 +12,18 @@ import (
 type Damaged struct {
 	Attribute string
 	Value     types.AttributeValue // nil where it is missing
-	Row       map[string]types.AttributeValue
+	Row       Row
 }
 
 func (d Damaged) String() string { return fmt.Sprintf("%s %T", d.Attribute, d.Value) }
 
 // Damage returns the row without each of its attributes, and with a value of
 // every type in place of each of them; its primary key stays.
-func Damage(row map[string]types.AttributeValue) []Damaged {
+func Damage(row Row) []Damaged {
 	values := []types.AttributeValue{
 		nil,
-		&types.AttributeValueMemberS{Value: "x"},
-		&types.AttributeValueMemberN{Value: "99"},
+		Text("x"),
+		Number("99"),
 		&types.AttributeValueMemberB{Value: []byte("x")},
 		&types.AttributeValueMemberBOOL{Value: true},
 		&types.AttributeValueMemberNULL{Value: true},
@@ -47,9 +47,3 @@ func Damage(row map[string]types.AttributeValue) []Damaged {
 	}
 	return all
 }
-
-// Text is an attribute of a row.
-func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-// Number is an attribute of a row, a number in decimal.
-func Number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }

@@ -20,17 +20,10 @@ type Tenant struct {
 func NewTenant(t testing.TB, registry *auth.Registry) Tenant {
 	t.Helper()
 	account, workspace, err := registry.CreateAccount(t.Context(), "tenant")
-	must(t, err)
+	Must(t, err)
 	made := Tenant{ID: account, Workspace: workspace, Registry: registry}
 	made.Management = made.ManagementKey(t)
 	return made
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // NewKey makes an API key of the account and returns its token.
@@ -38,7 +31,7 @@ func (a Tenant) NewKey(t testing.TB, n auth.NewKey) string {
 	t.Helper()
 	n.Account, n.Name = a.ID, "a key"
 	made, _, err := a.Registry.CreateKey(t.Context(), n)
-	must(t, err)
+	Must(t, err)
 	return string(made.Reveal())
 }
 
@@ -57,13 +50,13 @@ func (a Tenant) StandardKey(t testing.TB, bound ids.Workspace) string {
 // Disable disables an API key of the account.
 func (a Tenant) Disable(t testing.TB, token string) {
 	t.Helper()
-	must(t, a.Registry.DisableKey(t.Context(), a.ID, auth.HashKey(token)))
+	Must(t, a.Registry.DisableKey(t.Context(), a.ID, auth.HashKey(token)))
 }
 
 // Delete deletes an API key of the account.
 func (a Tenant) Delete(t testing.TB, token string) {
 	t.Helper()
-	must(t, a.Registry.DeleteKey(t.Context(), a.ID, auth.HashKey(token)))
+	Must(t, a.Registry.DeleteKey(t.Context(), a.ID, auth.HashKey(token)))
 }
 
 // DisabledKey makes a management key and disables it.
@@ -92,7 +85,7 @@ func (a Tenant) ExpiredKey(t testing.TB) string {
 func (a Tenant) NewWorkspace(t testing.TB) ids.Workspace {
 	t.Helper()
 	workspace, err := a.Registry.CreateWorkspace(t.Context(), a.ID, "other")
-	must(t, err)
+	Must(t, err)
 	return workspace
 }
 
@@ -107,5 +100,5 @@ func (a Tenant) DeletedWorkspace(t testing.TB) ids.Workspace {
 // DeleteWorkspace deletes a workspace of the account.
 func (a Tenant) DeleteWorkspace(t testing.TB, workspace ids.Workspace) {
 	t.Helper()
-	must(t, a.Registry.DeleteWorkspace(t.Context(), a.ID, workspace))
+	Must(t, a.Registry.DeleteWorkspace(t.Context(), a.ID, workspace))
 }

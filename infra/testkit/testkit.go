@@ -66,3 +66,11 @@ func Start(t testing.TB) Engines {
 	}
 	return engines
 }
+
+// Must ends the test with the error, if there is one.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

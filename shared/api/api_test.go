@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -39,14 +40,12 @@ type keyTable struct{}
 
 func (keyTable) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	row := func(kind string) (*dynamodb.GetItemOutput, error) {
-		return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{
-			"pk": in.Key["pk"], "sk": in.Key["sk"],
-			"v":       &types.AttributeValueMemberN{Value: "1"},
-			"account": &types.AttributeValueMemberS{Value: account},
-			"kind":    &types.AttributeValueMemberS{Value: kind}, "disabled": &types.AttributeValueMemberBOOL{},
+		return &dynamodb.GetItemOutput{Item: testkit.Row{
+			"pk": in.Key["pk"], "sk": in.Key["sk"], "v": testkit.Number("1"),
+			"account": testkit.Text(account), "kind": testkit.Text(kind), "disabled": &types.AttributeValueMemberBOOL{},
 		}}, nil
 	}
-	switch pk := in.Key["pk"].(*types.AttributeValueMemberS).Value; pk {
+	switch testkit.TextOf(in.Key, "pk") {
 	case "key#" + string(auth.HashKey(managementToken)):
 		return row("management")
 	case "key#" + string(auth.HashKey(standardToken)):

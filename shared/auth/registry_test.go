@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -25,6 +23,7 @@ type fixture struct {
 	*testing.T
 	db        *dynamodb.Client
 	table     string
+	rows      testkit.Rows
 	faults    *faults.Transport
 	registry  *auth.Registry
 	verifier  *auth.Verifier
@@ -39,6 +38,7 @@ func newFixture(t *testing.T) *fixture {
 	transport := faults.Wrap(nil)
 	engines.Config.HTTPClient = transport
 	f := &fixture{T: t, db: dynamodb.NewFromConfig(engines.Config), table: engines.Tables.Access, faults: transport}
+	f.rows = testkit.Rows{DB: f.db, Table: f.table}
 	f.registry, f.verifier = auth.NewRegistry(f.db, f.table), auth.NewVerifier(f.db, f.table)
 	var err error
 	f.account, f.workspace, err = f.registry.CreateAccount(t.Context(), "Acme")
@@ -96,26 +96,16 @@ func (f *fixture) wantError(got, want error) {
 	}
 }
 
-func attributes(pk, sk string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": testkit.Text(pk), "sk": testkit.Text(sk)}
-}
+// The rows of the fixture.
 
-// set changes an attribute of a stored row.
-func (f *fixture) set(pk, sk, attribute string, value types.AttributeValue) {
-	f.Helper()
-	_, err := f.db.UpdateItem(f.Context(), &dynamodb.UpdateItemInput{
-		TableName: &f.table, Key: attributes(pk, sk),
-		UpdateExpression: aws.String("SET #a = :value"), ConditionExpression: aws.String("attribute_exists(pk)"),
-		ExpressionAttributeNames:  map[string]string{"#a": attribute},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":value": value},
-	})
-	f.wantError(err, nil)
+func (f *fixture) keyRow(key auth.Key) testkit.Row {
+	return testkit.Key("key#"+string(key.Hash), "key")
 }
-
-func (f *fixture) remove(pk, sk string) {
-	f.Helper()
-	_, err := f.db.DeleteItem(f.Context(), &dynamodb.DeleteItemInput{TableName: &f.table, Key: attributes(pk, sk)})
-	f.wantError(err, nil)
+func (f *fixture) accountRow() testkit.Row {
+	return testkit.Key("account#"+string(f.account), "account")
+}
+func (f *fixture) workspaceRow() testkit.Row {
+	return testkit.Key("workspace#"+string(f.workspace), "workspace")
 }
 
 func TestAnAccountBeginsWithALiveDefaultWorkspace(t *testing.T) {
@@ -161,7 +151,7 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 func TestAccountsAreListed(t *testing.T) {
 	f, unreadable, bare := newFixture(t), newFixture(t), newFixture(t)
 	f.newUnboundKey()
-	unreadable.set("account#"+string(unreadable.account), "account", "v", testkit.Number("3"))
+	unreadable.rows.Set(t, unreadable.accountRow(), "v", testkit.Number("3"))
 	f.wantError(bare.registry.DeleteWorkspace(t.Context(), bare.account, bare.workspace), nil)
 	got, err := f.registry.ListAccounts(t.Context())
 	f.wantError(err, nil)
@@ -255,7 +245,7 @@ func TestAnUnknownAccountHasNothing(t *testing.T) {
 	for _, err := range []error{listWorkspaces, listKeys, find, createWorkspace, createKey, remove} {
 		f.wantError(err, auth.ErrNoAccount)
 	}
-	f.remove("account#"+string(f.account), "account")
+	f.rows.Delete(t, f.accountRow())
 	if err := f.registry.SetDefaultWorkspace(t.Context(), f.account, f.workspace); err == nil {
 		t.Error("the default of a missing account was set")
 	}

@@ -32,9 +32,8 @@ func placesOf(survey *auth.Survey, ids ...string) (places []auth.Place) {
 // Between the survey and the repair the table may have changed.
 func TestANeedlessRepairWritesNothing(t *testing.T) {
 	f := newFixture(t)
-	ctx, row := t.Context(), "workspace#"+string(f.workspace)
-	key := f.newBoundKey()
-	f.remove(row, "key#"+string(key.Hash))
+	ctx, key := t.Context(), f.newBoundKey()
+	f.rows.Delete(t, testkit.Key("workspace#"+string(f.workspace), "key#"+string(key.Hash)))
 	_, missing := f.survey(string(key.Hash))
 	if len(missing) != 1 {
 		t.Fatalf("missing are %v", missing)
@@ -50,7 +49,7 @@ func TestANeedlessRepairWritesNothing(t *testing.T) {
 	if _, places := f.survey(string(key.Hash)); len(places) > 0 {
 		t.Errorf("an entry whose row is there was removed: %v", places)
 	}
-	f.remove("key#"+string(key.Hash), "key")
+	f.rows.Delete(t, f.keyRow(key))
 	f.wantError(f.registry.Relist(ctx, missing[0]), nil)
 	f.wantError(f.registry.Unlist(ctx, missing[0]), nil)
 	if _, stray := f.survey(string(key.Hash)); len(stray) != 1 || stray[0].PK != "account#"+string(f.account) {
@@ -76,10 +75,10 @@ func TestANeedlessRepairWritesNothing(t *testing.T) {
 func TestASurveyReportsUnreadableRows(t *testing.T) {
 	f := newFixture(t)
 	key := f.newBoundKey()
-	f.set("key#"+string(key.Hash), "key", "disabled", testkit.Text("no"))
-	f.set("workspace#"+string(f.workspace), "workspace", "v", testkit.Number("3"))
-	f.set("account#"+string(f.account), "account", "v", testkit.Number("3"))
-	f.set("account#"+string(f.account), "key#"+string(key.Hash), "v", testkit.Text("one"))
+	f.rows.Set(t, f.keyRow(key), "disabled", testkit.Text("no"))
+	f.rows.Set(t, f.workspaceRow(), "v", testkit.Number("3"))
+	f.rows.Set(t, f.accountRow(), "v", testkit.Number("3"))
+	f.rows.Set(t, testkit.Key("account#"+string(f.account), "key#"+string(key.Hash)), "v", testkit.Text("one"))
 	survey, places := f.survey(string(f.workspace), string(key.Hash))
 	if survey.Keys[key.Hash].Fault == nil || survey.Workspaces[f.workspace].Fault == nil || survey.Accounts[f.account].Fault == nil {
 		t.Errorf("%v, %v, %v", survey.Keys[key.Hash], survey.Workspaces[f.workspace], survey.Accounts[f.account])
@@ -100,22 +99,21 @@ func TestASurveySortsItems(t *testing.T) {
 		{"account#" + id, "job#" + id}: false, {"workspace#" + id, "account"}: false, {"account#" + id, "workspace"}: false,
 		{"key#" + id, "key#" + id}: false, {"other#" + id, "workspace#" + id}: false,
 	} {
-		item := attributes(place[0], place[1])
+		item := testkit.Key(place[0], place[1])
 		item["v"] = testkit.Number("1")
-		f.put(item)
+		f.rows.Put(t, item)
 		survey, strays := f.survey(id)
 		unknown := slices.ContainsFunc(survey.Unknown, func(p auth.Place) bool { return strings.Contains(p.String(), id) })
 		if unknown == stray || (len(strays) == 1) != stray {
 			t.Errorf("%v: unknown %v, stray %v", place, unknown, strays)
 		}
-		f.remove(place[0], place[1])
+		f.rows.Delete(t, testkit.Key(place[0], place[1]))
 	}
-	workspace := "workspace#" + string(f.workspace)
-	sound := f.row(workspace, "workspace")
+	sound := f.rows.Get(t, f.workspaceRow())
 	for _, attribute := range []string{"v", "account", "next"} {
 		lacking := maps.Clone(sound)
 		delete(lacking, attribute)
-		f.put(lacking)
+		f.rows.Put(t, lacking)
 		if survey, _ := f.survey(); survey.Workspaces[f.workspace].Fault == nil {
 			t.Errorf("without %s: %+v", attribute, survey.Workspaces[f.workspace])
 		}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/infra/testkit"
@@ -15,20 +14,6 @@ import (
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 )
-
-// row reads a row as it is stored.
-func (f *fixture) row(pk, sk string) map[string]types.AttributeValue {
-	f.Helper()
-	out, err := f.db.GetItem(f.Context(), &dynamodb.GetItemInput{TableName: &f.table, Key: attributes(pk, sk)})
-	f.wantError(err, nil)
-	return out.Item
-}
-
-func (f *fixture) put(row map[string]types.AttributeValue) {
-	f.Helper()
-	_, err := f.db.PutItem(f.Context(), &dynamodb.PutItemInput{TableName: &f.table, Item: row})
-	f.wantError(err, nil)
-}
 
 // No damage widens what a key may do. An attribute that only some keys have may: a row
 // is written whole, and a key is unbound, or never expires, for want of one.
@@ -39,8 +24,8 @@ func TestADamagedKeyGainsNothing(t *testing.T) {
 	f.wantError(f.registry.DisableKey(t.Context(), f.account, disabled.Hash), nil)
 	expired := f.newKey(auth.NewKey{Kind: auth.Standard, ExpiresAt: time.Unix(1, 0)})
 	for name, key := range map[string]auth.Key{"bound": bound, "disabled": disabled, "expired": expired} {
-		for _, damaged := range testkit.Damage(f.row("key#"+string(key.Hash), "key")) {
-			f.put(damaged.Row)
+		for _, damaged := range testkit.Damage(f.rows.Get(t, f.keyRow(key))) {
+			f.rows.Put(t, damaged.Row)
 			caller, reason := f.verify(key.Hash)
 			workspace, isBound := caller.Bound()
 			written := damaged.Value != nil || damaged.Attribute != "workspace" && damaged.Attribute != "expires_at"
@@ -58,7 +43,7 @@ func TestAContradictoryKeyIsUnknown(t *testing.T) {
 		"disabled": testkit.Text("no"), "expires_at": &types.AttributeValueMemberNULL{Value: true},
 	} {
 		key := f.newKey(auth.NewKey{Kind: auth.Management})
-		f.set("key#"+string(key.Hash), "key", attribute, value)
+		f.rows.Set(t, f.keyRow(key), attribute, value)
 		_, err := f.verifier.Verify(t.Context(), key.Hash)
 		if rejection, ok := errors.AsType[*auth.Rejection](err); !ok || rejection.Reason != auth.UnknownKey || rejection.Fault == nil {
 			t.Errorf("%s: %v", attribute, err)
@@ -89,14 +74,14 @@ func TestADamagedWorkspaceIsOutOfReach(t *testing.T) {
 	owner, _ := f.verify(f.newUnboundKey().Hash)
 	foreign, _ := stranger.verify(stranger.newUnboundKey().Hash)
 	elsewhere, _ := f.verify(f.newKey(auth.NewKey{Kind: auth.Standard, Workspace: f.newWorkspace()}).Hash)
-	live := f.row("workspace#"+string(f.workspace), "workspace")
+	live := f.rows.Get(t, f.workspaceRow())
 	deleted := maps.Clone(live)
 	deleted["deleted_at"] = testkit.Number("1")
 	rows := append(testkit.Damage(live), testkit.Damage(deleted)...)
 	rows = append(rows, testkit.Damaged{Attribute: "nothing", Row: live}, testkit.Damaged{Attribute: "deleted_at", Value: testkit.Number("0"), Row: maps.Clone(live)})
 	rows[len(rows)-1].Row["deleted_at"] = testkit.Number("0")
 	for _, damaged := range rows {
-		f.put(damaged.Row)
+		f.rows.Put(t, damaged.Row)
 		found, err := workspaces.Find(t.Context(), f.workspace)
 		if err != nil {
 			t.Fatalf("%s: %v", damaged, err)
@@ -144,29 +129,28 @@ func TestAnUnreadableRowIsNeitherAbsentNorChanged(t *testing.T) {
 	keys := func() error { _, err := f.registry.ListKeys(ctx, f.account); return err }
 	workspaces := func() error { _, err := f.registry.ListWorkspaces(ctx, f.account); return err }
 	find := func() error { _, err := f.registry.FindWorkspace(ctx, f.account, f.workspace); return err }
-	account, workspace, row := "account#"+string(f.account), "workspace#"+string(f.workspace), "key#"+string(key.Hash)
 
-	f.set(row, "key", "disabled", testkit.Text("no"))
+	f.rows.Set(t, f.keyRow(key), "disabled", testkit.Text("no"))
 	refuse("a key",
 		func() error { return f.registry.EnableKey(ctx, f.account, key.Hash) },
 		func() error { return f.registry.DeleteKey(ctx, f.account, key.Hash) })
-	f.set(account, row, "v", testkit.Text("one"))
+	f.rows.Set(t, testkit.Key("account#"+string(f.account), "key#"+string(key.Hash)), "v", testkit.Text("one"))
 	refuse("a list entry", keys)
 	for attribute, value := range map[string]types.AttributeValue{"deleted_at": testkit.Text("never"), "v": testkit.Number("2")} {
-		f.set(workspace, "workspace", attribute, value)
+		f.rows.Set(t, f.workspaceRow(), attribute, value)
 		refuse("a workspace",
 			func() error { return f.registry.SetDefaultWorkspace(ctx, f.account, f.workspace) },
 			func() error { return f.registry.DeleteWorkspace(ctx, f.account, f.workspace) })
 	}
-	f.set(workspace, "workspace", "deleted_at", testkit.Text("never"))
+	f.rows.Set(t, f.workspaceRow(), "deleted_at", testkit.Text("never"))
 	refuse("a workspace", workspaces, find)
-	f.set(workspace, "workspace", "deleted_at", testkit.Number("1"))
+	f.rows.Set(t, f.workspaceRow(), "deleted_at", testkit.Number("1"))
 	refuse("a workspace of another version", workspaces, find)
 	owner, _ := f.verify(f.newUnboundKey().Hash)
-	sound := f.row(account, "account")
+	sound := f.rows.Get(t, f.accountRow())
 	for attribute, value := range map[string]types.AttributeValue{"default_workspace": &types.AttributeValueMemberBOOL{Value: true}, "v": testkit.Number("2")} {
-		f.put(sound)
-		f.set(account, "account", attribute, value)
+		f.rows.Put(t, sound)
+		f.rows.Set(t, f.accountRow(), attribute, value)
 		refuse("an account", workspaces, find,
 			func() error { return f.registry.CheckAccount(ctx, f.account) },
 			func() error { _, err := auth.NewWorkspaces(f.db, f.table).Default(ctx, owner); return err })
@@ -176,7 +160,7 @@ func TestAnUnreadableRowIsNeitherAbsentNorChanged(t *testing.T) {
 // An unreadable key is rejected as it is.
 func TestAnUnreadableKeyIsNotDisabled(t *testing.T) {
 	f := newFixture(t)
-	f.set("key#"+string(f.newBoundKey().Hash), "key", "v", testkit.Number("2"))
+	f.rows.Set(t, f.keyRow(f.newBoundKey()), "v", testkit.Number("2"))
 	f.faults.Inject(faults.Rule{Operation: "UpdateItem", Fault: faults.Refuse()})
 	f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, f.workspace), nil)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
 	"signalbox.dev/infra/testkit"
@@ -168,25 +167,14 @@ func (f *fixture) move(w byok.Wrapping, from, to string) {
 }
 
 // rewriteRow changes the workspace's one row.
-func (f *fixture) rewriteRow(change func(map[string]types.AttributeValue)) {
+func (f *fixture) rewriteRow(change func(testkit.Row)) {
 	f.Helper()
-	table := f.env.Tables.Credentials
-	own := map[string]types.AttributeValue{":pk": testkit.Text("workspace#" + string(f.workspace))}
-	out, err := f.db.Query(f.Context(), &dynamodb.QueryInput{
-		TableName: &table, KeyConditionExpression: aws.String("pk = :pk"), ExpressionAttributeValues: own,
-	})
-	if err != nil || len(out.Items) != 1 {
-		f.Fatalf("%+v, %v", out, err)
+	table := testkit.Rows{DB: f.db, Table: f.env.Tables.Credentials}
+	rows := table.Of(f, "workspace#"+string(f.workspace))
+	if len(rows) != 1 {
+		f.Fatalf("%d rows, want 1", len(rows))
 	}
-	row := out.Items[0]
-	key := map[string]types.AttributeValue{"pk": row["pk"], "sk": row["sk"]}
-	if _, err := f.db.DeleteItem(f.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: key}); err != nil {
-		f.Fatal(err)
-	}
-	change(row)
-	if _, err := f.db.PutItem(f.Context(), &dynamodb.PutItemInput{TableName: &table, Item: row}); err != nil {
-		f.Fatal(err)
-	}
+	table.Change(f, rows[0], change)
 }
 
 // direct is a manager that meets no faults.

@@ -5,10 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
@@ -104,18 +100,10 @@ func TestCreateOnceReportsOtherFailures(t *testing.T) {
 // overwritten, and storing is not tried again.
 func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
 	f := newFixture(t)
-	for attribute, value := range map[string]types.AttributeValue{"v": testkit.Number("1"), "fingerprint": testkit.Number("1")} {
+	for _, attribute := range []string{"v", "fingerprint"} {
 		id := newRequest()
 		_ = f.createOnce(id, "response")
-		_, err := f.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-			TableName: &f.env.Tables.Control, Key: map[string]types.AttributeValue{"pk": testkit.Text(string(id))},
-			UpdateExpression: aws.String("SET #a = :value"), ConditionExpression: aws.String("attribute_exists(pk)"),
-			ExpressionAttributeNames:  map[string]string{"#a": attribute},
-			ExpressionAttributeValues: map[string]types.AttributeValue{":value": value},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Rows{DB: f.db, Table: f.env.Tables.Control}.Set(t, testkit.Key(string(id)), attribute, testkit.Number("1"))
 		stored := len(f.stored())
 		for range 20 { // attributes are decoded in random order, up to the first error
 			if found, err := f.store.Recall(t.Context(), id); err == nil {

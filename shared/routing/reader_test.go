@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -118,19 +117,11 @@ func (f *fixture) calls(operation string) int {
 	return n
 }
 
-// change changes attributes of the stored credential behind the service's back.
-func (f *fixture) change(t *testing.T, c byok.Credential, update string, values map[string]types.AttributeValue) {
+// change changes the stored credential behind the service's back.
+func (f *fixture) change(t *testing.T, c byok.Credential, change func(testkit.Row)) {
 	t.Helper()
-	_, err := f.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &f.engines.Tables.Credentials, UpdateExpression: &update, ExpressionAttributeValues: values,
-		Key: map[string]types.AttributeValue{
-			"pk": &types.AttributeValueMemberS{Value: "workspace#" + string(f.workspace)},
-			"sk": &types.AttributeValueMemberS{Value: "credential#" + string(c.ID)},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testkit.Key("workspace#"+string(f.workspace), "credential#"+string(c.ID))
+	testkit.Rows{DB: f.db, Table: f.engines.Tables.Credentials}.Change(t, key, change)
 }
 
 func TestAReadingCostsTwoReadsAndOneDecrypt(t *testing.T) {
@@ -160,7 +151,7 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 		},
 		"restricted": func(t *testing.T, f *fixture, c byok.Credential) error {
 			list, err := attributevalue.Marshal([]string{"n"})
-			f.change(t, c, "SET allowed_models = :m", map[string]types.AttributeValue{":m": list})
+			f.change(t, c, func(row testkit.Row) { row["allowed_models"] = list })
 			return err
 		},
 	} {
@@ -180,7 +171,7 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 		f := newFixture(t)
 		f.store(t, byok.Settings{})
 		f.mustOpen(t)
-		f.change(t, f.store(t, byok.Settings{}), "SET account = :a", map[string]types.AttributeValue{":a": &types.AttributeValueMemberS{Value: "another"}})
+		f.change(t, f.store(t, byok.Settings{}), func(row testkit.Row) { row["account"] = testkit.Text("another") })
 		if _, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m")); !errors.Is(err, routing.ErrUnreadable) {
 			t.Errorf("a row of another account: %v", err)
 		}
@@ -190,7 +181,9 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 			f := newFixture(t)
 			c := f.store(t, byok.Settings{})
 			f.mustOpen(t)
-			f.change(t, c, "SET seal."+part+" = :c", map[string]types.AttributeValue{":c": &types.AttributeValueMemberB{Value: make([]byte, size)}})
+			f.change(t, c, func(row testkit.Row) {
+				row["seal"].(*types.AttributeValueMemberM).Value[part] = &types.AttributeValueMemberB{Value: make([]byte, size)}
+			})
 			if key, err := f.open(t); err == nil || key != "" {
 				t.Errorf("opened %q, %v", key, err)
 			}
@@ -211,17 +204,9 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 
 func TestADamagedWorkspaceIsUnreadable(t *testing.T) {
 	f := newFixture(t)
-	_, err := f.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &f.engines.Tables.Access, UpdateExpression: aws.String("SET v = :v"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: "2"}},
-		Key: map[string]types.AttributeValue{
-			"pk": &types.AttributeValueMemberS{Value: "workspace#" + string(f.workspace)}, "sk": &types.AttributeValueMemberS{Value: "workspace"},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = f.reader.Read(t.Context(), f.account, f.workspace, request("m"))
+	key := testkit.Key("workspace#"+string(f.workspace), "workspace")
+	testkit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, key, "v", testkit.Number("2"))
+	_, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m"))
 	if !errors.Is(err, routing.ErrUnreadable) || errors.Is(err, routing.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}

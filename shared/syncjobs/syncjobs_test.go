@@ -73,15 +73,13 @@ func (f *fixture) read(id ids.Job) syncjobs.Job {
 // put stores a finished row of the job, with one attribute changed.
 func (f *fixture) put(id ids.Job, attribute string, value types.AttributeValue) {
 	f.Helper()
-	row := map[string]types.AttributeValue{
+	row := testkit.Row{
 		"pk": testkit.Text("job#" + string(id)), "v": testkit.Number("1"), "account": testkit.Text(string(f.account)), "status": testkit.Text("succeeded"),
 		"created_at": testkit.Number("1"), "started_at": testkit.Number("2"), "finished_at": testkit.Number("3"),
 		"synced_groups": testkit.Number("4"), "deleted_groups": testkit.Number("5"), "error_message": testkit.Text("left over"),
 	}
 	row[attribute] = value
-	if _, err := f.db.PutItem(f.Context(), &dynamodb.PutItemInput{TableName: &f.table, Item: row}); err != nil {
-		f.Fatal(err)
-	}
+	testkit.Rows{DB: f.db, Table: f.table}.Put(f, row)
 }
 
 // step moves a job on.

@@ -23,10 +23,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
@@ -35,6 +33,7 @@ import (
 	"signalbox.dev/infra/local/edition"
 	"signalbox.dev/infra/local/record"
 	"signalbox.dev/infra/local/samlocal"
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/syncjobs"
 )
@@ -346,12 +345,9 @@ func TestDemoIsRepaired(t *testing.T) {
 		Credentials: credentials.NewStaticCredentialsProvider(s.ID, s.Secret, ""),
 	})
 	registry := auth.NewRegistry(db, s.Outputs["AccessTableName"])
-	_, err := db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-		TableName: aws.String(s.Outputs["SyncJobsTableName"]),
-		Key:       map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "job#" + string(before.SyncJobs[syncjobs.Succeeded])}},
-	})
+	jobs := testkit.Rows{DB: db, Table: s.Outputs["SyncJobsTableName"]}
+	jobs.Delete(t, testkit.Key("job#"+string(before.SyncJobs[syncjobs.Succeeded])))
 	if err := errors.Join(
-		err,
 		registry.DisableKey(t.Context(), before.AccountID, auth.HashKey(before.ManagementKey)),
 		registry.DeleteWorkspace(t.Context(), before.AccountID, before.WorkspaceID),
 	); err != nil {

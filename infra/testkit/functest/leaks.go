@@ -1,14 +1,10 @@
 package functest
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/ids"
@@ -87,19 +83,10 @@ func unwrap(err error) []error {
 func (s *Env) SearchTables(t testing.TB) {
 	t.Helper()
 	for table := range s.Engines.Tables.Keys() {
-		pages := dynamodb.NewScanPaginator(s.DB, &dynamodb.ScanInput{TableName: aws.String(table)})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(context.WithoutCancel(t.Context()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			items, err := json.Marshal(page.Items) // binary attributes in base64
-			if err != nil {
-				t.Fatal(err)
-			}
-			if found := leaksIn(string(items)); len(found) > 0 {
-				t.Errorf("table %s contains %s", table, found)
-			}
+		rows, err := json.Marshal(testkit.Rows{DB: s.DB, Table: table}.All(t)) // binary attributes in base64
+		testkit.Must(t, err)
+		if found := leaksIn(string(rows)); len(found) > 0 {
+			t.Errorf("table %s contains %s", table, found)
 		}
 	}
 }

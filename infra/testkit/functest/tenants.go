@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/infra/testkit"
@@ -89,9 +87,10 @@ func Callers(t testing.TB, home, stranger Tenant, other ids.Workspace) []Caller 
 
 // DamagedRows describes a row of a resource, and the requests for it.
 type DamagedRows struct {
-	Table, Key, SortKey string
+	Table string
+	Key   testkit.Row
 	// Row, if set, changes the sound row first.
-	Row func(map[string]types.AttributeValue)
+	Row func(testkit.Row)
 	// Event asks for the resource, Absent for one that does not exist.
 	Event, Absent Event
 	// Owner is the key of the account, Others are keys that do not reach the resource.
@@ -115,23 +114,15 @@ func (s *Env) CheckDamagedRows(t *testing.T, d DamagedRows) {
 		return f.Invoke(t, e.As(token))
 	}
 	absent.Check(t, "", ask(t, d.Absent, d.Others[0]))
-	key := map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: d.Key}}
-	if d.SortKey != "" {
-		key["sk"] = &types.AttributeValueMemberS{Value: d.SortKey}
-	}
-	sound, err := s.DB.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(d.Table), Key: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := testkit.Rows{DB: s.DB, Table: d.Table}
+	sound := table.Get(t, d.Key)
 	if d.Row != nil {
-		d.Row(sound.Item)
+		d.Row(sound)
 	}
 	unread := 0
-	for _, damaged := range testkit.Damage(sound.Item) {
+	for _, damaged := range testkit.Damage(sound) {
 		t.Run(damaged.String(), func(t *testing.T) {
-			if _, err := s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(d.Table), Item: damaged.Row}); err != nil {
-				t.Fatal(err)
-			}
+			table.Put(t, damaged.Row)
 			own := ask(t, d.Event, d.Owner)
 			fault := own.Status == http.StatusInternalServerError
 			if damaged.Attribute == "account" { // no account's, or another account's

@@ -4,12 +4,9 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
@@ -47,36 +44,15 @@ func (r *round) finish(t testing.TB) {
 	}
 }
 
-// row is a stored credential, in the documented layout (package byok).
-type row struct {
-	ID       ids.Credential `dynamodbav:"id"`
-	Provider string         `dynamodbav:"provider"`
-	Name     string         `dynamodbav:"name"`
-	Seal     struct {
-		Format     int    `dynamodbav:"format"`
-		KeyARN     string `dynamodbav:"key_arn"`
-		WrappedKey []byte `dynamodbav:"wrapped_key"`
-		Nonce      []byte `dynamodbav:"nonce"`
-		Ciphertext []byte `dynamodbav:"ciphertext"`
-	} `dynamodbav:"seal"`
-}
-
 // open opens every credential of a workspace: each was asked for, and has the key
 // that was sent.
 func (x *actor) open(t testing.TB, w ids.Workspace) {
 	t.Helper()
-	found, err := x.stack.DynamoDB.Query(x.ctx, &dynamodb.QueryInput{
-		TableName: &x.stack.Credentials, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": &types.AttributeValueMemberS{Value: "workspace#" + string(w)}},
-	})
-	must(t, err)
-	var rows []row
-	must(t, attributevalue.UnmarshalListOfMaps(found.Items, &rows))
+	rows := testkit.Rows{DB: x.stack.DynamoDB, Table: x.stack.Credentials}.Of(t, "workspace#"+string(w))
 	opener := seal.NewOpener(x.stack.KMS, x.stack.SealingKey)
-	for _, c := range rows {
-		plain, err := opener.Open(x.ctx, seal.Sealed(c.Seal), seal.Binding{
-			Account: x.account.ID, Workspace: w, Credential: c.ID, Provider: c.Provider,
-		})
+	for _, c := range testkit.Credentials(t, rows) {
+		c.Account, c.Workspace = x.account.ID, w // where it must have been sealed
+		plain, err := c.Open(x.ctx, opener)
 		if err != nil || string(plain.Reveal()) != secretOf(c.Name) {
 			x.violation("%s does not open, or not to the key that was sent: %v", c.Name, err)
 			continue

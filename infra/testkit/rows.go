@@ -1,0 +1,122 @@
+package testkit
+
+import (
+	"context"
+	"maps"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Row is an item of a table.
+type Row = map[string]types.AttributeValue
+
+// Text is an attribute of a row.
+func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// Number is an attribute of a row, a number in decimal.
+func Number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
+
+// TextOf is the text of an attribute, "" where the row has none of that name.
+func TextOf(row Row, attribute string) string {
+	if text, ok := row[attribute].(*types.AttributeValueMemberS); ok {
+		return text.Value
+	}
+	return ""
+}
+
+// Key is the primary key of a row: the value of pk, and that of sk where its table
+// has one.
+func Key(pk string, sk ...string) Row {
+	key := Row{"pk": Text(pk)}
+	if len(sk) > 0 {
+		key["sk"] = Text(sk[0])
+	}
+	return key
+}
+
+// keyOf is the primary key of a row.
+func keyOf(row Row) Row {
+	key := maps.Clone(row)
+	maps.DeleteFunc(key, func(name string, _ types.AttributeValue) bool { return name != "pk" && name != "sk" })
+	return key
+}
+
+// Rows reads and writes a table without the service. Where a key is asked for, a whole
+// row will do.
+type Rows struct {
+	DB    *dynamodb.Client
+	Table string
+}
+
+// Get returns the row of the key, nil where there is none.
+func (r Rows) Get(t testing.TB, key Row) Row {
+	t.Helper()
+	out, err := r.DB.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &r.Table, Key: keyOf(key), ConsistentRead: aws.Bool(true)})
+	Must(t, err)
+	return out.Item
+}
+
+// Put stores the row in place of the one of the same key, if there is one.
+func (r Rows) Put(t testing.TB, row Row) {
+	t.Helper()
+	_, err := r.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &r.Table, Item: row})
+	Must(t, err)
+}
+
+// Change changes the row of the key, which must exist. Its key can be changed too.
+func (r Rows) Change(t testing.TB, key Row, change func(Row)) {
+	t.Helper()
+	row := r.Get(t, key)
+	if row == nil {
+		t.Fatalf("table %s has no row %v", r.Table, key)
+	}
+	r.Delete(t, key)
+	change(row)
+	r.Put(t, row)
+}
+
+// Set changes one attribute of the row of the key, which must exist.
+func (r Rows) Set(t testing.TB, key Row, attribute string, value types.AttributeValue) {
+	t.Helper()
+	r.Change(t, key, func(row Row) { row[attribute] = value })
+}
+
+// Delete deletes the row of the key, if there is one.
+func (r Rows) Delete(t testing.TB, key Row) {
+	t.Helper()
+	_, err := r.DB.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &r.Table, Key: keyOf(key)})
+	Must(t, err)
+}
+
+// Of returns the rows of a pk.
+func (r Rows) Of(t testing.TB, pk string) (rows []Row) {
+	t.Helper()
+	pages := dynamodb.NewQueryPaginator(r.DB, &dynamodb.QueryInput{
+		TableName: &r.Table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk"),
+		ExpressionAttributeValues: Row{":pk": Text(pk)},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		Must(t, err)
+		rows = append(rows, page.Items...)
+	}
+	return rows
+}
+
+// All returns every row of the table. It can be called in a Cleanup.
+func (r Rows) All(t testing.TB) (rows []Row) {
+	t.Helper()
+	pages := dynamodb.NewScanPaginator(r.DB, &dynamodb.ScanInput{
+		TableName: &r.Table, ConsistentRead: aws.Bool(true),
+		Limit: aws.Int32(500), // without a limit ExtendDB reads the whole rest of the table for each page
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(context.WithoutCancel(t.Context()))
+		Must(t, err)
+		rows = append(rows, page.Items...)
+	}
+	return rows
+}
