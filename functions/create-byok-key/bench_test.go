@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/infra/bench/instant"
+	"signalbox.dev/infra/testkit"
 )
 
 const benchBody = `{"provider":"openai","key":"sk-proj-0123456789abcdefAbCd","name":"first","workspace_id":"` + instant.Workspace + `"}`
@@ -43,8 +44,6 @@ func benchItem(b *testing.B) map[string]types.AttributeValue {
 		"allowed_api_key_hashes": nil, "allowed_models": nil, "allowed_user_ids": nil,
 		"seal": map[string]any{"format": 1, "key_arn": instant.KeyARN, "wrapped_key": make([]byte, 180), "nonce": make([]byte, 12), "ciphertext": make([]byte, 44)},
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	return item
 }

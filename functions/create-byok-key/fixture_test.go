@@ -226,9 +226,7 @@ func (f *fixture) checkCreated(t testing.TB, a functest.Answer, rows []byok.Stor
 func storedCredentials(t testing.TB, env *functest.Env, tenant functest.Tenant, key string) []byok.Stored {
 	t.Helper()
 	rows, err := byok.ReadAll(t.Context(), env.DB, env.Engines.Tables.Credentials, tenant.ID, tenant.Workspace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	opener := seal.NewOpener(env.KMS, env.Engines.KeyARN)
 	taken := map[int64]bool{}
 	for _, r := range rows {

@@ -78,9 +78,7 @@ func FuzzDecode(f *testing.F) {
 func checkShown(t *testing.T, got functest.Answer, want wanted) {
 	t.Helper()
 	var shown struct{ Data map[string]any }
-	if err := json.Unmarshal([]byte(got.Body), &shown); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(got.Body), &shown))
 	asked := testkit.SettingsByName(t, want.settings)
 	maps.Copy(asked, map[string]any{
 		"id": shown.Data["id"], "created_at": shown.Data["created_at"], "sort_order": 0.0,
@@ -102,9 +100,7 @@ func checkRefusal(t *testing.T, got functest.Answer, m *memory, body []byte) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(got.Body), &refusal); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(got.Body), &refusal))
 	issues := refusal.Error.Metadata.Issues
 	if got.Status != http.StatusBadRequest || len(issues) < 1 || len(issues) > 100 || m.written > 0 {
 		t.Fatalf("status %d, %d stored, %s", got.Status, m.written, got.Body)

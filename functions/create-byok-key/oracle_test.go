@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/byok"
 )
 
@@ -28,9 +29,7 @@ type oracle struct {
 func newOracle(tb testing.TB) oracle {
 	tb.Helper()
 	list, err := os.ReadFile("../../shared/byok/providers.txt")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testkit.Must(tb, err)
 	return oracle{strings.Fields(string(list))}
 }
 

@@ -146,11 +146,8 @@ func sendWiped(t *testing.T, function lambda.Handler, body []byte, idempotencyKe
 	event = append(base64.StdEncoding.AppendEncode(event, body), `"}`...)
 	clear(body)
 	payload, err := function.Invoke(t.Context(), event)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = fmt.Sscanf(string(payload), `{"statusCode":%d`, &status); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	_, err = fmt.Sscanf(string(payload), `{"statusCode":%d`, &status)
+	testkit.Must(t, err)
 	return status
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
@@ -39,9 +40,7 @@ func (f fixture) newJob(t *testing.T, account ids.Account, state string) string 
 	case "failed":
 		err = errors.Join(err, f.jobs.Fail(t.Context(), account, id, "The directory refused the connection."))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(id)
 }
 

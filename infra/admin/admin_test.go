@@ -59,20 +59,14 @@ func newFixture(t testing.TB) *fixture {
 func (d *fixture) writeStack() {
 	d.Helper()
 	credentials, err := d.engines.Config.Credentials.Retrieve(d.Context())
-	if err != nil {
-		d.Fatal(err)
-	}
+	testkit.Must(d, err)
 	written, err := json.Marshal(map[string]any{
 		"region":        d.engines.Config.Region,
 		"endpoints":     map[string]string{"dynamodb": d.endpoint("DynamoDB"), "s3": d.endpoint("S3"), "kms": d.endpoint("KMS")},
 		"access_key_id": credentials.AccessKeyID, "secret_access_key": credentials.SecretAccessKey, "outputs": d.outputs(),
 	})
-	if err != nil {
-		d.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(d.dir, "stack.json"), written, 0o600); err != nil {
-		d.Fatal(err)
-	}
+	testkit.Must(d, err)
+	testkit.Must(d, os.WriteFile(filepath.Join(d.dir, "stack.json"), written, 0o600))
 }
 
 func (d *fixture) outputs() target.Outputs {
@@ -94,9 +88,7 @@ func (d *fixture) endpoint(service string) string {
 		GetServiceBaseEndpoint(context.Context, string) (string, bool, error)
 	})
 	endpoint, _, err := source.GetServiceBaseEndpoint(d.Context(), service)
-	if err != nil {
-		d.Fatal(err)
-	}
+	testkit.Must(d, err)
 	return endpoint
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/testkit"
 )
 
 // typed executes a command line on a terminal, on which this is typed.
@@ -136,9 +137,7 @@ func TestAnInterruptedConfirmationChangesNothing(t *testing.T) {
 func TestEveryCommandIsOfAKind(t *testing.T) {
 	var given commandLine
 	parser, err := newApp(nil, io.Discard, io.Discard).parser(t.Context(), &given)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, command := range parser.Model.Leaves(false) {
 		if command.Parent == parser.Model.Node {
 			continue // completion

@@ -9,15 +9,14 @@ import (
 	"time"
 
 	"signalbox.dev/infra/admin/target"
+	"signalbox.dev/infra/testkit"
 )
 
 // The command relies on the template without a word from it at run time: what
 // it calls its outputs, and how long a function may run.
 func TestTheTemplateSaysWhatTheCommandReliesOn(t *testing.T) {
 	template, err := os.ReadFile("../../template.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	section := regexp.MustCompile(`(?ms)^Outputs:\n(.*)`).FindSubmatch(template)
 	if section == nil {
 		t.Fatal("the template has no outputs")

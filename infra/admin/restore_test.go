@@ -73,9 +73,7 @@ func (r *restored) live(random *rand.Rand, steps int) {
 	r.Helper()
 	ctx, registry, positions := r.Context(), auth.NewRegistry(r.db, r.engines.Tables.Access), auth.NewPositions(r.db, r.engines.Tables.Access)
 	account, workspace, err := registry.CreateAccount(ctx, "Acme")
-	if err != nil {
-		r.Fatal(err)
-	}
+	testkit.Must(r, err)
 	if r.workspaces == nil {
 		r.account, r.workspace = account, workspace
 	}
@@ -90,9 +88,7 @@ func (r *restored) live(random *rand.Rand, steps int) {
 		switch n := random.IntN(10); {
 		case n == 0:
 			w, err := registry.CreateWorkspace(ctx, owner[at], "more")
-			if err != nil {
-				r.Fatal(err)
-			}
+			testkit.Must(r, err)
 			r.workspaces = append(r.workspaces, w)
 		case n == 1 && at != r.workspace:
 			err = registry.DeleteWorkspace(ctx, owner[at], at)
@@ -119,9 +115,7 @@ func (r *restored) live(random *rand.Rand, steps int) {
 				r.credential(owner[at], at, order)
 			}
 		}
-		if err != nil {
-			r.Fatal(err)
-		}
+		testkit.Must(r, err)
 	}
 }
 
@@ -130,8 +124,9 @@ func (r *restored) credential(account ids.Account, w ids.Workspace, order int64)
 	r.Helper()
 	id := ids.New[ids.Credential]()
 	r.table(r.engines.Tables.Credentials).Put(r, testkit.Row{
-		"pk": testkit.Text("workspace#" + string(w)), "sk": testkit.Text("credential#" + string(id)), "v": testkit.Number("1"), "id": testkit.Text(string(id)),
-		"account": testkit.Text(string(account)), "workspace": testkit.Text(string(w)), "provider": testkit.Text("openai"), "sort_order": testkit.Number(fmt.Sprint(order)),
+		"pk": testkit.Text("workspace#" + string(w)), "sk": testkit.Text("credential#" + string(id)), "v": testkit.Number("1"),
+		"id": testkit.Text(string(id)), "account": testkit.Text(string(account)), "workspace": testkit.Text(string(w)),
+		"provider": testkit.Text("openai"), "sort_order": testkit.Number(fmt.Sprint(order)),
 	})
 }
 
@@ -152,9 +147,7 @@ func (r *restored) reset() {
 func (r *restored) contents() []string {
 	r.Helper()
 	var rows []map[string]any
-	if err := attributevalue.UnmarshalListOfMaps(r.table(r.engines.Tables.Access).All(r), &rows); err != nil {
-		r.Fatal(err)
-	}
+	testkit.Must(r, attributevalue.UnmarshalListOfMaps(r.table(r.engines.Tables.Access).All(r), &rows))
 	contents := make([]string, len(rows))
 	for i, row := range rows {
 		if _, deleted := row["deleted_at"]; deleted {
@@ -227,9 +220,7 @@ func (r *restored) checkCounters() {
 	r.Helper()
 	survey := r.survey(r.engines.Tables.Access)
 	placements, err := byok.Survey(r.Context(), r.db, r.engines.Tables.Credentials)
-	if err != nil {
-		r.Fatal(err)
-	}
+	testkit.Must(r, err)
 	for _, p := range placements {
 		if w, ok := survey.Workspaces[p.Workspace]; ok && w.Next["openai"] <= p.SortOrder {
 			r.Errorf("workspace %s gives out %d, and a credential has %d", p.Workspace, w.Next["openai"], p.SortOrder)
@@ -240,9 +231,7 @@ func (r *restored) checkCounters() {
 func (r *restored) survey(table string) *auth.Survey {
 	r.Helper()
 	survey, err := auth.ReadSurvey(r.Context(), r.db, table)
-	if err != nil {
-		r.Fatal(err)
-	}
+	testkit.Must(r, err)
 	return survey
 }
 
@@ -312,11 +301,13 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 		r.json(&keys[i], "key", "create", "fresh", "--account", string(r.account))
 	}
 	since, _ := time.Parse(time.RFC3339, r.since)
-	r.set(r.engines.Tables.Access, "key#"+string(keys[0].Hash), "key", "created_at", testkit.Number(fmt.Sprint(since.Add(findings.Margin+time.Second).Unix())))
+	later := fmt.Sprint(since.Add(findings.Margin + time.Second).Unix())
+	r.set(r.engines.Tables.Access, "key#"+string(keys[0].Hash), "key", "created_at", testkit.Number(later))
 	// What only one of the tables has is reported.
 	r.table(r.old).Delete(t, testkit.Key("workspace#"+string(r.workspaces[0]), "workspace"))
 	r.set(r.old, "account#"+string(r.account), "account", "default_workspace", testkit.Text("another"))
-	r.set(r.old, "workspace#"+string(r.workspaces[1]), "workspace", "next", &types.AttributeValueMemberM{Value: testkit.Row{"openai": testkit.Number("99")}})
+	next := &types.AttributeValueMemberM{Value: testkit.Row{"openai": testkit.Number("99")}}
+	r.set(r.old, "workspace#"+string(r.workspaces[1]), "workspace", "next", next)
 	// A key that is let in before and after, unless its old row cannot be read.
 	i := slices.IndexFunc(r.keys, func(k auth.Key) bool {
 		return r.letIn(r.old, k.Hash) && r.letIn(r.engines.Tables.Access, k.Hash)
@@ -337,7 +328,8 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 	}
 	// One that is in both tables was made before the moment restored to.
 	r.set(r.old, "key#"+string(damaged), "key", "v", testkit.Number("1"))
-	r.set(r.engines.Tables.Access, "key#"+string(damaged), "key", "created_at", testkit.Number(fmt.Sprint(time.Now().Add(time.Hour).Unix())))
+	later = fmt.Sprint(time.Now().Add(time.Hour).Unix())
+	r.set(r.engines.Tables.Access, "key#"+string(damaged), "key", "created_at", testkit.Number(later))
 	if got := r.want(exit.Usage, r.repairArgs()...); !strings.Contains(got.stderr, "too early: key "+string(damaged)) {
 		t.Errorf("stderr %s", got.stderr)
 	}

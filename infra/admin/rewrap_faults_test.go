@@ -9,6 +9,7 @@ import (
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/rewrap"
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/ids"
 )
@@ -43,9 +44,8 @@ func TestRewrapOutlastsFaults(t *testing.T) {
 func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
 	m := newMove(t, 40)
 	m.deploy()
-	if _, err := m.kms.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &m.own}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := m.kms.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &m.own})
+	testkit.Must(t, err)
 	view, got := m.rewrap(exit.Uncertain)
 	if view.Rewrapped != 0 || len(view.Failed) < rewrap.Patience || len(view.Failed) >= 40 || !strings.Contains(view.Failed[0].Reason, "DisabledException") {
 		t.Errorf("%+v", view)
@@ -53,9 +53,8 @@ func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
 	if !strings.Contains(got.stderr, "gave up") {
 		t.Errorf("stderr %s", got.stderr)
 	}
-	if _, err := m.kms.EnableKey(t.Context(), &kms.EnableKeyInput{KeyId: &m.own}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = m.kms.EnableKey(t.Context(), &kms.EnableKeyInput{KeyId: &m.own})
+	testkit.Must(t, err)
 	if view, _ := m.rewrap(exit.Done); view.Rewrapped != 40 || m.opened()[m.next] != 40 {
 		t.Errorf("%+v", view)
 	}

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
@@ -46,12 +45,9 @@ func newMove(t testing.TB, credentials int) *move {
 
 func (m *move) newKey() string {
 	m.Helper()
-	made, err := m.kms.CreateKey(m.Context(), &kms.CreateKeyInput{})
-	if err != nil {
-		m.Fatal(err)
-	}
-	m.keys = append(m.keys, aws.ToString(made.KeyMetadata.Arn))
-	return aws.ToString(made.KeyMetadata.Arn)
+	key := m.engines.Key(m)
+	m.keys = append(m.keys, key)
+	return key
 }
 
 func (m *move) create(n int) ids.Credential {

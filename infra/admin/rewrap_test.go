@@ -14,6 +14,7 @@ import (
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 )
 
@@ -129,15 +130,11 @@ func (m *move) kill(after int) {
 	m.Helper()
 	rate := strconv.Itoa(max(after, 30))                                                                       // a second's worth or more is left to move
 	command := exec.Command("admin", "--local", m.dir, "credential", "rewrap", "--to", m.next, "--rate", rate) //nolint:gosec // this very binary: TestMain
-	if err := command.Start(); err != nil {
-		m.Fatal(err)
-	}
+	testkit.Must(m, command.Start())
 	for m.moved() < after {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if err := command.Process.Kill(); err != nil {
-		m.Fatal(err)
-	}
+	testkit.Must(m, command.Process.Kill())
 	_ = command.Wait() // it was killed, which goesOn sees
 }
 

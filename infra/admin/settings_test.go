@@ -14,13 +14,9 @@ import (
 func TestEverySettingIsListed(t *testing.T) {
 	settings := testkit.FilledSettings(t)
 	view, err := json.Marshal(viewCredential(byok.Credential{Settings: settings}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var shown map[string]any
-	if err := json.Unmarshal(view, &shown); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(view, &shown))
 	for name, want := range testkit.SettingsByName(t, settings) {
 		if diff := cmp.Diff(want, shown[name]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
 	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
@@ -30,15 +31,11 @@ func (d *fixture) seal(w ids.Workspace, name string, changes ...func(*byok.Draft
 		Settings: byok.Settings{Provider: "openai", Name: name},
 		Key:      secret.New([]byte(providerKey)),
 	})
-	if err != nil {
-		d.Fatal(err)
-	}
+	testkit.Must(d, err)
 	for _, change := range changes {
 		change(&draft)
 	}
-	if err := store.Create(d.Context(), draft); err != nil {
-		d.Fatal(err)
-	}
+	testkit.Must(d, store.Create(d.Context(), draft))
 	return draft.ID
 }
 
@@ -60,9 +57,7 @@ func (d *fixture) deletedAt() time.Time {
 	for _, w := range all {
 		if w.ID == d.workspace {
 			at, err := time.Parse(time.RFC3339, string(w.DeletedAt))
-			if err != nil {
-				d.Fatal(err)
-			}
+			testkit.Must(d, err)
 			return at
 		}
 	}

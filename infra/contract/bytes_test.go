@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/syncjobs"
 )
 
@@ -23,9 +24,9 @@ func TestRequestBytes(t *testing.T) {
 		t.Skip("the logs are read from the state folder of the suite's own edition")
 	}
 	text, err := os.ReadFile("../request-bytes.json")
-	must(t, err)
+	testkit.Must(t, err)
 	var expected map[string]map[string]int
-	must(t, json.Unmarshal(text, &expected))
+	testkit.Must(t, json.Unmarshal(text, &expected))
 	n := newTenant(t)
 	body := bodyWith(`,"name":"openai of the search team"`)
 	for kind, q := range map[string]request{
@@ -55,11 +56,11 @@ func logged(t *testing.T, requestID string, audited bool) map[string]int {
 	t.Helper()
 	for timeout := time.Now().Add(time.Minute); time.Now().Before(timeout); time.Sleep(20 * time.Millisecond) {
 		files, err := filepath.Glob(filepath.Join(the.state, "logs", "*Function.log"))
-		must(t, err)
+		testkit.Must(t, err)
 		sizes := map[string]int{}
 		for _, file := range files {
 			content, err := os.ReadFile(file) //nolint:gosec // the suite's own state folder
-			must(t, err)
+			testkit.Must(t, err)
 			for line := range strings.Lines(string(content)) {
 				var fields struct{ Message, Request_ID string } //nolint:revive,staticcheck // as in the log
 				if strings.Contains(line, requestID) && json.Unmarshal([]byte(line), &fields) == nil {

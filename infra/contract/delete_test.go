@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"signalbox.dev/infra/testkit"
 )
 
 // limits are the limiter's headers of a response.
@@ -122,7 +124,7 @@ func deletesEveryVersion(t *testing.T, s server) {
 	n.upload(t, n.workspace, file)
 	n.upload(t, n.workspace, longer)
 	_, err := n.S3.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: &n.Files, Key: objectKey(n.workspace, file)})
-	must(t, err)
+	testkit.Must(t, err)
 	del(file).As(n.management).At(s.client).Do(t).Is(t, http.StatusOK)
 	if n.exists(t, n.workspace, file) {
 		t.Error("versions are left")

@@ -153,7 +153,7 @@ func TestItemsExpire(t *testing.T) {
 	n.once(bodyWith("")).Do(t).Is(t, http.StatusCreated)
 	del("file_unknown").As(n.management).Do(t).Is(t, http.StatusNotFound)
 	ttl, err := n.DynamoDB.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &n.Control})
-	must(t, err)
+	testkit.Must(t, err)
 	attribute := aws.ToString(ttl.TimeToLiveDescription.AttributeName)
 	items := testkit.Rows{DB: n.DynamoDB, Table: n.Control}.All(t)
 	items = slices.DeleteFunc(items, func(item testkit.Row) bool {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
@@ -80,7 +81,7 @@ func TestETagOfTheBody(t *testing.T) {
 	id := n.job(t, "queued")
 	queued := get(id).As(n.management).Do(t).Is(t, http.StatusOK)
 	indistinguishable(t, get(id).As(n.ManagementKey(t)).Do(t).Is(t, http.StatusOK), queued)
-	must(t, syncjobs.NewWriter(n.DynamoDB, n.Jobs).Start(t.Context(), n.ID, ids.Job(id)))
+	testkit.Must(t, syncjobs.NewWriter(n.DynamoDB, n.Jobs).Start(t.Context(), n.ID, ids.Job(id)))
 	running := get(id).As(n.management).With("If-None-Match", queued.Header.Get("Etag")).Do(t).Is(t, http.StatusOK)
 	if running.Header.Get("Etag") == queued.Header.Get("Etag") {
 		t.Error("the body changed and the ETag did not")

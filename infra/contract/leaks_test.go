@@ -84,7 +84,7 @@ func awaitText(t *testing.T, folder, text string) {
 			}
 			return err
 		})
-		must(t, err)
+		testkit.Must(t, err)
 		if found {
 			return
 		}

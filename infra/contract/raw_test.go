@@ -94,9 +94,9 @@ func (g generator) extend(r request) request {
 func raw(t *testing.T, r request) response {
 	t.Helper()
 	target, err := url.Parse(the.client.Base)
-	must(t, err)
+	testkit.Must(t, err)
 	connection, err := net.Dial("tcp", target.Host)
-	must(t, err)
+	testkit.Must(t, err)
 	defer func() { _ = connection.Close() }()
 	var head strings.Builder
 	fmt.Fprintf(&head, "%s %s%s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n", r.Method, target.Path, r.Path, target.Host, len(r.Body))
@@ -106,11 +106,11 @@ func raw(t *testing.T, r request) response {
 		}
 	}
 	_, err = io.WriteString(connection, head.String()+"\r\n"+r.Body)
-	must(t, err)
+	testkit.Must(t, err)
 	res, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: r.Method})
-	must(t, err)
+	testkit.Must(t, err)
 	body, err := io.ReadAll(res.Body)
-	must(t, err)
+	testkit.Must(t, err)
 	got := response{Status: res.StatusCode, Header: res.Header, Body: body}
 	checkEnvelope(t, r, got)
 	return got

@@ -94,7 +94,7 @@ func atOnce(t *testing.T, n int, nth func(i int) request) (responses []response,
 	close(start)
 	done.Wait()
 	for i, r := range responses {
-		must(t, errs[i])
+		testkit.Must(t, errs[i])
 		checkEnvelope(t, requests[i], r)
 		statuses[r.Status]++
 	}

@@ -27,22 +27,14 @@ func (s server) router(t *testing.T) *routing.Reader {
 			s.Access: "AccessTable", s.Credentials: "CredentialsTable", s.SealingKey: "SealingKey",
 		}, func(c record.Call) { the.calls.Store(c.String(), true) })
 		through, err := recorder.Endpoints("Router", record.Services{DynamoDB: aws.ToString(db.BaseEndpoint), KMS: aws.ToString(keys.BaseEndpoint)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		db.BaseEndpoint, keys.BaseEndpoint = &through.DynamoDB, &through.KMS
-		t.Cleanup(func() {
-			if err := recorder.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		t.Cleanup(func() { testkit.Must(t, recorder.Close()) })
 	}
 	reader, err := routing.NewReader(dynamodb.New(db), kms.New(keys), routing.Config{
 		AccessTable: s.Access, CredentialsTable: s.Credentials, SealingKeyARNs: []string{s.SealingKey},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(reader.Close)
 	return reader
 }
@@ -73,11 +65,9 @@ func TestARouterSendsTheKeyThatWasPosted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := json.Marshal(posted)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			workspace, err := n.Registry.CreateWorkspace(t.Context(), n.ID, t.Name())
-			must(t, err)
+			testkit.Must(t, err)
 			created := post(strings.TrimSuffix(keyBody(string(text)), "}") + `,"is_byok_only":true,"workspace_id":"` + string(workspace) + `"}`).As(n.management).Do(t).Created(t)
 			reading, err := router.Read(t.Context(), n.ID, workspace, routing.Request{
 				Model: "m", APIKeyHash: hashOf(n.standard), Providers: []string{"openai"},
@@ -86,25 +76,17 @@ func TestARouterSendsTheKeyThatWasPosted(t *testing.T) {
 				t.Fatalf("planned %+v, %v", reading, err)
 			}
 			opened, err := reading.Open(t.Context(), reading.Steps[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			// A service account's key goes into a body; no header takes a line break.
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, provider.URL, strings.NewReader(string(opened.Reveal())))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if name == "a token" {
 				request.Header.Set("Authorization", "Bearer "+string(opened.Reveal()))
 			}
 			opened.Wipe()
 			answer, err := http.DefaultClient.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := answer.Body.Close(); err != nil {
-				t.Error(err)
-			}
+			testkit.Must(t, err)
+			testkit.Must(t, answer.Body.Close())
 			if got := <-received; got != posted {
 				t.Errorf("the provider received %d bytes, not the %d that were posted", len(got), len(posted))
 			}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+
+	"signalbox.dev/infra/testkit"
 )
 
 // tooLarge gives the request a body that no gateway passes on to a function.
@@ -119,20 +121,16 @@ func TestOtherParameters(t *testing.T) {
 		"GetSyncJobThrottleRate": "1", "GetSyncJobThrottleBurst": "1",
 		"CreateByokKeyThrottleRate": "1", "CreateByokKeyThrottleBurst": "1",
 	})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, stop()) })
 	t.Run("versions", func(t *testing.T) { deletesEveryVersion(t, s) })
 	n := s.tenant(t)
 	for _, table := range []string{s.Jobs, s.Control} {
 		_, err := s.DynamoDB.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &table})
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	_, err = s.KMS.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &s.SealingKey})
-	must(t, err)
+	testkit.Must(t, err)
 	for _, r := range []request{get(unknownJob).As(n.management), post(bodyWith("")).As(n.management), del("file_unknown").As(n.standard)} {
 		t.Run(r.Operation, func(t *testing.T) {
 			status := r.At(s.client).Do(t).Is(t, http.StatusInternalServerError).Status

@@ -55,16 +55,9 @@ func note(t *testing.T, kind, id string) {
 		return
 	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the caller's own path
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = fmt.Fprintln(file, kind, id)
-	must(t, errors.Join(err, file.Close()))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, file.Close()))
 }
 
 // hashOf returns the name of an API key in allowed_api_key_hashes.
@@ -78,16 +71,16 @@ func (n tenant) job(t *testing.T, status syncjobs.Status) string {
 	t.Helper()
 	jobs := syncjobs.NewWriter(n.DynamoDB, n.Jobs)
 	id, err := jobs.Create(t.Context(), n.ID)
-	must(t, err)
+	testkit.Must(t, err)
 	note(t, "job", string(id))
 	if status != syncjobs.Queued {
-		must(t, jobs.Start(t.Context(), n.ID, id))
+		testkit.Must(t, jobs.Start(t.Context(), n.ID, id))
 	}
 	switch status {
 	case syncjobs.Succeeded:
-		must(t, jobs.Succeed(t.Context(), n.ID, id, 12, 0))
+		testkit.Must(t, jobs.Succeed(t.Context(), n.ID, id, 12, 0))
 	case syncjobs.Failed:
-		must(t, jobs.Fail(t.Context(), n.ID, id, jobError))
+		testkit.Must(t, jobs.Fail(t.Context(), n.ID, id, jobError))
 	case syncjobs.Queued, syncjobs.Running:
 	}
 	return string(id)
@@ -110,7 +103,7 @@ func (n tenant) upload(t *testing.T, workspace, id string) {
 	_, err := n.S3.PutObject(t.Context(), &s3.PutObjectInput{
 		Bucket: &n.Files, Key: objectKey(workspace, id), Body: strings.NewReader("the file's content"),
 	})
-	must(t, err)
+	testkit.Must(t, err)
 }
 
 // exists reports whether the file has any version or delete marker.
@@ -118,7 +111,7 @@ func (n tenant) exists(t *testing.T, workspace, file string) bool {
 	t.Helper()
 	key := objectKey(workspace, file)
 	out, err := n.S3.ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{Bucket: &n.Files, Prefix: key})
-	must(t, err)
+	testkit.Must(t, err)
 	// Longer ids have the same prefix.
 	return slices.ContainsFunc(out.Versions, func(v types.ObjectVersion) bool { return aws.ToString(v.Key) == *key }) ||
 		slices.ContainsFunc(out.DeleteMarkers, func(m types.DeleteMarkerEntry) bool { return aws.ToString(m.Key) == *key })

@@ -14,6 +14,7 @@ import (
 
 	local "signalbox.dev/infra/local"
 	"signalbox.dev/infra/local/child/childtest"
+	"signalbox.dev/infra/testkit"
 )
 
 // asCommand makes the test binary the command that it tests.
@@ -44,12 +45,8 @@ func start(t *testing.T, state string) (*exec.Cmd, string) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	var banner strings.Builder
 	for lines := bufio.NewScanner(output); lines.Scan(); {
@@ -69,9 +66,7 @@ func TestRunAndReset(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	killed, before := start(t, state)
 	children := childtest.Of(t, killed.Process.Pid)
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, killed.Process.Kill())
 	_ = killed.Wait()
 	childtest.AwaitEnd(t, children)
 
@@ -96,9 +91,7 @@ func TestRunAndReset(t *testing.T) {
 	if out, err := command(t, state, "-reset").CombinedOutput(); err == nil || !strings.Contains(string(out), "another edition uses") {
 		t.Errorf("reset while it runs: %v %s", err, out)
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Process.Signal(os.Interrupt))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after Ctrl-C: %v", err)
 	}

@@ -192,15 +192,11 @@ func TestOthersStacks(t *testing.T) {
 	dry.Reviewed("signalbox-new")
 	there := len(dry.Left())
 	record := filepath.Join(root, ".build", "prove", "signalbox-new.json")
-	if err := os.WriteFile(record, []byte(`{"account":"`+standin.Account+`","region":"eu-central-2"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(record, []byte(`{"account":"`+standin.Account+`","region":"eu-central-2"}`), 0o600))
 	if _, _, err := proves(t, "clean", "-stack", "signalbox-new"); err == nil || !strings.Contains(err.Error(), "AWS_REGION=eu-central-2") {
 		t.Errorf("in another region: %v", err)
 	}
-	if err := os.Remove(record); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(record))
 	out, _, err := proves(t, "clean", "-stack", "signalbox-new")
 	if left := dry.Left(); err != nil || len(left) != there-1 || strings.Count(out, "prove did not make it") != 2 {
 		t.Errorf("clean beside what is others': %v, left %q\n%s", err, left, out)
@@ -222,9 +218,7 @@ func TestOthersStacks(t *testing.T) {
 // only the contract suite notices included, and what was stored before is there
 // afterwards and nothing else. A run that is interrupted cleans up too.
 func TestVerify(t *testing.T) {
-	if err := dry.Live(t.Context(), "signalbox-used"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, dry.Live(t.Context(), "signalbox-used"))
 	dry.Turn("cache-control-dropped")
 	defer dry.Turn()
 	before := stored(t, "signalbox-used")
@@ -251,22 +245,17 @@ func TestVerify(t *testing.T) {
 func stored(t *testing.T, stack string) (keys []string) {
 	t.Helper()
 	c, err := connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	a := &asker{clients: c}
-	if a.target, err = c.target(t.Context(), stack); err != nil {
-		t.Fatal(err)
-	}
+	a.target, err = c.target(t.Context(), stack)
+	testkit.Must(t, err)
 	for _, table := range []string{"AccessTableName", "CredentialsTableName", "SyncJobsTableName"} {
 		for _, row := range (testkit.Rows{DB: c.db, Table: a.outputs[table]}.All(t)) {
 			keys = append(keys, testkit.TextOf(row, "pk")+" "+testkit.TextOf(row, "sk"))
 		}
 	}
 	objects, err := c.s3.ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{Bucket: a.bucket()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, o := range objects.Versions {
 		keys = append(keys, *o.Key)
 	}

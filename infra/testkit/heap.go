@@ -13,14 +13,10 @@ import (
 func Heap(t testing.TB) []byte {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "heap"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer func() { _ = f.Close() }() // it is only read from now on
 	debug.WriteHeapDump(f.Fd())
 	dump, err := os.ReadFile(f.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return dump
 }

@@ -42,9 +42,7 @@ func FilledSettings(t testing.TB) byok.Settings {
 func SettingsByName(t testing.TB, s byok.Settings) map[string]any {
 	t.Helper()
 	stored, err := attributevalue.MarshalMap(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	var named map[string]any
 	if err := attributevalue.UnmarshalMap(stored, &named); err != nil || len(named) != reflect.TypeOf(s).NumField() {
 		t.Fatalf("%d settings have names, %v", len(named), err)

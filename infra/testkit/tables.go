@@ -30,17 +30,22 @@ func newEngines(ctx context.Context, config aws.Config) (Engines, error) {
 	for table, keys := range engines.Tables.Keys() {
 		group.Go(func() { failures <- createTable(ctx, db, table, keys) })
 	}
-	key, err := kms.NewFromConfig(config).CreateKey(ctx, &kms.CreateKeyInput{})
-	if err != nil {
-		return Engines{}, fmt.Errorf("creating the sealing key: %w", err)
-	}
-	engines.KeyARN = aws.ToString(key.KeyMetadata.Arn)
+	var err error
+	engines.KeyARN, err = createKey(ctx, config)
 	group.Wait()
 	close(failures)
 	for failure := range failures {
 		err = errors.Join(err, failure)
 	}
 	return engines, err
+}
+
+func createKey(ctx context.Context, config aws.Config) (arn string, err error) {
+	key, err := kms.NewFromConfig(config).CreateKey(ctx, &kms.CreateKeyInput{})
+	if err != nil {
+		return "", fmt.Errorf("creating a KMS key: %w", err)
+	}
+	return *key.KeyMetadata.Arn, nil
 }
 
 // createTable makes a table with these key attributes, all of them strings,
@@ -74,10 +79,16 @@ func createTable(ctx context.Context, db *dynamodb.Client, name string, keys []s
 func (e Engines) Table(t testing.TB, keys ...string) string {
 	t.Helper()
 	name := "test-" + string(ids.New[ids.Workspace]())
-	if err := createTable(t.Context(), dynamodb.NewFromConfig(e.Config), name, keys); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, createTable(t.Context(), dynamodb.NewFromConfig(e.Config), name, keys))
 	return name
+}
+
+// Key makes a new KMS key for this test.
+func (e Engines) Key(t testing.TB) (arn string) {
+	t.Helper()
+	arn, err := createKey(t.Context(), e.Config)
+	Must(t, err)
+	return arn
 }
 
 // Bucket makes a new bucket for this test. The zero value of versioning leaves it

@@ -81,9 +81,7 @@ func run(t *testing.T, op api.Operation, event map[string]any) functest.Answer {
 		op.Prepare = acting(api.Response{Status: 200, Body: []byte(`{"ok":true}`)}, nil)
 	}
 	payload, err := json.Marshal(event)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	out, log := invoke(t, op, payload)
 	return functest.ReadAnswer(t, out, log)
 }
@@ -230,13 +228,10 @@ func TestHandlerReservesTimeForItsResponse(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		payload, err := json.Marshal(event(standardToken))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.DiscardHandler), op)
-		if _, err := h.Invoke(ctx, payload); err != nil {
-			t.Fatal(err)
-		}
+		_, err = h.Invoke(ctx, payload)
+		testkit.Must(t, err)
 		if left != 9500*time.Millisecond {
 			t.Errorf("an operation has %v of 10 s", left)
 		}

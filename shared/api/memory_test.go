@@ -47,9 +47,8 @@ func TestNoCopyOfTheBodyStays(t *testing.T) {
 		h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.DiscardHandler), api.Operation{
 			Method: http.MethodGet, Resource: "x", Prepare: acting(api.Response{Status: http.StatusOK}, nil),
 		})
-		if _, err := h.Invoke(t.Context(), payload); err != nil {
-			t.Fatal(err)
-		}
+		_, err := h.Invoke(t.Context(), payload)
+		testkit.Must(t, err)
 		if n := copies(t, body); n != 1 {
 			t.Errorf("%s: %d copies in memory", name, n)
 		}

@@ -64,9 +64,7 @@ func validCredential() byok.New {
 func (f *fixture) newDraft() byok.Draft {
 	f.Helper()
 	d, err := f.store.Seal(f.Context(), f.account, f.workspace, validCredential())
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	d.SortOrder = 7
 	return d
 }
@@ -74,9 +72,7 @@ func (f *fixture) newDraft() byok.Draft {
 func (f *fixture) newCredential() byok.Credential {
 	f.Helper()
 	d := f.newDraft()
-	if err := f.store.Create(f.Context(), d); err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, f.store.Create(f.Context(), d))
 	return d.Credential
 }
 
@@ -84,9 +80,7 @@ func (f *fixture) newCredential() byok.Credential {
 func (f *fixture) rows() []byok.Stored {
 	f.Helper()
 	rows, err := byok.ReadAll(f.Context(), f.db, f.env.Tables.Credentials, f.account, f.workspace)
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	return rows
 }
 
@@ -110,9 +104,7 @@ func (f *fixture) wrappings() (own []byok.Wrapping) {
 	const segments = 3
 	for segment := range int32(segments) {
 		for page, err := range f.rewraps.Pages(f.Context(), segment, segments) {
-			if err != nil {
-				f.Fatal(err)
-			}
+			testkit.Must(f, err)
 			for _, w := range page {
 				if w.Workspace == f.workspace {
 					own = append(own, w)
@@ -144,12 +136,9 @@ func (f *fixture) keyARN() string {
 // newKey makes a KMS key.
 func (f *fixture) newKey() string {
 	f.Helper()
-	made, err := f.kms.CreateKey(f.Context(), &kms.CreateKeyInput{})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.keys = append(f.keys, aws.ToString(made.KeyMetadata.Arn))
-	return aws.ToString(made.KeyMetadata.Arn)
+	key := f.env.Key(f)
+	f.keys = append(f.keys, key)
+	return key
 }
 
 // rewrapper moves data keys of the engines' KMS key to another one.
@@ -198,9 +187,7 @@ func (f *fixture) recall(id byok.RequestID) string {
 
 func (f *fixture) replay(earlier byok.Remembered, err error) string {
 	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	replayed, ok, err := earlier.Replay(fingerprint)
 	if err != nil || ok != (replayed.Response != nil) || ok != (replayed.Credential != "") || ok != (replayed.Workspace != "") {
 		f.Errorf("Replay = %+v, %v, %v", replayed, ok, err)

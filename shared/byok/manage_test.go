@@ -22,9 +22,7 @@ func TestListReadsAllButTheSeal(t *testing.T) {
 	f := newFixture(t)
 	d := f.newDraft()
 	d.Settings = testkit.FilledSettings(t) // a lost one would allow more than was meant
-	if err := f.store.Create(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, f.store.Create(t.Context(), d))
 	want := []byok.Credential{d.Credential}
 	f.faults.Heal()
 	got, err := f.manager.List(t.Context(), f.workspace)
@@ -52,9 +50,7 @@ func TestListIsInTheOrderOfUse(t *testing.T) {
 		for order := range int64(5) {
 			d := f.newDraft()
 			d.Provider, d.SortOrder = provider, 4-order
-			if err := f.store.Create(t.Context(), d); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, f.store.Create(t.Context(), d))
 			want = append(want, fmt.Sprint(provider, order))
 		}
 	}
@@ -138,9 +134,7 @@ func TestSurveyReadsEveryCredentialAndNoSeal(t *testing.T) {
 	survey := func() (own []byok.Placement) {
 		t.Helper()
 		all, err := byok.Survey(t.Context(), db, f.env.Tables.Credentials)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return slices.DeleteFunc(all, func(p byok.Placement) bool { return p.Workspace != f.workspace })
 	}
 	f.faults.Heal()

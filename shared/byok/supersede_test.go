@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -17,9 +18,7 @@ func (f *fixture) pair(change func(*byok.Draft)) (old, successor ids.Credential)
 	first.SortOrder, second.SortOrder = 3, 8
 	change(&second)
 	for _, d := range []byok.Draft{first, second} {
-		if err := f.store.Create(f.Context(), d); err != nil {
-			f.Fatal(err)
-		}
+		testkit.Must(f, f.store.Create(f.Context(), d))
 	}
 	return first.ID, second.ID
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
@@ -23,9 +24,7 @@ func (s *fixture) manager() *files.Manager { return files.NewManager(s.bucket, s
 func (s *fixture) versions() map[ids.File]files.Stored {
 	s.Helper()
 	listed, err := s.manager().Versions(s.Context(), s.workspace)
-	if err != nil {
-		s.Fatal(err)
-	}
+	testkit.Must(s, err)
 	found := map[ids.File]files.Stored{}
 	for _, f := range listed {
 		found[f.ID] = f
@@ -37,9 +36,7 @@ func TestUploadedFilesAreListed(t *testing.T) {
 	s := newFixture(t, off)
 	m := s.manager()
 	for _, f := range []ids.File{"file_b", "file_a"} {
-		if err := m.Upload(t.Context(), s.workspace, f, strings.NewReader(string(f)+"!"), "text/plain"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, m.Upload(t.Context(), s.workspace, f, strings.NewReader(string(f)+"!"), "text/plain"))
 	}
 	stored, err := s.head("file_a")
 	if err != nil || aws.ToString(stored.ContentType) != "text/plain" {
@@ -49,9 +46,7 @@ func TestUploadedFilesAreListed(t *testing.T) {
 		t.Errorf("uploading it again: %v, want ErrExists", err)
 	}
 	got, err := m.List(t.Context(), s.workspace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := []files.File{{ID: "file_a", Bytes: 7}, {ID: "file_b", Bytes: 7}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(files.File{}, "StoredAt")); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -66,9 +61,7 @@ func TestPurgeLeavesNothingOfAWorkspace(t *testing.T) {
 		t.Run("versioning "+string(versioning), func(t *testing.T) {
 			s := newFixture(t, versioning)
 			neighbour := ids.New[ids.Workspace]()
-			if err := s.manager().Upload(t.Context(), neighbour, "file_a", strings.NewReader("x"), "text/plain"); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, s.manager().Upload(t.Context(), neighbour, "file_a", strings.NewReader("x"), "text/plain"))
 			s.put("file_a")
 			s.put("file_a")
 			s.put("file_b")

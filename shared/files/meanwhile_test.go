@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
@@ -220,9 +221,7 @@ func TestAVersionThatIsAlwaysRefused(t *testing.T) {
 	s := newFixture(t, enabled)
 	s.put("file_a")
 	current, err := s.head("file_a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	kept := aws.ToString(current.VersionId)
 	s.fill("file_a", "wmwmwmwm")
 	refuse := faults.RefuseVersions("AccessDenied")

@@ -40,18 +40,14 @@ func newCaller() string { return string(ids.New[ids.Account]()) }
 func mustRate(t *testing.T, perMinute, burst int64) limits.Rate {
 	t.Helper()
 	rate, err := limits.NewRate(perMinute, burst)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return rate
 }
 
 func mustTake(t *testing.T, l *limits.Limiter, caller string, rate limits.Rate) limits.Decision {
 	t.Helper()
 	d, err := l.Take(t.Context(), caller, rate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return d
 }
 

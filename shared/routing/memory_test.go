@@ -31,9 +31,7 @@ func TestNoCopyOfAKeyIsLeft(t *testing.T) {
 			}
 			reading := f.read(t)
 			first, err := reading.Open(t.Context(), reading.Steps[1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			plain := key.Append(make([]byte, 0, len(key)))
 			if !bytes.Equal(first.Reveal(), plain) { // both have one sort_order: their random ids decide
 				key, other = other, key
@@ -112,9 +110,7 @@ func TestRevocationUnderLoad(t *testing.T) {
 	for range 8 {
 		<-warm
 	}
-	if err := f.manager().Disable(t.Context(), f.workspace, c.ID); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, f.manager().Disable(t.Context(), f.workspace, c.ID))
 	revoked.Store(true)
 	group.Wait()
 	if decrypts := f.calls("Decrypt"); decrypts != 1 || served.Load() < 8 || refused.Load() < 80 {

@@ -26,8 +26,9 @@ import (
 type fixture struct {
 	engines   testkit.Engines
 	db        *dynamodb.Client
+	tenant    testkit.Tenant
 	account   ids.Account
-	workspace ids.Workspace
+	workspace ids.Workspace // the account's default
 	reader    *routing.Reader
 	faults    *faults.Transport
 }
@@ -36,10 +37,8 @@ func newFixture(t testing.TB, options ...func(*routing.Config)) *fixture {
 	t.Helper()
 	f := &fixture{engines: testkit.Start(t)}
 	f.db = dynamodb.NewFromConfig(f.engines.Config)
-	var err error
-	if f.account, f.workspace, err = f.registry().CreateAccount(t.Context(), "routing"); err != nil {
-		t.Fatal(err)
-	}
+	f.tenant = testkit.NewTenant(t, auth.NewRegistry(f.db, f.engines.Tables.Access))
+	f.account, f.workspace = f.tenant.ID, f.tenant.Workspace
 	f.faults = faults.Wrap(f.engines.Config.HTTPClient)
 	config := f.engines.Config
 	config.HTTPClient = f.faults
@@ -49,15 +48,12 @@ func newFixture(t testing.TB, options ...func(*routing.Config)) *fixture {
 	for _, option := range options {
 		option(&c)
 	}
+	var err error
 	f.reader, err = routing.NewReader(dynamodb.NewFromConfig(config), kms.NewFromConfig(config), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(f.reader.Close)
 	return f
 }
-
-func (f *fixture) registry() *auth.Registry { return auth.NewRegistry(f.db, f.engines.Tables.Access) }
 
 func (f *fixture) manager() *byok.Manager { return byok.NewManager(f.db, f.engines.Tables.Credentials) }
 
@@ -73,21 +69,15 @@ func (f *fixture) storeKey(t testing.TB, settings byok.Settings, key []byte) byo
 		seal.NewSealer(kms.NewFromConfig(f.engines.Config), f.engines.KeyARN))
 	settings.Provider = provider
 	draft, err := store.Seal(t.Context(), f.account, f.workspace, byok.New{Settings: settings, Key: secret.New(key)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Create(t.Context(), draft); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, store.Create(t.Context(), draft))
 	return draft.Credential
 }
 
 func (f *fixture) read(t testing.TB) *routing.Reading {
 	t.Helper()
 	reading, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return reading
 }
 
@@ -159,9 +149,7 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 			f := newFixture(t)
 			c := f.store(t, byok.Settings{})
 			f.mustOpen(t)
-			if err := change(t, f, c); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, change(t, f, c))
 			if got := steps(f.read(t).Plan); !slices.Equal(got, []string{"openai shared"}) {
 				t.Errorf("plan %v", got)
 			}
@@ -193,9 +181,7 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 		f := newFixture(t)
 		f.store(t, byok.Settings{})
 		f.mustOpen(t)
-		if err := f.registry().DeleteWorkspace(t.Context(), f.account, f.workspace); err != nil {
-			t.Fatal(err)
-		}
+		f.tenant.DeleteWorkspace(t, f.workspace)
 		if _, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m")); !errors.Is(err, routing.ErrNoWorkspace) {
 			t.Errorf("a deleted workspace: %v", err)
 		}

@@ -46,27 +46,21 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) newJob() ids.Job {
 	f.Helper()
 	id, err := f.writer.Create(f.Context(), f.account)
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	return id
 }
 
 func (f *fixture) find(id ids.Job, account ids.Account) (syncjobs.Job, error) {
 	f.Helper()
 	found, err := f.store.Find(f.Context(), id)
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	return found.For(account)
 }
 
 func (f *fixture) read(id ids.Job) syncjobs.Job {
 	f.Helper()
 	job, err := f.find(id, f.account)
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	return job
 }
 
@@ -175,9 +169,7 @@ func TestJobsAreListed(t *testing.T) {
 	list := func() []syncjobs.Listed {
 		t.Helper()
 		jobs, err := f.lister.List(t.Context(), f.account)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return jobs
 	}
 	if got := list(); len(got) != 0 {
@@ -186,9 +178,7 @@ func TestJobsAreListed(t *testing.T) {
 	first := f.newJob()
 	f.clock = f.clock.Add(time.Second)
 	second := f.newJob()
-	if err := f.writer.Start(t.Context(), f.account, first); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, f.writer.Start(t.Context(), f.account, first))
 	if diff := cmp.Diff([]syncjobs.Listed{{Job: f.read(first)}, {Job: f.read(second)}}, list()); diff != "" {
 		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
@@ -207,9 +197,7 @@ func TestJobsAreListed(t *testing.T) {
 func TestInvalidStepsChangeNothing(t *testing.T) {
 	f := newFixture(t)
 	id := f.newJob()
-	if err := f.writer.Start(t.Context(), f.account, id); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, f.writer.Start(t.Context(), f.account, id))
 	before := f.read(id)
 	for name, err := range map[string]error{
 		"negative synced":  f.writer.Succeed(t.Context(), f.account, id, -1, 0),
@@ -229,9 +217,7 @@ func TestInvalidStepsChangeNothing(t *testing.T) {
 		t.Error("a job was created for no account")
 	}
 	message := strings.Repeat("é", 1000) // a thousand code points
-	if err := f.writer.Fail(t.Context(), f.account, id, message); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, f.writer.Fail(t.Context(), f.account, id, message))
 	if got := f.read(id).ErrorMessage; got == nil || *got != message {
 		t.Errorf("the message is %v", got)
 	}

@@ -13,19 +13,16 @@ import (
 	"signalbox.dev/infra/local/docs"
 	"signalbox.dev/infra/local/gateway"
 	"signalbox.dev/infra/local/template"
+	"signalbox.dev/infra/testkit"
 )
 
 // The page and the demo account's keys are served to this machine's own names
 // alone; every other request gets what it got without them, on the same connection.
 func TestPagesBesideTheAPI(t *testing.T) {
 	loaded, err := template.Load("../../../template.yaml", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	api, err := loaded.API()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	log := slog.New(slog.DiscardHandler)
 	pages := docs.Pages(docs.Config{Root: "../../..", Log: log, Demo: func(context.Context) (demo.Facts, error) {
 		return demo.Facts{ManagementKey: "sbx_demo"}, nil
@@ -56,9 +53,7 @@ func TestPagesBesideTheAPI(t *testing.T) {
 		request := httptest.NewRequestWithContext(t.Context(), c.method, server.URL, http.NoBody)
 		request.RequestURI, request.Host, request.URL.Opaque = "", c.host, c.target
 		response, err := server.Client().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		body, err := io.ReadAll(response.Body)
 		_ = response.Body.Close()
 		kind := response.Header.Get("Content-Type")

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"signalbox.dev/infra/local/engines"
+	"signalbox.dev/infra/testkit"
 )
 
 const patience = time.Minute
@@ -25,18 +26,14 @@ func start(t *testing.T, c engines.Config) *engines.Engines {
 		c.Dir = t.TempDir()
 	}
 	running, err := engines.Start(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { stop(t, running) })
 	return running
 }
 
 func stop(t *testing.T, e *engines.Engines) {
 	t.Helper()
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, e.Close())
 }
 
 // The engines listen on the host, and go on after an unsigned request: a Lambda
@@ -48,9 +45,7 @@ func TestHostAndUnsignedRequests(t *testing.T) {
 			t.Errorf("it listens on %s", url)
 		}
 		answer, err := http.Get(url) //nolint:gosec // an engine of ours
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 			t.Error(err)
 		}
@@ -60,9 +55,7 @@ func TestHostAndUnsignedRequests(t *testing.T) {
 	_, tables := dynamodb.NewFromConfig(config).ListTables(t.Context(), nil)
 	_, buckets := s3.NewFromConfig(config).ListBuckets(t.Context(), nil)
 	_, keys := kms.NewFromConfig(config).ListKeys(t.Context(), nil)
-	if err := errors.Join(tables, buckets, keys); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, errors.Join(tables, buckets, keys))
 }
 
 func TestWhatCannotStartSaysWhy(t *testing.T) {
@@ -98,9 +91,7 @@ func TestAClosedDatabaseHasNoLog(t *testing.T) {
 		file string
 		ok   bool
 	}{{"extenddb.sqlite", true}, {"extenddb.sqlite-shm", false}} {
-		if err := os.WriteFile(filepath.Join(dir, c.file), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, c.file), nil, 0o600))
 		if err := engines.CheckLog(dir); (err == nil) != c.ok {
 			t.Errorf("with %s: %v", c.file, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"signalbox.dev/infra/local/engines"
+	"signalbox.dev/infra/testkit"
 )
 
 // objects returns the command of an engine that answers on the port.
@@ -52,9 +53,7 @@ func TestAnEngineThatNeverAnswersIsEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ready := filepath.Join(t.TempDir(), "ready")
-	if err := syscall.Mkfifo(ready, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Mkfifo(ready, 0o600))
 	go func() {
 		_, _ = os.ReadFile(ready) //nolint:gosec // returns once the engine ignores SIGTERM
 		cancel()
@@ -106,13 +105,9 @@ func TestRestarts(t *testing.T) {
 				}
 				return objects(dir, port)
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			t.Cleanup(func() { stop(t, e) })
-			if err := e.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, e.Kill())
 			late := time.After(patience)
 			for n := 0; n < 4; {
 				select {

@@ -19,6 +19,7 @@ import (
 	"signalbox.dev/infra/local/engines"
 	"signalbox.dev/infra/local/provision"
 	"signalbox.dev/infra/local/template"
+	"signalbox.dev/infra/testkit"
 )
 
 func start(t *testing.T) *engines.Engines {
@@ -27,11 +28,7 @@ func start(t *testing.T) *engines.Engines {
 	if err != nil {
 		t.Fatalf("no engines to test on (run `make engines` first): %v", err)
 	}
-	t.Cleanup(func() {
-		if err := running.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { testkit.Must(t, running.Close()) })
 	return running
 }
 
@@ -41,16 +38,12 @@ func TestMake(t *testing.T) {
 	config, dir := start(t).AWSConfig(), t.TempDir()
 	provisioned := func(parameters map[string]string) (template.Resources, error) {
 		loaded, err := template.Load("testdata/template.yaml", parameters)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return provision.Make(t.Context(), loaded, config, dir, nil)
 	}
 
 	made, err := provisioned(nil) // versioning is Enabled by default
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for id, want := range map[string]string{"Things": "signalbox-local-Things", "Named": "named-things", "Files": "signalbox-local-files"} {
 		if got := made[id]["Ref"]; got != want {
 			t.Errorf("%s is called %q, want %q", id, got, want)
@@ -87,9 +80,7 @@ func TestMake(t *testing.T) {
 		{`{`, "sk", "reading " + path},
 	} {
 		if c.resources != "" {
-			if err := os.WriteFile(path, []byte(c.resources), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(path, []byte(c.resources), 0o600))
 		}
 		if _, err := provisioned(map[string]string{"Sort": c.sort}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %q", err, c.want)
@@ -102,9 +93,7 @@ func TestMake(t *testing.T) {
 func TestElsewhere(t *testing.T) {
 	running, dir := start(t), t.TempDir()
 	target, err := url.Parse(running.DynamoDB)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	whole := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.Host = r.In.Host // which is signed
@@ -119,9 +108,7 @@ func TestElsewhere(t *testing.T) {
 	t.Cleanup(lacking.Close)
 	running.DynamoDB = lacking.URL
 	loaded, err := template.Load("testdata/template.yaml", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	db := dynamodb.NewFromConfig(running.AWSConfig())
 	for _, c := range []struct {
 		lost         []string
@@ -132,9 +119,8 @@ func TestElsewhere(t *testing.T) {
 		{[]string{"signalbox-a-Things"}, "", "it is gone"},
 	} {
 		for _, name := range c.lost {
-			if _, err := db.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &name}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := db.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &name})
+			testkit.Must(t, err)
 		}
 		var warnings strings.Builder
 		made, err := provision.Make(t.Context(), loaded, running.AWSConfig(), dir,

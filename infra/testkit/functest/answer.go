@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -41,9 +42,7 @@ func Handle(t testing.TB, keys *auth.Verifier, op api.Operation, e Event) Answer
 	t.Helper()
 	var log bytes.Buffer
 	payload, err := api.Handler(keys, slog.New(slog.NewJSONHandler(&log, nil)), op).Invoke(t.Context(), e.payload())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return ReadAnswer(t, payload, log.String())
 }
 

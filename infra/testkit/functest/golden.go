@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"signalbox.dev/infra/testkit"
 )
 
 var update = flag.Bool("update", false, "write the golden responses in testdata anew")
@@ -44,16 +46,12 @@ func (g *Golden) Play(t *testing.T, response string, e Event) Answer {
 func (g *Golden) PlayCaptured(t *testing.T, name string) Answer {
 	t.Helper()
 	captured, err := os.ReadFile(filepath.Join("testdata", name+".event.json")) //nolint:gosec // one of our own test's files
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for name, value := range g.Names {
 		captured = regexp.MustCompile(`\$`+name+`\b`).ReplaceAllLiteral(captured, []byte(value))
 	}
 	var real, made map[string]any
-	if err := json.Unmarshal(captured, &real); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(captured, &real))
 	_ = json.Unmarshal(NewEvent("", "").payload(), &made) // always JSON
 	for member := range made {
 		if _, ok := real[member]; !ok {
@@ -69,14 +67,10 @@ func (g *Golden) play(t *testing.T, response string, event []byte) (answer Answe
 		answer = g.Instance.send(t, event, goldenID, "")
 		path, got := filepath.Join("testdata", response+".response"), g.text(answer)
 		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(path, []byte(got), 0o600))
 		}
 		want, err := os.ReadFile(path) //nolint:gosec // one of our own test's files
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if string(want) != got {
 			t.Errorf("%s differs; -update writes it anew. Got:\n%s", path, got)
 		}

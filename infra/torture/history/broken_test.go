@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/torture/history"
 )
 
@@ -63,7 +64,7 @@ type distortion struct {
 func (d distortion) proxy(t *testing.T, base string) string {
 	t.Helper()
 	target, err := url.Parse(base)
-	must(t, err)
+	testkit.Must(t, err)
 	target.Path = ""
 	server := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {

@@ -70,7 +70,7 @@ func (x *actor) findNothing(t testing.TB, f fileAt) {
 	t.Helper()
 	key := x.objectKey(f)
 	left, err := x.stack.S3.ListObjectVersions(x.ctx, &s3.ListObjectVersionsInput{Bucket: &x.stack.Files, Prefix: &key})
-	must(t, err)
+	testkit.Must(t, err)
 	if len(left.Versions)+len(left.DeleteMarkers) > 0 {
 		x.violation("%s was deleted, and %d versions of it are left", f.id, len(left.Versions))
 	}

@@ -95,7 +95,7 @@ func Run(t testing.TB, c Config) (result Result) {
 		cmp.Or(c.Throttle, service.Unthrottled), map[string]string{
 			"DeleteRatePerMinute": fmt.Sprint(ratePerMinute), "DeleteBurst": fmt.Sprint(burst), "FilesVersioning": cmp.Or(c.Versioning, "Off"),
 		})})
-	must(t, err)
+	testkit.Must(t, err)
 	base, end := s.BaseURL(), time.Now().Add(c.Duration)
 	if c.Via != nil {
 		base = c.Via(base)
@@ -119,9 +119,9 @@ func Run(t testing.TB, c Config) (result Result) {
 		all.Wait()
 		calm()
 		storm.Wait()
-		must(t, err)
+		testkit.Must(t, err)
 		if c.rough() {
-			must(t, s.Restart(t.Context())) // what is on disk counts, not what a process has in memory
+			testkit.Must(t, s.Restart(t.Context())) // what is on disk counts, not what a process has in memory
 		}
 		for _, r := range together {
 			r.finish(t)
@@ -129,9 +129,9 @@ func Run(t testing.TB, c Config) (result Result) {
 		}
 	}
 	result.Kills = killer.Kills
-	must(t, s.Close())
+	testkit.Must(t, s.Close())
 	leaks, err := testkit.Leaks(c.State)
-	must(t, err)
+	testkit.Must(t, err)
 	result.Broken = append(result.Broken, leaks...)
 	return result
 }
@@ -139,10 +139,3 @@ func Run(t testing.TB, c Config) (result Result) {
 // rough reports whether a response may be lost and the SDK of the test, or of a
 // function, send its request again.
 func (c Config) rough() bool { return c.Kill || c.Crowd > 0 }
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

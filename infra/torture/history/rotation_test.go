@@ -16,13 +16,6 @@ import (
 	"signalbox.dev/shared/secret"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestRotationLeavesNoGap rotates a provider key while four routers plan
 // requests. The states of the workspace are known and all different; each plan
 // must show a state between the plan's beginning and its end, and none before one
@@ -30,12 +23,8 @@ func must(t *testing.T, err error) {
 func TestRotationLeavesNoGap(t *testing.T) {
 	const rotations, readers = 25, 4
 	s, err := service.Start(t.Context(), service.Config{Root: "../../..", State: t.TempDir()})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, s.Close()) })
 	stack, _ := s.Stack()
 	account := testkit.NewTenant(t, auth.NewRegistry(stack.DynamoDB, stack.Access))
 	w := account.Workspace
@@ -46,14 +35,14 @@ func TestRotationLeavesNoGap(t *testing.T) {
 		drafts[n], err = store.Seal(t.Context(), account.ID, w, byok.New{
 			Settings: byok.Settings{Provider: "openai"}, Key: secret.New([]byte("sk-rotated")),
 		})
-		must(t, err)
+		testkit.Must(t, err)
 		drafts[n].SortOrder = int64(n)
 		if n > 0 {
 			states[fmt.Sprint([]ids.Credential{drafts[n-1].ID, drafts[n].ID})] = int64(2*n - 1)
 		}
 		states[fmt.Sprint([]ids.Credential{drafts[n].ID})] = int64(2 * n)
 	}
-	must(t, store.Create(t.Context(), drafts[0]))
+	testkit.Must(t, store.Create(t.Context(), drafts[0]))
 
 	// Numbers of states: the next one while a step runs, the current one, and the
 	// latest that a plan showed.

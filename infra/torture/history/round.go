@@ -90,7 +90,7 @@ func newRound(t testing.TB, c Config, s *service.Service, requests *client.Clien
 	r.stranger = testkit.NewTenant(t, registry).Management
 	for range jobs {
 		id, err := syncjobs.NewWriter(stack.DynamoDB, stack.Jobs).Create(ctx, r.account.ID)
-		must(t, err)
+		testkit.Must(t, err)
 		r.jobs = append(r.jobs, id)
 	}
 	for i := range fileCount {
@@ -100,7 +100,7 @@ func newRound(t testing.TB, c Config, s *service.Service, requests *client.Clien
 			_, err := stack.S3.PutObject(ctx, &s3.PutObjectInput{
 				Bucket: &stack.Files, Key: aws.String(r.objectKey(f)), Body: strings.NewReader(f.content()),
 			})
-			must(t, err)
+			testkit.Must(t, err)
 		}
 		if i%3 > 0 {
 			r.note(clients, 0, 0, fileUploaded(string(f.id)))
@@ -158,7 +158,7 @@ func (r *round) judge(t testing.TB, result *Result) {
 	}
 	path := filepath.Join(r.State, fmt.Sprintf("history-%d-%d.html", r.Seed, r.number))
 	result.Broken = append(result.Broken, fmt.Sprintf("round %d is %s: see %s", r.number, verdict, path))
-	must(t, porcupine.VisualizePath(model(), info, path))
+	testkit.Must(t, porcupine.VisualizePath(model(), info, path))
 }
 
 func (r *round) now() int64 { return int64(time.Since(r.began)) }

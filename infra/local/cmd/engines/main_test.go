@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"signalbox.dev/infra/local/child/childtest"
+	"signalbox.dev/infra/testkit"
 )
 
 const patience = time.Minute
@@ -41,16 +42,11 @@ func start(t *testing.T) *command {
 	c.Env = append(os.Environ(), "SIGNALBOX_TEST_ENGINES=1", "TMPDIR="+c.temp)
 	c.Stderr = t.Output()
 	var err error
-	if c.stdin, err = c.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
+	c.stdin, err = c.StdinPipe()
+	testkit.Must(t, err)
 	stdout, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, c.Start())
 	t.Cleanup(func() { _ = c.Process.Kill() }) // it may have ended already
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	if err != nil {
@@ -85,9 +81,7 @@ func TestEngineProcessesEndWithTheCommand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t)
-			if err := test.end(c); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, test.end(c))
 			select {
 			case err := <-c.ended:
 				if err == nil && test.want != "" || err != nil && err.Error() != test.want {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"signalbox.dev/infra/local/engines"
+	"signalbox.dev/infra/testkit"
 )
 
 // Many deletes at once, which versitygw alone does not settle: of the conditional
@@ -22,28 +23,18 @@ import (
 // (infra/second-opinion).
 func TestDeletesAtOnce(t *testing.T) {
 	running, err := engines.Start(t.Context(), engines.Config{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := running.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, running.Close()) })
 	c, bucket, key := s3.NewFromConfig(running.AWSConfig()), aws.String("files"), aws.String("files/w/f")
 	_, made := c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: bucket})
 	_, versioned := c.PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{
 		Bucket: bucket, VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatusEnabled},
 	})
-	if err := errors.Join(made, versioned); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(made, versioned))
 	var all []types.ObjectIdentifier
 	for range 5 {
 		put, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: bucket, Key: key, Body: strings.NewReader("x")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		all = append(all, types.ObjectIdentifier{Key: key, VersionId: put.VersionId})
 		var deletes errgroup.Group
 		var succeeded atomic.Int32
@@ -82,9 +73,7 @@ func TestDeletesAtOnce(t *testing.T) {
 			return err
 		})
 	}
-	if err := callers.Wait(); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, callers.Wait())
 	left, err = c.ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{Bucket: bucket})
 	if err != nil || len(left.Versions)+len(left.DeleteMarkers) != 0 {
 		t.Errorf("%+v is left, %v", left, err)
