@@ -71,7 +71,7 @@ func (r Rows) Change(t testing.TB, key Row, change func(Row)) {
 	t.Helper()
 	row := r.Get(t, key)
 	if row == nil {
-		t.Fatalf("table %s has no row %v", r.Table, key)
+		t.Fatalf("table %s has no row %s %s", r.Table, TextOf(key, "pk"), TextOf(key, "sk"))
 	}
 	r.Delete(t, key)
 	change(row)
