@@ -7,10 +7,6 @@ import (
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-
-	"signalbox.dev/infra/testkit"
 )
 
 // limits are the limiter's headers of a response.
@@ -123,8 +119,7 @@ func deletesEveryVersion(t *testing.T, s server) {
 	longer := file + "b"
 	n.upload(t, n.workspace, file)
 	n.upload(t, n.workspace, longer)
-	_, err := n.S3.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: &n.Files, Key: objectKey(n.workspace, file)})
-	testkit.Must(t, err)
+	n.Bucket().Hide(t, objectKey(n.workspace, file))
 	del(file).As(n.management).At(s.client).Do(t).Is(t, http.StatusOK)
 	if n.exists(t, n.workspace, file) {
 		t.Error("versions are left")

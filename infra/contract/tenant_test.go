@@ -6,13 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"testing"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/auth"
@@ -94,25 +88,17 @@ func (n tenant) file(t *testing.T, workspace string) string {
 	return id
 }
 
-func objectKey(workspace, file string) *string {
-	return aws.String(files.Key(ids.Workspace(workspace), ids.File(file)))
+func objectKey(workspace, file string) string {
+	return files.Key(ids.Workspace(workspace), ids.File(file))
 }
 
 func (n tenant) upload(t *testing.T, workspace, id string) {
 	t.Helper()
-	_, err := n.S3.PutObject(t.Context(), &s3.PutObjectInput{
-		Bucket: &n.Files, Key: objectKey(workspace, id), Body: strings.NewReader("the file's content"),
-	})
-	testkit.Must(t, err)
+	n.Bucket().Put(t, objectKey(workspace, id), "the file's content")
 }
 
 // exists reports whether the file has any version or delete marker.
 func (n tenant) exists(t *testing.T, workspace, file string) bool {
 	t.Helper()
-	key := objectKey(workspace, file)
-	out, err := n.S3.ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{Bucket: &n.Files, Prefix: key})
-	testkit.Must(t, err)
-	// Longer ids have the same prefix.
-	return slices.ContainsFunc(out.Versions, func(v types.ObjectVersion) bool { return aws.ToString(v.Key) == *key }) ||
-		slices.ContainsFunc(out.DeleteMarkers, func(m types.DeleteMarkerEntry) bool { return aws.ToString(m.Key) == *key })
+	return n.Bucket().Look(t, objectKey(workspace, file)).Left > 0
 }

@@ -68,6 +68,9 @@ func OpenStack(ctx context.Context, file string) (*Stack, error) {
 	return &Stack{DynamoDB: dynamodb.NewFromConfig(c), KMS: kms.NewFromConfig(c), S3: s3.NewFromConfig(c), Outputs: described.Outputs}, nil
 }
 
+// Bucket is the stack's bucket of files.
+func (s *Stack) Bucket() Bucket { return Bucket{Client: s.S3, Name: s.Files} }
+
 // Leaks searches all that a single-machine edition leaves in its state folder,
 // logs and the files of engines included, for Marker and for API keys. The
 // edition must have ended. What is written of the demo account's keys on purpose,

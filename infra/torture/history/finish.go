@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
@@ -68,10 +66,7 @@ func (x *actor) open(t testing.TB, w ids.Workspace) {
 // findNothing checks that neither a version of a deleted file is left nor a marker.
 func (x *actor) findNothing(t testing.TB, f fileAt) {
 	t.Helper()
-	key := x.objectKey(f)
-	left, err := x.stack.S3.ListObjectVersions(x.ctx, &s3.ListObjectVersionsInput{Bucket: &x.stack.Files, Prefix: &key})
-	testkit.Must(t, err)
-	if len(left.Versions)+len(left.DeleteMarkers) > 0 {
-		x.violation("%s was deleted, and %d versions of it are left", f.id, len(left.Versions))
+	if left := x.stack.Bucket().Look(t, x.objectKey(f)).Left; left > 0 {
+		x.violation("%s was deleted, and %d versions of it are left", f.id, left)
 	}
 }
