@@ -38,7 +38,7 @@ class Workflows(unittest.TestCase):
         self.assertEqual(roles, ["${{ vars.AWS_ROLE_ARN }}", "${{ vars.AWS_VERIFY_ROLE_ARN }}"])
         run = "\n".join(step.get("run", "") for step in steps(jobs["deploy"]))
         self.assertNotRegex(run, r"\b(sam build|make|go)\b")
-        self.assertEqual(jobs["deploy"]["environment"], "${{ inputs.environment }}")
+        self.assertEqual([jobs[n]["environment"] for n in holders], ["${{ inputs.environment }}", "${{ inputs.environment }}-verify"])
 
     def test_what_is_deployed_was_tested_and_built_from_main(self):
         jobs = workflow("deploy.yml")["jobs"]
