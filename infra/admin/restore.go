@@ -53,7 +53,7 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	counts := findings.Count(found)
-	_, _ = fmt.Fprintf(s.stderr, "%d accounts, %d workspaces, %d keys, %d credentials: %d findings for `admin restore repair`, %d for you, %d that need nothing.\n",
+	s.note("%d accounts, %d workspaces, %d keys, %d credentials: %d findings for `admin restore repair`, %d for you, %d that need nothing.",
 		len(live.Accounts), len(live.Workspaces), len(live.Keys), len(placements), counts[findings.ByRepair], counts[findings.ByOperator], counts[findings.ByNone])
 	if counts[findings.ByRepair]+counts[findings.ByOperator] > 0 {
 		return errInconsistent
@@ -70,7 +70,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	if c.Before == s.outputs.AccessTableName {
 		return errSameTable
 	}
-	_, _ = fmt.Fprintf(s.stderr, "The access table %s, restored to %s; credentials in %s; before: %s.\n",
+	s.note("The access table %s, restored to %s; credentials in %s; before: %s.",
 		s.outputs.AccessTableName, output.When(c.Since), s.outputs.CredentialsTableName, cmp.Or(c.Before, "not named"))
 	live, placements, err := s.survey(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	}
 	found := findings.Inspect(live, placements, old, c.Since)
 	if old == nil {
-		_, _ = fmt.Fprintf(s.stderr, unknownWithoutBefore, output.When(c.Since), enabledBefore(live, c.Since))
+		s.note(unknownWithoutBefore, output.When(c.Since), enabledBefore(live, c.Since))
 	}
 	if !c.DryRun && findings.Count(found)[findings.ByRepair] > 0 {
 		if err := c.confirm(ctx, s, func() (subject, error) { return c.subject(s, found), nil }); err != nil {
@@ -98,8 +98,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 
 const unknownWithoutBefore = `Without --before it is not known what was revoked after %s.
 %d keys that were made before it are enabled: each may have been disabled or deleted since, and workspaces deleted.
-The audit lines of ` + "`admin`" + ` since then name them ("key.disable", "key.delete", "workspace.delete"): repeat those commands.
-`
+The audit lines of ` + "`admin`" + ` since then name them ("key.disable", "key.delete", "workspace.delete"): repeat those commands.`
 
 // enabledBefore counts the keys that were made before that moment and are enabled.
 func enabledBefore(live *auth.Survey, since time.Time) (n int) {
