@@ -22,8 +22,11 @@ const (
 	Done      = 0
 	Uncertain = 1 // it may have been done, or in part: look before repeating
 	Usage     = 2 // the command line makes no sense; nothing was done
-	NotFound  = 3 // nothing was done
-	Refused   = 4 // nothing was done: the state of things forbids it
+	// After these two nothing was done, unless the response to a first attempt was
+	// lost: the second attempt of a deletion then finds nothing, that of an upload or
+	// of a job's step a state that forbids it.
+	NotFound = 3
+	Refused  = 4 // the state of things forbids it
 )
 
 // UsageError is what is wrong with a command line that could be parsed.
