@@ -48,7 +48,7 @@ help: ## List these targets
 		}' $(MAKEFILE_LIST)
 
 .PHONY: doctor
-doctor: ## Check what this machine has of what make run, make test and the rest need
+doctor: ## Check that this machine has what make run, make test and the other targets need
 	@infra/local/doctor
 
 .PHONY: run
@@ -64,7 +64,7 @@ docs: go infra/local/node_modules/.installed ## Write the reference page into .b
 	@cd infra/local && go run ./cmd/docs -root ../.. -to "$(CURDIR)/$(BUILD)/docs" -server "$(SERVER)"
 
 .PHONY: reset
-reset: ## Forget everything that `make run` keeps in .local/
+reset: ## Remove everything that `make run` keeps in .local/
 	@if [ -x $(BUILD)/local ]; then $(BUILD)/local -state $(STATE) -reset; else rm -rf $(STATE); fi
 
 TESTS := $(addprefix test@,$(TESTED))
@@ -104,7 +104,7 @@ iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against w
 	@infra/lint/iam
 
 .PHONY: vulnerabilities
-vulnerabilities: $(BUILD)/bin/govulncheck ## Look for known vulnerabilities in what the functions link
+vulnerabilities: $(BUILD)/bin/govulncheck ## Look for known vulnerabilities in the packages that the functions link
 	@$< ./functions/...
 
 .PHONY: audit
@@ -192,7 +192,7 @@ cross: go ## Compile the edition and the operator's command for macOS and Linux 
 	done; done
 
 .PHONY: admin
-admin: $(BUILD)/admin ## The operator's command on the edition of `make run`, whatever SIGNALBOX_STACK is (ARGS='key list'; without ARGS: help)
+admin: $(BUILD)/admin ## Run the operator's command on what `make run` serves, whatever SIGNALBOX_STACK is (ARGS='key list'; without ARGS: help)
 	@$(BUILD)/admin --local $(STATE) $(ARGS)
 
 .PHONY: reference
@@ -231,27 +231,27 @@ fuzz: go ## Fuzz each target for FUZZTIME (10s)
 	@infra/fuzz/run
 
 .PHONY: mutate
-mutate: engines functions $(BUILD)/engines ## Change N=200 conditions at random, one at a time, and list what no test notices (SEED=…, ONLY=shared/seal)
+mutate: engines functions $(BUILD)/engines ## Change N=200 conditions at random, one at a time, and list those that no test detects (SEED=…, ONLY=shared/seal)
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
 		go run ./infra/mutate -n $(or $(N),200) $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-only $(ONLY))
 
 PROVE = $(BUILD)/bin/prove $(1) -stack "$(STACK)" $(if $(PATIENCE),-patience $(PATIENCE))
 
 .PHONY: prove
-prove: first $(BUILD)/bin/prove $(BUILD)/admin ## Ask AWS itself: deploy STACK=signalbox-prove, ask, report, remove it all (needs an AWS account and the SAM CLI; ARCHITECTURE=…, YES=yes)
+prove: first $(BUILD)/bin/prove $(BUILD)/admin ## Check on AWS what no local test can: deploy STACK=signalbox-prove, report, remove everything (needs an AWS account and the SAM CLI; ARCHITECTURE=…, YES=yes)
 	@command -v sam >/dev/null || { echo "The SAM CLI is missing: see https://docs.aws.amazon.com/serverless-application-model/" >&2; exit 1; }
 	@exec $(call PROVE,run) $(if $(ARCHITECTURE),-architecture $(ARCHITECTURE)) $(if $(YES),-yes)
 
 .PHONY: prove-clean
-prove-clean: $(BUILD)/bin/prove ## Finish what a `make prove` that was cut short left (STACK=signalbox-prove)
+prove-clean: $(BUILD)/bin/prove ## Remove what an interrupted `make prove` has left (STACK=signalbox-prove)
 	@exec $(call PROVE,clean)
 
 .PHONY: verify
-verify: $(BUILD)/bin/prove $(BUILD)/admin ## Ask a deployed stack, by a test account that is removed again (STACK=signalbox-prod)
+verify: $(BUILD)/bin/prove $(BUILD)/admin ## Check a deployed stack with test accounts, which are removed again (STACK=signalbox-prod)
 	@exec $(call PROVE,verify)
 
 .PHONY: prove-dry-run
-prove-dry-run: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/bin/dryrun ## All of prove, verify and prove-clean without an account, and every probe seen failing
+prove-dry-run: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/bin/dryrun ## Run prove, verify and prove-clean without an AWS account, and see each probe fail
 	@cd infra/prove && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -count=1 .
 	@$(BUILD)/bin/dryrun infra/prove/dry-run
 

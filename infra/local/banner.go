@@ -59,7 +59,7 @@ func banner(e *edition.Edition, state string, s screen) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nSignalbox is at %s\n", s.strong(e.BaseURL))
 	fmt.Fprintf(&b, "Its reference:  %s\n\n", s.strong(strings.TrimSuffix(e.BaseURL, "/api/v1")+"/docs"))
-	b.WriteString("Ask for a sync job, store a credential,\ndelete a file:\n\n")
+	b.WriteString("Read a sync job, store a credential,\ndelete a file:\n\n")
 	for _, words := range e.Demo.Curls() {
 		b.WriteString(s.command(words) + "\n\n")
 	}
