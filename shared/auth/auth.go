@@ -77,9 +77,6 @@ type Caller struct {
 // Account is the account that the key belongs to.
 func (c Caller) Account() ids.Account { return c.account }
 
-// Key is the hash of the calling key.
-func (c Caller) Key() KeyHash { return c.key }
-
 // MayManage reports whether the caller holds a management key.
 func (c Caller) MayManage() bool { return c.kind == Management }
 
