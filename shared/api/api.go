@@ -38,8 +38,9 @@ type Operation struct {
 	// Audited operations write an audit line for every authenticated caller.
 	Audited bool
 	// Prepare runs side by side with the look-up of the calling key, so the caller
-	// is not authenticated yet: it may read, and must not change or return anything
-	// on the caller's behalf. Its results and errors are for the Act it returns.
+	// is not authenticated yet: it may read, and count requests of the key's hash, and
+	// must not change or return anything of an account. Its results and errors are for
+	// the Act it returns.
 	Prepare func(context.Context, *Request) Act
 }
 

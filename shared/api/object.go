@@ -36,7 +36,8 @@ func (o *Object) Report(path, message string) {
 	o.issues = append(o.issues, Issue{Path: path, Message: message})
 }
 
-// Issues returns every fault of the body, in the order of the body.
+// Issues returns every fault that was reported so far, in that order: first the
+// headers', then those of the body's form, then those of its members.
 func (o *Object) Issues() []Issue { return o.issues }
 
 // Feed writes the members that are present to a hash, in the order of the names

@@ -169,7 +169,7 @@ func decode(item map[string]types.AttributeValue, into any) error {
 	return nil
 }
 
-// listEntry is an entry of a list; see items.go.
+// listEntry is an entry of a list, as drawn above.
 type listEntry struct {
 	primaryKey
 	Version int `dynamodbav:"v"`

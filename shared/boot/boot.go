@@ -103,7 +103,8 @@ const (
 	connectTimeout  = time.Second
 	responseTimeout = 2 * time.Second
 	// attemptTimeout bounds the whole of one, including a response that stops in the
-	// middle. Three of them fit into a request's time.
+	// middle. Three of them, without the pauses between them, fit into a request's
+	// time; the request's own deadline ends what takes longer.
 	attemptTimeout = 3 * time.Second
 )
 

@@ -131,10 +131,10 @@ func ConditionFailed(err error) (stored map[string]types.AttributeValue, failed 
 	return refusal.Item, true
 }
 
-// Retryables are errors that the SDK's retryer does not retry by itself: an
-// malformed response, TransactionConflictException, which a plain write gets that met
-// a transaction on the same item, and a
-// throttled transaction. They are for clients whose every call may be made twice.
+// Retryables are errors that the SDK's retryer does not retry by itself: a
+// malformed response, a throttled transaction, and TransactionConflictException, by
+// which DynamoDB refuses a single write while a transaction changes the same item.
+// They are for clients whose every call may be made twice.
 func Retryables() []retry.IsErrorRetryable {
 	return []retry.IsErrorRetryable{
 		retryIf(IsMalformed),
