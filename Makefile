@@ -1,5 +1,5 @@
 # Signalbox. `make help` lists what there is; `make run` serves the API on this
-# machine, `make test` tests everything.
+# machine, `make test` tests all but infra/prove.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -70,7 +70,7 @@ reset: ## Remove everything that `make run` keeps in .local/
 TESTS := $(addprefix test@,$(TESTED))
 
 .PHONY: test
-test: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Test everything, on real engines, offline once installed
+test: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Test all but make prove (see prove-dry-run), on real engines, offline once installed
 ifeq ($(RACE),)
 	@echo "No C compiler (cc): the tests run WITHOUT the race detector." >&2
 endif
@@ -208,7 +208,7 @@ sbom: go ## Build the functions into .build/release, with SBOMs, licences and ch
 	@infra/release/sbom
 
 .PHONY: reproduce
-reproduce: go ## Build the functions of the last commit twice from nothing, and compare (some minutes)
+reproduce: go ## Build the functions of the last commit at two places, once without a cache, and compare (some minutes)
 	@infra/release/reproduce
 
 .PHONY: rewrap-demo
