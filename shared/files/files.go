@@ -50,7 +50,8 @@ func NewStore(client deleter, bucket string) *Store {
 
 // Receipt is the evidence of a deletion.
 type Receipt struct {
-	// Versions is how many versions of the file's bytes this call removed.
+	// Versions is how many versions of the file's bytes this call removed. In a bucket
+	// whose versioning is suspended, one that its delete marker replaced is not counted.
 	Versions int
 	// AnswerLost means that an attempt of this call may have been applied and its
 	// response lost. With ErrNotFound: the file may have existed.

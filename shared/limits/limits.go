@@ -83,7 +83,7 @@ func New(db itemUpdater, table, name string) *Limiter {
 }
 
 // Take decides on one request of the caller. An error may count a request that did
-// not pass, never the reverse. If DynamoDB throttles the caller's own item, the
+// not pass, never the reverse. If DynamoDB throttles the item's partition, the
 // caller is refused as for an exceeded rate; any other throttling is an error.
 func (l *Limiter) Take(ctx context.Context, caller string, rate Rate) (Decision, error) {
 	now := l.now().UnixNano()
@@ -131,9 +131,9 @@ func (l *Limiter) withinBurst(ctx context.Context, caller string, rate Rate, now
 		map[string]int64{":interval": interval, ":now": now, ":latest": latest})
 }
 
-// isOwnThrottle reports whether DynamoDB throttled requests for this very item,
-// which only its caller's requests cause. Throttling of the table or the account,
-// or without a reason, is not the caller's.
+// isOwnThrottle reports whether DynamoDB throttled the partition of this item: few
+// items share one, so the requests that were too many are nearly always this
+// caller's. Throttling of the table or the account, or without a reason, is not.
 func isOwnThrottle(err error) bool {
 	var reasons []types.ThrottlingReason
 	var throughput *types.ProvisionedThroughputExceededException
