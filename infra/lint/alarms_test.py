@@ -18,20 +18,13 @@ class Alarms(unittest.TestCase):
             for alarm in group["Properties"]["AlarmConfiguration"]["Alarms"]
         }
 
-    def test_each_says_what_to_do(self):
-        for name in self.alarms:
-            description = self.stack.properties(name)["AlarmDescription"]
-            self.assertGreater(len(description.split(". ")), 1, name)
-
     def test_each_tells_somebody_or_rolls_back(self):
         for name in self.alarms:
-            notifies = "AlarmActions" in self.stack.properties(name)
-            self.assertNotEqual(notifies, name in self.rolling_back, name)
+            self.assertNotEqual("AlarmActions" in self.stack.properties(name), name in self.rolling_back, name)
 
     def test_every_function_rolls_back(self):
         functions = self.stack.of_type("AWS::Lambda::Function")
-        expected = {name.removesuffix("Function") + "RollbackAlarm" for name in functions}
-        self.assertEqual(self.rolling_back, expected)
+        self.assertEqual(self.rolling_back, {name.removesuffix("Function") + "RollbackAlarm" for name in functions})
 
     def test_a_metric_of_ours_is_made_by_a_filter_and_watched(self):
         made = {
@@ -56,15 +49,22 @@ class Alarms(unittest.TestCase):
                 if "MetricStat" in query:
                     yield name, query["MetricStat"]["Metric"]
 
-    def test_the_queries_they_name_exist(self):
+    def test_each_says_what_to_do_by_queries_that_exist(self):
         queries = {
             self.stack.properties(name)["Name"].rpartition("/")[2]
             for name in self.stack.of_type("AWS::Logs::QueryDefinition")
         }
         for name in self.alarms:
             description = self.stack.properties(name)["AlarmDescription"]
+            self.assertGreater(len(description.split(". ")), 1, name)
             for query in re.findall(r'(?:Run|by) "([^"]+)"', description):
                 self.assertIn(query, queries, name)
+
+    def test_what_can_open_or_stop_a_key_is_reported(self):
+        (rule,) = self.stack.of_type("AWS::Events::Rule").values()
+        key = json.dumps(Stack(MultiRegionSealingKey="true").properties("SealingKey"))
+        actions = set(re.findall(r'"kms:((?:Disable|Put|Replicate|Schedule)\w+)"', key))
+        self.assertLessEqual(actions, set(rule["Properties"]["EventPattern"]["detail"]["eventName"]))
 
     def test_the_dashboard_is_json(self):
         json.loads(self.stack.properties("Dashboard")["DashboardBody"])
