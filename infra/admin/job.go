@@ -38,12 +38,12 @@ type (
 	jobShow    struct{ oneJob }
 	jobSucceed struct {
 		oneJob
-		Synced  int64 `required:"" help:"Groups that were synchronized."`
-		Deleted int64 `required:"" help:"Groups that were deleted."`
+		Synced  int64 `required:"" placeholder:"N" help:"Groups that were synchronized."`
+		Deleted int64 `required:"" placeholder:"N" help:"Groups that were deleted."`
 	}
 	jobFail struct {
 		oneJob
-		Message string `required:"" help:"The error message that customers see: a fixed text, without ids or secrets."`
+		Message string `required:"" placeholder:"TEXT" help:"The error message that customers see: a fixed text, without ids or secrets."`
 	}
 )
 
