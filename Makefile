@@ -258,7 +258,7 @@ prove-dry-run: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/bin/dr
 .PHONY: protect
 protect: ## Protect a deployed stack from deletion, and its tables, keys and bucket from being replaced (STACK=signalbox-prod)
 	@command -v aws >/dev/null || { echo "The AWS CLI is missing: see https://aws.amazon.com/cli/" >&2; exit 1; }
-	@test -n "$(STACK)" || { echo "Which one? make protect STACK=signalbox-prod" >&2; exit 1; }
+	@test -n "$(STACK)" || { echo "No stack is named: make protect STACK=signalbox-prod" >&2; exit 1; }
 	@aws cloudformation update-termination-protection --enable-termination-protection --stack-name "$(STACK)"
 	@aws cloudformation set-stack-policy --stack-policy-body file://infra/stack-policy.json --stack-name "$(STACK)"
 
