@@ -130,11 +130,11 @@ func (c workspaceDelete) Run(ctx context.Context, s *session) error {
 		"%s is deleted, and its keys are disabled. Its credentials and files stay until `workspace purge`.", c.ID)
 }
 
-// settled is how long after a workspace's deletion a request may still store a
-// credential in it: one that was under way counts as before the deletion and
-// ends with the functions' timeout of 10 seconds. The rest allows for clocks
-// that differ, and for the deletion time's being in whole seconds.
-const settled = 15 * time.Second
+// settled is how long after the time of a workspace's deletion a request may still
+// store a credential in it: one that was under way counts as before the deletion and
+// ends with the functions' timeout of 10 seconds. Five more allow for clocks that
+// differ, and for the deletion time's being in whole seconds.
+const settled = auth.DeletionDelay + 10*time.Second + 5*time.Second
 
 type workspacePurge struct {
 	oneWorkspace

@@ -87,7 +87,7 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 	if left := d.left(d.workspace); left != 0 || waited < settled || waited > settled+time.Second {
 		t.Errorf("%d things left after %s", left, waited)
 	}
-	if !strings.Contains(got.stderr, "again in 1") || !strings.Contains(got.stdout, "2 credentials and 1 versions") {
+	if !strings.Contains(got.stderr, "again in 20s") || !strings.Contains(got.stdout, "2 credentials and 1 versions") {
 		t.Errorf("stderr %s%s", got.stderr, got.stdout)
 	}
 }

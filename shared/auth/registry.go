@@ -118,10 +118,13 @@ func (r *Registry) CheckAccount(ctx context.Context, id ids.Account) error {
 // transact writes all the items or none of them. The SDK gives each transaction
 // a token of its own, so that an attempt whose response was lost is not applied twice.
 func (r *Registry) transact(ctx context.Context, items ...types.TransactWriteItem) error {
-	return settled(ctx, func() error {
-		_, err := r.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
-		return err
-	})
+	return settled(ctx, func() error { return r.transactOnce(ctx, items...) })
+}
+
+// transactOnce leaves a conflict to its caller.
+func (r *Registry) transactOnce(ctx context.Context, items ...types.TransactWriteItem) error {
+	_, err := r.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+	return err
 }
 
 // update makes one conditional change; it reports whether the condition held.

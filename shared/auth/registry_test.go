@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -230,6 +231,20 @@ func TestOnlyALiveWorkspaceOfTheAccountIsUsed(t *testing.T) {
 			_, err := f.registry.FindWorkspace(t.Context(), f.account, workspace)
 			f.wantError(err, want)
 		}
+	}
+}
+
+// A purge waits from the deletion's time on: that of the attempt that takes effect.
+func TestADeletionHasTheTimeOfItsLastAttempt(t *testing.T) {
+	f, late := newFixture(t), time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	conflict := faults.Cancel("TransactionConflict", "None")
+	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+		f.registry.SetClock(late)
+		return conflict(r, apply)
+	}})
+	f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, f.workspace), nil)
+	if got, err := f.registry.FindWorkspace(t.Context(), f.account, f.workspace); err != nil || !got.DeletedAt.Equal(late) {
+		t.Errorf("%+v, %v; want it deleted at %s", got, err, late)
 	}
 }
 

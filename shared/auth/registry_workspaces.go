@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -147,17 +149,27 @@ func (r *Registry) DeleteWorkspace(ctx context.Context, account ids.Account, wor
 	}
 }
 
-// markDeleted returns nil where the workspace was deleted before.
+// DeletionDelay bounds how much later than its DeletedAt a workspace's deletion takes
+// effect: a purge waits for the requests that came before it.
+const DeletionDelay = 5 * time.Second
+
+// markDeleted returns nil where the workspace was deleted before. Each attempt has a
+// time of its own.
 func (r *Registry) markDeleted(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
-	for {
+	for attempt := 1; ; attempt++ {
 		owner, err := r.account(ctx, account)
 		if err != nil {
 			return err
 		}
-		err = r.transact(ctx,
+		bounded, cancel := context.WithTimeout(ctx, DeletionDelay)
+		err = r.transactOnce(bounded,
 			types.TransactWriteItem{Update: r.mark(account, workspace)},
 			r.withoutDefault(account, workspace, owner.DefaultWorkspace == workspace),
 		)
+		cancel()
+		if inConflict(err) && calls.Pause(ctx, attempt) == nil {
+			continue
+		}
 		if row, ok := unmet(err, 0); ok {
 			if why := whyNotLive(row, account); !errors.Is(why, ErrWorkspaceDeleted) {
 				return why
