@@ -126,7 +126,7 @@ func wipeNestedNames(body []byte) {
 		case '"':
 			end := endOfString(body, i)
 			if isName && len(open) > 1 && end > i+1 {
-				invalid := end < len(body) && mangled(body[i:end+1])
+				invalid := end < len(body) && hasReplacement(body[i:end+1])
 				for j := i + 1; j < end; j++ {
 					body[j] = 'x'
 				}
@@ -172,14 +172,14 @@ func (o *Object) add(name string, value jsontext.Value) {
 	switch {
 	case repeated:
 		o.Report("/"+name, "duplicate member")
-	case mangled(value):
+	case hasReplacement(value):
 		o.Report("/"+name, "contains U+FFFD, invalid UTF-8 or an unpaired surrogate")
 	}
 }
 
-// mangled reports whether any string in the value contains U+FFFD, which invalid
+// hasReplacement reports whether any string in the value contains U+FFFD, which invalid
 // UTF-8 and unpaired surrogates read as.
-func mangled(value jsontext.Value) bool {
+func hasReplacement(value jsontext.Value) bool {
 	d := decoder(value)
 	for {
 		if d.PeekKind() != jsontext.KindString {

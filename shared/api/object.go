@@ -166,6 +166,6 @@ func unquoted(value jsontext.Value) []byte {
 	if value.Kind() != jsontext.KindString {
 		return nil
 	}
-	text, _ := jsontext.AppendUnquote(nil, value) // mangled text was reported already
+	text, _ := jsontext.AppendUnquote(nil, value) // invalid UTF-8 was reported already
 	return text
 }

@@ -62,8 +62,8 @@ func (i *inspection) note(kind, id string, account ids.Account, problem, remedy 
 	i.found[len(i.found)-1].By = ByNone
 }
 
-// mend adds a finding that can be repaired.
-func (i *inspection) mend(kind, id string, account ids.Account, problem, remedy, action string, repair func(context.Context, *auth.Registry) error) {
+// repairable adds a finding that can be repaired.
+func (i *inspection) repairable(kind, id string, account ids.Account, problem, remedy, action string, repair func(context.Context, *auth.Registry) error) {
 	i.found = append(i.found, Finding{
 		Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: ByRepair, Remedy: remedy, Action: action, Repair: repair,
 	})
@@ -80,7 +80,7 @@ func (i *inspection) keys() {
 			problem = i.revoked(hash)
 		}
 		if problem != "" && !key.Disabled {
-			i.mend("key", string(hash), key.Account, "enabled, but "+problem, "disable it", "key.disable",
+			i.repairable("key", string(hash), key.Account, "enabled, but "+problem, "disable it", "key.disable",
 				func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, key.Account, hash) })
 			continue
 		}
@@ -130,7 +130,7 @@ func (i *inspection) workspaces() {
 		case was.Fault != nil:
 			i.report("workspace", string(id), w.Account, "unreadable in the old table", "if it was deleted: admin workspace delete")
 		case !was.DeletedAt.IsZero() && w.DeletedAt.IsZero():
-			i.mend("workspace", string(id), w.Account, "live, but deleted in the old table", "delete it and disable its keys", "workspace.delete",
+			i.repairable("workspace", string(id), w.Account, "live, but deleted in the old table", "delete it and disable its keys", "workspace.delete",
 				func(ctx context.Context, r *auth.Registry) error { return r.DeleteWorkspace(ctx, w.Account, id) })
 		}
 	}
@@ -142,11 +142,11 @@ func (i *inspection) lists() {
 		if place.IsKey() {
 			remedy = "add it and disable the key, which may be half deleted"
 		}
-		i.mend("list", place.String(), "", "the row is there, its list entry is not", remedy, "list.add",
+		i.repairable("list", place.String(), "", "the row is there, its list entry is not", remedy, "list.add",
 			func(ctx context.Context, r *auth.Registry) error { return r.Relist(ctx, place) })
 	}
 	for _, place := range i.live.Stray {
-		i.mend("list", place.String(), "", "a list entry without its row", "remove it", "list.remove",
+		i.repairable("list", place.String(), "", "a list entry without its row", "remove it", "list.remove",
 			func(ctx context.Context, r *auth.Registry) error { return r.Unlist(ctx, place) })
 	}
 	for _, place := range i.live.Unknown {
@@ -162,7 +162,7 @@ func (i *inspection) accounts() {
 			i.report("account", string(id), id, "unreadable: "+account.Fault.Error(), "look at its row")
 		case account.Default == "" || w.Fault != nil:
 		case !exists || w.Account != id || !w.DeletedAt.IsZero():
-			i.mend("account", string(id), id, "its default workspace is deleted or not its own", "clear the default", "workspace.default.clear",
+			i.repairable("account", string(id), id, "its default workspace is deleted or not its own", "clear the default", "workspace.default.clear",
 				func(ctx context.Context, r *auth.Registry) error { return r.ClearDefault(ctx, id, account.Default) })
 		}
 	}
@@ -190,7 +190,7 @@ func (i *inspection) counters() {
 	for id, w := range sorted(i.live.Workspaces) {
 		for provider, next := range sorted(given[id]) {
 			if is := w.Next[provider]; w.Fault == nil && is < next {
-				i.mend("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, and %d was given out", provider, is, next-1),
+				i.repairable("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, and %d was given out", provider, is, next-1),
 					fmt.Sprintf("raise it to %d", next), "counter.raise",
 					func(ctx context.Context, r *auth.Registry) error { return r.RaiseCounter(ctx, id, provider, next) })
 			}
