@@ -43,8 +43,9 @@ type restored struct {
 func newRestored(t *testing.T, seed uint64) *restored {
 	t.Helper()
 	d := newFixture(t)
-	r := &restored{move: &move{fixture: d, db: dynamodb.NewFromConfig(d.engines.Config)}, old: d.engines.Table(t, "pk", "sk")}
-	d.engines.Tables.Access, d.engines.Tables.Credentials = r.old, d.engines.Table(t, "pk", "sk")
+	tables := d.engines.NewTables(t, 3)
+	r := &restored{move: &move{fixture: d, db: dynamodb.NewFromConfig(d.engines.Config)}, old: tables[0]}
+	d.engines.Tables.Access, d.engines.Tables.Credentials = r.old, tables[1]
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a history, not a secret
 	for range 2 {
 		r.live(random, 20)
@@ -62,7 +63,7 @@ func newRestored(t *testing.T, seed uint64) *restored {
 	stray := testkit.Key("account#"+string(r.account), "key#"+strings.Repeat("0", 64))
 	stray["v"] = testkit.Number("1")
 	r.restored = append(r.restored, stray)
-	r.engines.Tables.Access = d.engines.Table(t, "pk", "sk")
+	r.engines.Tables.Access = tables[2]
 	r.reset()
 	r.writeStack()
 	return r

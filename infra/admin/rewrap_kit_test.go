@@ -32,7 +32,7 @@ func newMove(t testing.TB, credentials int) *move {
 	d := newFixture(t)
 	m := &move{fixture: d, db: dynamodb.NewFromConfig(d.engines.Config), kms: kms.NewFromConfig(d.engines.Config)}
 	m.own, m.next = m.newKey(), m.newKey()
-	d.engines.KeyARN, d.engines.Tables.Credentials = m.own, d.engines.Table(t, "pk", "sk")
+	d.engines.KeyARN, d.engines.Tables.Credentials = m.own, d.engines.NewTables(t, 1)[0]
 	for range 3 {
 		m.workspaces = append(m.workspaces, ids.New[ids.Workspace]())
 	}

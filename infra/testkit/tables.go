@@ -74,13 +74,20 @@ func createTable(ctx context.Context, db *dynamodb.Client, name string, keys []s
 	return nil
 }
 
-// Table makes a new table for this test, with these key attributes. It takes
-// about a second, so a test that can share the template's tables does.
-func (e Engines) Table(t testing.TB, keys ...string) string {
+// NewTables makes so many tables for this test, side by side, with the primary key of
+// the access table. It takes about a second, so a test that can share the template's
+// tables does.
+func (e Engines) NewTables(t testing.TB, count int) []string {
 	t.Helper()
-	name := "test-" + string(ids.New[ids.Workspace]())
-	Must(t, createTable(t.Context(), dynamodb.NewFromConfig(e.Config), name, keys))
-	return name
+	db, names, failures := dynamodb.NewFromConfig(e.Config), make([]string, count), make([]error, count)
+	var group sync.WaitGroup
+	for i := range names {
+		names[i] = "test-" + string(ids.New[ids.Workspace]())
+		group.Go(func() { failures[i] = createTable(t.Context(), db, names[i], []string{"pk", "sk"}) })
+	}
+	group.Wait()
+	Must(t, errors.Join(failures...))
+	return names
 }
 
 // Key makes a new KMS key for this test.
