@@ -19,6 +19,7 @@ import (
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/ids"
 )
 
@@ -147,6 +148,13 @@ func (a answer) audits() (lines []map[string]any) {
 		}
 	}
 	return lines
+}
+
+// broken has the command send its requests through faults.
+func (d *fixture) broken() *faults.Transport {
+	transport := faults.Wrap(nil)
+	d.change = func(a *app) { a.http = transport }
+	return transport
 }
 
 // stopped gives every command a clock that only its own pauses move, from now on.

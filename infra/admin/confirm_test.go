@@ -13,6 +13,7 @@ import (
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
 )
 
 // typed executes a command line on a terminal, on which this is typed.
@@ -149,5 +150,19 @@ func TestEveryCommandIsOfAKind(t *testing.T) {
 		if destroys := slices.Contains([]string{"delete", "purge"}, command.Name); destroys && !asks {
 			t.Errorf("%s does not ask", command.FullPath())
 		}
+	}
+}
+
+// A deletion whose response was lost finds nothing when it is sent again.
+func TestADeletionThatIsSentTwiceIsUncertain(t *testing.T) {
+	d := newFixture(t)
+	credential := string(d.seal(d.workspace, "n"))
+	d.broken().Inject(faults.Rule{Operation: "DeleteItem", Attempt: 1, Fault: faults.LoseAnswer()})
+	got := d.want(exit.NotFound, "credential", "delete", credential, "--workspace", string(d.workspace), "--yes")
+	if audits := got.audits(); len(audits) != 1 || audits[0]["outcome"] != "uncertain" || d.left(d.workspace) != 0 {
+		t.Errorf("%v; %s", audits, got.stderr)
+	}
+	if audits := d.want(exit.NotFound, "key", "delete", strings.Repeat("0", 64), "--yes").audits(); len(audits) != 1 || audits[0]["outcome"] != "refused" {
+		t.Errorf("without a repetition: %v", audits)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"signalbox.dev/infra/admin/rewrap"
 	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
@@ -60,13 +59,6 @@ func (m *move) deploy() {
 	m.Helper()
 	m.sealing = m.next
 	m.writeStack()
-}
-
-// broken has the command send its requests through faults.
-func (m *move) broken() *faults.Transport {
-	transport := faults.Wrap(nil)
-	m.change = func(a *app) { a.http = transport }
-	return transport
 }
 
 // rewrap runs the command that must end with the code, and reads its summary.

@@ -3,14 +3,18 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os/user"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -53,6 +57,8 @@ func (a *app) session(t *target.Target, asJSON bool, audits io.Writer) *session 
 	if a.http != nil {
 		t.Config.HTTPClient = a.http
 	}
+	repeated, retryer := new(atomic.Bool), t.Config.Retryer
+	t.Config.Retryer = func() aws.Retryer { return repeats{retryer(), repeated} }
 	db, bucket := dynamodb.NewFromConfig(t.Config), s3.NewFromConfig(t.Config)
 	s := &session{
 		db:          db,
@@ -75,7 +81,26 @@ func (a *app) session(t *target.Target, asJSON bool, audits io.Writer) *session 
 		terminal: a.terminal, interactive: a.interactive,
 	}
 	s.audits = newAuditLog(s, t, audits)
+	s.audits.repeated = repeated
 	return s
+}
+
+// repeats notes where the SDK sends a call again although the attempt before may have
+// been applied: it got no response, or none that refuses it.
+type repeats struct {
+	aws.Retryer
+	noted *atomic.Bool
+}
+
+// IsErrorRetryable implements aws.Retryer.
+func (r repeats) IsErrorRetryable(err error) bool {
+	again := r.Retryer.IsErrorRetryable(err)
+	response, ok := errors.AsType[*awshttp.ResponseError](err)
+	refused := ok && response.HTTPStatusCode()/100 == 4
+	if again && !refused {
+		r.noted.Store(true)
+	}
+	return again
 }
 
 // note writes a sentence to standard error, next to the results.
@@ -108,6 +133,8 @@ type auditLog struct {
 	file  slog.Handler // nil where there is no file
 	who   []any
 	now   func() time.Time
+	// repeated is set once a call was sent again that may have been applied before.
+	repeated *atomic.Bool
 	// lost is the first failure to write a line to the file.
 	lost error
 }
@@ -169,7 +196,7 @@ func inWords(action, outcome string, record slog.Record) string {
 // audit notes a change that was tried: action names it, err is what came of it,
 // and attrs name what it was about, by ids and never by secrets.
 func (s *session) audit(ctx context.Context, action string, err error, attrs ...any) {
-	s.audits.record(ctx, action, outcome(err), err, attrs)
+	s.audits.record(ctx, action, s.audits.outcome(err), err, attrs)
 }
 
 // begin notes that a change of many things has begun: a process that is killed
@@ -178,11 +205,12 @@ func (s *session) begin(ctx context.Context, action string, attrs ...any) {
 	s.audits.record(ctx, action, "begun", nil, attrs)
 }
 
-func outcome(err error) string {
+// outcome is uncertain too where what was refused may be what an earlier attempt did.
+func (l *auditLog) outcome(err error) string {
 	switch {
 	case err == nil:
 		return "done"
-	case exit.Code(err) == exit.Uncertain:
+	case exit.Code(err) == exit.Uncertain || l.repeated.Load():
 		return "uncertain"
 	default:
 		return "refused"
