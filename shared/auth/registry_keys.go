@@ -31,6 +31,8 @@ func (n NewKey) check() error {
 		return fmt.Errorf("%w: a key is of kind %s or %s", ErrInvalid, Management, Standard)
 	case n.Kind == Management && n.Workspace != "":
 		return fmt.Errorf("%w: a management key belongs to its whole account", ErrInvalid)
+	case !n.ExpiresAt.IsZero() && n.ExpiresAt.Unix() <= 0: // 0 would be stored as never
+		return fmt.Errorf("%w: a key expires after 1970-01-01", ErrInvalid)
 	}
 	return checkName(n.Name)
 }

@@ -142,7 +142,9 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 	}
 	_, err := f.registry.CreateWorkspace(t.Context(), f.account, strings.Repeat("é", 255))
 	f.wantError(err, nil)
-	for _, n := range []auth.NewKey{{}, {Kind: "root"}, {Kind: auth.Management, Workspace: f.workspace}} {
+	for _, n := range []auth.NewKey{
+		{}, {Kind: "root"}, {Kind: auth.Management, Workspace: f.workspace}, {Kind: auth.Standard, ExpiresAt: time.Unix(0, 1)},
+	} {
 		n.Account, n.Name = f.account, "k"
 		_, _, err := f.registry.CreateKey(t.Context(), n)
 		f.wantError(err, auth.ErrInvalid)
@@ -238,10 +240,11 @@ func TestOnlyALiveWorkspaceOfTheAccountIsUsed(t *testing.T) {
 func TestADeletionHasTheTimeOfItsLastAttempt(t *testing.T) {
 	f, late := newFixture(t), time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	conflict := faults.Cancel("TransactionConflict", "None")
-	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+	fault := func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
 		f.registry.SetClock(late)
 		return conflict(r, apply)
-	}})
+	}
+	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: fault})
 	f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, f.workspace), nil)
 	if got, err := f.registry.FindWorkspace(t.Context(), f.account, f.workspace); err != nil || !got.DeletedAt.Equal(late) {
 		t.Errorf("%+v, %v; want it deleted at %s", got, err, late)
