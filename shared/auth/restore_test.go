@@ -94,7 +94,7 @@ func TestASurveyReportsUnreadableRows(t *testing.T) {
 func TestASurveySortsItems(t *testing.T) {
 	f := newFixture(t)
 	id := string(f.account)
-	for place, stray := range map[[2]string]bool{
+	for place, isEntry := range map[[2]string]bool{
 		{"account#" + id, "key#" + id}: true, {"account#" + id, "workspace#" + id}: true, {"workspace#" + id, "key#" + id}: true,
 		{"account#" + id, "job#" + id}: false, {"workspace#" + id, "account"}: false, {"account#" + id, "workspace"}: false,
 		{"key#" + id, "key#" + id}: false, {"other#" + id, "workspace#" + id}: false,
@@ -102,10 +102,10 @@ func TestASurveySortsItems(t *testing.T) {
 		item := testkit.Key(place[0], place[1])
 		item["v"] = testkit.Number("1")
 		f.rows.Put(t, item)
-		survey, strays := f.survey(id)
+		survey, places := f.survey(id)
 		unknown := slices.ContainsFunc(survey.Unknown, func(p auth.Place) bool { return strings.Contains(p.String(), id) })
-		if unknown == stray || (len(strays) == 1) != stray {
-			t.Errorf("%v: unknown %v, stray %v", place, unknown, strays)
+		if unknown == isEntry || (len(places) == 1) != isEntry {
+			t.Errorf("%v: unknown %v, entries without a row %v", place, unknown, places)
 		}
 		f.rows.Delete(t, testkit.Key(place[0], place[1]))
 	}
