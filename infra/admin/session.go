@@ -58,7 +58,14 @@ func (a *app) session(t *target.Target, asJSON bool, audits io.Writer) *session 
 		t.Config.HTTPClient = a.http
 	}
 	repeated, retryer := new(atomic.Bool), t.Config.Retryer
-	t.Config.Retryer = func() aws.Retryer { return repeats{retryer(), repeated} }
+	t.Config.Retryer = func() aws.Retryer {
+		return calls.NoteRepeats(retryer(), func(err error) {
+			// What a response refuses was not applied.
+			if response, ok := errors.AsType[*awshttp.ResponseError](err); !ok || response.HTTPStatusCode()/100 != 4 {
+				repeated.Store(true)
+			}
+		})
+	}
 	db, bucket := dynamodb.NewFromConfig(t.Config), s3.NewFromConfig(t.Config)
 	s := &session{
 		db:          db,
@@ -83,24 +90,6 @@ func (a *app) session(t *target.Target, asJSON bool, audits io.Writer) *session 
 	s.audits = newAuditLog(s, t, audits)
 	s.audits.repeated = repeated
 	return s
-}
-
-// repeats notes where the SDK sends a call again although the attempt before may have
-// been applied: it got no response, or none that refuses it.
-type repeats struct {
-	aws.Retryer
-	noted *atomic.Bool
-}
-
-// IsErrorRetryable implements aws.Retryer.
-func (r repeats) IsErrorRetryable(err error) bool {
-	again := r.Retryer.IsErrorRetryable(err)
-	response, ok := errors.AsType[*awshttp.ResponseError](err)
-	refused := ok && response.HTTPStatusCode()/100 == 4
-	if again && !refused {
-		r.noted.Store(true)
-	}
-	return again
 }
 
 // note writes a sentence to standard error, next to the results.

@@ -152,6 +152,24 @@ func retryIf(applies func(error) bool) retry.IsErrorRetryable {
 	})
 }
 
+// NoteRepeats returns the retryer with a note of each error after which it has the SDK
+// send a call again: the attempt before may have been applied and its response lost.
+func NoteRepeats(of aws.Retryer, note func(error)) aws.Retryer { return notingRetryer{of, note} }
+
+type notingRetryer struct {
+	aws.Retryer
+	note func(error)
+}
+
+// IsErrorRetryable implements aws.Retryer.
+func (r notingRetryer) IsErrorRetryable(err error) bool {
+	again := r.Retryer.IsErrorRetryable(err)
+	if again {
+		r.note(err)
+	}
+	return again
+}
+
 // Pause waits before a call is made again for a reason the SDK does not retry:
 // attempt, from 1, is how often it was made. The wait is up to 25 ms at first
 // and doubles up to 400 ms; all of it is random, so that those who wait do not

@@ -156,17 +156,5 @@ func codeOf(err error) string {
 // noteRepeats sets AnswerLost where the SDK repeats a call: the attempt before may
 // have been applied and its response lost.
 func (d *deletion) noteRepeats(o *s3.Options) {
-	o.Retryer = &retryer{Retryer: o.Retryer, repeated: &d.receipt.AnswerLost}
-}
-
-type retryer struct {
-	aws.Retryer
-	repeated *bool
-}
-
-// IsErrorRetryable implements aws.Retryer.
-func (r *retryer) IsErrorRetryable(err error) bool {
-	again := r.Retryer.IsErrorRetryable(err)
-	*r.repeated = *r.repeated || again
-	return again
+	o.Retryer = calls.NoteRepeats(o.Retryer, func(error) { d.receipt.AnswerLost = true })
 }
