@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -19,8 +21,8 @@ type workspaces interface {
 }
 
 type positions interface {
-	// Claim fails where the workspace is not live; an error may leave a gap.
-	Claim(ctx context.Context, account ids.Account, workspace ids.Workspace, provider string) (int64, error)
+	// Claim fails where the workspace is not live or is full; an error may leave a gap.
+	Claim(ctx context.Context, account ids.Account, workspace ids.Workspace, need auth.Need, room auth.Room) (int64, error)
 }
 
 type keyring interface {
@@ -35,7 +37,9 @@ type credentials interface {
 	// Create and CreateOnce store everything or nothing; after an error everything
 	// may be stored.
 	Create(context.Context, byok.Draft) error
-	CreateOnce(ctx context.Context, d byok.Draft, id byok.RequestID, fingerprint, response []byte) (byok.Remembered, error)
+	CreateOnce(ctx context.Context, d byok.Draft, id byok.RequestID, earlier byok.Remembered, fingerprint, response []byte) (byok.Remembered, error)
+	// Refuse concerns only requests that are under way, and may be repeated.
+	Refuse(ctx context.Context, id byok.RequestID, earlier byok.Remembered, fingerprint []byte, why []byok.Problem) (byok.Remembered, error)
 }
 
 type handler struct {
@@ -72,17 +76,40 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 		if issues := append(headerIssues, object.Issues()...); len(issues) > 0 {
 			return api.Response{}, api.Invalid(issues)
 		}
-		place := func() (byok.Draft, error) { return h.place(ctx, caller, named, n) }
+		room, err := roomOf(r)
+		if err != nil {
+			return api.Response{}, err
+		}
+		need := auth.Need{Provider: n.Provider, Bytes: n.Size(), Request: string(once.id)}
+		place := func() (byok.Draft, []byok.Problem, error) { return h.place(ctx, caller, named, n, need, room) }
 		if key != "" {
 			return once.create(ctx, object, place)
 		}
-		draft, err := place()
+		draft, problems, err := place()
 		if err != nil {
 			return api.Response{}, err
+		}
+		if len(problems) > 0 {
+			return api.Response{}, invalid(problems)
 		}
 		note(r, draft.Workspace, draft.ID)
 		return created(api.JSON(newBody(draft.Credential))), h.credentials.Create(ctx, draft)
 	}
+}
+
+// roomOf reads how much a workspace may hold from the stage's variables, as deleteFile
+// reads its rate. During a deployment a new version serves requests before the stage
+// has a new variable.
+func roomOf(r *api.Request) (auth.Room, error) {
+	room := auth.Room{Credentials: byok.MaxStored, Bytes: byok.MaxBytes}
+	if given := r.StageVariable("credentialsPerWorkspace"); given != "" {
+		n, err := strconv.ParseInt(given, 10, 64)
+		if err != nil || n < 1 || n > byok.MaxStored {
+			return auth.Room{}, fmt.Errorf("stage variable credentialsPerWorkspace is not a number from 1 to %d", byok.MaxStored)
+		}
+		room.Credentials = n
+	}
+	return room, nil
 }
 
 // note adds the credential to the audit line: the one that the response names, or
@@ -98,13 +125,13 @@ func created(body []byte) api.Response {
 // place checks a valid request against storage, side by side: that the allow-listed
 // keys and the workspace are the account's. At the same time it claims the
 // credential's position, which may stay unused, and seals the key.
-func (h handler) place(ctx context.Context, caller auth.Caller, workspace ids.Workspace, n byok.New) (byok.Draft, error) {
+func (h handler) place(ctx context.Context, caller auth.Caller, workspace ids.Workspace, n byok.New, need auth.Need, room auth.Room) (byok.Draft, []byok.Problem, error) {
 	account, hashes := caller.Account(), keyHashes(n.AllowedAPIKeyHashes)
 	var placeErr error
 	if workspace == "" {
 		workspace, placeErr = h.workspaces.Default(ctx, caller)
 		if placeErr != nil && !isNoWorkspace(placeErr) {
-			return byok.Draft{}, placeErr
+			return byok.Draft{}, nil, placeErr
 		}
 	}
 	var (
@@ -120,7 +147,7 @@ func (h handler) place(ctx context.Context, caller auth.Caller, workspace ids.Wo
 		steps = append(steps,
 			func(ctx context.Context) { draft, sealErr = h.credentials.Seal(ctx, account, workspace, n) },
 			func(ctx context.Context) {
-				position, placeErr = h.positions.Claim(ctx, account, workspace, n.Provider)
+				position, placeErr = h.positions.Claim(ctx, account, workspace, need, room)
 			},
 		)
 	}
@@ -128,22 +155,35 @@ func (h handler) place(ctx context.Context, caller auth.Caller, workspace ids.Wo
 	draft.SortOrder = position
 
 	// A request that can never succeed is a 400, whatever else failed.
-	var issues []api.Issue
+	var problems []byok.Problem
 	if ownedErr == nil {
-		issues = foreignKeys(hashes, owned)
+		problems = foreignKeys(hashes, owned)
 	}
-	if isNoWorkspace(placeErr) {
-		issues = append(issues, api.Issue{Path: "/workspace_id", Message: "must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"})
+	switch {
+	case isNoWorkspace(placeErr):
+		problems = append(problems, byok.Problem{Path: "/workspace_id", Message: "must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"})
+	case errors.Is(placeErr, auth.ErrFull):
+		problems = append(problems, byok.Problem{Path: "/workspace_id", Message: fmt.Sprintf(
+			"the workspace is full: it holds at most %d credentials, disabled ones included, and %d bytes of them; a deletion makes room within a minute", room.Credentials, room.Bytes)})
 	}
-	if len(issues) > 0 {
-		return byok.Draft{}, api.Invalid(issues)
+	if len(problems) > 0 {
+		return byok.Draft{}, problems, nil
 	}
 	for _, err := range []error{ownedErr, placeErr, sealErr} {
 		if err != nil {
-			return byok.Draft{}, err
+			return byok.Draft{}, nil, err
 		}
 	}
-	return draft, nil
+	return draft, nil, nil
+}
+
+// invalid is the 400 for these problems.
+func invalid(problems []byok.Problem) error {
+	issues := make([]api.Issue, len(problems))
+	for i, p := range problems {
+		issues[i] = api.Issue{Path: p.Path, Message: p.Message}
+	}
+	return api.Invalid(issues)
 }
 
 // isNoWorkspace reports whether err means that the account has no such workspace.
@@ -159,15 +199,15 @@ func keyHashes(hashes []string) []auth.KeyHash {
 
 // foreignKeys reports the hashes that name no key of the account. Another
 // account's key and an unknown one get the same message.
-func foreignKeys(hashes []auth.KeyHash, owned map[auth.KeyHash]bool) []api.Issue {
-	var issues []api.Issue
+func foreignKeys(hashes []auth.KeyHash, owned map[auth.KeyHash]bool) []byok.Problem {
+	var problems []byok.Problem
 	for i, h := range hashes {
 		if !owned[h] {
-			issues = append(issues, api.Issue{
+			problems = append(problems, byok.Problem{
 				Path:    api.Element("allowed_api_key_hashes", i),
 				Message: "must be the hash of an API key of the account",
 			})
 		}
 	}
-	return issues
+	return problems
 }

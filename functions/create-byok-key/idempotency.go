@@ -59,7 +59,7 @@ func newIdempotent(ctx context.Context, c credentials, r *api.Request, key strin
 
 // create replays the response to the same request, or stores the draft that place
 // returns.
-func (i idempotent) create(ctx context.Context, body *api.Object, place func() (byok.Draft, error)) (api.Response, error) {
+func (i idempotent) create(ctx context.Context, body *api.Object, place func() (byok.Draft, []byok.Problem, error)) (api.Response, error) {
 	if i.err != nil {
 		return api.Response{}, i.err
 	}
@@ -70,23 +70,24 @@ func (i idempotent) create(ctx context.Context, body *api.Object, place func() (
 	if replayed, ok, err := i.replay(i.earlier, fingerprint); ok || err != nil {
 		return replayed, err
 	}
-	draft, err := place()
-	if _, refused := errors.AsType[*api.Error](err); refused {
-		// The same request, sent at the same time, may have succeeded before storage
-		// changed: then this one replays its 201.
-		earlier, recallErr := i.credentials.Recall(ctx, i.id)
-		if recallErr != nil {
-			return api.Response{}, recallErr
-		}
-		if replayed, ok, err := i.replay(earlier, fingerprint); ok || err != nil {
-			return replayed, err
-		}
-	}
+	draft, problems, err := place()
 	if err != nil {
 		return api.Response{}, err
 	}
+	if len(problems) > 0 {
+		// A copy of this request, sent at the same time, either was faster, and this one
+		// replays its 201; or it meets this refusal when it would store a credential.
+		faster, err := i.credentials.Refuse(ctx, i.id, i.earlier, fingerprint, problems)
+		if err != nil {
+			return api.Response{}, err
+		}
+		if replayed, ok, err := i.replay(faster, fingerprint); ok || err != nil {
+			return replayed, err
+		}
+		return api.Response{}, invalid(problems)
+	}
 	answer := api.JSON(newBody(draft.Credential))
-	faster, err := i.credentials.CreateOnce(ctx, draft, i.id, fingerprint, answer)
+	faster, err := i.credentials.CreateOnce(ctx, draft, i.id, i.earlier, fingerprint, answer)
 	if err == nil {
 		if replayed, ok, err := i.replay(faster, fingerprint); ok || err != nil {
 			return replayed, err
@@ -111,6 +112,9 @@ func (i idempotent) replay(earlier byok.Remembered, fingerprint []byte) (respons
 	replayed, ok, err := earlier.Replay(fingerprint)
 	if errors.Is(err, byok.ErrDifferentRequest) {
 		return api.Response{}, false, api.Invalid([]api.Issue{{Message: "Idempotency-Key was used for a different request"}})
+	}
+	if refusal, refused := errors.AsType[*byok.Refusal](err); refused {
+		return api.Response{}, false, invalid(refusal.Problems)
 	}
 	if !ok {
 		return api.Response{}, false, err

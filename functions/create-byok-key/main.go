@@ -36,10 +36,11 @@ func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
 		o := keys.Options()
 		return o.EndpointResolverV2.ResolveEndpoint(ctx, kms.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
 	})
+	store := byok.NewStore(db, credentials, control, sealer)
 	return auth.NewVerifier(db, access), env.Log, operation(handler{
 		workspaces:  auth.NewWorkspaces(db, access),
-		positions:   auth.NewPositions(db, access),
+		positions:   auth.NewPositions(db, access, store.Count),
 		keyring:     auth.NewKeyring(db, access),
-		credentials: byok.NewStore(db, credentials, control, sealer),
+		credentials: store,
 	})
 }

@@ -27,12 +27,13 @@ const (
 // keeps what the store was given, and records requests as DynamoDB does.
 type memory struct {
 	*byok.Store
-	given    byok.New // the last, its key in the clear
-	key      string
-	place    ids.Workspace
-	recalled []byok.RequestID
-	written  int
-	control  map[string]testkit.Row
+	dynamodb.QueryAPIClient          // not called
+	given                   byok.New // the last, its key in the clear
+	key                     string
+	place                   ids.Workspace
+	recalled                []byok.RequestID
+	written                 int
+	control                 map[string]testkit.Row
 }
 
 func newMemory() *memory {
@@ -66,7 +67,7 @@ func (m *memory) Default(context.Context, auth.Caller) (ids.Workspace, error) {
 }
 
 // Claim gives every credential the first position.
-func (m *memory) Claim(context.Context, ids.Account, ids.Workspace, string) (int64, error) {
+func (m *memory) Claim(context.Context, ids.Account, ids.Workspace, auth.Need, auth.Room) (int64, error) {
 	return 0, nil
 }
 

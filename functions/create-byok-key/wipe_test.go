@@ -48,7 +48,7 @@ func (m masked) body(template string) []byte {
 // refusing is storage that has no workspace and cannot seal.
 type refusing struct{ *memory }
 
-func (refusing) Claim(context.Context, ids.Account, ids.Workspace, string) (int64, error) {
+func (refusing) Claim(context.Context, ids.Account, ids.Workspace, auth.Need, auth.Room) (int64, error) {
 	return 0, auth.ErrNoWorkspace
 }
 
@@ -88,6 +88,7 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 		{"as an escaped name without a value", working, http.StatusBadRequest, []string{`{"ESCAPED":`}},
 		{"duplicate member", working, http.StatusBadRequest, []string{`{"key":"KEY","key":"ESCAPED","provider":"openai"}`}},
 		{"unpaired surrogate", working, http.StatusBadRequest, []string{`{"key":"KEY\ud800ESCAPED","provider":"openai"}`}},
+		{"invalid UTF-8", working, http.StatusBadRequest, []string{`{"key":"KEY` + strings.Repeat("\xff", 4000) + `","provider":"openai"}`}},
 		{"in an array", working, http.StatusBadRequest, []string{`{"key":["KEY","ESCAPED"],"provider":["KEY"]}`}},
 		{"in an object", working, http.StatusBadRequest, []string{`{"key":{"KEY":["ESCAPED",{"a":"KEY"}]}}`}},
 		{"as a nested name without a value", working, http.StatusBadRequest, []string{`{"provider":"openai","key":{"KEY"}}`}},

@@ -131,8 +131,8 @@ func TestFileIDs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := del(id).As(n.ManagementKey(t)).Do(t)
 			indistinguishable(t, got, unknown)
-			if remaining := limitsOf(t, got).remaining; remaining != burst-1 {
-				t.Errorf("%d deletes remain, want %d", remaining, burst-1)
+			if remaining := limitsOf(t, got).remaining; remaining != the.burst-1 {
+				t.Errorf("%d deletes remain, want %d", remaining, the.burst-1)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ import (
 const slack = 8
 
 // TestRequestBytes measures what a request of each kind logs and answers. The
-// table of costs in operations.md is computed from the file, and `make prove`
+// table of costs in operations/cost.md is computed from the file, and `make prove`
 // compares it with what AWS charges.
 func TestRequestBytes(t *testing.T) {
 	t.Parallel()
@@ -54,24 +54,41 @@ func TestRequestBytes(t *testing.T) {
 // logged returns the bytes of a request's log lines, by their messages.
 func logged(t *testing.T, requestID string, audited bool) map[string]int {
 	t.Helper()
+	request := len(logLine(t, the.state, requestID, "request"))
+	if !audited {
+		return map[string]int{"request": request, "audit": 0}
+	}
+	return map[string]int{"request": request, "audit": len(logLine(t, the.state, requestID, "audit"))}
+}
+
+// logLine returns the line with the message that a function wrote of a request, once
+// it is there.
+func logLine(t *testing.T, state, requestID, message string) json.RawMessage {
+	t.Helper()
 	for timeout := time.Now().Add(time.Minute); time.Now().Before(timeout); time.Sleep(20 * time.Millisecond) {
-		files, err := filepath.Glob(filepath.Join(the.state, "logs", "*Function.log"))
-		testkit.Must(t, err)
-		sizes := map[string]int{}
-		for _, file := range files {
-			content, err := os.ReadFile(file) //nolint:gosec // the suite's own state folder
-			testkit.Must(t, err)
-			for line := range strings.Lines(string(content)) {
-				var fields struct{ Message, Request_ID string } //nolint:revive,staticcheck // as in the log
-				if strings.Contains(line, requestID) && json.Unmarshal([]byte(line), &fields) == nil {
-					sizes[fields.Message] += len(strings.TrimSuffix(line, "\n"))
-				}
-			}
-		}
-		if sizes["request"] > 0 && (sizes["audit"] > 0 || !audited) {
-			return sizes
+		if line := linesOf(t, state, requestID)[message]; line != "" {
+			return json.RawMessage(line)
 		}
 	}
-	t.Fatalf("no log lines of request %s", requestID)
+	t.Fatalf("no line %q of request %s", message, requestID)
 	return nil
+}
+
+// linesOf returns a request's log lines by their messages.
+func linesOf(t *testing.T, state, requestID string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(state, "logs", "*Function.log"))
+	testkit.Must(t, err)
+	lines := map[string]string{}
+	for _, file := range files {
+		content, err := os.ReadFile(file) //nolint:gosec // the suite's own state folder
+		testkit.Must(t, err)
+		for line := range strings.Lines(string(content)) {
+			var fields struct{ Message, Request_ID string } //nolint:revive,staticcheck // as in the log
+			if strings.Contains(line, requestID) && json.Unmarshal([]byte(line), &fields) == nil {
+				lines[fields.Message] = strings.TrimSuffix(line, "\n")
+			}
+		}
+	}
+	return lines
 }

@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/client"
+	"signalbox.dev/shared/auth"
 )
 
 // TestStrictJSON sends bodies that the gateway could change or lose on their way
@@ -180,8 +182,8 @@ func TestProviders(t *testing.T) {
 	if len(slugs) != 113 {
 		t.Fatalf("got %d slugs, want 113", len(slugs))
 	}
-	for _, slug := range slugs {
-		c := post(`{"key":"k","provider":"` + slug + `"}`).As(n.management).Do(t).Created(t)
+	for i, slug := range slugs { // more than one workspace holds
+		c := post(`{"key":"k","provider":"` + slug + `","workspace_id":"` + []string{n.workspace, n.second}[i%2] + `"}`).As(n.management).Do(t).Created(t)
 		if c.Provider != slug || c.Name != slug || c.SortOrder != 0 {
 			t.Errorf("got %+v, want provider and name %q at 0", c, slug)
 		}
@@ -243,4 +245,25 @@ func TestCreatesAtOnce(t *testing.T) {
 	if len(ids) != atATime || len(positions) != atATime {
 		t.Errorf("got %d ids and %d positions, want %d each", len(ids), len(positions), atATime)
 	}
+}
+
+// TestAFullWorkspace: one credential more than the bound is a 400 that names it. A
+// minute later there is room for what was not stored.
+func TestAFullWorkspace(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	row := testkit.Key("workspace#"+n.workspace, "workspace")
+	rows := testkit.Rows{DB: n.DynamoDB, Table: n.Access}
+	rows.Change(t, row, func(row testkit.Row) {
+		row["used"], row["claimed_at"] = testkit.Number("100"), testkit.Number(fmt.Sprint(time.Now().UnixNano()))
+	})
+	refused := post(bodyWith("")).As(n.management).Do(t)
+	refused.Refuses(t, "/workspace_id")
+	if !strings.Contains(string(refused.Body), "at most 100 credentials") {
+		t.Errorf("refused as %s", refused.Body)
+	}
+	rows.Change(t, row, func(row testkit.Row) { row["claimed_at"] = testkit.Number("1") })
+	post(bodyWith("")).As(n.management).Do(t).Created(t)
+	testkit.Must(t, auth.NewRegistry(n.DynamoDB, n.Access).MakeRoom(t.Context(), n.Workspace))
+	post(bodyWith("")).As(n.management).Do(t).Created(t)
 }

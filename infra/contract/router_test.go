@@ -14,6 +14,7 @@ import (
 
 	"signalbox.dev/infra/local/record"
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/routing"
 )
 
@@ -57,6 +58,11 @@ func TestARouterSendsTheKeyThatWasPosted(t *testing.T) {
 		received <- string(body)
 	}))
 	t.Cleanup(provider.Close)
+	unbound, err := auth.ParseBearer([]string{"Bearer " + n.standard})
+	testkit.Must(t, err)
+	if caller, err := router.Identify(t.Context(), unbound); err != nil || caller.Workspace() != n.Workspace {
+		t.Errorf("an unbound key: %+v, %v", caller, err)
+	}
 	for name, posted := range map[string]string{
 		"a token":           providerKey,
 		"a service account": "{\n  \"type\": \"service_account\",\n  \"private_key\": \"-----BEGIN\\n" + testkit.Marker + "\\n-----END\\n\"\n}\n",
@@ -69,9 +75,11 @@ func TestARouterSendsTheKeyThatWasPosted(t *testing.T) {
 			workspace, err := n.Registry.CreateWorkspace(t.Context(), n.ID, t.Name())
 			testkit.Must(t, err)
 			created := post(strings.TrimSuffix(keyBody(string(text)), "}") + `,"is_byok_only":true,"workspace_id":"` + string(workspace) + `"}`).As(n.management).Do(t).Created(t)
-			reading, err := router.Read(t.Context(), n.ID, workspace, routing.Request{
-				Model: "m", APIKeyHash: hashOf(n.standard), Providers: []string{"openai"},
-			})
+			bearer, err := auth.ParseBearer([]string{"Bearer " + n.StandardKey(t, workspace)})
+			testkit.Must(t, err)
+			caller, err := router.Identify(t.Context(), bearer)
+			testkit.Must(t, err)
+			reading, err := router.Read(t.Context(), caller, routing.Request{Model: "m", Providers: []string{"openai"}})
 			if err != nil || len(reading.Steps) != 1 || string(reading.Steps[0].Credential) != created.ID {
 				t.Fatalf("planned %+v, %v", reading, err)
 			}

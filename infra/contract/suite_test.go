@@ -35,15 +35,14 @@ const (
 	providerKey    = "sk-" + testkit.Marker + "-a-provider-key-AbCd"
 	idempotencyKey = testkit.Marker + "-idempotency-key"
 
-	// The rate limit of the suite: so slow that no slot comes back while it runs.
-	perMinute = 1
-	burst     = 20
+	// burst is DeleteBurst of the suite's own edition, and the template's default.
+	burst = 20
 
 	// unknownJob is a UUID of nothing.
 	unknownJob = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 
 	// startTimeout bounds the start of an edition with an empty state folder.
-	startTimeout = time.Minute
+	startTimeout = 3 * time.Minute
 )
 
 // suite is what all tests share. It does not change after TestMain.
@@ -56,6 +55,7 @@ type suite struct {
 	state string
 	// sam reports whether the gateway is sam local.
 	sam bool
+	limiter
 	// calls are the functions' calls to AWS, each shape once. Nil where they are
 	// not recorded.
 	calls *sync.Map
@@ -92,12 +92,15 @@ func TestMain(m *testing.M) {
 // the functions' calls to AWS to that file, for infra/lint/iam.
 // SIGNALBOX_GATEWAY=sam says that the server is sam local.
 func run(m *testing.M) (code int, err error) {
-	the = suite{requestIDs: &sync.Map{}, sam: os.Getenv("SIGNALBOX_GATEWAY") == "sam"}
+	the = suite{requestIDs: &sync.Map{}, sam: os.Getenv("SIGNALBOX_GATEWAY") == "sam", limiter: limiter{perMinute: 60, burst: burst}}
 	if the.spec, err = openapi.Load("../openapi.yaml"); err != nil {
 		return 0, err
 	}
 	if base := os.Getenv("SIGNALBOX_BASE_URL"); base != "" {
 		if the.server, err = newServer(context.Background(), base, os.Getenv("SIGNALBOX_STACK")); err != nil {
+			return 0, err
+		}
+		if the.limiter, err = limiterOf(os.Getenv("SIGNALBOX_STACK")); err != nil {
 			return 0, err
 		}
 		return m.Run(), nil
@@ -128,13 +131,13 @@ func run(m *testing.M) (code int, err error) {
 }
 
 // start starts an edition that keeps its state in the folder, with the suite's
-// rate limit and the parameters. stop ends it and searches all that it left for
+// limiter and the parameters. stop ends it and searches all that it left for
 // secrets.
 func start(state string, parameters map[string]string) (s server, stop func() error, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	o := edition.Options{Root: root, State: state, Parameters: map[string]string{
-		"DeleteRatePerMinute": fmt.Sprint(perMinute), "DeleteBurst": fmt.Sprint(burst),
+		"DeleteRatePerMinute": fmt.Sprint(the.perMinute), "DeleteBurst": fmt.Sprint(the.burst),
 	}}
 	maps.Copy(o.Parameters, parameters)
 	if the.calls != nil {

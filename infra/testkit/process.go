@@ -14,9 +14,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 
+	"signalbox.dev/infra/reach"
 	"signalbox.dev/shared/calls"
 )
 
@@ -24,23 +23,21 @@ const (
 	// enginesVariable is the path of the built command; without it, that of make.
 	enginesVariable = "SIGNALBOX_ENGINES"
 
-	startTimeout = 2 * time.Minute
+	startTimeout = 3 * time.Minute
 	howToGet     = "run `make engines .build/engines` in the repository first"
 )
 
-// address is the line the engines print once all of them answer.
-type address struct {
-	DynamoDB        string `json:"dynamodb"`
-	KMS             string `json:"kms"`
-	S3              string `json:"s3"`
-	Region          string `json:"region"`
-	AccessKeyID     string `json:"access_key_id"`
-	SecretAccessKey string `json:"secret_access_key"`
-}
-
 // launch starts the engines. They end when their standard input ends, which it does
-// however this process ends.
+// however this process ends. Tests make clients as they like, and the SDK prefers some
+// variables to a config: no variable of the shell's AWS stays.
 func launch(ctx context.Context) (aws.Config, error) {
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
+			if err := os.Unsetenv(name); err != nil {
+				return aws.Config{}, err
+			}
+		}
+	}
 	root, err := repository()
 	if err != nil {
 		return aws.Config{}, err
@@ -53,53 +50,26 @@ func launch(ctx context.Context) (aws.Config, error) {
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("%s: %w; %s", binary, err, howToGet)
 	}
-	return aws.Config{
-		Region:        at.Region,
-		Credentials:   credentials.NewStaticCredentialsProvider(at.AccessKeyID, at.SecretAccessKey, ""),
-		ConfigSources: []any{at},
-		Retryer:       impatient,
-	}, nil
-}
-
-// impatient is the functions' retry policy with short pauses: tests make calls fail
-// often.
-func impatient() aws.Retryer {
-	return retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxBackoff = 10 * time.Millisecond
-		o.Retryables = append(o.Retryables, calls.Retryables()...)
-	})
-}
-
-// GetServiceBaseEndpoint gives the SDK the endpoint of a service, as the variables
-// AWS_ENDPOINT_URL_<SERVICE> do.
-func (a address) GetServiceBaseEndpoint(_ context.Context, service string) (string, bool, error) {
-	switch service {
-	case "DynamoDB":
-		return a.DynamoDB, true, nil
-	case "KMS":
-		return a.KMS, true, nil
-	case "S3":
-		return a.S3, true, nil
-	default:
-		return "", false, fmt.Errorf("there is no engine for %s", service)
-	}
+	c := at.Config()
+	c.Retryer = calls.Retryer
+	return c, nil
 }
 
 // spawn starts the command and waits for its line.
-func spawn(ctx context.Context, binary, dir string) (address, error) {
+func spawn(ctx context.Context, binary, dir string) (reach.Engines, error) {
 	command := exec.Command(binary) //nolint:gosec // our own command
 	command.Dir = dir
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	if _, err := command.StdinPipe(); err != nil {
-		return address{}, err
+		return reach.Engines{}, err
 	}
 	output, err := command.StdoutPipe()
 	if err != nil {
-		return address{}, err
+		return reach.Engines{}, err
 	}
 	if err := command.Start(); err != nil {
-		return address{}, err
+		return reach.Engines{}, err
 	}
 	lines := make(chan []byte)
 	go func() {
@@ -114,14 +84,14 @@ func spawn(ctx context.Context, binary, dir string) (address, error) {
 	select {
 	case line, ok := <-lines:
 		if !ok {
-			return address{}, fmt.Errorf("the engines did not start: %s", strings.TrimSpace(stderr.String()))
+			return reach.Engines{}, fmt.Errorf("the engines did not start: %s", strings.TrimSpace(stderr.String()))
 		}
-		var at address
+		var at reach.Engines
 		err := json.Unmarshal(line, &at)
 		return at, err
 	case <-ctx.Done():
 		_ = command.Process.Kill()
-		return address{}, errors.New("the engines did not start in time")
+		return reach.Engines{}, errors.New("the engines did not start in time")
 	}
 }
 

@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 
 	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"signalbox.dev/infra/reach"
 )
 
 // Stack is a running stack: AWS clients, and the names of its resources.
@@ -44,28 +45,23 @@ func OpenStack(ctx context.Context, file string) (*Stack, error) {
 		return nil, fmt.Errorf("reading the stack: %w", err)
 	}
 	var described struct {
-		address
-		Endpoints address `json:"endpoints"`
-		Outputs   Outputs `json:"outputs"`
+		reach.Engines
+		Endpoints reach.Engines `json:"endpoints"`
+		Outputs   Outputs       `json:"outputs"`
 	}
 	if err := json.Unmarshal(text, &described); err != nil {
 		return nil, fmt.Errorf("decoding the stack: %w", err)
 	}
-	options := []func(*config.LoadOptions) error{
-		config.WithRegion(described.Region), config.WithRetryMaxAttempts(maxAttempts),
+	at := described.Engines
+	at.DynamoDB, at.KMS, at.S3 = described.Endpoints.DynamoDB, described.Endpoints.KMS, described.Endpoints.S3
+	c := at.Config()
+	c.RetryMaxAttempts = maxAttempts
+	if at.DynamoDB == "" {
+		if c, err = config.LoadDefaultConfig(ctx, config.WithRegion(at.Region), config.WithRetryMaxAttempts(maxAttempts)); err != nil {
+			return nil, fmt.Errorf("configuring the AWS clients: %w", err)
+		}
 	}
-	if described.AccessKeyID != "" {
-		options = append(options, config.WithCredentialsProvider(
-			credentials.NewStaticCredentialsProvider(described.AccessKeyID, described.SecretAccessKey, "")))
-	}
-	c, err := config.LoadDefaultConfig(ctx, options...)
-	if err != nil {
-		return nil, fmt.Errorf("configuring the AWS clients: %w", err)
-	}
-	if at := described.Endpoints; at.DynamoDB != "" {
-		c.ConfigSources = append([]any{at}, c.ConfigSources...)
-	}
-	return &Stack{DynamoDB: dynamodb.NewFromConfig(c), KMS: kms.NewFromConfig(c), S3: s3.NewFromConfig(c), Outputs: described.Outputs}, nil
+	return &Stack{DynamoDB: reach.DynamoDB(c), KMS: reach.KMS(c), S3: reach.S3(c), Outputs: described.Outputs}, nil
 }
 
 // Bucket is the stack's bucket of files.
@@ -76,7 +72,7 @@ func (s *Stack) Bucket() Bucket { return Bucket{Client: s.S3, Name: s.Files} }
 // edition must have ended. What is written of the demo account's keys on purpose,
 // demo.json and the sample events, is removed first.
 func Leaks(state string) ([]string, error) {
-	for _, demo := range []string{"demo.json", "events"} {
+	for _, demo := range []string{"demo.env", "demo.json", "events"} {
 		if err := os.RemoveAll(filepath.Join(state, demo)); err != nil {
 			return nil, fmt.Errorf("removing the demo account: %w", err)
 		}

@@ -44,6 +44,22 @@ type Operation struct {
 	Prepare func(context.Context, *Request) Act
 }
 
+// misrouted returns why an event is not one that the gateway sends for the operation,
+// or "". It repeats nothing of the event.
+func (o Operation) misrouted(r *Request) string {
+	switch {
+	case r.method == "":
+		return "httpMethod is missing"
+	case r.resource == "":
+		return "resource is missing"
+	case r.method != o.Method:
+		return "httpMethod is not " + o.Method
+	case r.resource != o.Resource:
+		return "resource is not " + o.Resource
+	}
+	return ""
+}
+
 // Act carries the operation out for an authenticated caller. An *Error is returned
 // to the caller; any other error is a 500 without detail.
 type Act func(context.Context, auth.Caller) (Response, error)
@@ -103,10 +119,10 @@ func (h *handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 func (h *handler) serve(ctx context.Context, r *Request) (answer Response, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = panicked(v)
+			err = calls.Recovered(v)
 		}
 	}()
-	if r.method != h.op.Method || r.resource != h.op.Resource {
+	if r.misrouted = h.op.misrouted(r); r.misrouted != "" {
 		return Response{}, NotFound()
 	}
 	if r.bearer, err = auth.ParseBearer(r.Header("Authorization")); err != nil {
@@ -151,6 +167,8 @@ type Request struct {
 	caller auth.Caller
 	known  bool // the caller is authenticated
 	notes  []slog.Attr
+	// misrouted is why the event is not one of the operation's, or "".
+	misrouted string
 }
 
 // Path returns a parameter of the path, undecoded as the gateway passes it on, or

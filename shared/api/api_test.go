@@ -120,6 +120,27 @@ func errorBody(code int, message, metadata string) string {
 	return fmt.Sprintf(`{"error":{"code":%d,"message":%q,"metadata":{"request_id":"req-1"%s}}}`, code, message, metadata)
 }
 
+// An event that the gateway does not send, perhaps of `sam local invoke`, is a 404
+// whose log line says why.
+func TestAWrongEventIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		member string
+		value  any
+		want   string
+	}{
+		{"httpMethod", nil, "httpMethod is missing"},
+		{"httpMethod", "PUT", "httpMethod is not GET"},
+		{"resource", nil, "resource is missing"},
+		{"resource", "/other", "resource is not " + resource},
+	} {
+		e := event(managementToken)
+		e[c.member] = c.value
+		if got := run(t, api.Operation{}, e); got.Status != http.StatusNotFound || got.Line["event"] != c.want || got.Line["level"] != "WARN" {
+			t.Errorf("%s %v: %d %v", c.member, c.value, got.Status, got.Line)
+		}
+	}
+}
+
 func TestHandlerAnswersInOrder(t *testing.T) {
 	const missing = "Missing Authentication header"
 	unauthenticated := api.Operation{StandardKeyError: api.Unauthenticated(auth.ManagementKeyRequired)}

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"signalbox.dev/shared/spelling"
 )
 
 const (
@@ -229,48 +231,11 @@ func isJSON(contentTypes []string) bool {
 	return !given || strings.EqualFold(charset, "utf-8")
 }
 
-// farthest is the edit distance up to which a name is taken for a misspelt one.
-const farthest = 3
-
 // unknownMember is the message for an unknown member. The name that was sent may
 // be a secret: it is not copied, and the message contains only a known name.
 func unknownMember(name []byte, known []string) string {
-	nearest, best := "", farthest+1
-	for _, candidate := range known {
-		// A name of three letters is within three edits of nearly anything.
-		if d := distance(name, candidate); d <= len(candidate)/2 && d < best {
-			nearest, best = candidate, d
-		}
+	if nearest := spelling.Nearest(name, known); nearest != "" {
+		return "unknown member; did you mean " + nearest + "?"
 	}
-	if nearest == "" {
-		return "unknown member"
-	}
-	return "unknown member; did you mean " + nearest + "?"
-}
-
-// distance is the Levenshtein distance. For a name much longer than b it is a lower
-// bound beyond farthest.
-func distance(a []byte, b string) int {
-	if utf8.RuneCount(a) > len(b)+farthest {
-		return len(b) + farthest
-	}
-	row := make([]int, len(b)+1)
-	for i := range row {
-		row[i] = i
-	}
-	for len(a) > 0 {
-		ca, size := utf8.DecodeRune(a)
-		a = a[size:]
-		diagonal := row[0]
-		row[0]++
-		for j := range len(b) {
-			change := diagonal
-			if ca != rune(b[j]) {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return "unknown member"
 }

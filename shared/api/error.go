@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"runtime"
-	"runtime/debug"
 
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/calls"
 )
 
 // Error is an unsuccessful response: fixed text, a machine-readable reason and the
@@ -123,24 +120,3 @@ func respond(err error, requestID string) Response {
 	maps.Copy(header, e.header)
 	return Response{Status: e.status, Header: header, Body: body}
 }
-
-// panicError is a recovered panic. It contains the value only where the Go runtime
-// made it: any other may contain part of a request.
-type panicError struct {
-	what  string
-	stack []byte
-}
-
-func panicked(v any) *panicError {
-	stack := debug.Stack()
-	if inner, ok := v.(calls.Panic); ok {
-		v, stack = inner.Value, inner.Stack
-	}
-	what := fmt.Sprintf("%T", v)
-	if known, ok := v.(runtime.Error); ok {
-		what = known.Error()
-	}
-	return &panicError{what: what, stack: stack}
-}
-
-func (p *panicError) Error() string { return "panic: " + p.what }

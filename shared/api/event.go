@@ -79,8 +79,7 @@ func (t *text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if value.Kind() != jsontext.KindString {
 		return errors.New("neither a string nor null")
 	}
-	// The only possible error is invalid Unicode, which reads as U+FFFD.
-	*t, _ = jsontext.AppendUnquote(nil, value)
+	*t = unescaped(value)
 	return nil
 }
 

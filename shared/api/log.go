@@ -24,14 +24,18 @@ func (h *handler) record(ctx context.Context, r *Request, status int, err error,
 		slog.String("request_id", r.id),
 	}, who...)
 	level := slog.LevelInfo
+	if r.misrouted != "" {
+		level = slog.LevelWarn
+		attrs = append(attrs, slog.String("event", r.misrouted))
+	}
 	if e, ok := errors.AsType[*Error](err); ok && e.reason != "" {
 		attrs = append(attrs, slog.String("reason", string(e.reason)))
 	}
 	if cause := causeOf(err); cause != nil {
 		level = slog.LevelError
 		attrs = append(attrs, slog.Attr{Key: "error", Value: calls.Describe(cause)})
-		if p, ok := errors.AsType[*panicError](cause); ok {
-			attrs = append(attrs, slog.String("stack", string(p.stack)))
+		if p, ok := errors.AsType[calls.Panic](cause); ok {
+			attrs = append(attrs, slog.String("stack", string(p.Stack)))
 		}
 	}
 	h.log.LogAttrs(ctx, level, "request", append(attrs, r.notes...)...)

@@ -14,8 +14,9 @@ import (
 // trailing data, every member known and present once, all text valid Unicode.
 // Issues returns every fault.
 //
-// The body may contain a secret anywhere. It is parsed in place: it is copied to
-// no string and no buffer, since neither could be wiped.
+// The body may contain a secret anywhere. It is parsed in place. Only the values that
+// Text and Texts read are copied to strings, which cannot be wiped: they are what the
+// API returns and storage keeps in the clear.
 type Object struct {
 	body    []byte
 	names   []string
@@ -166,6 +167,13 @@ func unquoted(value jsontext.Value) []byte {
 	if value.Kind() != jsontext.KindString {
 		return nil
 	}
-	text, _ := jsontext.AppendUnquote(nil, value) // invalid UTF-8 was reported already
+	return unescaped(value)
+}
+
+// unescaped is the text of a JSON string. Its buffer never grows, which would leave a copy
+// behind: each byte that is not UTF-8 becomes the three of U+FFFD. Invalid UTF-8 is
+// found as that.
+func unescaped(quoted jsontext.Value) []byte {
+	text, _ := jsontext.AppendUnquote(make([]byte, 0, 3*len(quoted)), quoted)
 	return text
 }

@@ -65,6 +65,10 @@ func (r *Rejection) Unwrap() error { return r.Fault }
 // these.
 var ErrNoWorkspace = errors.New("no such workspace for this caller")
 
+// ErrUnreadable means that a stored account or workspace has a form that this service
+// never writes.
+var ErrUnreadable = errors.New("unreadable row")
+
 // Caller is a verified API key. Only Verify makes one, so a function that takes a
 // Caller cannot be called without.
 type Caller struct {

@@ -61,9 +61,6 @@ func commands() map[string]command {
 		"raise counter": func(ctx context.Context, f *fixture, _ auth.Key) error {
 			return f.registry.RaiseCounter(ctx, f.workspace, "openai", 3)
 		},
-		"clear default": func(ctx context.Context, f *fixture, _ auth.Key) error {
-			return f.registry.ClearDefault(ctx, f.account, f.workspace)
-		},
 		"create workspace": func(ctx context.Context, f *fixture, _ auth.Key) error {
 			return errorOf(f.registry.CreateWorkspace(ctx, f.account, "w"))
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -110,6 +111,15 @@ type workspaceItem struct {
 	DeletedAt *int64 `dynamodbav:"deleted_at,omitempty"`
 	// Next is the sort_order that the next credential of a provider gets.
 	Next map[string]int64 `dynamodbav:"next"`
+	// Used and Bytes are the last count of the credentials and all claims since then; nil
+	// if they were never counted.
+	Used  *int64 `dynamodbav:"used,omitempty"`
+	Bytes *int64 `dynamodbav:"bytes,omitempty"`
+	// ClaimedAt and CountedAt are Unix nanoseconds, 0 if that never was.
+	ClaimedAt int64 `dynamodbav:"claimed_at,omitempty"`
+	CountedAt int64 `dynamodbav:"counted_at,omitempty"`
+	// ClaimedBy is the request of the last claim.
+	ClaimedBy string `dynamodbav:"claimed_by,omitempty"`
 }
 
 // isLive is the condition that a workspace is there, live and the account's.
@@ -133,10 +143,10 @@ func (k keyItem) check() error {
 	return nil
 }
 
-// check refuses an account of another version.
+// check refuses an account with another version.
 func (a accountItem) check() error { return checkVersion(a.Version) }
 
-// check refuses a workspace of another version.
+// check refuses a workspace with another version.
 func (w workspaceItem) check() error { return checkVersion(w.Version) }
 
 func checkVersion(v int) error {
@@ -151,9 +161,15 @@ func (k keyItem) expired(now time.Time) bool {
 	return k.ExpiresAt != 0 && !now.Before(time.Unix(k.ExpiresAt, 0))
 }
 
-// decode reads an item; its error never quotes a value. No version of this service
-// writes NULL, which would be read as zero: as a key that never expires, say.
-func decode(item map[string]types.AttributeValue, into any) error {
+// decode reads an item; its error never quotes a value, and leaves nothing behind into.
+// No version of this service writes NULL, which would be read as zero: as a key that
+// never expires, say.
+func decode(item map[string]types.AttributeValue, into any) (err error) {
+	defer func() {
+		if err != nil { // the decoder stops somewhere, in the order of a map
+			reflect.ValueOf(into).Elem().SetZero()
+		}
+	}()
 	if err := attributevalue.UnmarshalMap(item, into); err != nil {
 		var wrong *attributevalue.UnmarshalTypeError
 		if errors.As(err, &wrong) {
@@ -175,7 +191,7 @@ type listEntry struct {
 	Version int `dynamodbav:"v"`
 }
 
-// workspaceOf is where the workspace stands in the list of its account.
+// workspaceOf is the workspace's place in the list of its account.
 func workspaceOf(account ids.Account, id ids.Workspace) primaryKey {
 	return primaryKey{accountAt(account).PK, workspaceAt(id).PK}
 }
@@ -235,8 +251,8 @@ type batchGetter interface {
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 }
 
-// batchGet reads at most batchLimit items, strongly consistent; what DynamoDB
-// leaves unprocessed is asked for again until the context ends. Absent items are
+// batchGet reads at most batchLimit items, strongly consistent. It asks again for items
+// that DynamoDB leaves unprocessed, until the context ends. Absent items are
 // left out, and the order is not that of the keys.
 func batchGet(ctx context.Context, db batchGetter, table string, keys []map[string]types.AttributeValue) ([]map[string]types.AttributeValue, error) {
 	var items []map[string]types.AttributeValue

@@ -17,7 +17,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// What a Registry refuses, besides ErrNoWorkspace. Nothing was written then.
+// The Registry's refusals, apart from ErrNoWorkspace. Nothing was written then.
 var (
 	// ErrNoAccount means that there is no such account.
 	ErrNoAccount = errors.New("no such account")
@@ -42,9 +42,9 @@ type registryAPI interface {
 }
 
 // Registry writes the access table, for the operator's command; no function of
-// the service uses it. It keeps what requests rely on: a list and what it lists
-// are written together, a default workspace is live, and a deleted workspace
-// has no key that lets anybody in.
+// the service uses it. Requests rely on it: a list and its items are written
+// together, a default workspace is live, and a deleted workspace has no key that
+// lets anybody in.
 //
 // What belongs to one account does not exist for another. A write in conflict with
 // another one on the same item is repeated until it succeeds or the context ends.
@@ -56,7 +56,7 @@ type Registry struct {
 	now   func() time.Time
 }
 
-// NewRegistry writes to the access table of that name.
+// NewRegistry writes to the access table.
 func NewRegistry(db registryAPI, table string) *Registry {
 	return &Registry{db: db, table: table, now: time.Now}
 }
@@ -109,14 +109,14 @@ func (r *Registry) CreateAccount(ctx context.Context, name string) (ids.Account,
 	return account, workspace, nil
 }
 
-// CheckAccount returns ErrNoAccount where there is no such account.
+// CheckAccount returns ErrNoAccount if there is no such account.
 func (r *Registry) CheckAccount(ctx context.Context, id ids.Account) error {
 	_, err := r.account(ctx, id)
 	return err
 }
 
-// transact writes all the items or none of them. The SDK gives each transaction
-// a token of its own, so that an attempt whose response was lost is not applied twice.
+// transact writes all the items or none. The SDK gives each transaction
+// its own token: an attempt is not applied twice if its response was lost.
 func (r *Registry) transact(ctx context.Context, items ...types.TransactWriteItem) error {
 	return settled(ctx, func() error { return r.transactOnce(ctx, items...) })
 }
@@ -159,8 +159,8 @@ func inConflict(err error) bool {
 	return plain || calls.WhyCancelled(err) == calls.InConflict
 }
 
-// unmet reports whether the transaction was cancelled by the condition of its
-// i-th item, and what stood there, where the item asked for that.
+// unmet reports whether the condition of the i-th item cancelled the transaction. found
+// is the stored item, if the transaction asked for it.
 func unmet(err error, i int) (found map[string]types.AttributeValue, ok bool) {
 	cancelled, isCancelled := errors.AsType[*types.TransactionCanceledException](err)
 	if !isCancelled || i >= len(cancelled.CancellationReasons) {
@@ -172,8 +172,8 @@ func unmet(err error, i int) (found map[string]types.AttributeValue, ok bool) {
 
 // put creates an item that must not be there yet.
 func (r *Registry) put(item any) types.TransactWriteItem {
-	// The items of this package are structs of strings, numbers and maps of
-	// them: encoding one cannot fail, and an empty item would be refused.
+	// The items of this package are structs that contain strings, numbers and maps.
+	// Encoding one cannot fail, and an empty item would be refused.
 	encoded, _ := attributevalue.MarshalMap(item)
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName: &r.table, Item: encoded,
@@ -181,7 +181,7 @@ func (r *Registry) put(item any) types.TransactWriteItem {
 	}}
 }
 
-// list enters what is listed under pk into a list.
+// list enters an item into the list under pk.
 func (r *Registry) list(at primaryKey) types.TransactWriteItem {
 	return r.put(listEntry{primaryKey: at, Version: itemVersion})
 }

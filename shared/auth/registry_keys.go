@@ -40,7 +40,7 @@ func (n NewKey) check() error {
 // CreateKey makes a key and returns its token, which is stored nowhere: this is
 // the only time it can be seen. It returns ErrInvalid, ErrNoAccount,
 // ErrNoWorkspace or ErrWorkspaceDeleted. After any other error a key may be
-// stored whose token is lost.
+// stored, and its token is lost.
 func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, error) {
 	if err := n.check(); err != nil {
 		return secret.Bytes{}, Key{}, err

@@ -15,7 +15,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Workspace is a workspace as it is listed.
+// Workspace is a listed workspace.
 type Workspace struct {
 	ID        ids.Workspace
 	Name      string
@@ -24,27 +24,26 @@ type Workspace struct {
 	DeletedAt time.Time // zero as long as it lives
 }
 
-// Key is an API key as it is listed: all of it but the token.
+// Key is a listed API key, without its token.
 type Key struct {
 	Hash      KeyHash
-	Workspace ids.Workspace // "" where it is bound to none
+	Workspace ids.Workspace // "" if it is bound to none
 	Kind      Kind
 	Name      string
 	Disabled  bool
 	CreatedAt time.Time
-	ExpiresAt time.Time // zero where it never expires
-	// Fault is what is wrong with a stored key that contradicts itself; such a key
-	// is rejected.
+	ExpiresAt time.Time // zero if it never expires
+	// Fault is the reason for which a stored key is rejected: it contradicts itself.
 	Fault error
 }
 
-// Account is an account as it is listed.
+// Account is a listed account.
 type Account struct {
 	ID               ids.Account
 	Name             string
 	DefaultWorkspace ids.Workspace // "" where it has none
 	CreatedAt        time.Time
-	// Fault is what is wrong with a stored account that cannot be used.
+	// Fault is the reason for which a stored account cannot be used.
 	Fault error
 }
 
@@ -154,7 +153,7 @@ func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
 	return keys, err
 }
 
-// listed reads a list: what its entries name, without the prefix.
+// listed reads a list: the names of its entries, without the prefix.
 func (r *Registry) listed(ctx context.Context, pk, prefix string) ([]string, error) {
 	pages := dynamodb.NewQueryPaginator(r.db, &dynamodb.QueryInput{
 		TableName: &r.table, ConsistentRead: aws.Bool(true),
@@ -178,7 +177,7 @@ func (r *Registry) listed(ctx context.Context, pk, prefix string) ([]string, err
 	return names, nil
 }
 
-// rows visits the items under the keys, any number of them.
+// rows visits the items under any number of keys.
 func (r *Registry) rows(ctx context.Context, keys []map[string]types.AttributeValue, visit func(map[string]types.AttributeValue) error) error {
 	for part := range slices.Chunk(keys, batchLimit) {
 		items, err := batchGet(ctx, r.db, r.table, part)

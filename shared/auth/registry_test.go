@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,10 @@ func TestAnAccountBeginsWithALiveDefaultWorkspace(t *testing.T) {
 		t.Errorf("verified as %s, %q", caller, reason)
 	}
 	second := f.newWorkspace()
+	listed, err := f.registry.ListWorkspaces(t.Context(), f.account)
+	if err != nil || len(listed) != 2 || !slices.ContainsFunc(listed, func(w auth.Workspace) bool { return w.ID == f.workspace && w.Default }) {
+		t.Errorf("listed are %+v, %v", listed, err)
+	}
 	bound, _ := f.verify(f.newKey(auth.NewKey{Kind: auth.Standard, Workspace: second}).Hash)
 	for caller, want := range map[auth.Caller]ids.Workspace{caller: f.workspace, bound: second} {
 		if got, err := auth.NewWorkspaces(f.db, f.table).Default(t.Context(), caller); err != nil || got != want {
@@ -123,7 +128,7 @@ func TestAnAccountBeginsWithALiveDefaultWorkspace(t *testing.T) {
 		}
 	}
 	for want := range int64(2) {
-		got, err := auth.NewPositions(f.db, f.table).Claim(t.Context(), f.account, f.workspace, "openai")
+		got, err := f.claim(f.newPositions(), f.account)
 		if err != nil || got != want {
 			t.Errorf("position %d, %v; want %d", got, err, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/shared/calls"
@@ -34,8 +35,7 @@ func (r *Registry) CreateWorkspace(ctx context.Context, account ids.Account, nam
 	return id, nil
 }
 
-// SetDefaultWorkspace makes the workspace the one meant where a request names
-// none. It returns ErrNoWorkspace or ErrWorkspaceDeleted.
+// SetDefaultWorkspace makes the workspace that of every request that names none. It returns ErrNoWorkspace or ErrWorkspaceDeleted.
 func (r *Registry) SetDefaultWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	err := r.transact(ctx,
 		types.TransactWriteItem{ConditionCheck: r.workspaceLives(account, workspace)},
@@ -82,11 +82,12 @@ func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id id
 }
 
 // newWorkspace is the row of a new workspace. Its counters are an empty map, not
-// an absent one: a claim sets a member of it.
+// an absent one, because a claim sets a member. It is known to hold no credential.
 func (r *Registry) newWorkspace(account ids.Account, id ids.Workspace, name string) workspaceItem {
 	return workspaceItem{
 		primaryKey: workspaceAt(id), Version: itemVersion,
 		Account: account, Name: name, CreatedAt: r.now().Unix(), Next: map[string]int64{},
+		Used: new(int64), Bytes: new(int64),
 	}
 }
 
@@ -97,8 +98,8 @@ func (r *Registry) accountExists(id ids.Account) *types.ConditionCheck {
 	}
 }
 
-// workspaceLives is the condition that the workspace is live and the account's;
-// what stands there instead comes back with its failure, for whyNotLive.
+// workspaceLives is the condition that the workspace is live and the account's. Its
+// failure returns the stored row, for whyNotLive.
 func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) *types.ConditionCheck {
 	return &types.ConditionCheck{
 		TableName: &r.table, Key: workspaceAt(id).attributes(),
@@ -108,8 +109,8 @@ func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) *types.
 	}
 }
 
-// whyNotLive is the error for a workspace of which isLive does not hold: only to its
-// account is it deleted, or unreadable.
+// whyNotLive is the error for a workspace that fails isLive: only to its account is it
+// deleted, or unreadable.
 func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error {
 	var workspace workspaceItem
 	fault := cmp.Or(decode(row, &workspace), workspace.check())
@@ -120,6 +121,20 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 		return fmt.Errorf("stored %s: %w", keyOf(row).PK, fault)
 	}
 	return ErrWorkspaceDeleted
+}
+
+// MakeRoom lets the next claim of a full workspace count its credentials at once,
+// because some were deleted. It changes nothing if there is no such workspace.
+func (r *Registry) MakeRoom(ctx context.Context, workspace ids.Workspace) error {
+	_, err := r.update(ctx, &dynamodb.UpdateItemInput{
+		Key:                 workspaceAt(workspace).attributes(),
+		UpdateExpression:    aws.String("REMOVE counted_at"),
+		ConditionExpression: aws.String("attribute_exists(counted_at)"),
+	})
+	if err != nil {
+		return fmt.Errorf("making room in a workspace: %w", err)
+	}
+	return nil
 }
 
 // DeleteWorkspace disables every key bound to the workspace, marks it as deleted,
@@ -153,8 +168,8 @@ func (r *Registry) DeleteWorkspace(ctx context.Context, account ids.Account, wor
 // effect: a purge waits for the requests that came before it.
 const DeletionDelay = 5 * time.Second
 
-// markDeleted returns nil where the workspace was deleted before. Each attempt has a
-// time of its own.
+// markDeleted returns nil if the workspace was deleted before. Each attempt takes a new
+// time.
 func (r *Registry) markDeleted(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	for attempt := 1; ; attempt++ {
 		owner, err := r.account(ctx, account)
@@ -219,8 +234,8 @@ func (r *Registry) withoutDefault(account ids.Account, workspace ids.Workspace, 
 }
 
 // disableBound disables the enabled keys of the workspace and returns how many
-// there were. One that is deleted meanwhile does not count, nor does one that
-// contradicts itself: both are rejected.
+// there were. A key that is deleted during that does not count, nor does a key
+// that contradicts itself: both are rejected.
 func (r *Registry) disableBound(ctx context.Context, account ids.Account, workspace ids.Workspace) (disabled int, err error) {
 	keys, err := r.keys(ctx, workspaceAt(workspace).PK)
 	if err != nil {

@@ -37,14 +37,14 @@ type Survey struct {
 	Unknown []Place
 }
 
-// SurveyedAccount is an account; where Fault is set, the rest means nothing.
+// SurveyedAccount is an account. If Fault is set, the rest means nothing.
 type SurveyedAccount struct {
 	Default   ids.Workspace // "" where it has none
 	CreatedAt time.Time
 	Fault     error
 }
 
-// SurveyedWorkspace is a workspace; where Fault is set, the rest means nothing.
+// SurveyedWorkspace is a workspace. If Fault is set, the rest means nothing.
 type SurveyedWorkspace struct {
 	Workspace
 	Account ids.Account
@@ -58,7 +58,33 @@ type SurveyedKey struct {
 	Account ids.Account
 }
 
-// Place is where an item is stored.
+// HalfDeleted reports whether a list lacks the key: its deletion, or its creation, was
+// restored in part.
+func (s *Survey) HalfDeleted(hash KeyHash) bool {
+	return slices.ContainsFunc(s.Missing, func(p Place) bool { return p.SK == keyAt(hash).PK })
+}
+
+// Newest is the last time at which something in the table was made, by the clocks of
+// the machines that made it.
+func (s *Survey) Newest() (newest time.Time) {
+	note := func(created time.Time, fault error) {
+		if fault == nil && created.After(newest) {
+			newest = created
+		}
+	}
+	for _, account := range s.Accounts {
+		note(account.CreatedAt, account.Fault)
+	}
+	for _, workspace := range s.Workspaces {
+		note(workspace.CreatedAt, workspace.Fault)
+	}
+	for _, key := range s.Keys {
+		note(key.CreatedAt, key.Fault)
+	}
+	return newest
+}
+
+// Place is the primary key of an item.
 type Place struct{ primaryKey }
 
 func (p Place) String() string { return p.PK + " " + p.SK }
@@ -74,7 +100,7 @@ func (p Place) row() primaryKey {
 	return primaryKey{p.SK, workspaceSort}
 }
 
-// ReadSurvey reads the access table of that name; it has no effect.
+// ReadSurvey reads the access table with that name; it has no effect.
 func ReadSurvey(ctx context.Context, db scanner, table string) (*Survey, error) {
 	s := &Survey{
 		Accounts: map[ids.Account]SurveyedAccount{}, Workspaces: map[ids.Workspace]SurveyedWorkspace{}, Keys: map[KeyHash]SurveyedKey{},
@@ -108,8 +134,8 @@ func ReadSurvey(ctx context.Context, db scanner, table string) (*Survey, error) 
 	return s, nil
 }
 
-// add takes an item into the survey. Those of lists are put into entries, and
-// what the row of a key or workspace should have there, into wanted.
+// add takes an item into the survey. List entries go into entries. The list entries
+// that a key or workspace should have go into wanted.
 func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[primaryKey]bool) {
 	at := keyOf(item)
 	inList := strings.HasPrefix(at.PK, accountPrefix) || strings.HasPrefix(at.PK, workspacePrefix)
@@ -162,16 +188,50 @@ func (s *Survey) faulty(pk string) bool {
 		s.Workspaces[ids.Workspace(strings.TrimPrefix(pk, workspacePrefix))].Fault != nil
 }
 
-// The repairs of a restored table. Each is one conditional write, made again
-// without harm: where the table needs it no more, nothing is written and the
-// error is nil.
+// The repairs of a restored table. Each is one conditional write and can be repeated. Its
+// conditions check the cause again: a survey may have seen a part of a change. Without
+// the cause nothing is written, and the error is ErrNeedless.
+
+// ErrNeedless means that the table does not need the repair, or not any more.
+var ErrNeedless = errors.New("the table does not need this repair any more")
+
+// DisableOrphan disables a key whose account does not exist.
+func (r *Registry) DisableOrphan(ctx context.Context, key SurveyedKey) error {
+	gone := r.accountExists(key.Account)
+	gone.ConditionExpression = aws.String("attribute_not_exists(pk)")
+	return r.repair(ctx, "disabling a key without an account", types.TransactWriteItem{ConditionCheck: gone}, r.disable(keyAt(key.Hash)))
+}
+
+// DisableStranded disables a key that is bound to a workspace which is not live or not
+// its account's.
+func (r *Registry) DisableStranded(ctx context.Context, key SurveyedKey) error {
+	return r.repair(ctx, "disabling a key without a workspace", r.workspaceIsGone(key.Account, key.Workspace), r.disable(keyAt(key.Hash)))
+}
+
+// workspaceIsGone is the contrary of workspaceLives.
+func (r *Registry) workspaceIsGone(account ids.Account, id ids.Workspace) types.TransactWriteItem {
+	gone := r.workspaceLives(account, id)
+	gone.ConditionExpression = aws.String("NOT (" + isLive + ")")
+	return types.TransactWriteItem{ConditionCheck: gone}
+}
+
+// disable disables the key at that place, if there is one.
+func (r *Registry) disable(at primaryKey) types.TransactWriteItem {
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: &r.table, Key: at.attributes(), ConditionExpression: aws.String("attribute_exists(pk)"),
+		UpdateExpression:          aws.String("SET disabled = :true"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":true": &types.AttributeValueMemberBOOL{Value: true}},
+	}}
+}
 
 // RaiseCounter makes sure that the workspace's next credential of the provider
-// gets at least this sort_order.
+// gets at least this sort_order. It returns nil also if the counter is there already. A
+// counter that is too low shows that credentials were stored since. The workspace's
+// share of room is then too low as well: it is forgotten, and the next claim counts.
 func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, provider string, next int64) error {
 	_, err := r.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                      workspaceAt(workspace).attributes(),
-		UpdateExpression:         aws.String("SET #next.#provider = :next"),
+		UpdateExpression:         aws.String("SET #next.#provider = :next REMOVE used"),
 		ConditionExpression:      aws.String("attribute_exists(pk) AND (attribute_not_exists(#next.#provider) OR #next.#provider < :next)"),
 		ExpressionAttributeNames: map[string]string{"#next": "next", "#provider": provider},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
@@ -184,9 +244,10 @@ func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, pr
 	return nil
 }
 
-// ClearDefault leaves the account without a default workspace where it is this one.
+// ClearDefault leaves the account without a default workspace if its default is this
+// one, which is not live or not its own.
 func (r *Registry) ClearDefault(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
-	return r.repair(ctx, "clearing a default workspace", r.withoutDefault(account, workspace, true))
+	return r.repair(ctx, "clearing a default workspace", r.workspaceIsGone(account, workspace), r.withoutDefault(account, workspace, true))
 }
 
 // Relist adds a missing list entry. A key is disabled in the same transaction: a
@@ -197,11 +258,7 @@ func (r *Registry) Relist(ctx context.Context, missing Place) error {
 		TableName: &r.table, Key: row.attributes(), ConditionExpression: aws.String("attribute_exists(pk)"),
 	}}
 	if row.SK == keySort {
-		there = types.TransactWriteItem{Update: &types.Update{
-			TableName: &r.table, Key: row.attributes(), ConditionExpression: aws.String("attribute_exists(pk)"),
-			UpdateExpression:          aws.String("SET disabled = :true"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{":true": &types.AttributeValueMemberBOOL{Value: true}},
-		}}
+		there = r.disable(row)
 	}
 	return r.repair(ctx, "adding a list entry", r.list(missing.primaryKey), there)
 }
@@ -223,7 +280,7 @@ func (r *Registry) repair(ctx context.Context, doing string, items ...types.Tran
 	err := r.transact(ctx, items...)
 	for i := range items {
 		if _, ok := unmet(err, i); ok {
-			return nil
+			return ErrNeedless
 		}
 	}
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/auth"
 )
@@ -38,19 +40,20 @@ func TestANeedlessRepairWritesNothing(t *testing.T) {
 	if len(missing) != 1 {
 		t.Fatalf("missing are %v", missing)
 	}
-	for range 2 {
-		f.wantError(f.registry.Relist(ctx, missing[0]), nil)
-	}
+	f.wantError(f.registry.Relist(ctx, missing[0]), nil)
 	f.wantReason(key, auth.Disabled) // it may be half deleted
 	f.wantError(f.registry.EnableKey(ctx, f.account, key.Hash), nil)
-	f.wantError(f.registry.Relist(ctx, missing[0]), nil)
-	f.wantError(f.registry.Unlist(ctx, missing[0]), nil)
+	f.wantError(f.registry.Relist(ctx, missing[0]), auth.ErrNeedless)
+	f.wantError(f.registry.Unlist(ctx, missing[0]), auth.ErrNeedless)
+	surveyed := auth.SurveyedKey{Key: key, Account: f.account}
+	f.wantError(f.registry.DisableOrphan(ctx, surveyed), auth.ErrNeedless)
+	f.wantError(f.registry.DisableStranded(ctx, surveyed), auth.ErrNeedless)
 	f.wantReason(key, "")
 	if _, places := f.survey(string(key.Hash)); len(places) > 0 {
 		t.Errorf("an entry whose row is there was removed: %v", places)
 	}
 	f.rows.Delete(t, f.keyRow(key))
-	f.wantError(f.registry.Relist(ctx, missing[0]), nil)
+	f.wantError(f.registry.Relist(ctx, missing[0]), auth.ErrNeedless)
 	f.wantError(f.registry.Unlist(ctx, missing[0]), nil)
 	if _, stray := f.survey(string(key.Hash)); len(stray) != 1 || stray[0].PK != "account#"+string(f.account) {
 		t.Errorf("stray are %v", stray)
@@ -60,14 +63,30 @@ func TestANeedlessRepairWritesNothing(t *testing.T) {
 		f.wantError(f.registry.RaiseCounter(ctx, f.workspace, "openai", next), nil)
 	}
 	f.wantError(f.registry.RaiseCounter(ctx, "nowhere", "openai", 1), nil)
-	f.wantError(f.registry.ClearDefault(ctx, f.account, "another"), nil)
+	f.wantError(f.registry.ClearDefault(ctx, f.account, "another"), auth.ErrNeedless)
+	f.wantError(f.registry.ClearDefault(ctx, f.account, f.workspace), auth.ErrNeedless)
 	survey, _ := f.survey()
 	if w := survey.Workspaces[f.workspace]; w.Next["openai"] != 3 || survey.Accounts[f.account].Default != f.workspace {
 		t.Errorf("%+v of %+v", w, survey.Accounts[f.account])
 	}
+	f.rows.Set(t, f.workspaceRow(), "deleted_at", testkit.Number("1"))
 	f.wantError(f.registry.ClearDefault(ctx, f.account, f.workspace), nil)
 	if survey, _ = f.survey(); survey.Accounts[f.account].Default != "" || len(survey.Workspaces["nowhere"].Next) > 0 {
 		t.Errorf("%+v", survey.Accounts[f.account])
+	}
+}
+
+// A row counts whole or not at all: the decoder stops at the first fault, in the order
+// of a map.
+func TestAnUnreadableRowShowsNothing(t *testing.T) {
+	f := newFixture(t)
+	f.wantError(f.registry.RaiseCounter(t.Context(), f.workspace, "openai", 3), nil)
+	f.rows.Set(t, f.workspaceRow(), "name", &types.AttributeValueMemberBOOL{})
+	for range 10 {
+		survey, _ := f.survey()
+		if w := survey.Workspaces[f.workspace]; w.Fault == nil || w.Next != nil || w.Account != "" || w.Name != "" {
+			t.Fatalf("%+v", w)
+		}
 	}
 }
 

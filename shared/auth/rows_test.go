@@ -48,9 +48,11 @@ func TestAContradictoryKeyIsUnknown(t *testing.T) {
 		if rejection, ok := errors.AsType[*auth.Rejection](err); !ok || rejection.Reason != auth.UnknownKey || rejection.Fault == nil {
 			t.Errorf("%s: %v", attribute, err)
 		}
-		owned, err := auth.NewKeyring(f.db, f.table).Owned(t.Context(), f.account, []auth.KeyHash{key.Hash})
-		if err != nil || owned[key.Hash] {
-			t.Errorf("%s: owned %v, %v", attribute, owned, err)
+		for account, fault := range map[ids.Account]bool{f.account: attribute != "account", "another": false} {
+			owned, err := auth.NewKeyring(f.db, f.table).Owned(t.Context(), account, []auth.KeyHash{key.Hash})
+			if (err != nil) != fault || owned[key.Hash] {
+				t.Errorf("%s: owned %v by %s, %v", attribute, owned, account, err)
+			}
 		}
 		for range 20 { // attributes are decoded in any order, and no more of them after a bad one
 			listed, err := f.registry.ListKeys(t.Context(), f.account)
@@ -70,7 +72,7 @@ func TestAContradictoryKeyIsUnknown(t *testing.T) {
 // key bound elsewhere, and reading it agrees with taking a position in it.
 func TestADamagedWorkspaceIsOutOfReach(t *testing.T) {
 	f, stranger := newFixture(t), newFixture(t)
-	workspaces, positions := auth.NewWorkspaces(f.db, f.table), auth.NewPositions(f.db, f.table)
+	workspaces, positions := auth.NewWorkspaces(f.db, f.table), f.newPositions()
 	owner, _ := f.verify(f.newUnboundKey().Hash)
 	foreign, _ := stranger.verify(stranger.newUnboundKey().Hash)
 	elsewhere, _ := f.verify(f.newKey(auth.NewKey{Kind: auth.Standard, Workspace: f.newWorkspace()}).Hash)
@@ -91,14 +93,17 @@ func TestADamagedWorkspaceIsOutOfReach(t *testing.T) {
 				t.Errorf("%s: for %s: %q, %v", damaged, caller, w, err)
 			}
 		}
-		if n, err := positions.Claim(t.Context(), stranger.account, f.workspace, "openai"); !errors.Is(err, auth.ErrNoWorkspace) {
+		if n, err := f.claim(positions, stranger.account); !errors.Is(err, auth.ErrNoWorkspace) {
 			t.Errorf("%s: for another account: position %d, %v", damaged, n, err)
 		}
 		_, findErr := found.For(owner)
-		_, claimErr := positions.Claim(t.Context(), f.account, f.workspace, "openai")
+		_, claimErr := f.claim(positions, f.account)
 		deciding := slices.Contains([]string{"nothing", "account", "v", "deleted_at"}, damaged.Attribute)
 		_, marked := damaged.Row["deleted_at"]
 		if deciding && (findErr == nil) != (claimErr == nil) || marked && (findErr == nil || claimErr == nil) {
+			t.Errorf("%s: found: %v; claimed: %v", damaged, findErr, claimErr)
+		}
+		if claimErr != nil && errors.Is(findErr, auth.ErrNoWorkspace) != errors.Is(claimErr, auth.ErrNoWorkspace) {
 			t.Errorf("%s: found: %v; claimed: %v", damaged, findErr, claimErr)
 		}
 		if damaged.Attribute == "nothing" {
@@ -167,13 +172,13 @@ func TestAnUnreadableKeyIsNotDisabled(t *testing.T) {
 
 func TestAnEmptyResponseGivesNoPosition(t *testing.T) {
 	f := newFixture(t)
-	positions := auth.NewPositions(f.db, f.table)
+	positions := f.newPositions()
 	f.faults.Inject(faults.Rule{Operation: "UpdateItem", Fault: faults.EmptyAnswer()})
-	if n, err := positions.Claim(t.Context(), f.account, f.workspace, "openai"); err == nil {
+	if n, err := f.claim(positions, f.account); err == nil {
 		t.Errorf("position %d", n)
 	}
 	f.faults.Heal()
-	if n, err := positions.Claim(t.Context(), f.account, f.workspace, "openai"); err != nil || n != 1 {
+	if n, err := f.claim(positions, f.account); err != nil || n != 1 {
 		t.Errorf("then position %d, %v; want 1, after a gap", n, err)
 	}
 }

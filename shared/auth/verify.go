@@ -1,9 +1,11 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -61,7 +63,8 @@ func NewKeyring(db batchGetter, table string) *Keyring {
 }
 
 // Owned returns which of the hashes, at most 100 different ones, name a key of
-// the account; disabled and expired keys count. It has no effect.
+// the account; disabled and expired keys count. Only the account's own key that cannot
+// be read is an error. It has no effect.
 func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []KeyHash) (map[KeyHash]bool, error) {
 	owned := make(map[KeyHash]bool, len(hashes))
 	keys := uniqueKeys(hashes)
@@ -73,15 +76,18 @@ func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []KeyHa
 		return nil, fmt.Errorf("looking up keys: %w", err)
 	}
 	for _, item := range items {
-		var key keyItem
-		if decode(item, &key) == nil && key.check() == nil && key.Account == account {
-			owned[hashOf(key)] = true
+		if accountOf(item) != account {
+			continue
 		}
+		var key keyItem
+		hash := KeyHash(strings.TrimPrefix(keyOf(item).PK, keyPrefix))
+		if fault := cmp.Or(decode(item, &key), key.check()); fault != nil {
+			return nil, fmt.Errorf("stored key %s: %w", hash.Short(), fault)
+		}
+		owned[hash] = true
 	}
 	return owned, nil
 }
-
-func hashOf(k keyItem) KeyHash { return KeyHash(k.PK[len(keyPrefix):]) }
 
 // uniqueKeys names each key once: BatchGetItem refuses repeats.
 func uniqueKeys(hashes []KeyHash) []map[string]types.AttributeValue {

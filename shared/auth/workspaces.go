@@ -6,12 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -21,7 +15,7 @@ type Workspaces struct {
 	table string
 }
 
-// NewWorkspaces reads workspaces from the access table of that name.
+// NewWorkspaces reads workspaces from the access table.
 func NewWorkspaces(db itemGetter, table string) *Workspaces {
 	return &Workspaces{db: db, table: table}
 }
@@ -48,7 +42,7 @@ func (w *Workspaces) Find(ctx context.Context, id ids.Workspace) (Found, error) 
 		found.fault = f.check()
 	}
 	if found.fault != nil {
-		f.fault = fmt.Errorf("stored workspace %s: %w", id, found.fault)
+		f.fault = fmt.Errorf("stored workspace %s: %w: %w", id, ErrUnreadable, found.fault)
 	}
 	return f, nil
 }
@@ -61,9 +55,9 @@ func (f Found) check() error {
 	return f.item.check()
 }
 
-// For yields the workspace if the caller may reach it, else ErrNoWorkspace. Only
-// to a caller within whose reach it is, a workspace that cannot be read is
-// another error.
+// For yields the workspace if the caller may reach it, else ErrNoWorkspace. A
+// workspace that cannot be read is another error, and only for a caller who may
+// reach it.
 func (f Found) For(c Caller) (ids.Workspace, error) {
 	bound, isBound := c.Bound()
 	switch {
@@ -77,19 +71,12 @@ func (f Found) For(c Caller) (ids.Workspace, error) {
 	return f.id, nil
 }
 
-// LiveIn returns ErrNoWorkspace unless the workspace is live and the account's. It
-// is for a caller that acts for the account itself, such as the platform's router.
-func (f Found) LiveIn(account ids.Account) error {
-	_, err := f.For(Caller{account: account, kind: Management})
-	return err
-}
-
-// Fault is what is wrong with the row, if anything is. It is for the operator: a
-// caller learns from For.
+// Fault is the row's fault, if it has one. It is for the operator: a caller learns
+// from For.
 func (f Found) Fault() error { return f.fault }
 
-// Default is the workspace meant where a request names none: the key's own, or
-// else the account's default. ErrNoWorkspace where there is none. A default
+// Default is the workspace of a request that names none: the key's own, or else the
+// account's default. The error is ErrNoWorkspace if there is neither. A default
 // that is set is live: deleting a workspace clears it in the same transaction.
 func (w *Workspaces) Default(ctx context.Context, c Caller) (ids.Workspace, error) {
 	if bound, ok := c.Bound(); ok {
@@ -101,57 +88,10 @@ func (w *Workspaces) Default(ctx context.Context, c Caller) (ids.Workspace, erro
 		return "", fmt.Errorf("looking up the account: %w", err)
 	}
 	if fault := cmp.Or(found.fault, account.check()); found.exists && fault != nil {
-		return "", fmt.Errorf("stored account %s: %w", c.account, fault)
+		return "", fmt.Errorf("stored account %s: %w: %w", c.account, ErrUnreadable, fault)
 	}
 	if account.DefaultWorkspace == "" {
 		return "", ErrNoWorkspace
 	}
 	return account.DefaultWorkspace, nil
-}
-
-type itemUpdater interface {
-	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
-}
-
-// Positions gives out the places of credentials within their workspace.
-type Positions struct {
-	db    itemUpdater
-	table string
-}
-
-// NewPositions moves the counters in the access table of that name.
-func NewPositions(db itemUpdater, table string) *Positions {
-	return &Positions{db: db, table: table}
-}
-
-// Claim takes the next position, from 0, for a credential of the provider, and
-// decides in the same conditional write that the workspace is live and the
-// account's: ErrNoWorkspace if it is not, or if the row is of another version; the
-// function may read no more of it. No two claims get one position. After
-// any other error a position may be lost; that leaves a gap, which is allowed.
-func (p *Positions) Claim(ctx context.Context, account ids.Account, workspace ids.Workspace, provider string) (int64, error) {
-	out, err := p.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                &p.table,
-		Key:                      workspaceAt(workspace).attributes(),
-		UpdateExpression:         aws.String("SET #next.#provider = if_not_exists(#next.#provider, :zero) + :one"),
-		ConditionExpression:      aws.String(isLive),
-		ExpressionAttributeNames: map[string]string{"#next": "next", "#provider": provider},
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":zero": number(0), ":one": number(1), ":account": text(string(account)), ":v": number(itemVersion),
-		},
-		ReturnValues: types.ReturnValueUpdatedNew,
-	})
-	if _, failed := calls.ConditionFailed(err); failed {
-		return 0, ErrNoWorkspace
-	}
-	if err != nil {
-		return 0, fmt.Errorf("claiming a position: %w", err)
-	}
-	var updated struct {
-		Next map[string]int64 `dynamodbav:"next"`
-	}
-	if err := attributevalue.UnmarshalMap(out.Attributes, &updated); err != nil || updated.Next[provider] < 1 {
-		return 0, fmt.Errorf("stored workspace %s: unreadable counter", workspace)
-	}
-	return updated.Next[provider] - 1, nil
 }

@@ -1,7 +1,6 @@
-// Package boot is what a function does once, at its cold start: read the
-// environment, configure the AWS clients, open the connections that the first
-// request would otherwise wait for, and hand over to Lambda. It is the only
-// package that reads the environment.
+// Package boot is the cold start of a function: it reads the environment, configures
+// the AWS clients, opens the connections that the first request would otherwise wait
+// for, and hands over to Lambda. No other package reads the environment.
 package boot
 
 import (
@@ -19,7 +18,6 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -30,7 +28,7 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// Environment is what a function finds at its cold start.
+// Environment is the environment of a function at its cold start.
 type Environment struct {
 	// AWS configures SDK clients.
 	AWS aws.Config
@@ -44,7 +42,9 @@ type Environment struct {
 
 // Start builds a function and serves it; it returns only by ending the process.
 func Start(build func(*Environment) lambda.Handler) {
-	env, err := newEnvironment(os.Getenv, lambdacontext.NewLogger()) //nolint:forbidigo // the one place
+	// The version, by which a deployment's alarm distinguishes the new from the old.
+	log := lambdacontext.NewLogger().With("version", lambdacontext.FunctionVersion)
+	env, err := newEnvironment(os.Getenv, log) //nolint:forbidigo // the one place
 	var handler lambda.Handler
 	if err == nil {
 		handler, err = env.assemble(build)
@@ -56,11 +56,11 @@ func Start(build func(*Environment) lambda.Handler) {
 	lambda.Start(handler)
 }
 
-// NewEnvironment returns the environment of a function whose clients use the config,
-// under the policies of every function. Start makes that of the process; a test may
+// NewEnvironment returns the environment of a function: its clients use the config,
+// under the policies of every function. Start makes the one for the process; a test may
 // make others.
 func NewEnvironment(config aws.Config, log *slog.Logger, getenv func(string) string) *Environment {
-	config.Retryer = Retryer
+	config.Retryer = calls.Retryer
 	config.APIOptions = []func(*middleware.Stack) error{calls.Counted, calls.Whole}
 	return &Environment{AWS: config, Log: log, getenv: getenv}
 }
@@ -98,20 +98,18 @@ func (e *Environment) Get(name string) string {
 // frozen must not swallow a request's whole time, as the SDK's defaults would
 // let it.
 const (
-	attempts        = 3
-	maxBackoff      = time.Second
 	connectTimeout  = time.Second
 	responseTimeout = 2 * time.Second
-	// attemptTimeout bounds the whole of one, including a response that stops in the
-	// middle. Three of them, without the pauses between them, fit into a request's
-	// time; the request's own deadline ends what takes longer.
+	// attemptTimeout bounds a whole attempt, including a response that stops in the
+	// middle. Three attempts fit into a request's time, the pauses between them aside.
+	// The request's own deadline ends anything longer.
 	attemptTimeout = 3 * time.Second
 )
 
 // awsConfig configures the clients from the variables that Lambda sets, and
-// from AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE> where the services are
+// from AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE> if the services are
 // elsewhere. Unlike config.LoadDefaultConfig it reads no profiles, single
-// sign-on or instance metadata: a function has none of them, and they would be a
+// sign-on or instance metadata: a function has none, and their code would be a
 // sixth of its binary.
 func awsConfig() (aws.Config, error) {
 	env, err := config.NewEnvConfig()
@@ -124,7 +122,7 @@ func awsConfig() (aws.Config, error) {
 	configured := aws.Config{
 		Region:        env.Region,
 		Credentials:   credentials.StaticCredentialsProvider{Value: env.Credentials},
-		HTTPClient:    httpClient(),
+		HTTPClient:    calls.Reconnect(httpClient()),
 		ConfigSources: []any{env},
 	}
 	if env.BaseEndpoint != "" {
@@ -143,20 +141,10 @@ func httpClient() *awshttp.BuildableClient {
 		})
 }
 
-// Retryer makes the retry policy of every client: the SDK's own, bounded, and
-// with what it does not retry by itself.
-func Retryer() aws.Retryer {
-	return retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxAttempts = attempts
-		o.MaxBackoff = maxBackoff
-		o.Retryables = append(o.Retryables, calls.Retryables()...)
-	})
-}
-
 // warmUpTime bounds the whole warm-up.
 const warmUpTime = time.Second
 
-// Endpoint resolves where a client's calls go.
+// Endpoint resolves the endpoint of a client.
 type Endpoint func(context.Context) (smithyendpoints.Endpoint, error)
 
 // WarmUp opens one connection to each of the endpoints during the init phase, all
@@ -168,8 +156,8 @@ func (e *Environment) WarmUp(endpoints ...Endpoint) {
 }
 
 // DynamoDB returns the client that every function has; its connection is opened by
-// the warm-up. A function makes the clients of other services itself, so that no
-// other function links them.
+// the warm-up. A function makes the clients of other services itself, because
+// every other function would link them too.
 func DynamoDB(e *Environment) *dynamodb.Client {
 	client := dynamodb.NewFromConfig(e.AWS)
 	e.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,6 +41,32 @@ type network struct {
 	dialled     chan net.Conn
 	closed      chan struct{}
 	connections atomic.Int64
+	purged      atomic.Int64 // how many of the first connections are gone
+}
+
+// connection is the client's end of a connection. If the network purged it, a request is
+// written into nothing and the read is reset.
+type connection struct {
+	net.Conn
+	network *network
+	number  int64
+}
+
+func (c connection) gone() bool { return c.number <= c.network.purged.Load() }
+
+func (c connection) Write(b []byte) (int, error) {
+	if c.gone() {
+		return len(b), c.Close()
+	}
+	return c.Conn.Write(b)
+}
+
+func (c connection) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err != nil && c.gone() {
+		err = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+	}
+	return n, err
 }
 
 // serve serves http://aws.test in the synctest bubble.
@@ -57,11 +84,11 @@ func serve(t *testing.T, handler http.HandlerFunc) *network {
 }
 
 func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	n.connections.Add(1)
+	number := n.connections.Add(1)
 	here, there := net.Pipe()
 	select {
 	case n.dialled <- there:
-		return here, nil
+		return connection{here, n, number}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -223,6 +250,32 @@ func TestTheWarmUpIsBounded(t *testing.T) {
 		}
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("the cold start took %v", took)
+		}
+	})
+}
+
+// The network may have purged the connections of a process that was frozen. A call then
+// meets one of them at most, and does not pause.
+func TestAFrozenFunctionReconnectsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const response = 10 * time.Millisecond
+		n := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			time.Sleep(response)
+			answerJSON(w, "{}")
+		})
+		db := n.database(t)
+		call := func(ctx context.Context) {
+			if _, err := db.ListTables(ctx, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		calls.Together(t.Context(), call, call, call)
+		n.purged.Store(n.connections.Load())
+		began := time.Now()
+		calls.Together(t.Context(), call, call)
+		call(t.Context())
+		if took := time.Since(began); took != 2*response || n.purged.Load() != 3 {
+			t.Errorf("two round trips took %v after %d connections were purged, want %v after 3", took, n.purged.Load(), 2*response)
 		}
 	})
 }

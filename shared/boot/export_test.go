@@ -7,6 +7,8 @@ import (
 	"net/http"
 
 	"github.com/aws/aws-lambda-go/lambda"
+
+	"signalbox.dev/shared/calls"
 )
 
 // Assemble does what Start does before it serves, with these variables for the
@@ -23,7 +25,7 @@ func AssembleOn(dial func(ctx context.Context, network, address string) (net.Con
 		return nil, err
 	}
 	if dial != nil {
-		env.AWS.HTTPClient = httpClient().WithTransportOptions(func(t *http.Transport) { t.DialContext = dial })
+		env.AWS.HTTPClient = calls.Reconnect(httpClient().WithTransportOptions(func(t *http.Transport) { t.DialContext = dial }))
 	}
 	return env.assemble(build)
 }

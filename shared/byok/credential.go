@@ -1,9 +1,9 @@
-// Package byok keeps bring-your-own-key provider credentials: what one is, what
-// makes a request for one valid, and how it is stored.
+// Package byok keeps bring-your-own-key provider credentials. It checks a request for
+// one, and stores it.
 //
 // It protects the provider key, which is never returned: it is sealed for its
-// account, workspace, credential and provider, and only a label of it, computed
-// before it was sealed, is shown. The caller has checked that the workspace is
+// account, workspace, credential and provider. Only a label is shown, computed
+// before the key was sealed. The caller has checked that the workspace is
 // live and the account's own.
 //
 // # As stored
@@ -35,9 +35,10 @@ import (
 
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/secret"
+	"signalbox.dev/shared/spelling"
 )
 
-// Settings is what a caller chooses about a credential, the provider key aside.
+// Settings are the caller's choices about a credential, the provider key aside.
 // Each is stored under its name in the API, a nil list as NULL.
 type Settings struct {
 	Provider string `dynamodbav:"provider"`
@@ -108,9 +109,9 @@ var providers string
 // Problem is one fault of a new credential.
 type Problem struct {
 	// Path is a JSON pointer to the member, or to an element of it.
-	Path string
+	Path string `dynamodbav:"path"`
 	// Message contains no part of the value.
-	Message string
+	Message string `dynamodbav:"message"`
 }
 
 // Problems returns every fault of a new credential that can be found without
@@ -119,7 +120,7 @@ func (n New) Problems() []Problem {
 	var p problems
 	p.key(n.Key.Reveal())
 	if !IsProvider(n.Provider) {
-		p.add("/provider", "must be a known provider slug, in lower case")
+		p.provider(n.Provider)
 	}
 	if utf8.RuneCountInString(n.Name) > maxName {
 		p.add("/name", fmt.Sprintf("must have at most %d characters", maxName))
@@ -133,7 +134,10 @@ func (n New) Problems() []Problem {
 	return p
 }
 
-// IsProvider reports whether a credential can be for the provider of that slug.
+// Providers are the slugs of all providers.
+func Providers() []string { return strings.Fields(providers) }
+
+// IsProvider reports whether the slug is a provider's.
 func IsProvider(slug string) bool {
 	for known := range strings.FieldsSeq(providers) {
 		if slug == known {
@@ -156,6 +160,17 @@ func (p *problems) key(key []byte) {
 	case len(key) > maxKey:
 		p.add("/key", fmt.Sprintf("must have at most %d bytes", maxKey))
 	}
+}
+
+func (p *problems) provider(slug string) {
+	if IsProvider(slug) {
+		return
+	}
+	message := "must be a slug that the OpenAPI document lists under Provider"
+	if nearest := spelling.Nearest([]byte(slug), Providers()); nearest != "" {
+		message += "; did you mean " + nearest + "?"
+	}
+	p.add("/provider", message)
 }
 
 func (p *problems) hashes(hashes []string) {

@@ -49,7 +49,7 @@ func newFixture(t *testing.T) *fixture {
 	f.faulty.HTTPClient = f.faults
 	db, sealer := dynamodb.NewFromConfig(f.faulty), seal.NewSealer(kms.NewFromConfig(f.faulty), env.KeyARN)
 	f.store = byok.NewStore(db, env.Tables.Credentials, env.Tables.Control, sealer).At(func() time.Time { return *f.clock })
-	f.manager = byok.NewManager(db, env.Tables.Credentials)
+	f.manager = byok.NewManager(db, env.Tables.Credentials).Hurried()
 	f.rewraps = byok.NewWrappings(db, env.Tables.Credentials)
 	return f
 }
@@ -175,7 +175,7 @@ func (f *fixture) direct() *byok.Manager {
 // replayed instead, if any.
 func (f *fixture) createOnce(id byok.RequestID, response string) (replayed string) {
 	f.Helper()
-	earlier, err := f.store.CreateOnce(f.Context(), f.newDraft(), id, fingerprint, []byte(response))
+	earlier, err := f.store.CreateOnce(f.Context(), f.newDraft(), id, byok.Remembered{}, fingerprint, []byte(response))
 	return f.replay(earlier, err)
 }
 

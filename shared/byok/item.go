@@ -66,7 +66,7 @@ func (i item) credential() Credential {
 	}
 }
 
-// isSound reports whether the row is of this version, and stored where it says.
+// isSound reports whether the row has this version, and is stored at its own place.
 func (i item) isSound() bool {
 	return i.Version == itemVersion && i.ID != "" && i.Provider != "" && i.PK == partition(i.Workspace) && i.SK == sortKey(i.ID)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -18,6 +19,7 @@ import (
 var ErrNotFound = errors.New("no such credential")
 
 type managerAPI interface {
+	scanner
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
@@ -30,10 +32,23 @@ type managerAPI interface {
 type Manager struct {
 	db    managerAPI
 	table string
+	pause func(context.Context, time.Duration) error
 }
 
-// NewManager administers the credentials table of that name.
-func NewManager(db managerAPI, table string) *Manager { return &Manager{db: db, table: table} }
+// NewManager administers the credentials table.
+func NewManager(db managerAPI, table string) *Manager {
+	return &Manager{db: db, table: table, pause: pause}
+}
+
+// pause returns after the duration, or with the context's error.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
 
 // Disable keeps a credential from being used, or returns ErrNotFound.
 func (m *Manager) Disable(ctx context.Context, w ids.Workspace, id ids.Credential) error {

@@ -3,10 +3,12 @@ package byok
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -27,13 +29,19 @@ type Stored struct {
 // credential was found.
 func (s Stored) Binding() seal.Binding { return s.binding() }
 
+// ReadTime bounds one reading of a workspace. Supersede waits as long before it
+// disables a credential, so a reading that missed the new one has ended by then.
+const ReadTime = 2 * time.Second
+
 // ReadAll reads the credentials of a workspace with their sealed keys from the
-// credentials table of that name, strongly consistent, in one Query for every
-// megabyte. A row that cannot be read whole, or that names another place than its
-// own, is ErrUnreadable for the whole workspace: it may hold a flag that forbids what
-// the others allow.
+// credentials table of that name, strongly consistent, in one Query and within
+// ReadTime. More than one Query reads, or than MaxStored, is ErrTooMany. A row that
+// cannot be read whole, or that names another place than its own, is ErrUnreadable for
+// the whole workspace: it may hold a flag that forbids what the others allow.
 func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, account ids.Account, w ids.Workspace) ([]Stored, error) {
-	rows, err := readRows(ctx, db, queryOf(table, w), w, isOf(account, w))
+	ctx, cancel := context.WithTimeout(ctx, ReadTime)
+	defer cancel()
+	rows, err := readRows(ctx, onePage{db}, queryOf(table, w), w, isOf(account, w))
 	if err != nil {
 		return nil, err
 	}
@@ -44,17 +52,29 @@ func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, acco
 	return all, nil
 }
 
+// onePage refuses a workspace that holds more than its bound.
+type onePage struct{ db dynamodb.QueryAPIClient }
+
+// Query implements dynamodb.QueryAPIClient.
+func (o onePage) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	page, err := o.db.Query(ctx, in, options...)
+	if err == nil && (page.LastEvaluatedKey != nil || len(page.Items) > MaxStored) {
+		return nil, ErrTooMany
+	}
+	return page, err
+}
+
 // ReadSettings reads the credentials of a workspace as ReadAll does, in the order
 // of List, without their sealed keys.
 func (m *Manager) ReadSettings(ctx context.Context, account ids.Account, w ids.Workspace) ([]Credential, error) {
-	return m.settings(ctx, w, isOf(account, w))
+	return settings(ctx, onePage{m.db}, m.table, w, isOf(account, w))
 }
 
 // List lists the credentials of the workspace by provider and sort order, whole or
 // not; one that cannot be decoded is ErrUnreadable. A workspace that does not exist
 // has none.
 func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, error) {
-	return m.settings(ctx, w, func(map[string]types.AttributeValue, item) bool { return true })
+	return settings(ctx, m.db, m.table, w, func(map[string]types.AttributeValue, item) bool { return true })
 }
 
 // shown are the attributes that a list reads: all of a row but its seal.
@@ -68,11 +88,13 @@ func shown() []string {
 	return names
 }
 
-func (m *Manager) settings(ctx context.Context, w ids.Workspace, accepts func(map[string]types.AttributeValue, item) bool) ([]Credential, error) {
-	in := queryOf(m.table, w)
+func settings(ctx context.Context, db dynamodb.QueryAPIClient, table string, w ids.Workspace,
+	accepts func(map[string]types.AttributeValue, item) bool,
+) ([]Credential, error) {
+	in := queryOf(table, w)
 	projection, names := project(shown()...)
 	in.ProjectionExpression, in.ExpressionAttributeNames = &projection, names
-	rows, err := readRows(ctx, m.db, in, w, accepts)
+	rows, err := readRows(ctx, db, in, w, accepts)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +109,34 @@ func (m *Manager) settings(ctx context.Context, w ids.Workspace, accepts func(ma
 	return credentials, nil
 }
 
+// ListAll lists the credentials of all workspaces, by workspace, and counts the rows
+// that cannot be read. It scans the whole table and is paid for by its size.
+func (m *Manager) ListAll(ctx context.Context) (all []Credential, unreadable int, err error) {
+	projection, names := project(shown()...)
+	pages := dynamodb.NewScanPaginator(m.db, &dynamodb.ScanInput{
+		TableName: &m.table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(surveyPage),
+		ProjectionExpression: &projection, ExpressionAttributeNames: names,
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, 0, fmt.Errorf("reading all credentials: %w", err)
+		}
+		for _, stored := range page.Items {
+			var row item
+			if attributevalue.UnmarshalMap(stored, &row) != nil || !row.isSound() {
+				unreadable++
+				continue
+			}
+			all = append(all, row.credential())
+		}
+	}
+	slices.SortFunc(all, func(a, b Credential) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder))
+	})
+	return all, unreadable, nil
+}
+
 // readRows returns what a query of the workspace finds; a row that cannot be decoded
 // or is not accepted is ErrUnreadable.
 func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.QueryInput, w ids.Workspace,
@@ -98,6 +148,9 @@ func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.Quer
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("reading credentials: %w", err)
+		}
+		if page.Items == nil { // DynamoDB sends an empty list
+			return nil, errors.New("reading credentials: a response without a list")
 		}
 		for _, stored := range page.Items {
 			var row item
@@ -178,6 +231,9 @@ func Survey(ctx context.Context, db scanner, table string) ([]Placement, error) 
 		for _, stored := range page.Items {
 			var row item
 			err := attributevalue.UnmarshalMap(stored, &row)
+			if err != nil {
+				row = item{} // the decoder stopped somewhere, in the order of a map
+			}
 			var at struct {
 				PK string `dynamodbav:"pk"`
 				SK string `dynamodbav:"sk"`

@@ -3,6 +3,7 @@ package byok
 import (
 	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -22,6 +23,7 @@ import (
 )
 
 type itemWriter interface {
+	dynamodb.QueryAPIClient
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
@@ -36,8 +38,8 @@ type Store struct {
 	now         func() time.Time
 }
 
-// NewStore stores credentials in the table of that name, and the records of
-// idempotent requests in the control table.
+// NewStore stores credentials in the credentials table, and records of idempotent
+// requests in the control table.
 func NewStore(db itemWriter, credentials, control string, sealer *seal.Sealer) *Store {
 	return &Store{db: db, credentials: credentials, control: control, sealer: sealer, now: time.Now}
 }
@@ -72,7 +74,7 @@ func (c Credential) binding() seal.Binding {
 	return seal.Binding{Account: c.Account, Workspace: c.Workspace, Credential: c.ID, Provider: c.Provider}
 }
 
-// Create stores the draft, all of it or nothing. After an error it may be stored:
+// Create stores the whole draft or nothing. After an error it may be stored:
 // only a request with an idempotency key can be repeated without a second one.
 func (s *Store) Create(ctx context.Context, d Draft) error {
 	put := s.put(d)
@@ -120,7 +122,7 @@ func NewRequestID(apiKeyHash, idempotencyKey string) RequestID {
 }
 
 // Fingerprint identifies a request without revealing its content: an HMAC-SHA256
-// of what feed writes, under a key that can be derived only from the bearer token.
+// of the bytes that feed writes, under a key derived from the bearer token alone.
 // A reader of the table cannot test guesses of provider keys against it.
 func Fingerprint(derived []byte, feed func(hash io.Writer)) []byte {
 	mac := hmac.New(sha256.New, derived)
@@ -134,29 +136,50 @@ func Fingerprint(derived []byte, feed func(hash io.Writer)) []byte {
 	return fingerprint
 }
 
-// recordVersion is the version of the record's layout, what is fed into its
-// fingerprint included.
+// recordVersion is the version of the record's layout and of its fingerprint's input.
 const recordVersion = 2
 
 // record is the record of a request, in the control table under its id. The
 // response is the body of its 201, which contains no secret.
+//
+// A record with a Refusal, a random name, is that of a request which was refused for
+// something that storage showed. It stops the request's copies under way. A
+// request that saw it when it began is a new try, and replaces it.
 type record struct {
 	PK          string         `dynamodbav:"pk"`
 	Version     int            `dynamodbav:"v"`
-	Fingerprint []byte         `dynamodbav:"fingerprint"`
-	Workspace   ids.Workspace  `dynamodbav:"workspace"`
-	Credential  ids.Credential `dynamodbav:"credential"`
-	Response    string         `dynamodbav:"response"`
+	Fingerprint []byte         `dynamodbav:"fingerprint,omitempty"`
+	Workspace   ids.Workspace  `dynamodbav:"workspace,omitempty"`
+	Credential  ids.Credential `dynamodbav:"credential,omitempty"`
+	Response    string         `dynamodbav:"response,omitempty"`
+	Refusal     string         `dynamodbav:"refusal,omitempty"`
+	Refused     []byte         `dynamodbav:"refused,omitempty"` // the fingerprint of the refused request
+	Problems    []Problem      `dynamodbav:"problems,omitempty"`
 	Expires     int64          `dynamodbav:"exp"` // Unix seconds
 }
 
 // Remembered is the record of an earlier request under the same id, if any.
 type Remembered struct {
 	record *record
+	seen   string // the refusal that was there when the request began
 }
 
-// Recall looks up an earlier request, strongly consistent.
+// Refusal is the error for a request if a copy, sent at the same time, was refused.
+type Refusal struct{ Problems []Problem }
+
+func (r *Refusal) Error() string { return "a copy of the request was refused" }
+
+// Recall looks up an earlier request, strongly consistent. A refused one may succeed
+// now, so it is no more than seen.
 func (s *Store) Recall(ctx context.Context, id RequestID) (Remembered, error) {
+	earlier, err := s.look(ctx, id)
+	if earlier.record != nil && earlier.record.Refusal != "" {
+		return Remembered{seen: earlier.record.Refusal}, err
+	}
+	return earlier, err
+}
+
+func (s *Store) look(ctx context.Context, id RequestID) (Remembered, error) {
 	out, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.control,
 		Key:            map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: string(id)}},
@@ -191,11 +214,15 @@ type Replayed struct {
 	Response   []byte
 }
 
-// Replay returns the earlier response to the same request; ok is false where there
-// is none. The error is ErrDifferentRequest where the request was another.
+// Replay returns the earlier response to the same request; ok is false if there is
+// none. The error is ErrDifferentRequest if the request was another, and a *Refusal
+// if a copy was refused.
 func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err error) {
 	if m.record == nil {
 		return Replayed{}, false, nil
+	}
+	if hmac.Equal(m.record.Refused, fingerprint) {
+		return Replayed{}, false, &Refusal{m.record.Problems}
 	}
 	if !hmac.Equal(m.record.Fingerprint, fingerprint) {
 		return Replayed{}, false, ErrDifferentRequest
@@ -203,22 +230,48 @@ func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err 
 	return Replayed{Workspace: m.record.Workspace, Credential: m.record.Credential, Response: []byte(m.record.Response)}, true, nil
 }
 
+// refused is how long a refusal is kept: longer than a request lives, and than clocks
+// differ.
+const refused = time.Minute
+
+// Refuse remembers that the request is refused for these problems, before it is
+// answered: no copy that began before stores anything then. If another request
+// under the same id was faster, it returns that request's record instead. After an
+// error the refusal may be remembered; it concerns no request that begins later.
+func (s *Store) Refuse(ctx context.Context, id RequestID, earlier Remembered, fingerprint []byte, why []Problem) (Remembered, error) {
+	put := s.remember(record{PK: string(id), Refusal: rand.Text(), Refused: fingerprint, Problems: why}, earlier, refused)
+	_, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: put.TableName, Item: put.Item,
+		ConditionExpression: put.ConditionExpression, ExpressionAttributeValues: put.ExpressionAttributeValues,
+		ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
+	})
+	if found, failed := calls.ConditionFailed(err); failed {
+		return s.remembered(id, found)
+	}
+	if err != nil {
+		return Remembered{}, fmt.Errorf("remembering a refusal: %w", err)
+	}
+	return Remembered{}, nil
+}
+
 // CreateOnce stores the draft and the record of its request, both or neither.
-// Where another request under the same id was faster, it stores nothing and
-// returns that request's record. After an error the credential may be stored;
-// the same request again finds it.
-func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerprint, response []byte) (Remembered, error) {
+// If another request under the same id was faster, it stores nothing and
+// returns that request's record; earlier is what Recall returned. After an error the
+// credential may be stored; the same request again finds it.
+func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, earlier Remembered, fingerprint, response []byte) (Remembered, error) {
 	put := s.put(d)
 	for attempt := 1; ; attempt++ {
 		_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
-			TransactItems: []types.TransactWriteItem{{Put: put}, {Put: s.remember(d, id, fingerprint, response)}},
+			TransactItems: []types.TransactWriteItem{{Put: put}, {Put: s.remember(record{
+				PK: string(id), Fingerprint: fingerprint, Workspace: d.Workspace, Credential: d.ID, Response: string(response),
+			}, earlier, remembered)}},
 		})
 		if err == nil {
 			return Remembered{}, nil
 		}
-		earlier, again, err := s.lost(ctx, id, err)
+		faster, again, err := s.lost(ctx, id, earlier, err)
 		if !again || err != nil {
-			return earlier, wrapStoring(err)
+			return faster, wrapStoring(err)
 		}
 		if err := calls.Pause(ctx, attempt); err != nil {
 			return Remembered{}, wrapStoring(err)
@@ -233,15 +286,13 @@ func wrapStoring(err error) error {
 	return nil
 }
 
-// remember is the conditional write of a record: there is none, or an expired one.
-func (s *Store) remember(d Draft, id RequestID, fingerprint, response []byte) *types.Put {
+// remember is the conditional write of a record: there is none, an expired one, or the
+// refusal that was seen.
+func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *types.Put {
 	now := s.now()
-	return &types.Put{
-		TableName: &s.control, Item: encode(record{
-			PK: string(id), Version: recordVersion, Fingerprint: fingerprint,
-			Workspace: d.Workspace, Credential: d.ID, Response: string(response),
-			Expires: now.Add(remembered).Unix(),
-		}),
+	r.Version, r.Expires = recordVersion, now.Add(kept).Unix()
+	put := &types.Put{
+		TableName: &s.control, Item: encode(r),
 		ConditionExpression: aws.String("attribute_not_exists(pk) OR exp <= :now"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":now": &types.AttributeValueMemberN{Value: strconv.FormatInt(now.Unix(), 10)},
@@ -249,25 +300,33 @@ func (s *Store) remember(d Draft, id RequestID, fingerprint, response []byte) *t
 		// Of two at once, the loser gets the winner's record with the cancellation.
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
+	if earlier.seen != "" {
+		put.ConditionExpression = aws.String(*put.ConditionExpression + " OR refusal = :seen")
+		put.ExpressionAttributeValues[":seen"] = &types.AttributeValueMemberS{Value: earlier.seen}
+	}
+	return put
 }
 
 // lost finds out why the transaction failed: it returns the record of a faster
 // request, or that another attempt may succeed, or the error. Of several reasons
 // the record's condition decides: it means that there is a response.
-func (s *Store) lost(ctx context.Context, id RequestID, failed error) (earlier Remembered, again bool, err error) {
+func (s *Store) lost(ctx context.Context, id RequestID, earlier Remembered, failed error) (faster Remembered, again bool, err error) {
 	if found, unmet := recordUnmet(failed); unmet {
-		earlier, err = s.remembered(id, found)
-		return earlier, earlier.record == nil, err
+		faster, err = s.remembered(id, found)
+		return faster, faster.record == nil, err
 	}
 	why := calls.WhyCancelled(failed)
 	if why != calls.InConflict && why != calls.Throttled {
 		return Remembered{}, false, failed
 	}
-	earlier, err = s.Recall(ctx, id)
-	if err == nil && earlier.record == nil && why == calls.Throttled {
+	faster, err = s.look(ctx, id)
+	if faster.record != nil && faster.record.Refusal != "" && faster.record.Refusal == earlier.seen {
+		faster = Remembered{}
+	}
+	if err == nil && faster.record == nil && why == calls.Throttled {
 		err = failed
 	}
-	return earlier, earlier.record == nil, err
+	return faster, faster.record == nil, err
 }
 
 // recordUnmet reports whether the condition of the record, the transaction's

@@ -2,6 +2,7 @@ package byok_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,23 +10,6 @@ import (
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
 )
-
-func TestCreateSurvivesALostAnswer(t *testing.T) {
-	f := newFixture(t)
-	d := f.newDraft()
-	f.faults.Inject(faults.Rule{Operation: "PutItem", Attempt: 1, Fault: faults.LoseAnswer()})
-	if err := f.store.Create(t.Context(), d); err != nil {
-		t.Errorf("Create: %v", err)
-	}
-	f.faults.Heal()
-	f.faults.Inject(faults.Rule{Operation: "PutItem", Fault: faults.Refuse()})
-	if err := f.store.Create(t.Context(), f.newDraft()); err == nil {
-		t.Error("no error though nothing could be stored")
-	}
-	if got := f.stored(); len(got) != 1 {
-		t.Errorf("%d credentials are stored, want 1", len(got))
-	}
-}
 
 func TestCreateOnceRecordsItsResponse(t *testing.T) {
 	f := newFixture(t)
@@ -55,39 +39,12 @@ func TestCreateOnceRecordsItsResponse(t *testing.T) {
 	}
 }
 
-// No local engine returns TransactionConflict by itself; DynamoDB does.
-func TestCreateOnceRetriesConflicts(t *testing.T) {
-	f := newFixture(t)
-	conflict := faults.Cancel("None", "TransactionConflict")
-	expired := faults.Cancel("None", "ConditionalCheckFailed") // by the time that it is read
-	for call, fault := range []faults.Fault{conflict, faults.Cancel("TransactionConflict", ""), expired} {
-		f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: call + 1, Fault: fault})
-	}
-	if got := f.createOnce(newRequest(), "response"); got != "" {
-		t.Errorf("after three conflicts: %q", got)
-	}
-	// The conflict was with the same request, which succeeded.
-	f.faults.Heal()
-	id := newRequest()
-	_ = f.createOnce(id, "winner")
-	for _, fault := range []faults.Fault{conflict, faults.Cancel("ThrottlingError", "None")} {
-		f.faults.Heal()
-		f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Fault: fault})
-		if got := f.createOnce(id, "loser"); got != "winner" {
-			t.Errorf("after losing: %q", got)
-		}
-	}
-	if got := f.stored(); len(got) != 2 {
-		t.Errorf("%d credentials are stored, want 2", len(got))
-	}
-}
-
 func TestCreateOnceReportsOtherFailures(t *testing.T) {
 	f := newFixture(t)
 	for _, reasons := range [][]string{{"ValidationError", "None"}, {"None", "ThrottlingError"}, {"ConditionalCheckFailed", "None"}, {"None", "None"}} {
 		f.faults.Heal()
 		f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Fault: faults.Cancel(reasons...)})
-		if _, err := f.store.CreateOnce(t.Context(), f.newDraft(), newRequest(), nil, nil); err == nil {
+		if _, err := f.store.CreateOnce(t.Context(), f.newDraft(), newRequest(), byok.Remembered{}, nil, nil); err == nil {
 			t.Errorf("%v: no error", reasons)
 		}
 	}
@@ -111,7 +68,7 @@ func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
 			}
 		}
 		f.faults.Heal()
-		if earlier, err := f.store.CreateOnce(t.Context(), f.newDraft(), id, fingerprint, []byte("another")); err == nil {
+		if earlier, err := f.store.CreateOnce(t.Context(), f.newDraft(), id, byok.Remembered{}, fingerprint, []byte("another")); err == nil {
 			t.Errorf("%s: created beside %+v", attribute, earlier)
 		}
 		for _, c := range f.faults.Calls() {
@@ -122,5 +79,66 @@ func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
 		if got := len(f.stored()); got != stored {
 			t.Errorf("%s: %d credentials are stored, want %d", attribute, got, stored)
 		}
+	}
+}
+
+// A refusal stops every copy of its request that began before it, and none that saw it.
+// A copy that was faster prevails. A minute later it is gone.
+func TestARefusal(t *testing.T) {
+	f := newFixture(t)
+	why := []byok.Problem{{Path: "/workspace_id", Message: "full"}}
+	refuse := func(id byok.RequestID, earlier byok.Remembered) byok.Remembered {
+		t.Helper()
+		faster, err := f.store.Refuse(t.Context(), id, earlier, fingerprint, why)
+		testkit.Must(t, err)
+		return faster
+	}
+	create := func(id byok.RequestID, earlier byok.Remembered) byok.Remembered {
+		t.Helper()
+		faster, err := f.store.CreateOnce(t.Context(), f.newDraft(), id, earlier, fingerprint, []byte("response"))
+		testkit.Must(t, err)
+		return faster
+	}
+	isRefused := func(m byok.Remembered) {
+		t.Helper()
+		_, _, err := m.Replay(fingerprint)
+		refusal, ok := errors.AsType[*byok.Refusal](err)
+		_, _, other := m.Replay([]byte("another request's"))
+		if !ok || !slices.Equal(refusal.Problems, why) || !errors.Is(other, byok.ErrDifferentRequest) {
+			t.Errorf("replayed: %v; to another request: %v", err, other)
+		}
+	}
+	seen := func(id byok.RequestID) byok.Remembered {
+		t.Helper()
+		m, err := f.store.Recall(t.Context(), id)
+		if _, ok, replayErr := m.Replay(fingerprint); err != nil || ok || replayErr != nil {
+			t.Fatalf("recalled %+v, %v, %v", m, err, replayErr)
+		}
+		return m
+	}
+
+	id, before := newRequest(), byok.Remembered{}
+	_ = refuse(id, before)
+	isRefused(create(id, before))
+	isRefused(refuse(id, before))
+	first := seen(id)
+	_ = refuse(id, first)
+	isRefused(create(id, first)) // it saw another one
+	second := seen(id)
+	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Attempt: 1, Fault: faults.Cancel("None", "TransactionConflict")})
+	isRefused(create(id, first)) // and finds that when it is in conflict
+	f.faults.Heal()
+	if _, ok, err := create(id, second).Replay(fingerprint); ok || err != nil {
+		t.Errorf("a new try: %t, %v", ok, err)
+	}
+	if replayed, ok, err := refuse(id, second).Replay(fingerprint); !ok || err != nil || string(replayed.Response) != "response" {
+		t.Errorf("refused after a copy was stored: %+v, %t, %v", replayed, ok, err)
+	}
+
+	id = newRequest()
+	_ = refuse(id, before)
+	*f.clock = f.clock.Add(61 * time.Second)
+	if got := f.replay(create(id, before), nil); got != "" || len(f.rows()) != 2 {
+		t.Errorf("replayed %q, %d credentials are stored", got, len(f.rows()))
 	}
 }

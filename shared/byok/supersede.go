@@ -34,13 +34,14 @@ const supersedeAttempts = 5
 // have the same flags and allow-lists.
 //
 // It returns ErrNotFound or one of the errors above. After any other error it may
-// have been applied; calling it again is safe: where the old credential is
-// disabled and comes after the new one already, nothing is changed, and changed is
-// false.
+// have been applied. Calling it again is safe: if the old credential is disabled and
+// comes after the new one already, nothing is changed, and changed is false.
 //
-// DynamoDB isolates a Query from a transaction item by item: a plan made at that
-// instant may see one of the two rows changed, and then both credentials usable, or
-// the new one alone. One is usable throughout.
+// A query is no snapshot. If it began before the new credential was usable, it may
+// still read the old one after the transaction and see neither as usable. Supersede
+// therefore looks at the new credential and then waits for ReadTime. A later
+// reading may see one of the two rows changed: it sees both credentials as usable, or
+// the new one.
 func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor ids.Credential, anyway bool) (changed bool, err error) {
 	if old == successor {
 		return false, ErrSameCredential
@@ -53,6 +54,9 @@ func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor
 		from, to, err := rotation(credentials, old, successor, anyway)
 		if err != nil || from.Disabled && to.SortOrder < from.SortOrder {
 			return false, err
+		}
+		if err := m.pause(ctx, ReadTime); err != nil {
+			return false, fmt.Errorf("superseding a credential: %w", err)
 		}
 		err = m.swap(ctx, from, to)
 		if err == nil {

@@ -1,9 +1,17 @@
 package byok_test
 
 import (
+	"context"
 	"errors"
+	"maps"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
@@ -126,6 +134,66 @@ func TestSupersedeUnderFaults(t *testing.T) {
 			if places := f.places(); places[old] != "second, disabled" || places[successor] != "first" {
 				t.Errorf("in the end %v", places)
 			}
+		})
+	}
+}
+
+// slowTable holds two credentials. A reader's page is sent after a delay, and does not
+// have the successor yet.
+type slowTable struct {
+	*dynamodb.Client
+	successor, old testkit.Row // in the order of their ids
+	delay          time.Duration
+	swapped        *atomic.Bool
+}
+
+func (p slowTable) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	if in.ProjectionExpression != nil { // the manager's list
+		return &dynamodb.QueryOutput{Items: []testkit.Row{p.successor, p.old}}, nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(p.delay):
+		old := maps.Clone(p.old)
+		old["disabled"] = &types.AttributeValueMemberBOOL{Value: p.swapped.Load()}
+		return &dynamodb.QueryOutput{Items: []testkit.Row{old}}, nil
+	}
+}
+
+func (p slowTable) TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	p.swapped.Store(true)
+	return &dynamodb.TransactWriteItemsOutput{}, nil
+}
+
+// A reading that began before the successor was stored either fails or sees the old
+// credential as usable.
+func TestAReadingThatMissedTheSuccessor(t *testing.T) {
+	for _, delay := range []time.Duration{byok.ReadTime / 2, byok.ReadTime - 1, byok.ReadTime + 1, time.Hour} {
+		f := newFixture(t)
+		old, successor := f.pair(func(*byok.Draft) {})
+		rows := testkit.Rows{DB: f.db, Table: f.env.Tables.Credentials}
+		row := func(id ids.Credential) testkit.Row {
+			return rows.Get(t, testkit.Key("workspace#"+string(f.workspace), "credential#"+string(id)))
+		}
+		table := slowTable{successor: row(successor), old: row(old), delay: delay, swapped: new(atomic.Bool)}
+		synctest.Test(t, func(t *testing.T) {
+			read := make(chan struct{})
+			go func() {
+				defer close(read)
+				all, err := byok.ReadAll(t.Context(), table, "t", f.account, f.workspace)
+				if err == nil && (len(all) != 1 || all[0].Disabled) {
+					t.Errorf("a page after %v: read %+v", delay, all)
+				}
+				if (err == nil) != (delay < byok.ReadTime) {
+					t.Errorf("a page after %v: %v", delay, err)
+				}
+			}()
+			synctest.Wait()
+			if changed, err := byok.NewManager(table, "t").Supersede(t.Context(), f.workspace, old, successor, false); !changed || err != nil {
+				t.Errorf("%v, %v", changed, err)
+			}
+			<-read
 		})
 	}
 }

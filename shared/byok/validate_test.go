@@ -56,3 +56,20 @@ func TestProblems(t *testing.T) {
 		}
 	}
 }
+
+func TestAnUnknownProviderIsToldTheNearest(t *testing.T) {
+	for slug, want := range map[string]string{
+		"OpenAI": "openai", "opnai": "openai", "azure-openai": "openai", "vertex": "google-vertex", "Z.AI": "z-ai",
+		"sk-0123456789": "", "": "",
+	} {
+		n := validCredential()
+		n.Provider = slug
+		message := "must be a slug that the OpenAPI document lists under Provider"
+		if want != "" {
+			message += "; did you mean " + want + "?"
+		}
+		if diff := cmp.Diff([]byok.Problem{{Path: "/provider", Message: message}}, n.Problems()); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", slug, diff)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 // Package calls is what all calls to AWS have in common: they are counted and run in
-// parallel (calls.go); malformed responses are refused, and errors are classified,
-// retried and described without AWS's own text (errors.go).
+// parallel (calls.go); malformed responses are refused, and errors are classified
+// and described without AWS's own text (errors.go); failed calls are repeated
+// (retry.go).
 //
 // Together is the only place that runs calls in parallel, so that the count is true
 // and a panic in one of them stays the request's own.
@@ -8,6 +9,8 @@ package calls
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -35,11 +38,28 @@ func (c *Count) Made() int64 { return c.made.Load() }
 // RoundTrips is how many of them had to wait for one another.
 func (c *Count) RoundTrips() int64 { return c.roundTrips.Load() }
 
-// Panic is what Together panics with when one of its functions did. It keeps
-// the stack of the goroutine in which that happened.
+// Panic is a recovered panic, with the stack of the goroutine in which it happened.
+// Together continues one of its functions' panics in its caller as a Panic.
 type Panic struct {
 	Value any
 	Stack []byte
+}
+
+// Recovered returns the first cause and stack of a panic: v may be a Panic already.
+func Recovered(v any) Panic {
+	if inner, ok := v.(Panic); ok {
+		return inner
+	}
+	return Panic{Value: v, Stack: debug.Stack()}
+}
+
+// Error contains the value only if the Go runtime made it: any other may contain
+// part of a request.
+func (p Panic) Error() string {
+	if known, ok := p.Value.(runtime.Error); ok {
+		return "panic: " + known.Error()
+	}
+	return fmt.Sprintf("panic: %T", p.Value)
 }
 
 // Together runs fs in parallel and returns when all have returned. A panic in one of
@@ -60,7 +80,8 @@ func Together(ctx context.Context, fs ...func(context.Context)) {
 		run := func() {
 			defer func() {
 				if v := recover(); v != nil {
-					panicked.CompareAndSwap(nil, newPanic(v))
+					p := Recovered(v)
+					panicked.CompareAndSwap(nil, &p)
 				}
 			}()
 			f(branch)
@@ -78,15 +99,6 @@ func Together(ctx context.Context, fs ...func(context.Context)) {
 	if counting {
 		parent.roundTrips.Add(longest(branches))
 	}
-}
-
-// newPanic keeps the first cause and stack: what comes from a Together within
-// has both already.
-func newPanic(v any) *Panic {
-	if inner, ok := v.(Panic); ok {
-		return &inner
-	}
-	return &Panic{Value: v, Stack: debug.Stack()}
 }
 
 func longest(branches []*Count) int64 {

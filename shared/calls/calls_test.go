@@ -63,19 +63,6 @@ func nested(ctx context.Context, depth int, done *atomic.Int32) {
 
 func boom() { panic("boom") }
 
-func TestPauseEndsWithTheContext(t *testing.T) {
-	if err := calls.Pause(t.Context(), 1); err != nil {
-		t.Errorf("Pause: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for attempt := range 70 { // far beyond what a shift could hold
-		if err := calls.Pause(ctx, attempt+1); err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("Pause(%d): %v", attempt+1, err)
-		}
-	}
-}
-
 func TestDescribeLeavesOutWhatAWSWrote(t *testing.T) {
 	const marker = "sk-marker"
 	err := &smithy.OperationError{

@@ -6,15 +6,14 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -131,57 +130,20 @@ func ConditionFailed(err error) (stored map[string]types.AttributeValue, failed 
 	return refusal.Item, true
 }
 
-// Retryables are errors that the SDK's retryer does not retry by itself: a
-// malformed response, a throttled transaction, and TransactionConflictException, by
-// which DynamoDB refuses a single write while a transaction changes the same item.
-// They are for clients whose every call may be made twice.
-func Retryables() []retry.IsErrorRetryable {
-	return []retry.IsErrorRetryable{
-		retryIf(IsMalformed),
-		retry.RetryableErrorCode{Codes: map[string]struct{}{"TransactionConflictException": {}}},
-		retryIf(func(err error) bool { return WhyCancelled(err) == Throttled }),
-	}
-}
-
-func retryIf(applies func(error) bool) retry.IsErrorRetryable {
-	return retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
-		if applies(err) {
-			return aws.TrueTernary
-		}
-		return aws.UnknownTernary
-	})
-}
-
-// NoteRepeats returns the retryer with a note of each error after which it has the SDK
-// send a call again: the attempt before may have been applied and its response lost.
-func NoteRepeats(of aws.Retryer, note func(error)) aws.Retryer { return notingRetryer{of, note} }
-
-type notingRetryer struct {
-	aws.Retryer
-	note func(error)
-}
-
-// IsErrorRetryable implements aws.Retryer.
-func (r notingRetryer) IsErrorRetryable(err error) bool {
-	again := r.Retryer.IsErrorRetryable(err)
-	if again {
-		r.note(err)
-	}
-	return again
-}
-
-// Pause waits before a call is made again for a reason the SDK does not retry:
-// attempt, from 1, is how often it was made. The wait is up to 25 ms at first
-// and doubles up to 400 ms; all of it is random, so that those who wait do not
-// return in step. The error is the context's, which bounds how often.
-func Pause(ctx context.Context, attempt int) error {
-	longest := 25 * time.Millisecond << min(attempt-1, 4)
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(rand.N(longest)): //nolint:gosec // spreading load needs no secrecy
-		return nil
-	}
+// Bounded is an API option for SDK clients: each attempt of a call ends after the
+// duration, and the next one may be made. The context bounds them all.
+func Bounded(attempt time.Duration) func(*middleware.Stack) error {
+	bound := middleware.FinalizeMiddlewareFunc("BoundAttempts",
+		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+			bounded, cancel := context.WithTimeout(ctx, attempt)
+			defer cancel()
+			out, metadata, err := next.HandleFinalize(bounded, in)
+			if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+				err = os.ErrDeadlineExceeded // the SDK's own is not retried
+			}
+			return out, metadata, err
+		})
+	return func(stack *middleware.Stack) error { return stack.Finalize.Insert(bound, "Retry", middleware.After) }
 }
 
 // bodiless are the calls whose response has no body, each with its status
@@ -193,9 +155,14 @@ var bodiless = map[string]int{
 
 // Whole is an API option for SDK clients: it refuses an empty or malformed response
 // of success. The SDK reads one without a body, and one of plain text from S3, as
-// an output without members: an item that does not exist, an empty listing.
+// an output without members: an item that does not exist, an empty listing. A client
+// that has the option already may be given it again.
 func Whole(stack *middleware.Stack) error {
-	check := middleware.DeserializeMiddlewareFunc("RefuseMalformedResponse",
+	const id = "RefuseMalformedResponse"
+	if _, present := stack.Deserialize.Get(id); present {
+		return nil
+	}
+	check := middleware.DeserializeMiddlewareFunc(id,
 		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 			out, metadata, err := next.HandleDeserialize(ctx, in)
 			response, ok := out.RawResponse.(*smithyhttp.Response)

@@ -4,16 +4,22 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
 )
@@ -214,6 +220,54 @@ func TestRefusalsAreRetriedAfterProgress(t *testing.T) {
 	client, _ := s.through(rules...)
 	s.store = files.NewStore(paged{client, 2, false}, s.bucket.Name)
 	s.mustDelete("file_a", 3)
+}
+
+// A busy S3 refuses single versions in a response of status 200. They are deleted after
+// pauses, within the request's time.
+func TestABusyBucketIsAskedAgain(t *testing.T) {
+	const requestTime = 9500 * time.Millisecond
+	for _, busy := range []time.Duration{2 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			began, asked := time.Now(), 0
+			left := []string{"Version", "DeleteMarker"}
+			workspace := ids.New[ids.Workspace]()
+			remove := func(r *http.Request, apply faults.Apply) (*http.Response, error) {
+				if asked++; asked > 100 {
+					t.Fatal("it asks without a pause")
+				}
+				if time.Since(began) < busy {
+					return faults.RefuseVersions("SlowDown")(r, apply)
+				}
+				left = left[1:]
+				return faults.Pretend(http.StatusOK, "<DeleteResult><Deleted/></DeleteResult>")(r, apply)
+			}
+			list := func(r *http.Request, apply faults.Apply) (*http.Response, error) {
+				listed := "<ListVersionsResult><Name>b</Name>"
+				for _, kind := range left {
+					listed += fmt.Sprintf("<%s><Key>%s</Key><VersionId>1</VersionId></%[1]s>", kind, files.Key(workspace, "file_a"))
+				}
+				return faults.Pretend(http.StatusOK, listed+"</ListVersionsResult>")(r, apply)
+			}
+			transport := faults.Wrap(nil)
+			for operation, fault := range map[string]faults.Fault{
+				"DeleteObject": faults.Pretend(http.StatusNoContent, ""), "DeleteObjects": remove, "ListObjectVersions": list,
+			} {
+				transport.Inject(faults.Rule{Operation: operation, Fault: fault})
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), requestTime)
+			defer cancel()
+			receipt, err := files.NewStore(s3.NewFromConfig(aws.Config{
+				Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
+				HTTPClient: transport, Retryer: calls.Retryer, APIOptions: []func(*middleware.Stack) error{calls.Whole},
+			}), "b").Delete(ctx, workspace, "file_a")
+			if busy < requestTime && (err != nil || receipt.Versions != 1 || len(left) != 0) {
+				t.Errorf("busy for %v: %+v, %v", busy, receipt, err)
+			}
+			if took := time.Since(began); busy > requestTime && (err == nil || errors.Is(err, files.ErrNotFound) || took > requestTime) {
+				t.Errorf("busy for %v: %+v, %v after %v", busy, receipt, err, took)
+			}
+		})
+	}
 }
 
 // A version that S3 always refuses ends a Delete, after everything else was removed.

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"signalbox.dev/shared/calls"
 )
 
 // batch is how many versions S3 deletes in one call, and lists in one page.
@@ -18,16 +20,16 @@ const batch = 1000
 var errVisible = errors.New("the current version can be read")
 
 // purge removes every version and delete marker of the key, until a listing shows
-// none. It deletes what was listed before it lists more, so that the purge after
-// an interrupted one has less to do. The newest marker goes last, so that no older
-// version becomes visible. It stops at visible where a current version can be
-// read: that one must be deleted on condition, or two callers could both report
-// that they deleted it.
+// none. It deletes one listing before it reads the next: if it is interrupted, the next
+// purge has less to do. The newest marker goes last, because an older version would
+// become visible. It stops at visible if a current version can be read: that one must
+// be deleted on condition, or two callers could both report that they deleted it.
 //
-// Where S3 refused to delete something and nothing else was removed, it lists and
-// deletes once more: another caller may have removed it meanwhile.
+// If S3 refused to delete something, purge pauses, lists and deletes again: S3 was busy,
+// or another caller has removed it. While S3 is busy, only the request's time ends that.
+// Any other refusal ends it at the second time without progress.
 func (d *deletion) purge(ctx context.Context) (state, error) {
-	stuck := false
+	inVain := 0 // how often in a row
 	for {
 		found, err := d.list(ctx)
 		switch {
@@ -42,18 +44,24 @@ func (d *deletion) purge(ctx context.Context) (state, error) {
 		if err != nil {
 			return absent, err
 		}
-		if refused != nil && removed == 0 {
-			if stuck {
-				return absent, refused
-			}
-			stuck = true
-			continue
+		if removed > 0 {
+			inVain = 0
+		} else {
+			inVain++
 		}
-		stuck = false
+		if refused != nil && (inVain > 1 && !isBusy(refused) || calls.Pause(ctx, inVain) != nil) {
+			return absent, refused
+		}
 	}
 }
 
-// clear deletes what was listed, versions first. It keeps the newest marker where
+// isBusy reports whether S3 refused some versions for a reason that passes.
+func isBusy(err error) bool {
+	r, ok := errors.AsType[*refusal](err)
+	return ok && r.busy
+}
+
+// clear deletes a listing, versions first. It keeps the newest marker if
 // anything may be left.
 func (d *deletion) clear(ctx context.Context, found listing) (removed int, refused, err error) {
 	removed, refused, err = d.remove(ctx, found.versions)
@@ -69,7 +77,7 @@ func (d *deletion) clear(ctx context.Context, found listing) (removed int, refus
 	return removed + n, errors.Join(refused, refusedMarkers), err
 }
 
-// listing is what is stored under a key, newest first.
+// listing contains the versions and markers of a key, newest first.
 type listing struct {
 	versions []types.ObjectIdentifier // with bytes
 	markers  []types.ObjectIdentifier
@@ -77,7 +85,7 @@ type listing struct {
 }
 
 // list reads the versions of exactly this key from the newest on, up to the page
-// that has more to delete than the newest marker. It returns errVisible where the
+// that has more to delete than the newest marker. It returns errVisible if the
 // newest is no delete marker.
 func (d *deletion) list(ctx context.Context) (listing, error) {
 	var found listing
@@ -126,7 +134,7 @@ func sound(bucket string, page *s3.ListObjectVersionsOutput) error {
 	return nil
 }
 
-// remove deletes these versions and returns how many, and what S3 refused apart
+// remove deletes these versions and returns how many, and the refusals of S3 apart
 // from other errors.
 func (d *deletion) remove(ctx context.Context, versions []types.ObjectIdentifier) (removed int, refused, err error) {
 	for part := range slices.Chunk(versions, batch) {
@@ -150,6 +158,7 @@ type versionDeleter interface {
 type refusal struct {
 	refused, of int
 	code        string // of the first
+	busy        bool   // at least one may pass the next time
 }
 
 func (r *refusal) Error() string {
@@ -157,7 +166,7 @@ func (r *refusal) Error() string {
 }
 
 // remove deletes at most 1000 versions by id and returns how many. S3 responds 200
-// even where it deleted none: versions that it does not confirm are a *refusal.
+// even if it deleted none: versions that it does not confirm are a *refusal.
 func remove(ctx context.Context, client versionDeleter, bucket string, versions []types.ObjectIdentifier) (int, error) {
 	out, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
 		Bucket: &bucket,
@@ -169,6 +178,12 @@ func remove(ctx context.Context, client versionDeleter, bucket string, versions 
 	r := &refusal{refused: len(versions) - len(out.Deleted), of: len(versions), code: "not confirmed"}
 	if len(out.Errors) > 0 {
 		r.code = aws.ToString(out.Errors[0].Code)
+	}
+	for _, e := range out.Errors {
+		switch aws.ToString(e.Code) {
+		case "SlowDown", "ServiceUnavailable", "InternalError":
+			r.busy = true
+		}
 	}
 	if r.refused > 0 {
 		return len(out.Deleted), r

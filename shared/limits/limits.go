@@ -1,15 +1,14 @@
 // Package limits is an exact rate limiter: the generic cell rate algorithm
-// (GCRA, ITU-T I.371) over one DynamoDB item a caller, settled by conditional
-// writes, so that any number of functions at once let through exactly what one
-// would.
+// (GCRA, ITU-T I.371) over one DynamoDB item a caller. Conditional writes settle
+// races: many functions at once let through exactly as much as one.
 //
 // The item holds the theoretical arrival time, tat: the instant at which the
 // whole burst is free again. A request that passes moves it on by one interval;
 // one that is refused writes nothing.
 //
-// Two conditional updates make a request pass, one where the caller is idle and
-// one within the burst. Which of them is tried first is a guess, from the last
-// arrival time seen of the caller, and either order is exact.
+// Two conditional updates make a request pass: one if the caller is idle, the other
+// within the burst. The caller's last arrival time decides which is tried first. That
+// is a guess, and either order is exact.
 package limits
 
 import (
@@ -28,7 +27,7 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// Rate is what a caller may do.
+// Rate is how many requests a caller may make.
 type Rate struct {
 	interval time.Duration // between two requests, in the long run
 	burst    int64
@@ -47,7 +46,7 @@ func NewRate(perMinute, burst int64) (Rate, error) {
 	if perMinute < 1 || perMinute > MaxPerMinute || burst < 1 || burst > MaxBurst {
 		return Rate{}, fmt.Errorf("a rate is 1 to %d a minute, a burst 1 to %d", MaxPerMinute, MaxBurst)
 	}
-	// Rounded up, where a minute does not divide: never more than perMinute pass.
+	// Rounded up, because never more than perMinute may pass.
 	return Rate{interval: (time.Minute + time.Duration(perMinute-1)) / time.Duration(perMinute), burst: burst}, nil
 }
 
@@ -99,7 +98,7 @@ func (l *Limiter) Take(ctx context.Context, caller string, rate Rate) (Decision,
 }
 
 // take tries the likelier update first. An arrival time never goes back, so a
-// remembered one that lies ahead is wrong only where the item is gone.
+// remembered one that lies ahead is wrong only if the item is gone.
 func (l *Limiter) take(ctx context.Context, caller string, rate Rate, now int64) (outcome, error) {
 	if l.seen.of(caller) > now {
 		if o, err := l.withinBurst(ctx, caller, rate, now); err != nil || o.applied || o.tat > now {
@@ -113,7 +112,7 @@ func (l *Limiter) take(ctx context.Context, caller string, rate Rate, now int64)
 	return l.withinBurst(ctx, caller, rate, now)
 }
 
-// fromIdle lets a request pass whose whole burst is free: the arrival time
+// fromIdle lets a request pass if the whole burst is free: the arrival time
 // starts from now.
 func (l *Limiter) fromIdle(ctx context.Context, caller string, rate Rate, now int64) (outcome, error) {
 	next := now + rate.interval.Nanoseconds()
@@ -122,8 +121,8 @@ func (l *Limiter) fromIdle(ctx context.Context, caller string, rate Rate, now in
 		map[string]int64{":next": next, ":now": now})
 }
 
-// withinBurst lets a request pass of which a part of the burst is used: the
-// arrival time moves on from where it stands then.
+// withinBurst lets a request pass if a part of the burst is free: the stored arrival
+// time moves on.
 func (l *Limiter) withinBurst(ctx context.Context, caller string, rate Rate, now int64) (outcome, error) {
 	interval, latest := rate.interval.Nanoseconds(), now+rate.tolerance().Nanoseconds()
 	return l.update(ctx, caller, latest+interval,
@@ -155,6 +154,10 @@ func isOwnThrottle(err error) bool {
 	return len(reasons) > 0
 }
 
+// unlessThrottled keeps the SDK from repeating an update if its item is throttled: the
+// caller is refused, and each attempt would add to the load on the item's partition.
+func unlessThrottled(o *dynamodb.Options) { o.Retryer = calls.Except(o.Retryer, isOwnThrottle) }
+
 // outcome is the state after a conditional update.
 type outcome struct {
 	applied bool
@@ -176,7 +179,7 @@ func (l *Limiter) update(ctx context.Context, caller string, latest int64, updat
 		ExpressionAttributeValues:           values,
 		ReturnValues:                        types.ReturnValueUpdatedNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
+	}, unlessThrottled)
 	if stored, failed := calls.ConditionFailed(err); failed {
 		tat, err := arrival(stored)
 		return outcome{tat: tat}, err
@@ -191,7 +194,7 @@ func (l *Limiter) update(ctx context.Context, caller string, latest int64, updat
 	return outcome{applied: true, tat: tat}, err
 }
 
-// arrival reads tat; 0 where the item is gone, which no passing request leaves.
+// arrival reads tat. It is 0 if the item is gone: no passing request leaves 0.
 func arrival(item map[string]types.AttributeValue) (int64, error) {
 	if item == nil {
 		return 0, nil
@@ -240,14 +243,14 @@ type memory struct {
 	tat map[string]int64
 }
 
-// of is the caller's arrival time; 0 where none is remembered.
+// of returns the caller's arrival time, 0 if none is remembered.
 func (m *memory) of(caller string) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.tat[caller]
 }
 
-// keep remembers the caller's arrival time, and forgets any other where there
+// keep remembers the caller's arrival time, and forgets any other if there
 // are too many.
 func (m *memory) keep(caller string, tat int64) {
 	m.mu.Lock()

@@ -3,13 +3,17 @@ package limits_test
 import (
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/limits"
 )
@@ -137,32 +141,39 @@ func TestAfterAFaultNoOtherUpdateIsTried(t *testing.T) {
 	}
 }
 
-// Only the caller's own requests throttle the caller's item; what throttles more is an
-// error, which the operator sees.
+// Only the caller's own requests throttle the caller's item: they are refused after one
+// call, because more of them would throttle it more. Any other throttle is retried, and
+// is then an error, which the operator sees.
 func TestOnlyAThrottledItemIsAnExceededRate(t *testing.T) {
-	l, broken := newLimiter(t, newClock(), "test")
 	const item, table, account = "TableWriteKeyRangeThroughputExceeded", "TableWriteMaxOnDemandThroughputExceeded", "TableWriteAccountLimitExceeded"
 	for _, code := range []string{"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"} {
 		for _, c := range []struct {
 			reasons []string
-			own     bool
+			calls   int
 		}{
-			{[]string{item}, true},
-			{[]string{item, item}, true},
-			{nil, false},
-			{[]string{""}, false},
-			{[]string{table}, false},
-			{[]string{account}, false},
-			{[]string{"TableWriteProvisionedThroughputExceeded"}, false},
-			{[]string{item, table}, false},
-			{[]string{account, item}, false},
+			{[]string{item}, 1},
+			{[]string{item, item}, 1},
+			{nil, 3},
+			{[]string{""}, 3},
+			{[]string{table}, 3},
+			{[]string{account}, 3},
+			{[]string{"TableWriteProvisionedThroughputExceeded"}, 3},
+			{[]string{item, table}, 3},
+			{[]string{account, item}, 3},
 		} {
-			broken.Heal()
-			broken.Inject(faults.Rule{Fault: faults.ThrottleFor(code, c.reasons...)})
-			d, err := l.Take(t.Context(), newCaller(), mustRate(t, 60, 20))
-			if d.Allowed || (err == nil) != c.own || c.own && d.RetryAfter != time.Second {
-				t.Errorf("%s %q: %+v, %v", code, c.reasons, d, err)
-			}
+			synctest.Test(t, func(t *testing.T) { // no fault reaches an engine
+				broken := faults.Wrap(nil)
+				broken.Inject(faults.Rule{Fault: faults.ThrottleFor(code, c.reasons...)})
+				db := dynamodb.NewFromConfig(aws.Config{
+					Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
+					HTTPClient: broken, Retryer: calls.Retryer,
+				})
+				own := c.calls == 1
+				d, err := limits.New(db, "control", "test").Take(t.Context(), newCaller(), mustRate(t, 60, 20))
+				if d.Allowed || (err == nil) != own || own && d.RetryAfter != time.Second || len(broken.Calls()) != c.calls {
+					t.Errorf("%s %q: %+v, %v after %d calls, want %d", code, c.reasons, d, err, len(broken.Calls()), c.calls)
+				}
+			})
 		}
 	}
 }

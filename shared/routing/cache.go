@@ -2,6 +2,7 @@ package routing
 
 import (
 	"bytes"
+	"container/list"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/secret"
 )
 
@@ -22,8 +24,8 @@ const (
 	openTimeout = 10 * time.Second
 )
 
-// cacheKey identifies a seal and the place where it was found, whole: a credential
-// that was replaced, moved or rewrapped has another.
+// cacheKey is a hash of a whole seal and its place. A credential that was replaced,
+// moved or rewrapped has another one.
 type cacheKey [sha256.Size]byte
 
 func keyOf(s byok.Stored) cacheKey {
@@ -46,29 +48,31 @@ type cache struct {
 
 	mu      sync.Mutex
 	entries map[cacheKey]*entry
+	open    *list.List // of *entry: those of entries that are open, the oldest first
 }
 
 // entry is a key that is being opened, or is open. It is wiped when it has left the
 // cache and no request is about to copy it.
 type entry struct {
 	key     cacheKey
-	begun   time.Time
 	done    chan struct{} // closed once plain or err is there
 	plain   secret.Bytes
 	err     error
-	isOpen  bool        // whether plain is there
-	timer   *time.Timer // ends its time in the cache
-	kept    bool        // whether it is in the cache
-	waiting int         // requests that are about to copy it
+	place   *list.Element // in the cache's list, once open
+	timer   *time.Timer   // ends its time in the cache
+	kept    bool          // whether it is in the cache
+	waiting int           // requests that are about to copy it
 }
 
-func newCache(most int) *cache { return &cache{most: most, entries: make(map[cacheKey]*entry)} }
+func newCache(most int) *cache {
+	return &cache{most: most, entries: make(map[cacheKey]*entry), open: list.New()}
+}
 
 // get returns a copy of the key, opened at most once for all who ask at the same
 // time. Errors are not kept.
 func (c *cache) get(ctx context.Context, key cacheKey, open func(context.Context) (secret.Bytes, error)) (secret.Bytes, error) {
 	if c.most < 0 {
-		return open(ctx)
+		return safely(ctx, open)
 	}
 	e := c.join(ctx, key, open)
 	defer c.leave(e)
@@ -83,6 +87,17 @@ func (c *cache) get(ctx context.Context, key cacheKey, open func(context.Context
 	return secret.New(bytes.Clone(e.plain.Reveal())), nil
 }
 
+// safely calls open and returns its panic as an error: in a goroutine of the cache a
+// panic would end the router.
+func safely(ctx context.Context, open func(context.Context) (secret.Bytes, error)) (plain secret.Bytes, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			plain, err = secret.Bytes{}, fmt.Errorf("%w: %w", ErrUnavailable, calls.Recovered(v))
+		}
+	}()
+	return open(ctx)
+}
+
 // join finds the key's entry or begins to open it.
 func (c *cache) join(ctx context.Context, key cacheKey, open func(context.Context) (secret.Bytes, error)) *entry {
 	c.mu.Lock()
@@ -91,7 +106,7 @@ func (c *cache) join(ctx context.Context, key cacheKey, open func(context.Contex
 		e.waiting++
 		return e
 	}
-	e := &entry{key: key, begun: time.Now(), done: make(chan struct{}), kept: true, waiting: 1}
+	e := &entry{key: key, done: make(chan struct{}), kept: true, waiting: 1}
 	c.entries[key] = e
 	e.timer = time.AfterFunc(keptFor, func() {
 		c.mu.Lock()
@@ -101,16 +116,19 @@ func (c *cache) join(ctx context.Context, key cacheKey, open func(context.Contex
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
 		defer cancel()
-		plain, err := open(ctx)
+		plain, err := safely(ctx, open)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		defer close(e.done)
-		e.plain, e.err, e.isOpen = plain, err, err == nil
-		if err != nil {
+		e.plain, e.err = plain, err
+		switch {
+		case err != nil:
 			c.drop(e)
+		case e.kept:
+			c.keep(e)
+		default:
+			e.wipeIfUnused()
 		}
-		e.wipeIfUnused()
-		c.trim()
 	}()
 	return e
 }
@@ -122,25 +140,13 @@ func (c *cache) leave(e *entry) {
 	e.wipeIfUnused()
 }
 
-// trim drops the oldest open keys until the bound is kept. Keys that are still being
-// opened do not count: slow or failing calls to KMS must not drive out open ones.
-func (c *cache) trim() {
-	for {
-		var oldest *entry
-		open := 0
-		for _, e := range c.entries {
-			if !e.isOpen {
-				continue
-			}
-			open++
-			if oldest == nil || e.begun.Before(oldest.begun) {
-				oldest = e
-			}
-		}
-		if open <= c.most {
-			return
-		}
-		c.drop(oldest)
+// keep adds an open key and drops the oldest one if there are too many. Keys that are
+// still being opened do not count: slow or failing calls to KMS must not drive out
+// open ones.
+func (c *cache) keep(e *entry) {
+	e.place = c.open.PushBack(e)
+	if c.open.Len() > c.most {
+		c.drop(c.open.Front().Value.(*entry)) //nolint:errcheck // the list holds nothing else
 	}
 }
 
@@ -150,6 +156,10 @@ func (c *cache) drop(e *entry) {
 	if e.kept {
 		delete(c.entries, e.key)
 	}
+	if e.place != nil {
+		c.open.Remove(e.place)
+		e.place = nil
+	}
 	e.kept = false
 	e.wipeIfUnused()
 }
@@ -157,7 +167,7 @@ func (c *cache) drop(e *entry) {
 func (e *entry) wipeIfUnused() {
 	if !e.kept && e.waiting == 0 {
 		e.plain.Wipe()
-		e.plain, e.isOpen = secret.Bytes{}, false
+		e.plain = secret.Bytes{}
 	}
 }
 

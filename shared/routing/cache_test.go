@@ -2,7 +2,10 @@ package routing
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -42,7 +45,7 @@ func TestKeysAreKeptForAMinuteAndWiped(t *testing.T) {
 		c := newCache(10)
 		open, buffers := opening()
 		mustGet(t, c, cacheKey{1}, open)
-		time.Sleep(keptFor - time.Nanosecond)
+		time.Sleep(time.Minute - time.Nanosecond)
 		mustGet(t, c, cacheKey{1}, open)
 		if n := len(buffers()); n != 1 {
 			t.Errorf("opened %d times within a minute", n)
@@ -135,6 +138,31 @@ func TestClearingWhileAKeyIsBeingOpened(t *testing.T) {
 	}
 }
 
+// A panic ends neither the process nor the cache: it is an error for all who wait.
+func TestAPanicIsAnError(t *testing.T) {
+	for _, most := range []int{-1, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCache(most)
+			var group sync.WaitGroup
+			for range 3 {
+				group.Go(func() {
+					got, err := c.get(t.Context(), cacheKey{1}, func(context.Context) (secret.Bytes, error) {
+						time.Sleep(time.Second)
+						panic("sk-secret")
+					})
+					if !errors.Is(err, ErrUnavailable) || strings.Contains(err.Error(), "sk-") || got.Reveal() != nil {
+						t.Errorf("keeping %d: got %q, %v", most, got.Reveal(), err)
+					}
+				})
+			}
+			group.Wait()
+			open, _ := opening()
+			mustGet(t, c, cacheKey{1}, open)
+			c.clear()
+		})
+	}
+}
+
 // As many as are asked for at once are opened, and then the bound holds again.
 func TestABurstLeavesNoMoreThanTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -192,4 +220,29 @@ func TestOpeningsDoNotDriveOutOpenKeys(t *testing.T) {
 		}
 		c.clear()
 	})
+}
+
+// BenchmarkReaderFullCache opens keys into a full cache: the cost must not grow with
+// the number of keys that are kept.
+func BenchmarkReaderFullCache(b *testing.B) {
+	for _, most := range []int{100, 10_000} {
+		b.Run(strconv.Itoa(most), func(b *testing.B) {
+			c, key := newCache(most), cacheKey{}
+			defer c.clear()
+			next := func() {
+				binary.BigEndian.PutUint64(key[:], binary.BigEndian.Uint64(key[:])+1)
+				got, err := c.get(b.Context(), key, func(context.Context) (secret.Bytes, error) { return secret.New([]byte("sk-secret")), nil })
+				if err != nil {
+					b.Fatal(err)
+				}
+				got.Wipe()
+			}
+			for range most {
+				next()
+			}
+			for b.Loop() {
+				next()
+			}
+		})
+	}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
-	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/routing"
 )
 
 // A router makes one Reader and reads for each request. send is the router's own: it
 // calls a provider with this key, or with the platform's where the key is nil.
 func Example() {
-	_ = func(ctx context.Context, config aws.Config, account ids.Account, workspace ids.Workspace, request routing.Request,
+	_ = func(ctx context.Context, config aws.Config, authorization []string, request routing.Request,
 		send func(provider string, key []byte) error,
 	) error {
 		reader, err := routing.NewReader(dynamodb.NewFromConfig(config), kms.NewFromConfig(config), routing.Config{
@@ -28,7 +28,15 @@ func Example() {
 		}
 		defer reader.Close()
 
-		reading, err := reader.Read(ctx, account, workspace, request)
+		bearer, err := auth.ParseBearer(authorization)
+		if err != nil {
+			return err
+		}
+		caller, err := reader.Identify(ctx, bearer)
+		if err != nil {
+			return err
+		}
+		reading, err := reader.Read(ctx, caller, request)
 		if err != nil {
 			return err // no request is served: a flag that forbids it may be unread
 		}
@@ -36,7 +44,7 @@ func Example() {
 			if step.IsShared() {
 				err = send(step.Provider, nil)
 			} else if key, unopened := reading.Open(ctx, step); unopened != nil {
-				err = unopened
+				return unopened // only a provider's answer moves on to the next step
 			} else {
 				err = send(step.Provider, key.Reveal())
 				key.Wipe()

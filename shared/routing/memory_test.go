@@ -78,7 +78,7 @@ func TestRevocationUnderLoad(t *testing.T) {
 		group.Go(func() {
 			for after := 0; after < 10; {
 				began := revoked.Load()
-				reading, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m"))
+				reading, err := f.plan(t, f.bearer)
 				if err != nil {
 					t.Error(err)
 					return

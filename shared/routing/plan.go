@@ -1,43 +1,44 @@
-// Package routing is what the flags and allow-lists of stored credentials mean to
-// a router: which credentials a request may use, in which order, and whether the
-// platform's shared endpoint of a provider may be used at all. NewPlan is that
-// meaning as a pure function, the reference for other implementations. Reader
-// applies it to what is stored and opens the keys that a plan names.
+// Package routing gives a router the meaning of stored credentials' flags and
+// allow-lists: the credentials that a request may use, their order, and whether it may
+// use a provider's shared endpoint. NewPlan is that meaning as a pure function, the
+// reference for other implementations; infra/router/plans.json has it as cases. Reader
+// finds who calls, applies NewPlan to the stored rows, and opens the keys of the plan.
 //
-// It is for the platform's router, which runs under a role of its own. No Lambda
-// function links this package: none of them may read a credential.
+// It is for the platform's router, which runs under its own role. No Lambda function
+// links this package, because no function may read a credential.
 package routing
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
 
-// Request is what a router knows of one request for a model.
+// Request is one request for a model, as the router knows it.
 type Request struct {
 	// Model is the model's slug, compared byte for byte with allowed_models.
 	Model string
 	// APIKeyHash is the lower-case hexadecimal SHA-256 of the calling API key.
 	APIKeyHash string
-	// UserID is the user on whose behalf the key calls; "" where that is unknown,
-	// which no allowed_user_ids admits.
+	// UserID is the calling user, by the router's own authentication and never by a
+	// header of the client. It is empty if unknown; an empty UserID matches no
+	// allowed_user_ids.
 	UserID string
-	// Providers are the candidate providers in the router's order. A repeated one
-	// counts where it comes first.
+	// Providers are the candidate providers in the router's order. Repeats count once,
+	// at their first place.
 	Providers []string
 }
 
-// Plan is how a request may be served: its steps are tried in order. Which failure
-// of a step moves on to the next one is the router's decision. A plan without
-// steps means that the request is refused.
+// Plan is how a request may be served: its steps are tried in order. MovesOn says
+// when the next one is tried. A plan without steps means that the request is refused.
 type Plan struct {
 	Steps []Step
 	// Skipped are the credentials of candidate providers that are in no step.
 	Skipped []Skipped
-	// Removed are the candidate providers whose shared endpoint is in no step.
+	// Removed are the candidate providers without a shared endpoint in the steps.
 	Removed []Removed
 }
 
@@ -70,7 +71,7 @@ type Skipped struct {
 	Reason     Reason
 }
 
-// Removed is a provider whose shared endpoint may not be used.
+// Removed is a provider with a shared endpoint that may not be used.
 type Removed struct {
 	Provider string
 	// By are the credentials that say so, in their order; at least one.
@@ -85,14 +86,14 @@ type Removed struct {
 // then for each its usable fallback credentials. Within a part, providers come in
 // the order of the request and credentials by sort_order, then id.
 //
-// A credential is usable where it is enabled, its allowed_models has the model,
-// and its allowed_api_key_hashes and allowed_user_ids admit the caller; a nil list
-// restricts nothing, an empty one allows nothing.
+// A credential is usable if it is enabled, its allowed_models has the model, and its
+// allowed_api_key_hashes and allowed_user_ids admit the caller. A nil list restricts
+// nothing; an empty one allows nothing.
 //
-// An enabled credential removes the shared endpoint of its provider where it is
-// is_byok_only, or where it is is_required and its allowed_models has the model.
-// Callers whom it does not admit are bound by it too: no platform credit is spent
-// against its owner's word. A disabled credential removes nothing.
+// An enabled credential removes the shared endpoint of its provider if it is
+// is_byok_only, or if it is is_required and its allowed_models has the model. It does so
+// for all callers, admitted or not: no platform credit is spent against its owner's
+// word. A disabled credential removes nothing.
 func NewPlan(credentials []byok.Credential, r Request) Plan {
 	credentials = slices.SortedFunc(slices.Values(credentials), inOrder)
 	var plan Plan
@@ -133,8 +134,8 @@ func inOrder(a, b byok.Credential) int {
 	return cmp.Or(cmp.Compare(a.SortOrder, b.SortOrder), cmp.Compare(a.ID, b.ID))
 }
 
-// skip returns the first reason for which the request may not use the credential,
-// or "" where it may.
+// skip returns the first reason against using the credential for the request, or "" if
+// there is none.
 func skip(c byok.Credential, r Request) Reason {
 	switch {
 	case c.Disabled:
@@ -152,4 +153,26 @@ func skip(c byok.Credential, r Request) Reason {
 
 func covers(c byok.Credential, model string) bool {
 	return c.AllowedModels == nil || slices.Contains(c.AllowedModels, model)
+}
+
+// MovesOn reports whether a provider's answer with this status moves a request on to the
+// next step. So do a connection that cannot be made and a time-out before the first
+// byte. Nothing else does: no other status, nothing after the first byte, and never a
+// refusal or an outage of the process that plans requests and opens keys.
+func MovesOn(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return true
+	default:
+		return status >= http.StatusInternalServerError
+	}
+}
+
+// Reported is the status that the caller gets if a provider's answer to the last step has
+// this status: the caller can do nothing about a refusal of the platform's own key.
+func (s Step) Reported(status int) int {
+	if s.IsShared() && (status == http.StatusUnauthorized || status == http.StatusForbidden) {
+		return http.StatusBadGateway
+	}
+	return status
 }

@@ -4,26 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 	"signalbox.dev/shared/secret"
 )
 
 var (
-	// ErrNoWorkspace means that the account has no such workspace, or that it is
-	// deleted: a request for it is refused.
+	// ErrManagementKey means that the API key is for administration. It routes nothing.
+	ErrManagementKey = errors.New("a management key cannot route requests")
+	// ErrNoWorkspace means that the key's workspace is deleted, or that the key is
+	// bound to none and its account has no default: the request is refused.
 	ErrNoWorkspace = auth.ErrNoWorkspace
-	// ErrUnreadable means that the workspace or one of its credentials is stored in a
-	// form that cannot be read. No plan is made without it, since it may forbid what
-	// the others allow; another attempt does not help.
+	// ErrUnreadable means that the account, the workspace or one of its credentials is
+	// stored in a form that cannot be read. It may forbid something that the others allow, so
+	// no plan is made. Another attempt does not help.
 	ErrUnreadable = byok.ErrUnreadable
+	// ErrTooMany means that the workspace holds more credentials than it may. Another
+	// attempt does not help.
+	ErrTooMany = byok.ErrTooMany
 	// ErrUnavailable means that DynamoDB or KMS could not be asked, or that the KMS
 	// key is disabled or gone. Another attempt may succeed.
 	ErrUnavailable = errors.New("stored credentials are unavailable")
@@ -38,7 +46,45 @@ type decrypter interface {
 	Decrypt(context.Context, *kms.DecryptInput, ...func(*kms.Options)) (*kms.DecryptOutput, error)
 }
 
-// Config names what a Reader reads. All of it but Keys is required.
+// ownTables and ownKeys make calls under the reader's own rules, whatever client they
+// were given: jittered retries, a bound on each attempt, and no empty or malformed
+// responses. An empty response to Query would be read as a workspace without
+// credentials.
+type (
+	ownTables struct {
+		tables
+		retryer aws.Retryer
+	}
+	ownKeys struct {
+		decrypter
+		retryer aws.Retryer
+	}
+)
+
+// attemptTime bounds one attempt of a call. Two attempts fit into byok.ReadTime.
+const attemptTime = 800 * time.Millisecond
+
+func (o ownTables) rules(options *dynamodb.Options) {
+	options.Retryer = o.retryer
+	options.APIOptions = append(options.APIOptions, calls.Whole, calls.Bounded(attemptTime))
+}
+
+func (o ownTables) GetItem(ctx context.Context, in *dynamodb.GetItemInput, options ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return o.tables.GetItem(ctx, in, append(options, o.rules)...)
+}
+
+func (o ownTables) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	return o.tables.Query(ctx, in, append(options, o.rules)...)
+}
+
+func (o ownKeys) Decrypt(ctx context.Context, in *kms.DecryptInput, options ...func(*kms.Options)) (*kms.DecryptOutput, error) {
+	return o.decrypter.Decrypt(ctx, in, append(options, func(options *kms.Options) {
+		options.Retryer = o.retryer
+		options.APIOptions = append(options.APIOptions, calls.Whole, calls.Bounded(attemptTime))
+	})...)
+}
+
+// Config names the tables and keys of a stack. Only Keys may be left out.
 type Config struct {
 	AccessTable      string
 	CredentialsTable string
@@ -56,18 +102,23 @@ const defaultKeys = 1000
 // Reader reads the credentials of a workspace for each request and opens their
 // keys. It is safe for concurrent use; Close it after use.
 //
-// What a row says takes effect at the next request: only the KMS call is saved by
-// keeping opened keys, never the look at the row. A KMS outage leaves those keys
-// usable for the rest of their 60 seconds.
+// A changed row takes effect at the next request: keeping opened keys saves the call to
+// KMS only, never the look at the row. During an outage of KMS those keys stay usable
+// for the rest of their 60 seconds.
 type Reader struct {
 	config     Config
 	tables     tables
 	workspaces *auth.Workspaces
 	opener     *seal.Opener
-	keys       *cache
+	opened     *cache
+	guesses    guesses
+
+	keys     *reads[auth.KeyHash, auth.Caller]
+	defaults *reads[auth.Caller, ids.Workspace]
+	places   *reads[place, held]
 }
 
-// NewReader returns an error where the configuration is incomplete.
+// NewReader returns an error if the configuration is incomplete.
 func NewReader(db tables, keys decrypter, c Config) (*Reader, error) {
 	if c.AccessTable == "" || c.CredentialsTable == "" || len(c.SealingKeyARNs) == 0 {
 		return nil, errors.New("a reader needs both tables and the ARN of a sealing key")
@@ -75,74 +126,77 @@ func NewReader(db tables, keys decrypter, c Config) (*Reader, error) {
 	if c.Keys == 0 {
 		c.Keys = defaultKeys
 	}
-	return &Reader{
-		config: c, tables: db,
-		workspaces: auth.NewWorkspaces(db, c.AccessTable),
-		opener:     seal.NewOpener(keys, c.SealingKeyARNs...),
-		keys:       newCache(c.Keys),
-	}, nil
+	r := &Reader{config: c, tables: ownTables{db, calls.Retryer()},
+		opener: seal.NewOpener(ownKeys{keys, calls.Retryer()}, c.SealingKeyARNs...), opened: newCache(c.Keys)}
+	r.workspaces = auth.NewWorkspaces(r.tables, c.AccessTable)
+	r.keys = newReads(auth.NewVerifier(r.tables, c.AccessTable).Verify)
+	r.defaults = newReads(r.workspaces.Default)
+	r.places = newReads(r.readPlace)
+	return r, nil
 }
 
 // Close wipes every key that is kept; one that a request is waiting for, when the
 // request has it. The Reader can be used afterwards.
-func (r *Reader) Close() { r.keys.clear() }
+func (r *Reader) Close() { r.opened.clear() }
+
+// Kept is the number of opened keys in memory.
+func (r *Reader) Kept() int {
+	r.opened.mu.Lock()
+	defer r.opened.mu.Unlock()
+	return r.opened.open.Len()
+}
 
 // Reading is a plan together with the sealed keys that it names.
 type Reading struct {
 	Plan
 	reader *Reader
-	stored map[ids.Credential]byok.Stored
+	stored map[Step]byok.Stored // of the steps of the plan, no others
 }
 
-// Read plans a request of a workspace of the account from what is stored now. It
-// reads the workspace and its credentials side by side, strongly consistent, and
-// opens nothing. It returns ErrNoWorkspace, ErrUnreadable or ErrUnavailable.
-func (r *Reader) Read(ctx context.Context, account ids.Account, w ids.Workspace, request Request) (*Reading, error) {
-	var (
-		stored                  []byok.Stored
-		workspaceErr, storedErr error
-		group                   sync.WaitGroup
-	)
-	group.Go(func() {
-		var found auth.Found
-		if found, workspaceErr = r.workspaces.Find(ctx, w); workspaceErr != nil {
-			return
-		}
-		workspaceErr = found.LiveIn(account)
-		if workspaceErr != nil && !errors.Is(workspaceErr, ErrNoWorkspace) {
-			workspaceErr = fmt.Errorf("%w: %w", ErrUnreadable, workspaceErr)
-		}
-	})
-	stored, storedErr = byok.ReadAll(ctx, r.tables, r.config.CredentialsTable, account, w)
-	group.Wait()
-	// Of a workspace that is not the account's nothing else is said.
-	for _, err := range []error{workspaceErr, storedErr} {
-		switch {
-		case errors.Is(err, ErrNoWorkspace), errors.Is(err, ErrUnreadable):
+// Read plans a request of the caller, with the caller's APIKeyHash. The first Read after
+// Identify uses the rows that Identify has just read. Any other reads the key and all
+// else again. The errors are Identify's.
+func (r *Reader) Read(ctx context.Context, c *Caller, request Request) (*Reading, error) {
+	found := c.ahead.Swap(nil)
+	if found == nil || time.Since(found.begun) > byok.ReadTime {
+		var err error
+		if found, err = r.look(ctx, c.hash); err != nil {
 			return nil, err
-		case err != nil:
-			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 	}
-	reading := &Reading{reader: r, stored: make(map[ids.Credential]byok.Stored, len(stored))}
-	credentials := make([]byok.Credential, len(stored))
-	for i, s := range stored {
+	request.APIKeyHash = string(c.hash)
+	credentials := make([]byok.Credential, len(found.stored))
+	for i, s := range found.stored {
 		credentials[i] = s.Credential
-		reading.stored[s.ID] = s
 	}
-	reading.Plan = NewPlan(credentials, request)
+	reading := &Reading{Plan: NewPlan(credentials, request), reader: r, stored: make(map[Step]byok.Stored)}
+	for _, s := range found.stored {
+		if step := (Step{s.Provider, s.ID}); slices.Contains(reading.Steps, step) {
+			reading.stored[step] = s
+		}
+	}
 	return reading, nil
 }
 
-// Open returns the provider key of a step when its turn has come. The caller wipes
-// it after use. It returns ErrUnavailable, or an error of package seal where the
-// record will never open here; never an empty key.
-func (r *Reading) Open(ctx context.Context, step Step) (secret.Bytes, error) {
-	stored, ok := r.stored[step.Credential]
-	if !ok || step.IsShared() {
-		return secret.Bytes{}, errors.New("the step names no credential of this reading")
+// Only returns the reading without the sealed keys of all other steps: it needs little
+// memory, and opens this step alone.
+func (r *Reading) Only(step Step) *Reading {
+	only := &Reading{Plan: r.Plan, reader: r.reader, stored: make(map[Step]byok.Stored)}
+	if stored, ok := r.stored[step]; ok {
+		only.stored[step] = stored
 	}
-	return r.reader.keys.get(ctx, keyOf(stored), func(ctx context.Context) (secret.Bytes, error) {
+	return only
+}
+
+// Open returns the provider key of a step of this reading, when its turn has come. The
+// caller wipes the key after use. The error is ErrUnavailable, or one from package seal
+// if the record will never open here. The key is never empty.
+func (r *Reading) Open(ctx context.Context, step Step) (secret.Bytes, error) {
+	stored, ok := r.stored[step]
+	if !ok {
+		return secret.Bytes{}, errors.New("the step is not in this plan, or uses the shared endpoint")
+	}
+	return r.reader.opened.get(ctx, keyOf(stored), func(ctx context.Context) (secret.Bytes, error) {
 		plain, err := r.reader.opener.Open(ctx, stored.Sealed, stored.Binding())
 		switch {
 		case err != nil && !isPermanent(err):

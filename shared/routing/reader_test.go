@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -29,6 +31,7 @@ type fixture struct {
 	tenant    testkit.Tenant
 	account   ids.Account
 	workspace ids.Workspace // the account's default
+	bearer    auth.Bearer   // a standard key of the account, bound to no workspace
 	reader    *routing.Reader
 	faults    *faults.Transport
 }
@@ -39,6 +42,7 @@ func newFixture(t testing.TB, options ...func(*routing.Config)) *fixture {
 	f.db = dynamodb.NewFromConfig(f.engines.Config)
 	f.tenant = testkit.NewTenant(t, auth.NewRegistry(f.db, f.engines.Tables.Access))
 	f.account, f.workspace = f.tenant.ID, f.tenant.Workspace
+	f.bearer = bearer(t, f.tenant.StandardKey(t, ""))
 	f.faults = faults.Wrap(f.engines.Config.HTTPClient)
 	config := f.engines.Config
 	config.HTTPClient = f.faults
@@ -74,9 +78,26 @@ func (f *fixture) storeKey(t testing.TB, settings byok.Settings, key []byte) byo
 	return draft.Credential
 }
 
+func bearer(t testing.TB, token string) auth.Bearer {
+	t.Helper()
+	b, err := auth.ParseBearer([]string{"Bearer " + token})
+	testkit.Must(t, err)
+	return b
+}
+
+// plan identifies the caller and plans a request, as a router does for each.
+func (f *fixture) plan(t testing.TB, b auth.Bearer) (*routing.Reading, error) {
+	t.Helper()
+	caller, err := f.reader.Identify(t.Context(), b)
+	if err != nil {
+		return nil, err
+	}
+	return f.reader.Read(t.Context(), caller, request("m"))
+}
+
 func (f *fixture) read(t testing.TB) *routing.Reading {
 	t.Helper()
-	reading, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m"))
+	reading, err := f.plan(t, f.bearer)
 	testkit.Must(t, err)
 	return reading
 }
@@ -114,14 +135,20 @@ func (f *fixture) change(t *testing.T, c byok.Credential, change func(testkit.Ro
 	testkit.Rows{DB: f.db, Table: f.engines.Tables.Credentials}.Change(t, key, change)
 }
 
-func TestAReadingCostsTwoReadsAndOneDecrypt(t *testing.T) {
+// A bound key costs one read less than one for which the account's default is read.
+func TestTenRequestsCostOneDecrypt(t *testing.T) {
 	f := newFixture(t)
 	f.store(t, byok.Settings{})
-	for range 10 {
-		f.mustOpen(t)
-	}
-	if query, get, decrypt := f.calls("Query"), f.calls("GetItem"), f.calls("Decrypt"); query != 10 || get != 10 || decrypt != 1 {
-		t.Errorf("10 requests made %d queries, %d gets, %d decrypts", query, get, decrypt)
+	for bound, gets := range map[ids.Workspace]int{f.workspace: 20, "": 30} {
+		f.faults.Heal()
+		f.reader.Close()
+		f.bearer = bearer(t, f.tenant.StandardKey(t, bound))
+		for range 10 {
+			f.mustOpen(t)
+		}
+		if query, get, decrypt := f.calls("Query"), f.calls("GetItem"), f.calls("Decrypt"); query != 10 || get != gets || decrypt != 1 {
+			t.Errorf("10 requests made %d queries, %d gets, %d decrypts", query, get, decrypt)
+		}
 	}
 	for _, c := range f.faults.Calls() {
 		if c.Service == "DynamoDB" && c.Input["ConsistentRead"] != true {
@@ -160,7 +187,7 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 		f.store(t, byok.Settings{})
 		f.mustOpen(t)
 		f.change(t, f.store(t, byok.Settings{}), func(row testkit.Row) { row["account"] = testkit.Text("another") })
-		if _, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m")); !errors.Is(err, routing.ErrUnreadable) {
+		if _, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrUnreadable) {
 			t.Errorf("a row of another account: %v", err)
 		}
 	})
@@ -182,7 +209,7 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 		f.store(t, byok.Settings{})
 		f.mustOpen(t)
 		f.tenant.DeleteWorkspace(t, f.workspace)
-		if _, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m")); !errors.Is(err, routing.ErrNoWorkspace) {
+		if _, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrNoWorkspace) {
 			t.Errorf("a deleted workspace: %v", err)
 		}
 	})
@@ -192,20 +219,113 @@ func TestADamagedWorkspaceIsUnreadable(t *testing.T) {
 	f := newFixture(t)
 	key := testkit.Key("workspace#"+string(f.workspace), "workspace")
 	testkit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, key, "v", testkit.Number("2"))
-	_, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m"))
+	_, err := f.plan(t, f.bearer)
 	if !errors.Is(err, routing.ErrUnreadable) || errors.Is(err, routing.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestAnotherAccountReadsNothing(t *testing.T) {
-	f, stranger := newFixture(t), newFixture(t)
+// A known key costs one round trip: no read waits for another one.
+func TestAKnownKeyIsReadSideBySide(t *testing.T) {
+	f := newFixture(t)
 	f.store(t, byok.Settings{})
-	for _, w := range []ids.Workspace{f.workspace, "00000000-0000-4000-8000-000000000000"} {
-		if _, err := f.reader.Read(t.Context(), stranger.account, w, request("m")); !errors.Is(err, routing.ErrNoWorkspace) {
-			t.Errorf("workspace %s: %v", w, err)
+	f.mustOpen(t)
+	var all sync.WaitGroup
+	all.Add(4) // the key, the account, the workspace and the credentials
+	f.faults.Inject(faults.Rule{Attempt: 1, Fault: func(_ *http.Request, apply faults.Apply) (*http.Response, error) {
+		all.Done()
+		all.Wait()
+		return apply()
+	}})
+	f.mustOpen(t)
+}
+
+func TestIdentify(t *testing.T) {
+	f, stranger := newFixture(t), newFixture(t)
+	other, deleted := f.tenant.NewWorkspace(t), f.tenant.NewWorkspace(t)
+	bound := f.tenant.StandardKey(t, deleted)
+	f.tenant.DeleteWorkspace(t, deleted)
+	expired := f.tenant.NewKey(t, auth.NewKey{Kind: auth.Standard, ExpiresAt: time.Now().Add(-time.Second)})
+	misplaced := f.tenant.StandardKey(t, other)
+	bare := testkit.NewTenant(t, f.tenant.Registry)
+	withoutDefault := bare.StandardKey(t, "")
+	bare.DeleteWorkspace(t, bare.Workspace)
+	rows := testkit.Rows{DB: f.db, Table: f.engines.Tables.Access}
+	rows.Set(t, testkit.Key("key#"+string(auth.HashKey(misplaced)), "key"), "workspace", testkit.Text(string(stranger.workspace)))
+	rejected := func(reason auth.Reason) func(error) bool {
+		return func(err error) bool {
+			rejection, ok := errors.AsType[*auth.Rejection](err)
+			return ok && rejection.Reason == reason
 		}
 	}
+	is := func(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
+	for name, c := range map[string]struct {
+		token     string
+		workspace ids.Workspace
+		refused   func(error) bool
+	}{
+		"unbound":                       {f.tenant.StandardKey(t, ""), f.workspace, is(nil)},
+		"bound":                         {f.tenant.StandardKey(t, other), other, is(nil)},
+		"management":                    {f.tenant.ManagementKey(t), "", is(routing.ErrManagementKey)},
+		"unknown":                       {"sbx_unknown", "", rejected(auth.UnknownKey)},
+		"expired":                       {expired, "", rejected(auth.Expired)},
+		"bound to a deleted workspace":  {bound, "", rejected(auth.Disabled)},
+		"bound to another's workspace":  {misplaced, "", is(routing.ErrNoWorkspace)},
+		"of another account, its own":   {stranger.tenant.StandardKey(t, ""), stranger.workspace, is(nil)},
+		"of an account without default": {withoutDefault, "", is(routing.ErrNoWorkspace)},
+	} {
+		for range 2 { // the second time by a guess
+			caller, err := f.reader.Identify(t.Context(), bearer(t, c.token))
+			if !c.refused(err) || err == nil && (caller.Workspace() != c.workspace || caller.KeyHash() != auth.HashKey(c.token)) {
+				t.Errorf("%s: %+v, %v", name, caller, err)
+			}
+		}
+	}
+}
+
+// The workspace that a key meant last time is only a guess.
+func TestAKeyThatMeansAnotherWorkspaceNow(t *testing.T) {
+	f := newFixture(t)
+	c := f.store(t, byok.Settings{})
+	f.mustOpen(t)
+	other := f.tenant.NewWorkspace(t)
+	testkit.Must(t, f.tenant.Registry.SetDefaultWorkspace(t.Context(), f.account, other))
+	if got := steps(f.read(t).Plan); !slices.Equal(got, []string{"openai shared"}) {
+		t.Errorf("with another default: %v", got)
+	}
+	testkit.Must(t, f.tenant.Registry.SetDefaultWorkspace(t.Context(), f.account, f.workspace))
+	if got := f.read(t).Steps[0].Credential; got != c.ID {
+		t.Errorf("with the first default again: %v", got)
+	}
+	row := testkit.Key("key#"+string(f.bearer.Hash()), "key")
+	testkit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, row, "workspace", testkit.Text(string(other)))
+	if got := steps(f.read(t).Plan); !slices.Equal(got, []string{"openai shared"}) {
+		t.Errorf("bound to another: %v", got)
+	}
+}
+
+// A caller is of one request: a second Read looks at the key again.
+func TestACallerIsNotRemembered(t *testing.T) {
+	f := newFixture(t)
+	token := f.tenant.StandardKey(t, "")
+	caller, err := f.reader.Identify(t.Context(), bearer(t, token))
+	testkit.Must(t, err)
+	for range 2 {
+		_, err = f.reader.Read(t.Context(), caller, request("m"))
+		testkit.Must(t, err)
+	}
+	f.tenant.Disable(t, token)
+	if _, err := f.reader.Read(t.Context(), caller, request("m")); !isRejection(err) {
+		t.Errorf("with a disabled key: %v", err)
+	}
+	if _, err := f.reader.Identify(t.Context(), bearer(t, token)); !isRejection(err) {
+		t.Errorf("with a disabled key: %v", err)
+	}
+}
+
+func isRejection(err error) bool {
+	_, ok := errors.AsType[*auth.Rejection](err)
+	return ok
 }
 
 func TestOutages(t *testing.T) {
@@ -227,9 +347,24 @@ func TestOutages(t *testing.T) {
 	for _, operation := range []string{"Query", "GetItem"} {
 		f.faults.Heal()
 		f.faults.Inject(faults.Rule{Operation: operation, Fault: faults.Refuse()})
-		if _, err := f.reader.Read(t.Context(), f.account, f.workspace, request("m")); !errors.Is(err, routing.ErrUnavailable) {
+		if _, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrUnavailable) {
 			t.Errorf("without %s: %v", operation, err)
 		}
+	}
+}
+
+func TestAWorkspaceBeyondItsBoundIsRefused(t *testing.T) {
+	f := newFixture(t)
+	c := f.store(t, byok.Settings{})
+	rows := testkit.Rows{DB: f.db, Table: f.engines.Tables.Credentials}
+	row := rows.Get(t, testkit.Key("workspace#"+string(f.workspace), "credential#"+string(c.ID)))
+	for range byok.MaxStored {
+		id := string(ids.New[ids.Credential]())
+		row["id"], row["sk"] = testkit.Text(id), testkit.Text("credential#"+id)
+		rows.Put(t, row)
+	}
+	if _, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrTooMany) || errors.Is(err, routing.ErrUnavailable) {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -243,13 +378,49 @@ func TestAnEmptyKeyIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnUnknownStepOpensNothing(t *testing.T) {
+// The client has no check of its own: the reader must not plan from a response that
+// lists nothing.
+func TestAnEmptyResponseIsAnError(t *testing.T) {
 	f := newFixture(t)
-	f.store(t, byok.Settings{})
+	f.store(t, byok.Settings{BYOKOnly: true})
+	for _, operation := range []string{"Query", "GetItem"} {
+		for _, body := range []string{"", " ", "null", "{}", `{"Items":null}`} {
+			if operation == "GetItem" && body != "" && body[0] == '{' {
+				continue // the item does not exist
+			}
+			f.faults.Heal()
+			f.faults.Inject(faults.Rule{Operation: operation, Fault: faults.Pretend(http.StatusOK, body)})
+			if reading, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrUnavailable) {
+				t.Errorf("%s, %q: planned %+v, %v", operation, body, reading, err)
+			}
+		}
+	}
+	f.faults.Heal()
+	f.faults.Inject(faults.Rule{Operation: "Decrypt", Fault: faults.EmptyAnswer()})
+	if key, err := f.open(t); !errors.Is(err, routing.ErrUnavailable) || key != "" {
+		t.Errorf("Decrypt: %q, %v", key, err)
+	}
+}
+
+// Only the steps of a reading's own plan open, whatever else is stored.
+func TestAStepOfNoPlanOpensNothing(t *testing.T) {
+	f := newFixture(t)
+	c := f.store(t, byok.Settings{})
+	f.mustOpen(t) // kept
+	earlier := f.read(t).Steps[0]
+	testkit.Must(t, f.manager().Disable(t.Context(), f.workspace, c.ID))
+	restricted := f.store(t, byok.Settings{AllowedModels: []string{"n"}})
+	used := f.store(t, byok.Settings{})
 	reading := f.read(t)
-	for _, step := range []routing.Step{{Provider: provider}, {Provider: provider, Credential: "another"}} {
+	for name, step := range map[string]routing.Step{
+		"shared endpoint":          {Provider: provider},
+		"unknown credential":       {Provider: provider, Credential: "another"},
+		"skipped credential":       {Provider: provider, Credential: restricted.ID},
+		"step of an older reading": earlier,
+		"another provider":         {Provider: "mistral", Credential: used.ID},
+	} {
 		if key, err := reading.Open(t.Context(), step); err == nil || key.Reveal() != nil {
-			t.Errorf("%+v opened %q", step, key.Reveal())
+			t.Errorf("%s: opened %q", name, key.Reveal())
 		}
 	}
 }

@@ -54,7 +54,8 @@ const (
 	jobPrefix   = "job#"
 )
 
-// item is a job as stored, under pk = job#<id>. Times are Unix seconds.
+// item is a job as stored, under pk = job#<id>. Times are Unix seconds. The row has one
+// more attribute, step_token, which only Writer reads.
 type item struct {
 	PK            string      `dynamodbav:"pk"`
 	Version       int         `dynamodbav:"v"`

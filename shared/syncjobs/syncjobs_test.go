@@ -247,6 +247,45 @@ func TestALostAnswerCreatesOneJobAndAFailedWriteNone(t *testing.T) {
 	}
 }
 
+// A step that was taken and whose response was lost is its Writer's own, in the SDK's
+// repeat and in one repeat after an error. To another Writer it is another's.
+func TestALostAnswerIsTheWritersOwnStep(t *testing.T) {
+	f := newFixture(t)
+	another := *f
+	another.writer = syncjobs.NewWriter(f.db, f.table)
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, syncjobs.ErrState) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for name, take := range steps() {
+		for _, attempt := range []int{1, 0} { // that loses its response; 0 is each of them
+			id := f.newJob()
+			if name == "succeed" {
+				testkit.Must(t, f.writer.Start(t.Context(), f.account, id))
+			}
+			f.faults.Heal()
+			f.faults.Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Attempt: attempt, Fault: faults.LoseAnswer()})
+			err := take(f, f.account, id)
+			refused(name+" by another writer", take(&another, f.account, id))
+			if name == "succeed" {
+				refused("succeed with other numbers", f.writer.Succeed(t.Context(), f.account, id, 1, 1))
+			}
+			if attempt == 0 {
+				if err == nil || errors.Is(err, syncjobs.ErrState) {
+					t.Errorf("%s without a response: %v", name, err)
+				}
+				err = take(f, f.account, id)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			refused(name+" a second time", take(f, f.account, id))
+		}
+	}
+}
+
 func TestAnUnreadableRowIsNoJob(t *testing.T) {
 	f := newFixture(t)
 	for attribute, value := range map[string]types.AttributeValue{

@@ -1,10 +1,14 @@
 package syncjobs
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -21,7 +25,7 @@ var (
 	// ErrState means that the job is not in a state from which this step may be
 	// taken, or that the account has no such job.
 	ErrState = errors.New("the sync job is not in a state that allows this")
-	// ErrInvalid is wrapped by errors that describe what a step cannot record.
+	// ErrInvalid is wrapped by errors that describe a value that no step can record.
 	ErrInvalid = errors.New("invalid")
 )
 
@@ -35,17 +39,34 @@ type itemWriter interface {
 
 // Writer moves jobs on. Every step names the account, checks the state the job
 // comes from, and sets all that the new state carries, in one conditional write.
-// A step whose response was lost may have been taken: taking it again then returns
-// ErrState, and the job shows which step was taken.
+//
+// The row keeps a random token of its last step, because a step may be taken and its
+// response lost. The SDK's repeat then finds the token, and the step succeeds. If a step
+// ends with another error than ErrState and ErrInvalid, it may have been taken. The same
+// step by the same Writer then has the same token: it succeeds once, whether or not the
+// first was taken. Any other repeat, and every other Writer, gets ErrState.
 type Writer struct {
 	db    itemWriter
 	table string
 	now   func() time.Time
+
+	mu     sync.Mutex
+	unsure map[step]string // the tokens of steps that may have been taken
+}
+
+// maxUnsure bounds the tokens in memory: the token of a step that nobody repeats stays.
+const maxUnsure = 1000
+
+// step is one step of a job, with the values that it records.
+type step struct {
+	job      ids.Job
+	to       Status
+	recorded string
 }
 
 // NewWriter writes jobs to the table of that name.
 func NewWriter(db itemWriter, table string) *Writer {
-	return &Writer{db: db, table: table, now: time.Now}
+	return &Writer{db: db, table: table, now: time.Now, unsure: map[step]string{}}
 }
 
 // Create queues a new job of the account.
@@ -75,7 +96,7 @@ func (w *Writer) Create(ctx context.Context, account ids.Account) (ids.Job, erro
 
 // Start records that a queued job runs.
 func (w *Writer) Start(ctx context.Context, account ids.Account, id ids.Job) error {
-	return w.step(ctx, account, id, Running, "SET #status = :to, started_at = :now", nil, Queued)
+	return w.take(ctx, account, step{id, Running, ""}, "started_at = :now", nil, Queued)
 }
 
 // Succeed records that a running job succeeded, with these numbers of groups.
@@ -83,8 +104,8 @@ func (w *Writer) Succeed(ctx context.Context, account ids.Account, id ids.Job, s
 	if synced < 0 || deleted < 0 {
 		return fmt.Errorf("%w: a number of groups cannot be negative", ErrInvalid)
 	}
-	return w.step(ctx, account, id, Succeeded,
-		"SET #status = :to, finished_at = :now, synced_groups = :synced, deleted_groups = :deleted",
+	return w.take(ctx, account, step{id, Succeeded, fmt.Sprint(synced, deleted)},
+		"finished_at = :now, synced_groups = :synced, deleted_groups = :deleted",
 		map[string]types.AttributeValue{":synced": number(synced), ":deleted": number(deleted)},
 		Running)
 }
@@ -96,46 +117,70 @@ func (w *Writer) Fail(ctx context.Context, account ids.Account, id ids.Job, mess
 	if message == "" || !utf8.ValidString(message) || utf8.RuneCountInString(message) > maxMessage {
 		return fmt.Errorf("%w: an error message has 1 to %d characters of UTF-8", ErrInvalid, maxMessage)
 	}
-	return w.step(ctx, account, id, Failed,
-		"SET #status = :to, finished_at = :now, error_message = :message",
-		map[string]types.AttributeValue{":message": &types.AttributeValueMemberS{Value: message}},
+	return w.take(ctx, account, step{id, Failed, message},
+		"finished_at = :now, error_message = :message",
+		map[string]types.AttributeValue{":message": text(message)},
 		Running, Queued)
 }
 
-// step takes a job of the account from one of the states to another.
-func (w *Writer) step(ctx context.Context, account ids.Account, id ids.Job, to Status, update string, values map[string]types.AttributeValue, from ...Status) error {
+// take takes the step of a job of the account from one of the states.
+func (w *Writer) take(ctx context.Context, account ids.Account, s step, update string, values map[string]types.AttributeValue, from ...Status) error {
+	token := w.token(s)
 	condition := "account = :account AND #status IN ("
 	all := map[string]types.AttributeValue{
-		":account": &types.AttributeValueMemberS{Value: string(account)},
-		":to":      &types.AttributeValueMemberS{Value: string(to)},
-		":now":     number(w.now().Unix()),
+		":account": text(string(account)), ":to": text(string(s.to)), ":now": number(w.now().Unix()), ":token": text(token),
 	}
 	for i, status := range from {
 		name := ":from" + strconv.Itoa(i)
-		all[name] = &types.AttributeValueMemberS{Value: string(status)}
+		all[name] = text(string(status))
 		if i > 0 {
 			condition += ", "
 		}
 		condition += name
 	}
-	for name, value := range values {
-		all[name] = value
-	}
+	maps.Copy(all, values)
 	_, err := w.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &w.table, Key: keyOf(id),
-		UpdateExpression:          &update,
-		ConditionExpression:       aws.String(condition + ")"),
-		ExpressionAttributeNames:  map[string]string{"#status": "status"},
-		ExpressionAttributeValues: all,
+		TableName: &w.table, Key: keyOf(s.job),
+		UpdateExpression:                    aws.String("SET #status = :to, step_token = :token, " + update),
+		ConditionExpression:                 aws.String(condition + ")"),
+		ExpressionAttributeNames:            map[string]string{"#status": "status"},
+		ExpressionAttributeValues:           all,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if _, failed := calls.ConditionFailed(err); failed {
+	if stored, failed := calls.ConditionFailed(err); failed {
+		if last, ok := stored["step_token"].(*types.AttributeValueMemberS); ok && last.Value == token {
+			return nil
+		}
 		return ErrState
 	}
 	if err != nil {
-		return fmt.Errorf("moving sync job %s to %s: %w", id, to, err)
+		w.keep(s, token)
+		return fmt.Errorf("moving sync job %s to %s: %w", s.job, s.to, err)
 	}
 	return nil
 }
+
+// token returns the one under which the step may have been taken, or else a new one. It
+// gives an old one out once, because only one of two callers may succeed.
+func (w *Writer) token(s step) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	token := cmp.Or(w.unsure[s], rand.Text())
+	delete(w.unsure, s)
+	return token
+}
+
+// keep remembers the token of a step that may have been taken.
+func (w *Writer) keep(s step, token string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.unsure) >= maxUnsure {
+		clear(w.unsure) // a repeat of one of these gets ErrState
+	}
+	w.unsure[s] = token
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
 func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}

@@ -92,9 +92,9 @@ func with[V any](m map[string]V, name string, value V) map[string]V {
 	return all
 }
 
-// payload returns the proxy event, payload format 1.0, with markers wherever a
+// Payload returns the proxy event, payload format 1.0, with markers wherever a
 // function must not look.
-func (e Event) payload() []byte {
+func (e Event) Payload() []byte {
 	header, query := maps.Clone(e.Header), with(e.Query, "token", []string{testkit.Marker + "query"})
 	for _, name := range []string{"User-Agent", "Cookie", "X-Request-Id", "X-Api-Key"} {
 		header = with(header, name, []string{testkit.Marker + name})

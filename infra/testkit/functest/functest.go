@@ -19,7 +19,6 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -87,7 +86,6 @@ type Instance struct {
 	Faults *faults.Transport
 
 	handler lambda.Handler
-	time    *manualDeadline
 	log     bytes.Buffer
 
 	mu   sync.Mutex
@@ -100,7 +98,6 @@ func (s *Env) Instance() *Instance {
 	config := s.Engines.Config
 	config.HTTPClient = f.Faults
 	env := boot.NewEnvironment(config, slog.New(slog.NewJSONHandler(&f.log, nil)), s.variable)
-	env.AWS.Retryer = func() aws.Retryer { return retry.AddWithMaxBackoffDelay(boot.Retryer(), time.Millisecond) }
 	keys, log, op := s.assemble(env)
 	prepare := op.Prepare
 	op.Prepare = func(ctx context.Context, r *api.Request) api.Act {
@@ -122,7 +119,7 @@ func (f *Instance) Invoke(t testing.TB, e Event, rules ...faults.Rule) Answer {
 	for _, rule := range rules {
 		f.Faults.Inject(rule)
 	}
-	return f.send(t, e.payload(), e.RequestID, e.Body)
+	return f.send(t, e.Payload(), e.RequestID, e.Body)
 }
 
 // send sends a proxy event that has this id and body.
@@ -131,8 +128,9 @@ func (f *Instance) send(t testing.TB, event []byte, requestID, body string) Answ
 	f.log.Reset()
 	f.errs = nil
 	before := len(f.Faults.Calls())
-	f.time = &manualDeadline{Context: t.Context(), done: make(chan struct{})}
-	payload, err := f.handler.Invoke(f.time, event)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // nothing depends on how fast the machine is
+	defer cancel()
+	payload, err := f.handler.Invoke(ctx, event)
 	if err != nil {
 		t.Fatalf("the function returned an error: %v", err)
 	}
@@ -144,17 +142,6 @@ func (f *Instance) send(t testing.TB, event []byte, requestID, body string) Answ
 	checkCalls(t, answer.Calls)
 	checkLeaks(t, body, answer, f.errs)
 	return answer
-}
-
-// runOut ends the time of the request under way.
-func (f *Instance) runOut() { f.time.end.Do(func() { close(f.time.done) }) }
-
-// Deadline is the fault with which the time of the request under way ends.
-func (f *Instance) Deadline() faults.Fault {
-	return func(r *http.Request, apply faults.Apply) (*http.Response, error) {
-		f.runOut()
-		return faults.Stall()(r, apply)
-	}
 }
 
 // note keeps an error on its way to the adapter, for the search for leaks.
@@ -174,31 +161,6 @@ func (v recordingVerifier) Verify(ctx context.Context, key auth.KeyHash) (auth.C
 	caller, err := v.Verifier.Verify(ctx, key)
 	v.f.note(err)
 	return caller, err
-}
-
-// manualDeadline is the context of a request whose time ends when a test says so:
-// nothing depends on how fast the machine is.
-type manualDeadline struct {
-	context.Context
-
-	end  sync.Once
-	done chan struct{}
-}
-
-// Deadline implements context.Context.
-func (d *manualDeadline) Deadline() (time.Time, bool) { return time.Now().Add(time.Hour), true }
-
-// Done implements context.Context.
-func (d *manualDeadline) Done() <-chan struct{} { return d.done }
-
-// Err implements context.Context.
-func (d *manualDeadline) Err() error {
-	select {
-	case <-d.done:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
 }
 
 // finishing is a client that lets the engines finish each call, as AWS does even

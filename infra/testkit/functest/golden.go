@@ -36,7 +36,7 @@ type Golden struct {
 func (g *Golden) Play(t *testing.T, response string, e Event) Answer {
 	t.Helper()
 	e.RequestID = goldenID
-	return g.play(t, response, e.payload())
+	return g.play(t, response, e.Payload())
 }
 
 // PlayCaptured sends testdata/<name>.event.json, which infra/local's gateway makes
@@ -52,7 +52,7 @@ func (g *Golden) PlayCaptured(t *testing.T, name string) Answer {
 	}
 	var real, made map[string]any
 	testkit.Must(t, json.Unmarshal(captured, &real))
-	_ = json.Unmarshal(NewEvent("", "").payload(), &made) // always JSON
+	_ = json.Unmarshal(NewEvent("", "").Payload(), &made) // always JSON
 	for member := range made {
 		if _, ok := real[member]; !ok {
 			t.Errorf("a captured event has no member %s", member)
@@ -96,6 +96,7 @@ func (g *Golden) text(a Answer) string {
 		{`ETag: "$$ETAG"`, `ETag: "[0-9a-f]{32}"`},
 		{`r=0;t=$$SECONDS`, `r=0;t=\d+`},
 		{`Reset: $$SECONDS`, `Reset: \d\d+`},
+		{`Retry-After: $$SECONDS`, `Retry-After: \d\d+`},
 	} {
 		named = regexp.MustCompile(made.pattern).ReplaceAllString(named, made.name)
 	}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"signalbox.dev/infra/sim"
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/shared/ids"
+)
+
+// The calls of the function.
+const (
+	key, slot          = "GetItem key#", "UpdateItem limit#"
+	account, workspace = "GetItem account#", "GetItem workspace#"
+	erase              = "DeleteObject"
+	list, purge        = "ListObjectVersions", "DeleteObjects"
+)
+
+// TestSimulation plays requests with every fault of every call, and beside each
+// other and the operator's acts in every order of their calls.
+func TestSimulation(t *testing.T) {
+	sim.Suite{Alone: alone(), Pairs: pairs(), Trios: trios(), Crowds: crowds()}.Play(t)
+}
+
+const file = ids.File("file_1")
+
+// stored is a file, with others beside it whose names begin like it; each "w" writes
+// a version, each "m" hides what is there.
+func stored(w *sim.World, history string) {
+	for i, step := range history {
+		w.Put(file, map[rune]string{'w': testkit.Marker[:3+i]}[step])
+	}
+	w.Put("file_10", "sibling")
+	w.Put("file_11", "hidden sibling")
+	w.Put("file_11", "")
+}
+
+func scenario(name, versioning string, set func(*sim.World)) sim.Scenario {
+	return sim.Scenario{Name: name, Assemble: assemble, Versioning: versioning, Set: set}
+}
+
+const enabled, suspended = "Enabled", "Suspended"
+
+func alone() []sim.Scenario {
+	one := func(name, versioning, history string, roundTrips int, calls []string, request func(*sim.World) sim.Delete) sim.Scenario {
+		s := scenario(name, versioning, func(w *sim.World) {
+			stored(w, history)
+			w.Delete("A", request(w))
+		})
+		s.Calls, s.RoundTrips = calls, roundTrips
+		return s
+	}
+	named := func(*sim.World) sim.Delete { return sim.Delete{} }
+	second := func(perMinute, burst int64) func(*sim.World) sim.Delete {
+		return func(w *sim.World) sim.Delete {
+			w.Deleted(sim.Delete{File: "file_none", PerMinute: perMinute, Burst: burst})
+			return sim.Delete{PerMinute: perMinute, Burst: burst}
+		}
+	}
+	with := func(s sim.Scenario, change func(*sim.Scenario)) sim.Scenario {
+		s.Calls = nil
+		change(&s)
+		return s
+	}
+	deletion := []string{key, slot, workspace, erase}
+	everyVersion := []string{key, slot, workspace, erase, list, purge, purge, list}
+	return []sim.Scenario{
+		one("a file", "", "w", 2, deletion, named),
+		one("default workspace", "", "w", 3, []string{key, slot, account, erase}, func(*sim.World) sim.Delete { return sim.Delete{Unnamed: true} }),
+		one("bound key", "", "w", 2, []string{key, slot, erase}, func(w *sim.World) sim.Delete {
+			return sim.Delete{Unnamed: true, Token: w.StandardKey(w.Tenant.Workspace)}
+		}),
+		one("within the burst", "", "w", 3, append([]string{slot}, deletion...), second(1, 20)),
+		one("two versions", enabled, "ww", 6, everyVersion, named),
+		one("hidden by a deletion that stopped", enabled, "wwm", 6, everyVersion, named),
+		one("versioning suspended", suspended, "w", 5, []string{key, slot, workspace, erase, list, purge, list}, named),
+		one("no such file", "", "", 3, append([]string{list}, deletion...), named),
+		one("no such file, versioned", enabled, "", 3, append([]string{list}, deletion...), named),
+		one("no file id", "", "w", 1, []string{key, slot}, func(*sim.World) sim.Delete { return sim.Delete{File: testkit.Marker, Never: true} }),
+		one("limit exceeded", "", "w", 1, []string{key, slot, workspace}, second(1, 1)),
+		one("the first after an interval", "", "w", 2, deletion, func(*sim.World) sim.Delete {
+			return sim.Delete{PerMinute: 60, Burst: 5, Pauses: []time.Duration{time.Second}}
+		}),
+		one("the first within an interval", "", "w", 2, deletion, func(*sim.World) sim.Delete {
+			return sim.Delete{PerMinute: 60, Burst: 5, Pauses: []time.Duration{0, time.Second, time.Second - 1}}
+		}),
+		with(one("frozen for an hour", "", "w", 0, nil, func(*sim.World) sim.Delete {
+			return sim.Delete{PerMinute: 60, Burst: 5, Pauses: []time.Duration{time.Hour}}
+		}), func(s *sim.Scenario) { s.Frozen = true }),
+		with(one("clock behind", enabled, "w", 0, nil, named), func(s *sim.Scenario) { s.Clock = 10 * time.Minute }),
+		with(one("clock ahead", enabled, "w", 0, nil, named), func(s *sim.Scenario) { s.Clock = -10 * time.Minute }),
+		with(one("many versions, little time", enabled, "wwwwwwwwwwww", 0, nil, func(*sim.World) sim.Delete {
+			return sim.Delete{Time: 9}
+		}), func(s *sim.Scenario) { s.Page = 3 }),
+		with(one("many markers, little time", enabled, "wwwmmmmmmmmm", 0, nil, func(*sim.World) sim.Delete {
+			return sim.Delete{Time: 9}
+		}), func(s *sim.Scenario) { s.Page = 3 }),
+		one("unknown key", "", "w", 1, []string{key, slot, workspace}, func(w *sim.World) sim.Delete { return sim.Delete{Token: w.UnknownKey()} }),
+	}
+}
+
+func pairs() []sim.Scenario {
+	two := func(name, versioning, history string, d sim.Delete) sim.Scenario {
+		return scenario(name, versioning, func(w *sim.World) {
+			stored(w, history)
+			w.Delete("A", d)
+			d.Token = w.StandardKey("")
+			w.Delete("B", d)
+			d.Token = ""
+		})
+	}
+	return []sim.Scenario{
+		two("two deletes", "", "w", sim.Delete{}),
+		scenario("two deletes of one key", "", func(w *sim.World) {
+			stored(w, "w")
+			w.Delete("A", sim.Delete{PerMinute: 60, Burst: 1})
+			w.Delete("B", sim.Delete{PerMinute: 60, Burst: 1, File: "file_none"})
+		}),
+		scenario("two deletes within the burst", "", func(w *sim.World) {
+			stored(w, "w")
+			w.Deleted(sim.Delete{File: "file_none", PerMinute: 60, Burst: 3})
+			w.Delete("A", sim.Delete{PerMinute: 60, Burst: 3})
+			w.Delete("B", sim.Delete{PerMinute: 60, Burst: 3, File: "file_none"})
+		}),
+		scenario("upload over the file", "", func(w *sim.World) {
+			stored(w, "w")
+			w.Delete("A", sim.Delete{})
+			w.Upload("upload", file)
+		}),
+		scenario("revoke key", "", func(w *sim.World) {
+			stored(w, "w")
+			w.Delete("A", sim.Delete{})
+			w.RevokeKey("revoke key", w.Tenant.Management)
+		}),
+		scenario("delete workspace", "", func(w *sim.World) {
+			stored(w, "w")
+			bound := w.StandardKey(w.Tenant.Workspace)
+			w.Delete("A", sim.Delete{Token: bound, Unnamed: true})
+			w.DeleteWorkspace("delete workspace", w.Tenant.Workspace, bound)
+		}),
+		scenario("delete named workspace", "", func(w *sim.World) {
+			stored(w, "w")
+			w.Delete("A", sim.Delete{})
+			w.DeleteWorkspace("delete workspace", w.Tenant.Workspace)
+		}),
+	}
+}
+
+func trios() []sim.Scenario {
+	return []sim.Scenario{
+		scenario("two deletes and an upload", "", func(w *sim.World) {
+			stored(w, "")
+			w.Delete("A", sim.Delete{})
+			w.Delete("B", sim.Delete{Token: w.StandardKey("")})
+			w.Upload("upload", file)
+		}),
+	}
+}
+
+func crowds() []sim.Scenario {
+	two := func(name, versioning, history string) sim.Scenario {
+		return scenario(name, versioning, func(w *sim.World) {
+			stored(w, history)
+			w.Delete("A", sim.Delete{})
+			w.Delete("B", sim.Delete{Token: w.StandardKey("")})
+		})
+	}
+	return []sim.Scenario{
+		two("two deletes of two versions", enabled, "ww"),
+		two("two deletes, versioning suspended", suspended, "w"),
+		scenario("upload over versions", enabled, func(w *sim.World) {
+			stored(w, "ww")
+			w.Delete("A", sim.Delete{})
+			w.Upload("upload", file)
+		}),
+		scenario("three deletes and an upload", "", func(w *sim.World) {
+			stored(w, "w")
+			w.Delete("A", sim.Delete{PerMinute: 60, Burst: 2})
+			w.Delete("B", sim.Delete{PerMinute: 60, Burst: 2})
+			w.Delete("C", sim.Delete{PerMinute: 60, Burst: 2})
+			w.Upload("upload", file)
+		}),
+	}
+}

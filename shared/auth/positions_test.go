@@ -1,0 +1,198 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/ids"
+)
+
+// claims are claims in a workspace whose stored credentials a test sets.
+type claims struct {
+	*fixture
+	*auth.Positions
+	stored auth.Room
+	counts atomic.Int64
+	during func() // each count
+}
+
+func newClaims(t *testing.T) *claims {
+	t.Helper()
+	c := &claims{fixture: newFixture(t), during: func() {}}
+	c.Positions = auth.NewPositions(c.db, c.table, func(context.Context, ids.Workspace) (credentials, bytes int64, err error) {
+		c.counts.Add(1)
+		c.during()
+		return c.stored.Credentials, c.stored.Bytes, nil
+	})
+	return c
+}
+
+// newPositions has nothing to count.
+func (f *fixture) newPositions() *auth.Positions {
+	return auth.NewPositions(f.db, f.table, func(context.Context, ids.Workspace) (credentials, bytes int64, err error) { return 0, 0, nil })
+}
+
+// claim claims a place for a small credential in a workspace with much room.
+func (f *fixture) claim(p *auth.Positions, account ids.Account) (int64, error) {
+	return p.Claim(f.Context(), account, f.workspace, auth.Need{Provider: "openai", Bytes: 1}, auth.Room{Credentials: 1000, Bytes: 1000})
+}
+
+// want claims so many bytes where there is room for two credentials, and 100 bytes.
+func (c *claims) want(bytes int64, wanted error, counts int64) {
+	c.Helper()
+	_, err := c.Claim(c.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: bytes}, auth.Room{Credentials: 2, Bytes: 100})
+	if n := c.counts.Swap(0); !errors.Is(err, wanted) || n != counts {
+		c.Errorf("claimed: %v, after %d counts; want %v, after %d", err, n, wanted, counts)
+	}
+}
+
+func inAnHour() time.Time { return time.Now().Add(time.Hour) }
+
+// A claim that was not stored takes up room for a minute, and a full workspace is
+// counted once a minute. The operator's deletion ends the second pause, not the first:
+// a claim may still be on its way into storage.
+func TestAFullWorkspaceIsCounted(t *testing.T) {
+	for name, bytes := range map[string]int64{"credentials": 1, "bytes": 50} {
+		c, now := newClaims(t), time.Now()
+		at := func(since time.Duration) { c.SetClock(func() time.Time { return now.Add(since) }) }
+		c.Log("full of " + name)
+		at(0)
+		c.want(bytes, nil, 0)
+		c.want(bytes, nil, 0)
+		c.want(101, auth.ErrFull, 0)
+		at(59 * time.Second)
+		c.wantError(c.registry.MakeRoom(t.Context(), c.workspace), nil)
+		c.want(bytes, auth.ErrFull, 0)
+
+		at(61 * time.Second) // one of the two was stored
+		c.stored = auth.Room{Credentials: 1, Bytes: bytes}
+		c.want(bytes, nil, 1)
+		c.want(bytes, auth.ErrFull, 0)
+
+		at(122 * time.Second) // both are stored
+		c.stored = auth.Room{Credentials: 2, Bytes: 2 * bytes}
+		c.want(bytes, auth.ErrFull, 1)
+		c.stored = auth.Room{} // and deleted
+		at(123 * time.Second)
+		c.want(bytes, auth.ErrFull, 0)
+		c.wantError(c.registry.MakeRoom(t.Context(), c.workspace), nil)
+		c.want(bytes, nil, 1)
+		c.want(bytes, nil, 0)
+	}
+}
+
+func TestMakingRoomMakesNoWorkspace(t *testing.T) {
+	f := newFixture(t)
+	f.wantError(f.registry.MakeRoom(t.Context(), "nowhere"), nil)
+	if _, err := auth.NewWorkspaces(f.db, f.table).Find(t.Context(), "nowhere"); err != nil || f.rows.Get(t, testkit.Key("workspace#nowhere", "workspace")) != nil {
+		t.Errorf("there is a workspace, %v", err)
+	}
+}
+
+// A workspace from before the bound, or after a restore, is counted at its first claim.
+func TestAWorkspaceWithoutACountIsCounted(t *testing.T) {
+	c := newClaims(t)
+	for name, forget := range map[string]func(){
+		"used":    func() { c.rows.Change(t, c.workspaceRow(), func(row testkit.Row) { delete(row, "used") }) },
+		"bytes":   func() { c.rows.Change(t, c.workspaceRow(), func(row testkit.Row) { delete(row, "bytes") }) },
+		"restore": func() { c.wantError(c.registry.RaiseCounter(t.Context(), c.workspace, "anthropic", 7), nil) },
+	} {
+		t.Log(name)
+		forget()
+		c.stored = auth.Room{Credentials: 1, Bytes: 1}
+		c.want(1, nil, 1)
+		c.want(1, auth.ErrFull, 0)
+	}
+}
+
+// Of many requests one counts. No more are let in than there is room for, whatever was
+// claimed during the count.
+func TestClaimsAtOnce(t *testing.T) {
+	c := newClaims(t)
+	c.want(1, nil, 0)
+	c.want(1, nil, 0)
+	c.SetClock(inAnHour)
+	c.stored = auth.Room{Credentials: 1, Bytes: 1}
+	var all sync.WaitGroup
+	var let atomic.Int64
+	for range 20 {
+		all.Go(func() {
+			_, err := c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1}, auth.Room{Credentials: 2, Bytes: 100})
+			if err == nil {
+				let.Add(1)
+			} else if !errors.Is(err, auth.ErrFull) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if let.Load() != 1 || c.counts.Swap(0) != 1 {
+		t.Errorf("%d were let in", let.Load())
+	}
+
+	c = newClaims(t) // 90 bytes do not fit; one of 10 is claimed during the count
+	c.want(20, nil, 0)
+	c.SetClock(inAnHour)
+	c.during = func() { c.during = func() {}; c.want(10, nil, 1) }
+	c.want(90, auth.ErrFull, 0)
+	c.want(1, auth.ErrFull, 0) // the count of none did not replace it
+}
+
+// Of copies of a request one is stored, so they share the last place; for a minute, as
+// long as no more than one can be on its way.
+func TestCopiesOfARequestShareAPlace(t *testing.T) {
+	c, now := newClaims(t), time.Now()
+	claim := func(request string, wanted error) {
+		t.Helper()
+		_, err := c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1, Request: request}, auth.Room{Credentials: 1, Bytes: 100})
+		c.wantError(err, wanted)
+	}
+	c.SetClock(func() time.Time { return now })
+	claim("one", nil)
+	for range 3 {
+		claim("one", nil)
+		claim("another", auth.ErrFull)
+		claim("", auth.ErrFull)
+	}
+	c.stored.Credentials = 1
+	c.SetClock(inAnHour)
+	claim("one", auth.ErrFull)
+}
+
+// A lost response neither makes a second count nor keeps the first from being used.
+func TestACountSurvivesLostResponses(t *testing.T) {
+	for call := range 4 {
+		c := newClaims(t)
+		c.want(1, nil, 0)
+		c.want(1, nil, 0)
+		c.SetClock(inAnHour)
+		c.faults.Heal()
+		c.faults.Inject(faults.Rule{Operation: "UpdateItem", Call: call + 1, Attempt: 1, Fault: faults.LoseAnswer()})
+		c.want(1, nil, 1)
+	}
+}
+
+// A workspace that is deleted, foreign or damaged is not counted.
+func TestOnlyAFullWorkspaceIsCounted(t *testing.T) {
+	c := newClaims(t)
+	_, err := c.claim(c.Positions, "another")
+	c.wantError(err, auth.ErrNoWorkspace)
+	c.rows.Set(t, c.workspaceRow(), "deleted_at", testkit.Number("1"))
+	_, err = c.claim(c.Positions, c.account)
+	c.wantError(err, auth.ErrNoWorkspace)
+	c.rows.Set(t, c.workspaceRow(), "used", testkit.Text("many"))
+	if _, err := c.claim(c.Positions, c.account); err == nil || errors.Is(err, auth.ErrFull) || !strings.Contains(err.Error(), "stored workspace "+string(c.workspace)) {
+		t.Errorf("a damaged row: %v", err)
+	}
+	if c.counts.Load() != 0 {
+		t.Errorf("%d counts", c.counts.Load())
+	}
+}

@@ -1,0 +1,68 @@
+package byok
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/ids"
+)
+
+// A router reads every credential of a workspace for each request, so a workspace
+// has a bound: one Query reads up to 1 MB. A deployment may choose a lower number.
+const (
+	// MaxStored is how many credentials a workspace holds at most, disabled ones
+	// included.
+	MaxStored = 100
+	// MaxBytes is how many bytes they take at most: less than the 1,048,576 of a Query,
+	// since Size and Count are not exact.
+	MaxBytes = 1_000_000
+)
+
+// ErrTooMany means that a workspace holds more than its bound: a router refuses it
+// until the operator has deleted some.
+var ErrTooMany = fmt.Errorf("the workspace holds more than %d credentials or %d bytes of them", MaxStored, MaxBytes)
+
+// rowBytes bounds the bytes of a row without the texts that a caller chooses: the names
+// of attributes, ids, numbers, the label and the wrapped data key.
+const rowBytes = 1024
+
+// Size is how many bytes the credential will take as stored, at most.
+func (n New) Size() int64 {
+	size := rowBytes + len(n.Key.Reveal()) + len(n.Name)
+	for _, list := range [][]string{n.AllowedAPIKeyHashes, n.AllowedModels, n.AllowedUserIDs} {
+		for _, element := range list {
+			size += 1 + len(element)
+		}
+	}
+	return int64(size)
+}
+
+// readUnit is how many bytes DynamoDB reads for one unit of capacity.
+const readUnit = 4096
+
+// Count returns how many credentials the workspace holds, and how many bytes they
+// take, rounded up. DynamoDB counts them: no attribute is read. It ends early once
+// the bound is passed.
+func (s *Store) Count(ctx context.Context, w ids.Workspace) (credentials, bytes int64, err error) {
+	in := queryOf(s.credentials, w)
+	in.Select, in.ReturnConsumedCapacity = types.SelectCount, types.ReturnConsumedCapacityTotal
+	for {
+		page, err := s.db.Query(ctx, in)
+		if err == nil && page.ConsumedCapacity == nil {
+			err = errors.New("the response names no capacity")
+		}
+		if err != nil {
+			return 0, 0, fmt.Errorf("counting credentials: %w", err)
+		}
+		credentials += int64(page.Count)
+		bytes += int64(aws.ToFloat64(page.ConsumedCapacity.CapacityUnits) * readUnit)
+		in.ExclusiveStartKey = page.LastEvaluatedKey
+		if page.LastEvaluatedKey == nil || credentials > MaxStored || bytes > MaxBytes {
+			return credentials, bytes, nil
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package calls_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/shared/calls"
+)
+
+// Every pause is drawn evenly from nothing to its bound, and a simulation can replay it.
+func TestPausesAreRandomWithinTheirBounds(t *testing.T) {
+	const drawn = 1000
+	lost := &smithyhttp.RequestSendError{Err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}
+	bounds := func(ms ...time.Duration) []time.Duration { return ms }
+	for name, c := range map[string]struct {
+		err    error
+		bounds []time.Duration // of each attempt, in milliseconds
+	}{
+		"a failure":             {errors.New("any"), bounds(50, 100, 200, 400, 800, 1000, 1000)},
+		"a throttle":            {&types.ProvisionedThroughputExceededException{}, bounds(500, 1000, 1000)},
+		"a lost connection":     {lost, bounds(0, 100, 200)},
+		"a time-out":            {&smithyhttp.RequestSendError{Err: &net.OpError{Op: "read", Err: context.DeadlineExceeded}}, bounds(50)},
+		"a refused connection":  {&smithyhttp.RequestSendError{Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, bounds(50)},
+		"a throttled write set": {&types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: new("ThrottlingError")}}}, bounds(500)},
+	} {
+		pauses := func(attempt int) (all []time.Duration) {
+			cryptotest.SetGlobalRandom(t, 1)
+			for range drawn {
+				pause, err := calls.Backoff(attempt, c.err)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, pause)
+			}
+			return all
+		}
+		for i, bound := range c.bounds {
+			bound *= time.Millisecond
+			var quarters [4]int
+			all := pauses(i + 1)
+			for _, pause := range all {
+				if pause < 0 || pause > bound || pause == bound && bound > 0 {
+					t.Fatalf("%s, attempt %d: a pause of %v, want less than %v", name, i+1, pause, bound)
+				}
+				if bound > 0 {
+					quarters[4*pause/bound]++
+				}
+			}
+			for _, n := range quarters {
+				if bound > 0 && (n < drawn/5 || n > drawn*3/10) {
+					t.Errorf("%s, attempt %d: the pauses up to %v are not even: %v of %d", name, i+1, bound, quarters, drawn)
+				}
+			}
+			if diff := cmp.Diff(all, pauses(i+1)); diff != "" {
+				t.Errorf("%s, attempt %d: other pauses with the same randomness", name, i+1)
+			}
+		}
+	}
+}
+
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for attempt := 1; attempt <= 100; attempt++ { // far beyond what a shift can hold
+			bound, began := min(25*time.Millisecond<<min(attempt-1, 10), time.Second), time.Now()
+			if err := calls.Pause(t.Context(), attempt); err != nil || time.Since(began) >= bound {
+				t.Errorf("Pause(%d): %v after %v", attempt, err, time.Since(began))
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := calls.Pause(ctx, 100); !errors.Is(err, context.Canceled) {
+			t.Errorf("Pause after the end of the context: %v", err)
+		}
+	})
+}
+
+// throttled is DynamoDB with so many units a second, and a burst of them saved up.
+type throttled struct {
+	rate, burst float64
+
+	mu     sync.Mutex
+	saved  float64
+	at     time.Time
+	passed []time.Time
+}
+
+func (s *throttled) Do(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.saved, s.at = min(s.burst, s.saved+now.Sub(s.at).Seconds()*s.rate), now
+	if s.saved < 1 {
+		return service{status: 400, body: `{"__type":"com.amazonaws#ProvisionedThroughputExceededException"}`}.Do(r)
+	}
+	s.saved--
+	s.passed = append(s.passed, now)
+	return service{status: 200, body: "{}"}.Do(r)
+}
+
+// Clients that are throttled at one instant do not return together. With pauses of one
+// second, 150 of these 300 fail.
+func TestThrottledClientsSpreadOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cryptotest.SetGlobalRandom(t, 1)
+		const clients = 300
+		db := &throttled{rate: 1000, burst: 50}
+		began := time.Now()
+		var failed atomic.Int64
+		var all sync.WaitGroup
+		for range clients {
+			all.Go(func() {
+				c := config(service{}, calls.Whole)
+				c.HTTPClient, c.Retryer, c.RetryMaxAttempts = db, calls.Retryer, 0
+				if getItem(t.Context(), c) != nil {
+					failed.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		together := map[time.Duration]int{} // how many passed within ten milliseconds
+		for _, at := range db.passed {
+			together[at.Sub(began).Truncate(10*time.Millisecond)]++
+		}
+		delete(together, 0)
+		most := 0
+		for _, n := range together {
+			most = max(most, n)
+		}
+		took := db.passed[len(db.passed)-1].Sub(began)
+		if failed.Load() > 0 || most > 20 || took > 1500*time.Millisecond {
+			t.Errorf("%d of %d failed, up to %d passed within 10 ms, the last after %v", failed.Load(), clients, most, took)
+		}
+	})
+}
