@@ -1,6 +1,6 @@
-// Command mutate changes conditions of the functions and of what they share, one
-// at a time and chosen at random, and reports each change that no test of the same
-// package notices. A reader decides whether it changes any behaviour. The working
+// Command mutate changes conditions of the functions, of what they share and of the
+// operator's command, one at a time and chosen at random. It reports each change that no
+// test of the same package, or module for the command, notices. A reader decides whether it changes any behaviour. The working
 // tree is left as it is (go test -overlay).
 package main
 
@@ -30,18 +30,27 @@ func main() {
 	n := flag.Int("n", 200, "mutants to try")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "chooses them")
 	only := flag.String("only", "", "mutate the files whose path contains this")
-	timeout := flag.Duration("timeout", 2*time.Minute, "bounds the tests of one mutant")
+	timeout := flag.Duration("timeout", 5*time.Minute, "bounds the tests of one mutant")
+	simulated := flag.Bool("simulated", false, "mutate what requests pass through, and let the simulation alone notice")
+	list := flag.String("planted", "", "simulate with each mutant of this list instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *n, *seed, *only, *timeout); err != nil {
+	try := func() error { return run(ctx, *n, *seed, *only, *timeout, *simulated) }
+	if *list != "" {
+		try = func() error { return plant(ctx, *list, *only, *timeout) }
+	}
+	if err := try(); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, n int, seed uint64, only string, timeout time.Duration) error {
-	mutants, err := find(only, "functions", "shared")
+func run(ctx context.Context, n int, seed uint64, only string, timeout time.Duration, simulated bool) error {
+	mutants, err := find(only, "functions", "shared", operator)
+	if simulated {
+		mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return len(m.functions()) == 0 })
+	}
 	if err != nil {
 		return err
 	}
@@ -51,7 +60,10 @@ func run(ctx context.Context, n int, seed uint64, only string, timeout time.Dura
 	total, random := len(mutants), rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
 	random.Shuffle(total, func(i, j int) { mutants[i], mutants[j] = mutants[j], mutants[i] })
 	fmt.Printf("seed %d: %d of %d mutants\n", seed, min(n, total), total)
-	if err := unchanged(ctx, mutants[:min(n, total)]); err != nil {
+	test := mutant.test
+	if simulated {
+		test = mutant.simulate
+	} else if err := unchanged(ctx, mutants[:min(n, total)]); err != nil {
 		return err
 	}
 
@@ -74,7 +86,7 @@ func run(ctx context.Context, n int, seed uint64, only string, timeout time.Dura
 	for range together {
 		workers.Go(func() {
 			for m, ok := draw(); ok; m, ok = draw() {
-				verdict, err := m.test(ctx, timeout)
+				verdict, err := test(m, ctx, timeout)
 				mu.Lock()
 				switch {
 				case err != nil:
@@ -100,13 +112,17 @@ func run(ctx context.Context, n int, seed uint64, only string, timeout time.Dura
 // unchanged runs the tests of the mutants' packages without a mutant: where they
 // fail, they would fail with any.
 func unchanged(ctx context.Context, mutants []mutant) error {
-	arguments := []string{"test", "-vet=off", "-count=1"}
+	folders := map[string][]string{} // of each module
 	for _, m := range mutants {
-		arguments = append(arguments, m.folder())
+		module, folder := m.tests()
+		folders[module] = append(folders[module], folder)
 	}
-	slices.Sort(arguments[3:])
-	if out, err := exec.CommandContext(ctx, "go", slices.Compact(arguments)...).CombinedOutput(); err != nil { //nolint:gosec // folders of ours
-		return fmt.Errorf("the tests fail without a mutant: %w\n%s", err, out)
+	for module, of := range folders {
+		slices.Sort(of)
+		arguments := append([]string{"test", "-C", module, "-vet=off", "-count=1"}, slices.Compact(of)...)
+		if out, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput(); err != nil { //nolint:gosec // folders of ours
+			return fmt.Errorf("the tests fail without a mutant: %w\n%s", err, out)
+		}
 	}
 	return nil
 }
@@ -130,8 +146,9 @@ func (m mutant) test(ctx context.Context, timeout time.Duration) (verdict, error
 	if err != nil {
 		return 0, err
 	}
-	out, err := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", //nolint:gosec // what is mutated is ours
-		"-timeout", timeout.String(), m.folder()).CombinedOutput()
+	module, tests := m.tests()
+	out, err := exec.CommandContext(ctx, "go", "test", "-C", module, "-overlay", overlay, "-vet=off", "-count=1", "-failfast", //nolint:gosec // what is mutated is ours
+		"-timeout", timeout.String(), tests).CombinedOutput()
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err()

@@ -20,7 +20,16 @@ type mutant struct {
 	code       string // replaces the condition; it names the same variables, so that it compiles
 }
 
-func (m mutant) folder() string { return "./" + filepath.Dir(m.file) }
+// operator is a module of its own. Its main package tests all of it.
+const operator = "infra/admin"
+
+// tests are the module and the package of the tests that cover the mutant.
+func (m mutant) tests() (module, folder string) {
+	if strings.HasPrefix(m.file, operator+"/") {
+		return operator, "."
+	}
+	return ".", "./" + filepath.Dir(m.file)
+}
 
 // find lists every mutant of the folders' code whose file's path contains only.
 func find(only string, folders ...string) (mutants []mutant, err error) {

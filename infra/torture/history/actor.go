@@ -252,7 +252,7 @@ func (x *actor) refused(call int64, q request, a client.Response) {
 			shown = append(shown, workspaceGone(q.workspace))
 		}
 		if q.once != "" {
-			shown = append(shown, onceFree(q.once))
+			shown = append(shown, onceRefused(q.once, q.name))
 		}
 	case slices.Equal(issues, []string{""}) && q.once != "":
 		shown = append(shown, onceOther(q.once, q.name))

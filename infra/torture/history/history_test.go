@@ -14,8 +14,6 @@ var (
 	seed   = flag.Uint64("seed", 1, "of all random choices")
 )
 
-func TestHistoriesAreAllowed(t *testing.T) { run(t, history.Config{}) }
-
 func TestKilledProcessesLoseNothing(t *testing.T) {
 	for _, versioning := range []string{"Off", "Enabled", "Suspended"} {
 		t.Run(versioning, func(t *testing.T) { run(t, history.Config{Kill: true, Versioning: versioning}) })

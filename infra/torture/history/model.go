@@ -137,8 +137,11 @@ func defaultCleared(account, w string) event {
 	})
 }
 
-// An idempotency key belongs to the first request that succeeds under it.
-type memory struct{ request, credential string }
+// An idempotency key belongs to the first request that succeeds under it. A refused
+// request holds it against others that are under way.
+type memory struct{ request, credential, refused string }
+
+func (m memory) isFree() bool { return m.request == "" }
 
 func (m memory) replays(request, credential string) bool {
 	return m.request == request && (m.credential == credential || m.credential == unknown)
@@ -146,36 +149,41 @@ func (m memory) replays(request, credential string) bool {
 
 func onceFirst(k, request, credential string) event {
 	return on("once "+k, request+" makes "+credential, func(s memory) (bool, memory) {
-		return s == memory{}, memory{request, credential}
+		return s.isFree(), memory{request: request, credential: credential}
 	})
 }
 
 func onceReplayed(k, request, credential string) event {
 	return on("once "+k, request+" replays "+credential, func(s memory) (bool, memory) {
-		return s.replays(request, credential), memory{request, credential}
+		return s.replays(request, credential), memory{request: request, credential: credential}
 	})
 }
 
 // onceEither is a replay, perhaps of the request's own first attempt.
 func onceEither(k, request, credential string) event {
 	return on("once "+k, request+" makes or replays "+credential, func(s memory) (bool, memory) {
-		return s.replays(request, credential) || s == memory{}, memory{request, credential}
+		return s.replays(request, credential) || s.isFree(), memory{request: request, credential: credential}
 	})
 }
 
 func onceOther(k, request string) event {
-	return shows("once "+k, request+" is another", func(s memory) bool { return s.request != "" && s.request != request })
+	return shows("once "+k, request+" is another", func(s memory) bool {
+		return !s.isFree() && s.request != request || s.refused != "" && s.refused != request
+	})
 }
 
-func onceFree(k string) event {
-	return shows("once "+k, "is free", func(s memory) bool { return s == memory{} })
+// onceRefused is a request that storage refused: nothing was created under the key.
+func onceRefused(k, request string) event {
+	return on("once "+k, request+" is refused", func(s memory) (bool, memory) {
+		return s.isFree(), memory{refused: request}
+	})
 }
 
 // oncePerhaps is a create without a response.
 func oncePerhaps(k, request string) event {
 	return sets("once "+k, request+", perhaps", func(s memory) memory {
-		if s == (memory{}) {
-			return memory{request, unknown}
+		if s.isFree() {
+			return memory{request: request, credential: unknown}
 		}
 		return s
 	})

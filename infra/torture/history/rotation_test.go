@@ -21,13 +21,15 @@ import (
 // must show a state between the plan's beginning and its end, and none before one
 // that an earlier plan showed.
 func TestRotationLeavesNoGap(t *testing.T) {
-	const rotations, readers = 25, 4
+	const rotations, readers = 8, 4 // each rotation waits for readers
 	s, err := service.Start(t.Context(), service.Config{Root: "../../..", State: t.TempDir()})
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, s.Close()) })
 	stack, _ := s.Stack()
 	account := testkit.NewTenant(t, auth.NewRegistry(stack.DynamoDB, stack.Access))
 	w := account.Workspace
+	bearer, err := auth.ParseBearer([]string{"Bearer " + account.StandardKey(t, "")})
+	testkit.Must(t, err)
 	store := byok.NewStore(stack.DynamoDB, stack.Credentials, stack.Control, seal.NewSealer(stack.KMS, stack.SealingKey))
 	drafts := make([]byok.Draft, rotations+1)
 	states := map[string]int64{} // the number of each state, by its plan
@@ -55,8 +57,12 @@ func TestRotationLeavesNoGap(t *testing.T) {
 			})
 			for err == nil && ended.Load() < 2*rotations {
 				least := max(ended.Load(), shown.Load())
+				var caller *routing.Caller
+				if caller, err = reader.Identify(t.Context(), bearer); err != nil {
+					break
+				}
 				var reading *routing.Reading
-				if reading, err = reader.Read(t.Context(), account.ID, w, routing.Request{Providers: []string{"openai"}}); err != nil {
+				if reading, err = reader.Read(t.Context(), caller, routing.Request{Providers: []string{"openai"}}); err != nil {
 					break
 				}
 				var plan []ids.Credential

@@ -157,7 +157,11 @@ func (r *round) judge(t testing.TB, result *Result) {
 		return
 	}
 	path := filepath.Join(r.State, fmt.Sprintf("history-%d-%d.html", r.Seed, r.number))
-	result.Broken = append(result.Broken, fmt.Sprintf("round %d is %s: see %s", r.number, verdict, path))
+	for _, part := range byObject(r.all) {
+		if v := porcupine.CheckOperationsTimeout(model(), part, searchTimeout); v != porcupine.Ok {
+			result.Broken = append(result.Broken, fmt.Sprintf("%s: its history in round %d is %s: see %s", observed(part[0].Input).object, r.number, v, path))
+		}
+	}
 	testkit.Must(t, porcupine.VisualizePath(model(), info, path))
 }
 

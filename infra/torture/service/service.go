@@ -26,8 +26,8 @@ import (
 
 const (
 	// startTimeout bounds a start, the first one in an empty folder included.
-	startTimeout = time.Minute
-	stopTimeout  = 20 * time.Second
+	startTimeout = 3 * time.Minute
+	stopTimeout  = time.Minute
 )
 
 // Config is what to run.
@@ -46,10 +46,7 @@ const Unthrottled = 100000
 // Throttled adds to the parameters a gateway throttle of rate requests a second
 // for each operation.
 func Throttled(rate int, parameters map[string]string) map[string]string {
-	for _, function := range []string{"Default", "GetSyncJob", "CreateByokKey", "DeleteFile"} {
-		parameters[function+"ThrottleRate"] = strconv.Itoa(rate)
-		parameters[function+"ThrottleBurst"] = strconv.Itoa(rate)
-	}
+	parameters["ReadsPerSecond"], parameters["WritesPerSecond"] = strconv.Itoa(rate), strconv.Itoa(rate)
 	return parameters
 }
 
@@ -119,7 +116,7 @@ func (s *Service) Close() error {
 func (s *Service) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	arguments := []string{"-root", s.config.Root, "-state", s.config.State, "-port", s.port}
+	arguments := []string{"-quiet", "-root", s.config.Root, "-state", s.config.State, "-port", s.port}
 	for name, value := range s.config.Parameters {
 		arguments = append(arguments, "-param", name+"="+value)
 	}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// planted is a change that the simulation must notice: a defect that somebody made, or
+// may make.
+type planted struct {
+	mutant
+
+	name     string
+	function string // whose simulation notices it
+}
+
+// readPlanted reads a list of planted mutants. Each begins with "== name", then the
+// function and the file. Each run of lines that begin with "-" is replaced by the run
+// after it that begins with "+".
+func readPlanted(path string) (list []planted, err error) {
+	text, err := os.ReadFile(path) //nolint:gosec // a list of ours
+	if err != nil {
+		return nil, err
+	}
+	for _, block := range strings.Split("\n"+string(text), "\n== ")[1:] {
+		lines := strings.Split(strings.TrimRight(block, "\n"), "\n")
+		if len(lines) < 3 {
+			return nil, fmt.Errorf("%s: a mutant is incomplete: %s", path, block)
+		}
+		p := planted{name: lines[0]}
+		p.function, p.file, _ = strings.Cut(lines[1], " ")
+		source, err := os.ReadFile(p.file)
+		if err != nil {
+			return nil, err
+		}
+		p.end, p.code = len(source), string(source)
+		for _, h := range hunks(lines[2:]) {
+			if times := strings.Count(p.code, h.was); times != 1 {
+				return nil, fmt.Errorf("%s: %s has what the mutant %q replaces %d times:\n%s", path, p.file, p.name, times, h.was)
+			}
+			p.code = strings.Replace(p.code, h.was, h.now, 1)
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+type hunk struct{ was, now string }
+
+func hunks(lines []string) (all []hunk) {
+	added := true
+	for _, line := range lines {
+		if rest, ok := strings.CutPrefix(line, "-"); ok {
+			if added {
+				all, added = append(all, hunk{}), false
+			}
+			all[len(all)-1].was += rest + "\n"
+		} else if rest, ok := strings.CutPrefix(line, "+"); ok && len(all) > 0 {
+			added = true
+			all[len(all)-1].now += rest + "\n"
+		}
+	}
+	return all
+}
+
+// found is the line that replays a failure.
+var found = regexp.MustCompile(`-schedule='[^']*'`)
+
+// plant runs the simulation with each of the mutants, and reports which schedule finds
+// it. One that none finds is an error.
+func plant(ctx context.Context, path, only string, timeout time.Duration) error {
+	list, err := readPlanted(path)
+	if err != nil {
+		return err
+	}
+	missed := 0
+	for _, p := range list {
+		if !strings.Contains(p.name, only) {
+			continue
+		}
+		schedule, err := p.simulate(ctx, timeout)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		if schedule == "" {
+			missed++
+			schedule = "NOT FOUND"
+		}
+		fmt.Printf("%-55s %-16s %s\n", p.name, p.function, schedule)
+	}
+	if missed > 0 {
+		return fmt.Errorf("%d of %d mutants are not found", missed, len(list))
+	}
+	return nil
+}
+
+// simulate plays the function's simulation with the mutant, and returns the schedule
+// that finds it.
+func (p planted) simulate(ctx context.Context, timeout time.Duration) (string, error) {
+	out, err := p.play(ctx, timeout, "./functions/"+p.function)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case strings.Contains(out, "[build failed]"):
+		return "", fmt.Errorf("it does not compile:\n%s", out)
+	case err == nil:
+		return "", nil
+	}
+	schedule := found.FindString(out)
+	if schedule == "" {
+		return "", errors.New("the simulation ends without a schedule:\n" + out)
+	}
+	return schedule, nil
+}
+
+// play plays simulations with the mutant in what they are made of.
+func (m mutant) play(ctx context.Context, timeout time.Duration, packages ...string) (string, error) {
+	folder, err := os.MkdirTemp("", "signalbox-mutate")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	overlay, err := m.write(folder)
+	if err != nil {
+		return "", err
+	}
+	arguments := append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", timeout.String(), "-run", "^TestSimulation$"}, packages...)
+	out, err := exec.CommandContext(ctx, "go", append(arguments, "-args", "-simulate")...).CombinedOutput() //nolint:gosec // what is mutated is ours
+	return string(out), err
+}
+
+// simulate is test with the simulation alone.
+func (m mutant) simulate(ctx context.Context, timeout time.Duration) (verdict, error) {
+	out, err := m.play(ctx, timeout, m.functions()...)
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case err == nil:
+		return alive, nil
+	case strings.Contains(out, "[build failed]"):
+		return uncompiled, nil
+	}
+	return killed, nil
+}
+
+// functions are those whose requests pass through the mutant's file.
+func (m mutant) functions() []string {
+	const create, remove, read = "./functions/create-byok-key", "./functions/delete-file", "./functions/get-sync-job"
+	switch m.file {
+	case "shared/byok/store.go", "shared/byok/room.go", "shared/auth/positions.go", "shared/seal/seal.go":
+		return []string{create}
+	case "shared/files/files.go", "shared/files/purge.go", "shared/limits/limits.go":
+		return []string{remove}
+	case "shared/syncjobs/syncjobs.go":
+		return []string{read}
+	case "shared/calls/calls.go", "shared/calls/errors.go", "shared/calls/retry.go", "shared/api/api.go", "shared/auth/verify.go":
+		return []string{read, create, remove}
+	case "shared/auth/workspaces.go":
+		return []string{create, remove}
+	}
+	if strings.HasPrefix(m.file, "functions/") {
+		_, folder := m.tests()
+		return []string{folder}
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/functest"
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/boot"
+)
+
+// actor makes calls: a client's request, or an act of the operator's.
+type actor struct {
+	Name  string
+	index int
+	run   *run
+	work  func(context.Context) // what it does
+	then  func()                // right after it is through
+	again func() *actor         // its repetition, nil where it is not repeated
+	world *World
+	time  int // how many calls it has time for; 0 means any number
+
+	cancel  context.CancelFunc
+	made    map[string]int
+	stays   map[string]*Fault
+	met     []met
+	ok      map[string]bool // whether the last of the calls of this name was answered
+	calls   int
+	spared  bool // from faults
+	noticed bool
+	through bool
+
+	began, ended     time.Time
+	beganAt, endedAt int // of all beginnings and ends, in their order
+	ids              int
+	result           func() string
+	repeats          *actor // whose work it does again
+}
+
+func (w *World) newActor(name string) *actor {
+	a := &actor{
+		Name: name, index: w.made, world: w, made: map[string]int{}, stays: map[string]*Fault{}, ok: map[string]bool{}, cancel: func() {},
+		again: func() *actor { return nil }, result: func() string { return "" },
+	}
+	w.made++
+	return a
+}
+
+// limit is the time of a request, or of an act of the operator's.
+const limit = 10 * time.Second
+
+func (a *actor) act() {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	a.cancel = cancel
+	a.work(ctx)
+}
+
+// took is how long the actor was at work, in virtual time.
+func (a *actor) took() time.Duration { return a.ended.Sub(a.began) }
+
+// overlaps reports whether the two were at work at the same time.
+func (a *actor) overlaps(b *actor) bool { return a != b && !a.before(b) && !b.before(a) }
+
+// before reports whether the one was through when the other began.
+func (a *actor) before(b *actor) bool { return a.through && a.endedAt < b.beganAt }
+
+// The names of what the functions' environment names.
+const (
+	accessTable, credentialsTable, jobsTable, controlTable = "access", "credentials", "sync-jobs", "control"
+	bucket                                                 = "files"
+	keyARN                                                 = "arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000001"
+)
+
+func variable(name string) string {
+	return map[string]string{
+		"ACCESS_TABLE": accessTable, "CREDENTIALS_TABLE": credentialsTable, "SYNC_JOBS_TABLE": jobsTable, "CONTROL_TABLE": controlTable,
+		"SEALING_KEY_ARN": keyARN, "FILES_BUCKET": bucket,
+	}[name]
+}
+
+// environment is that of a function whose calls pass through the client.
+func environment(client aws.HTTPClient, log *slog.Logger) *boot.Environment {
+	return boot.NewEnvironment(aws.Config{
+		Region: "us-east-1", HTTPClient: client,
+		Credentials: credentials.NewStaticCredentialsProvider("an-id", "a-secret", ""),
+	}, log, variable)
+}
+
+// direct is an HTTP client that the model answers at once: for what comes before
+// and after a run.
+type direct struct{ world *model.World }
+
+// Do implements aws.HTTPClient.
+func (d direct) Do(r *http.Request) (*http.Response, error) {
+	c := call{request: r}
+	if r.Body != nil {
+		var body bytes.Buffer
+		if _, err := body.ReadFrom(r.Body); err != nil {
+			return nil, err
+		}
+		c.body = body.Bytes()
+	}
+	response := d.world.Do(r, c.body)
+	response.Request = r
+	return response, nil
+}
+
+// Assemble makes a function's operation, as in its main.go.
+type Assemble func(*boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
+
+// instance is one instance of a function, and what it logs.
+type instance struct {
+	handler lambda.Handler
+	log     bytes.Buffer
+}
+
+func (w *World) newInstance(client aws.HTTPClient) *instance {
+	i := &instance{}
+	i.handler = api.Handler(w.Assemble(environment(client, slog.New(slog.NewJSONHandler(&i.log, nil)))))
+	return i
+}
+
+// exchange is a request and what came of it.
+type exchange struct {
+	*actor
+	event  functest.Event
+	raw    []byte
+	log    string
+	answer functest.Answer
+	before testkit.Objects // what is stored of a file right before and after
+	after  testkit.Objects
+	judge  func()
+}
+
+// met is a fault that an actor's call met.
+type met struct {
+	call  string
+	fault *Fault
+}
+
+// during is the actor, or one that stays at work where the fault lets a call be applied
+// after its client has given up.
+func (m met) during(a *actor) *actor {
+	if !m.fault.late {
+		return a
+	}
+	return &actor{Name: a.Name + ", late", through: true, beganAt: a.beganAt, endedAt: last}
+}
+
+// earlier sends a request before all actors begin.
+func (w *World) earlier(name string, e functest.Event, judge func(*exchange)) *exchange {
+	return w.through(w.newInstance(direct{w.model}), name, e, judge)
+}
+
+// through sends a request through the instance before all actors begin.
+func (w *World) through(i *instance, name string, e functest.Event, judge func(*exchange)) *exchange {
+	i.log.Reset()
+	x := &exchange{actor: w.newActor(name), event: e}
+	x.judge = func() { judge(x) }
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	raw, err := i.handler.Invoke(ctx, e.Payload())
+	w.must(err)
+	w.placeBefore(x.actor)
+	x.raw, x.log, x.began, x.ended = raw, i.log.String(), time.Now(), time.Now()
+	x.read(w)
+	w.exchanges = append(w.exchanges, x)
+	return x
+}
+
+// placeBefore makes the actor one that was through before the others began.
+func (w *World) placeBefore(a *actor) {
+	w.earliest++
+	a.through, a.beganAt, a.endedAt = true, w.earliest-last, w.earliest-last
+}
+
+// send makes an actor that sends the request to an instance.
+func (w *World) send(a *actor, i *instance, e functest.Event) *exchange {
+	x := &exchange{actor: a, event: e}
+	a.work = func(ctx context.Context) {
+		i.log.Reset()
+		raw, err := i.handler.Invoke(ctx, e.Payload())
+		if err != nil {
+			w.problem("%s: the function returned an error: %v", a.Name, err)
+		}
+		x.raw, x.log = raw, i.log.String()
+	}
+	a.then = func() { x.read(w) }
+	a.result = func() string { return x.summary() }
+	return x
+}
+
+var (
+	id   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	hash = regexp.MustCompile(`[0-9a-f]{64}`)
+)
+
+// alias shortens what a call is about: an id that the scenario named has its name,
+// any other is numbered among those of the actor.
+func (w *World) alias(a *actor, item string) string {
+	short := func(long string) string {
+		if w.names[long] == "" {
+			a.ids++
+			w.names[long] = a.Name + strconv.Itoa(a.ids)
+		}
+		return w.names[long]
+	}
+	return hash.ReplaceAllStringFunc(id.ReplaceAllStringFunc(item, short), short)
+}
+
+// Name gives an id a name in traces.
+func (w *World) Name(id, name string) { w.names[id] = name }
+
+// keyOf names the API key with the token.
+func hashOf(token string) string { return string(auth.HashKey(token)) }

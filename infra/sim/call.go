@@ -1,0 +1,217 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"signalbox.dev/infra/sim/model"
+)
+
+// call is one attempt of a call, from when it is made until it is answered.
+type call struct {
+	actor   *actor
+	name    string // the operation and what it is about
+	number  int    // among the actor's calls of this name
+	label   model.Label
+	touches []model.Touch
+
+	request *http.Request
+	body    []byte
+	answer  chan reply
+
+	serial   int  // among the actor's calls
+	born     int  // how many steps there were when it was made
+	late     bool // the client has given up; the call is still to be applied
+	answered bool
+	repeats  bool          // the answer may lead to a repetition
+	patience time.Duration // how long the client waits for no answer
+}
+
+// reply is what the client gets, and how long it waits for it.
+type reply struct {
+	response *http.Response
+	err      error
+	after    time.Duration
+	never    bool // until the request's time is up
+}
+
+func (c *call) String() string {
+	if c.late {
+		return fmt.Sprintf("%s %s %d, late", c.actor.Name, c.name, c.number)
+	}
+	return fmt.Sprintf("%s %s %d", c.actor.Name, c.name, c.number)
+}
+
+func (c *call) order() string {
+	return fmt.Sprintf("%03d %t %s %05d", c.actor.index, c.late, c.name, c.number)
+}
+
+// Do implements aws.HTTPClient: the call waits for the scheduler.
+func (a *actor) Do(r *http.Request) (*http.Response, error) {
+	c := &call{actor: a, request: r, answer: make(chan reply, 1)}
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, fmt.Errorf("reading a request: %w", err)
+		}
+		c.body = body
+	}
+	if _, ok := r.Context().Deadline(); !ok {
+		return nil, errors.New("a call without a deadline")
+	}
+	if a.run == nil { // before the run
+		return a.world.answer(c), nil
+	}
+	c.label, c.touches = model.Footprint(r, c.body)
+	a.run.park(c)
+	select {
+	case got := <-c.answer:
+		return c.wait(got)
+	case <-r.Context().Done():
+		a.run.remove(c)
+		return nil, r.Context().Err()
+	}
+}
+
+// park lets the scheduler know of the call.
+func (r *run) park(c *call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.name = strings.TrimSpace(c.label.Operation + " " + r.alias(c.actor, c.label.Item))
+	c.actor.made[c.name]++
+	c.number = c.actor.made[c.name]
+	c.actor.calls++
+	c.serial = c.actor.calls
+	c.born = len(r.steps)
+	r.waiting = append(r.waiting, c)
+	r.signal()
+}
+
+// wait passes the answer on when its time has come.
+func (c *call) wait(got reply) (*http.Response, error) {
+	ctx := c.request.Context()
+	if got.never {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if got.after > 0 {
+		select {
+		case <-time.After(got.after):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return got.response, got.err
+}
+
+// send applies the call to the model.
+func (c *call) send() (*http.Response, error) {
+	return c.actor.world.answer(c), nil
+}
+
+// answer is the model's answer to a call.
+func (w *World) answer(c *call) *http.Response {
+	request := c.request.Clone(context.Background())
+	request.Body = io.NopCloser(bytes.NewReader(c.body))
+	if query := request.URL.Query(); w.Page > 0 && query.Has("versions") {
+		query.Set("max-keys", strconv.Itoa(w.Page))
+		request.URL.RawQuery = query.Encode()
+	}
+	theirs := time.Now().Add(w.Clock)
+	signed, _ := time.Parse("20060102T150405Z", request.Header.Get("X-Amz-Date"))
+	var response *http.Response
+	if theirs.Sub(signed).Abs() > tolerated {
+		code := map[bool]string{true: "RequestTimeTooSkewed", false: "InvalidSignatureException"}[request.Header.Get("X-Amz-Target") == ""]
+		response = w.model.Answer(request, &model.Error{Status: http.StatusForbidden, Code: code, Message: quoting})
+	} else {
+		response = w.model.Do(request, c.body)
+	}
+	response.Header.Set("Date", theirs.UTC().Format(http.TimeFormat))
+	response.Request = c.request
+	return response
+}
+
+// tolerated is by how much a signature's time may differ from AWS's.
+const tolerated = 5 * time.Minute
+
+// apply makes what was chosen happen, and returns its text.
+func (r *run) apply(a alternative) string {
+	c := a.call
+	if c.late {
+		response, _ := c.send()
+		return c.name + " is applied only now: " + outcome(response, nil)
+	}
+	f := a.fault
+	if f == nil {
+		response, err := c.send()
+		// After any error but a condition's the code may try again.
+		c.repeats = response.StatusCode >= http.StatusBadRequest && !strings.Contains(outcome(response, nil), "ConditionalCheckFailed")
+		text := c.name + " → " + outcome(response, err)
+		c.actor.ok[c.name] = response.StatusCode < http.StatusInternalServerError
+		c.reply(reply{response: response, err: err})
+		return text
+	}
+	if c.actor.stays[c.name] == nil {
+		r.faults++
+		if f.Stays {
+			c.actor.stays[c.name] = f
+		}
+	}
+	c.actor.met = append(c.actor.met, met{c.name, f})
+	c.repeats, c.actor.ok[c.name] = true, f.answers
+	got := f.reply(r, c)
+	text := c.name + " → FAULT: " + f.Name
+	if got.response != nil {
+		text += ": " + outcome(got.response, nil)
+	}
+	c.patience = got.after
+	c.reply(got)
+	return text
+}
+
+func (c *call) reply(got reply) {
+	c.answered = true
+	c.answer <- got
+}
+
+// staying is the fault that the call meets whatever is chosen.
+func (c *call) staying() *Fault {
+	a := c.actor
+	switch {
+	case c.late:
+		return nil
+	case a.world.Frozen && c.born == 0 && c.number == 1 && !a.spared:
+		return gone
+	case a.time > 0 && c.serial > a.time:
+		return timeIsUp
+	}
+	return a.stays[c.name]
+}
+
+var codes = regexp.MustCompile(`"Code":"[A-Za-z]+"|<Code>[A-Za-z]+</Code>|"__type":"[^"]+"`)
+
+// outcome describes a response for the trace, and leaves it as it was.
+func outcome(response *http.Response, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	body, _ := io.ReadAll(response.Body) // from memory
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	if response.StatusCode < http.StatusBadRequest && !bytes.Contains(body, []byte("<Error>")) {
+		return "ok"
+	}
+	var words []string
+	for _, code := range codes.FindAllString(string(body), -1) {
+		word := regexp.MustCompile(`[A-Za-z]+["<]`).FindAllString(code, -1)
+		words = append(words, strings.TrimRight(word[len(word)-1], `"<`))
+	}
+	return fmt.Sprint(response.StatusCode, " ", strings.Join(words, " "))
+}

@@ -1,0 +1,314 @@
+package sim
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"signalbox.dev/infra/testkit/functest"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/seal"
+)
+
+// Create is a request for a credential.
+type Create struct {
+	Token       string        // the tenant's management key by default
+	Workspace   ids.Workspace // "" names none
+	Idempotency string
+	Hashes      []string
+	// Changed members differ from those that each request has.
+	Changed map[string]any
+	// Most is how many credentials the workspace may hold; 0 means the default.
+	Most int
+	// Never is whether the request alone shows that it cannot succeed: the status.
+	Never int
+}
+
+const (
+	providerKey = "sk-zQ7-marker-mX4w-of-a-simulated-request-end"
+	provider    = "openai"
+)
+
+func (c Create) body() map[string]any {
+	body := map[string]any{
+		"key": providerKey, "provider": provider, "name": functest.Private + "name",
+		"allowed_models": []string{functest.Private + "model"}, "allowed_user_ids": []string{},
+	}
+	if c.Workspace != "" {
+		body["workspace_id"] = c.Workspace
+	}
+	if c.Hashes != nil {
+		body["allowed_api_key_hashes"] = c.Hashes
+	}
+	for name, value := range c.Changed {
+		body[name] = value
+	}
+	return body
+}
+
+// Create makes an actor that creates a credential, and repeats the request once all
+// is over.
+func (w *World) Create(name string, c Create) {
+	if c.Token == "" {
+		c.Token = w.Tenant.Management
+	}
+	if len(w.finally) == 0 {
+		w.finally = append(w.finally, w.judgeCredentials, w.judgeTwins, func() { w.judgeRoom(c) })
+	}
+	w.actors = append(w.actors, w.creation(name, c, true))
+}
+
+// Created makes a request before all others.
+func (w *World) Created(name string, c Create) ids.Credential {
+	if c.Token == "" {
+		c.Token = w.Tenant.Management
+	}
+	x := w.earlier(name, c.event(), func(x *exchange) { w.judgeCreate(x, c) })
+	return x.credential(w).ID
+}
+
+func (c Create) event() functest.Event {
+	e := functest.NewEvent(http.MethodPost, "/api/v1/byok").Sending(c.body()).As(c.Token)
+	if c.Idempotency != "" {
+		e = e.With("Idempotency-Key", c.Idempotency)
+	}
+	if c.Most > 0 {
+		e.Stage["credentialsPerWorkspace"] = strconv.Itoa(c.Most)
+	}
+	return e
+}
+
+func (w *World) creation(name string, c Create, repeats bool) *actor {
+	a := w.newActor(name)
+	x := w.send(a, w.newInstance(a), c.event())
+	x.judge = func() { w.judgeCreate(x, c) }
+	w.exchanges = append(w.exchanges, x)
+	if repeats {
+		a.again = func() *actor { return w.creation(name+", again", c, false) }
+	}
+	return a
+}
+
+// credential is what a 201 has.
+type credential struct {
+	ID          ids.Credential `json:"id"`
+	WorkspaceID ids.Workspace  `json:"workspace_id"`
+	Provider    string         `json:"provider"`
+	Name        string         `json:"name"`
+	Label       string         `json:"label"`
+	CreatedAt   time.Time      `json:"created_at"`
+	SortOrder   int64          `json:"sort_order"`
+	Disabled    bool           `json:"disabled"`
+	Hashes      []string       `json:"allowed_api_key_hashes"`
+	Models      []string       `json:"allowed_models"`
+	Users       []string       `json:"allowed_user_ids"`
+}
+
+func (x *exchange) credential(w *World) credential {
+	var body struct{ Data credential }
+	if err := json.Unmarshal([]byte(x.answer.Body), &body); err != nil || body.Data.ID == "" {
+		w.problem("%s: the body of the 201 is %s", x.Name, x.answer.Body)
+	}
+	return body.Data
+}
+
+// once is the state of an idempotency key: the request that succeeded under it, and
+// the answer.
+type once struct{ request, answer string }
+
+// judgeCreate notes what the answer showed.
+func (w *World) judgeCreate(x *exchange, c Create) {
+	key, idem := keyObject(c.Token), "idempotency key "+c.Token+c.Idempotency
+	encoded, _ := json.Marshal(c.body())
+	request := string(encoded)
+	switch x.answer.Status {
+	case http.StatusUnauthorized:
+		w.showed(x.actor, seenOff(key))
+		return
+	case http.StatusForbidden:
+		if c.Never != http.StatusForbidden {
+			w.problem("%s: a management key got a 403", x.Name)
+		}
+		return
+	case http.StatusInternalServerError:
+		if c.Idempotency != "" {
+			w.uncertain[idem] = 1
+			w.showed(x.actor, perhapsOnce(idem, request))
+		} else {
+			w.uncertain[""]++
+		}
+		return
+	}
+	w.showed(x.actor, seenOn(key))
+	if c.Idempotency != "" {
+		w.twins[idem+request] = append(w.twins[idem+request], x)
+	}
+	switch x.answer.Status {
+	case http.StatusCreated:
+		w.judgeCreated(x, c, idem, request)
+	case http.StatusBadRequest:
+		w.judgeRefused(x, c, idem, request)
+	}
+}
+
+func (c Create) name() string { return functest.Private + "name" }
+
+func (w *World) judgeCreated(x *exchange, c Create, idem, request string) {
+	made := x.credential(w)
+	replayed := x.answer.Header["Idempotent-Replayed"] == "true"
+	if c.Never != 0 {
+		w.problem("%s: 201 for a request that cannot succeed", x.Name)
+	}
+	if x.answer.Audit["credential"] != string(made.ID) || x.answer.Audit["workspace"] != string(made.WorkspaceID) {
+		w.problem("%s: the audit line %v names another credential than the answer", x.Name, x.answer.Audit)
+	}
+	w.answered[made.ID] = made
+	delete(w.uncertain, idem)
+	if replayed {
+		if c.Idempotency == "" {
+			w.problem("%s: replayed without an idempotency key", x.Name)
+		}
+		w.showed(x.actor, on(idem, "replayed", func(s once) (bool, once) {
+			return s.request == request && (s.answer == x.answer.Body || s.answer == "?"), once{request, x.answer.Body}
+		}))
+		return
+	}
+	w.showed(x.actor, seenOn(workspaceObject(made.WorkspaceID)))
+	for _, hash := range c.Hashes {
+		w.showed(x.actor, seenOn("existence of key "+hash[:12]))
+	}
+	if c.Idempotency != "" {
+		w.showed(x.actor, on(idem, "created", func(s once) (bool, once) {
+			return s == once{}, once{request, x.answer.Body}
+		}))
+	}
+	if c.Workspace != "" && c.Workspace != made.WorkspaceID || made.Name != c.name() || made.Label != "sk-...-end" || made.Provider != provider {
+		w.problem("%s: answered otherwise than asked: %s", x.Name, x.answer.Body)
+	}
+}
+
+func (w *World) judgeRefused(x *exchange, c Create, idem, request string) {
+	if c.Never == http.StatusBadRequest {
+		return
+	}
+	for _, path := range x.answer.Issues {
+		switch {
+		case path == "/workspace_id" && c.Most > 0: // see judgeRoom
+		case path == "/workspace_id" && c.Workspace != "":
+			w.showed(x.actor, seenOff(workspaceObject(c.Workspace)))
+		case path == "/workspace_id":
+			w.showed(x.actor, seenOff(workspaceObject(w.Tenant.Workspace)))
+		case strings.HasPrefix(path, "/allowed_api_key_hashes/"):
+			i := int(path[len(path)-1] - '0')
+			w.showed(x.actor, seenOff("existence of key "+c.Hashes[i][:12]))
+		case path == "" && c.Idempotency != "":
+			w.showed(x.actor, shows(idem, "of another request", func(s once) bool { return s.request != "" && s.request != request }))
+			return
+		default:
+			w.problem("%s: a 400 that nothing explains: %s", x.Name, x.answer.Body)
+		}
+	}
+	if c.Idempotency != "" {
+		w.showed(x.actor, shows(idem, "free", func(s once) bool { return s == once{} }))
+	}
+}
+
+func perhapsOnce(idem, request string) event {
+	return perhaps(on(idem, "created", func(s once) (bool, once) { return s == once{}, once{request, "?"} }))
+}
+
+// judgeTwins requires one answer of all that sent the same request at the same time.
+func (w *World) judgeTwins() {
+	for _, twins := range w.twins {
+		for i, x := range twins {
+			for _, y := range twins[:i] {
+				if x.overlaps(y.actor) && x.answer.Status != y.answer.Status {
+					w.problem("the same request, sent at the same time, got %d as %s and %d as %s", x.answer.Status, x.Name, y.answer.Status, y.Name)
+				}
+			}
+		}
+	}
+}
+
+// judgeRoom requires that a workspace has its bound and, a minute after all is over,
+// room for as many as are not stored.
+func (w *World) judgeRoom(c Create) {
+	if c.Most == 0 {
+		return
+	}
+	time.Sleep(time.Minute + time.Second)
+	for {
+		stored, err := byok.ReadAll(w.t.Context(), w.Direct.DB, credentialsTable, w.Tenant.ID, w.Tenant.Workspace)
+		w.must(err)
+		c.Idempotency = ""
+		x := w.earlier("a minute later", c.event(), nil)
+		switch {
+		case len(stored) > c.Most:
+			w.problem("%d credentials are stored in a workspace for %d", len(stored), c.Most)
+			return
+		case len(stored) == c.Most && x.answer.Status == http.StatusBadRequest:
+			return
+		case len(stored) == c.Most || x.answer.Status != http.StatusCreated:
+			w.problem("%d of %d credentials are stored, and another gets %d: %s", len(stored), c.Most, x.answer.Status, x.log)
+			return
+		}
+	}
+}
+
+// judgeCredentials compares what is stored with what was answered.
+func (w *World) judgeCredentials() {
+	stored, err := byok.ReadAll(w.t.Context(), w.Direct.DB, credentialsTable, w.Tenant.ID, w.Tenant.Workspace)
+	if err != nil {
+		w.problem("the stored credentials cannot be read: %v", err)
+		return
+	}
+	opener := seal.NewOpener(w.Direct.KMS, keyARN)
+	places := map[int64]bool{}
+	unanswered := 0
+	for _, s := range stored {
+		if opened, err := opener.Open(w.t.Context(), s.Sealed, s.Binding()); err != nil || string(opened.Reveal()) != providerKey {
+			w.problem("the stored credential %s does not open: %v", s.ID, err)
+		}
+		if places[s.SortOrder] {
+			w.problem("the sort_order %d is given twice", s.SortOrder)
+		}
+		places[s.SortOrder] = true
+		made, told := w.answered[s.ID]
+		if !told {
+			unanswered++
+			continue
+		}
+		if w.changed[s.ID] {
+			continue
+		}
+		want := credential{
+			s.ID, s.Workspace, s.Provider, s.Name, s.Label, s.CreatedAt, s.SortOrder, s.Disabled,
+			s.AllowedAPIKeyHashes, s.AllowedModels, s.AllowedUserIDs,
+		}
+		if !reflect.DeepEqual(made, want) {
+			w.problem("answered %+v, stored %+v", made, want)
+		}
+	}
+	for id := range w.answered {
+		if !w.removed[id] && !slices.ContainsFunc(stored, func(s byok.Stored) bool { return s.ID == id }) {
+			w.problem("the credential %s was answered and is not stored", id)
+		}
+	}
+	if most := w.mayBeUnanswered(); unanswered > most {
+		w.problem("%d credentials are stored of which no answer tells, %d may be", unanswered, most)
+	}
+}
+
+// mayBeUnanswered is how many credentials may be stored whose 201 was never sent:
+// one for each 500 of a request without an idempotency key.
+func (w *World) mayBeUnanswered() (most int) {
+	for _, n := range w.uncertain {
+		most += n
+	}
+	return most
+}

@@ -1,0 +1,323 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/functest"
+	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/ids"
+)
+
+// Delete is a request for the deletion of a file.
+type Delete struct {
+	Token     string // the tenant's management key by default
+	Workspace ids.Workspace
+	Unnamed   bool // the request names no workspace
+	File      ids.File
+	// PerMinute and Burst are the rate; the zero value is practically none.
+	PerMinute, Burst int64
+	// Never is whether the request alone shows that it finds nothing.
+	Never bool
+	// Pauses are those after requests for the deletion of another file that the
+	// instance has served before.
+	Pauses []time.Duration
+	// Time is how many calls each request has time for; 0 means any number.
+	Time int
+}
+
+// The file that requests are about.
+const theFile ids.File = "file_1"
+
+func (d Delete) withDefaults(w *World) Delete {
+	if d.Token == "" {
+		d.Token = w.Tenant.Management
+	}
+	if d.Workspace == "" {
+		d.Workspace = w.Tenant.Workspace
+	}
+	if d.File == "" {
+		d.File = theFile
+	}
+	if d.PerMinute == 0 {
+		d.PerMinute, d.Burst = 1_000_000, 100_000
+	}
+	return d
+}
+
+func (d Delete) event() functest.Event {
+	e := functest.NewEvent(http.MethodDelete, "/api/v1/files/{file_id}").At("file_id", string(d.File)).
+		As(d.Token).Limited(strconv.FormatInt(d.PerMinute, 10), strconv.FormatInt(d.Burst, 10))
+	if !d.Unnamed {
+		e = e.Asking("workspace_id", string(d.Workspace))
+	}
+	return e
+}
+
+// Put stores a version of a file of the tenant's workspace; "" hides what is stored.
+func (w *World) Put(f ids.File, content string) {
+	at := testkit.Bucket{Client: w.Direct.S3, Name: bucket}
+	if content == "" {
+		at.Hide(w.t, files.Key(w.Tenant.Workspace, f))
+		return
+	}
+	at.Put(w.t, files.Key(w.Tenant.Workspace, f), content)
+}
+
+func (w *World) look(d Delete) testkit.Objects {
+	var o testkit.Objects
+	key := files.Key(d.Workspace, d.File)
+	for _, other := range w.model.Objects() {
+		if versions := w.model.Versions(other); other == key {
+			o.Left = len(versions)
+			if len(versions) > 0 && !versions[0].Marker {
+				o.Visible = int64(len(versions[0].Body))
+			}
+		} else if strings.HasPrefix(other, key) {
+			o.Siblings += len(versions)
+		}
+	}
+	return o
+}
+
+// Delete makes an actor that deletes a file.
+func (w *World) Delete(name string, d Delete) {
+	d = d.withDefaults(w)
+	if len(w.checks) == 0 {
+		w.watch(d)
+	}
+	w.actors = append(w.actors, w.deletion(name, d, 1+3*d.Time))
+}
+
+// Deleted makes a request before all others, for what it leaves in the limiter.
+func (w *World) Deleted(d Delete) {
+	d = d.withDefaults(w)
+	w.earlier("before", d.event(), func(x *exchange) { w.judgeDelete(x, d) })
+}
+
+func (w *World) deletion(name string, d Delete, repeats int) *actor {
+	a := w.newActor(name)
+	i := w.newInstance(a)
+	for _, pause := range d.Pauses {
+		other := d
+		other.File = "file_none"
+		w.through(i, "before", other.event(), func(x *exchange) { w.judgeDelete(x, other) })
+		time.Sleep(pause)
+	}
+	d.Pauses, a.time = nil, d.Time
+	x := w.send(a, i, d.event())
+	x.judge = func() { w.judgeDelete(x, d) }
+	work, read := a.work, a.then
+	a.work = func(ctx context.Context) {
+		x.before = w.look(d)
+		work(ctx)
+	}
+	a.then = func() {
+		read()
+		x.after = w.look(d)
+	}
+	w.exchanges = append(w.exchanges, x)
+	a.again = func() *actor {
+		if d.Time > 0 && x.answer.Status == http.StatusInternalServerError && x.after.Left > max(0, x.before.Left-1) && strings.Contains(name, again) {
+			w.problem("%s: it has made no progress: %d of %d versions and markers are left", name, x.after.Left, x.before.Left)
+		}
+		if repeats == 0 || d.Time > 0 && x.answer.Status == http.StatusNotFound {
+			return nil
+		}
+		return w.deletion(strings.TrimSuffix(name, again)+again, d, repeats-1)
+	}
+	return a
+}
+
+const again = ", again"
+
+// watch checks at each step that no older version of the file becomes visible, and
+// at the end that the files beside it and the limiter are as they should be.
+func (w *World) watch(d Delete) {
+	first := w.look(d)
+	if w.Versioning == "" && first.Left > 0 {
+		w.given(sets(fileObject(d), "stored", func(bool) bool { return true }))
+	}
+	newest := first.Visible
+	w.checks = append(w.checks, func() {
+		if now := w.look(d).Visible; now != 0 && now != newest && now != int64(len(uploaded)) {
+			w.problem("an older version of the file can be read: %d bytes", now)
+		}
+	})
+	w.finally = append(w.finally, func() {
+		if last := w.look(d); last.Siblings != first.Siblings {
+			w.problem("%d versions of other files are left of %d", last.Siblings, first.Siblings)
+		}
+		for token := range w.limited {
+			stored := w.arrival(token)
+			w.history = append(w.history, event{object: limitObject(token), text: fmt.Sprint("stored ", stored), actor: &actor{beganAt: last}, step: func(state any) []any {
+				if s, _ := state.(int64); s == stored {
+					return []any{state}
+				}
+				return nil
+			}})
+		}
+	})
+}
+
+// last is later than all actors.
+const last = 1 << 30
+
+func fileObject(d Delete) string { return "file " + string(d.Workspace) + string(d.File) }
+
+func limitObject(token string) string { return "limit of " + hashOf(token)[:12] }
+
+// arrival is the arrival time that the limiter has stored for the key.
+func (w *World) arrival(token string) int64 {
+	tat, _ := w.model.Item(controlTable, "limit#delete-file#"+hashOf(token), "")["tat"].(*types.AttributeValueMemberN)
+	if tat == nil {
+		return 0
+	}
+	stored, _ := strconv.ParseInt(tat.Value, 10, 64)
+	return stored
+}
+
+// judgeDelete notes what the answer showed.
+func (w *World) judgeDelete(x *exchange, d Delete) {
+	key := keyObject(d.Token)
+	w.judgeLimit(x, d)
+	counted := slices.Contains([]int{http.StatusOK, http.StatusNotFound, http.StatusTooManyRequests}, x.answer.Status)
+	for _, name := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
+		if (x.answer.Header[name] != "") != counted {
+			w.problem("%s: %d with %s %q", x.Name, x.answer.Status, name, x.answer.Header[name])
+		}
+	}
+	if after := x.answer.Header["Retry-After"]; (after != "") != (x.answer.Status == http.StatusTooManyRequests) || strings.HasPrefix(after, "0") {
+		w.problem("%s: %d with Retry-After %q", x.Name, x.answer.Status, after)
+	}
+	switch x.answer.Status {
+	case http.StatusUnauthorized:
+		w.showed(x.actor, seenOff(key))
+	case http.StatusTooManyRequests:
+		w.showed(x.actor, seenOn(key))
+	case http.StatusOK:
+		w.showed(x.actor, seenOn(key), seenOn(workspaceObject(d.Workspace)))
+		if x.after.Left > 0 || x.answer.Body != fmt.Sprintf(`{"id":"%s","type":"file_deleted"}`, d.File) || d.Never {
+			w.problem("%s: 200 %s, and %d versions and markers are left", x.Name, x.answer.Body, x.after.Left)
+		}
+		if w.Versioning == "" {
+			w.showed(x.actor, on(fileObject(d), "deleted", func(exists bool) (bool, bool) { return exists, false }))
+			for _, m := range x.met {
+				if strings.HasPrefix(m.call, "DeleteObject ") {
+					w.showed(m.during(x.actor), perhaps(sets(fileObject(d), "deleted by a lost attempt", func(bool) bool { return false })))
+				}
+			}
+		} else if x.before.Left == 0 && !w.uploads {
+			w.problem("%s: 200, and there was nothing", x.Name)
+		}
+	case http.StatusNotFound:
+		w.showed(x.actor, seenOn(key))
+		w.judgeAbsent(x, d)
+	case http.StatusInternalServerError:
+		if w.Versioning == "" {
+			w.showed(x.actor, perhaps(sets(fileObject(d), "deleted", func(bool) bool { return false })))
+		}
+	}
+}
+
+func (w *World) judgeAbsent(x *exchange, d Delete) {
+	asked := x.beganAt < 0 // storage
+	for name := range x.made {
+		asked = asked || strings.Contains(name, "Object")
+	}
+	switch {
+	case d.Never:
+	case !asked:
+		w.showed(x.actor, seenOff(workspaceObject(d.Workspace)))
+	case x.answer.Line["answer_lost"] == true:
+		if w.Versioning == "" {
+			w.showed(x.actor, sets(fileObject(d), "deleted, perhaps by itself", func(bool) bool { return false }))
+		}
+		if x.after.Left > 0 {
+			w.problem("%s: 404, and %d versions are left", x.Name, x.after.Left)
+		}
+	case w.Versioning == "":
+		w.showed(x.actor, shows(fileObject(d), "absent", func(exists bool) bool { return !exists }))
+	case x.after.Left > 0 && !w.overlapped(x):
+		w.problem("%s: 404, and %d versions and markers are left", x.Name, x.after.Left)
+	case x.before.Left > 0 && !w.overlapped(x):
+		w.problem("%s: 404 of a file that was there", x.Name)
+	}
+}
+
+// overlapped reports whether another deletion was at work at the same time.
+func (w *World) overlapped(x *exchange) bool {
+	for _, other := range w.exchanges {
+		if other != x && x.overlaps(other.actor) {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeLimit holds the limiter to GCRA (ITU-T I.371): the state is the theoretical
+// arrival time, in Unix nanoseconds.
+func (w *World) judgeLimit(x *exchange, d Delete) {
+	w.limited[d.Token] = true
+	interval := (time.Minute.Nanoseconds() + d.PerMinute - 1) / d.PerMinute
+	tolerance, now := (d.Burst-1)*interval, x.began.UnixNano()
+	pass := func(promised int64) event {
+		return on(limitObject(d.Token), fmt.Sprint("passes at ", now), func(tat int64) (bool, int64) {
+			next := max(tat, now) + interval
+			return tat <= now+tolerance && promised <= d.Burst-(next-now+interval-1)/interval, next
+		})
+	}
+	own := false
+	for _, m := range x.met {
+		if strings.Contains(m.call, "limit#") {
+			w.showed(m.during(x.actor), perhaps(pass(0))) // by an attempt whose answer was lost
+			own = own || m.fault.ownThrottle()
+		}
+	}
+	switch x.answer.Status {
+	case http.StatusOK, http.StatusNotFound:
+		remaining, err := strconv.ParseInt(x.answer.Header["X-RateLimit-Remaining"], 10, 64)
+		if err != nil {
+			w.problem("%s: %d without the limiter's headers", x.Name, x.answer.Status)
+		}
+		w.showed(x.actor, pass(remaining))
+	case http.StatusTooManyRequests:
+		if !own {
+			w.showed(x.actor, shows(limitObject(d.Token), fmt.Sprint("refused at ", now), func(tat int64) bool { return tat > now+tolerance }))
+		}
+	default:
+		w.showed(x.actor, perhaps(pass(0)))
+	}
+}
+
+const uploaded = "uploaded by the operator"
+
+// Upload makes an actor that uploads a file where there is none.
+func (w *World) Upload(name string, f ids.File) {
+	w.uploads = true
+	d := Delete{File: f}.withDefaults(w)
+	w.Act(name, func(ctx context.Context, c Clients) error {
+		return c.Files.Upload(ctx, w.Tenant.Workspace, f, strings.NewReader(uploaded), "text/plain")
+	}, func(a Ended) {
+		if w.Versioning != "" {
+			return
+		}
+		switch {
+		case a.Err == nil:
+			w.showed(a.actor, on(fileObject(d), "uploaded", func(exists bool) (bool, bool) { return !exists, true }))
+		case errors.Is(a.Err, files.ErrExists) && len(a.actor.met) == 0:
+			w.showed(a.actor, shows(fileObject(d), "there already", func(exists bool) bool { return exists }))
+		default:
+			w.showed(a.actor, perhaps(sets(fileObject(d), "uploaded", func(bool) bool { return true })))
+		}
+	})
+}

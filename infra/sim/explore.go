@@ -1,0 +1,238 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"signalbox.dev/infra/sim/model"
+)
+
+// node is a point of a depth-first exploration.
+type node struct {
+	enabled []alternative
+	asleep  map[string]alternative // whose order with what follows was played already
+	todo    map[int]bool           // alternatives that are to be tried
+	chosen  int
+}
+
+// explore plays the scenario in every order that differs in an outcome, with at most
+// that many faults. Of two calls that touch different items, or only read, each order
+// has the same outcome. So another order is played only where two calls were in a race
+// (dynamic partial-order reduction: Flanagan and Godefroid, 2005), and none that was
+// played in another place (sleep sets: Godefroid, 1996).
+func (s Scenario) explore(t *testing.T, faults int, each func(schedule string, r result) bool) {
+	t.Helper()
+	var path []*node
+	for {
+		r := s.play(t, faults, few, func(i int, enabled []alternative) int {
+			if i < len(path) {
+				return path[i].again(enabled)
+			}
+			n := &node{enabled: enabled, asleep: map[string]alternative{}, todo: map[int]bool{}}
+			if i > 0 {
+				n.asleep = path[i-1].stillAsleep()
+			}
+			path = append(path, n)
+			for i := range enabled {
+				if enabled[i].fault == nil || enabled[i].fault.Stays {
+					n.try(i)
+				}
+				if len(n.todo) > 0 {
+					break
+				}
+			}
+			n.chosen = n.next()
+			return n.chosen
+		})
+		addRaces(path)
+		if !each(r.schedule(s.Name), r) {
+			return
+		}
+		for len(path) > 0 {
+			last := path[len(path)-1]
+			if last.chosen >= 0 {
+				last.asleep[last.enabled[last.chosen].name] = last.enabled[last.chosen]
+				last.chosen = last.next()
+			}
+			if last.chosen >= 0 {
+				break
+			}
+			path = path[:len(path)-1]
+		}
+		if len(path) == 0 {
+			return
+		}
+	}
+}
+
+// try adds a call to what is to be tried, plainly and with each fault, unless it is
+// asleep.
+func (n *node) try(i int) {
+	for j, a := range n.enabled {
+		if _, asleep := n.asleep[a.name]; a.call == n.enabled[i].call && !asleep {
+			n.todo[j] = true
+		}
+	}
+}
+
+// next takes what is to be tried next, or -1.
+func (n *node) next() int {
+	for i, a := range n.enabled {
+		_, asleep := n.asleep[a.name]
+		if n.todo[i] && !asleep {
+			return i
+		}
+	}
+	return -1
+}
+
+// addRaces finds the calls of a run that could have come before an earlier one that
+// touches the same, and adds to that one's node what leads to them.
+func addRaces(path []*node) {
+	var done []alternative
+	for _, n := range path {
+		if n.chosen < 0 { // cut short: what is asleep would have followed
+			for _, a := range n.enabled {
+				race(path, done, a)
+			}
+			return
+		}
+		race(path, done, n.enabled[n.chosen])
+		done = append(done, n.enabled[n.chosen])
+	}
+}
+
+func race(path []*node, done []alternative, later alternative) {
+	for i := len(done) - 1; i >= 0; i-- {
+		if done[i].call == later.call || !dependent(done[i], later) {
+			continue
+		}
+		// The call may have been made only after others were answered: the first of
+		// those is what leads to it.
+		leads := later.call
+		for leads.born > i {
+			if leads.born-1 == i {
+				leads = nil // it was made because of the earlier one
+				break
+			}
+			leads = done[leads.born-1].call
+		}
+		if leads == nil {
+			continue
+		}
+		for j, a := range path[i].enabled {
+			if a.call.String() == leads.String() {
+				path[i].try(j)
+				break
+			}
+		}
+	}
+}
+
+// again finds what was chosen in the run before.
+func (n *node) again(enabled []alternative) int {
+	want := n.enabled[n.chosen].name
+	for i, a := range enabled {
+		if a.name == want {
+			return i
+		}
+	}
+	panic(fmt.Sprintf("a run is not the same again: %s is missing", want))
+}
+
+// stillAsleep are the alternatives that need not be tried after the chosen one.
+func (n *node) stillAsleep() map[string]alternative {
+	asleep, chosen := maps.Clone(n.asleep), n.enabled[n.chosen]
+	maps.DeleteFunc(asleep, func(_ string, a alternative) bool { return dependent(a, chosen) })
+	return asleep
+}
+
+// dependent reports whether the order of the two may matter.
+func dependent(a, b alternative) bool {
+	if a.call.String() == b.call.String() {
+		return true
+	}
+	return !model.Commute(a.call.touches, b.call.touches)
+}
+
+// random plays the scenario once with choices of the seed, and up to that many
+// faults.
+func (s Scenario) random(t *testing.T, seed uint64, faults int) result {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // no secret
+	return s.play(t, faults, every, func(_ int, enabled []alternative) int {
+		plain := 0
+		for plain < len(enabled) && (enabled[plain].fault == nil || enabled[plain].fault.Stays) {
+			plain++
+		}
+		if plain < len(enabled) && random.IntN(8) == 0 {
+			return plain + random.IntN(len(enabled)-plain)
+		}
+		return random.IntN(max(plain, 1))
+	})
+}
+
+// seedOf is the seed of ids, nonces and back-offs: the same for each schedule of a
+// scenario, so that its calls have the same names in each.
+func seedOf(name string) uint64 {
+	seed := uint64(14695981039346656037)
+	for _, b := range []byte(name) {
+		seed = (seed ^ uint64(b)) * 1099511628211
+	}
+	return seed
+}
+
+// schedule is the text that replays the run: the scenario, then each step at which
+// not simply the first call was answered, with the place of the call and its fault.
+func (r result) schedule(scenario string) string {
+	var parts []string
+	for i, s := range r.steps {
+		if s.chosen < 0 {
+			continue
+		}
+		chosen, place := s.enabled[s.chosen], 0
+		for s.enabled[place].call != chosen.call {
+			place++
+		}
+		switch {
+		case chosen.fault != nil && s.chosen != place: // a new one
+			parts = append(parts, fmt.Sprintf("%d:%d=%s", i, place, chosen.fault.Name))
+		case place != 0:
+			parts = append(parts, fmt.Sprintf("%d:%d", i, place))
+		}
+	}
+	return scenario + "/" + strings.Join(parts, ",")
+}
+
+// replay plays a schedule, of which rest is the part after the scenario.
+func (s Scenario) replay(t *testing.T, rest string) result {
+	t.Helper()
+	type choice struct {
+		place int
+		fault string
+	}
+	choices := map[int]choice{}
+	for part := range strings.SplitSeq(rest, ",") {
+		at, what, _ := strings.Cut(part, ":")
+		place, fault, _ := strings.Cut(what, "=")
+		i, _ := strconv.Atoi(at)
+		p, _ := strconv.Atoi(place)
+		choices[i] = choice{p, fault}
+	}
+	return s.play(t, manyFaults, every, func(i int, enabled []alternative) int {
+		c := choices[i]
+		if c.fault == "" {
+			return min(c.place, len(enabled)-1)
+		}
+		for j, a := range enabled {
+			if a.fault != nil && a.fault.Name == c.fault && a.call == enabled[min(c.place, len(enabled)-1)].call {
+				return j
+			}
+		}
+		return 0
+	})
+}

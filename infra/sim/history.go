@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+)
+
+// event is what one actor showed of one object: the states that the object may have
+// after it, none where its state does not allow it. The contract promises that each object is linearizable:
+// as if everything had happened to it at one instant each, between the beginning and
+// the end of what showed it. An actor that shows several objects has an instant for
+// each: a create that overlaps the deletion of its workspace counts as before it.
+type event struct {
+	object, text string
+	actor        *actor // nil: before all others
+	step         func(state any) (next []any)
+}
+
+// on makes an event of an object whose states are of type S, at first its zero value.
+func on[S comparable](object, text string, step func(S) (allowed bool, next S)) event {
+	return event{object: object, text: text, step: func(state any) []any {
+		s, _ := state.(S) // nil at first
+		if allowed, next := step(s); allowed {
+			return []any{next}
+		}
+		return nil
+	}}
+}
+
+// perhaps is an event that may not have happened.
+func perhaps(e event) event {
+	sure := e.step
+	e.text += ", perhaps"
+	e.step = func(state any) []any { return append(sure(state), state) }
+	return e
+}
+
+// shows makes an event that changes nothing.
+func shows[S comparable](object, text string, allowed func(S) bool) event {
+	return on(object, text, func(s S) (bool, S) { return allowed(s), s })
+}
+
+// sets makes an event that is always allowed.
+func sets[S comparable](object, text string, next func(S) S) event {
+	return on(object, text, func(s S) (bool, S) { return true, next(s) })
+}
+
+// given notes what is so before all actors begin.
+func (w *World) given(e event) { w.history = append(w.history, e) }
+
+// showed notes what an actor showed.
+func (w *World) showed(a *actor, events ...event) {
+	for _, e := range events {
+		e.actor = a
+		w.history = append(w.history, e)
+	}
+}
+
+// before reports whether one event was over when the other began.
+func (e event) before(other event) bool {
+	if e.actor == nil || other.actor == nil {
+		return e.actor == nil && other.actor != nil
+	}
+	return e.actor.before(other.actor)
+}
+
+// checkHistory searches, for each object, an order in which its state allows all.
+func (w *World) checkHistory() {
+	objects := map[string][]event{}
+	for _, e := range w.history {
+		objects[e.object] = append(objects[e.object], e)
+	}
+	for object, events := range objects {
+		if !linearizable(events, nil) {
+			var texts []string
+			for _, e := range events {
+				who := "before"
+				if e.actor != nil {
+					who = e.actor.Name
+				}
+				texts = append(texts, fmt.Sprintf("%s: %s", who, e.text))
+			}
+			w.problem("no order of these explains %s: %q", object, texts)
+		}
+	}
+}
+
+func linearizable(events []event, state any) bool {
+	if len(events) == 0 {
+		return true
+	}
+	for i, e := range events {
+		if slices.ContainsFunc(events, func(other event) bool { return other.before(e) }) {
+			continue
+		}
+		for _, next := range e.step(state) {
+			if linearizable(slices.Delete(slices.Clone(events), i, i+1), next) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// The objects. A state is a bool or a text where that is enough.
+
+// isOff are the events of an object that is on or off: an API key that is disabled, a
+// workspace that is deleted.
+
+func seenOn(object string) event {
+	return shows(object, "on", func(off bool) bool { return !off })
+}
+
+func seenOff(object string) event {
+	return shows(object, "off", func(off bool) bool { return off })
+}
+
+func turnedOff(object string) event {
+	return sets(object, "turned off", func(bool) bool { return true })
+}
+
+func keyObject(token string) string { return "key " + hashOf(token)[:12] }
+
+func workspaceObject[ID ~string](id ID) string { return "workspace " + string(id) }

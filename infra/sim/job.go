@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"signalbox.dev/infra/testkit/functest"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/syncjobs"
+)
+
+// Read is a request for the state of a sync job.
+type Read struct {
+	Token   string // the tenant's management key by default
+	Job     string
+	IfMatch string // the ETag that the client has
+	// Never is whether the account has no such job.
+	Never bool
+}
+
+// Job makes a job of the tenant's in this state.
+func (w *World) Job(state syncjobs.Status) ids.Job {
+	job, err := w.Direct.Jobs.Create(w.t.Context(), w.Tenant.ID)
+	w.must(err)
+	w.Name(string(job), "job")
+	if state != syncjobs.Queued {
+		w.must(w.Direct.Jobs.Start(w.t.Context(), w.Tenant.ID, job))
+	}
+	if state == syncjobs.Succeeded {
+		w.must(w.Direct.Jobs.Succeed(w.t.Context(), w.Tenant.ID, job, 12, 0))
+	}
+	w.given(sets("job "+string(job), string(state), func(syncjobs.Status) syncjobs.Status { return state }))
+	return job
+}
+
+// Read makes an actor that reads a job.
+func (w *World) Read(name string, r Read) {
+	if r.Token == "" {
+		r.Token = w.Tenant.Management
+	}
+	w.actors = append(w.actors, w.reading(name, r, true))
+}
+
+func (r Read) event() functest.Event {
+	e := functest.NewEvent(http.MethodGet, "/api/v1/scim/sync-jobs/{id}").At("id", r.Job).As(r.Token)
+	if r.IfMatch != "" {
+		e = e.With("If-None-Match", r.IfMatch)
+	}
+	return e
+}
+
+func (w *World) reading(name string, r Read, repeats bool) *actor {
+	a := w.newActor(name)
+	x := w.send(a, w.newInstance(a), r.event())
+	x.judge = func() { w.judgeRead(x, r) }
+	w.exchanges = append(w.exchanges, x)
+	if repeats {
+		a.again = func() *actor { return w.reading(name+", again", r, false) }
+	}
+	return a
+}
+
+// judgeRead notes what the answer showed.
+func (w *World) judgeRead(x *exchange, r Read) {
+	key := keyObject(r.Token)
+	switch x.answer.Status {
+	case http.StatusInternalServerError:
+		return
+	case http.StatusUnauthorized:
+		if x.answer.Reason != "management_key_required" {
+			w.showed(x.actor, seenOff(key))
+		}
+		return
+	}
+	w.showed(x.actor, seenOn(key))
+	if (x.answer.Status == http.StatusNotFound) != r.Never {
+		w.problem("%s: %d, though the account's job is there: %v", x.Name, x.answer.Status, !r.Never)
+	}
+	if x.answer.Status != http.StatusOK {
+		return
+	}
+	var body struct {
+		Data struct {
+			Status          syncjobs.Status
+			Synced, Deleted *int64  `json:"-"`
+			SyncedGroups    *int64  `json:"synced_groups"`
+			DeletedGroups   *int64  `json:"deleted_groups"`
+			Message         *string `json:"error_message"`
+			Started         *string `json:"started_at"`
+			Finished        *string `json:"finished_at"`
+		}
+	}
+	if err := json.Unmarshal([]byte(x.answer.Body), &body); err != nil {
+		w.problem("%s: %v", x.Name, err)
+	}
+	j := body.Data
+	if (j.SyncedGroups != nil) != (j.Status == syncjobs.Succeeded) || (j.DeletedGroups != nil) != (j.Status == syncjobs.Succeeded) ||
+		(j.Message != nil) != (j.Status == syncjobs.Failed) || (j.Finished != nil) != j.Status.Finished() ||
+		j.Status == syncjobs.Queued && j.Started != nil || (x.answer.Header["Retry-After"] != "") == j.Status.Finished() {
+		w.problem("%s: the fields do not agree with the state: %s", x.Name, x.answer.Body)
+	}
+	w.showed(x.actor, shows("job "+r.Job, "is "+string(j.Status), func(s syncjobs.Status) bool { return s == j.Status }))
+}
+
+// Step makes an actor that takes the job to a state, from one of these.
+func (w *World) Step(name string, job ids.Job, to syncjobs.Status, from ...syncjobs.Status) {
+	object := "job " + string(job)
+	moved := on(object, "to "+string(to), func(s syncjobs.Status) (bool, syncjobs.Status) { return slices.Contains(from, s), to })
+	w.Act(name, func(ctx context.Context, c Clients) error {
+		switch to {
+		case syncjobs.Running:
+			return c.Jobs.Start(ctx, w.Tenant.ID, job)
+		case syncjobs.Succeeded:
+			return c.Jobs.Succeed(ctx, w.Tenant.ID, job, 3, 4)
+		case syncjobs.Queued, syncjobs.Failed:
+		}
+		return c.Jobs.Fail(ctx, w.Tenant.ID, job, "a fixed text")
+	}, func(a Ended) {
+		switch {
+		case a.Err == nil:
+			w.showed(a.actor, moved)
+		case errors.Is(a.Err, syncjobs.ErrState) && len(a.actor.met) == 0:
+			w.showed(a.actor, shows(object, "not "+string(from[0]), func(s syncjobs.Status) bool { return !slices.Contains(from, s) }))
+		default:
+			w.showed(a.actor, perhaps(moved))
+		}
+	})
+}

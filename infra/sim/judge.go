@@ -1,0 +1,211 @@
+package sim
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/functest"
+)
+
+// recorder is a testing.TB whose failures are problems of a run.
+type recorder struct {
+	testing.TB
+	w   *World
+	who string
+}
+
+// Helper implements testing.TB.
+func (recorder) Helper() {}
+
+// Errorf implements testing.TB.
+func (r recorder) Errorf(format string, a ...any) {
+	r.w.problem("%s: %s", r.who, fmt.Sprintf(format, a...))
+}
+
+type fatal struct{}
+
+// Fatalf implements testing.TB.
+func (r recorder) Fatalf(format string, a ...any) {
+	r.Errorf(format, a...)
+	panic(fatal{})
+}
+
+// recorded runs f, and ends it where it fails.
+func (w *World) recorded(who string, f func(testing.TB)) {
+	defer func() {
+		if v := recover(); v != nil {
+			if _, ok := v.(fatal); !ok {
+				panic(v)
+			}
+		}
+	}()
+	f(recorder{w.t, w, who})
+}
+
+// read reads the answer right after it was given.
+func (x *exchange) read(w *World) {
+	w.recorded(x.Name, func(t testing.TB) { x.answer = functest.ReadAnswer(t, x.raw, x.log) })
+	if strings.Contains(x.log, `"stack"`) {
+		w.problem("%s: a panic: %s", x.Name, x.log)
+	}
+	for place, text := range map[string]string{"the answer": string(x.raw), "the log": x.log} {
+		if found := testkit.LeaksIn([]byte(text), testkit.Marker); len(found) > 0 || strings.Contains(text, quoted) {
+			w.problem("%s: %s contains %v: %s", x.Name, place, found, text)
+		}
+	}
+	if strings.Contains(x.log, functest.Private) {
+		w.problem("%s: the log contains what is the caller's own: %s", x.Name, x.log)
+	}
+}
+
+func (x *exchange) summary() string {
+	text := fmt.Sprint(x.answer.Status)
+	if x.answer.Header["Idempotent-Replayed"] != "" {
+		text += " replayed"
+	}
+	if x.answer.Reason != "" {
+		text += " " + x.answer.Reason
+	}
+	return strings.TrimSpace(text + " " + strings.Join(x.answer.Issues, " "))
+}
+
+// check looks for what must hold at each moment.
+func (r *run) check() {
+	for _, check := range r.checks {
+		check()
+	}
+}
+
+// judge looks at everything once all is settled.
+func (r *run) judge() {
+	for _, x := range r.exchanges {
+		if !x.through || x.raw == nil {
+			continue
+		}
+		r.judgeFailure(x)
+		r.judgeAudit(x)
+		r.judgeLatency(x)
+		x.judge()
+	}
+	for _, finally := range r.finally {
+		finally()
+	}
+	r.checkHistory()
+}
+
+// judgeFailure refuses a 500 without a fault that stays, and an answer that the
+// calls cannot have given.
+func (r *run) judgeFailure(x *exchange) {
+	stays, met := r.Clock != 0, map[string]int{} // a retry for the clock leaves one for a fault
+	for _, m := range x.met {
+		met[m.call]++
+		stays = stays || m.fault.Stays || !m.fault.passes || met[m.call] > 2
+	}
+	if x.answer.Status == http.StatusInternalServerError {
+		if !stays && x.took() < limit-time.Second {
+			r.problem("%s: 500 without a fault that stays: %s", x.Name, x.log)
+		}
+		return
+	}
+	if x.answer.Status == http.StatusUnauthorized && !x.knowsCaller() {
+		return
+	}
+	for name, ok := range x.ok {
+		if strings.HasPrefix(name, "GetItem "+accessTable) && strings.Contains(name, "key#") && !ok && x.answer.Status != http.StatusUnauthorized {
+			r.problem("%s: %d, though the key could not be looked up", x.Name, x.answer.Status)
+		}
+	}
+	if x.answer.Status == http.StatusCreated && x.answer.Header["Idempotent-Replayed"] == "" {
+		for name, ok := range x.ok {
+			if !ok {
+				r.problem("%s: 201, though %s got no answer", x.Name, name)
+			}
+		}
+	}
+}
+
+// judgeAudit checks that each act of a known caller has its audit line.
+func (r *run) judgeAudit(x *exchange) {
+	audit, audited := x.answer.Audit, x.event.Method != http.MethodGet
+	if (audit != nil) != (audited && x.knowsCaller()) {
+		r.problem("%s: caller known: %t, audit line: %v", x.Name, x.knowsCaller(), audit)
+	}
+	want := "refused"
+	switch {
+	case x.answer.Status < http.StatusMultipleChoices:
+		want = "done"
+	case x.answer.Status == http.StatusInternalServerError:
+		want = "uncertain"
+	}
+	if audit != nil && audit["outcome"] != want {
+		r.problem("%s: status %d, and the audit line says %v", x.Name, x.answer.Status, audit["outcome"])
+	}
+}
+
+func (x *exchange) knowsCaller() bool { return x.answer.Line["account"] != nil }
+
+// judgeLatency holds a request that was alone to bounds of virtual time.
+func (r *run) judgeLatency(x *exchange) {
+	if len(r.World.actors) > 1 || x.actor != r.World.actors[0] || r.Clock != 0 || len(x.met) > 1 && !r.Frozen {
+		return
+	}
+	most := time.Duration(0)
+	if len(x.met) > 0 {
+		switch m := x.met[0].fault; {
+		case m.Stays || !m.passes:
+			return
+		case m.Name == purged:
+			most = 200 * time.Millisecond
+		default:
+			most = m.after + 1500*time.Millisecond
+		}
+	}
+	if x.took() > most {
+		r.problem("%s: it took %v, at most %v are allowed after %q", x.Name, x.took(), most, x.metNames())
+	}
+	if len(x.met) == 0 && r.Calls != nil {
+		x.checkCost(r)
+	}
+}
+
+func (x *exchange) metNames() (names []string) {
+	for _, m := range x.met {
+		names = append(names, m.fault.Name)
+	}
+	return names
+}
+
+// checkCost compares the calls of a request with the documented ones.
+func (x *exchange) checkCost(r *run) {
+	var made []string
+	for name, times := range x.made {
+		made = append(made, slices.Repeat([]string{kindOf(name)}, times)...)
+	}
+	slices.Sort(made)
+	if want := slices.Sorted(slices.Values(r.Calls)); !slices.Equal(made, want) {
+		r.problem("%s: calls %q, want %q", x.Name, made, want)
+	}
+	if x.answer.Line["aws_calls"] != float64(len(made)) || x.answer.Line["round_trips"] != float64(r.RoundTrips) {
+		r.problem("%s: the log line has %v calls and %v round trips, want %d and %d", x.Name,
+			x.answer.Line["aws_calls"], x.answer.Line["round_trips"], len(made), r.RoundTrips)
+	}
+}
+
+// kindOf is the operation of a call and the kinds of items that it is about, such as
+// "GetItem key#".
+func kindOf(name string) string {
+	operation, items, _ := strings.Cut(name, " ")
+	var kinds []string
+	for item := range strings.SplitSeq(items, " + ") {
+		parts := strings.Split(item, "/")
+		if len(parts) > 1 && strings.Contains(parts[1], "#") {
+			kinds = append(kinds, parts[1][:strings.Index(parts[1], "#")+1])
+		}
+	}
+	return strings.TrimSpace(operation + " " + strings.Join(slices.Compact(kinds), "+"))
+}

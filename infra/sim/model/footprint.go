@@ -1,0 +1,209 @@
+package model
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Label names a request for a reader: the service, the operation and what it is about.
+type Label struct {
+	Service   string // DynamoDB, KMS or S3
+	Operation string // such as PutItem
+	Item      string // such as access/key#…/key; several are joined by " + "
+}
+
+// Touch is an item that a request reads or writes.
+type Touch struct {
+	// Item names it: table/pk/sk, bucket/key, kms/ARN or token/….
+	Item string
+	// Prefix means all items whose name begins with Item.
+	Prefix bool
+	Write  bool
+}
+
+// Commute reports whether two requests with these footprints have the same effects and
+// responses in either order: they share no item, or both only read what they share.
+func Commute(a, b []Touch) bool {
+	for _, x := range a {
+		for _, y := range b {
+			shares := x.Item == y.Item || x.Prefix && strings.HasPrefix(y.Item, x.Item) || y.Prefix && strings.HasPrefix(x.Item, y.Item)
+			if shares && (x.Write || y.Write) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Footprint names a request and the items that it touches. The key attributes of every
+// table are pk and sk. A request that cannot be read touches nothing: the World
+// refuses it.
+func Footprint(r *http.Request, body []byte) (Label, []Touch) {
+	target, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	var service string
+	var touches []Touch
+	switch target {
+	case dynamoDBTarget:
+		service, touches = "DynamoDB", dynamoDBTouches(operation, body)
+	case kmsTarget:
+		service, touches = "KMS", kmsTouches(operation, body)
+	default:
+		service = "S3"
+		operation, touches = s3Touches(r, body)
+	}
+	var names []string
+	for _, t := range touches {
+		if !strings.HasPrefix(t.Item, tokenPrefix) {
+			names = append(names, t.Item+strings.Repeat("*", map[bool]int{true: 1}[t.Prefix]))
+		}
+	}
+	return Label{service, operation, strings.Join(names, " + ")}, touches
+}
+
+const tokenPrefix = "token/"
+
+// named is the item of a primary key, or of an item that contains it.
+func named(table string, i wire) string {
+	name := table
+	for _, attribute := range []string{"pk", "sk"} {
+		if v, ok := i[attribute].(*types.AttributeValueMemberS); ok {
+			name += "/" + v.Value
+		}
+	}
+	return name
+}
+
+func dynamoDBTouches(operation string, body []byte) (touches []Touch) {
+	var in struct {
+		write
+		KeyConditionExpression *string
+		RequestItems           json.RawMessage
+		transaction
+	}
+	if json.Unmarshal(body, &in) != nil {
+		return nil
+	}
+	switch operation {
+	case "GetItem":
+		return []Touch{{Item: named(in.TableName, in.Key)}}
+	case "PutItem":
+		return []Touch{{Item: named(in.TableName, in.Item), Write: true}}
+	case "UpdateItem", "DeleteItem":
+		return []Touch{{Item: named(in.TableName, in.Key), Write: true}}
+	case "Scan":
+		return []Touch{{Item: in.TableName + "/", Prefix: true}}
+	case "Query":
+		return []Touch{queried(in.write, in.KeyConditionExpression)}
+	case "TransactWriteItems":
+		for _, item := range in.TransactItems {
+			if one, _ := item.write(); one != nil {
+				key := one.Key
+				if item.Put != nil {
+					key = one.Item
+				}
+				touches = append(touches, Touch{Item: named(one.TableName, key), Write: item.ConditionCheck == nil})
+			}
+		}
+		return append(touches, Touch{Item: tokenPrefix + in.ClientRequestToken, Write: true})
+	}
+	return batchTouches(operation, in.RequestItems)
+}
+
+// queried is what a Query reads: a partition, or the items of it whose sort keys have a
+// prefix.
+func queried(in write, text *string) Touch {
+	all := Touch{Item: in.TableName + "/", Prefix: true}
+	n, err := condition("KeyConditionExpression", text, newPlaceholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues))
+	if err != nil || n == nil {
+		return all
+	}
+	pk, rest, err := (&table{TableSchema: TableSchema{PK: "pk", SK: "sk"}}).keyCondition(n)
+	if err != nil {
+		return all
+	}
+	all.Item += pk + "/"
+	if rest != nil && rest.operator == "begins_with" {
+		if prefix, ok := rest.operands[1].value.AttributeValue.(*types.AttributeValueMemberS); ok {
+			all.Item += prefix.Value
+		}
+	}
+	return all
+}
+
+func batchTouches(operation string, requests json.RawMessage) (touches []Touch) {
+	var reads map[string]keysAndAttributes
+	var writes map[string][]struct{ PutRequest, DeleteRequest *write }
+	if operation == "BatchGetItem" && json.Unmarshal(requests, &reads) == nil {
+		for name, keys := range reads {
+			for _, key := range keys.Keys {
+				touches = append(touches, Touch{Item: named(name, key)})
+			}
+		}
+	}
+	if operation == "BatchWriteItem" && json.Unmarshal(requests, &writes) == nil {
+		for name, all := range writes {
+			for _, one := range all {
+				if one.PutRequest != nil {
+					touches = append(touches, Touch{Item: named(name, one.PutRequest.Item), Write: true})
+				}
+				if one.DeleteRequest != nil {
+					touches = append(touches, Touch{Item: named(name, one.DeleteRequest.Key), Write: true})
+				}
+			}
+		}
+	}
+	slices.SortFunc(touches, func(a, b Touch) int { return strings.Compare(a.Item, b.Item) })
+	return touches
+}
+
+func kmsTouches(operation string, body []byte) (touches []Touch) {
+	var in struct{ KeyID, SourceKeyID, DestinationKeyID string }
+	if json.Unmarshal(body, &in) != nil {
+		return nil
+	}
+	reads := slices.Contains([]string{"GenerateDataKey", "Decrypt", "ReEncrypt", "DescribeKey"}, operation)
+	for _, arn := range []string{in.KeyID, in.SourceKeyID, in.DestinationKeyID} {
+		if arn != "" {
+			touches = append(touches, Touch{Item: "kms/" + arn, Write: !reads})
+		}
+	}
+	if touches == nil { // the ciphertext alone names the key
+		return []Touch{{Item: "kms/", Prefix: true, Write: !reads}}
+	}
+	return touches
+}
+
+func s3Touches(r *http.Request, body []byte) (operation string, touches []Touch) {
+	query := r.URL.Query()
+	path := strings.TrimPrefix(r.URL.Path, "/")
+	if host, _, ok := strings.Cut(r.URL.Host, ".s3."); ok {
+		path = host + "/" + path
+	}
+	bucket, _, _ := strings.Cut(path, "/")
+	switch {
+	case r.Method == http.MethodGet && query.Has("versions"):
+		return "ListObjectVersions", []Touch{{Item: bucket + "/" + query.Get("prefix"), Prefix: true}}
+	case r.Method == http.MethodGet && query.Has("list-type"):
+		return "ListObjectsV2", []Touch{{Item: bucket + "/" + query.Get("prefix"), Prefix: true}}
+	case r.Method == http.MethodPost && query.Has("delete"):
+		var in struct{ Object []objectIdentifier }
+		content, failure := payload(r, body)
+		if failure != nil || xml.Unmarshal(content, &in) != nil {
+			return "DeleteObjects", nil
+		}
+		for _, o := range in.Object {
+			touches = append(touches, Touch{Item: bucket + "/" + o.Key, Write: true})
+		}
+		slices.SortFunc(touches, func(a, b Touch) int { return strings.Compare(a.Item, b.Item) })
+		return "DeleteObjects", slices.Compact(touches)
+	}
+	operation = map[string]string{
+		http.MethodPut: "PutObject", http.MethodDelete: "DeleteObject",
+	}[r.Method]
+	return operation, []Touch{{Item: path, Write: r.Method == http.MethodPut || r.Method == http.MethodDelete}}
+}

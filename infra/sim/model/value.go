@@ -1,0 +1,289 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Item is an item of a table, by attribute. Its values are never changed in place.
+type Item = map[string]types.AttributeValue
+
+// wire is an item in DynamoDB's JSON.
+type wire Item
+
+// MarshalJSON implements json.Marshaler.
+func (i wire) MarshalJSON() ([]byte, error) {
+	out := make(map[string]attribute, len(i))
+	for name, v := range i {
+		out[name] = attribute{v}
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (i *wire) UnmarshalJSON(data []byte) error {
+	var in map[string]attribute
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	*i = make(wire, len(in))
+	for name, v := range in {
+		(*i)[name] = v.AttributeValue
+	}
+	return nil
+}
+
+// attribute is a value in DynamoDB's JSON.
+type attribute struct{ types.AttributeValue }
+
+// MarshalJSON implements json.Marshaler.
+func (a attribute) MarshalJSON() ([]byte, error) {
+	value := map[string]any{}
+	switch v := a.AttributeValue.(type) {
+	case *types.AttributeValueMemberS:
+		value["S"] = v.Value
+	case *types.AttributeValueMemberN:
+		value["N"] = v.Value
+	case *types.AttributeValueMemberB:
+		value["B"] = v.Value
+	case *types.AttributeValueMemberBOOL:
+		value["BOOL"] = v.Value
+	case *types.AttributeValueMemberNULL:
+		value["NULL"] = v.Value
+	case *types.AttributeValueMemberSS:
+		value["SS"] = v.Value
+	case *types.AttributeValueMemberNS:
+		value["NS"] = v.Value
+	case *types.AttributeValueMemberBS:
+		value["BS"] = v.Value
+	case *types.AttributeValueMemberM:
+		value["M"] = wire(v.Value)
+	case *types.AttributeValueMemberL:
+		list := make([]attribute, len(v.Value))
+		for i, element := range v.Value {
+			list[i] = attribute{element}
+		}
+		value["L"] = list
+	}
+	return json.Marshal(value)
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It refuses the values that DynamoDB
+// refuses, and normalizes numbers as DynamoDB does.
+func (a *attribute) UnmarshalJSON(data []byte) error {
+	var in struct {
+		S, N       *string
+		B          *[]byte
+		BOOL, NULL *bool
+		SS, NS     *[]string
+		BS         *[][]byte
+		M          *wire
+		L          *[]attribute
+	}
+	if err := decode(data, &in); err != nil {
+		return err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return err
+	}
+	if len(members) == 0 {
+		return invalid("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
+	}
+	if len(members) > 1 {
+		return invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
+	}
+	var err error
+	switch {
+	case in.S != nil:
+		a.AttributeValue = &types.AttributeValueMemberS{Value: *in.S}
+	case in.N != nil:
+		var n string
+		n, err = normalized(*in.N)
+		a.AttributeValue = &types.AttributeValueMemberN{Value: n}
+	case in.B != nil:
+		a.AttributeValue = &types.AttributeValueMemberB{Value: *in.B}
+	case in.BOOL != nil:
+		a.AttributeValue = &types.AttributeValueMemberBOOL{Value: *in.BOOL}
+	case in.NULL != nil && *in.NULL:
+		a.AttributeValue = &types.AttributeValueMemberNULL{Value: true}
+	case in.NULL != nil:
+		err = invalid("One or more parameter values were invalid: Null attribute value types must have the value of true")
+	case in.M != nil:
+		a.AttributeValue = &types.AttributeValueMemberM{Value: Item(*in.M)}
+	case in.L != nil:
+		list := make([]types.AttributeValue, len(*in.L))
+		for i, element := range *in.L {
+			list[i] = element.AttributeValue
+		}
+		a.AttributeValue = &types.AttributeValueMemberL{Value: list}
+	default:
+		a.AttributeValue, err = set(in.SS, in.NS, in.BS)
+	}
+	return err
+}
+
+// set returns the one of the sets that is there.
+func set(ss, ns *[]string, bs *[][]byte) (types.AttributeValue, error) {
+	switch {
+	case ss != nil && len(*ss) > 0:
+		if sorted := slices.Sorted(slices.Values(*ss)); len(slices.Compact(sorted)) == len(*ss) {
+			return &types.AttributeValueMemberSS{Value: *ss}, nil
+		}
+		return nil, invalid("One or more parameter values were invalid: Input collection [%s] contains duplicates.", strings.Join(*ss, ", "))
+	case ss != nil:
+		return nil, invalid("One or more parameter values were invalid: An string set  may not be empty")
+	case ns != nil && len(*ns) == 0:
+		return nil, invalid("One or more parameter values were invalid: An number set  may not be empty")
+	case bs != nil && len(*bs) == 0:
+		return nil, invalid("One or more parameter values were invalid: Binary sets should not be empty")
+	}
+	return nil, notModelled("sets of numbers and bytes")
+}
+
+var numeral = regexp.MustCompile(`^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$`)
+
+// The bounds of a number: 38 significant digits, and these magnitudes.
+const digits = 38
+
+var (
+	largest, _  = new(big.Rat).SetString("9.9999999999999999999999999999999999999E+125")
+	smallest, _ = new(big.Rat).SetString("1E-130")
+)
+
+// normalized returns the number as DynamoDB stores it.
+func normalized(text string) (string, error) {
+	if !numeral.MatchString(text) || len(text) > 200 {
+		return "", invalid("The parameter cannot be converted to a numeric value: %s", text)
+	}
+	n, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return "", invalid("The parameter cannot be converted to a numeric value: %s", text)
+	}
+	return format(n)
+}
+
+// format writes a number without exponent, leading or trailing zeros.
+func format(n *big.Rat) (string, error) {
+	switch abs := new(big.Rat).Abs(n); {
+	case abs.Cmp(largest) > 0:
+		return "", invalid("Number overflow. Attempting to store a number with magnitude larger than supported range")
+	case abs.Sign() > 0 && abs.Cmp(smallest) < 0:
+		return "", invalid("Number underflow. Attempting to store a number with magnitude smaller than supported range")
+	}
+	text := n.FloatString(170) // exact: 38 digits of the smallest magnitude
+	text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	if significant := strings.Trim(strings.Replace(strings.TrimPrefix(text, "-"), ".", "", 1), "0"); len(significant) > digits {
+		return "", invalid("Attempting to store more than 38 significant digits in a Number")
+	}
+	return text, nil
+}
+
+// rational returns the number that was stored, or checked, before.
+func rational(v *types.AttributeValueMemberN) *big.Rat {
+	n, _ := new(big.Rat).SetString(v.Value)
+	return n
+}
+
+// typeOf returns DynamoDB's name of the type of a value.
+func typeOf(v types.AttributeValue) string {
+	switch v.(type) {
+	case *types.AttributeValueMemberS:
+		return "S"
+	case *types.AttributeValueMemberN:
+		return "N"
+	case *types.AttributeValueMemberB:
+		return "B"
+	case *types.AttributeValueMemberBOOL:
+		return "BOOL"
+	case *types.AttributeValueMemberNULL:
+		return "NULL"
+	case *types.AttributeValueMemberM:
+		return "M"
+	case *types.AttributeValueMemberL:
+		return "L"
+	}
+	return "SS"
+}
+
+// compare orders two values of one type. It is false if they have no order: another
+// type, or one without an order.
+func compare(a, b types.AttributeValue) (order int, ok bool) {
+	switch a := a.(type) {
+	case *types.AttributeValueMemberS:
+		if b, same := b.(*types.AttributeValueMemberS); same {
+			return strings.Compare(a.Value, b.Value), true
+		}
+	case *types.AttributeValueMemberN:
+		if b, same := b.(*types.AttributeValueMemberN); same {
+			return rational(a).Cmp(rational(b)), true
+		}
+	case *types.AttributeValueMemberB:
+		if b, same := b.(*types.AttributeValueMemberB); same {
+			return bytes.Compare(a.Value, b.Value), true
+		}
+	}
+	return 0, false
+}
+
+// equal reports whether two values have one type and one value.
+func equal(a, b types.AttributeValue) bool {
+	if order, ok := compare(a, b); ok {
+		return order == 0
+	}
+	switch a := a.(type) {
+	case *types.AttributeValueMemberBOOL:
+		b, same := b.(*types.AttributeValueMemberBOOL)
+		return same && a.Value == b.Value
+	case *types.AttributeValueMemberNULL:
+		_, same := b.(*types.AttributeValueMemberNULL)
+		return same
+	case *types.AttributeValueMemberSS:
+		b, same := b.(*types.AttributeValueMemberSS)
+		return same && slices.Equal(slices.Sorted(slices.Values(a.Value)), slices.Sorted(slices.Values(b.Value)))
+	case *types.AttributeValueMemberM:
+		b, same := b.(*types.AttributeValueMemberM)
+		return same && maps.EqualFunc(a.Value, b.Value, equal)
+	case *types.AttributeValueMemberL:
+		b, same := b.(*types.AttributeValueMemberL)
+		return same && slices.EqualFunc(a.Value, b.Value, equal)
+	}
+	return false
+}
+
+// sizeOf returns the size of an item in bytes, by DynamoDB's rules.
+func sizeOf(i Item) (size int) {
+	for name, v := range i {
+		size += len(name) + sizeOfValue(v)
+	}
+	return size
+}
+
+func sizeOfValue(v types.AttributeValue) (size int) {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberB:
+		return len(v.Value)
+	case *types.AttributeValueMemberN:
+		return (len(strings.Trim(v.Value, "-.0"))+1)/2 + 1
+	case *types.AttributeValueMemberSS:
+		return len(strings.Join(v.Value, ""))
+	case *types.AttributeValueMemberM:
+		return 3 + len(v.Value) + sizeOf(v.Value)
+	case *types.AttributeValueMemberL:
+		size = 3 + len(v.Value)
+		for _, element := range v.Value {
+			size += sizeOfValue(element)
+		}
+		return size
+	}
+	return 1
+}

@@ -1,0 +1,220 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	schedule = flag.String("schedule", "", "replay this schedule and print its calls")
+	simulate = flag.Bool("simulate", false, "play all that make simulate plays")
+	seeds    = flag.Uint64("seeds", 0, "play so many seeds of each crowd")
+	first    = flag.Uint64("first", 1, "the first seed")
+	hours    = flag.Float64("hours", 0, "play seeds for so long")
+)
+
+// Suite is what is played of one function.
+type Suite struct {
+	// Alone are single requests: every fault of every call of each is played.
+	Alone []Scenario
+	// Pairs are two actors, or a few, that use one item: every order is played, and
+	// every order with one fault.
+	Pairs []Scenario
+	// Trios are three actors that use one item: every order is played.
+	Trios []Scenario
+	// Crowds are three actors or more: they are played by seeds.
+	Crowds []Scenario
+}
+
+// shown bounds how many failures of one scenario are shown.
+const shown = 3
+
+// Play plays the suite. With -short it plays every order of the pairs without a
+// fault, and some seeds.
+func (s Suite) Play(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a run leaves much garbage and keeps nothing
+	for _, scenario := range slices.Concat(s.Alone, s.Pairs, s.Trios, s.Crowds) {
+		if rest, ok := strings.CutPrefix(*schedule, scenario.Name+"/"); ok {
+			r := scenario.replay(t, rest)
+			t.Logf("%s\n%s\n%s", scenario.Name, r.trace, strings.Join(r.problems, "\n"))
+			if len(r.problems) > 0 {
+				t.Fail()
+			}
+			return
+		}
+	}
+	if *schedule != "" {
+		t.Fatalf("no scenario of the schedule %q", *schedule)
+	}
+	if *hours > 0 || *seeds > 0 {
+		s.playSeeds(t)
+		return
+	}
+	tried := map[string]bool{}
+	for _, scenario := range s.Alone {
+		t.Run(scenario.Name, func(t *testing.T) { scenario.playAlone(t, tried) })
+	}
+	for _, scenario := range s.Pairs {
+		t.Run(scenario.Name, func(t *testing.T) {
+			scenario.playOrders(t, 0)
+			if *simulate {
+				scenario.playOrders(t, 1)
+			}
+		})
+	}
+	for _, scenario := range s.Trios {
+		t.Run(scenario.Name, func(t *testing.T) {
+			if *simulate {
+				scenario.playOrders(t, 0)
+			}
+		})
+	}
+	for _, scenario := range s.Crowds {
+		t.Run(scenario.Name, func(t *testing.T) {
+			p := newPlayed(t, scenario)
+			for seed := range map[bool]uint64{false: shortSeeds, true: longSeeds}[*simulate] / uint64(len(s.Crowds)) {
+				r := scenario.random(t, *first+seed, crowdFaults)
+				p.note(r.schedule(scenario.Name), r)
+			}
+			p.log("seeds")
+		})
+	}
+}
+
+const (
+	shortSeeds, longSeeds = 60, 350 // of one function
+	crowdFaults           = 4
+)
+
+// played counts what was played of a scenario, and shows what failed.
+type played struct {
+	t         *testing.T
+	scenario  Scenario
+	schedules int
+	pruned    int
+	failed    int
+	began     time.Time
+}
+
+func newPlayed(t *testing.T, s Scenario) *played {
+	return &played{t: t, scenario: s, began: time.Now()}
+}
+
+// note counts a run and reports its problems; it is false when enough have failed.
+func (p *played) note(schedule string, r result) bool {
+	p.t.Helper()
+	if r.pruned {
+		p.pruned++
+		return true
+	}
+	p.schedules++
+	if len(r.problems) > 0 {
+		p.failed++
+		folder, _ := os.Getwd()
+		p.t.Errorf("%s\n\n%s\nReplay it:\ngo test ./functions/%s -run TestSimulation -schedule='%s'",
+			strings.Join(r.problems, "\n"), r.trace, filepath.Base(folder), schedule)
+	}
+	return p.failed < shown
+}
+
+func (p *played) log(what string) {
+	p.t.Helper()
+	p.t.Logf("%d schedules (%s), %d cut short, %v", p.schedules, what, p.pruned, time.Since(p.began).Round(time.Millisecond))
+}
+
+func (s Scenario) playOrders(t *testing.T, faults int) {
+	t.Helper()
+	p := newPlayed(t, s)
+	s.explore(t, faults, p.note)
+	p.log(fmt.Sprintf("orders, %d faults", faults))
+}
+
+// playAlone plays a single request without a fault, and then with each fault of
+// each of its calls, and with each main fault of the calls that it makes only because
+// of another. A fault that is not a main one is tried with the first scenario that
+// makes the call.
+func (s Scenario) playAlone(t *testing.T, tried map[string]bool) {
+	t.Helper()
+	p := newPlayed(t, s)
+	plain := s.play(t, 0, every, func(int, []alternative) int { return 0 })
+	if !p.note(plain.schedule(s.Name), plain) || !*simulate {
+		return
+	}
+	known := map[string]bool{}
+	for _, step := range plain.steps {
+		known[step.enabled[0].name] = true
+	}
+	found := map[string][]string{} // calls made only because of a fault
+	for i, step := range plain.steps {
+		c := step.enabled[0].call
+		kind := s.Versioning + kindOf(c.name)
+		for _, f := range every(c) {
+			if !f.main && tried[kind] {
+				continue
+			}
+			r := s.playFault(t, i, f.Name)
+			if !p.note(r.schedule(s.Name), r) {
+				return
+			}
+			for _, later := range r.steps {
+				if n := later.enabled[0].name; !known[n] && found[n] == nil && !f.Stays {
+					found[n] = []string{fmt.Sprint(i), f.Name}
+				}
+			}
+		}
+		tried[kind] = true
+	}
+	p.log("one fault each")
+}
+
+// playFault answers each call in turn, but this one with a fault.
+func (s Scenario) playFault(t *testing.T, step int, fault string) result {
+	t.Helper()
+	return s.play(t, 1, every, func(i int, enabled []alternative) int {
+		if i != step {
+			return 0
+		}
+		for j, a := range enabled {
+			if a.fault != nil && a.fault.Name == fault && a.call == enabled[0].call {
+				return j
+			}
+		}
+		return 0
+	})
+}
+
+// playSeeds plays seeds of all scenarios of several actors until the time is up.
+func (s Suite) playSeeds(t *testing.T) {
+	t.Helper()
+	all := slices.Concat(s.Pairs, s.Trios, s.Crowds)
+	began, told, count := time.Now(), time.Now(), 0
+	for seed := *first; ; seed++ {
+		for _, scenario := range all {
+			r := scenario.random(t, seed, crowdFaults)
+			count++
+			if len(r.problems) > 0 {
+				p := newPlayed(t, scenario)
+				p.note(r.schedule(scenario.Name), r)
+				t.Logf("seed %d", seed)
+				return
+			}
+		}
+		if since := time.Since(began); since.Hours() > *hours && seed-*first >= *seeds {
+			t.Logf("%d schedules in %v, up to seed %d", count, since.Round(time.Second), seed)
+			return
+		}
+		if time.Since(told) > time.Minute {
+			told = time.Now()
+			_, _ = fmt.Fprintf(os.Stderr, "%s: %d schedules, seed %d, %v\n", t.Name(), count, seed, time.Since(began).Round(time.Second))
+		}
+	}
+}

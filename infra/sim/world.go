@@ -1,0 +1,202 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/syncjobs"
+)
+
+// Scenario is a situation and those who act in it at the same time.
+type Scenario struct {
+	Name string
+	// Assemble is the function's, from its main.go.
+	Assemble Assemble
+	// Versioning is the bucket's: "", "Enabled" or "Suspended".
+	Versioning string
+	// Set stores what is there before, and makes the actors.
+	Set func(*World)
+	// Calls are the calls of a single request without a fault, and RoundTrips is how
+	// many of them wait for one another. Where there are none they are not checked.
+	Calls      []string
+	RoundTrips int
+
+	// Frozen is whether all connections are gone when the actors begin, as after an
+	// hour in which Lambda had the process frozen.
+	Frozen bool
+	// Clock is how far the services' clocks are ahead of the functions'.
+	Clock time.Duration
+	// Page is how many versions S3 lists at once; 0 means as many as asked for.
+	Page int
+}
+
+// World is what the actors of one schedule share.
+type World struct {
+	Scenario
+	Tenant testkit.Tenant
+	// Direct are clients that no fault meets.
+	Direct Clients
+
+	t         testing.TB
+	model     *model.World
+	began     time.Time
+	actors    []*actor
+	made      int
+	names     map[string]string
+	history   []event
+	exchanges []*exchange
+	checks    []func() // after each step
+
+	answered  map[ids.Credential]credential // in a 201
+	uncertain map[string]int                // credentials that a 500 may have stored
+	removed   map[ids.Credential]bool       // by the operator
+	changed   map[ids.Credential]bool       // by the operator
+	twins     map[string][]*exchange        // of one request under one idempotency key
+	limited   map[string]bool               // API keys whose rate is judged
+	uploads   bool                          // an actor uploads
+	earliest  int
+	finally   []func() // when all is settled
+	problems  []string
+}
+
+// Clients are those of an actor.
+type Clients struct {
+	DB       *dynamodb.Client
+	KMS      *kms.Client
+	S3       *s3.Client
+	Registry *auth.Registry
+	Manager  *byok.Manager
+	Files    *files.Manager
+	Jobs     *syncjobs.Writer
+}
+
+func newClients(config aws.Config) Clients {
+	db, objects := dynamodb.NewFromConfig(config), s3.NewFromConfig(config)
+	return Clients{
+		DB: db, KMS: kms.NewFromConfig(config), S3: objects,
+		Registry: auth.NewRegistry(db, accessTable), Manager: byok.NewManager(db, credentialsTable),
+		Files: files.NewManager(objects, bucket), Jobs: syncjobs.NewWriter(db, jobsTable),
+	}
+}
+
+func newWorld(t testing.TB, s Scenario) *World {
+	t.Helper()
+	w := &World{
+		Scenario: s, t: t, began: time.Now(), names: map[string]string{},
+		answered: map[ids.Credential]credential{}, uncertain: map[string]int{},
+		limited: map[string]bool{}, twins: map[string][]*exchange{}, removed: map[ids.Credential]bool{}, changed: map[ids.Credential]bool{},
+		model: model.New(model.Config{
+			Tables: []model.TableSchema{
+				{Name: accessTable, PK: "pk", SK: "sk"}, {Name: credentialsTable, PK: "pk", SK: "sk"},
+				{Name: jobsTable, PK: "pk"}, {Name: controlTable, PK: "pk"},
+			},
+			Bucket: bucket, Versioning: s.Versioning, Keys: []string{keyARN},
+		}),
+	}
+	w.Direct = newClients(environment(direct{w.model}, slog.New(slog.DiscardHandler)).AWS)
+	w.Tenant = testkit.NewTenant(t, w.Direct.Registry)
+	w.Name(string(w.Tenant.ID), "account")
+	w.Name(keyARN[len(keyARN)-36:], "sealing")
+	w.Name(string(w.Tenant.Workspace), "workspace")
+	w.Name(hashOf(w.Tenant.Management), "management")
+	return w
+}
+
+// must ends a run that cannot be set up.
+func (w *World) must(err error) {
+	w.t.Helper()
+	testkit.Must(w.t, err)
+}
+
+// Act makes an actor of the operator's. The act reports an error of its own where it
+// was refused; settled is called when it is through, with what it returned.
+func (w *World) Act(name string, act func(context.Context, Clients) error, then func(a Ended)) {
+	w.actors = append(w.actors, w.operator(name, act, then, true))
+}
+
+// Ended is how an act ended.
+type Ended struct {
+	Err error
+	// Again is whether the act was repeated.
+	Again bool
+	actor *actor
+}
+
+func (w *World) operator(name string, act func(context.Context, Clients) error, then func(Ended), repeats bool) *actor {
+	a := w.newActor(name)
+	var ended Ended
+	a.work = func(ctx context.Context) {
+		ended = Ended{act(ctx, newClients(environment(a, slog.New(slog.DiscardHandler)).AWS)), !repeats, a}
+	}
+	a.then = func() { then(ended) }
+	a.result = func() string { return fmt.Sprint(ended.Err) }
+	if repeats {
+		a.again = func() *actor { return w.operator(name+", again", act, then, false) }
+	}
+	return a
+}
+
+// The tenants' keys and rows that scenarios begin with.
+
+// StandardKey makes a standard key, bound to the workspace unless that is "".
+func (w *World) StandardKey(bound ids.Workspace) string {
+	token := w.Tenant.StandardKey(w.t, bound)
+	w.Name(hashOf(token), "standard")
+	return token
+}
+
+// UnknownKey is an API key that is not stored.
+func (w *World) UnknownKey() string {
+	const token = testkit.Marker + "unknown"
+	w.Name(hashOf(token), "unknown")
+	w.given(turnedOff(keyObject(token)))
+	return token
+}
+
+// UnknownHash names no API key.
+func (w *World) UnknownHash() string {
+	hash := hashOf("nobody's")
+	w.Name(hash, "nobody's")
+	w.given(turnedOff("existence of key " + hash[:12]))
+	return hash
+}
+
+// DeletedWorkspace deletes a workspace before all others begin.
+func (w *World) DeletedWorkspace(workspace ids.Workspace) {
+	w.Tenant.DeleteWorkspace(w.t, workspace)
+	w.showed(w.past(), turnedOff(workspaceObject(workspace)))
+}
+
+// past is an actor of what was before.
+func (w *World) past() *actor {
+	a := &actor{Name: "before"}
+	w.placeBefore(a)
+	return a
+}
+
+// Expire lets the records of all earlier requests under the idempotency key expire;
+// they stay stored, as DynamoDB may keep them.
+func (w *World) Expire(idempotency string) {
+	for _, row := range w.model.Items(controlTable) {
+		if _, ok := row["fingerprint"]; ok {
+			row["exp"] = &types.AttributeValueMemberN{Value: "1"}
+			w.model.PutItem(controlTable, row)
+		}
+	}
+	w.showed(w.past(), sets("idempotency key "+w.Tenant.Management+idempotency, "expired", func(once) once { return once{} }))
+}
