@@ -63,11 +63,34 @@ for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
   const file = () => sent.findLast((address) => address.includes("/files/"));
   for (const [operation, status] of Object.entries(operations)) assert.equal(await execute(page, operation), status, operation);
   const first = file();
-  await page.locator(".opblock-post .opblock-section-request-body .examples-select-element").selectOption("everything");
+  const post = page.locator(".opblock-post"), answer = post.locator(".live-responses-table .highlight-code");
+  const id = async () => /"id": "([^"]+)"/.exec(await answer.first().innerText())[1];
+  const made = await id();
+  await execute(page, "post");
+  assert.equal(await id(), made, "the same form stores a second credential");
+  await post.locator(".opblock-section-request-body .examples-select-element").selectOption("everything");
   assert.equal(await execute(page, "post"), "201", "the example with every member");
+  assert.notEqual(await id(), made, "another body has the same Idempotency-Key");
+  for (const [title, part] of [["curl", "curl -X 'POST'"], ["Go", "http.NewRequest(\"POST\""], ["TypeScript", "await fetch("], ["Python", "requests.request(\"POST\""]]) {
+    await post.locator(".request-snippets").getByText(title, { exact: true }).click();
+    assert.ok((await post.locator(".request-snippets").innerText()).includes(part), `the call in ${title}`);
+  }
   await look(page, `${width}-${colorScheme}`);
   await page.emulateMedia({ colorScheme: colorScheme === "dark" ? "light" : "dark" });
   await look(page, `${width}-not-${colorScheme}`);
+
+  const read = page.locator(".opblock-get"), job = read.locator("input[placeholder=id]");
+  const good = await job.inputValue();
+  await job.fill("");
+  await read.locator(".execute").click();
+  await read.locator(".live-responses-table").waitFor({ state: "detached" }); // the answer before is gone
+  await job.fill(good);
+  const links = page.locator("#contents a");
+  assert.equal(await links.count(), 3);
+  assert.ok((await links.last().boundingBox()).y < 300, "the contents are not first");
+  await links.last().click();
+  assert.ok(Math.abs((await page.locator(".opblock-delete").boundingBox()).y) < 100, "a link does not lead to its operation");
+  assert.match(page.url(), /#\/.+\/deleteFile$/);
 
   const { management_key, api_key } = await page.evaluate(async () => (await fetch("demo.json")).json());
   await page.getByRole("radio", { name: "API key" }).check();

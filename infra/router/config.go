@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"signalbox.dev/shared/byok"
+)
+
+// config is the configuration file. router.yaml explains each field.
+type config struct {
+	Listen       string                `yaml:"listen"`
+	Stack        stack                 `yaml:"stack"`
+	UserIDHeader string                `yaml:"user_id_header"`
+	MaxBodyBytes int64                 `yaml:"max_body_bytes"`
+	MaxPlans     int                   `yaml:"max_plans"`
+	PlanAge      time.Duration         `yaml:"plan_age"`
+	MaxKeys      int                   `yaml:"max_keys"`
+	Models       map[string][]string   `yaml:"models"`
+	Providers    map[string]*aProvider `yaml:"providers"`
+}
+
+// stack has the names of the stack's outputs.
+type stack struct {
+	AccessTable      string `yaml:"AccessTableName"`
+	CredentialsTable string `yaml:"CredentialsTableName"`
+	SealingKey       string `yaml:"SealingKeyArn"`
+	OtherSealingKey  string `yaml:"OtherSealingKeyArn"`
+}
+
+// aProvider is a provider's host, and the header for its key.
+type aProvider struct {
+	Host    string  `yaml:"host"`
+	Header  string  `yaml:"header"`
+	Prefix  *string `yaml:"prefix"`
+	KeyFile string  `yaml:"key_file"`
+}
+
+// readConfig reads the file and reports all its faults in one error.
+func readConfig(file io.Reader) (config, error) {
+	c := config{MaxBodyBytes: 16 << 20, MaxPlans: 100_000, PlanAge: 10 * time.Minute}
+	decoder := yaml.NewDecoder(file)
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&c); err != nil {
+		return config{}, err
+	}
+	var faults []error
+	fault := func(isFault bool, format string, args ...any) {
+		if isFault {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	_, _, err := c.address()
+	fault(err != nil, "listen: %v", err)
+	fault(c.Stack.AccessTable == "", "stack: AccessTableName is missing")
+	fault(c.Stack.CredentialsTable == "", "stack: CredentialsTableName is missing")
+	fault(c.Stack.SealingKey == "", "stack: SealingKeyArn is missing")
+	fault(c.MaxBodyBytes < 1, "max_body_bytes: must be positive")
+	fault(c.MaxPlans < 1, "max_plans: must be positive")
+	fault(c.PlanAge <= 0, "plan_age: must be positive")
+	fault(len(c.Models) == 0, "models: at least one is needed")
+	for model, providers := range c.Models {
+		fault(model == "" || len(providers) == 0, "models: %q has no providers", model)
+		for _, name := range providers {
+			fault(c.Providers[name] == nil, "models: %q names the provider %q, which is not under providers", model, name)
+		}
+	}
+	for name, p := range c.Providers {
+		fault(!byok.IsProvider(name), "providers: %q is not a provider of the API", name)
+		fault(p == nil || p.Host == "", "providers: %q has no host", name)
+		if p != nil {
+			p.complete()
+		}
+	}
+	return c, errors.Join(faults...)
+}
+
+// complete fills in the defaults.
+func (p *aProvider) complete() {
+	if p.Header == "" {
+		p.Header = "Authorization"
+	}
+	p.Header = http.CanonicalHeaderKey(p.Header)
+	if p.Prefix == nil {
+		p.Prefix = new("")
+		if p.Header == "Authorization" {
+			p.Prefix = new("Bearer ")
+		}
+	}
+}
+
+// address is the address to listen on. Whoever reaches the authorizer can get provider keys, so
+// only this machine may: a Unix socket or a loopback address.
+func (c config) address() (network, address string, err error) {
+	if path, ok := strings.CutPrefix(c.Listen, "unix:"); ok && path != "" {
+		return "unix", path, nil
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return "", "", errors.New("an address such as 127.0.0.1:9180, or unix: and a path, is needed")
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return "", "", errors.New("the authorizer gives out provider keys and listens on a loopback address or a Unix socket only")
+	}
+	return "tcp", c.Listen, nil
+}
+
+func (s stack) sealingKeys() []string {
+	return slices.DeleteFunc([]string{s.SealingKey, s.OtherSealingKey}, func(arn string) bool { return arn == "" })
+}

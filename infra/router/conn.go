@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+)
+
+// placeholder stands for a key in net/http, which copies every header into buffers that
+// it keeps. A secretConn writes the key itself.
+const placeholder = "signalbox-placeholder-for-a-key"
+
+// secretListener accepts connections that can send a secret.
+type secretListener struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l secretListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &secretConn{Conn: c}, nil
+}
+
+// secretConn replaces the placeholder in its next write by a secret. One buffer holds the
+// secret during that write, and is wiped.
+type secretConn struct {
+	net.Conn
+	secret []byte // nil if no secret is to be sent
+}
+
+// Write implements net.Conn. It writes nothing if the placeholder is missing.
+func (c *secretConn) Write(p []byte) (int, error) {
+	if c.secret == nil {
+		return c.Conn.Write(p)
+	}
+	before, after, found := bytes.Cut(p, []byte(placeholder))
+	if !found {
+		return 0, errors.New("the response has no place for a key")
+	}
+	whole := slices.Concat(before, c.secret, after)
+	defer clear(whole)
+	c.secret = nil
+	if _, err := c.Conn.Write(whole); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// sendKey sends a response of status 200 without a body, with the key in a header. The
+// connection is closed if that fails.
+func sendKey(w http.ResponseWriter, r *http.Request, header, prefix string, key []byte) {
+	c, ok := r.Context().Value(connKey{}).(*secretConn)
+	if !ok || len(key) == 0 {
+		panic(http.ErrAbortHandler)
+	}
+	c.secret = key
+	defer func() { c.secret = nil }()
+	w.Header().Set(header, prefix+placeholder)
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(http.StatusOK)
+	if err := http.NewResponseController(w).Flush(); err != nil || c.secret != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// fitsHeader reports whether an HTTP header carries the key unchanged to any server:
+// visible ASCII, and spaces within.
+func fitsHeader(key []byte) bool {
+	for _, b := range key {
+		if b < ' ' || b > '~' {
+			return false
+		}
+	}
+	return len(key) > 0 && key[0] != ' ' && key[len(key)-1] != ' '
+}

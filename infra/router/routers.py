@@ -1,0 +1,465 @@
+"""Calls models through Envoy and LiteLLM, beside the authorizer, with envoy.yaml,
+router.yaml and signalbox_hook.py as they are but for addresses. A provider here records
+every request. What it received is compared with a plan that is written a second time.
+
+A request's text says how the providers answer its attempts: "17 401 503 200"."""
+
+import asyncio
+import collections
+import json
+import os
+import pathlib
+import random
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import aiohttp
+import yaml
+from aiohttp import web
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD, BIN = ROOT / ".build", pathlib.Path(sys.executable).parent
+PROVIDERS = {"openai": "authorization", "azure": "api-key", "anthropic": "x-api-key"}
+MODELS = {"small": ["openai"], "large": ["openai", "anthropic"], "other": ["anthropic", "azure", "openai"]}
+ROUTERS = os.environ.get("ROUTERS", "envoy").split()  # litellm: see signalbox_hook.py
+MOVES_ON = {0, 401, 403, 408, 409, 429, *range(500, 600)}  # 0: the connection is closed
+ANSWERS = [0, 401, 403, 408, 409, 429, 500, 502, 503, 504, 529, 599, 400, 404, 413, 422]
+
+
+class Failed(Exception):
+    """Something does not hold."""
+
+
+# What a client may try to decide.
+FORGED = {"x-signalbox-plan": "p", "x-signalbox-provider": "azure", "x-signalbox-user": "u", "x-api-key": "sk-forged", "api-key": "sk-forged", "cookie": "c=sk-forged",
+          "x-envoy-max-retries": "9", "x-envoy-retry-on": "5xx,retriable-4xx", "x-envoy-upstream-rq-timeout-ms": "1"}
+
+
+def check(holds: bool, what: str, *seen) -> None:
+    if not holds:
+        raise Failed(f"FAILED: {what}: {' '.join(map(str, seen))}")
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Provider:
+    """Every provider, each on a port of its own. It records who received which key."""
+
+    def __init__(self) -> None:
+        self.ports = {name: free_port() for name in PROVIDERS}
+        self.received = collections.defaultdict(list)  # number: [(provider, key)]
+        self.leaks, self.secrets = [], set()
+
+    async def start(self) -> None:
+        for name, port in self.ports.items():
+            app = web.Application(client_max_size=1 << 25)
+            app.router.add_post("/{path:.*}", lambda r, name=name: self.answer(r, name))
+            runner = web.AppRunner(app, access_log=None)
+            await runner.setup()
+            await web.TCPSite(runner, "127.0.0.1", port).start()
+
+    async def answer(self, request: web.Request, name: str) -> web.StreamResponse:
+        body = await request.json()
+        content = body["messages"][0]["content"]
+        number, *answers = (content if isinstance(content, str) else content[0]["text"]).split()
+        keys = {h: v for h, v in request.headers.items() if h.lower() in (*PROVIDERS.values(), "x-goog-api-key", "cookie")}
+        text = str(request.raw_headers) + request.path_qs + json.dumps(body)
+        if len(keys) != 1 or "x-signalbox" in text.lower() or any(s in text for s in self.secrets):
+            self.leaks.append((name, number, list(request.headers)))
+        attempt = len(self.received[number])
+        self.received[number].append((name, keys.get(next(iter(keys), ""), "").removeprefix("Bearer ")))
+        status = int(answers[attempt]) if attempt < len(answers) else 200
+        if status == 0:
+            request.transport.close()
+            return web.Response()
+        if status != 200:
+            return web.json_response({"error": {"message": "no", "type": "t", "code": "c"}}, status=status, headers={"x-envoy-ratelimited": "true"})
+        if body.get("stream"):
+            return await self.stream(request)
+        return web.json_response(MESSAGE if request.path.endswith("/messages") else COMPLETION)
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        for part in ("a", "b", "c"):
+            chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{"index": 0, "delta": {"role": "assistant", "content": part}}]}
+            await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
+            await asyncio.sleep(0.3)
+        await response.write(b"data: [DONE]\n\n")
+        return response
+
+
+COMPLETION = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [
+    {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "yes"}}], "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}
+MESSAGE = {"id": "1", "type": "message", "role": "assistant", "model": "m", "content": [{"type": "text", "text": "yes"}],
+           "stop_reason": "end_turn", "usage": {"input_tokens": 1, "output_tokens": 1}}
+
+
+class Faulty:
+    """A TCP proxy before an engine: up, down (it hangs up) or silent."""
+
+    def __init__(self, url: str) -> None:
+        self.to, self.port, self.mode, self.open = int(url.rsplit(":", 1)[1]), free_port(), "up", set()
+
+    async def start(self) -> None:
+        await asyncio.start_server(self.serve, "127.0.0.1", self.port)
+
+    def set(self, mode: str) -> None:
+        self.mode = mode
+        for writer in list(self.open):
+            writer.transport.abort()
+
+    async def serve(self, reader, writer) -> None:
+        self.open.add(writer)
+        try:
+            if self.mode == "down":
+                return
+            if self.mode == "silent":
+                await reader.read()
+                return
+            from_engine, to_engine = await asyncio.open_connection("127.0.0.1", self.to)
+            await asyncio.gather(self.copy(reader, to_engine), self.copy(from_engine, writer))
+        except (OSError, asyncio.CancelledError):  # hung up, or the end of the program
+            pass
+        finally:
+            self.open.discard(writer)
+            writer.transport.abort()
+
+    async def copy(self, reader, writer) -> None:
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+
+class Process:
+    """A process that can be killed and started again on the same port."""
+
+    def __init__(self, log: pathlib.Path, ready: str, *command, **env: str) -> None:
+        self.log, self.ready, self.command, self.env, self.process = log, ready, command, os.environ | env, None
+
+    async def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=self.env, cwd=self.log.parent)
+        deadline = time.monotonic() + 120
+        async with aiohttp.ClientSession() as client:
+            while True:
+                try:
+                    async with client.get(self.ready) as r:
+                        if r.status < 500:
+                            return
+                except aiohttp.ClientError:
+                    pass
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise SystemExit(f"{self.command[0]} did not start:\n{self.log.read_text()[-3000:]}")
+                await asyncio.sleep(0.1)
+
+    def kill(self) -> None:
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+
+def envoy_config(port: int, admin: int, authorizer: int, providers: dict[str, int]) -> dict:
+    """envoy.yaml with the test's addresses, and providers without TLS."""
+    config = yaml.safe_load((HERE / "envoy.yaml").read_text())
+    resources = config["static_resources"]
+    resources["listeners"][0]["address"]["socket_address"]["port_value"] = port
+    for cluster in resources["clusters"]:
+        address = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]["address"].get("socket_address")
+        if cluster["name"] == "signalbox_authorizer":
+            address["port_value"] = authorizer
+        elif "transport_socket" in cluster:
+            del cluster["transport_socket"]
+            address.update(address="127.0.0.1", port_value=providers[cluster["name"]])
+    config["admin"] = {"address": {"socket_address": {"address": "127.0.0.1", "port_value": admin}}}
+    return config
+
+
+def litellm_config(providers: dict[str, int]) -> dict:
+    """litellm.yaml with the test's models. Its providers all speak OpenAI's protocol."""
+    config = yaml.safe_load((HERE / "litellm.yaml").read_text())
+    config["model_list"] = [
+        {"model_name": model, "model_info": {"signalbox_provider": p},
+         "litellm_params": {"model": "openai/" + model, "api_base": f"http://127.0.0.1:{providers[p]}", "api_key": "refused"}}
+        for model, candidates in MODELS.items() for p in (candidates * 2)[:max(2, len(candidates))]]
+    return config
+
+
+class Bench:
+    """Everything that runs."""
+
+    def __init__(self, work: pathlib.Path) -> None:
+        self.work, self.provider, self.number, self.random = work, Provider(), 0, random.Random(os.environ.get("SEED", "1"))
+        self.ports = {name: free_port() for name in ("authorizer", "envoy", "admin", "litellm")}
+        self.demo, stack = (json.loads((work / f"state/{f}.json").read_text()) for f in ("demo", "stack"))
+        self.dynamodb, self.kms = Faulty(stack["endpoints"]["dynamodb"]), Faulty(stack["endpoints"]["kms"])
+        config = yaml.safe_load((HERE / "router.yaml").read_text())
+        config |= {"listen": f"127.0.0.1:{self.ports['authorizer']}", "models": MODELS}
+        config["stack"] = {n: stack["outputs"][n] for n in config["stack"]}
+        for name in PROVIDERS:
+            (work / name).write_text(f"sk-platform-{name}\n")
+            config["providers"][name]["key_file"] = str(work / name)
+        (work / "router.yaml").write_text(yaml.safe_dump(config))
+        (work / "envoy.yaml").write_text(yaml.safe_dump(envoy_config(self.ports["envoy"], self.ports["admin"], self.ports["authorizer"], self.provider.ports)))
+        self.authorizer = Process(
+            work / "authorizer.log", f"http://127.0.0.1:{self.ports['authorizer']}/health", BUILD / "router", "-config", work / "router.yaml", AWS_REGION="us-east-1",
+            AWS_ACCESS_KEY_ID=stack["access_key_id"], AWS_SECRET_ACCESS_KEY=stack["secret_access_key"],
+            AWS_ENDPOINT_URL_DYNAMODB=f"http://127.0.0.1:{self.dynamodb.port}", AWS_ENDPOINT_URL_KMS=f"http://127.0.0.1:{self.kms.port}")
+        self.envoy = Process(
+            work / "envoy.log", f"http://127.0.0.1:{self.ports['admin']}/ready", BIN / "envoy", "-c", work / "envoy.yaml", "-l", "warn", "--concurrency", "2", "--base-id", str(os.getpid()))
+
+        self.litellm = Process(
+            work / "litellm.log", f"http://127.0.0.1:{self.ports['litellm']}/health/liveliness", BIN / "litellm", "--config", work / "litellm.yaml", "--port", str(self.ports["litellm"]),
+            "--host", "127.0.0.1", SIGNALBOX_AUTHORIZER=f"http://127.0.0.1:{self.ports['authorizer']}", LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_TELEMETRY="False",
+            LITELLM_MASTER_KEY="sk-" + secrets.token_hex(32))
+        (work / "litellm.yaml").write_text(yaml.safe_dump(litellm_config(self.provider.ports)))
+        shutil.copy(HERE / "signalbox_hook.py", work)
+
+    def admin(self, *arguments: str) -> dict:
+        done = subprocess.run([BUILD / "admin", "--local", self.work / "state", "--json", *arguments], capture_output=True, check=True, text=True)
+        return json.loads(done.stdout) if done.stdout.strip().startswith("{") else {}
+
+    async def start(self) -> None:
+        self.client = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(60))
+        await asyncio.gather(self.provider.start(), self.dynamodb.start(), self.kms.start())
+        await asyncio.gather(self.authorizer.start(), *(getattr(self, via).start() for via in ROUTERS))
+
+    async def close(self) -> None:
+        for process in (self.envoy, self.litellm, self.authorizer):
+            process.kill()
+        await self.client.close()
+
+    async def store(self, tenant: "Tenant", **settings) -> dict:
+        """Stores a credential by the API and returns it with its key."""
+        key = f"sk-{tenant.name}-{self.random.getrandbits(64):x}"
+        async with self.client.post(self.demo["base_url"] + "/byok", json={"key": key, **settings}, headers={"Authorization": "Bearer " + tenant.management}) as r:
+            check(r.status == 201, "a credential is stored", r.status, await r.text())
+            stored = {**(await r.json())["data"], "key": key}
+        tenant.credentials.append(stored)
+        return stored
+
+    async def call(self, key: str, model: str, answers=(), via: str = "envoy", headers: dict | None = None, **body) -> tuple[int, list]:
+        """Calls a model: the status, and what the providers received."""
+        self.number += 1
+        number = str(self.number)
+        message = {"model": model, "max_tokens": 5, "messages": [{"role": "user", "content": " ".join([number, *map(str, answers)])}], **body}
+        headers = {"Authorization": "Bearer " + key, **(headers or {})}
+        async with self.client.post(f"http://127.0.0.1:{self.ports[via]}/v1/chat/completions", json=message, headers=headers) as r:
+            self.last = await r.text()
+            check("sk-" not in self.last, "no key is in a response", self.last)
+            return r.status, self.provider.received.pop(number, [])
+
+
+class Tenant:
+    """An account with a management key, a standard key and its credentials."""
+
+    def __init__(self, bench: Bench, name: str) -> None:
+        self.name, self.credentials = name, []
+        account = bench.admin("account", "create", name)["id"]
+        manager = bench.admin("key", "create", "m", "--kind", "management", "--account", account)
+        self.management, self.other_hash = manager["key"], manager["hash"]
+        made = bench.admin("key", "create", "s", "--account", account)
+        self.account, self.key, self.hash = account, made["key"], made["hash"]
+        bench.provider.secrets |= {self.key, self.management}
+
+    def plan(self, model: str) -> list[tuple[str, str]]:
+        """The plan, written a second time from the contract: (provider, key) by turn."""
+        live = sorted((c for c in self.credentials if not c["disabled"]), key=lambda c: (c["sort_order"], c["id"]))
+        covers = lambda c: c["allowed_models"] is None or model in c["allowed_models"]
+        admits = lambda c: (c["allowed_api_key_hashes"] is None or self.hash in c["allowed_api_key_hashes"]) and c["allowed_user_ids"] is None
+        usable = [c for c in live if covers(c) and admits(c)]
+        closed = {c["provider"] for c in live if c["is_byok_only"] or c["is_required"] and covers(c)}
+        own = lambda fallback: [(p, c["key"]) for p in MODELS[model] for c in usable if c["provider"] == p and c["is_fallback"] == fallback]
+        return own(False) + [(p, "sk-platform-" + p) for p in MODELS[model] if p not in closed] + own(True)
+
+
+def expected(plan: list, answers: list[int]) -> tuple[int, list]:
+    """The status that the caller gets, and what the providers receive."""
+    if not plan:
+        return 403, []
+    for turn, (provider, key) in enumerate(plan):
+        status = answers[turn] if turn < len(answers) else 200
+        if status not in MOVES_ON or turn == len(plan) - 1:
+            shared = key.startswith("sk-platform")
+            return {0: 503}.get(status, 502 if shared and status in (401, 403) else status), plan[: turn + 1]
+    raise AssertionError
+
+
+async def exactly(bench: Bench, tenants: list[Tenant], count: int, via: str = "envoy") -> None:
+    """Random requests: every provider receives exactly the keys of the plan."""
+    r, began, attempts = bench.random, time.monotonic(), 0
+
+    async def some(requests: int) -> None:
+        nonlocal attempts
+        for _ in range(requests):
+            tenant, model = r.choice(tenants), r.choice(list(MODELS))
+            answers = [r.choice(ANSWERS) if r.random() < 0.6 else 200 for _ in range(8)]
+            got = await bench.call(tenant.key, model, answers, via, FORGED if via == "envoy" and r.random() < 0.5 else None)
+            want = expected(tenant.plan(model), answers)
+            check(got == want, f"request {answers} for {model} of {tenant.name} through {via}: got, want", got, want, bench.last)
+            attempts += len(got[1])
+
+    await asyncio.gather(*(some(count // 20) for _ in range(20)))
+    print(f"{via}: {count} random requests, {attempts} attempts, no wrong key ({time.monotonic() - began:.0f} s)", flush=True)
+
+
+async def faults(bench: Bench, via: str) -> None:
+    """A fault of what opens keys ends the request; the shared step is not reached."""
+    for number, (engine, mode) in enumerate((e, m) for e in (bench.dynamodb, bench.kms) for m in ("down", "silent")):
+        tenant = Tenant(bench, f"{via}-fault-{number}")
+        stored = await bench.store(tenant, provider="openai")
+        engine.set(mode)
+        got = await bench.call(tenant.key, "small", via=via)
+        engine.set("up")
+        check(got == (503, []), f"an engine that is {mode} ends the request through {via}", got, bench.last)
+        got = await bench.call(tenant.key, "small", [401], via)
+        check(got == (200, [("openai", stored["key"]), ("openai", "sk-platform-openai")]), "it is served again", got, bench.last)
+    print(f"{via}: DynamoDB or KMS down or silent: 503, and no provider was called", flush=True)
+
+
+async def kills(bench: Bench, tenant: Tenant, via: str) -> None:
+    """kill -9 of each part under load: every request is served by its plan, or ends."""
+    plan, ended, served, killed = tenant.plan("large"), 0, 0, False
+
+    async def caller() -> None:
+        nonlocal ended, served
+        while not killed:
+            try:
+                status, received = await bench.call(tenant.key, "large", [429], via)
+            except aiohttp.ClientError:
+                ended += 1
+                await asyncio.sleep(0.1)
+                continue
+            check((status, received) == expected(plan, [429]) or status >= 500 and received == plan[: len(received)], f"{via} after a kill", status, received)
+            served, ended = served + (status == 200), ended + (status != 200)
+
+    callers = asyncio.gather(*(caller() for _ in range(4)))
+    for process in (bench.authorizer, getattr(bench, via)):
+        await asyncio.sleep(0.5)
+        process.kill()
+        await asyncio.sleep(0.5)
+        await process.start()
+    await asyncio.sleep(0.5)
+    killed = True
+    await callers
+    check(served and ended, "requests are served and ended", served, ended)
+    print(f"{via}: kill -9 of the authorizer and of {via} under load: {served} served, {ended} ended, none by another key", flush=True)
+
+
+async def changes(bench: Bench, via: str, turns: int) -> None:
+    """Revocation and rotation under load: they count from the next request on."""
+    tenant, done, failed = Tenant(bench, f"{via}-changes"), False, []
+    current = await bench.store(tenant, provider="openai")
+    calls, off = [], []  # (began, ended, key), and (key, from, until)
+
+    async def caller() -> None:
+        while not done:
+            began = time.monotonic()
+            status, received = await bench.call(tenant.key, "small", via=via)
+            calls.append((began, time.monotonic(), received[-1][1] if received else ""))
+            if status != 200 or len(received) != 1:
+                failed.append((status, received))
+
+    async def admin(*arguments: str) -> None:
+        await asyncio.to_thread(bench.admin, "credential", *arguments, "--account", tenant.account)
+
+    callers = asyncio.gather(*(caller() for _ in range(4)))
+    for _ in range(turns):
+        await admin("disable", current["id"])
+        began = time.monotonic()
+        await asyncio.sleep(0.05)
+        off.append((current["key"], began, time.monotonic()))
+        await admin("enable", current["id"])
+        await asyncio.sleep(0.05)
+        new = await bench.store(tenant, provider="openai")
+        await admin("supersede", current["id"], new["id"])
+        off.append((current["key"], time.monotonic(), float("inf")))
+        current = new
+    done = True
+    await callers
+    check(not failed, "no request fails", failed[:3])
+    late = [c for c in calls for key, began, until in off if c[2] == key and c[0] >= began and c[1] <= until]
+    after = sum(any(c[0] >= began and c[1] <= until for _, began, until in off) for c in calls)
+    check(not late and after, "a request after a change does not use the old key", late[:3], after)
+    print(f"{via}: {turns} revocations and {turns} rotations under load: {len(calls)} requests, none failed, {after} after a change, none with an old key", flush=True)
+
+
+async def refusals(bench: Bench, tenant: Tenant, via: str) -> None:
+    """Who may not call is refused, and no provider is called."""
+    for key, model, status in ((tenant.key + "x", "small", 401), (tenant.management, "small", 403), (tenant.key, "unknown", 404)):
+        got = await bench.call(key, model, via=via)
+        check(got == (status, []), f"{via} refuses", status, got, bench.last)
+
+
+async def streams(bench: Bench, tenant: Tenant, via: str) -> None:
+    """A stream arrives as it is sent, after an attempt that failed."""
+    bench.number += 1
+    message = {"model": "small", "stream": True, "messages": [{"role": "user", "content": f"{bench.number} 429"}]}
+    arrived = []
+    async with bench.client.post(f"http://127.0.0.1:{bench.ports[via]}/v1/chat/completions", json=message, headers={"Authorization": "Bearer " + tenant.key}) as r:
+        async for line in r.content:
+            if b'"content":' in line:
+                arrived.append(time.monotonic())
+    check(len(arrived) >= 3 and arrived[2] - arrived[0] > 0.4, f"{via} streams", arrived)
+    print(f"{via}: parts of a stream arrive {', '.join(f'{1000 * (a - arrived[0]):.0f}' for a in arrived[:3])} ms after the first", flush=True)
+
+
+async def run(work: pathlib.Path) -> None:
+    with subprocess.Popen([BUILD / "local", "-root", ROOT, "-state", work / "state", "-port", "0"], stdout=subprocess.DEVNULL, env=os.environ | {"QUIET": "1"}) as edition:
+        try:
+            while not (work / "state/demo.json").exists():
+                check(edition.poll() is None, "the edition starts")
+                time.sleep(0.05)
+            await checks(Bench(work))
+        finally:
+            edition.terminate()
+
+
+async def checks(bench: Bench) -> None:
+    try:
+        await bench.start()
+        tenants = [Tenant(bench, "anna"), Tenant(bench, "berta")]
+        first = await bench.store(tenants[0], provider="openai")
+        for via in ROUTERS:
+            got = await bench.call(tenants[0].key, "small", via=via)
+            check(got == (200, [("openai", first["key"])]), "the provider receives the key that was posted", got, bench.last)
+            print(f"{via}: the provider received the key that was posted", flush=True)
+        r = bench.random
+        for tenant in tenants:
+            for _ in range(9):
+                await bench.store(tenant, provider=r.choice(list(PROVIDERS)), is_fallback=r.random() < 0.4, is_required=r.random() < 0.2,
+                                  is_byok_only=r.random() < 0.05, allowed_models=r.choice([None, None, None, ["large"], ["small", "other"]]),
+                                  allowed_api_key_hashes=r.choice([None, None, None, [tenant.hash], [tenant.other_hash]]), allowed_user_ids=r.choice([None, None, None, ["u"]]))
+        plain = Tenant(bench, "plain")
+        await bench.store(plain, provider="openai")
+        for via, share in (("envoy", 1), ("litellm", 20)):
+            if via not in ROUTERS:
+                continue
+            await refusals(bench, plain, via)
+            await exactly(bench, tenants, int(os.environ.get("REQUESTS", "10000")) // share, via)
+            await streams(bench, plain, via)
+            if via == "envoy":  # not yet shown through LiteLLM
+                await changes(bench, via, 10)
+                await faults(bench, via)
+                await kills(bench, plain, via)
+        check(not bench.provider.leaks, "a provider receives one key and nothing of the caller's", bench.provider.leaks[:3])
+    finally:
+        await bench.close()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(run(pathlib.Path(folder)))
