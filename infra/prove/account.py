@@ -1,0 +1,252 @@
+"""The AWS account, a stack in it, and the test account that the checks use."""
+
+import concurrent.futures
+import dataclasses
+import http.client
+import json
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+
+import boto3
+from botocore.exceptions import ClientError
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WORK = ROOT / ".build" / "prove"
+REGION = boto3.Session().region_name  # asked for now: infra/lint sets one of its own
+
+sys.path.insert(0, str(ROOT / "infra" / "lint"))  # the translated template, resolved
+
+# Posted as a provider key, sent as an Idempotency-Key: no log line may hold it.
+MARKER = "zQ7-marker-mX4w"
+PROVIDER_KEY = f"sk-{MARKER}-AbCd"
+
+
+code = lambda error: error.response["Error"]["Code"]  # noqa: E731 - AWS's code of a ClientError
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """A response of the API."""
+
+    status: int
+    headers: dict[str, str]  # names in lower case
+    body: str
+
+    def json(self) -> dict:
+        return json.loads(self.body)
+
+    def problem(self, status: int) -> str:
+        """The reason for which this is not our error envelope, or ""."""
+        if self.status != status:
+            return f"status {self.status}, not {status}"
+        try:
+            error = self.json()["error"]
+            if not error["message"] or error["code"] != status:
+                return "another code or no message in the envelope"
+            if not self.headers.get("x-request-id") or error["metadata"]["request_id"] != self.headers["x-request-id"]:
+                return "X-Request-Id is not the request_id of the envelope"
+        except (ValueError, KeyError, TypeError):
+            return "the body is not our envelope"
+        return ""
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.body}"
+
+
+class Account:
+    """The AWS account of the credentials in the environment."""
+
+    def __init__(self) -> None:
+        self.session, self.region = boto3.Session(region_name=REGION), REGION
+        if not self.region:
+            raise SystemExit("prove: no AWS region: set AWS_REGION")
+        if self.session.get_credentials() is None:
+            raise SystemExit("prove: no AWS credentials: set AWS_PROFILE, or sign in with `aws sso login`")
+        self._clients: dict = {}
+        caller = self.client("sts").get_caller_identity()
+        self.id, self.caller = caller["Account"], caller["Arn"]
+        self.partition = self.caller.split(":")[1]
+
+    def client(self, service: str):
+        if service not in self._clients:
+            self._clients[service] = self.session.client(service)
+        return self._clients[service]
+
+    def pages(self, service: str, operation: str, member: str, **arguments) -> list:
+        """All elements of a paginated operation."""
+        pages = self.client(service).get_paginator(operation).paginate(**arguments)
+        return [element for page in pages for element in page.get(member, [])]
+
+    def stack(self, name: str) -> dict | None:
+        """CloudFormation's description of a stack, or None."""
+        try:
+            return self.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
+        except ClientError as error:
+            if code(error) == "ValidationError" and "does not exist" in str(error):
+                return None
+            raise
+
+
+class Subject:
+    """A deployed stack with its test account."""
+
+    patience = 600.0  # seconds to wait for a metric, a log line or a message
+    contract = True
+    deployment = None  # the life of the stack, for one that `make prove` made
+
+    def __init__(self, account: Account, name: str, url: str = "", admin: list[str] | None = None) -> None:
+        described = account.stack(name)
+        if described is None:
+            raise SystemExit(f"prove: there is no stack {name} in {account.region}")
+        self.account, self.name, self.id = account, name, described["StackId"]
+        self.status = described["StackStatus"]
+        self.outputs = {o["OutputKey"]: o["OutputValue"] for o in described.get("Outputs", [])}
+        self.parameters = {p["ParameterKey"]: p["ParameterValue"] for p in described.get("Parameters", [])}
+        self.resources = account.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=self.id)
+        self.physical = {r["LogicalResourceId"]: r.get("PhysicalResourceId", "") for r in self.resources}
+        self.url = urllib.parse.urlsplit(url or self.outputs["ApiBaseUrl"])
+        self._admin = admin or ["--stack", name]
+        self.s3 = account.client("s3")
+        self.bucket = self.outputs["FilesBucketName"]
+        self.began = time.time()
+        self.secrets, self.answered = {MARKER}, set()
+        self._lock = threading.Lock()
+        WORK.mkdir(parents=True, exist_ok=True)
+        self.noted = WORK / f"{self.name}-made.txt"
+
+    # ------------------------------------------------------------ test account
+
+    def admin(self, *arguments: str, stdin: bytes = b"") -> dict:
+        """Runs the operator's command."""
+        done = subprocess.run([ROOT / ".build" / "admin", *self._admin, "--json", *arguments], input=stdin, capture_output=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"admin {' '.join(arguments[:2])}: {done.stderr.decode().strip()}")
+        return json.loads(done.stdout)
+
+    def _note(self, kind: str, identifier: str) -> str:
+        """Writes down what was made, in the form that the contract suite uses too."""
+        with self.noted.open("a") as file:
+            print(kind, identifier, file=file)
+        return identifier
+
+    def make_tenant(self) -> None:
+        account = self.admin("account", "create", "make prove")
+        self.tenant, self.workspace = self._note("account", account["id"]), account["default_workspace_id"]
+        self.management, self.standard = (
+            self.secret(self.admin("key", "create", "check", "--account", self.tenant, "--kind", kind)["key"])
+            for kind in ("management", "standard")
+        )
+        self.job = self._note("job", self.admin("job", "create", "--account", self.tenant)["id"])
+
+    def file(self) -> str:
+        """Uploads a file to the test account's workspace."""
+        return self.admin("file", "upload", "-", "--account", self.tenant, stdin=b"a file of make prove")["id"]
+
+    def remove_tenants(self) -> None:
+        """Removes the noted accounts and jobs, and then the note."""
+        for kind, identifier in (lines := [line.split() for line in (self.noted.read_text() if self.noted.exists() else "").splitlines()]):
+            if kind == "job":
+                self._remove_item("SyncJobs", {"pk": {"S": f"job#{identifier}"}})
+            elif kind == "account":
+                self._remove_account(identifier)
+        if lines:
+            print(f"Removed: {len(lines)} test accounts and jobs. Their log lines stay, and for a day their idempotency records.", file=sys.stderr)
+        self.noted.unlink(missing_ok=True)
+
+    def _remove_account(self, account: str) -> None:
+        """Removes an account's rows and files. The rows that name the others go last."""
+        for entry in self._rows("Access", f"account#{account}"):
+            of, _, identifier = entry["sk"]["S"].partition("#")
+            if of == "workspace":
+                remove_objects(self.s3, self.bucket, f"files/{identifier}/")
+                for table in ("Credentials", "Access"):
+                    self._remove_rows(table, f"workspace#{identifier}")
+            elif of == "key":
+                self._remove_item("Control", {"pk": {"S": f"limit#delete-file#{identifier}"}})
+                self._remove_rows("Access", f"key#{identifier}")
+        self._remove_rows("Access", f"account#{account}")
+
+    def _rows(self, table: str, pk: str) -> list[dict]:
+        return self.account.pages(
+            "dynamodb", "query", "Items", TableName=self.outputs[table + "TableName"], ConsistentRead=True,
+            KeyConditionExpression="pk = :pk", ProjectionExpression="pk, sk", ExpressionAttributeValues={":pk": {"S": pk}},
+        )
+
+    def _remove_rows(self, table: str, pk: str) -> None:
+        for key in self._rows(table, pk):
+            self._remove_item(table, key)
+
+    def _remove_item(self, table: str, key: dict) -> None:
+        self.account.client("dynamodb").delete_item(TableName=self.outputs[table + "TableName"], Key=key)
+
+    def versions(self, key: str) -> int:
+        """Counts the versions and delete markers under a key."""
+        listed = self.s3.list_object_versions(Bucket=self.bucket, Prefix=key)
+        return len(listed.get("Versions", [])) + len(listed.get("DeleteMarkers", []))
+
+    def key_of(self, file: str) -> str:
+        return f"files/{self.workspace}/{file}"
+
+    # ---------------------------------------------------------------- requests
+
+    def secret(self, text: str) -> str:
+        """Registers a text that no report and no log line may contain."""
+        self.secrets.add(text)
+        return text
+
+    def redact(self, text: str) -> str:
+        for secret in self.secrets:
+            text = text.replace(secret, "<secret>")
+        return text
+
+    def send(self, method: str, path: str, key: str = "", body: bytes | None = None, **headers: str) -> Answer:
+        """Sends a request below /api/v1 as it is, and reads the whole response."""
+        connect = http.client.HTTPSConnection if self.url.scheme == "https" else http.client.HTTPConnection
+        connection = connect(self.url.netloc, timeout=120)
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        if key:
+            headers["Authorization"] = "Bearer " + key
+        try:
+            connection.request(method, self.url.path + path, body, headers)
+            response = connection.getresponse()
+            names = {name.lower(): value for name, value in response.getheaders()}
+            answer = Answer(response.status, names, response.read().decode(errors="replace"))
+        finally:
+            connection.close()
+        if answer.status < 400 and "x-request-id" in names:
+            with self._lock:
+                self.answered.add(names["x-request-id"])
+        return answer
+
+    def get_job(self, **headers: str) -> Answer:
+        return self.send("GET", f"/scim/sync-jobs/{self.job}", self.management, **headers)
+
+    def create(self, **headers: str) -> Answer:
+        body = json.dumps({"provider": "openai", "key": PROVIDER_KEY}).encode()
+        return self.send("POST", "/byok", self.management, body, Content_Type="application/json", **headers)
+
+    def delete(self, file: str, key: str = "") -> Answer:
+        return self.send("DELETE", f"/files/{file}", key or self.management)
+
+    def at_once(self, count: int, send) -> list[Answer]:
+        """Sends many requests at one instant."""
+        barrier = threading.Barrier(count)
+
+        def one(i: int) -> Answer:
+            barrier.wait()
+            return send(i)
+
+        with concurrent.futures.ThreadPoolExecutor(count) as pool:
+            return list(pool.map(one, range(count)))
+
+
+def remove_objects(s3, bucket: str, prefix: str = "") -> None:
+    """Removes every version and delete marker under a prefix."""
+    for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
+        found = [{"Key": v["Key"], "VersionId": v["VersionId"]} for v in page.get("Versions", []) + page.get("DeleteMarkers", [])]
+        if found and (errors := s3.delete_objects(Bucket=bucket, Delete={"Objects": found}).get("Errors")):
+            raise RuntimeError(f"emptying bucket {bucket}: {errors[0]['Code']}")

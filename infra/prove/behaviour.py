@@ -1,0 +1,259 @@
+"""What does AWS do with our requests? Each check knows which answers the product handles."""
+
+import collections
+import http.client
+import secrets
+import socket
+import ssl
+import sys
+
+from account import PROVIDER_KEY, ROOT, Subject, code
+from botocore.exceptions import ClientError
+from checks import CHANGED, OWN, Differs, Failed, NotChecked, check, until
+
+sys.path.insert(0, str(ROOT / "infra" / "interop"))
+from opener import Place, Record, Refused, open_record  # an opener that shares no code with shared/seal
+
+TYPES = 'API Gateway Developer Guide, "Gateway response types"'
+HEADERS = 'API Gateway Developer Guide, "Amazon API Gateway important notes": header names'
+PROXY = 'API Gateway Developer Guide, "Input format of a Lambda function for proxy integration"'
+CONDITIONAL = 'Amazon S3 User Guide, "How to perform conditional deletes"'
+PERMISSIONS = 'Amazon S3 User Guide, "Required permissions for Amazon S3 API operations"'
+
+def refused(answer, status: int) -> str:
+    if problem := answer.problem(status):
+        raise Failed(f"{problem}: {answer}")
+    return str(answer)
+
+
+def expect(holds: bool, seen: str) -> str:
+    if not holds:
+        raise Failed(seen)
+    return seen
+
+
+@check("404 in our envelope, for a wrong method too", TYPES + ": MISSING_AUTHENTICATION_TOKEN, also for an unsupported method or resource")
+def unknown_route(s: Subject) -> str:
+    for method, path in (("GET", "/nothing"), ("GET", "/byok"), ("PUT", "/files/file_x"), ("DELETE", "/scim/sync-jobs/x")):
+        refused(s.send(method, path), 404)
+    return "four routes, each 404"
+
+
+@check("404 in our envelope, without the token", TYPES + ": the token may be read as a signature; a type that only DEFAULT_4XX covers is our 400, which DIFFERS")
+def unknown_route_bearer(s: Subject) -> str:
+    got = s.send("GET", "/nothing", s.management)
+    if s.management in str(got.headers) + got.body:
+        raise Failed(f"the answer contains the token: {got}")
+    if not got.problem(400):
+        raise Differs(str(got))
+    return refused(got, 404)
+
+
+@check("400 in our envelope for 7 MB and for 11 MB", TYPES + ": REQUEST_TOO_LARGE; a 413 of the gateway's own DIFFERS. Lambda quotas: 6 MB a request")
+def large_bodies(s: Subject) -> str:
+    other = []
+    for size in (7, 11):
+        try:
+            got = s.send("POST", "/byok", s.management, b" " * (size << 20), Content_Type="application/json")
+        except (ConnectionError, http.client.HTTPException) as error:
+            other.append(f"{size} MB: the connection was closed ({type(error).__name__})")
+            continue
+        if got.status == 413:
+            other.append(f"{size} MB: {got}")
+        else:
+            refused(got, 400)
+    if other:
+        raise Differs("; ".join(other))
+    return "400 for both"
+
+
+@check("200 with ETag and X-Amzn-Trace-Id, then 304 without a body", HEADERS + ": neither is remapped; X-Ray Developer Guide, \"Amazon API Gateway active tracing support\"")
+def etag(s: Subject) -> str:
+    got = s.get_job()
+    expect(got.status == 200 and {"etag", "x-amzn-trace-id"} <= got.headers.keys(), f"{got}, headers {sorted(got.headers)}")
+    again = s.get_job(If_None_Match=got.headers["etag"])
+    return expect(again.status == 304 and not again.body, f"then {again.status}")
+
+
+@check("x-amzn-Remapped-WWW-Authenticate: Bearer", HEADERS + ": remapped; under its own name it DIFFERS, because no client needs it to read our 401")
+def www_authenticate(s: Subject) -> str:
+    got = s.send("GET", f"/scim/sync-jobs/{s.job}")
+    refused(got, 401)
+    if got.headers.get("x-amzn-remapped-www-authenticate", "").startswith("Bearer"):
+        return "remapped"
+    if got.headers.get("www-authenticate", "").startswith("Bearer"):
+        raise Differs("under its own name")
+    raise Failed(f"headers {sorted(got.headers)}")
+
+
+@check("429 in our envelope with Retry-After, RateLimit and X-RateLimit-*", HEADERS + ": none of them is in the table")
+def retry_after(s: Subject) -> str:
+    first = s.delete("file_unknown", s.standard)
+    burst = int(first.headers.get("x-ratelimit-limit", 0))
+    if not 0 < burst <= 200:
+        raise NotChecked(f"X-RateLimit-Limit is {burst}: more deletions would be needed than the check makes")
+    answers = s.at_once(2 * burst + 10, lambda _: s.delete("file_unknown", s.standard))  # slots return meanwhile
+    limited = [a for a in answers if a.status == 429]
+    expect(bool(limited), f"none of {len(answers)} deletions was refused")
+    refused(limited[0], 429)
+    names = {"retry-after", "ratelimit", "ratelimit-policy", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"}
+    return expect(names <= limited[0].headers.keys(), f"429 without {sorted(names - limited[0].headers.keys()) or 'nothing'}")
+
+
+@check("the parameter beside odd names works: 200", PROXY + "; a 400 of the gateway's own, with nothing done, DIFFERS")
+def query_names(s: Subject) -> str:
+    file = s.file()
+    got = s.delete(f"{file}?%ff=1&%fe=2&workspace_id={s.workspace}&%zz=%&%=")
+    left = s.versions(s.key_of(file))
+    if got.status == 400 and left:
+        raise Differs(str(got))
+    return expect(got.status == 200 and not left, f"{got}, {left} versions are left")
+
+
+@check("404, and the file still exists", PROXY + ": multiValueQueryStringParameters")
+def repeated_query(s: Subject) -> str:
+    file = s.file()
+    got = s.delete(f"{file}?workspace_id={s.workspace}&workspace_id={s.workspace}")
+    refused(got, 404)
+    return expect(s.versions(s.key_of(file)) > 0, f"{got}")
+
+
+@check("TLS 1.1 and plain HTTP are refused, TLS 1.2 or 1.3 is accepted", "the template's SecurityPolicy")
+def tls(s: Subject) -> str:
+    if s.url.scheme != "https":
+        raise NotChecked(f"{s.url.scheme} has no TLS")
+    accepted = []
+    for version in (ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        context = ssl.create_default_context()
+        context.set_ciphers("DEFAULT@SECLEVEL=0")  # or this side would refuse TLS 1.1
+        context.minimum_version = context.maximum_version = version
+        try:
+            with socket.create_connection((s.url.hostname, 443), 10) as plain, context.wrap_socket(plain, server_hostname=s.url.hostname):
+                accepted.append(version.name)
+        except OSError:
+            pass
+    try:
+        connection = http.client.HTTPConnection(s.url.hostname, 80, timeout=10)
+        connection.request("GET", s.url.path + "/nothing")
+        if connection.getresponse().status in (200, 404):
+            accepted.append("HTTP")
+    except OSError:
+        pass
+    return expect(accepted in (["TLSv1_2"], ["TLSv1_3"], ["TLSv1_2", "TLSv1_3"]), f"accepted: {accepted}")
+
+
+def works(s: Subject) -> str:
+    """Uses each operation once. A low throttle may refuse a request for a while."""
+    for send, status in ((s.get_job, 200), (s.create, 201), (lambda: s.delete("file_unknown"), 404)):
+        got = until(s.patience, lambda send=send: None if (a := send()).status == 429 else a)
+        expect(got is not None and got.status == status, f"{got}, not {status}")
+    return "GET 200, POST 201, DELETE 404"
+
+
+@check("every table is under the storage key, and each operation works",
+       'DynamoDB Developer Guide, "Using customer managed keys": DynamoDB decrypts the table\'s key on behalf of the caller')
+def table_key(s: Subject) -> str:
+    for table in ("Access", "Credentials", "SyncJobs", "Control"):
+        described = s.account.client("dynamodb").describe_table(TableName=s.outputs[table + "TableName"])["Table"].get("SSEDescription", {})
+        expect(described.get("KMSMasterKeyArn") == s.outputs["StorageKeyArn"], f"{table} is not under the storage key")
+    return works(s)
+
+
+@check("the stored key opens for its own tenant and for no other", 'KMS Developer Guide, "Encryption context"; infra/interop/opener.py')
+def sealing(s: Subject) -> str:
+    made = s.create()
+    expect(made.status == 201, str(made))
+    credential, provider = made.json()["data"]["id"], made.json()["data"]["provider"]
+    row = s.account.client("dynamodb").get_item(
+        TableName=s.outputs["CredentialsTableName"], ConsistentRead=True,
+        Key={"pk": {"S": f"workspace#{s.workspace}"}, "sk": {"S": f"credential#{credential}"}},
+    )["Item"]
+    sealed = {name: value.get("B") or value.get("S") or int(value["N"]) for name, value in row["seal"]["M"].items()}
+    record = Record(**sealed)
+
+    def decrypt(arn: str, wrapped: bytes, context: dict) -> bytes:
+        try:
+            return s.account.client("kms").decrypt(KeyId=arn, CiphertextBlob=wrapped, EncryptionContext=context)["Plaintext"]
+        except ClientError as error:
+            if code(error) == "AccessDeniedException":
+                raise NotChecked("these credentials may not decrypt: use those of RouterRoleArn") from None
+            raise Refused(code(error)) from None
+
+    own = Place(s.tenant, s.workspace, credential, provider)
+    opened = open_record(record, own, [s.outputs["SealingKeyArn"]], decrypt)
+    expect(opened == PROVIDER_KEY.encode(), "the stored key is not the one that was sent")
+    try:
+        open_record(record, Place(s.tenant, "another", credential, provider), [s.outputs["SealingKeyArn"]], decrypt)
+    except Refused:
+        return "it opens for its workspace only"
+    raise Failed("it opens for another workspace")
+
+
+@check("each of 30 creations at once is a 201 with a position of its own; a repeated Idempotency-Key is the same credential",
+       'DynamoDB Developer Guide, "Transaction conflict handling"; "Using IAM policy conditions for fine-grained access control"')
+def transactions(s: Subject) -> str:
+    keys = [s.secret("prove-" + secrets.token_hex(8)) for _ in range(30)]
+    answers = s.at_once(30, lambda i: s.create(Idempotency_Key=keys[i]))
+    positions = {a.json()["data"]["sort_order"] for a in answers if a.status == 201}
+    expect(len(positions) == 30, f"{collections.Counter(a.status for a in answers)}, {len(positions)} positions")
+    return expect(s.create(Idempotency_Key=keys[0]).body == answers[0].body, "30 positions; repeated, one credential")
+
+
+@check("a missing file is 404; of ten deletions of one file at once one is 200 and nine are 404; nothing is left",
+       PERMISSIONS + ": s3:ListBucket decides between 404 and 403; " + CONDITIONAL + ": the condition key s3:if-match")
+def delete_file(s: Subject) -> str:
+    refused(s.delete("file_missing"), 404)
+    file = s.file()
+    statuses = collections.Counter(a.status for a in s.at_once(10, lambda _: s.delete(file)))
+    return expect(statuses == {200: 1, 404: 9} and not s.versions(s.key_of(file)), f"{dict(statuses)}")
+
+
+def absent(s: Subject, key: str) -> str:
+    """S3's answer to If-Match: * without a current version."""
+    try:
+        s.s3.delete_object(Bucket=s.bucket, Key=key, IfMatch="*")
+    except ClientError as error:
+        return expect(code(error) in ("NoSuchKey", "PreconditionFailed"), code(error))
+    raise Failed("If-Match: * without a current version is a 204")
+
+
+@check("a missing key is 404 or 412; a deletion has a request id; a listing names its bucket", CONDITIONAL + '; Amazon S3 API Reference, "Common response headers"', OWN)
+def s3_answers(s: Subject) -> str:
+    seen = absent(s, "files/prove/missing")
+    s.s3.put_object(Bucket=s.bucket, Key="files/prove/present", Body=b"x")
+    done = s.s3.delete_object(Bucket=s.bucket, Key="files/prove/present", IfMatch="*")
+    listed = s.s3.list_object_versions(Bucket=s.bucket, Prefix="files/prove/")
+    return expect(bool(done["ResponseMetadata"].get("RequestId")) and listed["Name"] == s.bucket, seen)
+
+
+@check("each operation works after the change; no version and no marker is left; S3 confirms each version by its id",
+       PERMISSIONS + ": DeleteObjects with version ids needs s3:DeleteObjectVersion; Amazon S3 API Reference, DeleteObjects", CHANGED)
+def versions(s: Subject) -> str:
+    works(s)
+    file, hidden, key = s.file(), s.file(), "files/prove/confirmed"
+    ids = {s.s3.put_object(Bucket=s.bucket, Key=k, Body=b"x")["VersionId"] for k in (s.key_of(file), key, key)}
+    before, got = s.versions(s.key_of(file)), s.delete(file)
+    expect(before == 2 and got.status == 200 and not s.versions(s.key_of(file)), f"{before} versions, {got}")
+    s.s3.delete_object(Bucket=s.bucket, Key=s.key_of(hidden))
+    seen, got = absent(s, s.key_of(hidden)), s.delete(hidden)
+    expect(got.status == 200 and not s.versions(s.key_of(hidden)), f"a hidden file: {seen}, then {got}")
+    listed = [{"Key": key, "VersionId": v["VersionId"]} for v in s.s3.list_object_versions(Bucket=s.bucket, Prefix=key)["Versions"]]
+    done = s.s3.delete_objects(Bucket=s.bucket, Delete={"Objects": listed}).get("Deleted", [])
+    return expect(len(listed) == 2 and {d.get("VersionId") for d in done} == {v["VersionId"] for v in listed} <= ids, f"{len(done)} of 2 confirmed")
+
+
+@check("429 in our envelope with Retry-After: 1", TYPES + ": THROTTLED, as the template declares it", CHANGED)
+def gateway_throttle(s: Subject) -> str:
+    # The gateway applies throttles on a best-effort basis.
+    limited = until(s.patience, lambda: [a for a in s.at_once(60, lambda _: s.get_job()) if a.status == 429])
+    expect(bool(limited), "none of 60 requests at once was refused")
+    refused(limited[0], 429)
+    return expect(limited[0].headers.get("retry-after") == "1", str(limited[0]))
+
+
+@check("400 with the firewall's own envelope, without a request id", 'AWS WAF Developer Guide, "Customized web requests and responses"', CHANGED)
+def firewall_body(s: Subject) -> str:
+    got = s.send("POST", "/byok", s.management, b" " * (70 << 10), Content_Type="application/json")
+    if not got.problem(400):
+        raise Differs(f"the function refused it: {got}")
+    return expect(got.status == 400 and "the body is too large" in got.body and "request_id" not in got.body, str(got))

@@ -1,0 +1,289 @@
+"""Is the stack what template.yaml and samconfig.toml declare?
+
+Drift detection compares AWS with the deployed template, and only what is written
+there. So the deployed template is compared with ours first.
+"""
+
+import functools
+import json
+import tomllib
+import urllib.parse
+
+from account import ROOT, Subject
+from checks import Differs, Failed, NotChecked, check, until
+from deployed import PSEUDO, Deployed
+from samtranslator.yaml_helper import yaml_parse
+from translate import source
+
+DRIFT = 'CloudFormation User Guide, "Detect unmanaged configuration changes to stacks and resources with drift detection"'
+
+# Drift detection reports these types, so a resource that it leaves out is a fault.
+COMPARED = {
+    "AWS::ApiGateway::RestApi", "AWS::ApiGateway::Stage", "AWS::CloudWatch::Alarm", "AWS::DynamoDB::Table", "AWS::Events::Rule",
+    "AWS::IAM::Role", "AWS::Lambda::Function", "AWS::Logs::LogGroup", "AWS::Logs::MetricFilter", "AWS::S3::Bucket", "AWS::SNS::Topic",
+}
+
+# The property with the policy, by type. Drift detection compares few of them.
+POLICY = {
+    "AWS::IAM::ManagedPolicy": "PolicyDocument", "AWS::IAM::Policy": "PolicyDocument", "AWS::KMS::Key": "KeyPolicy",
+    "AWS::Logs::ResourcePolicy": "PolicyDocument", "AWS::S3::BucketPolicy": "PolicyDocument", "AWS::SNS::TopicPolicy": "PolicyDocument",
+}
+
+ARN = {
+    "AWS::DynamoDB::Table": "dynamodb:{region}:{account}:table/{id}", "AWS::Events::Rule": "events:{region}:{account}:rule/{id}",
+    "AWS::IAM::Role": "iam::{account}:role/{id}", "AWS::KMS::Key": "kms:{region}:{account}:key/{id}",
+    "AWS::Lambda::Function": "lambda:{region}:{account}:function:{id}", "AWS::Logs::LogGroup": "logs:{region}:{account}:log-group:{id}:*",
+    "AWS::S3::Bucket": "s3:::{id}",
+}
+
+
+class Declared(Deployed):
+    """The translated template with the stack's parameters and resources put in."""
+
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(**subject.parameters)
+        self.subject = subject
+        self.outputs = source()["Outputs"]
+        # What the stack must hold. The transform names a deployment after its content.
+        self.expected = {
+            name: resource for name, resource in self.resources.items()
+            if "Condition" not in resource or self._holds(resource["Condition"])
+        }
+
+    def named(self, name: str) -> str:
+        s, account = self.subject, self.subject.account
+        pseudo = {
+            "AWS::AccountId": account.id, "AWS::Partition": account.partition, "AWS::Region": account.region, "AWS::StackName": s.name,
+            "AWS::StackId": s.id, "AWS::URLSuffix": PSEUDO["AWS::URLSuffix"],
+        }
+        if name in pseudo:
+            return pseudo[name]
+        identifier, _, attribute = name.partition(".")
+        if name == "Api.Stage":
+            return s.parameters["StageName"]
+        if self.resources[identifier]["Type"] == "AWS::Lambda::Version":  # its name ends with a hash of the code
+            identifier = next((n for n in s.physical if n.startswith(identifier[:-10]) and len(n) == len(identifier)), identifier)
+            return s.physical.get(identifier, "").rpartition(":")[2]
+        physical = s.physical.get(identifier)
+        if not physical:
+            raise ValueError(f"{identifier} is not in the stack")
+        if not attribute:
+            return physical
+        pattern = ARN.get(self.resources[identifier]["Type"])
+        if attribute != "Arn" or not pattern:
+            raise ValueError(f"{name} is not known")
+        return f"arn:{account.partition}:" + pattern.format(region=account.region, account=account.id, id=physical)
+
+    def of(self, kind: str) -> dict:
+        """The properties of all resources of a type."""
+        return {name: self.properties(name) for name, r in self.expected.items() if r["Type"] == kind}
+
+
+def declared(subject: Subject) -> Declared:
+    if not hasattr(subject, "declared"):
+        subject.declared = Declared(subject)
+    return subject.declared
+
+
+@check("the last operation on the stack succeeded", 'CloudFormation User Guide, "Stack status codes"')
+def status(s: Subject) -> str:
+    if s.status not in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"):
+        raise Failed(f"{s.status}: the stack may run an older version than the last deployment")
+    return s.status
+
+
+def differences(ours, theirs, path: str = "") -> list[str]:
+    """The paths at which two values differ. Numbers and texts of one look are equal."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return [
+            d for name in sorted(ours.keys() | theirs.keys())
+            for d in differences(ours.get(name), theirs.get(name), f"{path}/{name}")
+        ]
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        return [d for i, (a, b) in enumerate(zip(ours, theirs)) for d in differences(a, b, f"{path}/{i}")]
+    same = ours == theirs or None not in (ours, theirs) and not isinstance(ours, (dict, list)) and str(ours).lower() == str(theirs).lower()
+    return [] if same else [path]
+
+
+def _packaged(value):
+    """Without what `sam build` and `sam deploy` change: where the code is, and metadata."""
+    if isinstance(value, dict):
+        return {k: _packaged(v) for k, v in value.items() if k not in ("CodeUri", "Metadata")}
+    return [_packaged(v) for v in value] if isinstance(value, list) else value
+
+
+@check("the deployed template is template.yaml, the code's place aside", "template.yaml")
+def template(s: Subject) -> str:
+    theirs = s.account.client("cloudformation").get_template(StackName=s.id, TemplateStage="Original")["TemplateBody"]
+    theirs = yaml_parse(theirs) if isinstance(theirs, str) else theirs
+    if different := differences(_packaged(source()), _packaged(theirs)):
+        raise Failed(f"{len(different)} differences: {', '.join(different[:10])}")
+    return "the same"
+
+
+def configured(name: str) -> dict[str, str]:
+    """The parameters that samconfig.toml has for a stack."""
+    for environment in tomllib.loads((ROOT / "samconfig.toml").read_text()).values():
+        parameters = environment.get("global", {}).get("parameters", {}) if isinstance(environment, dict) else {}
+        if parameters.get("stack_name") == name:
+            return dict(p.split("=", 1) for p in parameters.get("parameter_overrides", []))
+    return {}
+
+
+@check("each parameter is the one in samconfig.toml, or the default", "samconfig.toml")
+def parameters(s: Subject) -> str:
+    want = {name: str(p.get("Default", "")) for name, p in source()["Parameters"].items()}
+    want |= s.deployment.parameters if s.deployment else configured(s.name)
+    if different := [f"{n} is {s.parameters.get(n)!r}, not {v!r}" for n, v in sorted(want.items()) if s.parameters.get(n) != v]:
+        raise Differs(", ".join(different))
+    return f"{len(want)} parameters"
+
+
+@check("every resource of the translated template exists", "template.yaml")
+def resources(s: Subject) -> str:
+    expected = declared(s).expected
+    # A deployment and a version have a name that depends on their content.
+    variable = ("AWS::ApiGateway::Deployment", "AWS::Lambda::Version")
+    missing = [name for name, r in expected.items() if r["Type"] not in variable and not s.physical.get(name)]
+    missing += [
+        f"{r['LogicalResourceId']} ({r['ResourceStatus']})" for r in s.resources
+        if not r["ResourceStatus"].endswith("_COMPLETE") or r["ResourceStatus"].startswith("DELETE")
+    ]
+    if missing:
+        raise Failed("missing: " + ", ".join(missing))
+    return f"{len(expected)} resources"
+
+
+@check("AWS finds no difference from the deployed template", DRIFT)
+def drift(s: Subject) -> str:
+    cloudformation = s.account.client("cloudformation")
+    begun = cloudformation.detect_stack_drift(StackName=s.id)["StackDriftDetectionId"]
+
+    def ended() -> dict | None:
+        now = cloudformation.describe_stack_drift_detection_status(StackDriftDetectionId=begun)
+        return None if now["DetectionStatus"] == "DETECTION_IN_PROGRESS" else now
+
+    end = until(s.patience, ended)
+    if not end:
+        raise Failed("the drift detection did not end")
+    found, more = [], {}
+    while True:
+        page = cloudformation.describe_stack_resource_drifts(StackName=s.id, **more)
+        found += page["StackResourceDrifts"]
+        if not (token := page.get("NextToken")):
+            break
+        more = {"NextToken": token}
+    states = {d["LogicalResourceId"]: d["StackResourceDriftStatus"] for d in found}
+    drifted = [
+        f"{d['LogicalResourceId']} {d['StackResourceDriftStatus']} " + " ".join(p["PropertyPath"] for p in d.get("PropertyDifferences", []))
+        for d in found if d["StackResourceDriftStatus"] in ("MODIFIED", "DELETED")
+    ]
+    silent = [r for r in s.resources if states.get(r["LogicalResourceId"]) not in ("IN_SYNC", "MODIFIED", "DELETED")]
+    drifted += [f"{r['LogicalResourceId']} not reported" for r in silent if r["ResourceType"] in COMPARED]
+    opened = [r["LogicalResourceId"] for r in silent if r["ResourceType"] not in COMPARED | POLICY.keys()]
+    seen = f"{len(s.resources) - len(silent)} in sync; NOT CHECKED: {', '.join(sorted(opened)) or 'none'}"
+    if end["DetectionStatus"] == "DETECTION_FAILED":
+        seen += f"; incomplete: {end.get('DetectionStatusReason', '')}"
+    if drifted:
+        raise Failed("; ".join(drifted) + "; " + seen)
+    return seen
+
+
+@check("each output names the resource that the template says", "template.yaml")
+def outputs(s: Subject) -> str:
+    template, wrong, unknown = declared(s), [], []
+    for name, output in template.outputs.items():
+        try:
+            want = template.resolve(output["Value"])
+        except ValueError as error:
+            unknown.append(f"{name} ({error})")
+            continue
+        if s.outputs.get(name) != want:
+            wrong.append(f"{name} is {s.outputs.get(name)}, not {want}")
+    if wrong:
+        raise Failed(", ".join(wrong))
+    if unknown:
+        raise NotChecked(", ".join(unknown))
+    return f"{len(template.outputs)} outputs"
+
+
+def canonical(policy) -> str:
+    """A policy in a form in which equal policies are equal texts."""
+
+    def normal(value, name=""):
+        if isinstance(value, dict):
+            return {k: normal(v, k) for k, v in value.items()}
+        if isinstance(value, list):
+            return sorted((normal(v, "Sid") for v in value), key=json.dumps)
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return text if name in ("Sid", "Effect", "Version", "Id") else [text]
+
+    return json.dumps(normal(json.loads(policy) if isinstance(policy, str) else policy), sort_keys=True)
+
+
+def in_force(s: Subject, name: str, kind: str, properties: dict) -> list:
+    """The policies that AWS has for a resource."""
+    client, physical = s.account.client, s.physical.get(name, "")
+    match kind:
+        case "AWS::KMS::Key":
+            return [client("kms").get_key_policy(KeyId=physical, PolicyName="default")["Policy"]]
+        case "AWS::S3::BucketPolicy":
+            return [client("s3").get_bucket_policy(Bucket=properties["Bucket"])["Policy"]]
+        case "AWS::SNS::TopicPolicy":
+            return [client("sns").get_topic_attributes(TopicArn=t)["Attributes"]["Policy"] for t in properties["Topics"]]
+        case "AWS::Logs::ResourcePolicy":
+            found, more = [], {}
+            while True:
+                page = client("logs").describe_resource_policies(**more)
+                found += [p["policyDocument"] for p in page["resourcePolicies"] if p["policyName"] == physical]
+                if not (token := page.get("nextToken")):
+                    return found
+                more = {"nextToken": token}
+        case "AWS::IAM::ManagedPolicy":
+            version = client("iam").get_policy(PolicyArn=physical)["Policy"]["DefaultVersionId"]
+            return [client("iam").get_policy_version(PolicyArn=physical, VersionId=version)["PolicyVersion"]["Document"]]
+    return [inline(s, role, properties["PolicyName"]) for role in properties["Roles"]]
+
+
+def inline(s: Subject, role: str, name: str):
+    document = s.account.client("iam").get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
+    return urllib.parse.unquote(document) if isinstance(document, str) else document
+
+
+@check("each policy of a key, bucket, topic, role and log group is the template's, and no role has more", "template.yaml; " + DRIFT)
+def policies(s: Subject) -> str:
+    template, wrong, count, names = declared(s), [], 0, {}
+
+    def compare(name: str, want, read) -> None:
+        nonlocal count
+        count += 1
+        try:
+            have = read()
+            if not have or any(canonical(h) != canonical(want) for h in have):
+                wrong.append(f"{name} is missing or differs")
+        except Exception as error:  # one that cannot be read is not the template's
+            wrong.append(f"{name}: {type(error).__name__}: {error}")
+
+    for kind, member in POLICY.items():
+        for name, properties in template.of(kind).items():
+            compare(name, properties[member], functools.partial(in_force, s, name, kind, properties))
+            if kind == "AWS::IAM::Policy":
+                for role in properties["Roles"]:
+                    names.setdefault(role, set()).add(properties["PolicyName"])
+    for name, properties in template.of("AWS::IAM::Role").items():
+        role = s.physical.get(name, "")
+        names.setdefault(role, set())
+        for p in properties.get("Policies", []):
+            names[role].add(p["PolicyName"])
+            compare(f"{name} {p['PolicyName']}", p["PolicyDocument"], lambda p=p, role=role: [inline(s, role, p["PolicyName"])])
+        compare(f"{name} trust", properties["AssumeRolePolicyDocument"],
+                lambda role=role: [s.account.client("iam").get_role(RoleName=role)["Role"]["AssumeRolePolicyDocument"]])
+        attached = {p["PolicyArn"] for p in s.account.pages("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=role)}
+        if attached != set(properties.get("ManagedPolicyArns", [])):
+            wrong.append(f"{name} has other managed policies: {sorted(attached)}")
+    for role, own in names.items():
+        if more := set(s.account.pages("iam", "list_role_policies", "PolicyNames", RoleName=role)) - own:
+            wrong.append(f"role {role} has more policies: {sorted(more)}")
+    if wrong:
+        raise Failed("; ".join(wrong))
+    return f"{count} policies"

@@ -1,0 +1,214 @@
+"""The stack of `make prove`: deployed with the SAM CLI, changed, and removed by its tag."""
+
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+from account import ROOT, WORK, Account, Subject, code, remove_objects
+from behaviour import TYPES, expect, refused
+from botocore.exceptions import ClientError
+from checks import CHANGED, check, until
+
+TAG = "signalbox:prove"  # CloudFormation copies a stack's tags to its resources
+
+PLAN = """make prove, account {account}, region {region}:
+
+It makes the stack {name}, the bucket {bucket} and the queue {name}-prove, sends about 10,000 requests, deploys three
+times (the third is a function that crashes) and removes everything, also after Ctrl-C. Two KMS keys stay for 7 days and
+the system backups of the tables for 35 days, both free of charge. It takes about 45 minutes and costs less than 3 dollars.
+"""
+
+
+say = lambda text: print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)  # noqa: E731
+
+
+class Deployment:
+    pace = 0.25  # seconds between two requests while a canary is deployed
+
+    def __init__(self, account: Account, name: str, architecture: str) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", name):
+            raise SystemExit(f"prove: {name!r}: at most 20 lower-case letters, digits and dashes, the first a letter")
+        self.account, self.name, self.tags = account, name, {TAG: name}
+        self.architectures = sorted(["arm64", "x86_64"], key=lambda a: a != architecture)
+        self.bucket = f"{name}-{account.id}-{account.region}"
+        self.parameters: dict[str, str] = {}
+
+    def agree(self, yes: bool) -> None:
+        """Refuses what exists, shows the plan and asks."""
+        if self.account.stack(self.name):
+            raise SystemExit(f"prove: stack {self.name} exists: choose another name, or run make prove-clean STACK={self.name} if prove made it")
+        if not self.account.client("apigateway").get_account().get("cloudwatchRoleArn"):
+            raise SystemExit("prove: the region has no logging role for API Gateway: deploy a stack with GatewayLoggingRole=Create first")
+        print(PLAN.format(account=self.account.id, region=self.account.region, name=self.name, bucket=self.bucket), file=sys.stderr)
+        if not yes and input("Start? Type the name of the stack: ").strip() != self.name:
+            raise SystemExit("prove: not started")
+
+    def folder(self, architecture: str):
+        return WORK / f"build-{architecture}"
+
+    def sam(self, *arguments: str) -> subprocess.CompletedProcess:
+        say("sam " + " ".join(arguments))
+        config = WORK / "samconfig.toml"
+        config.write_text("version = 0.1\n")  # the project's own names other stacks
+        # A session of its own: Ctrl-C must not end a deployment half way.
+        return subprocess.run(
+            ["sam", *arguments, "--config-file", config], cwd=ROOT, capture_output=True, text=True, check=False, start_new_session=True,
+            env=os.environ | {"SAM_CLI_TELEMETRY": "0", "AWS_REGION": self.account.region, "AWS_DEFAULT_REGION": self.account.region},
+        )
+
+    def prepare(self) -> None:
+        """Builds for both architectures, and makes the bucket for SAM's uploads."""
+        for architecture in self.architectures:
+            _succeed(self.sam(
+                "build", "--build-in-source", "--template", "template.yaml", "--build-dir", str(self.folder(architecture)),
+                "--parameter-overrides", f"Architecture={architecture}",
+            ))
+        s3, region = self.account.client("s3"), self.account.region
+        elsewhere = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+        s3.create_bucket(Bucket=self.bucket, **elsewhere)
+        s3.put_bucket_tagging(Bucket=self.bucket, Tagging={"TagSet": [{"Key": k, "Value": v} for k, v in self.tags.items()]})
+
+    def deploy(self, stage: str) -> Subject:
+        architecture = self.architectures[stage == CHANGED]
+        self.parameters = {
+            "Architecture": architecture, "DeploymentPreference": "AllAtOnce", "GatewayLoggingRole": "Existing",
+            "LogRetentionDays": "1", "SystemLogLevel": "INFO",
+        }
+        if stage == CHANGED:
+            self.parameters |= {"FilesVersioning": "Enabled", "Firewall": "On", "ReadsPerSecond": "5"}
+        # The sealing check opens stored keys as the router does.
+        if role := re.fullmatch(r"arn:([\w-]+):sts::(\d+):assumed-role/([^/]+)/.*", self.account.caller):
+            self.parameters["RouterRoleArn"] = "arn:{}:iam::{}:role/{}".format(*role.groups())
+        _succeed(self.update(self.folder(architecture), self.parameters))
+        subject = Subject(self.account, self.name)
+        subject.deployment = self
+        return subject
+
+    def update(self, folder, parameters: dict[str, str]) -> subprocess.CompletedProcess:
+        return self.sam(
+            "deploy", "--stack-name", self.name, "--template-file", str(folder / "template.yaml"), "--s3-bucket", self.bucket,
+            "--s3-prefix", self.name, "--capabilities", "CAPABILITY_IAM", "--no-confirm-changeset", "--no-fail-on-empty-changeset",
+            "--tags", f"{TAG}={self.name}", "--parameter-overrides", *(f"{k}={v}" for k, v in parameters.items()),
+        )
+
+
+def _succeed(done: subprocess.CompletedProcess) -> None:
+    if done.returncode:
+        raise SystemExit(f"prove: {' '.join(map(str, done.args[:2]))}: {done.stdout}{done.stderr}")
+
+
+@check("a version that crashes gets a part of the requests, its callers get 500 in our envelope, and its alarm takes it back",
+       'AWS SAM Developer Guide, "Deploying serverless applications gradually"; ' + TYPES + ": INTEGRATION_FAILURE", CHANGED, late=True)
+def canary(s: Subject) -> str:
+    d, architecture = s.deployment, s.parameters["Architecture"]
+    shutil.copytree(d.folder(architecture), d.folder("crash"), dirs_exist_ok=True)
+    subprocess.run(
+        ["go", "build", "-trimpath", "-tags", "lambda.norpc", "-o", d.folder("crash") / "GetSyncJobFunction" / "bootstrap", "./infra/prove/faulty"],
+        cwd=ROOT, check=True, env=os.environ | {"GOOS": "linux", "CGO_ENABLED": "0", "GOARCH": {"arm64": "arm64", "x86_64": "amd64"}[architecture]},
+    )
+
+    def version() -> str:
+        return s.account.client("lambda").get_alias(FunctionName=s.physical["GetSyncJobFunction"], Name="live")["FunctionVersion"]
+
+    before = version()
+    update = threading.Thread(target=d.update, args=(d.folder("crash"), d.parameters | {"DeploymentPreference": "Canary10Percent5Minutes"}))
+    update.start()
+    answers = []
+    while update.is_alive():
+        answers.append(s.get_job())
+        time.sleep(d.pace)
+    return judge_canary(answers, s.account.stack(d.name)["StackStatus"], before, version())
+
+
+def judge_canary(answers: list, status: str, before: str, after: str) -> str:
+    """The finding about a canary from its answers, and from what came after it."""
+    counts = collections.Counter(a.status for a in answers)
+    crashed = [a for a in answers if a.status not in (200, 429)]
+    seen = f"{status}, alias at version {after}, before {before}; answers {dict(counts)}"
+    expect(status == "UPDATE_ROLLBACK_COMPLETE" and before == after, seen)
+    expect(0 < len(crashed) < counts[200], seen)
+    for answer in crashed:
+        refused(answer, 500)
+    return seen
+
+
+class Cleaner:
+    """Deletes everything that carries prove's tag with the stack's name. It needs no record."""
+
+    def __init__(self, account: Account, name: str) -> None:
+        self.account, self.name = account, name
+
+    def clean(self) -> None:
+        self._delete_stack()
+        arns = [r["ResourceARN"] for r in self.account.pages(
+            "resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=[{"Key": TAG, "Values": [self.name]}]
+        )]
+        problems = []
+        # The keys go last: DynamoDB deletes a table only while its key can be used.
+        s3, logs, sqs = (self.account.client(service) for service in ("s3", "logs", "sqs"))
+        for service, remove in (
+            ("kms", self._revive_key), ("dynamodb", self._remove_table),
+            ("s3", lambda name: (remove_objects(s3, name), s3.delete_bucket(Bucket=name))),
+            ("logs", lambda name: logs.delete_log_group(logGroupName=name.removeprefix("log-group:").removesuffix(":*"))),
+            ("sqs", lambda name: sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"])),
+            ("kms", lambda name: self.account.client("kms").schedule_key_deletion(KeyId=name.removeprefix("key/"), PendingWindowInDays=7)),
+        ):
+            for arn in arns:
+                parts = arn.split(":", 5)
+                if parts[2] != service:
+                    continue
+                try:
+                    remove(parts[5])
+                except ClientError as error:
+                    if not re.search("NotFound|NoSuchBucket|NonExistentQueue|QueueDoesNotExist", code(error)):
+                        problems.append(f"{arn}: {error}")
+        if problems:
+            raise SystemExit(f"prove: something is left, run make prove-clean STACK={self.name}: " + "; ".join(problems))
+        say(f"removed: everything tagged {TAG}={self.name}. Keys stay for 7 days, system backups of the tables for 35, both free of charge")
+
+    def _delete_stack(self) -> None:
+        """Deletes the stack once no operation runs on it, and waits."""
+        stack = self.account.stack(self.name)
+        if stack is None:
+            return
+        # A stack without resources has no tags yet.
+        if stack["StackStatus"] != "REVIEW_IN_PROGRESS" and {"Key": TAG, "Value": self.name} not in stack.get("Tags", []):
+            raise SystemExit(f"prove: stack {self.name} has no tag {TAG}={self.name}: prove did not make it")
+        cloudformation, asked = self.account.client("cloudformation"), False
+
+        def gone() -> bool:
+            nonlocal asked
+            now = self.account.stack(stack["StackId"])
+            status = now["StackStatus"] if now else "DELETE_COMPLETE"
+            if status == "DELETE_FAILED" and asked:
+                raise SystemExit(f"prove: stack {self.name}: DELETE_FAILED: {now.get('StackStatusReason')}")
+            if not asked and (not status.endswith("_IN_PROGRESS") or status in ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")) and status != "DELETE_COMPLETE":
+                say(f"deleting stack {self.name}")
+                cloudformation.delete_stack(StackName=stack["StackId"])
+                asked = True
+            return status == "DELETE_COMPLETE"
+
+        if not until(2400, gone):
+            raise SystemExit(f"prove: stack {self.name} is still there: run make prove-clean STACK={self.name}")
+
+    def _revive_key(self, resource: str) -> None:
+        kms, key = self.account.client("kms"), resource.removeprefix("key/")
+        state = kms.describe_key(KeyId=key)["KeyMetadata"]["KeyState"]
+        if state == "PendingDeletion":
+            kms.cancel_key_deletion(KeyId=key)
+        if state != "Enabled":
+            kms.enable_key(KeyId=key)
+
+    def _remove_table(self, resource: str) -> None:
+        db, name = self.account.client("dynamodb"), resource.removeprefix("table/")
+        say(f"deleting table {name}")
+        if db.describe_table(TableName=name)["Table"].get("DeletionProtectionEnabled"):
+            db.update_table(TableName=name, DeletionProtectionEnabled=False)
+            until(600, lambda: db.describe_table(TableName=name)["Table"]["TableStatus"] == "ACTIVE")
+        db.delete_table(TableName=name)
+        db.get_waiter("table_not_exists").wait(TableName=name)

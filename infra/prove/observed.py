@@ -1,0 +1,222 @@
+"""What do logs, metrics and alarms hold of the requests? And is the code ours?"""
+
+import collections
+import functools
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import time
+import urllib.request
+import zipfile
+
+from account import ROOT, WORK, Subject
+from checks import OWN, Differs, Failed, NotChecked, check, until
+from declared import declared
+
+OPERATIONS = {"GetSyncJob": "getSyncJob", "CreateByokKey": "createByokKey", "DeleteFile": "deleteFile"}
+API_KEY = re.compile(r"sbx_[A-Za-z0-9_-]{20,}")
+
+
+def lines(s: Subject, group: str) -> list[str]:
+    """The lines of a log group since the checks began."""
+    found = s.account.pages("logs", "filter_log_events", "events", logGroupName=s.physical[group], startTime=int(s.began * 1000))
+    return [event["message"] for event in found]
+
+
+@check("no line of any log group holds a token, a provider key or an idempotency key; each answered request has a line", "infra/openapi.yaml; .github/SECURITY.md", late=True)
+def secrets_in_logs(s: Subject) -> str:
+    groups = declared(s).of("AWS::Logs::LogGroup")
+    found: dict[str, list[str]] = {}
+
+    def complete() -> bool:
+        """Whether every request is logged. Lines may be searchable late."""
+        found.update({group: lines(s, group) for group in groups})
+        logged = "".join(line for name in OPERATIONS for line in found[name + "LogGroup"])
+        return all(request in logged for request in s.answered)
+
+    logged = until(s.patience, complete)
+    leaks = collections.Counter(
+        group for group, all_lines in found.items() for line in all_lines
+        if API_KEY.search(line) or any(secret in line for secret in s.secrets)
+    )
+    if leaks:
+        raise Failed(f"secrets in lines of {dict(leaks)}")
+    if not logged or not s.answered:
+        raise Failed(f"not all of {len(s.answered)} answered requests have a line in {s.patience:.0f} s")
+    return f"{sum(map(len, found.values()))} lines of {len(groups)} log groups, searched for {len(s.secrets)} secrets"
+
+
+@check("each line has the template's fields and no other", "the template's AccessLogSetting", late=True)
+def access_log(s: Subject) -> str:
+    (stage,) = declared(s).of("AWS::ApiGateway::Stage").values()
+    want = set(re.findall(r'"(\w+)":\s*"\$context', stage["AccessLogSetting"]["Format"]))
+    found = until(s.patience, lambda: lines(s, "AccessLogGroup"))
+    if not found or not want:
+        raise Failed(f"{len(found or [])} lines, {len(want)} fields")
+    for line in found:
+        if (fields := set(json.loads(line))) != want:
+            raise Failed(f"a line differs at {sorted(fields ^ want)}")
+    return f"{len(found)} lines, {len(want)} fields each"
+
+
+@check("every alarm of the template exists, acts, and notifies the topic", "CloudWatch API Reference, DescribeAlarms", late=True)
+def alarms(s: Subject) -> str:
+    there = {a["AlarmName"]: a for a in s.account.pages("cloudwatch", "describe_alarms", "MetricAlarms")}
+    want, wrong = declared(s).of("AWS::CloudWatch::Alarm"), []
+    for name, properties in want.items():
+        alarm = there.get(s.physical.get(name, ""))
+        if alarm is None:
+            wrong.append(f"{name} does not exist")
+        elif not alarm["ActionsEnabled"] or alarm.get("AlarmActions", []) != properties.get("AlarmActions", []):
+            wrong.append(f"{name} does not notify {properties.get('AlarmActions')}")
+        elif float(alarm["Threshold"]) != float(properties["Threshold"]):
+            wrong.append(f"{name} has the threshold {alarm['Threshold']}")
+    if wrong:
+        raise Failed(", ".join(wrong))
+    return f"{len(want)} alarms"
+
+
+@check("every filter of the template exists, and a refused deletion moves RateLimited", 'CloudWatch Logs User Guide, "Filter and pattern syntax for metric filters"', late=True)
+def metric_filters(s: Subject) -> str:
+    want, wrong, namespace = declared(s).of("AWS::Logs::MetricFilter"), [], ""
+    for name, properties in want.items():
+        there = s.account.pages("logs", "describe_metric_filters", "metricFilters", logGroupName=properties["LogGroupName"])
+        if not any(f["filterName"] == s.physical.get(name) and f["filterPattern"].strip() == properties["FilterPattern"].strip() for f in there):
+            wrong.append(name)
+        transformation = properties["MetricTransformations"][0]
+        if transformation["MetricName"] == "RateLimited":
+            namespace = transformation["MetricNamespace"]
+    if wrong:
+        raise Failed("missing or changed: " + ", ".join(wrong))
+
+    def moved() -> bool:
+        query = {"Id": "m", "MetricStat": {"Stat": "Sum", "Period": 60, "Metric": {"Namespace": namespace, "MetricName": "RateLimited"}}}
+        got = s.account.client("cloudwatch").get_metric_data(MetricDataQueries=[query], StartTime=s.began - 60, EndTime=time.time() + 60)
+        return any(r["Values"] for r in got["MetricDataResults"])
+
+    if not until(s.patience, moved):  # the check retry-after was refused
+        raise Failed(f"RateLimited has no data in {s.patience:.0f} s")
+    return f"{len(want)} filters; RateLimited has data"
+
+
+@check("p99 of a request at most 2 s, of a cold start at most 1 s", "the threshold of the Latency alarm", late=True)
+def latency(s: Subject) -> str:
+    seen, slow, p = [], False, lambda values, share: sorted(values)[min(len(values) - 1, int(share * len(values)))]
+    for name, operation in OPERATIONS.items():
+        events = [json.loads(line) for line in lines(s, name + "LogGroup") if line.startswith("{")]
+        requests = [e["duration_ms"] for e in events if e.get("message") == "request"]
+        starts = [t for e in events if (t := e.get("record", {}).get("metrics", {}).get("initDurationMs"))]
+        if not requests:
+            raise Failed(f"{name} has logged no request")
+        seen.append(f"{operation} p50 {p(requests, 0.5):.1f} ms, p99 {p(requests, 0.99):.1f} ms ({len(requests)})")
+        if starts:  # SystemLogLevel=WARN does not log them
+            seen.append(f"starts p99 {p(starts, 0.99):.0f} ms ({len(starts)})")
+        slow = slow or p(requests, 0.99) > 2000 or bool(starts) and p(starts, 0.99) > 1000
+    if slow:
+        raise Failed("; ".join(seen))
+    return "; ".join(seen)
+
+
+@check("an alarm's message arrives at a subscriber of the encrypted topic", 'Amazon SNS Developer Guide, "Key management": the key\'s policy admits CloudWatch', OWN, late=True)
+def alarm_topic(s: Subject) -> str:
+    sqs, topic, alarm = s.account.client("sqs"), s.outputs["AlarmTopicArn"], s.physical["ServerErrorsAlarm"]
+    url = sqs.create_queue(QueueName=f"{s.name}-prove", tags=s.deployment.tags)["QueueUrl"]
+    arn = f"arn:{s.account.partition}:sqs:{s.account.region}:{s.account.id}:{s.name}-prove"
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": json.dumps({"Version": "2012-10-17", "Statement": [{
+        "Effect": "Allow", "Principal": {"Service": "sns.amazonaws.com"}, "Action": "sqs:SendMessage", "Resource": arn,
+        "Condition": {"ArnEquals": {"aws:SourceArn": topic}},
+    }]})})
+    s.account.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
+    s.account.client("cloudwatch").set_alarm_state(AlarmName=alarm, StateValue="ALARM", StateReason="make prove checks the notification")
+
+    def arrived() -> bool:
+        messages = sqs.receive_message(QueueUrl=url, WaitTimeSeconds=1, MaxNumberOfMessages=10).get("Messages", [])
+        return any(alarm in m["Body"] for m in messages)
+
+    if not until(s.patience, arrived):
+        raise Failed(f"no message of {alarm} in {s.patience:.0f} s")
+    (now,) = s.account.client("cloudwatch").describe_alarms(AlarmNames=[alarm])["MetricAlarms"]
+    if now["StateValue"] != "ALARM":
+        raise Failed(f"{alarm} was set to ALARM and is {now['StateValue']}")
+    return f"the message of {alarm} arrived"
+
+
+# These tests of the contract suite send requests that a gateway may refuse by itself:
+# broken escapes, slashes in an id, bytes that are not UTF-8, bodies over 10 MB. The
+# function then does nothing, so another answer DIFFERS.
+GATEWAY_DECIDES = re.compile("|".join((
+    r"TestFileIDs/(far_too_long|escaped_(slash|path|dots|backslash|NUL|line_feed)|not_UTF-8|broken_escape|cut_escape)",
+    r"TestJobIDs/(far_too_long|escaped_(slash|newline)|broken_escape|cut_escape)",
+    r"TestWorkspaceParameter/.*%(ff|fe|zz|00).*", r"TestUnknownRoutes/.*(//|/)",
+    r"TestAuthorizationHeader/(two_headers|two_headers,_one_empty|tab_for_space|not_ASCII)", r"TestContentHeaders/.*",
+    r"TestStrictJSON/(not_UTF-8|overlong|surrogate_in_UTF-8|cut_character)", r"TestEveryStatus/\w+_Bad_Request",
+)))
+
+
+def results(printed: str) -> dict[str, list[str]]:
+    """The tests in the output of `go test -json` by their result. A parent of subtests is left out."""
+    last = {}
+    for line in printed.splitlines():
+        event = json.loads(line) if line.startswith("{") else {}
+        if event.get("Test") and event["Action"] in ("pass", "fail", "skip"):
+            last[event["Test"]] = event["Action"]
+    tests = collections.defaultdict(list)
+    for name, result in sorted(last.items()):
+        below = [r for n, r in last.items() if n.startswith(name + "/")]
+        if not below or result == "fail" and "fail" not in below:
+            tests[result].append(name)
+    return tests
+
+
+@check("every test of infra/contract passes", "infra/openapi.yaml; the gateway's own answer to a malformed request DIFFERS")
+def contract(s: Subject) -> str:
+    if not s.contract:
+        raise NotChecked("left out")
+    described = WORK / f"{s.name}-stack.json"
+    described.write_text(json.dumps({"region": s.account.region, "outputs": s.outputs, "parameters": s.parameters}))
+    done = subprocess.run(
+        ["go", "test", "-count=1", "-json", "-timeout", "30m", "."], cwd=ROOT / "infra" / "contract", capture_output=True, text=True, check=False,
+        env=os.environ | {
+            "SIGNALBOX_BASE_URL": s.url.geturl(), "SIGNALBOX_STACK": str(described), "SIGNALBOX_GATEWAY": "",
+            "SIGNALBOX_MADE": str(s.noted), "AWS_REGION": s.account.region,
+        },
+    )
+    (WORK / f"{s.name}-contract.json").write_text(done.stdout)
+    tests = results(done.stdout)
+    seen = f"{len(tests['pass'])} tests passed; skipped: {', '.join(tests['skip']) or 'none'}"
+    if not tests["pass"] or done.returncode and not tests["fail"]:
+        raise Failed(f"the suite did not run: {done.stderr[-500:]}")
+    if any(not GATEWAY_DECIDES.fullmatch(name) for name in tests["fail"]):
+        raise Failed(f"{seen}; failed: {', '.join(tests['fail'])}")
+    if tests["fail"]:
+        raise Differs(f"{seen}; the gateway refused by itself: {', '.join(tests['fail'])}")
+    return seen
+
+
+@check("the functions are built from this repository, for the architecture of the parameter", "AWS Lambda API Reference, GetFunction")
+def code(s: Subject) -> str:
+    architecture = s.parameters["Architecture"]
+    for name in (f + "Function" for f in OPERATIONS):
+        there = s.account.client("lambda").get_function(FunctionName=s.physical[name], Qualifier="live")
+        if there["Configuration"]["Architectures"] != [architecture]:
+            raise Failed(f"{name} runs on {there['Configuration']['Architectures']}")
+        with urllib.request.urlopen(there["Code"]["Location"]) as response:
+            deployed = zipfile.ZipFile(io.BytesIO(response.read())).read("bootstrap")
+        if hashlib.sha256(deployed).digest() != _built(name, architecture):
+            raise Failed(f"{name} is not what this commit and toolchain build")
+    return f"three functions on {architecture}, byte for byte"
+
+
+@functools.cache
+def _built(function: str, architecture: str) -> bytes:
+    """The digest of the program that SAM's build makes."""
+    folder = WORK / "code" / function
+    folder.mkdir(parents=True, exist_ok=True)
+    goarch = {"arm64": "arm64", "x86_64": "amd64"}[architecture]
+    subprocess.run(
+        ["make", "--silent", "-C", ROOT, f"build-{function}", f"ARTIFACTS_DIR={folder}", f"SIGNALBOX_GOARCH={goarch}"], check=True, capture_output=True
+    )
+    return hashlib.sha256((folder / "bootstrap").read_bytes()).digest()

@@ -1,0 +1,98 @@
+"""Compares a deployed stack with this repository, and asks AWS what no local test can.
+
+verify   checks a stack in use, with a test account that it removes again
+run      deploys a stack of its own, checks it, changes it, checks it, and removes everything
+clean    finishes a removal that was interrupted
+list     prints the checks
+
+It changes no stack without its own tag, and deletes only what carries that tag.
+"""
+
+import argparse
+import signal
+import sys
+import time
+
+from account import WORK, Account, Subject  # sets the path to infra/lint
+import behaviour, declared, observed  # noqa: E401, F401 - they declare the checks
+from checks import CHANGED, CHECKS, FAIL, LIVE, OWN, Report, catalogue, make, markdown
+from life import Cleaner, Deployment
+
+
+def report(title: str, name: str, reports: list[Report]) -> int:
+    text = markdown(title, reports)
+    WORK.mkdir(parents=True, exist_ok=True)
+    (WORK / f"{name}.md").write_text(text)
+    print(text)
+    failed = [r.check.name for r in reports if r.verdict == FAIL]
+    print("prove: failed:", ", ".join(failed) or "none", file=sys.stderr)
+    return int(bool(failed))
+
+
+def checked(subject: Subject, *stages: str) -> list[Report]:
+    """Makes the checks of these stages with a test account, and removes the account."""
+    subject.remove_tenants()  # of a run that was killed
+    try:
+        subject.make_tenant()
+        return make([c for c in CHECKS if c.stage in stages], subject)
+    finally:
+        subject.remove_tenants()
+
+
+def verify(o: argparse.Namespace, account: Account) -> int:
+    subject = Subject(account, o.stack)
+    subject.patience, subject.contract = o.patience, o.contract
+    title = f"Stack {o.stack} in {account.region} on {time.strftime('%Y-%m-%d')}."
+    return report(title, o.stack, checked(subject, LIVE))
+
+
+def run(o: argparse.Namespace, account: Account) -> int:
+    deployment = Deployment(account, o.stack, o.architecture)
+    deployment.agree(o.yes)
+    reports: list[Report] = []
+    try:
+        deployment.prepare()
+        for stages in ((LIVE, OWN), (CHANGED,)):
+            subject = deployment.deploy(stages[-1])
+            subject.patience, subject.contract = o.patience, o.contract
+            reports += checked(subject, *stages)
+    finally:
+        Cleaner(account, o.stack).clean()
+    return report(f"Asked of AWS on {time.strftime('%Y-%m-%d')} in {account.region}, {deployment.architectures} in turn.", o.stack, reports)
+
+
+def main(arguments: list[str], connect=Account) -> int:
+    parser = argparse.ArgumentParser(prog="prove", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("verify", "run", "clean", "list"))
+    parser.add_argument("--stack", default="", help="name of the stack")
+    parser.add_argument("--architecture", default="arm64", choices=("arm64", "x86_64"), help="of the first deployment; the second has the other one")
+    parser.add_argument("--yes", action="store_true", help="do not ask before starting")
+    parser.add_argument("--no-contract", dest="contract", action="store_false", help="leave the contract suite out")
+    parser.add_argument("--patience", type=float, default=600, help="seconds to wait for a metric, a log line or a message")
+    o = parser.parse_args(arguments)
+    if o.command == "list":
+        print(catalogue(), end="")
+        return 0
+    if not o.stack:
+        parser.error("no stack is named: add STACK=NAME")
+    account = connect()
+    if o.command == "clean":
+        Cleaner(account, o.stack).clean()
+        return 0
+    return {"verify": verify, "run": run}[o.command](o, account)
+
+
+def interrupted(*_) -> None:
+    """Ends the checks; what was made is then removed. A second signal does not stop the removal."""
+    for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(s, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    for s in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(s, interrupted)
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit("prove: interrupted")

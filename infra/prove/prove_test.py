@@ -1,0 +1,288 @@
+"""The checks against the stand-in: right answers pass, and each lie is seen by name.
+
+A lie is one wrong answer of AWS. To add one, add a row to LIES.
+"""
+
+import collections
+import dataclasses
+import json
+import os
+import re
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+from account import Answer
+import behaviour  # noqa: F401 - declares checks
+import declared
+import life
+import observed
+import prove
+from checks import CHANGED, CHECKS, DIFFERS, FAIL, LIVE, NOT_CHECKED, OWN, PASS, Check, Failed, make
+from standin import Edition, StandIn
+from translate import source
+
+
+def text(pattern: str, new: str):
+    """Replaces text in the whole answer."""
+    return lambda answer, _: json.loads(re.sub(pattern, new, json.dumps(answer)))
+
+
+def without(member: str, keep):
+    """Keeps those elements of a list for which keep is true."""
+
+    return lambda answer, _: answer | {member: [e for e in answer[member] if keep(e)]}
+
+
+def api(when, **fields):
+    """Changes the API's answers to some requests."""
+
+    def lie(answer: Answer, request):
+        changed = {k: v(answer) if callable(v) else v for k, v in fields.items()}
+        return dataclasses.replace(answer, **changed) if when(answer, *request) else answer
+
+    return lie
+
+
+line = lambda new: lambda answer, arguments: {"events": answer["events"] + [{"message": new}]}  # noqa: E731
+
+
+def missing(*_):
+    raise RuntimeError("NoSuchEntity")
+
+
+def header(name: str, new: str | None = None):
+    def changed(answer: Answer) -> dict:
+        headers = dict(answer.headers)
+        value = headers.pop(name, None)
+        return headers | ({new: value} if new else {})
+
+    return changed
+
+
+ENVELOPE = '{{"error":{{"code":{0},"message":"x","metadata":{{"request_id":"r"}}}}}}'.format
+alarm = lambda e: "Alarm" not in e["LogicalResourceId"] or "ServerErrors" in e["LogicalResourceId"]  # noqa: E731
+route = lambda a, method, path, *_: path == "/nothing"  # noqa: E731
+bearer = lambda a, method, path, key, *_: path == "/nothing" and key  # noqa: E731
+RESOURCES, DRIFTS = "cloudformation.list_stack_resources", "cloudformation.describe_stack_resource_drifts"
+
+# The check, the operation that lies, the lie, the verdict.
+LIES = [
+    ("status", "cloudformation.describe_stacks", text("UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"), FAIL),
+    ("template", "cloudformation.get_template", text("status >= 500", "status >= 900"), FAIL),
+    ("template", "cloudformation.get_template", text("kms:GenerateDataKey", "kms:*"), FAIL),
+    ("parameters", "cloudformation.describe_stacks", text('"DeleteBurst", "ParameterValue": "20"', '"DeleteBurst", "ParameterValue": "21"'), DIFFERS),
+    ("resources", RESOURCES, without("StackResourceSummaries", alarm), FAIL),
+    ("resources", RESOURCES, without("StackResourceSummaries", lambda e: e["LogicalResourceId"] != "ExecutionLogGroup"), FAIL),
+    ("resources", RESOURCES, without("StackResourceSummaries", lambda e: e["ResourceType"] != "AWS::Events::Rule"), FAIL),
+    ("drift", DRIFTS, text('("AccessTable", "StackResourceDriftStatus": )"IN_SYNC"', r'\1"MODIFIED"'), FAIL),
+    ("drift", DRIFTS, text('("ServerErrorsAlarm", "StackResourceDriftStatus": )"IN_SYNC"', r'\1"DELETED"'), FAIL),
+    ("drift", DRIFTS, without("StackResourceDrifts", alarm), FAIL),
+    ("outputs", "cloudformation.describe_stacks", lambda a, _: swap(a, "SealingKeyArn", "StorageKeyArn"), FAIL),
+    ("policies", "s3.get_bucket_policy", missing, FAIL),
+    ("policies", "iam.get_policy_version", missing, FAIL),
+    ("policies", "iam.get_role_policy", text("GenerateDataKey", "Decrypt"), FAIL),
+    ("policies", "iam.list_role_policies", lambda a, _: {"PolicyNames": a["PolicyNames"] + ["more"]}, FAIL),
+    ("policies", "iam.list_attached_role_policies", lambda a, _: {"AttachedPolicies": [{"PolicyArn": "arn:aws:iam::aws:policy/AdministratorAccess"}]}, FAIL),
+    ("policies", "kms.get_key_policy", text("signalbox/credential", "anything"), FAIL),
+    ("unknown-route", "api", api(route, status=403, body='{"message":"Missing Authentication Token"}'), FAIL),
+    ("unknown-route-bearer", "api", api(bearer, status=400, body=ENVELOPE(400), headers={"x-request-id": "r"}), DIFFERS),
+    ("unknown-route-bearer", "api", lambda a, r: dataclasses.replace(a, body=a.body + r[2]), FAIL),
+    ("unknown-route", "api", api(lambda a, method, path, *_: method == "PUT", status=405), FAIL),
+    ("large-bodies", "api", api(lambda a, m, p, k, body: body and len(body) > 10 << 20, status=413, body='{"message":"Too Long"}'), DIFFERS),
+    ("large-bodies", "api", api(lambda a, m, p, k, body: body and len(body) > 6 << 20, status=201, body='{"data":{}}'), FAIL),
+    ("etag", "api", api(lambda *_: True, headers=header("etag", "x-amzn-remapped-etag")), FAIL),
+    ("etag", "api", api(lambda a, *_: a.status == 304, status=200), FAIL),
+    ("www-authenticate", "api", api(lambda *_: True, headers=header("x-amzn-remapped-www-authenticate", "www-authenticate")), DIFFERS),
+    ("www-authenticate", "api", api(lambda *_: True, headers=header("x-amzn-remapped-www-authenticate")), FAIL),
+    ("retry-after", "api", api(lambda a, *_: a.status == 429, headers=header("retry-after")), FAIL),
+    ("query-names", "api", api(lambda a, m, path, *_: "%ff" in path, status=404), FAIL),
+    ("repeated-query", "api", api(lambda a, m, path, *_: "workspace_id" in path, status=200), FAIL),
+    ("etag", "api", api(lambda *_: True, headers=header("x-amzn-trace-id")), FAIL),
+    ("table-key", "dynamodb.describe_table", text("KMSMasterKeyArn", "Another"), FAIL),
+    ("sealing", "kms.decrypt", lambda a, _: a | {"Plaintext": bytes(32)}, FAIL),
+    ("transactions", "api", api(lambda a, *_: a.status == 201, body=lambda a: a.body + " " * (time.monotonic_ns() % 9973)), FAIL),
+    ("transactions", "api", api(lambda a, *_: a.status == 201 and a.json()["data"]["sort_order"] % 7 == 0, status=500), FAIL),
+    ("delete-file", "api", api(lambda a, m, path, *_: "file_missing" in path, status=500), FAIL),
+    ("delete-file", "api", api(lambda a, m, *_: m == "DELETE" and a.status == 404, status=200), FAIL),
+    ("secrets-in-logs", "logs.filter_log_events", line("sk-zQ7-marker-mX4w-AbCd"), FAIL),
+    ("secrets-in-logs", "logs.filter_log_events", line("Bearer sbx_0123456789abcdefghijklmnop"), FAIL),
+    ("secrets-in-logs", "logs.filter_log_events", lambda a, _: {"events": []}, FAIL),
+    ("access-log", "logs.filter_log_events", text(r'\\"requestId\\":', r'\\"path\\":\\"x\\",\\"requestId\\":'), FAIL),
+    ("alarms", "cloudwatch.describe_alarms", lambda a, _: {"MetricAlarms": a["MetricAlarms"][:1]}, FAIL),
+    ("alarms", "cloudwatch.describe_alarms", text('"Threshold": [0-9.]+', '"Threshold": 9000000'), FAIL),
+    ("alarms", "cloudwatch.describe_alarms", text("true", "false"), FAIL),
+    ("metric-filters", "logs.describe_metric_filters", lambda a, _: {"metricFilters": a["metricFilters"][:1]}, FAIL),
+    ("metric-filters", "logs.describe_metric_filters", text("500", "900"), FAIL),
+    ("metric-filters", "cloudwatch.get_metric_data", text("1.0", ""), FAIL),
+    ("latency", "logs.filter_log_events", text(r'"duration_ms\\":[0-9.]+', r'"duration_ms\\":2500'), FAIL),
+    ("code", "lambda.get_function", text("x86_64", "arm64"), FAIL),
+]
+
+
+def swap(answer: dict, first: str, second: str) -> dict:
+    """Gives an output the value of another."""
+    (stack,) = answer["Stacks"]
+    values = {o["OutputKey"]: o["OutputValue"] for o in stack["Outputs"]}
+    outputs = [{"OutputKey": k, "OutputValue": values[second] if k == first else v} for k, v in values.items()]
+    return {"Stacks": [stack | {"Outputs": outputs}]}
+
+
+class Checks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        folder = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="prove-"))
+        edition = Edition(folder)
+        cls.addClassCleanup(edition.close)
+        for name in observed.OPERATIONS:
+            observed._built(name + "Function", "x86_64")
+        cls.aws = StandIn(edition)
+
+        cls.tenant = cls.aws.subject()
+        cls.tenant.make_tenant()
+        declared.declared(cls.tenant)
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.aws.lies = {}
+        cls.tenant.remove_tenants()
+        for table, pk in (("Access", f"account#{cls.tenant.tenant}"), ("Credentials", f"workspace#{cls.tenant.workspace}")):
+            assert not cls.tenant._rows(table, pk), "rows are left"
+
+    def reports(self, *names: str) -> dict:
+        """Makes these checks."""
+        subject = self.aws.subject()
+        kept = ("tenant", "workspace", "management", "standard", "job", "secrets")
+        if not any(operation.startswith("cloudformation") for operation in self.aws.lies):
+            kept += ("declared",)  # its translation takes a second
+        for name in kept:
+            setattr(subject, name, getattr(self.tenant, name))
+        checks = [c for c in CHECKS if c.name in names]
+        return {r.check.name: r for r in make(checks, subject)}
+
+    def test_verify(self) -> None:
+        """The whole of `make verify`, the contract suite included, at the default parameters."""
+        self.aws.lies = {}
+        expected = {"tls": NOT_CHECKED, "parameters": DIFFERS}  # the edition has no TLS, and runs on x86_64
+        subject, reported = self.aws.subject(), []
+        with mock.patch("prove.Subject", return_value=subject), mock.patch.dict(os.environ, self.aws.edition.environment()), \
+                mock.patch("prove.markdown", side_effect=lambda title, reports: reported.extend(reports) or title):
+            self.assertEqual(prove.main(["verify", "--stack", "signalbox-dry", "--patience", "5"], lambda: self.aws), 0)
+        for report in reported:
+            with self.subTest(report.check.name):
+                self.assertEqual(report.verdict, expected.get(report.check.name, PASS), report.seen)
+        self.assertEqual([r.check.name for r in reported], [c.name for c in sorted(CHECKS, key=Check.order) if c.stage == LIVE])
+        self.assertEqual(subject._rows("Access", f"account#{subject.tenant}"), [], "rows are left")
+
+    def test_every_check_has_a_lie(self) -> None:
+        told = {name for name, *_ in LIES} | {"tls", "contract"}
+        self.assertEqual({c.name for c in CHECKS if c.stage == LIVE}, told)
+
+    def test_lies(self) -> None:
+        for name, operation, lie, verdict in LIES:
+            with self.subTest(check=name, lies=operation):
+                self.aws.lies = {operation: lie}
+                self.addCleanup(setattr, self.aws, "lies", {})
+                needed = [name, "retry-after", "etag", "unknown-route"] if name in ("secrets-in-logs", "metric-filters", "access-log", "latency") else [name]
+                report = self.reports(*needed)[name]
+                self.assertEqual(report.verdict, verdict, report.seen)
+                self.assertNotIn("sbx_", report.seen)
+
+    def test_contract_results(self) -> None:
+        printed = "\n".join(json.dumps({"Action": a, "Test": t}) for t, a in (
+            ("TestA", "fail"), ("TestA/one", "fail"), ("TestA/two", "pass"), ("TestB", "pass"), ("TestC", "skip"), ("TestD", "fail"), ("TestD/x", "pass"),
+        ))
+        self.assertEqual(observed.results(printed), {"fail": ["TestA/one", "TestD"], "pass": ["TestA/two", "TestB", "TestD/x"], "skip": ["TestC"]})
+
+
+class Rules(unittest.TestCase):
+    def test_canonical(self) -> None:
+        one = {"Statement": [{"Effect": "Allow", "Action": "a", "Resource": ["y", "x"], "Condition": {"Bool": {"k": True}}}]}
+        same = {"Statement": {"Effect": "Allow", "Action": ["a"], "Resource": ["x", "y"], "Condition": {"Bool": {"k": "true"}}}}
+        self.assertEqual(declared.canonical(one), declared.canonical({"Statement": [same["Statement"]]}))
+        self.assertNotEqual(declared.canonical(one), declared.canonical({"Statement": [same["Statement"] | {"Effect": "Deny"}]}))
+
+    good, crash = Answer(200, {}, ""), Answer(500, {"x-request-id": "r"}, ENVELOPE(500))
+    plain = Answer(502, {}, '{"message": "Internal server error"}')
+
+    def test_canary(self) -> None:
+        life.judge_canary([self.good] * 9 + [self.crash], "UPDATE_ROLLBACK_COMPLETE", "3", "3")
+        for answers, status, after in (
+            ([self.good] * 9 + [self.crash], "UPDATE_COMPLETE", "4"),  # not taken back
+            ([self.good] * 9, "UPDATE_ROLLBACK_COMPLETE", "3"),  # taken back for another reason
+            ([self.good] + [self.crash] * 9, "UPDATE_ROLLBACK_COMPLETE", "3"),  # not a part, but all
+            ([self.good] * 9 + [self.plain], "UPDATE_ROLLBACK_COMPLETE", "3"),  # not our envelope
+        ):
+            with self.subTest(status=status), self.assertRaises(Failed):
+                life.judge_canary(answers, status, "3", after)
+
+
+class Life(unittest.TestCase):
+    """Everything that `make prove` made is removed, however it ends."""
+
+    def account(self) -> mock.MagicMock:
+        account = mock.MagicMock(region="us-east-1", id="1", partition="aws", caller="arn:aws:sts::1:assumed-role/prove/me")
+        account.clients = collections.defaultdict(mock.MagicMock)
+        account.client = account.clients.__getitem__
+        return account
+
+    def test_removed_however_it_ends(self) -> None:
+        for end in (None, KeyboardInterrupt, SystemExit, RuntimeError):
+            with self.subTest(end=end), mock.patch("prove.Deployment") as deployment, mock.patch("prove.Cleaner") as cleaner, \
+                    mock.patch("prove.checked", return_value=[], side_effect=end), mock.patch("prove.report", return_value=0):
+                deployment.return_value.architectures = []
+                try:
+                    prove.main(["run", "--stack", "dry", "--yes"], self.account)
+                except BaseException as error:
+                    self.assertIs(type(error), end)
+                cleaner.return_value.clean.assert_called_once_with()
+
+    def test_only_the_tag_is_deleted(self) -> None:
+        account = self.account()
+        account.stack.return_value = {"StackId": "s", "StackStatus": "UPDATE_COMPLETE", "Tags": [{"Key": life.TAG, "Value": "other"}]}
+        with self.assertRaisesRegex(SystemExit, "prove did not make it"):
+            life.Cleaner(account, "dry").clean()
+        account.clients["cloudformation"].delete_stack.assert_not_called()
+
+    def test_keys_go_last(self) -> None:
+        account, order = self.account(), []
+        account.stack.side_effect = [
+            {"StackId": "s", "StackStatus": "UPDATE_IN_PROGRESS", "Tags": [{"Key": life.TAG, "Value": "dry"}]},
+            {"StackStatus": "UPDATE_IN_PROGRESS"}, {"StackStatus": "UPDATE_COMPLETE"}, {"StackStatus": "DELETE_IN_PROGRESS"}, None,
+        ]
+        account.pages.return_value = [{"ResourceARN": f"arn:aws:{r}"} for r in (
+            "kms:us-east-1:1:key/k", "dynamodb:us-east-1:1:table/t", "s3:::b", "logs:us-east-1:1:log-group:/g:*", "sqs:us-east-1:1:q",
+        )]
+        kms, db = account.clients["kms"], account.clients["dynamodb"]
+        kms.describe_key.return_value = {"KeyMetadata": {"KeyState": "PendingDeletion"}}
+        db.describe_table.return_value = {"Table": {"DeletionProtectionEnabled": True, "TableStatus": "ACTIVE"}}
+        for client, operations in {
+            "cloudformation": ["delete_stack"], "kms": ["enable_key", "schedule_key_deletion"], "dynamodb": ["update_table", "delete_table"],
+            "s3": ["delete_bucket"], "logs": ["delete_log_group"], "sqs": ["delete_queue"],
+        }.items():
+            for operation in operations:
+                getattr(account.clients[client], operation).side_effect = lambda operation=operation, **_: order.append(operation)
+        with mock.patch("time.sleep"):
+            life.Cleaner(account, "dry").clean()
+        self.assertEqual(order, [
+            "delete_stack", "enable_key", "update_table", "delete_table", "delete_bucket", "delete_log_group", "delete_queue", "schedule_key_deletion",
+        ])
+
+    def test_deployments(self) -> None:
+        """Both deployments, as the SAM CLI is called."""
+        account = self.account()
+        deployment, called = life.Deployment(account, "dry", "arm64"), []
+        deployment.sam = lambda *a: called.append(" ".join(a)) or mock.MagicMock(returncode=0)
+        with mock.patch("life.Subject"):
+            deployment.prepare()
+            for stage in (OWN, CHANGED):
+                deployment.deploy(stage)
+        self.assertEqual([c.split()[0] for c in called], ["build", "build", "deploy", "deploy"])
+        self.assertRegex(called[2], "--tags signalbox:prove=dry .*Architecture=arm64 .*RouterRoleArn=arn:aws:iam::1:role/prove")
+        self.assertRegex(called[3], "Architecture=x86_64 .*FilesVersioning=Enabled")
+        self.assertLessEqual(deployment.parameters.keys(), source()["Parameters"].keys())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,244 @@
+"""Plays AWS for the tests: the single-machine edition serves the API, DynamoDB, S3 and
+KMS. Every other answer is recorded here, right by default, and a lie replaces one."""
+
+import base64
+import io
+import json
+import os
+import pathlib
+import subprocess
+import time
+import urllib.parse
+import zipfile
+
+import boto3
+from account import ROOT, WORK, Account, Answer, Subject
+from botocore.exceptions import ClientError
+from declared import Declared
+from translate import source
+
+STACK = "signalbox-dry"
+
+
+class Edition:
+    """A running edition with the template's parameters."""
+
+    def __init__(self, state: str) -> None:
+        self.state = pathlib.Path(state)
+        self.process = subprocess.Popen(
+            [ROOT / ".build" / "local", "-root", ROOT, "-state", state, "-port", "0"], stdout=subprocess.DEVNULL,
+            env=os.environ | {"QUIET": "1"},
+        )
+        while not (self.state / "stack.json").exists() or not (self.state / "demo.json").exists():
+            if self.process.poll() is not None:
+                raise SystemExit("the edition did not start")
+            time.sleep(0.05)
+        self.stack = json.loads((self.state / "stack.json").read_text())
+        self.url = json.loads((self.state / "demo.json").read_text())["base_url"]
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+
+    def environment(self) -> dict[str, str]:
+        """Lets the contract suite take the engines for AWS."""
+        return {f"AWS_ENDPOINT_URL_{service.upper()}": url for service, url in self.stack["endpoints"].items()} | {
+            "AWS_ACCESS_KEY_ID": self.stack["access_key_id"], "AWS_SECRET_ACCESS_KEY": self.stack["secret_access_key"],
+        }
+
+    def client(self, service: str):
+        return boto3.client(
+            service, endpoint_url=self.stack["endpoints"][service], region_name="us-east-1",
+            aws_access_key_id=self.stack["access_key_id"], aws_secret_access_key=self.stack["secret_access_key"],
+        )
+
+
+class Recorded:
+    """A client whose answers are recorded; the engines answer what is not."""
+
+    def __init__(self, standin: "StandIn", service: str, engine) -> None:
+        self._standin, self._service, self._engine = standin, service, engine
+
+    def __getattr__(self, operation: str):
+        name = f"{self._service}.{operation}"
+
+        def call(**arguments):
+            own = name.replace(".", "_")
+            record = getattr(self._standin, own, None)
+            answer = record(**arguments) if record else self._standin.constant(own) or getattr(self._engine, operation)(**arguments)
+            lie = self._standin.lies.get(name)
+            return lie(answer, arguments) if lie else answer
+
+        return call
+
+    def get_paginator(self, operation: str):
+        if not hasattr(self._standin, f"{self._service}_{operation}"):
+            return self._engine.get_paginator(operation)
+        outer = self
+
+        class Pages:
+            def paginate(self, **arguments):
+                yield getattr(outer, operation)(**arguments)
+
+        return Pages()
+
+
+class DrySubject(Subject):
+    """A subject whose requests go to the edition. A lie about "api" changes an answer."""
+
+    def send(self, method: str, path: str, key: str = "", body: bytes | None = None, **headers: str) -> Answer:
+        answer = super().send(method, path, key, body, **headers)
+        answer.headers["x-amzn-trace-id"] = "Root=1-0-0"
+        lie = self.account.lies.get("api")
+        return lie(answer, (method, path, key, body)) if lie else answer
+
+
+class StandIn(Account):
+    """AWS with one stack in it."""
+
+    def __init__(self, edition: Edition) -> None:
+        self.region, self.id, self.partition, self.caller = "us-east-1", "000000000000", "aws", "arn:aws:iam::000000000000:user/dry-run"
+        self.edition, self.lies, self._clients = edition, {}, {}
+        self.parameters = {n: str(p.get("Default", "")) for n, p in source()["Parameters"].items()} | {"Architecture": "x86_64"}
+        self.physical: dict[str, str] = {}
+        self.outputs = dict(edition.stack["outputs"])
+        template = Declared(self._described())
+        own = edition.stack["outputs"]
+        for name, resource in template.expected.items():
+            key = own.get(name + "Arn", "").rpartition("key/")[2]
+            self.physical[name] = own.get(name + "Name") or key or f"{STACK}-{name}"
+            if resource["Type"] == "AWS::SNS::Topic":
+                self.physical[name] = f"arn:aws:sns:us-east-1:{self.id}:{STACK}-{name}"
+        self.types = {name: r["Type"] for name, r in template.expected.items()}
+        for name in [n for n, t in self.types.items() if t == "AWS::Lambda::Version"]:  # which have other names on AWS
+            del self.physical[name], self.types[name]
+            self.physical[name[:-10] + "0123456789"] = f"arn:aws:lambda:us-east-1:{self.id}:function:{name[:-17]}:7"
+            self.types[name[:-10] + "0123456789"] = "AWS::Lambda::Version"
+        self.template = Declared(self._described())
+        self.outputs = {n: self.template.resolve(o["Value"]) for n, o in self.template.outputs.items()}
+
+    def _described(self) -> Subject:
+        subject = Subject.__new__(Subject)
+        subject.account, subject.name, subject.parameters, subject.physical = self, STACK, self.parameters, self.physical
+        subject.id = f"arn:aws:cloudformation:us-east-1:{self.id}:stack/{STACK}/1"
+        return subject
+
+    def client(self, service: str):
+        if service not in self._clients:
+            engine = self.edition.client(service) if service in ("dynamodb", "s3", "kms") else None
+            self._clients[service] = Recorded(self, service, engine)
+        return self._clients[service]
+
+    def subject(self) -> Subject:
+        subject = DrySubject(self, STACK, self.edition.url, ["--local", str(self.edition.state)])
+        subject.patience = 2
+        return subject
+
+    # ------------------------------------------------------------ right answers
+
+    def constant(self, name: str) -> dict | None:
+        """The answers that depend on no argument."""
+        return {
+            "cloudformation_detect_stack_drift": {"StackDriftDetectionId": "1"},
+            "cloudformation_describe_stack_drift_detection_status": {"DetectionStatus": "DETECTION_COMPLETE"},
+            "iam_get_policy": {"Policy": {"DefaultVersionId": "v1"}},
+            "dynamodb_describe_table": {"Table": {"SSEDescription": {"KMSMasterKeyArn": self.outputs["StorageKeyArn"]}}},
+            "cloudwatch_get_metric_data": {"MetricDataResults": [{"Values": [1.0]}]},
+        }.get(name)
+
+    def cloudformation_describe_stacks(self, StackName: str) -> dict:
+        return {"Stacks": [{
+            "StackId": self._described().id, "StackStatus": "UPDATE_COMPLETE", "Tags": [],
+            "Outputs": [{"OutputKey": k, "OutputValue": v} for k, v in self.outputs.items()],
+            "Parameters": [{"ParameterKey": k, "ParameterValue": v} for k, v in self.parameters.items()],
+        }]}
+
+    def cloudformation_list_stack_resources(self, StackName: str) -> dict:
+        return {"StackResourceSummaries": [
+            {"LogicalResourceId": n, "PhysicalResourceId": p, "ResourceType": self.types[n], "ResourceStatus": "UPDATE_COMPLETE"}
+            for n, p in self.physical.items()
+        ]}
+
+    def cloudformation_get_template(self, StackName: str, TemplateStage: str) -> dict:
+        packaged = source()
+        packaged["Globals"]["Function"]["CodeUri"] = "s3://artifacts/code"
+        return {"TemplateBody": json.dumps(packaged)}
+
+    def cloudformation_describe_stack_resource_drifts(self, StackName: str) -> dict:
+        unsupported = ("AWS::IAM::Policy", "AWS::S3::BucketPolicy", "AWS::Lambda::Permission")
+        return {"StackResourceDrifts": [
+            {"LogicalResourceId": n, "StackResourceDriftStatus": "IN_SYNC"} for n, t in self.types.items() if t not in unsupported
+        ]}
+
+    def _policy(self, kind: str, physical: str, member: str, by: str = "") -> str:
+        for name, properties in self.template.of(kind).items():
+            if physical in (self.physical[name], properties.get(by)) or physical in (properties.get(by) or ()):
+                return properties[member]
+        raise ClientError({"Error": {"Code": "NoSuchEntity", "Message": physical}}, "get")
+
+    def kms_get_key_policy(self, KeyId: str, PolicyName: str) -> dict:
+        return {"Policy": json.dumps(self._policy("AWS::KMS::Key", KeyId, "KeyPolicy"))}
+
+    def s3_get_bucket_policy(self, Bucket: str) -> dict:
+        return {"Policy": json.dumps(self._policy("AWS::S3::BucketPolicy", Bucket, "PolicyDocument", "Bucket"))}
+
+    def sns_get_topic_attributes(self, TopicArn: str) -> dict:
+        return {"Attributes": {"Policy": json.dumps(self._policy("AWS::SNS::TopicPolicy", TopicArn, "PolicyDocument", "Topics"))}}
+
+    def logs_describe_resource_policies(self) -> dict:
+        return {"resourcePolicies": [
+            {"policyName": self.physical[n], "policyDocument": p["PolicyDocument"] if isinstance(p["PolicyDocument"], str) else json.dumps(p["PolicyDocument"])}
+            for n, p in self.template.of("AWS::Logs::ResourcePolicy").items()
+        ]}
+
+    def iam_get_policy_version(self, PolicyArn: str, VersionId: str) -> dict:
+        return {"PolicyVersion": {"Document": self._policy("AWS::IAM::ManagedPolicy", PolicyArn, "PolicyDocument")}}
+
+    def _role(self, role: str) -> dict:
+        return next(p for n, p in self.template.of("AWS::IAM::Role").items() if self.physical[n] == role)
+
+    def _inline(self, role: str) -> dict:
+        inline = {p["PolicyName"]: p["PolicyDocument"] for p in self._role(role).get("Policies", [])}
+        return inline | {p["PolicyName"]: p["PolicyDocument"] for p in self.template.of("AWS::IAM::Policy").values() if role in p["Roles"]}
+
+    def iam_get_role_policy(self, RoleName: str, PolicyName: str) -> dict:
+        return {"PolicyDocument": urllib.parse.quote(json.dumps(self._inline(RoleName)[PolicyName]))}
+
+    def iam_list_role_policies(self, RoleName: str) -> dict:
+        return {"PolicyNames": list(self._inline(RoleName))}
+
+    def iam_get_role(self, RoleName: str) -> dict:
+        return {"Role": {"AssumeRolePolicyDocument": self._role(RoleName)["AssumeRolePolicyDocument"]}}
+
+    def iam_list_attached_role_policies(self, RoleName: str) -> dict:
+        return {"AttachedPolicies": [{"PolicyArn": arn} for arn in self._role(RoleName).get("ManagedPolicyArns", [])]}
+
+    def logs_filter_log_events(self, logGroupName: str, startTime: int) -> dict:
+        name = next(n for n, p in self.physical.items() if p == logGroupName).removesuffix("LogGroup")
+        found = []
+        if name == "Access":
+            (stage,) = self.template.of("AWS::ApiGateway::Stage").values()
+            found = [stage["AccessLogSetting"]["Format"]]
+        elif (file := self.edition.state / "logs" / f"{name}Function.log").exists():
+            found = file.read_text().splitlines()
+        return {"events": [{"message": line} for line in found]}
+
+    def logs_describe_metric_filters(self, logGroupName: str) -> dict:
+        return {"metricFilters": [
+            {"filterName": self.physical[n], "filterPattern": p["FilterPattern"]}
+            for n, p in self.template.of("AWS::Logs::MetricFilter").items() if p["LogGroupName"] == logGroupName
+        ]}
+
+    def cloudwatch_describe_alarms(self) -> dict:
+        return {"MetricAlarms": [
+            {"AlarmName": self.physical[n], "ActionsEnabled": True, "AlarmActions": p.get("AlarmActions", []), "Threshold": p["Threshold"]}
+            for n, p in self.template.of("AWS::CloudWatch::Alarm").items()
+        ]}
+
+    def lambda_get_function(self, FunctionName: str, Qualifier: str) -> dict:
+        name = next(n for n, p in self.physical.items() if p == FunctionName)
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.write(WORK / "code" / name / "bootstrap", "bootstrap")
+        where = "data:application/zip;base64," + base64.b64encode(packed.getvalue()).decode()
+        return {"Configuration": {"Architectures": ["x86_64"]}, "Code": {"Location": where}}
