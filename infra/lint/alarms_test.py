@@ -25,6 +25,10 @@ class Alarms(unittest.TestCase):
     def test_every_function_rolls_back(self):
         functions = self.stack.of_type("AWS::Lambda::Function")
         self.assertEqual(self.rolling_back, {name.removesuffix("Function") + "RollbackAlarm" for name in functions})
+        # Errors of the old version would keep the new one, which ends them, from being deployed.
+        for name, metric in self.watched():
+            if name in self.rolling_back:
+                self.assertIn({"Version", "ExecutedVersion"} & {d["Name"] for d in metric["Dimensions"]}, [{"Version"}, {"ExecutedVersion"}], name)
 
     def test_a_metric_of_ours_is_made_by_a_filter_and_watched(self):
         made = {

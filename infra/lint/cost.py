@@ -1,7 +1,8 @@
-"""What requests cost, and what they saturate: the tables of operations.md.
+"""What requests cost, and what they saturate: the tables of operations/cost.md.
 
-Used as a program it prints them, for whoever changed a number. AWS's list prices
-for us-east-1 in dollars, without free tiers, and an account's default quotas.
+    .build/lint/venv/bin/python infra/lint/cost.py
+prints them, to be pasted. AWS's list prices for us-east-1 in dollars, without free
+tiers, and an account's default quotas.
 """
 
 import dataclasses
@@ -99,16 +100,14 @@ def costs() -> str:
     ])
 
 
-def throttles(stack: Stack) -> dict[str, tuple[int, int]]:
-    """Rate and burst of each route; the rest of the stage has the default."""
-    return {
-        f"{settings['HttpMethod']} {settings['ResourcePath'][1:].replace('~1', '/')}": (
-            int(settings["ThrottlingRateLimit"]),
-            int(settings["ThrottlingBurstLimit"]),
-        )
-        for settings in stack.properties("ApiStage")["MethodSettings"]
-        if settings["ResourcePath"] != "/*"
-    }
+def throttle(stack: Stack, route: str) -> int:
+    """Requests a second of a route, and at one instant: its own setting, else that of the stage."""
+    settings = {f"{s['HttpMethod']} {s['ResourcePath'][1:].replace('~1', '/')}": s
+                for s in stack.properties("ApiStage")["MethodSettings"]}
+    own = settings.get(route, settings["* *"])
+    if own["ThrottlingRateLimit"] != own["ThrottlingBurstLimit"]:
+        raise ValueError(f"{route}: rate and burst differ")
+    return int(own["ThrottlingRateLimit"])
 
 
 def limits(stack: Stack, kind: Kind, rate: int) -> list[tuple[float, float, str, str]]:
@@ -116,7 +115,7 @@ def limits(stack: Stack, kind: Kind, rate: int) -> list[tuple[float, float, str,
     found = []
     if kind.operation:
         found = [
-            (rate, throttles(stack)[kind.route][0], "throttle", "throttle"),
+            (rate, throttle(stack, kind.route), "throttle", "throttle"),
             (rate, 10_000, "gateway requests", "API Gateway: throttle rate"),
             (rate * kind.milliseconds / 1000, 1_000, "concurrent executions", "Lambda: concurrent executions"),
             (rate, 10 * 1_000, "Lambda requests", "Lambda: concurrent executions"),
@@ -148,5 +147,27 @@ def scale(stack: Stack) -> str:
     return "\n".join(table)
 
 
+def idle(stack: Stack) -> str:
+    """Dollars for a month without a request."""
+    alarms = [stack.properties(name) for name in stack.of_type("AWS::CloudWatch::Alarm")]
+    watched = sum(sum("MetricStat" in query for query in alarm.get("Metrics", [])) or 1 for alarm in alarms)
+    keys = len(stack.of_type("AWS::KMS::Key"))
+    return "\n".join([
+        "| | |", "|---|---:|",
+        f"| {keys} KMS keys, 1.00 each (each of a key's first two yearly rotations adds 1.00 a month) | {keys:.2f} |",
+        f"| alarms, 0.10 for each metric they watch: {watched} | {watched * 0.10:.2f} |",
+        "| dashboard: the account's first three are free, 3.00 else | – |",
+        "| tables, recovery, bucket, kept logs: 0.25, 0.20, 0.023 and 0.03 for a GB of each | cents |",
+        f"| **sum** | **{keys + watched * 0.10:.2f}** |",
+        "", f"A metric of ours costs 0.30 a month, by the hour in which it has data: {len(ours(stack)) * 0.30:.2f} for {len(ours(stack))}.",
+    ])
+
+
+def ours(stack: Stack) -> set[str]:
+    """The metrics that are made of log lines: each by its name, those with dimensions by their filter."""
+    made = {name: stack.properties(name)["MetricTransformations"][0] for name in stack.of_type("AWS::Logs::MetricFilter")}
+    return {name if t.get("Dimensions") else t["MetricName"] for name, t in made.items()}
+
+
 if __name__ == "__main__":
-    print(costs(), scale(Stack()), sep="\n\n")
+    print(costs(), idle(Stack()), scale(Stack()), sep="\n\n")

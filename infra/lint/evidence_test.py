@@ -6,7 +6,9 @@ import subprocess
 import unittest
 
 ROOT = pathlib.Path(__file__).parents[2]
-DOCUMENTS = ("README.md", ".github/SECURITY.md", "infra/operations.md")
+DOCUMENTS = ("README.md", *(
+    str(page.relative_to(ROOT)) for pattern in (".github/*.md", "infra/*.md", "infra/clients/*.md", "infra/local/*.md", "infra/operations/*.md")
+    for page in sorted(ROOT.glob(pattern))))
 
 
 def written(document: str) -> str:
@@ -37,7 +39,7 @@ class Evidence(unittest.TestCase):
         for document in DOCUMENTS:
             folder = (ROOT / document).parent
             links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", written(document))
-            paths = [p for p in quoted(document) if re.match(r"(functions|shared|infra|\.github)/[^ …]*$", p)]
+            paths = [p for p in quoted(document) if re.match(r"(functions|shared|infra|\.github)/[^ …<]*$", p)]
             for base, path in [(folder, p) for p in links] + [(ROOT, p) for p in paths]:
                 with self.subTest(f"{path} in {document}"):
                     self.assertTrue(list(base.glob(path)) if "*" in path else (base / path).exists())

@@ -34,6 +34,9 @@ EXCEPTIONS = {
     # Disposable, or a copy of what CloudTrail keeps.
     "ControlTable": ("Delete", "Delete"),
     "KeyChangesLogGroup": ("Delete", "Delete"),
+    # Their names are fixed: what is left would be in the way of the next.
+    "ExecutionLogGroup": ("RetainExceptOnCreate", "Delete"),
+    "FirewallLogGroup": ("Delete", "Delete"),
     # Other APIs of the region may log by the role as soon as it is set.
     "GatewayLogging": ("Retain", "Retain"),
     "GatewayLoggingRoleForRegion": ("Retain", "Retain"),

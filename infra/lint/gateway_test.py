@@ -79,6 +79,10 @@ class Transport(unittest.TestCase):
             self.assertEqual(properties["SecurityPolicy"], "SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09")
             self.assertEqual(properties["EndpointAccessMode"], "STRICT")
             self.assertEqual(properties["EndpointConfiguration"]["IpAddressType"], "dualstack")
+        private = Stack(PrivateVpcEndpoint="vpce-0123abcd").properties("Api")
+        self.assertEqual(private["EndpointConfiguration"]["Types"] + private["EndpointConfiguration"]["VpcEndpointIds"], ["PRIVATE", "vpce-0123abcd"])
+        (statement,) = private["Policy"]["Statement"]
+        self.assertEqual(statement["Condition"], {"StringEquals": {"aws:SourceVpce": "vpce-0123abcd"}})
         records = [r["Properties"] for r in stack.of_type("AWS::Route53::RecordSet").values()]
         self.assertEqual({r["Type"] for r in records}, {"A", "AAAA"})
         self.assertEqual(records[0]["AliasTarget"], records[1]["AliasTarget"])

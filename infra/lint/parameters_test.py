@@ -24,12 +24,15 @@ def versions(stack: Stack, function: str) -> dict:
     }
 
 
-class Limiter(unittest.TestCase):
+class Limits(unittest.TestCase):
     def test_other_values_are_other_variables_of_the_same_stage(self):
         stages = []
-        for rate, burst in (("60", "20"), ("600", "100")):
-            stack = Stack(DeleteRatePerMinute=rate, DeleteBurst=burst)
-            self.assertEqual(stack.properties("ApiStage")["Variables"], {"deleteRatePerMinute": rate, "deleteBurst": burst})
+        for rate, burst, credentials in (("60", "20", "100"), ("600", "100", "7")):
+            stack = Stack(DeleteRatePerMinute=rate, DeleteBurst=burst, CredentialsPerWorkspace=credentials)
+            self.assertEqual(
+                stack.properties("ApiStage")["Variables"],
+                {"deleteRatePerMinute": rate, "deleteBurst": burst, "credentialsPerWorkspace": credentials},
+            )
             stages.append({n: s["Properties"]["DeploymentId"] for n, s in stack.of_type("AWS::ApiGateway::Stage").items()})
         self.assertEqual(*stages)
 
@@ -48,6 +51,7 @@ class Patterns(unittest.TestCase):
     WRONG = {
         "StageName": "Live", "AlarmEmail": "ops@example", "DomainName": "https://api.example.com",
         "CertificateArn": "arn:aws:iam::111122223333:server-certificate/c", "HostedZoneId": "/hostedzone/Z1",
+        "PrivateVpcEndpoint": "vpce-0123abcd,vpce-4567cdef",
         "RouterRoleArn": "router", "RewrapRoleArn": "arn:aws:iam::1:role/r", "PermissionsBoundaryArn": "boundary",
         "NextSealingKeyArn": "arn:aws:kms:eu-central-1:111122223333:alias/next",
     }
@@ -68,11 +72,15 @@ class Contents(unittest.TestCase):
         headings = re.findall(r"(?m)^  # -{5,} (.*)$", text)
         self.assertEqual(re.findall(r"(?m)^#   ([a-z].*?)(?:  .*)?$", top), headings)
 
+    def test_no_line_is_longer_than_120(self):
+        self.assertEqual([line for line in SOURCE.read_text().splitlines() if len(line) > 120], [])
+
 
 class Environment(unittest.TestCase):
     """Whatever parameter an environment depends on makes a new version."""
 
     OTHERS = {
+        "CredentialsPerWorkspace": "7",
         "DeleteBurst": "100",
         "DeleteRatePerMinute": "600",
         "FilesVersioning": "Enabled",

@@ -1,7 +1,7 @@
-"""The runbook's commands run as they are written, with stand-ins for what they call.
+"""The commands of infra/operations run as they are written, with stand-ins for what they call.
 
-Each section is followed from top to bottom in a shell of its own that has read the
-runbook's first block and stops at a variable that nothing has assigned. What was
+Each section is followed from top to bottom in a shell of its own that has read the block
+of "The shell", and the first of its page if this is not its own, and stops at a variable that nothing has assigned. What was
 asked of AWS is then held against the API models that botocore brings along.
 """
 
@@ -19,7 +19,7 @@ from botocore import xform_name
 
 from translate import SOURCE
 
-RUNBOOK = (SOURCE.parent / "infra/operations.md").read_text()
+PAGES = {path.stem: path.read_text() for path in (SOURCE.parent / "infra/operations").glob("*.md")}
 
 # Answers that a loop waits for or that a name is made of; the rest are one word.
 AWS = """#!/bin/bash
@@ -28,24 +28,32 @@ printf '\\n' >>"$CALLS"
 case "$1 $2" in
 *get-caller-identity) echo 111122223333 ;;
 *describe-backup) echo AVAILABLE ;;
+*describe-table) echo ACTIVE ;;
 *get-template) echo '{"MaxReadRequestUnits": 1, "MaxWriteRequestUnits": 1}' ;;
 *) echo stand-in ;;
 esac
 """
 
-OTHERS = ("admin", "curl", "gh", "install", "make", "sam", "sha256sum", "sleep", "tar")
+GH = """#!/bin/bash
+case "$*" in *--jq*) echo 1001 2002 ;; esac
+"""
+
+OTHERS = ("admin", "curl", "install", "make", "sam", "sleep", "tar")
+
+# What the AWS CLI calls otherwise than its models.
+SERVICES = {"deploy": "codedeploy", "s3api": "s3"}
 
 GLOBAL = {"output", "query", "region"}
 
 
-def sections() -> dict[str, str]:
+def sections(page: str) -> dict[str, str]:
     """The commands of each section, by its heading."""
     return {
         part.partition("\n")[0]: "\n".join(
             re.sub(rf"(?m)^{block[1]}", "", block[2])
             for block in re.finditer(r"(?ms)^( *)```sh\n(.*?)^ *```$", part)
         )
-        for part in re.split(r"(?m)^## ", RUNBOOK)[1:]
+        for part in re.split(r"(?m)^## ", page)[1:]
     }
 
 
@@ -54,12 +62,14 @@ def follow(commands: str) -> tuple[str, list[list[str]]]:
     with tempfile.TemporaryDirectory() as work:
         here = pathlib.Path(work)
         (here / "bin").mkdir()
-        for name, text in {"aws": AWS, **dict.fromkeys(OTHERS, "#!/bin/bash\n")}.items():
+        for name, text in {"aws": AWS, "gh": GH, **dict.fromkeys(OTHERS, "#!/bin/bash\n")}.items():
             (here / "bin" / name).write_text(text)
             (here / "bin" / name).chmod(0o755)
         shutil.copytree(SOURCE.parent / "infra", here / "infra", ignore=lambda folder, names: [
             n for n in names if not n.endswith(".json") or pathlib.Path(folder).name != "infra"
         ])
+        (here / "infra/lint").mkdir()
+        (here / "infra/lint/adopt").symlink_to(here / "bin/make")
         calls = here / "calls"
         calls.touch()
         ran = subprocess.run(
@@ -74,23 +84,47 @@ def follow(commands: str) -> tuple[str, list[list[str]]]:
 class Runbook(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.sections = sections()
-        cls.first = cls.sections["The shell these commands run in"]
+        cls.shell = sections(PAGES["deploy"])["The shell"]
         cls.session = botocore.session.get_session()
 
     def test_each_section_can_be_followed(self):
-        for heading, commands in self.sections.items():
-            with self.subTest(heading):
-                wrong, calls = follow(f"{self.first}\n{commands}")
-                self.assertEqual(wrong, "")
-                for call in calls:
-                    self.check(call)
+        for page, text in PAGES.items():
+            before = sections(text).get({"incidents": "Ask the logs", "restore": "Before you begin"}.get(page), "")
+            for heading, commands in sections(text).items():
+                with self.subTest(f"{page}: {heading}"):
+                    wrong, calls = follow(f"{self.shell}\n{before}\n{commands}")
+                    self.assertEqual(wrong, "")
+                    for call in calls:
+                        self.check(call)
+
+    def test_the_roles_trust_one_repository_in_both_forms_of_its_name(self):
+        _, calls = follow(f"{self.shell}\n{sections(PAGES['deploy'])['From GitHub']}")
+        trusts = {c[c.index("--role-name") + 1]: json.loads(c[c.index("--assume-role-policy-document") + 1]) for c in calls if c[1] == "create-role"}
+        for name, environment in (("deploy-signalbox-prod", "prod"), ("verify-signalbox-prod", "prod-verify")):
+            condition = trusts[name]["Statement"][0]["Condition"]
+            self.assertEqual(set(condition), {"StringEquals"})
+            self.assertEqual(condition["StringEquals"]["token.actions.githubusercontent.com:sub"], [
+                f"repo:example/signalbox:environment:{environment}", f"repo:example@1001/signalbox@2002:environment:{environment}"])
+        for call in calls:
+            if call[1] == "put-role-policy":
+                self.assertNotRegex(call[-1], "ACCOUNT|REGION|STACK|REST_ID|_KEY|DOMAIN|ZONE")
 
     def test_no_command_has_a_gap_to_fill_in(self):
-        for heading, commands in self.sections.items():
-            for line in commands.splitlines():
-                with self.subTest(f"{heading}: {line}"):
-                    self.assertNotRegex(line.partition(" #")[0], r"…|\b(NAME|ID|ACCOUNT|OWNER)\b(?!/)")
+        for page, text in PAGES.items():
+            for commands in sections(text).values():
+                for line in commands.splitlines():
+                    with self.subTest(f"{page}: {line}"):
+                        self.assertNotRegex(line.partition(" #")[0], r"…|\b(NAME|ID|ACCOUNT|OWNER)\b(?!/)")
+
+    def test_pages_are_short_and_link_to_headings_that_exist(self):
+        self.assertEqual(set(PAGES), {"cost", "daily", "deploy", "incidents", "restore"})
+        anchors = {page: {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in re.findall(r"(?m)^##+ (.*)$", text)} for page, text in PAGES.items()}
+        for page, text in PAGES.items():
+            self.assertLess(len(text.split()), 1500, page)
+            for other, anchor in re.findall(r"\]\((?:(\w+)\.md)?#([^)]*)\)", text):
+                self.assertIn(anchor, anchors[other or page], page)
+            contents = text.partition("\n## ")[0]
+            self.assertEqual(anchors[page] - set(re.findall(r"\(#([^)]*)\)", contents)), set(), page)
 
     def check(self, call: list[str]):
         self.assertNotIn("", call)
@@ -101,7 +135,8 @@ class Runbook(unittest.TestCase):
             waiters = [xform_name(w, "-") for w in self.session.get_waiter_model(service).waiter_names]
             self.assertIn(rest.pop(0), waiters, call)
             return
-        model = self.session.get_service_model(service.removesuffix("api"))
+        service = SERVICES.get(service, service)
+        model = self.session.get_service_model(service)
         operations = {xform_name(name, "-"): name for name in model.operation_names}
         self.assertIn(operation, operations, call)
         shape = model.operation_model(operations[operation]).input_shape

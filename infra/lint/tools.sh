@@ -9,12 +9,8 @@ work=../../.build/lint
 bin=$work/venv/bin
 
 python_tools() {
-  command -v python3 >/dev/null || { echo "${0}: needs Python 3.11 or newer" >&2; exit 1; }
-  cmp -s requirements.txt "$work/requirements.txt" && return
-  rm -rf "$work"
-  python3 -m venv "$work/venv"
-  "$bin/pip" install --quiet --disable-pip-version-check -r requirements.txt
-  cp requirements.txt "$work/requirements.txt"
+  mkdir -p "$work"
+  ../release/venv . "${bin%/bin}"
 }
 
 node_tools() {

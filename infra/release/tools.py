@@ -18,7 +18,9 @@ NAMED = {
     "@cloud-copilot/iam-policy": "AGPL-3.0-or-later: judges the policies in `make iam`",
     "@cloud-copilot/iam-simulate": "AGPL-3.0-or-later: judges the policies in `make iam`",
     "@cloud-copilot/iam-utils": "AGPL-3.0-or-later: judges the policies in `make iam`",
+    "RestrictedPython": "ZPL-2.1, permissive: a part of LiteLLM's proxy",
     "cookiecutter": "BSD-3-Clause by its LICENSE, no word in its metadata: a part of the SAM CLI",
+    "email-validator": "The Unlicense, permissive: a part of LiteLLM's proxy",
     "text-unidecode": "Artistic or GPL, as one chooses: a part of the SAM CLI",
 }
 
@@ -32,7 +34,7 @@ def npm():
 
 
 def pypi():
-    for venv in glob.glob(".build/*/lib/python*/site-packages") + glob.glob(".build/*/venv/lib/python*/site-packages"):
+    for venv in glob.glob(".build/*/lib/python*/site-packages") + glob.glob(".build/**/venv/lib/python*/site-packages", recursive=True):
         for package in metadata.distributions(path=[venv]):
             about = package.metadata
             classes = [c.split(" :: ")[-1] for c in about.get_all("Classifier", []) if c.startswith("License ::")]

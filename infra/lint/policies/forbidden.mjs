@@ -28,6 +28,11 @@ function* wrong({ action, resource, conditions }) {
   }
   if (conditions['s3:if-match']) yield ['knows the content', { 's3:if-match': ['"0123"'] }]
   if (action === 'dynamodb:PutItem' && resource === 'CredentialsTable') yield ['reads by writing', { ...conditions, 'dynamodb:ReturnValues': ['ALL_OLD'] }]
+  if (action === 'dynamodb:Query' && conditions['dynamodb:Select']) {
+    yield ['reads what it may count', without(conditions, 'dynamodb:Select')]
+    for (const select of ['ALL_ATTRIBUTES', 'SPECIFIC_ATTRIBUTES']) yield ['reads what it may count', { ...conditions, 'dynamodb:Select': [select] }]
+    yield ['tests an attribute', { ...conditions, 'dynamodb:Attributes': [...conditions['dynamodb:Attributes'], 'seal'] }]
+  }
   if (action !== 'dynamodb:UpdateItem' || resource !== 'AccessTable') return
   for (const values of ['ALL_NEW', 'ALL_OLD']) yield ['reads by writing', { ...conditions, 'dynamodb:ReturnValues': [values] }]
   for (const key of ['dynamodb:ReturnValues', 'dynamodb:Attributes']) yield [`leaves ${key} open`, without(conditions, key)]

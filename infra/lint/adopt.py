@@ -1,0 +1,24 @@
+"""The retained resources of the template, in a template of their own: see adopt."""
+
+import json
+
+from translate import translate
+
+KEPT = {"AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::S3::Bucket"}
+
+
+def adopted() -> dict:
+    """Properties that name another resource are left to the deployment that follows."""
+    template = translate()
+    kept = {n: r for n, r in template["Resources"].items() if r["Type"] in KEPT and r["DeletionPolicy"] != "Delete"}
+    for resource in kept.values():
+        resource.pop("Metadata", None)
+        resource["Properties"] = {
+            name: value for name, value in resource["Properties"].items()
+            if "Fn::GetAtt" not in json.dumps(value) and name != "KeyPolicy"
+        }
+    return {part: template[part] for part in ("AWSTemplateFormatVersion", "Parameters", "Conditions")} | {"Resources": kept}
+
+
+if __name__ == "__main__":
+    print(json.dumps(adopted(), indent=1))

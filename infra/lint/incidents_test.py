@@ -1,0 +1,152 @@
+"""Every metric filter counts exactly its lines, and every alarm goes off at what it is for.
+
+The functions' lines are those of infra/log-lines.json, which infra/contract records;
+Lambda's, the gateway's and EventBridge's have the form that AWS documents. No library
+evaluates patterns with JSON properties rightly: the part of their grammar that the
+template uses is evaluated here, and any other pattern is an error.
+"""
+
+import collections
+import fnmatch
+import json
+import operator
+import re
+import unittest
+
+from stack import Stack
+from translate import SOURCE
+
+FUNCTIONS = json.loads((SOURCE.parent / "infra/log-lines.json").read_text())
+
+
+def platform(status: str) -> dict:
+    return {"time": "2026-11-22T01:30:21Z", "type": "platform.report", "record": {"status": status, "metrics": {"durationMs": 15.1}}}
+
+
+LINES = {
+    f"{operation}Function": {name: line for name, line in FUNCTIONS.items() if line["operation"] == operation[0].lower() + operation[1:]}
+    | {"success": platform("success"), "crash": platform("error"), "time-out": platform("timeout")}
+    | {"audit": {"message": "audit", "level": "INFO", "status": 500, "operation": "x"},
+       "cold start": {"message": "cold start", "level": "ERROR", "error": "missing from the environment: ACCESS_TABLE"}}
+    for operation in ("GetSyncJob", "CreateByokKey", "DeleteFile")
+} | {
+    "Access": {"200": {"status": "200", "responseType": "-"}, "429": {"status": "429", "responseType": "-"},
+               "500": {"status": "500", "responseType": "-"}, "504": {"status": "500", "responseType": "INTEGRATION_TIMEOUT"},
+               "throttled": {"status": "429", "responseType": "THROTTLED"}},
+    "KeyChanges": {"key change": {"source": "aws.kms", "detail-type": "AWS API Call via CloudTrail", "detail": {"eventName": "DisableKey"}},
+                   "other": {"source": "aws.s3", "detail-type": "AWS API Call via CloudTrail", "detail": {"eventName": "PutObject"}}},
+}
+
+# The lines that each filter counts, all others not.
+COUNTED = {
+    "GetSyncJobServerErrors": {"get 500", "get 500 damaged job"},
+    "GetSyncJobStoredFaults": {"get 401 damaged key", "get 404 damaged job of another", "get 500 damaged job"},
+    "CreateByokKeyServerErrors": {"create 500", "create 500 KMS"},
+    "CreateByokKeyStoredFaults": {"create 401 damaged key"},
+    "DeleteFileServerErrors": {"delete 500"},
+    "DeleteFileStoredFaults": {"delete 401 damaged key"},
+    "SealingFailures": {"create 500 KMS"},
+    "RateLimited": {"delete 429"},
+    "Throttled": {"throttled"},
+    "KeyChanges": {"key change"},
+}
+
+COMPARE = {"=": fnmatch.fnmatchcase, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
+
+
+def matches(pattern: str, line: dict) -> bool:
+    """Whether a line has what a pattern { term && term … } asks for."""
+    inner = re.fullmatch(r"\{ (.*) \}", pattern)[1]
+    for term in inner.split(" && "):
+        path, compare, text, number = re.fullmatch(r'\(?\$\.([\w.]+) (=|[<>]=?) (?:"([^"]*)"|(\d+))\)?', term).groups()
+        value = line
+        for name in path.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if number is not None:
+            if type(value) not in (int, float) or not (value == int(number) if compare == "=" else COMPARE[compare](value, int(number))):
+                return False
+        elif not isinstance(value, str) or not COMPARE[compare](value, text):
+            return False
+    return True
+
+
+# What happens in one period, and the least of it that sets an alarm off: the name of a
+# metric of AWS and its value, or the name of a line and how often it is written.
+INCIDENTS = {
+    "GetSyncJobRollbackAlarm": [{"get 500": 1}, {"Errors of GetSyncJobFunction": 1}],
+    "CreateByokKeyRollbackAlarm": [{"create 500": 1}, {"create 500 KMS": 1}, {"Errors of CreateByokKeyFunction": 1}],
+    "DeleteFileRollbackAlarm": [{"delete 500": 1}, {"Errors of DeleteFileFunction": 1}],
+    "ServerErrorsAlarm": [{"5XXError": 5, "Count": 500}, {"5XXError": 3000, "Count": 300_000}],
+    "LatencyAlarm": [{"Latency": 2000}],
+    "CrashesAlarm": [{f"Errors of {name}Function": 1} for name in ("GetSyncJob", "CreateByokKey", "DeleteFile")],
+    "FunctionThrottlesAlarm": [{f"Throttles of {name}Function": 1} for name in ("GetSyncJob", "CreateByokKey", "DeleteFile")],
+    "ThrottledAlarm": [{"delete 429": 101}, {"throttled": 101}, {"delete 429": 51, "throttled": 50}],
+    "TableThrottlesAlarm": [{f"{verb}ThrottleEvents of {table}Table": 1} for verb in ("Read", "Write")
+                            for table in ("Access", "Credentials", "SyncJobs", "Control")],
+    "StoredFaultsAlarm": [{"get 500 damaged job": 1}, {"create 401 damaged key": 1}, {"delete 401 damaged key": 1}],
+    "SealingFailuresAlarm": [{"create 500 KMS": 1}],
+    "KeyChangeAlarm": [{"key change": 1}],
+}
+# What an ordinary day has, and a client's mistakes: no alarm but those that count them.
+QUIET = {"get 200": 1000, "get 304": 1000, "get 401": 50, "get 404": 50, "create 201": 100, "create 400": 50, "create 403": 50,
+         "delete 200": 50, "delete 404": 50, "delete 429": 100, "Count": 300_000, "5XXError": 4, "Latency": 1999}
+
+
+class Incidents(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = Stack()
+        cls.filters = {name: cls.stack.properties(name) for name in cls.stack.of_type("AWS::Logs::MetricFilter")}
+
+    def lines(self, name: str) -> dict:
+        group = self.filters[name]["LogGroupName"]["Ref"].removesuffix("LogGroup")
+        return LINES.get(group) or LINES[group + "Function"]
+
+    def test_each_filter_counts_exactly_its_lines(self):
+        for name, properties in self.filters.items():
+            found = {line for line, text in self.lines(name).items() if matches(properties["FilterPattern"], text)}
+            self.assertEqual(found, COUNTED[name], name)
+
+    def metrics(self, incident: dict) -> collections.Counter:
+        """The sums of all metrics, by name and dimensions."""
+        sums = collections.Counter()
+        for what, count in incident.items():
+            metric, _, of = what.partition(" of ")
+            sums[metric, of] += count  # one of AWS; of a line, one that nobody watches
+            for name, properties in self.filters.items():
+                line = self.lines(name).get(what)
+                if line and matches(properties["FilterPattern"], line):
+                    (made,) = properties["MetricTransformations"]
+                    values = [str(line[d["Value"].removeprefix("$.")]) for d in made.get("Dimensions", [])]
+                    sums[made["MetricName"], values[0] if values else ""] += count * int(made["MetricValue"])
+        return sums
+
+    def goes_off(self, alarm: str, incident: dict) -> bool:
+        properties, sums = self.stack.properties(alarm), self.metrics(incident)
+
+        def value(metric: dict) -> int:
+            first = (metric.get("Dimensions") or [{"Value": ""}])[0]["Value"]
+            of = first["Ref"] if isinstance(first, dict) else first
+            return sums[metric["MetricName"], "" if of.startswith("AWS::") else of]
+
+        found = value(properties) if "MetricName" in properties else None
+        if "Metrics" in properties:
+            values = {q["Id"]: value(q["MetricStat"]["Metric"]) for q in properties["Metrics"] if "MetricStat" in q}
+            (expression,) = [q["Expression"] for q in properties["Metrics"] if "Expression" in q]
+            functions = {"IF": lambda c, a, b: a if c else b, "SUM": sum, "METRICS": values.values}
+            found = eval(expression.replace("/ requests", "/ max(requests, 1)"), functions | {"max": max}, values)
+        compare = {"GreaterThanOrEqualToThreshold": operator.ge, "GreaterThanThreshold": operator.gt}
+        return compare[properties["ComparisonOperator"]](found, properties["Threshold"])
+
+    def test_each_alarm_goes_off_at_its_incidents_and_at_no_less(self):
+        self.assertEqual(set(INCIDENTS), set(self.stack.of_type("AWS::CloudWatch::Alarm")))
+        for alarm, incidents in INCIDENTS.items():
+            self.assertFalse(self.goes_off(alarm, QUIET), alarm)
+            for incident in incidents:
+                self.assertTrue(self.goes_off(alarm, incident), (alarm, incident))
+                least = min(incident, key=lambda what: (what == "Count", incident[what]))
+                self.assertFalse(self.goes_off(alarm, incident | {least: incident[least] - 1}), (alarm, incident))
+
+
+if __name__ == "__main__":
+    unittest.main()

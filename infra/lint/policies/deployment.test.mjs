@@ -1,0 +1,145 @@
+// What can be done with the rights to deploy: attacks by name, each of which must be
+// refused, and the good call that it is made of, which must not be.
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+
+import { allowed, leftToIam } from './simulate.mjs'
+import { readCalls, readStack, requestOf } from './request.mjs'
+import { problemsOfPolicy } from './vocabulary.mjs'
+
+const stack = readStack(process.env.STACK)
+const ids = {
+  ACCOUNT: stack.account, REGION: stack.region, STACK: 'signalbox', REST_ID: 'a1b2c3d4e5', SEALING_KEY: 'sealing-id', STORAGE_KEY: 'storage-id',
+  DOMAIN: 'api.example.com', ZONE: 'Z1',
+}
+const filled = (text) => text.replace(/ACCOUNT|REGION|STACK|REST_ID|SEALING_KEY|STORAGE_KEY|DOMAIN|ZONE/g, (name) => ids[name])
+const policies = Object.fromEntries(['deployer', 'service', 'boundary', 'verifier'].map((name) =>
+  [name, JSON.parse(filled(readFileSync(new URL(`../../${name}-policy.json`, import.meta.url), 'utf8')))]))
+
+const may = (who, [action, resource, conditions = {}]) => allowed({
+  principal: filled('arn:aws:iam::ACCOUNT:role/tester'), action, arn: filled(resource), account: ids.ACCOUNT,
+  context: Object.fromEntries(Object.entries(conditions).map(([key, value]) => [key, filled(value)])),
+}, [policies[who]], leftToIam(ids.ACCOUNT))
+
+const stackArn = 'arn:aws:cloudformation:REGION:ACCOUNT:stack/STACK/1'
+const serviceRole = 'arn:aws:iam::ACCOUNT:role/cloudformation-STACK'
+const role = 'arn:aws:iam::ACCOUNT:role/STACK-CreateByokKeyRole-1'
+const bound = { 'iam:PermissionsBoundary': 'arn:aws:iam::ACCOUNT:policy/boundary-STACK' }
+const managed = (name) => ({ 'iam:PolicyARN': `arn:aws:iam::aws:policy/${name}` })
+const key = (id) => `arn:aws:kms:REGION:ACCOUNT:key/${id}`
+const through = (service) => ({ 'kms:ViaService': `${service}.REGION.amazonaws.com` })
+
+const good = {
+  deployer: [
+    ['cloudformation:CreateChangeSet', stackArn, { 'cloudformation:RoleArn': serviceRole }],
+    ['cloudformation:ExecuteChangeSet', stackArn],
+    ['iam:PassRole', serviceRole, { 'iam:PassedToService': 'cloudformation.amazonaws.com' }],
+    ['s3:PutObject', 'arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1/STACK/code.zip'],
+  ],
+  service: [
+    ['iam:CreateRole', role, bound], ['iam:PutRolePolicy', role, bound],
+    ['iam:AttachRolePolicy', role, { ...bound, ...managed('service-role/AWSCodeDeployRoleForLambdaLimited') }],
+    ['iam:PassRole', role, { 'iam:PassedToService': 'lambda.amazonaws.com' }],
+    ['kms:PutKeyPolicy', key('SEALING_KEY')], ['kms:CreateAlias', 'arn:aws:kms:REGION:ACCOUNT:alias/STACK/sealing'],
+    ['apigateway:PATCH', 'arn:aws:apigateway:REGION::/restapis/REST_ID/stages/live'],
+    ['cloudwatch:PutMetricAlarm', 'arn:aws:cloudwatch:REGION:ACCOUNT:alarm:STACK-CrashesAlarm-1'],
+    ['dynamodb:UpdateTable', 'arn:aws:dynamodb:REGION:ACCOUNT:table/STACK-AccessTable-1'],
+    ['route53:ChangeResourceRecordSets', 'arn:aws:route53:::hostedzone/ZONE'],
+  ],
+}
+
+const attacks = {
+  deployer: {
+    'a change set with the rights of whoever deploys': ['cloudformation:CreateChangeSet', stackArn],
+    'a change set under another role': ['cloudformation:CreateChangeSet', stackArn, { 'cloudformation:RoleArn': 'arn:aws:iam::ACCOUNT:role/admin' }],
+    'a change set on another stack': ['cloudformation:CreateChangeSet', 'arn:aws:cloudformation:REGION:ACCOUNT:stack/other/1', { 'cloudformation:RoleArn': serviceRole }],
+    'an update without a change set': ['cloudformation:UpdateStack', stackArn, { 'cloudformation:RoleArn': serviceRole }],
+    'the stack deleted': ['cloudformation:DeleteStack', stackArn, { 'cloudformation:RoleArn': serviceRole }],
+    'the stack policy lifted': ['cloudformation:SetStackPolicy', stackArn],
+    'termination protection lifted': ['cloudformation:UpdateTerminationProtection', stackArn],
+    'another role passed': ['iam:PassRole', 'arn:aws:iam::ACCOUNT:role/admin', { 'iam:PassedToService': 'cloudformation.amazonaws.com' }],
+    'the service role passed to a function': ['iam:PassRole', serviceRole, { 'iam:PassedToService': 'lambda.amazonaws.com' }],
+    'the service role assumed': ['sts:AssumeRole', serviceRole],
+    'a role made': ['iam:CreateRole', role, bound],
+    'AdministratorAccess attached': ['iam:AttachRolePolicy', role, managed('AdministratorAccess')],
+    'a key\'s policy written': ['kms:PutKeyPolicy', key('SEALING_KEY')],
+    'a row read': ['dynamodb:GetItem', 'arn:aws:dynamodb:REGION:ACCOUNT:table/STACK-AccessTable-1'],
+    'a function\'s code replaced past CloudFormation': ['lambda:UpdateFunctionCode', 'arn:aws:lambda:REGION:ACCOUNT:function:STACK-F'],
+    'another stack\'s artifact replaced': ['s3:PutObject', 'arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1/other/code.zip'],
+    'the artifacts\' bucket opened': ['s3:PutBucketPolicy', 'arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1'],
+  },
+  service: {
+    'a role without a boundary': ['iam:CreateRole', role],
+    'a role with another boundary': ['iam:CreateRole', role, { 'iam:PermissionsBoundary': 'arn:aws:iam::aws:policy/AdministratorAccess' }],
+    'a policy for a role without a boundary': ['iam:PutRolePolicy', role],
+    'AdministratorAccess attached': ['iam:AttachRolePolicy', role, { ...bound, ...managed('AdministratorAccess') }],
+    'a boundary removed': ['iam:DeleteRolePermissionsBoundary', role, bound],
+    'a boundary exchanged': ['iam:PutRolePermissionsBoundary', role, { 'iam:PermissionsBoundary': 'arn:aws:iam::aws:policy/AdministratorAccess' }],
+    'the boundary itself widened': ['iam:CreatePolicyVersion', 'arn:aws:iam::ACCOUNT:policy/boundary-STACK'],
+    'its own rights widened': ['iam:PutRolePolicy', serviceRole, bound],
+    'the deployer\'s rights widened': ['iam:PutRolePolicy', 'arn:aws:iam::ACCOUNT:role/deploy-STACK', bound],
+    'a foreign role\'s trust changed': ['iam:UpdateAssumeRolePolicy', 'arn:aws:iam::ACCOUNT:role/admin'],
+    'a role passed to a server': ['iam:PassRole', role, { 'iam:PassedToService': 'ec2.amazonaws.com' }],
+    'a user made': ['iam:CreateUser', 'arn:aws:iam::ACCOUNT:user/STACK-x'],
+    'a foreign key\'s policy written': ['kms:PutKeyPolicy', key('other')],
+    'a foreign key deleted': ['kms:ScheduleKeyDeletion', key('other')],
+    'a foreign key tagged': ['kms:TagResource', key('other')],
+    'its own key deleted': ['kms:ScheduleKeyDeletion', key('SEALING_KEY')],
+    'its own key disabled': ['kms:DisableKey', key('SEALING_KEY')],
+    'an alias put on a foreign key': ['kms:CreateAlias', key('other')],
+    'a sealed key opened': ['kms:Decrypt', key('SEALING_KEY'), { 'kms:EncryptionContext:purpose': 'signalbox/credential' }],
+    'a foreign key granted away through DynamoDB': ['kms:CreateGrant', key('other'), through('dynamodb')],
+    'a foreign API deleted': ['apigateway:DELETE', 'arn:aws:apigateway:REGION::/restapis/other'],
+    'a foreign API changed': ['apigateway:PATCH', 'arn:aws:apigateway:REGION::/restapis/other/stages/live'],
+    'a foreign domain changed': ['apigateway:PATCH', 'arn:aws:apigateway:REGION::/domainnames/www.example.com'],
+    'the region\'s logging role changed': ['apigateway:PATCH', 'arn:aws:apigateway:REGION::/account'],
+    'a foreign hosted zone changed': ['route53:ChangeResourceRecordSets', 'arn:aws:route53:::hostedzone/Z2'],
+    'a foreign alarm changed': ['cloudwatch:PutMetricAlarm', 'arn:aws:cloudwatch:REGION:ACCOUNT:alarm:other'],
+    'a foreign alarm deleted': ['cloudwatch:DeleteAlarms', 'arn:aws:cloudwatch:REGION:ACCOUNT:alarm:other'],
+    'a foreign dashboard deleted': ['cloudwatch:DeleteDashboards', 'arn:aws:cloudwatch::ACCOUNT:dashboard/other'],
+    'a foreign table deleted': ['dynamodb:DeleteTable', 'arn:aws:dynamodb:REGION:ACCOUNT:table/other'],
+    'a row read': ['dynamodb:GetItem', 'arn:aws:dynamodb:REGION:ACCOUNT:table/STACK-AccessTable-1'],
+    'a table exported': ['dynamodb:ExportTableToPointInTime', 'arn:aws:dynamodb:REGION:ACCOUNT:table/STACK-AccessTable-1'],
+    'a table opened to another account': ['dynamodb:PutResourcePolicy', 'arn:aws:dynamodb:REGION:ACCOUNT:table/STACK-AccessTable-1'],
+    'a file read': ['s3:GetObject', 'arn:aws:s3:::STACK-filesbucket-1/files/w/f'],
+    'a function invoked': ['lambda:InvokeFunction', 'arn:aws:lambda:REGION:ACCOUNT:function:STACK-F'],
+    'a foreign function changed': ['lambda:UpdateFunctionCode', 'arn:aws:lambda:REGION:ACCOUNT:function:other'],
+    'a foreign web ACL changed': ['wafv2:UpdateWebACL', 'arn:aws:wafv2:REGION:ACCOUNT:regional/webacl/other/1'],
+    'a log read': ['logs:GetLogEvents', 'arn:aws:logs:REGION:ACCOUNT:log-group:STACK-CreateByokKeyLogGroup-1:log-stream:x'],
+    'the account\'s log policies removed': ['logs:DeleteResourcePolicy', '*'],
+  },
+  // The most that a role of the stack can have, whatever its own policies say.
+  boundary: {
+    'a user made': ['iam:CreateUser', 'arn:aws:iam::ACCOUNT:user/x'],
+    'another role assumed': ['sts:AssumeRole', 'arn:aws:iam::ACCOUNT:role/admin'],
+    'a key\'s policy written': ['kms:PutKeyPolicy', key('SEALING_KEY')],
+    'a sealed key opened': ['kms:Decrypt', key('SEALING_KEY'), { 'kms:EncryptionContext:purpose': 'signalbox/credential' }],
+    'a foreign table read': ['dynamodb:GetItem', 'arn:aws:dynamodb:REGION:ACCOUNT:table/other'],
+    'a table deleted': ['dynamodb:DeleteTable', 'arn:aws:dynamodb:REGION:ACCOUNT:table/STACK-AccessTable-1'],
+    'a file read': ['s3:GetObject', 'arn:aws:s3:::STACK-filesbucket-1/files/w/f'],
+    'a foreign bucket emptied': ['s3:DeleteObject', 'arn:aws:s3:::other/x'],
+    'a function\'s code replaced': ['lambda:UpdateFunctionCode', 'arn:aws:lambda:REGION:ACCOUNT:function:STACK-F'],
+  },
+}
+
+for (const [who, calls] of Object.entries(good)) {
+  for (const call of calls) test(`${who} may: ${call[0]}`, () => assert.ok(may(who, call)))
+}
+for (const [who, listed] of Object.entries(attacks)) {
+  for (const [name, call] of Object.entries(listed)) test(`${who} may not: ${name}`, () => assert.ok(!may(who, call)))
+}
+
+test('the boundary allows what the functions do', () => {
+  const calls = readCalls(process.env.CALLS).filter((call) => call.function !== 'Router' && stack.functions[call.function])
+  assert.ok(calls.length > 0)
+  for (const call of calls) {
+    const request = requestOf(stack, call)
+    assert.ok(allowed(request, [policies.boundary], leftToIam(stack.account)), `${request.action} on ${request.arn}`)
+  }
+})
+
+for (const [who, policy] of Object.entries(policies)) {
+  test(`AWS knows the actions and condition keys of the ${who}`, async () => assert.deepEqual(await problemsOfPolicy(policy), []))
+}
