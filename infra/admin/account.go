@@ -59,11 +59,12 @@ func (accountList) Run(ctx context.Context, s *session) error {
 			rows[i].State = "broken"
 		}
 	}
-	return output.List(s.out, rows,
+	wide := []output.Column[accountRow]{
 		output.NewColumn("ACCOUNT", func(r accountRow) string { return string(r.ID) }),
 		output.NewColumn("NAME", func(r accountRow) string { return r.Name }),
-		output.NewColumn("DEFAULT WORKSPACE", func(r accountRow) string { return string(r.Workspace) }),
 		output.NewColumn("STATE", func(r accountRow) string { return r.State }),
+		output.NewColumn("DEFAULT WORKSPACE", func(r accountRow) string { return string(r.Workspace) }),
 		output.NewColumn("CREATED", func(r accountRow) string { return string(r.CreatedAt) }),
-	)
+	}
+	return output.ListFitting(s.out, rows, wide, wide[:3])
 }

@@ -14,20 +14,21 @@ import (
 
 func TestWordsAreCompleted(t *testing.T) {
 	for line, want := range map[string]string{
-		"":                                   "account workspace key job file credential restore completion",
+		"":                                   "status account workspace key job file credential restore completion help",
 		"ke":                                 "key",
 		"key ":                               "create list disable enable delete",
-		"credentials re":                     "rewrap",
+		"credential re":                      "rewrap",
 		"--local x workspace d":              "default delete",
 		"--json workspace d":                 "default delete",
 		"key create --k":                     "--kind",
 		"key create --kind ":                 "management standard",
 		"key create --kind management --exp": "--expires-in --expires-at",
-		"workspace purge --":                 "--help --version --local --stack --region --json --audit-file --account --yes --dry-run",
+		"workspace purge --":                 "--help --version --local --stack --region --json --output --limit --audit-file --account --yes --dry-run",
 		"completion z":                       "zsh",
+		"credential list --provider mis":     "mistral",
 		"key create a":                       "",
-		"--account ":                         "account workspace key job file credential restore completion",
-		"nonsense ":                          "account workspace key job file credential restore completion",
+		"--account ":                         "status account workspace key job file credential restore completion help",
+		"nonsense ":                          "status account workspace key job file credential restore completion help",
 	} {
 		got := on(t, append([]string{arguments.CompleteWord}, strings.Split(line, " ")...)...)
 		if diff := cmp.Diff(strings.Fields(want), strings.Fields(got.stdout)); diff != "" || got.code != exit.Done || got.stderr != "" {
@@ -42,7 +43,7 @@ func TestWordsAreCompleted(t *testing.T) {
 // The scripts need no target, and bash, which is here wherever make is, gets
 // from its script what the command offers.
 func TestCompletionScripts(t *testing.T) {
-	for _, shell := range []string{"bash", "zsh", "fish"} {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if got := on(t, "--stack", "absent", "completion", shell); got.code != exit.Done || !strings.Contains(got.stdout, arguments.CompleteWord) || got.stderr != "" {
 			t.Errorf("%s: exit code %d: %s%s", shell, got.code, got.stdout, got.stderr)
 		}
@@ -54,6 +55,30 @@ func TestCompletionScripts(t *testing.T) {
 	bash := exec.Command("bash", "-c", try) //nolint:gosec // the script under test; TestMain puts the command on the path
 	if got, err := bash.CombinedOutput(); err != nil || string(got) != "management standard\n" {
 		t.Errorf("%v: %s", err, got)
+	}
+}
+
+// Ids are completed from what is stored, for the target and the account that are named.
+func TestIdsAreCompleted(t *testing.T) {
+	d := newFixture(t)
+	credential, job := string(d.seal(d.workspace, "n")), d.must("job", "create")
+	var key createdKeyView
+	d.json(&key, "key", "create", "k")
+	d.feed("x", "file", "upload", "-", "--id", "file_a")
+	for line, want := range map[string]string{
+		"credential disable ": credential, "workspace delete ": string(d.workspace), "key disable ": string(key.Hash), "job show ": job,
+		"file delete ": "file_a", "credential plan --api-key-hash ": string(key.Hash), "file list --workspace ": string(d.workspace),
+	} {
+		args := append([]string{arguments.CompleteWord, "--local", d.dir, "--account", string(d.account)}, strings.Split(line, " ")...)
+		if got := on(t, args...); strings.TrimSpace(got.stdout) != want {
+			t.Errorf("%q: %s%s", line, got.stdout, got.stderr)
+		}
+	}
+	if got := on(t, arguments.CompleteWord, "--local", d.dir, "job", "list", "--account", ""); !strings.Contains(got.stdout, string(d.account)) {
+		t.Errorf("accounts: %s%s", got.stdout, got.stderr)
+	}
+	if got := on(t, arguments.CompleteWord, "--local", "nowhere", "job", "show", ""); got.stdout != "" || got.stderr != "" || got.code != exit.Done {
+		t.Errorf("without a target: %+v", got)
 	}
 }
 

@@ -105,26 +105,26 @@ func TestNothingIsDestroyedUnconfirmed(t *testing.T) {
 func TestNothingTypedConfirmsNothing(t *testing.T) {
 	s := &session{interactive: true, stdin: strings.NewReader("\n"), stderr: io.Discard}
 	err := confirmation{}.confirm(t.Context(), s, func() (subject, error) { return subject{"removes it", []string{"", "id"}}, nil })
-	if exit.Code(err) != exit.Refused {
+	if exit.Code(err, false) != exit.Refused {
 		t.Error(err)
 	}
 }
 
-// reading is a terminal on which nothing is typed; it is called when it is
-// read.
-type reading func()
+// reader is called when it is read.
+type reader func([]byte) (int, error)
 
-func (r reading) Read([]byte) (int, error) {
-	r()
-	select {}
-}
+func (r reader) Read(into []byte) (int, error) { return r(into) }
 
 // An interruption ends the wait for an answer.
 func TestAnInterruptedConfirmationChangesNothing(t *testing.T) {
 	d := newFixture(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	d.change = func(a *app) { a.interactive = true }
-	got := d.run(ctx, reading(interrupt), "workspace", "delete", string(d.workspace))
+	silent := reader(func([]byte) (int, error) {
+		interrupt()
+		select {} // nothing is typed
+	})
+	got := d.run(ctx, silent, "workspace", "delete", string(d.workspace))
 	if got.code != exit.Refused || !strings.Contains(got.stderr, "nothing was changed") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
@@ -141,9 +141,9 @@ func TestEveryCommandIsOfAKind(t *testing.T) {
 	testkit.Must(t, err)
 	for _, command := range parser.Model.Leaves(false) {
 		if command.Parent == parser.Model.Node {
-			continue // completion
+			continue // completion, help and status
 		}
-		if reads := slices.Contains([]string{"list", "show", "check", "plan"}, command.Name); reads != command.Tag.Has("reads") {
+		if reads := slices.Contains([]string{"list", "show", "find", "check", "plan"}, command.Name); reads != command.Tag.Has("reads") {
 			t.Errorf("%s is marked as one that reads: %t", command.FullPath(), !reads)
 		}
 		asks := slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == "yes" })

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/rewrap"
 	"signalbox.dev/infra/admin/target"
-	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
@@ -20,21 +20,22 @@ import (
 
 type credentialCommands struct {
 	List      credentialList      `cmd:"" reads:"" help:"List the credentials of a workspace, by label: keys are never shown."`
-	Disable   credentialDisable   `cmd:"" help:"Disable a credential: routers skip it."`
-	Enable    credentialEnable    `cmd:"" help:"Enable a disabled credential."`
-	Delete    credentialDelete    `cmd:"" help:"Delete a credential and its sealed key. This cannot be undone."`
+	Find      credentialFind      `cmd:"" reads:"" anywhere:"" help:"Find credentials in all workspaces by label, last characters, provider, name or id, or by a leaked key."`
+	Show      credentialShow      `cmd:"" reads:"" anywhere:"" help:"Show a credential with its flags and allow-lists, wherever it is."`
+	Disable   credentialDisable   `cmd:"" anywhere:"" help:"Disable a credential, wherever it is: routers skip it from the next request on."`
+	Enable    credentialEnable    `cmd:"" anywhere:"" help:"Enable a disabled credential, wherever it is."`
+	Delete    credentialDelete    `cmd:"" anywhere:"" help:"Delete a credential and its sealed key, wherever it is. This cannot be undone."`
 	Plan      credentialPlan      `cmd:"" reads:"" help:"Show which credentials and shared endpoints a router would try for a request, in which order, and why it would skip the others."`
-	Supersede credentialSupersede `cmd:"" help:"Rotate a provider's key without a gap: the new credential gets the old one's sort_order, and the old one is disabled."`
+	Supersede credentialSupersede `cmd:"" anywhere:"" help:"Rotate a provider's key without a gap: the new credential gets the old one's sort_order, and the old one is disabled."`
 	Rewrap    credentialRewrap    `cmd:"" help:"Rewrap every credential of every account under another sealing key, without opening one. Repeat it if it was interrupted."`
 }
 
 type credentialList struct {
 	place
-}
-
-type oneCredential struct {
-	place
-	ID ids.Credential `arg:"" name:"credential" help:"The credential."`
+	outline
+	AllWorkspaces bool                 `xor:"place" help:"List those of all workspaces of the account."`
+	Provider      []arguments.Provider `placeholder:"SLUG,..." help:"List those for these providers alone."`
+	State         string               `enum:"active,disabled," default:"" placeholder:"STATE" help:"List those that are active, or disabled."`
 }
 
 type (
@@ -50,10 +51,10 @@ type (
 )
 
 type credentialSupersede struct {
-	place
-	Old    ids.Credential `arg:"" help:"The credential that is replaced. It is disabled, and can be enabled again."`
-	New    ids.Credential `arg:"" help:"The credential that takes its place. It is enabled, and has the same flags and allow-lists."`
-	Anyway bool           `help:"Supersede also where the two differ in flags or allow-lists."`
+	search
+	Old    arguments.CredentialPrefix `arg:"" help:"The credential that is replaced, or a prefix of its id. It is disabled, and can be enabled again."`
+	New    arguments.CredentialPrefix `arg:"" help:"The credential that takes its place, in the same workspace. It is enabled, and has the same flags and allow-lists."`
+	Anyway bool                       `help:"Supersede also where the two differ in flags or allow-lists."`
 }
 
 // credentialView has the names that the API has.
@@ -62,6 +63,7 @@ type credentialView struct {
 	Name                string          `json:"name"`
 	Provider            string          `json:"provider"`
 	Label               string          `json:"label"`
+	Account             ids.Account     `json:"account_id"`
 	Workspace           ids.Workspace   `json:"workspace_id"`
 	CreatedAt           output.Optional `json:"created_at"`
 	Disabled            bool            `json:"disabled"`
@@ -76,7 +78,7 @@ type credentialView struct {
 
 func viewCredential(c byok.Credential) credentialView {
 	return credentialView{
-		ID: c.ID, Name: c.Name, Provider: c.Provider, Label: c.Label, Workspace: c.Workspace, CreatedAt: output.When(c.CreatedAt),
+		ID: c.ID, Name: c.Name, Provider: c.Provider, Label: c.Label, Account: c.Account, Workspace: c.Workspace, CreatedAt: output.When(c.CreatedAt),
 		Disabled: c.Disabled, BYOKOnly: c.BYOKOnly, Fallback: c.Fallback, Required: c.Required,
 		AllowedAPIKeyHashes: c.AllowedAPIKeyHashes, AllowedModels: c.AllowedModels, AllowedUserIDs: c.AllowedUserIDs,
 		SortOrder: c.SortOrder,
@@ -90,136 +92,196 @@ func (v credentialView) state() string {
 	return "active"
 }
 
-// Run lists credentials.
-func (c credentialList) Run(ctx context.Context, s *session) error {
-	workspace, err := s.workspace(ctx, c.place)
-	if err != nil {
-		return err
+// flags are the flags that are set.
+func (v credentialView) flags() string {
+	var set []string
+	for _, flag := range []struct {
+		name string
+		is   bool
+	}{{"byok_only", v.BYOKOnly}, {"fallback", v.Fallback}, {"required", v.Required}} {
+		if flag.is {
+			set = append(set, flag.name)
+		}
 	}
-	found, err := s.credentials.List(ctx, workspace.ID)
-	if err != nil {
-		return err
+	return strings.Join(set, ", ")
+}
+
+// limits say how long each allow-list is.
+func (v credentialView) limits() string {
+	var limits []string
+	for _, list := range []struct {
+		of    []string
+		thing string
+	}{{v.AllowedModels, "model"}, {v.AllowedAPIKeyHashes, "key"}, {v.AllowedUserIDs, "user"}} {
+		if list.of != nil {
+			limits = append(limits, output.Count(len(list.of), list.thing))
+		}
 	}
+	return strings.Join(limits, ", ")
+}
+
+// outline shows credentials in a table.
+type outline struct{}
+
+// show lists credentials. Of all workspaces each row names its own.
+func (outline) show(s *session, found []byok.Credential, everywhere bool) error {
+	const prefix = 8 // enough to name one, see oneCredential
 	views := make([]credentialView, len(found))
 	for i, credential := range found {
 		views[i] = viewCredential(credential)
 	}
-	return output.List(s.out, views,
-		output.NewColumn("CREDENTIAL", func(v credentialView) string { return string(v.ID) }),
-		output.NewColumn("PROVIDER", func(v credentialView) string { return v.Provider }),
-		output.NewColumn("ORDER", func(v credentialView) string { return strconv.FormatInt(v.SortOrder, 10) }),
-		output.NewColumn("NAME", func(v credentialView) string { return v.Name }),
-		output.NewColumn("LABEL", func(v credentialView) string { return v.Label }),
-		output.NewColumn("STATE", credentialView.state),
+	provider := output.NewColumn("PROVIDER", func(v credentialView) string { return v.Provider })
+	order := output.NewColumn("ORDER", func(v credentialView) string { return strconv.FormatInt(v.SortOrder, 10) })
+	label := output.NewColumn("LABEL", func(v credentialView) string { return v.Label })
+	state := output.NewColumn("STATE", credentialView.state)
+	flags := output.NewColumn("FLAGS", credentialView.flags)
+	limits := output.NewColumn("ONLY FOR", credentialView.limits)
+	wide := []output.Column[credentialView]{
+		output.NewColumn("CREDENTIAL", func(v credentialView) string { return string(v.ID) }), provider, order,
+		output.NewColumn("NAME", func(v credentialView) string { return v.Name }), label, state, flags, limits,
 		output.NewColumn("CREATED", func(v credentialView) string { return string(v.CreatedAt) }),
-	)
+	}
+	narrower := []output.Column[credentialView]{
+		output.NewColumn("ID", func(v credentialView) string { return string(v.ID[:min(prefix, len(v.ID))]) }), provider, label, state, flags, limits,
+	}
+	narrow := slices.Insert(slices.Clone(narrower), 2, order)
+	if everywhere {
+		wide = append(wide, output.NewColumn("WORKSPACE", func(v credentialView) string { return string(v.Workspace) }),
+			output.NewColumn("ACCOUNT", func(v credentialView) string { return string(v.Account) }))
+		in := output.NewColumn("IN", func(v credentialView) string { return string(v.Workspace[:min(prefix, len(v.Workspace))]) })
+		narrow, narrower = append(narrow, in), append(narrower, in)
+	}
+	return output.ListFitting(s.out, views, wide, narrow, narrower)
 }
 
-// Run disables a credential. Since that can be undone, it asks only where the
-// platform's credit is at stake and there is a terminal to ask on.
-func (c credentialDisable) Run(ctx context.Context, s *session) error {
-	if workspace, err := s.workspace(ctx, c.place); err == nil { // else the change reports it
-		c.Workspace = workspace.ID // the default may change meanwhile
-		v, warning := s.reopening(ctx, workspace, c.ID)
-		s.warn(warning)
-		if v.ID != "" && s.interactive {
-			if err := (confirmation{c.Yes}).confirm(ctx, s, func() (subject, error) {
-				return subject{"disables " + named("credential", v.Name, string(v.ID)), []string{v.Name, string(v.ID)}}, nil
-			}); err != nil {
-				return err
-			}
+// Run lists credentials.
+func (c credentialList) Run(ctx context.Context, s *session) error {
+	at := search{Account: c.Account, Workspace: c.Workspace}
+	if !c.AllWorkspaces {
+		workspace, err := s.workspace(ctx, c.place)
+		if err != nil {
+			return err
 		}
+		at.Workspace = workspace.ID
+	} else if c.Workspace != "" {
+		return exit.UsageError("--all-workspaces and --workspace exclude each other")
 	}
-	return c.change(ctx, s, "credential.disable", "disabled", s.credentials.Disable)
+	found, err := at.lookInAccount(ctx, s)
+	if err != nil {
+		return err
+	}
+	if len(found.unread) > 0 && !c.AllWorkspaces {
+		return fmt.Errorf("workspace %s: %w", at.Workspace, byok.ErrUnreadable)
+	}
+	listed := slices.DeleteFunc(found.credentials, func(v byok.Credential) bool {
+		return len(c.Provider) > 0 && !slices.Contains(c.Provider, arguments.Provider(v.Provider)) || c.State != "" && c.State != viewCredential(v).state()
+	})
+	return c.show(s, listed, c.AllWorkspaces)
+}
+
+// Run disables a credential. That can be undone, so it asks only on a terminal, and
+// only if the platform's credit is at stake.
+func (c credentialDisable) Run(ctx context.Context, s *session) error {
+	return c.change(ctx, s, "credential.disable", "disabled", s.credentials.Disable, func(found byok.Credential) error {
+		reopens, warning := s.reopening(ctx, found)
+		s.warn(warning)
+		if !reopens || !s.interactive {
+			return nil
+		}
+		return (confirmation{c.Yes}).confirm(ctx, s, func() (subject, error) {
+			return subject{"disables " + named("credential", found.Name, string(found.ID)), []string{found.Name, string(found.ID)}}, nil
+		})
+	})
 }
 
 // Run enables a credential.
 func (c credentialEnable) Run(ctx context.Context, s *session) error {
-	return c.change(ctx, s, "credential.enable", "active", s.credentials.Enable)
+	return c.change(ctx, s, "credential.enable", "active", s.credentials.Enable, func(byok.Credential) error { return nil })
 }
 
 // Run deletes a credential.
 func (c credentialDelete) Run(ctx context.Context, s *session) error {
-	err := c.confirm(ctx, s, func() (subject, error) {
-		workspace, err := s.workspace(ctx, c.place)
-		if err != nil {
-			return subject{}, err
+	remove := func(ctx context.Context, w ids.Workspace, id ids.Credential) error {
+		if err := s.credentials.Delete(ctx, w, id); err != nil {
+			return err
 		}
-		c.Workspace = workspace.ID // the default may change meanwhile
-		stored, err := s.credentials.List(ctx, workspace.ID)
-		if err != nil {
-			return subject{}, err
+		if err := s.registry.MakeRoom(ctx, w); err != nil { // the next count finds it
+			s.warn("a full workspace may have room only in a minute: " + exit.Sentence(err, exit.Uncertain))
 		}
-		for _, v := range stored {
-			if v.ID == c.ID {
-				_, warning := s.reopening(ctx, workspace, c.ID)
-				s.warn(warning)
-				return subject{"removes " + named("credential", v.Name, string(c.ID)) + " and its sealed key for good",
-					[]string{v.Name, string(c.ID)}}, nil
-			}
-		}
-		return subject{}, byok.ErrNotFound
+		return nil
+	}
+	return c.change(ctx, s, "credential.delete", "deleted", remove, func(found byok.Credential) error {
+		_, warning := s.reopening(ctx, found)
+		s.warn(warning)
+		return c.confirm(ctx, s, func() (subject, error) {
+			return subject{"removes " + named("credential", found.Name, string(found.ID)) + " and its sealed key for good", []string{found.Name, string(found.ID)}}, nil
+		})
 	})
-	if err != nil {
-		return err
-	}
-	if c.Yes {
-		if workspace, err := s.workspace(ctx, c.place); err == nil { // else the deletion reports it
-			_, warning := s.reopening(ctx, workspace, c.ID)
-			s.warn(warning)
-		}
-	}
-	return c.change(ctx, s, "credential.delete", "deleted", s.credentials.Delete)
 }
 
-// Run gives a credential the place of another.
+// Run swaps the places of two credentials.
 func (c credentialSupersede) Run(ctx context.Context, s *session) error {
-	workspace, err := s.workspace(ctx, c.place)
 	moved, warning := false, ""
+	old, err := oneCredential{c.search, c.Old}.find(ctx, s)
+	successor := byok.Credential{}
+	if err == nil {
+		successor, err = oneCredential{search{old.Account, old.Workspace}, c.New}.find(ctx, s)
+	}
 	if err == nil {
 		if c.Anyway {
-			_, warning = s.reopening(ctx, workspace, c.Old)
+			_, warning = s.reopening(ctx, old)
 		}
-		moved, err = s.credentials.Supersede(ctx, workspace.ID, c.Old, c.New, c.Anyway)
+		moved, err = s.credentials.Supersede(ctx, old.Workspace, old.ID, successor.ID, c.Anyway)
 	}
-	s.audit(ctx, "credential.supersede", err, "account", c.Account, "workspace", workspace.ID, "credential", c.Old, "successor", c.New, "anyway", c.Anyway)
+	s.audit(ctx, "credential.supersede", err, "account", old.Account, "workspace", old.Workspace,
+		"credential", cmp.Or(string(old.ID), string(c.Old)), "successor", cmp.Or(string(successor.ID), string(c.New)), "anyway", c.Anyway)
 	if err != nil {
 		return err
 	}
 	if !moved {
-		return s.out.Say(changed{string(c.Old), "unchanged"}, "Nothing was changed: %s is disabled, and %s comes before it already.", c.Old, c.New)
+		return s.out.Say(changed{string(old.ID), "unchanged"}, "Nothing was changed: %s is disabled, and %s comes before it already.", old.ID, successor.ID)
 	}
 	s.warn(warning) // not before: it may have been refused
-	return s.out.Say(changed{string(c.Old), "superseded"}, "Credential %s has the place of %s, which is disabled.", c.New, c.Old)
+	return s.out.Say(changed{string(old.ID), "superseded"}, "Credential %s has the place of %s, which is disabled.", successor.ID, old.ID)
 }
 
-func (c oneCredential) change(ctx context.Context, s *session, action, state string, change func(context.Context, ids.Workspace, ids.Credential) error) error {
-	workspace, err := s.workspace(ctx, c.place)
+// change finds the credential and changes it, if it is confirmed.
+func (c oneCredential) change(ctx context.Context, s *session, action, state string,
+	change func(context.Context, ids.Workspace, ids.Credential) error, confirmed func(byok.Credential) error,
+) error {
+	found, err := c.find(ctx, s)
 	if err == nil {
-		err = change(ctx, workspace.ID, c.ID)
+		if err := confirmed(found); err != nil {
+			return err
+		}
+		err = change(ctx, found.Workspace, found.ID)
 	}
-	s.audit(ctx, action, err, "account", c.Account, "workspace", workspace.ID, "credential", c.ID)
+	s.audit(ctx, action, err, "account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID)))
 	if err != nil {
 		return err
 	}
-	return s.out.Say(changed{string(c.ID), state}, "Credential %s is %s.", c.ID, state)
+	return s.out.Say(changed{string(found.ID), state}, "Credential %s is %s.", found.ID, state)
 }
 
-// reopening returns what to warn of where requests may use the platform's shared
-// endpoint again once the credential is disabled or deleted, with the credential; ""
-// where they may not. It stops nothing: a credential must be revocable whatever state
-// the others are in.
-func (s *session) reopening(ctx context.Context, w auth.Workspace, id ids.Credential) (byok.Credential, string) {
+// reopening returns a warning if requests may use the platform's shared endpoint once
+// the credential is disabled or deleted, else "". It stops nothing: a credential must
+// be revocable whatever state the others are in.
+func (s *session) reopening(ctx context.Context, c byok.Credential) (reopens bool, warning string) {
+	const unknown = "it is not known whether requests may use a shared endpoint afterwards: "
+	w, err := s.registry.FindWorkspace(ctx, c.Account, c.Workspace)
+	if err != nil {
+		return false, unknown + exit.Sentence(err, exit.Failed)
+	}
 	if !w.DeletedAt.IsZero() {
-		return byok.Credential{}, "" // a router refuses every request for it
+		return false, "" // a router refuses every request for it
 	}
 	stored, err := s.credentials.List(ctx, w.ID)
 	if err != nil {
-		return byok.Credential{}, "it is not known whether requests may use a shared endpoint afterwards: " + exit.Sentence(err)
+		return false, unknown + exit.Sentence(err, exit.Failed)
 	}
-	reopened := routing.Reopened(stored, id)
+	reopened := routing.Reopened(stored, c.ID)
 	if reopened.IsEmpty() {
-		return byok.Credential{}, ""
+		return false, ""
 	}
 	quoted := make([]string, len(reopened.Listed))
 	for i, model := range reopened.Listed {
@@ -232,9 +294,8 @@ func (s *session) reopening(ctx context.Context, w auth.Workspace, id ids.Creden
 	case reopened.AllBut:
 		models = "every model but " + models
 	}
-	i := slices.IndexFunc(stored, func(c byok.Credential) bool { return c.ID == id })
-	return stored[i], fmt.Sprintf("afterwards requests for %s may use the shared endpoint of %s, which spends the platform's credit: no other enabled credential removes it",
-		models, stored[i].Provider)
+	return true, fmt.Sprintf("afterwards requests for %s may use the shared endpoint of %s, which spends the platform's credit: no other enabled credential removes it",
+		models, c.Provider)
 }
 
 func (s *session) warn(warning string) {
@@ -267,7 +328,9 @@ func (c credentialRewrap) Run(ctx context.Context, s *session) error {
 		return rewrap.ShowSurvey(s.out, c.To, from, found)
 	}
 	attrs := []any{"to", c.To, "from", from}
-	s.begin(ctx, "credential.rewrap", attrs...)
+	if err := s.begin(ctx, "credential.rewrap", attrs...); err != nil {
+		return err
+	}
 	began := s.now()
 	result, err := run.MoveAll(ctx, found, s.progress)
 	result.Seconds = s.now().Sub(began).Seconds()

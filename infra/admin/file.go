@@ -64,7 +64,7 @@ func (c fileUpload) upload(ctx context.Context, s *session, to auth.Workspace) e
 		return auth.ErrWorkspaceDeleted
 	}
 	if c.Path == "-" {
-		content, err := io.ReadAll(s.stdin)
+		content, err := while(ctx, func() ([]byte, error) { return io.ReadAll(s.stdin) })
 		if err != nil {
 			return fmt.Errorf("reading standard input: %w", err)
 		}
@@ -119,5 +119,5 @@ func (c fileDelete) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.out.Say(changed{string(c.ID), "deleted"}, "File %s is deleted: %d version(s) removed.", c.ID, receipt.Versions)
+	return s.out.Say(changed{string(c.ID), "deleted"}, "File %s is deleted: %s removed.", c.ID, output.Count(receipt.Versions, "version"))
 }

@@ -26,6 +26,7 @@ type jobCreate struct {
 
 type jobList struct {
 	owner
+	Status string `enum:"queued,running,succeeded,failed,broken," default:"" placeholder:"STATUS" help:"List those that are queued, running, succeeded, failed or broken."`
 }
 
 type oneJob struct {
@@ -164,17 +165,18 @@ func (c jobList) Run(ctx context.Context, s *session) error {
 			views[i].Status = "broken"
 		}
 	}
-	return output.List(s.out, views,
+	wide := []output.Column[jobView]{
 		output.NewColumn("JOB", func(v jobView) string { return string(v.ID) }),
 		output.NewColumn("STATUS", func(v jobView) string { return string(v.Status) }),
-		output.NewColumn("SYNCED", func(v jobView) string { return output.Number(v.SyncedGroups) }),
-		output.NewColumn("DELETED", func(v jobView) string { return output.Number(v.DeletedGroups) }),
 		output.NewColumn("CREATED", func(v jobView) string { return string(v.CreatedAt) }),
 		output.NewColumn("FINISHED", func(v jobView) string { return string(v.FinishedAt) }),
-	)
+		output.NewColumn("SYNCED", func(v jobView) string { return output.Number(v.SyncedGroups) }),
+		output.NewColumn("DELETED", func(v jobView) string { return output.Number(v.DeletedGroups) }),
+	}
+	return output.ListFitting(s.out, only(views, c.Status, func(v jobView) string { return string(v.Status) }), wide, wide[:3])
 }
 
-// value is what p points to, or nothing.
+// value is the value at p, or nothing.
 func value[T string | time.Time](p *T) (v T) {
 	if p != nil {
 		v = *p

@@ -43,8 +43,8 @@ func (c keyCreate) end(now time.Time) (time.Time, error) {
 	return end, nil
 }
 
-// Run makes a key. The key alone goes to standard output, so that it can be
-// piped to where it belongs; everything else goes to standard error.
+// Run makes a key. The key alone goes to standard output, and can be piped; everything
+// else goes to standard error.
 func (c keyCreate) Run(ctx context.Context, s *session) error {
 	end, err := c.end(s.now())
 	if err != nil {
@@ -60,13 +60,23 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 	defer token.Wipe()
 	shown := string(token.Reveal())
 	if err := s.out.Say(createdKeyView{Key: shown, keyView: viewKey(key, s.now())}, "%s", shown); err != nil {
-		return fmt.Errorf("showing the key, which is made and cannot be shown again; delete key %s: %w", key.Hash.Short(), err)
+		return c.unseen(context.WithoutCancel(ctx), s, key.Hash, err)
 	}
 	s.note("This is the only time the key is shown. Its hash, by which lists and logs name it, is %s.", key.Hash)
 	return nil
 }
 
-// oneKey is the key a command is about, by its hash or the beginning of it.
+// unseen deletes a key that could not be shown: nobody will ever have it.
+func (c keyCreate) unseen(ctx context.Context, s *session, hash auth.KeyHash, shown error) error {
+	err := s.registry.DeleteKey(ctx, c.Account, hash)
+	s.audit(ctx, "key.delete", err, "account", c.Account, "key", hash)
+	if err != nil {
+		return fmt.Errorf("the key could not be shown (%w), and cannot be shown again; delete key %s: %w", shown, hash.Short(), err)
+	}
+	return fmt.Errorf("the key could not be shown, so it is deleted again: %w", shown)
+}
+
+// oneKey is the key a command is about, by its hash or a prefix.
 type oneKey struct {
 	owner
 	Hash arguments.HashPrefix `arg:"" help:"The key's hash, or a prefix of it that no other key has (8 digits or more)."`
@@ -117,7 +127,7 @@ func (c oneKey) change(ctx context.Context, s *session, action, state string, ch
 	return s.out.Say(changed{string(hash), state}, "Key %s is %s.", hash.Short(), state)
 }
 
-// find completes a hash of which only the beginning was given.
+// find completes a prefix of a hash.
 func (c oneKey) find(ctx context.Context, s *session) (auth.KeyHash, error) {
 	if len(c.Hash) == arguments.HashLength {
 		return auth.KeyHash(c.Hash), nil
@@ -145,6 +155,8 @@ func (c oneKey) look(ctx context.Context, s *session) (auth.Key, error) {
 
 type keyList struct {
 	owner
+	Kind  string `enum:"management,standard," default:"" placeholder:"KIND" help:"List those of this kind: management or standard."`
+	State string `enum:"active,disabled,expired,broken," default:"" placeholder:"STATE" help:"List those that are active, disabled, expired or broken."`
 }
 
 type keyView struct {
@@ -193,6 +205,8 @@ func (c keyList) Run(ctx context.Context, s *session) error {
 	for i, key := range keys {
 		views[i] = viewKey(key, s.now())
 	}
+	views = only(views, c.State, func(v keyView) string { return v.State })
+	views = only(views, c.Kind, func(v keyView) string { return string(v.Kind) })
 	columns := []output.Column[keyView]{
 		output.NewColumn("KEY HASH", func(v keyView) string { return string(v.Hash) }),
 		output.NewColumn("KIND", func(v keyView) string { return string(v.Kind) }),
@@ -204,8 +218,5 @@ func (c keyList) Run(ctx context.Context, s *session) error {
 	}
 	short := slices.Clone(columns)
 	short[0] = output.NewColumn("KEY HASH", func(v keyView) string { return v.Hash.Short() })
-	if !output.Fits(s.out, views, columns) && output.Fits(s.out, views, short) {
-		columns = short
-	}
-	return output.List(s.out, views, columns...)
+	return output.ListFitting(s.out, views, columns, short)
 }

@@ -2,9 +2,9 @@
 // API keys, sync jobs, files and stored credentials, in the single-machine
 // edition or in a deployed stack.
 //
-// It guards two things. An API key is shown once, when it is made, and a
-// provider key never. And every change leaves an audit line on standard error:
-// who, what, on what, with which outcome.
+// It guards two things. An API key is shown once, when it is made, and a provider key
+// never. And every change leaves an audit line on standard error: the user, the action,
+// its object and the outcome.
 //
 // It trusts its user: the files of the local edition, or AWS
 // credentials that may write the stack's tables and bucket.
@@ -33,7 +33,8 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Ignore(syscall.SIGPIPE) // a reader that has gone is an error of the write, not the end
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -53,16 +54,21 @@ type commandLine struct {
 	Stack     *string     `xor:"target" placeholder:"NAME" help:"Work on the deployed stack NAME, with the AWS credentials of your environment."`
 	Region    string      `placeholder:"REGION" help:"The region of the stack, if it is not your default."`
 	JSON      bool        `name:"json" help:"Write JSON for scripts instead of tables; errors too, as {\"error\":{\"message\":…}} on standard error."`
+	Output    string      `short:"o" enum:"table,wide,json,yaml" default:"table" placeholder:"FORMAT" help:"Write a table, a wide one with all columns whatever the terminal's width, JSON as --json does, or YAML."`
+	Limit     int         `placeholder:"N" help:"List N rows at most."`
 	AuditFile string      `env:"SIGNALBOX_AUDIT_FILE" type:"path" placeholder:"FILE" help:"Append the audit line of each change to FILE as JSON, besides standard error."`
 
+	Status     statusCommand        `cmd:"" reads:"" anywhere:"" help:"Show which target, account and version the commands would use."`
 	Account    accountCommands      `cmd:"" help:"Accounts."`
 	Workspace  workspaceCommands    `cmd:"" help:"Workspaces."`
 	Key        keyCommands          `cmd:"" help:"API keys."`
 	Job        jobCommands          `cmd:"" help:"Directory sync jobs."`
 	File       fileCommands         `cmd:"" help:"Files."`
-	Credential credentialCommands   `cmd:"" aliases:"credentials" help:"Stored provider credentials."`
+	Credential credentialCommands   `cmd:"" help:"Stored provider credentials."`
+	Plural     credentialCommands   `cmd:"" name:"credentials" hidden:""`
 	Restore    restoreCommands      `cmd:"" help:"The tables after a restore."`
 	Completion arguments.Completion `cmd:"" help:"Write a completion script for your shell."`
+	Guide      helpCommand          `cmd:"" name:"help" help:"Explain a command."`
 }
 
 // owner names the account that a command acts for. What is not that account's
@@ -77,7 +83,7 @@ type place struct {
 	Workspace ids.Workspace `placeholder:"ID" help:"The workspace; if omitted, the account's default."`
 }
 
-// app is the command, with what tests replace.
+// app is the command; tests replace its fields.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -87,9 +93,9 @@ type app struct {
 	// terminal reports that standard error is a terminal, interactive that
 	// standard input is one as well.
 	terminal, interactive bool
-	// width is the number of columns of the terminal on standard output; 0 where
-	// it is none.
-	width int
+	// width is the number of columns of the terminal on standard output; 0 if it is none.
+	width   int
+	changes changes
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -104,8 +110,12 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if err == nil || errors.Is(err, arguments.ErrShown) {
 		return exit.Done
 	}
-	a.report(exit.Sentence(err), slices.Contains(args, "--json"))
-	return exit.Code(err)
+	code := exit.Code(err, a.changes.tried())
+	if errors.Is(err, syscall.EPIPE) && code == exit.Failed {
+		return code // as of `admin key list | head -1`: whoever read has read enough
+	}
+	a.report(arguments.Hide(err, exit.Sentence(err, code), args), arguments.AsksForJSON(args))
+	return code
 }
 
 // report writes an error to standard error, in one line.
@@ -130,14 +140,14 @@ func (a *app) execute(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(args) > 0 && args[0] == arguments.CompleteWord {
-		return arguments.Complete(a.stdout, parser.Model.Node, args[1:])
+		return arguments.Complete(a.stdout, parser.Model.Node, args[1:], a.values(ctx, args[1:]))
 	}
 	if slices.Equal(args, []string{arguments.ReferenceWord}) {
 		return arguments.Reference(a.stdout, parser.Model)
 	}
 	command, err := parser.Parse(args)
 	if usage, ok := errors.AsType[*kong.ParseError](err); ok && bare(usage) {
-		return usage.Context.PrintUsage(false)
+		return arguments.Overview(a.stdout, parser.Model)
 	}
 	if err != nil {
 		return err
@@ -174,7 +184,10 @@ func (a *app) work(ctx context.Context, t *target.Target, given commandLine, com
 			return err
 		}
 	}
-	s := a.session(t, given.JSON, audits)
+	if given.Limit < 0 {
+		return exit.UsageError("--limit must be at least 1")
+	}
+	s := a.session(t, given, audits)
 	if changes {
 		s.note("%s", t.Announcement())
 	}
@@ -223,6 +236,23 @@ type helpFlag bool
 func (helpFlag) BeforeReset(c *kong.Context) error {
 	return cmp.Or(c.PrintUsage(false), arguments.ErrShown)
 }
+
+// helpCommand shows the help of a command.
+type helpCommand struct {
+	Command []string `arg:"" optional:"" help:"The command, such as credential disable."`
+}
+
+// AfterApply implements a hook of kong's: help needs no target.
+func (c helpCommand) AfterApply(k *kong.Kong) error {
+	if len(c.Command) == 0 {
+		return cmp.Or(arguments.Overview(k.Stdout, k.Model), arguments.ErrShown)
+	}
+	_, err := k.Parse(append(c.Command, "--help"))
+	return err
+}
+
+// Run is never reached.
+func (helpCommand) Run() error { return errors.New("no help was shown") }
 
 // version is set by the linker: see the Makefile.
 var version = "unknown"

@@ -20,7 +20,7 @@ type credentialPlan struct {
 	Model      string               `required:"" placeholder:"SLUG" help:"The model that is asked for."`
 	APIKeyHash arguments.CallerHash `name:"api-key-hash" placeholder:"HASH" help:"The whole hash of the calling API key (admin key list). If omitted, no list of allowed keys has it."`
 	User       string               `placeholder:"ID" help:"The user on whose behalf the key calls, if known."`
-	Providers  []string             `name:"provider" required:"" sep:"none" placeholder:"SLUG" help:"A provider that the router may choose. Repeat it, in the router's order."`
+	Providers  []arguments.Provider `name:"provider" required:"" placeholder:"SLUG" help:"The providers that the router may choose, in its order: repeat the flag, or separate them with commas."`
 }
 
 // planView is a plan for scripts.
@@ -67,7 +67,7 @@ func viewPlan(p routing.Plan) planView {
 // planRow is a line of a plan for people: a step, or why there is none.
 type planRow struct{ step, provider, uses, label, why string }
 
-// Run shows how a router would serve a request with what is stored now.
+// Run shows how a router would serve a request now.
 func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	workspace, err := s.workspace(ctx, c.place)
 	if err != nil {
@@ -80,16 +80,15 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	plan := routing.NewPlan(stored, routing.Request{
-		Model: c.Model, APIKeyHash: string(c.APIKeyHash), UserID: c.User, Providers: c.Providers,
-	})
-	if s.out.JSON {
-		return s.out.Encode(viewPlan(plan))
+	providers := make([]string, len(c.Providers))
+	for i, provider := range c.Providers {
+		providers[i] = string(provider)
 	}
-	for _, provider := range c.Providers {
-		if !byok.IsProvider(provider) {
-			s.note("note: %q is no provider of a credential (is it misspelt?): nothing removes its shared endpoint", provider)
-		}
+	plan := routing.NewPlan(stored, routing.Request{
+		Model: c.Model, APIKeyHash: string(c.APIKeyHash), UserID: c.User, Providers: providers,
+	})
+	if s.out.ForScripts() {
+		return s.out.Encode(viewPlan(plan))
 	}
 	return output.List(s.out, rowsOf(plan, stored),
 		output.NewColumn("STEP", func(r planRow) string { return r.step }),

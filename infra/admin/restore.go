@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/infra/admin/exit"
@@ -25,15 +27,17 @@ type restoreCommands struct {
 type restoreCheck struct{}
 
 type restoreRepair struct {
-	Since  time.Time `required:"" placeholder:"TIME" help:"The moment that the access table was restored to, such as 2026-11-21T10:00:00Z."`
-	Before string    `placeholder:"OLD_TABLE" help:"A table with the contents of the access table just before the restore. Keys that are disabled or absent there are disabled. If omitted, only what the restored tables themselves show is repaired."`
-	DryRun bool      `help:"Only report what would be repaired."`
+	Since      time.Time `required:"" placeholder:"TIME" help:"The moment that the access table was restored to, such as 2026-11-21T10:00:00Z."`
+	Before     string    `placeholder:"OLD_TABLE" help:"A table with the contents of the access table just before the restore. Keys that are disabled or absent there are disabled. If omitted, only what the restored tables themselves show is repaired."`
+	Incomplete bool      `help:"Go on though OLD_TABLE lacks accounts or workspaces. Keys that it lacks are disabled."`
+	DryRun     bool      `help:"Only report what would be repaired."`
 	confirmation
 }
 
-var (
-	errInconsistent = errors.New("the tables are inconsistent")
-	errNotRepaired  = errors.New("not everything could be repaired: repeat the command")
+const (
+	errInconsistent = exit.Findings("the tables are inconsistent")
+	errNotRepaired  = exit.Findings("not everything could be repaired: repeat the command")
+	errLeft         = exit.Findings("findings are left for you: they are listed")
 )
 
 const (
@@ -42,27 +46,28 @@ const (
 	errUnrelated = exit.UsageError("no account is in both the access table and the table that --before names")
 )
 
-// Run reports what is inconsistent.
+// Run reports inconsistencies.
 func (c restoreCheck) Run(ctx context.Context, s *session) error {
 	live, placements, err := s.survey(ctx)
 	if err != nil {
 		return err
 	}
-	found := findings.Inspect(live, placements, nil, time.Time{})
+	found := findings.Inspect(live, placements, findings.Restore{})
 	if err := findings.Show(s.out, found); err != nil {
 		return err
 	}
 	counts := findings.Count(found)
-	s.note("%d accounts, %d workspaces, %d keys, %d credentials: %d findings for `admin restore repair`, %d for you, %d that need nothing.",
-		len(live.Accounts), len(live.Workspaces), len(live.Keys), len(placements), counts[findings.ByRepair], counts[findings.ByOperator], counts[findings.ByNone])
+	s.note("%s, %s, %s, %s: %s for `admin restore repair`, %d for you, %d to know.",
+		output.Count(len(live.Accounts), "account"), output.Count(len(live.Workspaces), "workspace"), output.Count(len(live.Keys), "key"),
+		output.Count(len(placements), "credential"), output.Count(counts[findings.ByRepair], "finding"), counts[findings.ByOperator], counts[findings.ByNone])
 	if counts[findings.ByRepair]+counts[findings.ByOperator] > 0 {
 		return errInconsistent
 	}
 	return nil
 }
 
-// Run repairs. Every repair is a conditional write of its own that may be made
-// again, so that a run that was interrupted or killed is repeated.
+// Run repairs. Every repair is a conditional write and can be made again. A run that
+// was interrupted or killed is repeated.
 func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	if c.Since.After(s.now()) {
 		return errFuture
@@ -72,46 +77,65 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	}
 	s.note("The access table %s, restored to %s; credentials in %s; before: %s.",
 		s.outputs.AccessTableName, output.When(c.Since), s.outputs.CredentialsTableName, cmp.Or(c.Before, "not named"))
+	restore, err := c.restore(ctx, s)
+	if err != nil {
+		return err
+	}
 	live, placements, err := s.survey(ctx)
 	if err != nil {
 		return err
 	}
-	old, err := c.old(ctx, s, live)
-	if err != nil {
-		return err
+	found := findings.Inspect(live, placements, restore)
+	switch {
+	case restore.Old == nil:
+		s.note("%s", withoutBefore(live, restore))
+	case !related(live, restore.Old):
+		return errUnrelated
 	}
-	found := findings.Inspect(live, placements, old, c.Since)
-	if old == nil {
-		s.note(unknownWithoutBefore, output.When(c.Since), enabledBefore(live, c.Since))
+	if c.DryRun {
+		return findings.Show(s.out, found)
 	}
-	if !c.DryRun && findings.Count(found)[findings.ByRepair] > 0 {
+	if lacking := findings.Lacking(found); len(lacking) > 0 && !c.Incomplete {
+		return exit.Refusal(fmt.Sprintf("%s is not the access table just before the restore: it lacks %s (%s %s among them), and no command removes an account or a workspace. "+
+			"Name another table, or add --incomplete; --dry-run lists what happens. Nothing was changed", c.Before, output.Count(len(lacking), "row"), lacking[0].Kind, lacking[0].ID))
+	}
+	if findings.Count(found)[findings.ByRepair] > 0 {
 		if err := c.confirm(ctx, s, func() (subject, error) { return c.subject(s, found), nil }); err != nil {
 			return err
 		}
 		attrs := []any{"table", s.outputs.AccessTableName, "since", output.When(c.Since), "before", c.Before}
-		s.begin(ctx, "restore.repair", attrs...)
+		if err := s.begin(ctx, "restore.repair", attrs...); err != nil {
+			return err
+		}
 		err = s.repair(ctx, found)
 		s.audit(ctx, "restore.repair", err, attrs...)
+	}
+	if err == nil && findings.Count(found)[findings.ByOperator] > 0 {
+		err = errLeft
 	}
 	return errors.Join(err, findings.Show(s.out, found))
 }
 
-const unknownWithoutBefore = `Without --before it is not known what was revoked after %s.
-%d keys that were made before it are enabled: each may have been disabled or deleted since, and workspaces deleted.
-The audit lines of ` + "`admin`" + ` since then name them ("key.disable", "key.delete", "workspace.delete"): repeat those commands.`
-
-// enabledBefore counts the keys that were made before that moment and are enabled.
-func enabledBefore(live *auth.Survey, since time.Time) (n int) {
+// withoutBefore says that some changes are unknown without the table before the
+// restore.
+func withoutBefore(live *auth.Survey, restore findings.Restore) string {
+	enabled := 0
 	for _, key := range live.Keys {
-		if key.Fault == nil && !key.Disabled && !key.CreatedAt.After(since.Add(findings.Margin)) {
-			n++
+		if key.Fault == nil && !key.Disabled && !restore.IsNew(key.CreatedAt) {
+			enabled++
 		}
 	}
-	return n
+	since := output.When(restore.Since)
+	if enabled == 0 {
+		return fmt.Sprintf("Without --before it is not known which workspaces were deleted after %s. No key of that time is enabled.", since)
+	}
+	return fmt.Sprintf(`Without --before it is not known what was revoked after %s.
+%s may be older: each may have been disabled or deleted since, and workspaces deleted.
+The audit lines of `+"`admin`"+` since then name them ("key.disable", "key.delete", "workspace.delete"): repeat those commands.`, since, output.Count(enabled, "enabled key"))
 }
 
-// survey reads both tables. The credentials come first: the counter of each was
-// moved before it was stored, so that none is ahead of a counter that is read later.
+// survey reads both tables. The credentials come first: a counter moves before its
+// credential is stored, and so no credential is ahead of a counter that is read later.
 func (s *session) survey(ctx context.Context) (*auth.Survey, []byok.Placement, error) {
 	placements, err := byok.Survey(ctx, s.db, s.outputs.CredentialsTableName)
 	if err != nil {
@@ -121,47 +145,56 @@ func (s *session) survey(ctx context.Context) (*auth.Survey, []byok.Placement, e
 	return live, placements, err
 }
 
-// old reads the table before the restore, nil where none is named. One that has
-// nothing in common with the live table would have every key disabled.
-func (c restoreRepair) old(ctx context.Context, s *session, live *auth.Survey) (*auth.Survey, error) {
-	if c.Before == "" {
-		return nil, nil //nolint:nilnil // there is none, and that is no error
-	}
-	old, err := auth.ReadSurvey(ctx, s.db, c.Before)
-	if _, ok := errors.AsType[*types.ResourceNotFoundException](err); ok {
-		return nil, exit.UsageError("there is no table " + c.Before)
-	}
+// restore asks the tables about the restore.
+func (c restoreRepair) restore(ctx context.Context, s *session) (findings.Restore, error) {
+	none := findings.Restore{}
+	live, err := s.describe(ctx, s.outputs.AccessTableName)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	related := false
-	for id, account := range live.Accounts {
+	var old *auth.Survey
+	if c.Before != "" {
+		before, err := s.describe(ctx, c.Before)
+		if _, ok := errors.AsType[*types.ResourceNotFoundException](err); ok {
+			return none, exit.UsageError("there is no table " + c.Before)
+		}
+		if err != nil {
+			return none, err
+		}
+		if r := before.RestoreSummary; r != nil && aws.ToTime(r.RestoreDateTime).Before(c.Since) {
+			return none, exit.UsageError(fmt.Sprintf("%s holds the state of %s, which is before --since: give a table with the state just before the restore",
+				c.Before, output.When(*r.RestoreDateTime)))
+		}
+		if old, err = auth.ReadSurvey(ctx, s.db, c.Before); err != nil {
+			return none, err
+		}
+	}
+	return findings.NewRestore(c.Since, *live.CreationDateTime, s.now(), old), nil
+}
+
+func (s *session) describe(ctx context.Context, table string) (*types.TableDescription, error) {
+	out, err := s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+	if err != nil {
+		return nil, fmt.Errorf("describing table %s: %w", table, err)
+	}
+	if out.Table == nil || out.Table.CreationDateTime == nil {
+		return nil, fmt.Errorf("describing table %s: empty response", table)
+	}
+	return out.Table, nil
+}
+
+// related reports whether two tables have an account in common. An unrelated table
+// would have every key disabled.
+func related(live, old *auth.Survey) bool {
+	for id := range live.Accounts {
 		if _, both := old.Accounts[id]; both {
-			related = true
-			err = errors.Join(err, c.tooEarly("account "+string(id), account.CreatedAt))
+			return true
 		}
 	}
-	for hash, key := range live.Keys {
-		if _, both := old.Keys[hash]; both {
-			err = errors.Join(err, c.tooEarly("key "+string(hash), key.CreatedAt))
-		}
-	}
-	if !related {
-		return nil, errUnrelated
-	}
-	return old, err
+	return false
 }
 
-// tooEarly refuses a moment before which something was made that the restore
-// brought back: revoked keys would count as made after it.
-func (c restoreRepair) tooEarly(what string, created time.Time) error {
-	if !created.After(c.Since.Add(findings.Margin)) {
-		return nil
-	}
-	return exit.UsageError(fmt.Sprintf("--since is too early: %s was made at %s and is in both tables", what, output.When(created)))
-}
-
-// subject is what the operator confirms.
+// subject is for the operator to confirm.
 func (c restoreRepair) subject(s *session, found []findings.Finding) subject {
 	kinds := map[string]int{}
 	for _, f := range found {
@@ -190,8 +223,10 @@ func (s *session) repair(ctx context.Context, found []findings.Finding) error {
 		case ctx.Err() != nil:
 			f.Outcome = "interrupted"
 			return ctx.Err()
+		case errors.Is(err, auth.ErrNeedless):
+			f.Outcome = "needed no more"
 		case err != nil:
-			f.Outcome = output.Optional("failed: " + exit.Sentence(err))
+			f.Outcome = output.Optional("failed: " + exit.Sentence(err, exit.Uncertain))
 			failed++
 			if inARow++; inARow >= rewrap.Patience {
 				return errNotRepaired

@@ -34,8 +34,9 @@ type restored struct {
 	*move
 	old      string // the table before the restore
 	since    string
-	restored []testkit.Row // as the restore left them
-	keys     []auth.Key    // all that were ever made
+	restored []testkit.Row  // as the restore left them
+	keys     []auth.Key     // all that were ever made
+	halved   []auth.KeyHash // the old table lacks a list entry of these
 }
 
 // newRestored makes a history that the seed decides: accounts, workspaces, keys
@@ -63,6 +64,13 @@ func newRestored(t *testing.T, seed uint64) *restored {
 	stray := testkit.Key("account#"+string(r.account), "key#"+strings.Repeat("0", 64))
 	stray["v"] = testkit.Number("1")
 	r.restored = append(r.restored, stray)
+	// The table before the restore may come from a backup that has halves, too.
+	for _, item := range r.table(r.old).All(t) {
+		if strings.HasPrefix(testkit.TextOf(item, "sk"), "key#") && random.IntN(8) == 0 {
+			r.table(r.old).Delete(t, item)
+			r.halved = append(r.halved, auth.KeyHash(strings.TrimPrefix(testkit.TextOf(item, "sk"), "key#")))
+		}
+	}
 	r.engines.Tables.Access = tables[2]
 	r.reset()
 	r.writeStack()
@@ -72,7 +80,7 @@ func newRestored(t *testing.T, seed uint64) *restored {
 // live makes an account and lets its operator and its callers do so much.
 func (r *restored) live(random *rand.Rand, steps int) {
 	r.Helper()
-	ctx, registry, positions := r.Context(), auth.NewRegistry(r.db, r.engines.Tables.Access), auth.NewPositions(r.db, r.engines.Tables.Access)
+	ctx, registry, positions := r.Context(), auth.NewRegistry(r.db, r.engines.Tables.Access), auth.NewPositions(r.db, r.engines.Tables.Access, nil)
 	account, workspace, err := registry.CreateAccount(ctx, "Acme")
 	testkit.Must(r, err)
 	if r.workspaces == nil {
@@ -111,7 +119,7 @@ func (r *restored) live(random *rand.Rand, steps int) {
 				err = change(ctx, row.Account, key.Hash)
 			}
 		case found.DeletedAt.IsZero():
-			order, claimed := positions.Claim(ctx, owner[at], at, "openai")
+			order, claimed := positions.Claim(ctx, owner[at], at, auth.Need{Provider: "openai"}, auth.Room{Credentials: 1000})
 			if err = claimed; err == nil {
 				r.credential(owner[at], at, order)
 			}
@@ -185,22 +193,41 @@ func (r *restored) letIn(table string, key auth.KeyHash) bool {
 	return err == nil
 }
 
-// checkRepaired makes sure that the live table lets no key in that the old one
-// does not or who may be half deleted, and has no workspace that was deleted.
+// revoked are the keys that the live table lets in although they were revoked or may
+// be half deleted, by how that is known.
+func (r *restored) revoked() map[string][]auth.KeyHash {
+	r.Helper()
+	entries := map[string]int{}
+	for _, item := range r.restored {
+		entries[testkit.TextOf(item, "sk")]++
+	}
+	old, found := r.survey(r.old), map[string][]auth.KeyHash{}
+	for _, key := range r.keys {
+		if !r.letIn(r.engines.Tables.Access, key.Hash) {
+			continue
+		}
+		lists, was := 1, old.Keys[key.Hash]
+		if key.Workspace != "" {
+			lists = 2
+		}
+		for how, is := range map[string]bool{
+			"deleted": was.Hash == "", "disabled": was.Disabled, "of a deleted workspace": !old.Workspaces[key.Workspace].DeletedAt.IsZero(),
+			"half restored": entries["key#"+string(key.Hash)] < lists, "half in the old table": slices.Contains(r.halved, key.Hash),
+		} {
+			if is {
+				found[how] = append(found[how], key.Hash)
+			}
+		}
+	}
+	return found
+}
+
+// checkRepaired makes sure that the live table lets no key in that was revoked, and has
+// no workspace that was deleted.
 func (r *restored) checkRepaired() {
 	r.Helper()
-	entries := map[string]bool{}
-	for _, item := range r.restored {
-		entries[testkit.TextOf(item, "sk")] = true
-	}
-	for _, key := range r.keys {
-		letIn := r.letIn(r.engines.Tables.Access, key.Hash)
-		if letIn && !r.letIn(r.old, key.Hash) {
-			r.Errorf("key %s is let in again", key.Hash.Short())
-		}
-		if letIn && !entries["key#"+string(key.Hash)] {
-			r.Errorf("key %s is let in, of which the restore left a half", key.Hash.Short())
-		}
+	for how, keys := range r.revoked() {
+		r.Errorf("let in again: %s: %v", how, keys)
 	}
 	old := r.survey(r.old)
 	for id, w := range r.survey(r.engines.Tables.Access).Workspaces {
@@ -209,7 +236,7 @@ func (r *restored) checkRepaired() {
 		}
 	}
 	for _, f := range r.findings("restore", "check") {
-		if f.By != findings.ByNone && !strings.Contains(f.Problem, "credentials of a workspace that does not exist") {
+		if f.By != findings.ByNone && !strings.Contains(f.Problem, " of a workspace that does not exist") {
 			r.Errorf("found after the repair: %+v", f)
 		}
 	}
@@ -227,6 +254,11 @@ func (r *restored) checkCounters() {
 			r.Errorf("workspace %s gives out %d, and a credential has %d", p.Workspace, w.Next["openai"], p.SortOrder)
 		}
 	}
+	for id, was := range r.survey(r.old).Workspaces {
+		if w, ok := survey.Workspaces[id]; ok && was.Fault == nil && w.Next["openai"] < was.Next["openai"] {
+			r.Errorf("workspace %s gives out %d, and gave out %d before", id, w.Next["openai"], was.Next["openai"]-1)
+		}
+	}
 }
 
 func (r *restored) survey(table string) *auth.Survey {
@@ -237,32 +269,54 @@ func (r *restored) survey(table string) *auth.Survey {
 }
 
 func TestARepairedTableLetsInNobodyWhoWasRevoked(t *testing.T) {
+	cases := map[string]int{}
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := newRestored(t, seed)
 			before := r.contents()
+			for how, keys := range r.revoked() {
+				cases[how] += len(keys)
+			}
 			r.want(exit.Uncertain, "restore", "check")
 			r.must(r.repairArgs("--dry-run")...)
 			if diff := cmp.Diff(before, r.contents()); diff != "" {
 				t.Errorf("a check or a dry run changed (-before +after):\n%s", diff)
 			}
-			r.must(r.repairArgs()...)
+			r.repaired()
 			after := r.contents()
 			r.checkRepaired()
-			if got := r.want(exit.Done, r.repairArgs()...); len(got.audits()) > 0 {
+			if got := r.want(exit.Uncertain, r.repairArgs()...); len(got.audits()) > 0 {
 				t.Errorf("the second repair: %v", got.audits())
 			}
 			if diff := cmp.Diff(after, r.contents()); diff != "" {
 				t.Errorf("the second repair changed (-before +after):\n%s", diff)
 			}
+			// A moment that is too early shows no key to be newer.
+			r.reset()
+			r.since = "2026-01-01T00:00:00Z"
+			r.repaired()
+			if diff := cmp.Diff(after, r.contents()); diff != "" {
+				t.Errorf("with another --since (-before +after):\n%s", diff)
+			}
 		})
+	}
+	if len(cases) < 5 {
+		t.Errorf("the seeds reach %v alone", cases)
+	}
+}
+
+// repaired repairs. What only the old table has is left for the operator, and said.
+func (r *restored) repaired() {
+	r.Helper()
+	if got := r.want(exit.Uncertain, r.repairArgs()...); !strings.Contains(got.stderr, "findings are left for you") {
+		r.Errorf("stderr %s", got.stderr)
 	}
 }
 
 // A repair that is interrupted after any of its writes goes on when it is repeated.
 func TestAnInterruptedRepairGoesOn(t *testing.T) {
 	r := newRestored(t, 1)
-	r.must(r.repairArgs()...)
+	r.repaired()
 	want := r.contents()
 	for writes := 1; ; writes++ {
 		r.reset()
@@ -287,29 +341,48 @@ func TestAnInterruptedRepairGoesOn(t *testing.T) {
 		if got.code != exit.Uncertain && seen > writes {
 			t.Errorf("interrupted at write %d: exit code %d, %s", writes, got.code, got.stderr)
 		}
-		r.must(r.repairArgs()...)
+		r.repaired()
 		if diff := cmp.Diff(want, r.contents(), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("interrupted at write %d (-want +got):\n%s", writes, diff)
 		}
 	}
 }
 
-// A key that was made after the restore is in no old table, and stays.
+// Only a key that is shown to be newer than the restore stays without a row in the old
+// table. The clock of its maker may have been ahead.
 func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 	r := newRestored(t, 1)
-	var keys [2]createdKeyView
-	for i := range keys {
-		r.json(&keys[i], "key", "create", "fresh", "--account", string(r.account))
+	now := time.Now().Add(3 * time.Hour)
+	stamps := map[time.Duration]bool{6 * time.Minute: false, 50 * time.Minute: false, 2 * time.Hour: true, 3*time.Hour + time.Minute: false}
+	hashes := map[time.Duration]auth.KeyHash{}
+	for after := range stamps {
+		var key createdKeyView
+		r.json(&key, "key", "create", "fresh", "--account", string(r.account))
+		hashes[after] = key.Hash
+		made := fmt.Sprint(time.Now().Add(after).Unix())
+		r.set(r.engines.Tables.Access, "key#"+string(key.Hash), "key", "created_at", testkit.Number(made))
 	}
-	since, _ := time.Parse(time.RFC3339, r.since)
-	later := fmt.Sprint(since.Add(findings.Margin + time.Second).Unix())
-	r.set(r.engines.Tables.Access, "key#"+string(keys[0].Hash), "key", "created_at", testkit.Number(later))
-	// What only one of the tables has is reported.
-	r.table(r.old).Delete(t, testkit.Key("workspace#"+string(r.workspaces[0]), "workspace"))
+	r.change = func(a *app) { a.now = func() time.Time { return now } }
+	if found := fmt.Sprint(r.findings(r.repairArgs()...)); !strings.Contains(found, "made after the restore") {
+		t.Errorf("found %s", found)
+	}
+	for after, stays := range stamps {
+		if r.letIn(r.engines.Tables.Access, hashes[after]) != stays {
+			t.Errorf("a key that was made %s after the restore is let in: %t", after, !stays)
+		}
+	}
+}
+
+// A difference between the tables that no repair can settle is listed, and a row of the
+// old table counts whole or not at all.
+func TestARepairReportsWhatItCannotSettle(t *testing.T) {
+	r := newRestored(t, 1)
 	r.set(r.old, "account#"+string(r.account), "account", "default_workspace", testkit.Text("another"))
 	next := &types.AttributeValueMemberM{Value: testkit.Row{"openai": testkit.Number("99")}}
 	r.set(r.old, "workspace#"+string(r.workspaces[1]), "workspace", "next", next)
-	// A key that is let in before and after, unless its old row cannot be read.
+	spoilt := r.workspaces[0]
+	r.set(r.old, "workspace#"+string(spoilt), "workspace", "next", next)
+	r.set(r.old, "workspace#"+string(spoilt), "workspace", "name", &types.AttributeValueMemberBOOL{})
 	i := slices.IndexFunc(r.keys, func(k auth.Key) bool {
 		return r.letIn(r.old, k.Hash) && r.letIn(r.engines.Tables.Access, k.Hash)
 	})
@@ -317,22 +390,35 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 	r.set(r.old, "key#"+string(damaged), "key", "v", testkit.Number("2"))
 	found := fmt.Sprint(r.findings(r.repairArgs()...))
 	for _, want := range []string{
-		"made after the restore", "only in the old table: made at", "its default workspace was another", "raise it to 99",
-		string(r.workspaces[0]) + " " + string(r.account) + " not in the old table",
+		"only in the old table: made at", "its default workspace was another", string(r.workspaces[1]) + " " + string(r.account) + " the next sort_order",
+		"{workspace " + string(spoilt) + "  unreadable in the old table: stored ", "{key " + string(damaged) + "  unreadable in the old table",
 	} {
 		if !strings.Contains(found, want) {
 			t.Errorf("no %q in %s", want, found)
 		}
 	}
-	if !r.letIn(r.engines.Tables.Access, keys[0].Hash) || r.letIn(r.engines.Tables.Access, keys[1].Hash) || r.letIn(r.engines.Tables.Access, damaged) {
-		t.Error("want the key from after the restore let in, and not those that may have been deleted or disabled")
+	if strings.Count(found, "raise it to 99") != 1 || r.letIn(r.engines.Tables.Access, damaged) {
+		t.Errorf("found %s", found)
 	}
-	// One that is in both tables was made before the moment restored to.
-	r.set(r.old, "key#"+string(damaged), "key", "v", testkit.Number("1"))
-	later = fmt.Sprint(time.Now().Add(time.Hour).Unix())
-	r.set(r.engines.Tables.Access, "key#"+string(damaged), "key", "created_at", testkit.Number(later))
-	if got := r.want(exit.Usage, r.repairArgs()...); !strings.Contains(got.stderr, "too early: key "+string(damaged)) {
-		t.Errorf("stderr %s", got.stderr)
+}
+
+// A cause that has gone when its repair is made is no cause. A survey reads a table page
+// by page, and may see a key without the account that was made with it.
+func TestARepairChecksTheCauseAgain(t *testing.T) {
+	r := newRestored(t, 1)
+	var key createdKeyView
+	r.json(&key, "key", "create", "fresh", "--account", string(r.account))
+	live, account := r.table(r.engines.Tables.Access), testkit.Key("account#"+string(r.account), "account")
+	row := live.Get(t, account)
+	live.Delete(t, account)
+	r.broken().Inject(faults.Rule{Operation: "TransactWriteItems", Fault: func(_ *http.Request, apply faults.Apply) (*http.Response, error) {
+		live.Put(t, row)
+		return apply()
+	}})
+	found := r.findings("restore", "repair", "--since", r.since, "--yes")
+	i := slices.IndexFunc(found, func(f findings.Finding) bool { return f.ID == string(key.Hash) })
+	if i < 0 || found[i].Outcome != "needed no more" || !r.letIn(r.engines.Tables.Access, key.Hash) {
+		t.Errorf("found %+v", found)
 	}
 }
 
@@ -358,14 +444,14 @@ func TestARepairGoesOnAfterOneThatFails(t *testing.T) {
 		failed, repaired := strings.Count(got.stdout, " failed: "), strings.Count(got.stdout, " repaired\n")
 		want := slices.Concat([]any{"begun", "done", "uncertain"}, slices.Repeat([]any{"done"}, max(repaired-1, 0)), []any{"uncertain"})
 		if failures > 1 {
-			want = slices.Concat([]any{"begun"}, slices.Repeat([]any{"uncertain"}, failures+1))
+			want = slices.Concat([]any{"begun"}, slices.Repeat([]any{"refused"}, failures), []any{"uncertain"})
 		}
 		if diff := cmp.Diff(want, outcomes); diff != "" || failed != failures || failures == 1 && repaired < 2 {
 			t.Errorf("%d failed, %d repaired; the outcomes of the audit lines (-want +got):\n%s", failed, repaired, diff)
 		}
 	}
 	r.change = nil
-	r.must(r.repairArgs()...)
+	r.repaired()
 	r.checkRepaired()
 }
 
@@ -376,6 +462,12 @@ func (d *fixture) set(table, pk, sk, attribute string, value types.AttributeValu
 
 func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
 	r := newRestored(t, 1)
+	older := r.engines.NewTables(t, 1)[0]
+	for _, item := range r.table(r.old).All(t) {
+		if testkit.TextOf(item, "pk") != "workspace#"+string(r.workspaces[0]) {
+			r.table(older).Put(t, item)
+		}
+	}
 	before := r.contents()
 	for _, c := range []struct {
 		code int
@@ -387,7 +479,8 @@ func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
 		{exit.Usage, "itself", []string{"--since", r.since, "--before", r.engines.Tables.Access, "--yes"}},
 		{exit.Usage, "no table nosuch", []string{"--since", r.since, "--before", "nosuch", "--yes"}},
 		{exit.Usage, "no account", []string{"--since", r.since, "--before", r.engines.Tables.Credentials, "--yes"}},
-		{exit.Usage, "too early", []string{"--since", "2026-01-01T00:00:00Z", "--before", r.old, "--yes"}},
+		{exit.Usage, `"tomorrow" is not a time`, []string{"--since", "tomorrow"}},
+		{exit.Refused, "it lacks 1 row (workspace " + string(r.workspaces[0]), []string{"--since", r.since, "--before", older, "--yes"}},
 		{exit.Usage, "nothing was changed", []string{"--since", r.since, "--before", r.old}},
 	} {
 		got := r.want(c.code, append([]string{"restore", "repair"}, c.args...)...)
@@ -399,14 +492,14 @@ func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
 		t.Errorf("a refusal changed (-before +after):\n%s", diff)
 	}
 	// On a terminal it asks, after it has named its target.
-	for typed, code := range map[string]int{"yes\n": exit.Refused, "": exit.Refused, "TABLE\n": exit.Done} {
+	for typed, code := range map[string]int{"yes\n": exit.Refused, "": exit.Refused, "TABLE\n": exit.Uncertain} {
 		r.reset()
 		typed = strings.ReplaceAll(typed, "TABLE", r.engines.Tables.Access)
 		got := r.typed(typed, "restore", "repair", "--since", r.since, "--before", r.old)
 		if got.code != code {
 			t.Errorf("typed %q: exit code %d, want %d", typed, got.code, code)
 		}
-		if !strings.Contains(got.stderr, "The access table "+r.engines.Tables.Access) || cmp.Equal(before, r.contents()) != (code != exit.Done) {
+		if !strings.Contains(got.stderr, "The access table "+r.engines.Tables.Access) || cmp.Equal(before, r.contents()) != (code == exit.Refused) {
 			t.Errorf("typed %q: %s", typed, got.stderr)
 		}
 	}
@@ -417,11 +510,13 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 	r := newRestored(t, 2)
 	table, shared := r.engines.Tables.Access, r.workspaces[0]
 	pk := "workspace#" + string(shared)
-	var bound, astray, orphan createdKeyView
-	for _, key := range []*createdKeyView{&bound, &astray, &orphan} {
+	i := slices.IndexFunc(r.workspaces, func(w ids.Workspace) bool { return r.survey(table).Workspaces[w].Account != r.account })
+	var bound, astray, foreign, orphan createdKeyView
+	for _, key := range []*createdKeyView{&bound, &astray, &foreign, &orphan} {
 		r.json(key, "key", "create", "bound", "--account", string(r.account), "--workspace", string(shared))
 	}
 	r.set(table, "key#"+string(astray.Hash), "key", "workspace", testkit.Text(string(ids.New[ids.Workspace]())))
+	r.set(table, "key#"+string(foreign.Hash), "key", "workspace", testkit.Text(string(r.workspaces[i])))
 	r.set(table, "key#"+string(orphan.Hash), "key", "account", testkit.Text(string(ids.New[ids.Account]())))
 	r.set(table, pk, "workspace", "deleted_at", testkit.Number("1"))
 	r.table(table).Put(t, testkit.Row{"pk": testkit.Text("key#broken"), "sk": testkit.Text("key"), "v": testkit.Number("2")})
@@ -431,17 +526,17 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 	found := fmt.Sprint(r.findings("restore", "check"))
 	for _, want := range []string{
 		"bound to a deleted workspace", "does not have the workspace", "its account does not exist", "its default workspace is deleted", "unreadable: item version 2", "somebody's item",
-		"has sort_order 0 of openai, as", "credentials of a deleted workspace",
+		"has sort_order 0 of openai, as", " of a deleted workspace",
 	} {
 		if !strings.Contains(found, want) {
 			t.Errorf("no %q in %s", want, found)
 		}
 	}
-	got := r.want(exit.Done, "restore", "repair", "--since", r.since, "--yes")
+	got := r.want(exit.Uncertain, "restore", "repair", "--since", r.since, "--yes")
 	if !strings.Contains(got.stderr, "it is not known what was revoked after "+r.since) {
 		t.Errorf("stderr %s", got.stderr)
 	}
-	for _, key := range []createdKeyView{bound, astray, orphan} {
+	for _, key := range []createdKeyView{bound, astray, foreign, orphan} {
 		if r.letIn(table, key.Hash) {
 			t.Errorf("key %s is let in", key.Hash.Short())
 		}

@@ -120,15 +120,15 @@ func (m *move) goesOn(total int) {
 func TestAKilledRewrapGoesOn(t *testing.T) {
 	m := newMove(t, 60)
 	m.deploy()
-	m.kill(20)
+	m.kill(10)
 	m.goesOn(60)
 }
 
 // kill runs the command as a process and kills it once it has moved so many, of
-// three times as many.
+// at least three times as many.
 func (m *move) kill(after int) {
 	m.Helper()
-	rate := strconv.Itoa(max(after, 30))                                                                       // a second's worth or more is left to move
+	rate := strconv.Itoa(after)                                                                                // five seconds' worth is left to move in the test
 	command := exec.Command("admin", "--local", m.dir, "credential", "rewrap", "--to", m.next, "--rate", rate) //nolint:gosec // this very binary: TestMain
 	testkit.Must(m, command.Start())
 	for m.moved() < after {

@@ -12,9 +12,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/byok"
 )
 
@@ -42,18 +44,21 @@ func TestScripts(t *testing.T) {
 	for _, script := range scripts {
 		t.Run(filepath.Base(script), func(t *testing.T) {
 			d := newFixture(t)
-			cloud := controlPlane(t, d)
+			hostile, cloud := testkit.Hostile(t), []string(nil)
+			if name := filepath.Base(script); name == "target.txt" || name == "screens.txt" {
+				cloud = append(controlPlane(t, d), "AWS_PROFILE=", "AWS_DEFAULT_REGION=", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=", "AWS_SESSION_TOKEN=")
+			}
 			testscript.Run(t, testscript.Params{
 				Files: []string{script},
 				Setup: func(env *testscript.Env) error {
 					// Under the race detector every command would sleep for a second as it ends.
-					env.Vars = append(env.Vars, append(cloud, "GORACE=atexit_sleep_ms=0", "SIGNALBOX_ACCOUNT="+string(d.account), "ACCOUNT="+string(d.account),
+					env.Vars = append(env.Vars, append(append(hostile, cloud...), "GORACE=atexit_sleep_ms=0", "SIGNALBOX_ACCOUNT="+string(d.account), "ACCOUNT="+string(d.account),
 						"WORKSPACE="+string(d.workspace), "NONE=00000000-0000-4000-8000-000000000000", "MARKER="+providerKey)...)
 					return os.CopyFS(filepath.Join(env.WorkDir, ".local"), os.DirFS(d.dir))
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
 					"done": ends(exit.Done), "uncertain": ends(exit.Uncertain), "usage": ends(exit.Usage),
-					"absent": ends(exit.NotFound), "refused": ends(exit.Refused), "keep": keep, "seal": d.sealScripted,
+					"absent": ends(exit.NotFound), "refused": ends(exit.Refused), "failed": ends(exit.Failed), "keep": keep, "seal": d.sealScripted, "spoil": d.spoil,
 				},
 			})
 		})
@@ -105,4 +110,9 @@ func keep(ts *testscript.TestScript, _ bool, args []string) {
 func (d *fixture) sealScripted(ts *testscript.TestScript, _ bool, args []string) {
 	id := d.seal(d.workspace, args[0], func(draft *byok.Draft) { ts.Check(json.Unmarshal([]byte(args[1]), draft)) })
 	ts.Setenv(args[0], string(id))
+}
+
+// spoil is spoil CREDENTIAL: its row cannot be read any more.
+func (d *fixture) spoil(_ *testscript.TestScript, _ bool, args []string) {
+	d.set(d.engines.Tables.Credentials, "workspace#"+string(d.workspace), "credential#"+args[0], "name", &types.AttributeValueMemberBOOL{})
 }

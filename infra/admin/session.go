@@ -3,25 +3,21 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os/user"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/target"
+	"signalbox.dev/infra/reach"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/calls"
@@ -29,7 +25,7 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// session is what a command has to work with.
+// session has all that a command uses.
 type session struct {
 	db          *dynamodb.Client
 	registry    *auth.Registry
@@ -40,6 +36,7 @@ type session struct {
 	wrappings   *byok.Wrappings
 	kms         *kms.Client
 	outputs     target.Outputs
+	target      *target.Target
 	files       *files.Manager
 	fileStore   *files.Store
 
@@ -53,20 +50,12 @@ type session struct {
 	terminal, interactive bool
 }
 
-func (a *app) session(t *target.Target, asJSON bool, audits io.Writer) *session {
+func (a *app) session(t *target.Target, given commandLine, audits io.Writer) *session {
 	if a.http != nil {
 		t.Config.HTTPClient = a.http
 	}
-	repeated, retryer := new(atomic.Bool), t.Config.Retryer
-	t.Config.Retryer = func() aws.Retryer {
-		return calls.NoteRepeats(retryer(), func(err error) {
-			// What a response refuses was not applied.
-			if response, ok := errors.AsType[*awshttp.ResponseError](err); !ok || response.HTTPStatusCode()/100 != 4 {
-				repeated.Store(true)
-			}
-		})
-	}
-	db, bucket := dynamodb.NewFromConfig(t.Config), s3.NewFromConfig(t.Config)
+	t.Config.APIOptions = append(t.Config.APIOptions, a.changes.note)
+	db, bucket := reach.DynamoDB(t.Config), reach.S3(t.Config)
 	s := &session{
 		db:          db,
 		registry:    auth.NewRegistry(db, t.Outputs.AccessTableName),
@@ -75,20 +64,27 @@ func (a *app) session(t *target.Target, asJSON bool, audits io.Writer) *session 
 		jobLister:   syncjobs.NewLister(db, t.Outputs.SyncJobsTableName),
 		credentials: byok.NewManager(db, t.Outputs.CredentialsTableName),
 		wrappings:   byok.NewWrappings(db, t.Outputs.CredentialsTableName),
-		kms:         kms.NewFromConfig(t.Config),
+		kms:         reach.KMS(t.Config),
 		outputs:     t.Outputs,
 		files:       files.NewManager(bucket, t.Outputs.FilesBucketName),
 		fileStore:   files.NewStore(bucket, t.Outputs.FilesBucketName),
 
-		out:      output.Writer{To: a.stdout, JSON: asJSON, Width: a.width},
+		out: output.Writer{
+			To: a.stdout, JSON: given.JSON || given.Output == "json", YAML: given.Output == "yaml", Width: a.width, Limit: given.Limit,
+		},
+		target:   t,
 		stdin:    a.stdin,
 		stderr:   a.stderr,
 		now:      a.now,
 		pause:    a.pause,
 		terminal: a.terminal, interactive: a.interactive,
 	}
+	if given.Output == "wide" {
+		s.out.Width = 0
+	}
+	s.out.Note = s.note
 	s.audits = newAuditLog(s, t, audits)
-	s.audits.repeated = repeated
+	s.audits.changes = &a.changes
 	return s
 }
 
@@ -122,8 +118,8 @@ type auditLog struct {
 	file  slog.Handler // nil where there is no file
 	who   []any
 	now   func() time.Time
-	// repeated is set once a call was sent again that may have been applied before.
-	repeated *atomic.Bool
+	// changes are the calls that were made so far.
+	changes *changes
 	// lost is the first failure to write a line to the file.
 	lost error
 }
@@ -146,8 +142,8 @@ func newAuditLog(s *session, t *target.Target, file io.Writer) *auditLog {
 	return log
 }
 
-// record writes a line; of what came of it only JSON has the error, which
-// people read in the command's last line.
+// record writes a line. Only JSON has the error: people read it in the command's last
+// line.
 func (l *auditLog) record(ctx context.Context, action, outcome string, err error, attrs []any) {
 	record := slog.NewRecord(l.now(), slog.LevelInfo, "audit", 0)
 	record.Add(l.who...)
@@ -182,46 +178,52 @@ func inWords(action, outcome string, record slog.Record) string {
 	return fmt.Sprintf("audit: %s %s: %s", action, outcome, strings.Join(parts, ", "))
 }
 
-// audit notes a change that was tried: action names it, err is what came of it,
-// and attrs name what it was about, by ids and never by secrets.
+// audit notes a change that was tried: action names it, err is its result, and attrs
+// name its objects, by ids and never by secrets.
 func (s *session) audit(ctx context.Context, action string, err error, attrs ...any) {
 	s.audits.record(ctx, action, s.audits.outcome(err), err, attrs)
 }
 
-// begin notes that a change of many things has begun: a process that is killed
-// writes no other line.
-func (s *session) begin(ctx context.Context, action string, attrs ...any) {
+// begin notes that a change of many things begins: a process that is killed writes no
+// other line. If its own line cannot be written, the change must not begin.
+func (s *session) begin(ctx context.Context, action string, attrs ...any) error {
 	s.audits.record(ctx, action, "begun", nil, attrs)
+	if lost := s.audits.lost; lost != nil {
+		s.audits.lost = nil
+		return exit.Refusal(lost.Error() + "; nothing was done")
+	}
+	return nil
 }
 
-// outcome is uncertain too where what was refused may be what an earlier attempt did.
+// outcome is uncertain also if an earlier attempt may have succeeded and a later one
+// was refused.
 func (l *auditLog) outcome(err error) string {
 	switch {
 	case err == nil:
 		return "done"
-	case exit.Code(err) == exit.Uncertain || l.repeated.Load():
+	case exit.Code(err, l.changes.tried()) == exit.Uncertain || l.changes.unclear.Load():
 		return "uncertain"
 	default:
 		return "refused"
 	}
 }
 
-// confirmation is what a command asks for that destroys something for good.
+// confirmation is asked for before something is destroyed for good.
 type confirmation struct {
 	Yes bool `help:"Do not ask for a confirmation. Required without a terminal."`
 }
 
-// subject is what would be destroyed.
+// subject would be destroyed.
 type subject struct {
 	// effect completes "This …".
 	effect string
-	// names are what it can be confirmed by, its id among them.
+	// names confirm it, its id among them.
 	names []string
 }
 
-// confirm returns nil if the operator has typed a name of the subject or given
-// --yes; it then asks nothing and find is not called. Nothing was done where it
-// returns an error.
+// confirm returns nil if the operator has typed a name of the subject or given --yes;
+// it then asks nothing and find is not called. If it returns an error, nothing was
+// done.
 func (c confirmation) confirm(ctx context.Context, s *session, find func() (subject, error)) error {
 	if c.Yes {
 		return nil
@@ -241,27 +243,31 @@ func (c confirmation) confirm(ctx context.Context, s *session, find func() (subj
 	return nil
 }
 
-// line reads a line of standard input, and waits no longer than the context
-// lasts.
+// line reads a line of standard input.
 func (s *session) line(ctx context.Context) (string, error) {
-	type read struct {
-		text string
-		err  error
+	text, err := while(ctx, func() (string, error) { return bufio.NewReader(s.stdin).ReadString('\n') })
+	if err != nil {
+		_, _ = fmt.Fprintln(s.stderr) // the prompt's line has no end yet
 	}
-	done := make(chan read, 1)
+	return strings.TrimSpace(text), err
+}
+
+// while returns the result of a read, and waits for it no longer than the context lasts.
+func while[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
 	go func() {
-		text, err := bufio.NewReader(s.stdin).ReadString('\n')
-		done <- read{strings.TrimSpace(text), err}
+		value, err := read()
+		done <- result{value, err}
 	}()
 	select {
 	case <-ctx.Done():
-		_, _ = fmt.Fprintln(s.stderr) // the prompt's line has no end yet
-		return "", ctx.Err()
+		return *new(T), ctx.Err()
 	case r := <-done:
-		if r.err != nil {
-			_, _ = fmt.Fprintln(s.stderr)
-		}
-		return r.text, r.err
+		return r.value, r.err
 	}
 }
 

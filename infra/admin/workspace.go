@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"signalbox.dev/infra/admin/exit"
@@ -25,6 +26,7 @@ type workspaceCreate struct {
 
 type workspaceList struct {
 	owner
+	State string `enum:"live,deleted," default:"" placeholder:"STATE" help:"List those that are live, or deleted."`
 }
 
 // oneWorkspace is the workspace a command is about, always named in full.
@@ -57,14 +59,10 @@ func viewWorkspace(w auth.Workspace) workspaceView {
 }
 
 func (v workspaceView) state() string {
-	switch {
-	case v.DeletedAt != "":
-		return "deleted " + string(v.DeletedAt)
-	case v.Default:
-		return "default"
-	default:
-		return "live"
+	if v.DeletedAt != "" {
+		return "deleted"
 	}
+	return "live"
 }
 
 // changed is the JSON of a change that yields nothing else.
@@ -93,12 +91,22 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 	for i, w := range found {
 		views[i] = viewWorkspace(w)
 	}
-	return output.List(s.out, views,
+	narrow := []output.Column[workspaceView]{
 		output.NewColumn("WORKSPACE", func(v workspaceView) string { return string(v.ID) }),
 		output.NewColumn("NAME", func(v workspaceView) string { return v.Name }),
 		output.NewColumn("STATE", workspaceView.state),
+		output.NewColumn("DEFAULT", func(v workspaceView) string { return map[bool]string{true: "yes"}[v.Default] }),
+	}
+	wide := append(slices.Clone(narrow),
 		output.NewColumn("CREATED", func(v workspaceView) string { return string(v.CreatedAt) }),
+		output.NewColumn("DELETED", func(v workspaceView) string { return string(v.DeletedAt) }),
 	)
+	return output.ListFitting(s.out, only(views, c.State, workspaceView.state), wide, narrow)
+}
+
+// only leaves the rows that have the value; "" leaves all rows.
+func only[T any](rows []T, value string, of func(T) string) []T {
+	return slices.DeleteFunc(rows, func(row T) bool { return value != "" && of(row) != value })
 }
 
 // Run changes the default workspace.
@@ -113,15 +121,21 @@ func (c workspaceDefault) Run(ctx context.Context, s *session) error {
 
 // Run deletes a workspace.
 func (c workspaceDelete) Run(ctx context.Context, s *session) error {
-	err := c.confirm(ctx, s, func() (subject, error) {
-		found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
-		return subject{"deletes " + named("workspace", found.Name, string(c.ID)) + " and disables every key bound to it",
-			[]string{found.Name, string(c.ID)}}, err
-	})
-	if err != nil {
-		return err
+	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
+	if err == nil && found.Default {
+		s.warn("it is the account's default workspace. Without a default, a request that names no workspace fails: a create with 400, a deletion of a file with 404. `admin workspace default` names another")
 	}
-	err = s.registry.DeleteWorkspace(ctx, c.Account, c.ID)
+	if err == nil {
+		if err := c.confirm(ctx, s, func() (subject, error) {
+			return subject{"deletes " + named("workspace", found.Name, string(c.ID)) + " and disables every key bound to it", []string{found.Name, string(c.ID)}}, nil
+		}); err != nil {
+			return err
+		}
+		if err := s.begin(ctx, "workspace.delete", "account", c.Account, "workspace", c.ID); err != nil {
+			return err
+		}
+		err = s.registry.DeleteWorkspace(ctx, c.Account, c.ID)
+	}
 	s.audit(ctx, "workspace.delete", err, "account", c.Account, "workspace", c.ID)
 	if err != nil {
 		return err
@@ -157,8 +171,8 @@ type purgeRow struct {
 	Bytes    *int64          `json:"bytes"`
 }
 
-// Run removes what a deleted workspace has left behind. Interrupted anywhere, it
-// may be run again.
+// Run removes the credentials and files of a deleted workspace. Interrupted anywhere,
+// it may be run again.
 func (c workspacePurge) Run(ctx context.Context, s *session) error {
 	if c.DryRun {
 		return c.preview(ctx, s)
@@ -174,6 +188,9 @@ func (c workspacePurge) Run(ctx context.Context, s *session) error {
 	found, err := c.deleted(ctx, s)
 	removed := purgeView{ID: c.ID}
 	if err == nil {
+		if err := s.begin(ctx, "workspace.purge", "account", c.Account, "workspace", c.ID); err != nil {
+			return err
+		}
 		err = s.purge(ctx, c.Account, c.ID, found.DeletedAt.Add(settled), &removed)
 	}
 	s.audit(ctx, "workspace.purge", err, "account", c.Account, "workspace", c.ID,
@@ -181,8 +198,8 @@ func (c workspacePurge) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.out.Say(removed, "%s is purged: %d credentials and %d versions of files removed.",
-		c.ID, removed.Credentials, removed.Versions)
+	return s.out.Say(removed, "%s is purged: %s and %s of files removed.",
+		c.ID, output.Count(removed.Credentials, "credential"), output.Count(removed.Versions, "version"))
 }
 
 // deleted finds the workspace, or refuses a live one.
@@ -194,7 +211,7 @@ func (c workspacePurge) deleted(ctx context.Context, s *session) (auth.Workspace
 	return found, err
 }
 
-// preview lists what a purge would remove.
+// preview lists the things that a purge would remove.
 func (c workspacePurge) preview(ctx context.Context, s *session) error {
 	if _, err := c.deleted(ctx, s); err != nil {
 		return err
@@ -224,8 +241,8 @@ func (c workspacePurge) preview(ctx context.Context, s *session) error {
 	)
 }
 
-// purge sweeps at once, and a second time where the first sweep began before
-// all requests had ended that were under way when the workspace was deleted.
+// purge sweeps at once. It sweeps again if requests from before the deletion may still
+// have been under way.
 func (s *session) purge(ctx context.Context, account ids.Account, id ids.Workspace, quiet time.Time, removed *purgeView) error {
 	// A deletion that was interrupted may have left keys enabled: end it first.
 	if err := s.registry.DeleteWorkspace(ctx, account, id); err != nil {
@@ -247,7 +264,7 @@ func (s *session) purge(ctx context.Context, account ids.Account, id ids.Workspa
 	}
 }
 
-// sweep removes what is there now and adds it to the count, also where it fails.
+// sweep removes everything and adds it to the count, even if it fails.
 func (s *session) sweep(ctx context.Context, id ids.Workspace, removed *purgeView) error {
 	credentials, err := s.credentials.Purge(ctx, id)
 	removed.Credentials += credentials

@@ -87,7 +87,7 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 	if left := d.left(d.workspace); left != 0 || waited < settled || waited > settled+time.Second {
 		t.Errorf("%d things left after %s", left, waited)
 	}
-	if !strings.Contains(got.stderr, "again in 20s") || !strings.Contains(got.stdout, "2 credentials and 1 versions") {
+	if !strings.Contains(got.stderr, "again in 20s") || !strings.Contains(got.stdout, "2 credentials and 1 version of") {
 		t.Errorf("stderr %s%s", got.stderr, got.stdout)
 	}
 }
@@ -100,7 +100,7 @@ func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 	d.must("workspace", "delete", string(d.workspace), "--yes")
 	d.stopped(d.deletedAt(), func(time.Duration) error { return context.Canceled })
 	got := d.want(exit.Uncertain, "workspace", "purge", string(d.workspace), "--yes")
-	if audits := got.audits(); len(audits) != 1 || audits[0]["outcome"] != "uncertain" || audits[0]["credentials_removed"] != 1.0 {
+	if audits := got.audits(); len(audits) != 2 || audits[0]["outcome"] != "begun" || audits[1]["outcome"] != "uncertain" || audits[1]["credentials_removed"] != 1.0 {
 		t.Errorf("audit %v", audits)
 	}
 	d.seal(d.workspace, "late")

@@ -50,22 +50,23 @@ func (s screen) command(words []string) string {
 	return first + strings.Join(words, " \\\n"+next)
 }
 
-// banner is what is printed once everything answers. Its lines are short, for
+// banner is what is printed once everything answers. Its calls go to the base URL. Its lines are short, for
 // narrow screens.
-func banner(e *edition.Edition, state string, s screen) string {
+func banner(e *edition.Edition, baseURL, state string, s screen) string {
 	if absolute, err := filepath.Abs(state); err == nil {
 		state = absolute
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nSignalbox is at %s\n", s.strong(e.BaseURL))
+	fmt.Fprintf(&b, "\nSignalbox is at %s\n", s.strong(baseURL))
 	fmt.Fprintf(&b, "Its reference:  %s\n\n", s.strong(strings.TrimSuffix(e.BaseURL, "/api/v1")+"/docs"))
 	b.WriteString("Read a sync job, store a credential,\ndelete a file:\n\n")
-	for _, words := range e.Demo.Curls() {
+	for _, words := range e.Demo.Curls(baseURL) {
 		b.WriteString(s.command(words) + "\n\n")
 	}
 	b.WriteString("Operate it with .build/admin:\n\n")
 	b.WriteString(s.command([]string{"make admin", "ARGS='key list'"}) + "\n\n")
 	fmt.Fprintf(&b, "State:  %s\n", state)
+	fmt.Fprintf(&b, "Logs:   %s\n", filepath.Join(state, "logs"))
 	b.WriteString("Stop:   Ctrl-C keeps the state;\n        `make reset` removes it\n\n")
 	return b.String()
 }

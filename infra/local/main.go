@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -37,21 +38,24 @@ func run(ctx context.Context, arguments []string, out, warnings io.Writer) error
 	}
 	o.Warnings = warnings
 	if do.reset {
-		return removeState(ctx, o.State, warnings)
+		return edition.Reset(ctx, o.State, warnings)
 	}
 	e, err := edition.Start(ctx, o)
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, banner(e, o.State, screenOf(out)))
+	_, err = io.WriteString(out, banner(e, cmp.Or(do.shown, e.BaseURL), o.State, screenOf(out)))
 	if err == nil {
 		err = e.Wait(ctx)
 	}
 	return errors.Join(err, e.Close())
 }
 
-// action is what to do instead of running the whole edition.
-type action struct{ reset bool }
+// action is what else the arguments ask for.
+type action struct {
+	reset bool   // remove the state, and stop
+	shown string // the base URL in the banner
+}
 
 func options(arguments []string, out io.Writer) (o edition.Options, do action, err error) {
 	o.Parameters = make(map[string]string)
@@ -74,7 +78,8 @@ func options(arguments []string, out io.Writer) (o edition.Options, do action, e
 		o.Parameters[name] = value
 		return nil
 	})
-	verbose := flags.Bool("v", false, "print a line for each request")
+	quiet := flags.Bool("quiet", false, "print no line for each request")
+	flags.StringVar(&do.shown, "shown", "", "base URL in the printed calls (default: the edition's own)")
 	flags.StringVar(&o.DynamoDB, "dynamodb", "", "URL of a DynamoDB that runs already, for a new state folder (default: one of the edition's own)")
 	flags.BoolVar(&do.reset, "reset", false, "remove the state folder, and stop")
 	flags.SetOutput(io.Discard) // main prints the error
@@ -88,29 +93,8 @@ func options(arguments []string, out io.Writer) (o edition.Options, do action, e
 	if flags.NArg() > 0 {
 		return o, do, fmt.Errorf("unknown argument %q", flags.Arg(0))
 	}
-	if *verbose {
+	if !*quiet {
 		o.Terminal = out
 	}
 	return o, do, nil
-}
-
-// removeState removes the state folder, with its tables in another's DynamoDB, unless
-// an edition is using it.
-func removeState(ctx context.Context, state string, warnings io.Writer) error {
-	if _, err := os.Stat(state); errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	lock, err := edition.Lock(state)
-	var inUse *edition.InUseError
-	if errors.As(err, &inUse) {
-		return err
-	}
-	if err := edition.DropTables(ctx, state); err != nil {
-		_, _ = fmt.Fprintln(warnings, "local:", err)
-	}
-	// A folder that cannot be locked is not in use.
-	if lock == nil {
-		return os.RemoveAll(state)
-	}
-	return errors.Join(os.RemoveAll(state), lock.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -34,7 +35,7 @@ func command(t *testing.T, state string, arguments ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], append([]string{ //nolint:gosec // the test binary itself
 		"-root", "../..", "-state", state, "-functions", os.Getenv("SIGNALBOX_FUNCTIONS"), "-port", "0",
 	}, arguments...)...)
-	cmd.Env = append(os.Environ(), asCommand+"=yes")
+	cmd.Env = append(append(os.Environ(), asCommand+"=yes"), testkit.Hostile(t)...)
 	return cmd
 }
 
@@ -103,6 +104,24 @@ func TestRunAndReset(t *testing.T) {
 	}
 	if _, err := os.Stat(state); !os.IsNotExist(err) {
 		t.Errorf("the state is still there: %v", err)
+	}
+}
+
+// The state survives a kill while it is made, and a kill after a start that wrote
+// nothing.
+func TestKilledAtAnyMoment(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	for i := range 5 {
+		cmd := command(t, state)
+		testkit.Must(t, cmd.Start())
+		time.Sleep(time.Duration(i) * 150 * time.Millisecond)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	for _, end := range []os.Signal{os.Interrupt, os.Kill, os.Kill, os.Interrupt, os.Kill, os.Interrupt} {
+		cmd, _ := start(t, state)
+		testkit.Must(t, cmd.Process.Signal(end))
+		_ = cmd.Wait()
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package arguments is what the command line's arguments look like: ids, hashes,
-// durations and key ARNs, and the completion of its words.
+// Package arguments reads the arguments of the command line: ids, hashes, durations and
+// key ARNs. It completes its words, too.
 package arguments
 
 import (
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,27 +15,30 @@ import (
 	"github.com/alecthomas/kong"
 
 	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/spelling"
 )
 
 // Options have kong read the arguments.
 func Options() []kong.Option {
 	return []kong.Option{
-		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), uuids[ids.Credential](), fileIDs(),
-		parsed(parseKeyARN), parsed(ParseLifetime), parsed(parseHashPrefix), parsed(parseCallerHash),
+		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), fileIDs(), parsed(parseCredential),
+		parsed(parseKeyARN), parsed(ParseLifetime), parsed(parseTime), parsed(parseHashPrefix), parsed(parseCallerHash), parsed(parseProvider),
 	}
 }
 
 const (
 	errShortHash     = exit.UsageError("the key's hash is too short: give at least 8 characters of it")
 	errNotHash       = exit.UsageError("that is not a key's hash: it has 64 hexadecimal characters, or give the first 8 or more (`admin key list`)")
+	errNotCredential = exit.UsageError("that is not a credential's id: give the UUID, or its first 8 characters or more (`admin credential find`)")
 	errNotCallerHash = exit.UsageError("that is not an API key's hash: give all its 64 digits, in lower case (`admin key list`)")
 
 	// ErrEnded refuses a key that would expire before it is made.
 	ErrEnded = exit.UsageError("a key cannot expire before it is made")
 )
 
-// uuids has kong read the ids of one kind.
+// uuids has kong read ids.
 func uuids[ID ~string]() kong.Option {
 	return parsed(func(s string) (ID, error) {
 		id, ok := ids.Parse[ID](s)
@@ -59,7 +63,7 @@ func fileIDs() kong.Option {
 // Lifetime is how long something lasts, longer than no time.
 type Lifetime time.Duration
 
-// ParseLifetime reads whole days, such as 90d, or what time.ParseDuration reads.
+// ParseLifetime reads whole days, such as 90d, or a duration of time.ParseDuration.
 func ParseLifetime(s string) (Lifetime, error) {
 	d, err := time.ParseDuration(s)
 	if days, ok := strings.CutSuffix(s, "d"); ok {
@@ -98,16 +102,61 @@ func parsed[T any](parse func(string) (T, error)) kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(read))
 }
 
+func parseTime(s string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is not a time: give one such as 2027-01-31T00:00:00Z", s)
+	}
+	return at, nil
+}
+
+// AsksForJSON reports whether a command line asks for JSON, even if it is wrong elsewhere.
+func AsksForJSON(args []string) (asks bool) {
+	for i, arg := range args {
+		switch arg {
+		case "--json", "--json=true", "--json=1", "--json=yes", "--output=json", "-ojson":
+			asks = true
+		case "--json=false", "--json=0", "--json=no":
+			asks = false
+		case "--output", "-o":
+			asks = asks || slices.Equal(args[i+1:min(i+2, len(args))], []string{"json"})
+		}
+	}
+	return asks
+}
+
+var (
+	harmless = regexp.MustCompile(`^.{0,15}$|^[./~].*|^--[a-z-]+$|^[0-9A-Fa-f:+TZ-]{16,36}$`) // a flag, a path, an id, a time
+	apiKey   = regexp.MustCompile(`sbx_[A-Za-z0-9_-]{8,}`)
+)
+
+// Hide removes possible secrets from the message of an error: they were typed in the
+// wrong place.
+func Hide(err error, message string, args []string) string {
+	if _, ok := errors.AsType[*kong.ParseError](err); ok {
+		for _, arg := range args {
+			if name, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(name, "--") {
+				arg = value
+			}
+			if !harmless.MatchString(arg) {
+				message = strings.ReplaceAll(message, arg, "(not repeated)")
+			}
+		}
+	}
+	return apiKey.ReplaceAllString(message, "(an API key, not repeated)")
+}
+
 const (
 	// HashLength is the length of a whole hash.
 	HashLength = 64
 	leastHash  = 8
+	idLength   = 36
 )
 
-// HashPrefix is a key's hash, or the beginning of it, in lower case.
+// HashPrefix is a key's hash or its beginning, in lower case.
 type HashPrefix string
 
-// parseHashPrefix never repeats what it refuses, which may be a key.
+// parseHashPrefix never repeats a wrong value, which may be a key.
 func parseHashPrefix(s string) (HashPrefix, error) {
 	s = strings.ToLower(s)
 	switch {
@@ -119,10 +168,22 @@ func parseHashPrefix(s string) (HashPrefix, error) {
 	return HashPrefix(s), nil
 }
 
+// CredentialPrefix is a credential's id or its beginning, in lower case.
+type CredentialPrefix string
+
+// parseCredential never repeats a wrong value, which may be a key.
+func parseCredential(s string) (CredentialPrefix, error) {
+	s = strings.ToLower(s)
+	if len(s) < leastHash || len(s) > idLength || strings.Trim(s, "0123456789abcdef-") != "" {
+		return "", errNotCredential
+	}
+	return CredentialPrefix(s), nil
+}
+
 // CallerHash is the whole hash of an API key, in lower case.
 type CallerHash string
 
-// parseCallerHash never repeats what it refuses, which may be a key.
+// parseCallerHash never repeats a wrong value, which may be a key.
 func parseCallerHash(s string) (CallerHash, error) {
 	if len(s) != HashLength || strings.Trim(s, "0123456789abcdef") != "" {
 		return "", errNotCallerHash
@@ -130,8 +191,21 @@ func parseCallerHash(s string) (CallerHash, error) {
 	return CallerHash(s), nil
 }
 
-// KeyARN is the ARN of a KMS key. Records keep ARNs, so that no alias or short
-// id can be compared with them.
+// Provider is the slug of a provider that a credential can be for.
+type Provider string
+
+func parseProvider(s string) (Provider, error) {
+	if byok.IsProvider(s) {
+		return Provider(s), nil
+	}
+	if near := spelling.Nearest([]byte(s), byok.Providers()); near != "" {
+		return "", fmt.Errorf("there is no provider %q; did you mean %s?", s, near)
+	}
+	return "", fmt.Errorf("there is no provider %q: infra/openapi.yaml lists them", s)
+}
+
+// KeyARN is the ARN of a KMS key. Records keep ARNs: an alias or a short id cannot be
+// compared with one.
 type KeyARN string
 
 func parseKeyARN(s string) (KeyARN, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -15,10 +16,9 @@ import (
 // the words up to the cursor follow, the one under it last.
 const CompleteWord = "__complete"
 
-// Completion writes a script that asks the command itself, so that it cannot
-// become outdated.
+// Completion writes a script that asks the command itself: it cannot become outdated.
 type Completion struct {
-	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish. To try it: source <(admin completion bash), or admin completion fish | source."`
+	Shell string `arg:"" enum:"bash,zsh,fish,powershell" help:"bash, zsh, fish or powershell. To try it: source <(admin completion bash), admin completion fish | source, or admin completion powershell | Out-String | Invoke-Expression."`
 }
 
 // AfterApply implements a hook of kong's: a script needs no target.
@@ -38,6 +38,11 @@ _admin() {
 compdef _admin admin`,
 		"fish": `complete -c admin -f -a '(admin ` + CompleteWord + ` (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
 complete -c admin -n '__fish_seen_subcommand_from upload' -F`,
+		"powershell": `Register-ArgumentCompleter -Native -CommandName admin -ScriptBlock {
+  param($word, $line, $cursor)
+  $words = @($line.CommandElements | Select-Object -Skip 1 | Where-Object { $_.Extent.EndOffset -lt $cursor -or $_.Extent.Text -ne $word } | ForEach-Object { $_.Extent.Text })
+  & admin ` + CompleteWord + ` @words "$word" 2>$null | ForEach-Object { [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_) }
+}`,
 	}[c.Shell]
 	_, err := fmt.Fprintln(k.Stdout, script)
 	return cmp.Or(err, ErrShown)
@@ -46,8 +51,9 @@ complete -c admin -n '__fish_seen_subcommand_from upload' -F`,
 // Run is never reached.
 func (Completion) Run() error { return errors.New("no script was written") }
 
-// Complete writes what the last word can become, a line each.
-func Complete(to io.Writer, at *kong.Node, words []string) error {
+// Complete writes the words that the last one can become, a line each. values returns
+// those that are stored, such as ids.
+func Complete(to io.Writer, at *kong.Node, words []string, values func(reflect.Type) []string) error {
 	if len(words) == 0 {
 		return nil
 	}
@@ -73,17 +79,19 @@ func Complete(to io.Writer, at *kong.Node, words []string) error {
 	last := words[len(words)-1]
 	switch {
 	case valueOf != nil:
-		candidates = valueOf.EnumSlice()
+		candidates = append(valueOf.EnumSlice(), values(element(valueOf.Value))...)
 	case strings.HasPrefix(last, "-"):
 		for _, flag := range flags {
 			candidates = append(candidates, "--"+flag.Name)
 		}
 	default:
 		for _, child := range at.Children {
-			candidates = append(candidates, child.Name)
+			if !child.Hidden {
+				candidates = append(candidates, child.Name)
+			}
 		}
 		for _, positional := range at.Positional {
-			candidates = append(candidates, positional.EnumSlice()...)
+			candidates = append(append(candidates, positional.EnumSlice()...), values(element(positional))...)
 		}
 	}
 	for _, candidate := range candidates {
@@ -95,6 +103,14 @@ func Complete(to io.Writer, at *kong.Node, words []string) error {
 		}
 	}
 	return nil
+}
+
+// element is the type of a value, or of the elements of a list.
+func element(v *kong.Value) reflect.Type {
+	if t := v.Target.Type(); t.Kind() != reflect.Slice {
+		return t
+	}
+	return v.Target.Type().Elem()
 }
 
 // ErrShown ends a command line that only asked for help, the version or a

@@ -1,5 +1,5 @@
-// Package exit classifies what a command came to: the exit code for scripts, and
-// the sentence that the operator reads.
+// Package exit has the two results of a command: the exit code for scripts, and the
+// sentence that the operator reads.
 package exit
 
 import (
@@ -27,9 +27,10 @@ const (
 	// of a job's step a state that forbids it.
 	NotFound = 3
 	Refused  = 4 // the state of things forbids it
+	Failed   = 5 // it failed before anything was changed
 )
 
-// UsageError is what is wrong with a command line that could be parsed.
+// UsageError is the fault of a command line that could be parsed.
 type UsageError string
 
 func (e UsageError) Error() string { return string(e) }
@@ -39,8 +40,23 @@ type Refusal string
 
 func (e Refusal) Error() string { return string(e) }
 
-// Code classifies an error.
-func Code(err error) int {
+// Findings end a command with Uncertain: somebody has to look at them.
+type Findings string
+
+func (e Findings) Error() string { return string(e) }
+
+// Code classifies the error of a command that has tried to change something, or not.
+func Code(err error, tried bool) int {
+	if code := kind(err); code != Uncertain || tried {
+		return code
+	}
+	if _, ok := errors.AsType[Findings](err); ok {
+		return Uncertain
+	}
+	return Failed
+}
+
+func kind(err error) int {
 	if _, ok := errors.AsType[*kong.ParseError](err); ok {
 		return Usage
 	}
@@ -53,7 +69,7 @@ func Code(err error) int {
 	for code, kinds := range map[int][]error{
 		Usage:    {auth.ErrInvalid, syncjobs.ErrInvalid, byok.ErrSameCredential},
 		NotFound: {auth.ErrNoAccount, auth.ErrNoWorkspace, auth.ErrNoKey, syncjobs.ErrNotFound, byok.ErrNotFound, files.ErrNotFound},
-		Refused:  {auth.ErrWorkspaceDeleted, syncjobs.ErrState, files.ErrExists, byok.ErrOtherProvider, byok.ErrOtherSettings, byok.ErrSuccessorDisabled},
+		Refused:  {auth.ErrWorkspaceDeleted, syncjobs.ErrState, files.ErrExists, auth.ErrNeedless, byok.ErrOtherProvider, byok.ErrOtherSettings, byok.ErrSuccessorDisabled},
 	} {
 		for _, kind := range kinds {
 			if errors.Is(err, kind) {
@@ -64,12 +80,14 @@ func Code(err error) int {
 	return Uncertain
 }
 
-// Sentence is an error as a person reads it.
-func Sentence(err error) string {
+// Sentence is an error as a person reads it, with its code.
+func Sentence(err error, code int) string {
 	var api smithy.APIError
 	var op *smithy.OperationError
 	var network *url.Error
 	switch {
+	case errors.Is(err, context.Canceled) && code == Failed:
+		return "interrupted; nothing was changed"
 	case errors.Is(err, context.Canceled):
 		return "interrupted; what was under way may have been done"
 	case errors.Is(err, auth.ErrNoWorkspace):

@@ -1,5 +1,5 @@
-// Package findings lists what is inconsistent in the access and credentials tables,
-// and what repairs it.
+// Package findings lists the inconsistencies of the access and credentials tables, with
+// their repairs.
 package findings
 
 import (
@@ -17,28 +17,48 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Margin is how long after the moment restored to a key may have been
-// made, by the clock of the machine it was made on, and still be a restored one.
-// A restore takes longer, so a key that is younger was made after it.
-const Margin = 5 * time.Minute
+// Margin bounds how far the clock of a machine that makes rows may be ahead. Only a row
+// that was made later than this after the restore is shown to be newer.
+const Margin = time.Hour
+
+// Restore describes a restore of the access table.
+type Restore struct {
+	Since time.Time // the moment restored to
+	// Old is the table just before the restore; nil if it is not known.
+	Old    *auth.Survey
+	latest time.Time // no restored row was made later, but for the error of clocks
+	now    time.Time
+}
+
+// NewRestore returns a restore to the moment since. The restored table was created then.
+func NewRestore(since, created, now time.Time, old *auth.Survey) Restore {
+	r := Restore{Since: since, Old: old, now: now}
+	r.latest = slices.MaxFunc([]time.Time{since, created, r.before().Newest()}, time.Time.Compare)
+	return r
+}
+
+// IsNew reports whether a row that was made then is shown to be newer than the restore.
+// Another machine's clock took the time: it may have been wrong.
+func (r Restore) IsNew(made time.Time) bool {
+	return made.After(r.latest.Add(Margin)) && !made.After(r.now)
+}
+
+func (r Restore) before() *auth.Survey { return cmp.Or(r.Old, &auth.Survey{}) }
 
 // inspection compares the live tables with each other and, after a restore, with
 // the access table as it was before.
 type inspection struct {
+	Restore
 	live       *auth.Survey
 	placements []byok.Placement
-	old        *auth.Survey // empty where it is not known
+	old        *auth.Survey // empty if it is not known
 	compared   bool         // it is known
-	since      time.Time
 	found      []Finding
 }
 
-// Inspect lists what is wrong, in the order in which it is to be repaired.
-func Inspect(live *auth.Survey, placements []byok.Placement, old *auth.Survey, since time.Time) []Finding {
-	i := &inspection{live: live, placements: placements, old: old, compared: old != nil, since: since}
-	if old == nil {
-		i.old = &auth.Survey{}
-	}
+// Inspect lists all findings in the order of their repairs.
+func Inspect(live *auth.Survey, placements []byok.Placement, r Restore) []Finding {
+	i := &inspection{Restore: r, live: live, placements: placements, old: r.before(), compared: r.Old != nil}
 	i.keys()
 	i.workspaces()
 	i.lists()
@@ -75,13 +95,12 @@ func (i *inspection) keys() {
 			i.report("key", string(hash), "", "unreadable: "+key.Fault.Error(), "no request is let in with it: look at its row, or leave it")
 			continue
 		}
-		problem := i.unowned(key)
-		if problem == "" && i.compared && !i.isNew(key.CreatedAt) {
-			problem = i.revoked(hash)
+		problem, disable := i.unowned(key)
+		if problem == "" && i.compared {
+			problem, disable = i.revoked(key), func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, key.Account, hash) }
 		}
 		if problem != "" && !key.Disabled {
-			i.repairable("key", string(hash), key.Account, "enabled, but "+problem, "disable it", "key.disable",
-				func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, key.Account, hash) })
+			i.repairable("key", string(hash), key.Account, "enabled, but "+problem, "disable it", "key.disable", disable)
 			continue
 		}
 		if _, existed := i.old.Keys[hash]; i.compared && !existed && !key.Disabled {
@@ -90,31 +109,37 @@ func (i *inspection) keys() {
 	}
 }
 
-// unowned reports why the key cannot be used any more; "" if it can.
-func (i *inspection) unowned(key auth.SurveyedKey) string {
+// unowned reports why the key cannot be used any more, with its repair; "" if it can.
+func (i *inspection) unowned(key auth.SurveyedKey) (problem string, repair func(context.Context, *auth.Registry) error) {
+	orphan := func(ctx context.Context, r *auth.Registry) error { return r.DisableOrphan(ctx, key) }
+	stranded := func(ctx context.Context, r *auth.Registry) error { return r.DisableStranded(ctx, key) }
 	bound, exists := i.live.Workspaces[key.Workspace]
 	switch _, owned := i.live.Accounts[key.Account]; {
 	case !owned:
-		return "its account does not exist"
+		return "its account does not exist", orphan
 	case key.Workspace == "" || bound.Fault != nil:
-		return ""
+		return "", nil
 	case !exists || bound.Account != key.Account:
-		return "its account does not have the workspace that it is bound to"
+		return "its account does not have the workspace that it is bound to", stranded
 	case !bound.DeletedAt.IsZero():
-		return "bound to a deleted workspace"
+		return "bound to a deleted workspace", stranded
 	}
-	return ""
+	return "", nil
 }
 
-// revoked reports what the old table has instead of the key, enabled.
-func (i *inspection) revoked(hash auth.KeyHash) string {
-	switch was, ok := i.old.Keys[hash]; {
+// revoked reports why the old table does not let the key in, if that is known.
+func (i *inspection) revoked(key auth.SurveyedKey) string {
+	switch was, ok := i.old.Keys[key.Hash]; {
+	case !ok && i.IsNew(key.CreatedAt):
+		return ""
 	case !ok:
-		return "not in the old table: deleted since"
+		return "not in the old table: deleted since, or not shown to be newer than the restore"
 	case was.Fault != nil:
 		return "unreadable in the old table"
 	case was.Disabled:
 		return "disabled in the old table"
+	case i.old.HalfDeleted(key.Hash):
+		return "half deleted in the old table: a list lacks it"
 	}
 	return ""
 }
@@ -127,8 +152,6 @@ func (i *inspection) workspaces() {
 			i.report("workspace", string(id), "", "unreadable: "+w.Fault.Error(), "look at its row")
 		case !owned:
 			i.report("workspace", string(id), w.Account, "its account does not exist", "it cannot be reached: look for the account in a backup")
-		case was.Fault != nil:
-			i.report("workspace", string(id), w.Account, "unreadable in the old table", "if it was deleted: admin workspace delete")
 		case !was.DeletedAt.IsZero() && w.DeletedAt.IsZero():
 			i.repairable("workspace", string(id), w.Account, "live, but deleted in the old table", "delete it and disable its keys", "workspace.delete",
 				func(ctx context.Context, r *auth.Registry) error { return r.DeleteWorkspace(ctx, w.Account, id) })
@@ -183,8 +206,10 @@ func (i *inspection) counters() {
 		}
 	}
 	for id, w := range i.old.Workspaces {
-		for provider, next := range w.Next {
-			note(id, provider, next)
+		if w.Fault == nil {
+			for provider, next := range w.Next {
+				note(id, provider, next)
+			}
 		}
 	}
 	for id, w := range sorted(i.live.Workspaces) {
@@ -220,21 +245,34 @@ func (i *inspection) credentials() {
 	for id, credentials := range sorted(inside) {
 		switch w, exists := i.live.Workspaces[id]; {
 		case !exists:
-			i.report("workspace", string(id), i.old.Workspaces[id].Account, fmt.Sprintf("%d credentials of a workspace that does not exist", credentials),
+			i.report("workspace", string(id), i.old.Workspaces[id].Account, output.Count(credentials, "credential")+" of a workspace that does not exist",
 				"they cannot be reached: create them again in another")
 		case !w.DeletedAt.IsZero():
-			i.note("workspace", string(id), w.Account, fmt.Sprintf("%d credentials of a deleted workspace", credentials), "admin workspace purge")
+			i.note("workspace", string(id), w.Account, output.Count(credentials, "credential")+" of a deleted workspace", "admin workspace purge")
 		}
 	}
 }
 
-// lost reports what only one of the two tables has, beside revoked keys.
+// notBefore is the problem of an account or workspace that only the live table has.
+const notBefore = "not in the old table"
+
+// Lacking returns the rows that the old table should have: no command removes them.
+// Such a table is older than the restore, or damaged, and its missing keys may not have
+// been deleted.
+func Lacking(found []Finding) []Finding {
+	return slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return f.Problem != notBefore })
+}
+
+// lost reports the rows that only one of the two tables has, and the unreadable ones of
+// the old table. Revoked keys are reported elsewhere.
 func (i *inspection) lost() {
-	const damaged = "no command removes it: rows of the old table are lost, and keys may be lost there, not deleted"
+	const damaged = "no command removes it: the old table is older than the restore, or has lost rows, keys among them"
+	const unread = "it may have been changed since: look at its row there"
 	for id, was := range sorted(i.old.Accounts) {
 		live, exists := i.live.Accounts[id]
 		switch {
 		case was.Fault != nil:
+			i.report("account", string(id), id, "unreadable in the old table: "+was.Fault.Error(), unread)
 		case !exists:
 			i.onlyOld("account", string(id), id, was.CreatedAt)
 		case was.Default != "" && was.Default != live.Default && i.live.Workspaces[was.Default].DeletedAt.IsZero():
@@ -242,38 +280,46 @@ func (i *inspection) lost() {
 		}
 	}
 	for id, was := range sorted(i.old.Workspaces) {
-		if _, exists := i.live.Workspaces[id]; !exists && was.Fault == nil && was.DeletedAt.IsZero() {
+		_, exists := i.live.Workspaces[id]
+		switch {
+		case was.Fault != nil:
+			i.report("workspace", string(id), "", "unreadable in the old table: "+was.Fault.Error(), "if it was deleted: admin workspace delete. Its counters there are not known")
+		case !exists && was.DeletedAt.IsZero():
 			i.onlyOld("workspace", string(id), was.Account, was.CreatedAt)
 		}
 	}
 	for hash, was := range sorted(i.old.Keys) {
-		if _, exists := i.live.Keys[hash]; !exists && was.Fault == nil && !was.Disabled {
+		_, exists := i.live.Keys[hash]
+		switch {
+		case was.Fault != nil:
+			i.report("key", string(hash), "", "unreadable in the old table: "+was.Fault.Error(), unread)
+		case !exists && !was.Disabled:
 			i.onlyOld("key", string(hash), was.Account, was.CreatedAt)
 		}
 	}
+	for _, place := range i.old.Unknown {
+		i.report("item", place.String(), "", "not an item of an access table, in the old table", "look at it there")
+	}
 	for id, account := range sorted(i.live.Accounts) {
-		if _, existed := i.old.Accounts[id]; !existed && account.Fault == nil && !i.isNew(account.CreatedAt) {
-			i.report("account", string(id), id, "not in the old table", damaged)
+		if _, existed := i.old.Accounts[id]; !existed && account.Fault == nil && !i.IsNew(account.CreatedAt) {
+			i.report("account", string(id), id, notBefore, damaged)
 		}
 	}
 	for id, w := range sorted(i.live.Workspaces) {
-		if _, existed := i.old.Workspaces[id]; !existed && w.Fault == nil && !i.isNew(w.CreatedAt) {
-			i.report("workspace", string(id), w.Account, "not in the old table", damaged)
+		if _, existed := i.old.Workspaces[id]; !existed && w.Fault == nil && !i.IsNew(w.CreatedAt) {
+			i.report("workspace", string(id), w.Account, notBefore, damaged)
 		}
 	}
 }
 
-// onlyOld reports what the restore has lost.
+// onlyOld reports a row that the restore has lost.
 func (i *inspection) onlyOld(kind, id string, account ids.Account, created time.Time) {
 	problem := "only in the old table: made at " + string(output.When(created))
-	if created.Before(i.since.Add(-Margin)) {
+	if created.Before(i.Since.Add(-Margin)) {
 		problem += ", before --since: is that the moment restored to?"
 	}
 	i.report(kind, id, account, problem, "create it again, if it is still wanted")
 }
-
-// isNew reports whether what was created then was created after the restore.
-func (i *inspection) isNew(created time.Time) bool { return created.After(i.since.Add(Margin)) }
 
 // sorted yields a map by its keys.
 func sorted[K cmp.Ordered, V any](m map[K]V) iter.Seq2[K, V] {

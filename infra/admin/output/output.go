@@ -11,15 +11,25 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
 )
 
 // Writer writes results.
 type Writer struct {
-	To   io.Writer
-	JSON bool
-	// Width is the number of columns of the terminal; 0 where there is none.
+	To io.Writer
+	// JSON and YAML are for scripts. Without them there are tables and sentences.
+	JSON, YAML bool
+	// Width is the number of columns of the terminal; 0 if there is none.
 	Width int
+	// Limit bounds the rows of a list; 0 means no bound. Note says that some are left
+	// out.
+	Limit int
+	Note  func(format string, args ...any)
 }
+
+// ForScripts reports whether a script reads the results.
+func (o Writer) ForScripts() bool { return o.JSON || o.YAML }
 
 // Column is one column of a table of T.
 type Column[T any] struct {
@@ -32,27 +42,35 @@ func NewColumn[T any](title string, cell func(T) string) Column[T] {
 	return Column[T]{title, cell}
 }
 
-// List shows rows as a table, or as a JSON array. What a terminal is too narrow
-// for is shown row by row, a line for each column.
+// List shows rows as a table, or for scripts.
 func List[T any](o Writer, rows []T, columns ...Column[T]) error {
-	if o.JSON {
+	return ListFitting(o, rows, columns)
+}
+
+// ListFitting shows rows with the first columns that fit the terminal. If none do, it
+// shows each row with all its columns, a line for each.
+func ListFitting[T any](o Writer, rows []T, widest []Column[T], narrower ...[]Column[T]) error {
+	if o.Limit > 0 && len(rows) > o.Limit {
+		o.Note("%d of %d are shown: leave out --limit for all.", o.Limit, len(rows))
+		rows = rows[:o.Limit]
+	}
+	if o.ForScripts() {
 		if rows == nil {
 			rows = []T{}
 		}
 		return o.Encode(rows)
 	}
-	shown := table(rows, columns)
-	if !o.fits(shown) && len(rows) > 0 {
-		var b strings.Builder
-		for i, row := range rows {
-			if i > 0 {
-				b.WriteByte('\n')
-			}
-			b.WriteString(card(row, columns))
+	for _, columns := range append([][]Column[T]{widest}, narrower...) {
+		if shown := table(rows, columns); o.fits(shown) || len(rows) == 0 {
+			_, err := io.WriteString(o.To, shown)
+			return err
 		}
-		shown = b.String()
 	}
-	_, err := io.WriteString(o.To, shown)
+	cards := make([]string, len(rows))
+	for i, row := range rows {
+		cards[i] = card(row, widest)
+	}
+	_, err := io.WriteString(o.To, strings.Join(cards, "\n"))
 	return err
 }
 
@@ -82,19 +100,14 @@ func card[T any](row T, columns []Column[T]) string {
 	})
 }
 
-// aligned puts what write separates with tabs into columns. Memory takes all
-// that is written to it.
+// aligned puts the tab-separated text of write into columns. Memory takes all that is
+// written to it.
 func aligned(write func(io.Writer)) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	write(w)
 	_ = w.Flush()
 	return b.String()
-}
-
-// Fits reports whether the terminal, if there is one, is wide enough for a table.
-func Fits[T any](o Writer, rows []T, columns []Column[T]) bool {
-	return o.fits(table(rows, columns))
 }
 
 // fits reports whether the terminal, if there is one, is wide enough for a text.
@@ -109,7 +122,7 @@ func (o Writer) fits(text string) bool {
 
 // One shows a single thing, a line for each column, or as a JSON object.
 func One[T any](o Writer, row T, columns ...Column[T]) error {
-	if o.JSON {
+	if o.ForScripts() {
 		return o.Encode(row)
 	}
 	_, err := io.WriteString(o.To, card(row, columns))
@@ -118,22 +131,37 @@ func One[T any](o Writer, row T, columns ...Column[T]) error {
 
 // Say writes a sentence for people, and the value for scripts.
 func (o Writer) Say(value any, format string, args ...any) error {
-	if o.JSON {
+	if o.ForScripts() {
 		return o.Encode(value)
 	}
 	_, err := fmt.Fprintf(o.To, format+"\n", args...)
 	return err
 }
 
-// Encode writes a value as JSON, in one line.
+// Encode writes a value as JSON, in one line, or as YAML.
 func (o Writer) Encode(value any) error {
+	if o.YAML {
+		written, err := yaml.Marshal(value)
+		if err == nil {
+			_, err = o.To.Write(written)
+		}
+		return err
+	}
 	encoder := json.NewEncoder(o.To)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(value)
 }
 
-// Printable keeps what customers have chosen, names above all, from moving the
-// cursor or breaking the table.
+// Count is a number of things, one or several.
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// Printable keeps texts of customers, names above all, from moving the cursor or
+// breaking the table.
 func Printable(s string) string {
 	for _, r := range s {
 		if !unicode.IsPrint(r) {
@@ -146,7 +174,7 @@ func Printable(s string) string {
 	return s
 }
 
-// Optional is a text in results: null where there is none.
+// Optional is a text in results, null if it is empty.
 type Optional string
 
 // MarshalJSON implements json.Marshaler.
@@ -165,7 +193,7 @@ func When(t time.Time) Optional {
 	return Optional(t.UTC().Format(time.RFC3339))
 }
 
-// Number is a count in tables, "" where there is none.
+// Number is a count in tables, "" for nil.
 func Number(n *int64) string {
 	if n == nil {
 		return ""

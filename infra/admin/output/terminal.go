@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// ProgressEvery is how often a line is written where there is no terminal.
+// ProgressEvery is the time between two lines if there is no terminal.
 const ProgressEvery = 10 * time.Second
 
 // IsTerminal reports whether a stream is a terminal.
@@ -20,7 +20,7 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// WidthOf is the number of columns of a terminal; 0 where there is none.
+// WidthOf is the number of columns of a terminal; 0 if the stream is no terminal.
 func WidthOf(stream any) int {
 	file, ok := stream.(*os.File)
 	if !ok {

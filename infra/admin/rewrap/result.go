@@ -11,7 +11,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	To           arguments.KeyARN   `json:"to"`
 	From         []arguments.KeyARN `json:"from"`
@@ -36,7 +36,8 @@ type surveyView struct {
 	Status      string           `json:"status"`
 }
 
-// ShowSurvey shows how many credentials are under each key, and what a run would do.
+// ShowSurvey shows how many credentials are under each key, and which of the keys a run
+// would take them from.
 func ShowSurvey(o output.Writer, to arguments.KeyARN, from []arguments.KeyARN, found map[arguments.KeyARN]int) error {
 	var views []surveyView
 	for _, key := range slices.Sorted(maps.Keys(found)) {
@@ -68,7 +69,7 @@ func (v Result) Show(o output.Writer) error {
 		count("failed", len(v.Failed)),
 		output.NewColumn("took", func(Result) string { return took.String() }),
 	)
-	if err != nil || o.JSON || len(v.Failed) == 0 {
+	if err != nil || o.ForScripts() || len(v.Failed) == 0 {
 		return err
 	}
 	return output.List(o, v.Failed,

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// segments of the table are walked side by side: a move is two round trips,
-	// so that one mover would not reach the rates that KMS and the table allow.
+	// segments of the table are walked side by side: a move is two round trips, and one
+	// mover would not reach the rates that KMS and the table allow.
 	segments = 8
 	// Patience is how many moves in a row may fail for reasons that lie outside
 	// the credentials before it is not worth trying the rest.
 	Patience = 10
 )
 
-var (
-	errGaveUp      = errors.New("too many credentials in a row could not be rewrapped: gave up")
-	errNotAllMoved = errors.New("not all credentials could be rewrapped")
+const (
+	errGaveUp      = exit.Findings("too many credentials in a row could not be rewrapped: gave up")
+	errNotAllMoved = exit.Findings("not all credentials could be rewrapped")
 )
 
 // Run moves all credentials to another key.
@@ -71,8 +71,8 @@ func (r *Run) Survey(ctx context.Context) (map[arguments.KeyARN]int, error) {
 	return found, err
 }
 
-// MoveAll moves what is not there yet; found is how far it has to go.
-// It is counted by progress, which returns what is called for each and at the end.
+// MoveAll moves all credentials to the key; found has their numbers by key. It calls
+// step for each, and end at the end: progress returns both.
 func (r *Run) MoveAll(ctx context.Context, found map[arguments.KeyARN]int, progress func(int) (step, end func())) (Result, error) {
 	total := 0
 	for key, credentials := range found {
@@ -122,7 +122,7 @@ func (r *Run) walk(ctx context.Context, visit func(context.Context, byok.Wrappin
 	return all.Wait()
 }
 
-// note counts what came of one credential, and decides whether to go on.
+// note counts the outcome for a credential, and decides whether to go on.
 func (r *Run) note(ctx context.Context, w byok.Wrapping, outcome byok.Rewrapped, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *Run) note(ctx context.Context, w byok.Wrapping, outcome byok.Rewrapped,
 }
 
 func (r *Run) noteFailure(w byok.Wrapping, err error) error {
-	r.result.Failed = append(r.result.Failed, Failure{Workspace: w.Workspace, ID: w.ID, Reason: exit.Sentence(err)})
+	r.result.Failed = append(r.result.Failed, Failure{Workspace: w.Workspace, ID: w.ID, Reason: exit.Sentence(err, exit.Uncertain)})
 	for _, own := range []error{byok.ErrUnreadable, seal.ErrFormat, seal.ErrKey, seal.ErrDataKey} {
 		if errors.Is(err, own) {
 			return nil

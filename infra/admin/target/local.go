@@ -1,40 +1,35 @@
 package target
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/reach"
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
-// stackFile is where the single-machine edition writes how to reach it.
+// stackFile tells how to reach the single-machine edition.
 const stackFile = "stack.json"
 
 var errNoState = errors.New("there is no stack.json")
 
-// localStack is what the command reads of that file. The edition's own type is in
-// another module, which links its engines: a copy of these fields costs less.
+// localStack has the fields of that file that the command reads. The edition's own type
+// is in a module that links its engines: a copy costs less.
 type localStack struct {
-	Region    string `json:"region"`
-	Endpoints struct {
-		DynamoDB string `json:"dynamodb"`
-		KMS      string `json:"kms"`
-		S3       string `json:"s3"`
-	} `json:"endpoints"`
-	AccessKeyID     string  `json:"access_key_id"`
-	SecretAccessKey string  `json:"secret_access_key"`
-	Outputs         Outputs `json:"outputs"`
+	reach.Engines               // without their endpoints
+	Endpoints     reach.Engines `json:"endpoints"`
+	Outputs       Outputs       `json:"outputs"`
 }
 
 // ConnectLocal reads how to reach the single-machine edition.
@@ -55,19 +50,56 @@ func (t *Target) ConnectLocal() error {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
 	t.Outputs = stack.Outputs
-	t.Config = aws.Config{
-		Region:        stack.Region,
-		Credentials:   credentials.NewStaticCredentialsProvider(stack.AccessKeyID, stack.SecretAccessKey, ""),
-		HTTPClient:    httpClient(),
-		Retryer:       retryer,
-		APIOptions:    []func(*middleware.Stack) error{calls.Whole},
-		ConfigSources: []any{stack},
-	}
+	at := stack.Engines
+	at.DynamoDB, at.KMS, at.S3 = stack.Endpoints.DynamoDB, stack.Endpoints.KMS, stack.Endpoints.S3
+	t.engines = map[string]string{"DynamoDB": at.DynamoDB, "KMS": at.KMS, "S3": at.S3}
+	t.Config = at.Config()
+	t.Config.HTTPClient, t.Config.Retryer, t.Config.APIOptions = httpClient(), calls.Retryer, []func(*middleware.Stack) error{calls.Whole}
 	return nil
 }
 
-// demoFile is where the edition describes its demo account.
+// folder describes the folder that has no stack.json.
+func (t *Target) folder() string {
+	if _, err := os.Stat(t.dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Sprintf("the folder %s does not exist, so that it", t.dir)
+	}
+	return "the folder " + t.dir
+}
+
+// unreached explains the error of a call that no engine of the edition answered.
+func (t *Target) unreached(err error) error {
+	switch silent := t.Silent(); len(silent) {
+	case len(t.engines):
+		return fmt.Errorf("%s is not running: start it with `make run`, or name a deployed stack with --stack", t.Name)
+	case 0:
+		return fmt.Errorf("an engine of %s broke off a call; its logs are in %s/logs and %[2]s/engines: %w", t.Name, t.dir, err)
+	default:
+		return fmt.Errorf("%s runs, but its %s does not answer: see %s/logs and %[3]s/engines; start it again with `make run`", t.Name, strings.Join(silent, " and "), t.dir)
+	}
+}
+
+// Silent are the engines of the edition to which there is no connection.
+func (t *Target) Silent() (silent []string) {
+	for name, endpoint := range t.engines {
+		connection, err := net.DialTimeout("tcp", strings.TrimPrefix(endpoint, "http://"), connectTimeout)
+		if err != nil {
+			silent = append(silent, name+" ("+endpoint+")")
+			continue
+		}
+		_ = connection.Close()
+	}
+	slices.Sort(silent)
+	return silent
+}
+
+// demoFile describes the edition's demo account.
 const demoFile = "demo.json"
+
+// Demo is the edition's demo account; "" if there is none.
+func (t *Target) Demo() ids.Account {
+	account, _ := demoAccount(t.dir)
+	return account
+}
 
 // demoAccount is the account that a command on the edition is about by default.
 func demoAccount(dir string) (ids.Account, error) {
@@ -84,18 +116,4 @@ func demoAccount(dir string) (ids.Account, error) {
 		return "", exit.UsageError(fmt.Sprintf("missing flag --account: %s names no demo account; name one, or start the edition with `make run`", path))
 	}
 	return account, nil
-}
-
-// GetServiceBaseEndpoint implements the SDK's endpoint lookup.
-func (s localStack) GetServiceBaseEndpoint(_ context.Context, service string) (string, bool, error) {
-	switch service {
-	case "DynamoDB":
-		return s.Endpoints.DynamoDB, true, nil
-	case "KMS":
-		return s.Endpoints.KMS, true, nil
-	case "S3":
-		return s.Endpoints.S3, true, nil
-	default:
-		return "", false, fmt.Errorf("the local edition has no %s", service)
-	}
 }

@@ -20,7 +20,7 @@ func (t *Target) ConnectStack(ctx context.Context) error {
 	c, err := config.LoadDefaultConfig(ctx,
 		config.WithRegion(t.region),
 		config.WithHTTPClient(httpClient()),
-		config.WithRetryer(retryer),
+		config.WithRetryer(calls.Retryer),
 	)
 	if err != nil {
 		return fmt.Errorf("configuring AWS: %w", err)
@@ -39,6 +39,7 @@ func (t *Target) ConnectStack(ctx context.Context) error {
 	t.Config, t.Identity = c, callerARN(ctx, c)
 	t.Name += " in " + c.Region
 	for _, s := range described.Stacks {
+		t.Status = string(s.StackStatus)
 		if id, err := arn.Parse(aws.ToString(s.StackId)); err == nil {
 			t.Name += ", account " + id.AccountID
 		}
@@ -69,8 +70,8 @@ func (o *Outputs) set(name, value string) {
 	}
 }
 
-// callerARN is the identity that AWS reports, "" where it reports none: the audit line
-// names the user of this machine as well, and AWS keeps its own trail.
+// callerARN is the identity that AWS reports, or "". The audit line names the user of
+// this machine as well, and AWS keeps its own trail.
 func callerARN(ctx context.Context, c aws.Config) string {
 	out, err := sts.NewFromConfig(c).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {

@@ -2,8 +2,10 @@
 package target
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -13,27 +15,29 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/calls"
+	"signalbox.dev/shared/ids"
 )
 
 // Target is the service a command works on: a deployed stack, or else the
 // single-machine edition.
 type Target struct {
-	stack, region string // stack is "" for the edition
-	dir           string // the edition's state
-	demo          bool   // its demo account is meant
+	stack, region string            // stack is "" for the edition
+	dir           string            // the edition's state
+	demo          bool              // its demo account is meant
+	engines       map[string]string // the edition's services and their URLs
 	// Name names it for people.
 	Name string
 
 	Config  aws.Config
 	Outputs Outputs
-	// Identity is the caller's ARN, where AWS reported it.
+	// Identity is the caller's ARN, if AWS reported it.
 	Identity string
+	// Status is that of the stack.
+	Status string
 }
 
 // Outputs are the outputs of a stack, by the names of the template.
@@ -48,7 +52,7 @@ type Outputs struct {
 	OwnSealingKeyArn string
 }
 
-// check refuses outputs of which some are missing.
+// check refuses incomplete outputs.
 func (o Outputs) check() error {
 	for name, value := range map[string]string{
 		"AccessTableName": o.AccessTableName, "CredentialsTableName": o.CredentialsTableName,
@@ -63,8 +67,9 @@ func (o Outputs) check() error {
 }
 
 const (
-	stackVariable = "SIGNALBOX_STACK"
-	localDefault  = ".local"
+	stackVariable   = "SIGNALBOX_STACK"
+	accountVariable = "SIGNALBOX_ACCOUNT"
+	localDefault    = ".local"
 )
 
 // Choose reads which service the flags --local, --stack and --region mean: a flag
@@ -101,7 +106,7 @@ func (t *Target) IsLocal() bool { return t.stack == "" }
 // ChooseAccount completes a command that is about an account and names none.
 func (t *Target) ChooseAccount(command *kong.Node) error {
 	i := slices.IndexFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == "account" })
-	if i < 0 || command.Flags[i].Target.String() != "" {
+	if i < 0 || command.Flags[i].Target.String() != "" || command.Tag.Has("anywhere") {
 		return nil
 	}
 	if t.stack != "" {
@@ -116,6 +121,11 @@ func (t *Target) ChooseAccount(command *kong.Node) error {
 	return nil
 }
 
+// Account is the account that is meant if this one is given, or none.
+func (t *Target) Account(given string) ids.Account {
+	return cmp.Or(ids.Account(given), ids.Account(os.Getenv(accountVariable)), t.Demo())
+}
+
 // Announcement is the line that a command which changes something begins with.
 func (t *Target) Announcement() string {
 	if t.demo {
@@ -124,11 +134,13 @@ func (t *Target) Announcement() string {
 	return "target: " + t.Name
 }
 
-// Explain completes an error by what is known of the target.
+// Explain adds facts about the target to an error.
 func (t *Target) Explain(err error) error {
 	switch {
-	case t.dir != "" && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errNoState)):
-		return fmt.Errorf("%s is not running: start it with `make run`, or name a deployed stack with --stack", t.Name)
+	case t.dir != "" && errors.Is(err, errNoState):
+		return fmt.Errorf("%s has no %s: start the edition with `make run`, name its state folder with --local, or a deployed stack with --stack", t.folder(), stackFile)
+	case t.dir != "" && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, io.EOF)):
+		return t.unreached(err)
 	case errors.Is(err, auth.ErrNoAccount):
 		return fmt.Errorf("%w in %s", auth.ErrNoAccount, t.Name)
 	}
@@ -144,11 +156,4 @@ func httpClient() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = connectTimeout }).
 		WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = responseTimeout })
-}
-
-// retryer is the SDK's own, with what it does not retry by itself.
-func retryer() aws.Retryer {
-	return retry.NewStandard(func(o *retry.StandardOptions) {
-		o.Retryables = append(o.Retryables, calls.Retryables()...)
-	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/renameio/v2"
 
+	"signalbox.dev/infra/local/damage"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
@@ -72,12 +73,13 @@ func read(file string) (Facts, error) {
 	}
 	var facts Facts
 	if err := json.Unmarshal(text, &facts); err != nil {
-		return Facts{}, fmt.Errorf("reading %s: %w", file, err)
+		return Facts{}, &damage.Error{Err: fmt.Errorf("reading %s: %w", file, err), Renewable: true}
 	}
 	return facts, nil
 }
 
-// write keeps the keys from other users of the machine.
+// write writes the facts, and beside them variables for a shell: demo.env. Other users of
+// the machine cannot read the keys.
 func write(file string, facts Facts) error {
 	text, err := json.MarshalIndent(facts, "", "  ") //nolint:gosec // the file is there to hold the keys
 	if err != nil {
@@ -86,19 +88,24 @@ func write(file string, facts Facts) error {
 	if err := renameio.WriteFile(file, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
+	variables := fmt.Sprintf("export URL=%s\nexport MANAGEMENT_KEY=%s\nexport API_KEY=%s\nexport JOB=%s\nexport FILE=%s\n",
+		facts.BaseURL, facts.ManagementKey, facts.APIKey, facts.SyncJobs[syncjobs.Succeeded], facts.Files[facts.WorkspaceID][0])
+	if err := renameio.WriteFile(strings.TrimSuffix(file, "json")+"env", []byte(variables), 0o600); err != nil {
+		return fmt.Errorf("writing variables for a shell: %w", err)
+	}
 	return nil
 }
 
 // Curls are the three operations as shell commands, each as the words that are to
-// stay together.
-func (f Facts) Curls() [][]string {
+// stay together, for the API at the base URL.
+func (f Facts) Curls(baseURL string) [][]string {
 	var all [][]string
-	for _, c := range f.calls() {
+	for _, c := range f.calls(0) {
 		words := []string{"curl -i"}
 		if c.method == http.MethodDelete {
 			words = []string{"curl -i -X DELETE"}
 		}
-		words = append(words, f.BaseURL+c.path, "-H 'Authorization: Bearer "+c.key+"'")
+		words = append(words, baseURL+c.path, "-H 'Authorization: Bearer "+c.key+"'")
 		if c.body != "" {
 			words = append(words, "-H 'Content-Type: application/json'", "-d '"+c.body+"'")
 		}
@@ -107,10 +114,11 @@ func (f Facts) Curls() [][]string {
 	return all
 }
 
-// Requests are the same three, as a server gets them.
+// Requests are the same three, as a server gets them. The file is another, so that both
+// can be deleted.
 func (f Facts) Requests() ([]*http.Request, error) {
 	var all []*http.Request
-	for _, c := range f.calls() {
+	for _, c := range f.calls(1) {
 		r, err := http.NewRequest(c.method, f.BaseURL+c.path, strings.NewReader(c.body)) //nolint:noctx // it is not sent
 		if err != nil {
 			return nil, err
@@ -127,10 +135,10 @@ func (f Facts) Requests() ([]*http.Request, error) {
 
 type call struct{ method, path, key, body string }
 
-func (f Facts) calls() []call {
+func (f Facts) calls(file int) []call {
 	return []call{
 		{http.MethodGet, "/scim/sync-jobs/" + string(f.SyncJobs[syncjobs.Succeeded]), f.ManagementKey, ""},
 		{http.MethodPost, "/byok", f.ManagementKey, `{"provider":"openai","key":"sk-demo-0123456789abcdef","name":"My first key"}`},
-		{http.MethodDelete, "/files/" + string(f.Files[f.WorkspaceID][0]), f.APIKey, ""},
+		{http.MethodDelete, "/files/" + string(f.Files[f.WorkspaceID][file]), f.APIKey, ""},
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"golang.org/x/sync/errgroup"
 
+	"signalbox.dev/infra/reach"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
@@ -33,9 +33,9 @@ type maker struct {
 }
 
 func newMaker(c aws.Config, s Stack) maker {
-	db := dynamodb.NewFromConfig(c)
+	db := reach.DynamoDB(c)
 	return maker{
-		s3: s3.NewFromConfig(c), bucket: s.FilesBucket,
+		s3: reach.S3(c), bucket: s.FilesBucket,
 		registry: auth.NewRegistry(db, s.AccessTable), verifier: auth.NewVerifier(db, s.AccessTable),
 		jobs: syncjobs.NewStore(db, s.SyncJobsTable), jobsWriter: syncjobs.NewWriter(db, s.SyncJobsTable),
 	}

@@ -18,12 +18,19 @@ async function main() {
     displayRequestDuration: true,
     persistAuthorization: false,
     queryConfigEnabled: false,
+    requestSnippetsEnabled: true,
+    requestSnippets: {
+      generators: { curl_bash: { title: "curl", syntax: "bash" }, go: { title: "Go", syntax: "go" }, ts: { title: "TypeScript", syntax: "javascript" }, python: { title: "Python", syntax: "python" } },
+    },
     supportedSubmitMethods: reachable ? ["get", "post", "delete"] : [],
     syntaxHighlight: { theme: "obsidian" },
     tryItOutEnabled: reachable,
     validatorUrl: null,
-    plugins: [accessible, prepared(facts, hash)],
-    onComplete: () => facts && offerKeys(ui, facts),
+    plugins: [accessible, prepared(facts, hash), snippets, tidy],
+    onComplete: () => {
+      listContents(ui);
+      if (facts) offerKeys(ui, facts);
+    },
   });
 }
 
@@ -33,14 +40,19 @@ async function fetchDemo() {
   return response.json();
 }
 
+const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
 async function sha256(text) {
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
 }
 
+// freshKey is a new Idempotency-Key. A page from another host than this machine, without
+// TLS, has no crypto.randomUUID.
+const freshKey = () => hex(crypto.getRandomValues(new Uint8Array(16)));
+
 // prepared changes the document before it is shown: the server that this page
-// reaches, and the demo account's ids as the examples that fill in the forms. Those
-// headers stay empty of which one value does not fit every request.
+// reaches, and the demo account's ids as the examples that fill in the forms.
+// If-None-Match stays empty, because no value fits every request.
 function prepared(facts, hash) {
   const change = (document) => {
     if (!facts) return document;
@@ -49,13 +61,80 @@ function prepared(facts, hash) {
     SyncJobId.example = facts.sync_jobs.succeeded;
     FileId.example = facts.files[facts.workspace_id][0];
     WorkspaceId.example = facts.workspace_id;
-    delete IdempotencyKey.example;
+    IdempotencyKey.example = freshKey();
     delete IfNoneMatch.example;
     const { everything } = document.paths["/byok"].post.requestBody.content["application/json"].examples;
     Object.assign(everything.value, { workspace_id: facts.workspace_id, allowed_api_key_hashes: [hash] });
     return document;
   };
   return { statePlugins: { spec: { wrapActions: { updateJsonSpec: (original) => (document) => original(change(document)) } } } };
+}
+
+// tidy removes the answer of the try before as soon as there is a next one, and gives
+// each new body an Idempotency-Key of its own: the same body twice stores one credential.
+function tidy() {
+  const before = (original, { specActions }) => (request) => {
+    const [path, method] = Array.isArray(request) ? request : [request.path, request.method];
+    specActions.clearResponse(path, method);
+    return original(request);
+  };
+  const renew = (original, system) => (change) => {
+    const parameters = system.specSelectors.specResolvedSubtree(["paths", ...change.pathMethod, "parameters"]);
+    const header = parameters?.find((parameter) => parameter.get("name") === "Idempotency-Key");
+    if (header) system.specActions.changeParamByIdentity(change.pathMethod, header, freshKey(), false);
+    return original(change);
+  };
+  return { statePlugins: {
+    spec: { wrapActions: { execute: before, validateParams: before } },
+    oas3: { wrapActions: { setRequestBodyValue: renew } },
+  } };
+}
+
+// snippets are the request as code. Strings of JSON are strings of Go and Python too.
+function snippets() {
+  const read = (request) => ({
+    method: JSON.stringify(request.get("method").toUpperCase()), url: JSON.stringify(request.get("url")),
+    headers: Object.entries(request.get("headers")?.toJS() ?? {}).map(([name, value]) => [JSON.stringify(name), JSON.stringify(value)]),
+    body: request.get("body") && JSON.stringify(request.get("body")),
+  });
+  const listed = (headers, indent) => headers.map(([name, value]) => `${indent}${name}: ${value},\n`).join("");
+  return { fn: {
+    requestSnippetGenerator_go: (request) => {
+      const { method, url, headers, body } = read(request);
+      return `request, err := http.NewRequest(${method}, ${url}, ${body ? `strings.NewReader(${body})` : "nil"})\nif err != nil {\n\treturn err\n}\n` +
+        headers.map(([name, value]) => `request.Header.Set(${name}, ${value})\n`).join("") +
+        "response, err := http.DefaultClient.Do(request)";
+    },
+    requestSnippetGenerator_ts: (request) => {
+      const { method, url, headers, body } = read(request);
+      return `const response = await fetch(${url}, {\n  method: ${method},\n  headers: {\n${listed(headers, "    ")}  },\n${body ? `  body: ${body},\n` : ""}});\nconsole.log(response.status, await response.json());`;
+    },
+    requestSnippetGenerator_python: (request) => {
+      const { method, url, headers, body } = read(request);
+      return `import requests\n\nresponse = requests.request(${method}, ${url}, headers={\n${listed(headers, "    ")}}${body ? `, data=${body}` : ""})\nprint(response.status_code, response.json())`;
+    },
+  } };
+}
+
+// listContents puts a link to each operation before everything else.
+function listContents(ui) {
+  const contents = Object.assign(document.createElement("nav"), { id: "contents", ariaLabel: "Operations" });
+  const list = document.createElement("ul");
+  for (const [path, methods] of Object.entries(ui.specSelectors.specJson().get("paths").toJS())) {
+    for (const [method, { operationId, summary, tags: [tag] }] of Object.entries(methods)) {
+      if (!operationId) continue;
+      const link = Object.assign(document.createElement("a"), { href: `#/${tag}/${operationId}`, textContent: summary, title: `${method.toUpperCase()} ${path}` });
+      link.addEventListener("click", () => {
+        ui.layoutActions.show(["operations", tag, operationId], true);
+        document.getElementById(`operations-${tag}-${operationId}`).scrollIntoView();
+      });
+      const item = document.createElement("li");
+      item.append(link);
+      list.append(item);
+    }
+  }
+  contents.append(list);
+  document.getElementById("reference").before(contents);
 }
 
 // accessible mends what an assistive technology cannot use: controls without a name,

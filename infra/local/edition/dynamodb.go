@@ -15,8 +15,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/renameio/v2"
 
+	"signalbox.dev/infra/local/damage"
 	"signalbox.dev/infra/local/engines"
 	"signalbox.dev/infra/local/provision"
+	"signalbox.dev/infra/reach"
 )
 
 // elsewhere is a DynamoDB that the edition neither starts nor stops, and that others
@@ -78,7 +80,7 @@ func readElsewhere(state string) (e elsewhere, err error) {
 		err = errors.New("it names no DynamoDB")
 	}
 	if err != nil {
-		err = fmt.Errorf("reading %s: %w", e.file(state), err)
+		err = &damage.Error{Err: fmt.Errorf("reading %s: %w", e.file(state), err)}
 	}
 	return e, err
 }
@@ -108,14 +110,14 @@ func (e elsewhere) tables(warnings io.Writer) *provision.Elsewhere {
 	}}
 }
 
-// DropTables deletes the tables of the state folder, and no others, where they are
+// dropTables deletes the tables of the state folder, and no others, where they are
 // in another's DynamoDB. Its error names those that are left there.
-func DropTables(ctx context.Context, state string) error {
+func dropTables(ctx context.Context, state string) error {
 	e, err := readElsewhere(state)
 	if err != nil || e == (elsewhere{}) {
 		return err
 	}
-	db := dynamodb.NewFromConfig(engines.Elsewhere(e.Endpoint), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
+	db := reach.DynamoDB(engines.Elsewhere(e.Endpoint), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
 	for pages := dynamodb.NewListTablesPaginator(db, &dynamodb.ListTablesInput{}); pages.HasMorePages() && err == nil; {
 		var page *dynamodb.ListTablesOutput
 		if page, err = pages.NextPage(ctx); err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"signalbox.dev/infra/local/damage"
 	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/docs"
 	"signalbox.dev/infra/local/engines"
@@ -84,7 +85,7 @@ type Edition struct {
 	lock      *os.File
 	disk      *disk
 	state     string
-	// used is set where the state folder held something at the start.
+	// used is set if an earlier start has made the tables.
 	used bool
 }
 
@@ -117,6 +118,9 @@ func (e *Edition) start(ctx context.Context, o Options, t *template.Template) er
 		return err
 	}
 	e.BaseURL = "http://" + e.listeners[0].Addr().String() + "/api/v1"
+	if err := describe(e.lock, e.BaseURL); err != nil {
+		return e.advise(ctx, fmt.Errorf("locking the state folder: %w", err))
+	}
 	made, err := e.startEngines(ctx, o, t, api)
 	if err != nil {
 		return err
@@ -155,7 +159,7 @@ func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Templa
 			return nil, err
 		}
 	}
-	clients := e.engines.AWSConfig()
+	clients := e.engines.Config()
 	made, err := provision.Make(ctx, t, clients, o.State, tables)
 	if err != nil {
 		return nil, err
@@ -171,6 +175,9 @@ func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Templa
 	return made, err
 }
 
+// lost is what a reset removes.
+const lost = ", which removes every account, credential, sync job and file in it"
+
 // advise adds to the error of a start what the user can do about it.
 func (e *Edition) advise(ctx context.Context, err error) error {
 	_, conflict := errors.AsType[*conflictError](err)
@@ -179,8 +186,16 @@ func (e *Edition) advise(ctx context.Context, err error) error {
 		return err
 	case isFull(e.state):
 		return fmt.Errorf("the disk is full: make room for %s (%w)", e.state, err)
+	}
+	damaged, isDamaged := errors.AsType[*damage.Error](err)
+	switch {
+	case isDamaged && damaged.Renewable:
+		return fmt.Errorf("%w: remove this file; the next start makes a new demo account and keeps everything else", err)
+	case isDamaged:
+		return fmt.Errorf("the state in %s is damaged: %w. Put back a copy of it if you have one. Otherwise: make reset%s", e.state, err, lost)
 	case e.used:
-		return fmt.Errorf("the state in %s is damaged; remove it: make reset (%w)", e.state, err)
+		return fmt.Errorf("%w. The logs are in %[2]s/logs and %[2]s/engines/*/*.log. "+
+			"Try again first. If the engine cannot use what is stored there: put back a copy, or make reset%[3]s", err, e.state, lost)
 	}
 	return err
 }
@@ -191,14 +206,14 @@ func (e *Edition) lockState(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.State, 0o700); err != nil {
 		return e.advise(ctx, fmt.Errorf("making the state folder: %w", err))
 	}
-	entries, err := os.ReadDir(o.State)
-	if err != nil {
-		return fmt.Errorf("reading the state folder: %w", err)
-	}
-	e.used = len(entries) > 0
+	_, err := os.Stat(filepath.Join(o.State, provision.ResourcesFile))
+	e.used = err == nil
 	var inUse *InUseError
 	if e.lock, err = Lock(o.State); errors.As(err, &inUse) {
 		return err
+	}
+	if err == nil {
+		err = finishReset(ctx, o.State, o.Warnings)
 	}
 	if err == nil {
 		e.journal, err = newJournal(filepath.Join(o.State, "logs"), o.Terminal)

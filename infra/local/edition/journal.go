@@ -6,13 +6,18 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"gopkg.in/natefinch/lumberjack.v2"
 )
+
+// editionLog is the name of the edition's own log.
+const editionLog = "edition"
 
 // logMegabytes bounds a log file; one older one is kept beside it.
 const logMegabytes = 64
@@ -34,16 +39,42 @@ func newJournal(dir string, terminal io.Writer) (*journal, error) {
 		return nil, fmt.Errorf("making the folder of logs: %w", err)
 	}
 	j := &journal{terminal: terminal, dir: dir, files: make(map[string]*lumberjack.Logger)}
-	j.log = slog.New(slog.NewJSONHandler(j.file("edition"), nil))
+	var handler slog.Handler = slog.NewJSONHandler(j.file(editionLog), nil)
+	if terminal != nil {
+		// What goes wrong is shown at once, with where to read more.
+		shown := slog.NewTextHandler(locked{j}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: shortTime})
+		handler = slog.NewMultiHandler(handler, shown.WithAttrs([]slog.Attr{slog.String("log", j.path(editionLog))}))
+	}
+	j.log = slog.New(handler)
 	return j, nil
 }
+
+// locked writes to the terminal, one line at a time.
+type locked struct{ *journal }
+
+// Write implements io.Writer.
+func (l locked) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.terminal.Write(line)
+}
+
+func shortTime(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey {
+		return slog.String(a.Key, a.Value.Time().Format(time.TimeOnly))
+	}
+	return a
+}
+
+// path is where the log of that name is.
+func (j *journal) path(name string) string { return filepath.Join(j.dir, name+".log") }
 
 func (j *journal) file(name string) *lumberjack.Logger {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	file, ok := j.files[name]
 	if !ok {
-		file = &lumberjack.Logger{Filename: filepath.Join(j.dir, name+".log"), MaxSize: logMegabytes, MaxBackups: 1}
+		file = &lumberjack.Logger{Filename: j.path(name), MaxSize: logMegabytes, MaxBackups: 1}
 		j.files[name] = file
 	}
 	return file
@@ -54,15 +85,13 @@ func (j *journal) file(name string) *lumberjack.Logger {
 func (j *journal) line(function string, line []byte) {
 	_, _ = j.file(function).Write(append(line[:len(line):len(line)], '\n'))
 	if j.terminal != nil {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		_, _ = io.WriteString(j.terminal, readable(function, line))
+		_, _ = io.WriteString(locked{j}, readable(function, line, j.path(function)))
 	}
 }
 
-// readable formats a request's line for the terminal. Its audit is left out; other
-// lines are unchanged.
-func readable(function string, line []byte) string {
+// readable formats a request's line for the terminal, and names the log if the request
+// failed. Its audit is left out; other lines are unchanged.
+func readable(function string, line []byte, log string) string {
 	var r struct {
 		Time      time.Time `json:"timestamp"`
 		Message   string    `json:"message"`
@@ -77,7 +106,11 @@ func readable(function string, line []byte) string {
 	case err != nil || r.Message != "request":
 		return function + ": " + string(line) + "\n"
 	}
-	return fmt.Sprintf("%s  %-14s %d  %.1f ms  %s\n", r.Time.Local().Format(time.TimeOnly), r.Operation, r.Status, r.Duration, r.Reason)
+	if r.Status >= http.StatusInternalServerError {
+		r.Reason = "see " + log
+	}
+	text := fmt.Sprintf("%s %s %d %.1f ms %s", r.Time.Local().Format(time.TimeOnly), r.Operation, r.Status, r.Duration, r.Reason)
+	return strings.TrimSpace(text) + "\n"
 }
 
 func (j *journal) close() error {

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"signalbox.dev/infra/local/kms"
+	"signalbox.dev/infra/reach"
 )
 
 // Usual is where DynamoDB Local listens by default.
@@ -40,8 +41,8 @@ func platform() string {
 // Elsewhere makes SDK clients that reach a DynamoDB that runs already, whatever
 // proxy the environment names.
 func Elsewhere(endpoint string) aws.Config {
-	e := Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey, DynamoDB: endpoint}
-	c := e.AWSConfig()
+	e := reach.Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey, DynamoDB: endpoint}
+	c := e.Config()
 	c.HTTPClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	return c
 }
@@ -54,7 +55,7 @@ func answersElsewhere(ctx context.Context, endpoint string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, elsewhereTime)
 	defer cancel()
-	db := dynamodb.NewFromConfig(Elsewhere(endpoint), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
+	db := reach.DynamoDB(Elsewhere(endpoint), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
 	if _, err := db.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)}); err != nil {
 		return fmt.Errorf("no DynamoDB answers at %s; start it, for instance AWS's DynamoDB Local: %s (%w)", endpoint, usualCommand, err)
 	}

@@ -16,12 +16,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"golang.org/x/sync/errgroup"
 
 	"signalbox.dev/infra/local/kms"
 	"signalbox.dev/infra/local/port"
+	"signalbox.dev/infra/reach"
 )
 
 // The credentials that the engines accept: AWS's documented example, which is
@@ -60,16 +59,13 @@ type Config struct {
 
 // Engines are running engines.
 type Engines struct {
-	// DynamoDB, KMS and S3 are base URLs.
-	DynamoDB, KMS, S3 string
-	// Region, AccessKeyID and SecretAccessKey are what SDK clients need besides.
-	Region, AccessKeyID, SecretAccessKey string
-
+	reach.Engines
 	kms   *http.Server
 	front *front // before DynamoDB, where its engine needs one
 	done  chan error
-	// keepers wait for the ends of processes.
-	keepers sync.WaitGroup
+	// keepers wait for the ends of processes, until stopKeeping is called.
+	keepers     sync.WaitGroup
+	stopKeeping context.CancelFunc
 
 	mu        sync.Mutex
 	closed    bool
@@ -86,9 +82,11 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 		return nil, configError{err}
 	}
 	e := &Engines{
-		Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey,
-		done: make(chan error, len(services)+2),
+		Engines: reach.Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey},
+		done:    make(chan error, len(services)+2),
 	}
+	life, stopKeeping := context.WithCancel(context.Background())
+	e.stopKeeping = stopKeeping
 	group, ctx := errgroup.WithContext(ctx)
 	for i, p := range programs {
 		group.Go(func() (err error) {
@@ -108,7 +106,7 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 	for i, url := range []*string{dynamoDB: &e.DynamoDB, objects: &e.S3, keys: &e.KMS} {
 		if p := e.processes[i]; p != nil {
 			*url = p.url
-			e.keepers.Go(func() { e.keep(i, c) })
+			e.keepers.Go(func() { e.keep(life, i, c) })
 		}
 	}
 	if c.DynamoDB != "" {
@@ -204,25 +202,6 @@ func (e *Engines) startKMS(c Config, dir string) error {
 // Done gives an error where an engine has ended that cannot be started again.
 func (e *Engines) Done() <-chan error { return e.done }
 
-// AWSConfig makes SDK clients that reach the engines.
-func (e *Engines) AWSConfig() aws.Config {
-	return aws.Config{
-		Region:        e.Region,
-		Credentials:   credentials.NewStaticCredentialsProvider(e.AccessKeyID, e.SecretAccessKey, ""),
-		ConfigSources: []any{endpoints{"DynamoDB": e.DynamoDB, "KMS": e.KMS, "S3": e.S3}},
-	}
-}
-
-// endpoints implements the SDK's endpoint lookup, as the variables
-// AWS_ENDPOINT_URL_<SERVICE> would.
-type endpoints map[string]string
-
-// GetServiceBaseEndpoint implements what the SDK looks for in ConfigSources.
-func (e endpoints) GetServiceBaseEndpoint(_ context.Context, sdkID string) (string, bool, error) {
-	url, ok := e[sdkID]
-	return url, ok, nil
-}
-
 // Close stops every engine and waits for its end.
 func (e *Engines) Close() error {
 	var err error
@@ -232,6 +211,7 @@ func (e *Engines) Close() error {
 	if e.front != nil {
 		err = errors.Join(err, e.front.server.Close())
 	}
+	e.stopKeeping()
 	e.mu.Lock()
 	e.closed = true
 	var all sync.WaitGroup

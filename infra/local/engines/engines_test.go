@@ -10,11 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/kms"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-
+	"signalbox.dev/infra/local/damage"
 	"signalbox.dev/infra/local/engines"
+	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
 )
 
@@ -51,10 +49,10 @@ func TestHostAndUnsignedRequests(t *testing.T) {
 		}
 		_ = answer.Body.Close()
 	}
-	config := e.AWSConfig()
-	_, tables := dynamodb.NewFromConfig(config).ListTables(t.Context(), nil)
-	_, buckets := s3.NewFromConfig(config).ListBuckets(t.Context(), nil)
-	_, keys := kms.NewFromConfig(config).ListKeys(t.Context(), nil)
+	config := e.Config()
+	_, tables := reach.DynamoDB(config).ListTables(t.Context(), nil)
+	_, buckets := reach.S3(config).ListBuckets(t.Context(), nil)
+	_, keys := reach.KMS(config).ListKeys(t.Context(), nil)
 	testkit.Must(t, errors.Join(tables, buckets, keys))
 }
 
@@ -83,17 +81,32 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 	}
 }
 
-// A database that was closed has neither a log nor its index; one with an index
-// alone has lost its log.
-func TestAClosedDatabaseHasNoLog(t *testing.T) {
-	dir := t.TempDir()
+// A database that was closed has neither a log nor its index. One that was only read
+// since has a log of 0 bytes. One with an index alone has lost its log.
+func TestWhatALostLogIs(t *testing.T) {
+	const name, database, log, index = "extenddb.sqlite", "SQLite format 3\x00…", "-wal", "-shm"
 	for _, c := range []struct {
-		file string
-		ok   bool
-	}{{"extenddb.sqlite", true}, {"extenddb.sqlite-shm", false}} {
-		testkit.Must(t, os.WriteFile(filepath.Join(dir, c.file), nil, 0o600))
-		if err := engines.CheckLog(dir); (err == nil) != c.ok {
-			t.Errorf("with %s: %v", c.file, err)
+		files map[string]string
+		ok    bool
+	}{
+		{nil, true},
+		{map[string]string{"": ""}, true}, // killed while it was made
+		{map[string]string{"": database}, true},
+		{map[string]string{"": database, log: "", index: "…"}, true},
+		{map[string]string{"": database, log: "\x37\x7f\x06\x83…", index: "…"}, true},
+		{map[string]string{"": database, log: "\x37\x7f\x06\x82…"}, true},
+		{map[string]string{"": database, log: "\x37"}, false},
+		{map[string]string{"": database, log: "garbage"}, false},
+		{map[string]string{"": database, index: "…"}, false},
+		{map[string]string{"": "garbage"}, false},
+	} {
+		dir := t.TempDir()
+		for suffix, text := range c.files {
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, name+suffix), []byte(text), 0o600))
+		}
+		err := engines.CheckDatabase(dir)
+		if _, damaged := errors.AsType[*damage.Error](err); damaged == c.ok || err != nil && !damaged {
+			t.Errorf("with %q: %v", c.files, err)
 		}
 	}
 }

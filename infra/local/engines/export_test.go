@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"os/exec"
 	"testing"
+
+	"signalbox.dev/infra/reach"
 )
 
 // Launch starts an engine of a test's making.
@@ -35,13 +37,17 @@ func Keep(ctx context.Context, dir string, command func(port string) *exec.Cmd) 
 	if err != nil {
 		return nil, err
 	}
-	e := &Engines{S3: running.url, processes: [len(services)]*process{running}, done: make(chan error, 1)}
-	e.keepers.Go(func() { e.keep(0, c) })
+	life, stopKeeping := context.WithCancel(ctx)
+	e := &Engines{
+		Engines:   reach.Engines{S3: running.url},
+		processes: [len(services)]*process{running}, done: make(chan error, 1), stopKeeping: stopKeeping,
+	}
+	e.keepers.Go(func() { e.keep(life, 0, c) })
 	return e, nil
 }
 
 // Kill ends the engine that Keep keeps.
 func (e *Engines) Kill() error { return e.process(0).cmd.Process.Kill() }
 
-// CheckLog checks the folder of a database.
-var CheckLog = checkLog
+// CheckDatabase checks the folder of a database.
+var CheckDatabase = checkDatabase

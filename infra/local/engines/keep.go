@@ -3,26 +3,24 @@ package engines
 import (
 	"context"
 	"fmt"
-	"time"
 )
-
-// restartTime bounds how long an engine may take to answer again.
-const restartTime = 10 * time.Second
 
 // keep restarts an engine that ended unexpectedly, by a kill -9 for instance, on
 // the same port. What it had acknowledged is on disk; clients that retry for long
-// enough notice nothing. It may be killed while it is starting, too.
-func (e *Engines) keep(i int, c Config) {
+// enough notice nothing. It may be killed while it is starting, too. keep returns
+// soon after the context has ended.
+func (e *Engines) keep(ctx context.Context, i int, c Config) {
 	for {
 		p := e.process(i)
 		<-p.ended
 		if p.stopped.Load() {
 			return
 		}
-		c.Log.Warn("an engine ended; it is started again", "engine", p.program.name, "error", p.err)
-		ctx, cancel := context.WithTimeout(context.Background(), restartTime)
+		c.Log.Warn("an engine ended; it is started again", "engine", p.program.name, "error", p.err, "engine_log", p.program.log())
 		again, err := insist(func() (*process, error) { return p.program.launch(ctx, c.Host, p.port) })
-		cancel()
+		if err != nil && ctx.Err() != nil {
+			return
+		}
 		if err != nil {
 			e.done <- fmt.Errorf("starting %s again: %w", p.program.name, err)
 			return

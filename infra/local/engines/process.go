@@ -1,7 +1,6 @@
 package engines
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +24,9 @@ const (
 	stopTime = 300 * time.Millisecond
 	// starts bounds how often in a row an engine is started that ends at once.
 	starts = 3
-	// answerTime bounds how long an engine may take to answer. ExtendDB tries for
-	// ever to open a damaged database.
-	answerTime = 10 * time.Second
+	// answerTime bounds how long an engine may take to answer: a Java program on a
+	// loaded machine. ExtendDB tries for ever to open a damaged database.
+	answerTime = 2 * time.Minute
 )
 
 // errEnded says that an engine ended before it answered.
@@ -40,8 +39,6 @@ type program struct {
 	dir string
 	// health is a path that it answers, with whatever status, once it is up.
 	health string
-	// patience bounds how long it may take to answer; 0 means answerTime.
-	patience time.Duration
 	// port is the one to try first; "" means any.
 	port string
 	// check, if there is one, checks what its folder holds before the first start.
@@ -124,7 +121,7 @@ func (p program) launch(ctx context.Context, host, port string) (*process, error
 			return nil, running.err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.patience, answerTime))
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	if err := running.answers(ctx, url+p.health); err != nil {
 		running.stop()

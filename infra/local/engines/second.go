@@ -5,11 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 )
-
-// slowStart is what a loaded machine needs to start a Java program.
-const slowStart = 80 * time.Second
 
 // secondOpinion returns the path of what infra/second-opinion/install installed.
 func secondOpinion(root string, name ...string) (string, error) {
@@ -35,7 +31,7 @@ func java(temporary string, arguments ...string) *exec.Cmd {
 func dynamoDBLocal(c Config) (program, error) {
 	lib, err := secondOpinion(c.Root, "dynamodb")
 	dir := filepath.Join(c.Dir, "dynamodb-local")
-	return program{name: "dynamodb-local", dir: dir, patience: slowStart, command: func(port string) *exec.Cmd {
+	return program{name: "dynamodb-local", dir: dir, command: func(port string) *exec.Cmd {
 		return java(dir, "-Djava.library.path="+lib, "-cp", filepath.Join(lib, "*"),
 			"com.amazonaws.services.dynamodbv2.local.main.ServerRunner", "-port", port, "-dbPath", dir, "-disableTelemetry")
 	}}, err
@@ -45,7 +41,7 @@ func dynamoDBLocal(c Config) (program, error) {
 func s3Mock(c Config) (program, error) {
 	lib, err := secondOpinion(c.Root, "s3")
 	dir := filepath.Join(c.Dir, "s3mock")
-	return program{name: "s3mock", dir: dir, patience: slowStart, command: func(port string) *exec.Cmd {
+	return program{name: "s3mock", dir: dir, command: func(port string) *exec.Cmd {
 		return java(dir, "-Dserver.address="+c.Host, "-Dhttp.port="+port, "-Dserver.port=0",
 			"-Dcom.adobe.testing.s3mock.store.root="+dir, "-jar", filepath.Join(lib, "s3mock.jar"))
 	}}, err
@@ -54,7 +50,7 @@ func s3Mock(c Config) (program, error) {
 // moto is the KMS of moto, which keeps nothing on disk.
 func moto(c Config) (program, error) {
 	binary, err := secondOpinion(c.Root, "venv", "bin", "moto_server")
-	return program{name: "moto", dir: filepath.Join(c.Dir, "moto"), patience: slowStart, command: func(port string) *exec.Cmd {
+	return program{name: "moto", dir: filepath.Join(c.Dir, "moto"), command: func(port string) *exec.Cmd {
 		cmd := exec.Command(binary, "-H", c.Host, "-p", port) //nolint:gosec // the pinned engine
 		cmd.Env = []string{}
 		return cmd

@@ -25,6 +25,8 @@ import (
 
 	"github.com/google/renameio/v2"
 	"github.com/google/uuid"
+
+	"signalbox.dev/infra/local/damage"
 )
 
 // Region and account in the ARNs of the keys.
@@ -106,7 +108,7 @@ func Open(dir string) (*Service, error) {
 		err = s.state.check()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the keys in %s: %w", s.file, err)
+		return nil, &damage.Error{Err: fmt.Errorf("reading the keys in %s: %w", s.file, err)}
 	}
 	return s, nil
 }

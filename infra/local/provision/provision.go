@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"signalbox.dev/infra/local/template"
+	"signalbox.dev/infra/reach"
 )
 
 // provisioner makes resources and collects their attributes.
@@ -63,7 +64,7 @@ func Make(ctx context.Context, t *template.Template, c aws.Config, dir string, e
 		return nil, err
 	}
 	p := &provisioner{
-		db: dynamodb.NewFromConfig(c), keys: kms.NewFromConfig(c), s3: s3.NewFromConfig(c),
+		db: reach.DynamoDB(c), keys: reach.KMS(c), s3: reach.S3(c),
 		made: make(template.Resources), elsewhere: elsewhere,
 	}
 	if p.existing, err = readResources(dir); err != nil {

@@ -19,6 +19,7 @@ import (
 	"signalbox.dev/infra/local/engines"
 	"signalbox.dev/infra/local/provision"
 	"signalbox.dev/infra/local/template"
+	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
 )
 
@@ -35,7 +36,7 @@ func start(t *testing.T) *engines.Engines {
 // Make creates what the template declares, the first time; then it changes what
 // parameters change, and refuses what would lose data.
 func TestMake(t *testing.T) {
-	config, dir := start(t).AWSConfig(), t.TempDir()
+	config, dir := start(t).Config(), t.TempDir()
 	provisioned := func(parameters map[string]string) (template.Resources, error) {
 		loaded, err := template.Load("testdata/template.yaml", parameters)
 		testkit.Must(t, err)
@@ -52,7 +53,7 @@ func TestMake(t *testing.T) {
 	if arn := made["Seal"]["Arn"]; !strings.HasPrefix(arn, "arn:aws:kms:us-east-1:") || !strings.HasSuffix(arn, made["Seal"]["Ref"]) {
 		t.Errorf("the key is %v", made["Seal"])
 	}
-	db, things := dynamodb.NewFromConfig(config), aws.String(made["Things"]["Ref"])
+	db, things := reach.DynamoDB(config), aws.String(made["Things"]["Ref"])
 	table, err := db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: things})
 	if err != nil || len(table.Table.KeySchema) != 2 || aws.ToString(table.Table.TableArn) != made["Things"]["Arn"] {
 		t.Errorf("the table is %+v, %v", table, err)
@@ -67,7 +68,7 @@ func TestMake(t *testing.T) {
 		if diff := cmp.Diff(made, again); diff != "" || err != nil {
 			t.Errorf("the second time: %v\n%s", err, diff)
 		}
-		bucket, err := s3.NewFromConfig(config).GetBucketVersioning(t.Context(), &s3.GetBucketVersioningInput{Bucket: aws.String(made["Files"]["Ref"])})
+		bucket, err := reach.S3(config).GetBucketVersioning(t.Context(), &s3.GetBucketVersioningInput{Bucket: aws.String(made["Files"]["Ref"])})
 		if err != nil || string(bucket.Status) != want {
 			t.Errorf("versioning is %+v, %v, want %q", bucket, err, want)
 		}
@@ -109,7 +110,7 @@ func TestElsewhere(t *testing.T) {
 	running.DynamoDB = lacking.URL
 	loaded, err := template.Load("testdata/template.yaml", nil)
 	testkit.Must(t, err)
-	db := dynamodb.NewFromConfig(running.AWSConfig())
+	db := reach.DynamoDB(running.Config())
 	for _, c := range []struct {
 		lost         []string
 		warning, err string
@@ -123,7 +124,7 @@ func TestElsewhere(t *testing.T) {
 			testkit.Must(t, err)
 		}
 		var warnings strings.Builder
-		made, err := provision.Make(t.Context(), loaded, running.AWSConfig(), dir,
+		made, err := provision.Make(t.Context(), loaded, running.Config(), dir,
 			&provision.Elsewhere{Prefix: "signalbox-a-", Warn: func(text string) { warnings.WriteString(text) }})
 		switch {
 		case c.err == "" && (err != nil || made["Things"]["Ref"] != "signalbox-a-Things" || !strings.Contains(warnings.String(), c.warning)):
@@ -132,7 +133,7 @@ func TestElsewhere(t *testing.T) {
 			t.Errorf("%q lost: %v, want %q", c.lost, err, c.err)
 		}
 	}
-	if _, err := provision.Make(t.Context(), loaded, running.AWSConfig(), t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "TTL of table") {
+	if _, err := provision.Make(t.Context(), loaded, running.Config(), t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "TTL of table") {
 		t.Errorf("one of our own without TTL: %v", err)
 	}
 }

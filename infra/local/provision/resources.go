@@ -10,13 +10,15 @@ import (
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
+
+	"signalbox.dev/infra/local/damage"
 )
 
 // ResourcesFile maps the logical ids of all that was made to ARNs.
 const ResourcesFile = "resources.json"
 
 // errGone is the error of a resource that was made and does not exist.
-var errGone = errors.New("it is gone")
+var errGone = &damage.Error{Err: errors.New("it is gone")}
 
 // readResources returns the logical ids and ARNs of what earlier calls made.
 func readResources(dir string) (map[string]string, error) {
@@ -32,7 +34,7 @@ func readResources(dir string) (map[string]string, error) {
 		err = errors.New("it names nothing")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+		return nil, &damage.Error{Err: fmt.Errorf("reading %s: %w", path, err)}
 	}
 	return made, nil
 }

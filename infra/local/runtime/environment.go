@@ -17,6 +17,9 @@ func newTrace() string {
 	return fmt.Sprintf("Root=1-%08x-%x;Parent=%x;Sampled=0", time.Now().Unix(), id[:12], id[12:])
 }
 
+// version is the published version of every function, which its alias calls.
+const version = "1"
+
 // environment returns the whole environment of an instance of the function.
 func (c Config) environment(f Function, api, stream string) []string {
 	all := maps.Clone(f.Environment)
@@ -29,7 +32,7 @@ func (c Config) environment(f Function, api, stream string) []string {
 		"AWS_DEFAULT_REGION":              c.Region,
 		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": strconv.Itoa(f.MemoryMB),
 		"AWS_LAMBDA_FUNCTION_NAME":        f.Name,
-		"AWS_LAMBDA_FUNCTION_VERSION":     "$LATEST",
+		"AWS_LAMBDA_FUNCTION_VERSION":     version,
 		"AWS_LAMBDA_INITIALIZATION_TYPE":  "on-demand",
 		"AWS_LAMBDA_LOG_FORMAT":           "JSON",
 		"AWS_LAMBDA_LOG_GROUP_NAME":       "/aws/lambda/" + f.Name,

@@ -76,7 +76,7 @@ func (l *Lambda) run(i *instance) error {
 
 	output := &lines{emit: func(line []byte) { l.config.Output(i.function.Name, line) }}
 	defer output.flush()
-	stream := time.Now().UTC().Format("2006/01/02/") + "[$LATEST]" + uuid.NewString()
+	stream := time.Now().UTC().Format("2006/01/02/") + "[" + version + "]" + uuid.NewString()
 	i.cmd = exec.Command(i.function.Binary) //nolint:gosec // the configured program
 	i.cmd.Dir = filepath.Dir(i.function.Binary)
 	i.cmd.Env = l.config.environment(i.function, listener.Addr().String(), stream)

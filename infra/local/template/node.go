@@ -31,6 +31,18 @@ func members(mapping *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	}
 }
 
+// withoutAliases puts what an alias stands for in its place, all over a tree that is
+// only read from then on.
+func withoutAliases(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	for i, child := range n.Content {
+		n.Content[i] = withoutAliases(child)
+	}
+	return n
+}
+
 // isCall reports whether a node calls an intrinsic function, such as !Ref.
 func isCall(n *yaml.Node) bool {
 	return strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!")

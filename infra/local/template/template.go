@@ -45,7 +45,7 @@ func Load(path string, overrides map[string]string) (*Template, error) {
 	if len(document.Content) == 0 {
 		return nil, fmt.Errorf("%s is empty", path)
 	}
-	root := document.Content[0]
+	root := withoutAliases(document.Content[0])
 	parameters, err := parameterValues(member(root, "Parameters"), overrides)
 	if err != nil {
 		return nil, err

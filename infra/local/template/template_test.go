@@ -23,7 +23,7 @@ func loadOwn(t *testing.T, overrides map[string]string) *template.Template {
 }
 
 func TestAPI(t *testing.T) {
-	api, err := loadOwn(t, map[string]string{"DeleteRatePerMinute": "600", "DeleteFileThrottleRate": "7", "DefaultThrottleRate": "9"}).API()
+	api, err := loadOwn(t, map[string]string{"DeleteRatePerMinute": "600", "WritesPerSecond": "7", "ReadsPerSecond": "9"}).API()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,10 +39,10 @@ func TestAPI(t *testing.T) {
 	if got := api.StageVariables["deleteRatePerMinute"]; api.Stage != "live" || got != "600" {
 		t.Errorf("stage %q, deleteRatePerMinute %q", api.Stage, got)
 	}
-	if got, want := api.Throttle(remove), (template.Throttle{Rate: 7, Burst: 1000}); got != want {
+	if got, want := api.Throttle(remove), (template.Throttle{Rate: 7, Burst: 7}); got != want {
 		t.Errorf("throttle of the method %v, want %v", got, want)
 	}
-	if got, want := api.Throttle(template.Route{Method: "GET", Path: "/"}), (template.Throttle{Rate: 9, Burst: 2000}); got != want {
+	if got, want := api.Throttle(template.Route{Method: "GET", Path: "/"}), (template.Throttle{Rate: 9, Burst: 9}); got != want {
 		t.Errorf("throttle of the stage %v, want %v", got, want)
 	}
 	if r := api.Responses["THROTTLED"]; r.Status != 429 || r.Parameters.Headers["Retry-After"] == "" || r.Templates["application/json"] == "" {
@@ -67,6 +67,7 @@ func TestParametersAreChecked(t *testing.T) {
 		{"DeleteBurst", "many", `parameter DeleteBurst: "many" is not a number`},
 		{"FilesVersioning", "off", `parameter FilesVersioning: "off" is none of Off, Enabled, Suspended`},
 		{"Nonsense", "1", "the template has no parameter Nonsense"},
+		{"DeleteBursts", "1", "; did you mean DeleteBurst?"},
 	} {
 		_, err := template.Load("../../../template.yaml", map[string]string{c.name: c.value})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -90,7 +91,7 @@ Resources:
       MemorySize: 512
       Environment:
         Variables:
-          OWN: mine
+          OWN: &mine mine
           V: `
 
 func TestFunctions(t *testing.T) {
@@ -98,6 +99,8 @@ func TestFunctions(t *testing.T) {
 	for value, want := range map[string]string{
 		"text":                                "text",
 		"''":                                  "",
+		"*mine":                               "mine",
+		"!If [Other, no, *mine]":              "mine",
 		"!Ref Stage":                          "live",
 		"!Ref Things":                         "things-1",
 		"!GetAtt Seal.Arn":                    "arn:seal",

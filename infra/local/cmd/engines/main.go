@@ -19,17 +19,7 @@ import (
 )
 
 // startTime is what a loaded machine needs to start a Java program.
-const startTime = 90 * time.Second
-
-// address is the line of JSON.
-type address struct {
-	DynamoDB        string `json:"dynamodb"`
-	KMS             string `json:"kms"`
-	S3              string `json:"s3"`
-	Region          string `json:"region"`
-	AccessKeyID     string `json:"access_key_id"`
-	SecretAccessKey string `json:"secret_access_key"`
-}
+const startTime = 150 * time.Second
 
 func main() {
 	dir := flag.String("dir", "", "the folder of their state; one that is removed at the end, if empty")
@@ -57,10 +47,7 @@ func run(ctx context.Context, dir, host string, stdin io.Reader, stdout io.Write
 		return err
 	}
 	defer func() { err = errors.Join(err, running.Close()) }()
-	if err := json.NewEncoder(stdout).Encode(address{
-		DynamoDB: running.DynamoDB, KMS: running.KMS, S3: running.S3, Region: running.Region,
-		AccessKeyID: running.AccessKeyID, SecretAccessKey: running.SecretAccessKey,
-	}); err != nil {
+	if err := json.NewEncoder(stdout).Encode(running.Engines); err != nil {
 		return err
 	}
 	closed := make(chan struct{})

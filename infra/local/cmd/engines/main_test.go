@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"signalbox.dev/infra/local/child/childtest"
+	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
 )
 
@@ -52,7 +53,7 @@ func start(t *testing.T) *command {
 	if err != nil {
 		t.Fatalf("no output: %v", err)
 	}
-	var a address
+	var a reach.Engines
 	if err := json.Unmarshal(line, &a); err != nil || a.DynamoDB == "" || a.KMS == "" || a.S3 == "" {
 		t.Fatalf("%s: %v", line, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"signalbox.dev/infra/local/engines"
+	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
 )
 
@@ -25,7 +26,7 @@ func TestDeletesAtOnce(t *testing.T) {
 	running, err := engines.Start(t.Context(), engines.Config{Dir: t.TempDir()})
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, running.Close()) })
-	c, bucket, key := s3.NewFromConfig(running.AWSConfig()), aws.String("files"), aws.String("files/w/f")
+	c, bucket, key := reach.S3(running.Config()), aws.String("files"), aws.String("files/w/f")
 	_, made := c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: bucket})
 	_, versioned := c.PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{
 		Bucket: bucket, VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatusEnabled},
