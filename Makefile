@@ -1,5 +1,5 @@
 # Signalbox. `make help` lists what there is; `make run` serves the API on this
-# machine, `make test` tests all but infra/prove.
+# machine, `make test` runs every Go test.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -16,9 +16,9 @@ STATE := .local
 FUNCTIONS := $(shell ls functions | awk -F- '{ for (i = 1; i <= NF; i++) printf "%s", toupper(substr($$i, 1, 1)) substr($$i, 2); print "Function" }')
 $(foreach id,$(FUNCTIONS),$(eval folder_$(id) := functions/$(shell echo $(id:Function=) | sed -E 's/([a-z0-9])([A-Z])/\1-\2/g' | tr A-Z a-z)))
 # The modules that make test tests, side by side, since most tests wait for an
-# engine: the longest first. infra/prove has its tests in make prove-dry-run.
-TESTED := . infra/admin infra/torture infra/local infra/contract
-MODULES := $(TESTED) infra/prove
+# engine: the longest first.
+TESTED := . infra/admin infra/torture infra/local infra/contract infra/router
+MODULES := $(TESTED)
 
 # What SAM builds and what runs locally is made by the same command: static,
 # stripped, reproducible, without the RPC mode that Lambda no longer uses.
@@ -52,8 +52,8 @@ doctor: ## Check that this machine has what make run, make test and the other ta
 	@infra/local/doctor
 
 .PHONY: run
-run: first ## Serve the API on localhost:3000 (PORT=…, PARAMS='Name=value …', DYNAMODB=http://… for one that runs already)
-	@exec $(BUILD)/local -root . -state $(STATE) -port "$(PORT)" $(if $(DYNAMODB),-dynamodb "$(DYNAMODB)") $(foreach p,$(PARAMS),-param $(p))
+run: first ## Serve the API on localhost:3000 (PORT=…, QUIET=1, PARAMS='Name=value …', DYNAMODB=http://… for one that runs already)
+	@exec $(BUILD)/local -root . -state $(STATE) -port "$(PORT)" $(if $(QUIET),-quiet) $(if $(DYNAMODB),-dynamodb "$(DYNAMODB)") $(foreach p,$(PARAMS),-param $(p))
 
 .PHONY: sam-local
 sam-local: first ## `make run` with the real `sam local start-api` beside it, on the next port (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
@@ -70,7 +70,7 @@ reset: ## Remove everything that `make run` keeps in .local/
 TESTS := $(addprefix test@,$(TESTED))
 
 .PHONY: test
-test: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Test all but make prove (see prove-dry-run), on real engines, offline once installed
+test: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Run every Go test, on real engines, offline once installed
 ifeq ($(RACE),)
 	@echo "No C compiler (cc): the tests run WITHOUT the race detector." >&2
 endif
@@ -89,6 +89,10 @@ $(TESTS): test@%:
 second-opinion: engines functions $(BUILD)/engines ## Test what is stored on DynamoDB Local, S3Mock and moto's KMS (needs Java 17, Maven and Python)
 	@infra/second-opinion/install
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" infra/second-opinion/run
+
+.PHONY: routers
+routers: engines functions $(BUILD)/admin $(BUILD)/local $(BUILD)/router ## Call models through Envoy with stored keys (needs Python; REQUESTS=10000, SEED=1, ROUTERS='envoy litellm')
+	@REQUESTS="$(or $(REQUESTS),10000)" SEED="$(or $(SEED),1)" ROUTERS="$(or $(ROUTERS),envoy)" infra/router/routers
 
 .PHONY: clients
 clients: first docs ## Call the API through generated clients (Go, TypeScript, Python), schemathesis and the reference page (needs Python and Chromium)
@@ -116,7 +120,7 @@ audit: node ## Look for known vulnerabilities in the npm and PyPI packages of to
 .PHONY: next-go
 next-go: engines functions $(BUILD)/engines ## Test what the functions are made of with the next release of Go
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
-		GOTOOLCHAIN=$(NEXT_GO) go test -count=1 -skip '^TestEveryFault$$' ./functions/... ./shared/...
+		GOTOOLCHAIN=$(NEXT_GO) go test -count=1 ./functions/... ./shared/...
 
 $(BUILD)/bin/govulncheck: go
 	@test -x $@ || GOBIN="$(CURDIR)/$(BUILD)/bin" go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
@@ -136,6 +140,12 @@ bench: functions engines $(BUILD)/engines $(BASELINES) ## Measure the functions 
 	@$(BENCHSTAT) -filter '.unit:(sec/op OR B/op OR allocs/op)' -ignore pkg -col '/by@(calls handler)' "$(BUILD)/warm"
 	@echo "What 1,000 requests of a router ask of AWS, with opened keys kept and without:"
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -run '^$$' -bench Reader -benchtime 1000x ./shared/routing | grep ^Benchmark
+	@echo "A routed request, beside a program that makes the same reads and decides nothing:"
+	@rm -f "$(BUILD)/routed"; for round in $$(seq $(or $(ROUNDS),11)); do \
+		( cd infra/router && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -run '^$$' -bench Request -benchtime 300x . ) \
+			>>"$(BUILD)/routed" || { cat "$(BUILD)/routed"; exit 1; }; \
+	done
+	@$(BENCHSTAT) -filter '.unit:sec/op' -ignore pkg -col '/by@(reads authorizer)' "$(BUILD)/routed"
 
 .PHONY: $(BASELINES)
 $(BASELINES): $(BUILD)/baseline/%: go
@@ -157,7 +167,7 @@ functions: go $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
 $(addprefix $(BUILD)/functions/,$(FUNCTIONS)): $(BUILD)/functions/%: go
 	@$(GO_BUILD) -o $@/bootstrap ./$(folder_$*)
 
-.PHONY: edition $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin $(BUILD)/bin/prove $(BUILD)/bin/dryrun
+.PHONY: edition $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin $(BUILD)/router
 edition: go
 	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$(BUILD)/" . ./cmd/objects signalbox.dev/shared/...
 $(BUILD)/objects: go
@@ -168,11 +178,8 @@ $(BUILD)/engines: go
 	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$@" ./cmd/engines
 $(BUILD)/admin: go
 	@cd infra/admin && $(GO_TOOL) -ldflags "-s -w -X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o "$(CURDIR)/$@" .
-
-$(BUILD)/bin/prove: go
-	@cd infra/prove && $(GO_TOOL) -o "$(CURDIR)/$@" .
-$(BUILD)/bin/dryrun: go
-	@cd infra/prove && $(GO_TOOL) -o "$(CURDIR)/$@" ./dryrun
+$(BUILD)/router: go
+	@cd infra/router && $(GO_TOOL) -o "$(CURDIR)/$@" .
 
 # SAM's makefile builder runs these through infra/release/<Architecture>/Makefile:
 # the template's parameter decides the architecture of what is deployed. `sam local`
@@ -185,8 +192,8 @@ $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
 
 # What runs on a user's or an operator's machine. No test runs it there.
 .PHONY: cross
-cross: go ## Compile the edition and the operator's command for macOS and Linux on arm64
-	@set -e; for os in darwin linux; do for m in . infra/local infra/admin; do \
+cross: go ## Compile the edition, the operator's command and the authorizer for macOS and Linux on arm64
+	@set -e; for os in darwin linux; do for m in . infra/local infra/admin infra/router; do \
 		( cd $$m && GOOS=$$os GOARCH=arm64 $(GO_TOOL) -o /dev/null $$(case $$m in \
 			.) echo ./functions/...;; infra/local) echo . ./cmd/...;; *) echo .;; esac) ); \
 	done; done
@@ -218,12 +225,20 @@ rewrap-demo: engines $(BUILD)/engines ## Move CREDENTIALS=100000 to another seal
 
 # Where one fails, -artifacts keeps the state of its service.
 .PHONY: torture
-torture: engines functions $(BUILD)/engines $(BUILD)/local ## Kill processes, overload, check histories, then every fault (LENGTH=4m each, SEED=…, FAULTS=no)
+torture: engines functions $(BUILD)/engines $(BUILD)/local ## Kill processes, overload, and check histories (LENGTH=4m each, SEED=…)
 	@mkdir -p "$(BUILD)/torture"; cd infra/torture && go test -count=1 -v -timeout 0 -p 1 \
-		-artifacts -outputdir "$(CURDIR)/$(BUILD)/torture" -run 'LosesNothing|LoseNothing|HistoriesAreAllowed' ./history \
+		-artifacts -outputdir "$(CURDIR)/$(BUILD)/torture" -run 'LosesNothing|LoseNothing' ./history \
 		-args -length $(or $(LENGTH),4m) $(if $(SEED),-seed $(SEED))
-ifneq ($(FAULTS),no)
-	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -count=1 -v -timeout 0 -run '^TestEveryFault$$' ./functions/... -args -exhaustive
+
+# A package is a process of one thread. Of the output only what failed and how much was
+# played is shown.
+.PHONY: simulate
+simulate: go ## Play requests in every order of their calls and with every fault, in virtual time (SEEDS=… or HOURS=…: random ones; MUTANTS=1: planted defects)
+ifdef MUTANTS
+	@go run ./infra/mutate -planted infra/sim/mutants.txt -timeout 30m
+else
+	@set -o pipefail; go test -count=1 -v -timeout 0 -run '^TestSimulation$$' ./functions/... \
+		-args -simulate $(if $(SEEDS),-seeds $(SEEDS)) $(if $(HOURS),-hours $(HOURS)) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'
 endif
 
 .PHONY: fuzz
@@ -235,25 +250,24 @@ mutate: engines functions $(BUILD)/engines ## Change N=200 conditions at random,
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
 		go run ./infra/mutate -n $(or $(N),200) $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-only $(ONLY))
 
-PROVE = $(BUILD)/bin/prove $(1) -stack "$(STACK)" $(if $(PATIENCE),-patience $(PATIENCE))
+PROVE = infra/prove/run prove.py $(1) --stack "$(STACK)" $(if $(PATIENCE),--patience $(PATIENCE))
 
 .PHONY: prove
-prove: first $(BUILD)/bin/prove $(BUILD)/admin ## Check on AWS what no local test can: deploy STACK=signalbox-prove, report, remove everything (needs an AWS account and the SAM CLI; ARCHITECTURE=…, YES=yes)
+prove: first $(BUILD)/admin ## Check on AWS what no local test can: deploy STACK=signalbox-prove, report, remove everything (needs an AWS account and the SAM CLI; ARCHITECTURE=…, YES=yes)
 	@command -v sam >/dev/null || { echo "The SAM CLI is missing: see https://docs.aws.amazon.com/serverless-application-model/" >&2; exit 1; }
-	@exec $(call PROVE,run) $(if $(ARCHITECTURE),-architecture $(ARCHITECTURE)) $(if $(YES),-yes)
+	@exec $(call PROVE,run) $(if $(ARCHITECTURE),--architecture $(ARCHITECTURE)) $(if $(YES),--yes)
 
 .PHONY: prove-clean
-prove-clean: $(BUILD)/bin/prove ## Remove what an interrupted `make prove` has left (STACK=signalbox-prove)
+prove-clean: ## Remove what an interrupted `make prove` has left (STACK=signalbox-prove)
 	@exec $(call PROVE,clean)
 
 .PHONY: verify
-verify: $(BUILD)/bin/prove $(BUILD)/admin ## Check a deployed stack with test accounts, which are removed again (STACK=signalbox-prod)
+verify: $(BUILD)/admin ## Check a deployed stack with test accounts, which are removed again (STACK=signalbox-prod)
 	@exec $(call PROVE,verify)
 
 .PHONY: prove-dry-run
-prove-dry-run: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/bin/dryrun ## Run prove, verify and prove-clean without an AWS account, and see each probe fail
-	@cd infra/prove && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -count=1 .
-	@$(BUILD)/bin/dryrun infra/prove/dry-run
+prove-dry-run: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Make the checks of prove and verify without an AWS account, against right answers and lies
+	@infra/prove/run prove_test.py
 
 .PHONY: protect
 protect: ## Protect a deployed stack from deletion, and its tables, keys and bucket from being replaced (STACK=signalbox-prod)
@@ -271,7 +285,7 @@ lint: $(BUILD)/bin/golangci-lint node ## Lint the code, its import directions an
 	@set -e; for m in $(MODULES); do \
 		echo "== lint $$m"; ( cd $$m && "$(CURDIR)/$<" run --config "$(CURDIR)/.golangci.yml" ./... ); \
 	done
-	@set -e; for m in $(MODULES) infra/clients; do ( cd $$m && go mod tidy -diff ); done
+	@set -e; for m in $(MODULES) infra/clients/go; do ( cd $$m && go mod tidy -diff ); done
 	@infra/lint/openapi
 	@infra/lint/scripts
 	@infra/lint/template
