@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ type workspaces interface {
 }
 
 type positions interface {
-	// Claim fails where the workspace is not live or is full; an error may leave a gap.
+	// Claim fails if the workspace is not live or is full. An error may leave a gap.
 	Claim(ctx context.Context, account ids.Account, workspace ids.Workspace, need auth.Need, room auth.Room) (int64, error)
 }
 
@@ -60,15 +61,12 @@ func operation(h handler) api.Operation {
 	}
 }
 
-// prepare looks up an earlier request under the same idempotency key, side by side
-// with the look-up of the API key. Once the caller is known, Act checks the
+// prepare looks up an earlier request under the same idempotency key, at the same
+// time as the API key is looked up. Once the caller is known, the Act checks the
 // request by itself, then whether it is a replay, then against storage.
 func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	key, headerIssues := idempotencyKey(r)
-	var once idempotent
-	if key != "" {
-		once = newIdempotent(ctx, h.credentials, r, key)
-	}
+	attempt, recallErr := newAttempt(ctx, h.credentials, r, key)
 	return func(ctx context.Context, caller auth.Caller) (api.Response, error) {
 		object := r.Object(members...)
 		n, named := decode(object)
@@ -77,23 +75,21 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 			return api.Response{}, api.Invalid(issues)
 		}
 		room, err := roomOf(r)
-		if err != nil {
+		if err = cmp.Or(err, recallErr); err != nil {
 			return api.Response{}, err
 		}
-		need := auth.Need{Provider: n.Provider, Bytes: n.Size(), Request: string(once.id)}
-		place := func() (byok.Draft, []byok.Problem, error) { return h.place(ctx, caller, named, n, need, room) }
-		if key != "" {
-			return once.create(ctx, object, place)
+		if response, ok, err := attempt.replayed(object); ok || err != nil {
+			return response, err
 		}
-		draft, problems, err := place()
+		need := auth.Need{Provider: n.Provider, Bytes: n.Size(), Request: string(attempt.id)}
+		draft, problems, err := h.place(ctx, caller, named, n, need, room)
 		if err != nil {
 			return api.Response{}, err
 		}
 		if len(problems) > 0 {
-			return api.Response{}, invalid(problems)
+			return attempt.refuse(ctx, problems)
 		}
-		note(r, draft.Workspace, draft.ID)
-		return created(api.JSON(newBody(draft.Credential))), h.credentials.Create(ctx, draft)
+		return attempt.commit(ctx, draft)
 	}
 }
 
@@ -112,8 +108,8 @@ func roomOf(r *api.Request) (auth.Room, error) {
 	return room, nil
 }
 
-// note adds the credential to the audit line: the one that the response names, or
-// the one that may be stored, where storing it failed.
+// note adds the credential's id to the audit line, also after a failed write, because
+// the write may have been applied.
 func note(r *api.Request, w ids.Workspace, c ids.Credential) {
 	r.Note(slog.String("workspace", string(w)), slog.String("credential", string(c)))
 }
@@ -122,59 +118,53 @@ func created(body []byte) api.Response {
 	return api.Response{Status: http.StatusCreated, Body: body}
 }
 
-// place checks a valid request against storage, side by side: that the allow-listed
-// keys and the workspace are the account's. At the same time it claims the
-// credential's position, which may stay unused, and seals the key.
-func (h handler) place(ctx context.Context, caller auth.Caller, workspace ids.Workspace, n byok.New, need auth.Need, room auth.Room) (byok.Draft, []byok.Problem, error) {
+// place checks a valid request against storage. The workspace and the allow-listed
+// keys must be the account's. At the same time place claims the credential's position,
+// which may stay unused, and seals the key.
+func (h handler) place(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, need auth.Need, room auth.Room) (byok.Draft, []byok.Problem, error) {
 	account, hashes := caller.Account(), keyHashes(n.AllowedAPIKeyHashes)
-	var placeErr error
-	if workspace == "" {
-		workspace, placeErr = h.workspaces.Default(ctx, caller)
-		if placeErr != nil && !isNoWorkspace(placeErr) {
-			return byok.Draft{}, nil, placeErr
+	workspace, workspaceErr := named, error(nil)
+	if named == "" {
+		workspace, workspaceErr = h.workspaces.Default(ctx, caller)
+		if workspaceErr != nil && !errors.Is(workspaceErr, auth.ErrNoWorkspace) {
+			return byok.Draft{}, nil, workspaceErr
 		}
 	}
 	var (
-		owned             map[auth.KeyHash]bool
-		draft             byok.Draft
-		position          int64
-		ownedErr, sealErr error
+		owned                          map[auth.KeyHash]bool
+		draft                          byok.Draft
+		position                       int64
+		ownedErr, sealErr, positionErr error
 	)
 	steps := []func(context.Context){
 		func(ctx context.Context) { owned, ownedErr = h.keyring.Owned(ctx, account, hashes) },
 	}
-	if placeErr == nil {
+	if workspaceErr == nil {
 		steps = append(steps,
 			func(ctx context.Context) { draft, sealErr = h.credentials.Seal(ctx, account, workspace, n) },
 			func(ctx context.Context) {
-				position, placeErr = h.positions.Claim(ctx, account, workspace, need, room)
+				position, positionErr = h.positions.Claim(ctx, account, workspace, need, room)
 			},
 		)
 	}
 	calls.Together(ctx, steps...)
-	draft.SortOrder = position
 
 	// A request that can never succeed is a 400, whatever else failed.
 	var problems []byok.Problem
 	if ownedErr == nil {
 		problems = foreignKeys(hashes, owned)
 	}
-	switch {
-	case isNoWorkspace(placeErr):
+	if err := cmp.Or(workspaceErr, positionErr); errors.Is(err, auth.ErrNoWorkspace) {
 		problems = append(problems, byok.Problem{Path: "/workspace_id", Message: "must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"})
-	case errors.Is(placeErr, auth.ErrFull):
+	} else if errors.Is(err, auth.ErrFull) {
 		problems = append(problems, byok.Problem{Path: "/workspace_id", Message: fmt.Sprintf(
 			"the workspace is full: it holds at most %d credentials, disabled ones included, and %d bytes of them; a deletion makes room within a minute", room.Credentials, room.Bytes)})
 	}
 	if len(problems) > 0 {
 		return byok.Draft{}, problems, nil
 	}
-	for _, err := range []error{ownedErr, placeErr, sealErr} {
-		if err != nil {
-			return byok.Draft{}, nil, err
-		}
-	}
-	return draft, nil, nil
+	draft.SortOrder = position
+	return draft, nil, cmp.Or(ownedErr, positionErr, sealErr)
 }
 
 // invalid is the 400 for these problems.
@@ -185,9 +175,6 @@ func invalid(problems []byok.Problem) error {
 	}
 	return api.Invalid(issues)
 }
-
-// isNoWorkspace reports whether err means that the account has no such workspace.
-func isNoWorkspace(err error) bool { return errors.Is(err, auth.ErrNoWorkspace) }
 
 func keyHashes(hashes []string) []auth.KeyHash {
 	var list []auth.KeyHash

@@ -15,7 +15,7 @@ const derivation = "signalbox/idempotency/v1"
 
 const maxIdempotencyKey = 255
 
-// idempotencyKey returns the header's value, "" where it is absent.
+// idempotencyKey returns the header's value, or "" if it is absent.
 func idempotencyKey(r *api.Request) (key string, issues []api.Issue) {
 	switch values := r.Header("Idempotency-Key"); {
 	case len(values) == 0:
@@ -41,75 +41,83 @@ func isVisible(s string) bool {
 	return true
 }
 
-// idempotent is a request under an idempotency key. It replays the response to an
-// earlier one, or stores its own.
-type idempotent struct {
+// attempt is a request and what is stored under its idempotency key. Without such a
+// key it has no id, nothing is stored, and the request is never a replay.
+type attempt struct {
 	credentials credentials
 	request     *api.Request
 	id          byok.RequestID
 	earlier     byok.Remembered
-	err         error // of the look-up of an earlier one
+	fingerprint []byte
 }
 
-func newIdempotent(ctx context.Context, c credentials, r *api.Request, key string) idempotent {
-	i := idempotent{credentials: c, request: r, id: byok.NewRequestID(string(r.Key()), key)}
-	i.earlier, i.err = c.Recall(ctx, i.id)
-	return i
+// newAttempt looks up an earlier request under the same idempotency key.
+func newAttempt(ctx context.Context, c credentials, r *api.Request, key string) (attempt, error) {
+	a := attempt{credentials: c, request: r}
+	if key == "" {
+		return a, nil
+	}
+	a.id = byok.NewRequestID(string(r.Key()), key)
+	var err error
+	a.earlier, err = c.Recall(ctx, a.id)
+	return a, err
 }
 
-// create replays the response to the same request, or stores the draft that place
-// returns.
-func (i idempotent) create(ctx context.Context, body *api.Object, place func() (byok.Draft, []byok.Problem, error)) (api.Response, error) {
-	if i.err != nil {
-		return api.Response{}, i.err
+// replayed returns the response to the earlier request; ok is false if there was none.
+func (a *attempt) replayed(body *api.Object) (response api.Response, ok bool, err error) {
+	if a.id == "" {
+		return api.Response{}, false, nil
 	}
-	fingerprint, err := i.fingerprint(body)
+	derived, err := a.request.Bearer().Derive(derivation)
 	if err != nil {
-		return api.Response{}, err
+		return api.Response{}, false, fmt.Errorf("deriving the fingerprint's key: %w", err)
 	}
-	if replayed, ok, err := i.replay(i.earlier, fingerprint); ok || err != nil {
-		return replayed, err
-	}
-	draft, problems, err := place()
-	if err != nil {
-		return api.Response{}, err
-	}
-	if len(problems) > 0 {
-		// A copy of this request, sent at the same time, either was faster, and this one
-		// replays its 201; or it meets this refusal when it would store a credential.
-		faster, err := i.credentials.Refuse(ctx, i.id, i.earlier, fingerprint, problems)
-		if err != nil {
-			return api.Response{}, err
-		}
-		if replayed, ok, err := i.replay(faster, fingerprint); ok || err != nil {
-			return replayed, err
-		}
+	defer clear(derived)
+	a.fingerprint = byok.Fingerprint(derived, body.Feed)
+	return a.replay(a.earlier)
+}
+
+// refuse answers 400 for problems that storage showed. A copy of this request, sent at
+// the same time, either was faster: then this one replays its 201. Or it finds this
+// refusal when it tries to store a credential.
+func (a *attempt) refuse(ctx context.Context, problems []byok.Problem) (api.Response, error) {
+	if a.id == "" {
 		return api.Response{}, invalid(problems)
 	}
+	faster, err := a.credentials.Refuse(ctx, a.id, a.earlier, a.fingerprint, problems)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if response, ok, err := a.replay(faster); ok || err != nil {
+		return response, err
+	}
+	return api.Response{}, invalid(problems)
+}
+
+// commit stores the credential and answers 201, or replays the response to a faster
+// copy of the request.
+func (a *attempt) commit(ctx context.Context, draft byok.Draft) (api.Response, error) {
 	answer := api.JSON(newBody(draft.Credential))
-	faster, err := i.credentials.CreateOnce(ctx, draft, i.id, i.earlier, fingerprint, answer)
-	if err == nil {
-		if replayed, ok, err := i.replay(faster, fingerprint); ok || err != nil {
-			return replayed, err
+	var err error
+	if a.id == "" {
+		err = a.credentials.Create(ctx, draft)
+	} else {
+		var faster byok.Remembered
+		faster, err = a.credentials.CreateOnce(ctx, draft, a.id, a.earlier, a.fingerprint, answer)
+		if err == nil {
+			if response, ok, err := a.replay(faster); ok || err != nil {
+				return response, err
+			}
 		}
 	}
-	note(i.request, draft.Workspace, draft.ID)
+	note(a.request, draft.Workspace, draft.ID)
 	return created(answer), err
 }
 
-func (i idempotent) fingerprint(body *api.Object) ([]byte, error) {
-	derived, err := i.request.Bearer().Derive(derivation)
-	if err != nil {
-		return nil, fmt.Errorf("deriving the fingerprint's key: %w", err)
-	}
-	defer clear(derived)
-	return byok.Fingerprint(derived, body.Feed), nil
-}
-
-// replay returns the response to the earlier request; ok is false where there is
-// none.
-func (i idempotent) replay(earlier byok.Remembered, fingerprint []byte) (response api.Response, ok bool, err error) {
-	replayed, ok, err := earlier.Replay(fingerprint)
+// replay returns the response to another request under this idempotency key; ok is
+// false if there is none.
+func (a *attempt) replay(other byok.Remembered) (response api.Response, ok bool, err error) {
+	replayed, ok, err := other.Replay(a.fingerprint)
 	if errors.Is(err, byok.ErrDifferentRequest) {
 		return api.Response{}, false, api.Invalid([]api.Issue{{Message: "Idempotency-Key was used for a different request"}})
 	}
@@ -119,8 +127,8 @@ func (i idempotent) replay(earlier byok.Remembered, fingerprint []byte) (respons
 	if !ok {
 		return api.Response{}, false, err
 	}
-	note(i.request, replayed.Workspace, replayed.Credential)
-	i.request.Note(slog.Bool("replayed", true))
+	note(a.request, replayed.Workspace, replayed.Credential)
+	a.request.Note(slog.Bool("replayed", true))
 	response = created(replayed.Response)
 	response.Header = map[string]string{"Idempotent-Replayed": "true"}
 	return response, true, nil

@@ -269,8 +269,8 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, earlier R
 		if err == nil {
 			return Remembered{}, nil
 		}
-		faster, again, err := s.lost(ctx, id, earlier, err)
-		if !again || err != nil {
+		faster, err := s.faster(ctx, id, earlier, err)
+		if err != nil || faster.record != nil {
 			return faster, wrapStoring(err)
 		}
 		if err := calls.Pause(ctx, attempt); err != nil {
@@ -307,26 +307,29 @@ func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *type
 	return put
 }
 
-// lost finds out why the transaction failed: it returns the record of a faster
-// request, or that another attempt may succeed, or the error. Of several reasons
-// the record's condition decides: it means that there is a response.
-func (s *Store) lost(ctx context.Context, id RequestID, earlier Remembered, failed error) (faster Remembered, again bool, err error) {
+// faster finds out why the transaction failed. It returns the record of a faster
+// request, or no record if another attempt may succeed, or the error. If DynamoDB
+// names several reasons, the record's condition decides: it means that there is a
+// response.
+func (s *Store) faster(ctx context.Context, id RequestID, earlier Remembered, failed error) (Remembered, error) {
 	if found, unmet := recordUnmet(failed); unmet {
-		faster, err = s.remembered(id, found)
-		return faster, faster.record == nil, err
+		return s.remembered(id, found)
 	}
 	why := calls.WhyCancelled(failed)
 	if why != calls.InConflict && why != calls.Throttled {
-		return Remembered{}, false, failed
+		return Remembered{}, failed
 	}
-	faster, err = s.look(ctx, id)
-	if faster.record != nil && faster.record.Refusal != "" && faster.record.Refusal == earlier.seen {
-		faster = Remembered{}
+	found, err := s.look(ctx, id)
+	switch {
+	case err != nil:
+		return Remembered{}, err
+	case found.record != nil && (found.record.Refusal == "" || found.record.Refusal != earlier.seen):
+		return found, nil
+	case why == calls.Throttled:
+		return Remembered{}, failed
+	default:
+		return Remembered{}, nil // the conflict may be over
 	}
-	if err == nil && faster.record == nil && why == calls.Throttled {
-		err = failed
-	}
-	return faster, faster.record == nil, err
 }
 
 // recordUnmet reports whether the condition of the record, the transaction's
