@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 
@@ -17,51 +18,71 @@ import (
 // See API Gateway's developer guide, "Input format of a Lambda function for proxy
 // integration".
 type event struct {
-	Resource        once[string]         `json:"resource"`
-	Method          once[string]         `json:"httpMethod"`
-	Header          members              `json:"headers"`
-	MultiHeader     members              `json:"multiValueHeaders"`
-	Query           members              `json:"queryStringParameters"`
-	MultiQuery      members              `json:"multiValueQueryStringParameters"`
-	Path            members              `json:"pathParameters"`
-	StageVariables  members              `json:"stageVariables"`
-	Body            once[text]           `json:"body"`
-	IsBase64Encoded once[bool]           `json:"isBase64Encoded"`
-	Context         once[requestContext] `json:"requestContext"`
-}
-
-type requestContext struct {
-	RequestID once[string]   `json:"requestId"`
-	Identity  once[identity] `json:"identity"`
-}
-
-type identity struct {
-	SourceIP once[string] `json:"sourceIp"`
+	resource, method    string
+	header, multiHeader members
+	query, multiQuery   members
+	path, stage         members
+	body                text
+	isBase64Encoded     bool
+	requestID, sourceIP string
 }
 
 // lenient accepts invalid UTF-8, which reads as U+FFFD and is checked with the
-// request, and duplicate names, which once and members handle.
+// request, and duplicate names, which eventReader and members handle.
 var lenient = []json.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
 
-var (
-	errEvent    = errors.New("not a REST API proxy event")
-	errRepeated = errors.New("duplicate member")
-)
+var errEvent = errors.New("not a REST API proxy event")
 
-// once is a member that must not be duplicate: the event could be read in two
-// ways, so it is refused.
-type once[T any] struct {
-	value T
-	found bool
+// fields are the wanted fields of an object and where their values go: to more fields,
+// or to a pointer as json.Unmarshal takes it.
+type fields map[string]any
+
+// readEvent reads the event. Its error repeats nothing of the event. Even then the
+// event has the request id, unless a syntax error comes before it.
+func readEvent(payload []byte) (e event, err error) {
+	r := eventReader{d: jsontext.NewDecoder(bytes.NewBuffer(payload), lenient...)} // parses in place
+	err = r.read(fields{
+		"resource": &e.resource, "httpMethod": &e.method,
+		"headers": &e.header, "multiValueHeaders": &e.multiHeader,
+		"queryStringParameters": &e.query, "multiValueQueryStringParameters": &e.multiQuery,
+		"pathParameters": &e.path, "stageVariables": &e.stage,
+		"body": &e.body, "isBase64Encoded": &e.isBase64Encoded,
+		"requestContext": fields{"requestId": &e.requestID, "identity": fields{"sourceIp": &e.sourceIP}},
+	})
+	if _, end := r.d.ReadToken(); err != nil || r.invalid || !errors.Is(end, io.EOF) {
+		return e, errEvent
+	}
+	return e, nil
 }
 
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (o *once[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	if o.found {
-		return errRepeated
+type eventReader struct {
+	d       *jsontext.Decoder
+	invalid bool // a value has a wrong type, or a field is duplicate
+}
+
+// read reads an object or null. Its error is one of syntax.
+func (r *eventReader) read(wanted fields) error {
+	if r.d.PeekKind() != jsontext.KindBeginObject {
+		r.invalid = r.invalid || r.d.PeekKind() != jsontext.KindNull
+		return r.d.SkipValue()
 	}
-	o.found = true
-	return json.UnmarshalDecode(d, &o.value)
+	seen := map[string]bool{}
+	return readObject(r.d, func(name string) error {
+		into, ok := wanted[name]
+		if !ok || seen[name] {
+			r.invalid = r.invalid || seen[name]
+			return r.d.SkipValue()
+		}
+		seen[name] = true
+		if nested, ok := into.(fields); ok {
+			return r.read(nested)
+		}
+		value, err := r.d.ReadValue()
+		if err == nil && json.Unmarshal(value, into, lenient...) != nil {
+			r.invalid = true
+		}
+		return err
+	})
 }
 
 // text is a JSON string read as bytes, which can be overwritten after use.
@@ -186,28 +207,26 @@ func readText(d *jsontext.Decoder) (string, error) {
 // readRequest reads the event. Its error repeats nothing of it; the request it
 // returns can be logged even then.
 func readRequest(payload []byte) (*Request, error) {
-	var e event
-	if err := json.Unmarshal(payload, &e, lenient...); err != nil {
-		clear(e.Body.value)
-		return &Request{id: findRequestID(payload)}, errEvent
+	e, err := readEvent(payload)
+	if err != nil {
+		clear(e.body)
+		return &Request{id: e.requestID}, err
 	}
 	r := &Request{
-		id: e.Context.value.RequestID.value, sourceIP: e.Context.value.Identity.value.SourceIP.value,
-		method: e.Method.value, resource: e.Resource.value,
-		path: e.Path, stage: e.StageVariables,
-		query: map[string][]string{}, header: http.Header{},
-		body: secret.New(e.Body.value),
+		id: e.requestID, sourceIP: e.sourceIP, method: e.method, resource: e.resource,
+		path: e.path, stage: e.stage, query: map[string][]string{}, header: http.Header{},
+		body: secret.New(e.body),
 	}
-	for _, m := range choose(e.MultiQuery, e.Query) {
+	for _, m := range choose(e.multiQuery, e.query) {
 		r.query[m.name] = append(r.query[m.name], m.values...)
 	}
-	for _, m := range choose(e.MultiHeader, e.Header) {
+	for _, m := range choose(e.multiHeader, e.header) {
 		name := http.CanonicalHeaderKey(m.name)
 		r.header[name] = append(r.header[name], m.values...)
 	}
-	if e.IsBase64Encoded.value {
-		decoded, err := base64.StdEncoding.AppendDecode(nil, e.Body.value)
-		clear(e.Body.value)
+	if e.isBase64Encoded {
+		decoded, err := base64.StdEncoding.AppendDecode(nil, e.body)
+		clear(e.body)
 		if err != nil {
 			clear(decoded)
 			return r, errEvent
@@ -229,46 +248,6 @@ func choose(multi, single members) members {
 		}
 	}
 	return single
-}
-
-// findRequestID returns the first request id of an unreadable event that is a
-// string. After a syntax error, or an object with data after it, it continues at the
-// next requestContext, which it makes the first member of an object in place.
-func findRequestID(payload []byte) (id string) {
-	context := []byte(`"requestContext"`)
-	for {
-		d := jsontext.NewDecoder(bytes.NewBuffer(payload), lenient...) // parses in place
-		// An error is one of syntax.
-		_ = readMember(d, "requestContext", func() error {
-			return readMember(d, "requestId", func() error {
-				value, err := d.ReadValue()
-				if id == "" {
-					unquoted, _ := jsontext.AppendUnquote(nil, value) // nothing where it is no string
-					id = string(unquoted)
-				}
-				return err
-			})
-		})
-		next := bytes.Index(payload[min(1+int(d.InputOffset()), len(payload)):], context)
-		if next < 0 {
-			return id
-		}
-		payload = payload[int(d.InputOffset())+next:]
-		payload[0] = '{'
-	}
-}
-
-// readMember skips a value, except for this member of it.
-func readMember(d *jsontext.Decoder, wanted string, read func() error) error {
-	if d.PeekKind() != jsontext.KindBeginObject {
-		return d.SkipValue()
-	}
-	return readObject(d, func(name string) error {
-		if name != wanted {
-			return d.SkipValue()
-		}
-		return read()
-	})
 }
 
 // answer is what a proxy integration returns to the gateway.
