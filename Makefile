@@ -82,7 +82,7 @@ endif
 .PHONY: $(TESTS)
 $(TESTS): test@%:
 	@results=$$(cd "$*" && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
-		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" go test $(RACE) -shuffle=on -count=1 ./... 2>&1); status=$$?; \
+		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" go test $(RACE) -shuffle=on -count=1 -timeout 40m ./... 2>&1); status=$$?; \
 		printf '== %s\n%s\n' "$*" "$$results"; exit $$status
 
 .PHONY: second-opinion
@@ -120,7 +120,7 @@ audit: node ## Look for known vulnerabilities in the npm and PyPI packages of to
 .PHONY: next-go
 next-go: engines functions $(BUILD)/engines ## Test what the functions are made of with the next release of Go
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
-		GOTOOLCHAIN=$(NEXT_GO) go test -count=1 ./functions/... ./shared/...
+		GOTOOLCHAIN=$(NEXT_GO) go test -count=1 -timeout 40m ./functions/... ./shared/...
 
 $(BUILD)/bin/govulncheck: go
 	@test -x $@ || GOBIN="$(CURDIR)/$(BUILD)/bin" go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
