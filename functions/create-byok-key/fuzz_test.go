@@ -40,7 +40,7 @@ func bodies() [][]byte {
 		`{"key":"\ud800","provider":"openai"}`, "{\"key\":\"\ufffd\",\"provider\":\"openai\"}", "{\"key\":\"\xff\",\"provider\":\"openai\"}",
 		`{"key":"{\"type\":\"service_account\"}\n","provider":"anthropic/2"}`, `{"key":"","provider":"OpenAI"}`,
 		`{"key":"sk","provider":"openai\n"}`, `{"key":"sk","provider":"ai21\naion-labs"}`,
-		"\ufeff{}", `{}`, `{} {}`, `[]`, `null`, `{"key":`, ``,
+		`{` + least + `,"hashes":[]}`, `{5:1}`, `{"ke`, "{\"\xff\":1}", "\ufeff{}", `{}`, `{} {}`, `[]`, `null`, `{"key":`, ``,
 	} {
 		all = append(all, []byte(body))
 	}

@@ -52,7 +52,7 @@ func eventSeeds() []string {
 		`"x"`, `{"body":{"body":"` + leaked + `"}}`, `{"headers":1}`, `{"multiValueHeaders":["` + leaked + `"]}`,
 		`{"requestContext":{"requestId":1,"identity":{"sourceIp":"192.0.2.1"}}}`, `{"requestContext":"x","a":"b","requestId":"y"}`,
 		`{"requestContext":{"identity":{"sourceIp":1}}}`, `{"requestContext":{"identity":true}}`,
-		`{"isBase64Encoded":"true"}`, `{"httpMethod":[]}`,
+		`{"isBase64Encoded":"true"}`, `{"httpMethod":[]}`, `{5:1}`, `{"a":`, `{"a"`,
 		`{"queryStringParameters":"a"}`, `{"multiValueQueryStringParameters":[]}`, `{"pathParameters":[]}`, `{"stageVariables":true}`,
 		event(key, `,"body":"x","body":null`), event(key, `,"requestContext":{"requestId":"r-2"}`),
 		`{"body":"\ud800","headers":{"Authorization":"` + "\xff" + `"}}`, `[]`, `null`, ``,

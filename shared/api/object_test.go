@@ -190,7 +190,8 @@ func TestFeedIsTheSameForTheSameMembersAndValues(t *testing.T) {
 }
 
 func FuzzObject(f *testing.F) {
-	for _, seed := range []string{`{"a":"x","b":true,"list":["y","zz"]}`, `{"list":["y",null]}`, `{"a":"\ud800"}`, "\ufeff{}", `{"a":1,"a":2}`, `[[[[`, ``} {
+	for _, seed := range []string{`{"a":"x","b":true,"list":["y","zz"]}`, `{"list":["y",null]}`, `{"a":"\ud800"}`, "\ufeff{}", `{"a":1,"a":2}`, `{"lists":1,"hashes":2}`,
+		`{"a":["x"]}`, `{"list":1}`, `{"a":`, `{5:1}`, "{\"\xff\":1}", `[[[[`, ``} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {

@@ -13,7 +13,7 @@ import (
 func FuzzLabel(f *testing.F) {
 	for _, seed := range []string{
 		"sk-0123456789AbCd", "0123456789abcdef", "0123456789abcde", "", "k", "!!!0123456789~~~~",
-		`{"type":"service_account"}`, `["0123456789abcdef"]`, `"0123456789abcdef"`, "[123456789abcdef",
+		`{"type":"service_account"}`, `["0123456789abcdef"]`, `"0123456789abcdef"`, "[123456789abcdef", "]123456789abcdef",
 		"sk-0123456789 AbCd", "sk-0123456789AbCd\n", "sk-0123456789AbCé", "é0123456789abcdef", "sk-\x7f0123456789AbCd", "0123456789abc\x7fef",
 	} {
 		f.Add([]byte(seed))
