@@ -41,8 +41,8 @@ func isVisible(s string) bool {
 	return true
 }
 
-// attempt is a request and what is stored under its idempotency key. Without such a
-// key it has no id, nothing is stored, and the request is never a replay.
+// attempt is a request and the record under its idempotency key. Without such a key it
+// has no id, nothing is stored, and the request is never a replay.
 type attempt struct {
 	credentials credentials
 	request     *api.Request

@@ -56,7 +56,7 @@ func decode(o *api.Object) (byok.New, ids.Workspace) {
 	return n, workspace
 }
 
-// body is the body of the 201. Every member is present, null where it has no value.
+// body is the body of the 201. Every field is present. A field without a value is null.
 type body struct {
 	Data credential `json:"data"`
 }

@@ -15,7 +15,7 @@ import (
 )
 
 type limiter interface {
-	// Take may have spent a slot where it returns an error; it grants none twice.
+	// Take may have spent a slot even if it returns an error. It grants none twice.
 	Take(ctx context.Context, caller string, rate limits.Rate) (limits.Decision, error)
 }
 
@@ -47,7 +47,7 @@ type handler struct {
 	files      store
 }
 
-// request is what the caller asks for.
+// request is the parsed request.
 type request struct {
 	file      ids.File
 	workspace ids.Workspace // "" where none was named
@@ -105,9 +105,9 @@ type early struct {
 	namedErr error
 }
 
-// lookUp takes a slot of the limiter and looks up the named workspace, if any, side
-// by side. An unknown key spends a slot of its own, which expires; to authenticate
-// first would cost every caller a round trip.
+// lookUp takes a slot of the limiter and looks up the named workspace, if any, side by
+// side. An unknown key spends its own slot, which expires. Authentication first would
+// cost every caller a round trip.
 func (h handler) lookUp(ctx context.Context, r *api.Request, q request) (e early) {
 	rate, err := rateOf(r)
 	if err != nil {

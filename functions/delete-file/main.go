@@ -1,7 +1,7 @@
-// Command delete-file is the Lambda function behind
-// DELETE /api/v1/files/{file_id}: it deletes a file of a workspace, every version
-// of it, for good. It takes any valid key and answers 401, 429, 404 or 200; how
-// many deletions a key may ask for is a parameter of the deployment.
+// Command delete-file is the Lambda function behind DELETE /api/v1/files/{file_id}: it
+// deletes every version of a workspace's file for good. It takes any valid key and
+// answers 401, 429, 404 or 200; how many deletions a key may ask for is a parameter of
+// the deployment.
 package main
 
 import (

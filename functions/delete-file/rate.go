@@ -47,7 +47,7 @@ func rateHeaders(d limits.Decision) map[string]string {
 	return header
 }
 
-// seconds is rounded up, so that a client that waits that long waits long enough.
+// seconds rounds up, because a client that waits for the result must wait long enough.
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }

@@ -59,7 +59,7 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	}
 }
 
-// answer is 200 with the job, or 304 where the client has the same bytes.
+// answer is 200 with the job, or 304 if the client has the same bytes.
 func answer(job syncjobs.Job, ifNoneMatch []string) api.Response {
 	body := api.JSON(newBody(job))
 	etag := etagOf(body)

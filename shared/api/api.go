@@ -1,11 +1,11 @@
-// Package api is the adapter between API Gateway and an operation: it reads the
-// event, authenticates the caller, runs the operation, and writes the response,
-// the error envelope and the log line. No other package depends on API Gateway.
+// Package api is the adapter between API Gateway and an operation: it reads the event,
+// authenticates the caller, runs the operation, and writes the response, the error
+// envelope and the log line. No other package depends on API Gateway.
 //
-// The order of checks is that of infra/openapi.yaml: the key (401), its kind (401
-// or 403), then the operation. An operation's Act takes an auth.Caller, so it
-// cannot run for an unknown one. Any unexpected error, a panic included, is a 500
-// in the envelope, whose cause is logged and not returned.
+// The order of checks is that of infra/openapi.yaml: the key (401), its kind (401 or
+// 403), then the operation. An operation's Act takes an auth.Caller, so it cannot run
+// for an unknown one. Any unexpected error, a panic included, is a 500 in the envelope.
+// Its cause is logged and not returned.
 package api
 
 import (
@@ -23,8 +23,8 @@ import (
 	"signalbox.dev/shared/secret"
 )
 
-// reserve is the part of Lambda's time kept for the response, so that a request
-// that runs out of time gets our 500 and not the gateway's.
+// reserve is the part of Lambda's time kept for the response. A request that runs out
+// of time gets our 500, not the gateway's.
 const reserve = 500 * time.Millisecond
 
 // Operation is one operation of the API.
@@ -33,7 +33,7 @@ type Operation struct {
 	Method   string
 	Resource string // the gateway's resource path, such as /api/v1/files/{file_id}
 
-	// StandardKeyError refuses a standard key; nil where every key may call.
+	// StandardKeyError refuses a standard key. It is nil if every key may call.
 	StandardKeyError *Error
 	// Audited operations write an audit line for every authenticated caller.
 	Audited bool
@@ -73,8 +73,8 @@ type Response struct {
 
 // Verifier authenticates keys.
 type Verifier interface {
-	// Verify returns an *auth.Rejection where the key is not valid, any other error
-	// where the look-up failed.
+	// Verify returns an *auth.Rejection if the key is not valid, and any other error if
+	// the look-up failed.
 	Verify(context.Context, auth.KeyHash) (auth.Caller, error)
 }
 
@@ -154,7 +154,7 @@ func rejected(err error) error {
 	return e
 }
 
-// Request is what the caller sent. None of it is trusted.
+// Request holds the caller's input. No part is trusted.
 type Request struct {
 	id, sourceIP     string
 	method, resource string
@@ -171,8 +171,8 @@ type Request struct {
 	misrouted string
 }
 
-// Path returns a parameter of the path, undecoded as the gateway passes it on, or
-// "" where it has not exactly one value.
+// Path returns a parameter of the path, undecoded. It returns "" unless there is
+// exactly one value.
 func (r *Request) Path(name string) string { return r.path.single(name) }
 
 // Query returns every value of a query parameter.
@@ -181,8 +181,8 @@ func (r *Request) Query(name string) []string { return r.query[name] }
 // Header returns every value of a header. The case of its name does not matter.
 func (r *Request) Header(name string) []string { return r.header.Values(name) }
 
-// StageVariable returns a setting of the deployment that the gateway passes on, or
-// "" where it has not exactly one value.
+// StageVariable returns a setting of the deployment that the gateway passes on. It
+// returns "" unless there is exactly one value.
 func (r *Request) StageVariable(name string) string { return r.stage.single(name) }
 
 // Key returns the hash of the caller's key.
@@ -191,6 +191,6 @@ func (r *Request) Key() auth.KeyHash { return r.bearer.Hash() }
 // Bearer returns the caller's key itself, to derive other keys from.
 func (r *Request) Bearer() auth.Bearer { return r.bearer }
 
-// Note adds to the request's log line, and to its audit line where it has one.
-// Only ids of this service, counts and fixed words may be in it.
+// Note adds to the request's log line, and to its audit line if it has one. Only ids of
+// this service, counts and fixed words may be in it.
 func (r *Request) Note(attrs ...slog.Attr) { r.notes = append(r.notes, attrs...) }

@@ -19,9 +19,9 @@ const (
 	maxIssues = 100
 )
 
-// readable lets invalid UTF-8 and unpaired surrogates through as U+FFFD, so that
-// one check finds all of them, and duplicate members, so that they are reported
-// together with the other faults.
+// readable reads invalid UTF-8 and unpaired surrogates as U+FFFD: one check finds all
+// of them. It accepts duplicate members, which are reported together with the other
+// faults.
 var readable = []jsontext.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
 
 // Object reads the body as an object with these members and no others. The
@@ -101,8 +101,8 @@ func notJSON(d *jsontext.Decoder, err error) error {
 	return fmt.Errorf("the body cannot be parsed as JSON: error at byte %d", offset)
 }
 
-// decoder parses JSON in place: over a bytes.Buffer, and over no other reader,
-// jsontext has no buffer of its own.
+// decoder parses JSON in place: jsontext makes no buffer if it reads from a
+// bytes.Buffer.
 func decoder(b []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(b), readable...)
 }

@@ -33,7 +33,7 @@ func Invalid(issues []Issue) *Error {
 	return &Error{status: http.StatusBadRequest, issues: issues[:min(len(issues), maxIssues)]}
 }
 
-// Unauthenticated is the 401 for a caller whose key is not accepted.
+// Unauthenticated is the 401 for a caller without an accepted key.
 func Unauthenticated(reason auth.Reason) *Error {
 	return &Error{status: http.StatusUnauthorized, reason: reason}
 }
@@ -41,7 +41,7 @@ func Unauthenticated(reason auth.Reason) *Error {
 // Forbidden is the 403 for a key that is no management key.
 func Forbidden() *Error { return &Error{status: http.StatusForbidden} }
 
-// NotFound is the 404 for what does not exist or belongs to another tenant.
+// NotFound is the 404 for a resource that does not exist or belongs to another tenant.
 func NotFound() *Error { return &Error{status: http.StatusNotFound} }
 
 // RateLimited is the 429 of an operation's own limiter.

@@ -33,8 +33,8 @@ var lenient = []json.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDupl
 
 var errEvent = errors.New("not a REST API proxy event")
 
-// fields are the wanted fields of an object and where their values go: to more fields,
-// or to a pointer as json.Unmarshal takes it.
+// fields maps the wanted fields of an object to their targets: more fields, or a
+// pointer for json.Unmarshal.
 type fields map[string]any
 
 // readEvent reads the event. Its error repeats nothing of the event. Even then the
@@ -104,8 +104,8 @@ func (t *text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return nil
 }
 
-// members is a map of the event in its order, nil where it is absent or null. Its
-// names may be duplicate: a gateway decodes distinct bytes to U+FFFD.
+// members is a map of the event in its order. It is nil if the map is absent or null.
+// Its names may be duplicate: a gateway decodes distinct bytes to U+FFFD.
 type members []member
 
 type member struct {
@@ -165,7 +165,7 @@ func readObject(d *jsontext.Decoder, read func(name string) error) error {
 	return err
 }
 
-// readValues reads the values of one name, of whatever type they are.
+// readValues reads the values of one name. They may be of any type.
 func readValues(d *jsontext.Decoder) (values []string, err error) {
 	kind := d.PeekKind()
 	if kind == jsontext.KindNull {
@@ -204,8 +204,8 @@ func readText(d *jsontext.Decoder) (string, error) {
 	return "", err
 }
 
-// readRequest reads the event. Its error repeats nothing of it; the request it
-// returns can be logged even then.
+// readRequest reads the event. Its error repeats nothing from the event. The request
+// can be logged even then.
 func readRequest(payload []byte) (*Request, error) {
 	e, err := readEvent(payload)
 	if err != nil {
@@ -250,7 +250,7 @@ func choose(multi, single members) members {
 	return single
 }
 
-// answer is what a proxy integration returns to the gateway.
+// answer is a proxy integration's response to the gateway.
 type answer struct {
 	StatusCode      int               `json:"statusCode"`
 	Headers         map[string]string `json:"headers"`
@@ -268,9 +268,8 @@ func encodeAnswer(r Response, requestID string) []byte {
 	return JSON(answer{StatusCode: r.Status, Headers: header, Body: string(r.Body)})
 }
 
-// JSON encodes a body, the same value to the same bytes each time. Bodies are
-// structs of text, numbers, booleans, lists and maps of these, which always
-// encode.
+// JSON encodes a body, the same value to the same bytes each time. A body is a struct
+// with text, numbers, booleans, lists and maps. It always encodes.
 func JSON(v any) []byte {
 	encoded, _ := json.Marshal(v,
 		json.Deterministic(true), json.FormatNilSliceAsNull(true), jsontext.AllowInvalidUTF8(true))

@@ -10,8 +10,8 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// record writes the request's log line, and its audit line where the operation
-// has one. Metric filters in the template read these fields by name.
+// record writes the request's log line, and its audit line if the operation has one.
+// Metric filters in the template read these fields by name.
 func (h *handler) record(ctx context.Context, r *Request, status int, err error, took time.Duration, count *calls.Count) {
 	who := r.who()
 	attrs := append([]slog.Attr{
@@ -44,8 +44,8 @@ func (h *handler) record(ctx context.Context, r *Request, status int, err error,
 	}
 }
 
-// causeOf returns what an operator has to look into: the error behind a 500, or
-// the damaged row behind a 401 or 404.
+// causeOf returns the error behind a 500, or the damaged row behind a 401 or 404. An
+// operator has to look into it.
 func causeOf(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.cause
@@ -53,7 +53,7 @@ func causeOf(err error) error {
 	return err
 }
 
-// audit logs who did what, from where, and with which outcome.
+// audit logs the caller, the act, the source address and the outcome.
 func (h *handler) audit(ctx context.Context, r *Request, status int, who []slog.Attr) {
 	outcome := "refused"
 	switch {
@@ -72,8 +72,8 @@ func (h *handler) audit(ctx context.Context, r *Request, status int, who []slog.
 	h.log.LogAttrs(ctx, slog.LevelInfo, "audit", append(attrs, r.notes...)...)
 }
 
-// who identifies the caller: by the key's hash where one was sent, and by the
-// account once the caller is authenticated.
+// who identifies the caller: by the key's hash if a key was sent, and by the account
+// once the caller is authenticated.
 func (r *Request) who() []slog.Attr {
 	var attrs []slog.Attr
 	if key := r.Key(); key != "" {

@@ -11,12 +11,12 @@ import (
 )
 
 // Object is a JSON object read strictly from a request's body: one object without
-// trailing data, every member known and present once, all text valid Unicode.
-// Issues returns every fault.
+// trailing data, every member known and present once, all text valid Unicode. Issues
+// returns every fault.
 //
-// The body may contain a secret anywhere. It is parsed in place. Only the values that
-// Text and Texts read are copied to strings, which cannot be wiped: they are what the
-// API returns and storage keeps in the clear.
+// The body may contain a secret anywhere. It is parsed in place. Only Text and Texts
+// copy values to strings, which cannot be wiped. The API returns those values, and
+// storage keeps them in the clear.
 type Object struct {
 	body    []byte
 	names   []string
@@ -81,8 +81,8 @@ func feedPart(hash io.Writer, kind jsontext.Kind, length int, content []byte) {
 // Has reports whether the member is present, null or not.
 func (o *Object) Has(name string) bool { return o.members[name] != nil }
 
-// NullableText reads a string or null; nil where it is null, absent or of another
-// type.
+// NullableText reads a string or null. It returns nil if the member is null, absent or
+// of another type.
 func (o *Object) NullableText(name string) *string {
 	value := o.members[name]
 	if value == nil || value.Kind() == jsontext.KindNull {
@@ -92,7 +92,7 @@ func (o *Object) NullableText(name string) *string {
 	return &text
 }
 
-// Text reads a string; "" where it is absent or of another type.
+// Text reads a string. It returns "" if the member is absent or of another type.
 func (o *Object) Text(name string) string { return string(o.bytes(name)) }
 
 // Secret reads a string that must not be shown.
@@ -110,7 +110,7 @@ func (o *Object) bytes(name string) []byte {
 	return unquoted(value)
 }
 
-// Bool reads a boolean; false where it is absent or of another type.
+// Bool reads a boolean. It returns false if the member is absent or of another type.
 func (o *Object) Bool(name string) bool {
 	value := o.members[name]
 	if value == nil {
@@ -123,8 +123,8 @@ func (o *Object) Bool(name string) bool {
 	return kind == jsontext.KindTrue
 }
 
-// Texts reads an array of strings; nil where it is absent, null or of another
-// type, an empty slice for an empty array.
+// Texts reads an array of strings. It returns nil if the member is absent, null or of
+// another type, and an empty slice for an empty array.
 func (o *Object) Texts(name string) []string {
 	value := o.members[name]
 	if value == nil || value.Kind() == jsontext.KindNull {

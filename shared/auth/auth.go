@@ -1,13 +1,13 @@
-// Package auth decides who calls and what they may reach: API keys, accounts
-// and workspaces, and the access table that holds them. It is independent of HTTP.
+// Package auth decides who calls and what they may reach: API keys, accounts and
+// workspaces, and the access table that holds them. It is independent of HTTP.
 //
-// It guards against a caller reaching what belongs to another account. It trusts
-// the access table, which only the operator's command writes (a request moves
-// one counter of a workspace, nothing else). It refuses what it does not
-// recognise: a row that contradicts itself is no valid key.
+// It guards against a caller reaching what belongs to another account. It trusts the
+// access table, which only the operator's command writes (a request moves one counter
+// of a workspace, nothing else). It refuses every row that it does not recognise: a row
+// that contradicts itself is no valid key.
 //
-// Every read that decides something is strongly consistent and nothing is
-// cached, so a revoked key stops working at the next request.
+// Every read that decides something is strongly consistent and nothing is cached, so a
+// revoked key stops working at the next request.
 package auth
 
 import (
@@ -24,7 +24,7 @@ import (
 	"signalbox.dev/shared/secret"
 )
 
-// Kind is what an API key is for.
+// Kind is the purpose of an API key.
 type Kind string
 
 const (
@@ -50,8 +50,8 @@ const (
 // Rejection is the error for a caller who is not verified.
 type Rejection struct {
 	Reason Reason
-	// Fault is set where a stored key contradicts itself: the client sees
-	// UnknownKey, the operator's log the fault.
+	// Fault is set if a stored key contradicts itself: the client sees UnknownKey, the
+	// operator's log the fault.
 	Fault error
 }
 
@@ -84,8 +84,8 @@ func (c Caller) Account() ids.Account { return c.account }
 // MayManage reports whether the caller holds a management key.
 func (c Caller) MayManage() bool { return c.kind == Management }
 
-// Bound is the one workspace the key may reach; ok is false where it may reach
-// every live workspace of its account.
+// Bound is the one workspace that the key may reach. If ok is false, it may reach every
+// live workspace of its account.
 func (c Caller) Bound() (w ids.Workspace, ok bool) { return c.workspace, c.workspace != "" }
 
 // String names the caller for people; it holds no secret.

@@ -27,8 +27,8 @@ import (
 //	account#<id>     key#<hash>        list entry: a key of the account
 //	workspace#<id>   key#<hash>        list entry: a key bound to the workspace
 //
-// List entries hold nothing but their key and v; they are written in the same
-// transaction as what they list, so that a list is one consistent query.
+// List entries hold nothing but their key and v; the transaction that writes a row also
+// writes its entries. So one consistent query reads a list.
 const (
 	itemVersion = 1
 
@@ -196,8 +196,8 @@ func workspaceOf(account ids.Account, id ids.Workspace) primaryKey {
 	return primaryKey{accountAt(account).PK, workspaceAt(id).PK}
 }
 
-// lists are the places where the key is listed: with its account, and with the
-// workspace it is bound to.
+// lists are the key's list entries: with its account, and with the workspace that it is
+// bound to.
 func (k keyItem) lists() []primaryKey {
 	places := []primaryKey{{accountAt(k.Account).PK, k.PK}}
 	if k.Workspace != "" {

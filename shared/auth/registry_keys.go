@@ -96,8 +96,8 @@ func (r *Registry) DisableKey(ctx context.Context, account ids.Account, hash Key
 	return nil
 }
 
-// EnableKey lets the key in again. It returns ErrNoKey, or ErrWorkspaceDeleted
-// where the key is bound to a workspace that is gone.
+// EnableKey lets the key in again. It returns ErrNoKey, or ErrWorkspaceDeleted if the
+// key is bound to a deleted workspace.
 func (r *Registry) EnableKey(ctx context.Context, account ids.Account, hash KeyHash) error {
 	row, err := r.key(ctx, account, hash)
 	if err != nil {

@@ -137,12 +137,12 @@ func (r *Registry) MakeRoom(ctx context.Context, workspace ids.Workspace) error 
 	return nil
 }
 
-// DeleteWorkspace disables every key bound to the workspace, marks it as deleted,
-// takes it back as its account's default in the same transaction, and then disables
-// the keys that were bound or enabled in between. Once it is marked no key can be, so
-// the keys that are found are all there will be. After an error some keys may be
-// disabled, and the workspace deleted or not: deleting it again goes on where this
-// stopped. It returns ErrNoAccount or ErrNoWorkspace.
+// DeleteWorkspace disables every key bound to the workspace, marks it as deleted, takes
+// it back as its account's default in the same transaction, and then disables the keys
+// that were bound or enabled in between. Once it is marked no key can be, so the keys
+// that are found are all there will be. After an error some keys may be disabled, and
+// the workspace deleted or not: deleting it again finishes the rest. It returns
+// ErrNoAccount or ErrNoWorkspace.
 func (r *Registry) DeleteWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	if _, err := r.FindWorkspace(ctx, account, workspace); err != nil {
 		return err

@@ -195,7 +195,7 @@ func (s *Survey) faulty(pk string) bool {
 // ErrNeedless means that the table does not need the repair, or not any more.
 var ErrNeedless = errors.New("the table does not need this repair any more")
 
-// DisableOrphan disables a key whose account does not exist.
+// DisableOrphan disables a key without an account.
 func (r *Registry) DisableOrphan(ctx context.Context, key SurveyedKey) error {
 	gone := r.accountExists(key.Account)
 	gone.ConditionExpression = aws.String("attribute_not_exists(pk)")
@@ -263,7 +263,7 @@ func (r *Registry) Relist(ctx context.Context, missing Place) error {
 	return r.repair(ctx, "adding a list entry", r.list(missing.primaryKey), there)
 }
 
-// Unlist removes a list entry whose row is not there or belongs elsewhere.
+// Unlist removes a list entry if its row is absent or belongs elsewhere.
 func (r *Registry) Unlist(ctx context.Context, stray Place) error {
 	attribute, owner, _ := strings.Cut(stray.PK, "#")
 	return r.repair(ctx, "removing a list entry", r.unlist(stray.primaryKey),

@@ -20,7 +20,7 @@ type Verifier struct {
 	now   func() time.Time
 }
 
-// NewVerifier reads keys from the access table of that name.
+// NewVerifier reads keys from the access table.
 func NewVerifier(db itemGetter, table string) *Verifier {
 	return &Verifier{db: db, table: table, now: time.Now}
 }
@@ -57,7 +57,7 @@ type Keyring struct {
 	table string
 }
 
-// NewKeyring reads keys from the access table of that name.
+// NewKeyring reads keys from the access table.
 func NewKeyring(db batchGetter, table string) *Keyring {
 	return &Keyring{db: db, table: table}
 }

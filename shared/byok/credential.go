@@ -77,11 +77,11 @@ const (
 	labelTail    = 4
 )
 
-// Label is the mask that stands for a provider key: its first 3 characters,
-// "..." and its last 4 ("sk-...AbCd") for a key of 16 or more characters, all of
-// them U+0021 to U+007E, that does not begin with {, [ or ". For any other key,
-// a JSON document or a short one, it is "...". It never shows more than 7
-// characters of a key, nor as many as half of it.
+// Label is the mask that stands for a provider key: its first 3 characters, "..." and
+// its last 4 ("sk-...AbCd") for a key of 16 or more characters, all of them U+0021 to
+// U+007E, that does not begin with {, [ or ". For any other key, a JSON document or a
+// short one, it is "...". It shows at most 7 characters of a key, and always less than
+// half.
 func Label(key []byte) string {
 	if len(key) < labelMinimum || key[0] == '{' || key[0] == '[' || key[0] == '"' {
 		return unlabelled
@@ -108,7 +108,7 @@ var providers string
 
 // Problem is one fault of a new credential.
 type Problem struct {
-	// Path is a JSON pointer to the member, or to an element of it.
+	// Path is a JSON pointer to the member or to one element.
 	Path string `dynamodbav:"path"`
 	// Message contains no part of the value.
 	Message string `dynamodbav:"message"`

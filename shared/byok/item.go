@@ -71,10 +71,10 @@ func (i item) isSound() bool {
 	return i.Version == itemVersion && i.ID != "" && i.Provider != "" && i.PK == partition(i.Workspace) && i.SK == sortKey(i.ID)
 }
 
-// sealed is the sealed key, for the platform's router and for wrapping anew.
+// sealed is the sealed key, for the platform's router and for a rewrap.
 func (i item) sealed() seal.Sealed { return seal.Sealed(i.Seal) }
 
-// project makes the projection of these attributes, "." between the parts of a
+// project makes the projection of these attributes. A "." separates the parts of a
 // path. Some names are reserved words of DynamoDB, so each one has an alias.
 func project(paths ...string) (expression string, names map[string]string) {
 	names = map[string]string{}

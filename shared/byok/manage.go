@@ -70,8 +70,8 @@ func (m *Manager) setDisabled(ctx context.Context, w ids.Workspace, id ids.Crede
 	return wrapManaging("changing a credential", err)
 }
 
-// Delete removes a credential with its sealed key, or returns ErrNotFound, also
-// where an earlier attempt removed it and its response was lost.
+// Delete removes a credential with its sealed key, or returns ErrNotFound, also if an
+// earlier attempt removed it and its response was lost.
 func (m *Manager) Delete(ctx context.Context, w ids.Workspace, id ids.Credential) error {
 	_, err := m.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName: &m.table, Key: keyOf(w, id),
@@ -115,8 +115,8 @@ func (m *Manager) Purge(ctx context.Context, w ids.Workspace) (removed int, err 
 	return removed, nil
 }
 
-// remove deletes the items under these keys. It repeats what DynamoDB leaves
-// unprocessed until the context ends.
+// remove deletes the items under these keys. It asks again for unprocessed items until
+// the context ends.
 func (m *Manager) remove(ctx context.Context, keys []map[string]types.AttributeValue) error {
 	var requests []types.WriteRequest
 	for _, key := range keys {

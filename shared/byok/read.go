@@ -25,8 +25,7 @@ type Stored struct {
 	Sealed seal.Sealed
 }
 
-// Binding is what the key must have been sealed for: the place at which the
-// credential was found.
+// Binding is the place of the credential. Its key must have been sealed for that place.
 func (s Stored) Binding() seal.Binding { return s.binding() }
 
 // ReadTime bounds one reading of a workspace. Supersede waits as long before it
@@ -34,10 +33,10 @@ func (s Stored) Binding() seal.Binding { return s.binding() }
 const ReadTime = 2 * time.Second
 
 // ReadAll reads the credentials of a workspace with their sealed keys from the
-// credentials table of that name, strongly consistent, in one Query and within
-// ReadTime. More than one Query reads, or than MaxStored, is ErrTooMany. A row that
-// cannot be read whole, or that names another place than its own, is ErrUnreadable for
-// the whole workspace: it may hold a flag that forbids what the others allow.
+// credentials table, strongly consistent, in one Query and within ReadTime. More than
+// one Query reads, or than MaxStored, is ErrTooMany. A row that cannot be read whole,
+// or that names another place, is ErrUnreadable for the whole workspace: it may hold a
+// flag that restricts the others.
 func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, account ids.Account, w ids.Workspace) ([]Stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadTime)
 	defer cancel()
@@ -137,8 +136,8 @@ func (m *Manager) ListAll(ctx context.Context) (all []Credential, unreadable int
 	return all, unreadable, nil
 }
 
-// readRows returns what a query of the workspace finds; a row that cannot be decoded
-// or is not accepted is ErrUnreadable.
+// readRows returns the rows that a query of the workspace finds. A row that cannot be
+// decoded or is not accepted is ErrUnreadable.
 func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.QueryInput, w ids.Workspace,
 	accepts func(map[string]types.AttributeValue, item) bool,
 ) ([]item, error) {
@@ -214,8 +213,8 @@ type Placement struct {
 	Unreadable bool
 }
 
-// Survey reads the placement of every credential in the credentials table of
-// that name, and no seal. It changes nothing.
+// Survey reads the placement of every credential in the credentials table. It reads no
+// seal. It changes nothing.
 func Survey(ctx context.Context, db scanner, table string) ([]Placement, error) {
 	projection, names := project("pk", "sk", "v", "id", "account", "workspace", "provider", "sort_order")
 	pages := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{

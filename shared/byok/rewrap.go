@@ -34,7 +34,7 @@ type Wrappings struct {
 	table string
 }
 
-// NewWrappings reads the credentials table of that name.
+// NewWrappings reads the credentials table.
 func NewWrappings(db wrappingAPI, table string) *Wrappings { return &Wrappings{db: db, table: table} }
 
 // Wrapping is the wrapped data key of one credential.
@@ -82,8 +82,8 @@ func wrappingAttributes() (projection string, names map[string]string) {
 	return project("pk", "sk", "v", "id", "account", "workspace", "provider", "seal.format", "seal.key_arn", "seal.wrapped_key")
 }
 
-// readWrapping reads a row. Of an unreadable one it returns the key, so that an
-// operator can find it.
+// readWrapping reads a row. If a row is unreadable it returns its key, and an operator
+// can find it.
 func readWrapping(stored map[string]types.AttributeValue) Wrapping {
 	var row item
 	err := attributevalue.UnmarshalMap(stored, &row)
@@ -107,8 +107,8 @@ const (
 	Moved Rewrapped = iota + 1
 	// AlreadyThere means that it was so before.
 	AlreadyThere
-	// Overtaken means that the credential was deleted or changed meanwhile. If it
-	// still exists, the next run finds it.
+	// Overtaken means that somebody else deleted or changed the credential in between.
+	// If it still exists, the next run finds it.
 	Overtaken
 )
 

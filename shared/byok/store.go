@@ -254,10 +254,10 @@ func (s *Store) Refuse(ctx context.Context, id RequestID, earlier Remembered, fi
 	return Remembered{}, nil
 }
 
-// CreateOnce stores the draft and the record of its request, both or neither.
-// If another request under the same id was faster, it stores nothing and
-// returns that request's record; earlier is what Recall returned. After an error the
-// credential may be stored; the same request again finds it.
+// CreateOnce stores the draft and the record of its request, both or neither. If
+// another request under the same id was faster, it stores nothing and returns that
+// request's record. earlier is the result of Recall. After an error the credential may
+// be stored; the same request again finds it.
 func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, earlier Remembered, fingerprint, response []byte) (Remembered, error) {
 	put := s.put(d)
 	for attempt := 1; ; attempt++ {

@@ -24,8 +24,8 @@ var (
 	ErrSuccessorDisabled = errors.New("the new credential is disabled")
 )
 
-// supersedeAttempts bounds how often Supersede starts over because one of the two
-// credentials was changed meanwhile.
+// supersedeAttempts bounds how often Supersede starts over because somebody else
+// changed one of the two credentials.
 const supersedeAttempts = 5
 
 // Supersede rotates a key without a gap: in one transaction the new credential
@@ -62,7 +62,7 @@ func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor
 		if err == nil {
 			return true, nil
 		}
-		// Refused by a condition, or in conflict: somebody else changed one of them.
+		// Refused by a condition, or in conflict: somebody else changed a credential.
 		why := calls.WhyCancelled(err)
 		if why != calls.Refused && why != calls.InConflict || attempt == supersedeAttempts || calls.Pause(ctx, attempt) != nil {
 			return false, fmt.Errorf("superseding a credential: %w", err)

@@ -1,10 +1,9 @@
-// Package calls is what all calls to AWS have in common: they are counted and run in
-// parallel (calls.go); malformed responses are refused, and errors are classified
-// and described without AWS's own text (errors.go); failed calls are repeated
-// (retry.go).
+// Package calls handles all calls to AWS: they are counted and run in parallel
+// (calls.go); malformed responses are refused, and errors are classified and described
+// without AWS's own text (errors.go); failed calls are repeated (retry.go).
 //
-// Together is the only place that runs calls in parallel, so that the count is true
-// and a panic in one of them stays the request's own.
+// Only Together runs calls in parallel. So the count is true, and a panic in a call
+// stays the request's own.
 package calls
 
 import (
@@ -35,7 +34,7 @@ func Start(ctx context.Context) (context.Context, *Count) {
 // Made is how many requests were sent to AWS, retries included.
 func (c *Count) Made() int64 { return c.made.Load() }
 
-// RoundTrips is how many of them had to wait for one another.
+// RoundTrips is the longest chain of calls, each started after the one before.
 func (c *Count) RoundTrips() int64 { return c.roundTrips.Load() }
 
 // Panic is a recovered panic, with the stack of the goroutine in which it happened.
@@ -62,8 +61,8 @@ func (p Panic) Error() string {
 	return fmt.Sprintf("panic: %T", p.Value)
 }
 
-// Together runs fs in parallel and returns when all have returned. A panic in one of
-// them continues in the caller, as a Panic.
+// Together runs fs in parallel and returns when all have returned. A panic in a branch
+// continues in the caller, as a Panic.
 func Together(ctx context.Context, fs ...func(context.Context)) {
 	parent, counting := ctx.Value(countKey{}).(*Count)
 	var (

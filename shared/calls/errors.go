@@ -52,8 +52,8 @@ func Describe(err error) slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// Code is AWS's code of a failed call, such as "ThrottlingException", or a
-// word of ours where the call ended without one.
+// Code is AWS's code of a failed call, such as "ThrottlingException", or our own word
+// if the call ended without one.
 func Code(err error) string {
 	var api smithy.APIError
 	var network net.Error
@@ -73,8 +73,8 @@ func Code(err error) string {
 	}
 }
 
-// IsMalformed reports whether a response was received that cannot be read: it was
-// cut off, or is not what the service writes.
+// IsMalformed reports whether the response cannot be read: it was cut off, or the
+// service writes no such response.
 func IsMalformed(err error) bool {
 	var response *awshttp.ResponseError // the SDK makes one without a status where nothing was received
 	var api smithy.APIError
@@ -119,9 +119,8 @@ func WhyCancelled(err error) Cancellation {
 	return why
 }
 
-// ConditionFailed reports whether DynamoDB refused a single write because its
-// condition does not hold, and returns the item that is stored, where the write
-// asked for it.
+// ConditionFailed reports whether DynamoDB refused a single write because its condition
+// does not hold, and returns the stored item, if the write asked for it.
 func ConditionFailed(err error) (stored map[string]types.AttributeValue, failed bool) {
 	refusal, failed := errors.AsType[*types.ConditionalCheckFailedException](err)
 	if !failed {
@@ -146,8 +145,7 @@ func Bounded(attempt time.Duration) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error { return stack.Finalize.Insert(bound, "Retry", middleware.After) }
 }
 
-// bodiless are the calls whose response has no body, each with its status
-// of success.
+// bodiless maps each call without a response body to its status of success.
 var bodiless = map[string]int{
 	"DeleteObject": http.StatusNoContent,
 	"PutObject":    http.StatusOK,

@@ -1,12 +1,11 @@
 // Package files deletes the files of workspaces for good. A file is the S3 object
-// files/<workspace id>/<file id> and nothing else, so no second store can
-// disagree. Ownership is part of the key: a file of another workspace is not
-// found.
+// files/<workspace id>/<file id> and nothing else, so no second store can disagree.
+// Ownership is part of the key: another workspace's file is not found.
 //
-// It keeps two promises. After a successful Delete no version of the object's
-// bytes is left, whether the bucket's versioning is off, on or suspended. A Delete
-// that failed, or whose process died, is finished by the next Delete of the same
-// file; until then the file cannot be read by its key.
+// It keeps two promises. After a successful Delete no version of the object's bytes is
+// left, whether the bucket's versioning is off, on or suspended. If a Delete fails, or
+// its process dies, the next Delete of the same file finishes it; until then the file
+// cannot be read by its key.
 package files
 
 import (
@@ -23,12 +22,11 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// ErrNotFound means that the workspace has no such file: there is no version and
-// no delete marker of it.
+// ErrNotFound means that the workspace has no such file: there is neither a version nor
+// a delete marker.
 var ErrNotFound = errors.New("no such file")
 
-// rounds bounds how often a Delete starts over because the file was written
-// again meanwhile.
+// rounds bounds how often a Delete starts over because somebody wrote the file again.
 const rounds = 10
 
 type deleter interface {
@@ -43,15 +41,16 @@ type Store struct {
 	bucket string
 }
 
-// NewStore deletes files in the bucket of that name.
+// NewStore deletes files in the bucket.
 func NewStore(client deleter, bucket string) *Store {
 	return &Store{s3: client, bucket: bucket}
 }
 
 // Receipt is the evidence of a deletion.
 type Receipt struct {
-	// Versions is how many versions of the file's bytes this call removed. In a bucket
-	// whose versioning is suspended, one that its delete marker replaced is not counted.
+	// Versions is how many versions of the file's bytes this call removed. If
+	// versioning is suspended, a version that the delete marker replaced is not
+	// counted.
 	Versions int
 	// AnswerLost means that an attempt of this call may have been applied and its
 	// response lost. With ErrNotFound: the file may have existed.
@@ -63,12 +62,11 @@ func Key(w ids.Workspace, f ids.File) string {
 	return "files/" + string(w) + "/" + string(f)
 }
 
-// Delete removes every version of the workspace's file. It returns ErrNotFound
-// where there was none. Of any number of calls at once on an unversioned bucket
-// exactly one returns nil, if S3 answered all of them. After any other error some
-// versions may be left, hidden; the next Delete continues, so several calls can
-// delete what takes longer than one. The receipt counts what this call removed
-// even then.
+// Delete removes every version of the workspace's file. It returns ErrNotFound if there
+// was none. If several calls run at once on an unversioned bucket, and S3 answers them
+// all, exactly one returns nil. After any other error some versions may be left,
+// hidden. The next Delete continues: a file with too many versions for one call takes
+// several. Even then the receipt counts the versions that this call removed.
 func (s *Store) Delete(ctx context.Context, w ids.Workspace, f ids.File) (Receipt, error) {
 	d := deletion{Store: s, key: Key(w, f)}
 	for range rounds {
@@ -102,7 +100,7 @@ type deletion struct {
 	receipt Receipt
 }
 
-// state is what is known of the object's current version.
+// state is the known state of the object's current version.
 type state int
 
 const (
@@ -112,10 +110,10 @@ const (
 	visible              // it can be read
 )
 
-// hide deletes the current version on condition that there is one; S3 decides
-// between callers. On an unversioned bucket the bytes are then gone; on any other
-// a delete marker hides them. S3 reports which in headers only: a response without
-// any of them proves nothing.
+// hide deletes the current version on condition that there is one; S3 decides between
+// callers. On an unversioned bucket the bytes are then gone; on any other a delete
+// marker hides them. S3 reports this in headers only: a response without these headers
+// proves nothing.
 func (d *deletion) hide(ctx context.Context) (state, error) {
 	for attempt := 1; ; attempt++ {
 		out, err := d.s3.DeleteObject(ctx, &s3.DeleteObjectInput{
@@ -142,7 +140,7 @@ func (d *deletion) hide(ctx context.Context) (state, error) {
 	}
 }
 
-// codeOf is S3's code of a failed call; "" where it did not fail.
+// codeOf is S3's code of a failed call, or "" if it did not fail.
 func codeOf(err error) string {
 	if err == nil {
 		return ""
@@ -153,8 +151,8 @@ func codeOf(err error) string {
 	return "no answer"
 }
 
-// noteRepeats sets AnswerLost where the SDK repeats a call: the attempt before may
-// have been applied and its response lost.
+// noteRepeats sets AnswerLost if the SDK retries: the first attempt may have been
+// applied.
 func (d *deletion) noteRepeats(o *s3.Options) {
 	o.Retryer = calls.NoteRepeats(o.Retryer, func(error) { d.receipt.AnswerLost = true })
 }

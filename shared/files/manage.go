@@ -34,12 +34,12 @@ type Manager struct {
 	bucket string
 }
 
-// NewManager administers the bucket of that name.
+// NewManager administers the bucket.
 func NewManager(client managerAPI, bucket string) *Manager {
 	return &Manager{s3: client, bucket: bucket}
 }
 
-// File is a file as it is listed.
+// File is one entry of a listing.
 type File struct {
 	ID       ids.File
 	Bytes    int64
@@ -84,10 +84,10 @@ func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]File, error) {
 	return files, nil
 }
 
-// Purge removes every version of every file of the workspace and returns how many.
-// The caller has made sure that the workspace is deleted. Versions go first and
-// delete markers last, so that no version becomes visible again. After an error
-// some may be left; Purge again removes them.
+// Purge removes every version of every file of the workspace and returns how many. The
+// caller has made sure that the workspace is deleted. Versions go first and delete
+// markers last: no version becomes visible again. After an error some may be left;
+// Purge again removes them.
 func (m *Manager) Purge(ctx context.Context, w ids.Workspace) (versions int, err error) {
 	versions, err = m.sweep(ctx, w, func(page *s3.ListObjectVersionsOutput) (found []types.ObjectIdentifier) {
 		for _, v := range page.Versions {
@@ -107,8 +107,8 @@ func (m *Manager) Purge(ctx context.Context, w ids.Workspace) (versions int, err
 	return versions, err
 }
 
-// sweep removes what choose picks from the listing of all versions of the
-// workspace's files.
+// sweep lists all versions of the workspace's files and removes those that choose
+// picks.
 func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.ListObjectVersionsOutput) []types.ObjectIdentifier) (removed int, err error) {
 	pages := s3.NewListObjectVersionsPaginator(m.s3, &s3.ListObjectVersionsInput{
 		Bucket: &m.bucket, Prefix: aws.String(Key(w, "")), MaxKeys: aws.Int32(batch),
@@ -134,14 +134,14 @@ func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.Li
 	return removed, nil
 }
 
-// Stored is what the bucket holds of a file, deleted or not.
+// Stored counts a file's versions and markers, deleted or not.
 type Stored struct {
 	ID       ids.File
 	Versions int // with bytes; 0 where only delete markers are left
 	Bytes    int64
 }
 
-// Versions lists what Purge would remove, by file id, and changes nothing.
+// Versions lists the versions that Purge would remove, by file id. It changes nothing.
 func (m *Manager) Versions(ctx context.Context, w ids.Workspace) ([]Stored, error) {
 	prefix := Key(w, "")
 	found := map[ids.File]Stored{}

@@ -40,8 +40,8 @@ const (
 	MaxBurst     = 100_000
 )
 
-// NewRate lets perMinute requests through in the long run, and burst of them at
-// one instant from idle.
+// NewRate allows perMinute requests in the long run, and burst requests at one instant
+// from idle.
 func NewRate(perMinute, burst int64) (Rate, error) {
 	if perMinute < 1 || perMinute > MaxPerMinute || burst < 1 || burst > MaxBurst {
 		return Rate{}, fmt.Errorf("a rate is 1 to %d a minute, a burst 1 to %d", MaxPerMinute, MaxBurst)

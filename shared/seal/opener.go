@@ -16,9 +16,8 @@ type decrypter interface {
 	Decrypt(context.Context, *kms.DecryptInput, ...func(*kms.Options)) (*kms.DecryptOutput, error)
 }
 
-// Opener opens what a Sealer sealed. It is for the platform's router, which has
-// a role of its own; no function of this service can use it, since IAM denies
-// them kms:Decrypt.
+// Opener opens the records of a Sealer. It is for the platform's router, which has its
+// own role. No function of this service can use it, because IAM denies it kms:Decrypt.
 type Opener struct {
 	kms     decrypter
 	keyARNs []string
@@ -31,9 +30,9 @@ func NewOpener(client decrypter, keyARNs ...string) *Opener {
 }
 
 // Open decrypts a record for the binding under which it is stored. It returns
-// ErrFormat, ErrKey, ErrDataKey or ErrCiphertext where the record will never
-// open there, and any other error where KMS could not be asked or its key is
-// disabled or gone. The caller wipes the secret after use.
+// ErrFormat, ErrKey, ErrDataKey or ErrCiphertext if the record will never open there.
+// It returns any other error if KMS could not be asked, or if its key is disabled or
+// gone. The caller wipes the secret after use.
 func (o *Opener) Open(ctx context.Context, sealed Sealed, from Binding) (secret.Bytes, error) {
 	if err := from.complete(); err != nil {
 		return secret.Bytes{}, fmt.Errorf("opening: %w", err)

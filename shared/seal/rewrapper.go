@@ -24,9 +24,9 @@ type Rewrapper struct {
 	from []string
 }
 
-// NewRewrapper moves records to the KMS key of one ARN, from these keys and no
-// others. What is moved is vouched for by the new key: a record under an
-// attacker's key must not become one that an Opener trusts.
+// NewRewrapper moves records to one KMS key, only from these keys. What is moved is
+// vouched for by the new key: a record under an attacker's key must not become one that
+// an Opener trusts.
 func NewRewrapper(client reEncrypter, to string, from ...string) *Rewrapper {
 	return &Rewrapper{kms: client, to: to, from: from}
 }
@@ -34,12 +34,11 @@ func NewRewrapper(client reEncrypter, to string, from ...string) *Rewrapper {
 // To is the ARN of the key that records are moved to.
 func (r *Rewrapper) To() string { return r.to }
 
-// Rewrap gives the record with its data key wrapped under the other key. Nonce
-// and ciphertext stay as they are, and need not be there; a record that is
-// under that key already is given back unchanged. It returns ErrFormat, ErrKey
-// or ErrDataKey where the record will never move, and any other error where KMS
-// could not be asked or one of the keys is disabled or gone. It may be repeated:
-// nothing is kept of an attempt.
+// Rewrap gives the record with its data key wrapped under the other key. Nonce and
+// ciphertext do not change and may be absent. A record that is already under that key
+// is returned unchanged. It returns ErrFormat, ErrKey or ErrDataKey if the record will
+// never move. It returns any other error if KMS could not be asked, or if a key is
+// disabled or gone. It may be repeated: nothing is kept of an attempt.
 func (r *Rewrapper) Rewrap(ctx context.Context, sealed Sealed, of Binding) (Sealed, error) {
 	if err := of.complete(); err != nil {
 		return Sealed{}, fmt.Errorf("rewrapping: %w", err)
@@ -53,8 +52,8 @@ func (r *Rewrapper) Rewrap(ctx context.Context, sealed Sealed, of Binding) (Seal
 	if !slices.Contains(r.from, sealed.KeyARN) {
 		return Sealed{}, ErrKey
 	}
-	// KMS checks the binding on the way, as Decrypt would: a record that was moved
-	// to another place stays as useless as it is.
+	// KMS checks the binding, like Decrypt: a record that somebody moved to another
+	// place stays useless.
 	out, err := r.kms.ReEncrypt(ctx, &kms.ReEncryptInput{
 		CiphertextBlob:               sealed.WrappedKey,
 		SourceKeyId:                  aws.String(sealed.KeyARN),

@@ -1,17 +1,16 @@
-// Package seal encrypts one secret for one place: a provider key for the
-// credential that holds it. It guards the secret at rest from readers of
-// the table or a backup, and from writers of the table: a record moved
-// to another credential, workspace, account or provider opens nowhere.
+// Package seal encrypts one secret for one place: a provider key for the credential
+// that holds it. It guards the secret at rest from readers of the table or a backup,
+// and from writers of the table: a record moved to another credential, workspace,
+// account or provider opens nowhere.
 //
-// It trusts KMS with the key that wraps the data keys and refuses every record
-// it cannot account for. It cannot distinguish an old record of the same credential
-// from the newest: credentials are never re-sealed under the same id.
+// It trusts KMS with the key that wraps the data keys and refuses every record it
+// cannot account for. It cannot distinguish an old record of the same credential from
+// the newest: credentials are never re-sealed under the same id.
 //
 // # Format 1
 //
-// A fresh 256-bit data key from KMS GenerateDataKey (AES_256) encrypts one
-// secret and is then forgotten; KMS wraps it under the sealing key with the
-// encryption context
+// A fresh 256-bit data key from KMS GenerateDataKey (AES_256) encrypts one secret and
+// is then forgotten; KMS wraps it under the sealing key with the encryption context
 //
 //	purpose     signalbox/credential
 //	account     <account id>
@@ -19,25 +18,25 @@
 //	credential  <credential id>
 //	provider    <provider slug>
 //
-// The secret is encrypted with AES-256-GCM: 12-byte random nonce, 16-byte tag
-// at the end of the ciphertext. The associated data are these six strings, each
-// with its length in bytes before it as a 4-byte big-endian number:
+// The secret is encrypted with AES-256-GCM: 12-byte random nonce, 16-byte tag at the
+// end of the ciphertext. The associated data are these six strings, each with its
+// length in bytes before it as a 4-byte big-endian number:
 //
 //	"signalbox/credential", "1", account, workspace, credential, provider
 //
-// all in UTF-8, ids in lower case. The ARN of the sealing key stands beside the
-// record and is no part of the associated data, so that a data key can be
-// wrapped anew under another key without touching the secret.
+// all in UTF-8, ids in lower case. The ARN of the sealing key is stored beside the
+// record. It is no part of the associated data, so a rewrap under another key does not
+// touch the secret.
 //
-// To open a record: KMS Decrypt of the wrapped key, under the recorded key and
-// that context; AES-256-GCM under the result. The recorded key must be one that
-// the reader trusts beforehand: a writer of the table can name any other.
+// To open a record: KMS Decrypt of the wrapped key, under the recorded key and that
+// context; AES-256-GCM under the result. The recorded key must be one that the reader
+// trusts beforehand: a writer of the table can name any other.
 //
-// To move a record to another key: KMS ReEncrypt of the wrapped key, from the
-// recorded key to the other, both times with that context; the wrapped key and
-// the recorded ARN change, and nothing else does.
+// To move a record to another key: KMS ReEncrypt of the wrapped key, from the recorded
+// key to the other, both times with that context; the wrapped key and the recorded ARN
+// change, and nothing else does.
 //
-// Package byok documents where a record is stored. infra/interop opens records with
+// Package byok documents a record's place in storage. infra/interop opens records with
 // another implementation, written in Python from this text.
 package seal
 
@@ -68,8 +67,8 @@ const (
 	tagSize     = 16
 )
 
-// The reasons for which a record does not open. None of them yields a secret,
-// not even an empty one.
+// The reasons for which a record does not open. No error comes with a secret, not even
+// an empty one.
 var (
 	// ErrFormat means that the record is of an unknown format or misshapen.
 	ErrFormat = errors.New("sealed record of unknown format or shape")
@@ -91,7 +90,7 @@ type Binding struct {
 	Provider   string
 }
 
-// Sealed is a sealed secret, as it is stored. Nothing in it is secret.
+// Sealed is a sealed secret as stored. Nothing in it is secret.
 type Sealed struct {
 	Format     int
 	KeyARN     string // of the KMS key that wraps the data key
@@ -100,7 +99,8 @@ type Sealed struct {
 	Ciphertext []byte // with its tag at the end
 }
 
-// context is what KMS binds the wrapped data key to. It appears in CloudTrail.
+// context is KMS's encryption context: it binds the wrapped data key to its place. It
+// appears in CloudTrail.
 func (b Binding) context() map[string]string {
 	return map[string]string{
 		"purpose":    purpose,
@@ -111,8 +111,8 @@ func (b Binding) context() map[string]string {
 	}
 }
 
-// associatedData is what AES-GCM binds the secret to. Lengths keep apart what
-// would otherwise run together.
+// associatedData binds the secret to its place in AES-GCM. Lengths separate the parts,
+// which otherwise could run together.
 func (b Binding) associatedData() []byte {
 	var data []byte
 	for _, part := range []string{
@@ -133,7 +133,7 @@ func (b Binding) complete() error {
 	return nil
 }
 
-// check refuses a record that cannot be one of ours.
+// check refuses a record that Seal never makes.
 func (s Sealed) check() error {
 	if len(s.Nonce) != nonceSize || len(s.Ciphertext) < tagSize {
 		return ErrFormat
@@ -160,13 +160,13 @@ type Sealer struct {
 	keyARN string
 }
 
-// NewSealer seals under the KMS key of that ARN.
+// NewSealer seals under the KMS key with this ARN.
 func NewSealer(client generator, keyARN string) *Sealer {
 	return &Sealer{kms: client, keyARN: keyARN}
 }
 
-// Seal encrypts the secret for the binding. It leaves no trace where it fails,
-// and may be repeated; the secret is the caller's to wipe.
+// Seal encrypts the secret for the binding. A failed call leaves no trace and may be
+// repeated. The caller wipes the secret.
 func (s *Sealer) Seal(ctx context.Context, plain secret.Bytes, to Binding) (Sealed, error) {
 	if err := to.complete(); err != nil {
 		return Sealed{}, fmt.Errorf("sealing: %w", err)
@@ -197,7 +197,7 @@ func (s *Sealer) Seal(ctx context.Context, plain secret.Bytes, to Binding) (Seal
 		KeyARN:     s.keyARN,
 		WrappedKey: out.CiphertextBlob,
 		Nonce:      nonce,
-		// At most 32 KiB, where AES-GCM allows 64 GiB under one nonce.
+		// At most 32 KiB; AES-GCM allows 64 GiB under one nonce.
 		Ciphertext: aead.Seal(nil, nonce, plain.Reveal(), to.associatedData()),
 	}, nil
 }

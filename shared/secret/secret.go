@@ -1,11 +1,10 @@
-// Package secret holds bytes that must not be shown: provider keys, bearer
-// tokens, request bodies. A Bytes prints as [redacted] under every verb, in
-// JSON and in slog, wherever it is embedded; only Reveal yields the bytes.
+// Package secret holds bytes that must not be shown: provider keys, bearer tokens,
+// request bodies. A Bytes prints as [redacted] under every verb, in JSON and in slog,
+// wherever it is embedded; only Reveal yields the bytes.
 //
-// The bytes live in a closure, not in a field. fmt does not call methods on
-// unexported fields and printers built on reflection call none at all, so a
-// slice, or a pointer to one, could be walked to; what a closure has captured
-// cannot.
+// The bytes live in a closure, not in a field. fmt does not call methods on unexported
+// fields, and printers built on reflection call none at all. They could reach a slice
+// or a pointer to one. They cannot reach a captured variable.
 package secret
 
 import (
@@ -13,7 +12,7 @@ import (
 	"log/slog"
 )
 
-// Redacted is what a secret shows instead of itself.
+// Redacted is printed in place of a secret.
 const Redacted = "[redacted]"
 
 // Bytes is a secret. The zero value holds nothing.
@@ -21,7 +20,7 @@ type Bytes struct {
 	reveal func() []byte
 }
 
-// New takes b over: the caller keeps no use of it, since Wipe clears it.
+// New takes over b: the caller must not use it again, because Wipe clears it.
 func New(b []byte) Bytes {
 	return Bytes{reveal: func() []byte { return b }}
 }

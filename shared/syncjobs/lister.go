@@ -26,13 +26,13 @@ type Lister struct {
 	table string
 }
 
-// NewLister lists the jobs of the table of that name.
+// NewLister lists the jobs of the table.
 func NewLister(db scanner, table string) *Lister { return &Lister{db: db, table: table} }
 
-// Listed is a job as it is listed.
+// Listed is one entry of a listing.
 type Listed struct {
 	Job
-	// Fault is what is wrong with a stored job that cannot be read.
+	// Fault is the reason why a stored job cannot be read.
 	Fault error
 }
 

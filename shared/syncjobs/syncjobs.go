@@ -1,9 +1,9 @@
-// Package syncjobs keeps the state of directory sync jobs. The sync worker, a
-// service of its own, writes it through Writer; the API reads it through Store.
+// Package syncjobs keeps the state of directory sync jobs. The sync worker, another
+// service, writes it through Writer. The API reads it through Store.
 //
-// A job goes queued → running → succeeded or failed, or queued → failed, and no
-// other way. Each step is one conditional write, so that two workers cannot both
-// take it. The fields of a job always agree with its state, even where the row does not.
+// A job goes queued → running → succeeded or failed, or queued → failed, and no other
+// way. Each step is one conditional write: two workers cannot both take it. The fields
+// of a job always agree with its state, even if the row does not.
 package syncjobs
 
 import (
@@ -79,7 +79,7 @@ type Store struct {
 	table string
 }
 
-// NewStore reads jobs from the table of that name.
+// NewStore reads jobs from the table.
 func NewStore(db itemGetter, table string) *Store { return &Store{db: db, table: table} }
 
 // Found is a job that was looked up before its caller was verified. Only For reveals
@@ -130,8 +130,8 @@ func (f Found) For(account ids.Account) (Job, error) {
 	return f.item.job(f.id), nil
 }
 
-// Fault is what is wrong with the row, if anything is. It is for the operator: a
-// caller learns from For.
+// Fault is the fault of the row, or nil. It is for the operator: a caller learns from
+// For.
 func (f Found) Fault() error { return f.fault }
 
 // check refuses a row that contradicts itself.

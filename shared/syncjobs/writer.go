@@ -64,7 +64,7 @@ type step struct {
 	recorded string
 }
 
-// NewWriter writes jobs to the table of that name.
+// NewWriter writes jobs to the table.
 func NewWriter(db itemWriter, table string) *Writer {
 	return &Writer{db: db, table: table, now: time.Now, unsure: map[step]string{}}
 }
@@ -86,7 +86,7 @@ func (w *Writer) Create(ctx context.Context, account ids.Account) (ids.Job, erro
 		TableName: &w.table, Item: stored,
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
 	})
-	// The id is fresh: if it is taken, an attempt of ours was applied and its
+	// The id is fresh: if it is taken, our own first attempt was applied and its
 	// response lost.
 	if _, taken := calls.ConditionFailed(err); err != nil && !taken {
 		return "", fmt.Errorf("creating a sync job: %w", err)
