@@ -82,7 +82,7 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 			return response, err
 		}
 		need := auth.Need{Provider: n.Provider, Bytes: n.Size(), Request: string(attempt.id)}
-		draft, problems, err := h.place(ctx, caller, named, n, need, room)
+		draft, problems, err := h.draft(ctx, caller, named, n, need, room)
 		if err != nil {
 			return api.Response{}, err
 		}
@@ -118,10 +118,10 @@ func created(body []byte) api.Response {
 	return api.Response{Status: http.StatusCreated, Body: body}
 }
 
-// place checks a valid request against storage. The workspace and the allow-listed
-// keys must be the account's. At the same time place claims the credential's position,
+// draft checks a valid request against storage. The workspace and the allow-listed
+// keys must be the account's. At the same time draft claims the credential's position,
 // which may stay unused, and seals the key.
-func (h handler) place(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, need auth.Need, room auth.Room) (byok.Draft, []byok.Problem, error) {
+func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, need auth.Need, room auth.Room) (byok.Draft, []byok.Problem, error) {
 	account, hashes := caller.Account(), keyHashes(n.AllowedAPIKeyHashes)
 	workspace, workspaceErr := named, error(nil)
 	if named == "" {

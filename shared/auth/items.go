@@ -62,9 +62,9 @@ func (k primaryKey) attributes() map[string]types.AttributeValue {
 	}
 }
 
-// keyOf returns the item's own key, whatever else it holds. The table's key schema
+// primaryKeyOf returns the item's own key, whatever else it holds. The table's key schema
 // makes both attributes strings.
-func keyOf(item map[string]types.AttributeValue) (k primaryKey) {
+func primaryKeyOf(item map[string]types.AttributeValue) (k primaryKey) {
 	if pk, ok := item["pk"].(*types.AttributeValueMemberS); ok {
 		k.PK = pk.Value
 	}
@@ -230,7 +230,7 @@ func get(ctx context.Context, db itemGetter, table string, at primaryKey, into a
 	if out.Item == nil {
 		return lookup{}, nil
 	}
-	if keyOf(out.Item) != at {
+	if primaryKeyOf(out.Item) != at {
 		return lookup{}, errors.New("the response is another item")
 	}
 	return lookup{exists: true, account: accountOf(out.Item), fault: decode(out.Item, into)}, nil

@@ -65,7 +65,7 @@ func (r *Registry) ListAccounts(ctx context.Context) ([]Account, error) {
 		for _, item := range page.Items {
 			var row accountItem
 			fault := decode(item, &row)
-			row.primaryKey = keyOf(item) // even where the rest cannot be read
+			row.primaryKey = primaryKeyOf(item) // even where the rest cannot be read
 			fault = cmp.Or(fault, row.check())
 			accounts = append(accounts, Account{
 				ID:   ids.Account(strings.TrimPrefix(row.PK, accountPrefix)),
@@ -141,7 +141,7 @@ func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
 	err = r.rows(ctx, uniqueKeys(hashes), func(item map[string]types.AttributeValue) error {
 		var row keyItem
 		fault := decode(item, &row)
-		row.primaryKey = keyOf(item) // even where the rest cannot be read
+		row.primaryKey = primaryKeyOf(item) // even where the rest cannot be read
 		key := row.key()
 		key.Fault = cmp.Or(fault, row.check())
 		keys = append(keys, key)

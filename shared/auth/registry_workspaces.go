@@ -118,7 +118,7 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 	case owner == "" || owner != account:
 		return ErrNoWorkspace
 	case fault != nil:
-		return fmt.Errorf("stored %s: %w", keyOf(row).PK, fault)
+		return fmt.Errorf("stored %s: %w", primaryKeyOf(row).PK, fault)
 	}
 	return ErrWorkspaceDeleted
 }

@@ -137,7 +137,7 @@ func ReadSurvey(ctx context.Context, db scanner, table string) (*Survey, error) 
 // add takes an item into the survey. List entries go into entries. The list entries
 // that a key or workspace should have go into wanted.
 func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[primaryKey]bool) {
-	at := keyOf(item)
+	at := primaryKeyOf(item)
 	inList := strings.HasPrefix(at.PK, accountPrefix) || strings.HasPrefix(at.PK, workspacePrefix)
 	switch {
 	case strings.HasPrefix(at.PK, keyPrefix) && at.SK == keySort:
@@ -148,8 +148,8 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 		key.Fault = cmp.Or(fault, row.check())
 		s.Keys[key.Hash] = key
 		if key.Fault == nil {
-			for _, place := range row.lists() {
-				wanted[place] = true
+			for _, entry := range row.lists() {
+				wanted[entry] = true
 			}
 		}
 	case strings.HasPrefix(at.PK, workspacePrefix) && at.SK == workspaceSort:

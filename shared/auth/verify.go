@@ -80,7 +80,7 @@ func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []KeyHa
 			continue
 		}
 		var key keyItem
-		hash := KeyHash(strings.TrimPrefix(keyOf(item).PK, keyPrefix))
+		hash := KeyHash(strings.TrimPrefix(primaryKeyOf(item).PK, keyPrefix))
 		if fault := cmp.Or(decode(item, &key), key.check()); fault != nil {
 			return nil, fmt.Errorf("stored key %s: %w", hash.Short(), fault)
 		}

@@ -106,7 +106,7 @@ func queryOf(table string, w ids.Workspace) *dynamodb.QueryInput {
 	}
 }
 
-func keyOf(w ids.Workspace, id ids.Credential) map[string]types.AttributeValue {
+func primaryKey(w ids.Workspace, id ids.Credential) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{
 		"pk": &types.AttributeValueMemberS{Value: partition(w)},
 		"sk": &types.AttributeValueMemberS{Value: sortKey(id)},

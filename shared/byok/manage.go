@@ -62,7 +62,7 @@ func (m *Manager) Enable(ctx context.Context, w ids.Workspace, id ids.Credential
 
 func (m *Manager) setDisabled(ctx context.Context, w ids.Workspace, id ids.Credential, disabled bool) error {
 	_, err := m.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &m.table, Key: keyOf(w, id),
+		TableName: &m.table, Key: primaryKey(w, id),
 		UpdateExpression:          aws.String("SET disabled = :disabled"),
 		ConditionExpression:       aws.String("attribute_exists(pk)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":disabled": &types.AttributeValueMemberBOOL{Value: disabled}},
@@ -74,7 +74,7 @@ func (m *Manager) setDisabled(ctx context.Context, w ids.Workspace, id ids.Crede
 // earlier attempt removed it and its response was lost.
 func (m *Manager) Delete(ctx context.Context, w ids.Workspace, id ids.Credential) error {
 	_, err := m.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-		TableName: &m.table, Key: keyOf(w, id),
+		TableName: &m.table, Key: primaryKey(w, id),
 		ConditionExpression: aws.String("attribute_exists(pk)"),
 	})
 	return wrapManaging("deleting a credential", err)

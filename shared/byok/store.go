@@ -104,9 +104,9 @@ func encode(row any) map[string]types.AttributeValue {
 	return encoded
 }
 
-// remembered is how long the response to an idempotent request is kept: longer
+// recordLife is how long the response to an idempotent request is kept: longer
 // than the 24 hours that infra/openapi.yaml promises.
-const remembered = 25 * time.Hour
+const recordLife = 25 * time.Hour
 
 // ErrDifferentRequest means that the idempotency key was used for another request.
 var ErrDifferentRequest = errors.New("the idempotency key was used for a different request")
@@ -188,12 +188,12 @@ func (s *Store) look(ctx context.Context, id RequestID) (Remembered, error) {
 	if err != nil {
 		return Remembered{}, fmt.Errorf("recalling an idempotent request: %w", err)
 	}
-	return s.remembered(id, out.Item)
+	return s.decodeRecord(id, out.Item)
 }
 
-// remembered decodes the record of the request. DynamoDB may keep an expired one
+// decodeRecord decodes the record of the request. DynamoDB may keep an expired one
 // for days.
-func (s *Store) remembered(id RequestID, item map[string]types.AttributeValue) (Remembered, error) {
+func (s *Store) decodeRecord(id RequestID, item map[string]types.AttributeValue) (Remembered, error) {
 	if item == nil {
 		return Remembered{}, nil
 	}
@@ -230,23 +230,23 @@ func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err 
 	return Replayed{Workspace: m.record.Workspace, Credential: m.record.Credential, Response: []byte(m.record.Response)}, true, nil
 }
 
-// refused is how long a refusal is kept: longer than a request lives, and than clocks
+// refusalLife is how long a refusal is kept: longer than a request lives, and than clocks
 // differ.
-const refused = time.Minute
+const refusalLife = time.Minute
 
 // Refuse remembers that the request is refused for these problems, before it is
 // answered: no copy that began before stores anything then. If another request
 // under the same id was faster, it returns that request's record instead. After an
 // error the refusal may be remembered; it concerns no request that begins later.
 func (s *Store) Refuse(ctx context.Context, id RequestID, earlier Remembered, fingerprint []byte, why []Problem) (Remembered, error) {
-	put := s.remember(record{PK: string(id), Refusal: rand.Text(), Refused: fingerprint, Problems: why}, earlier, refused)
+	put := s.remember(record{PK: string(id), Refusal: rand.Text(), Refused: fingerprint, Problems: why}, earlier, refusalLife)
 	_, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: put.TableName, Item: put.Item,
 		ConditionExpression: put.ConditionExpression, ExpressionAttributeValues: put.ExpressionAttributeValues,
 		ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
 	})
 	if found, failed := calls.ConditionFailed(err); failed {
-		return s.remembered(id, found)
+		return s.decodeRecord(id, found)
 	}
 	if err != nil {
 		return Remembered{}, fmt.Errorf("remembering a refusal: %w", err)
@@ -264,7 +264,7 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, earlier R
 		_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 			TransactItems: []types.TransactWriteItem{{Put: put}, {Put: s.remember(record{
 				PK: string(id), Fingerprint: fingerprint, Workspace: d.Workspace, Credential: d.ID, Response: string(response),
-			}, earlier, remembered)}},
+			}, earlier, recordLife)}},
 		})
 		if err == nil {
 			return Remembered{}, nil
@@ -313,7 +313,7 @@ func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *type
 // response.
 func (s *Store) faster(ctx context.Context, id RequestID, earlier Remembered, failed error) (Remembered, error) {
 	if found, unmet := recordUnmet(failed); unmet {
-		return s.remembered(id, found)
+		return s.decodeRecord(id, found)
 	}
 	why := calls.WhyCancelled(failed)
 	if why != calls.InConflict && why != calls.Throttled {

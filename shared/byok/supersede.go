@@ -126,7 +126,7 @@ func (m *Manager) swap(ctx context.Context, from, to Credential) error {
 			return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 		}
 		return types.TransactWriteItem{Update: &types.Update{
-			TableName: &m.table, Key: keyOf(c.Workspace, c.ID),
+			TableName: &m.table, Key: primaryKey(c.Workspace, c.ID),
 			UpdateExpression:    aws.String("SET sort_order = :place" + set),
 			ConditionExpression: aws.String("sort_order = :was AND disabled = :disabled"),
 			ExpressionAttributeValues: map[string]types.AttributeValue{

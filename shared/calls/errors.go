@@ -164,7 +164,7 @@ func Whole(stack *middleware.Stack) error {
 		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 			out, metadata, err := next.HandleDeserialize(ctx, in)
 			response, ok := out.RawResponse.(*smithyhttp.Response)
-			if err == nil && ok && response.StatusCode < http.StatusMultipleChoices && !isWhole(awsmiddleware.GetOperationName(ctx), response) {
+			if err == nil && ok && response.StatusCode < http.StatusMultipleChoices && !isComplete(awsmiddleware.GetOperationName(ctx), response) {
 				err = &smithy.DeserializationError{Err: errors.New("empty or malformed response")}
 			}
 			return out, metadata, err
@@ -172,9 +172,9 @@ func Whole(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(check, middleware.After)
 }
 
-// isWhole looks at the first byte of the body after white space, which S3 may
+// isComplete looks at the first byte of the body after white space, which S3 may
 // send while it works: JSON objects and XML are all that services write.
-func isWhole(operation string, response *smithyhttp.Response) bool {
+func isComplete(operation string, response *smithyhttp.Response) bool {
 	if status, ok := bodiless[operation]; ok {
 		return response.StatusCode == status
 	}

@@ -9,6 +9,6 @@ func (l *Limiter) At(now func() time.Time) *Limiter {
 }
 
 // Remembered bounds the callers that an instance remembers; Remembers counts them.
-const Remembered = remembered
+const Remembered = maxCallers
 
 func (l *Limiter) Remembers() int { return len(l.seen.tat) }

@@ -232,8 +232,8 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// remembered is how many callers an instance remembers.
-const remembered = 1000
+// maxCallers is how many callers an instance remembers.
+const maxCallers = 1000
 
 // memory holds the last arrival time seen of some callers. It may be wrong or
 // out of date: only the order of updates depends on it, never a decision. The
@@ -260,7 +260,7 @@ func (m *memory) keep(caller string, tat int64) {
 	}
 	m.tat[caller] = tat
 	for other := range m.tat {
-		if len(m.tat) <= remembered {
+		if len(m.tat) <= maxCallers {
 			return
 		}
 		if other != caller {

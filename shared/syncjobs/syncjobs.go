@@ -96,7 +96,7 @@ type Found struct {
 func (s *Store) Find(ctx context.Context, id ids.Job) (Found, error) {
 	out, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.table,
-		Key:            keyOf(id),
+		Key:            primaryKey(id),
 		ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
@@ -175,6 +175,6 @@ func instant(unix *int64) *time.Time {
 	return &t
 }
 
-func keyOf(id ids.Job) map[string]types.AttributeValue {
+func primaryKey(id ids.Job) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: jobPrefix + string(id)}}
 }

@@ -140,7 +140,7 @@ func (w *Writer) take(ctx context.Context, account ids.Account, s step, update s
 	}
 	maps.Copy(all, values)
 	_, err := w.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &w.table, Key: keyOf(s.job),
+		TableName: &w.table, Key: primaryKey(s.job),
 		UpdateExpression:                    aws.String("SET #status = :to, step_token = :token, " + update),
 		ConditionExpression:                 aws.String(condition + ")"),
 		ExpressionAttributeNames:            map[string]string{"#status": "status"},
