@@ -6,6 +6,8 @@
 // of a workspace, nothing else). It refuses every row that it does not recognise: a row
 // that contradicts itself is no valid key.
 //
+// The files named operator*.go are for the operator's command. Requests use the others.
+//
 // Every read that decides something is strongly consistent and nothing is cached, so a
 // revoked key stops working at the next request.
 package auth

@@ -1,5 +1,6 @@
 // Package byok keeps bring-your-own-key provider credentials. It checks a request for
-// one, and stores it.
+// one, and stores it. The files named operator*.go are for the operator's command, and
+// router.go is for the platform's router.
 //
 // It protects the provider key, which is never returned: it is sealed for its
 // account, workspace, credential and provider. Only a label is shown, computed
