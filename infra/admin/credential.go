@@ -63,6 +63,7 @@ type credentialView struct {
 	Name                string          `json:"name"`
 	Provider            string          `json:"provider"`
 	Label               string          `json:"label"`
+	EndsInSpace         bool            `json:"ends_with_white_space"`
 	Account             ids.Account     `json:"account_id"`
 	Workspace           ids.Workspace   `json:"workspace_id"`
 	CreatedAt           output.Optional `json:"created_at"`
@@ -78,7 +79,7 @@ type credentialView struct {
 
 func viewCredential(c byok.Credential) credentialView {
 	return credentialView{
-		ID: c.ID, Name: c.Name, Provider: c.Provider, Label: c.Label, Account: c.Account, Workspace: c.Workspace, CreatedAt: output.When(c.CreatedAt),
+		ID: c.ID, Name: c.Name, Provider: c.Provider, Label: c.Label, EndsInSpace: c.EndsInSpace, Account: c.Account, Workspace: c.Workspace, CreatedAt: output.When(c.CreatedAt),
 		Disabled: c.Disabled, BYOKOnly: c.BYOKOnly, Fallback: c.Fallback, Required: c.Required,
 		AllowedAPIKeyHashes: c.AllowedAPIKeyHashes, AllowedModels: c.AllowedModels, AllowedUserIDs: c.AllowedUserIDs,
 		SortOrder: c.SortOrder,
@@ -90,6 +91,14 @@ func (v credentialView) state() string {
 		return "disabled"
 	}
 	return "active"
+}
+
+// label is the label, and a note on a key that was probably pasted wrongly.
+func (v credentialView) label() string {
+	if v.EndsInSpace {
+		return v.Label + " (ends with white space)"
+	}
+	return v.Label
 }
 
 // flags are the flags that are set.
@@ -132,7 +141,7 @@ func (outline) show(s *session, found []byok.Credential, everywhere bool) error 
 	}
 	provider := output.NewColumn("PROVIDER", func(v credentialView) string { return v.Provider })
 	order := output.NewColumn("ORDER", func(v credentialView) string { return strconv.FormatInt(v.SortOrder, 10) })
-	label := output.NewColumn("LABEL", func(v credentialView) string { return v.Label })
+	label := output.NewColumn("LABEL", credentialView.label)
 	state := output.NewColumn("STATE", credentialView.state)
 	flags := output.NewColumn("FLAGS", credentialView.flags)
 	limits := output.NewColumn("ONLY FOR", credentialView.limits)
@@ -319,7 +328,7 @@ func (c credentialRewrap) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	run := rewrap.NewRun(s.wrappings, s.kms, c.To, from, c.Rate)
+	run := rewrap.NewRun(s.wrappedKeys, s.kms, c.To, from, c.Rate)
 	found, err := run.Survey(ctx)
 	if err != nil {
 		return err
@@ -335,7 +344,7 @@ func (c credentialRewrap) Run(ctx context.Context, s *session) error {
 	result, err := run.MoveAll(ctx, found, s.progress)
 	result.Seconds = s.now().Sub(began).Seconds()
 	s.audit(ctx, "credential.rewrap", err, append(attrs, "rewrapped", result.Rewrapped,
-		"already_there", result.AlreadyThere, "gone_meanwhile", result.Overtaken, "failed", len(result.Failed))...)
+		"already_there", result.AlreadyThere, "gone_meanwhile", result.Changed, "failed", len(result.Failed))...)
 	if shown := result.Show(s.out); err == nil {
 		err = shown
 	}

@@ -176,7 +176,7 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 	return output.One(s.out, viewCredential(found),
 		output.NewColumn("credential", func(v credentialView) string { return string(v.ID) }),
 		output.NewColumn("name", func(v credentialView) string { return v.Name }),
-		output.NewColumn("label", func(v credentialView) string { return v.Label }),
+		output.NewColumn("label", credentialView.label),
 		output.NewColumn("provider", func(v credentialView) string { return v.Provider }),
 		output.NewColumn("sort order", func(v credentialView) string { return strconv.FormatInt(v.SortOrder, 10) }),
 		output.NewColumn("state", credentialView.state),

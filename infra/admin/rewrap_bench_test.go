@@ -32,7 +32,7 @@ func BenchmarkRewrap(b *testing.B) {
 		view, _ := m.rewrap(exit.Done, "--rate", "1000000")
 		busy.Wait()
 		b.Logf("resumed: %d rewrapped, %d already there, %d gone meanwhile, %d failed, in %.1f s: %.0f a second",
-			view.Rewrapped, view.AlreadyThere, view.Overtaken, len(view.Failed), view.Seconds, float64(view.Rewrapped)/view.Seconds)
+			view.Rewrapped, view.AlreadyThere, view.Changed, len(view.Failed), view.Seconds, float64(view.Rewrapped)/view.Seconds)
 		b.ReportMetric(float64(view.Rewrapped)/view.Seconds, "credentials/s")
 
 		again, _ := m.rewrap(exit.Done, "--rate", "1000000")

@@ -29,7 +29,7 @@ func TestRewrapMovesEveryCredential(t *testing.T) {
 		t.Errorf("the dry run changed (-before +after):\n%s", diff)
 	}
 	view, got := m.rewrap(exit.Done)
-	if view.Rewrapped != 130 || view.AlreadyThere != 0 || view.Overtaken != 0 || len(view.Failed) != 0 {
+	if view.Rewrapped != 130 || view.AlreadyThere != 0 || view.Changed != 0 || len(view.Failed) != 0 {
 		t.Errorf("%+v", view)
 	}
 	var outcomes []any
@@ -45,7 +45,7 @@ func TestRewrapMovesEveryCredential(t *testing.T) {
 		before[id] = row
 	}
 	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("more than the wrapping changed (-want +got):\n%s", diff)
+		t.Errorf("more than the wrapped key changed (-want +got):\n%s", diff)
 	}
 	if under := m.opened(); under[m.next] != 130 {
 		t.Errorf("under the keys are %v", under)

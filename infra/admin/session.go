@@ -33,7 +33,7 @@ type session struct {
 	jobWriter   *syncjobs.Writer
 	jobLister   *syncjobs.Lister
 	credentials *byok.Manager
-	wrappings   *byok.Wrappings
+	wrappedKeys *byok.WrappedKeys
 	kms         *kms.Client
 	outputs     target.Outputs
 	target      *target.Target
@@ -63,7 +63,7 @@ func (a *app) session(t *target.Target, given commandLine, audits io.Writer) *se
 		jobWriter:   syncjobs.NewWriter(db, t.Outputs.SyncJobsTableName),
 		jobLister:   syncjobs.NewLister(db, t.Outputs.SyncJobsTableName),
 		credentials: byok.NewManager(db, t.Outputs.CredentialsTableName),
-		wrappings:   byok.NewWrappings(db, t.Outputs.CredentialsTableName),
+		wrappedKeys: byok.NewWrappedKeys(db, t.Outputs.CredentialsTableName),
 		kms:         reach.KMS(t.Config),
 		outputs:     t.Outputs,
 		files:       files.NewManager(bucket, t.Outputs.FilesBucketName),

@@ -18,6 +18,8 @@
 //	account, workspace, id, provider
 //	            what the key is sealed for
 //	disabled    whether it may not be used
+//	ends_in_space
+//	            true if the key ends with white space; else there is no such attribute
 //	seal        a map: format (number), key_arn (string), and the binaries
 //	            wrapped_key, nonce and ciphertext; package seal defines them
 //
@@ -32,6 +34,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"signalbox.dev/shared/ids"
@@ -67,8 +70,11 @@ type Credential struct {
 	Account   ids.Account
 	Workspace ids.Workspace
 	Label     string
-	CreatedAt time.Time // whole seconds
-	SortOrder int64     // lower is tried first; unique within workspace and provider
+	// EndsInSpace reports that the key ends with white space, which is most often a
+	// mistake of pasting. A list shows it, and it says no more about the key.
+	EndsInSpace bool
+	CreatedAt   time.Time // whole seconds
+	SortOrder   int64     // lower is tried first; unique within workspace and provider
 }
 
 const (
@@ -93,6 +99,12 @@ func Label(key []byte) string {
 		}
 	}
 	return string(key[:labelHead]) + unlabelled + string(key[len(key)-labelTail:])
+}
+
+// endsInSpace reports whether a key ends with white space, a line break included.
+func endsInSpace(key []byte) bool {
+	last, _ := utf8.DecodeLastRune(key)
+	return unicode.IsSpace(last)
 }
 
 // The bounds of a credential, as in infra/openapi.yaml.

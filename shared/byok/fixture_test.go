@@ -27,7 +27,7 @@ type fixture struct {
 	*testing.T
 	store   *byok.Store
 	manager *byok.Manager
-	rewraps *byok.Wrappings
+	rewraps *byok.WrappedKeys
 	faults  *faults.Transport
 
 	env       testkit.Engines
@@ -50,7 +50,7 @@ func newFixture(t *testing.T) *fixture {
 	db, sealer := dynamodb.NewFromConfig(f.faulty), seal.NewSealer(kms.NewFromConfig(f.faulty), env.KeyARN)
 	f.store = byok.NewStore(db, env.Tables.Credentials, env.Tables.Control, sealer).At(func() time.Time { return *f.clock })
 	f.manager = byok.NewManager(db, env.Tables.Credentials).Hurried()
-	f.rewraps = byok.NewWrappings(db, env.Tables.Credentials)
+	f.rewraps = byok.NewWrappedKeys(db, env.Tables.Credentials)
 	return f
 }
 
@@ -98,8 +98,8 @@ func (f *fixture) stored() (credentials []byok.Credential) {
 	return credentials
 }
 
-// wrappings reads the wrappings of the workspace: other tests use the same table.
-func (f *fixture) wrappings() (own []byok.Wrapping) {
+// wrappedKeys reads those of the workspace: other tests use the same table.
+func (f *fixture) wrappedKeys() (own []byok.WrappedKey) {
 	f.Helper()
 	const segments = 3
 	for segment := range int32(segments) {
@@ -115,13 +115,13 @@ func (f *fixture) wrappings() (own []byok.Wrapping) {
 	return own
 }
 
-// newWrapping stores the workspace's first credential and reads its wrapping.
-func (f *fixture) newWrapping() byok.Wrapping {
+// newWrappedKey stores the workspace's first credential and reads its wrapped key.
+func (f *fixture) newWrappedKey() byok.WrappedKey {
 	f.Helper()
 	f.newCredential()
-	own := f.wrappings()
+	own := f.wrappedKeys()
 	if len(own) != 1 {
-		f.Fatalf("%d wrappings, want 1", len(own))
+		f.Fatalf("%d wrapped keys, want 1", len(own))
 	}
 	f.faults.Heal()
 	return own[0]
@@ -147,9 +147,9 @@ func (f *fixture) rewrapper(to string) *seal.Rewrapper {
 }
 
 // move moves the credential without faults, as another run at the same time would.
-func (f *fixture) move(w byok.Wrapping, from, to string) {
+func (f *fixture) move(w byok.WrappedKey, from, to string) {
 	f.Helper()
-	rewraps := byok.NewWrappings(f.db, f.env.Tables.Credentials)
+	rewraps := byok.NewWrappedKeys(f.db, f.env.Tables.Credentials)
 	if got, err := rewraps.Rewrap(f.Context(), w, seal.NewRewrapper(f.kms, to, from)); got != byok.Moved || err != nil {
 		f.Errorf("moving: %v, %v", got, err)
 	}

@@ -30,10 +30,11 @@ type item struct {
 	Account   ids.Account    `dynamodbav:"account"`
 	Workspace ids.Workspace  `dynamodbav:"workspace"`
 	Settings
-	Label     string   `dynamodbav:"label"`
-	CreatedAt int64    `dynamodbav:"created_at"` // Unix seconds
-	SortOrder int64    `dynamodbav:"sort_order"`
-	Seal      sealItem `dynamodbav:"seal"`
+	Label       string   `dynamodbav:"label"`
+	EndsInSpace bool     `dynamodbav:"ends_in_space,omitempty"`
+	CreatedAt   int64    `dynamodbav:"created_at"` // Unix seconds
+	SortOrder   int64    `dynamodbav:"sort_order"`
+	Seal        sealItem `dynamodbav:"seal"`
 }
 
 // sealItem is the sealed key, as defined in package seal.
@@ -53,7 +54,7 @@ func newItem(d Draft) item {
 	return item{
 		PK: partition(d.Workspace), SK: sortKey(d.ID), Version: itemVersion,
 		ID: d.ID, Account: d.Account, Workspace: d.Workspace,
-		Settings: d.Settings, Label: d.Label,
+		Settings: d.Settings, Label: d.Label, EndsInSpace: d.EndsInSpace,
 		CreatedAt: d.CreatedAt.Unix(), SortOrder: d.SortOrder, Seal: sealItem(d.sealed),
 	}
 }
@@ -62,7 +63,7 @@ func newItem(d Draft) item {
 func (i item) credential() Credential {
 	return Credential{
 		Settings: i.Settings, ID: i.ID, Account: i.Account, Workspace: i.Workspace,
-		Label: i.Label, CreatedAt: time.Unix(i.CreatedAt, 0).UTC(), SortOrder: i.SortOrder,
+		Label: i.Label, EndsInSpace: i.EndsInSpace, CreatedAt: time.Unix(i.CreatedAt, 0).UTC(), SortOrder: i.SortOrder,
 	}
 }
 

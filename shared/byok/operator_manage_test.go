@@ -16,6 +16,7 @@ import (
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/secret"
 )
 
 func TestListReadsAllButTheSeal(t *testing.T) {
@@ -40,6 +41,25 @@ func TestListReadsAllButTheSeal(t *testing.T) {
 	f.rewriteRow(func(row map[string]types.AttributeValue) { row["disabled"] = testkit.Text("no") })
 	if got, err := f.manager.List(t.Context(), f.workspace); err == nil {
 		t.Errorf("an unreadable credential is listed as %+v", got)
+	}
+}
+
+// Most keys that end with white space were pasted wrongly. They are stored as sent.
+func TestAKeyThatEndsWithWhiteSpaceIsMarked(t *testing.T) {
+	f := newFixture(t)
+	for key, ends := range map[string]bool{
+		"sk-0123456789AbCd": false, " sk-0123456789AbCd": false, "sk-0123456789AbCd\n": true, "k\r\n": true, "k ": true, "k\u00a0": true, "\xa0": false, "": false,
+	} {
+		d, err := f.store.Seal(t.Context(), f.account, f.workspace, byok.New{Settings: byok.Settings{Provider: "openai"}, Key: secret.New([]byte(key))})
+		if err != nil || d.EndsInSpace != ends {
+			t.Errorf("%q: %t, %v", key, d.EndsInSpace, err)
+		}
+	}
+	d := f.newDraft()
+	d.EndsInSpace = true
+	testkit.Must(t, f.store.Create(t.Context(), d))
+	if listed, err := f.manager.List(t.Context(), f.workspace); err != nil || len(listed) != 1 || !listed[0].EndsInSpace {
+		t.Errorf("%+v, %v", listed, err)
 	}
 }
 

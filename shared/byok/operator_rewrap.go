@@ -17,28 +17,28 @@ import (
 	"signalbox.dev/shared/seal"
 )
 
-// wrappingPage is how many rows one Scan reads: 100 KB of ordinary rows. A limit
+// wrappedKeyPage is how many rows one Scan reads: 100 KB of ordinary rows. A limit
 // on pages is therefore a limit on the table's read capacity.
-const wrappingPage = 50
+const wrappedKeyPage = 50
 
-type wrappingAPI interface {
+type wrappedKeyAPI interface {
 	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 }
 
-// Wrappings moves the wrapped data keys of all stored credentials to another KMS
+// WrappedKeys moves the wrapped data keys of all stored credentials to another KMS
 // key. It never reads a nonce or ciphertext.
-type Wrappings struct {
-	db    wrappingAPI
+type WrappedKeys struct {
+	db    wrappedKeyAPI
 	table string
 }
 
-// NewWrappings reads the credentials table.
-func NewWrappings(db wrappingAPI, table string) *Wrappings { return &Wrappings{db: db, table: table} }
+// NewWrappedKeys reads the credentials table.
+func NewWrappedKeys(db wrappedKeyAPI, table string) *WrappedKeys { return &WrappedKeys{db: db, table: table} }
 
-// Wrapping is the wrapped data key of one credential.
-type Wrapping struct {
+// WrappedKey is the wrapped data key of one credential.
+type WrappedKey struct {
 	Workspace ids.Workspace
 	ID        ids.Credential
 	// KeyARN is the KMS key under which it is wrapped.
@@ -50,44 +50,44 @@ type Wrapping struct {
 	unreadable bool
 }
 
-// Pages yields all wrappings of one of several segments of the table, page by
+// Pages yields all wrapped keys of one of several segments of the table, page by
 // page, strongly consistent: every credential that exists from the beginning to
 // the end of the scan is among them. It ends after an error.
-func (w *Wrappings) Pages(ctx context.Context, segment, segments int32) iter.Seq2[[]Wrapping, error] {
-	projection, names := wrappingAttributes()
+func (w *WrappedKeys) Pages(ctx context.Context, segment, segments int32) iter.Seq2[[]WrappedKey, error] {
+	projection, names := wrappedKeyAttributes()
 	pages := dynamodb.NewScanPaginator(w.db, &dynamodb.ScanInput{
-		TableName: &w.table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(wrappingPage),
+		TableName: &w.table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(wrappedKeyPage),
 		Segment: &segment, TotalSegments: &segments,
 		ProjectionExpression: &projection, ExpressionAttributeNames: names,
 	})
-	return func(yield func([]Wrapping, error) bool) {
+	return func(yield func([]WrappedKey, error) bool) {
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
 				yield(nil, fmt.Errorf("reading wrapped keys: %w", err))
 				return
 			}
-			wrappings := make([]Wrapping, len(page.Items))
+			keys := make([]WrappedKey, len(page.Items))
 			for i, stored := range page.Items {
-				wrappings[i] = readWrapping(stored)
+				keys[i] = readWrappedKey(stored)
 			}
-			if !yield(wrappings, nil) {
+			if !yield(keys, nil) {
 				return
 			}
 		}
 	}
 }
 
-func wrappingAttributes() (projection string, names map[string]string) {
+func wrappedKeyAttributes() (projection string, names map[string]string) {
 	return project("pk", "sk", "v", "id", "account", "workspace", "provider", "seal.format", "seal.key_arn", "seal.wrapped_key")
 }
 
-// readWrapping reads a row. If a row is unreadable it returns its key, and an operator
+// readWrappedKey reads a row. If a row is unreadable it returns its key, and an operator
 // can find it.
-func readWrapping(stored map[string]types.AttributeValue) Wrapping {
+func readWrappedKey(stored map[string]types.AttributeValue) WrappedKey {
 	var row item
 	err := attributevalue.UnmarshalMap(stored, &row)
-	w := Wrapping{
+	w := WrappedKey{
 		KeyARN:  row.Seal.KeyARN,
 		key:     map[string]types.AttributeValue{"pk": stored["pk"], "sk": stored["sk"]},
 		sealed:  row.sealed(),
@@ -99,24 +99,24 @@ func readWrapping(stored map[string]types.AttributeValue) Wrapping {
 	return w
 }
 
-// Rewrapped is the result of moving one credential to another KMS key.
-type Rewrapped int
+// RewrapOutcome is the result of moving one credential to another KMS key.
+type RewrapOutcome int
 
 const (
 	// Moved means that its data key is now wrapped under the other key.
-	Moved Rewrapped = iota + 1
+	Moved RewrapOutcome = iota + 1
 	// AlreadyThere means that it was so before.
 	AlreadyThere
-	// Overtaken means that somebody else deleted or changed the credential in between.
+	// Changed means that somebody else deleted or changed the credential in between.
 	// If it still exists, the next run finds it.
-	Overtaken
+	Changed
 )
 
 // Rewrap moves one credential to the rewrapper's key, if it is unchanged since it
-// was read. Where it returns ErrUnreadable or an error of the rewrapper, nothing
+// was read. If it returns ErrUnreadable or an error of the rewrapper, nothing
 // was written. After any other error the credential is under the old key or the
 // new one, complete either way, and Rewrap may be repeated.
-func (w *Wrappings) Rewrap(ctx context.Context, old Wrapping, rewrapper *seal.Rewrapper) (Rewrapped, error) {
+func (w *WrappedKeys) Rewrap(ctx context.Context, old WrappedKey, rewrapper *seal.Rewrapper) (RewrapOutcome, error) {
 	if old.unreadable {
 		return 0, ErrUnreadable
 	}
@@ -129,7 +129,7 @@ func (w *Wrappings) Rewrap(ctx context.Context, old Wrapping, rewrapper *seal.Re
 	}
 	err = w.replace(ctx, old, fresh)
 	if _, failed := calls.ConditionFailed(err); failed {
-		return w.overtaken(ctx, old, fresh)
+		return w.whyUnmet(ctx, old, fresh)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("storing a rewrapped key: %w", err)
@@ -137,8 +137,8 @@ func (w *Wrappings) Rewrap(ctx context.Context, old Wrapping, rewrapper *seal.Re
 	return Moved, nil
 }
 
-// replace writes the new wrapping over the old one, and over nothing else.
-func (w *Wrappings) replace(ctx context.Context, old Wrapping, fresh seal.Sealed) error {
+// replace writes the new wrapped key over the old one, and over nothing else.
+func (w *WrappedKeys) replace(ctx context.Context, old WrappedKey, fresh seal.Sealed) error {
 	_, err := w.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &w.table, Key: old.key,
 		UpdateExpression:    aws.String("SET seal.key_arn = :to, seal.wrapped_key = :fresh"),
@@ -153,10 +153,10 @@ func (w *Wrappings) replace(ctx context.Context, old Wrapping, fresh seal.Sealed
 	return err
 }
 
-// overtaken finds out why the wrapping was not the old one. An earlier attempt of
+// whyUnmet finds out why the wrapped key is not the old one. An earlier attempt of
 // the SDK may have been applied and its response lost.
-func (w *Wrappings) overtaken(ctx context.Context, old Wrapping, fresh seal.Sealed) (Rewrapped, error) {
-	projection, names := wrappingAttributes()
+func (w *WrappedKeys) whyUnmet(ctx context.Context, old WrappedKey, fresh seal.Sealed) (RewrapOutcome, error) {
+	projection, names := wrappedKeyAttributes()
 	out, err := w.db.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &w.table, Key: old.key, ConsistentRead: aws.Bool(true),
 		ProjectionExpression: &projection, ExpressionAttributeNames: names,
@@ -164,10 +164,10 @@ func (w *Wrappings) overtaken(ctx context.Context, old Wrapping, fresh seal.Seal
 	if err != nil {
 		return 0, fmt.Errorf("reading a credential that was changed meanwhile: %w", err)
 	}
-	now := readWrapping(out.Item)
+	now := readWrappedKey(out.Item)
 	switch {
 	case now.KeyARN != fresh.KeyARN:
-		return Overtaken, nil
+		return Changed, nil
 	case bytes.Equal(now.sealed.WrappedKey, fresh.WrappedKey):
 		return Moved, nil
 	default:

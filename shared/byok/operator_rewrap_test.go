@@ -15,14 +15,14 @@ import (
 	"signalbox.dev/shared/seal"
 )
 
-func TestPagesListEachWrappingOnceAndNoSecret(t *testing.T) {
+func TestPagesListEachWrappedKeyOnceAndNoSecret(t *testing.T) {
 	f := newFixture(t)
 	want := map[ids.Credential]string{}
 	for range 60 { // more than a page
 		want[f.newCredential().ID] = f.env.KeyARN
 	}
 	got := map[ids.Credential]string{}
-	for _, w := range f.wrappings() {
+	for _, w := range f.wrappedKeys() {
 		if got[w.ID] != "" {
 			t.Errorf("%s is listed twice", w.ID)
 		}
@@ -51,14 +51,14 @@ func TestPagesEndWithTheirError(t *testing.T) {
 	pages := 0
 	for page, err := range f.rewraps.Pages(t.Context(), 0, 1) {
 		if pages++; err == nil || page != nil || pages > 1 {
-			t.Errorf("page %d: %d wrappings, %v", pages, len(page), err)
+			t.Errorf("page %d: %d wrapped keys, %v", pages, len(page), err)
 		}
 	}
 }
 
-func TestRewrapChangesTheWrappingAlone(t *testing.T) {
+func TestRewrapChangesTheWrappedKeyAlone(t *testing.T) {
 	f := newFixture(t)
-	w, next := f.newWrapping(), f.newKey()
+	w, next := f.newWrappedKey(), f.newKey()
 	want := f.rows()
 	if got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(next)); got != byok.Moved || err != nil {
 		t.Fatalf("%v, %v", got, err)
@@ -69,7 +69,7 @@ func TestRewrapChangesTheWrappingAlone(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for name, w := range map[string]byok.Wrapping{"the same again": w, "as it is now": f.wrappings()[0]} {
+	for name, w := range map[string]byok.WrappedKey{"the same again": w, "as it is now": f.wrappedKeys()[0]} {
 		if got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(next)); got != byok.AlreadyThere || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
@@ -95,7 +95,7 @@ func TestRewrapSurvivesEveryFault(t *testing.T) {
 		} {
 			t.Run(operation+" "+name, func(t *testing.T) {
 				f := newFixture(t)
-				w, next := f.newWrapping(), f.newKey()
+				w, next := f.newWrappedKey(), f.newKey()
 				c.rule.Operation = operation
 				f.faults.Inject(c.rule)
 				got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(next))
@@ -107,7 +107,7 @@ func TestRewrapSurvivesEveryFault(t *testing.T) {
 				if err == nil && f.keyARN() != next {
 					t.Errorf("%v, and it is under %s", got, f.keyARN())
 				}
-				if got, err := f.rewraps.Rewrap(t.Context(), f.wrappings()[0], f.rewrapper(next)); err != nil || c.moved && got != byok.AlreadyThere {
+				if got, err := f.rewraps.Rewrap(t.Context(), f.wrappedKeys()[0], f.rewrapper(next)); err != nil || c.moved && got != byok.AlreadyThere {
 					t.Errorf("second run: %v, %v", got, err)
 				}
 				if f.stored(); f.keyARN() != next {
@@ -120,7 +120,7 @@ func TestRewrapSurvivesEveryFault(t *testing.T) {
 
 func TestRewrapReportsAReadThatFails(t *testing.T) {
 	f := newFixture(t)
-	w := f.newWrapping()
+	w := f.newWrappedKey()
 	f.faults.Inject(faults.Rule{Operation: "UpdateItem", Attempt: 1, Fault: faults.LoseAnswer()})
 	f.faults.Inject(faults.Rule{Operation: "GetItem", Fault: faults.Refuse()})
 	if got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(f.newKey())); err == nil {
@@ -130,39 +130,39 @@ func TestRewrapReportsAReadThatFails(t *testing.T) {
 
 func TestRewrapOfACredentialThatChangesMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
-		meanwhile func(f *fixture, w byok.Wrapping, next string) error
-		want      byok.Rewrapped
+		meanwhile func(f *fixture, w byok.WrappedKey, next string) error
+		want      byok.RewrapOutcome
 	}{
-		"deleted": {func(f *fixture, w byok.Wrapping, _ string) error {
+		"deleted": {func(f *fixture, w byok.WrappedKey, _ string) error {
 			return f.direct().Delete(f.Context(), w.Workspace, w.ID)
-		}, byok.Overtaken},
-		"disabled": {func(f *fixture, w byok.Wrapping, _ string) error {
+		}, byok.Changed},
+		"disabled": {func(f *fixture, w byok.WrappedKey, _ string) error {
 			return f.direct().Disable(f.Context(), w.Workspace, w.ID)
 		}, byok.Moved},
-		"moved by another run": {func(f *fixture, w byok.Wrapping, next string) error {
+		"moved by another run": {func(f *fixture, w byok.WrappedKey, next string) error {
 			f.move(w, f.env.KeyARN, next)
 			return nil
 		}, byok.AlreadyThere},
-		"moved elsewhere": {func(f *fixture, w byok.Wrapping, _ string) error {
+		"moved elsewhere": {func(f *fixture, w byok.WrappedKey, _ string) error {
 			f.move(w, f.env.KeyARN, f.newKey())
 			return nil
-		}, byok.Overtaken},
-		"moved elsewhere and back": {func(f *fixture, w byok.Wrapping, _ string) error {
+		}, byok.Changed},
+		"moved elsewhere and back": {func(f *fixture, w byok.WrappedKey, _ string) error {
 			key := f.newKey()
 			f.move(w, f.env.KeyARN, key)
-			f.move(f.wrappings()[0], key, f.env.KeyARN)
+			f.move(f.wrappedKeys()[0], key, f.env.KeyARN)
 			return nil
-		}, byok.Overtaken},
-		"given another key's name": {func(f *fixture, _ byok.Wrapping, _ string) error {
+		}, byok.Changed},
+		"given another key's name": {func(f *fixture, _ byok.WrappedKey, _ string) error {
 			f.rewriteRow(func(row map[string]types.AttributeValue) {
 				row["seal"].(*types.AttributeValueMemberM).Value["key_arn"] = testkit.Text("another")
 			})
 			return nil
-		}, byok.Overtaken},
+		}, byok.Changed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			w, next := f.newWrapping(), f.newKey()
+			w, next := f.newWrappedKey(), f.newKey()
 			f.faults.Inject(faults.Rule{Operation: "UpdateItem", Fault: func(_ *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
 				if err := c.meanwhile(f, w, next); err != nil {
 					t.Error(err)
@@ -214,7 +214,7 @@ func TestRewrapRefusesForgedRows(t *testing.T) {
 			f := newFixture(t)
 			f.newCredential()
 			f.rewriteRow(c.change)
-			for _, w := range f.wrappings() {
+			for _, w := range f.wrappedKeys() {
 				if got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(f.newKey())); !errors.Is(err, c.want) || got != 0 {
 					t.Errorf("%v, %v; want %v", got, err, c.want)
 				}

@@ -79,7 +79,7 @@ func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, erro
 func shown() []string {
 	var names []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[item]()) {
-		if name := f.Tag.Get("dynamodbav"); !f.Anonymous && name != "seal" {
+		if name, _, _ := strings.Cut(f.Tag.Get("dynamodbav"), ","); !f.Anonymous && name != "seal" {
 			names = append(names, name)
 		}
 	}

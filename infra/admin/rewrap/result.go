@@ -17,7 +17,7 @@ type Result struct {
 	From         []arguments.KeyARN `json:"from"`
 	Rewrapped    int                `json:"rewrapped"`
 	AlreadyThere int                `json:"already_there"`
-	Overtaken    int                `json:"gone_meanwhile"`
+	Changed      int                `json:"gone_meanwhile"`
 	Failed       []Failure          `json:"failed"`
 	Seconds      float64            `json:"seconds"`
 }
@@ -65,7 +65,7 @@ func (v Result) Show(o output.Writer) error {
 	err := output.One(o, v,
 		count("rewrapped", v.Rewrapped),
 		count("already there", v.AlreadyThere),
-		count("gone meanwhile", v.Overtaken),
+		count("gone meanwhile", v.Changed),
 		count("failed", len(v.Failed)),
 		output.NewColumn("took", func(Result) string { return took.String() }),
 	)

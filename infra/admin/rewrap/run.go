@@ -32,10 +32,10 @@ const (
 
 // Run moves all credentials to another key.
 type Run struct {
-	wrappings *byok.Wrappings
-	rewrapper *seal.Rewrapper
-	pace      *rate.Limiter
-	to        arguments.KeyARN
+	wrappedKeys *byok.WrappedKeys
+	rewrapper   *seal.Rewrapper
+	pace        *rate.Limiter
+	to          arguments.KeyARN
 
 	mu     sync.Mutex
 	result Result
@@ -43,15 +43,15 @@ type Run struct {
 }
 
 // NewRun returns a run that moves at most perSecond credentials a second.
-func NewRun(wrappings *byok.Wrappings, client *kms.Client, to arguments.KeyARN, from []arguments.KeyARN, perSecond int) *Run {
+func NewRun(wrappedKeys *byok.WrappedKeys, client *kms.Client, to arguments.KeyARN, from []arguments.KeyARN, perSecond int) *Run {
 	sources := make([]string, len(from))
 	for i, key := range from {
 		sources[i] = string(key)
 	}
 	return &Run{
-		to:        to,
-		wrappings: wrappings,
-		rewrapper: seal.NewRewrapper(client, string(to), sources...),
+		to:          to,
+		wrappedKeys: wrappedKeys,
+		rewrapper:   seal.NewRewrapper(client, string(to), sources...),
 		// A tenth of a second's worth may pass at once: timers are too coarse for
 		// thousands a second one by one.
 		pace:   rate.NewLimiter(rate.Limit(perSecond), max(perSecond/10, 1)),
@@ -62,7 +62,7 @@ func NewRun(wrappings *byok.Wrappings, client *kms.Client, to arguments.KeyARN, 
 // Survey counts the credentials under each key.
 func (r *Run) Survey(ctx context.Context) (map[arguments.KeyARN]int, error) {
 	found := map[arguments.KeyARN]int{}
-	err := r.walk(ctx, func(_ context.Context, w byok.Wrapping) error {
+	err := r.walk(ctx, func(_ context.Context, w byok.WrappedKey) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		found[arguments.KeyARN(w.KeyARN)]++
@@ -82,14 +82,14 @@ func (r *Run) MoveAll(ctx context.Context, found map[arguments.KeyARN]int, progr
 	}
 	step, end := progress(total)
 	defer end()
-	err := r.walk(ctx, func(ctx context.Context, w byok.Wrapping) error {
+	err := r.walk(ctx, func(ctx context.Context, w byok.WrappedKey) error {
 		if arguments.KeyARN(w.KeyARN) != r.to {
 			defer step()
 			if err := r.pace.Wait(ctx); err != nil {
 				return err
 			}
 		}
-		outcome, err := r.wrappings.Rewrap(ctx, w, r.rewrapper)
+		outcome, err := r.wrappedKeys.Rewrap(ctx, w, r.rewrapper)
 		return r.note(ctx, w, outcome, err)
 	})
 	if err == nil && len(r.result.Failed) > 0 {
@@ -99,11 +99,11 @@ func (r *Run) MoveAll(ctx context.Context, found map[arguments.KeyARN]int, progr
 }
 
 // walk visits every credential, segments side by side, until a visit fails.
-func (r *Run) walk(ctx context.Context, visit func(context.Context, byok.Wrapping) error) error {
+func (r *Run) walk(ctx context.Context, visit func(context.Context, byok.WrappedKey) error) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for segment := range int32(segments) {
 		all.Go(func() error {
-			for page, err := range r.wrappings.Pages(ctx, segment, segments) {
+			for page, err := range r.wrappedKeys.Pages(ctx, segment, segments) {
 				if err != nil {
 					return err
 				}
@@ -123,7 +123,7 @@ func (r *Run) walk(ctx context.Context, visit func(context.Context, byok.Wrappin
 }
 
 // note counts the outcome for a credential, and decides whether to go on.
-func (r *Run) note(ctx context.Context, w byok.Wrapping, outcome byok.Rewrapped, err error) error {
+func (r *Run) note(ctx context.Context, w byok.WrappedKey, outcome byok.RewrapOutcome, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -137,12 +137,12 @@ func (r *Run) note(ctx context.Context, w byok.Wrapping, outcome byok.Rewrapped,
 	case outcome == byok.AlreadyThere:
 		r.result.AlreadyThere++
 	default:
-		r.result.Overtaken++
+		r.result.Changed++
 	}
 	return nil
 }
 
-func (r *Run) noteFailure(w byok.Wrapping, err error) error {
+func (r *Run) noteFailure(w byok.WrappedKey, err error) error {
 	r.result.Failed = append(r.result.Failed, Failure{Workspace: w.Workspace, ID: w.ID, Reason: exit.Sentence(err, exit.Uncertain)})
 	for _, own := range []error{byok.ErrUnreadable, seal.ErrFormat, seal.ErrKey, seal.ErrDataKey} {
 		if errors.Is(err, own) {
