@@ -31,28 +31,66 @@ import (
 // local DynamoDB restores nothing: the table's items of that moment are put into
 // another table, which takes the place of the first.
 type restored struct {
-	*move
-	old      string // the table before the restore
-	since    string
-	restored []testkit.Row  // as the restore left them
-	keys     []auth.Key     // all that were ever made
-	halved   []auth.KeyHash // the old table lacks a list entry of these
+	*fixture
+	history
+	db  *dynamodb.Client
+	old string // the table before the restore
 }
 
-// newRestored makes a history that the seed decides: accounts, workspaces, keys
-// and credentials come and go, before the moment and after it.
+// history is what happened before a restore and after its moment.
+type history struct {
+	since       string
+	owner       ids.Account
+	workspaces  []ids.Workspace // the first is that account's default
+	restored    []testkit.Row   // the access table as the restore left it
+	last        []testkit.Row   // the access table before the restore
+	credentials []testkit.Row
+	keys        []auth.Key     // all that were ever made
+	halved      []auth.KeyHash // the table before lacks a list entry of these
+}
+
+// The tables and histories are made once for all tests, which play one after another.
+var (
+	restoreTables []string
+	histories     = map[uint64]history{}
+)
+
+// newRestored restores the history that the seed decides.
 func newRestored(t *testing.T, seed uint64) *restored {
 	t.Helper()
 	d := newFixture(t)
-	tables := d.engines.NewTables(t, 3)
-	r := &restored{move: &move{fixture: d, db: dynamodb.NewFromConfig(d.engines.Config)}, old: tables[0]}
-	d.engines.Tables.Access, d.engines.Tables.Credentials = r.old, tables[1]
+	if restoreTables == nil {
+		restoreTables = d.engines.NewTables(t, 3)
+	}
+	r := &restored{fixture: d, db: dynamodb.NewFromConfig(d.engines.Config), old: restoreTables[0]}
+	d.engines.Tables.Access, d.engines.Tables.Credentials = r.old, restoreTables[1]
+	if played, ok := histories[seed]; ok {
+		r.history = played
+	} else {
+		r.table(r.old).Become(t, nil)
+		r.table(restoreTables[1]).Become(t, nil)
+		r.play(seed)
+		histories[seed] = r.history
+	}
+	r.account, r.workspace = r.owner, r.workspaces[0]
+	r.table(r.old).Become(t, r.last)
+	r.table(restoreTables[1]).Become(t, r.credentials)
+	d.engines.Tables.Access = restoreTables[2]
+	r.reset()
+	r.writeStack()
+	return r
+}
+
+// play makes the history: accounts, workspaces, keys and credentials come and go,
+// before the moment and after it.
+func (r *restored) play(seed uint64) {
+	r.Helper()
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a history, not a secret
 	for range 2 {
 		r.live(random, 20)
 	}
 	r.since = time.Now().UTC().Format(time.RFC3339)
-	r.restored = r.table(r.old).All(t)
+	r.restored = r.table(r.old).All(r)
 	for range 2 {
 		r.live(random, 20)
 	}
@@ -61,20 +99,17 @@ func newRestored(t *testing.T, seed uint64) *restored {
 	r.restored = slices.DeleteFunc(r.restored, func(item testkit.Row) bool {
 		return len(item) == 3 && random.IntN(6) == 0
 	})
-	stray := testkit.Key("account#"+string(r.account), "key#"+strings.Repeat("0", 64))
+	stray := testkit.Key("account#"+string(r.owner), "key#"+strings.Repeat("0", 64))
 	stray["v"] = testkit.Number("1")
 	r.restored = append(r.restored, stray)
 	// The table before the restore may come from a backup that has halves, too.
-	for _, item := range r.table(r.old).All(t) {
+	for _, item := range r.table(r.old).All(r) {
 		if strings.HasPrefix(testkit.TextOf(item, "sk"), "key#") && random.IntN(8) == 0 {
-			r.table(r.old).Delete(t, item)
+			r.table(r.old).Delete(r, item)
 			r.halved = append(r.halved, auth.KeyHash(strings.TrimPrefix(testkit.TextOf(item, "sk"), "key#")))
 		}
 	}
-	r.engines.Tables.Access = tables[2]
-	r.reset()
-	r.writeStack()
-	return r
+	r.last, r.credentials = r.table(r.old).All(r), r.table(r.engines.Tables.Credentials).All(r)
 }
 
 // live makes an account and lets its operator and its callers do so much.
@@ -84,7 +119,7 @@ func (r *restored) live(random *rand.Rand, steps int) {
 	account, workspace, err := registry.CreateAccount(ctx, "Acme")
 	testkit.Must(r, err)
 	if r.workspaces == nil {
-		r.account, r.workspace = account, workspace
+		r.owner = account
 	}
 	r.workspaces = append(r.workspaces, workspace)
 	owner := map[ids.Workspace]ids.Account{workspace: account}
@@ -99,7 +134,7 @@ func (r *restored) live(random *rand.Rand, steps int) {
 			w, err := registry.CreateWorkspace(ctx, owner[at], "more")
 			testkit.Must(r, err)
 			r.workspaces = append(r.workspaces, w)
-		case n == 1 && at != r.workspace:
+		case n == 1 && at != r.workspaces[0]:
 			err = registry.DeleteWorkspace(ctx, owner[at], at)
 		case n <= 4:
 			bound := at
@@ -142,13 +177,7 @@ func (r *restored) credential(account ids.Account, w ids.Workspace, order int64)
 // reset leaves in the live table what the restore left in it.
 func (r *restored) reset() {
 	r.Helper()
-	live := r.table(r.engines.Tables.Access)
-	for _, item := range live.All(r) {
-		live.Delete(r, item)
-	}
-	for _, item := range r.restored {
-		live.Put(r, item)
-	}
+	r.table(r.engines.Tables.Access).Become(r, r.restored)
 }
 
 // contents are the items of the live table in an order of their own, without

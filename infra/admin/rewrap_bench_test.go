@@ -2,12 +2,14 @@ package main
 
 import (
 	"flag"
+	"os/exec"
+	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/testkit"
 )
 
 var demoSize = flag.Int("credentials", 1000, "how many credentials BenchmarkRewrap moves")
@@ -45,18 +47,28 @@ func BenchmarkRewrap(b *testing.B) {
 	}
 }
 
-// seed stores many credentials as the API does, side by side.
-func (m *move) seed(credentials int) {
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for n := next.Add(1); n <= int64(credentials); n = next.Add(1) {
-				m.create(int(n))
-			}
-		})
+// kill runs the command as a process and kills it once it has moved so many, of
+// at least three times as many.
+func (m *move) kill(after int) {
+	m.Helper()
+	rate := strconv.Itoa(after)                                                                                // five seconds' worth is left to move in the test
+	command := exec.Command("admin", "--local", m.dir, "credential", "rewrap", "--to", m.next, "--rate", rate) //nolint:gosec // this very binary: TestMain
+	testkit.Must(m, command.Start())
+	for m.moved() < after {
+		time.Sleep(10 * time.Millisecond)
 	}
-	all.Wait()
+	testkit.Must(m, command.Process.Kill())
+	_ = command.Wait() // it was killed
+}
+
+// moved counts what is under the next key.
+func (m *move) moved() (n int) {
+	for _, row := range m.rows() {
+		if row.Seal.KeyARN == m.next {
+			n++
+		}
+	}
+	return n
 }
 
 // replace deletes so many credentials and creates as many others.

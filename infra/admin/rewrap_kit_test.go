@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -15,8 +16,11 @@ import (
 	"signalbox.dev/shared/seal"
 )
 
-// move is a fixture at which credentials are moved to another sealing key. Its
-// table and keys are its own.
+// rewrapTable is made once: these tests run one after another.
+var rewrapTable string
+
+// move is a fixture whose credentials move to another sealing key. The keys are its
+// own. No other test writes the table meanwhile.
 type move struct {
 	*fixture
 	db         *dynamodb.Client
@@ -31,15 +35,31 @@ func newMove(t testing.TB, credentials int) *move {
 	d := newFixture(t)
 	m := &move{fixture: d, db: dynamodb.NewFromConfig(d.engines.Config), kms: kms.NewFromConfig(d.engines.Config)}
 	m.own, m.next = m.newKey(), m.newKey()
-	d.engines.KeyARN, d.engines.Tables.Credentials = m.own, d.engines.NewTables(t, 1)[0]
+	if rewrapTable == "" {
+		rewrapTable = d.engines.NewTables(t, 1)[0]
+	}
+	d.engines.KeyARN, d.engines.Tables.Credentials = m.own, rewrapTable
+	m.table(rewrapTable).Become(t, nil)
 	for range 3 {
 		m.workspaces = append(m.workspaces, ids.New[ids.Workspace]())
 	}
 	m.writeStack()
-	for n := range credentials {
-		m.create(n)
-	}
+	m.seed(credentials)
 	return m
+}
+
+// seed stores many credentials as the API does, side by side.
+func (m *move) seed(credentials int) {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for n := next.Add(1); n <= int64(credentials); n = next.Add(1) {
+				m.create(int(n))
+			}
+		})
+	}
+	all.Wait()
 }
 
 func (m *move) newKey() string {

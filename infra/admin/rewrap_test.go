@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +12,6 @@ import (
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
-	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 )
 
@@ -117,37 +114,6 @@ func (m *move) goesOn(total int) {
 	}
 }
 
-func TestAKilledRewrapGoesOn(t *testing.T) {
-	m := newMove(t, 60)
-	m.deploy()
-	m.kill(10)
-	m.goesOn(60)
-}
-
-// kill runs the command as a process and kills it once it has moved so many, of
-// at least three times as many.
-func (m *move) kill(after int) {
-	m.Helper()
-	rate := strconv.Itoa(after)                                                                                // five seconds' worth is left to move in the test
-	command := exec.Command("admin", "--local", m.dir, "credential", "rewrap", "--to", m.next, "--rate", rate) //nolint:gosec // this very binary: TestMain
-	testkit.Must(m, command.Start())
-	for m.moved() < after {
-		time.Sleep(10 * time.Millisecond)
-	}
-	testkit.Must(m, command.Process.Kill())
-	_ = command.Wait() // it was killed, which goesOn sees
-}
-
-// moved counts what is under the next key.
-func (m *move) moved() (n int) {
-	for _, row := range m.rows() {
-		if row.Seal.KeyARN == m.next {
-			n++
-		}
-	}
-	return n
-}
-
 // After two runs at once, while credentials come and go, every credential is moved and opens.
 func TestTwoRewrapsAtOnce(t *testing.T) {
 	m := newMove(t, 100)
@@ -177,10 +143,11 @@ func TestProgressOfARewrap(t *testing.T) {
 	if _, got := m.rewrap(exit.Done); !strings.Contains(got.stderr, "\n7 of 20\n") || strings.Contains(got.stderr, "\r") {
 		t.Errorf("a file gets\n%q", got.stderr)
 	}
-	more := newMove(t, 20)
-	more.deploy()
-	more.change = func(a *app) { a.terminal = true }
-	if _, got := more.rewrap(exit.Done); !strings.Contains(got.stderr, fmt.Sprintf("(%d/%d", 20, 20)) || len(got.audits()) != 2 {
+	from := m.next
+	m.next = m.own // and back
+	m.deploy()
+	m.change = func(a *app) { a.terminal = true }
+	if _, got := m.rewrap(exit.Done, "--from", from); !strings.Contains(got.stderr, fmt.Sprintf("(%d/%d", 20, 20)) || len(got.audits()) != 2 {
 		t.Errorf("a terminal gets\n%q", got.stderr)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,22 +21,14 @@ import (
 	"signalbox.dev/shared/byok"
 )
 
-// TestMain makes the test binary the command itself under the name admin, and the
-// command on a terminal, on which $TYPED is typed, under the name typed.
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"admin": main,
-		"typed": func() {
-			a := newApp(strings.NewReader(os.Getenv("TYPED")), os.Stdout, os.Stderr)
-			a.terminal, a.interactive = true, true
-			os.Exit(a.run(context.Background(), os.Args[1:]))
-		},
-	})
-}
+// TestMain makes the test binary the command itself under the name admin.
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"admin": main}) }
 
-// TestScripts follows each script of testdata in a directory in which an edition of
-// its own runs, with an account of its own. A line begins with what the command is
-// to end with; `-type TEXT` after it means a terminal on which TEXT is typed.
+// TestScripts follows each script of testdata, in a directory of its own and with an
+// account of its own. A line begins with the end that the command must have. `-type TEXT`
+// after it means a terminal on which TEXT is typed, `-in FILE` a standard input.
+//
+// The commands run in this process, except those that asProcesses names.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(scripts) == 0 {
@@ -44,17 +37,21 @@ func TestScripts(t *testing.T) {
 	for _, script := range scripts {
 		t.Run(filepath.Base(script), func(t *testing.T) {
 			d := newFixture(t)
-			hostile, cloud := testkit.Hostile(t), []string(nil)
-			if name := filepath.Base(script); name == "target.txt" || name == "screens.txt" {
-				cloud = append(controlPlane(t, d), "AWS_PROFILE=", "AWS_DEFAULT_REGION=", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=", "AWS_SESSION_TOKEN=")
+			var variables []string
+			if name := filepath.Base(script); asProcesses(name) {
+				// Under the race detector every process would sleep for a second as it ends.
+				variables = append(testkit.Hostile(t), "GORACE=atexit_sleep_ms=0", "SIGNALBOX_ACCOUNT="+string(d.account))
+				if name != "purge.txt" {
+					variables = append(append(variables, controlPlane(t, d)...), "AWS_PROFILE=", "AWS_DEFAULT_REGION=", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=", "AWS_SESSION_TOKEN=")
+				}
 			}
+			t.Chdir(".") // and back
 			testscript.Run(t, testscript.Params{
 				Files: []string{script},
 				Setup: func(env *testscript.Env) error {
-					// Under the race detector every command would sleep for a second as it ends.
-					env.Vars = append(env.Vars, append(append(hostile, cloud...), "GORACE=atexit_sleep_ms=0", "SIGNALBOX_ACCOUNT="+string(d.account), "ACCOUNT="+string(d.account),
-						"WORKSPACE="+string(d.workspace), "NONE=00000000-0000-4000-8000-000000000000", "MARKER="+providerKey)...)
-					return os.CopyFS(filepath.Join(env.WorkDir, ".local"), os.DirFS(d.dir))
+					env.Vars = append(append(env.Vars, variables...), "ACCOUNT="+string(d.account),
+						"WORKSPACE="+string(d.workspace), "NONE=00000000-0000-4000-8000-000000000000", "MARKER="+providerKey)
+					return errors.Join(os.Chdir(env.WorkDir), os.CopyFS(filepath.Join(env.WorkDir, ".local"), os.DirFS(d.dir)))
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
 					"done": ends(exit.Done), "uncertain": ends(exit.Uncertain), "usage": ends(exit.Usage),
@@ -65,30 +62,52 @@ func TestScripts(t *testing.T) {
 	}
 }
 
+// asProcesses reports whether the commands of a script are processes: their environment
+// has AWS variables that the kit must not see.
+func asProcesses(script string) bool {
+	return slices.Contains([]string{"purge.txt", "screens.txt", "target.txt"}, script)
+}
+
 // ends returns the script command that runs a command line and compares its exit code.
 func ends(want int) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
-		command := "admin"
-		if len(args) > 1 && args[0] == "-type" {
-			command = "typed"
-			ts.Setenv("TYPED", strings.ReplaceAll(args[1], `\n`, "\n"))
-			args = args[2:]
+		var stdin, flag string
+		if len(args) > 1 && (args[0] == "-type" || args[0] == "-in") {
+			flag, stdin, args = args[0], args[1], args[2:]
 		}
-		code, err := 0, ts.Exec(command, args...)
-		if exited, ok := errors.AsType[*exec.ExitError](err); ok {
-			code = exited.ExitCode()
+		var code int
+		var shown string
+		if asProcesses(ts.Name() + ".txt") {
+			code, shown = process(ts, args)
 		} else {
-			ts.Check(err)
+			if flag == "-in" {
+				stdin = ts.ReadFile(stdin)
+			}
+			var stderr strings.Builder
+			a := newApp(strings.NewReader(strings.ReplaceAll(stdin, `\n`, "\n")), ts.Stdout(), io.MultiWriter(ts.Stderr(), &stderr))
+			a.terminal, a.interactive = flag == "-type", flag == "-type"
+			code = a.run(context.Background(), args)
+			shown = stderr.String()
 		}
 		if code != want {
 			ts.Fatalf("exit code %d, want %d", code, want)
 		}
 		// A command that changes something names its target.
-		shown := ts.ReadFile("stderr")
 		if changed := strings.Contains(shown, "target: ") && !slices.Contains(args, "--dry-run"); want == exit.Done && changed != strings.Contains(shown, "audit") {
 			ts.Fatalf("an audit line: %v, want %v", !changed, changed)
 		}
 	}
+}
+
+// process runs a command line as a process. It returns its exit code and standard error.
+func process(ts *testscript.TestScript, args []string) (code int, stderr string) {
+	err := ts.Exec("admin", args...)
+	if exited, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exited.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	return code, ts.ReadFile("stderr")
 }
 
 // keep VAR [PATTERN] puts the last output, or what the pattern's group matches in it

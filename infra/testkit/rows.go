@@ -3,6 +3,7 @@ package testkit
 import (
 	"context"
 	"maps"
+	"reflect"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -89,6 +90,25 @@ func (r Rows) Delete(t testing.TB, key Row) {
 	t.Helper()
 	_, err := r.DB.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &r.Table, Key: keyOf(key)})
 	Must(t, err)
+}
+
+// Become makes the table hold these rows alone. It writes only what differs.
+func (r Rows) Become(t testing.TB, rows []Row) {
+	t.Helper()
+	name := func(row Row) string { return TextOf(row, "pk") + " " + TextOf(row, "sk") }
+	there := map[string]Row{}
+	for _, row := range r.All(t) {
+		there[name(row)] = row
+	}
+	for _, row := range rows {
+		if !reflect.DeepEqual(row, there[name(row)]) {
+			r.Put(t, row)
+		}
+		delete(there, name(row))
+	}
+	for _, row := range there {
+		r.Delete(t, row)
+	}
 }
 
 // Of returns the rows of a pk.
