@@ -35,7 +35,9 @@ type WrappedKeys struct {
 }
 
 // NewWrappedKeys reads the credentials table.
-func NewWrappedKeys(db wrappedKeyAPI, table string) *WrappedKeys { return &WrappedKeys{db: db, table: table} }
+func NewWrappedKeys(db wrappedKeyAPI, table string) *WrappedKeys {
+	return &WrappedKeys{db: db, table: table}
+}
 
 // WrappedKey is the wrapped data key of one credential.
 type WrappedKey struct {
