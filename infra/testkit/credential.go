@@ -19,6 +19,7 @@ type Credential struct {
 	Workspace ids.Workspace  `dynamodbav:"workspace"`
 	Provider  string         `dynamodbav:"provider"`
 	Name      string         `dynamodbav:"name"`
+	SortOrder int64          `dynamodbav:"sort_order"`
 	Seal      struct {
 		Format     int    `dynamodbav:"format"`
 		KeyARN     string `dynamodbav:"key_arn"`

@@ -1,7 +1,10 @@
-// Package service runs the single-machine edition as a process, which can be
-// killed, whole or in part, and starts again on the same port with the same
-// state. It also makes accounts in it, and sends it requests.
-package service
+// Package torture kills processes of the single-machine edition, and sends it more
+// requests than it can serve. Then it compares all responses with the storage: each
+// acknowledged write is there, no refused one is, and one without a response is there
+// whole or not at all.
+//
+// The workers share no objects: infra/sim plays all orders of requests that do.
+package torture
 
 import (
 	"bufio"
@@ -30,17 +33,17 @@ const (
 	stopTimeout  = time.Minute
 )
 
-// Config is what to run.
+// Config configures a service.
 type Config struct {
 	// Root is the repository's folder, with everything built in .build.
 	Root string
-	// State is the folder of everything that is kept.
+	// State is the folder of the edition's state.
 	State string
 	// Parameters overrides the template's parameters.
 	Parameters map[string]string
 }
 
-// Unthrottled is far above what a machine can send.
+// Unthrottled is a rate that no machine reaches.
 const Unthrottled = 100000
 
 // Throttled adds to the parameters a gateway throttle of rate requests a second

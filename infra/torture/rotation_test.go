@@ -1,4 +1,4 @@
-package history_test
+package torture
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/torture/service"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -22,7 +21,7 @@ import (
 // that an earlier plan showed.
 func TestRotationLeavesNoGap(t *testing.T) {
 	const rotations, readers = 8, 4 // each rotation waits for readers
-	s, err := service.Start(t.Context(), service.Config{Root: "../../..", State: t.TempDir()})
+	s, err := Start(t.Context(), Config{Root: "../..", State: t.TempDir()})
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, s.Close()) })
 	stack, _ := s.Stack()

@@ -1,4 +1,4 @@
-package service
+package torture
 
 import (
 	"context"
@@ -15,11 +15,10 @@ const (
 	longest  = 200 * time.Millisecond
 )
 
-// Kills counts what was killed.
+// Kills counts the processes that were killed.
 type Kills struct{ Functions, Engines, Editions int }
 
-// Killer kills instances of functions, engines, and sometimes the edition with
-// everything in it.
+// Killer kills instances of functions, engines, and sometimes the whole edition.
 type Killer struct {
 	Service *Service
 	Random  *rand.Rand
@@ -52,7 +51,7 @@ func (k *Killer) Run(ctx context.Context) error {
 	}
 }
 
-// killOne kills a function or an engine and returns 1, or 0 where none runs.
+// killOne kills a function or an engine and returns 1, or 0 if none runs.
 func (k *Killer) killOne(ctx context.Context, function bool) int {
 	pid := k.Service.running.cmd.Process.Pid                       // only Run restarts it
 	edition, err := process.NewProcessWithContext(ctx, int32(pid)) //nolint:gosec // a process id fits

@@ -1,0 +1,272 @@
+package torture
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/client"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/seal"
+)
+
+// `make torture` sets both; the defaults are what `make test` has time for.
+var (
+	length = flag.Duration("length", 2*time.Second, "how long each scenario runs")
+	seed   = flag.Uint64("seed", 1, "of all random choices")
+)
+
+const (
+	root = "../.."
+	// The limiter's rate and burst of each API key: narrow enough for exceedLimit, wide
+	// enough for the workers.
+	ratePerMinute = 1200
+	burst         = 100
+
+	workers = 8  // of a group
+	acts    = 15 // of a worker in a round
+)
+
+// storm is one run of workers against a service of its own.
+type storm struct {
+	// Groups of workers act at once. Each has a tenant, and is one round of the run.
+	Groups int
+	// Kill kills functions, engines and the whole edition until each kind was killed.
+	Kill bool
+	// Throttle is the gateway's, in requests a second of each operation.
+	Throttle int
+	// Versioning is the template's FilesVersioning.
+	Versioning string
+	// Before changes what is stored just before it is compared.
+	Before func(*testing.T, *group)
+
+	service *Service
+	client  *client.Client
+
+	Acts, Uncertain, Throttled atomic.Int64
+	opened                     int
+
+	mu         sync.Mutex
+	violations []string
+}
+
+// group is a tenant and its workers.
+type group struct {
+	tenant  testkit.Tenant
+	limited string // an API key for exceedLimit
+	workers []*worker
+}
+
+func TestKilledProcessesLoseNothing(t *testing.T) {
+	for _, versioning := range []string{"Off", "Enabled", "Suspended"} {
+		t.Run(versioning, func(t *testing.T) {
+			s := &storm{Groups: 1, Kill: true, Throttle: Unthrottled, Versioning: versioning}
+			s.run(t)
+			s.mustKeepAll(t)
+		})
+	}
+}
+
+// First the gateway throttles most requests, then two cores cannot serve them all.
+func TestOverloadLosesNothing(t *testing.T) {
+	for _, throttle := range []int{15, Unthrottled} {
+		s := &storm{Groups: 6, Throttle: throttle, Versioning: "Off"}
+		s.run(t)
+		s.mustKeepAll(t)
+		if throttled := s.Throttled.Load() > 0; throttled != (throttle < Unthrottled) {
+			t.Errorf("throttle %d: a request was throttled: %t", throttle, throttled)
+		}
+	}
+}
+
+// Each change of what is stored is found.
+func TestChangedStorageIsFound(t *testing.T) {
+	s := &storm{Groups: 1, Throttle: Unthrottled, Versioning: "Off"}
+	s.Before = s.damage
+	s.run(t)
+	for _, want := range []string{
+		`^\S+ is stored 0 times`, `^\S+ is stored 2 times`, `does not open`, `was deleted: false; it can be read: false`, `^job .* must be one of`, `^an API key, disabled: false, got 401`,
+	} {
+		if !slices.ContainsFunc(s.violations, regexp.MustCompile(want).MatchString) {
+			t.Errorf("nothing matches %q: %q", want, s.violations)
+		}
+	}
+}
+
+// damage loses a credential, copies one, changes the seal of one, deletes a file, and
+// finishes jobs and disables API keys behind the workers' backs.
+func (s *storm) damage(t *testing.T, g *group) {
+	t.Helper()
+	stack, _ := s.service.Stack()
+	rows := testkit.Rows{DB: stack.DynamoDB, Table: stack.Credentials}
+	stored := rows.Of(t, "workspace#"+string(g.tenant.Workspace))
+	rows.Delete(t, stored[0])
+	stored[1]["sk"] = testkit.Text("credential#copy")
+	rows.Put(t, stored[1])
+	stored[2]["provider"] = testkit.Text("another")
+	rows.Put(t, stored[2])
+	for _, x := range g.workers {
+		for _, f := range x.files {
+			stack.Bucket().Hide(t, files.Key(g.tenant.Workspace, f.id))
+		}
+		for _, j := range x.jobs {
+			testkit.Rows{DB: stack.DynamoDB, Table: stack.Jobs}.Set(t, testkit.Key("job#"+string(j.id)), "status", testkit.Text("failed"))
+		}
+		g.tenant.Disable(t, x.key)
+	}
+}
+
+func (s *storm) mustKeepAll(t *testing.T) {
+	t.Helper()
+	for _, v := range s.violations {
+		t.Error(v)
+	}
+	if s.opened == 0 {
+		t.Error("nothing was stored")
+	}
+	t.Logf("seed %d: %d acts, %d without a certain response, %d throttled, %d provider keys opened",
+		*seed, s.Acts.Load(), s.Uncertain.Load(), s.Throttled.Load(), s.opened)
+}
+
+// rough reports whether a response may be lost, and a request sent again by the SDK.
+func (s *storm) rough() bool { return s.Kill || s.Groups > 1 }
+
+// run runs rounds until the time is up and each kind of process was killed.
+func (s *storm) run(t *testing.T) {
+	t.Helper()
+	state := t.ArtifactDir()
+	var err error
+	s.service, err = Start(t.Context(), Config{Root: root, State: state, Parameters: Throttled(s.Throttle, map[string]string{
+		"DeleteRatePerMinute": fmt.Sprint(ratePerMinute), "DeleteBurst": fmt.Sprint(burst), "FilesVersioning": s.Versioning,
+	})})
+	testkit.Must(t, err)
+	s.client = client.New(s.service.BaseURL(), s.Groups*workers)
+	random := rand.New(rand.NewPCG(*seed, 0)) //nolint:gosec // repeatable, on purpose
+	killer, end := &Killer{Service: s.service, Random: random}, time.Now().Add(*length)
+	for round := 0; round < 2 || time.Now().Before(end) || s.Kill && !killer.KilledAll(); round++ {
+		var groups []*group
+		for range s.Groups {
+			groups = append(groups, s.newGroup(t, random))
+		}
+		s.act(t, groups, killer)
+		if s.rough() {
+			testkit.Must(t, s.service.Restart(t.Context())) // what is on disk counts, not what a process has in memory
+		}
+		for _, g := range groups {
+			s.compare(t, g)
+		}
+	}
+	testkit.Must(t, s.service.Close())
+	leaks, err := testkit.Leaks(state)
+	testkit.Must(t, err)
+	s.violations = append(s.violations, leaks...)
+}
+
+func (s *storm) newGroup(t *testing.T, random *rand.Rand) *group {
+	t.Helper()
+	stack, _ := s.service.Stack()
+	g := &group{tenant: testkit.NewTenant(t, auth.NewRegistry(stack.DynamoDB, stack.Access))}
+	g.limited = g.tenant.ManagementKey(t)
+	for i := range workers {
+		own := rand.New(rand.NewPCG(random.Uint64(), 0)) //nolint:gosec // repeatable, on purpose
+		g.workers = append(g.workers, &worker{storm: s, group: g, random: own, name: fmt.Sprint(i), key: g.tenant.ManagementKey(t)})
+	}
+	return g
+}
+
+// act lets the workers of a round act while processes are killed.
+func (s *storm) act(t *testing.T, groups []*group, killer *Killer) {
+	t.Helper()
+	during, calm := context.WithCancel(t.Context())
+	var all, kills sync.WaitGroup
+	var err error
+	if s.Kill {
+		kills.Go(func() { err = killer.Run(during) })
+		kills.Go(func() { s.exceedLimit(during, groups[0].limited) })
+	}
+	for _, g := range groups {
+		for _, x := range g.workers {
+			all.Go(func() {
+				for range acts {
+					x.act()
+				}
+			})
+		}
+	}
+	all.Wait()
+	calm()
+	kills.Wait()
+	testkit.Must(t, err)
+}
+
+// exceedLimit deletes an absent file as fast as it can. However often the limiter's
+// store is killed, no more may pass than the rate allows.
+func (s *storm) exceedLimit(ctx context.Context, key string) {
+	passed, began := 0, time.Now()
+	for ctx.Err() == nil {
+		if a, _ := s.client.Delete("file_absent").As(key).Send(ctx); a.Status == http.StatusNotFound {
+			passed++
+		}
+	}
+	// Each request was judged later than began and earlier than now.
+	if allowed := burst + time.Since(began).Minutes()*ratePerMinute; float64(passed) > allowed+1 {
+		s.violation("the limiter let %d pass, its rate allows %.1f", passed, allowed)
+	}
+}
+
+// compare compares what the workers know with what is stored.
+func (s *storm) compare(t *testing.T, g *group) {
+	t.Helper()
+	if s.Before != nil {
+		s.Before(t, g)
+	}
+	want := map[string]*create{}
+	for _, x := range g.workers {
+		x.settle(t)
+		for _, c := range x.creates {
+			want[c.name] = c
+		}
+	}
+	stack, _ := s.service.Stack()
+	found, places := map[string]int{}, map[string]bool{}
+	opener := seal.NewOpener(stack.KMS, stack.SealingKey)
+	for _, c := range testkit.Credentials(t, testkit.Rows{DB: stack.DynamoDB, Table: stack.Credentials}.Of(t, "workspace#"+string(g.tenant.Workspace))) {
+		c.Account, c.Workspace = g.tenant.ID, g.tenant.Workspace // for which it must have been sealed
+		plain, err := c.Open(t.Context(), opener)
+		if err != nil || string(plain.Reveal()) != keyOf(c.Name) {
+			s.violation("%s does not open, or not to the key that was sent: %v", c.Name, err)
+		}
+		s.opened++
+		at := fmt.Sprintf("%s at %d", c.ID, c.SortOrder)
+		if w := want[c.Name]; w == nil || w.stored != at && (w.stored != "" || !w.perhaps || w.bad) {
+			s.violation("%s is stored as %s, and was not answered", c.Name, at)
+		}
+		if places[fmt.Sprint(c.SortOrder)] {
+			s.violation("two credentials have the sort_order %d", c.SortOrder)
+		}
+		places[fmt.Sprint(c.SortOrder)] = true
+		found[c.Name]++
+	}
+	for name, c := range want {
+		if n := found[name]; n > 1 || n == 0 && c.stored != "" {
+			s.violation("%s is stored %d times", name, n)
+		}
+	}
+}
+
+// violation records what the contract never allows.
+func (s *storm) violation(format string, values ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.violations = append(s.violations, fmt.Sprintf(format, values...))
+}
