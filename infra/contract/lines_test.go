@@ -6,10 +6,12 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -47,7 +49,7 @@ func TestLogLines(t *testing.T) {
 	ask := func(name string, r request, status int) {
 		t.Helper()
 		answer := r.At(s.client).Do(t).Is(t, status)
-		lines[name] = logLine(t, state, answer.Header.Get("X-Request-Id"), "request")
+		lines[name] = logLine(t, state, answer.Header.Get("X-Request-Id"))
 	}
 	ask("get 200", get(job).As(n.management), 200)
 	ask("get 304", get(job).As(n.management).With("If-None-Match", tag), 304)
@@ -69,7 +71,7 @@ func TestLogLines(t *testing.T) {
 	for tries := 0; refused.Status != http.StatusTooManyRequests && tries < 5*burst; tries++ {
 		refused = del("file_unknown").At(s.client).As(spent.standard).Do(t)
 	}
-	lines["delete 429"] = logLine(t, state, refused.Is(t, http.StatusTooManyRequests).Header.Get("X-Request-Id"), "request")
+	lines["delete 429"] = logLine(t, state, refused.Is(t, http.StatusTooManyRequests).Header.Get("X-Request-Id"))
 	for _, table := range []string{s.Jobs, s.Control} {
 		_, err := s.DynamoDB.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &table})
 		testkit.Must(t, err)
@@ -108,4 +110,24 @@ func alike(t *testing.T, lines map[string]json.RawMessage) map[string]string {
 		same[name] = varying.ReplaceAllString(string(sorted), "…")
 	}
 	return same
+}
+
+// logLine returns the request's line in the function's log, once it is there.
+func logLine(t *testing.T, state, requestID string) json.RawMessage {
+	t.Helper()
+	for timeout := time.Now().Add(time.Minute); time.Now().Before(timeout); time.Sleep(20 * time.Millisecond) {
+		files, err := filepath.Glob(filepath.Join(state, "logs", "*Function.log"))
+		testkit.Must(t, err)
+		for _, file := range files {
+			content, err := os.ReadFile(file) //nolint:gosec // the suite's own state folder
+			testkit.Must(t, err)
+			for line := range strings.Lines(string(content)) {
+				if strings.Contains(line, requestID) && strings.Contains(line, `"message":"request"`) && strings.HasSuffix(line, "\n") {
+					return json.RawMessage(strings.TrimSuffix(line, "\n"))
+				}
+			}
+		}
+	}
+	t.Fatalf("request %s has no line in the log", requestID)
+	return nil
 }
