@@ -16,7 +16,7 @@ func TestWordsAreCompleted(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                                   "status account workspace key job file credential restore completion help",
 		"ke":                                 "key",
-		"key ":                               "create list disable enable delete",
+		"key ":                               "create list find disable enable delete",
 		"credential re":                      "rewrap",
 		"--local x workspace d":              "default delete",
 		"--json workspace d":                 "default delete",

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -17,9 +19,10 @@ import (
 type keyCommands struct {
 	Create  keyCreate  `cmd:"" help:"Create an API key and show it, once."`
 	List    keyList    `cmd:"" reads:"" help:"List the account's API keys."`
-	Disable keyDisable `cmd:"" help:"Disable a key: it is refused from the next request on."`
-	Enable  keyEnable  `cmd:"" help:"Enable a disabled key."`
-	Delete  keyDelete  `cmd:"" help:"Delete a key. This cannot be undone."`
+	Find    keyFind    `cmd:"" reads:"" anywhere:"" help:"Find API keys in all accounts by hash or name, or by a leaked key."`
+	Disable keyDisable `cmd:"" anywhere:"" help:"Disable a key, wherever it is: it is refused from the next request on."`
+	Enable  keyEnable  `cmd:"" anywhere:"" help:"Enable a disabled key, wherever it is."`
+	Delete  keyDelete  `cmd:"" anywhere:"" help:"Delete a key, wherever it is. This cannot be undone."`
 }
 
 type keyCreate struct {
@@ -78,7 +81,7 @@ func (c keyCreate) unseen(ctx context.Context, s *session, hash auth.KeyHash, sh
 
 // oneKey is the key a command is about, by its hash or a prefix.
 type oneKey struct {
-	owner
+	keySearch
 	Hash arguments.HashPrefix `arg:"" help:"The key's hash, or a prefix of it that no other key has (8 digits or more)."`
 }
 
@@ -104,8 +107,8 @@ func (c keyEnable) Run(ctx context.Context, s *session) error {
 // Run deletes a key.
 func (c keyDelete) Run(ctx context.Context, s *session) error {
 	err := c.confirm(ctx, s, func() (subject, error) {
-		key, err := c.look(ctx, s)
-		c.Hash = arguments.HashPrefix(key.Hash)
+		key, err := c.find(ctx, s)
+		c.Account, c.Hash = key.account, arguments.HashPrefix(key.Hash)
 		return subject{"removes " + named("key", key.Name, key.Hash.Short()) + " for good; `key disable` can be taken back",
 			[]string{key.Name, key.Hash.Short(), string(key.Hash)}}, err
 	})
@@ -116,41 +119,102 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 }
 
 func (c oneKey) change(ctx context.Context, s *session, action, state string, change func(context.Context, ids.Account, auth.KeyHash) error) error {
-	hash, err := c.find(ctx, s)
-	if err == nil {
-		err = change(ctx, c.Account, hash)
+	key := accountKey{auth.Key{Hash: auth.KeyHash(c.Hash)}, c.Account}
+	var err error
+	if c.Account == "" || len(c.Hash) < arguments.HashLength { // else it needs no list that names it
+		key, err = c.find(ctx, s)
 	}
-	s.audit(ctx, action, err, "account", c.Account, "key", hash)
+	if err == nil {
+		err = change(ctx, key.account, key.Hash)
+	}
+	s.audit(ctx, action, err, "account", cmp.Or(key.account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash)))
 	if err != nil {
 		return err
 	}
-	return s.out.Say(changed{string(hash), state}, "Key %s is %s.", hash.Short(), state)
+	return s.out.Say(changed{string(key.Hash), state}, "Key %s is %s.", key.Hash.Short(), state)
 }
 
-// find completes a prefix of a hash.
-func (c oneKey) find(ctx context.Context, s *session) (auth.KeyHash, error) {
-	if len(c.Hash) == arguments.HashLength {
-		return auth.KeyHash(c.Hash), nil
+// find finds the key in the lists of the accounts.
+func (c oneKey) find(ctx context.Context, s *session) (accountKey, error) {
+	keys, err := c.look(ctx, s, func(k auth.Key) bool { return strings.HasPrefix(string(k.Hash), string(c.Hash)) })
+	if err == nil && len(keys) > 1 {
+		err = exit.UsageError("several keys have a hash with that prefix: give more of it")
 	}
-	key, err := c.look(ctx, s)
-	return key.Hash, err
-}
-
-// look finds the key in the account's list.
-func (c oneKey) look(ctx context.Context, s *session) (auth.Key, error) {
-	keys, err := s.registry.ListKeys(ctx, c.Account)
 	if err != nil {
-		return auth.Key{}, err
+		return accountKey{}, err
 	}
-	keys = slices.DeleteFunc(keys, func(k auth.Key) bool { return !strings.HasPrefix(string(k.Hash), string(c.Hash)) })
-	switch len(keys) {
-	case 0:
-		return auth.Key{}, auth.ErrNoKey
-	case 1:
-		return keys[0], nil
-	default:
-		return auth.Key{}, exit.UsageError("several keys have a hash with that prefix: give more of it")
+	return keys[0], nil
+}
+
+// keySearch says in which accounts to look for keys.
+type keySearch struct {
+	Account ids.Account `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"Look in this account alone. If omitted, in all accounts: that reads the whole access table."`
+}
+
+// accountKey is a key and its account.
+type accountKey struct {
+	auth.Key
+	account ids.Account
+}
+
+// look returns the keys that match, one at least.
+func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Key) bool) ([]accountKey, error) {
+	accounts, where := []auth.Account{{ID: c.Account}}, "account "+string(c.Account)
+	if c.Account == "" {
+		all, err := s.registry.ListAccounts(ctx)
+		if err != nil {
+			return nil, err
+		}
+		accounts, where = all, "all accounts"
 	}
+	var found []accountKey
+	looked := 0
+	for _, account := range accounts {
+		keys, err := s.registry.ListKeys(ctx, account.ID)
+		if err != nil {
+			return nil, err
+		}
+		looked += len(keys)
+		for _, key := range keys {
+			if matches(key) {
+				found = append(found, accountKey{key, account.ID})
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%w: looked in %s, at %s", auth.ErrNoKey, where, output.Count(looked, "key"))
+	}
+	return found, nil
+}
+
+type keyFind struct {
+	keySearch
+	Text string `arg:"" help:"The beginning of a hash, as logs have it, or a part of the name. - reads a leaked key from standard input."`
+}
+
+// Run finds keys. A key in the wrong place is a text, too.
+func (c keyFind) Run(ctx context.Context, s *session) error {
+	text, token := strings.ToLower(c.Text), c.Text
+	if c.Text == "-" {
+		read, err := while(ctx, func() ([]byte, error) { return io.ReadAll(s.stdin) })
+		if err != nil {
+			return fmt.Errorf("reading the key: %w", err)
+		}
+		token = strings.TrimSpace(string(read))
+		text = string(auth.HashKey(token))
+	}
+	found, err := c.look(ctx, s, func(k auth.Key) bool {
+		return strings.HasPrefix(string(k.Hash), text) || strings.Contains(strings.ToLower(k.Name), text) || k.Hash == auth.HashKey(token)
+	})
+	if err != nil {
+		return err
+	}
+	views := make([]keyView, len(found))
+	for i, key := range found {
+		views[i] = viewKey(key.Key, s.now())
+		views[i].Account = output.Optional(key.account)
+	}
+	return showKeys(s, views, output.NewColumn("ACCOUNT", func(v keyView) string { return string(v.Account) }))
 }
 
 type keyList struct {
@@ -163,6 +227,7 @@ type keyView struct {
 	Hash      auth.KeyHash    `json:"hash"`
 	Kind      auth.Kind       `json:"kind"`
 	Name      string          `json:"name"`
+	Account   output.Optional `json:"account_id,omitempty"`
 	Workspace output.Optional `json:"workspace_id"`
 	State     string          `json:"state"` // active, disabled, expired or broken
 	CreatedAt output.Optional `json:"created_at"`
@@ -194,8 +259,7 @@ func stateOf(k auth.Key, now time.Time) string {
 	}
 }
 
-// Run lists keys by their hash. Where only that makes the table fit, it is the
-// beginning of the hash, which is enough to name a key here and in logs.
+// Run lists keys.
 func (c keyList) Run(ctx context.Context, s *session) error {
 	keys, err := s.registry.ListKeys(ctx, c.Account)
 	if err != nil {
@@ -207,7 +271,13 @@ func (c keyList) Run(ctx context.Context, s *session) error {
 	}
 	views = only(views, c.State, func(v keyView) string { return v.State })
 	views = only(views, c.Kind, func(v keyView) string { return string(v.Kind) })
-	columns := []output.Column[keyView]{
+	return showKeys(s, views)
+}
+
+// showKeys lists keys by their hash. If only that makes the table fit, it is the
+// beginning of the hash, which is enough to name a key here and in logs.
+func showKeys(s *session, views []keyView, more ...output.Column[keyView]) error {
+	columns := append([]output.Column[keyView]{
 		output.NewColumn("KEY HASH", func(v keyView) string { return string(v.Hash) }),
 		output.NewColumn("KIND", func(v keyView) string { return string(v.Kind) }),
 		output.NewColumn("NAME", func(v keyView) string { return v.Name }),
@@ -215,7 +285,7 @@ func (c keyList) Run(ctx context.Context, s *session) error {
 		output.NewColumn("STATE", func(v keyView) string { return v.State }),
 		output.NewColumn("CREATED", func(v keyView) string { return string(v.CreatedAt) }),
 		output.NewColumn("EXPIRES", func(v keyView) string { return string(v.ExpiresAt) }),
-	}
+	}, more...)
 	short := slices.Clone(columns)
 	short[0] = output.NewColumn("KEY HASH", func(v keyView) string { return v.Hash.Short() })
 	return output.ListFitting(s.out, views, columns, short)

@@ -37,10 +37,10 @@ func TestScripts(t *testing.T) {
 	for _, script := range scripts {
 		t.Run(filepath.Base(script), func(t *testing.T) {
 			d := newFixture(t)
-			var variables []string
+			variables := []string{"SIGNALBOX_ACCOUNT=" + string(d.account)}
 			if name := filepath.Base(script); asProcesses(name) {
 				// Under the race detector every process would sleep for a second as it ends.
-				variables = append(testkit.Hostile(t), "GORACE=atexit_sleep_ms=0", "SIGNALBOX_ACCOUNT="+string(d.account))
+				variables = append(append(variables, testkit.Hostile(t)...), "GORACE=atexit_sleep_ms=0")
 				if name != "purge.txt" {
 					variables = append(append(variables, controlPlane(t, d)...), "AWS_PROFILE=", "AWS_DEFAULT_REGION=", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=", "AWS_SESSION_TOKEN=")
 				}
@@ -84,6 +84,10 @@ func ends(want int) func(*testscript.TestScript, bool, []string) {
 				stdin = ts.ReadFile(stdin)
 			}
 			var stderr strings.Builder
+			ts.Check(os.Unsetenv("SIGNALBOX_ACCOUNT"))
+			if account := ts.Getenv("SIGNALBOX_ACCOUNT"); account != "" {
+				ts.Check(os.Setenv("SIGNALBOX_ACCOUNT", account))
+			}
 			a := newApp(strings.NewReader(strings.ReplaceAll(stdin, `\n`, "\n")), ts.Stdout(), io.MultiWriter(ts.Stderr(), &stderr))
 			a.terminal, a.interactive = flag == "-type", flag == "-type"
 			code = a.run(context.Background(), args)
