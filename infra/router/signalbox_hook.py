@@ -1,82 +1,103 @@
-"""LiteLLM's side of the authorizer: litellm.yaml names what is here. It is a trial:
-`make routers ROUTERS=litellm` checks it, CI does not, and no check of it covers
-faults, kills, or changes under load.
-
-The plan of a request is in a ContextVar, never in its metadata, which a client can
-write. LiteLLM chooses a deployment; the authorizer's step replaces it and its key."""
+"""LiteLLM's side of the authorizer; litellm.yaml names what is here. It serves chat
+completions. The guard stands before LiteLLM, as Envoy's first tier does: it asks for the
+plan and removes what LiteLLM would read as its own settings. LiteLLM chooses a
+deployment for each attempt; the authorizer's step replaces it and its key."""
 
 import contextvars
-import hashlib
 import json
 import os
 
 import httpx
 from fastapi import HTTPException, Request
+from fastapi.responses import Response
 from litellm.integrations.custom_logger import CustomLogger
-from litellm.proxy._types import UserAPIKeyAuth
+from litellm.proxy import proxy_server
 
 PATHS = {"/v1/chat/completions", "/chat/completions"}  # others name a model elsewhere than in the body
-# Members with which a client would decide about keys, addresses or attempts.
-REFUSED = {"api_key", "api_base", "base_url", "api_version", "organization", "fallbacks", "context_window_fallbacks", "content_policy_fallbacks",
-           "num_retries", "max_retries", "model_list", "user_config", "extra_headers", "headers", "litellm_credential_name", "custom_llm_provider",
-           "litellm_metadata", "model_group_retry_policy", "router_settings_override", "proxy_server_request", "disable_fallbacks"}
+HEALTH = {"/health/liveliness", "/health/liveness", "/health/readiness"}
+MAX_BODY = 16 << 20
+# LiteLLM reads any other member as a setting of its own, such as timeout or api_base.
+MEMBERS = set("""model messages audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens modalities n
+    parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_retention reasoning_effort response_format safety_identifier seed service_tier
+    stop store stream stream_options temperature thinking tool_choice tools top_k top_logprobs top_p user verbosity web_search_options""".split())
 KEY_HEADERS = ("authorization", "api-key", "x-api-key", "x-goog-api-key")
-authorizer = httpx.AsyncClient(base_url=os.environ.get("SIGNALBOX_AUTHORIZER", "http://127.0.0.1:9180"), timeout=10)
+authorizer = httpx.AsyncClient(base_url=os.environ.get("SIGNALBOX_AUTHORIZER", "http://127.0.0.1:9180"), timeout=10, limits=httpx.Limits(max_connections=None))
 request_plan: contextvars.ContextVar[dict] = contextvars.ContextVar("request_plan")
 
 
-async def ask(path: str, headers: dict, body: bytes = b"") -> httpx.Headers:
-    try:
-        answer = await authorizer.post(path, headers=headers, content=body)
-    except httpx.HTTPError:
-        raise HTTPException(503, "The authorizer is unavailable") from None
-    if answer.status_code != 200:
-        raise HTTPException(answer.status_code, answer.json()["error"]["message"])
-    return answer.headers
+def refusal(status: int, reason: str) -> Response:
+    return Response(json.dumps({"error": {"code": status, "message": reason, "metadata": {}}}), status, media_type="application/json")
 
 
-async def user_api_key_auth(request: Request, api_key: str) -> UserAPIKeyAuth:
-    """Asks for the plan of the request; the authorizer knows who calls."""
-    if request.url.path not in PATHS:
-        raise HTTPException(404, "Resource not found")
-    body = await request.body()
-    bearer = request.headers.get("authorization", "")
-    plan = await ask("/plan", {"authorization": bearer}, body)
-    members = json.loads(body)
-    if refused := REFUSED & members.keys():
-        raise HTTPException(400, f"The router decides about {', '.join(sorted(refused))}")
-    decided = {"name": plan["x-signalbox-plan"], "retries": int(plan["x-envoy-max-retries"]), "model": members["model"], "credential": ""}
-    return UserAPIKeyAuth(api_key=hashlib.sha256(bearer.encode()).hexdigest(), metadata={"signalbox": decided})
+class Guard:
+    def __init__(self, app):
+        self.app = app
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] == "lifespan" or scope.get("method") == "GET" and scope["path"] in HEALTH:
+            return await self.app(scope, receive, send)
+        if scope["type"] != "http" or scope["path"] not in PATHS or scope["method"] != "POST":
+            return await refusal(404, "Resource not found")(scope, receive, send)
+        request = Request(scope, receive)
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY:
+                return await refusal(413, "Request body too large")(scope, receive, send)
+        try:
+            plan = await authorizer.post("/plan", content=bytes(body), headers=[(n, v) for n, v in request.headers.raw if n == b"authorization"])
+        except httpx.HTTPError:
+            return await refusal(503, "The authorizer is unavailable")(scope, receive, send)
+        if plan.status_code != 200:
+            return await Response(plan.content, plan.status_code, media_type="application/json")(scope, receive, send)
+        members = json.loads(body)
+        members.pop("metadata", None)  # LiteLLM keeps its own settings there and sends it to no provider
+        if members.keys() - MEMBERS:
+            return await refusal(400, "Members that are allowed: metadata " + " ".join(sorted(MEMBERS)))(scope, receive, send)
+        members["num_retries"] = int(plan.headers["x-envoy-max-retries"])
+        messages = [{"type": "http.request", "body": json.dumps(members).encode()}]
+
+        async def decided():
+            return messages.pop() if messages else await receive()
+
+        # The context of the request, which its attempts share.
+        request_plan.set({"name": plan.headers["x-signalbox-plan"], "model": members["model"], "credential": "", "called": True})
+        headers = {"content-type": "application/json", "authorization": f"Bearer {proxy_server.master_key}"}
+        await self.app(scope | {"query_string": b"", "headers": [(n.encode(), v.encode()) for n, v in headers.items()]}, decided, send)
 
 
 class Hook(CustomLogger):
-    async def async_pre_call_hook(self, user_api_key_dict, cache, data, call_type):
-        plan = dict(user_api_key_dict.metadata["signalbox"])
-        request_plan.set(plan)  # the context of the request, which its attempts share
-        return data | {"num_retries": plan["retries"]}
-
     async def async_pre_call_deployment_hook(self, kwargs, call_type):
         """Gives an attempt the provider and the key of the plan's next step."""
         kwargs |= {"api_key": "refused", "api_base": "http://127.0.0.1:1", "max_retries": 0, "client": None}
-        from litellm.proxy.proxy_server import llm_router
-
         plan = request_plan.get()
         name, plan["name"] = plan["name"], None  # a refusal ends the request
         if name is None:
             raise HTTPException(503, "Stored credentials are unavailable")
-        step = await ask("/open", {"x-signalbox-plan": name})
-        provider, plan["credential"] = step["x-signalbox-provider"], step["x-signalbox-credential"]
-        deployment = next(d for d in llm_router.get_model_list(plan["model"]) if d["model_info"]["signalbox_provider"] == provider)
-        kwargs |= {k: deployment["litellm_params"][k] for k in ("model", "api_base")}
-        kwargs["api_key"] = next(step[h] for h in KEY_HEADERS if h in step).removeprefix("Bearer ")
-        plan["name"] = name
+        if not plan["called"]:  # only a provider's answer moves on
+            raise HTTPException(400, "LiteLLM cannot translate this request")
+        try:
+            step = await authorizer.post("/open", headers={"x-signalbox-plan": name})
+        except httpx.HTTPError:
+            raise HTTPException(503, "The authorizer is unavailable") from None
+        if step.status_code != 200:
+            raise HTTPException(503, step.json()["error"]["message"])
+        provider = step.headers["x-signalbox-provider"]
+        deployment = next(d for d in proxy_server.llm_router.get_model_list(plan["model"]) if d["model_info"]["signalbox_provider"] == provider)
+        kwargs |= deployment["litellm_params"]
+        kwargs["api_key"] = next(step.headers[h] for h in KEY_HEADERS if h in step.headers).removeprefix("Bearer ")
+        plan |= {"name": name, "credential": step.headers["x-signalbox-credential"], "called": False}
         return kwargs
+
+    def log_pre_api_call(self, model, messages, kwargs):
+        """LiteLLM is about to call the provider."""
+        request_plan.get({})["called"] = True
 
     async def async_post_call_failure_hook(self, request_data, original_exception, user_api_key_dict, traceback_str=None):
         """A provider's refusal of the platform's key is no caller's fault."""
-        plan = request_plan.get({})
-        if plan.get("credential") == "shared" and getattr(original_exception, "status_code", 0) in (401, 403):
+        if request_plan.get({}).get("credential") == "shared" and getattr(original_exception, "status_code", 0) in (401, 403):
             return HTTPException(502, "The provider refused the platform")
 
 
 hook = Hook()
+proxy_server.app.middleware_stack = Guard(proxy_server.app.middleware_stack)
