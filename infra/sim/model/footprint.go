@@ -44,10 +44,10 @@ func Commute(a, b []Touch) bool {
 // table are pk and sk. A request that cannot be read touches nothing: the World
 // refuses it.
 func Footprint(r *http.Request, body []byte) (Label, []Touch) {
-	target, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	protocol, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	var service string
 	var touches []Touch
-	switch target {
+	switch protocol {
 	case dynamoDBTarget:
 		service, touches = "DynamoDB", dynamoDBTouches(operation, body)
 	case kmsTarget:
@@ -67,46 +67,55 @@ func Footprint(r *http.Request, body []byte) (Label, []Touch) {
 
 const tokenPrefix = "token/"
 
-// named is the item of a primary key, or of an item that contains it.
-func named(table string, i wire) string {
-	name := table
-	for _, attribute := range []string{"pk", "sk"} {
-		if v, ok := i[attribute].(*types.AttributeValueMemberS); ok {
-			name += "/" + v.Value
+// keys are the key attributes of an item.
+type keys struct{ PK, SK struct{ S *string } }
+
+func (k keys) in(table string) (name string) {
+	name = table
+	for _, value := range []*string{k.PK.S, k.SK.S} {
+		if value != nil {
+			name += "/" + *value
 		}
 	}
 	return name
 }
 
+// target is the item that a read or a write names, by its key or in whole.
+type target struct {
+	TableName string
+	Key, Item keys
+}
+
+func (t target) in(table string) string {
+	if t.Item.PK.S != nil {
+		return t.Item.in(table)
+	}
+	return t.Key.in(table)
+}
+
 func dynamoDBTouches(operation string, body []byte) (touches []Touch) {
 	var in struct {
-		write
-		KeyConditionExpression *string
-		RequestItems           json.RawMessage
-		transaction
+		target
+		RequestItems       json.RawMessage
+		TransactItems      []map[string]target
+		ClientRequestToken string
 	}
 	if json.Unmarshal(body, &in) != nil {
 		return nil
 	}
 	switch operation {
 	case "GetItem":
-		return []Touch{{Item: named(in.TableName, in.Key)}}
-	case "PutItem":
-		return []Touch{{Item: named(in.TableName, in.Item), Write: true}}
-	case "UpdateItem", "DeleteItem":
-		return []Touch{{Item: named(in.TableName, in.Key), Write: true}}
+		return []Touch{{Item: in.in(in.TableName)}}
+	case "PutItem", "UpdateItem", "DeleteItem":
+		return []Touch{{Item: in.in(in.TableName), Write: true}}
 	case "Scan":
 		return []Touch{{Item: in.TableName + "/", Prefix: true}}
 	case "Query":
-		return []Touch{queried(in.write, in.KeyConditionExpression)}
+		return []Touch{queried(body)}
 	case "TransactWriteItems":
 		for _, item := range in.TransactItems {
-			if one, _ := item.write(); one != nil {
-				key := one.Key
-				if item.Put != nil {
-					key = one.Item
-				}
-				touches = append(touches, Touch{Item: named(one.TableName, key), Write: item.ConditionCheck == nil})
+			for kind, p := range item {
+				touches = append(touches, Touch{Item: p.in(p.TableName), Write: kind != "ConditionCheck"})
 			}
 		}
 		return append(touches, Touch{Item: tokenPrefix + in.ClientRequestToken, Write: true})
@@ -116,9 +125,16 @@ func dynamoDBTouches(operation string, body []byte) (touches []Touch) {
 
 // queried is what a Query reads: a partition, or the items of it whose sort keys have a
 // prefix.
-func queried(in write, text *string) Touch {
+func queried(body []byte) Touch {
+	var in struct {
+		write
+		KeyConditionExpression *string
+	}
+	if json.Unmarshal(body, &in) != nil {
+		return Touch{Prefix: true}
+	}
 	all := Touch{Item: in.TableName + "/", Prefix: true}
-	n, err := condition("KeyConditionExpression", text, newPlaceholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues))
+	n, err := condition("KeyConditionExpression", in.KeyConditionExpression, newPlaceholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues))
 	if err != nil || n == nil {
 		return all
 	}
@@ -136,23 +152,20 @@ func queried(in write, text *string) Touch {
 }
 
 func batchTouches(operation string, requests json.RawMessage) (touches []Touch) {
-	var reads map[string]keysAndAttributes
-	var writes map[string][]struct{ PutRequest, DeleteRequest *write }
+	var reads map[string]struct{ Keys []keys }
+	var writes map[string][]map[string]target
 	if operation == "BatchGetItem" && json.Unmarshal(requests, &reads) == nil {
-		for name, keys := range reads {
-			for _, key := range keys.Keys {
-				touches = append(touches, Touch{Item: named(name, key)})
+		for table, in := range reads {
+			for _, key := range in.Keys {
+				touches = append(touches, Touch{Item: key.in(table)})
 			}
 		}
 	}
 	if operation == "BatchWriteItem" && json.Unmarshal(requests, &writes) == nil {
-		for name, all := range writes {
+		for table, all := range writes {
 			for _, one := range all {
-				if one.PutRequest != nil {
-					touches = append(touches, Touch{Item: named(name, one.PutRequest.Item), Write: true})
-				}
-				if one.DeleteRequest != nil {
-					touches = append(touches, Touch{Item: named(name, one.DeleteRequest.Key), Write: true})
+				for _, p := range one {
+					touches = append(touches, Touch{Item: p.in(table), Write: true})
 				}
 			}
 		}

@@ -1,10 +1,8 @@
 package model
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/json"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 )
@@ -14,8 +12,8 @@ const tokenLife = 10 * time.Minute
 
 // remembered is a transaction that was applied.
 type remembered struct {
-	request [sha256.Size]byte
-	until   time.Time
+	items []transactItem
+	until time.Time
 }
 
 // transactItem is one item of a transaction: exactly one of these.
@@ -71,38 +69,32 @@ func (w *World) transactWriteItems(in transaction) (any, error) {
 	if size > maxTransactSize {
 		return nil, invalid("Item size has exceeded the maximum allowed size")
 	}
-	applied, request, err := w.recall(in)
-	if err != nil || applied {
+	if applied, err := w.applied(in); err != nil || applied {
 		return map[string]any{}, err
 	}
 	if err := commitAll(all); err != nil {
 		return nil, err
 	}
 	if in.ClientRequestToken != "" {
-		w.tokens[in.ClientRequestToken] = remembered{request, w.now().Add(tokenLife)}
+		w.tokens[in.ClientRequestToken] = remembered{in.TransactItems, w.now().Add(tokenLife)}
 	}
 	return map[string]any{}, nil
 }
 
-// recall reports whether the transaction was applied under its token before. A token
+// applied reports whether the transaction was applied under its token before. A token
 // of another transaction is an error.
-func (w *World) recall(in transaction) (applied bool, request [sha256.Size]byte, err error) {
-	items, err := json.Marshal(in.TransactItems)
-	if err != nil {
-		return false, request, err
-	}
-	request = sha256.Sum256(items)
+func (w *World) applied(in transaction) (bool, error) {
 	if len(in.ClientRequestToken) > 36 {
-		return false, request, invalid("1 validation error detected: Value at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or equal to 36")
+		return false, invalid("1 validation error detected: Value at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or equal to 36")
 	}
 	earlier, ok := w.tokens[in.ClientRequestToken]
 	if !ok || !w.now().Before(earlier.until) {
-		return false, request, nil
+		return false, nil
 	}
-	if !bytes.Equal(earlier.request[:], request[:]) {
-		return false, request, refusal("IdempotentParameterMismatchException", "The provided client token was used with different parameters")
+	if !reflect.DeepEqual(earlier.items, in.TransactItems) {
+		return false, refusal("IdempotentParameterMismatchException", "The provided client token was used with different parameters")
 	}
-	return true, request, nil
+	return true, nil
 }
 
 // commitAll makes all the writes or none.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
@@ -19,13 +20,7 @@ type Item = map[string]types.AttributeValue
 type wire Item
 
 // MarshalJSON implements json.Marshaler.
-func (i wire) MarshalJSON() ([]byte, error) {
-	out := make(map[string]attribute, len(i))
-	for name, v := range i {
-		out[name] = attribute{v}
-	}
-	return json.Marshal(out)
-}
+func (i wire) MarshalJSON() ([]byte, error) { return attributevalue.MarshalMapJSON(i) }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (i *wire) UnmarshalJSON(data []byte) error {
@@ -43,109 +38,77 @@ func (i *wire) UnmarshalJSON(data []byte) error {
 // attribute is a value in DynamoDB's JSON.
 type attribute struct{ types.AttributeValue }
 
-// MarshalJSON implements json.Marshaler.
-func (a attribute) MarshalJSON() ([]byte, error) {
-	value := map[string]any{}
-	switch v := a.AttributeValue.(type) {
-	case *types.AttributeValueMemberS:
-		value["S"] = v.Value
-	case *types.AttributeValueMemberN:
-		value["N"] = v.Value
-	case *types.AttributeValueMemberB:
-		value["B"] = v.Value
-	case *types.AttributeValueMemberBOOL:
-		value["BOOL"] = v.Value
-	case *types.AttributeValueMemberNULL:
-		value["NULL"] = v.Value
-	case *types.AttributeValueMemberSS:
-		value["SS"] = v.Value
-	case *types.AttributeValueMemberNS:
-		value["NS"] = v.Value
-	case *types.AttributeValueMemberBS:
-		value["BS"] = v.Value
-	case *types.AttributeValueMemberM:
-		value["M"] = wire(v.Value)
-	case *types.AttributeValueMemberL:
-		list := make([]attribute, len(v.Value))
-		for i, element := range v.Value {
-			list[i] = attribute{element}
-		}
-		value["L"] = list
-	}
-	return json.Marshal(value)
-}
-
 // UnmarshalJSON implements json.Unmarshaler. It refuses the values that DynamoDB
 // refuses, and normalizes numbers as DynamoDB does.
-func (a *attribute) UnmarshalJSON(data []byte) error {
-	var in struct {
-		S, N       *string
-		B          *[]byte
-		BOOL, NULL *bool
-		SS, NS     *[]string
-		BS         *[][]byte
-		M          *wire
-		L          *[]attribute
-	}
-	if err := decode(data, &in); err != nil {
-		return err
-	}
+func (a *attribute) UnmarshalJSON(data []byte) (err error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
 		return err
 	}
-	if len(members) == 0 {
-		return invalid("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
-	}
 	if len(members) > 1 {
 		return invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
 	}
-	var err error
-	switch {
-	case in.S != nil:
-		a.AttributeValue = &types.AttributeValueMemberS{Value: *in.S}
-	case in.N != nil:
-		var n string
-		n, err = normalized(*in.N)
-		a.AttributeValue = &types.AttributeValueMemberN{Value: n}
-	case in.B != nil:
-		a.AttributeValue = &types.AttributeValueMemberB{Value: *in.B}
-	case in.BOOL != nil:
-		a.AttributeValue = &types.AttributeValueMemberBOOL{Value: *in.BOOL}
-	case in.NULL != nil && *in.NULL:
-		a.AttributeValue = &types.AttributeValueMemberNULL{Value: true}
-	case in.NULL != nil:
-		err = invalid("One or more parameter values were invalid: Null attribute value types must have the value of true")
-	case in.M != nil:
-		a.AttributeValue = &types.AttributeValueMemberM{Value: Item(*in.M)}
-	case in.L != nil:
-		list := make([]types.AttributeValue, len(*in.L))
-		for i, element := range *in.L {
-			list[i] = element.AttributeValue
-		}
-		a.AttributeValue = &types.AttributeValueMemberL{Value: list}
-	default:
-		a.AttributeValue, err = set(in.SS, in.NS, in.BS)
+	for name, value := range members {
+		a.AttributeValue, err = valueOf(name, value)
+		return err
 	}
-	return err
+	return invalid("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
 }
 
-// set returns the one of the sets that is there.
-func set(ss, ns *[]string, bs *[][]byte) (types.AttributeValue, error) {
-	switch {
-	case ss != nil && len(*ss) > 0:
-		if sorted := slices.Sorted(slices.Values(*ss)); len(slices.Compact(sorted)) == len(*ss) {
-			return &types.AttributeValueMemberSS{Value: *ss}, nil
-		}
-		return nil, invalid("One or more parameter values were invalid: Input collection [%s] contains duplicates.", strings.Join(*ss, ", "))
-	case ss != nil:
-		return nil, invalid("One or more parameter values were invalid: An string set  may not be empty")
-	case ns != nil && len(*ns) == 0:
-		return nil, invalid("One or more parameter values were invalid: An number set  may not be empty")
-	case bs != nil && len(*bs) == 0:
-		return nil, invalid("One or more parameter values were invalid: Binary sets should not be empty")
+// valueOf reads a value of that type.
+func valueOf(name string, data json.RawMessage) (types.AttributeValue, error) {
+	switch name {
+	case "S":
+		return readAs(data, func(v string) (types.AttributeValue, error) { return &types.AttributeValueMemberS{Value: v}, nil })
+	case "B":
+		return readAs(data, func(v []byte) (types.AttributeValue, error) { return &types.AttributeValueMemberB{Value: v}, nil })
+	case "BOOL":
+		return readAs(data, func(v bool) (types.AttributeValue, error) { return &types.AttributeValueMemberBOOL{Value: v}, nil })
+	case "M":
+		return readAs(data, func(v wire) (types.AttributeValue, error) { return &types.AttributeValueMemberM{Value: v}, nil })
+	case "N":
+		return readAs(data, func(v string) (types.AttributeValue, error) {
+			n, err := normalized(v)
+			return &types.AttributeValueMemberN{Value: n}, err
+		})
+	case "NULL":
+		return readAs(data, func(v bool) (types.AttributeValue, error) {
+			if !v {
+				return nil, invalid("One or more parameter values were invalid: Null attribute value types must have the value of true")
+			}
+			return &types.AttributeValueMemberNULL{Value: true}, nil
+		})
+	case "L":
+		return readAs(data, func(v []attribute) (types.AttributeValue, error) {
+			list := make([]types.AttributeValue, len(v))
+			for i, element := range v {
+				list[i] = element.AttributeValue
+			}
+			return &types.AttributeValueMemberL{Value: list}, nil
+		})
+	case "SS":
+		return readAs(data, func(v []string) (types.AttributeValue, error) {
+			if len(v) == 0 {
+				return nil, invalid("One or more parameter values were invalid: An string set  may not be empty")
+			}
+			if sorted := slices.Sorted(slices.Values(v)); len(slices.Compact(sorted)) < len(v) {
+				return nil, invalid("One or more parameter values were invalid: Input collection [%s] contains duplicates.", strings.Join(v, ", "))
+			}
+			return &types.AttributeValueMemberSS{Value: v}, nil
+		})
 	}
-	return nil, notModelled("sets of numbers and bytes")
+	return nil, notModelled("values of type %s", name)
+}
+
+func readAs[T any](data json.RawMessage, value func(T) (types.AttributeValue, error)) (types.AttributeValue, error) {
+	var v *T
+	if err := json.Unmarshal(data, &v); err != nil {
+		return nil, err
+	}
+	if v == nil {
+		return nil, notModelled("null as a value")
+	}
+	return value(*v)
 }
 
 var numeral = regexp.MustCompile(`^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$`)
