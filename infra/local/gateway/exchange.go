@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,11 +30,22 @@ type exchange struct {
 func newExchange(r *http.Request) *exchange {
 	x := unreadExchange()
 	x.method, x.protocol = r.Method, r.Proto
-	x.path, x.query = rawTarget(r)
+	x.path, x.query = target(r)
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		x.source = host
 	}
 	return x
+}
+
+// target returns the path and the query as the request line has them.
+func target(r *http.Request) (path, query string) {
+	path, query, _ = strings.Cut(r.RequestURI, "?")
+	if _, rest, ok := strings.Cut(path, "://"); ok && !strings.HasPrefix(path, "/") {
+		// The absolute form, which clients use for proxies.
+		_, path, _ = strings.Cut(rest, "/")
+		path = "/" + path
+	}
+	return path, query
 }
 
 // unreadExchange is for a request that could not be read.

@@ -15,7 +15,6 @@ import (
 func (g *Gateway) Server() *http.Server {
 	return &http.Server{
 		Handler:           g,
-		ConnContext:       withTargets,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		// Reading and the function together.
@@ -54,13 +53,6 @@ func (l *listener) Accept() (net.Conn, error) {
 type connection struct {
 	*net.TCPConn
 	gateway *Gateway
-	targets targets
-}
-
-func (c *connection) Read(p []byte) (int, error) {
-	n, err := c.TCPConn.Read(p)
-	c.targets.read(p[:n])
-	return n, err
 }
 
 // refusal ends the head of what net/http writes in place of a response to a
