@@ -32,15 +32,6 @@ func (e *Engines) keep(ctx context.Context, i int, c Config) {
 	}
 }
 
-// Restart ends the DynamoDB engine, which is then started again. After a full
-// disk ExtendDB 0.1.10 goes on with connections to its database that are still in
-// a transaction, and fails whatever is given one of them.
-func (e *Engines) Restart() {
-	if p := e.process(dynamoDB); p != nil {
-		_ = p.cmd.Process.Kill() // it may have ended already
-	}
-}
-
 func (e *Engines) process(i int) *process {
 	e.mu.Lock()
 	defer e.mu.Unlock()

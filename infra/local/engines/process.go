@@ -130,9 +130,8 @@ func (p program) launch(ctx context.Context, host, port string) (*process, error
 	return running, nil
 }
 
-// answers waits until the URL gives any answer and it is the process that
-// listens there, the process ends or ctx does. Where another program was faster
-// on the port, the process cannot listen, and ends.
+// answers waits until the URL answers, the process ends or ctx does. If another program
+// was faster on the port, the process cannot listen, and ends.
 func (p *process) answers(ctx context.Context, url string) error {
 	direct := &http.Transport{} // whatever proxy the environment names
 	defer direct.CloseIdleConnections()
@@ -143,11 +142,7 @@ func (p *process) answers(ctx context.Context, url string) error {
 		}
 		answer, err := direct.RoundTrip(request)
 		if err == nil {
-			_ = answer.Body.Close() // empty or not
-			if p.listens() {
-				return nil
-			}
-			err = errors.New("another program listens on its port")
+			return answer.Body.Close()
 		}
 		select {
 		case <-p.ended:

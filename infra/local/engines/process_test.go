@@ -68,28 +68,6 @@ func TestAnEngineThatNeverAnswersIsEnded(t *testing.T) {
 	}
 }
 
-// Another program that is faster to listen on the port is not taken for the
-// engine, which ends for want of it and gets another.
-func TestAnotherProgramOnThePortIsNotTheEngine(t *testing.T) {
-	starts := 0
-	dir := t.TempDir()
-	err := engines.Launch(t.Context(), dir, func(port string) *exec.Cmd {
-		starts++
-		if starts == 1 {
-			other, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
-			if err != nil {
-				t.Error(err)
-			}
-			go func() { _ = http.Serve(other, http.NotFoundHandler()) }() //nolint:gosec // ends with the test
-			t.Cleanup(func() { _ = other.Close() })
-		}
-		return objects(dir, port)
-	})
-	if err != nil || starts != 2 {
-		t.Errorf("%d starts, %v; want 2", starts, err)
-	}
-}
-
 // An engine may be killed again while it is restarted; after three failed restarts
 // Done returns an error.
 func TestRestarts(t *testing.T) {
