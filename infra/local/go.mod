@@ -24,7 +24,6 @@ require (
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
-	gopkg.in/natefinch/lumberjack.v2 v2.2.1
 	signalbox.dev v0.0.0
 )
 

@@ -1,8 +1,7 @@
 // Package demo fills a fresh stack with an account to try the service on: its
 // workspaces, keys, sync jobs in every state, and files. The account is made
-// once; at every start its facts are written to a file again, and what was
-// deleted or disabled, or has expired, is replaced. It writes through the
-// service's own packages.
+// once. Every start fills up its files and writes its facts to a file. It writes
+// through the service's own packages.
 package demo
 
 import (
@@ -19,6 +18,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"signalbox.dev/infra/local/damage"
+	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
@@ -38,26 +38,22 @@ type Facts struct {
 	OtherWorkspaceID ids.Workspace                `json:"other_workspace_id"`
 	SyncJobs         map[syncjobs.Status]ids.Job  `json:"sync_jobs"`
 	Files            map[ids.Workspace][]ids.File `json:"files"`
-	// Renewed names what no longer worked and was replaced at this start. Files are
-	// not named.
-	Renewed []string `json:"-"`
 }
 
-// Ensure returns the facts that the file holds, brought up to date. Without a
-// file all of it is made. A crash before the file is written leaves an account
-// behind without a known key.
+// Ensure returns the facts in the file, with the files that exist now. If there is no
+// file, or the account is gone, it makes an account. A crash before the file is written
+// leaves an account without a known key.
 func Ensure(ctx context.Context, c aws.Config, s Stack, file, baseURL string) (Facts, error) {
 	m := newMaker(c, s)
 	facts, err := read(file)
-	known := err == nil
-	if known || errors.Is(err, fs.ErrNotExist) {
-		err = m.repair(ctx, &facts)
+	if err == nil {
+		err = m.registry.CheckAccount(ctx, facts.AccountID)
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, auth.ErrNoAccount) {
+		facts, err = m.account(ctx)
 	}
 	if err != nil {
 		return Facts{}, fmt.Errorf("demo account: %w", err)
-	}
-	if !known {
-		facts.Renewed = nil
 	}
 	facts.BaseURL = baseURL
 	if facts.Files, err = m.files(ctx, facts); err != nil {
@@ -72,7 +68,10 @@ func read(file string) (Facts, error) {
 		return Facts{}, err
 	}
 	var facts Facts
-	if err := json.Unmarshal(text, &facts); err != nil {
+	if err = json.Unmarshal(text, &facts); err == nil && facts.AccountID == "" {
+		err = errors.New("it names no account")
+	}
+	if err != nil {
 		return Facts{}, &damage.Error{Err: fmt.Errorf("reading %s: %w", file, err), Renewable: true}
 	}
 	return facts, nil
@@ -96,8 +95,8 @@ func write(file string, facts Facts) error {
 	return nil
 }
 
-// Curls are the three operations as shell commands, each as the words that are to
-// stay together, for the API at the base URL.
+// Curls are shell commands for the three operations of the API at the base URL. A
+// command may be broken between its words.
 func (f Facts) Curls(baseURL string) [][]string {
 	var all [][]string
 	for _, c := range f.calls(0) {
@@ -114,8 +113,8 @@ func (f Facts) Curls(baseURL string) [][]string {
 	return all
 }
 
-// Requests are the same three, as a server gets them. The file is another, so that both
-// can be deleted.
+// Requests are the same three as a server gets them, for another file: both can be
+// deleted.
 func (f Facts) Requests() ([]*http.Request, error) {
 	var all []*http.Request
 	for _, c := range f.calls(1) {

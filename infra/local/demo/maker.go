@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -27,8 +26,6 @@ type maker struct {
 	s3         *s3.Client
 	bucket     string
 	registry   *auth.Registry
-	verifier   *auth.Verifier
-	jobs       *syncjobs.Store
 	jobsWriter *syncjobs.Writer
 }
 
@@ -36,103 +33,35 @@ func newMaker(c aws.Config, s Stack) maker {
 	db := reach.DynamoDB(c)
 	return maker{
 		s3: reach.S3(c), bucket: s.FilesBucket,
-		registry: auth.NewRegistry(db, s.AccessTable), verifier: auth.NewVerifier(db, s.AccessTable),
-		jobs: syncjobs.NewStore(db, s.SyncJobsTable), jobsWriter: syncjobs.NewWriter(db, s.SyncJobsTable),
+		registry: auth.NewRegistry(db, s.AccessTable), jobsWriter: syncjobs.NewWriter(db, s.SyncJobsTable),
 	}
 }
 
-// repair makes what the facts lack, and what does not work as they have it: the
-// account with its workspaces, keys and sync jobs.
-func (m maker) repair(ctx context.Context, f *Facts) error {
-	err := m.registry.CheckAccount(ctx, f.AccountID)
-	if errors.Is(err, auth.ErrNoAccount) {
-		*f = Facts{Renewed: []string{"account"}}
-		f.AccountID, f.WorkspaceID, err = m.registry.CreateAccount(ctx, "Demo")
+// account makes an account with two workspaces, two keys, and a sync job in each state.
+func (m maker) account(ctx context.Context) (f Facts, err error) {
+	if f.AccountID, f.WorkspaceID, err = m.registry.CreateAccount(ctx, "Demo"); err != nil {
+		return f, err
 	}
-	if err != nil {
-		return err
+	if f.OtherWorkspaceID, err = m.registry.CreateWorkspace(ctx, f.AccountID, "other"); err != nil {
+		return f, err
 	}
-	if err := m.workspaces(ctx, f); err != nil {
-		return err
-	}
-	if err := m.keys(ctx, f); err != nil {
-		return err
-	}
-	return m.syncJobs(ctx, f)
-}
-
-func (m maker) workspaces(ctx context.Context, f *Facts) error {
-	for _, w := range []struct {
-		id   *ids.Workspace
-		name string
-	}{{&f.WorkspaceID, "default"}, {&f.OtherWorkspaceID, "other"}} {
-		found, err := m.registry.FindWorkspace(ctx, f.AccountID, *w.id)
-		if *w.id != "" && err == nil && found.DeletedAt.IsZero() {
-			continue
-		}
-		if err != nil && !errors.Is(err, auth.ErrNoWorkspace) {
-			return err
-		}
-		if *w.id, err = m.registry.CreateWorkspace(ctx, f.AccountID, w.name); err != nil {
-			return err
-		}
-		f.Renewed = append(f.Renewed, w.name+" workspace")
-		if w.id != &f.WorkspaceID {
-			continue
-		}
-		if err := m.registry.SetDefaultWorkspace(ctx, f.AccountID, *w.id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (m maker) keys(ctx context.Context, f *Facts) error {
-	for _, k := range []struct {
-		token *string
-		new   auth.NewKey
-	}{
-		{&f.ManagementKey, auth.NewKey{Account: f.AccountID, Kind: auth.Management, Name: "demo management key"}},
-		{&f.APIKey, auth.NewKey{Account: f.AccountID, Workspace: f.WorkspaceID, Kind: auth.Standard, Name: "demo key"}},
+	for token, k := range map[*string]auth.NewKey{
+		&f.ManagementKey: {Account: f.AccountID, Kind: auth.Management, Name: "demo management key"},
+		&f.APIKey:        {Account: f.AccountID, Workspace: f.WorkspaceID, Kind: auth.Standard, Name: "demo key"},
 	} {
-		caller, err := m.verifier.Verify(ctx, auth.HashKey(*k.token))
-		var rejected *auth.Rejection
-		if err != nil && !errors.As(err, &rejected) {
-			return err
-		}
-		if bound, _ := caller.Bound(); err == nil && caller.Account() == f.AccountID &&
-			caller.MayManage() == (k.new.Kind == auth.Management) && bound == k.new.Workspace {
-			continue
-		}
-		token, _, err := m.registry.CreateKey(ctx, k.new)
+		made, _, err := m.registry.CreateKey(ctx, k)
 		if err != nil {
-			return err
+			return f, err
 		}
-		*k.token = string(token.Reveal())
-		f.Renewed = append(f.Renewed, k.new.Name)
+		*token = string(made.Reveal())
 	}
-	return nil
-}
-
-// syncJobs has one sync job in each state.
-func (m maker) syncJobs(ctx context.Context, f *Facts) error {
-	jobs := make(map[syncjobs.Status]ids.Job)
+	f.SyncJobs = make(map[syncjobs.Status]ids.Job)
 	for _, status := range []syncjobs.Status{syncjobs.Queued, syncjobs.Running, syncjobs.Succeeded, syncjobs.Failed} {
-		found, err := m.jobs.Find(ctx, f.SyncJobs[status])
-		if err != nil {
-			return err
+		if f.SyncJobs[status], err = m.syncJob(ctx, f.AccountID, status); err != nil {
+			return f, err
 		}
-		if job, err := found.For(f.AccountID); err == nil && job.Status == status {
-			jobs[status] = f.SyncJobs[status]
-			continue
-		}
-		if jobs[status], err = m.syncJob(ctx, f.AccountID, status); err != nil {
-			return err
-		}
-		f.Renewed = append(f.Renewed, string(status)+" sync job")
 	}
-	f.SyncJobs = jobs
-	return nil
+	return f, nil
 }
 
 func (m maker) syncJob(ctx context.Context, account ids.Account, status syncjobs.Status) (ids.Job, error) {

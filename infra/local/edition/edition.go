@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -53,8 +52,8 @@ type Options struct {
 	Functions string
 	// Terminal, if there is one, gets a line for each request.
 	Terminal io.Writer
-	// Warnings, if there is one, gets a line for what the user needs to know: a full
-	// disk, a demo key that was replaced.
+	// Warnings, if there is one, gets a line for what the user needs to know, such as
+	// tables that another's DynamoDB has lost.
 	Warnings io.Writer
 	// Record, if there is one, gets every call that a function makes to AWS, from
 	// several goroutines at once. The functions then reach the engines through a
@@ -71,7 +70,7 @@ type Edition struct {
 	// Demo is the demo account, as it was at the start.
 	Demo demo.Facts
 
-	// demo brings the demo account up to date.
+	// demo returns the demo account as it is now.
 	demo      func(context.Context) (demo.Facts, error)
 	listeners []net.Listener
 	gateway   *gateway.Gateway
@@ -83,7 +82,6 @@ type Edition struct {
 	samLocal  *samlocal.Server
 	journal   *journal
 	lock      *os.File
-	disk      *disk
 	state     string
 	// used is set if an earlier start has made the tables.
 	used bool
@@ -136,11 +134,7 @@ func (e *Edition) start(ctx context.Context, o Options, t *template.Template) er
 // and the demo account. Its error says what to do where the state is at fault.
 func (e *Edition) startEngines(ctx context.Context, o Options, t *template.Template, api template.API) (template.Resources, error) {
 	made, err := e.fillEngines(ctx, o, t, api)
-	if err != nil {
-		return nil, e.advise(ctx, err)
-	}
-	e.disk = watchDisk(func() bool { return isFull(o.State) }, o.Warnings, e.engines.Restart)
-	return made, nil
+	return made, e.advise(ctx, err)
 }
 
 func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Template, api template.API) (template.Resources, error) {
@@ -221,16 +215,13 @@ func (e *Edition) lockState(ctx context.Context, o Options) error {
 	return e.advise(ctx, err)
 }
 
-// fillDemo returns what makes the demo account, or brings it up to date.
+// fillDemo returns the function that makes the demo account, or reads it and lists its
+// files.
 func fillDemo(o Options, c aws.Config, outputs map[string]string, baseURL string) func(context.Context) (demo.Facts, error) {
 	return func(ctx context.Context) (demo.Facts, error) {
-		facts, err := demo.Ensure(ctx, c, demo.Stack{
+		return demo.Ensure(ctx, c, demo.Stack{
 			AccessTable: outputs["AccessTableName"], SyncJobsTable: outputs["SyncJobsTableName"], FilesBucket: outputs["FilesBucketName"],
 		}, filepath.Join(o.State, "demo.json"), baseURL)
-		if o.Warnings != nil && len(facts.Renewed) > 0 {
-			_, _ = fmt.Fprintf(o.Warnings, "No longer usable, replaced: %s.\n", strings.Join(facts.Renewed, ", "))
-		}
-		return facts, err
 	}
 }
 
@@ -290,9 +281,6 @@ func (e *Edition) Close() error {
 	}
 	if e.engines != nil {
 		problems = append(problems, e.engines.Close())
-	}
-	if e.disk != nil {
-		e.disk.close()
 	}
 	if e.journal != nil {
 		problems = append(problems, e.journal.close())

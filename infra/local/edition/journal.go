@@ -12,15 +12,10 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"gopkg.in/natefinch/lumberjack.v2"
 )
 
 // editionLog is the name of the edition's own log.
 const editionLog = "edition"
-
-// logMegabytes bounds a log file; one older one is kept beside it.
-const logMegabytes = 64
 
 // journal writes the logs: a file for each function, as there is a log group for
 // each in the cloud, and one for the edition itself.
@@ -31,15 +26,19 @@ type journal struct {
 	dir      string
 
 	mu    sync.Mutex
-	files map[string]*lumberjack.Logger
+	files map[string]*os.File
 }
 
 func newJournal(dir string, terminal io.Writer) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of logs: %w", err)
 	}
-	j := &journal{terminal: terminal, dir: dir, files: make(map[string]*lumberjack.Logger)}
-	var handler slog.Handler = slog.NewJSONHandler(j.file(editionLog), nil)
+	j := &journal{terminal: terminal, dir: dir, files: make(map[string]*os.File)}
+	file, err := j.file(editionLog)
+	if err != nil {
+		return nil, fmt.Errorf("opening a log: %w", err)
+	}
+	var handler slog.Handler = slog.NewJSONHandler(file, nil)
 	if terminal != nil {
 		// What goes wrong is shown at once, with where to read more.
 		shown := slog.NewTextHandler(locked{j}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: shortTime})
@@ -69,21 +68,25 @@ func shortTime(_ []string, a slog.Attr) slog.Attr {
 // path is where the log of that name is.
 func (j *journal) path(name string) string { return filepath.Join(j.dir, name+".log") }
 
-func (j *journal) file(name string) *lumberjack.Logger {
+func (j *journal) file(name string) (*os.File, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	file, ok := j.files[name]
-	if !ok {
-		file = &lumberjack.Logger{Filename: j.path(name), MaxSize: logMegabytes, MaxBackups: 1}
+	if file, ok := j.files[name]; ok {
+		return file, nil
+	}
+	file, err := os.OpenFile(j.path(name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
 		j.files[name] = file
 	}
-	return file
+	return file, err
 }
 
 // line writes a line of a function. A log that cannot be written does not stop a
 // request.
 func (j *journal) line(function string, line []byte) {
-	_, _ = j.file(function).Write(append(line[:len(line):len(line)], '\n'))
+	if file, err := j.file(function); err == nil {
+		_, _ = file.Write(append(line[:len(line):len(line)], '\n'))
+	}
 	if j.terminal != nil {
 		_, _ = io.WriteString(locked{j}, readable(function, line, j.path(function)))
 	}
