@@ -30,7 +30,7 @@ GO_TOOL := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w'
 RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
 
 # The other targets are for those who change the code.
-HELP_FIRST := run doctor admin reset test build docs sam-local
+HELP_FIRST := run router doctor admin reset test build docs sam-local
 HELP_DEPLOY := protect prove verify prove-clean rewrap-demo sbom release reproduce
 
 .PHONY: help
@@ -58,6 +58,10 @@ run: first ## Serve the API on localhost:3000 (PORT=…, QUIET=1, PARAMS='Name=v
 .PHONY: sam-local
 sam-local: first ## `make run` with the real `sam local start-api` beside it, on the next port (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
 	@exec infra/local/sam-local "$(PORT)" $(PARAMS)
+
+.PHONY: router
+router: $(BUILD)/router node ## Call models with stored keys, through Envoy and the authorizer, beside `make run` (needs Envoy)
+	@exec infra/router/beside "$(STATE)"
 
 .PHONY: docs
 docs: go infra/local/node_modules/.installed ## Write the reference page into .build/docs, for any web host (SERVER=https://api.example.com/api/v1)
@@ -91,8 +95,8 @@ second-opinion: engines functions $(BUILD)/engines ## Test what is stored on Dyn
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" infra/second-opinion/run
 
 .PHONY: routers
-routers: engines functions $(BUILD)/admin $(BUILD)/local $(BUILD)/router ## Call models through Envoy with stored keys (needs Python; REQUESTS=10000, SEED=1, ROUTERS='envoy litellm')
-	@REQUESTS="$(or $(REQUESTS),10000)" SEED="$(or $(SEED),1)" ROUTERS="$(or $(ROUTERS),envoy)" infra/router/routers
+routers: engines functions $(BUILD)/admin $(BUILD)/local $(BUILD)/router ## Check what Envoy and LiteLLM do with stored keys (needs Python; REQUESTS=10000, SEED=1, ROUTERS='envoy litellm')
+	@REQUESTS="$(or $(REQUESTS),10000)" SEED="$(or $(SEED),1)" ROUTERS="$(or $(ROUTERS),envoy litellm)" infra/router/routers
 
 .PHONY: clients
 clients: first docs ## Call the API through generated clients (Go, TypeScript, Python), schemathesis and the reference page (needs Python and Chromium)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -50,6 +51,15 @@ func (s screen) command(words []string) string {
 	return first + strings.Join(words, " \\\n"+next)
 }
 
+// hasEnvoy reports whether Envoy is installed on this machine, or by `make routers`.
+func hasEnvoy() bool {
+	_, err := exec.LookPath("envoy")
+	if err != nil {
+		_, err = os.Stat(".build/routers/bin/envoy")
+	}
+	return err == nil
+}
+
 // banner is what is printed once everything answers. Its calls go to the base URL. Its lines are short, for
 // narrow screens.
 func banner(e *edition.Edition, baseURL, state string, s screen) string {
@@ -62,6 +72,10 @@ func banner(e *edition.Edition, baseURL, state string, s screen) string {
 	b.WriteString("Read a sync job, store a credential,\ndelete a file:\n\n")
 	for _, words := range e.Demo.Curls(baseURL) {
 		b.WriteString(s.command(words) + "\n\n")
+	}
+	if hasEnvoy() {
+		b.WriteString("Call models with stored keys, through Envoy:\n\n")
+		b.WriteString(s.command([]string{"make", "router"}) + "\n\n")
 	}
 	b.WriteString("Operate it with .build/admin:\n\n")
 	b.WriteString(s.command([]string{"make admin", "ARGS='key list'"}) + "\n\n")
