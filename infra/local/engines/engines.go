@@ -30,9 +30,8 @@ const (
 	secretAccessKey = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY" //nolint:gosec // AWS's published example
 )
 
-// ErrConfig is the kind of error of a configuration with which nothing was
-// started: an engine that is not known or not installed, another machine's
-// address.
+// ErrConfig means that nothing was started: an engine is not installed, or the address is
+// another machine's.
 var ErrConfig = errors.New("configuration")
 
 // configError is an ErrConfig with a text of its own.
@@ -144,19 +143,14 @@ func (c *Config) complete() (programs [len(services)]*program, err error) {
 		if i == dynamoDB && c.DynamoDB != "" {
 			continue
 		}
-		chosen, err := s.chosen()
+		p, err := s.program(*c)
 		if err != nil {
 			return programs, err
 		}
-		if chosen.program == nil {
-			continue
+		if p != nil {
+			p.port = ports[i]
 		}
-		p, err := chosen.program(*c)
-		if err != nil {
-			return programs, err
-		}
-		p.port = ports[i]
-		programs[i] = &p
+		programs[i] = p
 	}
 	return programs, nil
 }

@@ -1,24 +1,17 @@
 package engines
 
 import (
-	"fmt"
 	"os"
-	"slices"
-	"strings"
+	"os/exec"
+	"path/filepath"
 )
 
 // service is what an engine stands in for.
 type service struct {
-	variable string // names another engine than the first
-	engines  []engine
-}
-
-// engine is a program that serves one service.
-type engine struct {
-	name string
-	// program finds what is installed, and how it is run. Nil means that the
-	// engine runs in this process.
-	program func(Config) (program, error)
+	variable string // names an engine of infra/second-opinion, for tests
+	// own is the engine of the single-machine edition. Nil means that it runs in this
+	// process.
+	own func(Config) (program, error)
 }
 
 // The indexes of services.
@@ -28,26 +21,31 @@ const (
 	keys
 )
 
-// services are the engines of each service. The first is the single-machine
-// edition's; the others are second opinions for tests.
 var services = [...]service{
-	dynamoDB: {"SIGNALBOX_DYNAMODB", []engine{{ExtendDB, extendDB}, {"dynamodb-local", dynamoDBLocal}}},
-	objects:  {"SIGNALBOX_S3", []engine{{"versitygw", versityGW}, {"s3mock", s3Mock}}},
-	keys:     {"SIGNALBOX_KMS", []engine{{"signalbox", nil}, {"moto", moto}}},
+	dynamoDB: {"SIGNALBOX_DYNAMODB", extendDB},
+	objects:  {"SIGNALBOX_S3", versityGW},
+	keys:     {"SIGNALBOX_KMS", nil},
 }
 
-// chosen returns the engine that the variable names.
-func (s service) chosen() (engine, error) {
-	name := os.Getenv(s.variable)
-	if name == "" {
-		return s.engines[0], nil
+// program returns how the engine is run, or nil if it runs in this process.
+func (s service) program(c Config) (*program, error) {
+	if name := os.Getenv(s.variable); name != "" {
+		return secondOpinion(c, name)
 	}
-	if i := slices.IndexFunc(s.engines, func(e engine) bool { return e.name == name }); i >= 0 {
-		return s.engines[i], nil
+	if s.own == nil {
+		return nil, nil
 	}
-	names := make([]string, len(s.engines))
-	for i, e := range s.engines {
-		names[i] = e.name
-	}
-	return engine{}, fmt.Errorf("there is no engine %q: %s is one of %s", name, s.variable, strings.Join(names, ", "))
+	p, err := s.own(c)
+	return &p, err
+}
+
+// secondOpinion is the engine of that name of infra/second-opinion.
+func secondOpinion(c Config, name string) (*program, error) {
+	script, err := filepath.Abs(filepath.Join(c.Root, "infra", "second-opinion", "engine"))
+	dir := filepath.Join(c.Dir, name)
+	return &program{name: name, dir: dir, command: func(port string) *exec.Cmd {
+		cmd := exec.Command(script, name, dir, c.Host, port) //nolint:gosec // a script of ours
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+		return cmd
+	}}, err
 }
