@@ -12,7 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
-	"signalbox.dev/infra/local/record"
+	"signalbox.dev/infra/contract/record"
+	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/routing"
@@ -24,13 +25,12 @@ func (s server) router(t *testing.T) *routing.Reader {
 	t.Helper()
 	db, keys := s.DynamoDB.Options(), s.KMS.Options()
 	if the.calls != nil {
-		recorder := record.New(map[string]string{
+		to := reach.Engines{DynamoDB: aws.ToString(db.BaseEndpoint), KMS: aws.ToString(keys.BaseEndpoint)}
+		through, err := record.Through(to, "Router", map[string]string{
 			s.Access: "AccessTable", s.Credentials: "CredentialsTable", s.SealingKey: "SealingKey",
-		}, func(c record.Call) { the.calls.Store(c.String(), true) })
-		through, err := recorder.Endpoints("Router", record.Services{DynamoDB: aws.ToString(db.BaseEndpoint), KMS: aws.ToString(keys.BaseEndpoint)})
+		}, noteCall)
 		testkit.Must(t, err)
 		db.BaseEndpoint, keys.BaseEndpoint = &through.DynamoDB, &through.KMS
-		t.Cleanup(func() { testkit.Must(t, recorder.Close()) })
 	}
 	reader, err := routing.NewReader(dynamodb.New(db), kms.New(keys), routing.Config{
 		AccessTable: s.Access, CredentialsTable: s.Credentials, SealingKeyARNs: []string{s.SealingKey},

@@ -22,8 +22,10 @@ import (
 	"time"
 
 	"signalbox.dev/infra/contract/openapi"
+	"signalbox.dev/infra/contract/record"
 	"signalbox.dev/infra/local/edition"
-	"signalbox.dev/infra/local/record"
+	"signalbox.dev/infra/local/template"
+	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/client"
 )
@@ -141,7 +143,13 @@ func start(state string, parameters map[string]string) (s server, stop func() er
 	}}
 	maps.Copy(o.Parameters, parameters)
 	if the.calls != nil {
-		o.Record = func(c record.Call) { the.calls.Store(c.String(), true) }
+		o.Through = func(to reach.Engines, function string, made template.Resources) (reach.Engines, error) {
+			names := make(map[string]string)
+			for id, attributes := range made {
+				names[attributes["Ref"]], names[attributes["Arn"]] = id, id
+			}
+			return record.Through(to, function, names, noteCall)
+		}
 	}
 	e, err := edition.Start(ctx, o)
 	if err != nil {
@@ -160,6 +168,9 @@ func start(state string, parameters map[string]string) (s server, stop func() er
 	s, err = newServer(ctx, e.BaseURL, filepath.Join(state, "stack.json"))
 	return s, stop, err
 }
+
+// noteCall keeps a call.
+func noteCall(c record.Call) { the.calls.Store(c.String(), true) }
 
 // writeCalls writes a line for each shape of call.
 func writeCalls(file string) error {

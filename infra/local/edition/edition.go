@@ -24,10 +24,10 @@ import (
 	"signalbox.dev/infra/local/engines"
 	"signalbox.dev/infra/local/gateway"
 	"signalbox.dev/infra/local/provision"
-	"signalbox.dev/infra/local/record"
 	"signalbox.dev/infra/local/runtime"
 	"signalbox.dev/infra/local/samlocal"
 	"signalbox.dev/infra/local/template"
+	"signalbox.dev/infra/reach"
 )
 
 // closeTime bounds how long Close waits for requests that are under way.
@@ -55,10 +55,9 @@ type Options struct {
 	// Warnings, if there is one, gets a line for what the user needs to know, such as
 	// tables that another's DynamoDB has lost.
 	Warnings io.Writer
-	// Record, if there is one, gets every call that a function makes to AWS, from
-	// several goroutines at once. The functions then reach the engines through a
-	// recorder.
-	Record func(record.Call)
+	// Through, if there is one, gets the engines and returns the endpoints by which the
+	// function reaches them. It also gets the names of everything in them.
+	Through func(to reach.Engines, function string, made template.Resources) (reach.Engines, error)
 	// Wrap, if there is one, gets the gateway and returns what is served in its place.
 	Wrap func(http.Handler) http.Handler
 }
@@ -78,7 +77,6 @@ type Edition struct {
 	served    chan error
 	lambda    *runtime.Lambda
 	engines   *engines.Engines
-	recorder  *record.Recorder
 	samLocal  *samlocal.Server
 	journal   *journal
 	lock      *os.File
@@ -275,9 +273,6 @@ func (e *Edition) Close() error {
 	}
 	if e.lambda != nil {
 		e.lambda.Close()
-	}
-	if e.recorder != nil {
-		problems = append(problems, e.recorder.Close())
 	}
 	if e.engines != nil {
 		problems = append(problems, e.engines.Close())

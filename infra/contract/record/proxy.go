@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,54 +9,39 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"time"
+
+	"signalbox.dev/infra/reach"
 )
 
 // maxIdle is more than the connections that ten instances of a function open.
 const maxIdle = 256
 
-// Services are base URLs.
-type Services struct {
-	DynamoDB, KMS, S3 string
-}
-
-// Recorder is a proxy between functions and services.
+// Recorder is a proxy between one caller and the services.
 type Recorder struct {
+	caller string
 	names  map[string]string
 	note   func(Call)
-	served []*http.Server
 }
 
-// New returns a recorder that passes each call to note, from several goroutines at
-// once. Names maps the names in requests (tables, buckets and ARNs) to logical ids.
-func New(names map[string]string, note func(Call)) *Recorder {
-	return &Recorder{names: names, note: note}
-}
-
-// Endpoints are those by which the function reaches the services.
-func (r *Recorder) Endpoints(function string, to Services) (Services, error) {
-	var from Services
-	var err error
-	for _, service := range []struct {
-		to   string
-		from *string
-		read reader
-	}{
-		{to.DynamoDB, &from.DynamoDB, r.dynamoDB},
-		{to.KMS, &from.KMS, r.kms},
-		{to.S3, &from.S3, r.s3},
-	} {
-		if *service.from, err = r.serve(function, service.to, service.read); err != nil {
-			return Services{}, fmt.Errorf("recording %s: %w", function, err)
+// Through returns endpoints of the caller's own for the services. Each call is passed to
+// note, from several goroutines at once. Names maps the names in requests (tables, buckets
+// and ARNs) to logical ids. The endpoints last as long as the process.
+func Through(to reach.Engines, caller string, names map[string]string, note func(Call)) (reach.Engines, error) {
+	r := &Recorder{caller, names, note}
+	for url, read := range map[*string]reader{&to.DynamoDB: r.dynamoDB, &to.KMS: r.kms, &to.S3: r.s3} {
+		var err error
+		if *url, err = r.serve(*url, read); err != nil {
+			return to, fmt.Errorf("recording %s: %w", caller, err)
 		}
 	}
-	return from, nil
+	return to, nil
 }
 
 // reader names the calls of one request.
 type reader func(*http.Request, []byte) []Call
 
-// serve proxies the requests of one function to one service.
-func (r *Recorder) serve(function, to string, read reader) (string, error) {
+// serve proxies the requests to one service.
+func (r *Recorder) serve(to string, read reader) (string, error) {
 	target, err := url.Parse(to)
 	if err != nil {
 		return "", err
@@ -81,24 +65,14 @@ func (r *Recorder) serve(function, to string, read reader) (string, error) {
 		q.Body = io.NopCloser(bytes.NewReader(body))
 		if q.Header.Get("Authorization") != "" {
 			for _, call := range read(q, body) {
-				call.Function = function
+				call.Function = r.caller
 				r.note(call)
 			}
 		}
 		proxy.ServeHTTP(w, q)
 	})}
-	r.served = append(r.served, server)
-	go func() { _ = server.Serve(listener) }() // ends by Close alone
+	go func() { _ = server.Serve(listener) }()
 	return "http://" + listener.Addr().String(), nil
-}
-
-// Close ends every endpoint, and the requests that are under way there.
-func (r *Recorder) Close() error {
-	var problems []error
-	for _, server := range r.served {
-		problems = append(problems, server.Close())
-	}
-	return errors.Join(problems...)
 }
 
 // logical returns the logical id of a name in a request.
