@@ -14,8 +14,8 @@ func createRequest(body any) functest.Event {
 	return functest.NewEvent(http.MethodPost, "/api/v1/byok").Sending(body)
 }
 
-// storedCredentials reads the credentials in the tenant's default workspace and checks
-// that each of them is complete: its seal opens where it is stored and contains the key.
+// storedCredentials reads the credentials in the tenant's default workspace. It checks
+// that each is complete: its seal opens at its own place and contains the key.
 func storedCredentials(t testing.TB, env *functest.Env, tenant functest.Tenant, key string) []byok.Stored {
 	t.Helper()
 	rows, err := byok.ReadAll(t.Context(), env.DB, env.Engines.Tables.Credentials, tenant.ID, tenant.Workspace)

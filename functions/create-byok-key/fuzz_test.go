@@ -73,8 +73,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkShown checks that the answer contains what was asked for, and of the key
-// nothing but its label.
+// checkShown checks that the answer contains the wanted fields, and only the label of
+// the key.
 func checkShown(t *testing.T, got functest.Answer, want wanted) {
 	t.Helper()
 	var shown struct{ Data map[string]any }

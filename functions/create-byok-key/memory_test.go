@@ -23,8 +23,8 @@ const (
 	onlyKey       = "sbx_only"
 )
 
-// memory is a fake of storage in which everything belongs to the one account. It
-// keeps what the store was given, and records requests as DynamoDB does.
+// memory is a fake of storage in which everything belongs to the one account. It keeps
+// the store's input, and records requests like DynamoDB.
 type memory struct {
 	*byok.Store
 	dynamodb.QueryAPIClient          // not called
@@ -49,13 +49,13 @@ func (m *memory) send(t *testing.T, body []byte, idempotencyKeys ...string) func
 	return functest.Handle(t, auth.NewVerifier(m, "access"), operation(handler{workspaces: m, positions: m, keyring: m, credentials: m}), e)
 }
 
-// Seal keeps what it is given: it will be wiped.
+// Seal keeps its input, which will be wiped.
 func (m *memory) Seal(ctx context.Context, account ids.Account, workspace ids.Workspace, n byok.New) (byok.Draft, error) {
 	m.given, m.key, m.place = n, string(n.Key.Reveal()), workspace
 	return m.Store.Seal(ctx, account, workspace, n)
 }
 
-// Recall keeps what was asked for.
+// Recall keeps the id.
 func (m *memory) Recall(ctx context.Context, id byok.RequestID) (byok.Remembered, error) {
 	m.recalled = append(m.recalled, id)
 	return m.Store.Recall(ctx, id)

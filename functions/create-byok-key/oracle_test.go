@@ -15,7 +15,7 @@ import (
 	"signalbox.dev/shared/byok"
 )
 
-// wanted is what a body asks for.
+// wanted is the credential that a body asks for.
 type wanted struct {
 	settings       byok.Settings
 	key, workspace string
@@ -33,7 +33,8 @@ func newOracle(tb testing.TB) oracle {
 	return oracle{strings.Fields(string(list))}
 }
 
-// read returns what a body asks for; ok is false for a body that must be refused.
+// read returns the credential that a body asks for. If ok is false, the body must be
+// refused.
 func (o oracle) read(body []byte) (w wanted, ok bool) {
 	object, ok := objectOf(body)
 	if !ok {
@@ -101,10 +102,10 @@ type fields struct {
 
 func (s *fields) must(hold bool) { s.fine = s.fine && hold }
 
-// text returns a member that is a string where it is given.
+// text returns an optional member that must be a string.
 func (s *fields) text(name string) string { return member[string](s, name) }
 
-// flag returns a member that is a boolean where it is given.
+// flag returns an optional member that must be a boolean.
 func (s *fields) flag(name string) bool { return member[bool](s, name) }
 
 func member[T any](s *fields, name string) T {
@@ -114,7 +115,7 @@ func member[T any](s *fields, name string) T {
 	return typed
 }
 
-// list returns a member that is null or a list of strings of that shape.
+// list returns a member that is null or a list of strings of this shape.
 func (s *fields) list(name string, least int, shape *regexp.Regexp) []string {
 	if s.object[name] == nil {
 		return nil

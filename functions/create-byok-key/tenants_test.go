@@ -90,8 +90,8 @@ func resources(t *testing.T, home, stranger functest.Tenant) []resource {
 	}
 }
 
-// A damaged row of the caller's own account is a fault of the service. Of another
-// account's, and of one without an account, the caller learns nothing.
+// A damaged row of the caller's own account is a fault of the service. If the row
+// belongs to another account, or to none, the caller learns nothing.
 func TestOwnDamagedRowsAreFaults(t *testing.T) {
 	env := functest.New(t, assemble)
 	home, stranger := env.NewTenant(t), env.NewTenant(t)

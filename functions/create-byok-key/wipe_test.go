@@ -23,7 +23,7 @@ import (
 	"signalbox.dev/shared/seal"
 )
 
-// masked is a provider key of which the test has no copy.
+// masked is a provider key; the test itself has no copy.
 type masked struct {
 	testkit.Masked
 	name string
@@ -138,7 +138,7 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 	}
 }
 
-// sendWiped sends a request in base64, and leaves no copy of it itself.
+// sendWiped sends a request in base64 and leaves no copy.
 func sendWiped(t *testing.T, function lambda.Handler, body []byte, idempotencyKey string) (status int) {
 	t.Helper()
 	header := `"Authorization":["Bearer ` + onlyKey + `"],"Content-Type":["application/json"]`

@@ -22,7 +22,7 @@ const (
 )
 
 // buckets are environments of the function, by the versioning of their bucket. A
-// suspended one keeps one version of what is put.
+// suspended one keeps one version of a new object.
 type buckets struct{ unversioned, versioned, suspended *functest.Env }
 
 func newBuckets(t *testing.T) buckets {
@@ -82,7 +82,7 @@ func deleteRequest(w ids.Workspace, file ids.File) functest.Event {
 func (f *fixture) named() functest.Event   { return deleteRequest(f.workspace, f.file).As(f.key) }
 func (f *fixture) unnamed() functest.Event { return deleteRequest("", f.file).As(f.key) }
 
-// overLimit is the second request of a key whose limit is one.
+// overLimit is the second request of a key with a limit of one.
 func (f *fixture) overLimit() functest.Event {
 	e := f.named().Limited("1", "1")
 	f.env.Instance().Invoke(f.t, e.At("file_id", "file_none")).Is(f.t, absent)

@@ -30,8 +30,8 @@ const (
 	ownKey         = "sbx_own"
 )
 
-// storage is a fake that contains two accounts, a key, and every file. It records
-// what it is asked for.
+// storage is a fake that contains two accounts, a key, and every file. It records its
+// calls.
 type storage struct {
 	s3.ListObjectVersionsAPIClient
 	workspaces, deleted []string
@@ -80,8 +80,8 @@ func (s *storage) Take(context.Context, string, limits.Rate) (limits.Decision, e
 }
 
 // A file is deleted if and only if its id has the contract's shape and at most one
-// workspace is named, the caller's. Exactly that file of that workspace is deleted,
-// and storage is not asked for what cannot exist.
+// workspace is named, the caller's. Exactly that file of that workspace is deleted.
+// Storage is not asked for a file or workspace that cannot exist.
 func FuzzRequest(f *testing.F) {
 	for _, file := range []string{"file_a", "file_Az09_-", "file_" + strings.Repeat("x", 200), "file_" + strings.Repeat("x", 201), "file_", "file_..", "file_a/../../" + foreignPlace + "/b", "file_a%2Fb", "file_\x00", "file_\u0661", ""} {
 		f.Add(file, uint8(0), "", "")
@@ -107,7 +107,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// outcome is the status of a request and what it asked of storage.
+// outcome is the status of a request and its calls to storage.
 type outcome struct {
 	status     int
 	workspaces []string // looked up

@@ -15,7 +15,7 @@ func TestResponses(t *testing.T) {
 	f := newFixture(t, env, home)
 	names := map[string]string{"FILE": string(f.file), "OTHER_WORKSPACE": string(other)}
 	g := functest.Golden{Instance: env.Instance(), Names: names}
-	// Each request has a key of its own, so that its limiter is idle.
+	// Each request has its own key, so its limiter is idle.
 	play := func(response string, e functest.Event) {
 		g.Play(t, response, e.As(home.StandardKey(t, "")).Limited("60", "20"))
 	}

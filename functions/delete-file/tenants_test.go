@@ -8,7 +8,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// resource is a file, where it is stored, and how a request names it.
+// resource is a file, its place in storage, and its name in a request.
 type resource struct {
 	name   string
 	stored ids.Workspace // "" where there is no file
@@ -71,8 +71,8 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// mayDelete reports whether the caller's request deletes the file, and the group
-// of resources whose look-up takes the same calls.
+// mayDelete reports whether the caller's request deletes the file. It also returns the
+// group of resources that the same calls look up.
 func (r resource) mayDelete(c functest.Caller, file ids.File, accounts map[ids.Workspace]ids.Account) (may bool, group string) {
 	workspace, ok := ids.Parse[ids.Workspace](string(r.named))
 	group = "named"

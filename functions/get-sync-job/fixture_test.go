@@ -14,7 +14,7 @@ import (
 // The calls of the function.
 const getKey, getJob = "GetItem key#", "GetItem job#"
 
-// fixture is the function with a tenant whose sync jobs it reads.
+// fixture is the function and the tenant that owns the sync jobs.
 type fixture struct {
 	env    *functest.Env
 	tenant functest.Tenant

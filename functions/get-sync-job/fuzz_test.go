@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// An entity tag matches as RFC 9110 has it: where the field is "*" or a list with
-// that tag, weak or strong. In the grammar of sections 5.6.1.2 and 8.8.3, over
-// bytes: obs-text is U+0080 to U+00FF.
+// An entity tag matches as RFC 9110 defines it: if the field is "*" or a list with that
+// tag, weak or strong. In the grammar of sections 5.6.1.2 and 8.8.3, over bytes:
+// obs-text is U+0080 to U+00FF.
 func FuzzMatches(f *testing.F) {
 	for _, seed := range []string{
 		`"abc"`, `W/"abc"`, `*`, " *\t", `"x", "abc","y"`, `, ,"abc",,`, `"a,b", "abc"`, "\"\xe9\", \"abc\"",
@@ -24,7 +24,7 @@ func FuzzMatches(f *testing.F) {
 	list := regexp.MustCompile(`^[ \t]*(?:` + tag + `)?[ \t]*(?:,[ \t]*(?:` + tag + `)?[ \t]*)*$`)
 	f.Fuzz(func(t *testing.T, count uint8, first, second string) {
 		headers := []string{first, second}[:count%3]
-		// Fields of one name are one list (section 5.3).
+		// Fields with the same name are one list (section 5.3).
 		var field strings.Builder
 		for _, b := range []byte(strings.Join(headers, ",")) {
 			field.WriteRune(rune(b))

@@ -120,8 +120,8 @@ func errorBody(code int, message, metadata string) string {
 	return fmt.Sprintf(`{"error":{"code":%d,"message":%q,"metadata":{"request_id":"req-1"%s}}}`, code, message, metadata)
 }
 
-// An event that the gateway does not send, perhaps of `sam local invoke`, is a 404
-// whose log line says why.
+// An event that the gateway does not send, perhaps from `sam local invoke`, is a 404.
+// Its log line gives the reason.
 func TestAWrongEventIsNamed(t *testing.T) {
 	for _, c := range []struct {
 		member string

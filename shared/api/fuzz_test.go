@@ -16,10 +16,11 @@ import (
 	"signalbox.dev/shared/auth"
 )
 
-// leaked is in seeds where secrets are: in the token, the body, the path.
+// leaked stands for a secret in the seeds: in the token, the body, the path.
 const leaked = "sk-leaked-0123456789"
 
-// eventSeeds are events that differ in what decides the response, and malformed ones.
+// eventSeeds are events that differ in every value that decides the response, and
+// malformed ones.
 func eventSeeds() []string {
 	event := func(header, rest string) string {
 		const context = `{"requestId":"r-1","identity":{"sourceIp":"192.0.2.1"}}`
@@ -111,14 +112,14 @@ func expect(payload []byte) (want outcome, ok bool) {
 	return want, true
 }
 
-// at is a member of an object, nil where there is none.
+// at is a member of an object, or nil.
 func at(v any, name string) any {
 	object, _ := v.(map[string]any)
 	return object[name]
 }
 
-// typed reports whether what decides is null or of the type in API Gateway's
-// documentation.
+// typed reports whether every value that decides is null or has the type in API
+// Gateway's documentation.
 func typed(e any) bool {
 	identity := at(at(e, "requestContext"), "identity")
 	object := is[map[string]any](e) && is[map[string]any](at(e, "requestContext")) && is[map[string]any](identity)

@@ -212,7 +212,7 @@ func FuzzObject(f *testing.F) {
 		if err := json.Unmarshal([]byte(body), &want); err != nil || text != want.A || !slices.Equal(list, want.List) {
 			t.Fatalf("%q reads as %q and %q, %v", body, text, list, err)
 		}
-		// What was accepted reads the same again when written anew.
+		// An accepted object reads the same after it was encoded again.
 		again := read(t, fmt.Sprintf(`{"a":%s,"list":%s}`, api.JSON(text), api.JSON(list)))
 		if len(again.Issues()) > 0 || again.Text("a") != text || !cmp.Equal(again.Texts("list"), list) {
 			t.Fatalf("%q reads as %q and %q, then as %q and %q (%v)", body, text, list, again.Text("a"), again.Texts("list"), again.Issues())

@@ -54,9 +54,9 @@ func TestExactlyOneHeaderIsParsed(t *testing.T) {
 	}
 }
 
-// The derived key must not be computable from the stored hash. HMAC replaces a
-// key longer than its block by the SHA-256 of it, which for a bearer token is
-// the stored hash: hence the long token.
+// The derived key must not be computable from the stored hash. HMAC hashes a key that
+// is longer than its block. For a bearer token, that SHA-256 is the stored hash: hence
+// the long token.
 func TestDeriveNeedsMoreThanTheStoredHash(t *testing.T) {
 	token := strings.Repeat("k", 73)
 	b, err := auth.ParseBearer([]string{"Bearer " + token})

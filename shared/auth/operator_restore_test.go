@@ -13,8 +13,8 @@ import (
 	"signalbox.dev/shared/auth"
 )
 
-// survey reads the table, and returns the missing and stray places that name one of
-// these ids.
+// survey reads the table, and returns the missing and stray list entries that name one
+// of these ids.
 func (f *fixture) survey(ids ...string) (*auth.Survey, []auth.Place) {
 	f.Helper()
 	survey, err := auth.ReadSurvey(context.WithoutCancel(f.Context()), f.db, f.table)
@@ -108,8 +108,8 @@ func TestASurveyReportsUnreadableRows(t *testing.T) {
 	}
 }
 
-// Only an entry of an account or a workspace that names a key or a workspace is one
-// of a list; a row that lacks what every one has is at fault.
+// A list entry belongs to an account or a workspace, and names a key or a workspace. A
+// row that lacks a required attribute is at fault.
 func TestASurveySortsItems(t *testing.T) {
 	f := newFixture(t)
 	id := string(f.account)

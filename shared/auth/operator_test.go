@@ -20,7 +20,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// fixture is an account of its own in the access table.
+// fixture is a new account in the access table.
 type fixture struct {
 	*testing.T
 	db        *dynamodb.Client

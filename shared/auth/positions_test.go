@@ -15,7 +15,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// claims are claims in a workspace whose stored credentials a test sets.
+// claims are claims in a workspace. A test sets its stored credentials.
 type claims struct {
 	*fixture
 	*auth.Positions
@@ -45,7 +45,7 @@ func (f *fixture) claim(p *auth.Positions, account ids.Account) (int64, error) {
 	return p.Claim(f.Context(), account, f.workspace, auth.Need{Provider: "openai", Bytes: 1}, auth.Room{Credentials: 1000, Bytes: 1000})
 }
 
-// want claims so many bytes where there is room for two credentials, and 100 bytes.
+// want claims so many bytes. There is room for two credentials and 100 bytes.
 func (c *claims) want(bytes int64, wanted error, counts int64) {
 	c.Helper()
 	_, err := c.Claim(c.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: bytes}, auth.Room{Credentials: 2, Bytes: 100})

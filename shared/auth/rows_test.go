@@ -15,8 +15,8 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// No damage widens what a key may do. An attribute that only some keys have may: a row
-// is written whole, and a key is unbound, or never expires, for want of one.
+// No damage gives a key more rights. Optional attributes are the exception: without
+// one, a key is unbound or never expires.
 func TestADamagedKeyGainsNothing(t *testing.T) {
 	f := newFixture(t)
 	bound := f.newBoundKey()
@@ -162,7 +162,7 @@ func TestAnUnreadableRowIsNeitherAbsentNorChanged(t *testing.T) {
 	}
 }
 
-// An unreadable key is rejected as it is.
+// An unreadable key is rejected.
 func TestAnUnreadableKeyIsNotDisabled(t *testing.T) {
 	f := newFixture(t)
 	f.rows.Set(t, f.keyRow(f.newBoundKey()), "v", testkit.Number("2"))

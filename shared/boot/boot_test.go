@@ -255,7 +255,7 @@ func TestTheWarmUpIsBounded(t *testing.T) {
 }
 
 // The network may have purged the connections of a process that was frozen. A call then
-// meets one of them at most, and does not pause.
+// meets at most one lost connection, and does not pause.
 func TestAFrozenFunctionReconnectsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const response = 10 * time.Millisecond

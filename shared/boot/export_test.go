@@ -11,8 +11,8 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// Assemble does what Start does before it serves, with these variables for the
-// function's own. What the SDK reads stands in the process's environment.
+// Assemble is Start without serving, with these variables for the function's own. What
+// the SDK reads stands in the process's environment.
 func Assemble(variables map[string]string, build func(*Environment) lambda.Handler) (lambda.Handler, error) {
 	return AssembleOn(nil, variables, build)
 }

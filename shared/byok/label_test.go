@@ -8,8 +8,8 @@ import (
 	"signalbox.dev/shared/byok"
 )
 
-// A label is what infra/openapi.yaml documents: of some keys the first 3 and last 4
-// characters, never more than 7 of them nor as many as half, of others "...".
+// A label follows infra/openapi.yaml: the first 3 and last 4 characters of some keys,
+// and "..." for others. It shows at most 7 characters and always less than half.
 func FuzzLabel(f *testing.F) {
 	for _, seed := range []string{
 		"sk-0123456789AbCd", "0123456789abcdef", "0123456789abcde", "", "k", "!!!0123456789~~~~",

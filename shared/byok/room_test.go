@@ -52,7 +52,7 @@ func (f *fixture) read() ([]byok.Stored, error) {
 	return byok.ReadAll(f.Context(), f.db, f.env.Tables.Credentials, f.account, f.workspace)
 }
 
-// DynamoDB counts what is stored; no estimate is below it, and none is far above.
+// No estimate is below DynamoDB's own count of bytes, and none is far above.
 func TestSizesAreCounted(t *testing.T) {
 	long := strings.Repeat("é", 255)
 	largest := validCredential()

@@ -31,8 +31,8 @@ func (o oneRow) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Opt
 	return &dynamodb.ScanOutput{Items: []map[string]types.AttributeValue{o.row}}, nil
 }
 
-// A row that lacks a flag or a list would be read as one that restricts nothing; one
-// of another place may have been moved here.
+// A row without a flag or a list would restrict nothing. A row that names another place
+// may have been moved here.
 func TestADamagedRowIsUnreadable(t *testing.T) {
 	f := newFixture(t)
 	c := f.newCredential()
@@ -58,7 +58,7 @@ func TestADamagedRowIsUnreadable(t *testing.T) {
 		}
 	}
 	check("nothing", sound, nil)
-	// A renamed attribute would be lost in what is stored already.
+	// A renamed attribute would be lost in rows that exist already.
 	names := slices.Sorted(maps.Keys(sound))
 	for name := range sound["seal"].(*types.AttributeValueMemberM).Value {
 		names = append(names, "seal."+name)

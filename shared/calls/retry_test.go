@@ -87,7 +87,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// throttled is DynamoDB with so many units a second, and a burst of them saved up.
+// throttled is DynamoDB with so many units a second and a saved burst.
 type throttled struct {
 	rate, burst float64
 

@@ -24,7 +24,7 @@ const (
 	suspended                              = types.BucketVersioningStatusSuspended
 )
 
-// fixture is one workspace in a bucket of its own.
+// fixture is one workspace in a new bucket.
 type fixture struct {
 	*testing.T
 	bucket    testkit.Bucket
@@ -53,7 +53,7 @@ func (s *fixture) mark(f ids.File) {
 	s.bucket.Hide(s.T, files.Key(s.workspace, f))
 }
 
-// head reads what is stored of the file.
+// head reads the stored file.
 func (s *fixture) head(f ids.File) (*s3.HeadObjectOutput, error) {
 	key := files.Key(s.workspace, f)
 	return s.bucket.HeadObject(s.Context(), &s3.HeadObjectInput{Bucket: &s.bucket.Name, Key: &key})
@@ -66,8 +66,8 @@ func (s *fixture) fill(f ids.File, history string) {
 	}
 }
 
-// left counts the versions and delete markers of this file, or of all files of the
-// workspace where f is "".
+// left counts the versions and delete markers of this file. If f is "", it counts those
+// of all files in the workspace.
 func (s *fixture) left(f ids.File) int {
 	s.Helper()
 	found := s.bucket.Look(s.T, files.Key(s.workspace, f))

@@ -20,7 +20,7 @@ import (
 
 func (s *fixture) manager() *files.Manager { return files.NewManager(s.bucket, s.bucket.Name) }
 
-// versions are what a purge would remove, by file.
+// versions are the versions that a purge would remove, by file.
 func (s *fixture) versions() map[ids.File]files.Stored {
 	s.Helper()
 	listed, err := s.manager().Versions(s.Context(), s.workspace)

@@ -42,9 +42,9 @@ func flip(b []byte, i int) []byte {
 	return c
 }
 
-// FuzzOpen opens, rewraps and seals under altered records and bindings: nothing but a
-// frozen record opens, at home, every other is refused by the check that is due, and
-// a rewrap moves what would open but for its nonce and ciphertext.
+// FuzzOpen opens, rewraps and seals under altered records and bindings. Only a frozen
+// record opens, and only at its own place. The right check refuses every other record.
+// A rewrap ignores nonce and ciphertext.
 func FuzzOpen(f *testing.F) {
 	data, err := os.ReadFile("testdata/vectors.json")
 	var vectors []vector
@@ -122,7 +122,7 @@ func FuzzOpen(f *testing.F) {
 // errOther stands for every error that is none of the package's own.
 var errOther = errors.New("another error")
 
-// kind returns the package's error that err wraps; nil where there is none.
+// kind returns the package's error that err wraps, or nil.
 func kind(err error) error {
 	if err == nil {
 		return nil
@@ -135,7 +135,7 @@ func kind(err error) error {
 	return errOther
 }
 
-// wantOpened compares a record with the frozen ones, none of which has an empty secret.
+// wantOpened compares a record with the frozen ones. None has an empty secret.
 func wantOpened(frozen []vector, v vector) (plain []byte, err error) {
 	switch {
 	case v.Account == "", v.Workspace == "", v.Credential == "", v.Provider == "":

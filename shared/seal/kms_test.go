@@ -22,8 +22,8 @@ const (
 
 var errKMS = errors.New("KMS is out of reach")
 
-// fakeKMS is KMS with two keys, which never change, so that frozen vectors open. It
-// encrypts, and authenticates the context. The functions alter its responses.
+// fakeKMS is KMS with two fixed keys: frozen vectors open. It encrypts, and
+// authenticates the context. The functions alter its responses.
 type fakeKMS struct {
 	generated   func(*kms.GenerateDataKeyOutput)
 	decrypted   func(*kms.DecryptOutput)

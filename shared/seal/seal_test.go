@@ -56,7 +56,7 @@ func TestWhatIsSealedOpensAtHome(t *testing.T) {
 	}
 }
 
-// The associated data bind the secret even where KMS would not check its context.
+// The associated data bind the secret even if KMS does not check its context.
 func TestTheCiphertextIsBoundByItself(t *testing.T) {
 	k := &fakeKMS{blind: true}
 	record := newRecord(t, k)

@@ -16,7 +16,7 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// fixture is a writer and a reader of one account's jobs, on a manual clock.
+// fixture is a writer and a reader of an account's jobs, on a manual clock.
 type fixture struct {
 	*testing.T
 	writer  *syncjobs.Writer
@@ -247,8 +247,8 @@ func TestALostAnswerCreatesOneJobAndAFailedWriteNone(t *testing.T) {
 	}
 }
 
-// A step that was taken and whose response was lost is its Writer's own, in the SDK's
-// repeat and in one repeat after an error. To another Writer it is another's.
+// If the response to a step is lost, the Writer knows the step as its own: in the SDK's
+// retry, and in one repeat after an error. To another Writer it is another's.
 func TestALostAnswerIsTheWritersOwnStep(t *testing.T) {
 	f := newFixture(t)
 	another := *f
