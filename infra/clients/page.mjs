@@ -71,6 +71,14 @@ for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
   await post.locator(".opblock-section-request-body .examples-select-element").selectOption("everything");
   assert.equal(await execute(page, "post"), "201", "the example with every member");
   assert.notEqual(await id(), made, "another body has the same Idempotency-Key");
+  const body = post.locator(".body-param__text");
+  await body.fill('{"provider":"openai","key":"sk-0123456789abcdef\\n"}');
+  const kept = await id();
+  page.once("dialog", (dialog) => dialog.dismiss());
+  await post.locator(".execute").click();
+  assert.equal(await id(), kept, "a key that ends with a line break was sent");
+  page.once("dialog", (dialog) => dialog.accept());
+  assert.equal(await execute(page, "post"), "201", "a key that ends with a line break");
   for (const [title, part] of [["curl", "curl -X 'POST'"], ["Go", "http.NewRequest(\"POST\""], ["TypeScript", "await fetch("], ["Python", "requests.request(\"POST\""]]) {
     await post.locator(".request-snippets").getByText(title, { exact: true }).click();
     assert.ok((await post.locator(".request-snippets").innerText()).includes(part), `the call in ${title}`);
@@ -85,7 +93,10 @@ for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
   await read.locator(".execute").click();
   await read.locator(".live-responses-table").waitFor({ state: "detached" }); // the answer before is gone
   await job.fill(good);
-  const links = page.locator("#contents a");
+  assert.ok((await read.boundingBox()).y < 700, "the operations do not come first");
+  await page.locator("#contents a", { hasText: "Errors" }).click();
+  await page.waitForFunction(() => Math.abs(document.getElementById("errors").getBoundingClientRect().y) < 100); // it scrolls
+  const links = page.locator("#contents a[href^='#/']");
   assert.equal(await links.count(), 3);
   assert.ok((await links.last().boundingBox()).y < 300, "the contents are not first");
   await links.last().click();

@@ -20,13 +20,14 @@ async function main() {
     queryConfigEnabled: false,
     requestSnippetsEnabled: true,
     requestSnippets: {
+      languages: ["curl_bash", "go", "ts", "python"],
       generators: { curl_bash: { title: "curl", syntax: "bash" }, go: { title: "Go", syntax: "go" }, ts: { title: "TypeScript", syntax: "javascript" }, python: { title: "Python", syntax: "python" } },
     },
     supportedSubmitMethods: reachable ? ["get", "post", "delete"] : [],
     syntaxHighlight: { theme: "obsidian" },
     tryItOutEnabled: reachable,
     validatorUrl: null,
-    plugins: [accessible, prepared(facts, hash), snippets, tidy],
+    plugins: [accessible, prepared(facts, hash), snippets, careful, tidy, operationsFirst],
     onComplete: () => {
       listContents(ui);
       if (facts) offerKeys(ui, facts);
@@ -50,6 +51,21 @@ async function sha256(text) {
 // TLS, has no crypto.randomUUID.
 const freshKey = () => hex(crypto.getRandomValues(new Uint8Array(16)));
 
+// operationsFirst shows the document's description below the operations.
+function operationsFirst({ React: { createElement } }) {
+  let description;
+  const keep = (original) => (document) => {
+    if (document.info?.description) ({ info: { description, ...document.info } } = document);
+    return original(document);
+  };
+  return {
+    statePlugins: { spec: { wrapActions: { updateJsonSpec: keep } } },
+    wrapComponents: { operations: (Operations, { getComponent }) => (properties) => createElement("div", null,
+      createElement(Operations, properties),
+      createElement("div", { id: "description", className: "info" }, createElement(getComponent("Markdown", true), { source: description ?? "" }))) },
+  };
+}
+
 // prepared changes the document before it is shown: the server that this page
 // reaches, and the demo account's ids as the examples that fill in the forms.
 // If-None-Match stays empty, because no value fits every request.
@@ -68,6 +84,27 @@ function prepared(facts, hash) {
     return document;
   };
   return { statePlugins: { spec: { wrapActions: { updateJsonSpec: (original) => (document) => original(change(document)) } } } };
+}
+
+// careful asks before a key is sent that ends with white space: the API stores it as it is.
+function careful({ React: { createElement } }) {
+  const pasted = (body) => {
+    try {
+      return /\s$/.test(JSON.parse(body).key);
+    } catch {
+      return false; // the API's answer explains it better
+    }
+  };
+  const execute = (Execute, { oas3Selectors }) => (properties) => {
+    const ask = (event) => {
+      if (pasted(oas3Selectors.requestBodyValue(properties.path, properties.method)) &&
+        !confirm("The key ends with white space or a line break. Most often that is a mistake of pasting, and no router can send such a key in a header. Store it as it is?")) {
+        event.stopPropagation();
+      }
+    };
+    return createElement("div", { className: "careful", onClickCapture: ask }, createElement(Execute, properties));
+  };
+  return { wrapComponents: { execute } };
 }
 
 // tidy removes the answer of the try before as soon as there is a next one, and gives
@@ -116,10 +153,16 @@ function snippets() {
   } };
 }
 
-// listContents puts a link to each operation before everything else.
+// listContents puts a link to each operation, and to each chapter of the description,
+// before everything else.
 function listContents(ui) {
-  const contents = Object.assign(document.createElement("nav"), { id: "contents", ariaLabel: "Operations" });
+  const contents = Object.assign(document.createElement("nav"), { id: "contents", ariaLabel: "Contents" });
   const list = document.createElement("ul");
+  const add = (link) => {
+    const item = document.createElement("li");
+    item.append(link);
+    list.append(item);
+  };
   for (const [path, methods] of Object.entries(ui.specSelectors.specJson().get("paths").toJS())) {
     for (const [method, { operationId, summary, tags: [tag] }] of Object.entries(methods)) {
       if (!operationId) continue;
@@ -128,13 +171,16 @@ function listContents(ui) {
         ui.layoutActions.show(["operations", tag, operationId], true);
         document.getElementById(`operations-${tag}-${operationId}`).scrollIntoView();
       });
-      const item = document.createElement("li");
-      item.append(link);
-      list.append(item);
+      add(link);
     }
+  }
+  for (const chapter of document.querySelectorAll("#description h2")) {
+    chapter.id = chapter.textContent.toLowerCase().replaceAll(" ", "-");
+    add(Object.assign(document.createElement("a"), { href: `#${chapter.id}`, textContent: chapter.textContent }));
   }
   contents.append(list);
   document.getElementById("reference").before(contents);
+  if (/^#[a-z]/.test(location.hash)) document.getElementById(location.hash.slice(1))?.scrollIntoView();
 }
 
 // accessible mends what an assistive technology cannot use: controls without a name,
