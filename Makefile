@@ -12,9 +12,12 @@ ARGS ?=
 
 BUILD := .build
 STATE := .local
-# GetSyncJobFunction is what functions/get-sync-job is: folder_GetSyncJobFunction.
-FUNCTIONS := $(shell ls functions | awk -F- '{ for (i = 1; i <= NF; i++) printf "%s", toupper(substr($$i, 1, 1)) substr($$i, 2); print "Function" }')
-$(foreach id,$(FUNCTIONS),$(eval folder_$(id) := functions/$(shell echo $(id:Function=) | sed -E 's/([a-z0-9])([A-Z])/\1-\2/g' | tr A-Z a-z)))
+# The functions: logical ids of template.yaml, and folders. For a function that is missing
+# here, `sam build` has no rule and `make run` no program.
+folder_CreateByokKeyFunction := functions/create-byok-key
+folder_DeleteFileFunction := functions/delete-file
+folder_GetSyncJobFunction := functions/get-sync-job
+FUNCTIONS := $(patsubst folder_%,%,$(filter folder_%,$(.VARIABLES)))
 # The modules that make test tests, side by side, since most tests wait for an
 # engine: the longest first.
 TESTED := . infra/admin infra/torture infra/local infra/contract infra/router
@@ -122,9 +125,8 @@ audit: node ## Look for known vulnerabilities in the npm and PyPI packages of to
 # From 1.27 on the JSON module is the standard library's. A `go 1.27` line in go.mod
 # would fail where Go 1.26 may not fetch another.
 .PHONY: next-go
-next-go: engines functions $(BUILD)/engines ## Test what the functions are made of with the next release of Go
-	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
-		GOTOOLCHAIN=$(NEXT_GO) go test -count=1 -timeout 40m ./functions/... ./shared/...
+next-go: go ## Simulate the functions, and read every seed of the fuzz targets, with the next release of Go
+	@GOTOOLCHAIN=$(NEXT_GO) go test -count=1 -run '^(TestSimulation|Fuzz.*)$$' ./functions/... ./shared/...
 
 $(BUILD)/bin/govulncheck: go
 	@test -x $@ || GOBIN="$(CURDIR)/$(BUILD)/bin" go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
