@@ -55,8 +55,6 @@ type suite struct {
 	// state is the state folder of the suite's own edition, "" where the suite
 	// tests another server.
 	state string
-	// sam reports whether the gateway is sam local.
-	sam bool
 	limiter
 	// calls are the functions' calls to AWS, each shape once. Nil where they are
 	// not recorded.
@@ -71,9 +69,7 @@ type server struct {
 
 func newServer(ctx context.Context, base, stack string) (server, error) {
 	c := client.New(base, 256)
-	if c.Check = checkEnvelope; the.sam {
-		c.HTTP.Transport = asDeployed{c.HTTP.Transport}
-	}
+	c.Check = checkEnvelope
 	opened, err := testkit.OpenStack(ctx, stack)
 	return server{c, opened}, err
 }
@@ -92,9 +88,8 @@ func TestMain(m *testing.M) {
 // run tests the server at SIGNALBOX_BASE_URL, whose stack is described in the
 // file SIGNALBOX_STACK, or an edition of its own. With SIGNALBOX_CALLS it writes
 // the functions' calls to AWS to that file, for infra/lint/iam.
-// SIGNALBOX_GATEWAY=sam says that the server is sam local.
 func run(m *testing.M) (code int, err error) {
-	the = suite{requestIDs: &sync.Map{}, sam: os.Getenv("SIGNALBOX_GATEWAY") == "sam", limiter: limiter{perMinute: 60, burst: burst}}
+	the = suite{requestIDs: &sync.Map{}, limiter: limiter{perMinute: 60, burst: burst}}
 	if the.spec, err = openapi.Load("../openapi.yaml"); err != nil {
 		return 0, err
 	}
