@@ -83,8 +83,8 @@ func sizes(w io.Writer, pairs []pair) error {
 	return nil
 }
 
-// coldStarts starts function and minimal program by turns, so that the load of
-// the machine is the same for both, and compares each start with its neighbour.
+// coldStarts starts function and minimal program by turns and compares each start with its
+// neighbour: the load of the machine is the same for both.
 func coldStarts(ctx context.Context, w io.Writer, pairs []pair, runs int) error {
 	aws := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer aws.Close()

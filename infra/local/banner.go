@@ -13,11 +13,11 @@ import (
 	"signalbox.dev/infra/local/edition"
 )
 
-// screen is what the banner is printed on. The zero value is no terminal.
+// screen is the terminal for the banner. The zero value is no terminal.
 type screen struct {
 	// width is the number of columns; 0 means any.
 	width int
-	// colours is set where escape sequences may be printed.
+	// colours is set if escape sequences may be printed.
 	colours bool
 }
 
@@ -41,8 +41,8 @@ func (s screen) strong(text string) string {
 	return "\x1b[1m" + text + "\x1b[0m"
 }
 
-// command is a shell command, broken between its words where it is wider than the
-// screen: it can be pasted either way.
+// command is a shell command, broken between its words if it is wider than the screen. Both
+// forms can be pasted.
 func (s screen) command(words []string) string {
 	const first, next = "  ", "    "
 	if whole := first + strings.Join(words, " "); s.width == 0 || len(whole) <= s.width {
@@ -60,8 +60,8 @@ func hasEnvoy() bool {
 	return err == nil
 }
 
-// banner is what is printed once everything answers. Its calls go to the base URL. Its lines are short, for
-// narrow screens.
+// banner is printed once everything answers. Its calls go to the base URL. Its lines are
+// short, for narrow screens.
 func banner(e *edition.Edition, baseURL, state string, s screen) string {
 	if absolute, err := filepath.Abs(state); err == nil {
 		state = absolute

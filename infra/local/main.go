@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// run starts the edition, prints what to try, and waits.
+// run starts the edition, prints the banner, and waits.
 func run(ctx context.Context, arguments []string, out, warnings io.Writer) error {
 	o, do, err := options(arguments, out)
 	if err != nil {
@@ -51,7 +51,7 @@ func run(ctx context.Context, arguments []string, out, warnings io.Writer) error
 	return errors.Join(err, e.Close())
 }
 
-// action is what else the arguments ask for.
+// action holds the other arguments.
 type action struct {
 	reset bool   // remove the state, and stop
 	shown string // the base URL in the banner

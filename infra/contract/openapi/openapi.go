@@ -1,6 +1,5 @@
-// Package openapi checks requests and responses against the service's
-// description. It is stricter than OpenAPI: an undeclared header is an error, and
-// so is a body where none is declared.
+// Package openapi checks requests and responses against the service's description. It is
+// stricter than OpenAPI: an undeclared header or body is an error.
 package openapi
 
 import (
@@ -68,7 +67,7 @@ func (s *Spec) Enum(schema string) (texts []string) {
 	return texts
 }
 
-// CheckRequest reports what is wrong with a body sent to the operation.
+// CheckRequest returns an error if the body is wrong for the operation.
 func (s *Spec) CheckRequest(operationID string, body []byte) error {
 	declared := s.operations[operationID].RequestBody
 	if declared == nil {

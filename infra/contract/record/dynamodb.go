@@ -15,8 +15,8 @@ const partitionKey = "pk"
 // item is an item or a key, its values undecoded.
 type item map[string]json.RawMessage
 
-// request is what operations on one table have in common, and each part of a
-// batch or transaction.
+// request has the members of all operations on one table, and of each part of a batch or
+// transaction.
 type request struct {
 	TableName                string
 	Item, Key                item
@@ -62,7 +62,7 @@ func (r *Recorder) dynamoDB(q *http.Request, body []byte) []Call {
 	}
 }
 
-// transacted is the action of one part of a transaction.
+// transacted is the action for one part of a transaction.
 func transacted(verb string) string {
 	if verb == "ConditionCheck" {
 		return "ConditionCheckItem"
@@ -70,8 +70,8 @@ func transacted(verb string) string {
 	return verb + "Item"
 }
 
-// batch reads BatchGetItem. The parts of BatchWriteItem have another form and are
-// left out, so that such a call shows no leading key and is refused.
+// batch reads BatchGetItem. The parts of BatchWriteItem have another form and are left out.
+// Such a call has no leading key and is refused.
 func (r *Recorder) batch(operation string, tables map[string]json.RawMessage) []Call {
 	var calls []Call
 	for table, text := range tables {

@@ -8,11 +8,11 @@ import (
 // word is an attribute's path, a keyword, a function's name or a value's.
 var word = regexp.MustCompile(`[:#]?\w[\w.#\[\]]*\s*\(?`)
 
-// keywords of expressions, which occur where an attribute may.
+// keywords are words of expressions that are no attributes.
 const keywords = " SET REMOVE ADD DELETE AND OR NOT BETWEEN IN "
 
-// attributesIn are the top-level attributes that an expression names: account of
-// `SET #a.x = :x`, where names maps #a to account.
+// attributesIn are the top-level attributes that an expression names: account for `SET #a.x
+// = :x`, if names maps #a to account.
 func attributesIn(expression string, names map[string]string) []string {
 	var found []string
 	for _, w := range word.FindAllString(expression, -1) {

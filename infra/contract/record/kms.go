@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// kms names a call to KMS. Of an encryption context the purpose counts as it is:
-// the rest differs from credential to credential.
+// kms names a call to KMS. In an encryption context, only the purpose is kept: the rest
+// differs from credential to credential.
 func (r *Recorder) kms(q *http.Request, body []byte) []Call {
 	var in struct {
 		KeyID   string            `json:"KeyId"`

@@ -37,7 +37,7 @@ func Through(to reach.Engines, caller string, names map[string]string, note func
 	return to, nil
 }
 
-// reader names the calls of one request.
+// reader returns the calls that a request makes.
 type reader func(*http.Request, []byte) []Call
 
 // serve proxies the requests to one service.

@@ -1,11 +1,10 @@
-// Package record records the calls of each function to AWS in IAM's terms:
-// action, resource and the condition keys that policies may test. The functions
-// are unmodified and find the services by AWS_ENDPOINT_URL_*, so the recorder
-// gives each function endpoints of its own. They pass everything on unchanged
-// and record every signed request. An unsigned one is no call: a function opens its
-// connections with it.
+// Package record records the calls of each function to AWS in IAM's terms: action, resource
+// and the condition keys that policies may test. The functions are unmodified and find the
+// services by AWS_ENDPOINT_URL_*, so the recorder gives each function its own endpoints.
+// They pass everything on unchanged and record every signed request. An unsigned one is no
+// call: a function opens its connections with it.
 //
-// It trusts what it records: nothing here decides whether a call may be made.
+// It only records: nothing here decides whether a call may be made.
 package record
 
 import (
@@ -13,15 +12,15 @@ import (
 	"strings"
 )
 
-// Call is one action on one resource. An operation that IAM judges item by item
-// is as many calls. What differs from request to request is *, so that calls of
-// one shape are equal.
+// Call is one action on one resource. An operation that IAM judges item by item is as many
+// calls. Values that differ from request to request are *: calls with the same shape are
+// equal.
 type Call struct {
 	// Function is the logical id of the caller.
 	Function string `json:"function"`
 	// Action is IAM's name, such as dynamodb:PutItem.
 	Action string `json:"action"`
-	// Resource is the logical id, or the name in the request where there is none.
+	// Resource is the logical id, or the name in the request if it has none.
 	Resource string `json:"resource"`
 	// Object is the key of an S3 object, or empty.
 	Object string `json:"object,omitempty"`

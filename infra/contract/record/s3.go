@@ -21,7 +21,7 @@ func (r *Recorder) s3(q *http.Request, body []byte) []Call {
 	case q.Method == http.MethodGet && query.Has("versions"):
 		return []Call{r.list("s3:ListBucketVersions", bucket, query)}
 	default:
-		// An action that IAM does not have, so that a judge of the policies fails.
+		// IAM does not have this action: a judge of the policies fails.
 		return []Call{r.call("s3:"+q.Method+" "+q.URL.RawQuery, bucket)}
 	}
 }
@@ -34,7 +34,7 @@ func (r *Recorder) list(action, bucket string, query url.Values) Call {
 	return c
 }
 
-// deleteObject is another action where it names a version.
+// deleteObject is another action if it names a version.
 func (r *Recorder) deleteObject(bucket, object, version string) Call {
 	action := "s3:DeleteObject"
 	if version != "" {

@@ -1,7 +1,6 @@
-// Package child runs other programs that must not outlive this one: when this
-// process ends, by SIGKILL too, so do they. Each is the leader of a process
-// group of its own, so that Ctrl-C in a terminal reaches this program alone,
-// which then stops its children in order.
+// Package child runs other programs that must not outlive this one: when this process ends,
+// by SIGKILL too, so do they. Each leads its own process group: Ctrl-C in a terminal
+// reaches this program alone, which then stops its children in order.
 package child
 
 import (

@@ -7,7 +7,7 @@ package damage
 // another error.
 type Error struct {
 	Err error
-	// Renewable is set if the next start makes the file anew once it is removed.
+	// Renewable is set if the next start makes the file again once it is removed.
 	Renewable bool
 }
 

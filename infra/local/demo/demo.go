@@ -23,7 +23,7 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// Stack names what the template calls the account's stores.
+// Stack has the names of the account's stores.
 type Stack struct {
 	AccessTable, SyncJobsTable, FilesBucket string
 }

@@ -29,10 +29,9 @@ type elsewhere struct {
 	Prefix string `json:"prefix"`
 }
 
-// chooseDynamoDB returns the DynamoDB of the state folder; the zero value is the
-// edition's own. A new folder gets the one of the options, or the edition's own
-// where that runs on this platform, or the one that answers where DynamoDB Local
-// does.
+// chooseDynamoDB returns the DynamoDB of the state folder; the zero value is the edition's
+// own. A new folder gets the one in the options. Without that it gets the edition's own if
+// that runs on this platform, or the one on DynamoDB Local's usual port.
 func chooseDynamoDB(o Options, hasOwn bool) (elsewhere, error) {
 	kept, err := readElsewhere(o.State)
 	if err != nil {
@@ -85,8 +84,8 @@ func readElsewhere(state string) (e elsewhere, err error) {
 	return e, err
 }
 
-// write keeps the DynamoDB in the state folder. It comes before any table, so that
-// none is made that nobody can name.
+// write keeps the DynamoDB in the state folder. It comes before any table: otherwise nobody
+// could name a table after a crash.
 func (e elsewhere) write(state string) error {
 	text, err := json.MarshalIndent(e, "", "  ")
 	if err == nil {
@@ -98,7 +97,7 @@ func (e elsewhere) write(state string) error {
 	return nil
 }
 
-// tables says to package provision where the tables are.
+// tables are the tables' place, for package provision.
 func (e elsewhere) tables(warnings io.Writer) *provision.Elsewhere {
 	if e == (elsewhere{}) {
 		return nil
@@ -110,8 +109,8 @@ func (e elsewhere) tables(warnings io.Writer) *provision.Elsewhere {
 	}}
 }
 
-// dropTables deletes the tables of the state folder, and no others, where they are
-// in another's DynamoDB. Its error names those that are left there.
+// dropTables deletes the tables of the state folder, and no others, if they are in
+// another's DynamoDB. Its error names those that are left there.
 func dropTables(ctx context.Context, state string) error {
 	e, err := readElsewhere(state)
 	if err != nil || e == (elsewhere{}) {

@@ -1,8 +1,7 @@
-// Package edition is all of Signalbox on one machine: the engines, what the
-// template declares in them, the unmodified functions under a Lambda runtime,
-// and the gateway before them, on one port of the loopback interface. All its
-// state is in one folder, which one edition at a time may use; every child ends
-// with it, however it ends.
+// Package edition is all of Signalbox on one machine: the engines with the template's
+// resources, the unmodified functions under a Lambda runtime, and the gateway before them,
+// on one loopback port. All its state is in one folder, which one edition at a time may
+// use; every child ends with it, however it ends.
 package edition
 
 import (
@@ -33,17 +32,17 @@ import (
 // closeTime bounds how long Close waits for requests that are under way.
 const closeTime = 5 * time.Second
 
-// Options are what to run, and where its state is.
+// Options configure an edition.
 type Options struct {
 	// Root is the repository's folder: the template is there.
 	Root string
 	// State is the folder of everything that is kept. It is made if need be.
 	State string
-	// Port is where to listen on 127.0.0.1, and on ::1 where there is IPv6. Zero
-	// means any that is free.
+	// Port is the port on 127.0.0.1, and on ::1 if there is IPv6. Zero means any that is
+	// free.
 	Port int
-	// DynamoDB is the URL of one that runs already, for a new state folder; one that is
-	// used keeps its own. Empty means one of our own, where the platform has it.
+	// DynamoDB is the URL of a running one, for a new state folder; a used folder keeps its
+	// own. Empty means the edition's own, if the platform has it.
 	DynamoDB string
 	// Parameters overrides the template's parameters.
 	Parameters map[string]string
@@ -52,24 +51,25 @@ type Options struct {
 	Functions string
 	// Terminal, if there is one, gets a line for each request.
 	Terminal io.Writer
-	// Warnings, if there is one, gets a line for what the user needs to know, such as
-	// tables that another's DynamoDB has lost.
+	// Warnings, if there is one, gets a line for each thing that the user needs to know,
+	// such as tables that another's DynamoDB has lost.
 	Warnings io.Writer
 	// Through, if there is one, gets the engines and returns the endpoints by which the
 	// function reaches them. It also gets the names of everything in them.
 	Through func(to reach.Engines, function string, made template.Resources) (reach.Engines, error)
-	// Wrap, if there is one, gets the gateway and returns what is served in its place.
+	// Wrap, if there is one, gets the gateway and returns the handler to serve in its
+	// place.
 	Wrap func(http.Handler) http.Handler
 }
 
 // Edition is a running edition.
 type Edition struct {
-	// BaseURL is what the paths of the contract are relative to.
+	// BaseURL precedes the paths of the contract.
 	BaseURL string
 	// Demo is the demo account, as it was at the start.
 	Demo demo.Facts
 
-	// demo returns the demo account as it is now.
+	// demo returns the present demo account.
 	demo      func(context.Context) (demo.Facts, error)
 	listeners []net.Listener
 	gateway   *gateway.Gateway
@@ -128,8 +128,8 @@ func (e *Edition) start(ctx context.Context, o Options, t *template.Template) er
 	return e.serveSAMLocal(o, t, made)
 }
 
-// startEngines starts the engines and makes in them what the template declares,
-// and the demo account. Its error says what to do where the state is at fault.
+// startEngines starts the engines and makes the template's tables, keys and bucket in them,
+// and the demo account. If the state is at fault, the error says how to repair it.
 func (e *Edition) startEngines(ctx context.Context, o Options, t *template.Template, api template.API) (template.Resources, error) {
 	made, err := e.fillEngines(ctx, o, t, api)
 	return made, e.advise(ctx, err)
@@ -167,10 +167,10 @@ func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Templa
 	return made, err
 }
 
-// lost is what a reset removes.
+// lost lists everything that a reset removes.
 const lost = ", which removes every account, credential, sync job and file in it"
 
-// advise adds to the error of a start what the user can do about it.
+// advise adds advice for the user to the error of a start.
 func (e *Edition) advise(ctx context.Context, err error) error {
 	_, conflict := errors.AsType[*conflictError](err)
 	switch {

@@ -9,8 +9,8 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// runFunctions makes the Lambda runtime. Besides what Lambda gives them, the
-// functions get only the endpoints and credentials of the engines.
+// runFunctions makes the Lambda runtime. In addition to Lambda's variables, the functions
+// get only the endpoints and credentials of the engines.
 func (e *Edition) runFunctions(o Options, t *template.Template, made template.Resources) error {
 	declared, err := t.Functions(made)
 	if err != nil {

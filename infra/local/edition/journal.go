@@ -40,7 +40,7 @@ func newJournal(dir string, terminal io.Writer) (*journal, error) {
 	}
 	var handler slog.Handler = slog.NewJSONHandler(file, nil)
 	if terminal != nil {
-		// What goes wrong is shown at once, with where to read more.
+		// An error is shown at once, with the log to read.
 		shown := slog.NewTextHandler(locked{j}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: shortTime})
 		handler = slog.NewMultiHandler(handler, shown.WithAttrs([]slog.Attr{slog.String("log", j.path(editionLog))}))
 	}
@@ -65,7 +65,6 @@ func shortTime(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// path is where the log of that name is.
 func (j *journal) path(name string) string { return filepath.Join(j.dir, name+".log") }
 
 func (j *journal) file(name string) (*os.File, error) {

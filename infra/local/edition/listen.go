@@ -13,12 +13,12 @@ const (
 	loopback6 = "::1"
 	// maxPort is the highest port.
 	maxPort = 65535
-	// anyPort bounds how many ports are tried where any will do.
+	// anyPort bounds how many ports are tried if any will do.
 	anyPort = 10
 )
 
-// listen takes the port on both loopback addresses, since localhost may mean
-// either; on the first alone where the machine has no IPv6. Zero means any port.
+// listen takes the port on both loopback addresses, since localhost may mean either.
+// Without IPv6 it takes the first alone. Zero means any port.
 func listen(port int) (both []net.Listener, err error) {
 	if port < 0 || port > maxPort {
 		return nil, fmt.Errorf("port %d is out of range: choose one up to %d: make run PORT=3000", port, maxPort)

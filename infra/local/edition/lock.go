@@ -63,7 +63,7 @@ func isRemoved(file *os.File, path string) bool {
 	return err != nil || err2 != nil || !os.SameFile(mine, named)
 }
 
-// holder returns what describe wrote.
+// holder returns the text that describe wrote.
 func holder(path string) string {
 	text, err := os.ReadFile(path) //nolint:gosec // a file of the state folder
 	if err != nil || len(text) == 0 {

@@ -37,8 +37,8 @@ func Reset(ctx context.Context, state string, warnings io.Writer) error {
 	return errors.Join(err, lock.Close())
 }
 
-// finishReset empties a state folder if a reset of it has begun. The lock stays, and
-// the mark of the reset goes last.
+// finishReset empties a state folder if its reset has begun. The lock stays, and the mark
+// of the reset goes last.
 func finishReset(ctx context.Context, state string, warnings io.Writer) error {
 	mark := filepath.Join(state, resetFile)
 	if _, err := os.Lstat(mark); errors.Is(err, fs.ErrNotExist) {

@@ -8,8 +8,8 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// stack is what other programs on this machine, such as the operator's command,
-// need to reach the engines: the stack's outputs, and the services' endpoints.
+// stack is for other programs on this machine, such as the operator's command. It has the
+// stack's outputs and the services' endpoints.
 type stack struct {
 	Region          string            `json:"region"`
 	Endpoints       endpoints         `json:"endpoints"`

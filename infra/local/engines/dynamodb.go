@@ -15,7 +15,7 @@ import (
 // ExtendDB is the DynamoDB engine of the single-machine edition.
 const ExtendDB = "extenddb"
 
-// tried is the platform whose package is pinned in package.json.
+// tried is the platform of the package that package.json pins.
 const tried = "linux-x64"
 
 func extendDB(c Config) (program, error) {

@@ -18,7 +18,7 @@ import (
 	"signalbox.dev/infra/reach"
 )
 
-// Usual is where DynamoDB Local listens by default.
+// Usual is DynamoDB Local's address by default.
 const Usual = "http://127.0.0.1:8000"
 
 // usualCommand starts one there.

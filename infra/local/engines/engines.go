@@ -1,7 +1,7 @@
-// Package engines runs what Signalbox needs of AWS on one machine: DynamoDB
-// (ExtendDB), S3 (versitygw) and a stand-in for KMS, or second opinions in their
-// place, all on one address, with their state in one folder. Engines that are
-// processes of their own end with this one, however it ends.
+// Package engines runs the services that Signalbox needs on one machine: DynamoDB
+// (ExtendDB), S3 (versitygw) and a stand-in for KMS, or second opinions in their place, all
+// on one address, with their state in one folder. Engines that are processes of their own
+// end with this one, however it ends.
 package engines
 
 import (
@@ -34,22 +34,22 @@ const (
 // another machine's.
 var ErrConfig = errors.New("configuration")
 
-// configError is an ErrConfig with a text of its own.
+// configError is an ErrConfig with its own text.
 type configError struct{ error }
 
 func (configError) Is(target error) bool { return target == ErrConfig }
 
-// Config says which engines to run, and where.
+// Config configures engines.
 type Config struct {
 	// Dir is the folder of their state; it is made if need be.
 	Dir string
-	// Root is the repository's folder, where they are installed and built. Empty
-	// means the nearest one above the working directory with a template.yaml.
+	// Root is the repository's folder: they are installed and built there. Empty means the
+	// nearest one above the working directory with a template.yaml.
 	Root string
 	// Host is the address to listen on. Empty means 127.0.0.1.
 	Host string
-	// DynamoDB is the URL of one that runs already, and is neither started nor
-	// stopped. Empty means one of our own.
+	// DynamoDB is the URL of a running one, which is neither started nor stopped. Empty
+	// means one of our own.
 	DynamoDB string
 	// Log gets a line for each engine that ended and was started again. Nil means no
 	// log.
@@ -121,8 +121,8 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 	return e, nil
 }
 
-// complete fills in what is empty, and returns the programs to run: nil where
-// the engine runs in this process.
+// complete fills in defaults and returns the programs to run: nil for an engine in this
+// process.
 func (c *Config) complete() (programs [len(services)]*program, err error) {
 	if c.Host == "" {
 		c.Host = "127.0.0.1"
@@ -193,7 +193,7 @@ func (e *Engines) startKMS(c Config, dir string) error {
 	return nil
 }
 
-// Done gives an error where an engine has ended that cannot be started again.
+// Done sends an error if an ended engine cannot be started again.
 func (e *Engines) Done() <-chan error { return e.done }
 
 // Close stops every engine and waits for its end.

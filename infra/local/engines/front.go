@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// front is a proxy before ExtendDB that lets it finish every request, as DynamoDB
-// does, when the client has disconnected. ExtendDB 0.1.10 drops a request whose
-// client disconnects in the middle of a write and keeps the lock of its database:
-// from then on every write fails, until it is started again. A function that is
-// killed, or runs out of time, is such a client.
+// front is a proxy before ExtendDB that lets it finish every request, as DynamoDB does,
+// when the client has disconnected. If a client disconnects in the middle of a write,
+// ExtendDB 0.1.10 drops the request and keeps the lock of its database: every write then
+// fails until it is started again. A function that is killed, or runs out of time, is such
+// a client.
 type front struct {
 	url    string
 	server *http.Server

@@ -38,7 +38,7 @@ func (e *Engines) process(i int) *process {
 	return e.processes[i]
 }
 
-// replace reports false if the engines were closed meanwhile.
+// replace reports false if the engines were closed.
 func (e *Engines) replace(i int, p *process) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

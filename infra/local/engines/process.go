@@ -41,7 +41,7 @@ type program struct {
 	health string
 	// port is the one to try first; "" means any.
 	port string
-	// check, if there is one, checks what its folder holds before the first start.
+	// check, if there is one, checks its folder before the first start.
 	check func() error
 	// command listens on the port.
 	command func(port string) *exec.Cmd
@@ -86,7 +86,7 @@ func (p program) start(ctx context.Context, host string) (*process, error) {
 	})
 }
 
-// insist tries again where the engine ended before it answered.
+// insist tries again if the engine ended before it answered.
 func insist(try func() (*process, error)) (*process, error) {
 	for attempt := 1; ; attempt++ {
 		started, err := try()
@@ -98,8 +98,8 @@ func insist(try func() (*process, error)) (*process, error) {
 
 func (p program) log() string { return filepath.Join(p.dir, p.name+".log") }
 
-// launch runs the program on the port until it answers. Its output goes to the
-// end of its log, where the one before it may have said why it ended.
+// launch runs the program on the port until it answers. Its output goes to the end of its
+// log: the one before may have written there why it ended.
 func (p program) launch(ctx context.Context, host, port string) (*process, error) {
 	cmd, url := p.command(port), "http://"+net.JoinHostPort(host, port)
 	log, err := os.OpenFile(p.log(), os.O_APPEND|os.O_WRONLY, 0o600)
@@ -157,8 +157,8 @@ func (p *process) answers(ctx context.Context, url string) error {
 	}
 }
 
-// stop asks the process to end, and ends it, with whatever it started, where it
-// does not.
+// stop asks the process to end. If it does not, stop kills it with everything that it
+// started.
 func (p *process) stop() {
 	p.stopped.Store(true)
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already

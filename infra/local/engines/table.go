@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 )
 
-// service is what an engine stands in for.
 type service struct {
 	variable string // names an engine of infra/second-opinion, for tests
 	// own is the engine of the single-machine edition. Nil means that it runs in this
@@ -39,7 +38,7 @@ func (s service) program(c Config) (*program, error) {
 	return &p, err
 }
 
-// secondOpinion is the engine of that name of infra/second-opinion.
+// secondOpinion is an engine from infra/second-opinion.
 func secondOpinion(c Config, name string) (*program, error) {
 	script, err := filepath.Abs(filepath.Join(c.Root, "infra", "second-opinion", "engine"))
 	dir := filepath.Join(c.Dir, name)

@@ -8,8 +8,8 @@ import (
 const (
 	// MaxBody is the REST API's limit on a request's body.
 	MaxBody = 10 << 20
-	// drained is how much of what is beyond that is read and thrown away, so that
-	// a client which sends everything before it listens gets the answer.
+	// drained is how many more bytes are read and thrown away: a client that sends
+	// everything before it listens still gets the answer.
 	drained = 64 << 20
 )
 

@@ -12,9 +12,9 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// event is a REST API's proxy event, payload format 1.0. Every member is always
-// there, null where it has nothing. Text that is not UTF-8 becomes U+FFFD when
-// it is encoded, as it does in a REST API.
+// event is a REST API's proxy event, payload format 1.0. Every member is present. One
+// without a value is null. As in a REST API, text that is not UTF-8 becomes U+FFFD when it
+// is encoded.
 type event struct {
 	Resource   string              `json:"resource"`
 	Path       string              `json:"path"`
@@ -112,8 +112,8 @@ func eventHeaders(r *http.Request, x *exchange) map[string][]string {
 	return headers
 }
 
-// queryValues decodes a query string; it never fails. What cannot be
-// decoded is kept as it is. Names that become equal as UTF-8 are one.
+// queryValues decodes a query string; it never fails. Text that cannot be decoded is kept.
+// Names that become equal as UTF-8 are one.
 func queryValues(query string) map[string][]string {
 	var values map[string][]string
 	for part := range strings.SplitSeq(query, "&") {

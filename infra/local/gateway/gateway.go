@@ -32,7 +32,7 @@ type Functions interface {
 	Invoke(ctx context.Context, function string, event []byte) ([]byte, error)
 }
 
-// Config is what the gateway serves.
+// Config configures a gateway.
 type Config struct {
 	API       template.API
 	Functions Functions

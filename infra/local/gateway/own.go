@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// kind is a type of the gateway's own responses, with its defaults where the
-// template does not declare it.
+// kind is a type of the gateway's own responses, with defaults for a type that the template
+// does not declare.
 type kind struct {
 	name   string
 	status int

@@ -26,8 +26,8 @@ func (g *Gateway) Server() *http.Server {
 	}
 }
 
-// Listener wraps a TCP listener so that requests which net/http refuses to read,
-// and answers itself in plain text, get the gateway's own response too.
+// Listener wraps a TCP listener. net/http answers a request that it cannot read in plain
+// text; through this listener it gets the gateway's own response too.
 func (g *Gateway) Listener(l net.Listener) net.Listener {
 	return &listener{Listener: l, gateway: g}
 }
@@ -55,8 +55,8 @@ type connection struct {
 	gateway *Gateway
 }
 
-// refusal ends the head of what net/http writes in place of a response to a
-// request that it cannot read, in one piece and past any handler.
+// refusal ends the head of net/http's own response to a request that it cannot read. It is
+// written in one piece and past any handler.
 const refusal = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
 // unexpected is how net/http answers an unknown Expect header.

@@ -45,7 +45,7 @@ func refuse(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"__type": known.code, "message": known.message})
 }
 
-// request is the union of what the operations take.
+// request has the members of all operations' requests.
 type request struct {
 	KeyID                        string `json:"KeyId"`
 	Description                  string

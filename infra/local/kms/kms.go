@@ -1,10 +1,11 @@
-// Package kms is a fake AWS KMS for one machine, as there is none to embed. It
-// encrypts, authenticates encryption contexts, and implements the states of a key
-// with AWS's errors for each. What it does not have: key policies, grants, IAM, signatures of requests, asymmetric keys.
+// Package kms is a fake AWS KMS for one machine, as there is none to embed. It encrypts,
+// authenticates encryption contexts, and implements the states of a key with AWS's errors
+// for each. What it does not have: key policies, grants, IAM, signatures of requests,
+// asymmetric keys.
 //
-// Its state is one file, replaced as a whole and flushed before an answer is
-// given, so that nothing acknowledged is lost by a kill -9. The file holds the
-// keys in clear: this guards nothing but a developer's machine.
+// Its state is one file, replaced as a whole and flushed before an answer is given: a kill
+// -9 loses nothing that was acknowledged. The file holds the keys in clear: this guards
+// nothing but a developer's machine.
 package kms
 
 import (
@@ -42,8 +43,8 @@ const (
 	pendingDeletion = "PendingDeletion"
 )
 
-// key is a symmetric key, with all the material it ever had: what was encrypted
-// before a rotation keeps opening.
+// key is a symmetric key with all its material: ciphertexts from before a rotation still
+// open.
 type key struct {
 	ID          string
 	Description string
@@ -130,7 +131,7 @@ func (s state) check() error {
 	return err
 }
 
-// save writes the state so that it is there after a crash.
+// save writes the state and flushes it.
 func (s *Service) save() error {
 	var err error
 	if s.state.SHA256, err = s.state.sum(); err != nil {

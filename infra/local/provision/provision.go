@@ -1,9 +1,8 @@
-// Package provision makes the tables, keys and buckets that the template
-// declares, in engines that run on this machine. It does for them what
-// CloudFormation does in the cloud, as far as requests depend on it: key schema, TTL,
-// versioning. What exists stays as it is, so that it can run at every start. What
-// was made and is gone is an error: a new key would open nothing that the old one
-// sealed, and a new table would be empty.
+// Package provision makes the tables, keys and buckets that the template declares, in
+// engines that run on this machine. It does CloudFormation's part as far as requests depend
+// on it: key schema, TTL, versioning. It runs at every start and leaves existing resources
+// alone. A resource that was made and is gone is an error: a new key would open nothing
+// that the old one sealed, and a new table would be empty.
 package provision
 
 import (
@@ -28,9 +27,9 @@ type provisioner struct {
 	keys *kms.Client
 	s3   *s3.Client
 
-	// existing is what earlier calls made: logical ids to ARNs.
+	// existing maps the logical ids of earlier calls to ARNs.
 	existing map[string]string
-	// elsewhere is nil where the tables are in a DynamoDB of our own.
+	// elsewhere is nil if the tables are in the edition's own DynamoDB.
 	elsewhere *Elsewhere
 
 	mu   sync.Mutex
@@ -42,14 +41,13 @@ type provisioner struct {
 type Elsewhere struct {
 	// Prefix begins the names of all tables.
 	Prefix string
-	// Warn reports what the DynamoDB has lost or lacks.
+	// Warn reports lost tables and missing operations.
 	Warn func(text string)
 }
 
-// Make makes what is missing, concurrently, and returns the names of everything.
-// It records in dir what has no name in the engines. Tables are in another
-// DynamoDB than the edition's own where elsewhere is not nil; if all of them are
-// gone there, they are made anew.
+// Make makes missing resources, concurrently, and returns all names. It records ARNs in
+// dir, because keys have no names in the engines. If elsewhere is not nil, the tables are
+// in that DynamoDB; if all of them are gone there, Make makes them again.
 func Make(ctx context.Context, t *template.Template, c aws.Config, dir string, elsewhere *Elsewhere) (template.Resources, error) {
 	tables, err := t.Tables()
 	if err != nil {

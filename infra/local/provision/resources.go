@@ -20,7 +20,7 @@ const ResourcesFile = "resources.json"
 // errGone is the error of a resource that was made and does not exist.
 var errGone = &damage.Error{Err: errors.New("it is gone")}
 
-// readResources returns the logical ids and ARNs of what earlier calls made.
+// readResources returns the logical ids and ARNs that earlier calls recorded.
 func readResources(dir string) (map[string]string, error) {
 	made, path := make(map[string]string), filepath.Join(dir, ResourcesFile)
 	text, err := os.ReadFile(path) //nolint:gosec // a file of the state folder

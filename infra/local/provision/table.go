@@ -23,9 +23,9 @@ const (
 	readTime = 2 * time.Second
 )
 
-// lacking are the operations that a DynamoDB elsewhere may lack, and what that means.
-// What the template asks of tables beyond keys and TTL (point-in-time recovery,
-// deletion protection, ceilings) is asked of no DynamoDB on a user's machine.
+// lacking are the operations that a DynamoDB elsewhere may lack, each with the consequence.
+// The template's other settings for tables (point-in-time recovery, deletion protection,
+// ceilings) are not used on a user's machine.
 var lacking = map[string]string{
 	"DescribeTimeToLive": "has no TTL: expired items stay, and are judged by their own time",
 	"UpdateTimeToLive":   "has no TTL: expired items stay, and are judged by their own time",
@@ -46,8 +46,8 @@ func (p *provisioner) tolerate(err error) error {
 	return nil
 }
 
-// forget drops the tables from what was made, where a DynamoDB elsewhere has none of
-// them any more: it kept them in memory.
+// forget drops all tables from the record if a DynamoDB elsewhere kept them in memory and
+// has lost them.
 func (p *provisioner) forget(ctx context.Context, tables []template.Table) error {
 	if p.elsewhere == nil {
 		return nil
@@ -140,8 +140,8 @@ func (p *provisioner) active(ctx context.Context, name string) (*dynamodb.Descri
 	return waiter.WaitForOutput(ctx, &dynamodb.DescribeTableInput{TableName: &name}, activeTime)
 }
 
-// readable reads the table, or as much of it as readTime allows: an engine may
-// notice only then that its file is damaged.
+// readable reads the table for at most readTime: an engine may notice only then that its
+// file is damaged.
 func (p *provisioner) readable(ctx context.Context, name string) error {
 	bounded, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()

@@ -61,7 +61,7 @@ func (i *instance) serveResponse(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "response larger than 6 MB")
 		return
 	case err != nil:
-		// The process ended in the middle of it.
+		// The process ended in the middle of its response.
 		return
 	case kind != "":
 		call.done <- outcome{err: &FunctionError{Type: kind, Message: "the response broke off"}}

@@ -16,7 +16,7 @@ import (
 	"signalbox.dev/infra/local/child"
 )
 
-// instance is one process of a function, with a Runtime API of its own.
+// instance is one process of a function, with its own Runtime API.
 type instance struct {
 	function Function
 	arn      string
@@ -33,7 +33,7 @@ type instance struct {
 
 	mu      sync.Mutex
 	current *invocation
-	// failed is what the process reported to …/init/error.
+	// failed is the process's report to …/init/error.
 	failed *FunctionError
 }
 
@@ -69,7 +69,7 @@ func (l *Lambda) run(i *instance) error {
 	if err != nil {
 		return fmt.Errorf("opening a port for the Runtime API: %w", err)
 	}
-	// The process dies before the server does, so that no request of its is cut.
+	// The process dies before the server does: no request is cut.
 	server := &http.Server{Handler: i.api(), ReadHeaderTimeout: initTime, ErrorLog: slog.NewLogLogger(i.log.Handler(), slog.LevelDebug)}
 	go func() { _ = server.Serve(listener) }()
 	defer func() { _ = server.Close() }()
@@ -106,8 +106,8 @@ func (i *instance) killUnlessReady() {
 	}
 }
 
-// reason is the error of a request whose instance ended before it requested work,
-// or while it worked.
+// reason is the error of a request if its instance ended before it requested work, or while
+// it worked.
 func (i *instance) reason(err error) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

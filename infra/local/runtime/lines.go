@@ -2,10 +2,10 @@ package runtime
 
 import "bytes"
 
-// maxLineBytes is where a line without an end is cut, as Lambda's log events are.
+// maxLineBytes bounds a line without an end, like Lambda's log events.
 const maxLineBytes = 256 << 10
 
-// lines cuts what a process writes into lines.
+// lines cuts a process's output into lines.
 type lines struct {
 	emit func([]byte)
 	rest []byte

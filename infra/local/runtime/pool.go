@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// pool is the instances of one function and the queue of requests for them.
+// pool has the instances for one function and the queue of requests.
 type pool struct {
 	limit int
 	// launch runs one more instance until it ends.
@@ -16,8 +16,8 @@ type pool struct {
 
 	mu     sync.Mutex
 	closed bool
-	// running counts instances from launch to end; starting are those of them
-	// that have not requested work yet.
+	// running counts instances from launch to end; starting counts those that have not
+	// requested work yet.
 	running, starting int
 	// idle instances wait for work; the last one to become idle goes first, as
 	// its connections are the freshest.
@@ -66,7 +66,7 @@ func (p *pool) join() chan turn {
 	return mine
 }
 
-// leave takes a request out of the queue, unless its turn has come meanwhile.
+// leave takes a request out of the queue, unless its turn has come.
 func (p *pool) leave(ctx context.Context, mine chan turn) (*instance, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

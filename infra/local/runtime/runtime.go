@@ -31,11 +31,12 @@ const (
 const (
 	defaultInstances = 10
 	defaultWait      = 10 * time.Second
-	// maxQueue bounds the requests that wait for an instance of one function.
+	// maxQueue bounds each function's queue.
 	maxQueue = 2000
 )
 
-// Errors of Invoke besides *FunctionError. None of them reached the function.
+// Errors of Invoke, in addition to *FunctionError. A request with such an error did not
+// reach the function.
 var (
 	// ErrThrottled means that every instance was busy for too long.
 	ErrThrottled = errors.New("too many requests")
@@ -71,12 +72,12 @@ type Function struct {
 	Environment map[string]string
 }
 
-// Config is what to run.
+// Config configures a runtime.
 type Config struct {
 	Functions []Function
 	Region    string
 	Account   string
-	// Environment holds what every function gets besides Lambda's own variables:
+	// Environment holds variables for every function, in addition to Lambda's own:
 	// credentials and endpoints. It goes before a function's own variables.
 	Environment map[string]string
 	// Instances bounds the instances of each function. Zero means 10.

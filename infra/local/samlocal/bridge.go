@@ -48,9 +48,8 @@ func bridgePrefix() (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// within is a listener that accepts connections from its own network only: Linux
-// answers at the bridge's address on every interface, so that another machine
-// could reach it by a route of its own.
+// within is a listener that accepts connections from its own network only. Linux answers at
+// the bridge's address on every interface: another machine could reach it by its own route.
 type within struct {
 	*net.TCPListener
 	network netip.Prefix

@@ -21,10 +21,10 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// proxy passes requests of containers on to the engines. It finds the service in
-// a request's signature and signs the request anew: the engines accept only
-// credentials of their own. An S3 client puts the bucket into the host name,
-// which the engine expects in the path.
+// proxy passes requests of containers on to the engines. It finds the service in a
+// request's signature and signs the request again: the engines accept only their own
+// credentials. An S3 client puts the bucket into the host name, which the engine expects in
+// the path.
 type proxy struct {
 	port     int
 	server   *http.Server
@@ -87,8 +87,8 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	service := serviceOf(r.Header.Get("Authorization"))
 	engine, ok := p.services[service]
 	host, _, _ := strings.Cut(r.Host, ":")
-	// No request is signed for a web page whose name was made to mean this machine, nor
-	// that by which a function opens its connection.
+	// A web page whose name was made to mean this machine gets no signature, and a
+	// function's request without a signature gets none.
 	if !ok || host != Host && !strings.HasSuffix(host, "."+Host) {
 		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}

@@ -1,8 +1,8 @@
-// Package samlocal lets `sam local` serve the data of a running edition. Its
-// functions run in containers, so they need an address by which a container
-// reaches the engines; SAM gives them the user's own AWS credentials, so their
-// requests are signed anew for the engines; and it reads names and parameters
-// from files. samconfig.toml names the files and the host.
+// Package samlocal lets `sam local` serve the data of a running edition. Its functions run
+// in containers, so they need an address by which a container reaches the engines; SAM
+// gives them the user's own AWS credentials, so their requests are signed again for the
+// engines; and it reads names and parameters from files. samconfig.toml names the files and
+// the host.
 package samlocal
 
 import (
@@ -24,21 +24,20 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// Folder is the folder, in the state folder, of the files that `sam local` needs.
-// They are there while the engines are: where they are missing, SAM's error
-// contains the folder's name.
+// Folder is the folder, in the state folder, of the files that `sam local` needs. They
+// exist while the engines run. If they are missing, SAM's error contains the folder's name.
 const Folder = "while-make-run-runs"
 
-// Host is what containers call this machine.
+// Host is this machine's name in containers.
 const Host = "make-run"
 
-// Config is what `sam local` is to serve.
+// Config configures files and proxy for `sam local`.
 type Config struct {
 	// State is the edition's state folder.
 	State string
 	// Port is the preferred port of the proxy. Where it is taken, or 0, any.
 	Port int
-	// Engines are what the proxy passes requests on to.
+	// Engines get the proxy's requests.
 	Engines *engines.Engines
 	// Functions are the template's, their environments resolved.
 	Functions []template.Function
@@ -46,7 +45,7 @@ type Config struct {
 	Parameters map[string]string
 	// Events are sample events, by the logical ids of their functions.
 	Events map[string][]byte
-	// Log gets what goes wrong between containers and engines.
+	// Log gets errors between containers and engines.
 	Log *slog.Logger
 }
 
@@ -87,7 +86,7 @@ func (s *Server) write(c Config) error {
 	}
 	parameters := map[string]string{}
 	maps.Copy(parameters, c.Parameters)
-	// Containers run what this machine can, whatever is deployed.
+	// Containers run this machine's architecture, whatever is deployed.
 	parameters["Architecture"] = strings.Replace(runtime.GOARCH, "amd64", "x86_64", 1)
 
 	events := filepath.Join(c.State, "events")

@@ -31,8 +31,8 @@ func members(mapping *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	}
 }
 
-// withoutAliases puts what an alias stands for in its place, all over a tree that is
-// only read from then on.
+// withoutAliases replaces every alias in a tree by its node. The tree is only read from
+// then on.
 func withoutAliases(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias

@@ -45,8 +45,8 @@ func pseudo(name string) (string, bool) {
 	return "", false
 }
 
-// named returns what !Ref, !GetAtt and ${} in !Sub mean by a name: a parameter's
-// value, a resource's name, or an attribute after a dot.
+// named returns the value of a name in !Ref, !GetAtt and ${} in !Sub: a parameter's value,
+// a resource's name, or an attribute after a dot.
 func (s scope) named(name string) (string, error) {
 	if value, ok := pseudo(name); ok {
 		return value, nil

@@ -1,9 +1,8 @@
-// Package template reads what the single-machine edition needs from the SAM
-// template: routes, functions, the gateway's own responses, tables, keys and
-// buckets. It resolves parameters, conditions and the intrinsic functions that
-// template.yaml uses, but only in these; the rest (roles, alarms, log groups) is
-// not read. It expects a template that passes cfn-lint; its error for what it
-// cannot resolve names file and line.
+// Package template reads parts of the SAM template for the single-machine edition: routes,
+// functions, the gateway's own responses, tables, keys and buckets. It resolves parameters,
+// conditions and the intrinsic functions that template.yaml uses, but only in these; the
+// rest (roles, alarms, log groups) is not read. It expects a template that passes cfn-lint.
+// If it cannot resolve something, its error names file and line.
 package template
 
 import (
@@ -24,7 +23,7 @@ type Attributes map[string]string
 // Resources maps logical ids to the attributes of the resources made for them.
 type Resources map[string]Attributes
 
-// Template is a template whose parameters have their values.
+// Template is a template with its parameters' values.
 type Template struct {
 	root  *yaml.Node
 	scope scope
@@ -57,7 +56,7 @@ func Load(path string, overrides map[string]string) (*Template, error) {
 	}}, nil
 }
 
-// resource is one resource whose condition, if it has one, holds.
+// resource is a resource; its condition, if it has one, holds.
 type resource struct {
 	id         string
 	properties *yaml.Node
@@ -84,8 +83,7 @@ func (t *Template) resources(kind string) ([]resource, error) {
 	return found, nil
 }
 
-// Outputs returns the outputs whose values follow from the resources made; those
-// about other resources are left out.
+// Outputs returns the outputs about the resources made, and leaves out the others.
 func (t *Template) Outputs(made Resources) map[string]string {
 	outputs := make(map[string]string)
 	for name, declared := range members(member(t.root, "Outputs")) {

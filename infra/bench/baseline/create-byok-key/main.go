@@ -1,4 +1,4 @@
-// Command create-byok-key makes the AWS calls of the function of that name, and
+// Command create-byok-key makes the same AWS calls as the function with that name, and
 // nothing else.
 package main
 

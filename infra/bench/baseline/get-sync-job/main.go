@@ -1,5 +1,5 @@
-// Command get-sync-job makes the AWS calls of the function of that name, and
-// nothing else.
+// Command get-sync-job makes the same AWS calls as the function with that name, and nothing
+// else.
 package main
 
 import (

@@ -1,7 +1,6 @@
-// Package minimal is the least that a Go Lambda with AWS clients can be: the
-// programs beside it are what the functions are measured against. It configures
-// and warms its clients as the functions do, reads an event with the same
-// decoder, and does nothing else.
+// Package minimal is the smallest Go Lambda with AWS clients. The functions are measured
+// against the programs beside it. It configures and warms its clients as the functions do,
+// reads an event with the same decoder, and does nothing else.
 package minimal
 
 import (

@@ -28,7 +28,7 @@ func Of(t testing.TB, pid int) []int {
 	}
 	var children []int
 	for _, list := range lists {
-		// A thread may have ended meanwhile, and with it its list.
+		// A thread may have ended, and with it its list.
 		text, _ := os.ReadFile(list) //nolint:gosec // of /proc
 		for _, field := range strings.Fields(string(text)) {
 			child, err := strconv.Atoi(field)

@@ -18,7 +18,7 @@ import (
 	"signalbox.dev/infra/local/engines"
 )
 
-// startTime is what a loaded machine needs to start a Java program.
+// startTime is long enough for a Java program on a loaded machine.
 const startTime = 150 * time.Second
 
 func main() {

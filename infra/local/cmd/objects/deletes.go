@@ -15,7 +15,7 @@ import (
 	"github.com/versity/versitygw/s3response"
 )
 
-// deletes is a backend that deletes as S3 does, where versitygw 1.8.0 does not:
+// deletes is a backend that deletes as S3 does. versitygw 1.8.0 differs:
 //
 //   - If-Match: * deletes the object if it exists, else the answer is 412, and of
 //     any number of deletes at once one succeeds. versitygw answers 412 for an
@@ -54,8 +54,8 @@ func (d *deletes) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (*
 	return out, err
 }
 
-// exists fails the condition where there is no object, or a delete marker is its
-// current version.
+// exists fails the condition if there is no object, or its current version is a delete
+// marker.
 func (d *deletes) exists(ctx context.Context, in *s3.DeleteObjectInput) error {
 	_, err := d.HeadObject(ctx, &s3.HeadObjectInput{Bucket: in.Bucket, Key: in.Key})
 	if errors.Is(err, s3err.GetAPIError(s3err.ErrNoSuchKey)) {

@@ -1,7 +1,6 @@
-// Command objects is the S3 engine of the single-machine edition: versitygw,
-// embedded, with its files in one folder and its deletes corrected.
-// It is a process of its own because versitygw changes its working directory,
-// prints, and can run only once in a process.
+// Command objects is the S3 engine of the single-machine edition: versitygw, embedded, with
+// its files in one folder and its deletes corrected. It is a separate process because
+// versitygw changes its working directory, prints, and can run only once in a process.
 package main
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/versity/versitygw/embedgw"
 )
 
-// The bounds of one machine.
+// Bounds for a single machine.
 const (
 	connections  = 4096
 	requests     = 2048
