@@ -243,7 +243,7 @@ simulate: go ## Play requests in every order of their calls and with every fault
 ifdef MUTANTS
 	@go run ./infra/mutate -planted infra/sim/mutants.txt -timeout 30m
 else
-	@set -o pipefail; go test -count=1 -v -timeout 0 -run '^TestSimulation$$' ./functions/... \
+	@set -o pipefail; go test -count=1 -v -timeout 0 -run '^TestSimulation$$' ./functions/... ./shared/auth \
 		-args -simulate $(if $(SEEDS),-seeds $(SEEDS)) $(if $(HOURS),-hours $(HOURS)) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'
 endif
 

@@ -22,7 +22,7 @@ const (
 // TestSimulation plays requests with every fault of every call, and beside each
 // other and the operator's acts in every order of their calls.
 func TestSimulation(t *testing.T) {
-	sim.Suite{Alone: alone(), Pairs: pairs(), Trios: trios(), Crowds: crowds()}.Play(t)
+	sim.Suite{Alone: alone(), Pairs: pairs(), Orders: orders(), Crowds: crowds()}.Play(t)
 }
 
 func scenario(name string, set func(*sim.World)) sim.Scenario {
@@ -164,7 +164,7 @@ func pairs() []sim.Scenario {
 	}
 }
 
-func trios() []sim.Scenario {
+func orders() []sim.Scenario {
 	return []sim.Scenario{
 		scenario("the same request twice, workspace deleted", func(w *sim.World) {
 			w.Create("A", named(w))

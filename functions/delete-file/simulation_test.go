@@ -20,7 +20,7 @@ const (
 // TestSimulation plays requests with every fault of every call, and beside each
 // other and the operator's acts in every order of their calls.
 func TestSimulation(t *testing.T) {
-	sim.Suite{Alone: alone(), Pairs: pairs(), Trios: trios(), Crowds: crowds()}.Play(t)
+	sim.Suite{Alone: alone(), Pairs: pairs(), Orders: orders(), Crowds: crowds()}.Play(t)
 }
 
 const file = ids.File("file_1")
@@ -147,7 +147,7 @@ func pairs() []sim.Scenario {
 	}
 }
 
-func trios() []sim.Scenario {
+func orders() []sim.Scenario {
 	return []sim.Scenario{
 		scenario("two deletes and an upload", "", func(w *sim.World) {
 			stored(w, "")

@@ -17,11 +17,11 @@ type planted struct {
 	mutant
 
 	name     string
-	function string // whose simulation notices it
+	function string // the package whose simulation notices it
 }
 
 // readPlanted reads a list of planted mutants. Each begins with "== name", then the
-// function and the file. Each run of lines that begin with "-" is replaced by the run
+// package and the file. Each run of lines that begin with "-" is replaced by the run
 // after it that begins with "+".
 func readPlanted(path string) (list []planted, err error) {
 	text, err := os.ReadFile(path) //nolint:gosec // a list of ours
@@ -103,7 +103,7 @@ func plant(ctx context.Context, path, only string, timeout time.Duration) error 
 // simulate plays the function's simulation with the mutant, and returns the schedule
 // that finds it.
 func (p planted) simulate(ctx context.Context, timeout time.Duration) (string, error) {
-	out, err := p.play(ctx, timeout, "./functions/"+p.function)
+	out, err := p.play(ctx, timeout, "./"+p.function)
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()

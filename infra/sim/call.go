@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/testkit"
 )
 
 // call is one attempt of a call, from when it is made until it is answered.
@@ -92,8 +93,26 @@ func (r *run) park(c *call) {
 	c.serial = c.actor.calls
 	c.born = len(r.steps)
 	r.waiting = append(r.waiting, c)
+	r.inspect(c)
 	r.signal()
 }
+
+// inspect looks for what no call may contain: a secret, a read that may be stale, and a
+// listing that goes beyond its file.
+func (r *run) inspect(c *call) {
+	asked, query := c.request.URL.String()+string(c.body), c.request.URL.Query()
+	if found := testkit.LeaksIn([]byte(asked), testkit.Marker); len(found) > 0 {
+		r.problem("%s contains %v: %s", c, found, asked)
+	}
+	if c.label.Service == "DynamoDB" && reads.MatchString(c.label.Operation) && !strings.Contains(asked, `"ConsistentRead":true`) {
+		r.problem("%s is not strongly consistent: %s", c, asked)
+	}
+	if from := query.Get("key-marker"); from != "" && from != query.Get("prefix") {
+		r.problem("%s lists what follows %s", c, from)
+	}
+}
+
+var reads = regexp.MustCompile(`GetItem$|^Query$|^Scan$`)
 
 // wait passes the answer on when its time has come.
 func (c *call) wait(got reply) (*http.Response, error) {
@@ -196,6 +215,8 @@ func (c *call) staying() *Fault {
 	return a.stays[c.name]
 }
 
+var lastWord = regexp.MustCompile(`[A-Za-z]+["<]`)
+
 var codes = regexp.MustCompile(`"Code":"[A-Za-z]+"|<Code>[A-Za-z]+</Code>|"__type":"[^"]+"`)
 
 // outcome describes a response for the trace, and leaves it as it was.
@@ -210,7 +231,7 @@ func outcome(response *http.Response, err error) string {
 	}
 	var words []string
 	for _, code := range codes.FindAllString(string(body), -1) {
-		word := regexp.MustCompile(`[A-Za-z]+["<]`).FindAllString(code, -1)
+		word := lastWord.FindAllString(code, -1)
 		words = append(words, strings.TrimRight(word[len(word)-1], `"<`))
 	}
 	return fmt.Sprint(response.StatusCode, " ", strings.Join(words, " "))

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -84,9 +85,10 @@ var menus = map[string][]*Fault{}
 // every returns all faults that the call may meet, once and each time.
 func every(c *call) []*Fault {
 	items := strings.Count(c.label.Item, " + ") + 1
-	key := c.label.Operation + strings.Repeat("+", items)
+	recorded := strings.Contains(c.label.Item, "idem#")
+	key := fmt.Sprint(c.label.Operation, items, recorded)
 	if menus[key] == nil {
-		for _, f := range makeFaults(c.label.Operation, items) {
+		for _, f := range makeFaults(c.label.Operation, items, recorded) {
 			menus[key] = append(menus[key], f)
 			if !f.never && !f.late {
 				menus[key] = append(menus[key], f.staying())
@@ -112,7 +114,7 @@ func few(c *call) (all []*Fault) {
 	return all
 }
 
-func makeFaults(operation string, items int) []*Fault {
+func makeFaults(operation string, items int, recorded bool) []*Fault {
 	all := append(common(), proxies(operation)...)
 	if operation != "DeleteObject" && operation != "PutObject" { // whose answers have no body
 		all = append(all, passing("answer empty", faults.EmptyAnswer()),
@@ -134,7 +136,7 @@ func makeFaults(operation string, items int) []*Fault {
 		all = append(all, passing("unprocessed", faults.Unprocessed()).withMain(), half,
 			lasting("no responses", faults.Otherwise(http.StatusOK, "{}")))
 	case "TransactWriteItems":
-		all = append(all, cancellations(items)...)
+		all = append(all, cancellations(items, recorded)...)
 	case "GenerateDataKey":
 		all = append(all, lasting(emptyObject, faults.Pretend(http.StatusOK, "{}")))
 		for _, code := range []string{"DisabledException", "KMSInvalidStateException", "KeyUnavailableException"} {
@@ -225,12 +227,15 @@ func (f *Fault) ownThrottle() bool {
 }
 
 // cancellations are the answers to a cancelled transaction of that many items: each
-// reason for each item, alone and beside a throttle of another item.
-func cancellations(items int) []*Fault {
+// reason for each item, alone and beside a throttle of another item. A failed condition is
+// true of an idempotency record only: it may have expired since.
+func cancellations(items int, recorded bool) []*Fault {
 	var all []*Fault
 	for item := range items {
 		for _, reason := range faults.CancellationReasons() {
-			// The condition on the record failed, and there is no record: it has expired since.
+			if reason == "ConditionalCheckFailed" && !recorded {
+				continue
+			}
 			passes := transient(reason) || reason == "ConditionalCheckFailed" && item == items-1
 			reasons := slices.Repeat([]string{"None"}, items)
 			reasons[item] = reason

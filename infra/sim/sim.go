@@ -296,6 +296,9 @@ func (r *run) abandon() {
 // other, and judges everything.
 func (r *run) finish() {
 	r.budget, r.main, r.choose = 0, r.steps, func(int, []alternative) int { return 0 }
+	if r.settled != nil && !r.unfinished {
+		r.settled()
+	}
 	for _, a := range slices.Clone(r.actors) {
 		for again := a.again(); again != nil; again = again.again() {
 			again.spared, again.repeats = true, a

@@ -28,8 +28,8 @@ type Suite struct {
 	// Pairs are two actors, or a few, that use one item: every order is played, and
 	// every order with one fault.
 	Pairs []Scenario
-	// Trios are three actors that use one item: every order is played.
-	Trios []Scenario
+	// Orders are actors that use one item: every order is played, without a fault.
+	Orders []Scenario
 	// Crowds are three actors or more: they are played by seeds.
 	Crowds []Scenario
 }
@@ -42,7 +42,7 @@ const shown = 3
 func (s Suite) Play(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a run leaves much garbage and keeps nothing
-	for _, scenario := range slices.Concat(s.Alone, s.Pairs, s.Trios, s.Crowds) {
+	for _, scenario := range slices.Concat(s.Alone, s.Pairs, s.Orders, s.Crowds) {
 		if rest, ok := strings.CutPrefix(*schedule, scenario.Name+"/"); ok {
 			r := scenario.replay(t, rest)
 			t.Logf("%s\n%s\n%s", scenario.Name, r.trace, strings.Join(r.problems, "\n"))
@@ -71,7 +71,7 @@ func (s Suite) Play(t *testing.T) {
 			}
 		})
 	}
-	for _, scenario := range s.Trios {
+	for _, scenario := range s.Orders {
 		t.Run(scenario.Name, func(t *testing.T) {
 			if *simulate {
 				scenario.playOrders(t, 0)
@@ -120,8 +120,8 @@ func (p *played) note(schedule string, r result) bool {
 	if len(r.problems) > 0 {
 		p.failed++
 		folder, _ := os.Getwd()
-		p.t.Errorf("%s\n\n%s\nReplay it:\ngo test ./functions/%s -run TestSimulation -schedule='%s'",
-			strings.Join(r.problems, "\n"), r.trace, filepath.Base(folder), schedule)
+		p.t.Errorf("%s\n\n%s\nReplay it:\ngo test ./%s/%s -run TestSimulation -schedule='%s'",
+			strings.Join(r.problems, "\n"), r.trace, filepath.Base(filepath.Dir(folder)), filepath.Base(folder), schedule)
 	}
 	return p.failed < shown
 }
@@ -195,7 +195,7 @@ func (s Scenario) playFault(t *testing.T, step int, fault string) result {
 // playSeeds plays seeds of all scenarios of several actors until the time is up.
 func (s Suite) playSeeds(t *testing.T) {
 	t.Helper()
-	all := slices.Concat(s.Pairs, s.Trios, s.Crowds)
+	all := slices.Concat(s.Pairs, s.Orders, s.Crowds)
 	began, told, count := time.Now(), time.Now(), 0
 	for seed := *first; ; seed++ {
 		for _, scenario := range all {

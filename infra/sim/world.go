@@ -69,9 +69,12 @@ type World struct {
 	twins     map[string][]*exchange        // of one request under one idempotency key
 	limited   map[string]bool               // API keys whose rate is judged
 	uploads   bool                          // an actor uploads
-	earliest  int
-	finally   []func() // when all is settled
-	problems  []string
+	settled   func()                        // judges when all actors are through, if no act is unfinished
+	// unfinished means that an act of the operator's failed on the way.
+	unfinished bool
+	earliest   int
+	finally    []func() // when all is settled
+	problems   []string
 }
 
 // Clients are those of an actor.
@@ -152,6 +155,19 @@ func (w *World) operator(name string, act func(context.Context, Clients) error, 
 }
 
 // The tenants' keys and rows that scenarios begin with.
+
+// TB is the test of the run.
+func (w *World) TB() testing.TB { return w.t }
+
+// AccessRows are the rows of the access table.
+func (w *World) AccessRows() testkit.Rows { return testkit.Rows{DB: w.Direct.DB, Table: accessTable} }
+
+// NewWorkspace makes another workspace of the tenant.
+func (w *World) NewWorkspace(name string) ids.Workspace {
+	id := w.Tenant.NewWorkspace(w.t)
+	w.Name(string(id), name)
+	return id
+}
 
 // StandardKey makes a standard key, bound to the workspace unless that is "".
 func (w *World) StandardKey(bound ids.Workspace) string {

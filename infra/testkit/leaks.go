@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Marker is part of every secret that tests send. It must be found in no
@@ -41,7 +42,7 @@ func Search(files fs.FS, marker string) ([]string, error) {
 // may have been written, and of API keys.
 func LeaksIn(content []byte, marker string) []string {
 	var found []string
-	for name, form := range forms(marker) {
+	for name, form := range formsOf(marker) {
 		if bytes.Contains(content, []byte(form)) {
 			found = append(found, "the marker "+name)
 		}
@@ -51,6 +52,16 @@ func LeaksIn(content []byte, marker string) []string {
 	}
 	return found
 }
+
+// formsOf is forms; it makes those of Marker once.
+func formsOf(text string) map[string]string {
+	if text == Marker {
+		return ofMarker()
+	}
+	return forms(text)
+}
+
+var ofMarker = sync.OnceValue(func() map[string]string { return forms(Marker) })
 
 // forms returns the ways in which a text may be written in a file.
 func forms(text string) map[string]string {

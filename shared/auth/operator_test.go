@@ -327,7 +327,6 @@ func TestAKeyIsDisabledEnabledAndDeleted(t *testing.T) {
 			f.wantError(c.do(t.Context(), f.account, key.Hash), auth.ErrNoKey)
 		}
 	}
-	checkInvariants(t, f)
 }
 
 func TestBatches(t *testing.T) {
