@@ -87,7 +87,7 @@ class Provider:
             return web.Response()
         if status != 200:
             return web.json_response({"error": {"message": "no", "type": "t", "code": "c"}}, status=status, headers={"x-envoy-ratelimited": "true"})
-        if body.get("stream"):
+        if body.get("stream") or "cut" in answers:
             return await self.stream(request, "cut" in answers)
         return web.json_response(MESSAGE if request.path.endswith("/messages") else COMPLETION)
 
@@ -431,11 +431,11 @@ async def refusals(bench: Bench, tenant: Tenant, via: str) -> None:
 
 
 async def streams(bench: Bench, tenant: Tenant, via: str) -> None:
-    """A stream arrives as it is sent, after an attempt that failed. If it breaks off, that
-    is its end."""
-    async def stream(answer: str) -> tuple[list, list]:
+    """A stream arrives as it is sent, after an attempt that failed. An answer that breaks
+    off is the last one."""
+    async def stream(answer: str, streamed: bool = True) -> tuple[list, list]:
         bench.number += 1
-        message, arrived = {"model": "small", "stream": True, "messages": [{"role": "user", "content": f"{bench.number} {answer}"}]}, []
+        message, arrived = {"model": "small", "stream": streamed, "messages": [{"role": "user", "content": f"{bench.number} {answer}"}]}, []
         try:
             async with bench.client.post(f"http://127.0.0.1:{bench.ports[via]}/v1/chat/completions", json=message, headers={"Authorization": "Bearer " + tenant.key}) as r:
                 async for line in r.content:
@@ -445,8 +445,9 @@ async def streams(bench: Bench, tenant: Tenant, via: str) -> None:
             pass
         return arrived, bench.provider.received.pop(str(bench.number))
 
-    arrived, received = await stream("cut")
-    check(arrived and received == tenant.plan("small")[:1], f"{via}: a stream that breaks off", arrived, received)
+    for streamed in (True, False):
+        arrived, received = await stream("cut", streamed)
+        check(received == tenant.plan("small")[:1], f"{via}: an answer that breaks off", streamed, received)
     arrived, received = await stream("429")
     check(len(arrived) >= 3 and arrived[2] - arrived[0] > 0.4 and received == tenant.plan("small")[:2], f"{via} streams", arrived, received)
     print(f"{via}: parts of a stream arrive {', '.join(f'{1000 * (a - arrived[0]):.0f}' for a in arrived[:3])} ms after the first", flush=True)

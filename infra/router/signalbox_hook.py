@@ -61,9 +61,31 @@ class Guard:
             return messages.pop() if messages else await receive()
 
         # The context of the request, which its attempts share.
-        request_plan.set({"name": plan.headers["x-signalbox-plan"], "model": members["model"], "credential": "", "called": True})
+        request_plan.set({"name": plan.headers["x-signalbox-plan"], "model": members["model"], "credential": "", "answer": 0, "end": None})
         headers = {"content-type": "application/json", "authorization": f"Bearer {proxy_server.master_key}"}
         await self.app(scope | {"query_string": b"", "headers": [(n.encode(), v.encode()) for n, v in headers.items()]}, decided, send)
+
+
+def moves_on(answer: int) -> bool:
+    """Is routing.MovesOn; 0 is no answer."""
+    return answer in (0, 401, 403, 408, 409, 429) or answer >= 500
+
+
+async def note_call(request: httpx.Request) -> None:
+    plan = request_plan.get({})
+    plan["answer"] = plan.get("answer") or 0  # a redirect is followed
+
+
+async def note_answer(response: httpx.Response) -> None:
+    request_plan.get({})["answer"] = response.status_code
+
+
+def make_client(self, *args, make=httpx.AsyncClient.__init__, **kwargs) -> None:
+    """Makes a client that notes a provider's status before it reads the rest: LiteLLM
+    repeats a request whose answer breaks off as if there had been none."""
+    make(self, *args, **kwargs)
+    self.event_hooks["request"].append(note_call)
+    self.event_hooks["response"].append(note_answer)
 
 
 class Hook(CustomLogger):
@@ -71,27 +93,26 @@ class Hook(CustomLogger):
         """Gives an attempt the provider and the key of the plan's next step."""
         kwargs |= {"api_key": "refused", "api_base": "http://127.0.0.1:1", "max_retries": 0, "client": None}
         plan = request_plan.get()
-        name, plan["name"] = plan["name"], None  # a refusal ends the request
-        if name is None:
-            raise HTTPException(503, "Stored credentials are unavailable")
-        if not plan["called"]:  # only a provider's answer moves on
-            raise HTTPException(400, "LiteLLM cannot translate this request")
+        answer, plan["answer"] = plan["answer"], None
+        if plan["end"] is None and answer is None:
+            plan["end"] = HTTPException(400, "LiteLLM cannot translate this request")
+        elif plan["end"] is None and not moves_on(answer):
+            plan["end"] = HTTPException(502, "The provider's answer is not complete")
+        if plan["end"]:
+            raise plan["end"]
+        plan["end"] = HTTPException(503, "Stored credentials are unavailable")  # unless a key is opened
         try:
-            step = await authorizer.post("/open", headers={"x-signalbox-plan": name})
+            step = await authorizer.post("/open", headers={"x-signalbox-plan": plan["name"]})
         except httpx.HTTPError:
-            raise HTTPException(503, "The authorizer is unavailable") from None
+            raise plan["end"] from None
         if step.status_code != 200:
-            raise HTTPException(503, step.json()["error"]["message"])
+            raise plan["end"]
         provider = step.headers["x-signalbox-provider"]
         deployment = next(d for d in proxy_server.llm_router.get_model_list(plan["model"]) if d["model_info"]["signalbox_provider"] == provider)
         kwargs |= deployment["litellm_params"]
         kwargs["api_key"] = next(step.headers[h] for h in KEY_HEADERS if h in step.headers).removeprefix("Bearer ")
-        plan |= {"name": name, "credential": step.headers["x-signalbox-credential"], "called": False}
+        plan |= {"credential": step.headers["x-signalbox-credential"], "end": None}
         return kwargs
-
-    def log_pre_api_call(self, model, messages, kwargs):
-        """LiteLLM is about to call the provider."""
-        request_plan.get({})["called"] = True
 
     async def async_post_call_failure_hook(self, request_data, original_exception, user_api_key_dict, traceback_str=None):
         """A provider's refusal of the platform's key is no caller's fault."""
@@ -100,4 +121,5 @@ class Hook(CustomLogger):
 
 
 hook = Hook()
+httpx.AsyncClient.__init__ = make_client
 proxy_server.app.middleware_stack = Guard(proxy_server.app.middleware_stack)
