@@ -23,7 +23,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// fixture is an account and an operator of it.
+// fixture is an account and its operator.
 type fixture struct {
 	testing.TB
 	engines testkit.Engines
@@ -38,7 +38,7 @@ type fixture struct {
 	workspace ids.Workspace
 }
 
-// answer is what a command line came to.
+// answer is the result of a command line.
 type answer struct {
 	code           int
 	stdout, stderr string
@@ -56,7 +56,7 @@ func newFixture(t testing.TB) *fixture {
 	return d
 }
 
-// writeStack writes what the local edition would.
+// writeStack writes the local edition's stack.json.
 func (d *fixture) writeStack() {
 	d.Helper()
 	credentials, err := d.engines.Config.Credentials.Retrieve(d.Context())
@@ -82,7 +82,7 @@ func (d *fixture) table(name string) testkit.Rows {
 	return testkit.Rows{DB: dynamodb.NewFromConfig(d.engines.Config), Table: name}
 }
 
-// endpoint is where an engine is.
+// endpoint is the URL of an engine.
 func (d *fixture) endpoint(service string) string {
 	d.Helper()
 	source := d.engines.Config.ConfigSources[0].(interface {
@@ -110,7 +110,7 @@ func (d *fixture) run(ctx context.Context, stdin io.Reader, args ...string) answ
 	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// must executes a command line that must succeed, and gives what it printed.
+// must executes a command line that must succeed, and returns its output.
 func (d *fixture) must(args ...string) string {
 	d.Helper()
 	got := d.do(args...)
@@ -120,7 +120,7 @@ func (d *fixture) must(args ...string) string {
 	return strings.TrimSuffix(got.stdout, "\n")
 }
 
-// json executes a command line that must succeed, and reads what it printed.
+// json executes a command line that must succeed, and decodes its output.
 func (d *fixture) json(into any, args ...string) {
 	d.Helper()
 	printed := d.must(append([]string{"--json"}, args...)...)

@@ -40,8 +40,7 @@ func TestWordsAreCompleted(t *testing.T) {
 	}
 }
 
-// The scripts need no target, and bash, which is here wherever make is, gets
-// from its script what the command offers.
+// The scripts need no target. make needs bash, so bash is here to try its own script.
 func TestCompletionScripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if got := on(t, "--stack", "absent", "completion", shell); got.code != exit.Done || !strings.Contains(got.stdout, arguments.CompleteWord) || got.stderr != "" {
@@ -58,7 +57,7 @@ func TestCompletionScripts(t *testing.T) {
 	}
 }
 
-// Ids are completed from what is stored, for the target and the account that are named.
+// Ids are completed from the tables of the named target and account.
 func TestIdsAreCompleted(t *testing.T) {
 	d := newFixture(t)
 	credential, job := string(d.seal(d.workspace, "n")), d.must("job", "create")

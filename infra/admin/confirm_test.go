@@ -29,7 +29,7 @@ func (d *fixture) typed(text string, args ...string) answer {
 	return d.feed(text, args...)
 }
 
-// state is all that the account has, as it is listed.
+// state lists everything in the account.
 func (d *fixture) state(workspace string) (listed []string) {
 	d.Helper()
 	for _, args := range [][]string{
@@ -153,7 +153,7 @@ func TestEveryCommandIsOfAKind(t *testing.T) {
 	}
 }
 
-// A deletion whose response was lost finds nothing when it is sent again.
+// If the response to a deletion is lost, the repeated call finds nothing.
 func TestADeletionThatIsSentTwiceIsUncertain(t *testing.T) {
 	d := newFixture(t)
 	credential := string(d.seal(d.workspace, "n"))

@@ -12,8 +12,8 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-// The command relies on the template without a word from it at run time: what
-// it calls its outputs, and how long a function may run.
+// The command relies on two facts of the template: the names of its outputs, and the
+// timeout of a function.
 func TestTheTemplateSaysWhatTheCommandReliesOn(t *testing.T) {
 	template, err := os.ReadFile("../../template.yaml")
 	testkit.Must(t, err)

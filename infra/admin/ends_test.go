@@ -16,7 +16,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// process runs the command as a process of its own: this very binary, see TestMain.
+// process returns the command as a process. It is this binary, see TestMain.
 func (d *fixture) process(args ...string) *exec.Cmd {
 	return exec.Command("admin", append([]string{"--local", d.dir}, args...)...) //nolint:gosec // the command under test
 }
@@ -75,7 +75,7 @@ func TestAKeyThatCannotBeShownIsDeleted(t *testing.T) {
 	}
 }
 
-// A deletion means the workspace that was confirmed, though the default changes meanwhile.
+// A deletion means the confirmed workspace, also if the default changes before it.
 func TestADeletionMeansWhatWasConfirmed(t *testing.T) {
 	d := newFixture(t)
 	second, credential := d.must("workspace", "create", "second"), string(d.seal(d.workspace, "n"))

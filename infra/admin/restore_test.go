@@ -27,9 +27,9 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// restored is a stack whose access table was restored to an earlier moment. The
-// local DynamoDB restores nothing: the table's items of that moment are put into
-// another table, which takes the place of the first.
+// restored is a stack after a restore of its access table to an earlier moment. The local
+// DynamoDB cannot restore, so the table's items of that moment are put into another
+// table.
 type restored struct {
 	*fixture
 	history
@@ -37,7 +37,7 @@ type restored struct {
 	old string // the table before the restore
 }
 
-// history is what happened before a restore and after its moment.
+// history is the life of some accounts before a restore.
 type history struct {
 	since       string
 	owner       ids.Account
@@ -163,7 +163,7 @@ func (r *restored) live(random *rand.Rand, steps int) {
 	}
 }
 
-// credential stores what a restore looks at of a credential.
+// credential stores the attributes of a credential that a restore reads.
 func (r *restored) credential(account ids.Account, w ids.Workspace, order int64) {
 	r.Helper()
 	id := ids.New[ids.Credential]()
@@ -174,7 +174,7 @@ func (r *restored) credential(account ids.Account, w ids.Workspace, order int64)
 	})
 }
 
-// reset leaves in the live table what the restore left in it.
+// reset brings the live table back to its state after the restore.
 func (r *restored) reset() {
 	r.Helper()
 	r.table(r.engines.Tables.Access).Become(r, r.restored)
@@ -534,7 +534,7 @@ func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// Without the old table only what the restored tables show can be repaired.
+// Without the old table a repair has the restored tables alone.
 func TestRepairWithoutTheOldTable(t *testing.T) {
 	r := newRestored(t, 2)
 	table, shared := r.engines.Tables.Access, r.workspaces[0]

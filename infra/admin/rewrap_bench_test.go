@@ -61,7 +61,7 @@ func (m *move) kill(after int) {
 	_ = command.Wait() // it was killed
 }
 
-// moved counts what is under the next key.
+// moved counts the credentials under the next key.
 func (m *move) moved() (n int) {
 	for _, row := range m.rows() {
 		if row.Seal.KeyARN == m.next {

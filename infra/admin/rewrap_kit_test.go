@@ -19,8 +19,8 @@ import (
 // rewrapTable is made once: these tests run one after another.
 var rewrapTable string
 
-// move is a fixture whose credentials move to another sealing key. The keys are its
-// own. No other test writes the table meanwhile.
+// move is a fixture with credentials that move to another sealing key. It has its own
+// keys. Tests run one after another, so no other test writes the table.
 type move struct {
 	*fixture
 	db         *dynamodb.Client

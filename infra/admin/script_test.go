@@ -24,8 +24,7 @@ import (
 // TestMain makes the test binary the command itself under the name admin.
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"admin": main}) }
 
-// TestScripts follows each script of testdata, in a directory of its own and with an
-// account of its own. A line begins with the end that the command must have. `-type TEXT`
+// TestScripts follows each script of testdata, with a new directory and account. A line begins with the end that the command must have. `-type TEXT`
 // after it means a terminal on which TEXT is typed, `-in FILE` a standard input.
 //
 // The commands run in this process, except those that asProcesses names.
@@ -114,8 +113,8 @@ func process(ts *testscript.TestScript, args []string) (code int, stderr string)
 	return code, ts.ReadFile("stderr")
 }
 
-// keep VAR [PATTERN] puts the last output, or what the pattern's group matches in it
-// or in standard error, into a variable.
+// keep VAR [PATTERN] puts the last output into a variable, or only the match of the
+// pattern's group in it or in standard error.
 func keep(ts *testscript.TestScript, _ bool, args []string) {
 	value := strings.TrimSpace(ts.ReadFile("stdout"))
 	if len(args) > 1 {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// controlPlane stands in for CloudFormation and STS, of which there is no local
-// engine: it has one stack, signalbox, and returns the environment that reaches it.
+// controlPlane stands in for CloudFormation and STS, which have no local engine. It has
+// one stack, signalbox, and returns the environment that reaches it.
 func controlPlane(t *testing.T, d *fixture) []string {
 	t.Helper()
 	known := d.outputs()
@@ -52,7 +52,7 @@ func controlPlane(t *testing.T, d *fixture) []string {
 	}
 }
 
-// on executes a command line as it is, on the target that it names.
+// on executes a command line unchanged.
 func on(t *testing.T, args ...string) answer {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

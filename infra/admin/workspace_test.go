@@ -39,7 +39,7 @@ func (d *fixture) seal(w ids.Workspace, name string, changes ...func(*byok.Draft
 	return draft.ID
 }
 
-// left counts what there is in a workspace, deleted or not.
+// left counts the credentials and files of a workspace, deleted or not.
 func (d *fixture) left(w ids.Workspace) int {
 	d.Helper()
 	var credentials []credentialView

@@ -1,6 +1,6 @@
 // Command clients calls every operation through the client that oapi-codegen makes
-// of infra/openapi.yaml, and checks that each status comes with what is declared of
-// it. ./run puts client.go beside it.
+// of infra/openapi.yaml, and checks each status and its declared parts. ./run puts
+// client.go beside it.
 package main
 
 import (
@@ -25,7 +25,7 @@ var demo struct {
 
 var failed bool
 
-// expect checks a status, and that the client has what is declared of it.
+// expect checks a status, and that the client has its declared parts.
 func expect(status, got int, typed bool, err error) {
 	fmt.Println(got)
 	if err != nil || got != status || !typed {

@@ -18,8 +18,8 @@ var servers = regexp.MustCompile(`(?m)^servers:\n( .*\n)+`)
 
 // Copy writes the page for any web host into the folder, without a demo account.
 // The document's servers are replaced by the one given; without one they stay, and
-// the page only shows the document. The page sends requests where the server has
-// the page's own origin: the API lets no other origin's page read its answers.
+// the page only shows the document. The page sends requests only to its own
+// origin: the API lets no other page read its answers.
 func Copy(root, folder, server string) error {
 	if at, err := url.Parse(server); server != "" && (err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http") {
 		return fmt.Errorf("the server %q is no URL: make docs SERVER=https://api.example.com/api/v1", server)

@@ -2,12 +2,10 @@
 // Swagger UI, with the demo account's keys and ids filled in. Only the
 // single-machine edition serves it, beside the API, on the loopback interface.
 //
-// Whoever may connect to the port may read the demo account's keys: that is every
-// user and program of this machine, but no web page. Another origin's page cannot
-// read an answer, since none allows it to (no Access-Control-Allow-Origin, and
-// Cross-Origin-Resource-Policy); and a page whose host name was bound to 127.0.0.1
-// after it was loaded, which would be of the same origin, sends that name as Host
-// and is refused.
+// Every user and program of this machine may read the demo account's keys, but no web
+// page may. Another origin's page cannot read a response: there is no
+// Access-Control-Allow-Origin, and there is a Cross-Origin-Resource-Policy. DNS
+// rebinding fails too, because a request with another Host is refused.
 package docs
 
 import (
@@ -32,8 +30,8 @@ var own embed.FS
 
 var page = template.Must(template.ParseFS(own, "page.html"))
 
-// files are what the page loads besides itself, by name: where each is, from the
-// repository's folder. Those without a place are embedded.
+// files are the files that the page loads, by name, with the place of each in the
+// repository. Those without a place are embedded.
 var files = map[string]string{
 	document:               "infra/openapi.yaml",
 	"page.css":             "",
@@ -47,12 +45,11 @@ const (
 	viewer   = "infra/local/node_modules/swagger-ui-dist/"
 )
 
-// policy allows the page what is of its own origin, and pictures that stand in the
-// viewer's style sheet. No script and no style stands in the page itself.
+// policy allows the page its own origin, and the pictures in the viewer's style sheet. No script and no style stands in the page itself.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'"
 
-// Config is what the page is made of.
+// Config has the page's sources.
 type Config struct {
 	// Root is the repository's folder.
 	Root string
@@ -63,7 +60,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Pages returns what is served, by exact path.
+// Pages returns the handlers by exact path.
 func Pages(c Config) map[string]http.Handler {
 	all := map[string]http.HandlerFunc{
 		"/docs":           func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/docs/", http.StatusFound) },
@@ -117,13 +114,13 @@ func (c Config) page(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// values are what differs between the edition's page and the static copy.
+// values differ between the edition's page and the static copy.
 type values struct {
 	// Server is the base URL of the API. Empty means those that the document names.
 	Server string
 	// Demo is the address of the demo account's facts, if there are any.
 	Demo string
-	// Policy is the Content-Security-Policy where no header carries it.
+	// Policy is the Content-Security-Policy, if no header carries it.
 	Policy string
 }
 
@@ -141,7 +138,7 @@ var types = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".yaml": "application/yaml; charset=utf-8",
 }
 
-// content reads a file, embedded where it has no place.
+// content reads a file. A file without a place is embedded.
 func content(root, name, place string) ([]byte, error) {
 	if place == "" {
 		return own.ReadFile(name)
