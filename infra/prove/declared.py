@@ -10,7 +10,7 @@ import tomllib
 import urllib.parse
 
 from account import ROOT, Subject
-from checks import Differs, Failed, NotChecked, check, until
+from checks import Differs, Failed, check, until
 from deployed import PSEUDO, Deployed
 from samtranslator.yaml_helper import yaml_parse
 from translate import source
@@ -139,21 +139,6 @@ def parameters(s: Subject) -> str:
     return f"{len(want)} parameters"
 
 
-@check("every resource of the translated template exists", "template.yaml")
-def resources(s: Subject) -> str:
-    expected = declared(s).expected
-    # A deployment and a version have a name that depends on their content.
-    variable = ("AWS::ApiGateway::Deployment", "AWS::Lambda::Version")
-    missing = [name for name, r in expected.items() if r["Type"] not in variable and not s.physical.get(name)]
-    missing += [
-        f"{r['LogicalResourceId']} ({r['ResourceStatus']})" for r in s.resources
-        if not r["ResourceStatus"].endswith("_COMPLETE") or r["ResourceStatus"].startswith("DELETE")
-    ]
-    if missing:
-        raise Failed("missing: " + ", ".join(missing))
-    return f"{len(expected)} resources"
-
-
 @check("AWS finds no difference from the deployed template", DRIFT)
 def drift(s: Subject) -> str:
     cloudformation = s.account.client("cloudformation")
@@ -187,24 +172,6 @@ def drift(s: Subject) -> str:
     if drifted:
         raise Failed("; ".join(drifted) + "; " + seen)
     return seen
-
-
-@check("each output names the resource that the template says", "template.yaml")
-def outputs(s: Subject) -> str:
-    template, wrong, unknown = declared(s), [], []
-    for name, output in template.outputs.items():
-        try:
-            want = template.resolve(output["Value"])
-        except ValueError as error:
-            unknown.append(f"{name} ({error})")
-            continue
-        if s.outputs.get(name) != want:
-            wrong.append(f"{name} is {s.outputs.get(name)}, not {want}")
-    if wrong:
-        raise Failed(", ".join(wrong))
-    if unknown:
-        raise NotChecked(", ".join(unknown))
-    return f"{len(template.outputs)} outputs"
 
 
 def canonical(policy) -> str:

@@ -62,44 +62,28 @@ def access_log(s: Subject) -> str:
     return f"{len(found)} lines, {len(want)} fields each"
 
 
-@check("every alarm of the template exists, acts, and notifies the topic", "CloudWatch API Reference, DescribeAlarms", late=True)
+@check("no alarm is silenced", "drift detection compares what the template says, which is nothing of this", late=True)
 def alarms(s: Subject) -> str:
     there = {a["AlarmName"]: a for a in s.account.pages("cloudwatch", "describe_alarms", "MetricAlarms")}
-    want, wrong = declared(s).of("AWS::CloudWatch::Alarm"), []
-    for name, properties in want.items():
-        alarm = there.get(s.physical.get(name, ""))
-        if alarm is None:
-            wrong.append(f"{name} does not exist")
-        elif not alarm["ActionsEnabled"] or alarm.get("AlarmActions", []) != properties.get("AlarmActions", []):
-            wrong.append(f"{name} does not notify {properties.get('AlarmActions')}")
-        elif float(alarm["Threshold"]) != float(properties["Threshold"]):
-            wrong.append(f"{name} has the threshold {alarm['Threshold']}")
-    if wrong:
-        raise Failed(", ".join(wrong))
+    want = declared(s).of("AWS::CloudWatch::Alarm")
+    if silent := [name for name in want if not there.get(s.physical[name], {}).get("ActionsEnabled")]:
+        raise Failed("without actions: " + ", ".join(silent))
     return f"{len(want)} alarms"
 
 
-@check("every filter of the template exists, and a refused deletion moves RateLimited", 'CloudWatch Logs User Guide, "Filter and pattern syntax for metric filters"', late=True)
+@check("a refused deletion moves RateLimited", 'CloudWatch Logs User Guide, "Filter and pattern syntax for metric filters"', late=True)
 def metric_filters(s: Subject) -> str:
-    want, wrong, namespace = declared(s).of("AWS::Logs::MetricFilter"), [], ""
-    for name, properties in want.items():
-        there = s.account.pages("logs", "describe_metric_filters", "metricFilters", logGroupName=properties["LogGroupName"])
-        if not any(f["filterName"] == s.physical.get(name) and f["filterPattern"].strip() == properties["FilterPattern"].strip() for f in there):
-            wrong.append(name)
-        transformation = properties["MetricTransformations"][0]
-        if transformation["MetricName"] == "RateLimited":
-            namespace = transformation["MetricNamespace"]
-    if wrong:
-        raise Failed("missing or changed: " + ", ".join(wrong))
+    (limited,) = (t for f in declared(s).of("AWS::Logs::MetricFilter").values() for t in f["MetricTransformations"] if t["MetricName"] == "RateLimited")
 
     def moved() -> bool:
-        query = {"Id": "m", "MetricStat": {"Stat": "Sum", "Period": 60, "Metric": {"Namespace": namespace, "MetricName": "RateLimited"}}}
+        metric = {"Namespace": limited["MetricNamespace"], "MetricName": "RateLimited"}
+        query = {"Id": "m", "MetricStat": {"Stat": "Sum", "Period": 60, "Metric": metric}}
         got = s.account.client("cloudwatch").get_metric_data(MetricDataQueries=[query], StartTime=s.began - 60, EndTime=time.time() + 60)
         return any(r["Values"] for r in got["MetricDataResults"])
 
     if not until(s.patience, moved):  # the check retry-after was refused
         raise Failed(f"RateLimited has no data in {s.patience:.0f} s")
-    return f"{len(want)} filters; RateLimited has data"
+    return "RateLimited has data"
 
 
 @check("p99 of a request at most 2 s, of a cold start at most 1 s", "the threshold of the Latency alarm", late=True)

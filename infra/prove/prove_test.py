@@ -65,7 +65,7 @@ ENVELOPE = '{{"error":{{"code":{0},"message":"x","metadata":{{"request_id":"r"}}
 alarm = lambda e: "Alarm" not in e["LogicalResourceId"] or "ServerErrors" in e["LogicalResourceId"]  # noqa: E731
 route = lambda a, method, path, *_: path == "/nothing"  # noqa: E731
 bearer = lambda a, method, path, key, *_: path == "/nothing" and key  # noqa: E731
-RESOURCES, DRIFTS = "cloudformation.list_stack_resources", "cloudformation.describe_stack_resource_drifts"
+DRIFTS = "cloudformation.describe_stack_resource_drifts"
 
 # The check, the operation that lies, the lie, the verdict.
 LIES = [
@@ -73,13 +73,9 @@ LIES = [
     ("template", "cloudformation.get_template", text("status >= 500", "status >= 900"), FAIL),
     ("template", "cloudformation.get_template", text("kms:GenerateDataKey", "kms:*"), FAIL),
     ("parameters", "cloudformation.describe_stacks", text('"DeleteBurst", "ParameterValue": "20"', '"DeleteBurst", "ParameterValue": "21"'), DIFFERS),
-    ("resources", RESOURCES, without("StackResourceSummaries", alarm), FAIL),
-    ("resources", RESOURCES, without("StackResourceSummaries", lambda e: e["LogicalResourceId"] != "ExecutionLogGroup"), FAIL),
-    ("resources", RESOURCES, without("StackResourceSummaries", lambda e: e["ResourceType"] != "AWS::Events::Rule"), FAIL),
     ("drift", DRIFTS, text('("AccessTable", "StackResourceDriftStatus": )"IN_SYNC"', r'\1"MODIFIED"'), FAIL),
     ("drift", DRIFTS, text('("ServerErrorsAlarm", "StackResourceDriftStatus": )"IN_SYNC"', r'\1"DELETED"'), FAIL),
     ("drift", DRIFTS, without("StackResourceDrifts", alarm), FAIL),
-    ("outputs", "cloudformation.describe_stacks", lambda a, _: swap(a, "SealingKeyArn", "StorageKeyArn"), FAIL),
     ("policies", "s3.get_bucket_policy", missing, FAIL),
     ("policies", "iam.get_policy_version", missing, FAIL),
     ("policies", "iam.get_role_policy", text("GenerateDataKey", "Decrypt"), FAIL),
@@ -111,22 +107,11 @@ LIES = [
     ("secrets-in-logs", "logs.filter_log_events", lambda a, _: {"events": []}, FAIL),
     ("access-log", "logs.filter_log_events", text(r'\\"requestId\\":', r'\\"path\\":\\"x\\",\\"requestId\\":'), FAIL),
     ("alarms", "cloudwatch.describe_alarms", lambda a, _: {"MetricAlarms": a["MetricAlarms"][:1]}, FAIL),
-    ("alarms", "cloudwatch.describe_alarms", text('"Threshold": [0-9.]+', '"Threshold": 9000000'), FAIL),
     ("alarms", "cloudwatch.describe_alarms", text("true", "false"), FAIL),
-    ("metric-filters", "logs.describe_metric_filters", lambda a, _: {"metricFilters": a["metricFilters"][:1]}, FAIL),
-    ("metric-filters", "logs.describe_metric_filters", text("500", "900"), FAIL),
     ("metric-filters", "cloudwatch.get_metric_data", text("1.0", ""), FAIL),
     ("latency", "logs.filter_log_events", text(r'"duration_ms\\":[0-9.]+', r'"duration_ms\\":2500'), FAIL),
     ("code", "lambda.get_function", text("x86_64", "arm64"), FAIL),
 ]
-
-
-def swap(answer: dict, first: str, second: str) -> dict:
-    """Gives an output the value of another."""
-    (stack,) = answer["Stacks"]
-    values = {o["OutputKey"]: o["OutputValue"] for o in stack["Outputs"]}
-    outputs = [{"OutputKey": k, "OutputValue": values[second] if k == first else v} for k, v in values.items()]
-    return {"Stacks": [stack | {"Outputs": outputs}]}
 
 
 class Checks(unittest.TestCase):

@@ -223,16 +223,9 @@ class StandIn(Account):
             found = file.read_text().splitlines()
         return {"events": [{"message": line} for line in found]}
 
-    def logs_describe_metric_filters(self, logGroupName: str) -> dict:
-        return {"metricFilters": [
-            {"filterName": self.physical[n], "filterPattern": p["FilterPattern"]}
-            for n, p in self.template.of("AWS::Logs::MetricFilter").items() if p["LogGroupName"] == logGroupName
-        ]}
-
     def cloudwatch_describe_alarms(self) -> dict:
         return {"MetricAlarms": [
-            {"AlarmName": self.physical[n], "ActionsEnabled": True, "AlarmActions": p.get("AlarmActions", []), "Threshold": p["Threshold"]}
-            for n, p in self.template.of("AWS::CloudWatch::Alarm").items()
+            {"AlarmName": self.physical[n], "ActionsEnabled": True} for n in self.template.of("AWS::CloudWatch::Alarm")
         ]}
 
     def lambda_get_function(self, FunctionName: str, Qualifier: str) -> dict:
