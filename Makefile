@@ -1,4 +1,4 @@
-# Signalbox. `make help` lists what there is; `make run` serves the API on this
+# Signalbox. `make help` lists all targets; `make run` serves the API on this
 # machine, `make test` runs every Go test.
 
 SHELL := /bin/bash
@@ -23,10 +23,11 @@ FUNCTIONS := $(patsubst folder_%,%,$(filter folder_%,$(.VARIABLES)))
 TESTED := . infra/admin infra/torture infra/local infra/contract infra/router
 MODULES := $(TESTED)
 
-# What SAM builds and what runs locally is made by the same command: static,
-# stripped, reproducible, without the RPC mode that Lambda no longer uses.
+# SAM's builds and the local ones use one command: static, stripped, reproducible,
+# without the RPC mode that Lambda no longer uses.
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w -buildid='
-# The tools, without cgo either: what they share with the functions is compiled once.
+# The tools are built without cgo too: packages that they share with the functions
+# are compiled once.
 GO_TOOL := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w'
 
 # The race detector needs a C compiler; without one the tests still run.
@@ -105,8 +106,8 @@ routers: engines functions $(BUILD)/admin $(BUILD)/local $(BUILD)/router ## Chec
 clients: first docs ## Call the API through generated clients (Go, TypeScript, Python), schemathesis and the reference page (needs Python and Chromium)
 	@infra/clients/run
 
-# `make test` records the calls on its way. They are recorded anew only for
-# functions that it has not seen.
+# `make test` records the calls on its way. This target records them only for other
+# functions.
 .PHONY: iam
 iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against what the functions ask of AWS
 	@sha256sum --status -c $(BUILD)/iam/functions.sum 2>/dev/null || { mkdir -p $(BUILD)/iam; cd infra/contract && \
@@ -123,7 +124,7 @@ audit: node ## Look for known vulnerabilities in the npm and PyPI packages of to
 	@infra/lint/audit
 
 # From 1.27 on the JSON module is the standard library's. A `go 1.27` line in go.mod
-# would fail where Go 1.26 may not fetch another.
+# would fail if Go 1.26 may not fetch another.
 .PHONY: next-go
 next-go: go ## Simulate the functions, and read every seed of the fuzz targets, with the next release of Go
 	@GOTOOLCHAIN=$(NEXT_GO) go test -count=1 -run '^(TestSimulation|Fuzz.*)$$' ./functions/... ./shared/...
@@ -131,8 +132,8 @@ next-go: go ## Simulate the functions, and read every seed of the fuzz targets, 
 $(BUILD)/bin/govulncheck: go
 	@test -x $@ || GOBIN="$(CURDIR)/$(BUILD)/bin" go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
 
-# It shows the medians of the rounds. A round measures a handler and then its calls, so
-# that the load of the machine is the same for both.
+# It shows the medians of the rounds. A round measures a handler and then its calls:
+# the load of the machine is the same for both.
 BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 BASELINES := $(patsubst infra/bench/baseline/%/main.go,$(BUILD)/baseline/%,$(wildcard infra/bench/baseline/*/main.go))
 
@@ -168,7 +169,7 @@ first: go node
 .PHONY: functions
 functions: go $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
 
-# go build knows best what is up to date, and takes a moment where all is.
+# go build decides whether a binary is up to date.
 .PHONY: $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
 $(addprefix $(BUILD)/functions/,$(FUNCTIONS)): $(BUILD)/functions/%: go
 	@$(GO_BUILD) -o $@/bootstrap ./$(folder_$*)
@@ -188,8 +189,8 @@ $(BUILD)/router: go
 	@cd infra/router && $(GO_TOOL) -o "$(CURDIR)/$@" .
 
 # SAM's makefile builder runs these through infra/release/<Architecture>/Makefile:
-# the template's parameter decides the architecture of what is deployed. `sam local`
-# runs the same functions in containers, which need this machine's own.
+# the template's parameter decides the deployed architecture. `sam local` runs the
+# same functions in containers, which need this machine's own.
 .PHONY: $(addprefix build-,$(FUNCTIONS)) $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS))
 $(addprefix build-,$(FUNCTIONS)): build-%: $(if $(SIGNALBOX_GOARCH),$(BUILD)/sam-local/%)
 	GOOS=linux GOARCH=$(or $(SIGNALBOX_GOARCH),arm64) $(GO_BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./$(folder_$*)
@@ -236,8 +237,7 @@ torture: engines functions $(BUILD)/engines $(BUILD)/local ## Kill processes and
 		-artifacts -outputdir "$(CURDIR)/$(BUILD)/torture" -run 'LosesNothing|LoseNothing' . \
 		-args -length $(or $(LENGTH),4m) $(if $(SEED),-seed $(SEED))
 
-# A package is a process of one thread. Of the output only what failed and how much was
-# played is shown.
+# Each package runs in one thread. It shows failures and the number of schedules.
 .PHONY: simulate
 simulate: go ## Play requests in every order of their calls and with every fault, in virtual time (SEEDS=… or HOURS=…: random ones; MUTANTS=1: planted defects)
 ifdef MUTANTS
@@ -304,8 +304,8 @@ $(BUILD)/bin/golangci-lint: go
 fmt: ## Format the code
 	@gofmt -w functions shared infra
 
-# The engines come from npm, pinned, into a folder of the project's. npm ci begins
-# by removing it, so that two at once must wait for each other.
+# The engines come from npm, pinned, into a folder here. npm ci begins by removing
+# it: two at once must wait for each other.
 ALONE := $(shell command -v flock >/dev/null 2>&1 && echo flock package.json)
 .PHONY: engines
 engines: infra/local/node_modules/.installed $(BUILD)/objects

@@ -7,12 +7,11 @@ goes another way, and these tests hold it to that.
 """
 
 import json
-import re
 import unittest
 
 from first_deployment_test import ALL
 from stack import Stack
-from translate import SOURCE, source
+from translate import source
 
 
 def versions(stack: Stack, function: str) -> dict:
@@ -37,14 +36,6 @@ class Limits(unittest.TestCase):
         self.assertEqual(*stages)
 
 
-class Versions(unittest.TestCase):
-    def test_they_are_kept_for_the_days_that_are_asked(self):
-        for days in ("1", "30"):
-            rules = Stack(FilesVersionsDays=days).properties("FilesBucket")["LifecycleConfiguration"]["Rules"]
-            (kept,) = [r["NoncurrentVersionExpiration"] for r in rules if "NoncurrentVersionExpiration" in r]
-            self.assertEqual(kept, {"NoncurrentDays": days})
-
-
 class Patterns(unittest.TestCase):
     """What is typed wrong is refused before anything is changed, in words."""
 
@@ -64,16 +55,6 @@ class Patterns(unittest.TestCase):
             for value in (parameter["Default"], ALL.get(name, parameter["Default"])):
                 self.assertRegex(value, parameter["AllowedPattern"], name)
             self.assertNotRegex(self.WRONG[name], parameter["AllowedPattern"], name)
-
-
-class Contents(unittest.TestCase):
-    def test_the_list_at_the_top_is_that_of_the_headings(self):
-        top, _, text = SOURCE.read_text().partition("AWSTemplateFormatVersion")
-        headings = re.findall(r"(?m)^  # -{5,} (.*)$", text)
-        self.assertEqual(re.findall(r"(?m)^#   ([a-z].*?)(?:  .*)?$", top), headings)
-
-    def test_no_line_is_longer_than_120(self):
-        self.assertEqual([line for line in SOURCE.read_text().splitlines() if len(line) > 120], [])
 
 
 class Environment(unittest.TestCase):

@@ -1,10 +1,10 @@
-# For scripts in this folder, which run in the project's: the tools that describe what
-# a binary is made of, in $tools, built once.
+# For scripts in this folder, which run in the project's: tools that describe a
+# binary's packages, in $tools, built once.
 # shellcheck shell=bash
 tools=$PWD/.build/bin
 mkdir -p "$tools"
-# build MODULE@VERSION PACKAGE makes a tool at its pinned version, with the go.sum of
-# its own. `go install` would ask the proxy for a list of versions, which not every
+# build MODULE@VERSION PACKAGE makes a tool at its pinned version, with its own
+# go.sum. `go install` would ask the proxy for a list of versions, which not every
 # proxy gives.
 build() {
   (cd "$(go mod download -json "$1" | sed -nE 's/^\t"Dir": "(.*)",$/\1/p')" && GOFLAGS=-mod=readonly go build -buildvcs=false -o "$tools/" "$2")
