@@ -36,7 +36,7 @@ const (
 	userHeader  = "X-Router-User"
 )
 
-// fixture is an account, and an authorizer whose calls to AWS can be made to fail.
+// fixture is an account, and an authorizer. Its calls to AWS can be made to fail.
 type fixture struct {
 	testing.TB
 	engines testkit.Engines
@@ -81,7 +81,7 @@ providers:
 	return f
 }
 
-// start starts an authorizer whose calls to AWS go through the config.
+// start starts an authorizer that calls AWS through the config.
 func (f *fixture) start(config aws.Config) {
 	f.Helper()
 	var err error

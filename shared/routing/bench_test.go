@@ -7,8 +7,8 @@ import (
 	"signalbox.dev/shared/routing"
 )
 
-// BenchmarkReader reports what 1,000 requests that open one credential ask of AWS,
-// with opened keys kept and without. `make bench` runs it.
+// BenchmarkReader counts the calls to AWS of 1,000 requests that open one credential, with
+// opened keys kept and without. `make bench` runs it.
 func BenchmarkReader(b *testing.B) {
 	for _, c := range []struct {
 		name string

@@ -12,8 +12,8 @@ import (
 	"signalbox.dev/shared/routing"
 )
 
-// A router makes one Reader and reads for each request. send is the router's own: it
-// calls a provider with this key, or with the platform's where the key is nil.
+// A router makes one Reader and reads for each request. send is the router's: it calls
+// a provider with this key, or with the platform's if the key is nil.
 func Example() {
 	_ = func(ctx context.Context, config aws.Config, authorization []string, request routing.Request,
 		send func(provider string, key []byte) error,

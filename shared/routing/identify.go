@@ -39,7 +39,7 @@ type meaning struct {
 
 func (m meaning) place() place { return place{m.caller.Account(), m.workspace} }
 
-// found is the result of one look at the tables for an API key.
+// found holds the rows that belong to an API key.
 type found struct {
 	meaning
 	begun  time.Time

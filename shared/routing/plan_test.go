@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
@@ -27,20 +25,9 @@ func credential(id string, sort int64, settings ...func(*byok.Settings)) byok.Cr
 	return c
 }
 
-func required(s *byok.Settings) { s.Required = true }
 func byokOnly(s *byok.Settings) { s.BYOKOnly = true }
-func disabled(s *byok.Settings) { s.Disabled = true }
 func of(p string) func(*byok.Settings) {
 	return func(s *byok.Settings) { s.Provider = p }
-}
-func models(m ...string) func(*byok.Settings) {
-	return func(s *byok.Settings) { s.AllowedModels = append([]string{}, m...) }
-}
-func hashes(h ...string) func(*byok.Settings) {
-	return func(s *byok.Settings) { s.AllowedAPIKeyHashes = append([]string{}, h...) }
-}
-func users(u ...string) func(*byok.Settings) {
-	return func(s *byok.Settings) { s.AllowedUserIDs = append([]string{}, u...) }
 }
 
 func request(model string) routing.Request {
@@ -60,43 +47,8 @@ func steps(p routing.Plan) []string {
 	return all
 }
 
-// What the second formulation does not vary.
-func TestPlansCompareNamesByteForByte(t *testing.T) {
-	anonymous := request("m")
-	anonymous.UserID = ""
-	for _, c := range []struct {
-		restriction func(*byok.Settings)
-		request     routing.Request
-	}{{users("u", ""), anonymous}, {models("M", "m "), request("m")}} {
-		got := steps(routing.NewPlan([]byok.Credential{credential("A", 0, c.restriction)}, c.request))
-		if diff := gocmp.Diff([]string{"openai shared"}, got); diff != "" {
-			t.Errorf("%+v: %s", c.request, diff)
-		}
-	}
-}
-
-func TestPlansGiveReasons(t *testing.T) {
-	r := routing.Request{Model: "n", APIKeyHash: "other", Providers: []string{provider}}
-	plan := routing.NewPlan([]byok.Credential{
-		credential("A", 0, disabled, models("m")), credential("B", 1, models("m"), hashes("h")),
-		credential("C", 2, hashes("h"), users("u")), credential("D", 3, users("u"), required),
-		credential("E", 4, byokOnly),
-	}, r)
-	want := routing.Plan{
-		Steps: []routing.Step{{Provider: provider, Credential: "E"}},
-		Skipped: []routing.Skipped{
-			{Credential: "A", Reason: routing.SkippedDisabled}, {Credential: "B", Reason: routing.SkippedModel},
-			{Credential: "C", Reason: routing.SkippedAPIKey}, {Credential: "D", Reason: routing.SkippedUser},
-		},
-		Removed: []routing.Removed{{Provider: provider, By: []ids.Credential{"D", "E"}}},
-	}
-	if diff := gocmp.Diff(plan, want); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// variants are all settings of one credential that a request for model m under
-// hash h by user u can tell apart.
+// variants are all settings of a credential that matter to a request for model m, under hash h
+// and by user u.
 func variants(id string, sort int64) []byok.Credential {
 	var all []byok.Credential
 	for bits := range 16 {
@@ -114,8 +66,8 @@ func variants(id string, sort int64) []byok.Credential {
 	return all
 }
 
-// expected is the contract said a second way: each step is ranked by its part of
-// the plan, and ranks are sorted.
+// expected says the contract a second way: it ranks each step by its part of the plan,
+// and sorts the ranks.
 func expected(credentials []byok.Credential, providers []string) []string {
 	ranks := map[string]int{}
 	for i, p := range slices.Backward(providers) {
@@ -144,8 +96,8 @@ func expected(credentials []byok.Credential, providers []string) []string {
 	})
 }
 
-// Every setup of one credential, every pair of them, and random setups of several
-// credentials and providers, of which some are repeated.
+// All setups of a credential, all pairs of them, and random setups of several credentials
+// and providers. Some providers are repeated.
 func TestPlansMatchASecondFormulation(t *testing.T) {
 	first, second := variants("A", 0), variants("B", 1)
 	for _, a := range first {
@@ -164,7 +116,7 @@ func TestPlansMatchASecondFormulation(t *testing.T) {
 			r.Providers = append(r.Providers, providers[random.IntN(len(providers))])
 		}
 		var credentials []byok.Credential
-		var candidates []string // what is in a step or left out for a reason
+		var candidates []string // in a step, or left out for a reason
 		for _, i := range random.Perm(random.IntN(6)) {
 			c := first[random.IntN(len(first))]
 			c.ID, c.SortOrder, c.Provider = ids.Credential(fmt.Sprint(i)), int64(random.IntN(3)), providers[random.IntN(len(providers))]
@@ -203,7 +155,7 @@ func pairs(a byok.Credential, others []byok.Credential) [][]byok.Credential {
 	return all
 }
 
-// removals are settings that differ in what they remove.
+// removals are all settings that can remove a shared endpoint.
 func removals(id string) []byok.Credential {
 	var all []byok.Credential
 	for bits := range 8 {
@@ -216,8 +168,8 @@ func removals(id string) []byok.Credential {
 	return all
 }
 
-// Of all setups of three credentials: the plans with and without the first differ in
-// the shared endpoint for the reopened models, and for no others.
+// In all setups of three credentials, the plans with and without the first differ in the
+// shared endpoint for the reopened models, and for no others.
 func TestReopened(t *testing.T) {
 	for _, a := range removals("A") {
 		for _, b := range removals("B") {

@@ -23,8 +23,8 @@ import (
 	"signalbox.dev/shared/secret"
 )
 
-// fixture is an account with a workspace, and a router's reader whose calls are
-// recorded and can be made to fail.
+// fixture is an account with a workspace, and a router's reader. Its calls are recorded and
+// can be made to fail.
 type fixture struct {
 	engines   testkit.Engines
 	db        *dynamodb.Client
@@ -304,7 +304,7 @@ func TestAKeyThatMeansAnotherWorkspaceNow(t *testing.T) {
 	}
 }
 
-// A caller is of one request: a second Read looks at the key again.
+// A caller serves one request: a second Read reads the key again.
 func TestACallerIsNotRemembered(t *testing.T) {
 	f := newFixture(t)
 	token := f.tenant.StandardKey(t, "")
@@ -378,8 +378,7 @@ func TestAnEmptyKeyIsAnError(t *testing.T) {
 	}
 }
 
-// The client has no check of its own: the reader must not plan from a response that
-// lists nothing.
+// The client does not check responses. The reader must not plan from an empty one.
 func TestAnEmptyResponseIsAnError(t *testing.T) {
 	f := newFixture(t)
 	f.store(t, byok.Settings{BYOKOnly: true})

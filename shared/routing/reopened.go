@@ -19,13 +19,12 @@ func (m Models) IsEmpty() bool { return !m.AllBut && len(m.Listed) == 0 }
 // Has reports whether the model is in the set.
 func (m Models) Has(model string) bool { return slices.Contains(m.Listed, model) != m.AllBut }
 
-// Reopened returns the models for which the shared endpoint of the credential's
-// provider is removed now and would not be without the credential: those for which
-// it removes the endpoint and no other enabled credential of the provider does.
+// Reopened returns the models that get the provider's shared endpoint back without this
+// credential: it removes the endpoint for them, and no other enabled credential of the
+// provider does.
 //
-// An enabled credential that is_byok_only removes it for every model; one that
-// is_required, for the models of its allowed_models, or for every model where that
-// is nil.
+// An enabled credential that is_byok_only removes it for every model. One that
+// is_required removes it for its allowed_models; nil means every model.
 func Reopened(credentials []byok.Credential, id ids.Credential) Models {
 	i := slices.IndexFunc(credentials, func(c byok.Credential) bool { return c.ID == id })
 	if i < 0 {
