@@ -23,7 +23,6 @@ require (
 	github.com/versity/versitygw v1.8.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0
-	golang.org/x/term v0.47.0
 	signalbox.dev v0.0.0
 )
 

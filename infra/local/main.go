@@ -44,7 +44,7 @@ func run(ctx context.Context, arguments []string, out, warnings io.Writer) error
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, banner(e, cmp.Or(do.shown, e.BaseURL), o.State, screenOf(out)))
+	_, err = io.WriteString(out, banner(e, cmp.Or(do.shown, e.BaseURL), o.State))
 	if err == nil {
 		err = e.Wait(ctx)
 	}

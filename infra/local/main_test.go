@@ -144,19 +144,3 @@ func TestBadArguments(t *testing.T) {
 		}
 	}
 }
-
-// A command line is broken where a terminal is too narrow for it, and is the same
-// to a shell.
-func TestNarrowTerminals(t *testing.T) {
-	words := []string{"printf '%s\\n'", "-H 'Authorization: Bearer x'", `'{"a":"b c"}'`}
-	for width, lines := range map[int]int{0: 1, 80: 1, 40: 3} {
-		got := local.Command(width, words...)
-		if strings.Count(got, "\n") != lines-1 {
-			t.Errorf("%d columns: %s", width, got)
-		}
-		out, err := exec.Command("sh", "-c", got).Output() //nolint:gosec // the text above
-		if want := "-H\nAuthorization: Bearer x\n{\"a\":\"b c\"}\n"; err != nil || string(out) != want {
-			t.Errorf("%d columns: %q %v", width, out, err)
-		}
-	}
-}

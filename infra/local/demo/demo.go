@@ -95,20 +95,19 @@ func write(file string, facts Facts) error {
 	return nil
 }
 
-// Curls are shell commands for the three operations of the API at the base URL. A
-// command may be broken between its words.
-func (f Facts) Curls(baseURL string) [][]string {
-	var all [][]string
+// Curls are shell commands for the three operations of the API at the base URL.
+func (f Facts) Curls(baseURL string) []string {
+	var all []string
 	for _, c := range f.calls(0) {
-		words := []string{"curl -i"}
+		command := "curl -i "
 		if c.method == http.MethodDelete {
-			words = []string{"curl -i -X DELETE"}
+			command += "-X DELETE "
 		}
-		words = append(words, baseURL+c.path, "-H 'Authorization: Bearer "+c.key+"'")
+		command += baseURL + c.path + " -H 'Authorization: Bearer " + c.key + "'"
 		if c.body != "" {
-			words = append(words, "-H 'Content-Type: application/json'", "-d '"+c.body+"'")
+			command += " -H 'Content-Type: application/json' -d '" + c.body + "'"
 		}
-		all = append(all, words)
+		all = append(all, command)
 	}
 	return all
 }

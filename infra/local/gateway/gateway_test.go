@@ -99,10 +99,6 @@ func send(t *testing.T, address, text string) (*http.Response, string) {
 
 func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: local:3000\r\n\r\n" }
 
-func post(body string) string {
-	return fmt.Sprintf("POST /v1/things HTTP/1.1\r\nHost: local:3000\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-}
-
 // What an event has of queries and headers that are sent twice, are no text or stay
 // with the gateway; TestCapturedEvents has whole events.
 func TestQueryAndHeaders(t *testing.T) {
