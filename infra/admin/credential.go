@@ -41,7 +41,7 @@ type credentialList struct {
 type (
 	credentialDisable struct {
 		oneCredential
-		Yes bool `help:"Do not ask for a confirmation where this lets requests use a shared endpoint. Without a terminal none is asked for."`
+		Yes bool `help:"Do not ask for a confirmation if this lets requests use a shared endpoint. Without a terminal none is asked for."`
 	}
 	credentialEnable struct{ oneCredential }
 	credentialDelete struct {
@@ -54,7 +54,7 @@ type credentialSupersede struct {
 	search
 	Old    arguments.CredentialPrefix `arg:"" help:"The credential that is replaced, or a prefix of its id. It is disabled, and can be enabled again."`
 	New    arguments.CredentialPrefix `arg:"" help:"The credential that takes its place, in the same workspace. It is enabled, and has the same flags and allow-lists."`
-	Anyway bool                       `help:"Supersede also where the two differ in flags or allow-lists."`
+	Anyway bool                       `help:"Supersede even if the two differ in flags or allow-lists."`
 }
 
 // credentialView has the names that the API has.

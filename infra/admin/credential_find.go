@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,12 +137,11 @@ func (c credentialFind) criterion(ctx context.Context, s *session) (func(byok.Cr
 				strings.Contains(strings.ToLower(v.Name), text) || v.Label == label && label != byok.Label(nil)
 		}, nil
 	}
-	key, err := while(ctx, func() ([]byte, error) { return io.ReadAll(s.stdin) })
+	key, err := s.leakedKey(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading the key: %w", err)
+		return nil, err
 	}
-	defer clear(key)
-	label := byok.Label([]byte(strings.TrimSpace(string(key))))
+	label := byok.Label([]byte(key))
 	if label == byok.Label(nil) {
 		s.warn("a key that is short or a JSON document has no label of its own: all of them are listed")
 	}

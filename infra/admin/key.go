@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -196,11 +195,10 @@ type keyFind struct {
 func (c keyFind) Run(ctx context.Context, s *session) error {
 	text, token := strings.ToLower(c.Text), c.Text
 	if c.Text == "-" {
-		read, err := while(ctx, func() ([]byte, error) { return io.ReadAll(s.stdin) })
-		if err != nil {
-			return fmt.Errorf("reading the key: %w", err)
+		var err error
+		if token, err = s.leakedKey(ctx); err != nil {
+			return err
 		}
-		token = strings.TrimSpace(string(read))
 		text = string(auth.HashKey(token))
 	}
 	found, err := c.look(ctx, s, func(k auth.Key) bool {

@@ -19,7 +19,7 @@ type credentialPlan struct {
 	place
 	Model      string               `required:"" placeholder:"SLUG" help:"The model that is asked for."`
 	APIKeyHash arguments.CallerHash `name:"api-key-hash" placeholder:"HASH" help:"The whole hash of the calling API key (admin key list). If omitted, no list of allowed keys has it."`
-	User       string               `placeholder:"ID" help:"The user on whose behalf the key calls, if known."`
+	User       string               `placeholder:"ID" help:"The calling user, if known."`
 	Providers  []arguments.Provider `name:"provider" required:"" placeholder:"SLUG" help:"The providers that the router may choose, in its order: repeat the flag, or separate them with commas."`
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 type restoreCommands struct {
-	Check  restoreCheck  `cmd:"" reads:"" help:"Report what is inconsistent in the access and credentials tables, and change nothing. The exit code is 1 if anything is."`
+	Check  restoreCheck  `cmd:"" reads:"" help:"Report inconsistencies in the access and credentials tables, and change nothing. The exit code is 1 if there are any."`
 	Repair restoreRepair `cmd:"" help:"Repair the access table after a restore to an earlier moment. Repeat it if it was interrupted."`
 }
 
@@ -28,9 +28,9 @@ type restoreCheck struct{}
 
 type restoreRepair struct {
 	Since      time.Time `required:"" placeholder:"TIME" help:"The moment that the access table was restored to, such as 2026-11-21T10:00:00Z."`
-	Before     string    `placeholder:"OLD_TABLE" help:"A table with the contents of the access table just before the restore. Keys that are disabled or absent there are disabled. If omitted, only what the restored tables themselves show is repaired."`
+	Before     string    `placeholder:"OLD_TABLE" help:"A table with the contents of the access table just before the restore. Keys that are disabled or absent there are disabled. If omitted, only the faults that the restored tables themselves show are repaired."`
 	Incomplete bool      `help:"Go on though OLD_TABLE lacks accounts or workspaces. Keys that it lacks are disabled."`
-	DryRun     bool      `help:"Only report what would be repaired."`
+	DryRun     bool      `help:"Only report the repairs."`
 	confirmation
 }
 

@@ -153,7 +153,7 @@ const settled = auth.DeletionDelay + 10*time.Second + 5*time.Second
 type workspacePurge struct {
 	oneWorkspace
 	confirmation
-	DryRun bool `help:"Only list what would be removed."`
+	DryRun bool `help:"Only list the credentials and files."`
 }
 
 type purgeView struct {
