@@ -423,6 +423,7 @@ async def refusals(bench: Bench, tenant: Tenant, via: str) -> None:
     """Who may not call is refused, and no provider is called."""
     for status, key, model, more in (
             (401, tenant.key + "x", "small", ""), (403, tenant.management, "small", ""), (404, tenant.key, "unknown", ""), (400, tenant.key, "small", ',"model":"large"'),
+            *(((400, tenant.key, "small", ',"seed":' + number) for number in ("9" * 5000, "[" * 5000 + "]" * 5000)) if via == "litellm" else ()),
             *(((400, tenant.key, "small", f',"{m}":"sk-forged"') for m in ("api_key", "api_base", "fallbacks", "timeout", "azure_ad_token")) if via == "litellm" else ())):
         got = await bench.call(key, model, via=via, more=more)
         check(got == (status, []), f"{via} refuses", status, more, got, bench.last)
@@ -486,7 +487,7 @@ async def checks(bench: Bench) -> None:
             await refusals(bench, plain, via)
             await exactly(bench, tenants, int(os.environ.get("REQUESTS", "10000")) // (1 if via == "envoy" else 20), via)  # LiteLLM is slower
             await streams(bench, plain, via)
-            await changes(bench, via, 10)
+            await changes(bench, via, 10 if via == "envoy" else 5)
             await faults(bench, via)
             await kills(bench, plain, via)
         for log in bench.work.glob("*.log"):

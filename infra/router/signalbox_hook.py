@@ -50,7 +50,10 @@ class Guard:
             return await refusal(503, "The authorizer is unavailable")(scope, receive, send)
         if plan.status_code != 200:
             return await Response(plan.content, plan.status_code, media_type="application/json")(scope, receive, send)
-        members = json.loads(body)
+        try:
+            members = json.loads(body)
+        except (ValueError, RecursionError):  # such as a number of 5,000 digits
+            return await refusal(400, "Invalid request parameters")(scope, receive, send)
         members.pop("metadata", None)  # LiteLLM keeps its own settings there and sends it to no provider
         if members.keys() - MEMBERS:
             return await refusal(400, "Members that are allowed: metadata " + " ".join(sorted(MEMBERS)))(scope, receive, send)
