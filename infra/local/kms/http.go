@@ -84,7 +84,7 @@ func (s *Service) call(name string, body []byte) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch name {
-	case "CreateKey", "EnableKey", "DisableKey", "ScheduleKeyDeletion", "CancelKeyDeletion", "RotateKeyOnDemand":
+	case "CreateKey", "EnableKey", "DisableKey", "ScheduleKeyDeletion", "CancelKeyDeletion":
 		return s.commit(func() (any, error) { return s.change(name, in) })
 	case "DescribeKey":
 		k, err := s.find(in.KeyID)

@@ -43,8 +43,8 @@ const (
 	pendingDeletion = "PendingDeletion"
 )
 
-// key is a symmetric key with all its material: ciphertexts from before a rotation still
-// open.
+// key is a symmetric key. A file of an earlier version may have several materials: each
+// opens its ciphertexts.
 type key struct {
 	ID          string
 	Description string
@@ -146,16 +146,13 @@ func (s *Service) save() error {
 
 // create makes a key.
 func (s *Service) create(description string) *key {
-	k := &key{ID: uuid.NewString(), Description: description, State: enabled, Created: time.Now().UTC()}
-	k.rotate()
-	s.state.Keys[k.ID] = k
-	return k
-}
-
-func (k *key) rotate() {
 	material := make([]byte, 32)
 	_, _ = rand.Read(material)
-	k.Material = append(k.Material, material)
+	k := &key{
+		ID: uuid.NewString(), Description: description, State: enabled, Created: time.Now().UTC(), Material: [][]byte{material},
+	}
+	s.state.Keys[k.ID] = k
+	return k
 }
 
 // find returns a key by its id or its ARN.

@@ -102,50 +102,6 @@ func TestDataKeysOpenUnderTheirContextOnly(t *testing.T) {
 	}
 }
 
-// A key's state decides whether it can be used, and which of its changes are
-// refused.
-func TestStatesOfAKey(t *testing.T) {
-	c := serve(t, t.TempDir())
-	key := createKey(t, c)
-	made := generate(t, c, key)
-	change := map[string]func() error{
-		"disable": func() error { _, err := c.DisableKey(t.Context(), &sdk.DisableKeyInput{KeyId: &key}); return err },
-		"enable":  func() error { _, err := c.EnableKey(t.Context(), &sdk.EnableKeyInput{KeyId: &key}); return err },
-		"cancel": func() error {
-			_, err := c.CancelKeyDeletion(t.Context(), &sdk.CancelKeyDeletionInput{KeyId: &key})
-			return err
-		},
-		"rotate": func() error {
-			_, err := c.RotateKeyOnDemand(t.Context(), &sdk.RotateKeyOnDemandInput{KeyId: &key})
-			return err
-		},
-		"schedule": func() error {
-			_, err := c.ScheduleKeyDeletion(t.Context(), &sdk.ScheduleKeyDeletionInput{KeyId: &key})
-			return err
-		},
-	}
-	for i, step := range []struct{ change, refused, use string }{
-		{"cancel", "KMSInvalidStateException", ""},
-		{"rotate", "", ""},
-		{"disable", "", "DisabledException"},
-		{"rotate", "DisabledException", "DisabledException"},
-		{"enable", "", ""},
-		{"schedule", "", "KMSInvalidStateException"},
-		{"enable", "KMSInvalidStateException", "KMSInvalidStateException"},
-		{"cancel", "", "DisabledException"},
-		{"schedule", "", "KMSInvalidStateException"},
-	} {
-		if err := change[step.change](); codeOf(err) != step.refused {
-			t.Errorf("step %d, %s: %v, want %q", i, step.change, err, step.refused)
-		}
-		_, generated := c.GenerateDataKey(t.Context(), &sdk.GenerateDataKeyInput{KeyId: &key, KeySpec: types.DataKeySpecAes256})
-		_, opened := c.Decrypt(t.Context(), &sdk.DecryptInput{CiphertextBlob: made.CiphertextBlob, EncryptionContext: context("here")})
-		if codeOf(generated) != step.use || codeOf(opened) != step.use {
-			t.Errorf("after step %d, %s: GenerateDataKey %v, Decrypt %v, want %q", i, step.change, generated, opened, step.use)
-		}
-	}
-}
-
 // A change that cannot be stored does not happen: a restart would undo it.
 func TestAChangeThatCannotBeStored(t *testing.T) {
 	dir := t.TempDir()

@@ -34,12 +34,6 @@ func (s *Service) change(name string, in request) (any, error) {
 		k.State = enabled
 	case "DisableKey":
 		k.State = disabled
-	case "RotateKeyOnDemand":
-		if err := k.usable(); err != nil {
-			return nil, err
-		}
-		k.rotate()
-		return map[string]any{"KeyId": k.arn()}, nil
 	case "ScheduleKeyDeletion":
 		return s.schedule(k, in.PendingWindowInDays)
 	case "CancelKeyDeletion":
