@@ -431,26 +431,6 @@ func TestARepairReportsWhatItCannotSettle(t *testing.T) {
 	}
 }
 
-// A cause that has gone when its repair is made is no cause. A survey reads a table page
-// by page, and may see a key without the account that was made with it.
-func TestARepairChecksTheCauseAgain(t *testing.T) {
-	r := newRestored(t, 1)
-	var key createdKeyView
-	r.json(&key, "key", "create", "fresh", "--account", string(r.account))
-	live, account := r.table(r.engines.Tables.Access), testkit.Key("account#"+string(r.account), "account")
-	row := live.Get(t, account)
-	live.Delete(t, account)
-	r.broken().Inject(faults.Rule{Operation: "TransactWriteItems", Fault: func(_ *http.Request, apply faults.Apply) (*http.Response, error) {
-		live.Put(t, row)
-		return apply()
-	}})
-	found := r.findings("restore", "repair", "--since", r.since, "--yes")
-	i := slices.IndexFunc(found, func(f findings.Finding) bool { return f.ID == string(key.Hash) })
-	if i < 0 || found[i].Outcome != "needed no more" || !r.letIn(r.engines.Tables.Access, key.Hash) {
-		t.Errorf("found %+v", found)
-	}
-}
-
 // A repair goes on after one that fails, unless many in a row do, and leaves an audit
 // line of each.
 func TestARepairGoesOnAfterOneThatFails(t *testing.T) {
