@@ -16,7 +16,7 @@ import (
 )
 
 // TestStrictJSON sends bodies that the gateway could change or lose on their way
-// into an event. Issues are expected at path, or none where it is "-". The rules
+// into an event. Issues are expected at path; "-" means none. The rules
 // themselves are tested in shared/api.
 func TestStrictJSON(t *testing.T) {
 	t.Parallel()
@@ -94,7 +94,7 @@ func TestContentHeaders(t *testing.T) {
 }
 
 // TestFields sends each member at its limits and just past them: code and
-// description must agree. (checkEnvelope compares what is accepted.)
+// description must agree. (checkEnvelope compares accepted requests.)
 func TestFields(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
@@ -147,7 +147,7 @@ func TestFields(t *testing.T) {
 						t.Errorf("an issue at %s", path)
 					}
 				}
-				// A schema counts characters where the limit of a key is in bytes.
+				// A schema counts characters; the limit of a key is in bytes.
 				if the.spec.CheckRequest("createByokKey", []byte(body)) == nil && !strings.Contains(value, "é") {
 					t.Error("refused although the description allows it")
 				}
@@ -173,8 +173,7 @@ func TestAllIssuesAtOnce(t *testing.T) {
 	}
 }
 
-// TestProviders: each slug of the description is accepted, and is the name where
-// none was given.
+// TestProviders: each slug of the description is accepted. Without a name it is the name.
 func TestProviders(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
@@ -247,8 +246,8 @@ func TestCreatesAtOnce(t *testing.T) {
 	}
 }
 
-// TestAFullWorkspace: one credential more than the bound is a 400 that names it. A
-// minute later there is room for what was not stored.
+// TestAFullWorkspace: one credential more than the bound is a 400 that names it. A minute
+// later there is room for credentials that were not stored.
 func TestAFullWorkspace(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)

@@ -14,7 +14,7 @@ import (
 // limits are the limiter's headers of a response.
 type limits struct{ quota, window, remaining, reset, retry int }
 
-// limitsOf reads the headers, whose two notations must agree.
+// limitsOf reads the headers; both notations must agree.
 func limitsOf(t *testing.T, r response) limits {
 	t.Helper()
 	var l limits
@@ -87,8 +87,8 @@ func refusedAtOnce(t *testing.T, r request) (refused []response, accepted int) {
 	return refused, len(responses) - len(refused)
 }
 
-// TestLimiterHeaders: 200, 404 and 429 have the limiter's headers, and each key has a
-// limit of its own.
+// TestLimiterHeaders: 200, 404 and 429 have the limiter's headers, and each key has its own
+// limit.
 func TestLimiterHeaders(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
@@ -138,7 +138,7 @@ func TestBurstIsExact(t *testing.T) {
 	}
 }
 
-// TestDeletesAtOnce: of 100 deletes of one file exactly one succeeds. Ten keys
+// TestDeletesAtOnce: if 100 requests delete a file, exactly one succeeds. Ten keys
 // take part, since each has its own limit.
 func TestDeletesAtOnce(t *testing.T) {
 	t.Parallel()
@@ -159,7 +159,7 @@ func TestDeletesAtOnce(t *testing.T) {
 }
 
 // deletesEveryVersion tests a server with a versioned bucket: hidden versions and
-// their marker are deleted too, a file whose id only begins alike is not.
+// their marker are deleted too, a file with a longer id is not.
 func deletesEveryVersion(t *testing.T, s server) {
 	n := s.tenant(t)
 	file := n.file(t, n.workspace)

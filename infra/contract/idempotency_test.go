@@ -84,8 +84,7 @@ func TestOnlySuccessIsRemembered(t *testing.T) {
 	fresh(t, n.once(bodyWith("")).Do(t))
 }
 
-// TestReplayOrder: the request's own syntax comes first, then replay, then what
-// is stored. A disabled key replays nothing.
+// TestReplayOrder: the request's own syntax comes first, then replay, then storage. A disabled key replays nothing.
 func TestReplayOrder(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
@@ -127,8 +126,8 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// TestCreatesAtOnceUnderOneKey: 200 clients with one idempotency key get one
-// credential, each of them a 201.
+// TestCreatesAtOnceUnderOneKey: 200 clients with one idempotency key get one credential;
+// each gets a 201.
 func TestCreatesAtOnceUnderOneKey(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)

@@ -57,15 +57,14 @@ func TestMarkerEverywhere(t *testing.T) {
 	if the.state == "" {
 		return
 	}
-	// The files that are searched contain what the service logs and stores.
+	// The searched files contain the service's logs and storage.
 	for _, r := range []request{valid, get(unknownJob), del("file_unknown")} {
 		awaitText(t, the.state, r.Do(t).Header.Get("X-Request-Id"))
 	}
 	awaitText(t, the.state, valid.Do(t).Created(t).Label)
 }
 
-// awaitText waits until a file of the folder contains the text. Files may come
-// and go meanwhile.
+// awaitText waits until a file of the folder contains the text. Files may come and go.
 func awaitText(t *testing.T, folder, text string) {
 	t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)

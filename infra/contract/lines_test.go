@@ -23,7 +23,7 @@ import (
 
 const linesFile = "../log-lines.json"
 
-// varying is what differs from one run to the next: times, ids, hashes and numbers
+// varying parts differ from run to run: times, ids, hashes and numbers
 // that are no status.
 var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|file_[0-9a-f]+|"key":"[0-9a-f]+"|key [0-9a-f]{12}|"(duration_ms|aws_calls|round_trips)":[0-9.]+|"(aws_request_id)":"[^"]*"`)
 
@@ -98,7 +98,7 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// alike returns the lines without what varies.
+// alike returns the lines without varying parts.
 func alike(t *testing.T, lines map[string]json.RawMessage) map[string]string {
 	t.Helper()
 	same := map[string]string{}

@@ -90,8 +90,8 @@ func (g generator) extend(r request) request {
 	return r
 }
 
-// raw sends the request byte for byte, over a connection of its own, and checks
-// what holds for every response.
+// raw sends the request byte for byte, over its own connection, and checks the response
+// with checkEnvelope.
 func raw(t *testing.T, r request) response {
 	t.Helper()
 	target, err := url.Parse(the.client.Base)

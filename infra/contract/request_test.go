@@ -32,7 +32,7 @@ func bodyWith(members string) string {
 // keyBody returns a body with the JSON text as its key.
 func keyBody(text string) string { return `{"provider":"openai","key":` + text + `}` }
 
-// checkEnvelope checks what holds for every response: the description allows it,
+// checkEnvelope checks every response: the description allows it,
 // its request id is new and the same in header and body, it contains no secret,
 // and a request that was accepted agrees with the description.
 func checkEnvelope(t testing.TB, q request, r response) {

@@ -40,7 +40,7 @@ func (s server) router(t *testing.T) *routing.Reader {
 	return reader
 }
 
-// What is posted to the API is what a provider receives from a router, byte for byte.
+// A provider receives from a router the key that was posted to the API, byte for byte.
 func TestARouterSendsTheKeyThatWasPosted(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)

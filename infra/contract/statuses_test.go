@@ -110,7 +110,7 @@ func TestOrderOfChecks(t *testing.T) {
 }
 
 // TestOtherParameters starts an edition with a versioned bucket and almost no
-// throughput, later removes what the functions need, and expects 500 and the
+// throughput, later removes tables, disables the key, and expects 500 and the
 // gateway's 429 in the envelope.
 func TestOtherParameters(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,7 @@
 // packages that the operator's command uses.
 //
 // By default it builds the functions and starts the single-machine edition. With
-// SIGNALBOX_BASE_URL in the environment it tests what listens there.
+// SIGNALBOX_BASE_URL in the environment it tests the server there.
 package contract_test
 
 import (
@@ -47,17 +47,16 @@ const (
 	startTimeout = 3 * time.Minute
 )
 
-// suite is what all tests share. It does not change after TestMain.
+// suite is shared by all tests. It does not change after TestMain.
 type suite struct {
 	server
 	spec       *openapi.Spec
 	requestIDs *sync.Map // those seen so far: each must be new
-	// state is the state folder of the suite's own edition, "" where the suite
-	// tests another server.
+	// state is the state folder of the suite's own edition, empty if the suite tests
+	// another server.
 	state string
 	limiter
-	// calls are the functions' calls to AWS, each shape once. Nil where they are
-	// not recorded.
+	// calls are the functions' calls to AWS, each shape once. Nil if they are not recorded.
 	calls *sync.Map
 }
 
@@ -85,8 +84,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run tests the server at SIGNALBOX_BASE_URL, whose stack is described in the
-// file SIGNALBOX_STACK, or an edition of its own. With SIGNALBOX_CALLS it writes
+// run tests the server at SIGNALBOX_BASE_URL with the stack in the file SIGNALBOX_STACK, or
+// its own edition. With SIGNALBOX_CALLS it writes
 // the functions' calls to AWS to that file, for infra/lint/iam.
 func run(m *testing.M) (code int, err error) {
 	the = suite{requestIDs: &sync.Map{}, limiter: limiter{perMinute: 60, burst: burst}}

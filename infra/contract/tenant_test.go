@@ -18,8 +18,8 @@ import (
 // jobError is the error message of a failed job.
 const jobError = "The directory refused the connection."
 
-// tenant is an account. Each test makes its own, so that it starts with idle
-// limiters and empty workspaces.
+// tenant is an account. Each test makes its own: it starts with idle limiters and empty
+// workspaces.
 type tenant struct {
 	server
 	testkit.Tenant
@@ -40,8 +40,8 @@ func (s server) tenant(t *testing.T) tenant {
 	return tenant{s, n, string(n.Workspace), string(n.NewWorkspace(t)), n.Management, n.StandardKey(t, "")}
 }
 
-// note appends what was made to the file that SIGNALBOX_MADE names, if it does:
-// `make verify` removes all of that.
+// If SIGNALBOX_MADE names a file, note appends a line to it for what was made:
+// `make verify` removes it.
 func note(t *testing.T, kind, id string) {
 	t.Helper()
 	path := os.Getenv("SIGNALBOX_MADE")

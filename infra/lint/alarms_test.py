@@ -1,4 +1,4 @@
-"""Alarms that reach an operator and name what to do."""
+"""Alarms that reach an operator and name the next step."""
 
 import json
 import re

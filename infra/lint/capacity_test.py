@@ -1,6 +1,6 @@
 """The tables' ceilings.
 
-A ceiling bounds what a mistake can cost; below the throttle it would turn
+A ceiling bounds the cost of a mistake; below the throttle it would turn
 requests that were let in into errors. For each environment of samconfig.toml
 the largest requests at the sustained rate, and ordinary ones all at once at
 rate and burst, must fit.

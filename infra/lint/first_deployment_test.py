@@ -1,6 +1,6 @@
 """A first deployment that fails leaves nothing that hinders the next one.
 
-CloudFormation then deletes what it created. A protected table cannot be
+CloudFormation then deletes its creations. A protected table cannot be
 deleted, so one that is not retained ends the rollback in ROLLBACK_FAILED.
 """
 
@@ -31,10 +31,10 @@ STATEFUL = {
 
 # DeletionPolicy and UpdateReplacePolicy of all others is the rule below.
 EXCEPTIONS = {
-    # Disposable, or a copy of what CloudTrail keeps.
+    # Disposable, or a copy of CloudTrail's records.
     "ControlTable": ("Delete", "Delete"),
     "KeyChangesLogGroup": ("Delete", "Delete"),
-    # Their names are fixed: what is left would be in the way of the next.
+    # Their names are fixed: a group that is left would be in the way of the next.
     "ExecutionLogGroup": ("RetainExceptOnCreate", "Delete"),
     "FirewallLogGroup": ("Delete", "Delete"),
     # Other APIs of the region may log by the role as soon as it is set.

@@ -1,7 +1,7 @@
 """The gateway's own responses, and its logs.
 
-An error text of the gateway may quote the Authorization header. So the test
-lists what may be used, rather than what may not.
+An error text of the gateway may quote the Authorization header. So the test lists the variables
+that may be used.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Every metric filter counts exactly its lines, and every alarm goes off at what it is for.
+"""Every metric filter counts exactly its lines, and every alarm goes off at its incidents.
 
 The functions' lines are those of infra/log-lines.json, which infra/contract records;
 Lambda's, the gateway's and EventBridge's have the form that AWS documents. No library
@@ -55,7 +55,7 @@ COMPARE = {"=": fnmatch.fnmatchcase, "<": operator.lt, ">": operator.gt, "<=": o
 
 
 def matches(pattern: str, line: dict) -> bool:
-    """Whether a line has what a pattern { term && term … } asks for."""
+    """Whether a line matches a pattern { term && term … }."""
     inner = re.fullmatch(r"\{ (.*) \}", pattern)[1]
     for term in inner.split(" && "):
         path, compare, text, number = re.fullmatch(r'\(?\$\.([\w.]+) (=|[<>]=?) (?:"([^"]*)"|(\d+))\)?', term).groups()
@@ -70,7 +70,7 @@ def matches(pattern: str, line: dict) -> bool:
     return True
 
 
-# What happens in one period, and the least of it that sets an alarm off: the name of a
+# Events in one period, with the least count that sets an alarm off: the name of a
 # metric of AWS and its value, or the name of a line and how often it is written.
 INCIDENTS = {
     "GetSyncJobRollbackAlarm": [{"get 500": 1}, {"Errors of GetSyncJobFunction": 1}],

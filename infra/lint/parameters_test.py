@@ -1,4 +1,4 @@
-"""A changed parameter reaches what is live.
+"""A changed parameter reaches the live version.
 
 SAM makes the logical id of a function's version from the template before
 parameters are resolved, so a version keeps the environment that it was

@@ -1,4 +1,5 @@
-"""The commands of infra/operations run as they are written, with stand-ins for what they call.
+"""The commands of infra/operations run as they are written, with stand-ins for the programs that
+they call.
 
 Each section is followed from top to bottom in a shell of its own that has read the block
 of "The shell", and the first of its page if this is not its own, and stops at a variable that nothing has assigned. What was

@@ -1,7 +1,7 @@
 """What CloudFormation would make of the translated template.
 
-Stack resolves the intrinsic functions that depend on parameters alone, as far
-as these tests need them; what depends on a resource stays as it is written.
+Stack resolves the intrinsic functions that depend on parameters alone, as far as these tests need
+them; references to resources stay.
 """
 
 import re

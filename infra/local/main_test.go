@@ -61,7 +61,7 @@ func start(t *testing.T, state string) (*exec.Cmd, string) {
 }
 
 // Killed with SIGKILL, the edition leaves no process behind, and its demo account
-// survives. The command lines of the banner work as they are. Ctrl-C ends every
+// survives. The banner's command lines work when pasted. Ctrl-C ends every
 // process. A reset removes the state, but not that of a running edition.
 func TestRunAndReset(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")

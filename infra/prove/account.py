@@ -128,7 +128,8 @@ class Subject:
         return json.loads(done.stdout)
 
     def _note(self, kind: str, identifier: str) -> str:
-        """Writes down what was made, in the form that the contract suite uses too."""
+        """Records the accounts and jobs that were made, in the form that the contract suite uses
+        too."""
         with self.noted.open("a") as file:
             print(kind, identifier, file=file)
         return identifier

@@ -1,6 +1,6 @@
 """Is the stack what template.yaml and samconfig.toml declare?
 
-Drift detection compares AWS with the deployed template, and only what is written
+Drift detection compares AWS with the deployed template, and only the properties that are written
 there. So the deployed template is compared with ours first.
 """
 
@@ -93,7 +93,7 @@ def status(s: Subject) -> str:
 
 
 def differences(ours, theirs, path: str = "") -> list[str]:
-    """The paths at which two values differ. Numbers and texts of one look are equal."""
+    """The paths at which two values differ. A number equals its text."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return [
             d for name in sorted(ours.keys() | theirs.keys())
@@ -106,7 +106,7 @@ def differences(ours, theirs, path: str = "") -> list[str]:
 
 
 def _packaged(value):
-    """Without what `sam build` and `sam deploy` change: where the code is, and metadata."""
+    """Without the parts that `sam build` and `sam deploy` change: the code's place, and metadata."""
     if isinstance(value, dict):
         return {k: _packaged(v) for k, v in value.items() if k not in ("CodeUri", "Metadata")}
     return [_packaged(v) for v in value] if isinstance(value, list) else value

@@ -39,7 +39,7 @@ class Deployment:
         self.parameters: dict[str, str] = {}
 
     def agree(self, yes: bool) -> None:
-        """Refuses what exists, shows the plan and asks."""
+        """Refuses a stack that exists, shows the plan and asks."""
         if self.account.stack(self.name):
             raise SystemExit(f"prove: stack {self.name} exists: choose another name, or run make prove-clean STACK={self.name} if prove made it")
         if not self.account.client("apigateway").get_account().get("cloudwatchRoleArn"):
@@ -126,7 +126,7 @@ def canary(s: Subject) -> str:
 
 
 def judge_canary(answers: list, status: str, before: str, after: str) -> str:
-    """The finding about a canary from its answers, and from what came after it."""
+    """The finding about a canary from its answers, and from the versions before and after."""
     counts = collections.Counter(a.status for a in answers)
     crashed = [a for a in answers if a.status not in (200, 429)]
     seen = f"{status}, alias at version {after}, before {before}; answers {dict(counts)}"

@@ -1,4 +1,4 @@
-"""Compares a deployed stack with this repository, and asks AWS what no local test can.
+"""Compares a deployed stack with this repository, and checks on AWS what local tests cannot.
 
 verify   checks a stack in use, with a test account that it removes again
 run      deploys a stack of its own, checks it, changes it, checks it, and removes everything
@@ -83,7 +83,7 @@ def main(arguments: list[str], connect=Account) -> int:
 
 
 def interrupted(*_) -> None:
-    """Ends the checks; what was made is then removed. A second signal does not stop the removal."""
+    """Ends the checks; the stack is then removed. A second signal does not stop the removal."""
     for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(s, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -54,7 +54,7 @@ class Edition:
 
 
 class Recorded:
-    """A client whose answers are recorded; the engines answer what is not."""
+    """A client with recorded answers; the engines answer the rest."""
 
     def __init__(self, standin: "StandIn", service: str, engine) -> None:
         self._standin, self._service, self._engine = standin, service, engine
@@ -84,7 +84,7 @@ class Recorded:
 
 
 class DrySubject(Subject):
-    """A subject whose requests go to the edition. A lie about "api" changes an answer."""
+    """A subject with the edition's address. A lie about "api" changes an answer."""
 
     def send(self, method: str, path: str, key: str = "", body: bytes | None = None, **headers: str) -> Answer:
         answer = super().send(method, path, key, body, **headers)

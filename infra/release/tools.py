@@ -13,7 +13,7 @@ ALLOWED = (
     r"PSF-2\.0|Python-2\.0|Python Software Foundation|CNRI-Python|CC0-1\.0|Freely Distributable)"
 )
 WORDS = re.compile(rf"(\s|[();]|\b(AND|OR|License|Software)\b|\b2\.0\b|(?<![\w-]){ALLOWED}(?![\w-]))*")
-# Tools that are run and nothing else: nothing of theirs is in what is built.
+# Tools that only run: nothing from them is in a build.
 NAMED = {
     "@cloud-copilot/iam-policy": "AGPL-3.0-or-later: judges the policies in `make iam`",
     "@cloud-copilot/iam-simulate": "AGPL-3.0-or-later: judges the policies in `make iam`",

@@ -1,5 +1,5 @@
-// What can be done with the rights to deploy: attacks by name, each of which must be
-// refused, and the good call that it is made of, which must not be.
+// Attacks with the rights to deploy, by name: each must be refused. The good calls that they
+// resemble must not be.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

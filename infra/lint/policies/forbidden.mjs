@@ -39,7 +39,7 @@ function* wrong({ action, resource, conditions }) {
   yield ['changes more than the counter', { ...conditions, 'dynamodb:Attributes': [...conditions['dynamodb:Attributes'], 'default_workspace'] }]
 }
 
-/** What the function must not do, of which these are the good calls. */
+/** Calls that the function must not make. */
 export function forbidden(stack, name, needed) {
   const used = new Set(needed.map((call) => call.resource))
   return [

@@ -1,5 +1,5 @@
-// The judge must see what is wrong: the real policies and calls of a function, and
-// then with one thing wrong at a time. `infra/lint/iam` names the two files.
+// The judge must see faults: it gets a function's real policies and calls, and then the same with
+// one fault at a time. `infra/lint/iam` names the two files.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -11,7 +11,7 @@ const name = 'GetSyncJobFunction'
 const calls = readCalls(process.env.CALLS).filter((c) => c.function === name)
 const call = calls.find((c) => c.resource === 'AccessTable')
 
-/** What the judge finds, in one text, where the policy and the calls are changed so. */
+/** The judge's findings, in one text, if the policy and the calls are changed so. */
 async function findings(change = () => {}, recorded = calls) {
   const stack = readStack(process.env.STACK)
   change(stack.functions[name].policies.find((p) => p.Statement.some((s) => s.Sid === 'ReadKey')).Statement)

@@ -4,7 +4,7 @@
 const listOf = (value) => [value ?? []].flat()
 const without = (list, i) => list.filter((_, at) => at !== i)
 
-/** Every mutant of the policy: what was changed, in which statement, and the policy. */
+/** Every mutant of the policy: the change, the statement, and the policy. */
 export function* mutants(policy) {
   for (const [i, statement] of policy.Statement.entries()) {
     const having = (changed) => ({ ...policy, Statement: policy.Statement.toSpliced(i, 1, ...changed) })

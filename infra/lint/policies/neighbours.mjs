@@ -5,7 +5,7 @@
 import { actionsOn, conditionKeysOf } from './vocabulary.mjs'
 import { scopeOf } from './request.mjs'
 
-// What partition keys begin with, and one that nothing of ours does.
+// The prefixes of partition keys, and one that nobody uses.
 const kinds = ['key#*', 'account#*', 'workspace#*', 'job#*', 'idem#*', 'limit#*', 'other#*']
 const objects = ['other/*', 'filesx/*']
 

@@ -1,4 +1,4 @@
-// Prints what was judged.
+// Prints the policies that were judged.
 
 import { doubts } from './unseen.mjs'
 
@@ -12,7 +12,7 @@ function table(head, rows) {
 
 const caught = (j) => [j.tried, j.tried - j.survivors.length]
 
-/** Prints everything; what is wrong comes last. */
+/** Prints everything; faults come last. */
 export function report({ functions, resources, needed, explained, problems }) {
   table(['function', 'recorded', 'needed besides', 'must be denied', 'mutants', 'caught'],
     functions.map((f) => [f.name, f.recorded.length, f.needed.length - f.recorded.length, f.denied, ...caught(f)]))

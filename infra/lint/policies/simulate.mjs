@@ -9,7 +9,7 @@ export const everything = {
   Statement: [{ Effect: 'Allow', Action: '*', Resource: '*' }],
 }
 
-/** A key policy that leaves all to IAM, so that identity policies decide alone. */
+/** A key policy that leaves all to IAM: identity policies decide alone. */
 export const leftToIam = (account) => ({
   Version: '2012-10-17',
   Statement: [{ Effect: 'Allow', Principal: { AWS: `arn:aws:iam::${account}:root` }, Action: '*', Resource: '*' }],

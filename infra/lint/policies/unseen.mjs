@@ -17,7 +17,7 @@ export const openTable = (stack, table) => ({
 
 const nameOf = (stack, table) => stack.arns[table].replace(/.*\//, '')
 
-/** What the function needs besides the calls that were recorded of it. */
+/** Permissions that the function needs in addition to its recorded calls. */
 export function unseen(stack, name, calls) {
   const own = (why, call) => ({ function: name, why, ...call })
   const found = tables(calls).map((table) =>

@@ -10,7 +10,7 @@ import (
 )
 
 // A new state folder gets the DynamoDB that is asked for, else one of the edition's
-// own, else DynamoDB Local. A used one keeps what it has, and refuses another.
+// own, else DynamoDB Local. A used one keeps its own, and refuses another.
 func TestChoiceOfDynamoDB(t *testing.T) {
 	const here, usual = "http://127.0.0.1:8001", "http://127.0.0.1:8000"
 	own, elsewhere := map[string]string{"resources.json": "{}"}, map[string]string{

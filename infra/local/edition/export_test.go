@@ -1,7 +1,7 @@
 package edition
 
-// ChooseDynamoDB returns where a state folder's tables are, or are to be; "" means in
-// a DynamoDB of the edition's own.
+// ChooseDynamoDB returns the DynamoDB for a state folder's tables; "" means the edition's
+// own.
 func ChooseDynamoDB(o Options, hasOwn bool) (endpoint string, err error) {
 	chosen, err := chooseDynamoDB(o, hasOwn)
 	return chosen.Endpoint, err

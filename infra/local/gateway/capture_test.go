@@ -47,8 +47,8 @@ func TestCapturedEvents(t *testing.T) {
 	}
 }
 
-// wire returns the request as it is sent: the file has no Content-Length, and its
-// lines end as those of text files do.
+// wire returns the request as sent: the file has no Content-Length, and its lines end
+// without carriage returns.
 func wire(text string) string {
 	head, body, _ := strings.Cut(text, "\n\n")
 	body = strings.TrimSuffix(body, "\n")
@@ -58,7 +58,7 @@ func wire(text string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(head, "\n"), "\n", "\r\n") + "\r\n\r\n" + body
 }
 
-// normalized returns the event with fixed values for what differs each time.
+// normalized returns the event with fixed values for varying members.
 func normalized(t *testing.T, event []byte) []byte {
 	t.Helper()
 	var e map[string]any

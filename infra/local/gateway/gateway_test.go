@@ -201,8 +201,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What a function returns becomes the response, its headers as a REST API sends
-// them; what is no proxy response becomes the gateway's own.
+// A function's answer becomes the response, with headers as a REST API sends them. If it is
+// no proxy response, the gateway's own is sent.
 func TestAnswers(t *testing.T) {
 	failure := func(err error) func(context.Context) ([]byte, error) {
 		return func(context.Context) ([]byte, error) { return nil, err }

@@ -33,8 +33,8 @@ func start(t *testing.T) *engines.Engines {
 	return running
 }
 
-// Make creates what the template declares, the first time; then it changes what
-// parameters change, and refuses what would lose data.
+// Make creates the template's resources the first time. Later it follows parameters, and
+// refuses to lose data.
 func TestMake(t *testing.T) {
 	config, dir := start(t).Config(), t.TempDir()
 	provisioned := func(parameters map[string]string) (template.Resources, error) {

@@ -15,8 +15,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// TestMain makes the test binary its own Lambda function where there is a Runtime
-// API.
+// TestMain makes the test binary its own Lambda function if there is a Runtime API.
 func TestMain(m *testing.M) {
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" {
 		function()
@@ -41,7 +40,7 @@ type answer struct {
 	Together int32
 }
 
-// function is the test function; the request chooses what it does.
+// function is the test function; the request chooses its answer.
 func function() {
 	if os.Getenv("FAIL_INIT") != "" {
 		fmt.Fprintln(os.Stderr, "cannot start")

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// command is the command as a process of its own.
+// command is the command as a separate process.
 type command struct {
 	*exec.Cmd
 	stdin    io.Closer

@@ -18,9 +18,9 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-// Many deletes at once, which versitygw alone does not settle: of the conditional
-// ones one succeeds, those by version all do, and each reports what S3 reports. The
-// rest of what S3 does for the functions is tested by shared/files, on S3Mock too
+// Many deletes at once, which versitygw alone does not settle: one conditional delete
+// succeeds, all deletes by version do, and each reports the same as S3. The rest is tested
+// by shared/files, on S3Mock too
 // (infra/second-opinion).
 func TestDeletesAtOnce(t *testing.T) {
 	running, err := engines.Start(t.Context(), engines.Config{Dir: t.TempDir()})
