@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ const file = ids.File("file_1")
 // a version, each "m" hides what is there.
 func stored(w *sim.World, history string) {
 	for i, step := range history {
-		w.Put(file, map[rune]string{'w': testkit.Marker[:3+i]}[step])
+		w.Put(file, map[rune]string{'w': strings.Repeat("x", 3+i)}[step])
 	}
 	w.Put("file_10", "sibling")
 	w.Put("file_11", "hidden sibling")
@@ -63,6 +64,9 @@ func alone() []sim.Scenario {
 		change(&s)
 		return s
 	}
+	pages := func(name, history string, page int) sim.Scenario {
+		return with(one(name, enabled, history, 0, nil, func(*sim.World) sim.Delete { return sim.Delete{Time: 9} }), func(s *sim.Scenario) { s.Page = page })
+	}
 	deletion := []string{key, slot, workspace, erase}
 	everyVersion := []string{key, slot, workspace, erase, list, purge, purge, list}
 	return []sim.Scenario{
@@ -90,12 +94,10 @@ func alone() []sim.Scenario {
 		}), func(s *sim.Scenario) { s.Frozen = true }),
 		with(one("clock behind", enabled, "w", 0, nil, named), func(s *sim.Scenario) { s.Clock = 10 * time.Minute }),
 		with(one("clock ahead", enabled, "w", 0, nil, named), func(s *sim.Scenario) { s.Clock = -10 * time.Minute }),
-		with(one("many versions, little time", enabled, "wwwwwwwwwwww", 0, nil, func(*sim.World) sim.Delete {
-			return sim.Delete{Time: 9}
-		}), func(s *sim.Scenario) { s.Page = 3 }),
-		with(one("many markers, little time", enabled, "wwwmmmmmmmmm", 0, nil, func(*sim.World) sim.Delete {
-			return sim.Delete{Time: 9}
-		}), func(s *sim.Scenario) { s.Page = 3 }),
+		pages("many versions, little time", "wwwwwwwwwwww", 3),
+		pages("many markers, little time", "wwwmmmmmmmmm", 3),
+		pages("versions and markers in turn, little time", "wmwmwmwmwmwmwm", 5),
+		pages("a marker on a page of its own, little time", "wmwwmwwm", 1),
 		one("unknown key", "", "w", 1, []string{key, slot, workspace}, func(w *sim.World) sim.Delete { return sim.Delete{Token: w.UnknownKey()} }),
 	}
 }

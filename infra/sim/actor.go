@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"signalbox.dev/infra/sim/model"
-	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -140,8 +139,8 @@ type exchange struct {
 	raw    []byte
 	log    string
 	answer functest.Answer
-	before testkit.Objects // what is stored of a file right before and after
-	after  testkit.Objects
+	before objects // what is stored of a file right before and after
+	after  objects
 	judge  func()
 }
 

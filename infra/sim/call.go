@@ -182,6 +182,10 @@ func (r *run) apply(a alternative) string {
 		r.faults++
 		if f.Stays {
 			c.actor.stays[c.name] = f
+		} else if f.lasts > 0 {
+			again := *f
+			again.Stays, again.until = true, time.Now().Add(f.lasts)
+			c.actor.stays[c.name] = &again
 		}
 	}
 	c.actor.met = append(c.actor.met, met{c.name, f})
@@ -212,7 +216,10 @@ func (c *call) staying() *Fault {
 	case a.time > 0 && c.serial > a.time:
 		return timeIsUp
 	}
-	return a.stays[c.name]
+	if f := a.stays[c.name]; f != nil && (f.until.IsZero() || time.Now().Before(f.until)) {
+		return f
+	}
+	return nil
 }
 
 var lastWord = regexp.MustCompile(`[A-Za-z]+["<]`)

@@ -73,12 +73,23 @@ func (w *World) Put(f ids.File, content string) {
 	at.Put(w.t, files.Key(w.Tenant.Workspace, f), content)
 }
 
-func (w *World) look(d Delete) testkit.Objects {
-	var o testkit.Objects
+// objects are what is stored of a file.
+type objects struct {
+	testkit.Objects
+	Versions int // without delete markers
+}
+
+func (w *World) look(d Delete) objects {
+	var o objects
 	key := files.Key(d.Workspace, d.File)
 	for _, other := range w.model.Objects() {
 		if versions := w.model.Versions(other); other == key {
 			o.Left = len(versions)
+			for _, v := range versions {
+				if !v.Marker {
+					o.Versions++
+				}
+			}
 			if len(versions) > 0 && !versions[0].Marker {
 				o.Visible = int64(len(versions[0].Body))
 			}
@@ -190,6 +201,7 @@ func (w *World) arrival(token string) int64 {
 func (w *World) judgeDelete(x *exchange, d Delete) {
 	key := keyObject(d.Token)
 	w.judgeLimit(x, d)
+	w.judgeReceipt(x)
 	counted := slices.Contains([]int{http.StatusOK, http.StatusNotFound, http.StatusTooManyRequests}, x.answer.Status)
 	for _, name := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
 		if (x.answer.Header[name] != "") != counted {
@@ -226,6 +238,19 @@ func (w *World) judgeDelete(x *exchange, d Delete) {
 		if w.Versioning == "" {
 			w.showed(x.actor, perhaps(sets(fileObject(d), "deleted", func(bool) bool { return false })))
 		}
+	}
+}
+
+// judgeReceipt compares the versions that a request says it removed with what was there,
+// if no other was at work.
+func (w *World) judgeReceipt(x *exchange) {
+	removed, _ := x.answer.Audit["versions_removed"].(float64)
+	if w.overlapped(x) || w.uploads || x.beganAt < 0 {
+		return
+	}
+	whole := x.answer.Status == http.StatusOK && len(x.met) == 0 && w.Versioning != "Suspended" // where a marker replaces a version
+	if int(removed) > x.before.Versions || whole && int(removed) < x.before.Versions {
+		w.problem("%s: %v versions removed of %d", x.Name, removed, x.before.Versions)
 	}
 }
 

@@ -28,6 +28,9 @@ type Fault struct {
 	answers bool
 	// late means that the call is applied after its client has given up.
 	late bool
+	// lasts is how long each repetition of the call meets the fault; it passes then.
+	lasts time.Duration
+	until time.Time // when that has passed
 	// after is how long the client waits; never means until its time is up.
 	after time.Duration
 	never bool
@@ -90,7 +93,7 @@ func every(c *call) []*Fault {
 	if menus[key] == nil {
 		for _, f := range makeFaults(c.label.Operation, items, recorded) {
 			menus[key] = append(menus[key], f)
-			if !f.never && !f.late {
+			if !f.never && !f.late && f.lasts == 0 {
 				menus[key] = append(menus[key], f.staying())
 			}
 		}
@@ -145,15 +148,22 @@ func makeFaults(operation string, items int, recorded bool) []*Fault {
 	case "ListObjectVersions":
 		all = append(all, noBucket(),
 			lasting("no listing", faults.Otherwise(http.StatusOK, "<html/>")),
+			lasting("more follows nowhere", faults.Otherwise(http.StatusOK,
+				"<ListVersionsResult><Name>"+bucket+"</Name><IsTruncated>true</IsTruncated></ListVersionsResult>")),
 			passing("an error with status 200", faults.Otherwise(http.StatusOK, "<Error><Code>InternalError</Code></Error>")))
 	case "DeleteObject":
-		all = append(all, noBucket(), passing("headers lost", faults.NoHeaders()),
+		unmet := passing("absent is a failed precondition", unmetPrecondition)
+		unmet.answers = true
+		all = append(all, noBucket(), unmet, passing("headers lost", faults.NoHeaders()),
 			passing("answer of another kind", faults.Otherwise(http.StatusOK, "{}")))
 		for _, code := range []string{"ConditionalRequestConflict", "OperationAborted"} {
 			all = append(all, passing(code, faults.Answer(http.StatusConflict, code, quoting)).withMain())
 		}
 	case "DeleteObjects":
-		all = append(all, noBucket(), passing("versions refused", faults.RefuseVersions("InternalError")).withMain(),
+		busy := passing("versions refused for 2 s", faults.RefuseVersions("SlowDown"))
+		busy.lasts = 2 * time.Second
+		all = append(all, noBucket(), busy, passing("versions refused", faults.RefuseVersions("InternalError")).withMain(),
+			passing("versions denied", faults.RefuseVersions("AccessDenied")),
 			passing("nothing confirmed", faults.Pretend(http.StatusOK, "<DeleteResult/>")))
 	}
 	return all
@@ -271,6 +281,15 @@ func transient(reason string) bool {
 	default:
 		return false
 	}
+}
+
+// unmetPrecondition is the other answer of S3 to the conditional deletion of what is absent.
+func unmetPrecondition(r *http.Request, apply faults.Apply) (*http.Response, error) {
+	response, err := apply()
+	if err == nil && response.StatusCode == http.StatusNotFound {
+		return faults.Answer(http.StatusPreconditionFailed, "PreconditionFailed", quoting)(r, apply)
+	}
+	return response, err
 }
 
 func noBucket() *Fault {

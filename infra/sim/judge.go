@@ -129,6 +129,9 @@ func (r *run) judgeFailure(x *exchange) {
 func (a *actor) metFaultThatStays() bool {
 	met := map[string]int{}
 	for _, m := range a.met {
+		if m.fault.lasts > 0 {
+			continue
+		}
 		if met[m.call]++; m.fault.Stays || !m.fault.passes || met[m.call] > 2 {
 			return true
 		}

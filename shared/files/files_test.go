@@ -1,18 +1,23 @@
 package files_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
 )
@@ -200,4 +205,107 @@ func (s *fixture) deleteAtOnce(f ids.File, n int) int64 {
 	}
 	all.Wait()
 	return won.Load()
+}
+
+// through returns a client that meets these faults.
+func (s *fixture) through(rules ...faults.Rule) (*s3.Client, *faults.Transport) {
+	transport := faults.Wrap(s.engines.Config.HTTPClient)
+	for _, rule := range rules {
+		transport.Inject(rule)
+	}
+	config := s.engines.Config
+	config.HTTPClient = transport
+	return s3.NewFromConfig(config), transport
+}
+
+// inject makes the store meet these faults.
+func (s *fixture) inject(rules ...faults.Rule) {
+	client, _ := s.through(rules...)
+	s.store = files.NewStore(client, s.bucket.Name)
+}
+
+// mustBeHidden checks that the file cannot be read by its key.
+func (s *fixture) mustBeHidden(f ids.File) {
+	s.Helper()
+	if _, err := s.head(f); err == nil {
+		s.Errorf("%s can be read again", f)
+	}
+}
+
+// Delete gives up if the file is written again after each attempt.
+func TestAFileWrittenAgainAndAgain(t *testing.T) {
+	s := newFixture(t, enabled)
+	s.put("file_a")
+	writes := 0
+	s.inject(faults.Rule{Operation: "DeleteObject", Fault: faults.Then(func() {
+		if writes++; writes <= 20 {
+			s.put("file_a")
+		}
+	})})
+	if receipt, err := s.store.Delete(t.Context(), s.workspace, "file_a"); err == nil || errors.Is(err, files.ErrNotFound) {
+		t.Errorf("written %d times meanwhile: %+v, %v", writes, receipt, err)
+	}
+	s.inject()
+	s.mustDelete("file_a", writes+1)
+}
+
+// paged lists a few versions at a time.
+type paged struct {
+	*s3.Client
+	size int32
+}
+
+func (p paged) ListObjectVersions(ctx context.Context, in *s3.ListObjectVersionsInput, o ...func(*s3.Options)) (*s3.ListObjectVersionsOutput, error) {
+	asked := *in
+	asked.MaxKeys = &p.size
+	return p.Client.ListObjectVersions(ctx, &asked, o...)
+}
+
+// S3 may refuse more than once, with progress between.
+func TestRefusalsAreRetriedAfterProgress(t *testing.T) {
+	s := newFixture(t, enabled)
+	var rules []faults.Rule
+	for call := range 3 {
+		s.put("file_a")
+		rules = append(rules, faults.Rule{Operation: "DeleteObjects", Call: 2*call + 1, Fault: faults.RefuseVersions("SlowDown")})
+	}
+	client, _ := s.through(rules...)
+	s.store = files.NewStore(paged{client, 2}, s.bucket.Name)
+	s.mustDelete("file_a", 3)
+}
+
+// A version that S3 always refuses ends a Delete, after everything else was removed.
+func TestAVersionThatIsAlwaysRefused(t *testing.T) {
+	s := newFixture(t, enabled)
+	s.put("file_a")
+	current, err := s.head("file_a")
+	testkit.Must(t, err)
+	kept := aws.ToString(current.VersionId)
+	s.fill("file_a", "wmwmwmwm")
+	refuse := faults.RefuseVersions("AccessDenied")
+	client, transport := s.through(faults.Rule{Operation: "DeleteObjects", Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if bytes.Contains(body, []byte(kept)) {
+			return refuse(r, apply)
+		}
+		return apply()
+	}})
+	receipt, err := files.NewStore(paged{client, 2}, s.bucket.Name).Delete(t.Context(), s.workspace, "file_a")
+	if err == nil || errors.Is(err, files.ErrNotFound) || receipt.Versions != 4 || s.left("file_a") != 2 {
+		t.Errorf("%+v, %v, %d left; want the version refused and a marker", receipt, err, s.left("file_a"))
+	}
+	s.mustBeHidden("file_a")
+	tried := 0
+	for _, c := range transport.Calls() {
+		if c.Operation == "DeleteObjects" && c.Failed {
+			tried++
+		}
+	}
+	if tried > 12 {
+		t.Errorf("it deleted %d times", tried)
+	}
 }
