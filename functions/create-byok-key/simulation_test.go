@@ -85,6 +85,14 @@ func alone() []sim.Scenario {
 			w.Created("earlier", named(w))
 			return other(w)
 		}),
+		one("refused before, now there is room", 0, nil, func(w *sim.World) sim.Create {
+			c := named(w)
+			old := w.Created("old", sim.Create{Workspace: w.Tenant.Workspace, Most: 1})
+			c.Most = 1
+			w.Refused("earlier", c)
+			w.DeletedCredential(old)
+			return c
+		}),
 		one("unknown member", 1, []string{key}, func(*sim.World) sim.Create {
 			return sim.Create{Changed: map[string]any{testkit.Marker + "models": "x"}, Never: http.StatusBadRequest}
 		}),
@@ -151,6 +159,11 @@ func pairs() []sim.Scenario {
 			w.Expire("once")
 			w.Create("A", named(w))
 			w.Create("B", named(w))
+		}),
+		scenario("delete a credential of a full workspace", func(w *sim.World) {
+			old := w.Credential("old")
+			w.Create("A", sim.Create{Workspace: w.Tenant.Workspace, Most: 1})
+			w.DeleteCredential("delete credential", old)
 		}),
 		scenario("delete workspace", against(deletion, func(w *sim.World) sim.Create { return sim.Create{Workspace: w.Tenant.Workspace} })),
 		scenario("delete default workspace", against(deletion, plain)),

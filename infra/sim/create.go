@@ -72,6 +72,16 @@ func (w *World) Created(name string, c Create) ids.Credential {
 	return x.credential(w).ID
 }
 
+// Refused makes a request before all others, which gets a 400.
+func (w *World) Refused(name string, c Create) {
+	if c.Token == "" {
+		c.Token = w.Tenant.Management
+	}
+	if x := w.earlier(name, c.event(), func(*exchange) {}); x.answer.Status != http.StatusBadRequest {
+		w.problem("%s: %d", name, x.answer.Status)
+	}
+}
+
 func (c Create) event() functest.Event {
 	e := functest.NewEvent(http.MethodPost, "/api/v1/byok").Sending(c.body()).As(c.Token)
 	if c.Idempotency != "" {

@@ -175,14 +175,26 @@ func (w *World) DisableCredential(name string, id ids.Credential) {
 	}, w.off("credential "+string(id)))
 }
 
-// DeleteCredential makes an actor that deletes a credential.
+// DeleteCredential makes an actor that deletes a credential, and lets its workspace be
+// counted if it is full.
 func (w *World) DeleteCredential(name string, id ids.Credential) {
 	w.removed[id] = true
-	w.Act(name, func(ctx context.Context, c Clients) error {
-		return c.Manager.Delete(ctx, w.Tenant.Workspace, id)
-	}, func(a Ended) {
+	w.Act(name, func(ctx context.Context, c Clients) error { return w.deleteCredential(ctx, c, id) }, func(a Ended) {
 		w.judgeCommand(a, byok.ErrNotFound)
 	})
+}
+
+// DeletedCredential deletes a credential before all others begin.
+func (w *World) DeletedCredential(id ids.Credential) {
+	w.removed[id] = true
+	w.must(w.deleteCredential(w.t.Context(), w.Direct, id))
+}
+
+func (w *World) deleteCredential(ctx context.Context, c Clients, id ids.Credential) error {
+	if err := c.Manager.Delete(ctx, w.Tenant.Workspace, id); err != nil {
+		return err
+	}
+	return c.Registry.MakeRoom(ctx, w.Tenant.Workspace)
 }
 
 // Supersede makes an actor that lets one credential take the place of another.

@@ -39,20 +39,6 @@ func TestCreateOnceRecordsItsResponse(t *testing.T) {
 	}
 }
 
-func TestCreateOnceReportsOtherFailures(t *testing.T) {
-	f := newFixture(t)
-	for _, reasons := range [][]string{{"ValidationError", "None"}, {"None", "ThrottlingError"}, {"ConditionalCheckFailed", "None"}, {"None", "None"}} {
-		f.faults.Heal()
-		f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Fault: faults.Cancel(reasons...)})
-		if _, err := f.store.CreateOnce(t.Context(), f.newDraft(), newRequest(), byok.Remembered{}, nil, nil); err == nil {
-			t.Errorf("%v: no error", reasons)
-		}
-	}
-	if got := f.stored(); len(got) != 0 {
-		t.Errorf("%d credentials are stored, want none", len(got))
-	}
-}
-
 // An unreadable record may belong to this very request: it is neither replayed nor
 // overwritten, and storing is not tried again.
 func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
