@@ -205,7 +205,7 @@ func (r result) schedule(scenario string) string {
 			parts = append(parts, fmt.Sprintf("%d:%d", i, place))
 		}
 	}
-	return scenario + "/" + strings.Join(parts, ",")
+	return scenario + "/" + strings.Join(parts, ";")
 }
 
 // replay plays a schedule, of which rest is the part after the scenario.
@@ -216,7 +216,7 @@ func (s Scenario) replay(t *testing.T, rest string) result {
 		fault string
 	}
 	choices := map[int]choice{}
-	for part := range strings.SplitSeq(rest, ",") {
+	for part := range strings.SplitSeq(rest, ";") {
 		at, what, _ := strings.Cut(part, ":")
 		place, fault, _ := strings.Cut(what, "=")
 		i, _ := strconv.Atoi(at)

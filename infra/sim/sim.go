@@ -62,7 +62,7 @@ type chooser func(step int, enabled []alternative) int
 // result is what came of one schedule.
 type result struct {
 	problems []string
-	trace    string
+	trace    func() string
 	steps    []step
 	pruned   bool
 }
@@ -92,9 +92,7 @@ func (s Scenario) play(t *testing.T, faults int, menu func(*call) []*Fault, choo
 			r.finish()
 		}
 		done.problems, done.steps = r.problems, r.main
-		if len(done.problems) > 0 || *schedule != "" {
-			done.trace = r.trace()
-		}
+		done.trace = r.trace
 	})
 	return done
 }

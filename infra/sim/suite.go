@@ -45,7 +45,7 @@ func (s Suite) Play(t *testing.T) {
 	for _, scenario := range slices.Concat(s.Alone, s.Pairs, s.Orders, s.Crowds) {
 		if rest, ok := strings.CutPrefix(*schedule, scenario.Name+"/"); ok {
 			r := scenario.replay(t, rest)
-			t.Logf("%s\n%s\n%s", scenario.Name, r.trace, strings.Join(r.problems, "\n"))
+			t.Logf("%s\n%s\n%s", scenario.Name, r.trace(), strings.Join(r.problems, "\n"))
 			if len(r.problems) > 0 {
 				t.Fail()
 			}
@@ -121,7 +121,7 @@ func (p *played) note(schedule string, r result) bool {
 		p.failed++
 		folder, _ := os.Getwd()
 		p.t.Errorf("%s\n\n%s\nReplay it:\ngo test ./%s/%s -run TestSimulation -schedule='%s'",
-			strings.Join(r.problems, "\n"), r.trace, filepath.Base(filepath.Dir(folder)), filepath.Base(folder), schedule)
+			strings.Join(r.problems, "\n"), r.trace(), filepath.Base(filepath.Dir(folder)), filepath.Base(folder), schedule)
 	}
 	return p.failed < shown
 }

@@ -271,6 +271,13 @@ func (g requests) query() object {
 	if oneOf(g.T, true, false, false) {
 		in["ExclusiveStartKey"] = object{"pk": in["ExpressionAttributeValues"].(object)[":pk"], "sk": text("credential#1")}
 	}
+	if oneOf(g.T, true, false, false) {
+		in["ReturnConsumedCapacity"] = "TOTAL"
+	}
+	if oneOf(g.T, true, false, false, false) {
+		in["Select"] = "COUNT" // without a projection
+		return in
+	}
 	return g.projection(in)
 }
 
