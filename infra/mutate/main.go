@@ -1,7 +1,7 @@
-// Command mutate changes conditions of the functions, of what they share and of the
+// Command mutate changes conditions of the functions, of shared packages and of the
 // operator's command, one at a time and chosen at random. It reports each change that no
-// test of the same package, or module for the command, notices. A reader decides whether it changes any behaviour. The working
-// tree is left as it is (go test -overlay).
+// test of the same package notices; the command is tested as one module. A reader decides
+// whether a change has an effect. The working tree does not change (go test -overlay).
 package main
 
 import (
@@ -109,8 +109,8 @@ func run(ctx context.Context, n int, seed uint64, only string, timeout time.Dura
 	return failed
 }
 
-// unchanged runs the tests of the mutants' packages without a mutant: where they
-// fail, they would fail with any.
+// unchanged runs the tests of the mutants' packages without a mutant. Tests that fail
+// then would fail with each mutant.
 func unchanged(ctx context.Context, mutants []mutant) error {
 	folders := map[string][]string{} // of each module
 	for _, m := range mutants {

@@ -20,7 +20,7 @@ type mutant struct {
 	code       string // replaces the condition; it names the same variables, so that it compiles
 }
 
-// operator is a module of its own. Its main package tests all of it.
+// operator is a separate module. The tests of its main package cover the whole module.
 const operator = "infra/admin"
 
 // tests are the module and the package of the tests that cover the mutant.
@@ -31,7 +31,7 @@ func (m mutant) tests() (module, folder string) {
 	return ".", "./" + filepath.Dir(m.file)
 }
 
-// find lists every mutant of the folders' code whose file's path contains only.
+// find lists the mutants of the folders' code. The path of each file contains only.
 func find(only string, folders ...string) (mutants []mutant, err error) {
 	for _, folder := range folders {
 		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -120,7 +120,7 @@ func mutantsOf(path string) (mutants []mutant, err error) {
 	return mutants, nil
 }
 
-// operators are what takes the place of each: the boundary moved, or the opposite.
+// operators replace each operator: they move its boundary, or are its opposite.
 var operators = map[token.Token][]token.Token{
 	token.LAND: {token.LOR}, token.LOR: {token.LAND},
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},

@@ -119,7 +119,7 @@ func (p planted) simulate(ctx context.Context, timeout time.Duration) (string, e
 	return schedule, nil
 }
 
-// play plays simulations with the mutant in what they are made of.
+// play plays the simulations of the packages with the mutant.
 func (m mutant) play(ctx context.Context, timeout time.Duration, packages ...string) (string, error) {
 	folder, err := os.MkdirTemp("", "signalbox-mutate")
 	if err != nil {
@@ -149,14 +149,16 @@ func (m mutant) simulate(ctx context.Context, timeout time.Duration) (verdict, e
 	return killed, nil
 }
 
-// functions are those whose requests pass through the mutant's file.
+// functions are the packages whose simulations use the mutant's file.
 func (m mutant) functions() []string {
-	const create, remove, read = "./functions/create-byok-key", "./functions/delete-file", "./functions/get-sync-job"
+	const create, remove, read, operator = "./functions/create-byok-key", "./functions/delete-file", "./functions/get-sync-job", "./shared/auth"
 	switch m.file {
 	case "shared/byok/store.go", "shared/byok/room.go", "shared/auth/positions.go", "shared/seal/seal.go":
 		return []string{create}
 	case "shared/files/files.go", "shared/files/purge.go", "shared/limits/limits.go":
 		return []string{remove}
+	case "shared/auth/operator.go", "shared/auth/operator_keys.go", "shared/auth/operator_workspaces.go":
+		return []string{operator}
 	case "shared/syncjobs/syncjobs.go":
 		return []string{read}
 	case "shared/calls/calls.go", "shared/calls/errors.go", "shared/calls/retry.go", "shared/api/api.go", "shared/auth/verify.go":

@@ -76,7 +76,7 @@ func (a *actor) overlaps(b *actor) bool { return a != b && !a.before(b) && !b.be
 // before reports whether the one was through when the other began.
 func (a *actor) before(b *actor) bool { return a.through && a.endedAt < b.beganAt }
 
-// The names of what the functions' environment names.
+// The names in the functions' environment.
 const (
 	accessTable, credentialsTable, jobsTable, controlTable = "access", "credentials", "sync-jobs", "control"
 	bucket                                                 = "files"
@@ -90,7 +90,7 @@ func variable(name string) string {
 	}[name]
 }
 
-// environment is that of a function whose calls pass through the client.
+// environment is a function's environment. Its calls pass through the client.
 func environment(client aws.HTTPClient, log *slog.Logger) *boot.Environment {
 	return boot.NewEnvironment(aws.Config{
 		Region: "us-east-1", HTTPClient: client,
@@ -98,8 +98,7 @@ func environment(client aws.HTTPClient, log *slog.Logger) *boot.Environment {
 	}, log, variable)
 }
 
-// direct is an HTTP client that the model answers at once: for what comes before
-// and after a run.
+// direct is an HTTP client that the model answers at once, before and after a run.
 type direct struct{ world *model.World }
 
 // Do implements aws.HTTPClient.
@@ -120,7 +119,7 @@ func (d direct) Do(r *http.Request) (*http.Response, error) {
 // Assemble makes a function's operation, as in its main.go.
 type Assemble func(*boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
 
-// instance is one instance of a function, and what it logs.
+// instance is one instance of a function, with its log.
 type instance struct {
 	handler lambda.Handler
 	log     bytes.Buffer
@@ -132,7 +131,7 @@ func (w *World) newInstance(client aws.HTTPClient) *instance {
 	return i
 }
 
-// exchange is a request and what came of it.
+// exchange is a request with its response.
 type exchange struct {
 	*actor
 	event  functest.Event
@@ -150,8 +149,8 @@ type met struct {
 	fault *Fault
 }
 
-// during is the actor, or one that stays at work where the fault lets a call be applied
-// after its client has given up.
+// during is the actor. If its client has given up and the call is applied later, it is
+// an actor that does not end.
 func (m met) during(a *actor) *actor {
 	if !m.fault.late {
 		return a
@@ -207,8 +206,8 @@ var (
 	hash = regexp.MustCompile(`[0-9a-f]{64}`)
 )
 
-// alias shortens what a call is about: an id that the scenario named has its name,
-// any other is numbered among those of the actor.
+// alias shortens the item of a call. An id that the scenario named has its name; any
+// other id has a number.
 func (w *World) alias(a *actor, item string) string {
 	short := func(long string) string {
 		if w.names[long] == "" {

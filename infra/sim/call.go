@@ -36,7 +36,7 @@ type call struct {
 	patience time.Duration // how long the client waits for no answer
 }
 
-// reply is what the client gets, and how long it waits for it.
+// reply is the client's response, and how long the client waits for it.
 type reply struct {
 	response *http.Response
 	err      error
@@ -97,8 +97,8 @@ func (r *run) park(c *call) {
 	r.signal()
 }
 
-// inspect looks for what no call may contain: a secret, a read that may be stale, and a
-// listing that goes beyond its file.
+// inspect requires that no call contains a secret, that no read may be stale, and that
+// no listing goes beyond its file.
 func (r *run) inspect(c *call) {
 	asked, query := c.request.URL.String()+string(c.body), c.request.URL.Query()
 	if found := testkit.LeaksIn([]byte(asked), testkit.Marker); len(found) > 0 {
@@ -161,7 +161,7 @@ func (w *World) answer(c *call) *http.Response {
 // tolerated is by how much a signature's time may differ from AWS's.
 const tolerated = 5 * time.Minute
 
-// apply makes what was chosen happen, and returns its text.
+// apply executes the chosen alternative, and returns its text.
 func (r *run) apply(a alternative) string {
 	c := a.call
 	if c.late {

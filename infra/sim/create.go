@@ -104,7 +104,7 @@ func (w *World) creation(name string, c Create, repeats bool) *actor {
 	return a
 }
 
-// credential is what a 201 has.
+// credential is the body of a 201.
 type credential struct {
 	ID          ids.Credential `json:"id"`
 	WorkspaceID ids.Workspace  `json:"workspace_id"`
@@ -131,7 +131,7 @@ func (x *exchange) credential(w *World) credential {
 // the answer.
 type once struct{ request, answer string }
 
-// judgeCreate notes what the answer showed.
+// judgeCreate notes the facts that the response shows.
 func (w *World) judgeCreate(x *exchange, c Create) {
 	key, idem := keyObject(c.Token), "idempotency key "+c.Token+c.Idempotency
 	encoded, _ := json.Marshal(c.body())
@@ -270,7 +270,7 @@ func (w *World) judgeRoom(c Create) {
 	}
 }
 
-// judgeCredentials compares what is stored with what was answered.
+// judgeCredentials compares the stored credentials with the responses.
 func (w *World) judgeCredentials() {
 	stored, err := byok.ReadAll(w.t.Context(), w.Direct.DB, credentialsTable, w.Tenant.ID, w.Tenant.Workspace)
 	if err != nil {
@@ -314,8 +314,8 @@ func (w *World) judgeCredentials() {
 	}
 }
 
-// mayBeUnanswered is how many credentials may be stored whose 201 was never sent:
-// one for each 500 of a request without an idempotency key.
+// mayBeUnanswered is how many credentials may be stored without a 201: one for each 500
+// of a request without an idempotency key.
 func (w *World) mayBeUnanswered() (most int) {
 	for _, n := range w.uncertain {
 		most += n

@@ -28,8 +28,7 @@ type Delete struct {
 	PerMinute, Burst int64
 	// Never is whether the request alone shows that it finds nothing.
 	Never bool
-	// Pauses are those after requests for the deletion of another file that the
-	// instance has served before.
+	// The instance has served a request for another file before each of these pauses.
 	Pauses []time.Duration
 	// Time is how many calls each request has time for; 0 means any number.
 	Time int
@@ -63,7 +62,7 @@ func (d Delete) event() functest.Event {
 	return e
 }
 
-// Put stores a version of a file of the tenant's workspace; "" hides what is stored.
+// Put stores a version of a file of the tenant's workspace; "" stores a delete marker.
 func (w *World) Put(f ids.File, content string) {
 	at := testkit.Bucket{Client: w.Direct.S3, Name: bucket}
 	if content == "" {
@@ -73,7 +72,7 @@ func (w *World) Put(f ids.File, content string) {
 	at.Put(w.t, files.Key(w.Tenant.Workspace, f), content)
 }
 
-// objects are what is stored of a file.
+// objects are the stored versions of a file.
 type objects struct {
 	testkit.Objects
 	Versions int // without delete markers
@@ -109,7 +108,7 @@ func (w *World) Delete(name string, d Delete) {
 	w.actors = append(w.actors, w.deletion(name, d, 1+3*d.Time))
 }
 
-// Deleted makes a request before all others, for what it leaves in the limiter.
+// Deleted makes a request before all others. The limiter has counted it.
 func (w *World) Deleted(d Delete) {
 	d = d.withDefaults(w)
 	w.earlier("before", d.event(), func(x *exchange) { w.judgeDelete(x, d) })
@@ -197,7 +196,7 @@ func (w *World) arrival(token string) int64 {
 	return stored
 }
 
-// judgeDelete notes what the answer showed.
+// judgeDelete notes the facts that the response shows.
 func (w *World) judgeDelete(x *exchange, d Delete) {
 	key := keyObject(d.Token)
 	w.judgeLimit(x, d)
@@ -241,8 +240,8 @@ func (w *World) judgeDelete(x *exchange, d Delete) {
 	}
 }
 
-// judgeReceipt compares the versions that a request says it removed with what was there,
-// if no other was at work.
+// judgeReceipt compares the number of versions that a request reports as removed with
+// the stored ones, if no other request was at work.
 func (w *World) judgeReceipt(x *exchange) {
 	removed, _ := x.answer.Audit["versions_removed"].(float64)
 	if w.overlapped(x) || w.uploads || x.beganAt < 0 {
@@ -326,7 +325,7 @@ func (w *World) judgeLimit(x *exchange, d Delete) {
 
 const uploaded = "uploaded by the operator"
 
-// Upload makes an actor that uploads a file where there is none.
+// Upload makes an actor that uploads a file if there is none.
 func (w *World) Upload(name string, f ids.File) {
 	w.uploads = true
 	d := Delete{File: f}.withDefaults(w)

@@ -21,7 +21,7 @@ type node struct {
 
 // explore plays the scenario in every order that differs in an outcome, with at most
 // that many faults. Of two calls that touch different items, or only read, each order
-// has the same outcome. So another order is played only where two calls were in a race
+// has the same outcome. So another order is played only if two calls were in a race
 // (dynamic partial-order reduction: Flanagan and Godefroid, 2005), and none that was
 // played in another place (sleep sets: Godefroid, 1996).
 func (s Scenario) explore(t *testing.T, faults int, each func(schedule string, r result) bool) {
@@ -69,8 +69,7 @@ func (s Scenario) explore(t *testing.T, faults int, each func(schedule string, r
 	}
 }
 
-// try adds a call to what is to be tried, plainly and with each fault, unless it is
-// asleep.
+// try adds a call to todo, without a fault and with each fault, unless it is asleep.
 func (n *node) try(i int) {
 	for j, a := range n.enabled {
 		if _, asleep := n.asleep[a.name]; a.call == n.enabled[i].call && !asleep {
@@ -79,7 +78,7 @@ func (n *node) try(i int) {
 	}
 }
 
-// next takes what is to be tried next, or -1.
+// next returns the first alternative of todo, or -1.
 func (n *node) next() int {
 	for i, a := range n.enabled {
 		_, asleep := n.asleep[a.name]
@@ -90,8 +89,8 @@ func (n *node) next() int {
 	return -1
 }
 
-// addRaces finds the calls of a run that could have come before an earlier one that
-// touches the same, and adds to that one's node what leads to them.
+// addRaces finds the calls of a run that could have come before an earlier call to the
+// same item. It adds the calls that lead to them to the earlier call's node.
 func addRaces(path []*node) {
 	var done []alternative
 	for _, n := range path {
@@ -111,8 +110,8 @@ func race(path []*node, done []alternative, later alternative) {
 		if done[i].call == later.call || !dependent(done[i], later) {
 			continue
 		}
-		// The call may have been made only after others were answered: the first of
-		// those is what leads to it.
+		// The call may have been made only after other calls were answered: the first
+		// of them leads to it.
 		leads := later.call
 		for leads.born > i {
 			if leads.born-1 == i {
@@ -133,7 +132,7 @@ func race(path []*node, done []alternative, later alternative) {
 	}
 }
 
-// again finds what was chosen in the run before.
+// again finds the alternative that the run before chose.
 func (n *node) again(enabled []alternative) int {
 	want := n.enabled[n.chosen].name
 	for i, a := range enabled {
@@ -176,8 +175,8 @@ func (s Scenario) random(t *testing.T, seed uint64, faults int) result {
 	})
 }
 
-// seedOf is the seed of ids, nonces and back-offs: the same for each schedule of a
-// scenario, so that its calls have the same names in each.
+// seedOf is the seed of ids, nonces and back-offs. All schedules of a scenario have the
+// same seed, because their calls must have the same names.
 func seedOf(name string) uint64 {
 	seed := uint64(14695981039346656037)
 	for _, b := range []byte(name) {
@@ -208,7 +207,7 @@ func (r result) schedule(scenario string) string {
 	return scenario + "/" + strings.Join(parts, ";")
 }
 
-// replay plays a schedule, of which rest is the part after the scenario.
+// replay plays a schedule. rest is its text after the scenario's name.
 func (s Scenario) replay(t *testing.T, rest string) result {
 	t.Helper()
 	type choice struct {

@@ -12,7 +12,7 @@ import (
 	"signalbox.dev/infra/testkit/faults"
 )
 
-// Fault is what may happen to a call instead of its plain answer.
+// Fault may happen to a call instead of its plain answer.
 type Fault struct {
 	Name string
 	// Stays means that each repetition of the call meets it too.
@@ -41,7 +41,7 @@ type Fault struct {
 // tests hold it.
 const silence = 2 * time.Second
 
-// purged is what a connection has become while Lambda had the process frozen.
+// purged means that the connection was closed while Lambda had the process frozen.
 const purged = "connection purged"
 
 const emptyObject = "empty object"
@@ -236,9 +236,9 @@ func (f *Fault) ownThrottle() bool {
 	return strings.HasSuffix(strings.TrimSuffix(f.Name, " each time"), " for "+ofItem)
 }
 
-// cancellations are the answers to a cancelled transaction of that many items: each
-// reason for each item, alone and beside a throttle of another item. A failed condition is
-// true of an idempotency record only: it may have expired since.
+// cancellations are the errors of a cancelled transaction with so many items: each
+// reason for each item, alone and beside a throttle of another item. A failed condition
+// is true of an idempotency record only: it may have expired since.
 func cancellations(items int, recorded bool) []*Fault {
 	var all []*Fault
 	for item := range items {
@@ -283,7 +283,8 @@ func transient(reason string) bool {
 	}
 }
 
-// unmetPrecondition is the other answer of S3 to the conditional deletion of what is absent.
+// unmetPrecondition is the other answer of S3 to the conditional deletion of an absent
+// object.
 func unmetPrecondition(r *http.Request, apply faults.Apply) (*http.Response, error) {
 	response, err := apply()
 	if err == nil && response.StatusCode == http.StatusNotFound {

@@ -5,18 +5,20 @@ import (
 	"slices"
 )
 
-// event is what one actor showed of one object: the states that the object may have
-// after it, none where its state does not allow it. The contract promises that each object is linearizable:
-// as if everything had happened to it at one instant each, between the beginning and
-// the end of what showed it. An actor that shows several objects has an instant for
-// each: a create that overlaps the deletion of its workspace counts as before it.
+// event is a fact that one actor showed about one object. step returns the states that
+// the object may have after it, and none if its state does not allow the event. The
+// contract promises that each object is linearizable: each event happens at one instant
+// between the beginning and the end of its actor. An actor that shows several objects
+// has an instant for each: a create that overlaps the deletion of its workspace counts
+// as before it.
 type event struct {
 	object, text string
 	actor        *actor // nil: before all others
 	step         func(state any) (next []any)
 }
 
-// on makes an event of an object whose states are of type S, at first its zero value.
+// on makes an event of an object with states of type S. The first state is the zero
+// value.
 func on[S comparable](object, text string, step func(S) (allowed bool, next S)) event {
 	return event{object: object, text: text, step: func(state any) []any {
 		s, _ := state.(S) // nil at first
@@ -45,10 +47,10 @@ func sets[S comparable](object, text string, next func(S) S) event {
 	return on(object, text, func(s S) (bool, S) { return true, next(s) })
 }
 
-// given notes what is so before all actors begin.
+// given notes a fact from before all actors begin.
 func (w *World) given(e event) { w.history = append(w.history, e) }
 
-// showed notes what an actor showed.
+// showed notes the facts that an actor showed.
 func (w *World) showed(a *actor, events ...event) {
 	for _, e := range events {
 		e.actor = a
@@ -102,7 +104,7 @@ func linearizable(events []event, state any) bool {
 	return false
 }
 
-// The objects. A state is a bool or a text where that is enough.
+// The objects. A state is a bool or a text if that is enough.
 
 // isOff are the events of an object that is on or off: an API key that is disabled, a
 // workspace that is deleted.

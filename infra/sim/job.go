@@ -63,7 +63,7 @@ func (w *World) reading(name string, r Read, repeats bool) *actor {
 	return a
 }
 
-// judgeRead notes what the answer showed.
+// judgeRead notes the facts that the response shows.
 func (w *World) judgeRead(x *exchange, r Read) {
 	key := keyObject(r.Token)
 	switch x.answer.Status {
@@ -105,7 +105,8 @@ func (w *World) judgeRead(x *exchange, r Read) {
 	w.showed(x.actor, shows("job "+r.Job, "is "+string(j.Status), func(s syncjobs.Status) bool { return s == j.Status }))
 }
 
-// Step makes an actor that takes the job to a state, from one of these.
+// Step makes an actor that moves the job to a state, if it is in one of the states
+// from.
 func (w *World) Step(name string, job ids.Job, to syncjobs.Status, from ...syncjobs.Status) {
 	object := "job " + string(job)
 	moved := on(object, "to "+string(to), func(s syncjobs.Status) (bool, syncjobs.Status) { return slices.Contains(from, s), to })

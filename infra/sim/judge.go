@@ -12,7 +12,7 @@ import (
 	"signalbox.dev/infra/testkit/functest"
 )
 
-// recorder is a testing.TB whose failures are problems of a run.
+// recorder is a testing.TB. Its failures become problems of the run.
 type recorder struct {
 	testing.TB
 	w   *World
@@ -35,7 +35,7 @@ func (r recorder) Fatalf(format string, a ...any) {
 	panic(fatal{})
 }
 
-// recorded runs f, and ends it where it fails.
+// recorded runs f, and ends it if it fails.
 func (w *World) recorded(who string, f func(testing.TB)) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -74,7 +74,7 @@ func (x *exchange) summary() string {
 	return strings.TrimSpace(text + " " + strings.Join(x.answer.Issues, " "))
 }
 
-// check looks for what must hold at each moment.
+// check makes the checks of each moment.
 func (r *run) check() {
 	for _, check := range r.checks {
 		check()

@@ -40,8 +40,8 @@ func (w *World) judgeCommand(a Ended, allowed ...error) {
 
 const defaultWorkspace = "default workspace"
 
-// watchRegistry checks what each request relies on once all acts are through, and again
-// after their repetitions.
+// watchRegistry judges the registry when all acts are through, and again after their
+// repetitions.
 func (w *World) watchRegistry() {
 	if w.settled != nil {
 		return
@@ -197,7 +197,7 @@ func (w *World) deleteCredential(ctx context.Context, c Clients, id ids.Credenti
 	return c.Registry.MakeRoom(ctx, w.Tenant.Workspace)
 }
 
-// Supersede makes an actor that lets one credential take the place of another.
+// Supersede makes an actor that supersedes a credential with its successor.
 func (w *World) Supersede(name string, old, successor ids.Credential) {
 	w.changed[old], w.changed[successor] = true, true
 	w.Act(name, func(ctx context.Context, c Clients) error {

@@ -7,8 +7,8 @@
 // package model applies it and answers, or a fault happens instead. So the real
 // time-outs, back-offs and deadlines pass, and no test waits for them.
 //
-// A schedule is a short text. Only what differs from the first choice is in it, so
-// that a failure is one line to replay, and prints its calls as a table with one
+// A schedule is a short text. It contains only the steps that differ from the first
+// choice. A failure prints one line to replay it, and its calls as a table with a
 // column for each actor. Only tests import this package.
 package sim
 
@@ -48,7 +48,7 @@ type step struct {
 	chosen  int
 }
 
-// alternative is what may happen next: a call is answered, with or without a fault.
+// alternative is a possible next step: a call is answered, with or without a fault.
 type alternative struct {
 	call  *call
 	fault *Fault
@@ -59,7 +59,7 @@ type alternative struct {
 // judgement.
 type chooser func(step int, enabled []alternative) int
 
-// result is what came of one schedule.
+// result is the outcome of one schedule.
 type result struct {
 	problems []string
 	trace    func() string
@@ -77,7 +77,7 @@ const (
 	manyFaults = 1000
 )
 
-// play runs one schedule of the scenario in a bubble of its own.
+// play runs one schedule of the scenario in a new bubble.
 func (s Scenario) play(t *testing.T, faults int, menu func(*call) []*Fault, choose chooser) (done result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -177,8 +177,8 @@ func (r *run) notice() {
 	}
 }
 
-// enabled returns what may happen next, in an order that is the same in each run:
-// the calls by actor and name, then their faults.
+// enabled returns the alternatives of the next step. Their order is the same in each
+// run: the calls by actor and name, then their faults.
 func (r *run) enabled() []alternative {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -308,7 +308,7 @@ func (r *run) finish() {
 	r.judge()
 }
 
-// problem notes what the contract does not allow.
+// problem notes a breach of the contract.
 func (w *World) problem(format string, a ...any) {
 	w.problems = append(w.problems, fmt.Sprintf(format, a...))
 }

@@ -21,7 +21,7 @@ var (
 	hours    = flag.Float64("hours", 0, "play seeds for so long")
 )
 
-// Suite is what is played of one function.
+// Suite lists the scenarios of one package.
 type Suite struct {
 	// Alone are single requests: every fault of every call of each is played.
 	Alone []Scenario
@@ -34,7 +34,7 @@ type Suite struct {
 	Crowds []Scenario
 }
 
-// shown bounds how many failures of one scenario are shown.
+// shown is how many failures of a scenario are shown.
 const shown = 3
 
 // Play plays the suite. With -short it plays every order of the pairs without a
@@ -95,7 +95,7 @@ const (
 	crowdFaults           = 4
 )
 
-// played counts what was played of a scenario, and shows what failed.
+// played counts the schedules of a scenario, and shows the failed ones.
 type played struct {
 	t         *testing.T
 	scenario  Scenario
@@ -138,10 +138,9 @@ func (s Scenario) playOrders(t *testing.T, faults int) {
 	p.log(fmt.Sprintf("orders, %d faults", faults))
 }
 
-// playAlone plays a single request without a fault, and then with each fault of
-// each of its calls, and with each main fault of the calls that it makes only because
-// of another. A fault that is not a main one is tried with the first scenario that
-// makes the call.
+// playAlone plays a single request without a fault, then with each fault of each call,
+// and with each main fault of the calls that only follow a fault. A fault that is not a
+// main one is tried with the first scenario that makes the call.
 func (s Scenario) playAlone(t *testing.T, tried map[string]bool) {
 	t.Helper()
 	p := newPlayed(t, s)

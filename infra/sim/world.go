@@ -29,10 +29,11 @@ type Scenario struct {
 	Assemble Assemble
 	// Versioning is the bucket's: "", "Enabled" or "Suspended".
 	Versioning string
-	// Set stores what is there before, and makes the actors.
+	// Set stores the first rows and files, and makes the actors.
 	Set func(*World)
-	// Calls are the calls of a single request without a fault, and RoundTrips is how
-	// many of them wait for one another. Where there are none they are not checked.
+	// Calls are the calls of a single request without a fault. RoundTrips is how many
+	// of these calls come one after the other. Where there are none they are not
+	// checked.
 	Calls      []string
 	RoundTrips int
 
@@ -45,7 +46,7 @@ type Scenario struct {
 	Page int
 }
 
-// World is what the actors of one schedule share.
+// World is shared by the actors of one schedule.
 type World struct {
 	Scenario
 	Tenant testkit.Tenant
@@ -126,8 +127,8 @@ func (w *World) must(err error) {
 	testkit.Must(w.t, err)
 }
 
-// Act makes an actor of the operator's. The act reports an error of its own where it
-// was refused; settled is called when it is through, with what it returned.
+// Act makes an actor of the operator's. then is called with the act's result when the
+// act is through.
 func (w *World) Act(name string, act func(context.Context, Clients) error, then func(a Ended)) {
 	w.actors = append(w.actors, w.operator(name, act, then, true))
 }
@@ -198,7 +199,7 @@ func (w *World) DeletedWorkspace(workspace ids.Workspace) {
 	w.showed(w.past(), turnedOff(workspaceObject(workspace)))
 }
 
-// past is an actor of what was before.
+// past is an actor that ended before the run.
 func (w *World) past() *actor {
 	a := &actor{Name: "before"}
 	w.placeBefore(a)

@@ -130,7 +130,7 @@ func hashOf(pk string) []byte {
 	return sum[:]
 }
 
-// write is one write: a request of its own, or a part of a transaction.
+// write is one write: a whole request, or a part of a transaction.
 type write struct {
 	TableName                           string
 	Item, Key                           wire
@@ -154,10 +154,10 @@ type prepared struct {
 	misfit     error // what does not fit the table, such as the key
 }
 
-// outcome is what a write would do.
+// outcome is the effect of a write.
 type outcome struct{ old, new Item }
 
-// prepare checks all of a write that does not depend on what is stored.
+// prepare checks the parts of a write that do not depend on the stored item.
 func (w *World) prepare(in write, next func(write, *prepared) error) (*prepared, error) {
 	p := &prepared{}
 	places := newPlaceholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
@@ -191,8 +191,8 @@ func (w *World) prepare(in write, next func(write, *prepared) error) (*prepared,
 	return p, nil
 }
 
-// emptyKey is the error for an empty key attribute. Unlike one of another type, it fails
-// a transaction as a whole.
+// emptyKey is the error for an empty key attribute. A key attribute of the wrong type
+// is a cancellation reason; this error fails the whole transaction.
 func emptyKey(name string) error {
 	return invalid("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string value. Key: %s", name)
 }
@@ -255,7 +255,7 @@ func conditionCheck(in write, p *prepared) (err error) {
 	return err
 }
 
-// try returns what the write would do now.
+// try returns the effect that the write would have now.
 func (p *prepared) try() (outcome, error) {
 	if p.misfit != nil {
 		return outcome{}, p.misfit
@@ -281,7 +281,7 @@ func (p *prepared) commit(o outcome) {
 	}
 }
 
-// single makes an operation of one write.
+// single turns one write into an operation.
 func single(next func(write, *prepared) error) func(*World, write) (any, error) {
 	return func(w *World, in write) (any, error) {
 		p, err := w.prepare(in, next)
@@ -338,7 +338,7 @@ func (w *World) getItem(in getItemInput) (any, error) {
 	return map[string]any{"Item": items[0]}, nil
 }
 
-// keysAndAttributes are the items of one table that are to be read.
+// keysAndAttributes are the items to read from one table.
 type keysAndAttributes struct {
 	Keys                     []wire
 	ConsistentRead           bool

@@ -139,7 +139,7 @@ func apply(actions []action, old Item) (Item, error) {
 }
 
 // change sets the value at a path, or removes it if v is nil. It copies the maps on the
-// way. All of them must exist.
+// way. Each must exist.
 func change(i Item, p path, v types.AttributeValue) error {
 	for ; len(p) > 1; p = p[1:] {
 		m, ok := i[p[0]].(*types.AttributeValueMemberM)

@@ -16,7 +16,7 @@ var reservedList string
 
 var reserved = strings.Fields(reservedList)
 
-// placeholders are the names and values that the expressions of one request share.
+// placeholders are the names and values for all expressions in a request.
 type placeholders struct {
 	names      map[string]string
 	values     map[string]attribute
@@ -162,7 +162,7 @@ func (r *parser) expect(token string) {
 	}
 }
 
-// end refuses what follows the expression.
+// end refuses trailing text.
 func (r *parser) end() error {
 	if r.err == nil && len(r.tokens) > 0 {
 		r.unexpected()
@@ -377,7 +377,7 @@ func projection(text *string, p *placeholders) ([]path, error) {
 	return paths, r.end()
 }
 
-// distinct refuses two paths of which one contains the other.
+// distinct refuses two paths if one contains the other.
 func (r *parser) distinct(paths []path) {
 	for i, a := range paths {
 		for _, b := range paths[:i] {

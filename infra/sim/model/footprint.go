@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Label names a request for a reader: the service, the operation and what it is about.
+// Label names a request for a reader: its service, operation and item.
 type Label struct {
 	Service   string // DynamoDB, KMS or S3
 	Operation string // such as PutItem
@@ -21,13 +21,13 @@ type Label struct {
 type Touch struct {
 	// Item names it: table/pk/sk, bucket/key, kms/ARN or token/….
 	Item string
-	// Prefix means all items whose name begins with Item.
+	// Prefix means all items with a name that begins with Item.
 	Prefix bool
 	Write  bool
 }
 
 // Commute reports whether two requests with these footprints have the same effects and
-// responses in either order: they share no item, or both only read what they share.
+// responses in either order: they share no item, or both only read the shared items.
 func Commute(a, b []Touch) bool {
 	for _, x := range a {
 		for _, y := range b {
@@ -123,8 +123,8 @@ func dynamoDBTouches(operation string, body []byte) (touches []Touch) {
 	return batchTouches(operation, in.RequestItems)
 }
 
-// queried is what a Query reads: a partition, or the items of it whose sort keys have a
-// prefix.
+// queried is the part of the table that a Query reads: a partition, or its items with a
+// prefix of the sort key.
 func queried(body []byte) Touch {
 	var in struct {
 		write

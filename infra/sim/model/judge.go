@@ -48,7 +48,7 @@ func (w *World) Objects() []string { return w.bucket.keysUnder("") }
 // Versions returns the versions and delete markers of a key, newest first.
 func (w *World) Versions(key string) []Version { return slices.Clone(w.bucket.versions[key]) }
 
-// PutObject stores an object, or a version of it, as the bucket's versioning has it.
+// PutObject stores an object, or a new version if the bucket has versions.
 func (w *World) PutObject(key string, content []byte) {
 	w.store(key, content, "application/octet-stream")
 }

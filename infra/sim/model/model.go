@@ -1,13 +1,13 @@
 // Package model is an executable model of the parts of DynamoDB, S3 and KMS that the
-// service uses. A World applies the requests that the AWS SDK sends, one at a time,
-// and returns the responses that AWS documents. It needs no network, process or
-// clock of its own, so that a simulation can apply calls in every order.
+// service uses. A World applies the requests that the AWS SDK sends, one at a time, and
+// returns the responses that AWS documents. It needs no network, process or clock: a
+// simulation can apply calls in every order.
 //
-// The model is strict. It refuses the requests that AWS refuses, with AWS's errors.
-// A request for something that it lacks gets the error NotModelled, with status 501.
-// It has no access policies, no secondary indexes and no expiry of items. Its reads
-// are always consistent, because the simulation decides what is stale, throttled, in
-// conflict or lost.
+// The model is strict. It refuses the requests that AWS refuses, with AWS's errors. A
+// request for something that it lacks gets the error NotModelled, with status 501. It
+// has no access policies, no secondary indexes and no expiry of items. Its reads are
+// always consistent, because the simulation decides which calls are stale, throttled,
+// in conflict or lost.
 //
 // Only tests import it. Its own tests compare it with real engines.
 package model
@@ -33,7 +33,7 @@ type Config struct {
 	// "Suspended".
 	Bucket     string
 	Versioning string
-	// Keys are the ARNs of the KMS keys. All of them are enabled.
+	// Keys are the ARNs of the KMS keys. Each is enabled.
 	Keys []string
 	// Now is the clock: time.Now by default.
 	Now func() time.Time
@@ -47,7 +47,7 @@ type TableSchema struct {
 	Name, PK, SK string
 }
 
-// World is the state of one AWS account: tables, a bucket and keys. It is not for
+// World is the state of an AWS account: tables, a bucket and keys. It is not for
 // concurrent use.
 type World struct {
 	tables map[string]*table
@@ -80,8 +80,8 @@ func New(c Config) *World {
 	return w
 }
 
-// Do applies one request of the SDK, of which body is the whole body, and returns the
-// response. The request takes effect completely or not at all.
+// Do applies one request of the SDK and returns the response. body is the whole body.
+// The request takes effect completely or not at all.
 func (w *World) Do(r *http.Request, body []byte) *http.Response {
 	target, operation, rpc := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	if !rpc {
@@ -169,7 +169,7 @@ type Error struct {
 	Code, Message string
 	// Reasons are those of a cancelled transaction, one for each item.
 	Reasons []Reason
-	// Item is what a failed condition met, if the request asked for it.
+	// Item is the item for which a condition failed, if the request asked for it.
 	Item Item
 }
 
@@ -216,7 +216,7 @@ func invalid(format string, args ...any) *Error {
 	return refusal("ValidationException", format, args...)
 }
 
-// notModelled is the error for what AWS has and the model lacks.
+// notModelled is the error for features that AWS has and the model lacks.
 func notModelled(format string, args ...any) *Error {
 	return &Error{Status: http.StatusNotImplemented, Code: "NotModelled", Message: "the model lacks " + fmt.Sprintf(format, args...)}
 }

@@ -61,7 +61,7 @@ func (b *bucket) current(key string) (Version, bool) {
 }
 
 // add makes v the current version. Unless versioning is on, it has the id null and
-// replaces the version of that id.
+// replaces the version with that id.
 func (b *bucket) add(key string, v Version) {
 	b.count++
 	b.numbers[[2]string{key, v.ID}] = b.count

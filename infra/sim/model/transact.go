@@ -16,7 +16,7 @@ type remembered struct {
 	until time.Time
 }
 
-// transactItem is one item of a transaction: exactly one of these.
+// transactItem is one item of a transaction. Exactly one member is set.
 type transactItem struct{ ConditionCheck, Put, Update, Delete *write }
 
 func (i transactItem) write() (*write, func(write, *prepared) error) {
@@ -81,8 +81,8 @@ func (w *World) transactWriteItems(in transaction) (any, error) {
 	return map[string]any{}, nil
 }
 
-// applied reports whether the transaction was applied under its token before. A token
-// of another transaction is an error.
+// applied reports whether the transaction was applied under its token before. If
+// another transaction had the token, that is an error.
 func (w *World) applied(in transaction) (bool, error) {
 	if len(in.ClientRequestToken) > 36 {
 		return false, invalid("1 validation error detected: Value at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or equal to 36")

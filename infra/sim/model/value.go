@@ -55,7 +55,7 @@ func (a *attribute) UnmarshalJSON(data []byte) (err error) {
 	return invalid("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
 }
 
-// valueOf reads a value of that type.
+// valueOf reads a value of the named type.
 func valueOf(name string, data json.RawMessage) (types.AttributeValue, error) {
 	switch name {
 	case "S":
@@ -176,8 +176,8 @@ func typeOf(v types.AttributeValue) string {
 	return "SS"
 }
 
-// compare orders two values of one type. It is false if they have no order: another
-// type, or one without an order.
+// compare orders two values of the same type. It is false if they have no order:
+// another type, or one without an order.
 func compare(a, b types.AttributeValue) (order int, ok bool) {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:
