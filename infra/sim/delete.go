@@ -169,7 +169,7 @@ func (w *World) watch(d Delete) {
 		}
 		for token := range w.limited {
 			stored := w.arrival(token)
-			w.history = append(w.history, event{object: limitObject(token), text: fmt.Sprint("stored ", stored), actor: &actor{beganAt: last}, step: func(state any) []any {
+			w.history = append(w.history, event{object: limitObject(token), text: "the stored arrival time is " + w.offset(stored), actor: &actor{Name: "at the end", beganAt: last}, step: func(state any) []any {
 				if s, _ := state.(int64); s == stored {
 					return []any{state}
 				}
@@ -184,7 +184,10 @@ const last = 1 << 30
 
 func fileObject(d Delete) string { return "file " + string(d.Workspace) + string(d.File) }
 
-func limitObject(token string) string { return "limit of " + hashOf(token)[:12] }
+// offset is a time in Unix nanoseconds, from the beginning of the run.
+func (w *World) offset(at int64) string { return time.Duration(at - w.began.UnixNano()).String() }
+
+func limitObject(token string) string { return "the limit of key " + hashOf(token)[:12] }
 
 // arrival is the arrival time that the limiter has stored for the key.
 func (w *World) arrival(token string) int64 {
@@ -295,7 +298,7 @@ func (w *World) judgeLimit(x *exchange, d Delete) {
 	interval := (time.Minute.Nanoseconds() + d.PerMinute - 1) / d.PerMinute
 	tolerance, now := (d.Burst-1)*interval, x.began.UnixNano()
 	pass := func(promised int64) event {
-		return on(limitObject(d.Token), fmt.Sprint("passes at ", now), func(tat int64) (bool, int64) {
+		return on(limitObject(d.Token), "passes at "+w.offset(now), func(tat int64) (bool, int64) {
 			next := max(tat, now) + interval
 			return tat <= now+tolerance && promised <= d.Burst-(next-now+interval-1)/interval, next
 		})
@@ -316,7 +319,7 @@ func (w *World) judgeLimit(x *exchange, d Delete) {
 		w.showed(x.actor, pass(remaining))
 	case http.StatusTooManyRequests:
 		if !own {
-			w.showed(x.actor, shows(limitObject(d.Token), fmt.Sprint("refused at ", now), func(tat int64) bool { return tat > now+tolerance }))
+			w.showed(x.actor, shows(limitObject(d.Token), "is refused at "+w.offset(now), func(tat int64) bool { return tat > now+tolerance }))
 		}
 	default:
 		w.showed(x.actor, perhaps(pass(0)))

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // event is a fact that one actor showed about one object. step returns the states that
@@ -80,9 +81,9 @@ func (w *World) checkHistory() {
 				if e.actor != nil {
 					who = e.actor.Name
 				}
-				texts = append(texts, fmt.Sprintf("%s: %s", who, e.text))
+				texts = append(texts, fmt.Sprintf("\n    %s: %s", who, e.text))
 			}
-			w.problem("no order of these explains %s: %q", object, texts)
+			w.problem("%s: no order of these facts is allowed:%s", object, strings.Join(texts, ""))
 		}
 	}
 }

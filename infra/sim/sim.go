@@ -91,7 +91,7 @@ func (s Scenario) play(t *testing.T, faults int, menu func(*call) []*Fault, choo
 		if done.pruned = r.pruned(); !done.pruned {
 			r.finish()
 		}
-		done.problems, done.steps = r.problems, r.main
+		done.problems, done.steps = r.readable(r.problems), r.main
 		done.trace = r.trace
 	})
 	return done
@@ -311,4 +311,18 @@ func (r *run) finish() {
 // problem notes a breach of the contract.
 func (w *World) problem(format string, a ...any) {
 	w.problems = append(w.problems, fmt.Sprintf(format, a...))
+}
+
+// readable replaces hashes and ids by their names.
+func (w *World) readable(problems []string) []string {
+	for i, problem := range problems {
+		for long, name := range w.names {
+			problem = strings.ReplaceAll(problem, long, name)
+			if len(long) == 64 {
+				problem = strings.ReplaceAll(problem, long[:12], name)
+			}
+		}
+		problems[i] = problem
+	}
+	return problems
 }

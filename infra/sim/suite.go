@@ -45,7 +45,7 @@ func (s Suite) Play(t *testing.T) {
 	for _, scenario := range slices.Concat(s.Alone, s.Pairs, s.Orders, s.Crowds) {
 		if rest, ok := strings.CutPrefix(*schedule, scenario.Name+"/"); ok {
 			r := scenario.replay(t, rest)
-			t.Logf("%s\n%s\n%s", scenario.Name, r.trace(), strings.Join(r.problems, "\n"))
+			t.Logf("%s\n%s\n%s", scenario.Name, r.trace(), r.report())
 			if len(r.problems) > 0 {
 				t.Fail()
 			}
@@ -120,10 +120,17 @@ func (p *played) note(schedule string, r result) bool {
 	if len(r.problems) > 0 {
 		p.failed++
 		folder, _ := os.Getwd()
-		p.t.Errorf("%s\n\n%s\nReplay it:\ngo test ./%s/%s -run TestSimulation -schedule='%s'",
-			strings.Join(r.problems, "\n"), r.trace(), filepath.Base(filepath.Dir(folder)), filepath.Base(folder), schedule)
+		p.t.Errorf("%s\nThe calls in their order, with the virtual time in ms; each actor has a column:\n%s\nReplay it:\ngo test ./%s/%s -run TestSimulation -schedule='%s'",
+			r.report(), r.trace(), filepath.Base(filepath.Dir(folder)), filepath.Base(folder), schedule)
 	}
 	return p.failed < shown
+}
+
+func (r result) report() string {
+	if len(r.problems) == 0 {
+		return "It keeps the contract."
+	}
+	return "It breaks the contract:\n  " + strings.Join(r.problems, "\n  ")
 }
 
 func (p *played) log(what string) {
