@@ -130,7 +130,7 @@ func TestOtherParameters(t *testing.T) {
 		_, err := s.DynamoDB.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &table})
 		testkit.Must(t, err)
 	}
-	_, err = s.KMS.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &s.SealingKey})
+	_, err = s.KMS.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &s.SealingKey}, func(o *kms.Options) { o.RetryMaxAttempts = 1 })
 	testkit.Must(t, err)
 	for _, r := range []request{get(unknownJob).As(n.management), post(bodyWith("")).As(n.management), del("file_unknown").As(n.standard)} {
 		t.Run(r.Operation, func(t *testing.T) {
