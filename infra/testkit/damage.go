@@ -17,8 +17,8 @@ type Damaged struct {
 
 func (d Damaged) String() string { return fmt.Sprintf("%s %T", d.Attribute, d.Value) }
 
-// Damage returns the row without each of its attributes, and with a value of
-// every type in place of each of them; its primary key stays.
+// Damage returns the row without each attribute, and with a value of every type in
+// place of each attribute. Its primary key stays.
 func Damage(row Row) []Damaged {
 	values := []types.AttributeValue{
 		nil,

@@ -19,7 +19,7 @@ const Marker = "zQ7-marker-mX4w"
 var token = regexp.MustCompile(`sbx_[A-Za-z0-9_-]{43}`)
 
 // Search searches every file for the marker and for API keys, as LeaksIn does. It
-// reports where it found one.
+// reports the file of each.
 func Search(files fs.FS, marker string) ([]string, error) {
 	var found []string
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
@@ -38,8 +38,8 @@ func Search(files fs.FS, marker string) ([]string, error) {
 	return found, err
 }
 
-// LeaksIn returns what the content contains of the marker, in any form in which it
-// may have been written, and of API keys.
+// LeaksIn returns the forms of the marker that the content contains, and whether it
+// contains API keys.
 func LeaksIn(content []byte, marker string) []string {
 	var found []string
 	for name, form := range formsOf(marker) {

@@ -95,8 +95,8 @@ func spawn(ctx context.Context, binary, dir string) (reach.Engines, error) {
 	}
 }
 
-// repository returns the root of the repository. infra/ has modules of its own, so
-// it is found by the template, not by go.mod.
+// repository returns the root of the repository. infra/ has other modules, so it is
+// found by the template, not by go.mod.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

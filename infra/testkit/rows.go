@@ -20,7 +20,7 @@ func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{V
 // Number is an attribute of a row, a number in decimal.
 func Number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
 
-// TextOf is the text of an attribute, "" where the row has none of that name.
+// TextOf is the text of an attribute, "" if the row has none of that name.
 func TextOf(row Row, attribute string) string {
 	if text, ok := row[attribute].(*types.AttributeValueMemberS); ok {
 		return text.Value
@@ -28,8 +28,7 @@ func TextOf(row Row, attribute string) string {
 	return ""
 }
 
-// Key is the primary key of a row: the value of pk, and that of sk where its table
-// has one.
+// Key is the primary key of a row: the value of pk, and of sk if its table has one.
 func Key(pk string, sk ...string) Row {
 	key := Row{"pk": Text(pk)}
 	if len(sk) > 0 {
@@ -52,7 +51,7 @@ type Rows struct {
 	Table string
 }
 
-// Get returns the row of the key, nil where there is none.
+// Get returns the row of the key, nil if there is none.
 func (r Rows) Get(t testing.TB, key Row) Row {
 	t.Helper()
 	out, err := r.DB.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &r.Table, Key: keyOf(key), ConsistentRead: aws.Bool(true)})
@@ -92,7 +91,7 @@ func (r Rows) Delete(t testing.TB, key Row) {
 	Must(t, err)
 }
 
-// Become makes the table hold these rows alone. It writes only what differs.
+// Become makes the table hold these rows alone. It writes only differences.
 func (r Rows) Become(t testing.TB, rows []Row) {
 	t.Helper()
 	name := func(row Row) string { return TextOf(row, "pk") + " " + TextOf(row, "sk") }

@@ -48,8 +48,8 @@ func createKey(ctx context.Context, config aws.Config) (arn string, err error) {
 	return *key.KeyMetadata.Arn, nil
 }
 
-// createTable makes a table with these key attributes, all of them strings,
-// and waits until it can be used.
+// createTable makes a table with these key attributes, all strings, and waits until it
+// can be used.
 func createTable(ctx context.Context, db *dynamodb.Client, name string, keys []string) error {
 	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest}
 	for i, key := range keys {

@@ -2,10 +2,10 @@
 // as the single-machine edition runs them, with the tables, the key and the
 // bucket of the template. Only tests import it.
 //
-// The engines are a process of their own, one for each test binary, started
-// when the first test asks and ended when the test binary ends. A new table
-// takes about a second, so the tables are made once and shared: a test keeps to
-// itself by making accounts, workspaces and ids of its own.
+// The engines are a process of their own, one for each test binary, started when the
+// first test asks and ended when the test binary ends. A new table takes about a
+// second, so the tables are made once and shared: a test makes new accounts, workspaces
+// and ids.
 package testkit
 
 import (
@@ -34,7 +34,7 @@ type Tables struct {
 	Control     string
 }
 
-// Keys are the key attributes of each table, all of them strings.
+// Keys are the key attributes of each table, all strings.
 func (t Tables) Keys() map[string][]string {
 	return map[string][]string{
 		t.Access:      {"pk", "sk"},
@@ -56,8 +56,8 @@ var running = sync.OnceValues(func() (Engines, error) {
 	return newEngines(ctx, config)
 })
 
-// Start returns the engines of this test binary. Without them it fails the test
-// with one line that says what is missing; it never skips.
+// Start returns the engines of this test binary. Without them it fails the test with
+// one line that names the missing part; it never skips.
 func Start(t testing.TB) Engines {
 	t.Helper()
 	engines, err := running()

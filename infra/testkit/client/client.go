@@ -59,8 +59,8 @@ func (c *Client) Delete(file string) Request {
 	return Request{Client: c, Operation: "deleteFile", Method: http.MethodDelete, Path: "/files/" + file}
 }
 
-// Unrouted is a request of no operation. Its response must be the 404 of an
-// operation that has no headers of its own.
+// Unrouted is a request of no operation. Its response must be the 404 of an operation
+// without own headers.
 func (c *Client) Unrouted(method, path string) Request {
 	return Request{Client: c, Operation: "getSyncJob", Method: method, Path: path}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Response is a whole response; its status is 0 where none came.
+// Response is a whole response. If none came, its status is 0.
 type Response struct {
 	Status int
 	Header http.Header

@@ -36,9 +36,8 @@ func Throttle() Fault {
 	}
 }
 
-// ThrottleFor is DynamoDB's error where a key range, a table or the account is
-// throttled, with the reasons that distinguish them, such as
-// "TableWriteKeyRangeThroughputExceeded".
+// ThrottleFor is DynamoDB's error for a throttled key range, table or account, with the
+// reasons that distinguish them, such as "TableWriteKeyRangeThroughputExceeded".
 func ThrottleFor(code string, reasons ...string) Fault {
 	all := []map[string]string{}
 	for _, reason := range reasons {
@@ -80,8 +79,8 @@ func Cancel(reasons ...string) Fault {
 	})
 }
 
-// Unprocessed is the answer to a BatchGetItem or BatchWriteItem of which nothing
-// was processed.
+// Unprocessed is the answer to a BatchGetItem or BatchWriteItem if nothing was
+// processed.
 func Unprocessed() Fault {
 	return func(r *http.Request, _ Apply) (*http.Response, error) {
 		call, err := read(r)
@@ -93,8 +92,8 @@ func Unprocessed() Fault {
 	}
 }
 
-// UnprocessedRest is the answer to a BatchGetItem of which only the first half of
-// the keys, rounded up, was processed.
+// UnprocessedRest is the answer to a BatchGetItem if only the first half of the keys,
+// rounded up, was processed.
 func UnprocessedRest() Fault {
 	return func(r *http.Request, apply Apply) (*http.Response, error) {
 		call, err := read(r)
@@ -126,8 +125,8 @@ func UnprocessedRest() Fault {
 	}
 }
 
-// RefuseVersions is S3's answer to a DeleteObjects of which it deleted nothing:
-// 200, with an error of that code for each version.
+// RefuseVersions is S3's answer to a DeleteObjects if it deleted nothing: 200, with an
+// error of that code for each version.
 func RefuseVersions(code string) Fault {
 	return func(r *http.Request, _ Apply) (*http.Response, error) {
 		var asked struct {

@@ -24,8 +24,8 @@ type Call struct {
 	// Input is the JSON of a call to DynamoDB or KMS.
 	Input map[string]any
 
-	// Method, Path, Query and Header are those of the HTTP request, which contains
-	// what a call to S3 asks for.
+	// Method, Path, Query and Header are from the HTTP request: they contain the input
+	// of a call to S3.
 	Method string
 	Path   string
 	Query  url.Values
@@ -80,10 +80,10 @@ func s3Operation(c Call) string {
 	}
 }
 
-// kindOf returns the kind of item that a call to DynamoDB is about: its partition
-// key up to the "#". The kinds of a transaction's items are joined by "+". It is
-// "" where the input names no item. It distinguishes two look-ups that run side by
-// side, whichever is sent first.
+// kindOf returns the kind of item that a call to DynamoDB is about: its partition key
+// up to the "#". The kinds of a transaction's items are joined by "+". It is "" if the
+// input names no item. It distinguishes two look-ups that run side by side, whichever
+// is sent first.
 func kindOf(input map[string]any) string {
 	for _, member := range []string{"Key", "Item"} {
 		if kind := kindAt(input[member]); kind != "" {
@@ -110,7 +110,7 @@ func kindAt(item any) string {
 	return pk[:strings.Index(pk, "#")+1]
 }
 
-// object and list return the value, or nothing where it is of another type.
+// object and list return the value, or nothing if it has another type.
 func object(v any) map[string]any {
 	o, _ := v.(map[string]any)
 	return o

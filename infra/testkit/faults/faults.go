@@ -21,8 +21,8 @@ type Client interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// Fault is what happens to one attempt of a call. A fault that does not call apply
-// leaves the engine untouched.
+// Fault happens to one attempt of a call. A fault that does not call apply leaves the
+// engine untouched.
 type Fault func(r *http.Request, apply Apply) (*http.Response, error)
 
 // Apply sends an attempt to the engine and returns the engine's answer.
@@ -30,17 +30,17 @@ type Apply = func() (*http.Response, error)
 
 // Rule contains a fault and which attempts meet it.
 type Rule struct {
-	// Operation is AWS's name of it, such as "PutItem"; "" means every one.
+	// Operation is AWS's name, such as "PutItem"; "" means every operation.
 	Operation string
-	// Kind is what the call is about, as in Call; "" means everything.
+	// Kind is the kind of item, as in Call; "" means every kind.
 	Kind string
-	// Call counts the calls of the operation from 1, those of the kind only where
-	// one is given, retries of one call being one; 0 means every call.
+	// Call counts the calls of the operation from 1, or of the kind if one is given.
+	// Retries count as one call; 0 means every call.
 	Call int
 	// Onwards means the calls after that one as well.
 	Onwards bool
-	// Attempt counts the attempts of one call from 1; 0 means every attempt, so
-	// that the SDK's retries do not help.
+	// Attempt counts the attempts of one call from 1; 0 means every attempt, and then
+	// the SDK's retries do not help.
 	Attempt int
 	Fault   Fault
 }
@@ -82,7 +82,7 @@ func (t *Transport) Inject(r Rule) {
 	t.rules = append(t.rules, r)
 }
 
-// Heal removes all rules and the calls recorded so far: counting starts anew.
+// Heal removes all rules and the calls recorded so far: counting starts again.
 func (t *Transport) Heal() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,8 +125,8 @@ func (t *Transport) record(c Call) Fault {
 	return t.rules[rule].Fault
 }
 
-// number counts the different calls of the same operation up to this one, of those
-// that are alike.
+// number counts the different calls of the same operation up to this one, if they are
+// alike.
 func (t *Transport) number(c Call, alike func(Call) bool) int {
 	seen := map[string]bool{c.invocation: true}
 	for _, earlier := range t.calls {

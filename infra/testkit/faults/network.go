@@ -45,8 +45,9 @@ func TimeOutAnswer() Fault {
 	})
 }
 
-// CutAnswer lets the engine apply the attempt and cuts the connection half way
-// through the answer's body; where it has none, before the answer is complete.
+// CutAnswer lets the engine apply the attempt and cuts the connection half way through
+// the answer's body. Without a body, it cuts the connection before the answer is
+// complete.
 func CutAnswer() Fault {
 	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
 		body, err := io.ReadAll(answer.Body)
@@ -94,8 +95,8 @@ func NoHeaders() Fault {
 	})
 }
 
-// Then lets the engine apply the attempt and calls f before the answer is passed
-// on: for what happens between two calls of a request.
+// Then lets the engine apply the attempt and calls f before the answer is passed on: f
+// happens between two calls of a request.
 func Then(f func()) Fault {
 	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
 		f()
@@ -125,7 +126,7 @@ func after(f func(*http.Request, *http.Response) (*http.Response, error)) Fault 
 
 func networkError(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} }
 
-// brokenReader is the end of a body whose connection was cut.
+// brokenReader is the end of a body after its connection was cut.
 type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

@@ -46,7 +46,7 @@ func Handle(t testing.TB, keys *auth.Verifier, op api.Operation, e Event) Answer
 	return ReadAnswer(t, payload, log.String())
 }
 
-// ReadAnswer reads what a handler returned and logged, and checks what every answer
+// ReadAnswer reads a handler's answer and log, and checks the parts that every answer
 // must have.
 func ReadAnswer(t testing.TB, payload []byte, log string) Answer {
 	t.Helper()
@@ -105,7 +105,8 @@ func messages() map[int]string {
 	}
 }
 
-// checkEnvelope checks what every answer must have, and reads that of an error.
+// checkEnvelope checks the parts that every answer must have, and reads the envelope of
+// an error.
 func (a *Answer) checkEnvelope(t testing.TB) {
 	t.Helper()
 	if want := map[bool]string{true: "application/json"}[a.Body != ""]; a.Header["Content-Type"] != want {
@@ -218,8 +219,8 @@ func callNames(a Answer) []string {
 	return names
 }
 
-// checkCalls checks that every read is strongly consistent and every write
-// conditional, so that the store settles races.
+// checkCalls checks that every read is strongly consistent and every write conditional:
+// the store settles races.
 func checkCalls(t testing.TB, calls []faults.Call) {
 	t.Helper()
 	for _, c := range calls {

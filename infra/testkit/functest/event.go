@@ -14,7 +14,7 @@ type Event struct {
 	Method, Resource string
 	// RequestID is the gateway's.
 	RequestID string
-	// Path, Query, Header and Stage contain what is sent besides the noise.
+	// Path, Query, Header and Stage are sent in addition to the noise.
 	Path   map[string]string
 	Query  map[string][]string
 	Header map[string][]string
@@ -118,8 +118,7 @@ func (e Event) Payload() []byte {
 	return encoded
 }
 
-// lastOf returns the map of single values that a gateway sends beside all of
-// them.
+// lastOf returns the map of single values that a gateway sends beside all values.
 func lastOf(all map[string][]string) map[string]string {
 	single := map[string]string{}
 	for name, values := range all {

@@ -2,9 +2,9 @@
 // proxy events, through the handler that its main.go makes, with real engines
 // behind it. Only the tests of functions import it.
 //
-// Every request carries markers where a caller might put a secret. Every answer
-// is checked: its envelope, its log line, and that no marker is in it, in the
-// log, in an error on the way, or in anything that was sent to AWS.
+// Every request carries markers in all places in which a caller might put a secret.
+// Every answer is checked: its envelope, its log line, and that no marker is in it, in
+// the log, in an error on the way, or in anything that was sent to AWS.
 package functest
 
 import (
@@ -80,8 +80,8 @@ func (s *Env) variable(name string) string {
 	}[name]
 }
 
-// Instance is one instance of the function, with faults of its own. Like one of
-// Lambda's it serves one request at a time.
+// Instance is one instance of the function, with its own faults. Like one of Lambda's
+// it serves one request at a time.
 type Instance struct {
 	Faults *faults.Transport
 
@@ -112,8 +112,8 @@ func (s *Env) Instance() *Instance {
 	return f
 }
 
-// Invoke sends the event and checks what every answer must have. The faults, if
-// any, stay injected.
+// Invoke sends the event and checks the parts that every answer must have. The faults,
+// if any, stay injected.
 func (f *Instance) Invoke(t testing.TB, e Event, rules ...faults.Rule) Answer {
 	t.Helper()
 	for _, rule := range rules {
@@ -151,7 +151,7 @@ func (f *Instance) note(err error) {
 	f.errs = append(f.errs, err)
 }
 
-// recordingVerifier is a verifier whose errors are noted.
+// recordingVerifier is a verifier that notes its errors.
 type recordingVerifier struct {
 	api.Verifier
 	f *Instance
@@ -163,9 +163,9 @@ func (v recordingVerifier) Verify(ctx context.Context, key auth.KeyHash) (auth.C
 	return caller, err
 }
 
-// finishing is a client that lets the engines finish each call, as AWS does even
-// when the caller is gone. ExtendDB stops in the middle of a write whose caller has
-// gone, and then serves nothing for half a minute.
+// finishing is a client that lets the engines finish each call, as AWS does even when
+// the caller is gone. ExtendDB stops in the middle of a write if the caller has gone,
+// and then serves nothing for half a minute.
 type finishing struct {
 	aws.HTTPClient
 }

@@ -24,8 +24,8 @@ const goldenID = "7a6f8e5c-0000-4000-8000-000000000000"
 // with testdata/<name>.response. `go test -run TestResponses -update` writes them.
 //
 // A value that differs in each run is written as a name: one of Names, $CREATED (a
-// credential's id), $TIME, $ETAG, or $SECONDS, where a limiter that is partly
-// used reports how long it takes. Nothing else is normalised.
+// credential's id), $TIME, $ETAG, or $SECONDS (the time that a partly used limiter
+// reports). Nothing else is normalised.
 type Golden struct {
 	Instance *Instance
 	// Names are the values of the names, without their dollar signs.

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// Private is part of what may be sent to its owner and stored, and must not be
-	// logged: names, models, users.
+	// Private is part of values that may be stored and sent to their owner, and must
+	// not be logged: names, models, users.
 	Private = "xqPRIVATEqx"
 	// quoted is part of a service's error messages: it may be neither sent nor logged.
 	quoted = "xqQUOTEDqx"
 )
 
-// Secret returns a new secret of at least 16 characters, with a marker in its
-// middle so that its label contains none.
+// Secret returns a new secret of at least 16 characters. The marker is in its middle
+// because its label must not contain it.
 func Secret() string {
 	return "sk-" + testkit.Marker + string(ids.New[ids.Job]()) + "-end"
 }
@@ -34,8 +34,8 @@ func leaksIn(text string) []string {
 	return found
 }
 
-// checkLeaks searches all that came of a request for secrets: the answer, the
-// log, the errors on their way to the adapter, and what was sent to AWS.
+// checkLeaks searches for secrets in the answer, the log, the errors on their way to
+// the adapter, and the calls to AWS.
 func checkLeaks(t testing.TB, body string, a Answer, errs []error) {
 	t.Helper()
 	places := map[string]string{"the answer": string(a.payload), "the log": a.log}

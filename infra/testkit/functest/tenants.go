@@ -23,21 +23,21 @@ func (s *Env) NewTenant(t testing.TB) Tenant {
 // Caller is one kind of caller. Its fields determine its answers.
 type Caller struct {
 	Name string
-	// Reason is that of its 401; "" where its key is valid.
+	// Reason is the reason of its 401; "" if its key is valid.
 	Reason string
 	// Account is the one it belongs to, and Default that account's workspace.
 	Account ids.Account
 	Default ids.Workspace
 	// Manages is true of a management key.
 	Manages bool
-	// Bound is the one workspace it reaches; "" where it reaches all of its account.
+	// Bound is the one workspace it reaches; "" if it reaches its whole account.
 	Bound ids.Workspace
 	// Sends are its Authorization headers.
 	Sends []string
 }
 
-// As returns the event, sent by the caller. All callers' events have one id, so
-// that their answers can be compared.
+// As returns the event, sent by the caller. All callers' events have one id, because
+// their answers are compared.
 func (c Caller) As(e Event) Event {
 	e.RequestID = "the same for all"
 	if c.Sends == nil {
@@ -51,8 +51,8 @@ func (c Caller) Reaches(account ids.Account, w ids.Workspace) bool {
 	return c.Account == account && (c.Bound == "" || c.Bound == w)
 }
 
-// Callers returns all kinds of callers for resources of the account home, whose
-// second workspace is other.
+// Callers returns all kinds of callers for resources of the account home; other is its
+// second workspace.
 func Callers(t testing.TB, home, stranger Tenant, other ids.Workspace) []Caller {
 	t.Helper()
 	refused := func(name string, reason auth.Reason, sends ...string) Caller {
@@ -96,15 +96,15 @@ type DamagedRows struct {
 	// Owner is the key of the account, Others are keys that do not reach the resource.
 	Owner  string
 	Others []string
-	// Status is what the owner gets where the damage does not matter.
+	// Status is the owner's status if the damage does not matter.
 	Status int
 	// Least is how many kinds of damage must make the row unreadable.
 	Least int
 }
 
-// CheckDamagedRows damages the row in every way. Others cannot distinguish it from
-// one that does not exist; the owner gets a 500 where it cannot be read; and the
-// fault is logged for every caller.
+// CheckDamagedRows damages the row in every way. Others cannot distinguish it from one
+// that does not exist; the owner gets a 500 if it cannot be read; and the fault is
+// logged for every caller.
 func (s *Env) CheckDamagedRows(t *testing.T, d DamagedRows) {
 	t.Helper()
 	f := s.Instance()
