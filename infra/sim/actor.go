@@ -201,6 +201,19 @@ func (w *World) send(a *actor, i *instance, e functest.Event) *exchange {
 	return x
 }
 
+// request makes an actor that sends the request to a new instance, and repeats it once all
+// is over.
+func (w *World) request(name string, event func() functest.Event, judge func(*exchange), repeats bool) *actor {
+	a := w.newActor(name)
+	x := w.send(a, w.newInstance(a), event())
+	x.judge = func() { judge(x) }
+	w.exchanges = append(w.exchanges, x)
+	if repeats {
+		a.again = func() *actor { return w.request(name+again, event, judge, false) }
+	}
+	return a
+}
+
 var (
 	id   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	hash = regexp.MustCompile(`[0-9a-f]{64}`)

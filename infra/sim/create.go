@@ -60,7 +60,7 @@ func (w *World) Create(name string, c Create) {
 	if len(w.finally) == 0 {
 		w.finally = append(w.finally, w.judgeCredentials, w.judgeTwins, func() { w.judgeRoom(c) })
 	}
-	w.actors = append(w.actors, w.creation(name, c, true))
+	w.actors = append(w.actors, w.request(name, c.event, func(x *exchange) { w.judgeCreate(x, c) }, true))
 }
 
 // Created makes a request before all others.
@@ -91,17 +91,6 @@ func (c Create) event() functest.Event {
 		e.Stage["credentialsPerWorkspace"] = strconv.Itoa(c.Most)
 	}
 	return e
-}
-
-func (w *World) creation(name string, c Create, repeats bool) *actor {
-	a := w.newActor(name)
-	x := w.send(a, w.newInstance(a), c.event())
-	x.judge = func() { w.judgeCreate(x, c) }
-	w.exchanges = append(w.exchanges, x)
-	if repeats {
-		a.again = func() *actor { return w.creation(name+", again", c, false) }
-	}
-	return a
 }
 
 // credential is the body of a 201.

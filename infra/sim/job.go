@@ -41,7 +41,7 @@ func (w *World) Read(name string, r Read) {
 	if r.Token == "" {
 		r.Token = w.Tenant.Management
 	}
-	w.actors = append(w.actors, w.reading(name, r, true))
+	w.actors = append(w.actors, w.request(name, r.event, func(x *exchange) { w.judgeRead(x, r) }, true))
 }
 
 func (r Read) event() functest.Event {
@@ -50,17 +50,6 @@ func (r Read) event() functest.Event {
 		e = e.With("If-None-Match", r.IfMatch)
 	}
 	return e
-}
-
-func (w *World) reading(name string, r Read, repeats bool) *actor {
-	a := w.newActor(name)
-	x := w.send(a, w.newInstance(a), r.event())
-	x.judge = func() { w.judgeRead(x, r) }
-	w.exchanges = append(w.exchanges, x)
-	if repeats {
-		a.again = func() *actor { return w.reading(name+", again", r, false) }
-	}
-	return a
 }
 
 // judgeRead notes the facts that the response shows.
