@@ -93,6 +93,12 @@ func alone() []sim.Scenario {
 			w.DeletedCredential(old)
 			return c
 		}),
+		one("a full workspace is counted", 0, nil, func(w *sim.World) sim.Create {
+			c := sim.Create{Workspace: w.Tenant.Workspace, Most: 1}
+			w.DeletedCredential(w.Created("old", c))
+			w.Wait(2 * time.Minute)
+			return c
+		}),
 		one("unknown member", 1, []string{key}, func(*sim.World) sim.Create {
 			return sim.Create{Changed: map[string]any{testkit.Marker + "models": "x"}, Never: http.StatusBadRequest}
 		}),

@@ -157,6 +157,9 @@ func (w *World) operator(name string, act func(context.Context, Clients) error, 
 
 // The tenants' keys and rows that scenarios begin with.
 
+// Wait lets virtual time pass before the run.
+func (w *World) Wait(d time.Duration) { time.Sleep(d) }
+
 // TB is the test of the run.
 func (w *World) TB() testing.TB { return w.t }
 
