@@ -106,8 +106,10 @@ func TestLimiterHeaders(t *testing.T) {
 		}
 	}
 	refused, _ := refusedAtOnce(t, del(n.file(t, n.workspace)).In(n.second).As(n.standard))
+	// A slow request may read the clock before a request that is counted first.
+	slow := int(time.Since(began).Seconds()) + 1
 	for _, r := range refused {
-		if got := limitsOf(t, r); got.remaining != 0 || !within(got.reset, the.seconds(the.burst)) || got.retry < 1 || got.retry > the.seconds(1) {
+		if got := limitsOf(t, r); got.remaining != 0 || got.reset < the.seconds(the.burst)-slow || got.reset > the.seconds(the.burst)+slow || got.retry < 1 || got.retry > the.seconds(1)+slow {
 			t.Errorf("refused: %+v", got)
 		}
 	}
@@ -134,7 +136,7 @@ func TestBurstIsExact(t *testing.T) {
 	began := time.Now()
 	_, accepted := refusedAtOnce(t, del("file_unknown").As(n.standard))
 	if accepted < the.burst || accepted > the.burst+the.returned(began) {
-		t.Errorf("%d accepted, want %d and at most %d that returned meanwhile", accepted, the.burst, the.returned(began))
+		t.Errorf("%d accepted, want %d and at most %d that returned", accepted, the.burst, the.returned(began))
 	}
 }
 
