@@ -158,12 +158,12 @@ func dependent(a, b alternative) bool {
 	return !model.Commute(a.call.touches, b.call.touches)
 }
 
-// random plays the scenario once with choices of the seed, and up to that many
+// random plays the scenario once with choices of the seed, and up to crowdFaults
 // faults.
-func (s Scenario) random(t *testing.T, seed uint64, faults int) result {
+func (s Scenario) random(t *testing.T, seed uint64) result {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // no secret
-	return s.play(t, faults, every, func(_ int, enabled []alternative) int {
+	return s.play(t, crowdFaults, every, func(_ int, enabled []alternative) int {
 		plain := 0
 		for plain < len(enabled) && (enabled[plain].fault == nil || enabled[plain].fault.Stays) {
 			plain++

@@ -18,7 +18,7 @@ func TestAScheduleIsRepeatable(t *testing.T) {
 	}}
 	traces := map[string]bool{}
 	for seed := range uint64(20) {
-		first, second := s.random(t, seed, crowdFaults), s.random(t, seed, crowdFaults)
+		first, second := s.random(t, seed), s.random(t, seed)
 		schedule := first.schedule(s.Name)
 		third := s.replay(t, schedule[len(s.Name)+1:])
 		if first.trace() != second.trace() || first.trace() != third.trace() {

@@ -82,7 +82,7 @@ func (s Suite) Play(t *testing.T) {
 		t.Run(scenario.Name, func(t *testing.T) {
 			p := newPlayed(t, scenario)
 			for seed := range map[bool]uint64{false: shortSeeds, true: longSeeds}[*simulate] / uint64(len(s.Crowds)) {
-				r := scenario.random(t, *first+seed, crowdFaults)
+				r := scenario.random(t, *first+seed)
 				p.note(r.schedule(scenario.Name), r)
 			}
 			p.log("seeds")
@@ -205,7 +205,7 @@ func (s Suite) playSeeds(t *testing.T) {
 	began, told, count := time.Now(), time.Now(), 0
 	for seed := *first; ; seed++ {
 		for _, scenario := range all {
-			r := scenario.random(t, seed, crowdFaults)
+			r := scenario.random(t, seed)
 			count++
 			if len(r.problems) > 0 {
 				p := newPlayed(t, scenario)

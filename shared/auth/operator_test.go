@@ -31,7 +31,6 @@ type fixture struct {
 	verifier  *auth.Verifier
 	account   ids.Account
 	workspace ids.Workspace // the account's default
-	second    ids.Workspace // where a test makes one
 }
 
 func newFixture(t *testing.T) *fixture {

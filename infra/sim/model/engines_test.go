@@ -22,15 +22,17 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-// TestMain makes 25 sequences a test, unless the flag -rapid.checks asks for others. A
-// failure prints its seed, so rapid need not keep a file of it in the repository.
+// TestMain makes the same 25 sequences a test in each run, unless the flags -rapid.checks
+// and -rapid.seed ask for others. A failure prints its seed, so rapid need not keep a
+// file of it in the repository.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("rapid.nofailfile", "true")
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if !asked {
-		_ = flag.Set("rapid.checks", "25")
+	asked := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { asked[f.Name] = true })
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.checks": "25", "rapid.seed": "1"} {
+		if !asked[name] {
+			_ = flag.Set(name, value)
+		}
 	}
 	os.Exit(m.Run())
 }
