@@ -98,16 +98,16 @@ func (a *attempt) refuse(ctx context.Context, problems []byok.Problem) (api.Resp
 // copy of the request.
 func (a *attempt) commit(ctx context.Context, draft byok.Draft) (api.Response, error) {
 	answer := api.JSON(newBody(draft.Credential))
+	var faster byok.Remembered
 	var err error
 	if a.id == "" {
 		err = a.credentials.Create(ctx, draft)
 	} else {
-		var faster byok.Remembered
 		faster, err = a.credentials.CreateOnce(ctx, draft, a.id, a.earlier, a.fingerprint, answer)
-		if err == nil {
-			if response, ok, err := a.replay(faster); ok || err != nil {
-				return response, err
-			}
+	}
+	if err == nil {
+		if response, ok, err := a.replay(faster); ok || err != nil {
+			return response, err
 		}
 	}
 	note(a.request, draft.Workspace, draft.ID)

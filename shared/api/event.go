@@ -66,14 +66,13 @@ func (r *eventReader) read(wanted fields) error {
 		r.invalid = r.invalid || r.d.PeekKind() != jsontext.KindNull
 		return r.d.SkipValue()
 	}
-	seen := map[string]bool{}
 	return readObject(r.d, func(name string) error {
 		into, ok := wanted[name]
-		if !ok || seen[name] {
-			r.invalid = r.invalid || seen[name]
+		if into == nil {
+			r.invalid = r.invalid || ok
 			return r.d.SkipValue()
 		}
-		seen[name] = true
+		wanted[name] = nil // it may come once
 		if nested, ok := into.(fields); ok {
 			return r.read(nested)
 		}

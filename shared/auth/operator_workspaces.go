@@ -35,7 +35,8 @@ func (r *Registry) CreateWorkspace(ctx context.Context, account ids.Account, nam
 	return id, nil
 }
 
-// SetDefaultWorkspace makes the workspace that of every request that names none. It returns ErrNoWorkspace or ErrWorkspaceDeleted.
+// SetDefaultWorkspace makes the workspace that of every request that names none. It
+// returns ErrNoWorkspace or ErrWorkspaceDeleted.
 func (r *Registry) SetDefaultWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	err := r.transact(ctx,
 		types.TransactWriteItem{ConditionCheck: r.workspaceLives(account, workspace)},

@@ -107,8 +107,9 @@ const settling = time.Minute
 
 // makeRoom finds out why a claim was refused. If the workspace is full, and the last
 // claim is over a minute old, it counts the stored credentials and begins again from
-// there: failed creates lock no workspace. A claim made during the count prevails. One request a minute counts. A workspace that was never counted is
-// counted at once: none of its claims could tell how much it holds.
+// there: failed creates lock no workspace. A claim made during the count prevails. One
+// request a minute counts. A workspace that was never counted is counted at once: none of
+// its claims could show how much it holds.
 func (p *Positions) makeRoom(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room) error {
 	found, err := NewWorkspaces(p.db, p.table).Find(ctx, workspace)
 	if err != nil {

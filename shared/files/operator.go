@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -110,14 +111,7 @@ func (m *Manager) Purge(ctx context.Context, w ids.Workspace) (versions int, err
 // sweep lists all versions of the workspace's files and removes those that choose
 // picks.
 func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.ListObjectVersionsOutput) []types.ObjectIdentifier) (removed int, err error) {
-	pages := s3.NewListObjectVersionsPaginator(m.s3, &s3.ListObjectVersionsInput{
-		Bucket: &m.bucket, Prefix: aws.String(Key(w, "")), MaxKeys: aws.Int32(batch),
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err == nil {
-			err = sound(m.bucket, page)
-		}
+	for page, err := range m.versions(ctx, w) {
 		if err != nil {
 			return removed, fmt.Errorf("listing versions to purge: %w", err)
 		}
@@ -134,10 +128,29 @@ func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.Li
 	return removed, nil
 }
 
+// versions yields the listing of all versions of the workspace's files, page by page. An
+// error is the last that it yields.
+func (m *Manager) versions(ctx context.Context, w ids.Workspace) iter.Seq2[*s3.ListObjectVersionsOutput, error] {
+	return func(yield func(*s3.ListObjectVersionsOutput, error) bool) {
+		pages := s3.NewListObjectVersionsPaginator(m.s3, &s3.ListObjectVersionsInput{
+			Bucket: &m.bucket, Prefix: aws.String(Key(w, "")), MaxKeys: aws.Int32(batch),
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err == nil {
+				err = sound(m.bucket, page)
+			}
+			if !yield(page, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // Stored counts a file's versions and markers, deleted or not.
 type Stored struct {
 	ID       ids.File
-	Versions int // with bytes; 0 where only delete markers are left
+	Versions int // with bytes; 0 if only delete markers are left
 	Bytes    int64
 }
 
@@ -149,12 +162,7 @@ func (m *Manager) Versions(ctx context.Context, w ids.Workspace) ([]Stored, erro
 		id := ids.File(strings.TrimPrefix(aws.ToString(key), prefix))
 		found[id] = Stored{ID: id, Versions: found[id].Versions + versions, Bytes: found[id].Bytes + bytes}
 	}
-	pages := s3.NewListObjectVersionsPaginator(m.s3, &s3.ListObjectVersionsInput{Bucket: &m.bucket, Prefix: &prefix, MaxKeys: aws.Int32(batch)})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err == nil {
-			err = sound(m.bucket, page)
-		}
+	for page, err := range m.versions(ctx, w) {
 		if err != nil {
 			return nil, fmt.Errorf("listing versions: %w", err)
 		}

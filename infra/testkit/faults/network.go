@@ -19,17 +19,6 @@ func Refuse() Fault { return before(networkError(syscall.ECONNREFUSED)) }
 // attempts: the request itself has time left.
 func TimeOut() Fault { return before(networkError(os.ErrDeadlineExceeded)) }
 
-// Stall holds the attempt back until its deadline; it does not reach the engine.
-func Stall() Fault {
-	return func(r *http.Request, _ Apply) (*http.Response, error) {
-		if _, ok := r.Context().Deadline(); !ok {
-			return nil, errors.New("a stalled call needs a deadline")
-		}
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	}
-}
-
 // LoseAnswer lets the engine apply the attempt and then resets the connection.
 func LoseAnswer() Fault {
 	return after(func(*http.Request, *http.Response) (*http.Response, error) {
