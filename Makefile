@@ -52,7 +52,7 @@ help: ## List these targets
 		}' $(MAKEFILE_LIST)
 
 .PHONY: doctor
-doctor: ## Check that this machine has what make run, make test and the other targets need
+doctor: ## Check that this machine has the programs that the targets need
 	@infra/local/doctor
 
 .PHONY: run
@@ -109,7 +109,7 @@ clients: first docs ## Call the API through generated clients (Go, TypeScript, P
 # `make test` records the calls on its way. This target records them only for other
 # functions.
 .PHONY: iam
-iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against what the functions ask of AWS
+iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against the functions' recorded calls
 	@sha256sum --status -c $(BUILD)/iam/functions.sum 2>/dev/null || { mkdir -p $(BUILD)/iam; cd infra/contract && \
 		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" \
 		SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" go test -count=1 .; }
@@ -161,7 +161,7 @@ $(BASELINES): $(BUILD)/baseline/%: go
 .PHONY: build
 build: first $(BUILD)/engines $(BUILD)/admin ## Build the functions and the tools for this machine
 
-# What make run needs, built as fast as can be from nothing.
+# The programs of make run, built as fast as possible from nothing.
 .PHONY: first
 first: go node
 	+@infra/local/first "$(MAKE)"
@@ -197,7 +197,7 @@ $(addprefix build-,$(FUNCTIONS)): build-%: $(if $(SIGNALBOX_GOARCH),$(BUILD)/sam
 $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
 	GOOS=linux GOARCH=$$(go env GOHOSTARCH) $(GO_BUILD) -o $@/bootstrap ./$(folder_$*)
 
-# What runs on a user's or an operator's machine. No test runs it there.
+# Programs for a user's or an operator's machine. No test runs them there.
 .PHONY: cross
 cross: go ## Compile the edition, the operator's command and the authorizer for macOS and Linux on arm64
 	@set -e; for os in darwin linux; do for m in . infra/local infra/admin infra/router; do \
@@ -206,7 +206,7 @@ cross: go ## Compile the edition, the operator's command and the authorizer for 
 	done; done
 
 .PHONY: admin
-admin: $(BUILD)/admin ## Run the operator's command on what `make run` serves, whatever SIGNALBOX_STACK is (ARGS='key list'; without ARGS: help)
+admin: $(BUILD)/admin ## Run the operator's command on the edition of `make run`, not on SIGNALBOX_STACK (ARGS='key list'; without ARGS: help)
 	@$(BUILD)/admin --local $(STATE) $(ARGS)
 
 .PHONY: reference
@@ -259,12 +259,12 @@ mutate: engines functions $(BUILD)/engines ## Change N=200 conditions at random,
 PROVE = infra/prove/run prove.py $(1) --stack "$(STACK)" $(if $(PATIENCE),--patience $(PATIENCE))
 
 .PHONY: prove
-prove: first $(BUILD)/admin ## Check on AWS what no local test can: deploy STACK=signalbox-prove, report, remove everything (needs an AWS account and the SAM CLI; ARCHITECTURE=…, YES=yes)
+prove: first $(BUILD)/admin ## Make the checks that only AWS can answer: deploy STACK=signalbox-prove, report, remove everything (needs an AWS account and the SAM CLI; ARCHITECTURE=…, YES=yes)
 	@command -v sam >/dev/null || { echo "The SAM CLI is missing: see https://docs.aws.amazon.com/serverless-application-model/" >&2; exit 1; }
 	@exec $(call PROVE,run) $(if $(ARCHITECTURE),--architecture $(ARCHITECTURE)) $(if $(YES),--yes)
 
 .PHONY: prove-clean
-prove-clean: ## Remove what an interrupted `make prove` has left (STACK=signalbox-prove)
+prove-clean: ## Remove the remains of an interrupted `make prove` (STACK=signalbox-prove)
 	@exec $(call PROVE,clean)
 
 .PHONY: verify

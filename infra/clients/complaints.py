@@ -1,5 +1,5 @@
-"""Fails where schemathesis found anything in its report but what is listed here,
-or no longer finds that."""
+"""Fails if schemathesis reports a finding that is not listed here, or no longer
+reports a listed one."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ EXPECTED = {
 
 
 def failures(report):
-    """Yields what failed: the operation, the check, what was answered."""
+    """Yields each failure: the operation, the check and the answer."""
     for line in report:
         recorder = json.loads(line).get("ScenarioFinished", {}).get("recorder", {})
         for case, checks in recorder.get("checks", {}).items():

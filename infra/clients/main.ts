@@ -1,6 +1,6 @@
-// Calls every operation with the types that openapi-typescript makes of
-// infra/openapi.yaml: what is read of an answer compiles only where it is declared
-// of its status. ./run puts api.ts beside it.
+// Calls every operation with the types that openapi-typescript generates from
+// infra/openapi.yaml. A member of an answer compiles only if the document declares it
+// for that status. ./run puts api.ts beside it.
 import { readFileSync } from "node:fs";
 import createClient from "openapi-fetch";
 import type { components, operations, paths } from "./api";

@@ -1,8 +1,8 @@
 // Uses the reference page in Chromium as people do: every operation by a click, with
 // each key that is offered, on a wide and a narrow window, light and dark; then a
-// static copy. Fails where the page sends anything to another host, breaks its
-// Content-Security-Policy, keeps a key, is wider than its window, or has what axe
-// finds serious.
+// static copy. Fails if the page sends anything to another host, breaks its
+// Content-Security-Policy, keeps a key, is wider than its window, or has a serious
+// finding of axe.
 import { strict as assert } from "node:assert";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ const operations = { get: "200", post: "201", delete: "200" };
 // A fresh profile; no host has an address but this one.
 const browser = await chromium.launch({ executablePath, args: ["--disable-gpu", "--disable-quic", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"] });
 
-// open opens the page, and records what it must not do.
+// open opens the page, and records its forbidden acts.
 async function open(address, options, prepare = async () => {}) {
   const context = await browser.newContext(options);
   const faults = [], sent = [];

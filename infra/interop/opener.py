@@ -26,7 +26,7 @@ class Refused(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """What a secret is sealed for."""
+    """The identity that a secret is bound to."""
 
     account: str
     workspace: str
@@ -38,7 +38,7 @@ class Place:
         return {"purpose": PURPOSE, **dataclasses.asdict(self)}
 
     def associated_data(self, form: int) -> bytes:
-        """What AES-GCM binds the secret to: six strings, each after its length."""
+        """The additional data of AES-GCM: six strings, each after its length."""
         parts = [PURPOSE, str(form), *dataclasses.astuple(self)]
         return b"".join(struct.pack(">I", len(p.encode())) + p.encode() for p in parts)
 

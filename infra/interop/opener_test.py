@@ -77,7 +77,7 @@ class Edition:
         self._process.communicate()
 
     def create(self, key: str) -> tuple[Place, Record]:
-        """Creates a credential through the API and reads what was stored."""
+        """Creates a credential through the API and reads the stored rows."""
         request = urllib.request.Request(
             self._demo["base_url"] + "/byok",
             json.dumps({"provider": "anthropic/2", "key": key}).encode(),

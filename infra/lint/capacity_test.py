@@ -1,7 +1,7 @@
 """The tables' ceilings.
 
-A ceiling bounds the cost of a mistake; below the throttle it would turn
-requests that were let in into errors. For each environment of samconfig.toml
+A ceiling bounds the cost of a mistake. If it were lower than the throttle, admitted
+requests would fail. For each environment of samconfig.toml
 the largest requests at the sustained rate, and ordinary ones all at once at
 rate and burst, must fit.
 """
@@ -18,8 +18,7 @@ from translate import SOURCE
 # 1 KB, twice that within a transaction. A key, an account or a limiter item is 1 KB.
 Units = dict[str, tuple[int, int]]
 
-# A body of 64 KB, most of which is kept, in the credential and in the idempotency
-# record (66 KB each); 100 allowed hashes; a counter for each of the 113 providers in
+# A body of 64 KB, kept in the credential and in the idempotency record (66 KB each); 100 allowed hashes; a counter for each of the 113 providers in
 # the workspace's row (5 KB). A claim that is refused reads that row and stores no
 # credential, only its refusal (control). The count of a full workspace is not here: at
 # most 1 MB, 250 read units, once a minute for each workspace.

@@ -1,4 +1,4 @@
-"""What requests cost, and what they saturate: the tables of operations/cost.md.
+"""The tables of operations/cost.md: what requests cost, and which quota they reach first.
 
     .build/lint/venv/bin/python infra/lint/cost.py
 prints them, to be pasted. AWS's list prices for us-east-1 in dollars, without free
@@ -20,7 +20,7 @@ GATEWAY = (333 * MILLION, 3.50e-6), (667 * MILLION, 2.80e-6), (19_000 * MILLION,
 
 @dataclasses.dataclass
 class Kind:
-    """A kind of request, and what an ordinary one takes."""
+    """A kind of request, with the resources that an ordinary one uses."""
 
     name: str
     route: str  # "" for a read that does not pass the gateway
@@ -88,7 +88,7 @@ def costs() -> str:
 
 
 def throttle(stack: Stack, route: str) -> int:
-    """Requests a second of a route, and at one instant: its own setting, else that of the stage."""
+    """The throttle of a route, in requests a second and at one instant; the stage's if it has none."""
     settings = {f"{s['HttpMethod']} {s['ResourcePath'][1:].replace('~1', '/')}": s
                 for s in stack.properties("ApiStage")["MethodSettings"]}
     own = settings.get(route, settings["* *"])
@@ -98,7 +98,7 @@ def throttle(stack: Stack, route: str) -> int:
 
 
 def limits(stack: Stack, kind: Kind, rate: int) -> list[tuple[float, float, str, str]]:
-    """What so many requests a second need, what they may have, its name, and what to raise."""
+    """For a rate of requests, each bound: units needed, units allowed, name, and the setting to raise."""
     found = []
     if kind.route:
         found = [
@@ -119,7 +119,7 @@ def limits(stack: Stack, kind: Kind, rate: int) -> list[tuple[float, float, str,
 
 
 def scale(stack: Stack) -> str:
-    """What saturates first, and what next."""
+    """The bounds that are reached first."""
     table = ["| requests a second | used up, the first first: needed of allowed | raise, or ask for | dollars a month |",
              "|---|---|---|---:|"]
     for kind in [*KINDS, ROUTER]:
@@ -151,7 +151,7 @@ def idle(stack: Stack) -> str:
 
 
 def ours(stack: Stack) -> set[str]:
-    """The metrics that are made of log lines: each by its name, those with dimensions by their filter."""
+    """The metrics made from log lines. One with dimensions is named by its filter."""
     made = {name: stack.properties(name)["MetricTransformations"][0] for name in stack.of_type("AWS::Logs::MetricFilter")}
     return {name if t.get("Dimensions") else t["MetricName"] for name, t in made.items()}
 

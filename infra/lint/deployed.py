@@ -1,7 +1,7 @@
-"""The policies of the translated template as they would be deployed.
+"""The policies of the translated template, with every name resolved.
 
-Writes them to standard output as JSON, every name resolved: for each function
-the policies of its role, for each key and bucket the policy of its own.
+Writes them to standard output as JSON: for each function the policies of its role,
+for each key and bucket its resource policy.
     deployed.py [Parameter=value ...]
 """
 
@@ -23,7 +23,7 @@ PSEUDO = {
     "AWS::URLSuffix": "amazonaws.com",
 }
 
-# What !GetAtt X.Arn gives, by type.
+# The result of !GetAtt X.Arn, by type.
 ARNS = {
     "AWS::DynamoDB::Table": f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{{}}",
     "AWS::IAM::Role": f"arn:aws:iam::{ACCOUNT}:role/{{}}",
@@ -32,7 +32,7 @@ ARNS = {
     "AWS::S3::Bucket": "arn:aws:s3:::{}",
 }
 
-# AWS::NoValue: what it stands for is left out.
+# AWS::NoValue: a property with this value is left out.
 NOTHING = object()
 
 
@@ -61,7 +61,7 @@ class Deployed(Stack):
         return re.sub(r"\$\{([^!}]+)\}", lambda found: self.named(found[1]), text)
 
     def named(self, name: str) -> str:
-        """What !Ref of the name gives, or of id.Arn !GetAtt."""
+        """The result of !Ref name, or of !GetAtt id.Arn."""
         if name in PSEUDO:
             return PSEUDO[name]
         identifier, _, attribute = name.partition(".")
@@ -75,7 +75,7 @@ class Deployed(Stack):
         return ARNS[self.resources[identifier]["Type"]].format(physical)
 
     def functions(self) -> dict:
-        """Each function's role, and all that is attached to it."""
+        """Each function's role and the policies attached to it."""
         return {
             name: {"role": role, "policies": self._of_role(role)}
             for name in self.of_type("AWS::Lambda::Function")
@@ -83,7 +83,7 @@ class Deployed(Stack):
         }
 
     def router(self) -> dict:
-        """The platform's router: the role it is given, with the policy made for it."""
+        """The platform router's role, with RouterPolicy."""
         return {
             "role": self.resolve({"Ref": "RouterRoleArn"}),
             "policies": [self.properties("RouterPolicy")["PolicyDocument"]],

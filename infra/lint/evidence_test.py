@@ -1,4 +1,4 @@
-"""What the documents name is there: the tests that show a promise, files, targets."""
+"""The tests, files and make targets that the documents name exist."""
 
 import pathlib
 import re
@@ -16,7 +16,7 @@ def written(document: str) -> str:
 
 
 def quoted(document: str) -> list[str]:
-    """What stands in single back-quotes, blocks of code aside."""
+    """The texts in single back-quotes, without blocks of code."""
     prose = re.sub(r"^ *```.*?^ *```", "", written(document), flags=re.MULTILINE | re.DOTALL)
     return re.findall(r"`([^`\n]+)`", prose)
 

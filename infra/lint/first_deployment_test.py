@@ -1,7 +1,7 @@
-"""A first deployment that fails leaves nothing that hinders the next one.
+"""A failed first deployment leaves nothing that hinders the next one.
 
-CloudFormation then deletes its creations. A protected table cannot be
-deleted, so one that is not retained ends the rollback in ROLLBACK_FAILED.
+CloudFormation deletes the resources that it created. It cannot delete a protected
+table, so a protected table that is not retained ends the rollback in ROLLBACK_FAILED.
 """
 
 import json
@@ -29,15 +29,15 @@ STATEFUL = {
     "AWS::S3::Bucket", "AWS::S3::BucketPolicy",
 }
 
-# DeletionPolicy and UpdateReplacePolicy of all others is the rule below.
+# All other resources follow the rule in the test below.
 EXCEPTIONS = {
     # Disposable, or a copy of CloudTrail's records.
     "ControlTable": ("Delete", "Delete"),
     "KeyChangesLogGroup": ("Delete", "Delete"),
-    # Their names are fixed: a group that is left would be in the way of the next.
+    # Their names are fixed: a group that stays would hinder the next deployment.
     "ExecutionLogGroup": ("RetainExceptOnCreate", "Delete"),
     "FirewallLogGroup": ("Delete", "Delete"),
-    # Other APIs of the region may log by the role as soon as it is set.
+    # Other APIs in the region may use the role as soon as it is set.
     "GatewayLogging": ("Retain", "Retain"),
     "GatewayLoggingRoleForRegion": ("Retain", "Retain"),
 }

@@ -1,7 +1,7 @@
 """The gateway's own responses, and its logs.
 
-An error text of the gateway may quote the Authorization header. So the test lists the variables
-that may be used.
+An error text of the gateway may quote the Authorization header, so only the variables listed
+here may be used.
 """
 
 import json
@@ -21,7 +21,7 @@ TYPES = {
     "WAF_FILTERED",
 }
 
-# None of these is the caller's to choose.
+# The caller chooses none of these values.
 LOGGABLE = {
     "error.responseType", "httpMethod", "identity.sourceIp", "integration.latency",
     "integration.requestId", "integration.status", "protocol", "requestId",

@@ -1,4 +1,4 @@
-"""Every metric filter counts exactly its lines, and every alarm goes off at its incidents.
+"""Every metric filter counts exactly its lines, and every alarm fires at its incidents.
 
 The functions' lines are those of infra/log-lines.json, which infra/contract records;
 Lambda's, the gateway's and EventBridge's have the form that AWS documents. No library
@@ -70,8 +70,8 @@ def matches(pattern: str, line: dict) -> bool:
     return True
 
 
-# Events in one period, with the least count that sets an alarm off: the name of a
-# metric of AWS and its value, or the name of a line and how often it is written.
+# Events in one period, with the least count at which an alarm fires: an AWS metric and
+# its value, or the name of a log line and how often it is written.
 INCIDENTS = {
     "GetSyncJobRollbackAlarm": [{"get 500": 1}, {"Errors of GetSyncJobFunction": 1}],
     "CreateByokKeyRollbackAlarm": [{"create 500": 1}, {"create 500 KMS": 1}, {"Errors of CreateByokKeyFunction": 1}],
@@ -87,7 +87,7 @@ INCIDENTS = {
     "SealingFailuresAlarm": [{"create 500 KMS": 1}],
     "KeyChangeAlarm": [{"key change": 1}],
 }
-# What an ordinary day has, and a client's mistakes: no alarm but those that count them.
+# An ordinary day, with clients' mistakes: no alarm fires.
 QUIET = {"get 200": 1000, "get 304": 1000, "get 401": 50, "get 404": 50, "create 201": 100, "create 400": 50, "create 403": 50,
          "delete 200": 50, "delete 404": 50, "delete 429": 100, "Count": 300_000, "5XXError": 4, "Latency": 1999}
 

@@ -37,7 +37,7 @@ class Limits(unittest.TestCase):
 
 
 class Patterns(unittest.TestCase):
-    """What is typed wrong is refused before anything is changed, in words."""
+    """A mistyped parameter is refused, with a message, before anything is changed."""
 
     WRONG = {
         "StageName": "Live", "AlarmEmail": "ops@example", "DomainName": "https://api.example.com",
@@ -58,7 +58,7 @@ class Patterns(unittest.TestCase):
 
 
 class Environment(unittest.TestCase):
-    """Whatever parameter an environment depends on makes a new version."""
+    """A parameter that changes a function's environment makes a new version."""
 
     OTHERS = {
         "CredentialsPerWorkspace": "7",

@@ -1,9 +1,8 @@
-"""The commands of infra/operations run as they are written, with stand-ins for the programs that
-they call.
+"""The commands in infra/operations run as written, with stand-ins for the programs they call.
 
-Each section is followed from top to bottom in a shell of its own that has read the block
-of "The shell", and the first of its page if this is not its own, and stops at a variable that nothing has assigned. What was
-asked of AWS is then held against the API models that botocore brings along.
+Each section runs from top to bottom in a fresh shell, after the block of "The shell" and, on some
+pages, the page's first block. It stops at an unassigned variable. The AWS calls are then compared
+with botocore's API models.
 """
 
 import json
@@ -22,7 +21,7 @@ from translate import SOURCE
 
 PAGES = {path.stem: path.read_text() for path in (SOURCE.parent / "infra/operations").glob("*.md")}
 
-# Answers that a loop waits for or that a name is made of; the rest are one word.
+# Answers that a loop or a name depends on; every other answer is one word.
 AWS = """#!/bin/bash
 printf '%s\\0' "$@" >>"$CALLS"
 printf '\\n' >>"$CALLS"
@@ -41,7 +40,7 @@ case "$*" in *--jq*) echo 1001 2002 ;; esac
 
 OTHERS = ("admin", "curl", "install", "make", "sam", "sleep", "tar")
 
-# What the AWS CLI calls otherwise than its models.
+# The AWS CLI's names for services that its models name otherwise.
 SERVICES = {"deploy": "codedeploy", "s3api": "s3"}
 
 GLOBAL = {"output", "query", "region"}
@@ -59,7 +58,7 @@ def sections(page: str) -> dict[str, str]:
 
 
 def follow(commands: str) -> tuple[str, list[list[str]]]:
-    """What went wrong, if anything did, and the calls of aws."""
+    """The error, if any, and the calls of aws."""
     with tempfile.TemporaryDirectory() as work:
         here = pathlib.Path(work)
         (here / "bin").mkdir()
@@ -131,7 +130,7 @@ class Runbook(unittest.TestCase):
         self.assertNotIn("", call)
         service, operation, *rest = call
         if service == "s3":
-            return  # made of other calls, with arguments of its own
+            return  # not an API operation: the CLI has no model for it
         if operation == "wait":
             waiters = [xform_name(w, "-") for w in self.session.get_waiter_model(service).waiter_names]
             self.assertIn(rest.pop(0), waiters, call)

@@ -1,7 +1,7 @@
-"""What CloudFormation would make of the translated template.
+"""The translated template as CloudFormation evaluates it.
 
-Stack resolves the intrinsic functions that depend on parameters alone, as far as these tests need
-them; references to resources stay.
+Stack resolves the intrinsic functions that these tests need, if they depend only on parameters.
+References to resources stay.
 """
 
 import re

@@ -38,7 +38,7 @@ class SupplyChain(unittest.TestCase):
                 self.assertEqual([p for p in pins if not re.match(r"[\w.-]+==\S+ .*--hash=sha256:[0-9a-f]{64}", p)], [])
 
     def test_packages_are_installed_by_hash_only_and_run_nothing(self):
-        # pip by infra/release/venv or as it does; npm ci, which checks the lock's hashes.
+        # pip through infra/release/venv or with its options; npm ci, which checks the lock's hashes.
         install = re.compile(r"\bpip\b[^|;&#]*\binstall\b|\b(npx|npm install|curl [^|]*\| *(ba)?sh)\b")
         found = set()
         for file in TRACKED:

@@ -3,9 +3,9 @@
 # in this folder.
 # shellcheck shell=bash
 
-# What is made by the linters: never in this folder.
+# The linters write nothing into this folder.
 work=../../.build/lint
-# Where the linters written in Python are.
+# The folder of the linters that are written in Python.
 bin=$work/venv/bin
 
 python_tools() {

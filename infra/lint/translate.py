@@ -10,7 +10,7 @@ import os
 import pathlib
 import sys
 
-# The translator asks for a region while it is loaded, and for nothing of it.
+# The translator needs a region when it is imported, and does not use it.
 os.environ.setdefault("AWS_DEFAULT_REGION", "eu-central-1")
 
 from samtranslator.translator.transform import transform
@@ -20,20 +20,20 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2] / "template.yaml"
 
 
 def source() -> dict:
-    """The template as it stands, intrinsic functions in their long form."""
+    """The template, with intrinsic functions in their long form."""
     return yaml_parse(SOURCE.read_text())
 
 
 def translate(**parameters: str) -> dict:
     """The template that CloudFormation works on, given these parameters."""
     template = source()
-    # `sam deploy` has put the code there by the time the transform runs.
+    # `sam deploy` uploads the code before the transform runs.
     template["Globals"]["Function"]["CodeUri"] = "s3://artifacts/code.zip"
-    # The one check that the source takes leave of is made on the translation.
+    # The source suppresses one check; the translation must pass it.
     template["Resources"]["AccessLogGroup"].pop("Metadata")
     logging.disable(logging.WARNING)
     translated = transform(template, parameters, _NoManagedPolicies())
-    # The transform loses what stands beside the API for the stage it makes of it.
+    # The transform drops the API's metadata on the stage that it generates.
     beside = template["Resources"]["Api"]["Metadata"]
     translated["Resources"]["ApiStage"]["Metadata"] = beside
     return translated

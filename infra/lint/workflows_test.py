@@ -1,4 +1,4 @@
-"""What deploys has little power, is pinned, and waits only for its like. zizmor, beside
+"""A deployment workflow has few rights, is pinned, and waits only for its own kind. zizmor, beside
 these tests, holds every action to a commit."""
 
 import unittest

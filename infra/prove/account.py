@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORK = ROOT / ".build" / "prove"
-REGION = boto3.Session().region_name  # asked for now: infra/lint sets one of its own
+REGION = boto3.Session().region_name  # read before the imports of infra/lint, which set a region
 
 sys.path.insert(0, str(ROOT / "infra" / "lint"))  # the translated template, resolved
 

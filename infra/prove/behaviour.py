@@ -1,4 +1,4 @@
-"""What does AWS do with our requests? Each check knows which answers the product handles."""
+"""AWS's answers to our requests. Each check knows which answers the product handles."""
 
 import collections
 import http.client

@@ -72,7 +72,7 @@ def make(checks: list[Check], subject) -> list[Report]:
             verdict, seen = PASS, c.ask(subject)
         except Failed as result:
             verdict, seen = result.verdict, str(result)
-        except Exception as error:  # whatever it is, it is reported
+        except Exception as error:  # any error is reported
             verdict, seen = FAIL, f"could not be asked: {type(error).__name__}: {error}"
         seen = subject.redact(seen)[:1000]  # cut only now: a cut secret would not be recognised
         print(time.strftime("%H:%M:%S"), f"{verdict:11} {c.name}: {seen}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Is the stack what template.yaml and samconfig.toml declare?
+"""Does the stack equal template.yaml and samconfig.toml?
 
 Drift detection compares AWS with the deployed template, and only the properties that are written
 there. So the deployed template is compared with ours first.
@@ -23,7 +23,7 @@ COMPARED = {
     "AWS::IAM::Role", "AWS::Lambda::Function", "AWS::Logs::LogGroup", "AWS::Logs::MetricFilter", "AWS::S3::Bucket", "AWS::SNS::Topic",
 }
 
-# The property with the policy, by type. Drift detection compares few of them.
+# The property with the policy, by type. Drift detection compares few of these.
 POLICY = {
     "AWS::IAM::ManagedPolicy": "PolicyDocument", "AWS::IAM::Policy": "PolicyDocument", "AWS::KMS::Key": "KeyPolicy",
     "AWS::Logs::ResourcePolicy": "PolicyDocument", "AWS::S3::BucketPolicy": "PolicyDocument", "AWS::SNS::TopicPolicy": "PolicyDocument",
@@ -44,7 +44,7 @@ class Declared(Deployed):
         super().__init__(**subject.parameters)
         self.subject = subject
         self.outputs = source()["Outputs"]
-        # What the stack must hold. The transform names a deployment after its content.
+        # The resources that the stack must have. The transform names a deployment after its content.
         self.expected = {
             name: resource for name, resource in self.resources.items()
             if "Condition" not in resource or self._holds(resource["Condition"])

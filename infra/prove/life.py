@@ -55,7 +55,7 @@ class Deployment:
         say("sam " + " ".join(arguments))
         config = WORK / "samconfig.toml"
         config.write_text("version = 0.1\n")  # the project's own names other stacks
-        # A session of its own: Ctrl-C must not end a deployment half way.
+        # A new session: Ctrl-C must not end a deployment half way.
         return subprocess.run(
             ["sam", *arguments, "--config-file", config], cwd=ROOT, capture_output=True, text=True, check=False, start_new_session=True,
             env=os.environ | {"SAM_CLI_TELEMETRY": "0", "AWS_REGION": self.account.region, "AWS_DEFAULT_REGION": self.account.region},

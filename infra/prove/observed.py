@@ -1,4 +1,4 @@
-"""What do logs, metrics and alarms hold of the requests? And is the code ours?"""
+"""Checks of logs, metrics and alarms after the requests, and of the deployed code."""
 
 import collections
 import functools

@@ -1,4 +1,4 @@
-"""Compares a deployed stack with this repository, and checks on AWS what local tests cannot.
+"""Compares a deployed stack with this repository, and makes the checks that need AWS.
 
 verify   checks a stack in use, with a test account that it removes again
 run      deploys a stack of its own, checks it, changes it, checks it, and removes everything

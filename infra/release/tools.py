@@ -7,7 +7,7 @@ import re
 import sys
 from importlib import metadata
 
-# What a licence may be of, as whole words: the spellings of PyPI's classifiers too.
+# Accepted licences, as whole words, with the spellings of PyPI's classifiers.
 ALLOWED = (
     r"(MIT|MIT-0|0BSD|ISC|ISCL|Zlib|BSD|BSD-[23]-Clause|Apache-2\.0|Apache|MPL-2\.0|MPL 2\.0|Mozilla Public|"
     r"PSF-2\.0|Python-2\.0|Python Software Foundation|CNRI-Python|CC0-1\.0|Freely Distributable)"

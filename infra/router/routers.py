@@ -38,7 +38,7 @@ class Failed(Exception):
     """Something does not hold."""
 
 
-# What a client may try to decide.
+# Settings that a client may try to choose.
 FORGED = {"x-signalbox-plan": "p", "x-signalbox-provider": "azure", "x-signalbox-user": "u", "x-api-key": "sk-forged", "api-key": "sk-forged", "cookie": "c=sk-forged",
           "x-envoy-max-retries": "9", "x-envoy-retry-on": "5xx,retriable-4xx", "x-envoy-upstream-rq-timeout-ms": "1",
           "x-litellm-num-retries": "9", "x-litellm-timeout": "0.001", "x-litellm-api-key": "sk-forged"}
@@ -56,7 +56,7 @@ def free_port() -> int:
 
 
 class Provider:
-    """Every provider, each on a port of its own. It records who received which key."""
+    """Every provider, each on its own port. It records which key each received."""
 
     def __init__(self) -> None:
         self.ports = {name: free_port() for name in PROVIDERS}
@@ -256,7 +256,7 @@ class Bench:
         return stored
 
     async def call(self, key: str, model: str, answers=(), via: str = "envoy", headers: dict | None = None, more: str = "") -> tuple[int, list]:
-        """Calls a model, with more members: the status, and what the providers received."""
+        """Calls a model, with further members. Returns the status and the keys that providers received."""
         self.number += 1
         number = str(self.number)
         message = json.dumps({"model": model, "max_tokens": 5, "messages": [{"role": "user", "content": " ".join([number, *map(str, answers)])}]})
@@ -339,7 +339,7 @@ async def exactly(bench: Bench, tenants: list[Tenant], count: int, via: str = "e
 
 
 async def faults(bench: Bench, via: str) -> None:
-    """A fault of what opens keys ends the request; the shared step is not reached."""
+    """A fault in opening a key ends the request; the shared step is not reached."""
     for number, (engine, mode) in enumerate((e, m) for e in (bench.dynamodb, bench.kms) for m in ("down", "silent")):
         tenant = Tenant(bench, f"{via}-fault-{number}")
         stored = await bench.store(tenant, provider="openai")

@@ -13,10 +13,10 @@ from fastapi.responses import Response
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy import proxy_server
 
-PATHS = {"/v1/chat/completions", "/chat/completions"}  # others name a model elsewhere than in the body
+PATHS = {"/v1/chat/completions", "/chat/completions"}  # other paths name the model outside the body
 HEALTH = {"/health/liveliness", "/health/liveness", "/health/readiness"}
 MAX_BODY = 16 << 20
-# LiteLLM reads any other member as a setting of its own, such as timeout or api_base.
+# LiteLLM reads any other member as a setting, such as timeout or api_base.
 MEMBERS = set("""model messages audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens modalities n
     parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_retention reasoning_effort response_format safety_identifier seed service_tier
     stop store stream stream_options temperature thinking tool_choice tools top_k top_logprobs top_p user verbosity web_search_options""".split())

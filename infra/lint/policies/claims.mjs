@@ -1,5 +1,5 @@
-// Who may do what with the keys and the bucket, whatever his own policies say,
-// and who may not. What the functions do is recorded and stands not here.
+// Which principals may use the keys and the bucket, and which may not, with any policies
+// of their own. The functions' calls are recorded, so they are not listed here.
 
 import { contexts, keyCondition, sealing } from './forbidden.mjs'
 
@@ -8,8 +8,8 @@ const mayNot = (...call) => ({ ...may(...call), right: false })
 // Denied twice: nothing allows it, and were it allowed, it would still be denied.
 const never = (...call) => ({ ...mayNot(...call), twice: true })
 
-// The uses of a key's material. AWS's pages on encryption at rest of DynamoDB (besides
-// DescribeKey and CreateGrant) and on encrypted log groups name these.
+// The uses of a key's material. AWS's pages about DynamoDB encryption at rest (which add
+// DescribeKey and CreateGrant) and about encrypted log groups name these.
 const uses = ['Decrypt', 'Encrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext', 'ReEncryptFrom', 'ReEncryptTo']
 const ours = keyCondition(sealing)
 const purpose = 'kms:EncryptionContext:purpose'
@@ -33,7 +33,7 @@ function sealingKey(stack) {
   const role = (name) => stack.functions[name].role
   return [
     may(router, 'opens credentials', 'kms:Decrypt', ours),
-    // Another purpose, or none, is denied by a statement of its own.
+    // A separate statement denies another purpose, or none.
     ...contexts.map(([why, context]) => (context[purpose]?.[0] === sealing.purpose ? mayNot : never)(router, `opens with ${why}`, 'kms:Decrypt', context)),
     mayNot(router, 'seals', 'kms:GenerateDataKey', ours),
     ...['kms:ReEncryptFrom', 'kms:ReEncryptTo'].flatMap((action) => [
@@ -54,7 +54,7 @@ function ofCreate(role) {
   return [
     never(role, 'seals for another purpose', 'kms:GenerateDataKey', other),
     never(role, 'seals without a context', 'kms:GenerateDataKey'),
-    // Else the conditions of its own policy would bind nothing.
+    // Otherwise the conditions of the role's policy would restrict nothing.
     { ...mayNot(role, 'seals by the key policy alone', 'kms:GenerateDataKey', ours), alone: true },
     ...uses.filter((use) => use !== 'GenerateDataKey').map((use) => mayNot(role, 'uses the key otherwise', `kms:${use}`, ours)),
   ]
@@ -145,7 +145,7 @@ function filesBucket(stack) {
   ]
 }
 
-/** The claims about everything that has a policy of its own, by logical id. */
+/** The claims about each resource with a resource policy, by logical id. */
 export const claims = (stack) => Object.fromEntries(
   Object.entries({ SealingKey: sealingKey, StorageKey: storageKey, FilesBucket: filesBucket })
     .map(([resource, of]) => [resource, of(stack).map((claim) => ({ resource, ...claim }))]))

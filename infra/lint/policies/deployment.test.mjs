@@ -110,7 +110,7 @@ const attacks = {
     'a log read': ['logs:GetLogEvents', 'arn:aws:logs:REGION:ACCOUNT:log-group:STACK-CreateByokKeyLogGroup-1:log-stream:x'],
     'the account\'s log policies removed': ['logs:DeleteResourcePolicy', '*'],
   },
-  // The most that a role of the stack can have, whatever its own policies say.
+  // The most that a role of the stack can have, with any policy.
   boundary: {
     'a user made': ['iam:CreateUser', 'arn:aws:iam::ACCOUNT:user/x'],
     'another role assumed': ['sts:AssumeRole', 'arn:aws:iam::ACCOUNT:role/admin'],

@@ -1,6 +1,5 @@
-// What each function must not do: its good calls with one thing wrong. Neighbours of
-// the calls that are made (neighbours.mjs) and the calls of the other functions are
-// forbidden besides.
+// Calls that a function must not make: its good calls with one thing wrong. Neighbours of
+// its calls (neighbours.mjs) and the calls of the other functions are forbidden too.
 
 import { openTable } from './unseen.mjs'
 

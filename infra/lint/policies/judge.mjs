@@ -8,7 +8,7 @@ import { neighbours } from './neighbours.mjs'
 import { problemsOfCall, problemsOfPolicy } from './vocabulary.mjs'
 import { unseen } from './unseen.mjs'
 
-/** What was found of the function: counts, and problems in words. */
+/** The findings about the function: counts, and problems as text. */
 export async function judgeFunction(stack, name, allCalls) {
   const { policies } = stack.functions[name]
   const recorded = allCalls.filter((c) => c.function === name)
@@ -33,7 +33,7 @@ function ofOthers(name, allCalls, needed) {
     .map((c) => ({ ...c, function: name, why: `does what ${c.function} does` }))
 }
 
-/** What is wrong with the verdict on one call: by its own policies alone, and by all. */
+/** The problem with the verdict on one call: by the function's policies alone, and by all. */
 function verdicts(stack, policies, call, right) {
   const request = requestOf(stack, call)
   const found = []

@@ -1,5 +1,5 @@
-// Policies with one thing changed. A policy is known to be exact when each of
-// its mutants gives some call another verdict.
+// Policies with one thing changed. A policy is exact if each of its mutants changes
+// the verdict on some call.
 
 const listOf = (value) => [value ?? []].flat()
 const without = (list, i) => list.filter((_, at) => at !== i)
@@ -66,7 +66,7 @@ function otherOperators(operator, test, effect) {
   const wild = Object.values(test).flatMap(listOf).some((value) => /[*?]/.test(value))
   const others = []
   if (operator.startsWith('ForAllValues:')) others.push(operator.replace('AllValues', 'AnyValue'))
-  // ForAllValues passes a missing key as it is, and Null judges it.
+  // ForAllValues accepts a missing key, and Null judges it.
   else if (operator.endsWith('IfExists')) others.push(operator.replace(/IfExists$/, ''))
   else if (effect === 'Allow' && operator !== 'Null') others.push(`${operator}IfExists`)
   if (wild && /StringEquals(IfExists)?$/.test(operator)) others.push(operator.replace('StringEquals', 'StringLike'))

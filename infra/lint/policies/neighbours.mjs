@@ -1,6 +1,6 @@
-// The calls next to those that are made. Whatever is one step away from a call
-// of a function (another action, another resource, another kind of item or
-// object) and is not made itself, the function may not do.
+// The neighbours of recorded calls: one step away, with another action, resource, or
+// kind of item or object. The function may not make them, unless it was recorded
+// making them.
 
 import { actionsOn, conditionKeysOf } from './vocabulary.mjs'
 import { scopeOf } from './request.mjs'
@@ -9,7 +9,7 @@ import { scopeOf } from './request.mjs'
 const kinds = ['key#*', 'account#*', 'workspace#*', 'job#*', 'idem#*', 'limit#*', 'other#*']
 const objects = ['other/*', 'filesx/*']
 
-/** All calls next to these, which are one function's. */
+/** All neighbours of one function's calls. */
 export async function neighbours(stack, made) {
   const known = new Set(made.map(scopeOf))
   const found = new Map()
@@ -60,6 +60,6 @@ function otherItems(call, known) {
   const own = call.conditions['dynamodb:LeadingKeys']
   if (!own) return []
   const others = kinds.filter((kind) => !known.has(scopeOf(one('dynamodb:LeadingKeys', [kind]))))
-  // Together with what is allowed, too: it must not let the rest pass.
+  // Also together with an allowed one, which must not let the rest pass.
   return others.flatMap((kind) => [one('dynamodb:LeadingKeys', [kind]), one('dynamodb:LeadingKeys', [...own, kind])])
 }

@@ -1,9 +1,9 @@
-// Mutants that no call notices, and why that is right.
+// Mutants that change no verdict, and the reason why that is right.
 
 const reasons = [
   {
     where: 'CreateByokKeyFunction', sid: 'StoreCredential', change: /^StringEqualsIfExists .*: NONE changed$/,
-    why: 'The code asks for nothing back and sends no ReturnValues; should AWS take that for NONE, NONE must be allowed.',
+    why: 'The code sends no ReturnValues. If AWS reads that as NONE, NONE must be allowed.',
   },
   {
     where: 'SealingKey', sid: 'Seal', change: /^ArnEquals made ArnEqualsIfExists$/,
@@ -15,7 +15,7 @@ const reasons = [
   },
   {
     where: 'StorageKey', sid: 'Logs', change: /^action kms:Describe\*/,
-    why: 'AWS\'s page on encrypted log groups lists it; DescribeKey has no encryption context, so that it is never granted here.',
+    why: 'AWS\'s page about encrypted log groups lists it. DescribeKey has no encryption context, so it is never granted here.',
   },
   {
     where: 'SealingKey', sid: 'Administer', change: /^action .* removed$/,
@@ -27,7 +27,7 @@ const reasons = [
   },
 ]
 
-/** Divides survivors into those that are right as they are and those that are not. */
+/** Divides survivors into those with a reason and those without. */
 export function explain(survivors) {
   const reasoned = new Map()
   const unexplained = []

@@ -1,9 +1,9 @@
-// Calls, and the requests that IAM sees of them.
+// Calls, and the requests that IAM sees for them.
 //
 // A call has the form of a line that the recorder writes: function, action,
 // resource (a logical id, an ARN, or *), object, and conditions, each condition key with
-// a list of values. A call of somebody else has `who`, an ARN or a service, in
-// place of function.
+// a list of values. The call of another principal has `who`, an ARN or a service, instead
+// of function.
 
 import { readFileSync } from 'node:fs'
 
@@ -20,7 +20,7 @@ export function readCalls(file) {
 // Every other condition key has one value.
 const lists = new Set(['dynamodb:Attributes', 'dynamodb:LeadingKeys', 'kms:EncryptionContextKeys'])
 
-/** The call as IAM sees it. What was recorded as * stands for some value. */
+/** The call as IAM sees it. A recorded * stands for some value. */
 export function requestOf(stack, call) {
   const role = call.who ?? stack.functions[call.function].role
   const context = {
@@ -36,7 +36,7 @@ export function requestOf(stack, call) {
 
 const sample = (key, value) => (key === 's3:if-match' ? value : value.replaceAll('*', 'x'))
 
-/** Whoever has a role acts in a session of it. */
+/** A role acts through a session. */
 function sessionOf(who) {
   return who.replace(/^arn:aws:iam::(\d+):role\/(.*)/, 'arn:aws:sts::$1:assumed-role/$2/session')
 }
@@ -49,7 +49,7 @@ function arnOf(stack, call) {
   return arn.replace(/(:log-group:.*):\*$/, '$1:log-stream:x')
 }
 
-/** What distinguishes calls that policies should distinguish. */
+/** The properties by which policies should distinguish calls. */
 export function scopeOf(call) {
   const { conditions: c } = call
   const finer = c['dynamodb:LeadingKeys'] ?? c['s3:prefix'] ?? []

@@ -6,7 +6,7 @@ import { claims } from './claims.mjs'
 import { mutants } from './mutants.mjs'
 import { problemsOfCall, problemsOfPolicy } from './vocabulary.mjs'
 
-/** What was found of the resource's own policy: counts, and problems in words. */
+/** The findings about the resource's policy: counts, and problems as text. */
 export async function judgeResource(stack, name, neededByFunctions) {
   const policy = stack.policies[name]
   const made = claims(stack)[name]
@@ -39,7 +39,7 @@ function verdict(stack, call, policy) {
   return allowed(requestOf(stack, call), isService || call.alone ? [] : [everything], policy)
 }
 
-/** What is left of the policy with its allowing statements alone, or by its denying ones. */
+/** The policy with only its allowing statements, or only its denying ones. */
 function half(policy, effect) {
   const statements = policy.Statement.filter((s) => s.Effect === effect)
   const open = { Effect: 'Allow', Principal: '*', Action: '*', Resource: '*' }

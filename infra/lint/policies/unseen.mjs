@@ -1,5 +1,5 @@
-// What a function needs and no recorder can see: others ask it on the function's
-// behalf, or AWS asks it beside the call that was made. Each has its reason.
+// Permissions that a function needs for calls that no recorder sees: another service makes
+// them on its behalf, or AWS checks them with a recorded call. Each has its reason.
 
 const tables = (calls) => [...new Set(calls.filter((c) => c.action.startsWith('dynamodb:')).map((c) => c.resource))]
 

