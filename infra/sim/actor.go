@@ -31,15 +31,17 @@ type actor struct {
 	world *World
 	time  int // how many calls it has time for; 0 means any number
 
-	cancel  context.CancelFunc
-	made    map[string]int
-	stays   map[string]*Fault
-	met     []met
-	ok      map[string]bool // whether the last of the calls of this name was answered
-	calls   int
-	spared  bool // from faults
-	noticed bool
-	through bool
+	cancel context.CancelFunc
+	made   map[string]int
+	stays  map[string]*Fault
+	met    []met
+	ok     map[string]bool // whether the last of the calls of this name was answered
+	calls  int
+	// roundTrips is the greatest depth of the calls that were answered.
+	roundTrips int
+	spared     bool // from faults
+	noticed    bool
+	through    bool
 
 	began, ended     time.Time
 	beganAt, endedAt int // of all beginnings and ends, in their order

@@ -32,8 +32,7 @@ type Scenario struct {
 	// Set stores the first rows and files, and makes the actors.
 	Set func(*World)
 	// Calls are the calls of a single request without a fault. RoundTrips is how many
-	// of these calls come one after the other. Where there are none they are not
-	// checked.
+	// of these calls come one after the other. Neither is checked if Calls is nil.
 	Calls      []string
 	RoundTrips int
 

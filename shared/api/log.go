@@ -20,7 +20,6 @@ func (h *handler) record(ctx context.Context, r *Request, status int, err error,
 		slog.Int("status", status),
 		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
 		slog.Int64("aws_calls", count.Made()),
-		slog.Int64("round_trips", count.RoundTrips()),
 		slog.String("request_id", r.id),
 	}, who...)
 	level := slog.LevelInfo

@@ -2,8 +2,7 @@
 // (calls.go); malformed responses are refused, and errors are classified and described
 // without AWS's own text (errors.go); failed calls are repeated (retry.go).
 //
-// Only Together runs calls in parallel. So the count is true, and a panic in a call
-// stays the request's own.
+// Only Together runs calls in parallel, so that a panic in a call stays the request's own.
 package calls
 
 import (
@@ -18,24 +17,18 @@ import (
 )
 
 // Count counts the calls of one request.
-type Count struct {
-	made       *atomic.Int64 // by the whole request
-	roundTrips atomic.Int64  // on this branch: the longest chain of calls, each started after the one before
-}
+type Count struct{ made atomic.Int64 }
 
 type countKey struct{}
 
 // Start counts the calls made under the context it returns.
 func Start(ctx context.Context) (context.Context, *Count) {
-	c := &Count{made: new(atomic.Int64)}
+	c := new(Count)
 	return context.WithValue(ctx, countKey{}, c), c
 }
 
 // Made is how many requests were sent to AWS, retries included.
 func (c *Count) Made() int64 { return c.made.Load() }
-
-// RoundTrips is the longest chain of calls, each started after the one before.
-func (c *Count) RoundTrips() int64 { return c.roundTrips.Load() }
 
 // Panic is a recovered panic, with the stack of the goroutine in which it happened.
 // Together continues one of its functions' panics in its caller as a Panic.
@@ -64,18 +57,11 @@ func (p Panic) Error() string {
 // Together runs fs in parallel and returns when all have returned. A panic in a branch
 // continues in the caller, as a Panic.
 func Together(ctx context.Context, fs ...func(context.Context)) {
-	parent, counting := ctx.Value(countKey{}).(*Count)
 	var (
 		group    sync.WaitGroup
 		panicked atomic.Pointer[Panic]
-		branches = make([]*Count, len(fs))
 	)
 	for i, f := range fs {
-		branch := ctx
-		if counting {
-			branches[i] = &Count{made: parent.made}
-			branch = context.WithValue(ctx, countKey{}, branches[i])
-		}
 		run := func() {
 			defer func() {
 				if v := recover(); v != nil {
@@ -83,7 +69,7 @@ func Together(ctx context.Context, fs ...func(context.Context)) {
 					panicked.CompareAndSwap(nil, &p)
 				}
 			}()
-			f(branch)
+			f(ctx)
 		}
 		if i < len(fs)-1 {
 			group.Go(run)
@@ -95,27 +81,15 @@ func Together(ctx context.Context, fs ...func(context.Context)) {
 	if p := panicked.Load(); p != nil {
 		panic(*p) //nolint:forbidigo // it is under way already; the adapter ends it
 	}
-	if counting {
-		parent.roundTrips.Add(longest(branches))
-	}
-}
-
-func longest(branches []*Count) int64 {
-	var most int64
-	for _, b := range branches {
-		most = max(most, b.RoundTrips())
-	}
-	return most
 }
 
 // Counted is an API option for SDK clients: it counts every attempt, since a
-// retry is a round trip like any other.
+// retry is a call like any other.
 func Counted(stack *middleware.Stack) error {
 	count := middleware.FinalizeMiddlewareFunc("CountCalls",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 			if c, ok := ctx.Value(countKey{}).(*Count); ok {
 				c.made.Add(1)
-				c.roundTrips.Add(1)
 			}
 			return next.HandleFinalize(ctx, in)
 		})
