@@ -46,14 +46,22 @@ type answer struct {
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
+	testkit.Must(t, os.Unsetenv("SIGNALBOX_ACCOUNT")) // the developer's
 	engines := testkit.Start(t)
 	d := &fixture{TB: t, engines: engines, dir: t.TempDir(), bucket: engines.Bucket(t, types.BucketVersioningStatusEnabled)}
 	d.writeStack()
 	var made accountView
 	d.json(&made, "account", "create", "Acme")
 	d.account, d.workspace = made.ID, made.Workspace
-	t.Setenv("SIGNALBOX_ACCOUNT", string(d.account))
+	d.write("demo.json", map[string]any{"account_id": made.ID}) // the default of --account
 	return d
+}
+
+func (d *fixture) write(name string, content any) {
+	d.Helper()
+	text, err := json.Marshal(content)
+	testkit.Must(d, err)
+	testkit.Must(d, os.WriteFile(filepath.Join(d.dir, name), text, 0o600))
 }
 
 // writeStack writes the local edition's stack.json.
@@ -61,13 +69,11 @@ func (d *fixture) writeStack() {
 	d.Helper()
 	credentials, err := d.engines.Config.Credentials.Retrieve(d.Context())
 	testkit.Must(d, err)
-	written, err := json.Marshal(map[string]any{
+	d.write("stack.json", map[string]any{
 		"region":        d.engines.Config.Region,
 		"endpoints":     map[string]string{"dynamodb": d.endpoint("DynamoDB"), "s3": d.endpoint("S3"), "kms": d.endpoint("KMS")},
 		"access_key_id": credentials.AccessKeyID, "secret_access_key": credentials.SecretAccessKey, "outputs": d.outputs(),
 	})
-	testkit.Must(d, err)
-	testkit.Must(d, os.WriteFile(filepath.Join(d.dir, "stack.json"), written, 0o600))
 }
 
 func (d *fixture) outputs() target.Outputs {
@@ -127,6 +133,14 @@ func (d *fixture) json(into any, args ...string) {
 	if err := json.Unmarshal([]byte(printed), into); err != nil {
 		d.Fatalf("admin %s: %v in %s", strings.Join(args, " "), err, printed)
 	}
+}
+
+// on executes a command line unchanged.
+func on(t *testing.T, args ...string) answer {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
 // want executes a command line and compares its exit code.

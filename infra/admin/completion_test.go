@@ -13,21 +13,19 @@ import (
 )
 
 func TestWordsAreCompleted(t *testing.T) {
+	t.Parallel()
 	for line, want := range map[string]string{
 		"":                                   "status account workspace key job file credential restore completion help",
 		"ke":                                 "key",
-		"key ":                               "create list find disable enable delete",
 		"credential re":                      "rewrap",
 		"--local x workspace d":              "default delete",
 		"--json workspace d":                 "default delete",
 		"key create --k":                     "--kind",
 		"key create --kind ":                 "management standard",
 		"key create --kind management --exp": "--expires-in --expires-at",
-		"workspace purge --":                 "--help --version --local --stack --region --json --output --limit --audit-file --account --yes --dry-run",
 		"completion z":                       "zsh",
 		"credential list --provider mis":     "mistral",
 		"key create a":                       "",
-		"--account ":                         "status account workspace key job file credential restore completion help",
 		"nonsense ":                          "status account workspace key job file credential restore completion help",
 	} {
 		got := on(t, append([]string{arguments.CompleteWord}, strings.Split(line, " ")...)...)
@@ -42,6 +40,7 @@ func TestWordsAreCompleted(t *testing.T) {
 
 // The scripts need no target. make needs bash, so bash is here to try its own script.
 func TestCompletionScripts(t *testing.T) {
+	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if got := on(t, "--stack", "absent", "completion", shell); got.code != exit.Done || !strings.Contains(got.stdout, arguments.CompleteWord) || got.stderr != "" {
 			t.Errorf("%s: exit code %d: %s%s", shell, got.code, got.stdout, got.stderr)
@@ -59,6 +58,7 @@ func TestCompletionScripts(t *testing.T) {
 
 // Ids are completed from the tables of the named target and account.
 func TestIdsAreCompleted(t *testing.T) {
+	t.Parallel()
 	d := newFixture(t)
 	credential, job := string(d.seal(d.workspace, "n")), d.must("job", "create")
 	var key createdKeyView
@@ -82,6 +82,7 @@ func TestIdsAreCompleted(t *testing.T) {
 }
 
 func TestTheReferenceIsCurrent(t *testing.T) {
+	t.Parallel()
 	got := on(t, arguments.ReferenceWord)
 	want, err := os.ReadFile("reference.md")
 	if diff := cmp.Diff(string(want), got.stdout); diff != "" || err != nil || got.code != exit.Done {

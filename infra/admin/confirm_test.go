@@ -1,19 +1,24 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"io"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/alecthomas/kong"
-	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/shared/ids"
 )
 
 // typed executes a command line on a terminal, on which this is typed.
@@ -29,84 +34,19 @@ func (d *fixture) typed(text string, args ...string) answer {
 	return d.feed(text, args...)
 }
 
-// state lists everything in the account.
-func (d *fixture) state(workspace string) (listed []string) {
-	d.Helper()
-	for _, args := range [][]string{
-		{"workspace", "list"}, {"key", "list"}, {"credential", "list", "--workspace", workspace}, {"file", "list", "--workspace", workspace},
+// Only a whole name confirms. A stored row that cannot be read has no name, and an empty
+// line does not confirm it. testdata/confirm.txt tries each command that asks.
+func TestOnlyANameConfirms(t *testing.T) {
+	t.Parallel()
+	for typed, confirms := range map[string]bool{
+		"a name\n": true, "id\n": true, "a name": false, "": false, "\n": false, "y\n": false, "yes\n": false,
+		"A NAME\n": false, "a name0\n": false, "\na name\n": false,
 	} {
-		listed = append(listed, d.must(args...))
-	}
-	return listed
-}
-
-// Whatever destroys something asks first, and without a confirmation changes
-// nothing.
-func TestNothingIsDestroyedUnconfirmed(t *testing.T) {
-	d := newFixture(t)
-	d.stopped(time.Now().Add(settled), func(time.Duration) error { return nil })
-	var key createdKeyView
-	d.json(&key, "key", "create", "first key")
-	workspace := d.must("workspace", "create", "second one")
-	place, credential := []string{"--workspace", string(d.workspace)}, string(d.seal(d.workspace, "my credential"))
-	if got := d.feed("x", "file", "upload", "-", "--id", "file_a"); got.code != exit.Done {
-		t.Fatal(got.stderr)
-	}
-	for _, c := range []struct {
-		args  []string
-		names []string
-	}{
-		{[]string{"key", "delete", string(key.Hash[:8])}, []string{"first key", key.Hash.Short(), string(key.Hash)}},
-		{append([]string{"credential", "delete", credential}, place...), []string{"my credential", credential}},
-		{append([]string{"file", "delete", "file_a"}, place...), []string{"file_a"}},
-		{[]string{"workspace", "delete", workspace}, []string{"second one", workspace}},
-		{[]string{"workspace", "purge", workspace}, []string{"second one", workspace}},
-	} {
-		before := d.state(string(d.workspace))
-		refused := func(want int, got answer) {
-			t.Helper()
-			if got.code != want || !strings.Contains(got.stderr, "nothing was changed") || got.stdout != "" || strings.Contains(got.stderr, "audit") {
-				t.Errorf("%v: exit code %d, want %d: %s%s", c.args, got.code, want, got.stdout, got.stderr)
-			}
+		s := &session{interactive: true, stdin: strings.NewReader(typed), stderr: io.Discard}
+		err := confirmation{}.confirm(t.Context(), s, func() (subject, error) { return subject{"removes it", []string{"a name", "", "id"}}, nil })
+		if confirmed := err == nil; confirmed != confirms || !confirmed && exit.Code(err, false) != exit.Refused {
+			t.Errorf("typed %q: %v", typed, err)
 		}
-		if none := d.feed(c.names[0]+"\n", c.args...); !strings.Contains(none.stderr, "--yes") {
-			t.Errorf("%v without a terminal: %s", c.args, none.stderr)
-		}
-		refused(exit.Usage, d.feed(c.names[0]+"\n", c.args...))
-		for _, text := range []string{"", "\n", "y\n", "yes\n", c.names[0], strings.ToUpper(c.names[0]) + "\n", c.names[0] + "0\n", "\n" + c.names[0] + "\n"} {
-			refused(exit.Refused, d.typed(text, c.args...))
-		}
-		if diff := cmp.Diff(before, d.state(string(d.workspace))); diff != "" {
-			t.Fatalf("%v changed (-before +after):\n%s", c.args, diff)
-		}
-		for _, name := range c.names[:len(c.names)-1] {
-			if got := d.typed("n\n", c.args...); !strings.Contains(got.stderr, name) {
-				t.Errorf("%v does not show %s: %s", c.args, name, got.stderr)
-			}
-		}
-		if got := d.typed(c.names[0]+"\n", c.args...); got.code != exit.Done || !strings.Contains(got.stderr, "audit: "+c.args[0]+"."+c.args[1]+" done: user ") {
-			t.Errorf("%v, confirmed: exit code %d: %s", c.args, got.code, got.stderr)
-		}
-	}
-	for _, args := range [][]string{
-		{"key", "delete", string(key.Hash)}, append([]string{"credential", "delete", credential}, place...),
-		{"workspace", "delete", "00000000-0000-0000-0000-000000000000"}, {"workspace", "purge", "00000000-0000-0000-0000-000000000000"},
-	} {
-		if got := d.typed("", args...); got.code != exit.NotFound || strings.Contains(got.stderr, "confirm:") {
-			t.Errorf("%v of what is not there: exit code %d: %s", args, got.code, got.stderr)
-		}
-	}
-	if got := d.typed("default\n", "workspace", "purge", string(d.workspace)); got.code != exit.Refused || strings.Contains(got.stderr, "confirm:") {
-		t.Errorf("purging a live workspace: exit code %d: %s", got.code, got.stderr)
-	}
-}
-
-// A stored row that cannot be read has no name.
-func TestNothingTypedConfirmsNothing(t *testing.T) {
-	s := &session{interactive: true, stdin: strings.NewReader("\n"), stderr: io.Discard}
-	err := confirmation{}.confirm(t.Context(), s, func() (subject, error) { return subject{"removes it", []string{"", "id"}}, nil })
-	if exit.Code(err, false) != exit.Refused {
-		t.Error(err)
 	}
 }
 
@@ -117,6 +57,7 @@ func (r reader) Read(into []byte) (int, error) { return r(into) }
 
 // An interruption ends the wait for an answer.
 func TestAnInterruptedConfirmationChangesNothing(t *testing.T) {
+	t.Parallel()
 	d := newFixture(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	d.change = func(a *app) { a.interactive = true }
@@ -133,9 +74,43 @@ func TestAnInterruptedConfirmationChangesNothing(t *testing.T) {
 	}
 }
 
+// A deletion means the confirmed workspace, also if the default changes before it.
+func TestADeletionMeansWhatWasConfirmed(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	second, credential := d.must("workspace", "create", "second"), string(d.seal(d.workspace, "n"))
+	d.change = func(a *app) {
+		a.interactive, a.terminal = true, true
+		a.stdin = io.MultiReader(reader(func([]byte) (int, error) {
+			d.change = nil
+			d.must("workspace", "default", second)
+			return 0, io.EOF
+		}), strings.NewReader("n\n"))
+	}
+	if got := d.do("credential", "delete", credential); got.code != exit.Done || d.left(d.workspace) != 0 {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
+	}
+}
+
+// If the response to a deletion is lost, the repeated call finds nothing.
+func TestADeletionThatIsSentTwiceIsUncertain(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	credential := string(d.seal(d.workspace, "n"))
+	d.broken().Inject(faults.Rule{Operation: "DeleteItem", Attempt: 1, Fault: faults.LoseAnswer()})
+	got := d.want(exit.NotFound, "credential", "delete", credential, "--workspace", string(d.workspace), "--yes")
+	if audits := got.audits(); len(audits) != 1 || audits[0]["outcome"] != "uncertain" || d.left(d.workspace) != 0 {
+		t.Errorf("%v; %s", audits, got.stderr)
+	}
+	if audits := d.want(exit.NotFound, "key", "delete", strings.Repeat("0", 64), "--yes").audits(); len(audits) != 1 || audits[0]["outcome"] != "refused" {
+		t.Errorf("without a repetition: %v", audits)
+	}
+}
+
 // Every command either is marked as one that reads, or names its target; every
 // one that destroys has the flag --yes.
 func TestEveryCommandIsOfAKind(t *testing.T) {
+	t.Parallel()
 	var given commandLine
 	parser, err := newApp(nil, io.Discard, io.Discard).parser(t.Context(), &given)
 	testkit.Must(t, err)
@@ -153,16 +128,63 @@ func TestEveryCommandIsOfAKind(t *testing.T) {
 	}
 }
 
-// If the response to a deletion is lost, the repeated call finds nothing.
-func TestADeletionThatIsSentTwiceIsUncertain(t *testing.T) {
+// process returns the command as a process. It is this binary, see TestMain.
+func (d *fixture) process(args ...string) *exec.Cmd {
+	return exec.Command("admin", append([]string{"--local", d.dir}, args...)...) //nolint:gosec // the command under test
+}
+
+// A signal ends a command wherever it waits, and every change has its audit line.
+func TestASignalEndsACommand(t *testing.T) {
+	t.Parallel()
 	d := newFixture(t)
-	credential := string(d.seal(d.workspace, "n"))
-	d.broken().Inject(faults.Rule{Operation: "DeleteItem", Attempt: 1, Fault: faults.LoseAnswer()})
-	got := d.want(exit.NotFound, "credential", "delete", credential, "--workspace", string(d.workspace), "--yes")
-	if audits := got.audits(); len(audits) != 1 || audits[0]["outcome"] != "uncertain" || d.left(d.workspace) != 0 {
-		t.Errorf("%v; %s", audits, got.stderr)
+	deleted := d.must("workspace", "create", "deleted")
+	d.seal(ids.Workspace(deleted), "n")
+	d.must("workspace", "delete", deleted, "--yes")
+	for _, c := range []struct {
+		args    []string
+		await   string
+		signal  os.Signal
+		code    int
+		outcome string
+	}{
+		{[]string{"workspace", "purge", deleted, "--yes"}, "Swept once", syscall.SIGHUP, exit.Uncertain, "uncertain"},
+		{[]string{"file", "upload", "-"}, "target:", syscall.SIGTERM, exit.Failed, "refused"},
+	} {
+		command := d.process(c.args...)
+		_, err := command.StdinPipe()
+		testkit.Must(t, err)
+		stderr, err := command.StderrPipe()
+		testkit.Must(t, err)
+		testkit.Must(t, command.Start())
+		var got answer
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			got.stderr += lines.Text() + "\n"
+			if strings.HasPrefix(lines.Text(), c.await) {
+				testkit.Must(t, command.Process.Signal(c.signal))
+			}
+		}
+		_ = command.Wait()
+		audits := got.audits()
+		if command.ProcessState.ExitCode() != c.code || len(audits) == 0 || audits[len(audits)-1]["outcome"] != c.outcome {
+			t.Errorf("%v: %s: %s", c.args, command.ProcessState, got.stderr)
+		}
 	}
-	if audits := d.want(exit.NotFound, "key", "delete", strings.Repeat("0", 64), "--yes").audits(); len(audits) != 1 || audits[0]["outcome"] != "refused" {
-		t.Errorf("without a repetition: %v", audits)
+}
+
+// A key that nobody saw lets nobody in. The reader of standard output may have gone.
+func TestAKeyThatCannotBeShownIsDeleted(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	reader, writer, err := os.Pipe()
+	testkit.Must(t, err)
+	testkit.Must(t, reader.Close())
+	command, stderr := d.process("key", "create", "unseen"), new(bytes.Buffer)
+	command.Stdout, command.Stderr = writer, stderr
+	err = command.Run()
+	if exited, ok := errors.AsType[*exec.ExitError](err); !ok || exited.ExitCode() != exit.Uncertain || !strings.Contains(stderr.String(), "deleted again") {
+		t.Errorf("%v: %s", err, stderr)
+	}
+	if listed := d.must("key", "list"); strings.Contains(listed, "unseen") {
+		t.Errorf("listed\n%s", listed)
 	}
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,8 +27,9 @@ import (
 // TestMain makes the test binary the command itself under the name admin.
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"admin": main}) }
 
-// TestScripts follows each script of testdata, with a new directory and account. A line begins with the end that the command must have. `-type TEXT`
-// after it means a terminal on which TEXT is typed, `-in FILE` a standard input.
+// TestScripts follows each script of testdata, with a new directory and account. A line
+// begins with the command's result, such as done or refused. `-type TEXT` after it means a
+// terminal on which TEXT is typed, `-in FILE` a standard input.
 //
 // The commands run in this process, except those that asProcesses names.
 func TestScripts(t *testing.T) {
@@ -40,17 +44,19 @@ func TestScripts(t *testing.T) {
 			if name := filepath.Base(script); asProcesses(name) {
 				// Under the race detector every process would sleep for a second as it ends.
 				variables = append(append(variables, testkit.Hostile(t)...), "GORACE=atexit_sleep_ms=0")
-				if name != "purge.txt" {
-					variables = append(append(variables, controlPlane(t, d)...), "AWS_PROFILE=", "AWS_DEFAULT_REGION=", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=", "AWS_SESSION_TOKEN=")
+				if name == "target.txt" {
+					variables = append(variables, controlPlane(t, d)...)
 				}
 			}
 			t.Chdir(".") // and back
+			t.Setenv("SIGNALBOX_ACCOUNT", "")
 			testscript.Run(t, testscript.Params{
 				Files: []string{script},
 				Setup: func(env *testscript.Env) error {
 					env.Vars = append(append(env.Vars, variables...), "ACCOUNT="+string(d.account),
 						"WORKSPACE="+string(d.workspace), "NONE=00000000-0000-4000-8000-000000000000", "MARKER="+providerKey)
-					return errors.Join(os.Chdir(env.WorkDir), os.CopyFS(filepath.Join(env.WorkDir, ".local"), os.DirFS(d.dir)))
+					testkit.Must(t, os.CopyFS(filepath.Join(env.WorkDir, ".local"), os.DirFS(d.dir)))
+					return errors.Join(os.Chdir(env.WorkDir), os.Remove(".local/demo.json"))
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
 					"done": ends(exit.Done), "uncertain": ends(exit.Uncertain), "usage": ends(exit.Usage),
@@ -64,7 +70,7 @@ func TestScripts(t *testing.T) {
 // asProcesses reports whether the commands of a script are processes: their environment
 // has AWS variables that the kit must not see.
 func asProcesses(script string) bool {
-	return slices.Contains([]string{"purge.txt", "screens.txt", "target.txt"}, script)
+	return script == "purge.txt" || script == "target.txt"
 }
 
 // ends returns the script command that runs a command line and compares its exit code.
@@ -137,4 +143,44 @@ func (d *fixture) sealScripted(ts *testscript.TestScript, _ bool, args []string)
 // spoil is spoil CREDENTIAL: its row cannot be read any more.
 func (d *fixture) spoil(_ *testscript.TestScript, _ bool, args []string) {
 	d.set(d.engines.Tables.Credentials, "workspace#"+string(d.workspace), "credential#"+args[0], "name", &types.AttributeValueMemberBOOL{})
+}
+
+// controlPlane stands in for CloudFormation and STS, which have no local engine. It has
+// one stack, signalbox, and returns the environment that reaches it.
+func controlPlane(t *testing.T, d *fixture) []string {
+	t.Helper()
+	known := d.outputs()
+	member := func(name, value string) string {
+		return fmt.Sprintf("<member><OutputKey>%s</OutputKey><OutputValue>%s</OutputValue></member>", name, value)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/xml")
+		switch {
+		case r.FormValue("Action") == "GetCallerIdentity":
+			_, _ = fmt.Fprint(w, `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>`+
+				`<Arn>arn:aws:iam::123456789012:user/operator</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`)
+		case r.FormValue("StackName") == "signalbox":
+			_, _ = fmt.Fprint(w, `<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><DescribeStacksResult><Stacks><member>`+
+				`<StackId>arn:aws:cloudformation:us-east-1:123456789012:stack/signalbox/1</StackId><StackName>signalbox</StackName><StackStatus>CREATE_COMPLETE</StackStatus><CreationTime>2026-01-01T00:00:00Z</CreationTime><Outputs>`+
+				member("ApiBaseUrl", "https://example")+member("AccessTableName", known.AccessTableName)+
+				member("CredentialsTableName", known.CredentialsTableName)+member("SyncJobsTableName", known.SyncJobsTableName)+
+				member("FilesBucketName", known.FilesBucketName)+
+				member("SealingKeyArn", known.SealingKeyArn)+member("OwnSealingKeyArn", known.OwnSealingKeyArn)+
+				`</Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`)
+		default:
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = fmt.Fprint(w, `<ErrorResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><Error><Type>Sender</Type>`+
+				`<Code>ValidationError</Code><Message>Stack with id does not exist</Message></Error></ErrorResponse>`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	credentials, err := d.engines.Config.Credentials.Retrieve(t.Context())
+	testkit.Must(t, err)
+	return []string{
+		"AWS_PROFILE=", "AWS_DEFAULT_REGION=", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=", "AWS_SESSION_TOKEN=",
+		"AWS_ACCESS_KEY_ID=" + credentials.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + credentials.SecretAccessKey,
+		"AWS_REGION=us-east-1", "AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull,
+		"AWS_ENDPOINT_URL_CLOUDFORMATION=" + server.URL, "AWS_ENDPOINT_URL_STS=" + server.URL,
+		"AWS_ENDPOINT_URL_DYNAMODB=" + d.endpoint("DynamoDB"), "AWS_ENDPOINT_URL_S3=" + d.endpoint("S3"),
+	}
 }

@@ -66,6 +66,7 @@ func (d *fixture) deletedAt() time.Time {
 }
 
 func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
+	t.Parallel()
 	d := newFixture(t)
 	d.seal(d.workspace, "early")
 	d.feed("content", "file", "upload", "-")
@@ -83,8 +84,8 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 		d.seal(d.workspace, "late") // by a create that was under way
 		return nil
 	})
-	got := d.want(exit.Done, "workspace", "purge", string(d.workspace), "--yes")
-	if left := d.left(d.workspace); left != 0 || waited < settled || waited > settled+time.Second {
+	got := d.typed("default\n", "workspace", "purge", string(d.workspace))
+	if left := d.left(d.workspace); got.code != exit.Done || left != 0 || waited < settled || waited > settled+time.Second {
 		t.Errorf("%d things left after %s", left, waited)
 	}
 	if !strings.Contains(got.stderr, "again in 20s") || !strings.Contains(got.stdout, "2 credentials and 1 version of") {
@@ -93,6 +94,7 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 }
 
 func TestAnInterruptedPurgeGoesOn(t *testing.T) {
+	t.Parallel()
 	d := newFixture(t)
 	d.seal(d.workspace, "one")
 	var bound createdKeyView

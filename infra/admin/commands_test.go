@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/infra/admin/arguments"
+	"signalbox.dev/infra/admin/target"
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/shared/byok"
+)
+
+func TestAnEndIsGivenInDaysToo(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]time.Duration{
+		"90d": 90 * 24 * time.Hour, "1d": 24 * time.Hour, "36500d": arguments.MaxDays * 24 * time.Hour, "36h": 36 * time.Hour, "1h30m": 90 * time.Minute,
+		"0d": 0, "0s": 0, "-1d": 0, "-9223372036854775807d": 0, "-2147483648d": 0, "-1h": 0, "36501d": 0, "2147483647d": 0, "99999999999d": 0, "876001h": 0,
+		"90": 0, "d": 0, "": 0, "1.5d": 0, "1d12h": 0, "ten days": 0,
+	} {
+		got, err := arguments.ParseLifetime(given)
+		if time.Duration(got) != want || (err == nil) != (want > 0) {
+			t.Errorf("%q is %s, %v", given, time.Duration(got), err)
+		}
+	}
+	now := time.Now()
+	if end, err := (keyCreate{ExpiresIn: arguments.Lifetime(time.Hour)}).end(now); err != nil || !end.Equal(now.Add(time.Hour)) {
+		t.Errorf("from %s on an hour ends at %s, %v", now, end, err)
+	}
+}
+
+// Callers need whole hashes for allow-lists; only a table that does not fit
+// otherwise has short ones.
+func TestKeysAreListedByTheirWholeHash(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	var made createdKeyView
+	d.json(&made, "key", "create", "ci", "--workspace", string(d.workspace))
+	var listed []keyView
+	d.json(&listed, "key", "list")
+	if len(listed) != 1 || listed[0].Hash != made.Hash {
+		t.Errorf("as JSON: %+v", listed)
+	}
+	for width, c := range map[int]struct {
+		hash  string
+		lines int
+	}{0: {string(made.Hash), 2}, 200: {string(made.Hash), 2}, 120: {made.Hash.Short(), 2}, 80: {string(made.Hash), 7}, 20: {string(made.Hash), 7}} {
+		d.change = func(a *app) { a.width = width }
+		shown := d.must("key", "list") + "\n"
+		if !slices.Contains(strings.Fields(shown), c.hash) || strings.Count(shown, "\n") != c.lines {
+			t.Errorf("%d columns:\n%s", width, shown)
+		}
+	}
+}
+
+// A list shows the operator every setting of a credential.
+func TestEverySettingIsListed(t *testing.T) {
+	t.Parallel()
+	settings := testkit.FilledSettings(t)
+	view, err := json.Marshal(viewCredential(byok.Credential{Settings: settings}))
+	testkit.Must(t, err)
+	var shown map[string]any
+	testkit.Must(t, json.Unmarshal(view, &shown))
+	for name, want := range testkit.SettingsByName(t, settings) {
+		if diff := cmp.Diff(want, shown[name]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// The command relies on two facts of the template: the names of its outputs, and the
+// timeout of a function.
+func TestTheTemplateSaysWhatTheCommandReliesOn(t *testing.T) {
+	t.Parallel()
+	template, err := os.ReadFile("../../template.yaml")
+	testkit.Must(t, err)
+	section := regexp.MustCompile(`(?ms)^Outputs:\n(.*)`).FindSubmatch(template)
+	if section == nil {
+		t.Fatal("the template has no outputs")
+	}
+	names := map[string]bool{}
+	for _, name := range regexp.MustCompile(`(?m)^  (\w+):$`).FindAllSubmatch(section[1], -1) {
+		names[string(name[1])] = true
+	}
+	for field := range reflect.TypeFor[target.Outputs]().Fields() {
+		if !names[field.Name] {
+			t.Errorf("the template has no output %s", field.Name)
+		}
+	}
+	timeouts := regexp.MustCompile(`(?m)^ +Timeout: (\d+)$`).FindAllSubmatch(template, -1)
+	if len(timeouts) == 0 {
+		t.Fatal("the template sets no timeout")
+	}
+	for _, timeout := range timeouts {
+		seconds, err := strconv.Atoi(string(timeout[1]))
+		if limit := time.Duration(seconds) * time.Second; err != nil || limit >= settled {
+			t.Errorf("a function may run for %s; a purge waits %s", limit, settled)
+		}
+	}
+}
+
+func TestMakeAdminMeansTheEdition(t *testing.T) {
+	t.Parallel()
+	dry := exec.Command("make", "--no-print-directory", "-n", "-C", "../..", "admin", "ARGS=key list")
+	printed, err := dry.CombinedOutput()
+	if err != nil || !strings.Contains(string(printed), "admin --local .local key list") {
+		t.Errorf("%v: %s", err, printed)
+	}
+}
