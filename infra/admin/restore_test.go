@@ -181,25 +181,39 @@ func (r *restored) findings(args ...string) (listed []string) {
 	return listed
 }
 
-// letIn returns the names of the keys that a table lets in.
-func (r *restored) letIn(table string) (names []string) {
+// wantFound compares findings with those that are wanted.
+func (r *restored) wantFound(found []string, want ...string) {
 	r.Helper()
+	if diff := cmp.Diff(want, found); diff != "" {
+		r.Errorf("found (-want +got):\n%s", diff)
+	}
+}
+
+// without returns the findings that were not there before.
+func without(found, before []string) []string {
+	return slices.DeleteFunc(found, func(f string) bool { return slices.Contains(before, f) })
+}
+
+// wantLetIn checks which keys the live table lets in, by their names.
+func (r *restored) wantLetIn(want ...string) {
+	r.Helper()
+	var names []string
 	for name, hash := range r.keys {
-		if _, err := auth.NewVerifier(r.db, table).Verify(r.Context(), hash); err == nil {
+		if _, err := auth.NewVerifier(r.db, r.engines.Tables.Access).Verify(r.Context(), hash); err == nil {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
-	return names
+	if diff := cmp.Diff(want, names); diff != "" {
+		r.Errorf("let in (-want +got):\n%s", diff)
+	}
 }
 
 // wantRepaired makes sure that the live table lets in no key that was revoked or may be,
 // has no workspace that was deleted, and gives out no position twice.
 func (r *restored) wantRepaired() {
 	r.Helper()
-	if diff := cmp.Diff([]string{"kept", "unbound"}, r.letIn(r.engines.Tables.Access)); diff != "" {
-		r.Errorf("let in (-want +got):\n%s", diff)
-	}
+	r.wantLetIn("kept", "unbound")
 	survey, err := auth.ReadSurvey(r.Context(), r.db, r.engines.Tables.Access)
 	testkit.Must(r, err)
 	if survey.Workspaces[r.workspaces["deleted since"]].DeletedAt.IsZero() {
@@ -208,9 +222,7 @@ func (r *restored) wantRepaired() {
 	if next := survey.Workspaces[r.workspace].Next["openai"]; next != 2 {
 		r.Errorf("the next position is %d, want 2", next)
 	}
-	if diff := cmp.Diff([]string{"operator: workspace made since: 1 credential of a workspace that does not exist"}, r.findings("restore", "check")); diff != "" {
-		r.Errorf("found after the repair (-want +got):\n%s", diff)
-	}
+	r.wantFound(r.findings("restore", "check"), "operator: workspace made since: 1 credential of a workspace that does not exist")
 }
 
 // repaired repairs. What only the old table has is left for the operator, and said.
@@ -227,18 +239,14 @@ func TestARepairedTableLetsInNobodyWhoWasRevoked(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t, 0)
 	before := r.contents()
-	if diff := cmp.Diff([]string{"deleted since", "disabled since", "half deleted", "half restored", "kept", "of a deleted workspace", "unbound"}, r.letIn(r.engines.Tables.Access)); diff != "" {
-		t.Errorf("restored are (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{
+	r.wantLetIn("deleted since", "disabled since", "half deleted", "half restored", "kept", "of a deleted workspace", "unbound")
+	r.wantFound(r.findings("restore", "check"),
 		"operator: workspace made since: 1 credential of a workspace that does not exist",
 		"repair: counter default: the next sort_order of openai is 1, and 1 was given out",
 		"repair: list account#Acme key#nobody's: a list entry without its row",
 		"repair: list workspace#default key#half restored: the row is there, its list entry is not",
-	}, r.findings("restore", "check")); diff != "" {
-		t.Errorf("a check lists (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{
+	)
+	r.wantFound(r.findings(r.repairArgs("--dry-run")...),
 		"operator: key made since: only in the old table: made",
 		"operator: workspace made since: 1 credential of a workspace that does not exist",
 		"operator: workspace made since: only in the old table: made",
@@ -250,9 +258,7 @@ func TestARepairedTableLetsInNobodyWhoWasRevoked(t *testing.T) {
 		"repair: list account#Acme key#nobody's: a list entry without its row",
 		"repair: list workspace#default key#half restored: the row is there, its list entry is not",
 		"repair: workspace deleted since: live, but deleted in the old table",
-	}, r.findings(r.repairArgs("--dry-run")...)); diff != "" {
-		t.Errorf("a dry run lists (-want +got):\n%s", diff)
-	}
+	)
 	if diff := cmp.Diff(before, r.contents()); diff != "" {
 		t.Errorf("a check or a dry run changed (-before +after):\n%s", diff)
 	}
@@ -328,9 +334,7 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 	if found := r.findings(r.repairArgs()...); !slices.Contains(found, "none: key 2 hours: made after the restore,") {
 		t.Errorf("found %q", found)
 	}
-	if diff := cmp.Diff([]string{"2 hours", "kept", "unbound"}, r.letIn(r.engines.Tables.Access)); diff != "" {
-		t.Errorf("let in (-want +got):\n%s", diff)
-	}
+	r.wantLetIn("2 hours", "kept", "unbound")
 }
 
 // A difference between the tables that no repair can settle is listed, and a row of the
@@ -338,35 +342,21 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 func TestARepairReportsWhatItCannotSettle(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t, 0)
+	before := r.findings(r.repairArgs("--dry-run")...)
 	r.set(r.old, "account#"+string(r.account), "account", "default_workspace", testkit.Text("another"))
 	next := &types.AttributeValueMemberM{Value: testkit.Row{"openai": testkit.Number("99")}}
 	r.set(r.old, "workspace#"+string(r.workspaces["foreign"]), "workspace", "next", next)
 	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "next", next)
 	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "name", &types.AttributeValueMemberBOOL{})
 	r.set(r.old, "key#"+string(r.keys["kept"]), "key", "v", testkit.Number("2"))
-	if diff := cmp.Diff([]string{
+	r.wantFound(without(r.findings(r.repairArgs()...), before),
 		"operator: account Acme: its default workspace was another",
 		"operator: key kept: unreadable in the old table: item version 2",
-		"operator: key made since: only in the old table: made",
 		"operator: workspace default: unreadable in the old table: stored bool where string is expected",
-		"operator: workspace made since: 1 credential of a workspace that does not exist",
-		"operator: workspace made since: only in the old table: made",
-		"repair: counter default: the next sort_order of openai is 1, and 1 was given out",
 		"repair: counter foreign: the next sort_order of openai is 0, and 98 was given out",
-		"repair: key deleted since: enabled, but not in the old table: deleted since, or not shown to be newer than the restore",
-		"repair: key disabled since: enabled, but disabled in the old table",
-		"repair: key half deleted: enabled, but half deleted in the old table: a list lacks it",
 		"repair: key kept: enabled, but unreadable in the old table",
-		"repair: key of a deleted workspace: enabled, but disabled in the old table",
-		"repair: list account#Acme key#nobody's: a list entry without its row",
-		"repair: list workspace#default key#half restored: the row is there, its list entry is not",
-		"repair: workspace deleted since: live, but deleted in the old table",
-	}, r.findings(r.repairArgs()...)); diff != "" {
-		t.Errorf("found (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"unbound"}, r.letIn(r.engines.Tables.Access)); diff != "" {
-		t.Errorf("let in (-want +got):\n%s", diff)
-	}
+	)
+	r.wantLetIn("unbound")
 }
 
 // A repair goes on after one that fails, unless many in a row do, and leaves an audit
@@ -455,7 +445,7 @@ func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
 func TestRepairWithoutTheOldTable(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t, 0)
-	table := r.engines.Tables.Access
+	table, before := r.engines.Tables.Access, r.findings("restore", "check")
 	for _, name := range []string{"astray", "foreign", "orphan"} {
 		var key createdKeyView
 		r.json(&key, "key", "create", name, "--account", string(r.account), "--workspace", string(r.workspace))
@@ -474,14 +464,12 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 		r.table(table).Put(t, row)
 	}
 	r.credential(r.workspace, 0)
-	if diff := cmp.Diff([]string{
+	r.wantFound(without(r.findings("restore", "check"), before),
 		"none: workspace default: 3 credentials of a deleted workspace",
 		"operator: credential ID: has sort_order 0 of openai, as ID has",
 		"operator: item somebody's item: not an item of the access table",
 		"operator: key broken: unreadable: item version 2",
-		"operator: workspace made since: 1 credential of a workspace that does not exist",
 		"repair: account Acme: its default workspace is deleted or not its own",
-		"repair: counter default: the next sort_order of openai is 1, and 1 was given out",
 		"repair: key astray: enabled, but its account does not have the workspace that it is bound to",
 		"repair: key deleted since: enabled, but bound to a deleted workspace",
 		"repair: key disabled since: enabled, but bound to a deleted workspace",
@@ -490,24 +478,18 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 		"repair: key half restored: enabled, but bound to a deleted workspace",
 		"repair: key kept: enabled, but bound to a deleted workspace",
 		"repair: key orphan: enabled, but its account does not exist",
-		"repair: list account#Acme key#nobody's: a list entry without its row",
 		"repair: list account#Acme key#orphan: a list entry without its row",
 		"repair: list account#ID key#orphan: the row is there, its list entry is not",
 		"repair: list workspace#ID key#astray: the row is there, its list entry is not",
 		"repair: list workspace#default key#astray: a list entry without its row",
 		"repair: list workspace#default key#foreign: a list entry without its row",
-		"repair: list workspace#default key#half restored: the row is there, its list entry is not",
 		"repair: list workspace#foreign key#foreign: the row is there, its list entry is not",
-	}, r.findings("restore", "check")); diff != "" {
-		t.Errorf("found (-want +got):\n%s", diff)
-	}
+	)
 	got := r.want(exit.Uncertain, "restore", "repair", "--since", r.since, "--yes")
 	if !strings.Contains(got.stderr, "it is not known what was revoked after "+r.since) {
 		t.Errorf("stderr %s", got.stderr)
 	}
-	if diff := cmp.Diff([]string{"of a deleted workspace", "unbound"}, r.letIn(table)); diff != "" {
-		t.Errorf("let in (-want +got):\n%s", diff)
-	}
+	r.wantLetIn("of a deleted workspace", "unbound")
 	for _, f := range r.findings("restore", "check") {
 		if strings.HasPrefix(f, findings.ByRepair) {
 			t.Errorf("left: %s", f)
