@@ -163,33 +163,6 @@ func TestAPanicIsAnError(t *testing.T) {
 	}
 }
 
-// As many as are asked for at once are opened, and then the bound holds again.
-func TestABurstLeavesNoMoreThanTheBound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCache(2)
-		open, buffers := opening()
-		slow := func(ctx context.Context) (secret.Bytes, error) {
-			time.Sleep(time.Second)
-			return open(ctx)
-		}
-		var group sync.WaitGroup
-		for key := range byte(20) {
-			group.Go(func() { mustGet(t, c, cacheKey{key}, slow) })
-		}
-		group.Wait()
-		left := 0
-		for _, b := range buffers() {
-			if b[0] != 0 {
-				left++
-			}
-		}
-		if len(buffers()) != 20 || left != 2 || len(c.entries) != 2 {
-			t.Errorf("%d opened, %d left, %d entries", len(buffers()), left, len(c.entries))
-		}
-		c.clear()
-	})
-}
-
 // Slow and failing calls to KMS leave the open keys in the cache, and nothing else.
 func TestOpeningsDoNotDriveOutOpenKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
