@@ -2,91 +2,109 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
+	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 )
 
-// bodies are the seeds of the fuzz tests: sound ones first, then each kind of
-// fault.
-func bodies() [][]byte {
-	const least = `"key":"sk-0123456789abcdef","provider":"openai"`
-	var all [][]byte
-	for _, body := range []string{
-		`{` + least + `}`,
-		`{` + least + `,"name":null,"allowed_api_key_hashes":null,"allowed_models":[],"allowed_user_ids":["u","\u00e9"]}`,
-		`{` + least + `,"name":"n","workspace_id":"` + strings.ToUpper(onlyWorkspace) + `","is_fallback":true,"is_required":true,"disabled":true}`,
-		`{` + least + `,"allowed_api_key_hashes":["` + strings.Repeat("0a", 32) + `"],"is_byok_only":true}`,
-		`{` + least + `,"is_byok_only":true,"is_fallback":true}`,
-		`{` + least + `,"name":""}`,
-		`{` + least + `,"allowed_api_key_hashes":[]}`,
-		`{` + least + `,"allowed_models":["",1,null]}`,
-		`{` + least + `,"allowed_model":[]}`,
-		`{` + least + `,"key":"another"}`,
-		`{` + least + `,"\u006bey":"another"}`,
-		`{` + least + `,"workspace_id":null}`,
-		`{` + least + `,"name":"` + strings.Repeat("\u00e9", 255) + `"}`,
-		`{` + least + `,"name":"` + strings.Repeat("x", 256) + `"}`,
-		`{"key":"\ud800","provider":"openai"}`, "{\"key\":\"\ufffd\",\"provider\":\"openai\"}", "{\"key\":\"\xff\",\"provider\":\"openai\"}",
-		`{"key":"{\"type\":\"service_account\"}\n","provider":"anthropic/2"}`, `{"key":"","provider":"OpenAI"}`,
-		`{"key":"sk","provider":"openai\n"}`, `{"key":"sk","provider":"ai21\naion-labs"}`,
-		`{` + least + `,"hashes":[]}`, `{5:1}`, `{"ke`, "{\"\xff\":1}", "\ufeff{}", `{}`, `{} {}`, `[]`, `null`, `{"key":`, ``,
-	} {
-		all = append(all, []byte(body))
+const least = `{"key":"sk-0123456789abcdef","provider":"openai"`
+
+// sound and faulty are the seeds of the fuzz tests.
+var (
+	sound = []string{
+		least + `}`,
+		least + `,"name":null,"allowed_api_key_hashes":null,"allowed_models":[],"allowed_user_ids":["u","\u00e9"]}`,
+		least + `,"name":"n","workspace_id":"` + strings.ToUpper(onlyWorkspace) + `","is_fallback":true,"is_required":true,"disabled":true}`,
+		least + `,"allowed_api_key_hashes":["` + strings.Repeat("0a", 32) + `"],"is_byok_only":true}`,
+		least + `,"name":""}`,
+		least + `,"name":"` + strings.Repeat("\u00e9", 255) + `"}`,
+		`{"key":"{\"type\":\"service_account\"}\n","provider":"z-ai"}`,
 	}
-	return all
+	faulty = []string{
+		least + `,"is_byok_only":true,"is_fallback":true}`,
+		least + `,"allowed_api_key_hashes":[]}`,
+		least + `,"allowed_models":["",1,null]}`,
+		least + `,"allowed_model":[]}`,
+		least + `,"key":"another"}`,
+		least + `,"\u006bey":"another"}`,
+		least + `,"workspace_id":null}`,
+		least + `,"workspace_id":""}`,
+		least + `,"name":"` + strings.Repeat("x", 256) + `"}`,
+		least + `,"hashes":[]}`,
+		`{"provider":"openai"}`, `{"key":"sk"}`, `{"key":"","provider":"OpenAI"}`, `{"key":"sk","provider":"openai\n"}`,
+		`{"key":"\ud800","provider":"openai"}`, "{\"key\":\"\ufffd\",\"provider\":\"openai\"}", "{\"key\":\"\xff\",\"provider\":\"openai\"}",
+		`{5:1}`, `{"ke`, "{\"\xff\":1}", "\ufeff{}", `{}`, `{} {}`, `[]`, `null`, `{"key":`, ``,
+	}
+)
+
+func TestSeeds(t *testing.T) {
+	for status, bodies := range map[int][]string{http.StatusCreated: sound, http.StatusBadRequest: faulty} {
+		for _, body := range bodies {
+			if got := newMemory().send(t, []byte(body)); got.Status != status {
+				t.Errorf("%q: status %d, want %d", body, got.Status, status)
+			}
+		}
+	}
 }
 
-// A body is accepted if and only if the contract's rules, read by another decoder,
-// accept it, with the same values. Any other gets issues and stores nothing.
+// An accepted body is stored and shown with the values that encoding/json reads. Any
+// other body gets issues and stores nothing.
 func FuzzDecode(f *testing.F) {
-	for _, body := range bodies() {
-		f.Add(body)
+	for _, body := range slices.Concat(sound, faulty) {
+		f.Add([]byte(body))
 	}
-	o := newOracle(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		m := newMemory()
 		got := m.send(t, body)
-		want, ok := o.read(body)
-		if !ok {
+		if got.Status != http.StatusCreated {
 			checkRefusal(t, got, m, body)
 			return
 		}
-		if got.Status != http.StatusCreated || m.written != 1 {
-			t.Fatalf("%q: status %d, %s", body, got.Status, got.Body)
+		given := decoded(t, body)
+		want := map[string]any{
+			"provider": given["provider"], "name": given["provider"], "workspace_id": onlyWorkspace, "sort_order": 0.0,
+			"disabled": false, "is_byok_only": false, "is_fallback": false, "is_required": false,
+			"allowed_api_key_hashes": nil, "allowed_models": nil, "allowed_user_ids": nil,
 		}
-		stored := wanted{m.given.Settings, m.key, string(m.place)}
-		if !reflect.DeepEqual(stored, want) {
-			t.Fatalf("%q (-want +stored):\n%s", body, cmp.Diff(want, stored, cmp.AllowUnexported(wanted{})))
+		key := fmt.Sprint(given["key"])
+		maps.DeleteFunc(given, func(name string, value any) bool { return name == "key" || name == "name" && value == nil })
+		maps.Copy(want, given)
+		want["workspace_id"] = strings.ToLower(fmt.Sprint(want["workspace_id"]))
+		stored := testkit.SettingsByName(t, m.given.Settings)
+		maps.Copy(stored, map[string]any{"workspace_id": string(m.place), "sort_order": 0.0})
+		if diff := cmp.Diff(want, stored); diff != "" || m.key != key || m.written != 1 {
+			t.Fatalf("%q: key %q, %d stored (-want +stored):\n%s", body, m.key, m.written, diff)
 		}
-		checkShown(t, got, want)
+		var shown struct{ Data map[string]any }
+		testkit.Must(t, json.Unmarshal([]byte(got.Body), &shown))
+		maps.Copy(want, map[string]any{"id": shown.Data["id"], "created_at": shown.Data["created_at"], "label": byok.Label([]byte(key))})
+		if diff := cmp.Diff(want, shown.Data); diff != "" {
+			t.Fatalf("%q (-want +shown):\n%s", body, diff)
+		}
 	})
 }
 
-// checkShown checks that the answer contains the wanted fields, and only the label of
-// the key.
-func checkShown(t *testing.T, got functest.Answer, want wanted) {
+// decoded reads an accepted body.
+func decoded(t *testing.T, body []byte) (object map[string]any) {
 	t.Helper()
-	var shown struct{ Data map[string]any }
-	testkit.Must(t, json.Unmarshal([]byte(got.Body), &shown))
-	asked := testkit.SettingsByName(t, want.settings)
-	maps.Copy(asked, map[string]any{
-		"id": shown.Data["id"], "created_at": shown.Data["created_at"], "sort_order": 0.0,
-		"workspace_id": want.workspace, "label": byok.Label([]byte(want.key)),
-	})
-	if diff := cmp.Diff(asked, shown.Data); diff != "" {
-		t.Fatalf("the answer (-asked +shown):\n%s", diff)
-	}
+	testkit.Must(t, json.Unmarshal(body, &object))
+	return object
 }
 
 // checkRefusal checks a 400: nothing is stored, and its issues have a path and a
@@ -119,4 +137,104 @@ func checkRefusal(t *testing.T, got functest.Answer, m *memory, body []byte) {
 			}
 		}
 	}
+}
+
+// A request is recorded under its idempotency key if and only if there is exactly
+// one, of 1 to 255 visible ASCII characters. Any other is refused.
+func FuzzIdempotencyKey(f *testing.F) {
+	for _, key := range []string{"k", "!~", strings.Repeat("k", 255), strings.Repeat("k", 256), "", "a b", " a", "\u00e9", "\x7f", "a\n", "a,b"} {
+		f.Add(uint8(1), key, "")
+		f.Add(uint8(2), key, "other")
+	}
+	f.Add(uint8(0), "", "")
+	hash := string(auth.HashKey(onlyKey))
+	f.Fuzz(func(t *testing.T, count uint8, first, second string) {
+		m := newMemory()
+		given := []string{first, second}[:count%3]
+		got := m.send(t, []byte(sound[0]), given...)
+		if len(given) == 0 {
+			if got.Status != http.StatusCreated || len(m.recalled)+len(m.control) > 0 {
+				t.Fatalf("without a key: status %d, %v recalled", got.Status, m.recalled)
+			}
+			return
+		}
+		if len(given) > 1 || !regexp.MustCompile(`^[!-~]{1,255}$`).MatchString(first) {
+			checkRefusal(t, got, m, []byte(strings.Join(given, "\n")))
+			if len(m.recalled) > 0 {
+				t.Fatalf("%q: %v recalled", given, m.recalled)
+			}
+			return
+		}
+		sum := sha256.Sum256([]byte(first))
+		want := byok.RequestID("idem#" + hash + "#" + hex.EncodeToString(sum[:]))
+		if got.Status != http.StatusCreated || !slices.Equal(m.recalled, []byok.RequestID{want}) || m.control[string(want)] == nil {
+			t.Fatalf("%q: status %d, %v recalled, want %v", first, got.Status, m.recalled, want)
+		}
+		other := byok.NewRequestID(hash, second)
+		if (other == want) != (first == second) || byok.NewRequestID(hash[1:]+"0", first) == want {
+			t.Fatalf("%q and %q are one request", first, second)
+		}
+	})
+}
+
+// Under one idempotency key, two bodies are one request if and only if they have
+// the same members with the same values, however they are written.
+func FuzzReplay(f *testing.F) {
+	for _, a := range sound[:4] {
+		for _, b := range sound[:4] {
+			f.Add([]byte(a), []byte(b))
+		}
+	}
+	f.Add([]byte(sound[0]), []byte(`{"provider":"openai" , "\u006bey":"\u0073k-0123456789abcdef"}`))
+	f.Add([]byte(sound[0]), []byte(least+`,"disabled":false}`))
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		m := newMemory()
+		first := m.send(t, a, "k")
+		if first.Status != http.StatusCreated {
+			return
+		}
+		others := rewrite(decoded(t, a))
+		rewritten := m.send(t, others, "k")
+		if len(others) <= 65536 && (rewritten.Body != first.Body || rewritten.Header["Idempotent-Replayed"] != "true") {
+			t.Fatalf("%q rewritten: %+v", a, rewritten)
+		}
+		if newMemory().send(t, b).Status != http.StatusCreated {
+			return
+		}
+		same := reflect.DeepEqual(decoded(t, a), decoded(t, b))
+		got := m.send(t, b, "k")
+		if same != (got.Body == first.Body) || same != (got.Status == http.StatusCreated) || m.written != 1 {
+			t.Fatalf("%q after %q: %+v", b, a, got)
+		}
+	})
+}
+
+// rewrite writes an object differently: its members sorted backwards, every
+// character of its strings escaped, white space wherever it is allowed.
+func rewrite(object map[string]any) []byte {
+	escaped := func(text string) string {
+		var s strings.Builder
+		for _, unit := range utf16.Encode([]rune(text)) {
+			fmt.Fprintf(&s, `\u%04X`, unit)
+		}
+		return ` "` + s.String() + "\"\r\n"
+	}
+	var written []string
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(object))) {
+		value := fmt.Sprintf(" %v\t", object[name])
+		switch v := object[name].(type) {
+		case nil:
+			value = " null "
+		case string:
+			value = escaped(v)
+		case []any:
+			var texts []string
+			for _, element := range v {
+				texts = append(texts, escaped(element.(string)))
+			}
+			value = " [" + strings.Join(texts, ",") + "]"
+		}
+		written = append(written, escaped(name)+":"+value)
+	}
+	return []byte(" {" + strings.Join(written, ",") + "} ")
 }

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"net/http"
 	"testing"
 
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
 )
+
+func createRequest(body any) functest.Event {
+	return functest.NewEvent(http.MethodPost, "/api/v1/byok").Sending(body)
+}
 
 func TestResponses(t *testing.T) {
 	env := functest.New(t, assemble)

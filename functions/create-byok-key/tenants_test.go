@@ -9,6 +9,7 @@ import (
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
 )
 
 // resource is a workspace or the hash of an API key that a request names. Where
@@ -54,8 +55,9 @@ func TestTenants(t *testing.T) {
 	}
 	// Each of the two management keys created in its own account, and in no other.
 	for tenant, want := range map[functest.Tenant]int{home: 2 + 3, stranger: 2 + 1} {
-		if got := storedCredentials(t, env, tenant, provider); len(got) != want {
-			t.Errorf("%d credentials in a default workspace, want %d", len(got), want)
+		got, err := byok.ReadAll(t.Context(), env.DB, env.Engines.Tables.Credentials, tenant.ID, tenant.Workspace)
+		if err != nil || len(got) != want {
+			t.Errorf("%d credentials in a default workspace, %v; want %d", len(got), err, want)
 		}
 	}
 }
