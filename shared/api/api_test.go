@@ -3,11 +3,13 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -283,6 +285,70 @@ func TestHandlerShowsNoSecret(t *testing.T) {
 			if out := fmt.Sprint(got.Header, got.Body, got.Line, got.Audit); strings.Contains(out, marker) {
 				t.Errorf("%s: %s", name, out)
 			}
+		}
+	}
+}
+
+// No copy of a body stays in memory, of a refused event neither.
+func TestNoCopyOfTheBodyStays(t *testing.T) {
+	if !testkit.Uninterrupted(t) {
+		return
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // what was collected might have held one
+	const headers = `"resource":"x","httpMethod":"GET","headers":{"Authorization":"Bearer ` + standardToken + `"}}`
+	h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.DiscardHandler), api.Operation{
+		Method: http.MethodGet, Resource: "x", Prepare: acting(api.Response{Status: http.StatusOK}, nil),
+	})
+	bodies := map[string]testkit.Masked{}
+	for name, rest := range map[string]string{
+		"handled": `",` + headers, "refused": `"}`, "duplicate": `","body":""}`, "wrong type": `","resource":1}`, "cut": ``, "no base64": `!","isBase64Encoded":true}`,
+		"in base64, handled": `","isBase64Encoded":true,` + headers, "in base64, refused": `","isBase64Encoded":true}`, "in base64, wrong": `!","isBase64Encoded":true}`,
+	} {
+		bodies[name] = testkit.NewMasked(24)
+		body := bodies[name].Append(make([]byte, 0, 24))
+		payload := append(make([]byte, 0, 1024), `{"body":"`...) // never grown, which would copy
+		if strings.HasPrefix(name, "in base64") {
+			payload = base64.StdEncoding.AppendEncode(payload, body)
+		} else {
+			payload = append(payload, body...)
+		}
+		clear(body)
+		_, err := h.Invoke(t.Context(), append(payload, rest...))
+		testkit.Must(t, err)
+	}
+	heap := testkit.Heap(t)
+	for name, body := range bodies {
+		if n := body.Copies(heap); n > 0 {
+			t.Errorf("%s: %d copies in memory", name, n)
+		}
+	}
+}
+
+// An operator finds the cause of a 500 by its stack.
+func TestAPanicIsLoggedWithItsPlace(t *testing.T) {
+	none := []int{}
+	for name, c := range map[string]struct {
+		prepare     func(context.Context, *api.Request) api.Act
+		what, place string
+	}{
+		"the runtime's": {func(context.Context, *api.Request) api.Act {
+			return func(context.Context, auth.Caller) (api.Response, error) {
+				none[0]++
+				return api.Response{}, nil
+			}
+		}, "panic: runtime error: index out of range [0] with length 0", "TestAPanicIsLoggedWithItsPlace"},
+		"any other":      {panickingAct, "panic: string", "panickingAct"},
+		"in a side call": {panickingPrepare, "panic: *errors.errorString", "panickingPrepare"},
+		"in a side call of a side call": {func(ctx context.Context, r *api.Request) api.Act {
+			calls.Together(ctx, func(ctx context.Context) { panickingPrepare(ctx, r) })
+			return nil
+		}, "panic: *errors.errorString", "panickingPrepare"},
+	} {
+		line := run(t, api.Operation{Prepare: c.prepare}, event(standardToken)).Line
+		said, _ := line["error"].(map[string]any)
+		stack, _ := line["stack"].(string)
+		if said["text"] != c.what || !strings.Contains(stack, "api_test."+c.place) {
+			t.Errorf("%s: %v", name, line)
 		}
 	}
 }

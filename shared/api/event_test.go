@@ -1,6 +1,9 @@
 package api_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,6 +13,105 @@ import (
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/api"
 )
+
+// leaked stands for a secret in an event: in the token, the body, the path.
+const leaked = "sk-leaked-0123456789"
+
+// events are events by the status and reason of their response: whole ones that differ
+// in every value that decides, and malformed ones.
+func events() map[string][]string {
+	event := func(headers, rest string) string {
+		const context = `{"requestId":"r-1","identity":{"sourceIp":"192.0.2.1"}}`
+		return fmt.Sprintf(`{"resource":%q,"httpMethod":"GET","multiValueHeaders":{%s},"requestContext":%s%s}`, resource, headers, context, rest)
+	}
+	bare := func(headers string) string {
+		return fmt.Sprintf(`{"resource":%q,"httpMethod":"GET",%s}`, resource, headers)
+	}
+	const standard, key = `"Bearer ` + standardToken + `"`, `"Authorization":["Bearer ` + standardToken + `"]`
+	return map[string][]string{
+		"200": {
+			event(key, `,"body":"{\"key\":\"`+leaked+`\"}","isBase64Encoded":false`),
+			event(key, `,"body":"`+base64.StdEncoding.EncodeToString([]byte(`{"key":"x"}`))+`","isBase64Encoded":true`),
+			event(key, `,"pathParameters":{"id":["panic","x"]}`),
+			event(key, `,"stageVariables":{"rate":60},"body":null`),
+			event(key, `,"body":"{\"key\":\"\ud800\"}"`), event(key, ",\"body\":\"{\\\"key\\\":\\\"\xff\\\"}\""),
+			bare(`"multiValueHeaders":null,"headers":{"AUTHORIZATION":"Bearer ` + managementToken + `"}`),
+		},
+		"401 missing": {
+			event("", ""), event("", `,"headers":{"Authorization":`+standard+`}`),
+			event(`"Authorization":[]`, `,"headers":{"Authorization":`+standard+`}`),
+		},
+		"401 malformed": {
+			event(`"Authorization":["Bearer a","Bearer b"]`, ""), event(key+`,"authorization":[`+standard+`]`, ""),
+			event(`"Authorization":["Basic `+leaked+`"]`, ""), event(`"Authorization":[null,["x"]]`, ""),
+			event(`"Authorization":{"a":1}`, ""), event(`"Authorization":true`, ""), bare(`"headers":{"Authorization":null}`),
+		},
+		"401 unknown_key": {event(`"authorization":["Bearer `+leaked+`"]`, ""), event(`"Authorization":["BEARER `+corruptToken+`"]`, "")},
+		"404": {
+			strings.Replace(event(key, ""), `"GET"`, `"POST"`, 1), strings.Replace(event(key, ""), "things", "others", 1),
+			`{"resource":"/{proxy+}","httpMethod":"POST","path":"/` + leaked + `"}`,
+			`{"requestContext":null,"headers":null}`, `{"stageVariables":{"a":null}}`, `null`,
+			`{"body":"\ud800","headers":{"Authorization":"` + "\xff" + `"}}`,
+		},
+		"500": {
+			event(key, `,"body":"`+leaked+`!","isBase64Encoded":true`), event(`"Authorization":["bearer  `+failingToken+`"]`, ""),
+			event(key, `,"pathParameters":{"id":"panic `+leaked+`"},"queryStringParameters":{"token":"`+leaked+`"}`),
+			event(key, `,"pathParameters":{"id":["panic"]}`),
+			event(key, `,"body":"x","body":null`), event(key, `,"requestContext":{"requestId":"r-2"}`),
+			`{"resource":1,"body":"` + leaked + `"}`, `"x"`, `{"body":{"body":"` + leaked + `"}}`,
+			`{"headers":1}`, `{"multiValueHeaders":["` + leaked + `"]}`, `{"queryStringParameters":"a"}`,
+			`{"multiValueQueryStringParameters":[]}`, `{"pathParameters":[]}`, `{"stageVariables":true}`,
+			`{"requestContext":{"requestId":1,"identity":{"sourceIp":"192.0.2.1"}}}`, `{"requestContext":"x","a":"b","requestId":"y"}`,
+			`{"requestContext":{"identity":{"sourceIp":1}}}`, `{"requestContext":{"identity":true}}`,
+			`{"isBase64Encoded":"true"}`, `{"httpMethod":[]}`, `{5:1}`, `{"a":`, `{"a"`, `[]`, ``,
+		},
+	}
+}
+
+// examined is an operation that reads a request in every way.
+func examined() api.Operation {
+	return reading(func(r *api.Request) {
+		_ = []any{r.Query("workspace_id"), r.Header("X"), r.StageVariable("rate"), r.Bearer(), r.Object("key", "provider").Issues()}
+		if id := r.Path("id"); strings.HasPrefix(id, "panic") {
+			panic(id)
+		}
+	})
+}
+
+func TestEvents(t *testing.T) {
+	for want, payloads := range events() {
+		for _, payload := range payloads {
+			out, log := invoke(t, examined(), []byte(payload))
+			got, id := functest.ReadAnswer(t, out, log), ""
+			if strings.Contains(payload, `"requestId":"r-1"`) {
+				id = "r-1"
+			}
+			if status := strings.TrimSpace(fmt.Sprint(got.Status, " ", got.Reason)); status != want || got.RequestID != id {
+				t.Errorf("%.2000q\nanswered %s, request id %q; want %s, %q", payload, status, got.RequestID, want, id)
+			}
+		}
+	}
+}
+
+// For any payload the response is one of a proxy integration, in the envelope, and
+// neither it nor the log contains a secret. A payload that is not JSON is a 500.
+func FuzzHandler(f *testing.F) {
+	for _, payloads := range events() {
+		for _, payload := range payloads {
+			f.Add([]byte(payload))
+		}
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		out, log := invoke(t, examined(), payload)
+		got := functest.ReadAnswer(t, out, log)
+		if !json.Valid(payload) && got.Status != http.StatusInternalServerError {
+			t.Errorf("%.2000q: status %d", payload, got.Status)
+		}
+		if written := string(out) + log; !strings.Contains(got.RequestID, leaked) && strings.Contains(written, leaked) {
+			t.Errorf("a secret is repeated: %s", written)
+		}
+	})
+}
 
 // A name that is duplicate in a map, as two names in invalid UTF-8 are, has all
 // values in order. Path parameters and stage variables have one value or none.
@@ -58,7 +160,7 @@ func TestMapsOfAnEvent(t *testing.T) {
 }
 
 // An event that is not JSON, or has two readings, is a 500 with the request id that
-// precedes the fault; FuzzHandler checks the request id of any other.
+// precedes the fault.
 func TestTheRequestIDOfAMalformedEvent(t *testing.T) {
 	const context = `"requestContext":{"a":{"requestId":"x"},"requestId":"req-\u0031","identity":{"sourceIp":"192.0.2.1"}}`
 	const whole = `{"headers":{"requestId":"x"},"body":"sk-secret",` + context + `,"isBase64Encoded":false}`
