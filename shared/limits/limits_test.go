@@ -1,7 +1,12 @@
 package limits_test
 
 import (
-	"sync/atomic"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,37 +14,83 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/sim/model"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/calls"
-	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/limits"
 )
 
-// clock is a manual clock.
-type clock struct{ now atomic.Int64 }
-
-func newClock() *clock {
-	c := &clock{}
-	c.now.Store(1_800_000_000_000_000_000)
-	return c
+// fixture is a control table in the simulation's model of DynamoDB, which its own tests
+// compare with an engine. All limiters on it have one manual clock.
+type fixture struct {
+	*testing.T
+	world   *model.World
+	now     int64 // Unix nanoseconds
+	calls   int
+	between func() // runs before each call but the first, as another caller might
 }
 
-func (c *clock) read() time.Time { return time.Unix(0, c.now.Load()) }
-
-func (c *clock) forward(d time.Duration) { c.now.Add(int64(d)) }
-
-func newLimiter(t *testing.T, c *clock, name string) (*limits.Limiter, *faults.Transport) {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	engines := testkit.Start(t)
-	transport := faults.Wrap(engines.Config.HTTPClient)
-	engines.Config.HTTPClient = transport
-	return limits.New(dynamodb.NewFromConfig(engines.Config), engines.Tables.Control, name).At(c.read), transport
+	schema := model.TableSchema{Name: "control", PK: "pk"}
+	return &fixture{T: t, world: model.New(model.Config{Tables: []model.TableSchema{schema}}), now: 1_800_000_000_000_000_000}
 }
 
-func newCaller() string { return string(ids.New[ids.Account]()) }
+// Do implements aws.HTTPClient.
+func (f *fixture) Do(r *http.Request) (*http.Response, error) {
+	f.calls++
+	if f.calls > 1 && f.between != nil {
+		f.between()
+	}
+	body, err := io.ReadAll(r.Body)
+	return f.world.Do(r, body), err
+}
+
+func client(network aws.HTTPClient) *dynamodb.Client {
+	return dynamodb.NewFromConfig(aws.Config{
+		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
+		HTTPClient: network, Retryer: calls.Retryer,
+	})
+}
+
+func (f *fixture) newLimiter(name string) *limits.Limiter {
+	return limits.New(client(f), "control", name).At(func() time.Time { return time.Unix(0, f.now) })
+}
+
+// take returns the decision and how many calls it cost.
+func (f *fixture) take(l *limits.Limiter, caller string, rate limits.Rate) (limits.Decision, int) {
+	f.Helper()
+	f.calls = 0
+	d, err := l.Take(f.Context(), caller, rate)
+	testkit.Must(f, err)
+	return d, f.calls
+}
+
+// item returns what the limiter "test" stores of a caller, 0 if it stores nothing.
+func (f *fixture) item(caller string) (tat, exp int64) {
+	item := f.world.Item("control", "limit#test#"+caller, "")
+	if item == nil {
+		return 0, 0
+	}
+	number := func(name string) int64 {
+		n, err := strconv.ParseInt(item[name].(*types.AttributeValueMemberN).Value, 10, 64)
+		testkit.Must(f, err)
+		return n
+	}
+	return number("tat"), number("exp")
+}
+
+// expire removes that item, as DynamoDB does.
+func (f *fixture) expire(caller string) {
+	f.Helper()
+	f.calls, f.between = 0, nil
+	_, err := client(f).DeleteItem(f.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("control"), Key: testkit.Key("limit#test#" + caller)})
+	testkit.Must(f, err)
+}
 
 func mustRate(t *testing.T, perMinute, burst int64) limits.Rate {
 	t.Helper()
@@ -48,73 +99,158 @@ func mustRate(t *testing.T, perMinute, burst int64) limits.Rate {
 	return rate
 }
 
-func mustTake(t *testing.T, l *limits.Limiter, caller string, rate limits.Rate) limits.Decision {
-	t.Helper()
-	d, err := l.Take(t.Context(), caller, rate)
-	testkit.Must(t, err)
+// gcra is the algorithm as it is written down, in one process, in nanoseconds.
+type gcra struct{ tat, interval, burst int64 }
+
+func newGCRA(perMinute, burst int64) *gcra {
+	interval := int64(time.Minute) / perMinute
+	if int64(time.Minute)%perMinute > 0 {
+		interval++ // never more than perMinute pass
+	}
+	return &gcra{interval: interval, burst: burst}
+}
+
+func (g *gcra) take(now int64) limits.Decision {
+	latest := now + (g.burst-1)*g.interval
+	d := limits.Decision{Allowed: g.tat <= latest, Burst: g.burst, Window: time.Duration(g.burst * g.interval)}
+	if d.Allowed {
+		g.tat = max(g.tat, now) + g.interval
+	} else {
+		d.RetryAfter = time.Duration(g.tat - latest)
+	}
+	if d.Allowed && g.tat <= latest {
+		d.Remaining = (latest-g.tat)/g.interval + 1
+	}
+	d.Reset = time.Duration(max(0, g.tat-now))
 	return d
 }
 
-// The rest of what a burst allows is the model's, in FuzzTake.
-func TestABurstIsTheCallersOwn(t *testing.T) {
-	c := newClock()
-	l, _ := newLimiter(t, c, "test")
-	named, _ := newLimiter(t, c, "another")
-	rate, caller := mustRate(t, 60, 1), newCaller()
-	mustTake(t, l, caller, rate)
-	refused := limits.Decision{Burst: 1, Window: time.Second, Reset: time.Second, RetryAfter: time.Second}
-	for range 3 { // a refusal writes nothing
-		if diff := cmp.Diff(refused, mustTake(t, l, caller, rate)); diff != "" {
-			t.Errorf("request 2 (-want +got):\n%s", diff)
-		}
+// Two bytes of a step are how far the clock moves, in 256ths of an interval, of which 32
+// are subtracted: clocks of two machines differ. The third adds nanoseconds. Its top bits
+// are a rival's request between two calls, the removal of an expired item, and which of
+// two instances takes the request; the rival uses the other.
+const (
+	stepBytes = 3
+	backwards = 32
+	rival     = 0x80
+	expiry    = 0x40
+	second    = 0x20
+)
+
+// FuzzTake compares every decision with GCRA, whatever the rate, the clock, what each
+// instance remembers, and which other client writes between two updates.
+func FuzzTake(f *testing.F) {
+	onTime, sameInstant := []byte{1, 32, 0}, []byte{0, 32, 0}
+	f.Add(int64(60), int64(20), bytes.Repeat(sameInstant, 22))
+	f.Add(int64(60), int64(1), bytes.Repeat(onTime, 5))
+	f.Add(int64(7), int64(3), append(bytes.Repeat(sameInstant, 4), 1, 31, 63, 0, 33, 1, 0, 0, 0))
+	f.Add(int64(limits.MaxPerMinute), int64(limits.MaxBurst), bytes.Repeat(sameInstant, 8))
+	f.Add(int64(1), int64(limits.MaxBurst), bytes.Repeat(sameInstant, 8))
+	for _, bounds := range [][2]int64{{0, 1}, {-1, 1}, {1, 0}, {1, -1}, {limits.MaxPerMinute + 1, 1}, {1, limits.MaxBurst + 1}} {
+		f.Add(bounds[0], bounds[1], []byte{})
 	}
-	if other, another := mustTake(t, l, newCaller(), rate), mustTake(t, named, caller, rate); !other.Allowed || !another.Allowed {
-		t.Errorf("another caller: %+v; a limiter of another name: %+v", other, another)
+	f.Add(int64(60), int64(2), bytes.Repeat([]byte{0, 32, rival}, 3))
+	f.Add(int64(60), int64(9), bytes.Repeat([]byte{0, 32, rival, 0, 32, second}, 4))
+	f.Add(int64(60), int64(9), append(bytes.Repeat(sameInstant, 8), 0, 32, second))
+	f.Add(int64(1), int64(1), bytes.Repeat([]byte{0xff, 0xff, expiry}, 3))
+	f.Fuzz(func(t *testing.T, perMinute, burst int64, steps []byte) {
+		rate, err := limits.NewRate(perMinute, burst)
+		if possible := perMinute >= 1 && perMinute <= 1_000_000 && burst >= 1 && burst <= 100_000; possible != (err == nil) {
+			t.Fatalf("NewRate(%d, %d): %v", perMinute, burst, err)
+		}
+		if err == nil {
+			play(newFixture(t), rate, newGCRA(perMinute, burst), steps)
+		}
+	})
+}
+
+// play takes the steps with the limiter and with GCRA.
+func play(f *fixture, rate limits.Rate, g *gcra, steps []byte) {
+	f.Helper()
+	const caller = "one caller"
+	instances := [2]*limits.Limiter{f.newLimiter("test"), f.newLimiter("test")}
+	take := func(l *limits.Limiter) int {
+		f.Helper()
+		now := f.now
+		got, calls := f.take(l, caller, rate)
+		if diff := cmp.Diff(g.take(now), got); diff != "" { // after the limiter: a rival wrote before it did
+			f.Fatalf("decision (-GCRA +limiter):\n%s", diff)
+		}
+		return calls
+	}
+	for ; len(steps) >= stepBytes; steps = steps[stepBytes:] {
+		move, flags := int64(binary.BigEndian.Uint16(steps))-backwards, steps[2]
+		f.now += move*g.interval/256 + int64(flags&0x1f)
+		if _, exp := f.item(caller); flags&expiry != 0 && exp < f.now/int64(time.Second) {
+			f.expire(caller)
+		}
+		asked := flags & second / second
+		f.between = nil
+		if flags&rival != 0 {
+			f.between = func() {
+				f.between = nil
+				take(instances[1-asked])
+			}
+		}
+		if calls := take(instances[asked]); flags&rival == 0 && calls > 2 {
+			f.Fatalf("%d updates for one decision", calls)
+		}
+		if tat, exp := f.item(caller); tat > 0 && exp <= tat/int64(time.Second) {
+			f.Fatalf("the item expires at %d s, its arrival time is %d ns", exp, tat)
+		}
 	}
 }
 
-// No request that passes leaves an item that is gone a moment later; whatever removed
-// it, no request passes for that.
+func TestABurstIsTheCallersOwn(t *testing.T) {
+	f := newFixture(t)
+	rate, l := mustRate(t, 60, 1), f.newLimiter("test")
+	for _, fresh := range []struct {
+		limiter *limits.Limiter
+		caller  string
+	}{{l, "a"}, {l, "b"}, {f.newLimiter("another"), "a"}} {
+		if d, _ := f.take(fresh.limiter, fresh.caller, rate); !d.Allowed {
+			t.Errorf("%s is refused: %+v", fresh.caller, d)
+		}
+	}
+}
+
+// No request passes because its item was removed between two updates.
 func TestAnItemRemovedBetweenUpdatesGrantsNothing(t *testing.T) {
-	c, item := newClock(), &fakeItem{}
-	l, rate := limits.New(item, "control", "test").At(c.read), mustRate(t, 60, 20)
-	mustTake(t, l, newCaller(), rate)
-	item.calls, item.between = 0, func() { item.exists = false }
-	want := limits.Decision{Burst: 20, Window: 20 * time.Second, RetryAfter: 1}
-	if diff := cmp.Diff(want, mustTake(t, l, newCaller(), rate)); diff != "" {
+	f := newFixture(t)
+	l, rate := f.newLimiter("test"), mustRate(t, 60, 20)
+	f.take(f.newLimiter("test"), "a", rate)
+	f.between = func() { f.expire("a") }
+	got, _ := f.take(l, "a", rate)
+	if diff := cmp.Diff(limits.Decision{Burst: 20, Window: 20 * time.Second, RetryAfter: 1}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	item.between = nil
-	if d := mustTake(t, l, newCaller(), rate); !d.Allowed || d.Remaining != 19 {
+	if d, _ := f.take(l, "a", rate); !d.Allowed || d.Remaining != 19 {
 		t.Errorf("then %+v", d)
 	}
 }
 
 // An instance that remembers where a caller stands writes once for each request.
 func TestConsecutiveRequestsAreOneUpdateEach(t *testing.T) {
-	c, item := newClock(), &fakeItem{}
-	l, rate := limits.New(item, "control", "test").At(c.read), mustRate(t, 60, 20)
+	f := newFixture(t)
+	l, rate := f.newLimiter("test"), mustRate(t, 60, 20)
 	for i := range 22 { // the last two are refused
-		item.calls = 0
-		if d := mustTake(t, l, "one caller", rate); d.Allowed != (i < 20) || item.calls != 1 {
-			t.Errorf("request %d: %+v after %d updates", i+1, d, item.calls)
+		if d, calls := f.take(l, "a", rate); d.Allowed != (i < 20) || calls != 1 {
+			t.Errorf("request %d: %+v after %d updates", i+1, d, calls)
 		}
 	}
-	c.forward(20 * time.Second) // to the arrival time itself
-	item.calls = 0
-	if d := mustTake(t, l, "one caller", rate); !d.Allowed || item.calls != 1 {
-		t.Errorf("idle again: %+v after %d updates", d, item.calls)
+	if d, calls := f.take(f.newLimiter("test"), "a", rate); d.Allowed || calls != 1 {
+		t.Errorf("an instance that remembers nothing: %+v after %d updates", d, calls)
+	}
+	f.now += (20 * time.Second).Nanoseconds() // to the arrival time itself
+	if d, calls := f.take(l, "a", rate); !d.Allowed || calls != 1 {
+		t.Errorf("idle again: %+v after %d updates", d, calls)
 	}
 }
 
 func TestTheMemoryIsBounded(t *testing.T) {
-	c, item := newClock(), &fakeItem{}
-	l, rate := limits.New(item, "control", "test").At(c.read), mustRate(t, limits.MaxPerMinute, limits.MaxBurst)
-	for range 3 * limits.Remembered {
-		caller := newCaller()
-		mustTake(t, l, caller, rate)
-		item.calls = 0
-		if mustTake(t, l, caller, rate); item.calls != 1 {
+	l := newFixture(t).newLimiter("test")
+	for caller := range 20 * limits.Remembered {
+		if l.Remember(fmt.Sprint(caller), 1) != 1 {
 			t.Fatal("the latest caller is forgotten")
 		}
 	}
@@ -125,18 +261,19 @@ func TestTheMemoryIsBounded(t *testing.T) {
 
 // An update that failed may have been applied, whichever of the two came first.
 func TestAfterAFaultNoOtherUpdateIsTried(t *testing.T) {
-	l, broken := newLimiter(t, newClock(), "test")
-	caller, rate := newCaller(), mustRate(t, 1, 20)
+	f, rate := newFixture(t), mustRate(t, 1, 20)
+	broken := faults.Wrap(f)
+	l := limits.New(client(broken), "control", "test").At(func() time.Time { return time.Unix(0, f.now) })
 	for call := 1; call <= 3; call += 2 {
 		broken.Inject(faults.Rule{Operation: "UpdateItem", Call: call, Fault: faults.Refuse()})
-		if d, err := l.Take(t.Context(), caller, rate); err == nil || d.Allowed {
+		if d, err := l.Take(t.Context(), "a", rate); err == nil || d.Allowed {
 			t.Errorf("update %d failed: %+v", call, d)
 		}
-		mustTake(t, l, caller, rate)
+		f.take(l, "a", rate)
 	}
 	broken.Heal()
 	broken.Inject(faults.Rule{Fault: faults.EmptyAnswer()})
-	if d, err := l.Take(t.Context(), newCaller(), rate); err == nil || d.Allowed {
+	if d, err := l.Take(t.Context(), "b", rate); err == nil || d.Allowed {
 		t.Errorf("after an empty response: %+v", d)
 	}
 }
@@ -151,25 +288,14 @@ func TestOnlyAThrottledItemIsAnExceededRate(t *testing.T) {
 			reasons []string
 			calls   int
 		}{
-			{[]string{item}, 1},
-			{[]string{item, item}, 1},
-			{nil, 3},
-			{[]string{""}, 3},
-			{[]string{table}, 3},
-			{[]string{account}, 3},
-			{[]string{"TableWriteProvisionedThroughputExceeded"}, 3},
-			{[]string{item, table}, 3},
-			{[]string{account, item}, 3},
+			{[]string{item}, 1}, {[]string{item, item}, 1},
+			{nil, 3}, {[]string{""}, 3}, {[]string{table}, 3}, {[]string{item, table}, 3}, {[]string{account, item}, 3},
 		} {
-			synctest.Test(t, func(t *testing.T) { // no fault reaches an engine
-				broken := faults.Wrap(nil)
+			synctest.Test(t, func(t *testing.T) {
+				broken := faults.Wrap(nil) // every call is throttled
 				broken.Inject(faults.Rule{Fault: faults.ThrottleFor(code, c.reasons...)})
-				db := dynamodb.NewFromConfig(aws.Config{
-					Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
-					HTTPClient: broken, Retryer: calls.Retryer,
-				})
 				own := c.calls == 1
-				d, err := limits.New(db, "control", "test").Take(t.Context(), newCaller(), mustRate(t, 60, 20))
+				d, err := limits.New(client(broken), "control", "test").Take(t.Context(), "a", mustRate(t, 60, 20))
 				if d.Allowed || (err == nil) != own || own && d.RetryAfter != time.Second || len(broken.Calls()) != c.calls {
 					t.Errorf("%s %q: %+v, %v after %d calls, want %d", code, c.reasons, d, err, len(broken.Calls()), c.calls)
 				}
