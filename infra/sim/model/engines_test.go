@@ -42,6 +42,7 @@ type side struct {
 	endpoint func(service string) string
 	config   aws.Config
 	do       func(*http.Request) (*http.Response, error)
+	world    *model.World // nil for the engines
 }
 
 // sides returns the model and the engines, with the same tables in both.
@@ -66,7 +67,7 @@ func sides(t testing.TB) (fake, real side, engines testkit.Engines) {
 		testkit.Must(t, err)
 		return url
 	}}
-	fake = side{config: engines.Config.Copy(), do: client{w}.Do, endpoint: func(string) string { return "http://127.0.0.1" }}
+	fake = side{config: engines.Config.Copy(), world: w, do: client{w}.Do, endpoint: func(string) string { return "http://127.0.0.1" }}
 	return fake, real, engines
 }
 

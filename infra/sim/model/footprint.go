@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // Label names a request for a reader: its service, operation and item.
@@ -44,60 +42,52 @@ func Commute(a, b []Touch) bool {
 // table are pk and sk. A request that cannot be read touches nothing: the World
 // refuses it.
 func Footprint(r *http.Request, body []byte) (Label, []Touch) {
-	protocol, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	var service string
+	target := r.Header.Get("X-Amz-Target")
+	label := Label{Service: "S3"}
 	var touches []Touch
-	switch protocol {
-	case dynamoDBTarget:
-		service, touches = "DynamoDB", dynamoDBTouches(operation, body)
-	case kmsTarget:
-		service, touches = "KMS", kmsTouches(operation, body)
-	default:
-		service = "S3"
-		operation, touches = s3Touches(r, body)
+	if operation, ok := strings.CutPrefix(target, dynamoDBTarget); ok {
+		label.Service, label.Operation = "DynamoDB", operation
+		touches = dynamoDBTouches(operation, body)
+	} else if operation, ok := strings.CutPrefix(target, kmsTarget); ok {
+		label.Service, label.Operation = "KMS", operation
+		touches = []Touch{{Item: "kms/", Prefix: true}}
+		var in struct{ KeyID string }
+		if json.Unmarshal(body, &in) == nil && in.KeyID != "" {
+			touches = []Touch{{Item: "kms/" + in.KeyID}}
+		}
+	} else {
+		label.Operation, touches = s3Touches(r, body)
 	}
 	var names []string
 	for _, t := range touches {
-		if !strings.HasPrefix(t.Item, tokenPrefix) {
-			names = append(names, t.Item+strings.Repeat("*", map[bool]int{true: 1}[t.Prefix]))
+		switch {
+		case t.Prefix:
+			names = append(names, t.Item+"*")
+		case !strings.HasPrefix(t.Item, tokenPrefix):
+			names = append(names, t.Item)
 		}
 	}
-	return Label{service, operation, strings.Join(names, " + ")}, touches
+	label.Item = strings.Join(names, " + ")
+	return label, touches
 }
 
 const tokenPrefix = "token/"
 
-// keys are the key attributes of an item.
-type keys struct{ PK, SK struct{ S *string } }
-
-func (k keys) in(table string) (name string) {
-	name = table
-	for _, value := range []*string{k.PK.S, k.SK.S} {
-		if value != nil {
-			name += "/" + *value
+// name names the item with a primary key, which may have other attributes.
+func (i wire) name(table string) string {
+	for _, attribute := range []string{"pk", "sk"} {
+		if v, ok := i[attribute]; ok {
+			table += "/" + textOf(v)
 		}
 	}
-	return name
-}
-
-// target is the item that a read or a write names, by its key or in whole.
-type target struct {
-	TableName string
-	Key, Item keys
-}
-
-func (t target) in(table string) string {
-	if t.Item.PK.S != nil {
-		return t.Item.in(table)
-	}
-	return t.Key.in(table)
+	return table
 }
 
 func dynamoDBTouches(operation string, body []byte) (touches []Touch) {
 	var in struct {
-		target
-		RequestItems       json.RawMessage
-		TransactItems      []map[string]target
+		input
+		RequestItems       map[string]input
+		TransactItems      []map[string]input
 		ClientRequestToken string
 	}
 	if json.Unmarshal(body, &in) != nil {
@@ -105,118 +95,66 @@ func dynamoDBTouches(operation string, body []byte) (touches []Touch) {
 	}
 	switch operation {
 	case "GetItem":
-		return []Touch{{Item: in.in(in.TableName)}}
-	case "PutItem", "UpdateItem", "DeleteItem":
-		return []Touch{{Item: in.in(in.TableName), Write: true}}
+		return []Touch{{Item: in.Key.name(in.TableName)}}
+	case "PutItem":
+		return []Touch{{Item: in.Item.name(in.TableName), Write: true}}
+	case "UpdateItem", "DeleteItem":
+		return []Touch{{Item: in.Key.name(in.TableName), Write: true}}
 	case "Scan":
 		return []Touch{{Item: in.TableName + "/", Prefix: true}}
 	case "Query":
-		return []Touch{queried(body)}
-	case "TransactWriteItems":
-		for _, item := range in.TransactItems {
-			for kind, p := range item {
-				touches = append(touches, Touch{Item: p.in(p.TableName), Write: kind != "ConditionCheck"})
+		return []Touch{queried(in.input)}
+	case "BatchGetItem":
+		for table, reads := range in.RequestItems {
+			for _, key := range reads.Keys {
+				touches = append(touches, Touch{Item: key.name(table)})
 			}
 		}
-		return append(touches, Touch{Item: tokenPrefix + in.ClientRequestToken, Write: true})
+		slices.SortFunc(touches, func(a, b Touch) int { return strings.Compare(a.Item, b.Item) })
+	case "TransactWriteItems":
+		for _, item := range in.TransactItems {
+			for kind, one := range item {
+				key := one.Key
+				if kind == "Put" {
+					key = one.Item
+				}
+				touches = append(touches, Touch{Item: key.name(one.TableName), Write: kind != "ConditionCheck"})
+			}
+		}
+		touches = append(touches, Touch{Item: tokenPrefix + in.ClientRequestToken, Write: true})
 	}
-	return batchTouches(operation, in.RequestItems)
+	return touches
 }
 
 // queried is the part of the table that a Query reads: a partition, or its items with a
 // prefix of the sort key.
-func queried(body []byte) Touch {
-	var in struct {
-		write
-		KeyConditionExpression *string
+func queried(in input) Touch {
+	places := &placeholders{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues, used: map[string]bool{}}
+	keys, err := parse("KeyConditionExpression", in.KeyConditionExpression, places, (*parser).condition)
+	if err != nil || keys == nil {
+		return Touch{Item: in.TableName + "/", Prefix: true}
 	}
-	if json.Unmarshal(body, &in) != nil {
-		return Touch{Prefix: true}
-	}
-	all := Touch{Item: in.TableName + "/", Prefix: true}
-	n, err := condition("KeyConditionExpression", in.KeyConditionExpression, newPlaceholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues))
-	if err != nil || n == nil {
-		return all
-	}
-	pk, rest, err := (&table{TableSchema: TableSchema{PK: "pk", SK: "sk"}}).keyCondition(n)
-	if err != nil {
-		return all
-	}
-	all.Item += pk + "/"
-	if rest != nil && rest.operator == "begins_with" {
-		if prefix, ok := rest.operands[1].value.AttributeValue.(*types.AttributeValueMemberS); ok {
-			all.Item += prefix.Value
-		}
-	}
-	return all
-}
-
-func batchTouches(operation string, requests json.RawMessage) (touches []Touch) {
-	var reads map[string]struct{ Keys []keys }
-	var writes map[string][]map[string]target
-	if operation == "BatchGetItem" && json.Unmarshal(requests, &reads) == nil {
-		for table, in := range reads {
-			for _, key := range in.Keys {
-				touches = append(touches, Touch{Item: key.in(table)})
-			}
-		}
-	}
-	if operation == "BatchWriteItem" && json.Unmarshal(requests, &writes) == nil {
-		for table, all := range writes {
-			for _, one := range all {
-				for _, p := range one {
-					touches = append(touches, Touch{Item: p.in(table), Write: true})
-				}
-			}
-		}
-	}
-	slices.SortFunc(touches, func(a, b Touch) int { return strings.Compare(a.Item, b.Item) })
-	return touches
-}
-
-func kmsTouches(operation string, body []byte) (touches []Touch) {
-	var in struct{ KeyID, SourceKeyID, DestinationKeyID string }
-	if json.Unmarshal(body, &in) != nil {
-		return nil
-	}
-	reads := slices.Contains([]string{"GenerateDataKey", "Decrypt", "ReEncrypt", "DescribeKey"}, operation)
-	for _, arn := range []string{in.KeyID, in.SourceKeyID, in.DestinationKeyID} {
-		if arn != "" {
-			touches = append(touches, Touch{Item: "kms/" + arn, Write: !reads})
-		}
-	}
-	if touches == nil { // the ciphertext alone names the key
-		return []Touch{{Item: "kms/", Prefix: true, Write: !reads}}
-	}
-	return touches
+	pk, prefix, _ := keys.partition(TableSchema{PK: "pk", SK: "sk"})
+	return Touch{Item: in.TableName + "/" + pk + "/" + prefix, Prefix: true}
 }
 
 func s3Touches(r *http.Request, body []byte) (operation string, touches []Touch) {
 	query := r.URL.Query()
-	path := strings.TrimPrefix(r.URL.Path, "/")
-	if host, _, ok := strings.Cut(r.URL.Host, ".s3."); ok {
-		path = host + "/" + path
-	}
-	bucket, _, _ := strings.Cut(path, "/")
+	bucket, _, _ := strings.Cut(r.URL.Host, ".")
 	switch {
-	case r.Method == http.MethodGet && query.Has("versions"):
+	case query.Has("versions"):
 		return "ListObjectVersions", []Touch{{Item: bucket + "/" + query.Get("prefix"), Prefix: true}}
-	case r.Method == http.MethodGet && query.Has("list-type"):
-		return "ListObjectsV2", []Touch{{Item: bucket + "/" + query.Get("prefix"), Prefix: true}}
-	case r.Method == http.MethodPost && query.Has("delete"):
-		var in struct{ Object []objectIdentifier }
-		content, failure := payload(r, body)
-		if failure != nil || xml.Unmarshal(content, &in) != nil {
+	case query.Has("delete"):
+		var in deleteInput
+		if xml.Unmarshal(body, &in) != nil {
 			return "DeleteObjects", nil
 		}
-		for _, o := range in.Object {
+		for _, o := range in.Objects {
 			touches = append(touches, Touch{Item: bucket + "/" + o.Key, Write: true})
 		}
 		slices.SortFunc(touches, func(a, b Touch) int { return strings.Compare(a.Item, b.Item) })
 		return "DeleteObjects", slices.Compact(touches)
 	}
-	operation = map[string]string{
-		http.MethodPut: "PutObject", http.MethodDelete: "DeleteObject",
-	}[r.Method]
-	return operation, []Touch{{Item: path, Write: r.Method == http.MethodPut || r.Method == http.MethodDelete}}
+	operation = map[string]string{http.MethodPut: "PutObject", http.MethodDelete: "DeleteObject"}[r.Method]
+	return operation, []Touch{{Item: bucket + r.URL.Path, Write: true}}
 }

@@ -1,7 +1,7 @@
 // Package model is an executable model of the parts of DynamoDB, S3 and KMS that the
-// service uses. A World applies the requests that the AWS SDK sends, one at a time, and
-// returns the responses that AWS documents. It needs no network, process or clock: a
-// simulation can apply calls in every order.
+// simulated functions and commands use. A World applies the requests that the AWS SDK
+// sends, one at a time, and returns the responses that AWS documents. It needs no network
+// and no process: a simulation can apply calls in every order.
 //
 // The model is strict. It refuses the requests that AWS refuses, with AWS's errors. A
 // request for something that it lacks gets the error NotModelled, with status 501. It
@@ -15,7 +15,6 @@ package model
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +22,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 )
 
 // Config describes a new World.
@@ -35,10 +33,6 @@ type Config struct {
 	Versioning string
 	// Keys are the ARNs of the KMS keys. Each is enabled.
 	Keys []string
-	// Now is the clock: time.Now by default.
-	Now func() time.Time
-	// Rand is the source of ids, nonces and data keys: crypto/rand by default.
-	Rand io.Reader
 }
 
 // TableSchema describes a table. Its key attributes are strings. SK is "" if the
@@ -48,111 +42,113 @@ type TableSchema struct {
 }
 
 // World is the state of an AWS account: tables, a bucket and keys. It is not for
-// concurrent use.
+// concurrent use. Its clock is time.Now, and its ids come from crypto/rand.
 type World struct {
-	tables map[string]*table
-	tokens map[string]remembered
-	bucket bucket
-	keys   map[string]*key
-	now    func() time.Time
-	rand   io.Reader
+	tables      map[string]*table
+	tokens      map[string]remembered
+	bucket      bucket
+	keys        map[string]string // the state of each, by its ARN
+	ciphertexts map[string]ciphertext
 }
 
 // New returns a World without items and objects.
 func New(c Config) *World {
 	w := &World{
-		tables: map[string]*table{}, tokens: map[string]remembered{}, keys: map[string]*key{},
+		tables: map[string]*table{}, tokens: map[string]remembered{}, keys: map[string]string{}, ciphertexts: map[string]ciphertext{},
 		bucket: bucket{name: c.Bucket, versioning: c.Versioning, versions: map[string][]Version{}, numbers: map[[2]string]int{}},
-		now:    c.Now, rand: c.Rand,
-	}
-	if w.now == nil {
-		w.now = time.Now
-	}
-	if w.rand == nil {
-		w.rand = rand.Reader
 	}
 	for _, schema := range c.Tables {
 		w.tables[schema.Name] = &table{TableSchema: schema, items: map[primaryKey]Item{}}
 	}
 	for _, arn := range c.Keys {
-		w.keys[arn] = &key{arn: arn, state: enabled, material: w.random(keySize)}
+		w.keys[arn] = "Enabled"
 	}
 	return w
 }
 
-// Do applies one request of the SDK and returns the response. body is the whole body.
-// The request takes effect completely or not at all.
-func (w *World) Do(r *http.Request, body []byte) *http.Response {
-	target, operation, rpc := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	if !rpc {
-		return w.s3(r, body)
-	}
-	var do func(*World, []byte) (any, error)
-	switch target {
-	case dynamoDBTarget:
-		do = dynamoDB[operation]
-	case kmsTarget:
-		do = kms[operation]
-	}
-	var out any
-	err := error(notModelled("the operation %s", r.Header.Get("X-Amz-Target")))
-	if r.Header.Get("Authorization") == "" {
-		err = refusal("MissingAuthenticationTokenException", "Request is missing Authentication Token")
-	} else if do != nil {
-		out, err = do(w, body)
-	}
-	return w.respond(r, target, out, err)
+// object is a response in the JSON protocol.
+type object = map[string]any
+
+// operations are those of DynamoDB and KMS.
+var operations = map[string]func(*World, []byte) (any, error){
+	dynamoDBTarget + "GetItem":            call((*World).getItem),
+	dynamoDBTarget + "PutItem":            call(single("PutItem")),
+	dynamoDBTarget + "UpdateItem":         call(single("UpdateItem")),
+	dynamoDBTarget + "DeleteItem":         call(single("DeleteItem")),
+	dynamoDBTarget + "Query":              call((*World).query),
+	dynamoDBTarget + "Scan":               call((*World).scan),
+	dynamoDBTarget + "BatchGetItem":       call((*World).batchGetItem),
+	dynamoDBTarget + "TransactWriteItems": call((*World).transactWriteItems),
+	kmsTarget + "GenerateDataKey":         call((*World).generateDataKey),
+	kmsTarget + "Decrypt":                 call((*World).decrypt),
 }
 
-// call makes an operation of a function from input to output.
+// call makes an operation of a function from input to output. AWS ignores members that it
+// does not know. The model must not, because it would ignore a member that AWS knows.
 func call[In any](do func(*World, In) (any, error)) func(*World, []byte) (any, error) {
 	return func(w *World, body []byte) (any, error) {
 		var in In
-		if err := decode(body, &in); err != nil {
+		decoder := json.NewDecoder(bytes.NewReader(body))
+		decoder.DisallowUnknownFields()
+		err := decoder.Decode(&in)
+		if _, known := errors.AsType[*Error](err); err != nil && !known {
+			err = notModelled("a request with %v", err)
+		}
+		if err != nil {
 			return nil, err
 		}
 		return do(w, in)
 	}
 }
 
-// decode reads the JSON of a request. AWS ignores members that it does not know. The
-// model must not, because it would ignore a member that AWS knows.
-func decode(body []byte, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
-	var known *Error
-	switch {
-	case err == nil, errors.As(err, &known):
-		return err
-	case strings.HasPrefix(err.Error(), "json: unknown field "):
-		return notModelled("the member %s", strings.TrimPrefix(err.Error(), "json: unknown field "))
+// Do applies one request of the SDK and returns the response. body is the whole body.
+// The request takes effect completely or not at all.
+func (w *World) Do(r *http.Request, body []byte) *http.Response {
+	target := r.Header.Get("X-Amz-Target")
+	if target == "" {
+		return w.s3(r, body)
 	}
-	return &Error{Status: http.StatusBadRequest, Code: "SerializationException", Message: err.Error()}
+	do, ok := operations[target]
+	if !ok {
+		return w.Answer(r, notModelled("the operation %s", target))
+	}
+	out, err := do(w, body)
+	if known, failed := errors.AsType[*Error](err); failed {
+		return w.Answer(r, known)
+	}
+	return respond(r, http.StatusOK, out)
+}
+
+// Answer returns an error as a response to the request, without applying it.
+func (w *World) Answer(r *http.Request, e *Error) *http.Response {
+	target := r.Header.Get("X-Amz-Target")
+	if target == "" {
+		return s3Error(r, e)
+	}
+	code, message := e.Code, "message"
+	if strings.HasPrefix(target, dynamoDBTarget) {
+		code = "com.amazonaws.dynamodb.v20120810#" + code
+	}
+	out := object{}
+	if e.reasons != nil { // this error alone spells Message so
+		out["CancellationReasons"], message = e.reasons, "Message"
+	}
+	if e.Item != nil {
+		out["Item"] = e.Item
+	}
+	out["__type"], out[message] = code, e.Message
+	return respond(r, e.Status, out)
 }
 
 // respond writes a response in the JSON protocol of DynamoDB and KMS.
-func (w *World) respond(r *http.Request, target string, out any, err error) *http.Response {
-	status := http.StatusOK
-	if err != nil {
-		var known *Error
-		if !errors.As(err, &known) {
-			known = &Error{Status: http.StatusInternalServerError, Code: "InternalServerError", Message: err.Error()}
-		}
-		status, out = known.Status, known.members(target)
-	}
+func respond(r *http.Request, status int, out any) *http.Response {
 	body, err := json.Marshal(out)
 	if err != nil {
-		status, body = http.StatusInternalServerError, fmt.Appendf(nil, `{"__type":"InternalServerError","message":%q}`, err.Error())
+		panic(fmt.Sprintf("the model's JSON: %v", err))
 	}
-	header := http.Header{"X-Amzn-Requestid": {strings.ToUpper(w.id(26))}}
-	if target == dynamoDBTarget {
-		header.Set("Content-Type", "application/x-amz-json-1.0")
-		header.Set("X-Amz-Crc32", fmt.Sprint(crc32.ChecksumIEEE(body)))
-	} else {
-		header.Set("Content-Type", "application/x-amz-json-1.1")
-	}
-	return response(r, status, header, body)
+	return response(r, status, http.Header{
+		"X-Amzn-Requestid": {rand.Text()}, "Content-Type": {r.Header.Get("Content-Type")}, "X-Amz-Crc32": {fmt.Sprint(crc32.ChecksumIEEE(body))},
+	}, body)
 }
 
 func response(r *http.Request, status int, header http.Header, body []byte) *http.Response {
@@ -167,46 +163,13 @@ func response(r *http.Request, status int, header http.Header, body []byte) *htt
 type Error struct {
 	Status        int
 	Code, Message string
-	// Reasons are those of a cancelled transaction, one for each item.
-	Reasons []Reason
 	// Item is the item for which a condition failed, if the request asked for it.
-	Item Item
-}
-
-// Reason is why DynamoDB cancelled a transaction, as far as one item is concerned.
-type Reason struct {
-	Code    string
-	Message string `json:",omitempty"`
-	Item    wire   `json:",omitempty"`
+	Item wire
+	// reasons are those of a cancelled transaction, one for each item.
+	reasons []reason
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
-
-// members returns the body of the error. DynamoDB's error of a transaction spells
-// Message as no other does.
-func (e *Error) members(target string) map[string]any {
-	code, message := e.Code, "message"
-	if target == dynamoDBTarget {
-		code = "com.amazonaws.dynamodb.v20120810#" + code
-	}
-	out := map[string]any{}
-	if e.Reasons != nil {
-		out["CancellationReasons"], message = e.Reasons, "Message"
-	}
-	if e.Item != nil {
-		out["Item"] = wire(e.Item)
-	}
-	out["__type"], out[message] = code, e.Message
-	return out
-}
-
-// Answer returns an error as a response to the request, without applying it.
-func (w *World) Answer(r *http.Request, e *Error) *http.Response {
-	if target, _, rpc := strings.Cut(r.Header.Get("X-Amz-Target"), "."); rpc {
-		return w.respond(r, target, nil, e)
-	}
-	return w.s3Error(r, e)
-}
 
 func refusal(code, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Code: code, Message: fmt.Sprintf(format, args...)}
@@ -220,15 +183,3 @@ func invalid(format string, args ...any) *Error {
 func notModelled(format string, args ...any) *Error {
 	return &Error{Status: http.StatusNotImplemented, Code: "NotModelled", Message: "the model lacks " + fmt.Sprintf(format, args...)}
 }
-
-// random returns so many random bytes.
-func (w *World) random(size int) []byte {
-	b := make([]byte, size)
-	if _, err := io.ReadFull(w.rand, b); err != nil {
-		panic(fmt.Sprintf("the model's source of randomness: %v", err))
-	}
-	return b
-}
-
-// id returns a new id, of twice as many characters as bytes.
-func (w *World) id(size int) string { return hex.EncodeToString(w.random(size)) }

@@ -32,16 +32,12 @@ var refusals = map[string]request{
 	"too many operands":                 {"DeleteItem", object{"ConditionExpression": "attribute_exists(pk, sk)"}},
 	"prefix of a number":                {"DeleteItem", object{"ConditionExpression": "begins_with(sk, :a)", "ExpressionAttributeValues": object{":a": number(1)}}},
 	"order of a boolean":                {"DeleteItem", object{"ConditionExpression": "a < :a", "ExpressionAttributeValues": object{":a": boolean(true)}}},
-	"bounds in wrong order":             {"DeleteItem", object{"ConditionExpression": "a BETWEEN :b AND :a", "ExpressionAttributeValues": object{":a": number(1), ":b": number(2)}}},
 	"operand with itself":               {"DeleteItem", object{"ConditionExpression": "a = a"}},
 	"redundant parentheses":             {"DeleteItem", object{"ConditionExpression": "((attribute_exists(pk)))"}},
 	"sum with text":                     {"UpdateItem", object{"UpdateExpression": "SET a = a + :a", "ExpressionAttributeValues": object{":a": text("1")}}},
 	"sum of text":                       {"UpdateItem", object{"UpdateExpression": "SET a = word + :a", "ExpressionAttributeValues": object{":a": number(1)}}},
 	"sum of nothing":                    {"UpdateItem", object{"UpdateExpression": "SET a = absent + :a", "ExpressionAttributeValues": object{":a": number(1)}}},
 	"copy of nothing":                   {"UpdateItem", object{"UpdateExpression": "SET a = absent"}},
-	"overflow":                          {"UpdateItem", object{"UpdateExpression": "SET a = :a", "ExpressionAttributeValues": object{":a": object{"N": "1E126"}}}},
-	"39 digits":                         {"UpdateItem", object{"UpdateExpression": "SET a = :a", "ExpressionAttributeValues": object{":a": object{"N": "1" + strings.Repeat("0", 37) + "1"}}}},
-	"no number":                         {"UpdateItem", object{"UpdateExpression": "SET a = :a", "ExpressionAttributeValues": object{":a": object{"N": "one"}}}},
 	"member of nothing":                 {"UpdateItem", object{"UpdateExpression": "SET absent.b = :a", "ExpressionAttributeValues": object{":a": number(1)}}},
 	"member of text":                    {"UpdateItem", object{"UpdateExpression": "SET word.b = :a", "ExpressionAttributeValues": object{":a": number(1)}}},
 	"removal of a member of nothing":    {"UpdateItem", object{"UpdateExpression": "REMOVE absent.b"}},
@@ -63,19 +59,11 @@ var refusals = map[string]request{
 	"item with a long sort key":         {"PutItem", object{"Item": object{"pk": text("x"), "sk": text(strings.Repeat("x", 1025))}}},
 	"item of 400 KB":                    {"PutItem", object{"Item": object{"pk": text("x"), "sk": text("x"), "a": text(strings.Repeat("x", 400<<10))}}},
 	"update to 400 KB":                  {"UpdateItem", object{"UpdateExpression": "SET a = :a", "ExpressionAttributeValues": object{":a": text(strings.Repeat("x", 400<<10))}}},
-	"empty set":                         {"PutItem", object{"Item": object{"pk": text("x"), "sk": text("x"), "a": object{"SS": []string{}}}}},
-	"set with a duplicate":              {"PutItem", object{"Item": object{"pk": text("x"), "sk": text("x"), "a": object{"SS": []string{"b", "b"}}}}},
-	"value without type":                {"PutItem", object{"Item": object{"pk": text("x"), "sk": text("x"), "a": object{}}}},
-	"value of two types":                {"PutItem", object{"Item": object{"pk": text("x"), "sk": text("x"), "a": object{"S": "x", "N": "1"}}}},
 	"null that is false":                {"PutItem", object{"Item": object{"pk": text("x"), "sk": text("x"), "a": object{"NULL": false}}}},
+	"value without type":                {"PutItem", object{"Item": object{"pk": text("x"), "sk": text("x"), "a": object{}}}},
 	"unknown table":                     {"GetItem", object{"TableName": "absent"}},
-	"returned values of a put":          {"PutItem", object{"ReturnValues": "ALL_NEW"}},
-	"unknown returned values":           {"UpdateItem", object{"UpdateExpression": "REMOVE a", "ReturnValues": "SOME"}},
 	"repeated key in a batch":           {"BatchGetItem", object{"RequestItems": object{"access": object{"Keys": []object{{"pk": text("x"), "sk": text("x")}, {"pk": text("x"), "sk": text("x")}}}}}},
 	"empty batch":                       {"BatchGetItem", object{"RequestItems": object{}}},
-	"repeated key in a written batch": {"BatchWriteItem", object{"RequestItems": object{"access": []object{
-		{"DeleteRequest": object{"Key": object{"pk": text("x"), "sk": text("x")}}}, {"DeleteRequest": object{"Key": object{"pk": text("x"), "sk": text("x")}}},
-	}}}},
 	"one item twice in a transaction": {"TransactWriteItems", object{"TransactItems": []object{
 		{"Delete": object{"TableName": "access", "Key": object{"pk": text("x"), "sk": text("x")}}},
 		{"ConditionCheck": object{"TableName": "access", "Key": object{"pk": text("x"), "sk": text("x")}, "ConditionExpression": "attribute_exists(pk)"}},
@@ -84,17 +72,21 @@ var refusals = map[string]request{
 	"transaction with a wrong key":    {"TransactWriteItems", object{"TransactItems": []object{{"Delete": object{"TableName": "access", "Key": object{"pk": text("x")}}}}}},
 	"transaction with an empty key":   {"TransactWriteItems", object{"TransactItems": []object{{"Delete": object{"TableName": "access", "Key": object{"pk": text("x"), "sk": text("")}}}}}},
 	"transaction with a wrong update": {"TransactWriteItems", object{"TransactItems": []object{{"Update": object{"TableName": "access", "Key": object{"pk": text("x"), "sk": text("x")}, "UpdateExpression": "SET status = absent"}}}}},
-	"query without condition":         {"Query", object{}},
-	"query without partition key":     {"Query", object{"KeyConditionExpression": "sk = :a", "ExpressionAttributeValues": object{":a": text("x")}}},
-	"query of many partitions":        {"Query", object{"KeyConditionExpression": "begins_with(pk, :a)", "ExpressionAttributeValues": object{":a": text("x")}}},
-	"query of either":                 {"Query", object{"KeyConditionExpression": "pk = :a OR sk = :a", "ExpressionAttributeValues": object{":a": text("x")}}},
-	"query of another attribute":      {"Query", object{"KeyConditionExpression": "pk = :a AND b = :a", "ExpressionAttributeValues": object{":a": text("x")}}},
-	"query of a number":               {"Query", object{"KeyConditionExpression": "pk = :a", "ExpressionAttributeValues": object{":a": number(1)}}},
-	"query with a filter on the key":  {"Query", object{"KeyConditionExpression": "pk = :a", "FilterExpression": "sk = :a", "ExpressionAttributeValues": object{":a": text("x")}}},
-	"query by none":                   {"Query", object{"KeyConditionExpression": "pk = :a", "Limit": 0, "ExpressionAttributeValues": object{":a": text("x")}}},
-	"query from another partition":    {"Query", object{"KeyConditionExpression": "pk = :a", "ExclusiveStartKey": object{"pk": text("y"), "sk": text("x")}, "ExpressionAttributeValues": object{":a": text("x")}}},
-	"scan of no segment":              {"Scan", object{"Segment": 2, "TotalSegments": 2}},
-	"scan of a segment of unknown":    {"Scan", object{"Segment": 0}},
+
+	// The model lacks these.
+	"empty set":                      {"PutItem", object{"Item": object{"pk": text("x"), "sk": text("x"), "a": object{"SS": []string{}}}}},
+	"overflow":                       {"UpdateItem", object{"UpdateExpression": "SET a = :a", "ExpressionAttributeValues": object{":a": object{"N": "1E126"}}}},
+	"39 digits":                      {"UpdateItem", object{"UpdateExpression": "SET a = :a", "ExpressionAttributeValues": object{":a": object{"N": "1" + strings.Repeat("0", 37) + "1"}}}},
+	"no number":                      {"UpdateItem", object{"UpdateExpression": "SET a = :a", "ExpressionAttributeValues": object{":a": object{"N": "one"}}}},
+	"returned values of a put":       {"PutItem", object{"ReturnValues": "ALL_NEW"}},
+	"query without condition":        {"Query", object{}},
+	"query without partition key":    {"Query", object{"KeyConditionExpression": "sk = :a", "ExpressionAttributeValues": object{":a": text("x")}}},
+	"query of many partitions":       {"Query", object{"KeyConditionExpression": "begins_with(pk, :a)", "ExpressionAttributeValues": object{":a": text("x")}}},
+	"query of either":                {"Query", object{"KeyConditionExpression": "pk = :a OR sk = :a", "ExpressionAttributeValues": object{":a": text("x")}}},
+	"query of another attribute":     {"Query", object{"KeyConditionExpression": "pk = :a AND b = :a", "ExpressionAttributeValues": object{":a": text("x")}}},
+	"query of a number":              {"Query", object{"KeyConditionExpression": "pk = :a", "ExpressionAttributeValues": object{":a": number(1)}}},
+	"query with a filter on the key": {"Query", object{"KeyConditionExpression": "pk = :a", "FilterExpression": "sk = :a", "ExpressionAttributeValues": object{":a": text("x")}}},
+	"query by none":                  {"Query", object{"KeyConditionExpression": "pk = :a", "Limit": 0, "ExpressionAttributeValues": object{":a": text("x")}}},
 }
 
 func TestDynamoDBRefusals(t *testing.T) {
@@ -103,13 +95,13 @@ func TestDynamoDBRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			key := object{"pk": text("refusals#" + string(ids.New[ids.Workspace]())), "sk": text("x")}
 			item := maps.Clone(key)
-			maps.Copy(item, object{"a": number(1), "word": text("w"), "m": mapOf(object{"b": number(1)})})
+			maps.Copy(item, object{"a": number(1), "word": text("w"), "m": object{"M": object{"b": number(1)}}})
 			in := object{}
 			switch r.operation {
 			case "GetItem", "UpdateItem", "DeleteItem":
 				in["Key"] = key
 				fallthrough
-			case "PutItem", "Query", "Scan":
+			case "PutItem", "Query":
 				in["TableName"] = "access"
 			}
 			if r.operation == "PutItem" {
@@ -121,10 +113,13 @@ func TestDynamoDBRefusals(t *testing.T) {
 				s.call(t, "DynamoDB_20120810.PutItem", object{"TableName": "access", "Item": item})
 				out[i] = s.call(t, "DynamoDB_20120810."+r.operation, in)
 			}
-			if out[1]["__type"] == nil {
+			switch out[1]["__type"] {
+			case nil:
 				t.Errorf("the model accepts it: %v", out[1])
+			case "NotModelled":
+				return
 			}
-			diff, _ := differ("SIGNALBOX_DYNAMODB", name, in, out[0], out[1])
+			diff, _ := differ("SIGNALBOX_DYNAMODB", name, out[0], out[1])
 			switch _, listed := refused[engineName("SIGNALBOX_DYNAMODB")][name]; {
 			case diff != "" && !listed:
 				t.Errorf("engine -, model +\n%s", diff)
