@@ -81,7 +81,7 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 		if response, ok, err := attempt.replayed(object); ok || err != nil {
 			return response, err
 		}
-		need := auth.Need{Provider: n.Provider, Bytes: n.Size(), Request: string(attempt.id)}
+		need := auth.Need{Provider: n.Provider, Bytes: n.Size(), Request: attempt.name()}
 		draft, problems, err := h.draft(ctx, caller, named, n, need, room)
 		if err != nil {
 			return api.Response{}, err

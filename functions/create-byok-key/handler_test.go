@@ -2,8 +2,10 @@ package main
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
 )
@@ -37,4 +39,30 @@ func TestResponses(t *testing.T) {
 		With("Content-Type", "text/plain").With("Idempotency-Key", ""))
 	g.Play(t, "foreign", withKey(`,"workspace_id":"`+string(stranger.Workspace)+`","allowed_api_key_hashes":["`+
 		names["KEY_HASH"]+`","`+string(auth.HashKey(stranger.Management))+`"]`))
+}
+
+// A copy of a request shares its place in the workspace. The same Idempotency-Key with
+// another body, which may be larger, is no copy.
+func TestAnotherBodyNeedsItsOwnRoom(t *testing.T) {
+	env := functest.New(t, assemble)
+	home, instance, key := env.NewTenant(t), env.Instance(), functest.Secret()
+	testkit.Rows{DB: env.DB, Table: env.Engines.Tables.Access}.
+		Set(t, testkit.Key("workspace#"+string(home.Workspace), "workspace"), "used", testkit.Number("99"))
+	post := func(hashes any) string {
+		a := instance.Invoke(t, createRequest(map[string]any{"key": key, "provider": "openai", "allowed_api_key_hashes": hashes}).
+			As(home.Management).With("Idempotency-Key", "one"))
+		if a.Status != http.StatusBadRequest || len(a.Issues) != 1 {
+			t.Fatalf("%d %s", a.Status, a.Body)
+		}
+		return a.Issues[0]
+	}
+	foreign := []string{strings.Repeat("0", 64)}
+	for range 2 {
+		if path := post(foreign); path != "/allowed_api_key_hashes/0" {
+			t.Errorf("a copy: an issue at %s", path)
+		}
+	}
+	if path := post(nil); path != "/workspace_id" {
+		t.Errorf("another body: an issue at %s", path)
+	}
 }

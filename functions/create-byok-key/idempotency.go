@@ -77,6 +77,15 @@ func (a *attempt) replayed(body *api.Object) (response api.Response, ok bool, er
 	return a.replay(a.earlier)
 }
 
+// name is the same for copies of this request, and for no other. It is "" without an
+// idempotency key.
+func (a *attempt) name() string {
+	if a.id == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s#%x", a.id, a.fingerprint)
+}
+
 // refuse answers 400 for problems that storage showed. A copy of this request, sent at
 // the same time, either was faster: then this one replays its 201. Or it finds this
 // refusal when it tries to store a credential.

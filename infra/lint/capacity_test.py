@@ -18,13 +18,14 @@ from translate import SOURCE
 # 1 KB, twice that within a transaction. A key, an account or a limiter item is 1 KB.
 Units = dict[str, tuple[int, int]]
 
-# A body of 64 KB, kept in the credential and in the idempotency record (66 KB each); 100 allowed hashes; a counter for each of the 113 providers in
-# the workspace's row (5 KB). A claim that is refused reads that row and stores no
-# credential, only its refusal (control). The count of a full workspace is not here: at
+# A body of 64 KB, kept in the credential and in the idempotency record (66 KB each); 100
+# allowed hashes; a counter for each of the 113 providers in the workspace's row (5 KB).
+# A copy of a request in a full workspace updates that row twice. A claim that is refused
+# reads the row and stores no credential, only its refusal (control). The count of a full workspace is not here: at
 # most 1 MB, 250 read units, once a minute for each workspace.
 LARGEST: dict[str, Units] = {
     "GET /api/v1/scim/sync-jobs/{id}": {"AccessTable": (1, 0), "SyncJobsTable": (1, 0)},
-    "POST /api/v1/byok": {"AccessTable": (2 + 100 + 2, 5), "CredentialsTable": (0, 2 * 66), "ControlTable": (17, 2 * 66)},
+    "POST /api/v1/byok": {"AccessTable": (2 + 100 + 2, 2 * 5), "CredentialsTable": (0, 2 * 66), "ControlTable": (17, 2 * 66)},
     "DELETE /api/v1/files/{file_id}": {"AccessTable": (2 + 2, 0), "ControlTable": (0, 2)},
 }
 # A credential of 4 KB with 5 allowed hashes, a record of 2 KB, a row of 1 KB.

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,8 +28,8 @@ type Room struct{ Credentials, Bytes int64 }
 type Need struct {
 	Provider string
 	Bytes    int64
-	// Request is the same for copies of a request if only one can be stored; "" if each
-	// can.
+	// Request names a request and its copies, with the same content, if only one of them
+	// can be stored. It is "" if each can.
 	Request string
 }
 
@@ -66,7 +65,17 @@ func (p *Positions) Claim(ctx context.Context, account ids.Account, workspace id
 	if taken || err != nil {
 		return position, err
 	}
-	if err := p.makeRoom(ctx, account, workspace, need, room); err != nil {
+	row, err := p.read(ctx, account, workspace)
+	if err != nil {
+		return 0, err
+	}
+	if need.Request != "" && need.Request == row.ClaimedBy {
+		position, taken, err = p.share(ctx, account, workspace, need)
+		if taken || err != nil {
+			return position, err
+		}
+	}
+	if err := p.makeRoom(ctx, workspace, row, need, room); err != nil {
 		return 0, err
 	}
 	position, taken, err = p.take(ctx, account, workspace, need, room)
@@ -76,49 +85,73 @@ func (p *Positions) Claim(ctx context.Context, account ids.Account, workspace id
 	return position, err
 }
 
-// take makes a claim, unless its condition does not hold.
+// take makes a claim if there is room.
 func (p *Positions) take(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room) (position int64, taken bool, err error) {
-	now := p.now()
-	stored, taken, err := p.update(ctx, workspace,
-		"SET #next.#provider = if_not_exists(#next.#provider, :zero) + :one, used = used + :one, bytes = bytes + :size, claimed_at = :now, claimed_by = :request",
-		isLive+" AND (used < :most AND bytes <= :room OR claimed_by = :request AND claimed_at > :settled)",
-		map[string]string{"#next": "next", "#provider": need.Provider},
+	return p.next(ctx, account, workspace, need.Provider,
+		", used = used + :one, bytes = bytes + :size, claimed_at = :now, claimed_by = :request", "used < :most AND bytes <= :room",
 		map[string]types.AttributeValue{
-			":account": text(string(account)), ":v": number(itemVersion), ":now": number(now.UnixNano()), ":settled": number(now.Add(-settling).UnixNano()),
-			":request": text(cmp.Or(need.Request, rand.Text())),
-			":zero":    number(0), ":one": number(1), ":size": number(need.Bytes),
+			":now": number(p.now().UnixNano()), ":request": text(cmp.Or(need.Request, rand.Text())), ":size": number(need.Bytes),
 			":most": number(room.Credentials), ":room": number(room.Bytes - need.Bytes),
 		})
+}
+
+// share takes a position without room, for a copy of the request that made the last
+// claim: only one of them is stored. The claim does not get younger, so that it settles
+// although copies keep coming, and a copy has settled when the claim has.
+func (p *Positions) share(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need) (position int64, taken bool, err error) {
+	return p.next(ctx, account, workspace, need.Provider, "", "claimed_by = :request AND claimed_at > :recent",
+		map[string]types.AttributeValue{":request": text(need.Request), ":recent": number(p.now().Add(-settling / 2).UnixNano())})
+}
+
+// next takes the provider's next position, and makes the other changes, if the workspace
+// is live, the account's, and meets the condition.
+func (p *Positions) next(ctx context.Context, account ids.Account, workspace ids.Workspace, provider, changes, condition string,
+	values map[string]types.AttributeValue,
+) (position int64, taken bool, err error) {
+	values[":account"], values[":v"] = text(string(account)), number(itemVersion)
+	values[":zero"], values[":one"] = number(0), number(1)
+	stored, taken, err := p.update(ctx, workspace,
+		"SET #next.#provider = if_not_exists(#next.#provider, :zero) + :one"+changes, isLive+" AND "+condition,
+		map[string]string{"#next": "next", "#provider": provider}, values)
+	if err != nil && calls.Code(err) == "ValidationException" { // no counter is there to move
+		if _, fault := p.read(ctx, account, workspace); fault != nil {
+			err = fault
+		}
+	}
 	if !taken || err != nil {
 		return 0, false, err
 	}
 	var updated struct {
 		Next map[string]int64 `dynamodbav:"next"`
 	}
-	if err := attributevalue.UnmarshalMap(stored, &updated); err != nil || updated.Next[need.Provider] < 1 {
+	if err := attributevalue.UnmarshalMap(stored, &updated); err != nil || updated.Next[provider] < 1 {
 		return 0, false, fmt.Errorf("stored workspace %s: unreadable counter", workspace)
 	}
-	return updated.Next[need.Provider] - 1, true, nil
+	return updated.Next[provider] - 1, true, nil
+}
+
+// read returns the workspace's row, or the reason why nothing can be claimed in it.
+func (p *Positions) read(ctx context.Context, account ids.Account, workspace ids.Workspace) (workspaceItem, error) {
+	found, err := NewWorkspaces(p.db, p.table).Find(ctx, workspace)
+	if err == nil {
+		_, err = found.For(Caller{account: account, kind: Management})
+	}
+	if err == nil && found.item.Next == nil {
+		err = fmt.Errorf("stored workspace %s: %w: no counters", workspace, ErrUnreadable)
+	}
+	return found.item, err
 }
 
 // settling is how long a claim may take to be stored or to fail: longer than a
 // request lives, and than clocks differ. A full workspace is counted no more often.
 const settling = time.Minute
 
-// makeRoom finds out why a claim was refused. If the workspace is full, and the last
-// claim is over a minute old, it counts the stored credentials and begins again from
-// there: failed creates lock no workspace. A claim made during the count prevails. One
-// request a minute counts. A workspace that was never counted is counted at once: none of
-// its claims could show how much it holds.
-func (p *Positions) makeRoom(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room) error {
-	found, err := NewWorkspaces(p.db, p.table).Find(ctx, workspace)
-	if err != nil {
-		return err
-	}
-	if _, err := found.For(Caller{account: account, kind: Management}); err != nil {
-		return err
-	}
-	row, now := found.item, p.now().UnixNano()
+// makeRoom counts the stored credentials of a full workspace whose last claim is over a
+// minute old, and begins again from there: failed creates lock no workspace. A claim made
+// during the count prevails. One request a minute counts. A workspace that was never
+// counted is counted at once: none of its claims could show how much it holds.
+func (p *Positions) makeRoom(ctx context.Context, workspace ids.Workspace, row workspaceItem, need Need, room Room) error {
+	now := p.now().UnixNano()
 	unchanged, values := "attribute_not_exists(used) OR attribute_not_exists(bytes)", map[string]types.AttributeValue{}
 	if row.Used != nil && row.Bytes != nil {
 		if *row.Used < room.Credentials && *row.Bytes <= room.Bytes-need.Bytes {
@@ -127,11 +160,11 @@ func (p *Positions) makeRoom(ctx context.Context, account ids.Account, workspace
 		if now-max(row.ClaimedAt, row.CountedAt) < int64(settling) {
 			return ErrFull
 		}
-		unchanged = "used = :seen AND counted_at = :now"
-		values = map[string]types.AttributeValue{":seen": number(*row.Used), ":now": number(now)}
-		before := maps.Clone(values)
-		before[":before"] = number(row.CountedAt)
-		// An attempt of the SDK's that was applied, and its response lost, has set it.
+		// The SDK repeats an update whose response was lost. Each claim changes claimed_at, so
+		// the second attempt finds any that came after the first.
+		unchanged = "used = :seen AND counted_at = :now AND (attribute_not_exists(claimed_at) OR claimed_at = :claimed)"
+		values = map[string]types.AttributeValue{":seen": number(*row.Used), ":now": number(now), ":claimed": number(row.ClaimedAt)}
+		before := map[string]types.AttributeValue{":seen": values[":seen"], ":now": values[":now"], ":before": number(row.CountedAt)}
 		_, first, err := p.update(ctx, workspace, "SET counted_at = :now",
 			"used = :seen AND (attribute_not_exists(counted_at) OR counted_at = :before OR counted_at = :now)", nil, before)
 		if err == nil && !first {

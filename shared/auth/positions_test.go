@@ -3,11 +3,15 @@ package auth_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
@@ -146,8 +150,8 @@ func TestClaimsAtOnce(t *testing.T) {
 	c.want(1, auth.ErrFull, 0) // the count of none did not replace it
 }
 
-// Of copies of a request one is stored, so they share the last place; for a minute, as
-// long as no more than one can be on its way.
+// Of copies of a request one is stored, so they share the last place, for half a minute.
+// They do not keep its claim young: after a minute the next request counts.
 func TestCopiesOfARequestShareAPlace(t *testing.T) {
 	c, now := newClaims(t), time.Now()
 	claim := func(request string, wanted error) {
@@ -158,13 +162,54 @@ func TestCopiesOfARequestShareAPlace(t *testing.T) {
 	c.SetClock(func() time.Time { return now })
 	claim("one", nil)
 	for range 3 {
+		now = now.Add(9 * time.Second)
 		claim("one", nil)
 		claim("another", auth.ErrFull)
 		claim("", auth.ErrFull)
 	}
-	c.stored.Credentials = 1
-	c.SetClock(inAnHour)
+	now = now.Add(9 * time.Second)
 	claim("one", auth.ErrFull)
+	now = now.Add(25 * time.Second) // nothing was stored
+	claim("another", nil)
+	c.stored.Credentials = 1
+	now = now.Add(time.Hour)
+	claim("another", auth.ErrFull)
+}
+
+// A count whose response was lost is written again. It must not erase the claims that
+// came in between.
+func TestARepeatedCountErasesNoClaim(t *testing.T) {
+	c, now := newClaims(t), time.Now()
+	c.SetClock(func() time.Time { return now })
+	c.want(1, nil, 0)
+	c.want(1, nil, 0)
+	c.stored = auth.Room{Credentials: 1, Bytes: 1}
+	now = now.Add(time.Hour)
+	c.faults.Heal()
+	c.faults.Inject(faults.Rule{Operation: "UpdateItem", Call: 3, Attempt: 1, Fault: func(_ *http.Request, apply faults.Apply) (*http.Response, error) {
+		_, _ = apply()
+		c.want(1, nil, 1) // the last place
+		return nil, io.ErrUnexpectedEOF
+	}})
+	c.want(1, auth.ErrFull, 0)
+	c.want(1, auth.ErrFull, 0)
+}
+
+// A row without counters is damaged, which its account is told.
+func TestDamagedCounters(t *testing.T) {
+	c := newClaims(t)
+	for name, damage := range map[string]func(testkit.Row){
+		"no counters":       func(row testkit.Row) { delete(row, "next") },
+		"counters are text": func(row testkit.Row) { row["next"] = testkit.Text("many") },
+		"a counter is text": func(row testkit.Row) {
+			row["next"] = &types.AttributeValueMemberM{Value: testkit.Row{"openai": testkit.Text("many")}}
+		},
+	} {
+		c.rows.Change(t, c.workspaceRow(), damage)
+		if _, err := c.claim(c.Positions, c.account); !errors.Is(err, auth.ErrUnreadable) || !strings.HasPrefix(err.Error(), "stored workspace ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // A lost response neither makes a second count nor keeps the first from being used.
