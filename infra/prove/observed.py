@@ -132,8 +132,7 @@ def alarm_topic(s: Subject) -> str:
 # slashes in an id, bytes that are not UTF-8, bodies over 10 MB. The
 # function then does nothing, so another answer DIFFERS.
 GATEWAY_DECIDES = re.compile("|".join((
-    r"TestFileIDs/(far_too_long|escaped_(slash|path|dots|backslash|NUL|line_feed)|not_UTF-8)",
-    r"TestJobIDs/(far_too_long|escaped_(slash|newline))",
+    r"TestIDs/(far_too_long|escaped_(slash|path|dots|backslash|NUL|line_feed)|not_UTF-8)",
     r"TestWorkspaceParameter/.*%(ff|fe|zz|00).*", r"TestUnknownRoutes/.*(//|/)",
     r"TestAuthorizationHeader/(two_headers|two_headers,_one_empty|tab_for_space|not_ASCII)", r"TestContentHeaders/.*",
     r"TestStrictJSON/(not_UTF-8|overlong|surrogate_in_UTF-8|cut_character)", r"TestEveryStatus/\w+_Bad_Request",
