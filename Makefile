@@ -147,12 +147,6 @@ bench: functions engines $(BUILD)/engines $(BASELINES) ## Measure the functions 
 	@$(BENCHSTAT) -filter '.unit:(sec/op OR B/op OR allocs/op)' -ignore pkg -col '/by@(calls handler)' "$(BUILD)/warm"
 	@echo "What 1,000 requests of a router ask of AWS, with opened keys kept and without:"
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -run '^$$' -bench Reader -benchtime 1000x ./shared/routing | grep ^Benchmark
-	@echo "A routed request, beside a program that makes the same reads and decides nothing:"
-	@rm -f "$(BUILD)/routed"; for round in $$(seq $(or $(ROUNDS),11)); do \
-		( cd infra/router && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -run '^$$' -bench Request -benchtime 300x . ) \
-			>>"$(BUILD)/routed" || { cat "$(BUILD)/routed"; exit 1; }; \
-	done
-	@$(BENCHSTAT) -filter '.unit:sec/op' -ignore pkg -col '/by@(reads authorizer)' "$(BUILD)/routed"
 
 .PHONY: $(BASELINES)
 $(BASELINES): $(BUILD)/baseline/%: go

@@ -17,7 +17,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
@@ -50,7 +49,7 @@ type fixture struct {
 	client  *http.Client
 }
 
-func newFixture(t testing.TB) *fixture {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{TB: t, engines: testkit.Start(t), log: new(bytes.Buffer), client: &http.Client{Transport: &http.Transport{}}}
 	f.tenant = testkit.NewTenant(t, auth.NewRegistry(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Access))
@@ -77,20 +76,13 @@ providers:
 	testkit.Must(t, err)
 	faulty := f.engines.Config
 	faulty.HTTPClient = f.faults
-	f.start(faulty)
-	return f
-}
-
-// start starts an authorizer that calls AWS through the config.
-func (f *fixture) start(config aws.Config) {
-	f.Helper()
-	var err error
-	f.reader, err = routing.NewReader(dynamodb.NewFromConfig(config), kms.NewFromConfig(config), routing.Config{
+	f.reader, err = routing.NewReader(dynamodb.NewFromConfig(faulty), kms.NewFromConfig(faulty), routing.Config{
 		AccessTable: f.config.Stack.AccessTable, CredentialsTable: f.config.Stack.CredentialsTable, SealingKeyARNs: f.config.Stack.sealingKeys(),
 	})
-	testkit.Must(f, err)
-	f.Cleanup(f.reader.Close)
+	testkit.Must(t, err)
+	t.Cleanup(f.reader.Close)
 	f.serve()
+	return f
 }
 
 // serve starts a new authorizer; one that runs goes on.
