@@ -33,7 +33,7 @@ const (
 	attemptHeader    = "X-Signalbox-Attempt"
 	retriesHeader    = "X-Envoy-Max-Retries"
 
-	// requestTime bounds a request to the authorizer, without its body.
+	// requestTime bounds a request to the authorizer, with its body.
 	requestTime = 5 * time.Second
 )
 

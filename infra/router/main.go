@@ -43,8 +43,7 @@ import (
 )
 
 const (
-	headerTime   = 5 * time.Second
-	bodyTime     = 30 * time.Second
+	readTime     = 4 * time.Second // for headers and body: less than requestTime, so a slow caller gets a 400
 	idleTime     = 5 * time.Minute
 	shutdownTime = 10 * time.Second
 	maxHeaders   = 64 << 10
@@ -107,7 +106,7 @@ func newServer(c config, reader *routing.Reader, log *slog.Logger) *http.Server 
 	return &http.Server{
 		Handler:           &authorizer{config: c, reader: reader, plans: plans, metrics: newMetrics(reader.Kept, plans.count), log: log},
 		ConnContext:       withConn,
-		ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeaders,
+		ReadHeaderTimeout: readTime, ReadTimeout: readTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeaders,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 }

@@ -75,12 +75,13 @@ class Provider:
         body = await request.json()
         content = body["messages"][0]["content"]
         number, *answers = (content if isinstance(content, str) else content[0]["text"]).split()
-        keys = {h: v for h, v in request.headers.items() if h.lower() in (*PROVIDERS.values(), "x-goog-api-key", "cookie")}
+        keys = {h.title(): v for h, v in request.headers.items() if h.lower() in (*PROVIDERS.values(), "x-goog-api-key", "cookie")}
         text = str(request.raw_headers) + request.path_qs + json.dumps(body)
         if len(keys) != 1 or "x-signalbox" in text.lower() or any(s in text for s in self.secrets):
             self.leaks.append((name, number, list(request.headers)))
         attempt = len(self.received[number])
-        self.received[number].append((name, keys.get(next(iter(keys), ""), "").removeprefix("Bearer ")))
+        key = keys.get("Authorization", "").removeprefix("Bearer ") or next(iter(keys.values()), "")
+        self.received[number].append((name, key))
         status = int(answers[attempt]) if attempt < len(answers) and answers[attempt] != "cut" else 200
         if status == 0:
             request.transport.close()
@@ -249,6 +250,8 @@ class Bench:
     async def store(self, tenant: "Tenant", **settings) -> dict:
         """Stores a credential by the API and returns it with its key."""
         key = f"sk-{tenant.name}-{self.random.getrandbits(64):x}"
+        if self.random.random() < 0.2:
+            key = "Bearer " + key  # no prefix of the header: it belongs to the key
         async with self.client.post(self.demo["base_url"] + "/byok", json={"key": key, **settings}, headers={"Authorization": "Bearer " + tenant.management}) as r:
             check(r.status == 201, "a credential is stored", r.status, await r.text())
             stored = {**(await r.json())["data"], "key": key}

@@ -113,7 +113,8 @@ class Hook(CustomLogger):
         provider = step.headers["x-signalbox-provider"]
         deployment = next(d for d in proxy_server.llm_router.get_model_list(plan["model"]) if d["model_info"]["signalbox_provider"] == provider)
         kwargs |= deployment["litellm_params"]
-        kwargs["api_key"] = next(step.headers[h] for h in KEY_HEADERS if h in step.headers).removeprefix("Bearer ")
+        header = next(h for h in KEY_HEADERS if h in step.headers)
+        kwargs["api_key"] = step.headers[header].removeprefix("Bearer " if header == "authorization" else "")
         plan |= {"credential": step.headers["x-signalbox-credential"], "end": None}
         return kwargs
 
