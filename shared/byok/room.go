@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -30,12 +31,18 @@ var ErrTooMany = fmt.Errorf("the workspace holds more than %d credentials or %d 
 // of attributes, ids, numbers, the label and the wrapped data key.
 const rowBytes = 1024
 
-// Size is how many bytes the credential will take as stored, at most.
+// Size is how many bytes the credential will take as stored, at most. It counts every
+// setting with text, also one that is added later.
 func (n New) Size() int64 {
-	size := rowBytes + len(n.Key.Reveal()) + len(n.Name)
-	for _, list := range [][]string{n.AllowedAPIKeyHashes, n.AllowedModels, n.AllowedUserIDs} {
-		for _, element := range list {
-			size += 1 + len(element)
+	size, settings := rowBytes+len(n.Key.Reveal()), reflect.ValueOf(n.Settings)
+	for i := range settings.NumField() {
+		switch text := settings.Field(i).Interface().(type) {
+		case string:
+			size += len(text)
+		case []string:
+			for _, element := range text {
+				size += 1 + len(element)
+			}
 		}
 	}
 	return int64(size)

@@ -2,6 +2,7 @@ package byok_test
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -57,10 +58,20 @@ func (f *fixture) read() ([]byok.Stored, error) {
 
 // No estimate is below DynamoDB's own count of bytes, and none is far above.
 func TestSizesAreCounted(t *testing.T) {
-	long := strings.Repeat("é", 255)
 	largest := validCredential()
-	largest.Key, largest.Name = secret.New([]byte(strings.Repeat("k", 32768))), long
-	largest.AllowedModels, largest.AllowedUserIDs = slices.Repeat([]string{long}, 30), slices.Repeat([]string{long}, 30)
+	largest.Key = secret.New([]byte(strings.Repeat("k", 32768)))
+	texts := reflect.ValueOf(&largest.Settings).Elem()
+	for i := range texts.NumField() {
+		switch field := texts.Field(i); field.Interface().(type) {
+		case string:
+			field.SetString(strings.Repeat("é", 1000))
+		case []string:
+			field.Set(reflect.ValueOf(slices.Repeat([]string{strings.Repeat("é", 255)}, 20)))
+		case bool:
+		default:
+			t.Fatalf("Size does not count the setting %s", texts.Type().Field(i).Name)
+		}
+	}
 	for name, n := range map[string]byok.New{"small": validCredential(), "largest": largest} {
 		f := newFixture(t)
 		const stored = 8 // Count rounds their sum up, not each
