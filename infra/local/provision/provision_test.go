@@ -43,6 +43,13 @@ func TestMake(t *testing.T) {
 		return provision.Make(t.Context(), loaded, config, dir, nil)
 	}
 
+	db := reach.DynamoDB(config)
+	_, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{ // as if it had been killed then
+		TableName: aws.String("named-things"), BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+	})
+	testkit.Must(t, err)
 	made, err := provisioned(nil) // versioning is Enabled by default
 	testkit.Must(t, err)
 	for id, want := range map[string]string{"Things": "signalbox-local-Things", "Named": "named-things", "Files": "signalbox-local-files"} {
@@ -53,7 +60,7 @@ func TestMake(t *testing.T) {
 	if arn := made["Seal"]["Arn"]; !strings.HasPrefix(arn, "arn:aws:kms:us-east-1:") || !strings.HasSuffix(arn, made["Seal"]["Ref"]) {
 		t.Errorf("the key is %v", made["Seal"])
 	}
-	db, things := reach.DynamoDB(config), aws.String(made["Things"]["Ref"])
+	things := aws.String(made["Things"]["Ref"])
 	table, err := db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: things})
 	if err != nil || len(table.Table.KeySchema) != 2 || aws.ToString(table.Table.TableArn) != made["Things"]["Arn"] {
 		t.Errorf("the table is %+v, %v", table, err)

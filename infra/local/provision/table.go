@@ -90,8 +90,11 @@ func (p *provisioner) table(ctx context.Context, t template.Table) error {
 		if err == nil {
 			found, err = p.active(ctx, name)
 		}
-	case err == nil:
-		err = p.readable(ctx, name)
+	case err == nil: // it may still be in creation, if the edition was killed then
+		found, err = p.active(ctx, name)
+		if err == nil {
+			err = p.readable(ctx, name)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("table %s: %w", name, err)
