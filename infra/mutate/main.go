@@ -31,12 +31,11 @@ func main() {
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "chooses them")
 	only := flag.String("only", "", "mutate the files whose path contains this")
 	timeout := flag.Duration("timeout", 5*time.Minute, "bounds the tests of one mutant")
-	simulated := flag.Bool("simulated", false, "mutate what requests pass through, and let the simulation alone notice")
 	list := flag.String("planted", "", "simulate with each mutant of this list instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	try := func() error { return run(ctx, *n, *seed, *only, *timeout, *simulated) }
+	try := func() error { return run(ctx, *n, *seed, *only, *timeout) }
 	if *list != "" {
 		try = func() error { return plant(ctx, *list, *only, *timeout) }
 	}
@@ -46,11 +45,8 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, n int, seed uint64, only string, timeout time.Duration, simulated bool) error {
+func run(ctx context.Context, n int, seed uint64, only string, timeout time.Duration) error {
 	mutants, err := find(only, "functions", "shared", operator)
-	if simulated {
-		mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return len(m.functions()) == 0 })
-	}
 	if err != nil {
 		return err
 	}
@@ -60,10 +56,7 @@ func run(ctx context.Context, n int, seed uint64, only string, timeout time.Dura
 	total, random := len(mutants), rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
 	random.Shuffle(total, func(i, j int) { mutants[i], mutants[j] = mutants[j], mutants[i] })
 	fmt.Printf("seed %d: %d of %d mutants\n", seed, min(n, total), total)
-	test := mutant.test
-	if simulated {
-		test = mutant.simulate
-	} else if err := unchanged(ctx, mutants[:min(n, total)]); err != nil {
+	if err := unchanged(ctx, mutants[:min(n, total)]); err != nil {
 		return err
 	}
 
@@ -86,7 +79,7 @@ func run(ctx context.Context, n int, seed uint64, only string, timeout time.Dura
 	for range together {
 		workers.Go(func() {
 			for m, ok := draw(); ok; m, ok = draw() {
-				verdict, err := test(m, ctx, timeout)
+				verdict, err := m.test(ctx, timeout)
 				mu.Lock()
 				switch {
 				case err != nil:
@@ -137,24 +130,14 @@ const (
 
 // test runs the tests of the mutant's package with the mutant in it.
 func (m mutant) test(ctx context.Context, timeout time.Duration) (verdict, error) {
-	folder, err := os.MkdirTemp("", "signalbox-mutate")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	overlay, err := m.write(folder)
-	if err != nil {
-		return 0, err
-	}
 	module, tests := m.tests()
-	out, err := exec.CommandContext(ctx, "go", "test", "-C", module, "-overlay", overlay, "-vet=off", "-count=1", "-failfast", //nolint:gosec // what is mutated is ours
-		"-timeout", timeout.String(), tests).CombinedOutput()
+	out, err := m.run(ctx, module, timeout, tests)
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
 	case err == nil:
 		return alive, nil
-	case strings.Contains(string(out), "[build failed]"):
+	case strings.Contains(out, "[build failed]"):
 		return uncompiled, nil
 	default:
 		return killed, nil

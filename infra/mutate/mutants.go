@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // mutant is one change of one condition.
@@ -128,8 +131,13 @@ var operators = map[token.Token][]token.Token{
 	token.GTR: {token.GEQ, token.LEQ}, token.GEQ: {token.GTR, token.LSS},
 }
 
-// write puts the mutated file and an overlay for it into the folder.
-func (m mutant) write(folder string) (overlay string, err error) {
+// run runs go test in the module with the mutant in its code, and returns its output.
+func (m mutant) run(ctx context.Context, module string, timeout time.Duration, arguments ...string) (string, error) {
+	folder, err := os.MkdirTemp("", "signalbox-mutate")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
 	source, err := os.ReadFile(m.file)
 	if err != nil {
 		return "", err
@@ -146,5 +154,10 @@ func (m mutant) write(folder string) (overlay string, err error) {
 	if err := os.WriteFile(mutated, []byte(string(source[:m.start])+m.code+string(source[m.end:])), 0o600); err != nil { //nolint:gosec // a folder of ours
 		return "", err
 	}
-	return overlay, os.WriteFile(overlay, replace, 0o600)
+	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
+		return "", err
+	}
+	arguments = append([]string{"test", "-C", module, "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", timeout.String()}, arguments...)
+	out, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput() //nolint:gosec // what is mutated is ours
+	return string(out), err
 }

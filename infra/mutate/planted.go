@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"time"
@@ -103,7 +102,7 @@ func plant(ctx context.Context, path, only string, timeout time.Duration) error 
 // simulate plays the function's simulation with the mutant, and returns the schedule
 // that finds it.
 func (p planted) simulate(ctx context.Context, timeout time.Duration) (string, error) {
-	out, err := p.play(ctx, timeout, "./"+p.function)
+	out, err := p.run(ctx, ".", timeout, "-run", "^TestSimulation$", "./"+p.function, "-args", "-simulate")
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
@@ -117,58 +116,4 @@ func (p planted) simulate(ctx context.Context, timeout time.Duration) (string, e
 		return "", errors.New("the simulation ends without a schedule:\n" + out)
 	}
 	return schedule, nil
-}
-
-// play plays the simulations of the packages with the mutant.
-func (m mutant) play(ctx context.Context, timeout time.Duration, packages ...string) (string, error) {
-	folder, err := os.MkdirTemp("", "signalbox-mutate")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	overlay, err := m.write(folder)
-	if err != nil {
-		return "", err
-	}
-	arguments := append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", timeout.String(), "-run", "^TestSimulation$"}, packages...)
-	out, err := exec.CommandContext(ctx, "go", append(arguments, "-args", "-simulate")...).CombinedOutput() //nolint:gosec // what is mutated is ours
-	return string(out), err
-}
-
-// simulate is test with the simulation alone.
-func (m mutant) simulate(ctx context.Context, timeout time.Duration) (verdict, error) {
-	out, err := m.play(ctx, timeout, m.functions()...)
-	switch {
-	case ctx.Err() != nil:
-		return 0, ctx.Err()
-	case err == nil:
-		return alive, nil
-	case strings.Contains(out, "[build failed]"):
-		return uncompiled, nil
-	}
-	return killed, nil
-}
-
-// functions are the packages whose simulations use the mutant's file.
-func (m mutant) functions() []string {
-	const create, remove, read, operator = "./functions/create-byok-key", "./functions/delete-file", "./functions/get-sync-job", "./shared/auth"
-	switch m.file {
-	case "shared/byok/store.go", "shared/byok/room.go", "shared/auth/positions.go", "shared/seal/seal.go":
-		return []string{create}
-	case "shared/files/files.go", "shared/files/purge.go", "shared/limits/limits.go":
-		return []string{remove}
-	case "shared/auth/operator.go", "shared/auth/operator_keys.go", "shared/auth/operator_workspaces.go":
-		return []string{operator}
-	case "shared/syncjobs/syncjobs.go":
-		return []string{read}
-	case "shared/calls/calls.go", "shared/calls/errors.go", "shared/calls/retry.go", "shared/api/api.go", "shared/auth/verify.go":
-		return []string{read, create, remove}
-	case "shared/auth/workspaces.go":
-		return []string{create, remove}
-	}
-	if strings.HasPrefix(m.file, "functions/") {
-		_, folder := m.tests()
-		return []string{folder}
-	}
-	return nil
 }
