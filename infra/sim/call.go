@@ -154,7 +154,7 @@ func (w *World) answer(c *call) *http.Response {
 	var response *http.Response
 	if theirs.Sub(signed).Abs() > tolerated {
 		code := map[bool]string{true: "RequestTimeTooSkewed", false: "InvalidSignatureException"}[request.Header.Get("X-Amz-Target") == ""]
-		response = w.model.Answer(request, &model.Error{Status: http.StatusForbidden, Code: code, Message: quoting})
+		response = model.Answer(request, &model.Error{Status: http.StatusForbidden, Code: code, Message: quoting})
 	} else {
 		response = w.model.Do(request, c.body)
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"maps"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -304,8 +303,8 @@ func (p *write) try() (item Item, err error) {
 		return nil, p.misfit
 	case !p.condition.holds(old):
 		failed := refusal("ConditionalCheckFailedException", "The conditional request failed")
-		if p.ReturnValuesOnConditionCheckFailure == "ALL_OLD" {
-			failed.Item = wire(old)
+		if p.ReturnValuesOnConditionCheckFailure == "ALL_OLD" && old != nil {
+			failed.Members = object{"Item": wire(old)}
 		}
 		return nil, failed
 	}
@@ -404,39 +403,37 @@ func (w *World) transactWriteItems(in struct {
 	return object{}, nil
 }
 
-// reason is why DynamoDB cancelled a transaction, as far as one item is concerned.
-type reason struct {
-	Code    string
-	Message string `json:",omitempty"`
-	Item    wire   `json:",omitempty"`
-}
-
 // commitAll makes all the writes or none.
 func commitAll(all []*write) error {
-	items, reasons, codes, failed := make([]Item, len(all)), make([]reason, len(all)), make([]string, len(all)), false
+	items, reasons, failed := make([]Item, len(all)), make([]object, len(all)), false
 	for i, p := range all {
 		var err error
 		items[i], err = p.try()
-		reasons[i].Code = "None"
+		reasons[i] = object{"Code": "None"}
 		if known, ok := errors.AsType[*Error](err); ok {
 			failed = true
-			reasons[i] = reason{"ValidationError", known.Message, known.Item}
+			reasons[i] = object{"Code": "ValidationError", "Message": known.Message}
 			if known.Code == "ConditionalCheckFailedException" {
-				reasons[i].Code = "ConditionalCheckFailed"
+				reasons[i]["Code"] = "ConditionalCheckFailed"
+				maps.Copy(reasons[i], known.Members)
 			}
 		}
-		codes[i] = reasons[i].Code
 	}
 	if failed {
-		return &Error{
-			Status: http.StatusBadRequest, Code: "TransactionCanceledException", reasons: reasons,
-			Message: "Transaction cancelled, please refer cancellation reasons for specific reasons [" + strings.Join(codes, ", ") + "]",
-		}
+		return Cancelled(reasons...)
 	}
 	for i, p := range all {
 		p.commit(items[i])
 	}
 	return nil
+}
+
+// Cancelled is DynamoDB's error for a transaction that it cancelled, with a reason for
+// each of its items. The code of an item that is not at fault is None.
+func Cancelled(reasons ...map[string]any) *Error {
+	e := refusal("TransactionCanceledException", "Transaction cancelled, please refer cancellation reasons for specific reasons")
+	e.Members = object{"CancellationReasons": reasons}
+	return e
 }
 
 // Items returns all items of a table, in the order of a Scan.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"net/http"
@@ -144,6 +145,8 @@ func s3Touches(r *http.Request, body []byte) (operation string, touches []Touch)
 	switch {
 	case query.Has("versions"):
 		return "ListObjectVersions", []Touch{{Item: bucket + "/" + query.Get("prefix"), Prefix: true}}
+	case query.Has("list-type"):
+		return "ListObjectsV2", []Touch{{Item: bucket + "/" + query.Get("prefix"), Prefix: true}}
 	case query.Has("delete"):
 		var in deleteInput
 		if xml.Unmarshal(body, &in) != nil {
@@ -155,6 +158,6 @@ func s3Touches(r *http.Request, body []byte) (operation string, touches []Touch)
 		slices.SortFunc(touches, func(a, b Touch) int { return strings.Compare(a.Item, b.Item) })
 		return "DeleteObjects", slices.Compact(touches)
 	}
-	operation = map[string]string{http.MethodPut: "PutObject", http.MethodDelete: "DeleteObject"}[r.Method]
-	return operation, []Touch{{Item: bucket + r.URL.Path, Write: true}}
+	writes := r.Method == http.MethodPut || r.Method == http.MethodDelete
+	return cmp.Or(query.Get("x-id"), r.Method), []Touch{{Item: bucket + r.URL.Path, Write: writes}}
 }

@@ -16,10 +16,12 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 )
@@ -110,33 +112,29 @@ func (w *World) Do(r *http.Request, body []byte) *http.Response {
 	}
 	do, ok := operations[target]
 	if !ok {
-		return w.Answer(r, notModelled("the operation %s", target))
+		return Answer(r, notModelled("the operation %s", target))
 	}
 	out, err := do(w, body)
 	if known, failed := errors.AsType[*Error](err); failed {
-		return w.Answer(r, known)
+		return Answer(r, known)
 	}
 	return respond(r, http.StatusOK, out)
 }
 
-// Answer returns an error as a response to the request, without applying it.
-func (w *World) Answer(r *http.Request, e *Error) *http.Response {
-	target := r.Header.Get("X-Amz-Target")
+// Answer returns an error in the form of the service that was asked.
+func Answer(r *http.Request, e *Error) *http.Response {
+	code, target := e.Code, r.Header.Get("X-Amz-Target")
 	if target == "" {
-		return s3Error(r, e)
+		return s3Response(r, e.Status, http.Header{}, struct {
+			XMLName       xml.Name `xml:"Error"`
+			Code, Message string
+		}{Code: e.Code, Message: e.Message})
 	}
-	code, message := e.Code, "message"
 	if strings.HasPrefix(target, dynamoDBTarget) {
 		code = "com.amazonaws.dynamodb.v20120810#" + code
 	}
-	out := object{}
-	if e.reasons != nil { // this error alone spells Message so
-		out["CancellationReasons"], message = e.reasons, "Message"
-	}
-	if e.Item != nil {
-		out["Item"] = e.Item
-	}
-	out["__type"], out[message] = code, e.Message
+	out := object{"__type": code, "message": e.Message}
+	maps.Copy(out, e.Members)
 	return respond(r, e.Status, out)
 }
 
@@ -146,12 +144,13 @@ func respond(r *http.Request, status int, out any) *http.Response {
 	if err != nil {
 		panic(fmt.Sprintf("the model's JSON: %v", err))
 	}
-	return response(r, status, http.Header{
+	return Response(r, status, http.Header{
 		"X-Amzn-Requestid": {rand.Text()}, "Content-Type": {r.Header.Get("Content-Type")}, "X-Amz-Crc32": {fmt.Sprint(crc32.ChecksumIEEE(body))},
 	}, body)
 }
 
-func response(r *http.Request, status int, header http.Header, body []byte) *http.Response {
+// Response is a response with this header and body.
+func Response(r *http.Request, status int, header http.Header, body []byte) *http.Response {
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -163,10 +162,9 @@ func response(r *http.Request, status int, header http.Header, body []byte) *htt
 type Error struct {
 	Status        int
 	Code, Message string
-	// Item is the item for which a condition failed, if the request asked for it.
-	Item wire
-	// reasons are those of a cancelled transaction, one for each item.
-	reasons []reason
+	// Members are further members of DynamoDB's errors: the Item for which a condition
+	// failed, or the CancellationReasons of a transaction.
+	Members map[string]any
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }

@@ -110,7 +110,7 @@ func (w *World) s3(r *http.Request, body []byte) *http.Response {
 		err = notModelled("%s with the query %s", r.Method, r.URL.RawQuery)
 	}
 	if err != nil {
-		return s3Error(r, err)
+		return Answer(r, err)
 	}
 	return s3Response(r, status, header, out)
 }
@@ -126,15 +126,7 @@ func s3Response(r *http.Request, status int, header http.Header, document any) *
 		header.Set("Content-Type", "application/xml")
 	}
 	header.Set("X-Amz-Request-Id", rand.Text())
-	return response(r, status, header, body)
-}
-
-// s3Error writes an error.
-func s3Error(r *http.Request, e *Error) *http.Response {
-	return s3Response(r, e.Status, http.Header{}, struct {
-		XMLName       xml.Name `xml:"Error"`
-		Code, Message string
-	}{Code: e.Code, Message: e.Message})
+	return Response(r, status, header, body)
 }
 
 func failedPrecondition() *Error {

@@ -3,33 +3,56 @@ package faults
 import (
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"signalbox.dev/infra/sim/model"
 )
+
+// Refuse fails the attempt before it reaches the engine, as a refused connection
+// does.
+func Refuse() Fault { return before(networkError(syscall.ECONNREFUSED)) }
+
+// TimeOut fails the attempt, which does not reach the engine, by the time-out of
+// attempts: the request itself has time left.
+func TimeOut() Fault { return before(networkError(os.ErrDeadlineExceeded)) }
+
+// before fails the attempt with the error before it reaches the engine.
+func before(err error) Fault {
+	return func(*http.Request, Apply) (*http.Response, error) { return nil, err }
+}
+
+func networkError(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} }
 
 // Answer is an AWS error; the attempt does not reach the engine. The body is in the
 // form of the service that was asked.
 func Answer(status int, code, message string) Fault {
-	return answerWith(status, code, map[string]any{"message": message})
+	return answer(&model.Error{Status: status, Code: code, Message: message})
+}
+
+func answer(e *model.Error) Fault {
+	return func(r *http.Request, _ Apply) (*http.Response, error) { return model.Answer(r, e), nil }
 }
 
 // Throttle is the error of a service that throttles, under its own name for it.
 // DynamoDB's has no reasons: see ThrottleFor.
 func Throttle() Fault {
 	return func(r *http.Request, apply Apply) (*http.Response, error) {
-		call, err := read(r)
-		if err != nil {
-			return nil, err
-		}
 		fault := Answer(http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
-		switch call.Service {
-		case "DynamoDB":
+		switch service, _, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); service {
+		case "DynamoDB_20120810":
 			fault = Answer(http.StatusBadRequest, "ProvisionedThroughputExceededException", "The level of configured provisioned throughput was exceeded.")
-		case "KMS":
+		case "TrentService":
 			fault = Answer(http.StatusBadRequest, "ThrottlingException", "You have exceeded the rate at which you may call KMS.")
 		}
 		return fault(r, apply)
@@ -47,7 +70,9 @@ func ThrottleFor(code string, reasons ...string) Fault {
 	if code == "ThrottlingException" {
 		member = "throttlingReasons"
 	}
-	return answerWith(http.StatusBadRequest, code, map[string]any{"message": "Throughput exceeds the current capacity.", member: all})
+	return answer(&model.Error{
+		Status: http.StatusBadRequest, Code: code, Message: "Throughput exceeds the current capacity.", Members: map[string]any{member: all},
+	})
 }
 
 // Conflict is DynamoDB's error for a plain write that meets a transaction on the
@@ -68,15 +93,11 @@ func CancellationReasons() []string {
 // Cancel is DynamoDB's error for a cancelled transaction, with a reason for each of
 // its items.
 func Cancel(reasons ...string) Fault {
-	type reason struct{ Code, Message string }
-	var all []reason
+	var all []map[string]any
 	for _, code := range reasons {
-		all = append(all, reason{Code: code, Message: "as a test has it"})
+		all = append(all, map[string]any{"Code": code, "Message": "as a test has it"})
 	}
-	return answerWith(http.StatusBadRequest, "TransactionCanceledException", map[string]any{
-		"Message":             fmt.Sprintf("Transaction cancelled, please refer cancellation reasons for specific reasons [%s]", strings.Join(reasons, ", ")),
-		"CancellationReasons": all,
-	})
+	return answer(model.Cancelled(all...))
 }
 
 // Unprocessed is the answer to a BatchGetItem or BatchWriteItem if nothing was
@@ -88,7 +109,7 @@ func Unprocessed() Fault {
 			return nil, err
 		}
 		left := map[string]string{"BatchGetItem": "UnprocessedKeys", "BatchWriteItem": "UnprocessedItems"}[call.Operation]
-		return jsonResponse(r, map[string]any{left: call.Input["RequestItems"]})
+		return respond(r, map[string]any{left: call.Input["RequestItems"]})
 	}
 }
 
@@ -100,29 +121,57 @@ func UnprocessedRest() Fault {
 		if err != nil {
 			return nil, err
 		}
-		return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
-			var all struct {
-				Responses map[string][]map[string]any
-			}
-			if err := json.NewDecoder(answer.Body).Decode(&all); err != nil {
-				return nil, fmt.Errorf("reading the engine's answer: %w", err)
-			}
+		return changed(func(all map[string]any) {
 			rest := map[string]any{}
 			for table, asked := range object(call.Input["RequestItems"]) {
 				keys := list(object(asked)["Keys"])
 				left := keys[(len(keys)+1)/2:]
-				all.Responses[table] = slices.DeleteFunc(all.Responses[table], func(item map[string]any) bool {
+				responses := object(all["Responses"])
+				responses[table] = slices.DeleteFunc(list(responses[table]), func(item any) bool {
 					return slices.ContainsFunc(left, func(key any) bool {
-						return reflect.DeepEqual(item["pk"], object(key)["pk"]) && reflect.DeepEqual(item["sk"], object(key)["sk"])
+						return reflect.DeepEqual(object(item)["pk"], object(key)["pk"]) && reflect.DeepEqual(object(item)["sk"], object(key)["sk"])
 					})
 				})
 				if len(left) > 0 {
 					rest[table] = map[string]any{"Keys": left, "ConsistentRead": object(asked)["ConsistentRead"]}
 				}
 			}
-			return jsonResponse(r, map[string]any{"Responses": all.Responses, "UnprocessedKeys": rest})
+			all["UnprocessedKeys"] = rest
 		})(r, apply)
 	}
+}
+
+// object and list return the value, or nothing if it has another type.
+func object(v any) map[string]any {
+	o, _ := v.(map[string]any)
+	return o
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+// AnotherItem is the answer to a GetItem that asked for another item.
+func AnotherItem() Fault {
+	return changed(func(got map[string]any) {
+		if got["Item"] == nil {
+			got["Item"] = map[string]any{}
+		}
+		object(got["Item"])["pk"] = map[string]string{"S": "another#1"}
+	})
+}
+
+// changed lets the engine apply the attempt, and change its answer in JSON.
+func changed(change func(map[string]any)) Fault {
+	return after(func(r *http.Request, answer *http.Response) (*http.Response, error) {
+		var got map[string]any
+		if err := json.NewDecoder(answer.Body).Decode(&got); err != nil {
+			return nil, fmt.Errorf("reading the engine's answer: %w", err)
+		}
+		change(got)
+		return respond(r, got)
+	})
 }
 
 // RefuseVersions is S3's answer to a DeleteObjects if it deleted nothing: 200, with an
@@ -130,21 +179,28 @@ func UnprocessedRest() Fault {
 func RefuseVersions(code string) Fault {
 	return func(r *http.Request, _ Apply) (*http.Response, error) {
 		var asked struct {
-			Objects []struct{ Key, VersionId string } `xml:"Object"` //nolint:staticcheck // S3's own spelling
+			Objects []types.ObjectIdentifier `xml:"Object"`
 		}
 		if err := xml.NewDecoder(r.Body).Decode(&asked); err != nil {
 			return nil, fmt.Errorf("reading a request: %w", err)
 		}
-		type refusal struct{ Key, VersionId, Code, Message string } //nolint:staticcheck // the same
 		answer := struct {
-			XMLName xml.Name  `xml:"DeleteResult"`
-			Errors  []refusal `xml:"Error"`
+			XMLName xml.Name      `xml:"DeleteResult"`
+			Errors  []types.Error `xml:"Error"`
 		}{}
+		message := "as a test has it"
 		for _, o := range asked.Objects {
-			answer.Errors = append(answer.Errors, refusal{o.Key, o.VersionId, code, "as a test has it"})
+			answer.Errors = append(answer.Errors, types.Error{Key: o.Key, VersionId: o.VersionId, Code: &code, Message: &message})
 		}
 		written, err := xml.Marshal(answer)
 		return response(r, http.StatusOK, "application/xml", written), err
+	}
+}
+
+// Pretend answers this; the attempt does not reach the engine.
+func Pretend(status int, body string) Fault {
+	return func(r *http.Request, _ Apply) (*http.Response, error) {
+		return response(r, status, "", []byte(body)), nil
 	}
 }
 
@@ -155,63 +211,99 @@ func Otherwise(status int, body string) Fault {
 	})
 }
 
-// Pretend answers this; the attempt does not reach the engine.
-func Pretend(status int, body string) Fault {
-	return func(r *http.Request, _ Apply) (*http.Response, error) {
-		return response(r, status, "", []byte(body)), nil
-	}
+// LoseAnswer lets the engine apply the attempt and then resets the connection.
+func LoseAnswer() Fault { return lose(syscall.ECONNRESET) }
+
+// TimeOutAnswer lets the engine apply the attempt and fails it by the time-out of
+// attempts.
+func TimeOutAnswer() Fault { return lose(os.ErrDeadlineExceeded) }
+
+func lose(err error) Fault {
+	return after(func(*http.Request, *http.Response) (*http.Response, error) { return nil, networkError(err) })
 }
 
-// AnotherItem is the answer to a GetItem that asked for another item.
-func AnotherItem() Fault {
-	return after(func(r *http.Request, answer *http.Response) (*http.Response, error) {
-		var got struct{ Item map[string]any }
-		if err := json.NewDecoder(answer.Body).Decode(&got); err != nil {
-			return nil, fmt.Errorf("reading the engine's answer: %w", err)
+// CutAnswer lets the engine apply the attempt and cuts the connection half way through
+// the answer's body. Without a body, it cuts the connection before the answer is
+// complete.
+func CutAnswer() Fault {
+	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || len(body) == 0 {
+			return nil, networkError(syscall.ECONNRESET)
 		}
-		if got.Item == nil {
-			got.Item = map[string]any{}
-		}
-		got.Item["pk"] = map[string]string{"S": "another#1"}
-		return jsonResponse(r, got)
+		answer.Body = io.NopCloser(io.MultiReader(strings.NewReader(string(body[:len(body)/2])), brokenReader{}))
+		return answer, nil
 	})
 }
 
-// answerWith returns an error in the service's own form.
-func answerWith(status int, code string, fields map[string]any) Fault {
-	return func(r *http.Request, _ Apply) (*http.Response, error) {
-		if r.Header.Get("X-Amz-Target") == "" {
-			body, err := xml.Marshal(s3Error{Code: code, Message: fmt.Sprint(fields["message"])})
-			return response(r, status, "application/xml", body), err
+// brokenReader is the end of a body after its connection was cut.
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// Garble lets the engine apply the attempt and makes the answer unreadable.
+func Garble() Fault {
+	return after(func(r *http.Request, answer *http.Response) (*http.Response, error) {
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || len(body) == 0 {
+			return nil, errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x00\x00"`)
 		}
-		all := map[string]any{"__type": "com.amazonaws#" + code}
-		for name, value := range fields {
-			all[name] = value
+		return response(r, answer.StatusCode, answer.Header.Get("Content-Type"), []byte("<{[\x00"+string(body[:len(body)/2]))), nil
+	})
+}
+
+// EmptyAnswer lets the engine apply the attempt and removes the body of its answer;
+// an error is lost as a whole.
+func EmptyAnswer() Fault {
+	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
+		if answer.StatusCode >= http.StatusMultipleChoices {
+			return nil, networkError(syscall.ECONNRESET)
 		}
-		body, err := json.Marshal(all)
-		return response(r, status, r.Header.Get("Content-Type"), body), err
+		_ = answer.Body.Close()
+		answer.Header.Del("X-Amz-Crc32") // by which the SDK would notice
+		answer.Body, answer.ContentLength = http.NoBody, -1
+		return answer, nil
+	})
+}
+
+// NoHeaders lets the engine apply the attempt and removes all headers of its answer.
+func NoHeaders() Fault {
+	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
+		answer.Header = http.Header{}
+		return answer, nil
+	})
+}
+
+// Then lets the engine apply the attempt and calls f before the answer is passed on: f
+// happens between two calls of a request.
+func Then(f func()) Fault {
+	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
+		f()
+		return answer, nil
+	})
+}
+
+// after lets the engine apply the attempt, and f change the answer.
+func after(f func(*http.Request, *http.Response) (*http.Response, error)) Fault {
+	return func(r *http.Request, apply Apply) (*http.Response, error) {
+		answer, err := apply()
+		if err != nil {
+			return nil, fmt.Errorf("the engine itself failed: %w", err)
+		}
+		changed, err := f(r, answer)
+		if changed != answer {
+			_ = answer.Body.Close()
+		}
+		return changed, err
 	}
 }
 
-type s3Error struct {
-	XMLName xml.Name `xml:"Error"`
-	Code    string
-	Message string
-}
-
-// jsonResponse is DynamoDB's answer of status 200.
-func jsonResponse(r *http.Request, body any) (*http.Response, error) {
+// respond is DynamoDB's answer of status 200.
+func respond(r *http.Request, body any) (*http.Response, error) {
 	encoded, err := json.Marshal(body)
 	return response(r, http.StatusOK, "application/x-amz-json-1.0", encoded), err
 }
 
 func response(r *http.Request, status int, contentType string, body []byte) *http.Response {
-	return &http.Response{
-		Status: http.StatusText(status), StatusCode: status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header:        http.Header{"Content-Type": {contentType}, "X-Amzn-Requestid": {"made-up-by-a-test"}},
-		Body:          io.NopCloser(strings.NewReader(string(body))),
-		ContentLength: int64(len(body)),
-		Request:       r,
-	}
+	return model.Response(r, status, http.Header{"Content-Type": {contentType}, "X-Amzn-Requestid": {"made-up-by-a-test"}}, body)
 }

@@ -9,11 +9,17 @@
 package faults
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"sync"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+
+	"signalbox.dev/infra/sim/model"
 )
 
 // Client sends requests; the SDK's HTTP clients and http.Client do.
@@ -32,13 +38,9 @@ type Apply = func() (*http.Response, error)
 type Rule struct {
 	// Operation is AWS's name, such as "PutItem"; "" means every operation.
 	Operation string
-	// Kind is the kind of item, as in Call; "" means every kind.
-	Kind string
-	// Call counts the calls of the operation from 1, or of the kind if one is given.
-	// Retries count as one call; 0 means every call.
+	// Call counts the calls of the operation from 1. Retries count as one call; 0 means
+	// every call.
 	Call int
-	// Onwards means the calls after that one as well.
-	Onwards bool
 	// Attempt counts the attempts of one call from 1; 0 means every attempt, and then
 	// the SDK's retries do not help.
 	Attempt int
@@ -46,14 +48,42 @@ type Rule struct {
 }
 
 func (r Rule) meets(c Call) bool {
-	number := c.Number
-	if r.Kind != "" {
-		number = c.OfKind
+	return (r.Operation == "" || r.Operation == c.Operation) && (r.Call == 0 || r.Call == c.Number) && (r.Attempt == 0 || r.Attempt == c.Attempt)
+}
+
+// Call is one attempt of a call, as it was sent.
+type Call struct {
+	model.Label
+
+	Number  int  // of the call among those of its operation, from 1
+	Attempt int  // of this call, from 1
+	Failed  bool // it met a fault
+	// Input is the JSON of a call to DynamoDB or KMS.
+	Input map[string]any
+	// URL and Header are from the HTTP request: they contain the input of a call to S3.
+	URL    string
+	Header http.Header
+}
+
+// read describes a request and leaves it as it was.
+func read(r *http.Request) (Call, error) {
+	c := Call{URL: r.URL.String(), Header: r.Header.Clone(), Attempt: 1}
+	// "attempt=2; max=3"; other clients than the SDK do not send it.
+	_, _ = fmt.Sscanf(r.Header.Get("Amz-Sdk-Request"), "attempt=%d", &c.Attempt)
+	if r.Header.Get("X-Amz-Target") == "" {
+		c.Label, _ = model.Footprint(r, nil)
+		return c, nil
 	}
-	return (r.Operation == "" || r.Operation == c.Operation) &&
-		(r.Kind == "" || r.Kind == c.Kind) &&
-		(r.Call == 0 || r.Call == number || r.Onwards && r.Call < number) &&
-		(r.Attempt == 0 || r.Attempt == c.Attempt)
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return c, fmt.Errorf("reading a request to record it: %w", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if err := json.Unmarshal(body, &c.Input); err != nil {
+		return c, fmt.Errorf("recording a request: %w", err)
+	}
+	c.Label, _ = model.Footprint(r, body)
+	return c, nil
 }
 
 // Transport is an HTTP client for the SDK that fails by its rules. It may be used
@@ -102,20 +132,27 @@ func (t *Transport) Do(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	fault := t.record(call)
 	apply := func() (*http.Response, error) { return t.next.Do(r) }
-	if fault == nil {
-		return apply()
+	if fault := t.record(call); fault != nil {
+		return fault(r, apply)
 	}
-	return fault(r, apply)
+	return apply()
 }
 
 // record records the attempt and returns the fault it meets, if any.
 func (t *Transport) record(c Call) Fault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c.Number = t.number(c, func(Call) bool { return true })
-	c.OfKind = t.number(c, func(other Call) bool { return other.Kind == c.Kind })
+	c.Number = 1
+	for _, earlier := range t.calls {
+		if c.invocation() == earlier.invocation() {
+			c.Number = earlier.Number
+			break
+		}
+		if c.Operation == earlier.Operation {
+			c.Number = max(c.Number, earlier.Number+1)
+		}
+	}
 	rule := slices.IndexFunc(t.rules, func(r Rule) bool { return r.meets(c) })
 	c.Failed = rule >= 0
 	t.calls = append(t.calls, c)
@@ -125,17 +162,5 @@ func (t *Transport) record(c Call) Fault {
 	return t.rules[rule].Fault
 }
 
-// number counts the different calls of the same operation up to this one, if they are
-// alike.
-func (t *Transport) number(c Call, alike func(Call) bool) int {
-	seen := map[string]bool{c.invocation: true}
-	for _, earlier := range t.calls {
-		if earlier.invocation == c.invocation {
-			break
-		}
-		if earlier.Operation == c.Operation && alike(earlier) {
-			seen[earlier.invocation] = true
-		}
-	}
-	return len(seen)
-}
+// invocation is the same for all attempts of one call.
+func (c Call) invocation() string { return c.Header.Get("Amz-Sdk-Invocation-Id") }

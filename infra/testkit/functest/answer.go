@@ -3,9 +3,11 @@ package functest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -207,17 +209,21 @@ func (i *Indistinguishable) Check(t testing.TB, group string, a Answer) {
 	}
 }
 
-// callNames returns the names of the calls that the request made, sorted.
+// callNames returns the operations that the request asked for, with the kinds of their
+// items, sorted.
 func callNames(a Answer) []string {
 	var names []string
 	for _, c := range a.Calls {
 		if c.Attempt == 1 {
-			names = append(names, strings.TrimSpace(c.Operation+" "+c.Kind))
+			names = append(names, fmt.Sprint(c.Operation, kind.FindAllString(c.Item, -1)))
 		}
 	}
 	slices.Sort(names)
 	return names
 }
+
+// kind is what an item's key begins with, such as "key#".
+var kind = regexp.MustCompile(`[a-z]+#`)
 
 // checkCalls checks that every read is strongly consistent and every write conditional:
 // the store settles races.

@@ -43,7 +43,7 @@ func checkLeaks(t testing.TB, body string, a Answer, errs []error) {
 		}
 	}
 	for _, c := range a.Calls {
-		sent, _ := json.Marshal([]any{c.Input, c.Path, c.Query, c.Header})
+		sent, _ := json.Marshal([]any{c.Input, c.URL, c.Header})
 		places["a call of "+c.Operation] += string(sent)
 	}
 	for place, text := range places {
