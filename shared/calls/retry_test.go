@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/http"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/cryptotest"
@@ -14,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/google/go-cmp/cmp"
 
@@ -87,61 +85,19 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// throttled is DynamoDB with so many units a second and a saved burst.
-type throttled struct {
-	rate, burst float64
-
-	mu     sync.Mutex
-	saved  float64
-	at     time.Time
-	passed []time.Time
-}
-
-func (s *throttled) Do(r *http.Request) (*http.Response, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	s.saved, s.at = min(s.burst, s.saved+now.Sub(s.at).Seconds()*s.rate), now
-	if s.saved < 1 {
-		return service{status: 400, body: `{"__type":"com.amazonaws#ProvisionedThroughputExceededException"}`}.Do(r)
+func TestWhatIsRetried(t *testing.T) {
+	cancelled := func(code string) error {
+		return &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: &code}}}
 	}
-	s.saved--
-	s.passed = append(s.passed, now)
-	return service{status: 200, body: "{}"}.Do(r)
-}
-
-// Clients that are throttled at one instant do not return together. With pauses of one
-// second, 150 of these 300 fail.
-func TestThrottledClientsSpreadOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cryptotest.SetGlobalRandom(t, 1)
-		const clients = 300
-		db := &throttled{rate: 1000, burst: 50}
-		began := time.Now()
-		var failed atomic.Int64
-		var all sync.WaitGroup
-		for range clients {
-			all.Go(func() {
-				c := config(service{}, calls.Whole)
-				c.HTTPClient, c.Retryer, c.RetryMaxAttempts = db, calls.Retryer, 0
-				if getItem(t.Context(), c) != nil {
-					failed.Add(1)
-				}
-			})
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{&types.TransactionConflictException{}, true}, {cancelled("ThrottlingError"), true},
+		{cancelled("ConditionalCheckFailed"), false}, {&smithy.GenericAPIError{Code: "ValidationException"}, false},
+	} {
+		if got := calls.Retryer().IsErrorRetryable(c.err); got != c.want {
+			t.Errorf("%v is retried: %t", c.err, got)
 		}
-		all.Wait()
-		together := map[time.Duration]int{} // how many passed within ten milliseconds
-		for _, at := range db.passed {
-			together[at.Sub(began).Truncate(10*time.Millisecond)]++
-		}
-		delete(together, 0)
-		most := 0
-		for _, n := range together {
-			most = max(most, n)
-		}
-		took := db.passed[len(db.passed)-1].Sub(began)
-		if failed.Load() > 0 || most > 20 || took > 1500*time.Millisecond {
-			t.Errorf("%d of %d failed, up to %d passed within 10 ms, the last after %v", failed.Load(), clients, most, took)
-		}
-	})
+	}
 }
