@@ -2,8 +2,10 @@ package seal_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 	"signalbox.dev/shared/secret"
 )
@@ -173,4 +176,130 @@ func TestARewrappedRecordOpensUnderTheOtherKey(t *testing.T) {
 	if moved, err := rewrapper.Rewrap(t.Context(), bare, home()); err != nil || moved.KeyARN != nextARN || moved.Nonce != nil || moved.Ciphertext != nil {
 		t.Errorf("without the secret: %+v, %v", moved, err)
 	}
+}
+
+// trustedARN is a key that the opener trusts and KMS does not have.
+const trustedARN = "trusted"
+
+// vector is a frozen record. Records like these are in customers' tables: every one
+// must keep opening. infra/interop reads the data key, which KMS unwraps.
+type vector struct {
+	Format                                   int
+	Account, Workspace, Credential, Provider string
+	KeyARN                                   string
+	WrappedKey, Nonce, Ciphertext            []byte
+	Plaintext                                []byte
+}
+
+func (v vector) binding() seal.Binding {
+	return seal.Binding{
+		Account: ids.Account(v.Account), Workspace: ids.Workspace(v.Workspace),
+		Credential: ids.Credential(v.Credential), Provider: v.Provider,
+	}
+}
+
+func (v vector) record() seal.Sealed {
+	return seal.Sealed{Format: v.Format, KeyARN: v.KeyARN, WrappedKey: v.WrappedKey, Nonce: v.Nonce, Ciphertext: v.Ciphertext}
+}
+
+func flip(b []byte, i int) []byte {
+	c := bytes.Clone(b)
+	c[i] ^= 1
+	return c
+}
+
+// Only a frozen record opens, and only at its own place. The right check refuses every
+// altered one, without a call to KMS if it can. A rewrap ignores nonce and ciphertext.
+func TestAlteredRecords(t *testing.T) {
+	data, err := os.ReadFile("testdata/vectors.json")
+	var vectors []vector
+	if err := errors.Join(err, json.Unmarshal(data, &vectors)); err != nil || len(vectors) < 2 {
+		t.Fatalf("%d vectors, %v", len(vectors), err)
+	}
+	check := func(v vector, wantPlain []byte, wantOpen, wantRewrap error) {
+		t.Helper()
+		k := &fakeKMS{}
+		opened, err := seal.NewOpener(k, keyARN, trustedARN).Open(t.Context(), v.record(), v.binding())
+		if !errors.Is(kind(err), wantOpen) || !bytes.Equal(opened.Reveal(), wantPlain) {
+			t.Errorf("%+v: opened %q, %v; want %v", v, opened.Reveal(), err, wantOpen)
+		}
+		moved, err := seal.NewRewrapper(k, nextARN, keyARN, trustedARN).Rewrap(t.Context(), v.record(), v.binding())
+		asks := errors.Is(wantRewrap, seal.ErrDataKey) || wantRewrap == nil && v.KeyARN != nextARN
+		if !errors.Is(kind(err), wantRewrap) || (moved.WrappedKey == nil) != (wantRewrap != nil) || (len(k.reEncrypts) > 0) != asks {
+			t.Errorf("%+v: rewrapped %+v, %v after %d calls; want %v", v, moved, err, len(k.reEncrypts), wantRewrap)
+		}
+		_, err = seal.NewSealer(k, keyARN).Seal(t.Context(), secret.New([]byte("k")), v.binding())
+		if (err != nil) != errors.Is(wantOpen, errOther) {
+			t.Errorf("%+v: sealed: %v", v, err)
+		}
+	}
+	for _, v := range vectors {
+		check(v, v.Plaintext, nil, nil)
+	}
+	other := vectors[1]
+	for _, c := range []struct {
+		open, rewrap error
+		changes      []func(*vector)
+	}{
+		{errOther, errOther, []func(*vector){
+			func(v *vector) { v.Account = "" },
+			func(v *vector) { v.Workspace = "" },
+			func(v *vector) { v.Credential = "" },
+			func(v *vector) { v.Provider = "" },
+		}},
+		{seal.ErrFormat, seal.ErrFormat, []func(*vector){
+			func(v *vector) { v.Format = 2 },
+			func(v *vector) { v.KeyARN = "" },
+			func(v *vector) { v.WrappedKey = nil },
+		}},
+		{seal.ErrKey, seal.ErrKey, []func(*vector){func(v *vector) { v.KeyARN += "0" }}},
+		{seal.ErrKey, nil, []func(*vector){func(v *vector) { v.KeyARN = nextARN }}}, // it is there already
+		{seal.ErrDataKey, seal.ErrDataKey, []func(*vector){
+			func(v *vector) { v.Account = "x" },
+			func(v *vector) { v.Workspace = "x" },
+			func(v *vector) { v.Credential = "x" },
+			func(v *vector) { v.Provider = "anthropic" },
+			func(v *vector) { v.Account, v.Workspace = v.Account+v.Workspace[:1], v.Workspace[1:] },
+			func(v *vector) { v.KeyARN = trustedARN },
+			func(v *vector) { v.WrappedKey = flip(v.WrappedKey, 20) },
+		}},
+		{seal.ErrCiphertext, nil, []func(*vector){
+			func(v *vector) { v.WrappedKey = other.WrappedKey }, // of a record at the same place
+			func(v *vector) { v.Nonce = other.Nonce },
+			func(v *vector) { v.Nonce = flip(v.Nonce, 0) },
+			func(v *vector) { v.Ciphertext = other.Ciphertext },
+			func(v *vector) { v.Ciphertext = flip(v.Ciphertext, 0) },
+			func(v *vector) { v.Ciphertext = flip(v.Ciphertext, len(v.Ciphertext)-1) },
+			func(v *vector) { v.Ciphertext = v.Ciphertext[1:] },
+			func(v *vector) { v.Ciphertext = v.Ciphertext[:16] },
+		}},
+		{seal.ErrFormat, nil, []func(*vector){
+			func(v *vector) { v.Nonce = v.Nonce[:11] },
+			func(v *vector) { v.Nonce = append(bytes.Clone(v.Nonce), 0) },
+			func(v *vector) { v.Ciphertext = v.Ciphertext[:15] },
+			func(v *vector) { v.Ciphertext = nil },
+		}},
+	} {
+		for _, change := range c.changes {
+			v := vectors[0]
+			change(&v)
+			check(v, nil, c.open, c.rewrap)
+		}
+	}
+}
+
+// errOther stands for every error that is none of the package's own.
+var errOther = errors.New("another error")
+
+// kind returns the package's error that err wraps, or nil.
+func kind(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, known := range []error{seal.ErrFormat, seal.ErrKey, seal.ErrDataKey, seal.ErrCiphertext} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return errOther
 }
