@@ -283,8 +283,8 @@ func TestAFrozenFunctionReconnectsAtOnce(t *testing.T) {
 func TestAnAttemptIsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		begins bool
-		took   time.Duration
-	}{"late": {false, 2 * time.Second}, "stalled": {true, 3 * time.Second}} {
+		most   time.Duration // of the attempt and a pause
+	}{"late": {false, 2100 * time.Millisecond}, "stalled": {true, 3100 * time.Millisecond}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var asked atomic.Int64
@@ -301,7 +301,7 @@ func TestAnAttemptIsBounded(t *testing.T) {
 				})
 				began := time.Now()
 				_, err := n.database(t).ListTables(t.Context(), nil)
-				if took := time.Since(began); err != nil || asked.Load() != 2 || took < c.took || took > c.took+time.Second {
+				if took := time.Since(began); err != nil || asked.Load() != 2 || took > c.most {
 					t.Errorf("asked %d times in %v, %v", asked.Load(), took, err)
 				}
 			})
