@@ -22,7 +22,7 @@ import (
 func TestListReadsAllButTheSeal(t *testing.T) {
 	f := newFixture(t)
 	d := f.newDraft()
-	d.Settings = testkit.FilledSettings(t) // a lost one would allow more than was meant
+	d.Settings, d.EndsInSpace = testkit.FilledSettings(t), true // a lost setting would allow more than was meant
 	testkit.Must(t, f.store.Create(t.Context(), d))
 	want := []byok.Credential{d.Credential}
 	f.faults.Heal()
@@ -30,9 +30,14 @@ func TestListReadsAllButTheSeal(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v, credentials (-want +got):\n%s", err, diff)
 	}
+	survey, err := byok.Survey(t.Context(), dynamodb.NewFromConfig(f.faulty), f.env.Tables.Credentials)
+	placed := byok.Placement{Workspace: f.workspace, ID: d.ID, Account: f.account, Provider: d.Provider, SortOrder: d.SortOrder}
+	if err != nil || !slices.Contains(survey, placed) {
+		t.Errorf("the survey lacks %+v, %v", placed, err)
+	}
 	for _, c := range f.faults.Calls() {
 		if input := fmt.Sprint(c.Input); strings.Contains(input, "seal") || c.Input["ConsistentRead"] != true {
-			t.Errorf("the list reads the seal, or inconsistently: %s", input)
+			t.Errorf("the seal is read, or inconsistently: %s", input)
 		}
 	}
 	if none, err := f.manager.List(t.Context(), ids.New[ids.Workspace]()); err != nil || len(none) != 0 {
@@ -54,12 +59,6 @@ func TestAKeyThatEndsWithWhiteSpaceIsMarked(t *testing.T) {
 		if err != nil || d.EndsInSpace != ends {
 			t.Errorf("%q: %t, %v", key, d.EndsInSpace, err)
 		}
-	}
-	d := f.newDraft()
-	d.EndsInSpace = true
-	testkit.Must(t, f.store.Create(t.Context(), d))
-	if listed, err := f.manager.List(t.Context(), f.workspace); err != nil || len(listed) != 1 || !listed[0].EndsInSpace {
-		t.Errorf("%+v, %v", listed, err)
 	}
 }
 
@@ -89,8 +88,14 @@ func TestManagerReportsFailures(t *testing.T) {
 	f.faults.Inject(faults.Rule{Fault: faults.Refuse()})
 	_, list := m.List(ctx, f.workspace)
 	_, purge := m.Purge(ctx, f.workspace)
+	_, survey := byok.Survey(ctx, dynamodb.NewFromConfig(f.faulty), f.env.Tables.Credentials)
+	for page, err := range f.rewraps.Pages(ctx, 0, 1) { // once
+		if err == nil || page != nil {
+			t.Errorf("a page of %d wrapped keys, %v", len(page), err)
+		}
+	}
 	for name, err := range map[string]error{
-		"List": list, "Purge": purge, "Delete": m.Delete(ctx, f.workspace, c.ID),
+		"List": list, "Purge": purge, "Survey": survey, "Delete": m.Delete(ctx, f.workspace, c.ID),
 		"Disable": m.Disable(ctx, f.workspace, c.ID), "Enable": m.Enable(ctx, f.workspace, c.ID),
 	} {
 		if err == nil || errors.Is(err, byok.ErrNotFound) {
@@ -145,30 +150,5 @@ func TestPurgeRemovesEveryCredentialOfOneWorkspace(t *testing.T) {
 	}
 	if left, kept := f.stored(), other.stored(); len(left) != 0 || len(kept) != 1 {
 		t.Errorf("%d credentials left, %d of the other workspace; want 0 and 1", len(left), len(kept))
-	}
-}
-
-func TestSurveyReadsEveryCredentialAndNoSeal(t *testing.T) {
-	f := newFixture(t)
-	db, c := dynamodb.NewFromConfig(f.faulty), f.newCredential()
-	survey := func() (own []byok.Placement) {
-		t.Helper()
-		all, err := byok.Survey(t.Context(), db, f.env.Tables.Credentials)
-		testkit.Must(t, err)
-		return slices.DeleteFunc(all, func(p byok.Placement) bool { return p.Workspace != f.workspace })
-	}
-	f.faults.Heal()
-	want := byok.Placement{Workspace: f.workspace, ID: c.ID, Account: f.account, Provider: c.Provider, SortOrder: c.SortOrder}
-	if got := survey(); len(got) != 1 || got[0] != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	for _, call := range f.faults.Calls() {
-		if strings.Contains(fmt.Sprint(call.Input), "seal") {
-			t.Errorf("the seal is read: %v", call.Input)
-		}
-	}
-	f.faults.Inject(faults.Rule{Operation: "Scan", Fault: faults.Refuse()})
-	if got, err := byok.Survey(t.Context(), db, f.env.Tables.Credentials); err == nil {
-		t.Errorf("without access: %+v", got)
 	}
 }

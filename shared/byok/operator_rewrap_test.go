@@ -45,17 +45,6 @@ func TestPagesListEachWrappedKeyOnceAndNoSecret(t *testing.T) {
 	}
 }
 
-func TestPagesEndWithTheirError(t *testing.T) {
-	f := newFixture(t)
-	f.faults.Inject(faults.Rule{Operation: "Scan", Fault: faults.Refuse()})
-	pages := 0
-	for page, err := range f.rewraps.Pages(t.Context(), 0, 1) {
-		if pages++; err == nil || page != nil || pages > 1 {
-			t.Errorf("page %d: %d wrapped keys, %v", pages, len(page), err)
-		}
-	}
-}
-
 func TestRewrapChangesTheWrappedKeyAlone(t *testing.T) {
 	f := newFixture(t)
 	w, next := f.newWrappedKey(), f.newKey()
@@ -83,14 +72,9 @@ func TestRewrapSurvivesEveryFault(t *testing.T) {
 			rule  faults.Rule
 			moved bool // by the first run, which reports it
 		}{
-			"refused once":        {faults.Rule{Attempt: 1, Fault: faults.Refuse()}, true},
 			"refused":             {faults.Rule{Fault: faults.Refuse()}, false},
 			"response lost once":  {faults.Rule{Attempt: 1, Fault: faults.LoseAnswer()}, true},
 			"every response lost": {faults.Rule{Fault: faults.LoseAnswer()}, false},
-			"throttled once":      {faults.Rule{Attempt: 1, Fault: faults.Throttle()}, true},
-			"throttled":           {faults.Rule{Fault: faults.Throttle()}, false},
-			"truncated":           {faults.Rule{Fault: faults.CutAnswer()}, false},
-			"malformed":           {faults.Rule{Fault: faults.Garble()}, false},
 			"empty":               {faults.Rule{Fault: faults.EmptyAnswer()}, operation == "UpdateItem"}, // whose body is not used
 		} {
 			t.Run(operation+" "+name, func(t *testing.T) {

@@ -173,38 +173,23 @@ func TestOfManyDeletesAtOnceOneWins(t *testing.T) {
 	for round := range 5 {
 		f := ids.File(fmt.Sprintf("file_%d", round))
 		s.put(f)
-		if won := s.deleteAtOnce(f, 100); won != 1 {
-			t.Errorf("round %d: %d of 100 deleted it", round, won)
+		var won atomic.Int64
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				_, err := s.store.Delete(t.Context(), s.workspace, f)
+				if err == nil {
+					won.Add(1)
+				} else if !errors.Is(err, files.ErrNotFound) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if won.Load() != 1 {
+			t.Errorf("round %d: %d of 100 deleted it", round, won.Load())
 		}
 	}
-}
-
-func TestOfManyDeletesOfManyVersionsNoneFails(t *testing.T) {
-	s := newFixture(t, enabled)
-	s.fill("file_a", "wwwww")
-	won := s.deleteAtOnce("file_a", 20)
-	if n := s.left("file_a"); n != 0 || won == 0 {
-		t.Errorf("%d versions and markers are left, %d deleted it", n, won)
-	}
-}
-
-// deleteAtOnce deletes the file in n calls at once and returns how many succeed. All
-// others must not find it.
-func (s *fixture) deleteAtOnce(f ids.File, n int) int64 {
-	var won atomic.Int64
-	var all sync.WaitGroup
-	for range n {
-		all.Go(func() {
-			_, err := s.store.Delete(context.WithoutCancel(s.Context()), s.workspace, f)
-			if err == nil {
-				won.Add(1)
-			} else if !errors.Is(err, files.ErrNotFound) {
-				s.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	return won.Load()
 }
 
 // through returns a client that meets these faults.

@@ -126,24 +126,6 @@ func TestOnlyLegalStepsAreTaken(t *testing.T) {
 	}
 }
 
-func TestAnotherAccountsJobDoesNotExist(t *testing.T) {
-	f := newFixture(t)
-	id, unknown := f.newJob(), ids.New[ids.Job]()
-	for name, take := range steps() {
-		if err := take(f, f.account, unknown); !errors.Is(err, syncjobs.ErrState) {
-			t.Errorf("%s of no job: %v", name, err)
-		}
-	}
-	for _, c := range []struct {
-		id      ids.Job
-		account ids.Account
-	}{{id, ids.New[ids.Account]()}, {unknown, f.account}, {unknown, ""}} {
-		if job, err := f.find(c.id, c.account); !errors.Is(err, syncjobs.ErrNotFound) || job != (syncjobs.Job{}) {
-			t.Errorf("%+v: %+v, %v", c, job, err)
-		}
-	}
-}
-
 // The fields of a job agree with its state, whatever the row holds.
 func TestFieldsOfAnotherStateAreLeftOut(t *testing.T) {
 	f := newFixture(t)
@@ -305,5 +287,8 @@ func TestAnUnreadableRowIsNoJob(t *testing.T) {
 				t.Fatalf("%s: to another account %+v, %v", attribute, job, err)
 			}
 		}
+	}
+	if job, err := f.find(ids.New[ids.Job](), ""); !errors.Is(err, syncjobs.ErrNotFound) {
+		t.Errorf("no job of no account: %+v, %v", job, err)
 	}
 }
