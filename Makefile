@@ -12,11 +12,11 @@ ARGS ?=
 
 BUILD := .build
 STATE := .local
-# The functions: logical ids of template.yaml, and folders. For a function that is missing
-# here, `sam build` has no rule and `make run` no program.
-folder_CreateByokKeyFunction := functions/create-byok-key
-folder_DeleteFileFunction := functions/delete-file
-folder_GetSyncJobFunction := functions/get-sync-job
+# The functions by their logical ids in template.yaml, each with its folder: functions/get-sync-job
+# is GetSyncJobFunction.
+NAMES := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
+LOGICAL_ID = $(shell echo $(1) | awk -F- '{ for (i = 1; i <= NF; i++) printf "%s%s", toupper(substr($$i, 1, 1)), substr($$i, 2) }')Function
+$(foreach name,$(NAMES),$(eval folder_$(call LOGICAL_ID,$(name)) := functions/$(name)))
 FUNCTIONS := $(patsubst folder_%,%,$(filter folder_%,$(.VARIABLES)))
 # The modules that make test tests, side by side, since most tests wait for an
 # engine: the longest first.

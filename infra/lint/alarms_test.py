@@ -70,9 +70,6 @@ class Alarms(unittest.TestCase):
         actions = set(re.findall(r'"kms:((?:Disable|Put|Replicate|Schedule)\w+)"', key))
         self.assertLessEqual(actions, set(rule["Properties"]["EventPattern"]["detail"]["eventName"]))
 
-    def test_the_dashboard_is_json(self):
-        json.loads(self.stack.properties("Dashboard")["DashboardBody"])
-
 
 if __name__ == "__main__":
     unittest.main()

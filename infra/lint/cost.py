@@ -18,13 +18,24 @@ MONTH = 730 * 3600  # seconds
 GATEWAY = (333 * MILLION, 3.50e-6), (667 * MILLION, 2.80e-6), (19_000 * MILLION, 2.38e-6), (math.inf, 1.51e-6)
 
 
+Units = dict[str, tuple[int, int]]  # read and write units, by table
+
+
 @dataclasses.dataclass
 class Kind:
-    """A kind of request, with the resources that an ordinary one uses."""
+    """A kind of request, with the resources that an ordinary one uses.
+
+    Units of a table are strongly consistent reads of 4 KB and writes of 1 KB, twice that
+    within a transaction. A key, an account or a limiter item is 1 KB.
+    """
 
     name: str
     route: str  # "" for a read that does not pass the gateway
-    units: dict[str, tuple[int, int]]  # read and write units of each table
+    units: Units
+    # For capacity_test.py, if they are more: the units of a larger request, of which many
+    # may come at once, and of the largest that is possible.
+    many: Units | None = None
+    largest: Units | None = None
     milliseconds: int = 0  # that Lambda bills: assumed
     kms: int = 0
     s3: int = 0
@@ -41,9 +52,20 @@ KINDS = [
     Kind("POST byok", "POST /api/v1/byok",
          {"AccessTable": (2, 1), "CredentialsTable": (0, 2)}, milliseconds=40, kms=1, logged=1_450, answered=670),
     Kind("POST with Idempotency-Key", "POST /api/v1/byok",
-         {"AccessTable": (2, 1), "CredentialsTable": (0, 4), "ControlTable": (1, 4)}, milliseconds=40, kms=1, logged=1_450, answered=670),
+         {"AccessTable": (2, 1), "CredentialsTable": (0, 4), "ControlTable": (1, 4)},
+         # A credential of 4 KB with 5 allowed hashes, a record of 2 KB, a row of 1 KB.
+         many={"AccessTable": (2 + 5, 1), "CredentialsTable": (0, 2 * 4), "ControlTable": (1, 2 * 2)},
+         # A body of 64 KB, kept in the credential and in the idempotency record (66 KB each); 100
+         # allowed hashes; a counter for each of the 113 providers in the workspace's row (5 KB).
+         # A copy of a request in a full workspace updates that row twice. A claim that is refused
+         # reads the row and stores no credential, only its refusal (control). The count of a full
+         # workspace is not here: at most 1 MB, 250 read units, once a minute for each workspace.
+         largest={"AccessTable": (2 + 100 + 2, 2 * 5), "CredentialsTable": (0, 2 * 66), "ControlTable": (17, 2 * 66)},
+         milliseconds=40, kms=1, logged=1_450, answered=670),
     Kind("DELETE file", "DELETE /api/v1/files/{file_id}",
-         {"AccessTable": (2, 0), "ControlTable": (0, 1)}, milliseconds=40, s3=1, logged=1_500, answered=500),
+         {"AccessTable": (2, 0), "ControlTable": (0, 1)},
+         many={"AccessTable": (2 + 1, 0), "ControlTable": (0, 2)}, largest={"AccessTable": (2 + 2, 0), "ControlTable": (0, 2)},
+         milliseconds=40, s3=1, logged=1_500, answered=500),
 ]
 ROUTER = Kind("a router's read", "", {"AccessTable": (1, 0), "CredentialsTable": (1, 0)})
 
@@ -56,7 +78,7 @@ def of_each(what) -> str:
 READS = f"DynamoDB reads, 0.125 a million units: {of_each(lambda k: k.sum(0))}"
 ROWS = {
     "Lambda requests, 0.20 a million": lambda k: 0.20e-6,
-    "Lambda time, arm64: 0.25 GB × 15 or 40 ms × 0.0000133334 a GB-second": lambda k: 0.25 * k.milliseconds / 1000 * 0.0000133334,
+    f"Lambda time, arm64: 0.25 GB × {' or '.join(map(str, sorted({k.milliseconds for k in KINDS})))} ms × 0.0000133334 a GB-second": lambda k: 0.25 * k.milliseconds / 1000 * 0.0000133334,
     READS: lambda k: k.sum(0) * 0.125e-6,
     f"DynamoDB writes, 0.625 a million units: {of_each(lambda k: k.sum(1))}": lambda k: k.sum(1) * 0.625e-6,
     "KMS, 0.03 for 10,000 data keys": lambda k: k.kms * 3e-6,

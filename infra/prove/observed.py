@@ -15,8 +15,13 @@ import zipfile
 from account import ROOT, WORK, Subject
 from checks import OWN, Differs, Failed, NotChecked, check, until
 from declared import declared
+from translate import source
 
-OPERATIONS = {"GetSyncJob": "getSyncJob", "CreateByokKey": "createByokKey", "DeleteFile": "deleteFile"}
+# The logical ids of the functions, without "Function", with their operations.
+OPERATIONS = {
+    name.removesuffix("Function"): name[0].lower() + name[1:].removesuffix("Function")
+    for name, resource in source()["Resources"].items() if resource["Type"] == "AWS::Serverless::Function"
+}
 API_KEY = re.compile(r"sbx_[A-Za-z0-9_-]{20,}")
 
 
@@ -190,7 +195,7 @@ def code(s: Subject) -> str:
             deployed = zipfile.ZipFile(io.BytesIO(response.read())).read("bootstrap")
         if hashlib.sha256(deployed).digest() != _built(name, architecture):
             raise Failed(f"{name} is not what this commit and toolchain build")
-    return f"three functions on {architecture}, byte for byte"
+    return f"{len(OPERATIONS)} functions on {architecture}, byte for byte"
 
 
 @functools.cache

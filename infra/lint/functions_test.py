@@ -1,0 +1,41 @@
+"""Each function of functions/ is everywhere where all functions must be."""
+
+import json
+import re
+import tomllib
+import unittest
+
+from stack import Stack
+from translate import SOURCE
+
+
+class Functions(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = Stack()
+        cls.functions = set(cls.stack.of_type("AWS::Lambda::Function"))
+
+    def test_each_folder_is_a_function_of_the_template(self):
+        folders = {path.parent.name for path in SOURCE.parent.glob("functions/*/main.go")}
+        self.assertEqual(self.functions, {"".join(map(str.title, name.split("-"))) + "Function" for name in folders})
+
+    def test_a_change_of_a_build_syncs_none(self):
+        config = tomllib.loads((SOURCE.parent / "samconfig.toml").read_text())
+        excluded = [line.partition("=")[0] for line in config["default"]["sync"]["parameters"]["watch_exclude"]]
+        self.assertEqual(sorted(excluded), sorted(self.functions), "watch_exclude in samconfig.toml")
+
+    def test_what_watches_several_functions_watches_all(self):
+        """An alarm, a widget or a query about two functions names every one, equally often."""
+        watching = {name: self.stack.properties(name) for kind in ("AWS::CloudWatch::Alarm", "AWS::Logs::QueryDefinition") for name in self.stack.of_type(kind)}
+        del watching["KeyAuditQuery"]  # a function that changes nothing writes no audit line
+        for widget in json.loads(self.stack.properties("Dashboard")["DashboardBody"])["widgets"]:
+            watching[f"the widget {widget['properties']['title']!r}"] = widget
+        for name, properties in watching.items():
+            words = re.findall(r"\b(\w+?)(?:Function|LogGroup)\b", json.dumps(properties))
+            times = {function: words.count(function.removesuffix("Function")) for function in self.functions}
+            if sum(map(bool, times.values())) > 1:
+                self.assertEqual(len(set(times.values())), 1, f"{name} leaves out a function: {times}")
+
+
+if __name__ == "__main__":
+    unittest.main()
