@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"signalbox.dev/infra/local/edition"
+	"signalbox.dev/infra/testkit"
 )
 
 // A new state folder gets the DynamoDB that is asked for, else one of the edition's
@@ -34,9 +35,7 @@ func TestChoiceOfDynamoDB(t *testing.T) {
 	} {
 		state := t.TempDir()
 		for file, text := range c.kept {
-			if err := os.WriteFile(filepath.Join(state, file), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(filepath.Join(state, file), []byte(text), 0o600))
 		}
 		got, err := edition.ChooseDynamoDB(edition.Options{State: state, DynamoDB: c.asked}, c.hasOwn)
 		switch {

@@ -27,6 +27,7 @@ import (
 	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/edition"
 	"signalbox.dev/infra/local/samlocal"
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/syncjobs"
 )
 
@@ -77,9 +78,7 @@ func start(t *testing.T, o edition.Options) *edition.Edition {
 	ctx, cancel := context.WithTimeout(t.Context(), startTime)
 	defer cancel()
 	e, err := edition.Start(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return e
 }
 
@@ -94,20 +93,14 @@ func stop(t *testing.T, e *edition.Edition) {
 func send(t *testing.T, method, url, key, body string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	request.Header.Set("Authorization", "Bearer "+key)
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = response.Body.Close() }()
 	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return response.StatusCode, string(answer)
 }
 
@@ -226,9 +219,7 @@ func readStack(t *testing.T, state string) stack {
 func readPrivate(t *testing.T, path string, into any) {
 	t.Helper()
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("%s has mode %v", path, info.Mode())
 	}
@@ -247,9 +238,7 @@ func checkRefusals(t *testing.T, running *edition.Edition, o edition.Options) {
 	t.Helper()
 	_, port, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(running.BaseURL, "http://"), "/api/v1"), ":")
 	taken, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	samePort, noTemplate := inState(t.TempDir()), inState(t.TempDir())
 	samePort.Port, noTemplate.Root = taken, "nowhere"
 	for want, o := range map[string]edition.Options{
@@ -295,9 +284,7 @@ func TestDamagedState(t *testing.T) {
 			cases.Go(func() error {
 				t.Run(name+" "+damage, func(t *testing.T) {
 					o := options(t)
-					if err := do(filepath.Join(o.State, name)); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, do(filepath.Join(o.State, name)))
 					ctx, cancel := context.WithTimeout(t.Context(), startTime)
 					defer cancel()
 					e, err := edition.Start(ctx, o)
@@ -322,28 +309,23 @@ func TestDamagedState(t *testing.T) {
 		}
 		return nil
 	})
-	if err := errors.Join(err, cases.Wait()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, cases.Wait()))
 }
 
 // A reset that was killed is finished by the next start.
 func TestAResetIsFinished(t *testing.T) {
 	o := options(t)
-	if err := errors.Join(
+	testkit.Must(t, errors.Join(
 		os.WriteFile(filepath.Join(o.State, "reset"), nil, 0o600),
 		os.RemoveAll(filepath.Join(o.State, "engines", "extenddb")),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	e := start(t, o)
 	wantServing(t, e)
 	stop(t, e)
 }
 
 // A killed engine is started again. Until then requests may get a 500; repeated, they
-// succeed, and nothing is lost. An engine that is killed in three starts in a row is given
-// up (TestRestarts).
+// succeed, and nothing is lost. infra/local/cmd/engines tests one that cannot be started.
 func TestKilledEngines(t *testing.T) {
 	o := options(t)
 	o.Parameters = map[string]string{"DeleteBurst": "10000"} // a request that gets a 500 counts

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"signalbox.dev/infra/testkit"
 )
 
 // Each function's golden test sends one event that was captured here.
@@ -28,17 +30,13 @@ func TestCapturedEvents(t *testing.T) {
 	for _, path := range requests {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			request, err := os.ReadFile(path) //nolint:gosec // one of our own test's files
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			f.last = nil
 			send(t, address, wire(string(request)))
 			path := strings.TrimSuffix(path, ".request") + ".event.json"
 			got := normalized(t, f.last)
 			if *update {
-				if err := os.WriteFile(path, got, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.WriteFile(path, got, 0o600))
 			}
 			if want, err := os.ReadFile(path); err != nil || !bytes.Equal(want, got) { //nolint:gosec // the same
 				t.Errorf("%s, %v, differs from the gateway's event; -update captures it anew:\n%s", path, err, got)
@@ -84,8 +82,6 @@ func normalized(t *testing.T, event []byte) []byte {
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(e); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, encoder.Encode(e))
 	return text.Bytes()
 }

@@ -19,6 +19,7 @@ import (
 	"signalbox.dev/infra/local/gateway"
 	"signalbox.dev/infra/local/runtime"
 	"signalbox.dev/infra/local/template"
+	"signalbox.dev/infra/testkit"
 )
 
 // functions is a fake that keeps the events.
@@ -54,20 +55,14 @@ func start(t *testing.T, f gateway.Functions) string {
 func startFrom(t *testing.T, path string, f gateway.Functions) string {
 	t.Helper()
 	loaded, err := template.Load(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	api, err := loaded.API()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	g := gateway.New(gateway.Config{
 		API: api, Functions: f, Account: "000000000000", Timeout: time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server := g.Server()
 	go func() { _ = server.Serve(g.Listener(listener)) }()
 	t.Cleanup(func() { _ = server.Close() })
@@ -78,22 +73,16 @@ func startFrom(t *testing.T, path string, f gateway.Functions) string {
 func send(t *testing.T, address, text string) (*http.Response, string) {
 	t.Helper()
 	connection, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = connection.Close() })
 	if _, err := io.WriteString(connection, text); err != nil {
 		t.Fatal(err)
 	}
 	method, _, _ := strings.Cut(text, " ")
 	response, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: method})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return response, string(body)
 }
 

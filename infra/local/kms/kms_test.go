@@ -16,15 +16,14 @@ import (
 	"github.com/aws/smithy-go"
 
 	"signalbox.dev/infra/local/kms"
+	"signalbox.dev/infra/testkit"
 )
 
 // serve opens the folder and returns a client of the SDK.
 func serve(t *testing.T, dir string) *sdk.Client {
 	t.Helper()
 	service, err := kms.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server := httptest.NewServer(service)
 	t.Cleanup(server.Close)
 	return sdk.New(sdk.Options{
@@ -36,9 +35,7 @@ func serve(t *testing.T, dir string) *sdk.Client {
 func createKey(t *testing.T, c *sdk.Client) string {
 	t.Helper()
 	out, err := c.CreateKey(t.Context(), &sdk.CreateKeyInput{Description: aws.String("test")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return aws.ToString(out.KeyMetadata.Arn)
 }
 
@@ -49,9 +46,7 @@ func context(value string) map[string]string {
 func generate(t *testing.T, c *sdk.Client, key string) *sdk.GenerateDataKeyOutput {
 	t.Helper()
 	out, err := c.GenerateDataKey(t.Context(), &sdk.GenerateDataKeyInput{KeyId: &key, KeySpec: types.DataKeySpecAes256, EncryptionContext: context("here")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(out.Plaintext) != 32 || bytes.Contains(out.CiphertextBlob, out.Plaintext) {
 		t.Fatalf("a data key of %d bytes", len(out.Plaintext))
 	}
@@ -107,9 +102,7 @@ func TestAChangeThatCannotBeStored(t *testing.T) {
 	dir := t.TempDir()
 	c := serve(t, dir)
 	key := createKey(t, c)
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.RemoveAll(dir))
 	if _, err := c.DisableKey(t.Context(), &sdk.DisableKeyInput{KeyId: &key}); codeOf(err) != "KMSInternalException" {
 		t.Errorf("disabling it: %v", err)
 	}
@@ -128,13 +121,9 @@ func TestAlteredKeysAreRefused(t *testing.T) {
 	createKey(t, c)
 	path := filepath.Join(dir, "keys.json")
 	stored, err := os.ReadFile(path) //nolint:gosec // a folder of the test
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	altered := bytes.Replace(stored, []byte(`"Material":["`), []byte(`"Material":["AAAA`), 1)
-	if err := os.WriteFile(path, altered, 0o600); err != nil { //nolint:gosec // the same
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, altered, 0o600)) //nolint:gosec // the same
 	if _, err := kms.Open(dir); err == nil || !strings.Contains(err.Error(), path+": they were altered") {
 		t.Errorf("got %v", err)
 	}

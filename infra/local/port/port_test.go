@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"signalbox.dev/infra/local/port"
+	"signalbox.dev/infra/testkit"
 )
 
 // Free returns different ports that nobody listens on and that the system gives to
@@ -15,17 +16,13 @@ import (
 func TestFree(t *testing.T) {
 	const host = "127.0.0.1"
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var ephemeral int
 	if _, err := fmt.Sscan(string(text), &ephemeral); err != nil {
 		t.Fatal(err)
 	}
 	ports, err := port.Free(host, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, p := range ports {
 		if n, err := strconv.Atoi(p); err != nil || n >= ephemeral {
 			t.Errorf("found %q, which the system may give away, %v", p, err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"signalbox.dev/infra/local/runtime"
+	"signalbox.dev/infra/testkit"
 )
 
 // never is longer than any test takes.
@@ -24,9 +25,7 @@ const never = time.Hour
 func start(t *testing.T, change func(*runtime.Config)) *runtime.Lambda {
 	t.Helper()
 	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := runtime.Config{
 		Functions: []runtime.Function{{
 			Name: "F", Binary: binary, Handler: "bootstrap", MemoryMB: 256, Timeout: never,
@@ -41,9 +40,7 @@ func start(t *testing.T, change func(*runtime.Config)) *runtime.Lambda {
 		change(&c)
 	}
 	l, err := runtime.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(l.Close)
 	return l
 }
@@ -51,9 +48,7 @@ func start(t *testing.T, change func(*runtime.Config)) *runtime.Lambda {
 func invoke(t *testing.T, l *runtime.Lambda, do, text string) (answer, error) {
 	t.Helper()
 	request, err := json.Marshal(map[string]string{"Do": do, "Text": text})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response, err := l.Invoke(context.Background(), "F", request)
 	if err != nil {
 		return answer{}, err
@@ -241,9 +236,7 @@ func TestKilled(t *testing.T) {
 			t.Fatal("a killed process answered")
 		}
 		killed[a.PID] = true
-		if err := syscall.Kill(a.PID, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, syscall.Kill(a.PID, syscall.SIGKILL))
 	}
 	if failures > len(killed) {
 		t.Errorf("%d requests failed", failures)

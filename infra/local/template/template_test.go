@@ -10,23 +10,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/local/template"
+	"signalbox.dev/infra/testkit"
 )
 
 // loadOwn loads the project's own template.
 func loadOwn(t *testing.T, overrides map[string]string) *template.Template {
 	t.Helper()
 	loaded, err := template.Load("../../../template.yaml", overrides)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return loaded
 }
 
 func TestAPI(t *testing.T) {
 	api, err := loadOwn(t, map[string]string{"DeleteRatePerMinute": "600", "WritesPerSecond": "7", "ReadsPerSecond": "9"}).API()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	remove := template.Route{Method: "DELETE", Path: "/api/v1/files/{file_id}", Function: "DeleteFileFunction"}
 	want := []template.Route{
 		{Method: "GET", Path: "/api/v1/scim/sync-jobs/{id}", Function: "GetSyncJobFunction"},
@@ -120,13 +117,9 @@ func TestFunctions(t *testing.T) {
 		"!If [!Or [Live], yes, no]": "no condition !Or",
 	} {
 		path := filepath.Join(t.TempDir(), "template.yaml")
-		if err := os.WriteFile(path, []byte(function+value+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, []byte(function+value+"\n"), 0o600))
 		loaded, err := template.Load(path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		got, err := loaded.Functions(made)
 		if err != nil {
 			if !strings.Contains(err.Error(), want) {
