@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -28,6 +27,7 @@ import (
 	"signalbox.dev/infra/local/edition"
 	"signalbox.dev/infra/local/samlocal"
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/client"
 	"signalbox.dev/shared/syncjobs"
 )
 
@@ -89,54 +89,37 @@ func stop(t *testing.T, e *edition.Edition) {
 	}
 }
 
-// send sends a request and returns status and body.
-func send(t *testing.T, method, url, key, body string) (int, string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	testkit.Must(t, err)
-	request.Header.Set("Authorization", "Bearer "+key)
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	testkit.Must(t, err)
-	defer func() { _ = response.Body.Close() }()
-	answer, err := io.ReadAll(response.Body)
-	testkit.Must(t, err)
-	return response.StatusCode, string(answer)
+// clientOf returns a client of the edition.
+func clientOf(base string) *client.Client {
+	c := client.New(base, 1)
+	c.Check = func(testing.TB, client.Request, client.Response) {}
+	return c
 }
 
-func wantStatus(t *testing.T, want int, method, url, key, body string) {
-	t.Helper()
-	if got, answer := send(t, method, url, key, body); got != want {
-		t.Errorf("%s %s: %d %s, want %d", method, url, got, answer, want)
-	}
+func getJob(e *edition.Edition, status syncjobs.Status) client.Request {
+	return clientOf(e.BaseURL).Get(string(e.Demo.SyncJobs[status])).As(e.Demo.ManagementKey)
 }
 
-// wantSoon repeats a request while it gets a 500, and wants a 200.
-func wantSoon(t *testing.T, method, url, key string) {
-	t.Helper()
-	status, answer := http.StatusInternalServerError, ""
-	for end := time.Now().Add(startTime); status == http.StatusInternalServerError && time.Now().Before(end); {
-		status, answer = send(t, method, url, key, "")
-	}
-	if status != http.StatusOK {
-		t.Errorf("%s %s: %d %s", method, url, status, answer)
-	}
-}
-
-func jobURL(e *edition.Edition) string {
-	return e.BaseURL + "/scim/sync-jobs/" + string(e.Demo.SyncJobs[syncjobs.Succeeded])
-}
-
-func fileURL(e *edition.Edition, i int) string {
-	return e.BaseURL + "/files/" + string(e.Demo.Files[e.Demo.WorkspaceID][i])
+func deleteFile(e *edition.Edition, i int) client.Request {
+	return clientOf(e.BaseURL).Delete(string(e.Demo.Files[e.Demo.WorkspaceID][i])).As(e.Demo.APIKey)
 }
 
 // wantServing sends a request of each operation with the demo account's keys.
 func wantServing(t *testing.T, e *edition.Edition) {
 	t.Helper()
-	wantStatus(t, http.StatusOK, http.MethodGet, jobURL(e), e.Demo.ManagementKey, "")
-	wantStatus(t, http.StatusCreated, http.MethodPost, e.BaseURL+"/byok", e.Demo.ManagementKey, `{"provider":"openai","key":"sk-0123456789abcdef"}`)
-	wantStatus(t, http.StatusOK, http.MethodDelete, fileURL(e, 0), e.Demo.APIKey, "")
+	getJob(e, syncjobs.Succeeded).Do(t).Is(t, http.StatusOK)
+	clientOf(e.BaseURL).Post(`{"provider":"openai","key":"sk-0123456789abcdef"}`).As(e.Demo.ManagementKey).Do(t).Is(t, http.StatusCreated)
+	deleteFile(e, 0).Do(t).Is(t, http.StatusOK)
+}
+
+// wantSoon repeats a request while it gets a 500, and wants a 200.
+func wantSoon(t *testing.T, r client.Request) {
+	t.Helper()
+	got := r.Do(t)
+	for end := time.Now().Add(startTime); got.Status == http.StatusInternalServerError && time.Now().Before(end); {
+		got = r.Do(t)
+	}
+	got.Is(t, http.StatusOK)
 }
 
 func TestEdition(t *testing.T) {
@@ -145,28 +128,28 @@ func TestEdition(t *testing.T) {
 	o.Parameters = map[string]string{"DeleteBurst": "2", "DeleteRatePerMinute": "1"}
 	o.Terminal = &terminal
 	e := start(t, o)
-	for status, id := range e.Demo.SyncJobs {
-		if _, body := send(t, http.MethodGet, e.BaseURL+"/scim/sync-jobs/"+string(id), e.Demo.ManagementKey, ""); !strings.Contains(body, `"status":"`+string(status)+`"`) {
-			t.Errorf("%s job: %s", status, body)
+	for status := range e.Demo.SyncJobs {
+		if got := getJob(e, status).Do(t); !strings.Contains(string(got.Body), `"status":"`+string(status)+`"`) {
+			t.Errorf("%s job: %s", status, got.Body)
 		}
 	}
 	wantServing(t, e)
-	wantStatus(t, http.StatusNotFound, http.MethodDelete, fileURL(e, 0), e.Demo.APIKey, "")
-	wantStatus(t, http.StatusTooManyRequests, http.MethodDelete, fileURL(e, 1), e.Demo.APIKey, "") // by the parameters
-	hosts := []string{"127.0.0.1", "localhost"}                                                    // which may mean either address
-	if l, err := net.Listen("tcp", "[::1]:0"); err == nil {                                        // there is IPv6
+	deleteFile(e, 0).Do(t).Is(t, http.StatusNotFound)
+	deleteFile(e, 1).Do(t).Is(t, http.StatusTooManyRequests) // by the parameters
+	hosts := []string{"127.0.0.1", "localhost"}              // which may mean either address
+	if l, err := net.Listen("tcp", "[::1]:0"); err == nil {  // there is IPv6
 		hosts = append(hosts, "[::1]")
 		_ = l.Close()
 	}
 	for _, host := range hosts {
-		wantStatus(t, http.StatusNotFound, http.MethodGet, strings.Replace(e.BaseURL, "127.0.0.1", host, 1)+"/nothing", "", "")
+		clientOf(strings.Replace(e.BaseURL, "127.0.0.1", host, 1)).Unrouted(http.MethodGet, "/nothing").Do(t).Is(t, http.StatusNotFound)
 	}
 	// What is written for `sam local` is tested by .ci/sam. A page of another site is no
 	// function.
 	var environment map[string]map[string]string
 	readPrivate(t, filepath.Join(o.State, samlocal.Folder, "env.json"), &environment)
 	proxy := strings.Replace(environment["GetSyncJobFunction"]["AWS_ENDPOINT_URL_DYNAMODB"], samlocal.Host, "127.0.0.1", 1)
-	wantStatus(t, http.StatusForbidden, http.MethodPost, proxy, "Credential=AKID/20260101/us-east-1/dynamodb/aws4_request,", "{}")
+	clientOf(proxy).Post("{}").As("Credential=AKID/20260101/us-east-1/dynamodb/aws4_request,").Do(t).Is(t, http.StatusForbidden)
 	checkFacts(t, e, o.State)
 	checkRefusals(t, e, o)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -193,26 +176,13 @@ func checkFacts(t *testing.T, e *edition.Edition, state string) {
 	if len(facts.Files[facts.WorkspaceID]) < 20 || len(facts.Files[facts.OtherWorkspaceID]) < 5 || len(facts.SyncJobs) != 4 {
 		t.Errorf("too few files or sync jobs: %v %v", facts.Files, facts.SyncJobs)
 	}
-	outputs := readStack(t, state).Outputs
+	var stack struct{ Outputs map[string]string }
+	readPrivate(t, filepath.Join(state, "stack.json"), &stack)
 	for _, name := range []string{"AccessTableName", "CredentialsTableName", "SyncJobsTableName", "ControlTableName", "FilesBucketName", "SealingKeyArn"} {
-		if outputs[name] == "" {
+		if stack.Outputs[name] == "" {
 			t.Errorf("stack.json lacks %s", name)
 		}
 	}
-}
-
-type stack struct {
-	Endpoints struct{ DynamoDB string }
-	Outputs   map[string]string
-	ID        string `json:"access_key_id"`
-	Secret    string `json:"secret_access_key"`
-}
-
-func readStack(t *testing.T, state string) stack {
-	t.Helper()
-	var s stack
-	readPrivate(t, filepath.Join(state, "stack.json"), &s)
-	return s
 }
 
 // readPrivate decodes a file that only its owner may read.
@@ -339,8 +309,45 @@ func TestKilledEngines(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		wantSoon(t, http.MethodGet, jobURL(e), e.Demo.ManagementKey)
-		wantSoon(t, http.MethodDelete, fileURL(e, i), e.Demo.APIKey)
+		wantSoon(t, getJob(e, syncjobs.Succeeded))
+		wantSoon(t, deleteFile(e, i))
 	}
 	stop(t, e)
+}
+
+// A new state folder gets the DynamoDB that is asked for, else one of the edition's
+// own, else DynamoDB Local. A used one keeps its own, and refuses another.
+func TestChoiceOfDynamoDB(t *testing.T) {
+	const here, usual = "http://127.0.0.1:8001", "http://127.0.0.1:8000"
+	own, elsewhere := map[string]string{"resources.json": "{}"}, map[string]string{
+		"resources.json": "{}", "dynamodb.json": `{"endpoint":"` + here + `","prefix":"signalbox-a-"}`,
+	}
+	for name, c := range map[string]struct {
+		kept      map[string]string
+		asked     string
+		hasOwn    bool
+		want, err string
+	}{
+		"new":                       {hasOwn: true},
+		"new, asked":                {asked: here, hasOwn: true, want: here},
+		"new, on another platform":  {want: usual},
+		"own":                       {kept: own},
+		"own, asked":                {kept: own, asked: here, hasOwn: true, err: "has its tables in a DynamoDB of its own"},
+		"elsewhere":                 {kept: elsewhere, hasOwn: true, want: here},
+		"elsewhere, asked the same": {kept: elsewhere, asked: here, want: here},
+		"elsewhere, asked another":  {kept: elsewhere, asked: usual, err: "has its tables in " + here},
+		"damaged":                   {kept: map[string]string{"dynamodb.json": "{}"}, hasOwn: true, err: "it names no DynamoDB"},
+	} {
+		state := t.TempDir()
+		for file, text := range c.kept {
+			testkit.Must(t, os.WriteFile(filepath.Join(state, file), []byte(text), 0o600))
+		}
+		got, err := edition.ChooseDynamoDB(edition.Options{State: state, DynamoDB: c.asked}, c.hasOwn)
+		switch {
+		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
+			t.Errorf("%s: %v, want %q", name, err, c.err)
+		case c.err == "" && (err != nil || got != c.want):
+			t.Errorf("%s: %q %v, want %q", name, got, err, c.want)
+		}
+	}
 }
