@@ -79,20 +79,6 @@ func TestEveryStatus(t *testing.T) {
 	}
 }
 
-// TestOrderOfChecks: what a key may not do is refused before anything else of the request
-// is read. TestBurstIsExact has the order of 401, 429 and 404.
-func TestOrderOfChecks(t *testing.T) {
-	t.Parallel()
-	n := newTenant(t)
-	wrong := post("").With("Content-Type", "text/plain").Idempotent("a key with spaces")
-	get("no-uuid").As("unknown").Do(t).Is(t, http.StatusUnauthorized)
-	get("no-uuid").As(n.standard).Do(t).Is(t, http.StatusUnauthorized)
-	wrong.As("unknown").Do(t).Is(t, http.StatusUnauthorized)
-	wrong.As(n.standard).Do(t).Is(t, http.StatusForbidden)
-	wrong.As(n.management).Do(t).Refuses(t, "", "", "")
-	del("no-file").As("unknown").In("no-uuid").Do(t).Is(t, http.StatusUnauthorized)
-}
-
 // varying parts differ from run to run: times, ids, hashes and numbers
 // that are no status.
 var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|file_[0-9a-f]+|"key":"[0-9a-f]+"|key [0-9a-f]{12}|"(duration_ms|aws_calls)":[0-9.]+|"(aws_request_id)":"[^"]*"`)
