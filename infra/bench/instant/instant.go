@@ -10,30 +10,36 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/middleware"
 
+	"signalbox.dev/infra/sim/model"
 	"signalbox.dev/shared/boot"
 )
 
 // What the answers contain.
 const (
-	Account   = "0a1b2c3d-0000-4000-8000-000000000001"
+	account   = "0a1b2c3d-0000-4000-8000-000000000001"
 	Workspace = "0a1b2c3d-0000-4000-8000-000000000002"
 	Job       = "0a1b2c3d-0000-4000-8000-000000000003"
 	File      = "file_0123456789abcdef0123456789abcdef"
-	Token     = "sbx_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
-	KeyARN    = "arn:aws:kms:us-east-1:000000000000:key/0a1b2c3d-0000-4000-8000-000000000004"
+	token     = "sbx_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 )
 
 // Event is a proxy event for the operation, as JSON.
 func Event(method, resource, body string, path map[string]string, header map[string]string) []byte {
-	headers := map[string][]string{"Authorization": {"Bearer " + Token}, "Content-Type": {"application/json"}}
+	headers := map[string][]string{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}}
 	for name, value := range header {
 		headers[name] = []string{value}
 	}
@@ -52,16 +58,17 @@ func Event(method, resource, body string, path map[string]string, header map[str
 	return encoded
 }
 
-// Compare measures a function, which gets the event as often as the benchmark asks,
-// and its AWS calls alone, made bare. Each response must have the status. Both must
-// make the same number of calls, or their comparison would mean nothing.
-func Compare(b *testing.B, build func(*boot.Environment) lambda.Handler, event []byte, status string, bare func(context.Context, Calls) error) {
+// Compare measures a function, which gets the event as often as the benchmark asks, and
+// its AWS calls alone: the inputs of the SDK's calls that one request has made, again.
+// Each response must have the status.
+func Compare(b *testing.B, build func(*boot.Environment) lambda.Handler, event []byte, status string) {
 	b.Helper()
-	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	want := []byte(`"statusCode":` + status)
-	handler := measure(b, "by=handler", func(config aws.Config) func(context.Context) error {
-		handler := build(boot.NewEnvironment(config, log, func(name string) string { return name }))
-		payload := make([]byte, len(event))
+	config := aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: services{}}
+	handle := func(options ...func(*middleware.Stack) error) func(context.Context) error {
+		env := boot.NewEnvironment(config, slog.New(slog.NewJSONHandler(io.Discard, nil)), func(name string) string { return name })
+		env.AWS.APIOptions = append(env.AWS.APIOptions, options...)
+		handler := build(env)
+		payload, want := make([]byte, len(event)), []byte(`"statusCode":`+status)
 		return func(ctx context.Context) error {
 			copy(payload, event) // a handler overwrites its event
 			answer, err := handler.Invoke(ctx, payload)
@@ -70,39 +77,67 @@ func Compare(b *testing.B, build func(*boot.Environment) lambda.Handler, event [
 			}
 			return err
 		}
-	})
-	calls := measure(b, "by=calls", func(config aws.Config) func(context.Context) error {
-		clients := newCalls(config)
-		return func(ctx context.Context) error { return bare(ctx, clients) }
-	})
-	if handler != calls {
-		b.Fatalf("the handler makes %v AWS calls, it is compared with %v", handler, calls)
 	}
+	var made recorder
+	if err := handle(made.record)(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	measure(b, "by=handler", handle())
+	measure(b, "by=calls", made.replay(config))
 }
 
-// measure returns how many calls to AWS one request makes.
-func measure(b *testing.B, name string, requests func(aws.Config) func(context.Context) error) (calls float64) {
+func measure(b *testing.B, name string, request func(context.Context) error) {
 	b.Helper()
 	b.Run(name, func(b *testing.B) {
-		s := &services{}
-		request := requests(aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: s})
 		b.ReportAllocs()
 		for b.Loop() {
 			if err := request(context.Background()); err != nil {
 				b.Fatal(err)
 			}
 		}
-		calls = float64(s.calls.Load()) / float64(b.N)
 	})
-	return calls
 }
 
-// services is an aws.HTTPClient that counts calls.
-type services struct{ calls atomic.Int64 }
+// recorder records the calls of a request.
+type recorder struct {
+	mu    sync.Mutex
+	calls []call
+}
+
+type call struct {
+	service, operation string
+	input              any
+}
+
+// record adds the recorder to an SDK client.
+func (r *recorder) record(stack *middleware.Stack) error {
+	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("record", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+		r.mu.Lock()
+		r.calls = append(r.calls, call{awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx), in.Parameters})
+		r.mu.Unlock()
+		return next.HandleInitialize(ctx, in)
+	}), middleware.After)
+}
+
+// replay returns a function that makes the recorded calls, one after the other.
+func (r *recorder) replay(config aws.Config) func(context.Context) error {
+	clients := map[string]any{"DynamoDB": dynamodb.NewFromConfig(config), "KMS": kms.NewFromConfig(config), "S3": s3.NewFromConfig(config)}
+	return func(ctx context.Context) error {
+		for _, c := range r.calls {
+			method := reflect.ValueOf(clients[c.service]).MethodByName(c.operation)
+			if err, failed := method.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(c.input)})[1].Interface().(error); failed {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// services is an aws.HTTPClient.
+type services struct{}
 
 // Do implements aws.HTTPClient.
-func (s *services) Do(r *http.Request) (*http.Response, error) {
-	s.calls.Add(1)
+func (services) Do(r *http.Request) (*http.Response, error) {
 	var request []byte
 	if r.Body != nil {
 		var err error
@@ -110,15 +145,12 @@ func (s *services) Do(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	status, contentType, body := http.StatusNoContent, "application/xml", ""
-	if r.Method != http.MethodDelete {
-		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-		status, contentType, body = http.StatusOK, "application/x-amz-json-1.0", answer(operation, request)
+	header := http.Header{"X-Amz-Request-Id": {"instant"}}
+	if r.Method == http.MethodDelete {
+		return model.Response(r, http.StatusNoContent, header, nil), nil
 	}
-	return &http.Response{
-		StatusCode: status, Request: r, Header: http.Header{"Content-Type": {contentType}, "X-Amz-Request-Id": {"instant"}},
-		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
-	}, nil
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	return model.Response(r, http.StatusOK, header, []byte(answer(operation, request))), nil
 }
 
 // answer is the JSON that answers an operation: for an item under the key that
@@ -131,7 +163,7 @@ func answer(operation string, request []byte) string {
 	_ = json.Unmarshal(request, &asked) // the SDK wrote it
 	has := func(text string) bool { return bytes.Contains(request, []byte(text)) }
 	item := func(attributes string) string {
-		return `{"Item":{` + string(asked.Key[1:len(asked.Key)-1]) + `,"v":{"N":"1"},"account":{"S":"` + Account + `"},"created_at":{"N":"1"},` + attributes + `}}`
+		return `{"Item":{` + string(asked.Key[1:len(asked.Key)-1]) + `,"v":{"N":"1"},"account":{"S":"` + account + `"},"created_at":{"N":"1"},` + attributes + `}}`
 	}
 	switch {
 	case operation == "GetItem" && has("idem#"):
