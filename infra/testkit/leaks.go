@@ -18,9 +18,8 @@ const Marker = "zQ7-marker-mX4w"
 // token matches every API key.
 var token = regexp.MustCompile(`sbx_[A-Za-z0-9_-]{43}`)
 
-// Search searches every file for the marker and for API keys, as LeaksIn does. It
-// reports the file of each.
-func Search(files fs.FS, marker string) ([]string, error) {
+// Search searches every file, as LeaksIn does. It reports the file of each leak.
+func Search(files fs.FS) ([]string, error) {
 	var found []string
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -30,7 +29,7 @@ func Search(files fs.FS, marker string) ([]string, error) {
 		if err != nil {
 			return fmt.Errorf("searching %s: %w", path, err)
 		}
-		for _, leak := range LeaksIn(content, marker) {
+		for _, leak := range LeaksIn(content) {
 			found = append(found, path+" contains "+leak)
 		}
 		return nil
@@ -40,9 +39,9 @@ func Search(files fs.FS, marker string) ([]string, error) {
 
 // LeaksIn returns the forms of the marker that the content contains, and whether it
 // contains API keys.
-func LeaksIn(content []byte, marker string) []string {
+func LeaksIn(content []byte) []string {
 	var found []string
-	for name, form := range formsOf(marker) {
+	for name, form := range forms() {
 		if bytes.Contains(content, []byte(form)) {
 			found = append(found, "the marker "+name)
 		}
@@ -53,30 +52,20 @@ func LeaksIn(content []byte, marker string) []string {
 	return found
 }
 
-// formsOf is forms; it makes those of Marker once.
-func formsOf(text string) map[string]string {
-	if text == Marker {
-		return ofMarker()
-	}
-	return forms(text)
-}
-
-var ofMarker = sync.OnceValue(func() map[string]string { return forms(Marker) })
-
-// forms returns the ways in which a text may be written in a file.
-func forms(text string) map[string]string {
+// forms returns the ways in which the marker may be written in a file.
+var forms = sync.OnceValue(func() map[string]string {
 	all := map[string]string{
-		"as it is":       text,
-		"in hex":         hex.EncodeToString([]byte(text)),
-		"in upper hex":   strings.ToUpper(hex.EncodeToString([]byte(text))),
-		"two bytes each": strings.Join(strings.Split(text, ""), "\x00"),
+		"as it is":       Marker,
+		"in hex":         hex.EncodeToString([]byte(Marker)),
+		"in upper hex":   strings.ToUpper(hex.EncodeToString([]byte(Marker))),
+		"two bytes each": strings.Join(strings.Split(Marker, ""), "\x00"),
 	}
 	// The base64 form of a text depends on its offset in a group of three bytes;
 	// its first and last characters depend on the neighbours.
 	for offset := range 3 {
-		padded := strings.Repeat("\x00", offset) + text
+		padded := strings.Repeat("\x00", offset) + Marker
 		whole := padded[:len(padded)/3*3]
 		all[fmt.Sprintf("in base64, shifted by %d", offset)] = base64.StdEncoding.EncodeToString([]byte(whole))[4*min(offset, 1):]
 	}
 	return all
-}
+})

@@ -77,5 +77,5 @@ func Leaks(state string) ([]string, error) {
 			return nil, fmt.Errorf("removing the demo account: %w", err)
 		}
 	}
-	return Search(os.DirFS(state), Marker)
+	return Search(os.DirFS(state))
 }

@@ -27,7 +27,8 @@ type Failure struct {
 			RequestID string `json:"request_id"`
 			Reason    string `json:"reason"`
 			Issues    []struct {
-				Path string `json:"path"`
+				Path    string `json:"path"`
+				Message string `json:"message"`
 			} `json:"issues"`
 		} `json:"metadata"`
 	} `json:"error"`

@@ -3,9 +3,13 @@ package testkit_test
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"signalbox.dev/infra/testkit"
 )
@@ -22,9 +26,24 @@ func TestSearchFindsEveryForm(t *testing.T) {
 		"token":       `{"key":"sbx_` + strings.Repeat("a", 43) + `"}`,
 		"":            "sbx_short " + testkit.Marker[1:],
 	} {
-		found, err := testkit.Search(fstest.MapFS{"a/b/c": {Data: []byte(content)}}, testkit.Marker)
+		found, err := testkit.Search(fstest.MapFS{"a/b/c": {Data: []byte(content)}})
 		if err != nil || (len(found) > 0) != (name != "") {
 			t.Errorf("%q: found %v, %v", name, found, err)
 		}
 	}
+}
+
+// Tests reach their engines, and nothing else, whatever AWS variables the shell has.
+func TestTheEnginesAreReachedWhateverTheShellHas(t *testing.T) {
+	if os.Getenv("AWS_PROFILE") != "hostile" {
+		again := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // this very test
+		again.Env = append(os.Environ(), testkit.Hostile(t)...)
+		if output, err := again.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, output)
+		}
+		return
+	}
+	engines := testkit.Start(t)
+	engines.Bucket(t, types.BucketVersioningStatusEnabled)
+	engines.Key(t)
 }
