@@ -1,10 +1,9 @@
 package limits_test
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"testing"
@@ -29,6 +28,7 @@ import (
 type fixture struct {
 	*testing.T
 	world   *model.World
+	db      *dynamodb.Client
 	now     int64 // Unix nanoseconds
 	calls   int
 	between func() // runs before each call but the first, as another caller might
@@ -37,7 +37,9 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	schema := model.TableSchema{Name: "control", PK: "pk"}
-	return &fixture{T: t, world: model.New(model.Config{Tables: []model.TableSchema{schema}}), now: 1_800_000_000_000_000_000}
+	f := &fixture{T: t, world: model.New(model.Config{Tables: []model.TableSchema{schema}}), now: 1_800_000_000_000_000_000}
+	f.db = client(f)
+	return f
 }
 
 // Do implements aws.HTTPClient.
@@ -58,7 +60,7 @@ func client(network aws.HTTPClient) *dynamodb.Client {
 }
 
 func (f *fixture) newLimiter(name string) *limits.Limiter {
-	return limits.New(client(f), "control", name).At(func() time.Time { return time.Unix(0, f.now) })
+	return limits.New(f.db, "control", name).At(func() time.Time { return time.Unix(0, f.now) })
 }
 
 // take returns the decision and how many calls it cost.
@@ -88,7 +90,7 @@ func (f *fixture) item(caller string) (tat, exp int64) {
 func (f *fixture) expire(caller string) {
 	f.Helper()
 	f.calls, f.between = 0, nil
-	_, err := client(f).DeleteItem(f.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("control"), Key: testkit.Key("limit#test#" + caller)})
+	_, err := f.db.DeleteItem(f.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("control"), Key: testkit.Key("limit#test#" + caller)})
 	testkit.Must(f, err)
 }
 
@@ -125,78 +127,54 @@ func (g *gcra) take(now int64) limits.Decision {
 	return d
 }
 
-// Two bytes of a step are how far the clock moves, in 256ths of an interval, of which 32
-// are subtracted: clocks of two machines differ. The third adds nanoseconds. Its top bits
-// are a rival's request between two calls, the removal of an expired item, and which of
-// two instances takes the request; the rival uses the other.
-const (
-	stepBytes = 3
-	backwards = 32
-	rival     = 0x80
-	expiry    = 0x40
-	second    = 0x20
-)
-
-// FuzzTake compares every decision with GCRA, whatever the rate, the clock, what each
-// instance remembers, and which other client writes between two updates.
-func FuzzTake(f *testing.F) {
-	onTime, sameInstant := []byte{1, 32, 0}, []byte{0, 32, 0}
-	f.Add(int64(60), int64(20), bytes.Repeat(sameInstant, 22))
-	f.Add(int64(60), int64(1), bytes.Repeat(onTime, 5))
-	f.Add(int64(7), int64(3), append(bytes.Repeat(sameInstant, 4), 1, 31, 63, 0, 33, 1, 0, 0, 0))
-	f.Add(int64(limits.MaxPerMinute), int64(limits.MaxBurst), bytes.Repeat(sameInstant, 8))
-	f.Add(int64(1), int64(limits.MaxBurst), bytes.Repeat(sameInstant, 8))
-	for _, bounds := range [][2]int64{{0, 1}, {-1, 1}, {1, 0}, {1, -1}, {limits.MaxPerMinute + 1, 1}, {1, limits.MaxBurst + 1}} {
-		f.Add(bounds[0], bounds[1], []byte{})
+func TestRatesHaveBounds(t *testing.T) {
+	for _, c := range [][2]int64{{0, 1}, {-1, 1}, {1, 0}, {1, -1}, {limits.MaxPerMinute + 1, 1}, {1, limits.MaxBurst + 1}} {
+		if rate, err := limits.NewRate(c[0], c[1]); err == nil {
+			t.Errorf("%d a minute, burst %d: %+v", c[0], c[1], rate)
+		}
 	}
-	f.Add(int64(60), int64(2), bytes.Repeat([]byte{0, 32, rival}, 3))
-	f.Add(int64(60), int64(9), bytes.Repeat([]byte{0, 32, rival, 0, 32, second}, 4))
-	f.Add(int64(60), int64(9), append(bytes.Repeat(sameInstant, 8), 0, 32, second))
-	f.Add(int64(1), int64(1), bytes.Repeat([]byte{0xff, 0xff, expiry}, 3))
-	f.Fuzz(func(t *testing.T, perMinute, burst int64, steps []byte) {
-		rate, err := limits.NewRate(perMinute, burst)
-		if possible := perMinute >= 1 && perMinute <= 1_000_000 && burst >= 1 && burst <= 100_000; possible != (err == nil) {
-			t.Fatalf("NewRate(%d, %d): %v", perMinute, burst, err)
-		}
-		if err == nil {
-			play(newFixture(t), rate, newGCRA(perMinute, burst), steps)
-		}
-	})
 }
 
-// play takes the steps with the limiter and with GCRA.
-func play(f *fixture, rate limits.Rate, g *gcra, steps []byte) {
-	f.Helper()
-	const caller = "one caller"
-	instances := [2]*limits.Limiter{f.newLimiter("test"), f.newLimiter("test")}
-	take := func(l *limits.Limiter) int {
-		f.Helper()
-		now := f.now
-		got, calls := f.take(l, caller, rate)
-		if diff := cmp.Diff(g.take(now), got); diff != "" { // after the limiter: a rival wrote before it did
-			f.Fatalf("decision (-GCRA +limiter):\n%s", diff)
-		}
-		return calls
+// Every decision is GCRA's, whatever the rate, the clock, what each of two instances
+// remembers, and which request the other instance takes between two updates.
+func TestTakeIsGCRA(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that repeats
+	rates := [][2]int64{{60, 20}, {60, 1}, {7, 3}, {limits.MaxPerMinute, limits.MaxBurst}, {1, limits.MaxBurst}, {limits.MaxPerMinute, 1}}
+	for range 20 {
+		rates = append(rates, [2]int64{1 + random.Int64N(100_000), 1 + random.Int64N(12)})
 	}
-	for ; len(steps) >= stepBytes; steps = steps[stepBytes:] {
-		move, flags := int64(binary.BigEndian.Uint16(steps))-backwards, steps[2]
-		f.now += move*g.interval/256 + int64(flags&0x1f)
-		if _, exp := f.item(caller); flags&expiry != 0 && exp < f.now/int64(time.Second) {
-			f.expire(caller)
-		}
-		asked := flags & second / second
-		f.between = nil
-		if flags&rival != 0 {
-			f.between = func() {
-				f.between = nil
-				take(instances[1-asked])
+	for _, r := range rates {
+		f, rate, g := newFixture(t), mustRate(t, r[0], r[1]), newGCRA(r[0], r[1])
+		instances := [2]*limits.Limiter{f.newLimiter("test"), f.newLimiter("test")}
+		take := func(instance int) int {
+			t.Helper()
+			now := f.now
+			got, calls := f.take(instances[instance], "a", rate)
+			if diff := cmp.Diff(g.take(now), got); diff != "" { // after the limiter: a rival wrote before it did
+				t.Fatalf("%d a minute, burst %d (-GCRA +limiter):\n%s", r[0], r[1], diff)
 			}
+			return calls
 		}
-		if calls := take(instances[asked]); flags&rival == 0 && calls > 2 {
-			f.Fatalf("%d updates for one decision", calls)
-		}
-		if tat, exp := f.item(caller); tat > 0 && exp <= tat/int64(time.Second) {
-			f.Fatalf("the item expires at %d s, its arrival time is %d ns", exp, tat)
+		for range 40 {
+			// Not at all, by one interval, or by anything: clocks of two machines differ.
+			f.now += [3]int64{0, g.interval, random.Int64N(2*g.interval+3) - g.interval/4}[random.IntN(3)]
+			if _, exp := f.item("a"); random.IntN(8) == 0 && exp < f.now/int64(time.Second) {
+				f.expire("a")
+			}
+			instance, rival := random.IntN(2), random.IntN(4) == 0
+			f.between = nil
+			if rival {
+				f.between = func() {
+					f.between = nil
+					take(1 - instance)
+				}
+			}
+			if calls := take(instance); !rival && calls > 2 {
+				t.Fatalf("%d updates for one decision", calls)
+			}
+			if tat, exp := f.item("a"); tat > 0 && exp <= tat/int64(time.Second) {
+				t.Fatalf("the item expires at %d s, its arrival time is %d ns", exp, tat)
+			}
 		}
 	}
 }
