@@ -13,63 +13,23 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// The answers of the operation.
-const (
-	done    = http.StatusOK
-	absent  = http.StatusNotFound
-	limited = http.StatusTooManyRequests
-	unknown = http.StatusUnauthorized
-	failed  = http.StatusInternalServerError
-)
-
-// buckets are environments of the function, by the versioning of their bucket. A
-// suspended one keeps one version of a new object.
-type buckets struct{ unversioned, versioned, suspended *functest.Env }
-
-func newBuckets(t *testing.T) buckets {
+// newEnv is the function with a bucket of its own; "" is without versioning.
+func newEnv(t *testing.T, versioning types.BucketVersioningStatus) *functest.Env {
 	t.Helper()
 	env := functest.New(t, assemble)
-	bucket := func(versioning types.BucketVersioningStatus) *functest.Env {
-		return env.WithBucket(env.Engines.Bucket(t, versioning))
-	}
-	return buckets{bucket(""), bucket(types.BucketVersioningStatusEnabled), bucket(types.BucketVersioningStatusSuspended)}
+	return env.WithBucket(env.Engines.Bucket(t, versioning))
 }
 
-// fixture is one file id in one workspace, and one key that asks for its deletion.
-type fixture struct {
-	t         testing.TB
-	env       *functest.Env
-	tenant    functest.Tenant
-	workspace ids.Workspace
-	file      ids.File
-	key       string
-}
-
-func newFixture(t testing.TB, env *functest.Env, tenant functest.Tenant) *fixture {
+func put(t *testing.T, env *functest.Env, w ids.Workspace, file ids.File) {
 	t.Helper()
-	return &fixture{t, env, tenant, tenant.Workspace, ids.NewFile(), tenant.StandardKey(t, "")}
+	testkit.Bucket{Client: env.S3, Name: env.Bucket}.Put(t, files.Key(w, file), "content")
 }
 
-func (f *fixture) bucket() testkit.Bucket {
-	return testkit.Bucket{Client: f.env.S3, Name: f.env.Bucket}
+// left counts the versions of a file.
+func left(t *testing.T, env *functest.Env, w ids.Workspace, file ids.File) int {
+	t.Helper()
+	return testkit.Bucket{Client: env.S3, Name: env.Bucket}.Look(t, files.Key(w, file)).Left
 }
-
-func (f *fixture) put(w ids.Workspace, file ids.File, content string) {
-	f.t.Helper()
-	f.bucket().Put(f.t, files.Key(w, file), content)
-}
-
-// What is stored of the file.
-
-func (f *fixture) noFile()  {}
-func (f *fixture) oneFile() { f.put(f.workspace, f.file, "the newest content") }
-
-func (f *fixture) twoVersions() {
-	f.put(f.workspace, f.file, "older content")
-	f.oneFile()
-}
-
-// The kinds of request.
 
 // deleteRequest asks for the deletion of a file; workspace "" names none.
 func deleteRequest(w ids.Workspace, file ids.File) functest.Event {
@@ -80,74 +40,64 @@ func deleteRequest(w ids.Workspace, file ids.File) functest.Event {
 	return e.Asking("workspace_id", string(w))
 }
 
-func (f *fixture) named() functest.Event   { return deleteRequest(f.workspace, f.file).As(f.key) }
-func (f *fixture) unnamed() functest.Event { return deleteRequest("", f.file).As(f.key) }
-
-// overLimit is the second request of a key with a limit of one.
-func (f *fixture) overLimit() functest.Event {
-	e := f.named().Limited("1", "1")
-	f.env.Instance().Invoke(f.t, e.At("file_id", "file_none")).Is(f.t, absent)
-	return e
-}
-
-func (f *fixture) look(t testing.TB, w ids.Workspace) testkit.Objects {
-	t.Helper()
-	return f.bucket().Look(t, files.Key(w, f.file))
-}
-
 func TestResponses(t *testing.T) {
-	env := newBuckets(t).unversioned
-	home := env.NewTenant(t)
-	other := home.NewWorkspace(t)
-	f := newFixture(t, env, home)
-	names := map[string]string{"FILE": string(f.file), "OTHER_WORKSPACE": string(other)}
+	env := newEnv(t, "")
+	home, file := env.NewTenant(t), ids.NewFile()
+	other, key := home.NewWorkspace(t), home.StandardKey(t, "")
+	unnamed := deleteRequest("", file)
+	names := map[string]string{"FILE": string(file), "OTHER_WORKSPACE": string(other), "API_KEY": key}
 	g := functest.Golden{Instance: env.Instance(), Names: names}
 	// Each request has its own key, so its limiter is idle.
 	play := func(response string, e functest.Event) {
 		g.Play(t, response, e.As(home.StandardKey(t, "")).Limited("60", "20"))
 	}
-	f.put(other, f.file, "content")
-	play("not-found", deleteRequest(env.NewTenant(t).Workspace, f.file))
-	play("not-found", f.unnamed().At("file_id", "file_a%2Fb"))
-	play("not-found", f.unnamed())
-	names["API_KEY"] = f.key
+	put(t, env, other, file)
+	play("not-found", deleteRequest(env.NewTenant(t).Workspace, file))
+	play("not-found", unnamed.At("file_id", "file_a%2Fb"))
+	play("not-found", unnamed)
 	g.PlayCaptured(t, "named")
-	play("not-found", deleteRequest(other, f.file))
-	f.oneFile()
-	play("not-found", f.unnamed().Asking("workspace_id", string(f.workspace), string(f.workspace)))
-	play("named", f.unnamed())
+	play("not-found", deleteRequest(other, file))
+	put(t, env, home.Workspace, file)
+	play("not-found", unnamed.Asking("workspace_id", string(home.Workspace), string(home.Workspace)))
+	play("named", unnamed)
 
-	g.Play(t, "limited", newFixture(t, env, home).overLimit()) // the next one passes a minute later
+	second := unnamed.As(home.StandardKey(t, "")).Limited("1", "1")
+	g.Instance.Invoke(t, second).Is(t, http.StatusNotFound)
+	g.Play(t, "limited", second) // the next one passes a minute later
 }
 
 // The audit line contains the file, its workspace, how many versions this request
 // removed, and whether an answer was lost.
 func TestAuditLine(t *testing.T) {
-	b := newBuckets(t)
-	tenant := b.versioned.NewTenant(t)
+	plain, versioned := newEnv(t, ""), newEnv(t, types.BucketVersioningStatusEnabled)
 	denied := faults.Answer(http.StatusForbidden, "AccessDenied", "no")
-	for _, c := range []struct {
-		name           string
+	for name, c := range map[string]struct {
 		env            *functest.Env
-		store          func(*fixture)
-		rules          []faults.Rule
+		stored         int // versions
+		fault          faults.Rule
 		status         int
 		versions, lost any
 	}{
-		{"a file", b.unversioned, (*fixture).oneFile, nil, done, 1.0, nil},
-		{"two versions", b.versioned, (*fixture).twoVersions, nil, done, 2.0, nil},
-		{"no such file", b.unversioned, (*fixture).noFile, nil, absent, nil, nil},
-		{"denied", b.unversioned, (*fixture).oneFile, []faults.Rule{{Operation: erase, Fault: denied}}, failed, nil, nil},
-		{"failed half way", b.versioned, (*fixture).twoVersions, []faults.Rule{{Operation: purge, Call: 2, Fault: denied}}, failed, 2.0, nil},
-		{"answer lost", b.unversioned, (*fixture).oneFile, []faults.Rule{{Operation: erase, Attempt: 1, Fault: faults.LoseAnswer()}}, absent, nil, true},
+		"a file":          {plain, 1, faults.Rule{}, http.StatusOK, 1.0, nil},
+		"two versions":    {versioned, 2, faults.Rule{}, http.StatusOK, 2.0, nil},
+		"no such file":    {plain, 0, faults.Rule{}, http.StatusNotFound, nil, nil},
+		"denied":          {plain, 1, faults.Rule{Operation: erase, Fault: denied}, http.StatusInternalServerError, nil, nil},
+		"failed half way": {versioned, 2, faults.Rule{Operation: purge, Call: 2, Fault: denied}, http.StatusInternalServerError, 2.0, nil},
+		"answer lost":     {plain, 1, faults.Rule{Operation: erase, Attempt: 1, Fault: faults.LoseAnswer()}, http.StatusNotFound, nil, true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			f := newFixture(t, c.env, tenant)
-			c.store(f)
-			got := c.env.Instance().Invoke(t, f.unnamed(), c.rules...)
+		t.Run(name, func(t *testing.T) {
+			tenant, file := c.env.NewTenant(t), ids.NewFile()
+			for range c.stored {
+				put(t, c.env, tenant.Workspace, file)
+			}
+			var rules []faults.Rule
+			if c.fault.Fault != nil {
+				rules = append(rules, c.fault)
+			}
+			got := c.env.Instance().Invoke(t, deleteRequest("", file).As(tenant.StandardKey(t, "")), rules...)
 			got.Is(t, c.status)
 			for field, want := range map[string]any{
-				"operation": "deleteFile", "file": string(f.file), "workspace": string(f.workspace),
+				"operation": "deleteFile", "file": string(file), "workspace": string(tenant.Workspace),
 				"versions_removed": c.versions, "answer_lost": c.lost,
 			} {
 				if got.Audit[field] != want {
@@ -159,14 +109,13 @@ func TestAuditLine(t *testing.T) {
 }
 
 func TestAnUnreadableRateDeletesNothing(t *testing.T) {
-	env := newBuckets(t).unversioned
+	env, file := newEnv(t, ""), ids.NewFile()
 	tenant := env.NewTenant(t)
+	put(t, env, tenant.Workspace, file)
 	for _, rate := range [][2]string{{"", "20"}, {"60", ""}, {"many", "20"}, {"60", "20.5"}, {"0", "20"}, {"60", "-1"}, {"9223372036854775808", "20"}} {
-		f := newFixture(t, env, tenant)
-		f.oneFile()
-		got := env.Instance().Invoke(t, f.unnamed().Limited(rate[0], rate[1]))
-		if left := f.look(t, f.workspace).Left; got.Status != failed || left != 1 || got.Line["stack"] != nil {
-			t.Errorf("rate %q: status %d, %d versions are left, %v", rate, got.Status, left, got.Line)
+		got := env.Instance().Invoke(t, deleteRequest("", file).As(tenant.Management).Limited(rate[0], rate[1]))
+		if n := left(t, env, tenant.Workspace, file); got.Status != http.StatusInternalServerError || n != 1 || got.Line["stack"] != nil {
+			t.Errorf("rate %q: status %d, %d versions are left, %v", rate, got.Status, n, got.Line)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"testing"
 
 	"signalbox.dev/infra/testkit"
@@ -18,7 +19,7 @@ type resource struct {
 
 // TestTenants asks for the deletion of every kind of file as every kind of caller.
 func TestTenants(t *testing.T) {
-	env := newBuckets(t).unversioned
+	env := newEnv(t, "")
 	home, stranger := env.NewTenant(t), env.NewTenant(t)
 	other, deleted := home.NewWorkspace(t), home.DeletedWorkspace(t)
 	accounts := map[ids.Workspace]ids.Account{home.Workspace: home.ID, other: home.ID, stranger.Workspace: stranger.ID}
@@ -42,29 +43,29 @@ func TestTenants(t *testing.T) {
 		var absences functest.Indistinguishable
 		for _, r := range resources {
 			t.Run(caller.Name+"/"+r.name, func(t *testing.T) {
-				f := newFixture(t, env, home)
+				file := ids.NewFile()
 				if r.stored != "" {
-					f.put(r.stored, f.file, "content")
+					put(t, env, r.stored, file)
 				}
 				if r.file == "" {
-					r.file = f.file
+					r.file = file
 				}
-				e, left := caller.As(deleteRequest(r.named, r.file)), 1
+				e, want := caller.As(deleteRequest(r.named, r.file)), 1
 				got := instance.Invoke(t, e)
 				if caller.Reason != "" {
 					got.Refused(t, caller.Reason)
 				} else {
-					may, group := r.mayDelete(caller, f.file, accounts)
+					may, group := r.mayDelete(caller, file, accounts)
 					if may {
-						got.Is(t, done)
-						got, left = instance.Invoke(t, e), 0 // now it does not exist
+						got.Is(t, http.StatusOK)
+						got, want = instance.Invoke(t, e), 0 // now it does not exist
 					}
-					if got.Is(t, absent) {
+					if got.Is(t, http.StatusNotFound) {
 						absences.Check(t, group, got)
 					}
 				}
-				if got := f.look(t, r.stored).Left; r.stored != "" && got != left {
-					t.Errorf("%d versions are left, want %d", got, left)
+				if r.stored != "" && left(t, env, r.stored, file) != want {
+					t.Errorf("%d versions are left, want %d", left(t, env, r.stored, file), want)
 				}
 			})
 		}
@@ -92,7 +93,7 @@ func (r resource) mayDelete(c functest.Caller, file ids.File, accounts map[ids.W
 }
 
 func TestDamagedRows(t *testing.T) {
-	env := newBuckets(t).unversioned
+	env := newEnv(t, "")
 	home := env.NewTenant(t)
 	workspace := home.NewWorkspace(t)
 	env.CheckDamagedRows(t, functest.DamagedRows{
@@ -100,6 +101,6 @@ func TestDamagedRows(t *testing.T) {
 		Row:   func(row testkit.Row) { row["deleted_at"] = testkit.Number("1") },
 		Event: deleteRequest(workspace, "file_a"), Absent: deleteRequest(ids.New[ids.Workspace](), "file_a"),
 		Owner: home.Management, Others: []string{env.NewTenant(t).Management, home.StandardKey(t, home.Workspace)},
-		Status: absent, Least: 20,
+		Status: http.StatusNotFound, Least: 20,
 	})
 }
