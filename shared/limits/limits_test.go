@@ -72,9 +72,9 @@ func (f *fixture) take(l *limits.Limiter, caller string, rate limits.Rate) (limi
 	return d, f.calls
 }
 
-// item returns what the limiter "test" stores of a caller, 0 if it stores nothing.
-func (f *fixture) item(caller string) (tat, exp int64) {
-	item := f.world.Item("control", "limit#test#"+caller, "")
+// item returns what the limiter "test" stores of the caller "a", 0 if it stores nothing.
+func (f *fixture) item() (tat, exp int64) {
+	item := f.world.Item("control", "limit#test#a", "")
 	if item == nil {
 		return 0, 0
 	}
@@ -87,10 +87,10 @@ func (f *fixture) item(caller string) (tat, exp int64) {
 }
 
 // expire removes that item, as DynamoDB does.
-func (f *fixture) expire(caller string) {
+func (f *fixture) expire() {
 	f.Helper()
 	f.calls, f.between = 0, nil
-	_, err := f.db.DeleteItem(f.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("control"), Key: testkit.Key("limit#test#" + caller)})
+	_, err := f.db.DeleteItem(f.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("control"), Key: testkit.Key("limit#test#a")})
 	testkit.Must(f, err)
 }
 
@@ -158,8 +158,8 @@ func TestTakeIsGCRA(t *testing.T) {
 		for range 40 {
 			// Not at all, by one interval, or by anything: clocks of two machines differ.
 			f.now += [3]int64{0, g.interval, random.Int64N(2*g.interval+3) - g.interval/4}[random.IntN(3)]
-			if _, exp := f.item("a"); random.IntN(8) == 0 && exp < f.now/int64(time.Second) {
-				f.expire("a")
+			if _, exp := f.item(); random.IntN(8) == 0 && exp < f.now/int64(time.Second) {
+				f.expire()
 			}
 			instance, rival := random.IntN(2), random.IntN(4) == 0
 			f.between = nil
@@ -172,7 +172,7 @@ func TestTakeIsGCRA(t *testing.T) {
 			if calls := take(instance); !rival && calls > 2 {
 				t.Fatalf("%d updates for one decision", calls)
 			}
-			if tat, exp := f.item("a"); tat > 0 && exp <= tat/int64(time.Second) {
+			if tat, exp := f.item(); tat > 0 && exp <= tat/int64(time.Second) {
 				t.Fatalf("the item expires at %d s, its arrival time is %d ns", exp, tat)
 			}
 		}
@@ -197,7 +197,7 @@ func TestAnItemRemovedBetweenUpdatesGrantsNothing(t *testing.T) {
 	f := newFixture(t)
 	l, rate := f.newLimiter("test"), mustRate(t, 60, 20)
 	f.take(f.newLimiter("test"), "a", rate)
-	f.between = func() { f.expire("a") }
+	f.between = func() { f.expire() }
 	got, _ := f.take(l, "a", rate)
 	if diff := cmp.Diff(limits.Decision{Burst: 20, Window: 20 * time.Second, RetryAfter: 1}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
