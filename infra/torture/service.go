@@ -7,17 +7,12 @@
 package torture
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -41,16 +36,6 @@ type Config struct {
 	State string
 	// Parameters overrides the template's parameters.
 	Parameters map[string]string
-}
-
-// Unthrottled is a rate that no machine reaches.
-const Unthrottled = 100000
-
-// Throttled adds to the parameters a gateway throttle of rate requests a second
-// for each operation.
-func Throttled(rate int, parameters map[string]string) map[string]string {
-	parameters["ReadsPerSecond"], parameters["WritesPerSecond"] = strconv.Itoa(rate), strconv.Itoa(rate)
-	return parameters
 }
 
 // Service is a running edition.
@@ -126,28 +111,16 @@ func (s *Service) start(ctx context.Context) error {
 	lifetime, kill := context.WithCancel(context.Background())
 	r := &running{lifetime: lifetime, kill: kill, ended: make(chan struct{})}
 	r.cmd = exec.CommandContext(lifetime, filepath.Join(s.config.Root, ".build", "local"), arguments...) //nolint:gosec // the repository's own
-	r.cmd.Stderr = &r.stderr
-	stdout, written, err := os.Pipe()
-	if err != nil {
-		kill()
-		return err
-	}
-	r.cmd.Stdout = written
-	begun := make(chan struct{}) // closed once r.cmd has its process
+	printed := banner{serving: make(chan struct{})}
+	r.cmd.Stdout, r.cmd.Stderr = &printed, &r.stderr
 	go func() {
 		defer close(r.ended)
-		_ = child.Run(r.cmd, func() { close(begun) }) // only its end matters
-		_ = written.Close()
+		_ = child.Run(r.cmd, func() {}) // only its end matters
 	}()
-	serving := make(chan bool, 1)
-	go func() { serving <- await(stdout) }()
 	select {
-	case ok := <-serving:
-		if !ok {
-			<-r.ended
-			return fmt.Errorf("the edition did not start: %s", r.stderr.String())
-		}
-		<-begun
+	case <-printed.serving:
+	case <-r.ended:
+		return fmt.Errorf("the edition did not start: %s", r.stderr.String())
 	case <-ctx.Done():
 		kill()
 		return fmt.Errorf("the edition did not start: %w", ctx.Err())
@@ -160,18 +133,20 @@ func (s *Service) start(ctx context.Context) error {
 	return nil
 }
 
-// await returns true when the edition prints its address, and false when it ends
-// before. What is printed afterwards is discarded.
-func await(stdout *os.File) bool {
-	for lines := bufio.NewScanner(stdout); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), "Signalbox is at ") {
-			go func() {
-				_, _ = io.Copy(io.Discard, stdout)
-				_ = stdout.Close()
-			}()
-			return true
+// banner is the output of an edition. It closes serving when the edition prints its
+// address.
+type banner struct {
+	text    []byte
+	serving chan struct{}
+}
+
+// Write implements io.Writer.
+func (b *banner) Write(text []byte) (int, error) {
+	address := []byte("Signalbox is at ")
+	if known := bytes.Contains(b.text, address); !known {
+		if b.text = append(b.text, text...); bytes.Contains(b.text, address) {
+			close(b.serving)
 		}
 	}
-	_ = stdout.Close()
-	return false
+	return len(text), nil
 }

@@ -33,6 +33,8 @@ const (
 	ratePerMinute = 1200
 	burst         = 100
 
+	unthrottled = 100000 // requests a second: more than any machine serves
+
 	workers = 8  // of a group
 	acts    = 15 // of a worker in a round
 )
@@ -70,7 +72,7 @@ type group struct {
 func TestKilledProcessesLoseNothing(t *testing.T) {
 	for _, versioning := range []string{"Off", "Enabled", "Suspended"} {
 		t.Run(versioning, func(t *testing.T) {
-			s := &storm{Groups: 1, Kill: true, Throttle: Unthrottled, Versioning: versioning}
+			s := &storm{Groups: 1, Kill: true, Throttle: unthrottled, Versioning: versioning}
 			s.run(t)
 			s.mustKeepAll(t)
 		})
@@ -79,11 +81,11 @@ func TestKilledProcessesLoseNothing(t *testing.T) {
 
 // First the gateway throttles most requests, then two cores cannot serve them all.
 func TestOverloadLosesNothing(t *testing.T) {
-	for _, throttle := range []int{15, Unthrottled} {
+	for _, throttle := range []int{15, unthrottled} {
 		s := &storm{Groups: 6, Throttle: throttle, Versioning: "Off"}
 		s.run(t)
 		s.mustKeepAll(t)
-		if throttled := s.Throttled.Load() > 0; throttled != (throttle < Unthrottled) {
+		if throttled := s.Throttled.Load() > 0; throttled != (throttle < unthrottled) {
 			t.Errorf("throttle %d: a request was throttled: %t", throttle, throttled)
 		}
 	}
@@ -91,7 +93,7 @@ func TestOverloadLosesNothing(t *testing.T) {
 
 // Each change of what is stored is found.
 func TestChangedStorageIsFound(t *testing.T) {
-	s := &storm{Groups: 1, Throttle: Unthrottled, Versioning: "Off"}
+	s := &storm{Groups: 1, Throttle: unthrottled, Versioning: "Off"}
 	s.Before = s.damage
 	s.run(t)
 	for _, want := range []string{
@@ -146,9 +148,10 @@ func (s *storm) run(t *testing.T) {
 	t.Helper()
 	state := t.ArtifactDir()
 	var err error
-	s.service, err = Start(t.Context(), Config{Root: root, State: state, Parameters: Throttled(s.Throttle, map[string]string{
+	s.service, err = Start(t.Context(), Config{Root: root, State: state, Parameters: map[string]string{
+		"ReadsPerSecond": fmt.Sprint(s.Throttle), "WritesPerSecond": fmt.Sprint(s.Throttle),
 		"DeleteRatePerMinute": fmt.Sprint(ratePerMinute), "DeleteBurst": fmt.Sprint(burst), "FilesVersioning": s.Versioning,
-	})})
+	}})
 	testkit.Must(t, err)
 	s.client = client.New(s.service.BaseURL(), s.Groups*workers)
 	random := rand.New(rand.NewPCG(*seed, 0)) //nolint:gosec // repeatable, on purpose
