@@ -210,7 +210,7 @@ func (g requests) draw() request {
 			kind := oneOf(g.T, "Put", "Update", "Delete", "ConditionCheck")
 			items = append(items, object{kind: g.write(kind, key)})
 		}
-		token := strings.ReplaceAll(g.run, "#", "")[:30] + oneOf(g.T, "1", "2", "3", "4", "5", "6")
+		token := strings.ReplaceAll(g.run, "#", "")[:30] + oneOf(g.T, "1", "2")
 		return request{operation, object{"TransactItems": items, "ClientRequestToken": token}}
 	default:
 		in := g.write(strings.TrimSuffix(operation, "Item"), g.key())
