@@ -35,7 +35,8 @@ func command(t *testing.T, state string, arguments ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], append([]string{ //nolint:gosec // the test binary itself
 		"-root", "../..", "-state", state, "-functions", os.Getenv("SIGNALBOX_FUNCTIONS"), "-port", "0",
 	}, arguments...)...)
-	cmd.Env = append(append(os.Environ(), asCommand+"=yes"), testkit.Hostile(t)...)
+	// Under the race detector every process would sleep for a second as it ends.
+	cmd.Env = append(append(os.Environ(), asCommand+"=yes", "GORACE=atexit_sleep_ms=0"), testkit.Hostile(t)...)
 	return cmd
 }
 
@@ -64,6 +65,7 @@ func start(t *testing.T, state string) (*exec.Cmd, string) {
 // survives. The banner's command lines work when pasted. Ctrl-C ends every
 // process. A reset removes the state, but not that of a running edition.
 func TestRunAndReset(t *testing.T) {
+	t.Parallel()
 	state := filepath.Join(t.TempDir(), "state")
 	killed, before := start(t, state)
 	children := childtest.Of(t, killed.Process.Pid)
@@ -110,6 +112,7 @@ func TestRunAndReset(t *testing.T) {
 // The state survives a kill while it is made, and a kill after a start that wrote
 // nothing.
 func TestKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	state := filepath.Join(t.TempDir(), "state")
 	for i := range 5 {
 		cmd := command(t, state)
@@ -118,7 +121,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
-	for _, end := range []os.Signal{os.Interrupt, os.Kill, os.Kill, os.Interrupt, os.Kill, os.Interrupt} {
+	for _, end := range []os.Signal{os.Interrupt, os.Kill, os.Kill, os.Interrupt} {
 		cmd, _ := start(t, state)
 		testkit.Must(t, cmd.Process.Signal(end))
 		_ = cmd.Wait()
@@ -126,6 +129,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 }
 
 func TestBadArguments(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		arguments []string
 		want      string
@@ -138,9 +142,12 @@ func TestBadArguments(t *testing.T) {
 		{[]string{"-port", "65536"}, "local: port 65536 is out of range: choose one up to 65535: make run PORT=3000\n"},
 		{[]string{"stray"}, "local: unknown argument \"stray\"\n"},
 	} {
-		out, err := command(t, t.TempDir(), c.arguments...).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), c.want) {
-			t.Errorf("%v: %v %s", c.arguments, err, out)
-		}
+		t.Run(strings.Join(c.arguments, " "), func(t *testing.T) {
+			t.Parallel()
+			out, err := command(t, t.TempDir(), c.arguments...).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), c.want) {
+				t.Errorf("%v %s", err, out)
+			}
+		})
 	}
 }

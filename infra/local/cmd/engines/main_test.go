@@ -40,7 +40,8 @@ type command struct {
 func start(t *testing.T) *command {
 	t.Helper()
 	c := &command{Cmd: exec.Command(os.Args[0]), temp: t.TempDir(), ended: make(chan error, 1)} //nolint:gosec // the test itself
-	c.Env = append(os.Environ(), "SIGNALBOX_TEST_ENGINES=1", "TMPDIR="+c.temp)
+	// Under the race detector every process would sleep for a second as it ends.
+	c.Env = append(os.Environ(), "SIGNALBOX_TEST_ENGINES=1", "TMPDIR="+c.temp, "GORACE=atexit_sleep_ms=0")
 	c.Stderr = t.Output()
 	var err error
 	c.stdin, err = c.StdinPipe()
