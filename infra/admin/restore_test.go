@@ -329,6 +329,12 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 		r.keys[name] = key.Hash
 		r.set(r.engines.Tables.Access, "key#"+string(key.Hash), "key", "created_at", testkit.Number(fmt.Sprint(time.Now().Add(after).Unix())))
 	}
+	// So is an account: the old table need not have it.
+	var account accountView
+	r.json(&account, "account", "create", "fresh")
+	later := testkit.Number(fmt.Sprint(time.Now().Add(2 * time.Hour).Unix()))
+	r.set(r.engines.Tables.Access, "account#"+string(account.ID), "account", "created_at", later)
+	r.set(r.engines.Tables.Access, "workspace#"+string(account.Workspace), "workspace", "created_at", later)
 	now := time.Now().Add(3 * time.Hour)
 	r.change = func(a *app) { a.now = func() time.Time { return now } }
 	if found := r.findings(r.repairArgs()...); !slices.Contains(found, "none: key 2 hours: made after the restore,") {
@@ -458,6 +464,7 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 	change("foreign", "workspace", string(r.workspaces["foreign"]))
 	change("orphan", "account", string(ids.New[ids.Account]()))
 	r.set(table, "workspace#"+string(r.workspace), "workspace", "deleted_at", testkit.Number("1"))
+	r.set(table, "workspace#"+string(r.workspaces["deleted since"]), "workspace", "v", testkit.Number("2")) // its key stays as it is
 	for _, place := range [][2]string{{"key#broken", "key"}, {"somebody's", "item"}} {
 		row := testkit.Key(place[0], place[1])
 		row["v"] = testkit.Number("2")
@@ -469,6 +476,7 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 		"operator: credential ID: has sort_order 0 of openai, as ID has",
 		"operator: item somebody's item: not an item of the access table",
 		"operator: key broken: unreadable: item version 2",
+		"operator: workspace deleted since: unreadable: no workspace of this version",
 		"repair: account Acme: its default workspace is deleted or not its own",
 		"repair: key astray: enabled, but its account does not have the workspace that it is bound to",
 		"repair: key deleted since: enabled, but bound to a deleted workspace",
