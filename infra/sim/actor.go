@@ -31,23 +31,20 @@ type actor struct {
 	world *World
 	time  int // how many calls it has time for; 0 means any number
 
-	cancel context.CancelFunc
-	made   map[string]int
-	stays  map[string]*Fault
-	met    []met
-	ok     map[string]bool // whether the last of the calls of this name was answered
-	calls  int
-	// roundTrips is the greatest depth of the calls that were answered.
-	roundTrips int
-	spared     bool // from faults
-	noticed    bool
-	through    bool
+	cancel  context.CancelFunc
+	made    map[string]int
+	stays   map[string]*Fault
+	met     []met
+	ok      map[string]bool // whether the last of the calls of this name was answered
+	calls   int
+	deepest int // the greatest depth of a call that was answered: the round trips
+	through bool
 
 	began, ended     time.Time
 	beganAt, endedAt int // of all beginnings and ends, in their order
 	ids              int
 	result           func() string
-	repeats          *actor // whose work it does again
+	repeats          *actor // whose work it does again, without faults
 }
 
 func (w *World) newActor(name string) *actor {
@@ -154,7 +151,7 @@ type met struct {
 // during is the actor. If its client has given up and the call is applied later, it is
 // an actor that does not end.
 func (m met) during(a *actor) *actor {
-	if !m.fault.late {
+	if !m.fault.is(late) {
 		return a
 	}
 	return &actor{Name: a.Name + ", late", through: true, beganAt: a.beganAt, endedAt: last}

@@ -28,33 +28,28 @@ type call struct {
 	body    []byte
 	answer  chan reply
 
-	serial   int  // among the actor's calls
-	depth    int  // how many calls of the actor come one after the other, up to this
-	born     int  // how many steps there were when it was made
-	late     bool // the client has given up; the call is still to be applied
-	answered bool
-	repeats  bool          // the answer may lead to a repetition
-	patience time.Duration // how long the client waits for no answer
+	serial   int           // among the actor's calls
+	depth    int           // how many calls of the actor come one after the other, up to this
+	born     int           // how many steps there were when it was made
+	late     bool          // the client has given up; the call is still to be applied
+	patience time.Duration // in which it may be made again after its answer
 }
 
-// reply is the client's response, and how long the client waits for it.
+// reply is the client's response, and the fault that delays it.
 type reply struct {
 	response *http.Response
 	err      error
-	after    time.Duration
-	never    bool // until the request's time is up
+	fault    *Fault
 }
 
 func (c *call) String() string {
-	if c.late {
-		return fmt.Sprintf("%s %s %d, late", c.actor.Name, c.name, c.number)
-	}
-	return fmt.Sprintf("%s %s %d", c.actor.Name, c.name, c.number)
+	late := map[bool]string{true: ", late"}[c.late]
+	return c.actor.Name + " " + c.name + " " + strconv.Itoa(c.number) + late
 }
 
 // order sorts the waiting calls. Of one actor the least deep is the first: a request
 // that is alone, without a fault, gets its answers as if each call took one unit of time.
-// So its roundTrips is exact.
+// So its greatest depth is exact.
 func (c *call) order() string {
 	return fmt.Sprintf("%03d %t %05d %s %05d", c.actor.index, c.late, c.depth, c.name, c.number)
 }
@@ -95,7 +90,7 @@ func (r *run) park(c *call) {
 	c.number = c.actor.made[c.name]
 	c.actor.calls++
 	c.serial = c.actor.calls
-	c.depth = c.actor.roundTrips + 1
+	c.depth = c.actor.deepest + 1
 	c.born = len(r.steps)
 	r.waiting = append(r.waiting, c)
 	r.inspect(c)
@@ -122,18 +117,19 @@ var reads = regexp.MustCompile(`GetItem$|^Query$|^Scan$`)
 // wait passes the answer on when its time has come.
 func (c *call) wait(got reply) (*http.Response, error) {
 	ctx := c.request.Context()
-	if got.never {
-		<-ctx.Done()
+	var timeOut <-chan time.Time
+	switch {
+	case got.fault.is(silent):
+		timeOut = time.After(silence)
+	case !got.fault.is(never):
+		return got.response, got.err
+	}
+	select {
+	case <-timeOut:
+		return got.response, got.err
+	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if got.after > 0 {
-		select {
-		case <-time.After(got.after):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return got.response, got.err
 }
 
 // send applies the call to the model.
@@ -176,40 +172,44 @@ func (r *run) apply(a alternative) string {
 	f := a.fault
 	if f == nil {
 		response, err := c.send()
+		text := outcome(response, err)
 		// After any error but a condition's the code may try again.
-		c.repeats = response.StatusCode >= http.StatusBadRequest && !strings.Contains(outcome(response, nil), "ConditionalCheckFailed")
-		text := c.name + " → " + outcome(response, err)
+		if response.StatusCode >= http.StatusBadRequest && !strings.Contains(text, "ConditionalCheckFailed") {
+			c.patience = pause
+		}
 		c.actor.ok[c.name] = response.StatusCode < http.StatusInternalServerError
 		c.reply(reply{response: response, err: err})
-		return text
+		return c.name + " → " + text
 	}
 	if c.actor.stays[c.name] == nil {
 		r.faults++
 		if f.Stays {
 			c.actor.stays[c.name] = f
-		} else if f.lasts > 0 {
+		} else if f.is(busy) {
 			again := *f
-			again.Stays, again.until = true, time.Now().Add(f.lasts)
+			again.Stays, again.until = true, time.Now().Add(2*time.Second)
 			c.actor.stays[c.name] = &again
 		}
 	}
 	c.actor.met = append(c.actor.met, met{c.name, f})
-	c.repeats, c.actor.ok[c.name] = true, f.answers
+	c.actor.ok[c.name] = f.is(answers)
+	c.patience = pause
+	if f.is(silent) {
+		c.patience += silence
+	}
 	got := f.reply(r, c)
 	text := c.name + " → FAULT: " + f.Name
 	if got.response != nil {
 		text += ": " + outcome(got.response, nil)
 	}
-	c.patience = got.after
 	c.reply(got)
 	return text
 }
 
 func (c *call) reply(got reply) {
 	c.actor.run.mu.Lock()
-	c.actor.roundTrips = max(c.actor.roundTrips, c.depth)
+	c.actor.deepest = max(c.actor.deepest, c.depth)
 	c.actor.run.mu.Unlock()
-	c.answered = true
 	c.answer <- got
 }
 
@@ -219,7 +219,7 @@ func (c *call) staying() *Fault {
 	switch {
 	case c.late:
 		return nil
-	case a.world.Frozen && c.born == 0 && c.number == 1 && !a.spared:
+	case a.world.Frozen && c.born == 0 && c.number == 1 && a.repeats == nil:
 		return gone
 	case a.time > 0 && c.serial > a.time:
 		return timeIsUp
@@ -230,9 +230,8 @@ func (c *call) staying() *Fault {
 	return nil
 }
 
-var lastWord = regexp.MustCompile(`[A-Za-z]+["<]`)
-
-var codes = regexp.MustCompile(`"Code":"[A-Za-z]+"|<Code>[A-Za-z]+</Code>|"__type":"[^"]+"`)
+// code is an error's code in DynamoDB's and KMS's JSON or in S3's XML.
+var code = regexp.MustCompile(`(?:"Code":"|<Code>|"__type":"[^"]*?)([A-Za-z]+)["<]`)
 
 // outcome describes a response for the trace, and leaves it as it was.
 func outcome(response *http.Response, err error) string {
@@ -245,9 +244,8 @@ func outcome(response *http.Response, err error) string {
 		return "ok"
 	}
 	var words []string
-	for _, code := range codes.FindAllString(string(body), -1) {
-		word := lastWord.FindAllString(code, -1)
-		words = append(words, strings.TrimRight(word[len(word)-1], `"<`))
+	for _, found := range code.FindAllSubmatch(body, -1) {
+		words = append(words, string(found[1]))
 	}
 	return fmt.Sprint(response.StatusCode, " ", strings.Join(words, " "))
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,7 +28,7 @@ func (s Scenario) explore(t *testing.T, faults int, each func(schedule string, r
 	t.Helper()
 	var path []*node
 	for {
-		r := s.play(t, faults, few, func(i int, enabled []alternative) int {
+		r := s.play(t, faults, func(i int, enabled []alternative) int {
 			if i < len(path) {
 				return path[i].again(enabled)
 			}
@@ -37,13 +37,8 @@ func (s Scenario) explore(t *testing.T, faults int, each func(schedule string, r
 				n.asleep = path[i-1].stillAsleep()
 			}
 			path = append(path, n)
-			for i := range enabled {
-				if enabled[i].fault == nil || enabled[i].fault.Stays {
-					n.try(i)
-				}
-				if len(n.todo) > 0 {
-					break
-				}
+			for i := 0; i < len(enabled) && !enabled[i].added && len(n.todo) == 0; i++ {
+				n.try(enabled[i].call)
 			}
 			n.chosen = n.next()
 			return n.chosen
@@ -55,7 +50,7 @@ func (s Scenario) explore(t *testing.T, faults int, each func(schedule string, r
 		for len(path) > 0 {
 			last := path[len(path)-1]
 			if last.chosen >= 0 {
-				last.asleep[last.enabled[last.chosen].name] = last.enabled[last.chosen]
+				last.asleep[last.enabled[last.chosen].String()] = last.enabled[last.chosen]
 				last.chosen = last.next()
 			}
 			if last.chosen >= 0 {
@@ -69,10 +64,14 @@ func (s Scenario) explore(t *testing.T, faults int, each func(schedule string, r
 	}
 }
 
-// try adds a call to todo, without a fault and with each fault, unless it is asleep.
-func (n *node) try(i int) {
+// try adds a call to todo, without a fault and with each main fault, unless it is
+// asleep.
+func (n *node) try(c *call) {
 	for j, a := range n.enabled {
-		if _, asleep := n.asleep[a.name]; a.call == n.enabled[i].call && !asleep {
+		if a.call != c || a.added && (!a.fault.is(main) || a.fault.Stays) {
+			continue
+		}
+		if _, asleep := n.asleep[a.String()]; !asleep {
 			n.todo[j] = true
 		}
 	}
@@ -80,9 +79,8 @@ func (n *node) try(i int) {
 
 // next returns the first alternative of todo, or -1.
 func (n *node) next() int {
-	for i, a := range n.enabled {
-		_, asleep := n.asleep[a.name]
-		if n.todo[i] && !asleep {
+	for _, i := range slices.Sorted(maps.Keys(n.todo)) {
+		if _, asleep := n.asleep[n.enabled[i].String()]; !asleep {
 			return i
 		}
 	}
@@ -123,24 +121,21 @@ func race(path []*node, done []alternative, later alternative) {
 		if leads == nil {
 			continue
 		}
-		for j, a := range path[i].enabled {
+		for _, a := range path[i].enabled {
 			if a.call.String() == leads.String() {
-				path[i].try(j)
+				path[i].try(a.call)
 				break
 			}
 		}
 	}
 }
 
-// again finds the alternative that the run before chose.
+// again makes the choice of the run before.
 func (n *node) again(enabled []alternative) int {
-	want := n.enabled[n.chosen].name
-	for i, a := range enabled {
-		if a.name == want {
-			return i
-		}
+	if was, is := n.enabled[n.chosen].String(), enabled[n.chosen].String(); was != is {
+		panic(fmt.Sprintf("a run is not the same again: %s instead of %s", is, was))
 	}
-	panic(fmt.Sprintf("a run is not the same again: %s is missing", want))
+	return n.chosen
 }
 
 // stillAsleep are the alternatives that need not be tried after the chosen one.
@@ -163,15 +158,15 @@ func dependent(a, b alternative) bool {
 func (s Scenario) random(t *testing.T, seed uint64) result {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // no secret
-	return s.play(t, crowdFaults, every, func(_ int, enabled []alternative) int {
-		plain := 0
-		for plain < len(enabled) && (enabled[plain].fault == nil || enabled[plain].fault.Stays) {
-			plain++
-		}
-		if plain < len(enabled) && random.IntN(8) == 0 {
+	return s.play(t, crowdFaults, func(_ int, enabled []alternative) int {
+		plain := slices.IndexFunc(enabled, func(a alternative) bool { return a.added })
+		if plain > 0 && random.IntN(8) == 0 {
 			return plain + random.IntN(len(enabled)-plain)
 		}
-		return random.IntN(max(plain, 1))
+		if plain < 0 {
+			plain = len(enabled)
+		}
+		return random.IntN(plain)
 	})
 }
 
@@ -185,23 +180,13 @@ func seedOf(name string) uint64 {
 	return seed
 }
 
-// schedule is the text that replays the run: the scenario, then each step at which
-// not simply the first call was answered, with the place of the call and its fault.
+// schedule is the text that replays the run: the scenario, then the steps at which not
+// simply the first alternative was chosen, each with its choice.
 func (r result) schedule(scenario string) string {
 	var parts []string
 	for i, s := range r.steps {
-		if s.chosen < 0 {
-			continue
-		}
-		chosen, place := s.enabled[s.chosen], 0
-		for s.enabled[place].call != chosen.call {
-			place++
-		}
-		switch {
-		case chosen.fault != nil && s.chosen != place: // a new one
-			parts = append(parts, fmt.Sprintf("%d:%d=%s", i, place, chosen.fault.Name))
-		case place != 0:
-			parts = append(parts, fmt.Sprintf("%d:%d", i, place))
+		if s.chosen > 0 {
+			parts = append(parts, fmt.Sprintf("%d:%d", i, s.chosen))
 		}
 	}
 	return scenario + "/" + strings.Join(parts, ";")
@@ -210,28 +195,11 @@ func (r result) schedule(scenario string) string {
 // replay plays a schedule. rest is its text after the scenario's name.
 func (s Scenario) replay(t *testing.T, rest string) result {
 	t.Helper()
-	type choice struct {
-		place int
-		fault string
-	}
-	choices := map[int]choice{}
+	choices := map[int]int{}
 	for part := range strings.SplitSeq(rest, ";") {
-		at, what, _ := strings.Cut(part, ":")
-		place, fault, _ := strings.Cut(what, "=")
-		i, _ := strconv.Atoi(at)
-		p, _ := strconv.Atoi(place)
-		choices[i] = choice{p, fault}
+		var step, choice int
+		_, _ = fmt.Sscanf(part, "%d:%d", &step, &choice)
+		choices[step] = choice
 	}
-	return s.play(t, manyFaults, every, func(i int, enabled []alternative) int {
-		c := choices[i]
-		if c.fault == "" {
-			return min(c.place, len(enabled)-1)
-		}
-		for j, a := range enabled {
-			if a.fault != nil && a.fault.Name == c.fault && a.call == enabled[min(c.place, len(enabled)-1)].call {
-				return j
-			}
-		}
-		return 0
-	})
+	return s.play(t, manyFaults, func(i int, enabled []alternative) int { return min(choices[i], len(enabled)-1) })
 }

@@ -15,36 +15,47 @@ import (
 // Fault may happen to a call instead of its plain answer.
 type Fault struct {
 	Name string
-	// Stays means that each repetition of the call meets it too.
+	// Stays means that each repetition of the call meets it too, if until is set only
+	// until then.
 	Stays bool
+	until time.Time
 
+	traits trait
+	do     faults.Fault
+}
+
+type trait uint8
+
+const (
+	// final means that the request fails.
+	final trait = 0
 	// passes means that the call is made again, and that the request then ends as
 	// without the fault.
-	passes bool
+	passes trait = 1 << (iota - 1)
 	// main faults are tried beside other requests too; the others leave nothing
 	// behind that a main one would not.
-	main bool
+	main
 	// answers means that the fault is an answer, which the code may use.
-	answers bool
+	answers
+	// silent means that the client waits for the time-out of an attempt.
+	silent
+	// never means that the client waits until its time is up.
+	never
 	// late means that the call is applied after its client has given up.
-	late bool
-	// lasts is how long each repetition of the call meets the fault; it passes then.
-	lasts time.Duration
-	until time.Time // when that has passed
-	// after is how long the client waits; never means until its time is up.
-	after time.Duration
-	never bool
-	do    faults.Fault
+	late
+	// busy means that the repetitions of the call meet the fault for two seconds.
+	busy
+)
+
+func fault(name string, traits trait, do faults.Fault) *Fault {
+	return &Fault{Name: name, traits: traits, do: do}
 }
+
+func (f *Fault) is(t trait) bool { return f != nil && f.traits&t != 0 }
 
 // The time-out of attempts, which the HTTP client of package boot keeps. Its own
 // tests hold it.
 const silence = 2 * time.Second
-
-// purged means that the connection was closed while Lambda had the process frozen.
-const purged = "connection purged"
-
-const emptyObject = "empty object"
 
 // quoted is in each message of AWS's: services repeat parts of the request.
 const (
@@ -55,159 +66,140 @@ const (
 
 // reply makes the fault happen to the call.
 func (f *Fault) reply(r *run, c *call) reply {
-	got := reply{after: f.after, never: f.never}
-	if f.late {
+	if f.is(late) {
 		ghost := *c
-		ghost.late, ghost.born, ghost.answer = true, len(r.steps), make(chan reply, 1)
+		ghost.late, ghost.born, ghost.patience, ghost.answer = true, len(r.steps), 0, make(chan reply, 1)
 		r.mu.Lock()
 		r.waiting = append(r.waiting, &ghost)
 		r.mu.Unlock()
 	}
 	request := c.request.Clone(c.request.Context())
 	request.Body = io.NopCloser(bytes.NewReader(c.body))
-	got.response, got.err = f.do(request, c.send)
-	return got
+	response, err := f.do(request, c.send)
+	return reply{response, err, f}
 }
 
 // staying is the same fault at each attempt.
 func (f *Fault) staying() *Fault {
 	other := *f
-	other.Name, other.Stays, other.passes = f.Name+" each time", true, false
+	other.Name, other.Stays, other.traits = f.Name+" each time", true, f.traits&^passes
 	return &other
 }
-
-func passing(name string, do faults.Fault) *Fault { return &Fault{Name: name, passes: true, do: do} }
-func lasting(name string, do faults.Fault) *Fault { return &Fault{Name: name, do: do} }
-
-func (f *Fault) withMain() *Fault                       { f.main = true; return f }
-func (f *Fault) withSilence(after time.Duration) *Fault { f.after = after; return f }
 
 // menus are the faults of each kind of call, made once.
 var menus = map[string][]*Fault{}
 
-// every returns all faults that the call may meet, once and each time.
-func every(c *call) []*Fault {
+// faults are all faults that the call may meet, once and each time.
+func (c *call) faults() []*Fault {
 	items := strings.Count(c.label.Item, " + ") + 1
 	recorded := strings.Contains(c.label.Item, "idem#")
-	key := fmt.Sprint(c.label.Operation, items, recorded)
+	returns := bytes.Contains(c.body, []byte("UPDATED_NEW"))
+	key := fmt.Sprint(c.label.Operation, items, recorded, returns)
 	if menus[key] == nil {
-		for _, f := range makeFaults(c.label.Operation, items, recorded) {
+		for _, f := range makeFaults(c.label.Operation, items, recorded, returns) {
 			menus[key] = append(menus[key], f)
-			if !f.never && !f.late && f.lasts == 0 {
+			if !f.is(never | late | busy) {
 				menus[key] = append(menus[key], f.staying())
 			}
 		}
 	}
-	if bytes.Contains(c.body, []byte("UPDATED_NEW")) {
-		return menus[key]
-	}
-	// A write that asks for nothing cannot know that an empty answer is none.
-	return slices.DeleteFunc(slices.Clone(menus[key]), func(f *Fault) bool {
-		return c.label.Operation == "UpdateItem" && strings.HasPrefix(f.Name, emptyObject)
-	})
+	return menus[key]
 }
 
-// few returns the main faults of the call.
-func few(c *call) (all []*Fault) {
-	for _, f := range every(c) {
-		if f.main && !f.Stays {
-			all = append(all, f)
-		}
-	}
-	return all
-}
-
-func makeFaults(operation string, items int, recorded bool) []*Fault {
+// makeFaults makes the faults of an operation on so many items. recorded means that one
+// of them is an idempotency record, returns that a write asks for the changed item: any
+// other write cannot know that an empty answer is none.
+func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	all := append(common(), proxies(operation)...)
+	add := func(name string, traits trait, do faults.Fault) { all = append(all, fault(name, traits, do)) }
 	if operation != "DeleteObject" && operation != "PutObject" { // whose answers have no body
-		all = append(all, passing("answer empty", faults.EmptyAnswer()),
-			passing("answer null", faults.Otherwise(http.StatusOK, "null")),
-			passing("no content", faults.Otherwise(http.StatusNoContent, "")))
+		add("answer empty", passes, faults.EmptyAnswer())
+		add("answer null", passes, faults.Otherwise(http.StatusOK, "null"))
+		add("no content", passes, faults.Otherwise(http.StatusNoContent, ""))
+	}
+	if strings.Contains(operation, "Object") {
+		add("no bucket", final, faults.Answer(http.StatusNotFound, "NoSuchBucket", quoting))
+	}
+	if operation == "GenerateDataKey" || returns {
+		add("empty object", final, faults.Pretend(http.StatusOK, "{}"))
 	}
 	switch operation {
 	case "GetItem":
-		all = append(all, lasting("another item", faults.AnotherItem()))
+		add("another item", final, faults.AnotherItem())
 	case "PutItem", "UpdateItem", "DeleteItem":
-		all = append(all, passing("in conflict", faults.Conflict()).withMain())
+		add("in conflict", passes|main, faults.Conflict())
 		if operation == "UpdateItem" {
-			all = append(all, lasting(emptyObject, faults.Pretend(http.StatusOK, "{}")))
 			all = append(all, throttles()...)
 		}
 	case "BatchGetItem":
-		half := passing("half unprocessed", faults.UnprocessedRest())
-		half.answers = true
-		all = append(all, passing("unprocessed", faults.Unprocessed()).withMain(), half,
-			lasting("no responses", faults.Otherwise(http.StatusOK, "{}")))
+		add("unprocessed", passes|main, faults.Unprocessed())
+		add("half unprocessed", passes|answers, faults.UnprocessedRest())
+		add("no responses", final, faults.Otherwise(http.StatusOK, "{}"))
+	case "BatchWriteItem":
+		add("unprocessed", passes|main, faults.Unprocessed())
 	case "TransactWriteItems":
 		all = append(all, cancellations(items, recorded)...)
 	case "GenerateDataKey":
-		all = append(all, lasting(emptyObject, faults.Pretend(http.StatusOK, "{}")))
 		for _, code := range []string{"DisabledException", "KMSInvalidStateException", "KeyUnavailableException"} {
-			all = append(all, lasting(code, faults.Answer(http.StatusBadRequest, code, quoting)))
+			add(code, final, faults.Answer(http.StatusBadRequest, code, quoting))
 		}
 	case "ListObjectVersions":
-		all = append(all, noBucket(),
-			lasting("no listing", faults.Otherwise(http.StatusOK, "<html/>")),
-			lasting("more follows nowhere", faults.Otherwise(http.StatusOK,
-				"<ListVersionsResult><Name>"+bucket+"</Name><IsTruncated>true</IsTruncated></ListVersionsResult>")),
-			passing("an error with status 200", faults.Otherwise(http.StatusOK, "<Error><Code>InternalError</Code></Error>")))
+		add("no listing", final, faults.Otherwise(http.StatusOK, "<html/>"))
+		add("more follows nowhere", final, faults.Otherwise(http.StatusOK,
+			"<ListVersionsResult><Name>"+bucket+"</Name><IsTruncated>true</IsTruncated></ListVersionsResult>"))
+		add("an error with status 200", passes, faults.Otherwise(http.StatusOK, "<Error><Code>InternalError</Code></Error>"))
 	case "DeleteObject":
-		unmet := passing("absent is a failed precondition", unmetPrecondition)
-		unmet.answers = true
-		all = append(all, noBucket(), unmet, passing("headers lost", faults.NoHeaders()),
-			passing("answer of another kind", faults.Otherwise(http.StatusOK, "{}")))
+		add("absent is a failed precondition", passes|answers, unmetPrecondition)
+		add("headers lost", passes, faults.NoHeaders())
+		add("answer of another kind", passes, faults.Otherwise(http.StatusOK, "{}"))
 		for _, code := range []string{"ConditionalRequestConflict", "OperationAborted"} {
-			all = append(all, passing(code, faults.Answer(http.StatusConflict, code, quoting)).withMain())
+			add(code, passes|main, faults.Answer(http.StatusConflict, code, quoting))
 		}
 	case "DeleteObjects":
-		busy := passing("versions refused for 2 s", faults.RefuseVersions("SlowDown"))
-		busy.lasts = 2 * time.Second
-		all = append(all, noBucket(), busy, passing("versions refused", faults.RefuseVersions("InternalError")).withMain(),
-			passing("versions denied", faults.RefuseVersions("AccessDenied")),
-			passing("nothing confirmed", faults.Pretend(http.StatusOK, "<DeleteResult/>")))
+		add("versions refused for 2 s", passes|busy, faults.RefuseVersions("SlowDown"))
+		add("versions refused", passes|main, faults.RefuseVersions("InternalError"))
+		add("versions denied", passes, faults.RefuseVersions("AccessDenied"))
+		add("nothing confirmed", passes, faults.Pretend(http.StatusOK, "<DeleteResult/>"))
 	}
 	return all
 }
 
 // The faults that a scenario may require.
 var (
-	gone     = passing(purged, faults.Refuse()).withMain()
-	timeIsUp = &Fault{Name: "no answer until time is up", never: true, do: faults.TimeOut()}
+	gone     = fault("connection purged", passes|main, faults.Refuse()) // while Lambda had the process frozen
+	timeIsUp = fault("no answer until time is up", never, faults.TimeOut())
 )
 
 // common are the faults that every call may meet.
 func common() []*Fault {
-	late := passing("given up, applied later", faults.TimeOut()).withMain().withSilence(silence)
-	late.late = true
-	applied := lasting("applied, no answer until time is up", faults.TimeOutAnswer()).withMain()
-	applied.never = true
 	return []*Fault{
 		gone,
-		passing("applied, answer lost", faults.LoseAnswer()).withMain(),
-		late,
-		passing("silent", faults.TimeOut()).withSilence(silence),
-		passing("applied, silent", faults.TimeOutAnswer()).withSilence(silence),
-		passing("throttled", faults.Throttle()),
-		passing("answer cut", faults.CutAnswer()),
-		passing("answer garbled", faults.Garble()),
-		passing("server error", faults.Answer(http.StatusInternalServerError, "InternalServerError", quoting)),
-		passing("bad gateway", faults.Pretend(http.StatusBadGateway, page)),
-		lasting("denied", faults.Answer(http.StatusForbidden, "AccessDeniedException", quoting)).withMain(),
-		lasting("nothing there", faults.Answer(http.StatusNotFound, "ResourceNotFoundException", quoting)),
-		timeIsUp, applied,
+		fault("applied, answer lost", passes|main, faults.LoseAnswer()),
+		fault("given up, applied later", passes|main|silent|late, faults.TimeOut()),
+		fault("silent", passes|silent, faults.TimeOut()),
+		fault("applied, silent", passes|silent, faults.TimeOutAnswer()),
+		fault("throttled", passes, faults.Throttle()),
+		fault("answer cut", passes, faults.CutAnswer()),
+		fault("answer garbled", passes, faults.Garble()),
+		fault("server error", passes, faults.Answer(http.StatusInternalServerError, "InternalServerError", quoting)),
+		fault("bad gateway", passes, faults.Pretend(http.StatusBadGateway, page)),
+		fault("denied", final|main, faults.Answer(http.StatusForbidden, "AccessDeniedException", quoting)),
+		fault("nothing there", final, faults.Answer(http.StatusNotFound, "ResourceNotFoundException", quoting)),
+		timeIsUp,
+		fault("applied, no answer until time is up", main|never, faults.TimeOutAnswer()),
 	}
 }
 
 // proxies are answers of something in between. To S3's client such a page is an
 // error without a code, which it does not retry.
 func proxies(operation string) []*Fault {
-	kind := passing
+	ends := passes
 	if strings.Contains(operation, "Object") {
-		kind = lasting
+		ends = final
 	}
 	return []*Fault{
-		kind("a proxy's not found", faults.Pretend(http.StatusNotFound, page)),
-		kind("a proxy's redirect", faults.Pretend(http.StatusMovedPermanently, page)),
+		fault("a proxy's not found", ends, faults.Pretend(http.StatusNotFound, page)),
+		fault("a proxy's redirect", ends, faults.Pretend(http.StatusMovedPermanently, page)),
 	}
 }
 
@@ -225,7 +217,7 @@ func throttles() []*Fault {
 			{"TableWriteProvisionedThroughputExceeded"},
 			{ofItem, "TableWriteMaxOnDemandThroughputExceeded"},
 		} {
-			all = append(all, passing(code+" for "+strings.Join(reasons, " and "), faults.ThrottleFor(code, reasons...)))
+			all = append(all, fault(code+" for "+strings.Join(reasons, " and "), passes, faults.ThrottleFor(code, reasons...)))
 		}
 	}
 	return all
@@ -246,41 +238,39 @@ func cancellations(items int, recorded bool) []*Fault {
 			if reason == "ConditionalCheckFailed" && !recorded {
 				continue
 			}
-			passes := transient(reason) || reason == "ConditionalCheckFailed" && item == items-1
+			traits := final
+			switch reason {
+			case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded":
+				traits = passes
+			case "ConditionalCheckFailed":
+				if item == items-1 {
+					traits = passes
+				}
+			}
 			reasons := slices.Repeat([]string{"None"}, items)
 			reasons[item] = reason
-			alone := cancelled(passes, reasons)
-			alone.main = reason == "TransactionConflict" && item == 0
-			all = append(all, alone)
+			all = append(all, cancelled(traits, reasons))
+			if reason == "TransactionConflict" && item == 0 {
+				all[len(all)-1].traits |= main
+			}
 			for beside := range items {
 				if beside != item && reason != "ThrottlingError" {
 					mixed := slices.Clone(reasons)
 					mixed[beside] = "ThrottlingError"
-					all = append(all, cancelled(passes, mixed))
+					all = append(all, cancelled(traits, mixed))
 				}
 			}
 		}
 	}
 	return append(all,
-		lasting("cancelled for no reason", faults.Cancel()),
-		passing("transaction in progress", faults.Answer(http.StatusBadRequest, "TransactionInProgressException", quoting)),
-		lasting("another transaction's token", faults.Answer(http.StatusBadRequest, "IdempotentParameterMismatchException", quoting)),
+		fault("cancelled for no reason", final, faults.Cancel()),
+		fault("transaction in progress", passes, faults.Answer(http.StatusBadRequest, "TransactionInProgressException", quoting)),
+		fault("another transaction's token", final, faults.Answer(http.StatusBadRequest, "IdempotentParameterMismatchException", quoting)),
 	)
 }
 
-func cancelled(passes bool, reasons []string) *Fault {
-	return &Fault{Name: "cancelled (" + strings.Join(reasons, " ") + ")", passes: passes, do: faults.Cancel(reasons...)}
-}
-
-// transient reports whether a transaction that was cancelled for the reason may
-// succeed when it is made again.
-func transient(reason string) bool {
-	switch reason {
-	case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded":
-		return true
-	default:
-		return false
-	}
+func cancelled(traits trait, reasons []string) *Fault {
+	return fault("cancelled ("+strings.Join(reasons, " ")+")", traits, faults.Cancel(reasons...))
 }
 
 // unmetPrecondition is the other answer of S3 to the conditional deletion of an absent
@@ -291,8 +281,4 @@ func unmetPrecondition(r *http.Request, apply faults.Apply) (*http.Response, err
 		return faults.Answer(http.StatusPreconditionFailed, "PreconditionFailed", quoting)(r, apply)
 	}
 	return response, err
-}
-
-func noBucket() *Fault {
-	return lasting("no bucket", faults.Answer(http.StatusNotFound, "NoSuchBucket", quoting))
 }

@@ -74,13 +74,6 @@ func (x *exchange) summary() string {
 	return strings.TrimSpace(text + " " + strings.Join(x.answer.Issues, " "))
 }
 
-// check makes the checks of each moment.
-func (r *run) check() {
-	for _, check := range r.checks {
-		check()
-	}
-}
-
 // judge looks at everything once all is settled.
 func (r *run) judge() {
 	for _, x := range r.exchanges {
@@ -129,10 +122,10 @@ func (r *run) judgeFailure(x *exchange) {
 func (a *actor) metFaultThatStays() bool {
 	met := map[string]int{}
 	for _, m := range a.met {
-		if m.fault.lasts > 0 {
+		if m.fault.is(busy) {
 			continue
 		}
-		if met[m.call]++; m.fault.Stays || !m.fault.passes || met[m.call] > 2 {
+		if met[m.call]++; m.fault.Stays || !m.fault.is(passes) || met[m.call] > 2 {
 			return true
 		}
 	}
@@ -167,12 +160,14 @@ func (r *run) judgeLatency(x *exchange) {
 	most := time.Duration(0)
 	if len(x.met) > 0 {
 		switch m := x.met[0].fault; {
-		case m.Stays || !m.passes:
+		case m.Stays || !m.is(passes):
 			return
-		case m.Name == purged:
+		case m == gone:
 			most = 200 * time.Millisecond
+		case m.is(silent):
+			most = silence + 1500*time.Millisecond
 		default:
-			most = m.after + 1500*time.Millisecond
+			most = 1500 * time.Millisecond
 		}
 	}
 	if x.took() > most {
@@ -203,8 +198,8 @@ func (x *exchange) checkCost(r *run) {
 	if x.answer.Line["aws_calls"] != float64(len(made)) {
 		r.problem("%s: the log line has %v calls, want %d", x.Name, x.answer.Line["aws_calls"], len(made))
 	}
-	if x.roundTrips != r.RoundTrips {
-		r.problem("%s: %d of the calls are one after the other, want %d", x.Name, x.roundTrips, r.RoundTrips)
+	if x.deepest != r.RoundTrips {
+		r.problem("%s: %d of the calls are one after the other, want %d", x.Name, x.deepest, r.RoundTrips)
 	}
 }
 

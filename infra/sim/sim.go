@@ -31,11 +31,9 @@ type run struct {
 	choose chooser
 	budget int // faults that may still happen
 	steps  []step
-	main   []step // without the repetitions
 	rows   []row
 	faults int // that happened
 	ticks  int // beginnings and ends of actors
-	menu   func(*call) []*Fault
 
 	mu      sync.Mutex
 	waiting []*call
@@ -52,18 +50,31 @@ type step struct {
 type alternative struct {
 	call  *call
 	fault *Fault
-	name  string // the same in every run of the scenario
+	// added means that the run has one fault more then; any other fault is one that the
+	// call meets again.
+	added bool
+}
+
+// String names the alternative. It is the same in every run of the scenario.
+func (a alternative) String() string {
+	if a.fault == nil {
+		return a.call.String()
+	}
+	return a.call.String() + " " + a.fault.Name
 }
 
 // chooser decides which of the alternatives happens; -1 ends the run without a
 // judgement.
 type chooser func(step int, enabled []alternative) int
 
+// first answers the calls in their order, without a fault.
+func first(int, []alternative) int { return 0 }
+
 // result is the outcome of one schedule.
 type result struct {
 	problems []string
 	trace    func() string
-	steps    []step
+	steps    []step // without the repetitions
 	pruned   bool
 }
 
@@ -73,39 +84,32 @@ const (
 	pause = time.Second + 100*time.Millisecond
 	// hung is how long no run takes.
 	hung = time.Minute
-	// start is the budget of a replay, which chooses its faults itself.
+	// manyFaults is more than a run has.
 	manyFaults = 1000
+	// maxSteps bounds a run.
+	maxSteps = 600
 )
 
 // play runs one schedule of the scenario in a new bubble.
-func (s Scenario) play(t *testing.T, faults int, menu func(*call) []*Fault, choose chooser) (done result) {
+func (s Scenario) play(t *testing.T, faults int, choose chooser) (done result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, seedOf(s.Name))
-		r := &run{World: newWorld(t, s), choose: choose, budget: faults, menu: menu, news: make(chan struct{}, 1)}
+		r := &run{World: newWorld(t, s), choose: choose, budget: faults, news: make(chan struct{}, 1)}
 		s.Set(r.World)
-		r.begin()
+		for _, a := range r.World.actors {
+			r.start(a)
+		}
 		for r.next() {
 		}
-		r.main = r.steps
-		if done.pruned = r.pruned(); !done.pruned {
+		done.steps = r.steps
+		done.pruned = len(r.steps) > 0 && r.steps[len(r.steps)-1].chosen < 0
+		if !done.pruned {
 			r.finish()
 		}
-		done.problems, done.steps = r.readable(r.problems), r.main
-		done.trace = r.trace
+		done.problems, done.trace = r.readable(r.problems), r.trace
 	})
 	return done
-}
-
-func (r *run) pruned() bool {
-	return len(r.steps) > 0 && r.steps[len(r.steps)-1].chosen < 0
-}
-
-// begin starts the actors, one after the other.
-func (r *run) begin() {
-	for _, a := range r.World.actors {
-		r.start(a)
-	}
 }
 
 func (r *run) start(a *actor) {
@@ -168,9 +172,9 @@ func (r *run) await(atMost time.Duration) (changed bool) {
 // is through since the last.
 func (r *run) notice() {
 	for _, a := range r.actors {
-		if a.through && !a.noticed {
+		if a.through && a.endedAt == 0 {
 			r.ticks++
-			a.noticed, a.endedAt = true, r.ticks
+			a.endedAt = r.ticks
 			a.then()
 			r.rows = append(r.rows, row{time.Since(r.began), a, "ENDS: " + a.result()})
 		}
@@ -178,28 +182,23 @@ func (r *run) notice() {
 }
 
 // enabled returns the alternatives of the next step. Their order is the same in each
-// run: the calls by actor and name, then their faults.
+// run: the calls, then their faults.
 func (r *run) enabled() []alternative {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	slices.SortStableFunc(r.waiting, func(a, b *call) int { return strings.Compare(a.order(), b.order()) })
 	var all []alternative
 	for _, c := range r.waiting {
-		a := alternative{call: c, name: c.String()}
-		if f := c.staying(); f != nil { // it meets again what it met
-			a.fault, a.name = f, a.name+" "+f.Name
-		}
-		all = append(all, a)
+		all = append(all, alternative{call: c, fault: c.staying()})
 	}
 	if r.faults >= r.budget {
 		return all
 	}
-	for _, c := range r.waiting {
-		if c.late || c.staying() != nil || c.actor.spared {
-			continue
-		}
-		for _, f := range r.menu(c) {
-			all = append(all, alternative{call: c, fault: f, name: c.String() + " " + f.Name})
+	for _, plain := range all {
+		if c := plain.call; plain.fault == nil && !c.late && c.actor.repeats == nil {
+			for _, f := range c.faults() {
+				all = append(all, alternative{c, f, true})
+			}
 		}
 	}
 	return all
@@ -207,35 +206,28 @@ func (r *run) enabled() []alternative {
 
 // take makes one of the alternatives happen, and waits for a repetition after it.
 func (r *run) take(enabled []alternative) bool {
-	at := step{enabled: enabled}
-	if at.chosen = r.choose(len(r.steps), enabled); at.chosen < 0 {
-		r.record(at)
+	at := step{enabled, r.choose(len(r.steps), enabled)}
+	r.mu.Lock()
+	r.steps = append(r.steps, at) // a call that the step lets happen is born after it
+	r.mu.Unlock()
+	if len(r.steps) > maxSteps {
+		r.problem("the run has more than %d steps", maxSteps)
+	}
+	if at.chosen < 0 || len(r.steps) > maxSteps {
 		r.abandon()
 		return false
 	}
 	chosen := enabled[at.chosen]
 	r.remove(chosen.call)
-	r.record(at)
-	before := chosen.call.answered
 	r.rows = append(r.rows, row{time.Since(r.began), chosen.call.actor, r.apply(chosen)})
-	if len(r.steps) > maxSteps {
-		r.problem("the run has more than %d steps", maxSteps)
-		r.abandon()
-		return false
-	}
 	synctest.Wait()
-	r.check()
-	if !before && chosen.call.repeats && len(r.actors) > 1 {
+	for _, check := range r.checks {
+		check()
+	}
+	if len(r.actors) > 1 {
 		r.awaitRepetition(chosen.call)
 	}
 	return true
-}
-
-// record adds a step. A call that the step lets happen is born after it.
-func (r *run) record(at step) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.steps = append(r.steps, at)
 }
 
 // allThrough reports whether all actors have ended.
@@ -245,16 +237,9 @@ func (r *run) allThrough() bool {
 	return !slices.ContainsFunc(r.actors, func(a *actor) bool { return !a.through })
 }
 
-// maxSteps bounds a run.
-const maxSteps = 600
-
 // awaitRepetition lets time pass until the call is made again, if it is.
 func (r *run) awaitRepetition(c *call) {
-	wait := pause
-	if c.patience > 0 {
-		wait += c.patience
-	}
-	for end := time.Now().Add(wait); time.Now().Before(end); {
+	for end := time.Now().Add(c.patience); time.Now().Before(end); {
 		if r.repeated(c) || !r.await(time.Until(end)) {
 			return
 		}
@@ -293,13 +278,13 @@ func (r *run) abandon() {
 // finish lets each client repeat its request, without faults and one after the
 // other, and judges everything.
 func (r *run) finish() {
-	r.budget, r.main, r.choose = 0, r.steps, func(int, []alternative) int { return 0 }
+	r.budget, r.choose = 0, first
 	if r.settled != nil && !r.unfinished {
 		r.settled()
 	}
 	for _, a := range slices.Clone(r.actors) {
 		for again := a.again(); again != nil; again = again.again() {
-			again.spared, again.repeats = true, a
+			again.repeats = a
 			r.start(again)
 			for r.next() {
 			}

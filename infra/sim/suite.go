@@ -17,7 +17,7 @@ var (
 	schedule = flag.String("schedule", "", "replay this schedule and print its calls")
 	simulate = flag.Bool("simulate", false, "play all that make simulate plays")
 	seeds    = flag.Uint64("seeds", 0, "play so many seeds of each crowd")
-	first    = flag.Uint64("first", 1, "the first seed")
+	from     = flag.Uint64("first", 1, "the first seed")
 	hours    = flag.Float64("hours", 0, "play seeds for so long")
 )
 
@@ -82,7 +82,7 @@ func (s Suite) Play(t *testing.T) {
 		t.Run(scenario.Name, func(t *testing.T) {
 			p := newPlayed(t, scenario)
 			for seed := range map[bool]uint64{false: shortSeeds, true: longSeeds}[*simulate] / uint64(len(s.Crowds)) {
-				r := scenario.random(t, *first+seed)
+				r := scenario.random(t, *from+seed)
 				p.note(r.schedule(scenario.Name), r)
 			}
 			p.log("seeds")
@@ -145,36 +145,25 @@ func (s Scenario) playOrders(t *testing.T, faults int) {
 	p.log(fmt.Sprintf("orders, %d faults", faults))
 }
 
-// playAlone plays a single request without a fault, then with each fault of each call,
-// and with each main fault of the calls that only follow a fault. A fault that is not a
-// main one is tried with the first scenario that makes the call.
+// playAlone plays a single request without a fault, then with each fault of each call. A
+// fault that is not a main one is tried with the first scenario that makes the call.
 func (s Scenario) playAlone(t *testing.T, tried map[string]bool) {
 	t.Helper()
 	p := newPlayed(t, s)
-	plain := s.play(t, 0, every, func(int, []alternative) int { return 0 })
+	plain := s.play(t, manyFaults, first)
 	if !p.note(plain.schedule(s.Name), plain) || !*simulate {
 		return
 	}
-	known := map[string]bool{}
-	for _, step := range plain.steps {
-		known[step.enabled[0].name] = true
-	}
-	found := map[string][]string{} // calls made only because of a fault
 	for i, step := range plain.steps {
 		c := step.enabled[0].call
 		kind := s.Versioning + kindOf(c.name)
-		for _, f := range every(c) {
-			if !f.main && tried[kind] {
+		for j, a := range step.enabled {
+			if !a.added || a.call != c || tried[kind] && !a.fault.is(main) {
 				continue
 			}
-			r := s.playFault(t, i, f.Name)
+			r := s.play(t, 1, func(at int, _ []alternative) int { return map[int]int{i: j}[at] })
 			if !p.note(r.schedule(s.Name), r) {
 				return
-			}
-			for _, later := range r.steps {
-				if n := later.enabled[0].name; !known[n] && found[n] == nil && !f.Stays {
-					found[n] = []string{fmt.Sprint(i), f.Name}
-				}
 			}
 		}
 		tried[kind] = true
@@ -182,28 +171,12 @@ func (s Scenario) playAlone(t *testing.T, tried map[string]bool) {
 	p.log("one fault each")
 }
 
-// playFault answers each call in turn, but this one with a fault.
-func (s Scenario) playFault(t *testing.T, step int, fault string) result {
-	t.Helper()
-	return s.play(t, 1, every, func(i int, enabled []alternative) int {
-		if i != step {
-			return 0
-		}
-		for j, a := range enabled {
-			if a.fault != nil && a.fault.Name == fault && a.call == enabled[0].call {
-				return j
-			}
-		}
-		return 0
-	})
-}
-
 // playSeeds plays seeds of all scenarios of several actors until the time is up.
 func (s Suite) playSeeds(t *testing.T) {
 	t.Helper()
 	all := slices.Concat(s.Pairs, s.Orders, s.Crowds)
 	began, told, count := time.Now(), time.Now(), 0
-	for seed := *first; ; seed++ {
+	for seed := *from; ; seed++ {
 		for _, scenario := range all {
 			r := scenario.random(t, seed)
 			count++
@@ -214,7 +187,7 @@ func (s Suite) playSeeds(t *testing.T) {
 				return
 			}
 		}
-		if since := time.Since(began); since.Hours() > *hours && seed-*first >= *seeds {
+		if since := time.Since(began); since.Hours() > *hours && seed-*from >= *seeds {
 			t.Logf("%d schedules in %v, up to seed %d", count, since.Round(time.Second), seed)
 			return
 		}
