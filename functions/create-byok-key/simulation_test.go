@@ -89,8 +89,10 @@ func alone() []sim.Scenario {
 			c := named(w)
 			old := w.Created("old", sim.Create{Workspace: w.Tenant.Workspace, Most: 1})
 			c.Most = 1
+			w.Wait(30 * time.Second)
 			w.Refused("earlier", c)
 			w.DeletedCredential(old)
+			w.Wait(31 * time.Second)
 			return c
 		}),
 		one("a full workspace is counted", 0, nil, func(w *sim.World) sim.Create {
@@ -175,6 +177,12 @@ func pairs() []sim.Scenario {
 		scenario("delete default workspace", against(deletion, plain)),
 		scenario("delete workspace, idempotency key", against(deletion, named)),
 		scenario("revoke key", against(revocation, named)),
+		scenario("repair after a restore", func(w *sim.World) {
+			w.Credential("old")
+			w.Restore()
+			w.Create("A", sim.Create{Workspace: w.Tenant.Workspace})
+			w.Repair("repair")
+		}),
 		scenario("delete a listed key", func(w *sim.World) {
 			token := w.StandardKey("")
 			w.Create("A", sim.Create{Workspace: w.Tenant.Workspace, Hashes: []string{string(auth.HashKey(token))}})
@@ -185,6 +193,11 @@ func pairs() []sim.Scenario {
 
 func orders() []sim.Scenario {
 	return []sim.Scenario{
+		scenario("purge workspace", func(w *sim.World) {
+			w.Credential("old")
+			w.Create("A", sim.Create{Workspace: w.Tenant.Workspace})
+			w.PurgeWorkspace("purge workspace")
+		}),
 		scenario("the same request twice, workspace deleted", func(w *sim.World) {
 			w.Create("A", named(w))
 			w.Create("B", named(w))

@@ -151,6 +151,16 @@ func pairs() []sim.Scenario {
 
 func orders() []sim.Scenario {
 	return []sim.Scenario{
+		scenario("purge workspace", "", func(w *sim.World) {
+			stored(w, "w")
+			w.Delete("A", sim.Delete{})
+			w.PurgeWorkspace("purge workspace")
+		}),
+		scenario("purge workspace of versions", enabled, func(w *sim.World) {
+			stored(w, "ww")
+			w.Delete("A", sim.Delete{})
+			w.PurgeWorkspace("purge workspace")
+		}),
 		scenario("two deletes and an upload", "", func(w *sim.World) {
 			stored(w, "")
 			w.Delete("A", sim.Delete{})

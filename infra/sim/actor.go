@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"net/http"
 	"regexp"
 	"strconv"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
-	"signalbox.dev/infra/sim/model"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -30,6 +28,7 @@ type actor struct {
 	again func() *actor         // its repetition, nil where it is not repeated
 	world *World
 	time  int // how many calls it has time for; 0 means any number
+	limit time.Duration
 
 	cancel  context.CancelFunc
 	made    map[string]int
@@ -39,6 +38,8 @@ type actor struct {
 	calls   int
 	deepest int // the greatest depth of a call that was answered: the round trips
 	through bool
+	// afterRepair means that it began when a restored table was repaired.
+	afterRepair bool
 
 	began, ended     time.Time
 	beganAt, endedAt int // of all beginnings and ends, in their order
@@ -49,8 +50,8 @@ type actor struct {
 
 func (w *World) newActor(name string) *actor {
 	a := &actor{
-		Name: name, index: w.made, world: w, made: map[string]int{}, stays: map[string]*Fault{}, ok: map[string]bool{}, cancel: func() {},
-		again: func() *actor { return nil }, result: func() string { return "" },
+		Name: name, index: w.made, world: w, limit: limit, made: map[string]int{}, stays: map[string]*Fault{}, ok: map[string]bool{}, cancel: func() {},
+		work: func(context.Context) {}, then: func() {}, again: func() *actor { return nil }, result: func() string { return "" },
 	}
 	w.made++
 	return a
@@ -60,7 +61,7 @@ func (w *World) newActor(name string) *actor {
 const limit = 10 * time.Second
 
 func (a *actor) act() {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), a.limit)
 	defer cancel()
 	a.cancel = cancel
 	a.work(ctx)
@@ -97,24 +98,6 @@ func environment(client aws.HTTPClient, log *slog.Logger) *boot.Environment {
 	}, log, variable)
 }
 
-// direct is an HTTP client that the model answers at once, before and after a run.
-type direct struct{ world *model.World }
-
-// Do implements aws.HTTPClient.
-func (d direct) Do(r *http.Request) (*http.Response, error) {
-	c := call{request: r}
-	if r.Body != nil {
-		var body bytes.Buffer
-		if _, err := body.ReadFrom(r.Body); err != nil {
-			return nil, err
-		}
-		c.body = body.Bytes()
-	}
-	response := d.world.Do(r, c.body)
-	response.Request = r
-	return response, nil
-}
-
 // Assemble makes a function's operation, as in its main.go.
 type Assemble func(*boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
 
@@ -148,6 +131,8 @@ type met struct {
 	fault *Fault
 }
 
+func (m met) String() string { return m.fault.Name }
+
 // during is the actor. If its client has given up and the call is applied later, it is
 // an actor that does not end.
 func (m met) during(a *actor) *actor {
@@ -157,36 +142,10 @@ func (m met) during(a *actor) *actor {
 	return &actor{Name: a.Name + ", late", through: true, beganAt: a.beganAt, endedAt: last}
 }
 
-// earlier sends a request before all actors begin.
-func (w *World) earlier(name string, e functest.Event, judge func(*exchange)) *exchange {
-	return w.through(w.newInstance(direct{w.model}), name, e, judge)
-}
-
-// through sends a request through the instance before all actors begin.
-func (w *World) through(i *instance, name string, e functest.Event, judge func(*exchange)) *exchange {
-	i.log.Reset()
-	x := &exchange{actor: w.newActor(name), event: e}
-	x.judge = func() { judge(x) }
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	raw, err := i.handler.Invoke(ctx, e.Payload())
-	w.must(err)
-	w.placeBefore(x.actor)
-	x.raw, x.log, x.began, x.ended = raw, i.log.String(), time.Now(), time.Now()
-	x.read(w)
-	w.exchanges = append(w.exchanges, x)
-	return x
-}
-
-// placeBefore makes the actor one that was through before the others began.
-func (w *World) placeBefore(a *actor) {
-	w.earliest++
-	a.through, a.beganAt, a.endedAt = true, w.earliest-last, w.earliest-last
-}
-
-// send makes an actor that sends the request to an instance.
-func (w *World) send(a *actor, i *instance, e functest.Event) *exchange {
+// request makes an actor that sends the request to the instance.
+func (w *World) request(a *actor, i *instance, e functest.Event, judge func(*exchange)) *exchange {
 	x := &exchange{actor: a, event: e}
+	x.judge = func() { judge(x) }
 	a.work = func(ctx context.Context) {
 		i.log.Reset()
 		raw, err := i.handler.Invoke(ctx, e.Payload())
@@ -196,21 +155,41 @@ func (w *World) send(a *actor, i *instance, e functest.Event) *exchange {
 		x.raw, x.log = raw, i.log.String()
 	}
 	a.then = func() { x.read(w) }
-	a.result = func() string { return x.summary() }
+	a.result = x.summary
+	w.exchanges = append(w.exchanges, x)
 	return x
 }
 
-// request makes an actor that sends the request to a new instance, and repeats it once all
+// client makes an actor that sends the request to a new instance, and repeats it once all
 // is over.
-func (w *World) request(name string, event func() functest.Event, judge func(*exchange), repeats bool) *actor {
+func (w *World) client(name string, event func() functest.Event, judge func(*exchange), repeats bool) *actor {
 	a := w.newActor(name)
-	x := w.send(a, w.newInstance(a), event())
-	x.judge = func() { judge(x) }
-	w.exchanges = append(w.exchanges, x)
+	w.request(a, w.newInstance(a), event(), judge)
 	if repeats {
-		a.again = func() *actor { return w.request(name+again, event, judge, false) }
+		a.again = func() *actor { return w.client(name+again, event, judge, false) }
 	}
 	return a
+}
+
+// again is part of the name of a repetition.
+const again = ", again"
+
+// earlier sends a request to a new instance before all actors begin.
+func (w *World) earlier(name string, e functest.Event, judge func(*exchange)) *exchange {
+	a := w.newActor(name)
+	x := w.request(a, w.newInstance(a), e, judge)
+	w.actBefore(a)
+	return x
+}
+
+// actBefore lets the actor act before the others begin.
+func (w *World) actBefore(a *actor) {
+	a.began = time.Now()
+	a.act()
+	a.ended, a.through = time.Now(), true
+	a.then()
+	w.earliest++
+	a.beganAt, a.endedAt = w.earliest-last, w.earliest-last
 }
 
 var (

@@ -64,11 +64,11 @@ func (a *actor) Do(r *http.Request) (*http.Response, error) {
 		}
 		c.body = body
 	}
+	if a.run == nil { // before the run, or of the judge
+		return a.world.answer(c), nil
+	}
 	if _, ok := r.Context().Deadline(); !ok {
 		return nil, errors.New("a call without a deadline")
-	}
-	if a.run == nil { // before the run
-		return a.world.answer(c), nil
 	}
 	c.label, c.touches = model.Footprint(r, c.body)
 	a.run.park(c)
@@ -181,7 +181,7 @@ func (r *run) apply(a alternative) string {
 		c.reply(reply{response: response, err: err})
 		return c.name + " → " + text
 	}
-	if c.actor.stays[c.name] == nil {
+	if a.added {
 		r.faults++
 		if f.Stays {
 			c.actor.stays[c.name] = f

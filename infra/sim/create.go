@@ -1,7 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -45,41 +48,36 @@ func (c Create) body() map[string]any {
 	if c.Hashes != nil {
 		body["allowed_api_key_hashes"] = c.Hashes
 	}
-	for name, value := range c.Changed {
-		body[name] = value
-	}
+	maps.Copy(body, c.Changed)
 	return body
 }
 
 // Create makes an actor that creates a credential, and repeats the request once all
 // is over.
 func (w *World) Create(name string, c Create) {
-	if c.Token == "" {
-		c.Token = w.Tenant.Management
-	}
+	c.Token = cmp.Or(c.Token, w.Tenant.Management)
 	if len(w.finally) == 0 {
+		w.most = c.Most
 		w.finally = append(w.finally, w.judgeCredentials, w.judgeTwins, func() { w.judgeRoom(c) })
 	}
-	w.actors = append(w.actors, w.request(name, c.event, func(x *exchange) { w.judgeCreate(x, c) }, true))
+	w.actors = append(w.actors, w.client(name, c.event, func(x *exchange) { w.judgeCreate(x, c) }, true))
 }
 
-// Created makes a request before all others.
+// Created makes a request before all others, which gets a 201.
 func (w *World) Created(name string, c Create) ids.Credential {
-	if c.Token == "" {
-		c.Token = w.Tenant.Management
-	}
-	x := w.earlier(name, c.event(), func(x *exchange) { w.judgeCreate(x, c) })
-	return x.credential(w).ID
+	return w.before(name, c).credential(w).ID
 }
 
 // Refused makes a request before all others, which gets a 400.
 func (w *World) Refused(name string, c Create) {
-	if c.Token == "" {
-		c.Token = w.Tenant.Management
-	}
-	if x := w.earlier(name, c.event(), func(*exchange) {}); x.answer.Status != http.StatusBadRequest {
+	if x := w.before(name, c); x.answer.Status != http.StatusBadRequest {
 		w.problem("%s: %d", name, x.answer.Status)
 	}
+}
+
+func (w *World) before(name string, c Create) *exchange {
+	c.Token = cmp.Or(c.Token, w.Tenant.Management)
+	return w.earlier(name, c.event(), func(x *exchange) { w.judgeCreate(x, c) })
 }
 
 func (c Create) event() functest.Event {
@@ -122,12 +120,12 @@ type once struct{ request, answer string }
 
 // judgeCreate notes the facts that the response shows.
 func (w *World) judgeCreate(x *exchange, c Create) {
-	key, idem := keyObject(c.Token), "idempotency key "+c.Token+c.Idempotency
+	idem := "idempotency key " + c.Token + c.Idempotency
 	encoded, _ := json.Marshal(c.body())
 	request := string(encoded)
+	w.judgeClaims(x)
 	switch x.answer.Status {
 	case http.StatusUnauthorized:
-		w.showed(x.actor, seenOff(key))
 		return
 	case http.StatusForbidden:
 		if c.Never != http.StatusForbidden {
@@ -137,13 +135,12 @@ func (w *World) judgeCreate(x *exchange, c Create) {
 	case http.StatusInternalServerError:
 		if c.Idempotency != "" {
 			w.uncertain[idem] = 1
-			w.showed(x.actor, perhapsOnce(idem, request))
+			w.showed(x.actor, perhaps(on(idem, "created", func(s once) (bool, once) { return s == once{}, once{request, "?"} })))
 		} else {
 			w.uncertain[""]++
 		}
 		return
 	}
-	w.showed(x.actor, seenOn(key))
 	if c.Idempotency != "" {
 		w.twins[idem+request] = append(w.twins[idem+request], x)
 	}
@@ -155,8 +152,6 @@ func (w *World) judgeCreate(x *exchange, c Create) {
 	}
 }
 
-func (c Create) name() string { return functest.Private + "name" }
-
 func (w *World) judgeCreated(x *exchange, c Create, idem, request string) {
 	made := x.credential(w)
 	replayed := x.answer.Header["Idempotent-Replayed"] == "true"
@@ -167,6 +162,7 @@ func (w *World) judgeCreated(x *exchange, c Create, idem, request string) {
 		w.problem("%s: the audit line %v names another credential than the answer", x.Name, x.answer.Audit)
 	}
 	w.answered[made.ID] = made
+	w.fresh[made.ID] = x.afterRepair
 	delete(w.uncertain, idem)
 	if replayed {
 		if c.Idempotency == "" {
@@ -177,7 +173,7 @@ func (w *World) judgeCreated(x *exchange, c Create, idem, request string) {
 		}))
 		return
 	}
-	w.showed(x.actor, seenOn(workspaceObject(made.WorkspaceID)))
+	w.showed(x.actor, seenOn(workspaceObject(made.WorkspaceID)), w.stores(x))
 	for _, hash := range c.Hashes {
 		w.showed(x.actor, seenOn("existence of key "+hash[:12]))
 	}
@@ -186,7 +182,7 @@ func (w *World) judgeCreated(x *exchange, c Create, idem, request string) {
 			return s == once{}, once{request, x.answer.Body}
 		}))
 	}
-	if c.Workspace != "" && c.Workspace != made.WorkspaceID || made.Name != c.name() || made.Label != "sk-...-end" || made.Provider != provider {
+	if c.Workspace != "" && c.Workspace != made.WorkspaceID || made.Name != functest.Private+"name" || made.Label != "sk-...-end" || made.Provider != provider {
 		w.problem("%s: answered otherwise than asked: %s", x.Name, x.answer.Body)
 	}
 }
@@ -197,7 +193,8 @@ func (w *World) judgeRefused(x *exchange, c Create, idem, request string) {
 	}
 	for _, path := range x.answer.Issues {
 		switch {
-		case path == "/workspace_id" && c.Most > 0: // see judgeRoom
+		case path == "/workspace_id" && c.Most > 0:
+			w.showed(x.actor, w.isFull(x))
 		case path == "/workspace_id" && c.Workspace != "":
 			w.showed(x.actor, seenOff(workspaceObject(c.Workspace)))
 		case path == "/workspace_id":
@@ -217,10 +214,6 @@ func (w *World) judgeRefused(x *exchange, c Create, idem, request string) {
 	}
 }
 
-func perhapsOnce(idem, request string) event {
-	return perhaps(on(idem, "created", func(s once) (bool, once) { return s == once{}, once{request, "?"} }))
-}
-
 // judgeTwins requires one answer of all that sent the same request at the same time.
 func (w *World) judgeTwins() {
 	for _, twins := range w.twins {
@@ -231,6 +224,82 @@ func (w *World) judgeTwins() {
 				}
 			}
 		}
+	}
+}
+
+// room is the state of a workspace's room: how many credentials it holds, how many
+// claims were counted since it was counted itself, when the last was made, and for which
+// request, if only one copy of it can be stored.
+type room struct {
+	stored, used int
+	claimed      time.Time
+	request      string
+}
+
+const roomObject = "room of the workspace"
+
+// claims is a create that takes its share of the room and stores so many credentials.
+func claims(x *exchange, stored int, allowed func(room) bool) event {
+	return on(roomObject, fmt.Sprintf("claimed, %d stored", stored), func(s room) (bool, room) {
+		return allowed(s), room{s.stored + stored, s.used + 1, x.ended, requestOf(x)}
+	})
+}
+
+// requestOf is the same for the copies of a request under an idempotency key, and "" without
+// one.
+func requestOf(x *exchange) string {
+	if key := x.event.Header["Idempotency-Key"]; key != nil {
+		return key[0] + x.event.Body
+	}
+	return ""
+}
+
+// leaves is the deletion of a credential. Only a count gives its room back.
+var leaves = sets(roomObject, "one deleted", func(s room) room {
+	s.stored--
+	return s
+})
+
+// settling is how long after the last claim a full workspace is counted.
+const settling = time.Minute
+
+// stores is a create that stored a credential: there was room, a count found some, or a
+// copy of the request had claimed it.
+func (w *World) stores(x *exchange) event {
+	return claims(x, 1, func(s room) bool {
+		shared := s.request != "" && s.request == requestOf(x)
+		return w.most == 0 || s.used < w.most || s.stored < w.most && (shared || x.ended.Sub(s.claimed) >= settling)
+	})
+}
+
+// isFull is a create that found no room.
+func (w *World) isFull(x *exchange) event {
+	return shows(roomObject, "full", func(s room) bool {
+		return s.used >= w.most && (s.stored >= w.most || x.began.Sub(s.claimed) < settling)
+	})
+}
+
+// judgeClaims notes the claims that a create may have made without a 201: before another
+// problem was found, before a copy of it was faster, and at each attempt whose answer was
+// lost. After a 500 the credential may be stored too.
+func (w *World) judgeClaims(x *exchange) {
+	if w.most == 0 {
+		return
+	}
+	always := func(room) bool { return true }
+	for _, m := range x.met {
+		if strings.HasPrefix(m.call, "UpdateItem "+accessTable) {
+			w.showed(m.during(x.actor), perhaps(claims(x, 0, always)))
+		}
+	}
+	switch {
+	case x.answer.Status == http.StatusInternalServerError:
+		w.showed(x.actor, perhaps(claims(x, 0, always)), perhaps(sets(roomObject, "stored", func(s room) room {
+			s.stored++
+			return s
+		})))
+	case x.answer.Status == http.StatusBadRequest && !slices.Contains(x.answer.Issues, "/workspace_id"), x.answer.Header["Idempotent-Replayed"] != "":
+		w.showed(x.actor, perhaps(claims(x, 0, always)))
 	}
 }
 
@@ -267,16 +336,17 @@ func (w *World) judgeCredentials() {
 		return
 	}
 	opener := seal.NewOpener(w.Direct.KMS, keyARN)
-	places := map[int64]bool{}
+	places := map[int64]bool{} // whether one that holds it must hold it alone
 	unanswered := 0
 	for _, s := range stored {
 		if opened, err := opener.Open(w.t.Context(), s.Sealed, s.Binding()); err != nil || string(opened.Reveal()) != providerKey {
 			w.problem("the stored credential %s does not open: %v", s.ID, err)
 		}
-		if places[s.SortOrder] {
+		alone := !w.restored || w.fresh[s.ID]
+		if other, taken := places[s.SortOrder]; taken && (alone || other) {
 			w.problem("the sort_order %d is given twice", s.SortOrder)
 		}
-		places[s.SortOrder] = true
+		places[s.SortOrder] = places[s.SortOrder] || alone
 		made, told := w.answered[s.ID]
 		if !told {
 			unanswered++
@@ -294,20 +364,14 @@ func (w *World) judgeCredentials() {
 		}
 	}
 	for id := range w.answered {
-		if !w.removed[id] && !slices.ContainsFunc(stored, func(s byok.Stored) bool { return s.ID == id }) {
+		if !w.removed[id] && !w.purged && !slices.ContainsFunc(stored, func(s byok.Stored) bool { return s.ID == id }) {
 			w.problem("the credential %s was answered and is not stored", id)
 		}
 	}
-	if most := w.mayBeUnanswered(); unanswered > most {
-		w.problem("%d credentials are stored of which no answer tells, %d may be", unanswered, most)
-	}
-}
-
-// mayBeUnanswered is how many credentials may be stored without a 201: one for each 500
-// of a request without an idempotency key.
-func (w *World) mayBeUnanswered() (most int) {
 	for _, n := range w.uncertain {
-		most += n
+		unanswered -= n
 	}
-	return most
+	if unanswered > 0 {
+		w.problem("%d credentials more are stored than the answers explain", unanswered)
+	}
 }

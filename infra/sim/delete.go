@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -120,12 +119,13 @@ func (w *World) deletion(name string, d Delete, repeats int) *actor {
 	for _, pause := range d.Pauses {
 		other := d
 		other.File = "file_none"
-		w.through(i, "before", other.event(), func(x *exchange) { w.judgeDelete(x, other) })
+		before := w.newActor("before")
+		w.request(before, i, other.event(), func(x *exchange) { w.judgeDelete(x, other) })
+		w.actBefore(before)
 		time.Sleep(pause)
 	}
 	d.Pauses, a.time = nil, d.Time
-	x := w.send(a, i, d.event())
-	x.judge = func() { w.judgeDelete(x, d) }
+	x := w.request(a, i, d.event(), func(x *exchange) { w.judgeDelete(x, d) })
 	work, read := a.work, a.then
 	a.work = func(ctx context.Context) {
 		x.before = w.look(d)
@@ -135,7 +135,6 @@ func (w *World) deletion(name string, d Delete, repeats int) *actor {
 		read()
 		x.after = w.look(d)
 	}
-	w.exchanges = append(w.exchanges, x)
 	a.again = func() *actor {
 		if d.Time > 0 && x.answer.Status == http.StatusInternalServerError && x.after.Left > max(0, x.before.Left-1) && strings.Contains(name, again) {
 			w.problem("%s: it has made no progress: %d of %d versions and markers are left", name, x.after.Left, x.before.Left)
@@ -148,14 +147,12 @@ func (w *World) deletion(name string, d Delete, repeats int) *actor {
 	return a
 }
 
-const again = ", again"
-
 // watch checks at each step that no older version of the file becomes visible, and
 // at the end that the files beside it and the limiter are as they should be.
 func (w *World) watch(d Delete) {
 	first := w.look(d)
 	if w.Versioning == "" && first.Left > 0 {
-		w.given(sets(fileObject(d), "stored", func(bool) bool { return true }))
+		w.given(sets(fileObject(d.Workspace, d.File), "stored", func(bool) bool { return true }))
 	}
 	newest := first.Visible
 	w.checks = append(w.checks, func() {
@@ -164,25 +161,19 @@ func (w *World) watch(d Delete) {
 		}
 	})
 	w.finally = append(w.finally, func() {
-		if last := w.look(d); last.Siblings != first.Siblings {
+		if last := w.look(d); last.Siblings != first.Siblings && !w.purged {
 			w.problem("%d versions of other files are left of %d", last.Siblings, first.Siblings)
 		}
 		for token := range w.limited {
 			stored := w.arrival(token)
-			w.history = append(w.history, event{object: limitObject(token), text: "the stored arrival time is " + w.offset(stored), actor: &actor{Name: "at the end", beganAt: last}, step: func(state any) []any {
-				if s, _ := state.(int64); s == stored {
-					return []any{state}
-				}
-				return nil
-			}})
+			w.showed(atTheEnd, shows(limitObject(token), "the stored arrival time is "+w.offset(stored), func(tat int64) bool { return tat == stored }))
 		}
 	})
 }
 
-// last is later than all actors.
-const last = 1 << 30
-
-func fileObject(d Delete) string { return "file " + string(d.Workspace) + string(d.File) }
+func fileObject(workspace ids.Workspace, f ids.File) string {
+	return "file " + string(workspace) + string(f)
+}
 
 // offset is a time in Unix nanoseconds, from the beginning of the run.
 func (w *World) offset(at int64) string { return time.Duration(at - w.began.UnixNano()).String() }
@@ -201,7 +192,6 @@ func (w *World) arrival(token string) int64 {
 
 // judgeDelete notes the facts that the response shows.
 func (w *World) judgeDelete(x *exchange, d Delete) {
-	key := keyObject(d.Token)
 	w.judgeLimit(x, d)
 	w.judgeReceipt(x)
 	counted := slices.Contains([]int{http.StatusOK, http.StatusNotFound, http.StatusTooManyRequests}, x.answer.Status)
@@ -214,31 +204,26 @@ func (w *World) judgeDelete(x *exchange, d Delete) {
 		w.problem("%s: %d with Retry-After %q", x.Name, x.answer.Status, after)
 	}
 	switch x.answer.Status {
-	case http.StatusUnauthorized:
-		w.showed(x.actor, seenOff(key))
-	case http.StatusTooManyRequests:
-		w.showed(x.actor, seenOn(key))
 	case http.StatusOK:
-		w.showed(x.actor, seenOn(key), seenOn(workspaceObject(d.Workspace)))
+		w.showed(x.actor, seenOn(workspaceObject(d.Workspace)))
 		if x.after.Left > 0 || x.answer.Body != fmt.Sprintf(`{"id":"%s","type":"file_deleted"}`, d.File) || d.Never {
 			w.problem("%s: 200 %s, and %d versions and markers are left", x.Name, x.answer.Body, x.after.Left)
 		}
 		if w.Versioning == "" {
-			w.showed(x.actor, on(fileObject(d), "deleted", func(exists bool) (bool, bool) { return exists, false }))
+			w.showed(x.actor, on(fileObject(d.Workspace, d.File), "deleted", func(exists bool) (bool, bool) { return exists, false }))
 			for _, m := range x.met {
 				if strings.HasPrefix(m.call, "DeleteObject ") {
-					w.showed(m.during(x.actor), perhaps(sets(fileObject(d), "deleted by a lost attempt", func(bool) bool { return false })))
+					w.showed(m.during(x.actor), perhaps(sets(fileObject(d.Workspace, d.File), "deleted by a lost attempt", func(bool) bool { return false })))
 				}
 			}
-		} else if x.before.Left == 0 && !w.uploads {
+		} else if x.before.Left == 0 && !w.filesAct {
 			w.problem("%s: 200, and there was nothing", x.Name)
 		}
 	case http.StatusNotFound:
-		w.showed(x.actor, seenOn(key))
 		w.judgeAbsent(x, d)
 	case http.StatusInternalServerError:
 		if w.Versioning == "" {
-			w.showed(x.actor, perhaps(sets(fileObject(d), "deleted", func(bool) bool { return false })))
+			w.showed(x.actor, perhaps(sets(fileObject(d.Workspace, d.File), "deleted", func(bool) bool { return false })))
 		}
 	}
 }
@@ -247,7 +232,7 @@ func (w *World) judgeDelete(x *exchange, d Delete) {
 // the stored ones, if no other request was at work.
 func (w *World) judgeReceipt(x *exchange) {
 	removed, _ := x.answer.Audit["versions_removed"].(float64)
-	if w.overlapped(x) || w.uploads || x.beganAt < 0 {
+	if w.overlapped(x) || x.beganAt < 0 {
 		return
 	}
 	whole := x.answer.Status == http.StatusOK && len(x.met) == 0 && w.Versioning != "Suspended" // where a marker replaces a version
@@ -267,13 +252,13 @@ func (w *World) judgeAbsent(x *exchange, d Delete) {
 		w.showed(x.actor, seenOff(workspaceObject(d.Workspace)))
 	case x.answer.Line["answer_lost"] == true:
 		if w.Versioning == "" {
-			w.showed(x.actor, sets(fileObject(d), "deleted, perhaps by itself", func(bool) bool { return false }))
+			w.showed(x.actor, sets(fileObject(d.Workspace, d.File), "deleted, perhaps by itself", func(bool) bool { return false }))
 		}
 		if x.after.Left > 0 {
 			w.problem("%s: 404, and %d versions are left", x.Name, x.after.Left)
 		}
 	case w.Versioning == "":
-		w.showed(x.actor, shows(fileObject(d), "absent", func(exists bool) bool { return !exists }))
+		w.showed(x.actor, shows(fileObject(d.Workspace, d.File), "absent", func(exists bool) bool { return !exists }))
 	case x.after.Left > 0 && !w.overlapped(x):
 		w.problem("%s: 404, and %d versions and markers are left", x.Name, x.after.Left)
 	case x.before.Left > 0 && !w.overlapped(x):
@@ -281,8 +266,11 @@ func (w *World) judgeAbsent(x *exchange, d Delete) {
 	}
 }
 
-// overlapped reports whether another deletion was at work at the same time.
+// overlapped reports whether something else changed files at the same time.
 func (w *World) overlapped(x *exchange) bool {
+	if w.filesAct {
+		return true
+	}
 	for _, other := range w.exchanges {
 		if other != x && x.overlaps(other.actor) {
 			return true
@@ -330,21 +318,13 @@ const uploaded = "uploaded by the operator"
 
 // Upload makes an actor that uploads a file if there is none.
 func (w *World) Upload(name string, f ids.File) {
-	w.uploads = true
-	d := Delete{File: f}.withDefaults(w)
-	w.Act(name, func(ctx context.Context, c Clients) error {
+	w.filesAct = true
+	do := act{name: name, refused: map[error][]event{files.ErrExists: nil}, run: func(ctx context.Context, c Clients) error {
 		return c.Files.Upload(ctx, w.Tenant.Workspace, f, strings.NewReader(uploaded), "text/plain")
-	}, func(a Ended) {
-		if w.Versioning != "" {
-			return
-		}
-		switch {
-		case a.Err == nil:
-			w.showed(a.actor, on(fileObject(d), "uploaded", func(exists bool) (bool, bool) { return !exists, true }))
-		case errors.Is(a.Err, files.ErrExists) && len(a.actor.met) == 0:
-			w.showed(a.actor, shows(fileObject(d), "there already", func(exists bool) bool { return exists }))
-		default:
-			w.showed(a.actor, perhaps(sets(fileObject(d), "uploaded", func(bool) bool { return true })))
-		}
-	})
+	}}
+	if object := fileObject(w.Tenant.Workspace, f); w.Versioning == "" {
+		do.shows = []event{on(object, "uploaded", func(exists bool) (bool, bool) { return !exists, true })}
+		do.refused[files.ErrExists] = []event{shows(object, "there already", func(exists bool) bool { return exists })}
+	}
+	w.act(do)
 }

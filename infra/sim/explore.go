@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -173,11 +174,9 @@ func (s Scenario) random(t *testing.T, seed uint64) result {
 // seedOf is the seed of ids, nonces and back-offs. All schedules of a scenario have the
 // same seed, because their calls must have the same names.
 func seedOf(name string) uint64 {
-	seed := uint64(14695981039346656037)
-	for _, b := range []byte(name) {
-		seed = (seed ^ uint64(b)) * 1099511628211
-	}
-	return seed
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(name)) // never fails
+	return hash.Sum64()
 }
 
 // schedule is the text that replays the run: the scenario, then the steps at which not

@@ -15,10 +15,9 @@ import (
 // Fault may happen to a call instead of its plain answer.
 type Fault struct {
 	Name string
-	// Stays means that each repetition of the call meets it too, if until is set only
-	// until then.
+	// Stays means that each repetition of the call meets it too.
 	Stays bool
-	until time.Time
+	until time.Time // for how long, if it is set
 
 	traits trait
 	do     faults.Fault
@@ -129,7 +128,15 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	case "PutItem", "UpdateItem", "DeleteItem":
 		add("in conflict", passes|main, faults.Conflict())
 		if operation == "UpdateItem" {
-			all = append(all, throttles()...)
+			for _, reasons := range [][]string{
+				{ofItem},
+				{"TableWriteMaxOnDemandThroughputExceeded"},
+				{"TableWriteAccountLimitExceeded"},
+				{"TableWriteProvisionedThroughputExceeded"},
+				{ofItem, "TableWriteMaxOnDemandThroughputExceeded"},
+			} {
+				add("throttled for "+strings.Join(reasons, " and "), passes, faults.ThrottleFor("ThrottlingException", reasons...))
+			}
 		}
 	case "BatchGetItem":
 		add("unprocessed", passes|main, faults.Unprocessed())
@@ -203,25 +210,8 @@ func proxies(operation string) []*Fault {
 	}
 }
 
+// ofItem is the reason of a throttle that only the item's own writes cause.
 const ofItem = "TableWriteKeyRangeThroughputExceeded"
-
-// throttles are DynamoDB's answers to a write that is too much for its item, its
-// table or the account.
-func throttles() []*Fault {
-	var all []*Fault
-	for _, code := range []string{"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"} {
-		for _, reasons := range [][]string{
-			{ofItem},
-			{"TableWriteMaxOnDemandThroughputExceeded"},
-			{"TableWriteAccountLimitExceeded"},
-			{"TableWriteProvisionedThroughputExceeded"},
-			{ofItem, "TableWriteMaxOnDemandThroughputExceeded"},
-		} {
-			all = append(all, fault(code+" for "+strings.Join(reasons, " and "), passes, faults.ThrottleFor(code, reasons...)))
-		}
-	}
-	return all
-}
 
 // ownThrottle reports whether the fault throttles the item alone.
 func (f *Fault) ownThrottle() bool {

@@ -105,6 +105,12 @@ func linearizable(events []event, state any) bool {
 	return false
 }
 
+// atTheEnd is an actor after all others.
+var atTheEnd = &actor{Name: "at the end", beganAt: last}
+
+// last is later than all actors.
+const last = 1 << 30
+
 // The objects. A state is a bool or a text if that is enough.
 
 // isOff are the events of an object that is on or off: an API key that is disabled, a

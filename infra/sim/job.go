@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 
@@ -41,7 +40,7 @@ func (w *World) Read(name string, r Read) {
 	if r.Token == "" {
 		r.Token = w.Tenant.Management
 	}
-	w.actors = append(w.actors, w.request(name, r.event, func(x *exchange) { w.judgeRead(x, r) }, true))
+	w.actors = append(w.actors, w.client(name, r.event, func(x *exchange) { w.judgeRead(x, r) }, true))
 }
 
 func (r Read) event() functest.Event {
@@ -54,17 +53,9 @@ func (r Read) event() functest.Event {
 
 // judgeRead notes the facts that the response shows.
 func (w *World) judgeRead(x *exchange, r Read) {
-	key := keyObject(r.Token)
-	switch x.answer.Status {
-	case http.StatusInternalServerError:
-		return
-	case http.StatusUnauthorized:
-		if x.answer.Reason != "management_key_required" {
-			w.showed(x.actor, seenOff(key))
-		}
+	if x.answer.Status == http.StatusInternalServerError || x.answer.Status == http.StatusUnauthorized {
 		return
 	}
-	w.showed(x.actor, seenOn(key))
 	if (x.answer.Status == http.StatusNotFound) != r.Never {
 		w.problem("%s: %d, though the account's job is there: %v", x.Name, x.answer.Status, !r.Never)
 	}
@@ -73,13 +64,12 @@ func (w *World) judgeRead(x *exchange, r Read) {
 	}
 	var body struct {
 		Data struct {
-			Status          syncjobs.Status
-			Synced, Deleted *int64  `json:"-"`
-			SyncedGroups    *int64  `json:"synced_groups"`
-			DeletedGroups   *int64  `json:"deleted_groups"`
-			Message         *string `json:"error_message"`
-			Started         *string `json:"started_at"`
-			Finished        *string `json:"finished_at"`
+			Status        syncjobs.Status
+			SyncedGroups  *int64  `json:"synced_groups"`
+			DeletedGroups *int64  `json:"deleted_groups"`
+			Message       *string `json:"error_message"`
+			Started       *string `json:"started_at"`
+			Finished      *string `json:"finished_at"`
 		}
 	}
 	if err := json.Unmarshal([]byte(x.answer.Body), &body); err != nil {
@@ -98,24 +88,21 @@ func (w *World) judgeRead(x *exchange, r Read) {
 // from.
 func (w *World) Step(name string, job ids.Job, to syncjobs.Status, from ...syncjobs.Status) {
 	object := "job " + string(job)
-	moved := on(object, "to "+string(to), func(s syncjobs.Status) (bool, syncjobs.Status) { return slices.Contains(from, s), to })
-	w.Act(name, func(ctx context.Context, c Clients) error {
-		switch to {
-		case syncjobs.Running:
-			return c.Jobs.Start(ctx, w.Tenant.ID, job)
-		case syncjobs.Succeeded:
-			return c.Jobs.Succeed(ctx, w.Tenant.ID, job, 3, 4)
-		case syncjobs.Queued, syncjobs.Failed:
-		}
-		return c.Jobs.Fail(ctx, w.Tenant.ID, job, "a fixed text")
-	}, func(a Ended) {
-		switch {
-		case a.Err == nil:
-			w.showed(a.actor, moved)
-		case errors.Is(a.Err, syncjobs.ErrState) && len(a.actor.met) == 0:
-			w.showed(a.actor, shows(object, "not "+string(from[0]), func(s syncjobs.Status) bool { return !slices.Contains(from, s) }))
-		default:
-			w.showed(a.actor, perhaps(moved))
-		}
+	w.act(act{
+		name: name,
+		run: func(ctx context.Context, c Clients) error {
+			switch to {
+			case syncjobs.Running:
+				return c.Jobs.Start(ctx, w.Tenant.ID, job)
+			case syncjobs.Succeeded:
+				return c.Jobs.Succeed(ctx, w.Tenant.ID, job, 3, 4)
+			case syncjobs.Queued, syncjobs.Failed:
+			}
+			return c.Jobs.Fail(ctx, w.Tenant.ID, job, "a fixed text")
+		},
+		shows: []event{on(object, "to "+string(to), func(s syncjobs.Status) (bool, syncjobs.Status) { return slices.Contains(from, s), to })},
+		refused: map[error][]event{syncjobs.ErrState: {
+			shows(object, "not "+string(from[0]), func(s syncjobs.Status) bool { return !slices.Contains(from, s) }),
+		}},
 	})
 }

@@ -3,38 +3,93 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/syncjobs"
 )
 
-// refusals are the errors by which an act is refused: it changed nothing.
+// act is an act of the operator's.
+type act struct {
+	name string
+	run  func(context.Context, Clients) error
+	// shows are the facts of its success.
+	shows []event
+	// refused are the errors by which it may be refused, and the facts that each shows.
+	refused map[error][]event
+	lasts   time.Duration // how long it may take; 0 means as long as a request
+	// fragile means that any fault may end it; it is repeated then.
+	fragile bool
+}
+
+// refusals are all errors by which an act is refused: it changed nothing.
 var refusals = []error{
 	auth.ErrNoAccount, auth.ErrNoKey, auth.ErrNoWorkspace, auth.ErrWorkspaceDeleted, auth.ErrInvalid, auth.ErrNeedless,
-	byok.ErrNotFound, byok.ErrSuccessorDisabled, byok.ErrOtherSettings,
+	byok.ErrNotFound, byok.ErrSuccessorDisabled, byok.ErrOtherSettings, files.ErrExists, syncjobs.ErrState,
 }
 
 // Command makes an actor of the operator's. It may be refused with these errors only, and
 // fails only after a fault that stays.
-func (w *World) Command(name string, act func(context.Context, Clients) error, allowed ...error) {
+func (w *World) Command(name string, run func(context.Context, Clients) error, refused ...error) {
 	w.watchRegistry()
-	w.Act(name, act, func(a Ended) { w.judgeCommand(a, allowed...) })
+	do := act{name: name, run: run, refused: map[error][]event{}}
+	for _, err := range refused {
+		do.refused[err] = nil
+	}
+	w.act(do)
 }
 
-func (w *World) judgeCommand(a Ended, allowed ...error) {
-	is := func(refusal error) bool { return errors.Is(a.Err, refusal) }
-	w.unfinished = w.unfinished || a.Err != nil && !slices.ContainsFunc(refusals, is)
+func (w *World) act(do act) { w.actors = append(w.actors, w.operator(do, true)) }
+
+func (w *World) operator(do act, repeats bool) *actor {
+	a := w.newActor(do.name)
+	a.limit = max(limit, do.lasts)
+	var err error
+	a.work = func(ctx context.Context) {
+		err = do.run(ctx, newClients(environment(a, slog.New(slog.DiscardHandler)).AWS))
+	}
+	a.then = func() { w.judgeAct(a, do, err) }
+	a.result = func() string { return fmt.Sprint(err) }
+	if repeats {
+		do.name += again
+		a.again = func() *actor { return w.operator(do, false) }
+	}
+	return a
+}
+
+// judgeAct notes the facts that the act shows.
+func (w *World) judgeAct(a *actor, do act, err error) {
+	if err == nil {
+		w.showed(a, do.shows...)
+		return
+	}
+	is := func(refusal error) bool { return errors.Is(err, refusal) }
+	refused := slices.IndexFunc(refusals, is)
+	if refused < 0 || len(a.met) > 0 { // an attempt may have been applied
+		for _, e := range do.shows {
+			w.showed(a, perhaps(e))
+		}
+	}
 	switch {
-	case a.Err == nil || slices.ContainsFunc(allowed, is) || a.Again && is(auth.ErrNoKey):
-	case slices.ContainsFunc(refusals, is):
-		w.problem("%s: refused: %v", a.actor.Name, a.Err)
-	case !a.actor.metFaultThatStays() && a.actor.took() < limit-time.Second:
-		w.problem("%s: it failed without a fault that stays: %v", a.actor.Name, a.Err)
+	case refused < 0:
+		w.unfinished = true
+		if !a.metFaultThatStays() && a.took() < a.limit-time.Second && (!do.fragile || len(a.met) == 0) {
+			w.problem("%s: it failed without a fault that stays: %v", a.Name, err)
+		}
+	case !slices.ContainsFunc(slices.Collect(maps.Keys(do.refused)), is) && (a.repeats == nil || !is(auth.ErrNoKey)):
+		w.problem("%s: refused: %v", a.Name, err)
+	default:
+		w.showed(a, do.refused[refusals[refused]]...)
 	}
 }
 
@@ -55,7 +110,7 @@ func (w *World) watchRegistry() {
 		if row != nil {
 			stored = ids.Workspace(row.Value)
 		}
-		w.showed(&actor{beganAt: last, Name: "at the end"}, shows(defaultWorkspace, "is "+w.names[string(stored)], func(s ids.Workspace) bool { return s == stored }))
+		w.showed(atTheEnd, shows(defaultWorkspace, "is "+w.names[string(stored)], func(s ids.Workspace) bool { return s == stored }))
 	})
 }
 
@@ -85,37 +140,38 @@ func (w *World) judgeRegistry() {
 // SetDefault makes an actor that makes a workspace the tenant's default.
 func (w *World) SetDefault(name string, workspace ids.Workspace) {
 	w.watchRegistry()
-	set := sets(defaultWorkspace, "set to "+w.names[string(workspace)], func(ids.Workspace) ids.Workspace { return workspace })
-	w.Act(name, func(ctx context.Context, c Clients) error {
-		return c.Registry.SetDefaultWorkspace(ctx, w.Tenant.ID, workspace)
-	}, func(a Ended) {
-		w.judgeCommand(a, auth.ErrWorkspaceDeleted)
-		switch {
-		case a.Err == nil:
-			w.showed(a.actor, set, seenOn(workspaceObject(workspace)))
-		case errors.Is(a.Err, auth.ErrWorkspaceDeleted):
-			w.showed(a.actor, seenOff(workspaceObject(workspace)))
-		default:
-			w.showed(a.actor, perhaps(set))
-		}
+	w.act(act{
+		name: name,
+		run: func(ctx context.Context, c Clients) error {
+			return c.Registry.SetDefaultWorkspace(ctx, w.Tenant.ID, workspace)
+		},
+		shows: []event{
+			sets(defaultWorkspace, "set to "+w.names[string(workspace)], func(ids.Workspace) ids.Workspace { return workspace }),
+			seenOn(workspaceObject(workspace)),
+		},
+		refused: map[error][]event{auth.ErrWorkspaceDeleted: {seenOff(workspaceObject(workspace))}},
 	})
 }
 
 // RevokeKey makes an actor that disables an API key of the tenant's.
 func (w *World) RevokeKey(name, token string) {
-	w.Act(name, func(ctx context.Context, c Clients) error {
-		return c.Registry.DisableKey(ctx, w.Tenant.ID, auth.HashKey(token))
-	}, w.off(keyObject(token)))
+	w.act(act{
+		name: name,
+		run: func(ctx context.Context, c Clients) error {
+			return c.Registry.DisableKey(ctx, w.Tenant.ID, auth.HashKey(token))
+		},
+		shows: []event{turnedOff(keyObject(token))},
+	})
 }
 
 // DeleteKey makes an actor that deletes an API key of the tenant's.
 func (w *World) DeleteKey(name, token string) {
-	gone := w.off(keyObject(token))
-	w.Act(name, func(ctx context.Context, c Clients) error {
-		return c.Registry.DeleteKey(ctx, w.Tenant.ID, auth.HashKey(token))
-	}, func(a Ended) {
-		gone(a)
-		w.off("existence of key " + hashOf(token)[:12])(a)
+	w.act(act{
+		name: name,
+		run: func(ctx context.Context, c Clients) error {
+			return c.Registry.DeleteKey(ctx, w.Tenant.ID, auth.HashKey(token))
+		},
+		shows: []event{turnedOff(keyObject(token)), turnedOff("existence of key " + hashOf(token)[:12])},
 	})
 }
 
@@ -123,41 +179,119 @@ func (w *World) DeleteKey(name, token string) {
 // these keys are bound.
 func (w *World) DeleteWorkspace(name string, workspace ids.Workspace, bound ...string) {
 	w.watchRegistry()
-	w.Act(name, func(ctx context.Context, c Clients) error {
+	w.act(w.deleteWorkspace(name, workspace, bound...))
+}
+
+func (w *World) deleteWorkspace(name string, workspace ids.Workspace, bound ...string) act {
+	facts := []event{turnedOff(workspaceObject(workspace)), sets(defaultWorkspace, "cleared of "+w.names[string(workspace)], func(s ids.Workspace) ids.Workspace {
+		if s == workspace {
+			return ""
+		}
+		return s
+	})}
+	for _, token := range bound {
+		facts = append(facts, turnedOff(keyObject(token)))
+	}
+	return act{name: name, shows: facts, run: func(ctx context.Context, c Clients) error {
 		return c.Registry.DeleteWorkspace(ctx, w.Tenant.ID, workspace)
-	}, func(a Ended) {
-		cleared := sets(defaultWorkspace, "cleared of "+w.names[string(workspace)], func(s ids.Workspace) ids.Workspace {
-			if s == workspace {
-				return ""
+	}}
+}
+
+// PurgeWorkspace makes an actor that deletes the tenant's workspace, to which these keys
+// are bound, and purges it as the command `workspace purge` does: at once, and again when
+// the requests from before the deletion have ended. Then nothing is left.
+func (w *World) PurgeWorkspace(name string, bound ...string) {
+	w.watchRegistry()
+	w.filesAct = true
+	workspace := w.Tenant.Workspace
+	do := w.deleteWorkspace(name, workspace, bound...)
+	do.lasts, do.fragile = 3*limit, true // it does not repeat a deletion that S3 refuses
+	do.shows = append(do.shows, sets(fileObject(workspace, theFile), "purged", func(bool) bool { return false }))
+	remove := do.run
+	do.run = func(ctx context.Context, c Clients) error {
+		w.judgePurged(workspace) // nothing came after the run before
+		if err := remove(ctx, c); err != nil {
+			return err
+		}
+		found, err := c.Registry.FindWorkspace(ctx, w.Tenant.ID, workspace)
+		quiet := found.DeletedAt.Add(auth.DeletionDelay + limit + 5*time.Second)
+		for last := false; err == nil && !last; {
+			last = !time.Now().Before(quiet)
+			_, credentialsErr := c.Manager.Purge(ctx, workspace)
+			_, filesErr := c.Files.Purge(ctx, workspace)
+			if err = errors.Join(credentialsErr, filesErr); err == nil && !last {
+				time.Sleep(time.Until(quiet))
 			}
-			return s
-		})
-		if a.Err != nil {
-			cleared = perhaps(cleared)
 		}
-		w.showed(a.actor, cleared)
-		w.off(workspaceObject(workspace))(a)
-		for _, token := range bound {
-			w.off(keyObject(token))(a)
-		}
+		w.purged = err == nil
+		w.judgePurged(workspace)
+		return err
+	}
+	w.act(do)
+}
+
+func (w *World) judgePurged(workspace ids.Workspace) {
+	if !w.purged {
+		return
+	}
+	credentials, err := byok.ReadAll(w.t.Context(), w.Direct.DB, credentialsTable, w.Tenant.ID, workspace)
+	w.must(err)
+	stored, err := w.Direct.Files.Versions(w.t.Context(), workspace)
+	w.must(err)
+	if len(credentials)+len(stored) > 0 {
+		w.problem("%d credentials and %d files are left in a purged workspace", len(credentials), len(stored))
+	}
+}
+
+// Restore puts the tenant's workspace back to before all its credentials, as a restored
+// access table has it.
+func (w *World) Restore() {
+	w.restored = true
+	w.AccessRows().Change(w.t, testkit.Key("workspace#"+string(w.Tenant.Workspace), "workspace"), func(row testkit.Row) {
+		row["next"], row["used"], row["bytes"] = &types.AttributeValueMemberM{}, testkit.Number("0"), testkit.Number("0")
 	})
 }
 
-// off notes that an act has turned the object off, or perhaps.
-func (w *World) off(object string) func(Ended) {
-	return func(a Ended) {
-		switch {
-		case a.Err == nil:
-			w.showed(a.actor, turnedOff(object))
-		case errors.Is(a.Err, auth.ErrNoKey) || errors.Is(a.Err, auth.ErrNoWorkspace):
-			if len(a.actor.met) == 0 && !a.Again {
-				w.problem("%s: refused: %v", a.actor.Name, a.Err)
-			}
-		default:
-			w.judgeCommand(a)
-			w.showed(a.actor, perhaps(turnedOff(object)))
+// Repair makes an actor that repairs what a survey of the tables finds, as the command
+// `restore repair` does.
+func (w *World) Repair(name string) {
+	w.Command(name, func(ctx context.Context, c Clients) error {
+		placements, err := byok.Survey(ctx, c.DB, credentialsTable)
+		if err != nil {
+			return err
 		}
-	}
+		survey, err := auth.ReadSurvey(ctx, c.DB, accessTable)
+		if err != nil {
+			return err
+		}
+		var failed []error
+		made := func(err error) {
+			if !errors.Is(err, auth.ErrNeedless) {
+				failed = append(failed, err)
+			}
+		}
+		for _, place := range survey.Missing {
+			made(c.Registry.Relist(ctx, place))
+		}
+		for _, place := range survey.Stray {
+			made(c.Registry.Unlist(ctx, place))
+		}
+		for _, hash := range slices.Sorted(maps.Keys(survey.Keys)) {
+			if key := survey.Keys[hash]; !key.Disabled && !survey.Workspaces[key.Workspace].DeletedAt.IsZero() {
+				made(c.Registry.DisableStranded(ctx, key))
+			}
+		}
+		for _, p := range placements {
+			if survey.Workspaces[p.Workspace].Next[p.Provider] <= p.SortOrder {
+				made(c.Registry.RaiseCounter(ctx, p.Workspace, p.Provider, p.SortOrder+1))
+			}
+		}
+		if err := errors.Join(failed...); err != nil {
+			return err
+		}
+		w.repaired = true
+		return nil
+	})
 }
 
 // Credential is one that is stored before.
@@ -170,17 +304,18 @@ func (w *World) Credential(name string) ids.Credential {
 // DisableCredential makes an actor that disables a credential.
 func (w *World) DisableCredential(name string, id ids.Credential) {
 	w.changed[id] = true
-	w.Act(name, func(ctx context.Context, c Clients) error {
+	w.act(act{name: name, run: func(ctx context.Context, c Clients) error {
 		return c.Manager.Disable(ctx, w.Tenant.Workspace, id)
-	}, w.off("credential "+string(id)))
+	}})
 }
 
 // DeleteCredential makes an actor that deletes a credential, and lets its workspace be
 // counted if it is full.
 func (w *World) DeleteCredential(name string, id ids.Credential) {
 	w.removed[id] = true
-	w.Act(name, func(ctx context.Context, c Clients) error { return w.deleteCredential(ctx, c, id) }, func(a Ended) {
-		w.judgeCommand(a, byok.ErrNotFound)
+	w.act(act{
+		name: name, run: func(ctx context.Context, c Clients) error { return w.deleteCredential(ctx, c, id) },
+		shows: []event{leaves}, refused: map[error][]event{byok.ErrNotFound: nil},
 	})
 }
 
@@ -188,6 +323,7 @@ func (w *World) DeleteCredential(name string, id ids.Credential) {
 func (w *World) DeletedCredential(id ids.Credential) {
 	w.removed[id] = true
 	w.must(w.deleteCredential(w.t.Context(), w.Direct, id))
+	w.showed(w.past(), leaves)
 }
 
 func (w *World) deleteCredential(ctx context.Context, c Clients, id ids.Credential) error {
@@ -200,10 +336,12 @@ func (w *World) deleteCredential(ctx context.Context, c Clients, id ids.Credenti
 // Supersede makes an actor that supersedes a credential with its successor.
 func (w *World) Supersede(name string, old, successor ids.Credential) {
 	w.changed[old], w.changed[successor] = true, true
-	w.Act(name, func(ctx context.Context, c Clients) error {
-		_, err := c.Manager.Supersede(ctx, w.Tenant.Workspace, old, successor, false)
-		return err
-	}, func(a Ended) {
-		w.judgeCommand(a, byok.ErrNotFound, byok.ErrSuccessorDisabled, byok.ErrOtherSettings)
+	w.act(act{
+		name: name,
+		run: func(ctx context.Context, c Clients) error {
+			_, err := c.Manager.Supersede(ctx, w.Tenant.Workspace, old, successor, false)
+			return err
+		},
+		refused: map[error][]event{byok.ErrNotFound: nil, byok.ErrSuccessorDisabled: nil, byok.ErrOtherSettings: nil},
 	})
 }

@@ -114,7 +114,7 @@ func (s Scenario) play(t *testing.T, faults int, choose chooser) (done result) {
 
 func (r *run) start(a *actor) {
 	r.ticks++
-	a.run, a.began, a.beganAt = r, time.Now(), r.ticks
+	a.run, a.began, a.beganAt, a.afterRepair = r, time.Now(), r.ticks, r.repaired
 	r.actors = append(r.actors, a)
 	go func() {
 		a.act()

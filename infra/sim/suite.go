@@ -60,38 +60,29 @@ func (s Suite) Play(t *testing.T) {
 		return
 	}
 	tried := map[string]bool{}
-	for _, scenario := range s.Alone {
-		t.Run(scenario.Name, func(t *testing.T) { scenario.playAlone(t, tried) })
+	each := func(scenarios []Scenario, play func(*testing.T, Scenario)) {
+		for _, scenario := range scenarios {
+			t.Run(scenario.Name, func(t *testing.T) { play(t, scenario) })
+		}
 	}
-	for _, scenario := range s.Pairs {
-		t.Run(scenario.Name, func(t *testing.T) {
-			scenario.playOrders(t, 0)
-			if *simulate {
-				scenario.playOrders(t, 1)
-			}
-		})
+	each(s.Alone, func(t *testing.T, scenario Scenario) { scenario.playAlone(t, tried) })
+	faults := map[bool]int{true: 1}[*simulate]
+	each(s.Pairs, func(t *testing.T, scenario Scenario) { scenario.playOrders(t, faults) })
+	if *simulate {
+		each(s.Orders, func(t *testing.T, scenario Scenario) { scenario.playOrders(t, 0) })
 	}
-	for _, scenario := range s.Orders {
-		t.Run(scenario.Name, func(t *testing.T) {
-			if *simulate {
-				scenario.playOrders(t, 0)
-			}
-		})
-	}
-	for _, scenario := range s.Crowds {
-		t.Run(scenario.Name, func(t *testing.T) {
-			p := newPlayed(t, scenario)
-			for seed := range map[bool]uint64{false: shortSeeds, true: longSeeds}[*simulate] / uint64(len(s.Crowds)) {
-				r := scenario.random(t, *from+seed)
-				p.note(r.schedule(scenario.Name), r)
-			}
-			p.log("seeds")
-		})
-	}
+	each(s.Crowds, func(t *testing.T, scenario Scenario) {
+		p := newPlayed(t, scenario)
+		for seed := range map[bool]uint64{false: shortSeeds, true: longSeeds}[*simulate] / uint64(len(s.Crowds)) {
+			r := scenario.random(t, *from+seed)
+			p.note(r.schedule(scenario.Name), r)
+		}
+		p.log("seeds")
+	})
 }
 
 const (
-	shortSeeds, longSeeds = 60, 350 // of one function
+	shortSeeds, longSeeds = 60, 250 // of one function
 	crowdFaults           = 4
 )
 

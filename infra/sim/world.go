@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"context"
-	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -68,7 +66,12 @@ type World struct {
 	changed   map[ids.Credential]bool       // by the operator
 	twins     map[string][]*exchange        // of one request under one idempotency key
 	limited   map[string]bool               // API keys whose rate is judged
-	uploads   bool                          // an actor uploads
+	filesAct  bool                          // an act of the operator's changes files
+	purged    bool                          // the tenant's workspace is
+	restored  bool                          // the access table is older than the credentials
+	repaired  bool                          // it is not any more
+	fresh     map[ids.Credential]bool       // created by a request that began when it was repaired
+	most      int                           // how many credentials a workspace may hold, if that is judged
 	settled   func()                        // judges when all actors are through, if no act is unfinished
 	// unfinished means that an act of the operator's failed on the way.
 	unfinished bool
@@ -102,7 +105,7 @@ func newWorld(t testing.TB, s Scenario) *World {
 	w := &World{
 		Scenario: s, t: t, began: time.Now(), names: map[string]string{},
 		answered: map[ids.Credential]credential{}, uncertain: map[string]int{},
-		limited: map[string]bool{}, twins: map[string][]*exchange{}, removed: map[ids.Credential]bool{}, changed: map[ids.Credential]bool{},
+		limited: map[string]bool{}, twins: map[string][]*exchange{}, removed: map[ids.Credential]bool{}, changed: map[ids.Credential]bool{}, fresh: map[ids.Credential]bool{},
 		model: model.New(model.Config{
 			Tables: []model.TableSchema{
 				{Name: accessTable, PK: "pk", SK: "sk"}, {Name: credentialsTable, PK: "pk", SK: "sk"},
@@ -111,7 +114,7 @@ func newWorld(t testing.TB, s Scenario) *World {
 			Bucket: bucket, Versioning: s.Versioning, Keys: []string{keyARN},
 		}),
 	}
-	w.Direct = newClients(environment(direct{w.model}, slog.New(slog.DiscardHandler)).AWS)
+	w.Direct = newClients(environment(w.newActor("direct"), slog.New(slog.DiscardHandler)).AWS)
 	w.Tenant = testkit.NewTenant(t, w.Direct.Registry)
 	w.Name(string(w.Tenant.ID), "account")
 	w.Name(keyARN[len(keyARN)-36:], "sealing")
@@ -124,34 +127,6 @@ func newWorld(t testing.TB, s Scenario) *World {
 func (w *World) must(err error) {
 	w.t.Helper()
 	testkit.Must(w.t, err)
-}
-
-// Act makes an actor of the operator's. then is called with the act's result when the
-// act is through.
-func (w *World) Act(name string, act func(context.Context, Clients) error, then func(a Ended)) {
-	w.actors = append(w.actors, w.operator(name, act, then, true))
-}
-
-// Ended is how an act ended.
-type Ended struct {
-	Err error
-	// Again is whether the act was repeated.
-	Again bool
-	actor *actor
-}
-
-func (w *World) operator(name string, act func(context.Context, Clients) error, then func(Ended), repeats bool) *actor {
-	a := w.newActor(name)
-	var ended Ended
-	a.work = func(ctx context.Context) {
-		ended = Ended{act(ctx, newClients(environment(a, slog.New(slog.DiscardHandler)).AWS)), !repeats, a}
-	}
-	a.then = func() { then(ended) }
-	a.result = func() string { return fmt.Sprint(ended.Err) }
-	if repeats {
-		a.again = func() *actor { return w.operator(name+", again", act, then, false) }
-	}
-	return a
 }
 
 // The tenants' keys and rows that scenarios begin with.
@@ -203,8 +178,8 @@ func (w *World) DeletedWorkspace(workspace ids.Workspace) {
 
 // past is an actor that ended before the run.
 func (w *World) past() *actor {
-	a := &actor{Name: "before"}
-	w.placeBefore(a)
+	a := w.newActor("before")
+	w.actBefore(a)
 	return a
 }
 

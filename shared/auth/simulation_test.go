@@ -2,7 +2,6 @@ package auth_test
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -107,7 +106,7 @@ func scenario(names ...string) sim.Scenario {
 				w.DeleteWorkspace(name, s.second)
 			case "repair":
 				damage(w, s)
-				w.Command(name, func(ctx context.Context, c sim.Clients) error { return repair(ctx, c, w.AccessRows().Table) })
+				w.Repair(name)
 			default:
 				c := commands(s)[name]
 				if len(names) == 1 {
@@ -134,30 +133,4 @@ func damage(w *sim.World, s situation) {
 	before := rows.Get(t, testkit.Key("key#"+string(stranded), "key"))
 	w.Tenant.DeleteWorkspace(t, third)
 	rows.Put(t, before)
-}
-
-// repair repairs what a survey finds, as the command `restore repair` does.
-func repair(ctx context.Context, c sim.Clients, table string) error {
-	survey, err := auth.ReadSurvey(ctx, c.DB, table)
-	if err != nil {
-		return err
-	}
-	var failed []error
-	made := func(err error) {
-		if !errors.Is(err, auth.ErrNeedless) {
-			failed = append(failed, err)
-		}
-	}
-	for _, place := range survey.Missing {
-		made(c.Registry.Relist(ctx, place))
-	}
-	for _, place := range survey.Stray {
-		made(c.Registry.Unlist(ctx, place))
-	}
-	for _, hash := range slices.Sorted(maps.Keys(survey.Keys)) {
-		if key := survey.Keys[hash]; !key.Disabled && !survey.Workspaces[key.Workspace].DeletedAt.IsZero() {
-			made(c.Registry.DisableStranded(ctx, key))
-		}
-	}
-	return errors.Join(failed...)
 }
