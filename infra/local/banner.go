@@ -17,7 +17,7 @@ func banner(e *edition.Edition, baseURL, state string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nSignalbox is at %s\n", baseURL)
 	fmt.Fprintf(&b, "Its reference:  %s\n\n", strings.TrimSuffix(e.BaseURL, "/api/v1")+"/docs")
-	b.WriteString("Read a sync job, store a credential,\ndelete a file:\n\n")
+	b.WriteString("A call of each operation:\n\n")
 	for _, command := range e.Demo.Curls(baseURL) {
 		b.WriteString("  " + command + "\n\n")
 	}

@@ -95,7 +95,7 @@ func write(file string, facts Facts) error {
 	return nil
 }
 
-// Curls are shell commands for the three operations of the API at the base URL.
+// Curls are shell commands for the operations of the API at the base URL.
 func (f Facts) Curls(baseURL string) []string {
 	var all []string
 	for _, c := range f.calls(0) {
@@ -112,7 +112,7 @@ func (f Facts) Curls(baseURL string) []string {
 	return all
 }
 
-// Requests are the same three as a server gets them, for another file: both can be
+// Requests are the same calls as a server gets them, for another file: both can be
 // deleted.
 func (f Facts) Requests() ([]*http.Request, error) {
 	var all []*http.Request
@@ -133,6 +133,7 @@ func (f Facts) Requests() ([]*http.Request, error) {
 
 type call struct{ method, path, key, body string }
 
+// calls are one successful call of each operation. The last one deletes the file.
 func (f Facts) calls(file int) []call {
 	return []call{
 		{http.MethodGet, "/scim/sync-jobs/" + string(f.SyncJobs[syncjobs.Succeeded]), f.ManagementKey, ""},

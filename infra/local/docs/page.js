@@ -201,7 +201,7 @@ function accessible({ React: { createElement } }) {
 
 // offerKeys puts a choice of the demo account's keys above the operations.
 function offerKeys(ui, facts) {
-  const keys = [["Management key: all operations", facts.management_key], ["API key: deletes files", facts.api_key], ["No key", undefined]];
+  const keys = [["Management key: all operations", facts.management_key], ["API key: files only", facts.api_key], ["No key", undefined]];
   const choose = (key) => key ? ui.preauthorizeApiKey("bearer", key) : ui.authActions.logout(["bearer"]);
   const choice = document.createElement("fieldset");
   choice.id = "keys";

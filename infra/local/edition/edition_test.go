@@ -148,6 +148,11 @@ func TestEdition(t *testing.T) {
 	// function.
 	var environment map[string]map[string]string
 	readPrivate(t, filepath.Join(o.State, samlocal.Folder, "env.json"), &environment)
+	for function := range environment {
+		if _, err := os.Stat(filepath.Join(o.State, "events", function+".json")); err != nil {
+			t.Errorf("%s has no sample event; add its call to infra/local/demo: %v", function, err)
+		}
+	}
 	proxy := strings.Replace(environment["GetSyncJobFunction"]["AWS_ENDPOINT_URL_DYNAMODB"], samlocal.Host, "127.0.0.1", 1)
 	clientOf(proxy).Post("{}").As("Credential=AKID/20260101/us-east-1/dynamodb/aws4_request,").Do(t).Is(t, http.StatusForbidden)
 	checkFacts(t, e, o.State)

@@ -41,7 +41,7 @@ func (e *Edition) runFunctions(o Options, t *template.Template, made template.Re
 		})
 	}
 	if e.lambda, err = runtime.New(c); err != nil {
-		return fmt.Errorf("%w; build them: make functions", err)
+		return fmt.Errorf("%w; `make functions` builds one for each functions/*/main.go", err)
 	}
 	return nil
 }
