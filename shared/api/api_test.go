@@ -289,36 +289,40 @@ func TestHandlerShowsNoSecret(t *testing.T) {
 	}
 }
 
-// No copy of a body stays in memory, of a refused event neither.
+// No copy of a body stays in memory, of a refused event neither, nor of a secret in the
+// place of a member's name.
 func TestNoCopyOfTheBodyStays(t *testing.T) {
 	if !testkit.Uninterrupted(t) {
 		return
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // what was collected might have held one
-	const headers = `"resource":"x","httpMethod":"GET","headers":{"Authorization":"Bearer ` + standardToken + `"}}`
-	h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.DiscardHandler), api.Operation{
-		Method: http.MethodGet, Resource: "x", Prepare: acting(api.Response{Status: http.StatusOK}, nil),
-	})
-	bodies := map[string]testkit.Masked{}
-	for name, rest := range map[string]string{
-		"handled": `",` + headers, "refused": `"}`, "duplicate": `","body":""}`, "wrong type": `","resource":1}`, "cut": ``, "no base64": `!","isBase64Encoded":true}`,
-		"in base64, handled": `","isBase64Encoded":true,` + headers, "in base64, refused": `","isBase64Encoded":true}`, "in base64, wrong": `!","isBase64Encoded":true}`,
+	const headers = `"resource":"` + resource + `","httpMethod":"GET","headers":{"Authorization":"Bearer ` + standardToken + `"}}`
+	h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.DiscardHandler), examined())
+	secrets := map[string]testkit.Masked{}
+	for name, around := range map[string][2]string{
+		"handled": {``, `",` + headers}, "refused": {``, `"}`}, "duplicate": {``, `","body":""}`}, "wrong type": {``, `","resource":1}`},
+		"cut": {``, ``}, "no base64": {``, `!","isBase64Encoded":true}`}, "in base64, handled": {``, `","isBase64Encoded":true,` + headers},
+		"in base64, refused": {``, `","isBase64Encoded":true}`}, "in base64, wrong": {``, `!","isBase64Encoded":true}`},
+		"a value": {`{\"key\":\"`, `\"}",` + headers}, "a name": {`{\"`, `\":1}",` + headers}, "a name, cut": {`{\"`, `\"",` + headers},
+		"a nested name, cut": {`{\"key\":{\"`, `\"",` + headers}, "a nested name in a list": {`{\"key\":[{\"`, `\" 1}]}",` + headers},
+		"in a list": {`{\"key\":[\"`, `\"]}",` + headers}, "a value, cut": {`{\"key\":\"`, `",` + headers},
+		"not quoted": {`{\"key\":`, `}",` + headers}, "no object": {`\"`, `\"",` + headers},
 	} {
-		bodies[name] = testkit.NewMasked(24)
-		body := bodies[name].Append(make([]byte, 0, 24))
-		payload := append(make([]byte, 0, 1024), `{"body":"`...) // never grown, which would copy
+		secrets[name] = testkit.NewMasked(24)
+		secret := secrets[name].Append(make([]byte, 0, 24))
+		payload := append(make([]byte, 0, 1024), `{"body":"`+around[0]...) // never grown, which would copy
 		if strings.HasPrefix(name, "in base64") {
-			payload = base64.StdEncoding.AppendEncode(payload, body)
+			payload = base64.StdEncoding.AppendEncode(payload, secret)
 		} else {
-			payload = append(payload, body...)
+			payload = append(payload, secret...)
 		}
-		clear(body)
-		_, err := h.Invoke(t.Context(), append(payload, rest...))
+		clear(secret)
+		_, err := h.Invoke(t.Context(), append(payload, around[1]...))
 		testkit.Must(t, err)
 	}
 	heap := testkit.Heap(t)
-	for name, body := range bodies {
-		if n := body.Copies(heap); n > 0 {
+	for name, secret := range secrets {
+		if n := secret.Copies(heap); n > 0 {
 			t.Errorf("%s: %d copies in memory", name, n)
 		}
 	}
