@@ -175,11 +175,11 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	} else if c.Workspace != "" {
 		return exit.UsageError("--all-workspaces and --workspace exclude each other")
 	}
-	found, err := at.lookInAccount(ctx, s)
+	found, err := at.look(ctx, s)
 	if err != nil {
 		return err
 	}
-	if len(found.unread) > 0 && !c.AllWorkspaces {
+	if found.unread > 0 && !c.AllWorkspaces {
 		return fmt.Errorf("workspace %s: %w", at.Workspace, byok.ErrUnreadable)
 	}
 	listed := slices.DeleteFunc(found.credentials, func(v byok.Credential) bool {

@@ -26,46 +26,45 @@ type search struct {
 type looked struct {
 	where       string // in words
 	credentials []byok.Credential
-	unread      []ids.Workspace // those of the account that have an unreadable row
+	unread      int // rows or workspaces that cannot be read, and were left out
 }
 
+// absent is the error if none of the credentials is meant. It is no ErrNotFound if the
+// credential may be one that was left out.
+func (l looked) absent() error {
+	if l.unread > 0 {
+		return fmt.Errorf("no such credential in %s that can be read: look in all accounts, or name the workspace with --workspace and the whole id", l.where)
+	}
+	return fmt.Errorf("%w: looked in %s, at %s", byok.ErrNotFound, l.where, output.Count(len(l.credentials), "credential"))
+}
+
+// look reads no row of an account or workspace: a credential must be revocable whatever
+// state they are in.
 func (c search) look(ctx context.Context, s *session) (looked, error) {
-	if c.Account != "" {
-		return c.lookInAccount(ctx, s)
-	}
-	all, unreadable, err := s.credentials.ListAll(ctx)
-	if err != nil {
-		return looked{}, err
-	}
-	if unreadable > 0 {
-		s.warn(output.Count(unreadable, "row") + " of the credentials table cannot be read: `admin restore check` names them")
-	}
-	found := looked{where: "all accounts", credentials: all}
-	if c.Workspace != "" {
-		found.where = "workspace " + string(c.Workspace)
-		found.credentials = slices.DeleteFunc(all, func(v byok.Credential) bool { return v.Workspace != c.Workspace })
-	}
-	return found, nil
-}
-
-func (c search) lookInAccount(ctx context.Context, s *session) (looked, error) {
-	workspaces, err := s.registry.ListWorkspaces(ctx, c.Account)
-	if err != nil {
-		return looked{}, err
-	}
-	found := looked{where: fmt.Sprintf("the %s of account %s", output.Count(len(workspaces), "workspace"), c.Account)}
-	if c.Workspace != "" {
-		found.where = "workspace " + string(c.Workspace)
-		workspaces = slices.DeleteFunc(workspaces, func(w auth.Workspace) bool { return w.ID != c.Workspace })
-		if len(workspaces) == 0 {
+	workspaces, found := []ids.Workspace{c.Workspace}, looked{where: "workspace " + string(c.Workspace)}
+	switch {
+	case c.Account != "":
+		listed, err := s.registry.ListWorkspaceIDs(ctx, c.Account)
+		if err != nil {
+			return looked{}, err
+		}
+		if c.Workspace == "" {
+			workspaces, found.where = listed, fmt.Sprintf("the %s of account %s", output.Count(len(listed), "workspace"), c.Account)
+		} else if !slices.Contains(listed, c.Workspace) {
 			return looked{}, auth.ErrNoWorkspace
 		}
+	case c.Workspace == "":
+		all, unreadable, err := s.credentials.ListAll(ctx)
+		if unreadable > 0 {
+			s.warn(output.Count(unreadable, "row") + " of the credentials table cannot be read: `admin restore check` names them")
+		}
+		return looked{where: "all accounts", credentials: all, unread: unreadable}, err
 	}
 	for _, w := range workspaces {
-		stored, err := s.credentials.List(ctx, w.ID)
+		stored, err := s.credentials.List(ctx, w)
 		if errors.Is(err, byok.ErrUnreadable) {
-			found.unread = append(found.unread, w.ID)
-			s.warn(fmt.Sprintf("workspace %s has a credential that cannot be read, and was left out", w.ID))
+			found.unread++
+			s.warn(fmt.Sprintf("workspace %s has a credential that cannot be read, and was left out", w))
 			continue
 		}
 		if err != nil {
@@ -96,12 +95,10 @@ func (c oneCredential) find(ctx context.Context, s *session) (byok.Credential, e
 		return matching[0], nil
 	case len(matching) > 1:
 		return byok.Credential{}, exit.UsageError(fmt.Sprintf("several credentials have an id with that prefix, %s and %s among them: give more of it", matching[0].ID, matching[1].ID))
-	case whole && c.Workspace != "" && len(found.unread) > 0:
+	case whole && c.Workspace != "" && found.unread > 0:
 		return byok.Credential{ID: id, Account: c.Account, Workspace: c.Workspace}, nil
-	case len(found.unread) > 0:
-		return byok.Credential{}, fmt.Errorf("%w in %s that can be read: name the workspace with --workspace, and the whole id", byok.ErrNotFound, found.where)
 	}
-	return byok.Credential{}, fmt.Errorf("%w: looked in %s", byok.ErrNotFound, found.where)
+	return byok.Credential{}, found.absent()
 }
 
 type credentialFind struct {
@@ -122,7 +119,7 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 	}
 	matching := slices.DeleteFunc(slices.Clone(found.credentials), func(v byok.Credential) bool { return !matches(v) })
 	if len(matching) == 0 {
-		return fmt.Errorf("%w: looked in %s, at %s", byok.ErrNotFound, found.where, output.Count(len(found.credentials), "credential"))
+		return found.absent()
 	}
 	return c.show(s, matching, true)
 }

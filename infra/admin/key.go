@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -107,7 +109,7 @@ func (c keyEnable) Run(ctx context.Context, s *session) error {
 func (c keyDelete) Run(ctx context.Context, s *session) error {
 	err := c.confirm(ctx, s, func() (subject, error) {
 		key, err := c.find(ctx, s)
-		c.Account, c.Hash = key.account, arguments.HashPrefix(key.Hash)
+		c.Account, c.Hash = key.Account, arguments.HashPrefix(key.Hash)
 		return subject{"removes " + named("key", key.Name, key.Hash.Short()) + " for good; `key disable` can be taken back",
 			[]string{key.Name, key.Hash.Short(), string(key.Hash)}}, err
 	})
@@ -118,29 +120,28 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 }
 
 func (c oneKey) change(ctx context.Context, s *session, action, state string, change func(context.Context, ids.Account, auth.KeyHash) error) error {
-	key := accountKey{auth.Key{Hash: auth.KeyHash(c.Hash)}, c.Account}
-	var err error
-	if c.Account == "" || len(c.Hash) < arguments.HashLength { // else it needs no list that names it
-		key, err = c.find(ctx, s)
-	}
+	key, err := c.find(ctx, s)
 	if err == nil {
-		err = change(ctx, key.account, key.Hash)
+		err = change(ctx, key.Account, key.Hash)
 	}
-	s.audit(ctx, action, err, "account", cmp.Or(key.account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash)))
+	s.audit(ctx, action, err, "account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash)))
 	if err != nil {
 		return err
 	}
 	return s.out.Say(changed{string(key.Hash), state}, "Key %s is %s.", key.Hash.Short(), state)
 }
 
-// find finds the key in the lists of the accounts.
-func (c oneKey) find(ctx context.Context, s *session) (accountKey, error) {
+// find finds the key. A whole hash needs no list.
+func (c oneKey) find(ctx context.Context, s *session) (auth.SurveyedKey, error) {
+	if len(c.Hash) == arguments.HashLength {
+		return c.get(ctx, s, auth.KeyHash(c.Hash))
+	}
 	keys, err := c.look(ctx, s, func(k auth.Key) bool { return strings.HasPrefix(string(k.Hash), string(c.Hash)) })
 	if err == nil && len(keys) > 1 {
 		err = exit.UsageError("several keys have a hash with that prefix: give more of it")
 	}
 	if err != nil {
-		return accountKey{}, err
+		return auth.SurveyedKey{}, err
 	}
 	return keys[0], nil
 }
@@ -150,40 +151,53 @@ type keySearch struct {
 	Account ids.Account `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"Look in this account alone. If omitted, in all accounts: that reads the whole access table."`
 }
 
-// accountKey is a key and its account.
-type accountKey struct {
-	auth.Key
-	account ids.Account
+// where describes the accounts.
+func (c keySearch) where() string {
+	if c.Account == "" {
+		return "all accounts"
+	}
+	return "account " + string(c.Account)
+}
+
+// get returns the key with the hash.
+func (c keySearch) get(ctx context.Context, s *session, hash auth.KeyHash) (auth.SurveyedKey, error) {
+	key, err := s.registry.FindKey(ctx, hash)
+	if errors.Is(err, auth.ErrNoKey) || err == nil && c.Account != "" && key.Account != c.Account {
+		return auth.SurveyedKey{}, fmt.Errorf("%w: looked in %s", auth.ErrNoKey, c.where())
+	}
+	return key, err
 }
 
 // look returns the keys that match, one at least.
-func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Key) bool) ([]accountKey, error) {
-	accounts, where := []auth.Account{{ID: c.Account}}, "account "+string(c.Account)
-	if c.Account == "" {
-		all, err := s.registry.ListAccounts(ctx)
-		if err != nil {
-			return nil, err
-		}
-		accounts, where = all, "all accounts"
+func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Key) bool) ([]auth.SurveyedKey, error) {
+	keys, err := c.all(ctx, s)
+	if err != nil {
+		return nil, err
 	}
-	var found []accountKey
-	looked := 0
-	for _, account := range accounts {
-		keys, err := s.registry.ListKeys(ctx, account.ID)
-		if err != nil {
-			return nil, err
-		}
-		looked += len(keys)
-		for _, key := range keys {
-			if matches(key) {
-				found = append(found, accountKey{key, account.ID})
-			}
-		}
-	}
+	found := slices.DeleteFunc(slices.Clone(keys), func(k auth.SurveyedKey) bool { return !matches(k.Key) })
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%w: looked in %s, at %s", auth.ErrNoKey, where, output.Count(looked, "key"))
+		return nil, fmt.Errorf("%w: looked in %s, at %s", auth.ErrNoKey, c.where(), output.Count(len(keys), "key"))
 	}
 	return found, nil
+}
+
+// all returns the keys of the account or, oldest first, of all accounts. Those it takes
+// from their own rows: a key must be revocable whatever state the accounts are in.
+func (c keySearch) all(ctx context.Context, s *session) (keys []auth.SurveyedKey, err error) {
+	if c.Account == "" {
+		survey, err := auth.ReadSurvey(ctx, s.db, s.outputs.AccessTableName)
+		if err != nil {
+			return nil, err
+		}
+		return slices.SortedFunc(maps.Values(survey.Keys), func(a, b auth.SurveyedKey) int {
+			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Hash, b.Hash))
+		}), nil
+	}
+	listed, err := s.registry.ListKeys(ctx, c.Account)
+	for _, key := range listed {
+		keys = append(keys, auth.SurveyedKey{Key: key, Account: c.Account})
+	}
+	return keys, err
 }
 
 type keyFind struct {
@@ -193,26 +207,31 @@ type keyFind struct {
 
 // Run finds keys. A key in the wrong place is a text, too.
 func (c keyFind) Run(ctx context.Context, s *session) error {
-	text, token := strings.ToLower(c.Text), c.Text
-	if c.Text == "-" {
-		var err error
-		if token, err = s.leakedKey(ctx); err != nil {
-			return err
-		}
-		text = string(auth.HashKey(token))
-	}
-	found, err := c.look(ctx, s, func(k auth.Key) bool {
-		return strings.HasPrefix(string(k.Hash), text) || strings.Contains(strings.ToLower(k.Name), text) || k.Hash == auth.HashKey(token)
-	})
+	found, err := c.find(ctx, s)
 	if err != nil {
 		return err
 	}
 	views := make([]keyView, len(found))
 	for i, key := range found {
 		views[i] = viewKey(key.Key, s.now())
-		views[i].Account = output.Optional(key.account)
+		views[i].Account = output.Optional(key.Account)
 	}
 	return showKeys(s, views, output.NewColumn("ACCOUNT", func(v keyView) string { return string(v.Account) }))
+}
+
+func (c keyFind) find(ctx context.Context, s *session) ([]auth.SurveyedKey, error) {
+	if c.Text == "-" {
+		token, err := s.leakedKey(ctx)
+		if err != nil {
+			return nil, err
+		}
+		key, err := c.get(ctx, s, auth.HashKey(token))
+		return []auth.SurveyedKey{key}, err
+	}
+	text, hash := strings.ToLower(c.Text), auth.HashKey(c.Text)
+	return c.look(ctx, s, func(k auth.Key) bool {
+		return strings.HasPrefix(string(k.Hash), text) || strings.Contains(strings.ToLower(k.Name), text) || k.Hash == hash
+	})
 }
 
 type keyList struct {

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"signalbox.dev/infra/admin/exit"
@@ -60,7 +59,7 @@ func TestScripts(t *testing.T) {
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
 					"done": ends(exit.Done), "uncertain": ends(exit.Uncertain), "usage": ends(exit.Usage),
-					"absent": ends(exit.NotFound), "refused": ends(exit.Refused), "failed": ends(exit.Failed), "keep": keep, "seal": d.sealScripted, "spoil": d.spoil,
+					"absent": ends(exit.NotFound), "refused": ends(exit.Refused), "failed": ends(exit.Failed), "keep": keep, "seal": d.sealScripted,
 				},
 			})
 		})
@@ -138,11 +137,6 @@ func keep(ts *testscript.TestScript, _ bool, args []string) {
 func (d *fixture) sealScripted(ts *testscript.TestScript, _ bool, args []string) {
 	id := d.seal(d.workspace, args[0], func(draft *byok.Draft) { ts.Check(json.Unmarshal([]byte(args[1]), draft)) })
 	ts.Setenv(args[0], string(id))
-}
-
-// spoil is spoil CREDENTIAL: its row cannot be read any more.
-func (d *fixture) spoil(_ *testscript.TestScript, _ bool, args []string) {
-	d.set(d.engines.Tables.Credentials, "workspace#"+string(d.workspace), "credential#"+args[0], "name", &types.AttributeValueMemberBOOL{})
 }
 
 // controlPlane stands in for CloudFormation and STS, which have no local engine. It has

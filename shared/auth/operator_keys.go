@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -150,6 +151,23 @@ func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash KeyH
 		return fmt.Errorf("deleting a key: %w", err)
 	}
 	return nil
+}
+
+// FindKey reads a key of any account, or returns ErrNoKey. It reads the key's own row
+// alone: no damaged account or list stops it.
+func (r *Registry) FindKey(ctx context.Context, hash KeyHash) (SurveyedKey, error) {
+	var row keyItem
+	found, err := get(ctx, r.db, r.table, keyAt(hash), &row)
+	switch {
+	case err != nil:
+		return SurveyedKey{}, fmt.Errorf("looking up the key: %w", err)
+	case !found.exists:
+		return SurveyedKey{}, ErrNoKey
+	}
+	row.primaryKey = keyAt(hash) // even where the rest cannot be read
+	key := SurveyedKey{Key: row.key(), Account: found.account}
+	key.Fault = cmp.Or(found.fault, row.check())
+	return key, nil
 }
 
 // key reads a key of the account, or returns ErrNoKey.

@@ -115,14 +115,32 @@ func (r *Registry) ListWorkspaces(ctx context.Context, account ids.Account) ([]W
 	return workspaces, nil
 }
 
-// ListKeys lists the account's keys, oldest first, or returns ErrNoAccount.
-func (r *Registry) ListKeys(ctx context.Context, account ids.Account) ([]Key, error) {
-	if _, err := r.account(ctx, account); err != nil {
-		return nil, err
+// ListWorkspaceIDs lists the ids of the account's workspaces, deleted ones included, or
+// returns ErrNoAccount. It reads the list alone: damage to their rows must not hide them.
+func (r *Registry) ListWorkspaceIDs(ctx context.Context, account ids.Account) ([]ids.Workspace, error) {
+	names, err := r.listed(ctx, accountAt(account).PK, workspacePrefix)
+	if err != nil {
+		return nil, fmt.Errorf("listing workspaces: %w", err)
 	}
+	if len(names) == 0 { // every account has had a workspace
+		return nil, r.CheckAccount(ctx, account)
+	}
+	workspaces := make([]ids.Workspace, len(names))
+	for i, name := range names {
+		workspaces[i] = ids.Workspace(name)
+	}
+	return workspaces, nil
+}
+
+// ListKeys lists the account's keys, oldest first, or returns ErrNoAccount. The account's
+// own row decides nothing if there are keys: damage to it must not hide them.
+func (r *Registry) ListKeys(ctx context.Context, account ids.Account) ([]Key, error) {
 	keys, err := r.keys(ctx, accountAt(account).PK)
 	if err != nil {
 		return nil, fmt.Errorf("listing keys: %w", err)
+	}
+	if len(keys) == 0 {
+		return nil, r.CheckAccount(ctx, account)
 	}
 	return keys, nil
 }
@@ -153,7 +171,8 @@ func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
 	return keys, err
 }
 
-// listed reads a list: the names of its entries, without the prefix.
+// listed reads a list: the names of its entries, without the prefix. An entry's own key
+// is its name: no damage hides it.
 func (r *Registry) listed(ctx context.Context, pk, prefix string) ([]string, error) {
 	pages := dynamodb.NewQueryPaginator(r.db, &dynamodb.QueryInput{
 		TableName: &r.table, ConsistentRead: aws.Bool(true),
@@ -167,11 +186,7 @@ func (r *Registry) listed(ctx context.Context, pk, prefix string) ([]string, err
 			return nil, err
 		}
 		for _, item := range page.Items {
-			var entry listEntry
-			if err := decode(item, &entry); err != nil {
-				return nil, err
-			}
-			names = append(names, strings.TrimPrefix(entry.SK, prefix))
+			names = append(names, strings.TrimPrefix(primaryKeyOf(item).SK, prefix))
 		}
 	}
 	return names, nil

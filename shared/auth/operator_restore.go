@@ -52,7 +52,7 @@ type SurveyedWorkspace struct {
 	Fault   error
 }
 
-// SurveyedKey is an API key with its account.
+// SurveyedKey is an API key with its account, which is "" if it cannot be read.
 type SurveyedKey struct {
 	Key
 	Account ids.Account
@@ -144,7 +144,7 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 		var row keyItem
 		fault := decode(item, &row)
 		row.primaryKey = at // even where the rest cannot be read
-		key := SurveyedKey{Key: row.key(), Account: row.Account}
+		key := SurveyedKey{Key: row.key(), Account: accountOf(item)}
 		key.Fault = cmp.Or(fault, row.check())
 		s.Keys[key.Hash] = key
 		if key.Fault == nil {

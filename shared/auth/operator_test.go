@@ -264,7 +264,10 @@ func TestAnUnknownAccountHasNothing(t *testing.T) {
 	_, createWorkspace := f.registry.CreateWorkspace(t.Context(), unknown, "w")
 	_, _, createKey := f.registry.CreateKey(t.Context(), auth.NewKey{Account: unknown, Kind: auth.Management, Name: "k"})
 	remove := f.registry.DeleteWorkspace(t.Context(), unknown, f.workspace)
-	for _, err := range []error{listWorkspaces, listKeys, find, createWorkspace, createKey, remove} {
+	_, listIDs := f.registry.ListWorkspaceIDs(t.Context(), unknown)
+	_, findKey := f.registry.FindKey(t.Context(), auth.HashKey("unknown"))
+	f.wantError(findKey, auth.ErrNoKey)
+	for _, err := range []error{listWorkspaces, listIDs, listKeys, find, createWorkspace, createKey, remove} {
 		f.wantError(err, auth.ErrNoAccount)
 	}
 	f.rows.Delete(t, f.accountRow())

@@ -71,7 +71,8 @@ func commands(s situation) map[string]command {
 		"create workspace": fails(func(ctx context.Context, r *auth.Registry) error {
 			return errorOf(r.CreateWorkspace(ctx, s.account, "w"))
 		}),
-		"list workspaces": fails(func(ctx context.Context, r *auth.Registry) error { return errorOf(r.ListWorkspaces(ctx, s.account)) }),
+		"list workspaces":    fails(func(ctx context.Context, r *auth.Registry) error { return errorOf(r.ListWorkspaces(ctx, s.account)) }),
+		"list workspace ids": fails(func(ctx context.Context, r *auth.Registry) error { return errorOf(r.ListWorkspaceIDs(ctx, s.account)) }),
 		"find workspace": fails(func(ctx context.Context, r *auth.Registry) error {
 			return errorOf(r.FindWorkspace(ctx, s.account, s.workspace))
 		}),
@@ -80,6 +81,7 @@ func commands(s situation) map[string]command {
 			return err
 		}, auth.ErrWorkspaceDeleted),
 		"list keys":   fails(func(ctx context.Context, r *auth.Registry) error { return errorOf(r.ListKeys(ctx, s.account)) }),
+		"find key":    fails(func(ctx context.Context, r *auth.Registry) error { return errorOf(r.FindKey(ctx, s.key)) }),
 		"disable key": fails(func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, s.account, s.key) }, auth.ErrNoKey),
 		"enable key": fails(func(ctx context.Context, r *auth.Registry) error { return r.EnableKey(ctx, s.account, s.key) },
 			auth.ErrNoKey, auth.ErrWorkspaceDeleted),

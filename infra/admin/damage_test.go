@@ -1,0 +1,85 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/shared/auth"
+)
+
+// A leaked key is found and disabled whatever state all other rows are in.
+func TestNoDamageStopsARevocation(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	tables := d.engines.NewTables(t, 2) // no other test may see the damage
+	d.engines.Tables.Access, d.engines.Tables.Credentials = tables[0], tables[1]
+	d.writeStack()
+	var made, other accountView
+	d.json(&made, "account", "create", "Acme")
+	d.json(&other, "account", "create", "Other")
+	d.account, d.workspace = made.ID, made.Workspace
+	account, workspace := " --account "+string(d.account), " --workspace "+string(d.workspace)
+	d.must(strings.Fields("workspace create second" + account)...)
+	key := d.must(strings.Fields("key create leaked" + account)...)
+	hash := string(auth.HashKey(key))
+	credential := string(d.seal(d.workspace, "leaked"))
+
+	// shows runs a command that must succeed and show the text. Its input is the key.
+	shows := func(text, command string) {
+		t.Helper()
+		if got := d.feed(key, strings.Fields(command)...); got.code != exit.Done || !strings.Contains(got.stdout, text) {
+			t.Errorf("admin %s: exit code %d\n%s%s", command, got.code, got.stdout, got.stderr)
+		}
+	}
+	access := d.table(tables[0])
+	rows, err := access.DB.Scan(t.Context(), &dynamodb.ScanInput{TableName: &access.Table})
+	testkit.Must(t, err)
+	for _, damage := range []types.AttributeValue{testkit.Number("2"), testkit.Text("one")} {
+		for _, row := range rows.Items {
+			if testkit.TextOf(row, "sk") != "key" {
+				access.Set(t, row, "v", damage)
+			}
+		}
+		for _, in := range []string{"", account} {
+			shows(hash[:12], "key find -"+in)
+			shows(hash[:12], "key find leaked"+in)
+			for _, name := range []string{hash, hash[:8]} {
+				shows("disabled", "key disable "+name+in)
+				shows("disabled", "key find "+name+in)
+				shows("active", "key enable "+name+in)
+			}
+			for _, in := range []string{in, in + workspace} {
+				shows(credential, "credential find leaked"+in)
+				shows("disabled", "credential disable "+credential+in)
+				shows("active", "credential enable "+credential[:8]+in)
+			}
+		}
+	}
+	d.want(exit.NotFound, strings.Fields("key disable "+hash+" --account "+string(other.ID))...)
+	d.want(exit.NotFound, strings.Fields("credential disable "+credential+workspace+" --account "+string(other.ID))...)
+
+	// A restored table may have a key without its list entry.
+	access.Delete(t, testkit.Key("account#"+string(d.account), "key#"+hash))
+	shows("disabled", "key disable "+hash+account)
+	shows("active", "key enable "+hash[:8])
+
+	// A credential that cannot be read hides the others of its workspace, if that is searched
+	// alone. With the whole id both can still be disabled.
+	spoilt := string(d.seal(d.workspace, "spoilt"))
+	d.set(tables[1], "workspace#"+string(d.workspace), "credential#"+spoilt, "name", &types.AttributeValueMemberBOOL{})
+	shows(credential, "credential find leaked")
+	for _, id := range []string{credential, spoilt} {
+		shows("disabled", "credential disable "+id+workspace)
+		shows("disabled", "credential disable "+id+workspace+account)
+		got := d.want(exit.Failed, strings.Fields("credential disable "+id+account)...)
+		if !strings.Contains(got.stderr, "cannot be read, and was left out") || !strings.Contains(got.stderr, "name the workspace with --workspace") {
+			t.Errorf("credential %s: %s", id, got.stderr)
+		}
+	}
+	d.want(exit.Failed, "credential", "find", "nothing") // it may be the one that cannot be read
+}
