@@ -114,7 +114,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if errors.Is(err, syscall.EPIPE) && code == exit.Failed {
 		return code // as of `admin key list | head -1`: whoever read has read enough
 	}
-	a.report(arguments.Hide(err, exit.Sentence(err, code), args), arguments.AsksForJSON(args))
+	given := append(slices.Clone(args), os.Getenv("SIGNALBOX_ACCOUNT")) // kong reads it, too
+	a.report(arguments.Hide(err, exit.Sentence(err, code), given), arguments.AsksForJSON(args))
 	return code
 }
 

@@ -126,8 +126,11 @@ func AsksForJSON(args []string) (asks bool) {
 }
 
 var (
-	harmless = regexp.MustCompile(`^.{0,15}$|^[./~].*|^--[a-z-]+$|^[0-9A-Fa-f:+TZ-]{16,36}$`) // a flag, a path, an id, a time
-	apiKey   = regexp.MustCompile(`sbx_[A-Za-z0-9_-]{8,}`)
+	flagName = regexp.MustCompile(`^--[a-z-]{1,24}(=|$)`)
+	harmless = regexp.MustCompile(`^.{0,15}$` + // too short for a key
+		`|^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$` + // an id
+		`|^[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9T:Z+-]{0,15}$`) // a time
+	apiKey = regexp.MustCompile(`sbx_[A-Za-z0-9_-]{8,}`)
 )
 
 // Hide removes possible secrets from the message of an error: they were typed in the
@@ -135,15 +138,41 @@ var (
 func Hide(err error, message string, args []string) string {
 	if _, ok := errors.AsType[*kong.ParseError](err); ok {
 		for _, arg := range args {
-			if name, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(name, "--") {
-				arg = value
-			}
+			arg = flagName.ReplaceAllString(arg, "")
 			if !harmless.MatchString(arg) {
-				message = strings.ReplaceAll(message, arg, "(not repeated)")
+				message = without(message, arg)
 			}
 		}
 	}
 	return apiKey.ReplaceAllString(message, "(an API key, not repeated)")
+}
+
+// without hides the text that the message shares with the argument. The message may
+// repeat a part of it, such as an element of a list or the value in -oVALUE, with %s or
+// %q, and in lower case. A few characters are not hidden: most are the message's own.
+func without(message, arg string) string {
+	const few = 11
+	plain := strings.ToLower(arg)
+	quoted := strings.ToLower(strings.Trim(strconv.Quote(arg), `"`))
+	var b strings.Builder
+	for rest := []rune(message); len(rest) > 0; {
+		n := 0
+		for n < len(rest) {
+			shared := strings.ToLower(string(rest[:n+1]))
+			if !strings.Contains(plain, shared) && !strings.Contains(quoted, shared) {
+				break
+			}
+			n++
+		}
+		if n > few {
+			b.WriteString("(not repeated)")
+		} else {
+			n = 1
+			b.WriteRune(rest[0])
+		}
+		rest = rest[n:]
+	}
+	return b.String()
 }
 
 const (
@@ -194,14 +223,15 @@ func parseCallerHash(s string) (CallerHash, error) {
 // Provider is the slug of a provider that a credential can be for.
 type Provider string
 
+// parseProvider never repeats a wrong value, which may be a key.
 func parseProvider(s string) (Provider, error) {
 	if byok.IsProvider(s) {
 		return Provider(s), nil
 	}
 	if near := spelling.Nearest([]byte(s), byok.Providers()); near != "" {
-		return "", fmt.Errorf("there is no provider %q; did you mean %s?", s, near)
+		return "", fmt.Errorf("there is no such provider; did you mean %s?", near)
 	}
-	return "", fmt.Errorf("there is no provider %q: infra/openapi.yaml lists them", s)
+	return "", errors.New("there is no such provider: infra/openapi.yaml lists them")
 }
 
 // KeyARN is the ARN of a KMS key. Records keep ARNs: an alias or a short id cannot be
@@ -210,7 +240,7 @@ type KeyARN string
 
 func parseKeyARN(s string) (KeyARN, error) {
 	if !regexp.MustCompile(`^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$`).MatchString(s) {
-		return "", fmt.Errorf("%q is not the ARN of a KMS key (arn:aws:kms:REGION:ACCOUNT:key/ID)", s)
+		return "", errors.New("that is not the ARN of a KMS key (arn:aws:kms:REGION:ACCOUNT:key/ID)")
 	}
 	return KeyARN(s), nil
 }

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Wherever a secret is typed, a usage error repeats at most 11 characters of it in a row.
+func TestNoUsageErrorRepeatsASecret(t *testing.T) {
+	const hex, mixed = "0123456789abcdef", "aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789-_./~=+,:;" + "\\\"'{} \n\x01é" // a quotation changes the last ones
+	secret := func(seed uint64) string {
+		random := rand.New(rand.NewPCG(seed, 0))
+		letters := [][]rune{[]rune(hex), []rune(mixed)}[seed%2]
+		drawn := make([]rune, 16+random.IntN(60))
+		for i := range drawn {
+			drawn[i] = letters[random.IntN(len(letters))]
+		}
+		return string(drawn)
+	}
+	check := func(secret string, args ...string) {
+		t.Helper()
+		shown := strings.ToLower(on(t, args...).stderr)
+		for i := range max(0, len(shown)-11) {
+			if strings.Contains(strings.ToLower(secret+strconv.Quote(secret)), shown[i:i+12]) {
+				t.Fatalf("%q: %s", args, shown)
+			}
+		}
+		if flag, _, ok := strings.Cut(args[len(args)-1], "="); ok && strings.HasPrefix(flag, "--expires-") && !strings.Contains(shown, flag) {
+			t.Errorf("%q: %s", args, shown)
+		}
+	}
+	dir := t.TempDir()
+	for _, words := range []string{
+		"SECRET", "SECRET list", "key SECRET", "help SECRET", "account list SECRET", "--SECRET", "-SECRET", "--SECRET=1",
+		"account list -oSECRET", "account list --output=SECRET", "account list --json=SECRET", "account list --limit SECRET",
+		"key create k --kind SECRET", "key create k --expires-in=SECRET", "key create k --expires-at=SECRET", "key disable SECRET",
+		"job show /SECRET", "file delete SECRET", "file upload SECRET", "credential show SECRET", "credential list --workspace SECRET",
+		"credential list --provider openai,SECRET", "credential rewrap --to SECRET", "credential rewrap --from=SECRET",
+	} {
+		for seed := range uint64(6) {
+			args := strings.Fields("--local DIR " + words)
+			for i := range args {
+				args[i] = strings.NewReplacer("DIR", dir, "SECRET", secret(seed)).Replace(args[i])
+			}
+			check(secret(seed), args...)
+		}
+	}
+	for seed := range uint64(6) {
+		t.Setenv("SIGNALBOX_ACCOUNT", secret(seed))
+		check(secret(seed), "--local", dir, "key", "list")
+	}
+}
