@@ -175,7 +175,7 @@ func (a *app) work(ctx context.Context, t *target.Target, given commandLine, com
 	if given.AuditFile != "" && changes {
 		file, err := os.OpenFile(given.AuditFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
-			return exit.UsageError(fmt.Sprintf("--audit-file: %v; nothing was done", err))
+			return exit.UsageError(fmt.Sprintf("--audit-file: %v; nothing was done", errors.Unwrap(err))) // without the path, which may be a secret
 		}
 		defer func() { _ = file.Close() }() // each line is written by then, or reported
 		audits = file
