@@ -14,7 +14,7 @@ type Bucket struct {
 	Name string
 }
 
-// Put writes an object, or a version of it.
+// Put stores an object, or a new version.
 func (b Bucket) Put(t testing.TB, key, content string) {
 	t.Helper()
 	_, err := b.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &b.Name, Key: &key, Body: strings.NewReader(content)})
@@ -28,14 +28,14 @@ func (b Bucket) Hide(t testing.TB, key string) {
 	Must(t, err)
 }
 
-// Objects is what a bucket contains of one key.
+// Objects counts the versions that a bucket has under a key.
 type Objects struct {
 	Left     int   // versions and delete markers of exactly this key
 	Visible  int64 // bytes of what a plain GET returns; 0 for nothing
 	Siblings int   // versions and delete markers of keys that begin with this one
 }
 
-// Look lists what the bucket contains of the key.
+// Look counts the versions of the key.
 func (b Bucket) Look(t testing.TB, key string) (o Objects) {
 	t.Helper()
 	count := func(at *string) {

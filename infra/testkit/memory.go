@@ -44,11 +44,11 @@ func Heap(t testing.TB) []byte {
 	return dump
 }
 
-// Masked is a random secret that a test can write and search the heap for without
-// having a copy of it: its letters with their bits inverted.
+// Masked is a random secret, kept with its bits inverted. A test can write it and search
+// the heap for it, and adds no copy itself.
 type Masked []byte
 
-// NewMasked makes a secret of that many letters.
+// NewMasked returns a secret with this number of letters.
 func NewMasked(length int) Masked {
 	m := make(Masked, length)
 	_, _ = rand.Read(m) // it never fails

@@ -22,7 +22,7 @@ func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{V
 // Number is an attribute of a row, a number in decimal.
 func Number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
 
-// TextOf is the text of an attribute, "" if the row has none of that name.
+// TextOf returns the text of an attribute, or "" if it is absent or no text.
 func TextOf(row Row, attribute string) string {
 	if text, ok := row[attribute].(*types.AttributeValueMemberS); ok {
 		return text.Value

@@ -90,7 +90,7 @@ func (t *table) sorted() []primaryKey {
 	})
 }
 
-// input has the members of all requests for items of one table.
+// input has every member that a request for items of one table may have.
 type input struct {
 	TableName                           string
 	Item, Key                           wire

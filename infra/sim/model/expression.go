@@ -195,7 +195,7 @@ func (r *parser) comparison() *node {
 	return n
 }
 
-// requireType refuses a value of another type than these.
+// requireType refuses a value if its type is not one of these.
 func (r *parser) requireType(operator string, operand *node, wanted ...string) {
 	if got := typeOf(operand.value); operand.operator == "value" && !slices.Contains(wanted, got) {
 		r.fail("Incorrect operand type for operator or function; operator or function: %s, operand type: %s", operator, got)

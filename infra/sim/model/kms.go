@@ -7,8 +7,8 @@ import (
 
 const kmsTarget = "TrentService."
 
-// ciphertext is what KMS has sealed. The bytes that a client gets are the ARN of the key
-// and a random name.
+// ciphertext has the plaintext and the context that KMS sealed. A client gets a name for
+// it: the ARN of the key, and random bytes.
 type ciphertext struct {
 	context   map[string]string
 	plaintext []byte

@@ -2,8 +2,11 @@ package model
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"math/big"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -23,13 +26,19 @@ func (i wire) MarshalJSON() ([]byte, error) { return attributevalue.MarshalMapJS
 // refuses, and those that the model lacks.
 func (i *wire) UnmarshalJSON(data []byte) error {
 	item, err := attributevalue.UnmarshalMapJSON(data)
-	*i = item
-	for _, v := range item {
-		if err == nil {
-			err = check(v)
+	if *i = item; err != nil {
+		return err
+	}
+	return checkAll(maps.Values(item))
+}
+
+func checkAll(values iter.Seq[types.AttributeValue]) error {
+	for v := range values {
+		if err := check(v); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // check refuses invalid values. It writes numbers as DynamoDB stores them.
@@ -52,19 +61,9 @@ func check(v types.AttributeValue) error {
 		v.Value = n.String()
 		return nil
 	case *types.AttributeValueMemberM:
-		for _, member := range v.Value {
-			if err := check(member); err != nil {
-				return err
-			}
-		}
-		return nil
+		return checkAll(maps.Values(v.Value))
 	case *types.AttributeValueMemberL:
-		for _, element := range v.Value {
-			if err := check(element); err != nil {
-				return err
-			}
-		}
-		return nil
+		return checkAll(slices.Values(v.Value))
 	}
 	return notModelled("values of type %s", typeOf(v))
 }

@@ -17,7 +17,7 @@ import (
 type Client struct {
 	Base string // with /api/v1
 	HTTP *http.Client
-	// Check, if there is one, checks what holds for every response to Request.Do.
+	// Check, if set, checks every response to Request.Do.
 	Check func(testing.TB, Request, Response)
 }
 
@@ -103,7 +103,7 @@ func (r Request) With(name string, values ...string) Request {
 	return r
 }
 
-// Do sends the request and checks what holds for every response.
+// Do sends the request and runs the client's Check on the response.
 func (r Request) Do(t testing.TB) Response {
 	t.Helper()
 	got, err := r.Send(t.Context())

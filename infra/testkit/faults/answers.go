@@ -174,8 +174,8 @@ func changed(change func(map[string]any)) Fault {
 	})
 }
 
-// RefuseVersions is S3's answer to a DeleteObjects if it deleted nothing: 200, with an
-// error of that code for each version.
+// RefuseVersions answers a DeleteObjects with 200 and an error of that code for each
+// version. Nothing is deleted.
 func RefuseVersions(code string) Fault {
 	return func(r *http.Request, _ Apply) (*http.Response, error) {
 		var asked struct {

@@ -41,8 +41,8 @@ type Rule struct {
 	// Call counts the calls of the operation from 1. Retries count as one call; 0 means
 	// every call.
 	Call int
-	// Attempt counts the attempts of one call from 1; 0 means every attempt, and then
-	// the SDK's retries do not help.
+	// Attempt counts the attempts of one call from 1; 0 means every attempt: the SDK's
+	// retries do not help.
 	Attempt int
 	Fault   Fault
 }
@@ -162,5 +162,5 @@ func (t *Transport) record(c Call) Fault {
 	return t.rules[rule].Fault
 }
 
-// invocation is the same for all attempts of one call.
+// invocation is an id that all attempts of a call share.
 func (c Call) invocation() string { return c.Header.Get("Amz-Sdk-Invocation-Id") }

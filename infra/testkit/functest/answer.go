@@ -179,8 +179,8 @@ type Indistinguishable struct {
 	calls map[string][]string
 }
 
-// Check compares the answer with those before: all of it but the headers of the
-// limiter, and within its group the calls that it took.
+// Check compares the answer with the earlier ones, except for the limiter's headers.
+// Answers of one group must also have made the same calls.
 func (i *Indistinguishable) Check(t testing.TB, group string, a Answer) {
 	t.Helper()
 	header := maps.Clone(a.Header)
@@ -213,7 +213,7 @@ func callNames(a Answer) []string {
 	return names
 }
 
-// kind is what an item's key begins with, such as "key#".
+// kind matches the first part of an item's key, such as "key#".
 var kind = regexp.MustCompile(`[a-z]+#`)
 
 // checkCalls checks that every read is strongly consistent and every write conditional:

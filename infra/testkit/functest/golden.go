@@ -28,21 +28,21 @@ const goldenID = "7a6f8e5c-0000-4000-8000-000000000000"
 // reports). Nothing else is normalised.
 type Golden struct {
 	Instance *Instance
-	// Names are the values of the names, without their dollar signs.
+	// Names has the value of each name. The names are without dollar signs.
 	Names map[string]string
 }
 
-// Play sends the event and compares the answer with the response of that name.
+// Play sends the event and compares the answer with testdata/<response>.response.
 func (g *Golden) Play(t *testing.T, response string, e Event) Answer {
 	t.Helper()
 	e.RequestID = goldenID
 	return g.play(t, response, e.Payload())
 }
 
-// PlayCaptured sends testdata/<name>.event.json, which infra/local's gateway makes
-// of <name>.request (`go test ./gateway -run TestCapturedEvents -update` there
-// captures it anew), and compares the answer with the response of that name. It
-// checks that the events made here have no member that a captured one has not.
+// PlayCaptured sends testdata/<name>.event.json and compares the answer with
+// testdata/<name>.response. infra/local's gateway made the event from <name>.request:
+// `go test ./gateway -run TestCapturedEvents -update` there does it again. The events made
+// here must have no member that a captured one lacks.
 func (g *Golden) PlayCaptured(t *testing.T, name string) Answer {
 	t.Helper()
 	captured, err := os.ReadFile(filepath.Join("testdata", name+".event.json")) //nolint:gosec // one of our own test's files
