@@ -3,6 +3,7 @@ package contract_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,7 +157,10 @@ func TestUnknownRoutes(t *testing.T) {
 	for _, r := range unknownRoutes(job, file) {
 		t.Run(r.Method+" "+r.Path, func(t *testing.T) {
 			for _, q := range []request{r, r.As("unknown"), r.As(n.management)} {
-				got := q.Do(t).Is(t, http.StatusNotFound)
+				got := q.Do(t)
+				if got.Status != http.StatusNotFound {
+					t.Fatalf("%d, want 404: the service has a route that infra/openapi.yaml does not have", got.Status)
+				}
 				if r.Method != http.MethodHead {
 					indistinguishable(t, got, want)
 				}
@@ -168,9 +172,14 @@ func TestUnknownRoutes(t *testing.T) {
 
 func unknownRoutes(job, file string) []request {
 	var all []request
-	for path, known := range map[string]string{"/scim/sync-jobs/" + job: "GET", "/byok": "POST", "/files/" + file: "DELETE"} {
+	known := map[string][]string{} // the methods of each path
+	for _, route := range the.spec.Operations() {
+		method, path, _ := strings.Cut(strings.NewReplacer("{id}", job, "{file_id}", file).Replace(route), " ")
+		known[path] = append(known[path], method)
+	}
+	for path, methods := range known {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
-			if method != known {
+			if !slices.Contains(methods, method) {
 				all = append(all, unrouted(method, path))
 			}
 		}

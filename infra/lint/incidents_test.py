@@ -58,8 +58,8 @@ LINES = {
 COUNTED = {
     **{f"{operation}ServerErrors": server_errors(operation) for operation in OPERATIONS},
     **{f"{operation}StoredFaults": stored_faults(operation) for operation in OPERATIONS},
-    "SealingFailures": {"create 500 KMS"},
-    "RateLimited": {"delete 429"},
+    "SealingFailures": {"createByokKey 500 KMS"},
+    "RateLimited": {"deleteFile 429"},
     "Throttled": {"throttled"},
     "KeyChanges": {"key change"},
 }
@@ -91,11 +91,11 @@ INCIDENTS = {
     "LatencyAlarm": [{"Latency": 2000}],
     "CrashesAlarm": [{f"Errors of {operation}Function": 1} for operation in OPERATIONS],
     "FunctionThrottlesAlarm": [{f"Throttles of {operation}Function": 1} for operation in OPERATIONS],
-    "ThrottledAlarm": [{"delete 429": 101}, {"throttled": 101}, {"delete 429": 51, "throttled": 50}],
+    "ThrottledAlarm": [{"deleteFile 429": 101}, {"throttled": 101}, {"deleteFile 429": 51, "throttled": 50}],
     "TableThrottlesAlarm": [{f"{verb}ThrottleEvents of {table}Table": 1} for verb in ("Read", "Write")
                             for table in ("Access", "Credentials", "SyncJobs", "Control")],
     "StoredFaultsAlarm": [{line: 1} for operation in OPERATIONS for line in stored_faults(operation)],
-    "SealingFailuresAlarm": [{"create 500 KMS": 1}],
+    "SealingFailuresAlarm": [{"createByokKey 500 KMS": 1}],
     "KeyChangeAlarm": [{"key change": 1}],
 }
 # An ordinary day, with clients' mistakes: no alarm fires.
