@@ -30,7 +30,8 @@ function people({ account, region, parameters }) {
 
 function sealingKey(stack) {
   const { admin, root, router, rewrap, outsider } = people(stack)
-  const role = (name) => stack.functions[name].role
+  const create = stack.functions.CreateByokKeyFunction.role
+  const others = Object.values(stack.functions).map((f) => f.role).filter((role) => role !== create && role !== router)
   return [
     may(router, 'opens credentials', 'kms:Decrypt', ours),
     // A separate statement denies another purpose, or none.
@@ -42,9 +43,9 @@ function sealingKey(stack) {
       never(rewrap, 'moves what has no context', action),
     ]),
     mayNot(rewrap, 'opens credentials', 'kms:Decrypt', ours),
-    ...uses.flatMap((use) => [admin, root, outsider, role('GetSyncJobFunction'), role('DeleteFileFunction')].flatMap((who) =>
+    ...uses.flatMap((use) => [admin, root, outsider, ...others].flatMap((who) =>
       [mayNot(who, 'uses the key', `kms:${use}`, ours), ...[other, {}].map((context) => never(who, 'uses the key', `kms:${use}`, context))])),
-    ...ofCreate(role('CreateByokKeyFunction')),
+    ...ofCreate(create),
     mayNot(admin, 'finds a way round', 'kms:CreateGrant', ours),
     ...administering(admin, outsider),
   ]
