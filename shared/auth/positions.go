@@ -61,6 +61,9 @@ func NewPositions(db itemUpdater, table string, count func(context.Context, ids.
 // Nothing is given back. A full workspace is counted instead, see makeRoom. The copies
 // of a request, sent at the same time, share the last place in a workspace.
 func (p *Positions) Claim(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room) (int64, error) {
+	// A request without copies has a name too: an attempt of the SDK's may have made the
+	// last claim, and its response was lost.
+	need.Request = cmp.Or(need.Request, rand.Text())
 	position, taken, err := p.take(ctx, account, workspace, need, room)
 	if taken || err != nil {
 		return position, err
@@ -69,7 +72,7 @@ func (p *Positions) Claim(ctx context.Context, account ids.Account, workspace id
 	if err != nil {
 		return 0, err
 	}
-	if need.Request != "" && need.Request == row.ClaimedBy {
+	if need.Request == row.ClaimedBy {
 		position, taken, err = p.share(ctx, account, workspace, need)
 		if taken || err != nil {
 			return position, err
@@ -79,6 +82,9 @@ func (p *Positions) Claim(ctx context.Context, account ids.Account, workspace id
 		return 0, err
 	}
 	position, taken, err = p.take(ctx, account, workspace, need, room)
+	if !taken && err == nil {
+		position, taken, err = p.share(ctx, account, workspace, need)
+	}
 	if !taken && err == nil {
 		err = ErrFull
 	}
@@ -90,7 +96,7 @@ func (p *Positions) take(ctx context.Context, account ids.Account, workspace ids
 	return p.next(ctx, account, workspace, need.Provider,
 		", used = used + :one, bytes = bytes + :size, claimed_at = :now, claimed_by = :request", "used < :most AND bytes <= :room",
 		map[string]types.AttributeValue{
-			":now": number(p.now().UnixNano()), ":request": text(cmp.Or(need.Request, rand.Text())), ":size": number(need.Bytes),
+			":now": number(p.now().UnixNano()), ":request": text(need.Request), ":size": number(need.Bytes),
 			":most": number(room.Credentials), ":room": number(room.Bytes - need.Bytes),
 		})
 }

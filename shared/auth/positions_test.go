@@ -201,6 +201,18 @@ func TestACountSurvivesLostResponses(t *testing.T) {
 	}
 }
 
+// A claim of the last place whose response was lost has the place, also after a count.
+func TestAClaimSurvivesALostResponse(t *testing.T) {
+	c := newClaims(t)
+	for _, call := range []int{1, 4} {
+		c.faults.Heal()
+		c.faults.Inject(faults.Rule{Operation: "UpdateItem", Call: call, Attempt: 1, Fault: faults.LoseAnswer()})
+		_, err := c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1}, auth.Room{Credentials: 1, Bytes: 100})
+		c.wantError(err, nil)
+		c.SetClock(inAnHour) // nothing was stored
+	}
+}
+
 // A workspace that is deleted, foreign or damaged is not counted.
 func TestOnlyAFullWorkspaceIsCounted(t *testing.T) {
 	c := newClaims(t)
