@@ -21,6 +21,7 @@ const (
 	maxSK          = 1024
 	maxPage        = 1 << 20
 	maxBatchGet    = 100
+	maxBatchWrite  = 25
 	maxTransaction = 100
 	// tokenLife is how long DynamoDB remembers the token of a transaction.
 	tokenLife = 10 * time.Minute
@@ -185,6 +186,43 @@ func (w *World) batchGetItem(in struct{ RequestItems map[string]input }) (any, e
 		return nil, invalid("Too many items requested for the BatchGetItem call, or none")
 	}
 	return object{"Responses": responses, "UnprocessedKeys": object{}}, nil
+}
+
+// batchWrite is the input of BatchWriteItem. Only deletions are modelled.
+type batchWrite struct {
+	RequestItems map[string][]struct{ DeleteRequest struct{ Key wire } }
+}
+
+func (w *World) batchWriteItem(in batchWrite) (any, error) {
+	deleted := map[*table]map[primaryKey]bool{}
+	count := 0
+	for name, requests := range in.RequestItems {
+		t, err := w.table(name)
+		if err != nil {
+			return nil, err
+		}
+		deleted[t] = map[primaryKey]bool{}
+		for _, one := range requests {
+			key, err := t.key(one.DeleteRequest.Key)
+			if err != nil {
+				return nil, err
+			}
+			deleted[t][key] = true
+			count++
+		}
+		if len(deleted[t]) < len(requests) {
+			return nil, invalid("Provided list of item keys contains duplicates")
+		}
+	}
+	if count == 0 || count > maxBatchWrite {
+		return nil, invalid("Too many items requested for the BatchWriteItem call, or none")
+	}
+	for t, keys := range deleted {
+		for key := range keys {
+			delete(t.items, key)
+		}
+	}
+	return object{"UnprocessedItems": object{}}, nil
 }
 
 // query reads items with a partition key.

@@ -186,7 +186,7 @@ func (g requests) write(kind string, key object) object {
 
 // draw generates one request.
 func (g requests) draw() request {
-	switch operation := oneOf(g.T, "PutItem", "PutItem", "UpdateItem", "UpdateItem", "DeleteItem", "GetItem", "Query", "Scan", "BatchGetItem", "TransactWriteItems", "TransactWriteItems"); operation {
+	switch operation := oneOf(g.T, "PutItem", "PutItem", "UpdateItem", "UpdateItem", "DeleteItem", "GetItem", "Query", "Scan", "BatchGetItem", "BatchWriteItem", "TransactWriteItems", "TransactWriteItems"); operation {
 	case "GetItem":
 		return request{operation, g.projection(object{"TableName": "access", "Key": g.key(), "ConsistentRead": true})}
 	case "Query":
@@ -204,6 +204,12 @@ func (g requests) draw() request {
 		return request{operation, g.with(object{"TableName": "access", "ConsistentRead": true}, "FilterExpression", "begins_with(pk, :run) AND sk = :sk")}
 	case "BatchGetItem":
 		return request{operation, object{"RequestItems": object{"access": g.projection(object{"Keys": g.keys(4), "ConsistentRead": true})}}}
+	case "BatchWriteItem":
+		var deletions []object
+		for _, key := range g.keys(4) {
+			deletions = append(deletions, object{"DeleteRequest": object{"Key": key}})
+		}
+		return request{operation, object{"RequestItems": object{"access": deletions}}}
 	case "TransactWriteItems":
 		var items []object
 		for _, key := range g.keys(3) {

@@ -85,6 +85,17 @@ func (i wire) name(table string) string {
 }
 
 func dynamoDBTouches(operation string, body []byte) (touches []Touch) {
+	if operation == "BatchWriteItem" {
+		var in batchWrite
+		_ = json.Unmarshal(body, &in) // the World refuses what it cannot read
+		for table, requests := range in.RequestItems {
+			for _, one := range requests {
+				touches = append(touches, Touch{Item: one.DeleteRequest.Key.name(table), Write: true})
+			}
+		}
+		slices.SortFunc(touches, func(a, b Touch) int { return strings.Compare(a.Item, b.Item) })
+		return touches
+	}
 	var in struct {
 		input
 		RequestItems       map[string]input

@@ -80,6 +80,7 @@ var operations = map[string]func(*World, []byte) (any, error){
 	dynamoDBTarget + "Query":              call((*World).query),
 	dynamoDBTarget + "Scan":               call((*World).scan),
 	dynamoDBTarget + "BatchGetItem":       call((*World).batchGetItem),
+	dynamoDBTarget + "BatchWriteItem":     call((*World).batchWriteItem),
 	dynamoDBTarget + "TransactWriteItems": call((*World).transactWriteItems),
 	kmsTarget + "GenerateDataKey":         call((*World).generateDataKey),
 	kmsTarget + "Decrypt":                 call((*World).decrypt),

@@ -64,6 +64,7 @@ var refusals = map[string]request{
 	"unknown table":                     {"GetItem", object{"TableName": "absent"}},
 	"repeated key in a batch":           {"BatchGetItem", object{"RequestItems": object{"access": object{"Keys": []object{{"pk": text("x"), "sk": text("x")}, {"pk": text("x"), "sk": text("x")}}}}}},
 	"empty batch":                       {"BatchGetItem", object{"RequestItems": object{}}},
+	"empty batch of writes":             {"BatchWriteItem", object{"RequestItems": object{}}},
 	"one item twice in a transaction": {"TransactWriteItems", object{"TransactItems": []object{
 		{"Delete": object{"TableName": "access", "Key": object{"pk": text("x"), "sk": text("x")}}},
 		{"ConditionCheck": object{"TableName": "access", "Key": object{"pk": text("x"), "sk": text("x")}, "ConditionExpression": "attribute_exists(pk)"}},
