@@ -72,6 +72,9 @@ func (s *Env) WithBucket(bucket string) *Env {
 }
 
 func (s *Env) variable(name string) string {
+	if name == "FILES_BUCKET" && s.Bucket == "" {
+		panic(`the function reads FILES_BUCKET: make its environment with env.WithBucket(env.Engines.Bucket(t, ""))`)
+	}
 	tables := s.Engines.Tables
 	return map[string]string{
 		"ACCESS_TABLE": tables.Access, "CREDENTIALS_TABLE": tables.Credentials,
