@@ -108,21 +108,25 @@ func (m *Manager) Purge(ctx context.Context, w ids.Workspace) (versions int, err
 	return versions, err
 }
 
-// sweep lists all versions of the workspace's files and removes those that choose
-// picks.
+// sweep removes the versions of the workspace's files that choose picks. It lists them
+// again until none is found: S3 does not promise to continue a listing behind a version
+// that was removed.
 func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.ListObjectVersionsOutput) []types.ObjectIdentifier) (removed int, err error) {
-	for page, err := range m.versions(ctx, w) {
-		if err != nil {
-			return removed, fmt.Errorf("listing versions to purge: %w", err)
-		}
-		chosen := choose(page)
-		if len(chosen) == 0 {
-			continue
-		}
-		n, err := remove(ctx, m.s3, m.bucket, chosen)
-		removed += n
-		if err != nil {
-			return removed, fmt.Errorf("purging versions: %w", err)
+	for before := -1; before < removed; {
+		before = removed
+		for page, err := range m.versions(ctx, w) {
+			if err != nil {
+				return removed, fmt.Errorf("listing versions to purge: %w", err)
+			}
+			chosen := choose(page)
+			if len(chosen) == 0 {
+				continue
+			}
+			n, err := remove(ctx, m.s3, m.bucket, chosen)
+			removed += n
+			if err != nil {
+				return removed, fmt.Errorf("purging versions: %w", err)
+			}
 		}
 	}
 	return removed, nil
