@@ -254,7 +254,11 @@ func TestDamagedState(t *testing.T) {
 			return nil
 		}
 		for damage, do := range damages {
-			log := strings.HasSuffix(name, "-wal") // without which the database is an earlier one
+			// Without its log the database is an earlier one. SQLite removes the log's index
+			// once the log is in the database; if the engine ended then, nothing is lost.
+			index, isLog := strings.CutSuffix(path, "-wal")
+			_, noIndex := os.Stat(index + "-shm")
+			log := isLog && noIndex == nil
 			if d.IsDir() && damage != "removed" || damage == "{}" && filepath.Ext(name) != ".json" || damage == "a folder" && !log {
 				continue
 			}
