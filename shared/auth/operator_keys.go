@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -74,7 +73,7 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 	if err != nil {
 		return secret.Bytes{}, Key{}, fmt.Errorf("creating a key: %w", err)
 	}
-	return token, row.key(), nil
+	return token, row.key(row.primaryKey, nil), nil
 }
 
 // DisableKey keeps the key from being let in from the next request on, or
@@ -156,33 +155,35 @@ func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash KeyH
 // FindKey reads a key of any account, or returns ErrNoKey. It reads the key's own row
 // alone: no damaged account or list stops it.
 func (r *Registry) FindKey(ctx context.Context, hash KeyHash) (SurveyedKey, error) {
-	var row keyItem
-	found, err := get(ctx, r.db, r.table, keyAt(hash), &row)
-	switch {
-	case err != nil:
-		return SurveyedKey{}, fmt.Errorf("looking up the key: %w", err)
-	case !found.exists:
-		return SurveyedKey{}, ErrNoKey
+	row, found, err := r.keyRow(ctx, hash)
+	if err != nil {
+		return SurveyedKey{}, err
 	}
-	row.primaryKey = keyAt(hash) // even where the rest cannot be read
-	key := SurveyedKey{Key: row.key(), Account: found.account}
-	key.Fault = cmp.Or(found.fault, row.check())
-	return key, nil
+	return SurveyedKey{Key: row.key(keyAt(hash), found.fault), Account: found.account}, nil
 }
 
 // key reads a key of the account, or returns ErrNoKey.
 func (r *Registry) key(ctx context.Context, account ids.Account, hash KeyHash) (keyItem, error) {
-	var row keyItem
-	found, err := get(ctx, r.db, r.table, keyAt(hash), &row)
+	row, found, err := r.keyRow(ctx, hash)
 	switch {
 	case err != nil:
-		return keyItem{}, fmt.Errorf("looking up the key: %w", err)
-	case !found.exists:
-		return keyItem{}, ErrNoKey
+		return keyItem{}, err
 	case found.fault != nil:
 		return keyItem{}, fmt.Errorf("stored key %s: %w", hash.Short(), found.fault)
 	case row.Account != account:
 		return keyItem{}, ErrNoKey
 	}
 	return row, nil
+}
+
+// keyRow reads a key's row, which may be damaged, or returns ErrNoKey.
+func (r *Registry) keyRow(ctx context.Context, hash KeyHash) (row keyItem, found lookup, err error) {
+	found, err = get(ctx, r.db, r.table, keyAt(hash), &row)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("looking up the key: %w", err)
+	case !found.exists:
+		err = ErrNoKey
+	}
+	return row, found, err
 }

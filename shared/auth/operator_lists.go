@@ -159,10 +159,7 @@ func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
 	err = r.rows(ctx, uniqueKeys(hashes), func(item map[string]types.AttributeValue) error {
 		var row keyItem
 		fault := decode(item, &row)
-		row.primaryKey = primaryKeyOf(item) // even where the rest cannot be read
-		key := row.key()
-		key.Fault = cmp.Or(fault, row.check())
-		keys = append(keys, key)
+		keys = append(keys, row.key(primaryKeyOf(item), fault))
 		return nil
 	})
 	slices.SortFunc(keys, func(a, b Key) int {
@@ -208,9 +205,11 @@ func (r *Registry) rows(ctx context.Context, keys []map[string]types.AttributeVa
 	return nil
 }
 
-func (k keyItem) key() Key {
+// key is the key of a row. Its place and fault are those with which the row was read: a
+// damaged row has a hash, too.
+func (k keyItem) key(at primaryKey, fault error) Key {
 	key := Key{
-		Hash: KeyHash(strings.TrimPrefix(k.PK, keyPrefix)), Workspace: k.Workspace, Kind: k.Kind, Name: k.Name, Disabled: aws.ToBool(k.Disabled),
+		Hash: KeyHash(strings.TrimPrefix(at.PK, keyPrefix)), Fault: cmp.Or(fault, k.check()), Workspace: k.Workspace, Kind: k.Kind, Name: k.Name, Disabled: aws.ToBool(k.Disabled),
 		CreatedAt: time.Unix(k.CreatedAt, 0).UTC(),
 	}
 	if k.ExpiresAt != 0 {

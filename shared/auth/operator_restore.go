@@ -143,9 +143,7 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 	case strings.HasPrefix(at.PK, keyPrefix) && at.SK == keySort:
 		var row keyItem
 		fault := decode(item, &row)
-		row.primaryKey = at // even where the rest cannot be read
-		key := SurveyedKey{Key: row.key(), Account: accountOf(item)}
-		key.Fault = cmp.Or(fault, row.check())
+		key := SurveyedKey{Key: row.key(at, fault), Account: accountOf(item)}
 		s.Keys[key.Hash] = key
 		if key.Fault == nil {
 			for _, entry := range row.lists() {
