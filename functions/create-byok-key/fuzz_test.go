@@ -77,11 +77,8 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		given := decoded(t, body)
-		want := map[string]any{
-			"provider": given["provider"], "name": given["provider"], "workspace_id": onlyWorkspace, "sort_order": 0.0,
-			"disabled": false, "is_byok_only": false, "is_fallback": false, "is_required": false,
-			"allowed_api_key_hashes": nil, "allowed_models": nil, "allowed_user_ids": nil,
-		}
+		want := testkit.SettingsByName(t, byok.Settings{})
+		maps.Copy(want, map[string]any{"name": given["provider"], "workspace_id": onlyWorkspace, "sort_order": 0.0})
 		key := fmt.Sprint(given["key"])
 		maps.DeleteFunc(given, func(name string, value any) bool { return name == "key" || name == "name" && value == nil })
 		maps.Copy(want, given)

@@ -31,8 +31,11 @@ func TestResponses(t *testing.T) {
 	}
 	once := functest.Secret()
 	g.PlayCaptured(t, "full")
-	g.Instance.Invoke(t, withKey("").With("Idempotency-Key", once))
-	g.Play(t, "replayed", withKey("").With("Idempotency-Key", once))
+	first := g.Instance.Invoke(t, withKey("").With("Idempotency-Key", once))
+	replayed := g.Instance.Invoke(t, withKey("").With("Idempotency-Key", once))
+	if replayed.Status != http.StatusCreated || replayed.Body != first.Body || replayed.Header["Idempotent-Replayed"] != "true" {
+		t.Errorf("answered with %s, repeated with %d %v %s", first.Body, replayed.Status, replayed.Header, replayed.Body)
+	}
 	g.Play(t, "different-request", withKey(`,"disabled":false`).With("Idempotency-Key", once))
 	g.Play(t, "invalid", post(`{"provider": "OpenAI", "name": 7, "workspace_id": "x", "allowed_modells": ["m"],
 		"allowed_api_key_hashes": [], "is_byok_only": true, "is_fallback": true, "disabled": null}`).

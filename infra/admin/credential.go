@@ -59,30 +59,20 @@ type credentialSupersede struct {
 
 // credentialView has the names that the API has.
 type credentialView struct {
-	ID                  ids.Credential  `json:"id"`
-	Name                string          `json:"name"`
-	Provider            string          `json:"provider"`
-	Label               string          `json:"label"`
-	EndsInSpace         bool            `json:"ends_with_white_space"`
-	Account             ids.Account     `json:"account_id"`
-	Workspace           ids.Workspace   `json:"workspace_id"`
-	CreatedAt           output.Optional `json:"created_at"`
-	Disabled            bool            `json:"disabled"`
-	BYOKOnly            bool            `json:"is_byok_only"`
-	Fallback            bool            `json:"is_fallback"`
-	Required            bool            `json:"is_required"`
-	AllowedAPIKeyHashes []string        `json:"allowed_api_key_hashes"`
-	AllowedModels       []string        `json:"allowed_models"`
-	AllowedUserIDs      []string        `json:"allowed_user_ids"`
-	SortOrder           int64           `json:"sort_order"`
+	ID          ids.Credential  `json:"id"`
+	Label       string          `json:"label"`
+	EndsInSpace bool            `json:"ends_with_white_space"`
+	Account     ids.Account     `json:"account_id"`
+	Workspace   ids.Workspace   `json:"workspace_id"`
+	CreatedAt   output.Optional `json:"created_at"`
+	SortOrder   int64           `json:"sort_order"`
+	byok.Settings
 }
 
 func viewCredential(c byok.Credential) credentialView {
 	return credentialView{
-		ID: c.ID, Name: c.Name, Provider: c.Provider, Label: c.Label, EndsInSpace: c.EndsInSpace, Account: c.Account, Workspace: c.Workspace, CreatedAt: output.When(c.CreatedAt),
-		Disabled: c.Disabled, BYOKOnly: c.BYOKOnly, Fallback: c.Fallback, Required: c.Required,
-		AllowedAPIKeyHashes: c.AllowedAPIKeyHashes, AllowedModels: c.AllowedModels, AllowedUserIDs: c.AllowedUserIDs,
-		SortOrder: c.SortOrder,
+		ID: c.ID, Label: c.Label, EndsInSpace: c.EndsInSpace, Account: c.Account, Workspace: c.Workspace,
+		CreatedAt: output.When(c.CreatedAt), SortOrder: c.SortOrder, Settings: c.Settings,
 	}
 }
 
@@ -104,12 +94,9 @@ func (v credentialView) label() string {
 // flags are the flags that are set.
 func (v credentialView) flags() string {
 	var set []string
-	for _, flag := range []struct {
-		name string
-		is   bool
-	}{{"byok_only", v.BYOKOnly}, {"fallback", v.Fallback}, {"required", v.Required}} {
-		if flag.is {
-			set = append(set, flag.name)
+	for name, value := range v.ByName() {
+		if flag, isFlag := strings.CutPrefix(name, "is_"); isFlag && value == true {
+			set = append(set, flag)
 		}
 	}
 	return strings.Join(set, ", ")

@@ -153,22 +153,7 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	list := func(of func(credentialView) []string) func(credentialView) string {
-		return func(v credentialView) string {
-			switch values := of(v); {
-			case values == nil:
-				return "any"
-			case len(values) == 0:
-				return "none"
-			default:
-				return strings.Join(values, ", ")
-			}
-		}
-	}
-	yes := func(of func(credentialView) bool) func(credentialView) string {
-		return func(v credentialView) string { return map[bool]string{true: "yes", false: "no"}[of(v)] }
-	}
-	return output.One(s.out, viewCredential(found),
+	columns := []output.Column[credentialView]{
 		output.NewColumn("credential", func(v credentialView) string { return string(v.ID) }),
 		output.NewColumn("name", func(v credentialView) string { return v.Name }),
 		output.NewColumn("label", credentialView.label),
@@ -178,11 +163,30 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 		output.NewColumn("account", func(v credentialView) string { return string(v.Account) }),
 		output.NewColumn("workspace", func(v credentialView) string { return string(v.Workspace) }),
 		output.NewColumn("created", func(v credentialView) string { return string(v.CreatedAt) }),
-		output.NewColumn("is_byok_only", yes(func(v credentialView) bool { return v.BYOKOnly })),
-		output.NewColumn("is_fallback", yes(func(v credentialView) bool { return v.Fallback })),
-		output.NewColumn("is_required", yes(func(v credentialView) bool { return v.Required })),
-		output.NewColumn("allowed models", list(func(v credentialView) []string { return v.AllowedModels })),
-		output.NewColumn("allowed user ids", list(func(v credentialView) []string { return v.AllowedUserIDs })),
-		output.NewColumn("allowed API key hashes", list(func(v credentialView) []string { return v.AllowedAPIKeyHashes })),
-	)
+	}
+	for name, value := range found.ByName() {
+		switch name {
+		case "provider", "name", "disabled": // shown above
+		default:
+			columns = append(columns, output.NewColumn(name, func(credentialView) string { return settingText(value) }))
+		}
+	}
+	return output.One(s.out, viewCredential(found), columns...)
+}
+
+// settingText is a setting in words.
+func settingText(setting any) string {
+	switch value := setting.(type) {
+	case bool:
+		return map[bool]string{true: "yes", false: "no"}[value]
+	case []string:
+		switch {
+		case value == nil:
+			return "any"
+		case len(value) == 0:
+			return "none"
+		}
+		return strings.Join(value, ", ")
+	}
+	return fmt.Sprint(setting)
 }

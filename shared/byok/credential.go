@@ -31,6 +31,8 @@ package byok
 import (
 	_ "embed"
 	"fmt"
+	"iter"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -43,18 +45,30 @@ import (
 )
 
 // Settings are the caller's choices about a credential, the provider key aside.
-// Each is stored under its name in the API, a nil list as NULL.
+// Each is stored under its name in the API, a nil list as NULL. The operator's command
+// shows each under the same name.
 type Settings struct {
-	Provider string `dynamodbav:"provider"`
-	Name     string `dynamodbav:"name"`
+	Provider string `dynamodbav:"provider" json:"provider"`
+	Name     string `dynamodbav:"name" json:"name"`
+	Disabled bool   `dynamodbav:"disabled" json:"disabled"`
+	BYOKOnly bool   `dynamodbav:"is_byok_only" json:"is_byok_only"`
+	Fallback bool   `dynamodbav:"is_fallback" json:"is_fallback"`
+	Required bool   `dynamodbav:"is_required" json:"is_required"`
 	// A nil list restricts nothing; an empty one allows nothing.
-	AllowedAPIKeyHashes []string `dynamodbav:"allowed_api_key_hashes"`
-	AllowedModels       []string `dynamodbav:"allowed_models"`
-	AllowedUserIDs      []string `dynamodbav:"allowed_user_ids"`
-	Disabled            bool     `dynamodbav:"disabled"`
-	BYOKOnly            bool     `dynamodbav:"is_byok_only"`
-	Fallback            bool     `dynamodbav:"is_fallback"`
-	Required            bool     `dynamodbav:"is_required"`
+	AllowedAPIKeyHashes []string `dynamodbav:"allowed_api_key_hashes" json:"allowed_api_key_hashes"`
+	AllowedModels       []string `dynamodbav:"allowed_models" json:"allowed_models"`
+	AllowedUserIDs      []string `dynamodbav:"allowed_user_ids" json:"allowed_user_ids"`
+}
+
+// ByName yields each setting under its name in the API: a string, a bool or a []string.
+func (s Settings) ByName() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		for field, value := range reflect.ValueOf(s).Fields() {
+			if !yield(field.Tag.Get("json"), value.Interface()) {
+				return
+			}
+		}
+	}
 }
 
 // New is a credential to be created.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,29 +97,28 @@ func rotation(all []Credential, old, successor ids.Credential, anyway bool) (fro
 // things to a router. The order of a list means nothing; a nil one and an empty one
 // mean different things.
 func (s Settings) differences(other Settings) []string {
-	same := func(a, b []string) bool {
-		return (a == nil) == (b == nil) && slices.Equal(asSet(a), asSet(b))
-	}
+	// The name means nothing to a router, and rotation has judged who is disabled.
+	s.Name, s.Disabled = other.Name, other.Disabled
+	others := maps.Collect(other.ByName())
 	var names []string
-	for _, setting := range []struct {
-		name string
-		same bool
-	}{
-		{"is_byok_only", s.BYOKOnly == other.BYOKOnly},
-		{"is_fallback", s.Fallback == other.Fallback},
-		{"is_required", s.Required == other.Required},
-		{"allowed_api_key_hashes", same(s.AllowedAPIKeyHashes, other.AllowedAPIKeyHashes)},
-		{"allowed_models", same(s.AllowedModels, other.AllowedModels)},
-		{"allowed_user_ids", same(s.AllowedUserIDs, other.AllowedUserIDs)},
-	} {
-		if !setting.same {
-			names = append(names, setting.name)
+	for name, value := range s.ByName() {
+		if !reflect.DeepEqual(asSet(value), asSet(others[name])) {
+			names = append(names, name)
 		}
 	}
 	return names
 }
 
-func asSet(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
+// asSet sorts a list and removes what it repeats. Another setting stays as it is.
+func asSet(setting any) any {
+	list, isList := setting.([]string)
+	if !isList || list == nil {
+		return setting
+	}
+	set := slices.Clone(list)
+	slices.Sort(set)
+	return slices.Compact(set)
+}
 
 // swap exchanges the places of both, as they were read, and disables the first.
 func (m *Manager) swap(ctx context.Context, from, to Credential) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -34,9 +33,9 @@ const rowBytes = 1024
 // Size is how many bytes the credential will take as stored, at most. It counts every
 // setting with text, also one that is added later.
 func (n New) Size() int64 {
-	size, settings := rowBytes+len(n.Key.Reveal()), reflect.ValueOf(n.Settings)
-	for i := range settings.NumField() {
-		switch text := settings.Field(i).Interface().(type) {
+	size := rowBytes + len(n.Key.Reveal())
+	for _, setting := range n.ByName() {
+		switch text := setting.(type) {
 		case string:
 			size += len(text)
 		case []string:

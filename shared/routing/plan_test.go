@@ -59,15 +59,9 @@ type decision struct {
 }
 
 type vectorCredential struct {
-	ID, Provider string
-	SortOrder    int64    `json:"sort_order"`
-	Hashes       []string `json:"allowed_api_key_hashes"`
-	Models       []string `json:"allowed_models"`
-	Users        []string `json:"allowed_user_ids"`
-	Disabled     bool
-	BYOKOnly     bool `json:"is_byok_only"`
-	Fallback     bool `json:"is_fallback"`
-	Required     bool `json:"is_required"`
+	ID        ids.Credential
+	SortOrder int64 `json:"sort_order"`
+	byok.Settings
 }
 
 func TestVectors(t *testing.T) {
@@ -81,10 +75,7 @@ func TestVectors(t *testing.T) {
 	for _, c := range all.Cases {
 		var credentials []byok.Credential
 		for _, v := range c.Credentials {
-			credentials = append(credentials, byok.Credential{ID: ids.Credential(v.ID), SortOrder: v.SortOrder, Settings: byok.Settings{
-				Provider: v.Provider, AllowedAPIKeyHashes: v.Hashes, AllowedModels: v.Models, AllowedUserIDs: v.Users,
-				Disabled: v.Disabled, BYOKOnly: v.BYOKOnly, Fallback: v.Fallback, Required: v.Required,
-			}})
+			credentials = append(credentials, byok.Credential{ID: v.ID, SortOrder: v.SortOrder, Settings: v.Settings})
 		}
 		plan := routing.NewPlan(credentials, routing.Request{Model: c.Request.Model, APIKeyHash: c.Request.Hash, UserID: c.Request.UserID, Providers: c.Request.Providers})
 		got := decision{steps(plan), map[string]string{}, map[string][]string{}}

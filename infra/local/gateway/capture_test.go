@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestCapturedEvents(t *testing.T) {
 			f.last = nil
 			send(t, address, wire(string(request)))
 			path := strings.TrimSuffix(path, ".request") + ".event.json"
-			got := normalized(t, f.last)
+			got := normalized(t, f.last, body(string(request)))
 			if *update {
 				testkit.Must(t, os.WriteFile(path, got, 0o600))
 			}
@@ -48,16 +49,23 @@ func TestCapturedEvents(t *testing.T) {
 // wire returns the request as sent: the file has no Content-Length, and its lines end
 // without carriage returns.
 func wire(text string) string {
-	head, body, _ := strings.Cut(text, "\n\n")
-	body = strings.TrimSuffix(body, "\n")
+	head, _, _ := strings.Cut(text, "\n\n")
+	body := body(text)
 	if body != "" {
 		head += fmt.Sprintf("\nContent-Length: %d", len(body))
 	}
 	return strings.ReplaceAll(strings.TrimSuffix(head, "\n"), "\n", "\r\n") + "\r\n\r\n" + body
 }
 
-// normalized returns the event with fixed values for varying members.
-func normalized(t *testing.T, event []byte) []byte {
+// body returns the request's body.
+func body(text string) string {
+	_, body, _ := strings.Cut(text, "\n\n")
+	return strings.TrimSuffix(body, "\n")
+}
+
+// normalized returns the event with fixed values for varying members. The body and its
+// length have names: they are those of the request.
+func normalized(t *testing.T, event []byte, body string) []byte {
 	t.Helper()
 	var e map[string]any
 	if err := json.Unmarshal(event, &e); err != nil {
@@ -75,9 +83,18 @@ func normalized(t *testing.T, event []byte) []byte {
 		}
 		context[member] = value
 	}
-	const trace = "Root=1-6b015a40-000000000000000000000000"
-	e["headers"].(map[string]any)["X-Amzn-Trace-Id"] = trace
-	e["multiValueHeaders"].(map[string]any)["X-Amzn-Trace-Id"] = []string{trace}
+	fixed := map[string]string{"X-Amzn-Trace-Id": "Root=1-6b015a40-000000000000000000000000"}
+	if body != "" {
+		length := strconv.Itoa(len(body))
+		if e["body"] != body || e["headers"].(map[string]any)["Content-Length"] != length {
+			t.Errorf("the event has the body %q with headers %v", e["body"], e["headers"])
+		}
+		e["body"], fixed["Content-Length"] = "$BODY", "$LENGTH"
+	}
+	for name, value := range fixed {
+		e["headers"].(map[string]any)[name] = value
+		e["multiValueHeaders"].(map[string]any)[name] = []string{value}
+	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)

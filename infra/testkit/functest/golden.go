@@ -1,6 +1,7 @@
 package functest
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -41,12 +42,19 @@ func (g *Golden) Play(t *testing.T, response string, e Event) Answer {
 
 // PlayCaptured sends testdata/<name>.event.json and compares the answer with
 // testdata/<name>.response. infra/local's gateway made the event from <name>.request:
-// `go test ./gateway -run TestCapturedEvents -update` there does it again. The events made
-// here must have no member that a captured one lacks.
+// `go test ./gateway -run TestCapturedEvents -update` there does it again. $BODY stands for
+// the body of the request. The events made here must have no member that a captured one
+// lacks.
 func (g *Golden) PlayCaptured(t *testing.T, name string) Answer {
 	t.Helper()
 	captured, err := os.ReadFile(filepath.Join("testdata", name+".event.json")) //nolint:gosec // one of our own test's files
 	testkit.Must(t, err)
+	request, err := os.ReadFile(filepath.Join("testdata", name+".request")) //nolint:gosec // the same
+	testkit.Must(t, err)
+	_, body, _ := strings.Cut(string(request), "\n\n")
+	quoted, err := json.Marshal(strings.TrimSuffix(body, "\n"))
+	testkit.Must(t, err)
+	captured = bytes.Replace(captured, []byte(`"$BODY"`), quoted, 1)
 	for name, value := range g.Names {
 		captured = regexp.MustCompile(`\$`+name+`\b`).ReplaceAllLiteral(captured, []byte(value))
 	}
