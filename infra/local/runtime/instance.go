@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,7 +9,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,29 +22,26 @@ type instance struct {
 	function Function
 	arn      string
 	log      *slog.Logger
-	pool     *pool
-	cmd      *exec.Cmd
+	// life ends when the process is to be killed.
+	life context.Context
+	kill context.CancelFunc
 	// work hands a request to the pending call of …/invocation/next.
 	work chan *invocation
 	// exited is closed when the process has ended; cause is then its reason.
 	exited chan struct{}
 	cause  error
-	// ready is set once the process has requested work; the pool guards it.
-	ready bool
 
-	mu      sync.Mutex
-	current *invocation
+	current atomic.Pointer[invocation]
 	// failed is the process's report to …/init/error.
-	failed *FunctionError
+	failed atomic.Pointer[FunctionError]
 }
 
 // invocation is one request on its way through an instance.
 type invocation struct {
-	id       string
-	trace    string
-	payload  []byte
-	deadline time.Time
-	done     chan outcome
+	id      string
+	trace   string
+	payload []byte
+	done    chan outcome
 }
 
 type outcome struct {
@@ -51,16 +49,20 @@ type outcome struct {
 	err      error
 }
 
-// launch runs one instance until it ends.
-func (l *Lambda) launch(f Function, p *pool) {
+func (l *Lambda) newInstance(f Function) *instance {
 	i := &instance{
-		function: f, arn: l.config.arn(f), log: l.config.Log.With("function", f.Name), pool: p,
+		function: f, arn: l.config.arn(f), log: l.config.Log.With("function", f.Name),
 		work: make(chan *invocation), exited: make(chan struct{}),
 	}
-	err := l.run(i)
-	i.cause = i.reason(err)
+	i.life, i.kill = context.WithCancel(l.life)
+	return i
+}
+
+// launch runs the process until it ends.
+func (l *Lambda) launch(i *instance) {
+	defer i.kill()
+	i.cause = i.reason(l.run(i))
 	close(i.exited)
-	p.remove(i, i.cause)
 }
 
 // run runs the process until its end, and returns the reason.
@@ -77,42 +79,18 @@ func (l *Lambda) run(i *instance) error {
 	output := &lines{emit: func(line []byte) { l.config.Output(i.function.Name, line) }}
 	defer output.flush()
 	stream := time.Now().UTC().Format("2006/01/02/") + "[" + version + "]" + uuid.NewString()
-	i.cmd = exec.Command(i.function.Binary) //nolint:gosec // the configured program
-	i.cmd.Dir = filepath.Dir(i.function.Binary)
-	i.cmd.Env = l.config.environment(i.function, listener.Addr().String(), stream)
-	i.cmd.Stdout, i.cmd.Stderr = output, output
-
-	var late *time.Timer
-	err = child.Run(i.cmd, func() {
-		if !i.pool.add(i) {
-			i.kill()
-		}
-		late = time.AfterFunc(initTime, i.killUnlessReady)
-	})
-	if late != nil {
-		late.Stop()
-	}
-	return err
-}
-
-// kill has no effect, and its error no meaning, once the process has ended.
-func (i *instance) kill() { _ = i.cmd.Process.Kill() }
-
-func (i *instance) killUnlessReady() {
-	i.pool.mu.Lock()
-	defer i.pool.mu.Unlock()
-	if !i.ready {
-		i.kill()
-	}
+	cmd := exec.CommandContext(i.life, i.function.Binary) //nolint:gosec // the configured program
+	cmd.Dir = filepath.Dir(i.function.Binary)
+	cmd.Env = l.config.environment(i.function, listener.Addr().String(), stream)
+	cmd.Stdout, cmd.Stderr = output, output
+	return child.Run(cmd, func() {})
 }
 
 // reason is the error of a request if its instance ended before it requested work, or while
 // it worked.
 func (i *instance) reason(err error) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.failed != nil {
-		return i.failed
+	if failed := i.failed.Load(); failed != nil {
+		return failed
 	}
 	var ended *exec.ExitError
 	switch {
@@ -125,20 +103,25 @@ func (i *instance) reason(err error) error {
 	}
 }
 
-// accept hands the request over. False means that the instance had ended before.
+// accept hands the request over. False means that the instance has ended, or was killed
+// because it requested no work in time.
 func (i *instance) accept(call *invocation) bool {
-	call.deadline = time.Now().Add(i.function.Timeout)
+	late := time.NewTimer(initTime)
+	defer late.Stop()
 	select {
 	case i.work <- call:
 		return true
 	case <-i.exited:
-		return false
+	case <-late.C:
+		i.kill()
+		<-i.exited
 	}
+	return false
 }
 
 // finish waits for the answer, the end of the process or the time-out.
 func (i *instance) finish(call *invocation) ([]byte, error) {
-	timeout := time.NewTimer(time.Until(call.deadline))
+	timeout := time.NewTimer(i.function.Timeout)
 	defer timeout.Stop()
 	select {
 	case o := <-call.done:

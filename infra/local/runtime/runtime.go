@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,8 +32,6 @@ const (
 const (
 	defaultInstances = 10
 	defaultWait      = 10 * time.Second
-	// maxQueue bounds each function's queue.
-	maxQueue = 2000
 )
 
 // Errors of Invoke, in addition to *FunctionError. A request with such an error did not
@@ -95,6 +94,23 @@ type Config struct {
 type Lambda struct {
 	config Config
 	pools  map[string]*pool
+	// life ends with Close, and every instance with it.
+	life context.Context
+	end  context.CancelFunc
+	// ended waits for every instance.
+	ended sync.WaitGroup
+
+	mu sync.Mutex // guards the idle instances and the start of new ones
+}
+
+// pool has the instances of one function.
+type pool struct {
+	function Function
+	// places has room for as many requests as there may be instances.
+	places chan struct{}
+	// idle instances have no request; some may have ended. The last one goes first
+	// because its connections are the freshest.
+	idle []*instance
 }
 
 // New checks that every function can be run. No instance is started before the
@@ -107,6 +123,7 @@ func New(c Config) (*Lambda, error) {
 		c.Wait = defaultWait
 	}
 	l := &Lambda{config: c, pools: make(map[string]*pool)}
+	l.life, l.end = context.WithCancel(context.Background())
 	var missing []string
 	for _, f := range c.Functions {
 		var err error
@@ -117,7 +134,7 @@ func New(c Config) (*Lambda, error) {
 		if err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
 			missing = append(missing, f.Binary)
 		}
-		l.pools[f.Name] = &pool{limit: c.Instances, launch: func(p *pool) { l.launch(f, p) }}
+		l.pools[f.Name] = &pool{function: f, places: make(chan struct{}, c.Instances)}
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("no program at %s", strings.Join(missing, ", "))
@@ -136,27 +153,57 @@ func (l *Lambda) Invoke(ctx context.Context, name string, payload []byte) ([]byt
 	if len(payload) > MaxPayload {
 		return nil, ErrTooLarge
 	}
-	call := &invocation{id: uuid.NewString(), trace: newTrace(), payload: payload, done: make(chan outcome, 1)}
-	ctx, cancel := context.WithTimeoutCause(ctx, l.config.Wait, ErrThrottled)
+	waiting, cancel := context.WithTimeoutCause(ctx, l.config.Wait, ErrThrottled)
 	defer cancel()
+	select {
+	case p.places <- struct{}{}:
+		defer func() { <-p.places }()
+	case <-waiting.Done():
+		return nil, context.Cause(waiting)
+	}
+	call := &invocation{id: uuid.NewString(), trace: newTrace(), payload: payload, done: make(chan outcome, 1)}
 	for {
-		i, err := p.take(ctx)
+		i, isNew, err := l.instance(p)
 		if err != nil {
 			return nil, err
 		}
-		// An instance that was found to have ended has not seen the request.
 		if i.accept(call) {
+			defer l.release(p, i)
 			return i.finish(call)
+		}
+		if isNew {
+			return nil, i.cause
 		}
 	}
 }
 
+// instance returns an idle instance, or a new one.
+func (l *Lambda) instance(p *pool) (i *instance, isNew bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.life.Err() != nil {
+		return nil, false, ErrClosed
+	}
+	if last := len(p.idle) - 1; last >= 0 {
+		i = p.idle[last]
+		p.idle = p.idle[:last]
+		return i, false, nil
+	}
+	i = l.newInstance(p.function)
+	l.ended.Go(func() { l.launch(i) })
+	return i, true, nil
+}
+
+func (l *Lambda) release(p *pool, i *instance) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.idle = append(p.idle, i)
+}
+
 // Close ends every instance, busy or not, and waits until all have ended.
 func (l *Lambda) Close() {
-	for _, p := range l.pools {
-		p.close()
-	}
-	for _, p := range l.pools {
-		p.ended.Wait()
-	}
+	l.mu.Lock()
+	l.end()
+	l.mu.Unlock()
+	l.ended.Wait()
 }
