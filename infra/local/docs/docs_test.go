@@ -29,7 +29,7 @@ func TestPagesBesideTheAPI(t *testing.T) {
 	}})
 	g := gateway.New(gateway.Config{API: api, Pages: pages, Log: log})
 	server := httptest.NewUnstartedServer(nil)
-	server.Config, server.Listener = g.Server(), g.Listener(server.Listener)
+	server.Config = g.Server()
 	server.Start()
 	defer server.Close()
 

@@ -57,9 +57,6 @@ type Options struct {
 	// Through, if there is one, gets the engines and returns the endpoints by which the
 	// function reaches them. It also gets the names of everything in them.
 	Through func(to reach.Engines, function string, made template.Resources) (reach.Engines, error)
-	// Wrap, if there is one, gets the gateway and returns the handler to serve in its
-	// place.
-	Wrap func(http.Handler) http.Handler
 }
 
 // Edition is a running edition.
@@ -228,11 +225,8 @@ func (e *Edition) serve(o Options, api template.API) {
 	pages := docs.Pages(docs.Config{Root: o.Root, Demo: e.demo, Log: e.journal.log})
 	e.gateway = gateway.New(gateway.Config{API: api, Functions: e.lambda, Account: template.Account, Pages: pages, Log: e.journal.log})
 	e.server = e.gateway.Server()
-	if o.Wrap != nil {
-		e.server.Handler = o.Wrap(e.gateway)
-	}
 	for _, l := range e.listeners {
-		go func() { e.served <- e.server.Serve(e.gateway.Listener(l)) }()
+		go func() { e.served <- e.server.Serve(l) }()
 	}
 }
 

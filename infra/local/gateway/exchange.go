@@ -28,8 +28,18 @@ type exchange struct {
 }
 
 func newExchange(r *http.Request) *exchange {
-	x := unreadExchange()
-	x.method, x.protocol = r.Method, r.Proto
+	var random [22]byte
+	// rand.Read never fails.
+	_, _ = rand.Read(random[:])
+	now := time.Now().UTC()
+	x := &exchange{
+		id:       uuid.NewString(),
+		extended: base64.RawURLEncoding.EncodeToString(random[:10]) + "=",
+		trace:    fmt.Sprintf("Root=1-%08x-%x", now.Unix(), random[10:]),
+		time:     now,
+		method:   r.Method,
+		protocol: r.Proto,
+	}
 	x.path, x.query = target(r)
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		x.source = host
@@ -48,20 +58,6 @@ func target(r *http.Request) (path, query string) {
 	return path, query
 }
 
-// unreadExchange is for a request that could not be read.
-func unreadExchange() *exchange {
-	var random [22]byte
-	// rand.Read never fails.
-	_, _ = rand.Read(random[:])
-	now := time.Now().UTC()
-	return &exchange{
-		id:       uuid.NewString(),
-		extended: base64.RawURLEncoding.EncodeToString(random[:10]) + "=",
-		trace:    fmt.Sprintf("Root=1-%08x-%x", now.Unix(), random[10:]),
-		time:     now,
-	}
-}
-
 // response is the response to the client.
 type response struct {
 	status int
@@ -69,18 +65,13 @@ type response struct {
 	body   string
 }
 
-// complete adds the headers that every response has.
-func (x *exchange) complete(r response) response {
+// send sends the response with the headers that every response has.
+func (x *exchange) send(w http.ResponseWriter, r response) {
 	if r.header.Get("Content-Type") == "" && r.body != "" {
 		r.header.Set("Content-Type", "application/json")
 	}
 	r.header["x-amzn-RequestId"] = []string{x.id}
 	r.header["x-amz-apigw-id"] = []string{x.extended}
-	return r
-}
-
-func (x *exchange) send(w http.ResponseWriter, r response) {
-	r = x.complete(r)
 	for name, values := range r.header {
 		w.Header()[name] = values
 	}

@@ -5,7 +5,8 @@
 // no function can. It follows AWS's documentation and is no more
 // convenient.
 //
-// Not imitated: the 10,240 bytes that a REST API allows for the request line and
+// Not imitated: the responses to requests that are not HTTP, which are net/http's own; the
+// 10,240 bytes that a REST API allows for the request line and
 // the headers together (here it is 1 MB); the stage at the front of the path,
 // which a custom domain hides; authorizers, request validation, binary media
 // types, {proxy+}, caching, and the account's throttle over all its APIs.
@@ -66,6 +67,21 @@ func New(c Config) *Gateway {
 		}
 	}
 	return g
+}
+
+// Server makes an HTTP server of the gateway.
+func (g *Gateway) Server() *http.Server {
+	return &http.Server{
+		Handler:           g,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		// Reading and the function together.
+		WriteTimeout: 30*time.Second + g.config.Timeout + 5*time.Second,
+		IdleTimeout:  2 * time.Minute,
+		// OPTIONS * is an unknown route like any other.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(g.config.Log.Handler(), slog.LevelDebug),
+	}
 }
 
 // ServeHTTP implements http.Handler.

@@ -64,7 +64,7 @@ func startFrom(t *testing.T, path string, f gateway.Functions) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)
 	server := g.Server()
-	go func() { _ = server.Serve(g.Listener(listener)) }()
+	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return listener.Addr().String()
 }
@@ -115,35 +115,6 @@ func TestQueryAndHeaders(t *testing.T) {
 		map[string][]string{"Host": {"local:3000"}, "A": {"b", "\ufffd"}, "X-Empty": {""}},
 	}, got); diff != "" || strings.Count(string(f.last), `"1"`) != 1 {
 		t.Errorf("%s\n%s", f.last, diff)
-	}
-}
-
-// Requests that net/http refuses before any handler get the gateway's response.
-func TestUnreadableRequests(t *testing.T) {
-	address := start(t, &functions{answer: fixed(ok)})
-	for name, text := range map[string]string{
-		"bad host":          get("http://[::1/v1/things/a"),
-		"no path":           get("v1/things/a"),
-		"expectation":       "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n",
-		"broken escape":     get("/v1/things/%zz"),
-		"control character": get("/v1/things/a\x7f"),
-		"header not ASCII":  "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nX-\xff: b\r\n\r\n",
-		"no host":           "GET /v1/things/a HTTP/1.1\r\n\r\n",
-		"two hosts":         "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-		"bad header":        "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nA b: c\r\n\r\n",
-		"folded value":      "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nA: b\r\n \x01\xff\r\n\r\n",
-		"bad value":         "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nA: \x01\r\n\r\n",
-		"two lengths":       "POST /v1/things HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-		"unknown encoding":  "POST /v1/things HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n",
-		"space in the path": get("/v1/things/a b"),
-		"huge header":       "GET /v1/things/a HTTP/1.1\r\nHost: a\r\nA: " + strings.Repeat("x", 2<<20) + "\r\n\r\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			response, body := send(t, address, text)
-			if response.StatusCode != 400 || body != `{"code":400}` || response.Header.Get("x-amzn-RequestId") == "" {
-				t.Errorf("got %d %s %v", response.StatusCode, body, response.Header)
-			}
-		})
 	}
 }
 

@@ -21,7 +21,6 @@ var (
 	throttled                  = kind{"THROTTLED", http.StatusTooManyRequests, "Too Many Requests"}
 	requestTooLarge            = kind{"REQUEST_TOO_LARGE", http.StatusRequestEntityTooLarge, "Request Too Long"}
 	badRequestBody             = kind{"BAD_REQUEST_BODY", http.StatusBadRequest, "Invalid request body"}
-	unreadable                 = kind{"DEFAULT_4XX", http.StatusBadRequest, "Bad Request"}
 	integrationFailure         = kind{"INTEGRATION_FAILURE", http.StatusBadGateway, "Internal server error"}
 	integrationTimeout         = kind{"INTEGRATION_TIMEOUT", http.StatusGatewayTimeout, "Endpoint request timed out"}
 )
