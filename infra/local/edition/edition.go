@@ -197,12 +197,8 @@ func (e *Edition) lockState(ctx context.Context, o Options) error {
 	}
 	_, err := os.Stat(filepath.Join(o.State, provision.ResourcesFile))
 	e.used = err == nil
-	var inUse *InUseError
-	if e.lock, err = Lock(o.State); errors.As(err, &inUse) {
+	if e.lock, err = Lock(o.State); errors.Is(err, errInUse) {
 		return err
-	}
-	if err == nil {
-		err = finishReset(ctx, o.State, o.Warnings)
 	}
 	if err == nil {
 		e.journal, err = newJournal(filepath.Join(o.State, "logs"), o.Terminal)

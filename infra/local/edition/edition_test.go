@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -20,7 +19,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sync/errgroup"
 
 	"signalbox.dev/infra/local/child/childtest"
 	"signalbox.dev/infra/local/demo"
@@ -230,79 +228,49 @@ func checkRefusals(t *testing.T, running *edition.Edition, o edition.Options) {
 	}
 }
 
-// An edition with any file or folder of its state damaged either serves, or its
-// start fails with an error that names the way out.
+// With a damaged state the edition serves, or its start fails with one line that ends with
+// the way out.
 func TestDamagedState(t *testing.T) {
-	damages := map[string]func(path string) error{
-		"removed": os.RemoveAll,
-		"garbage": func(path string) error { return os.WriteFile(path, []byte("garbage"), 0o600) },
-		"a folder": func(path string) error {
-			return errors.Join(os.Remove(path), os.Mkdir(path, 0o700))
-		},
-		"{}": func(path string) error { return os.WriteFile(path, []byte("{}"), 0o600) },
-	}
-	var cases errgroup.Group
-	cases.SetLimit(8) // they mostly wait for engines
-	err := filepath.WalkDir(filled, func(path string, d fs.DirEntry, err error) error {
-		name, _ := filepath.Rel(filled, path)
-		switch {
-		case err != nil || name == ".":
-			return err
-		case d.Name() == ".vgwlocks", d.Name() == "files":
-			return fs.SkipDir
-		case d.Name() == "CreateByokKeyFunction.json", d.Name() == "DeleteFileFunction.json": // as that of GetSyncJobFunction
-			return nil
-		}
-		for damage, do := range damages {
-			// Without its log the database is an earlier one. SQLite removes the log's index
-			// once the log is in the database; if the engine ended then, nothing is lost.
-			index, isLog := strings.CutSuffix(path, "-wal")
-			_, noIndex := os.Stat(index + "-shm")
-			log := isLog && noIndex == nil
-			if d.IsDir() && damage != "removed" || damage == "{}" && filepath.Ext(name) != ".json" || damage == "a folder" && !log {
-				continue
+	const (
+		reset = "make reset, which removes every account, credential, sync job and file in it"
+		renew = "remove this file; the next start makes a new demo account and keeps everything else"
+	)
+	for _, c := range []struct{ file, content, want string }{
+		{"engines/extenddb/extenddb.sqlite", "removed", reset},
+		{"engines/extenddb/extenddb.sqlite", "garbage", reset},
+		{"engines/kms/keys.json", "removed", reset},
+		{"engines/kms/keys.json", "garbage", reset},
+		{"engines/kms/keys.json", "{}", reset},
+		{"engines/objects", "removed", reset},
+		{"resources.json", "garbage", reset},
+		{"resources.json", "{}", reset},
+		{"demo.json", "removed", ""},
+		{"demo.json", "garbage", renew},
+		{"demo.json", "{}", renew},
+		{"stack.json", "garbage", ""},
+		{"lock", "garbage", ""},
+		{"logs", "removed", ""},
+	} {
+		t.Run(c.file+" "+c.content, func(t *testing.T) {
+			t.Parallel()
+			o := options(t)
+			path := filepath.Join(o.State, c.file)
+			testkit.Must(t, os.RemoveAll(path))
+			if c.content != "removed" {
+				testkit.Must(t, os.WriteFile(path, []byte(c.content), 0o600))
 			}
-			cases.Go(func() error {
-				t.Run(name+" "+damage, func(t *testing.T) {
-					o := options(t)
-					testkit.Must(t, do(filepath.Join(o.State, name)))
-					ctx, cancel := context.WithTimeout(t.Context(), startTime)
-					defer cancel()
-					e, err := edition.Start(ctx, o)
-					if err == nil && log {
-						t.Error("it serves what was stored some time before")
-					}
-					if err == nil {
-						wantServing(t, e)
-						stop(t, e)
-						return
-					}
-					text, want := err.Error(), "make reset, which removes every account, credential, sync job and file in it"
-					if name == "demo.json" {
-						want = "remove this file; the next start makes a new demo account and keeps everything else"
-					}
-					if !strings.HasSuffix(text, want) || strings.Contains(text, "\n") {
-						t.Errorf("want one line that ends with %q, got %q", want, text)
-					}
-				})
-				return nil
-			})
-		}
-		return nil
-	})
-	testkit.Must(t, errors.Join(err, cases.Wait()))
-}
-
-// A reset that was killed is finished by the next start.
-func TestAResetIsFinished(t *testing.T) {
-	o := options(t)
-	testkit.Must(t, errors.Join(
-		os.WriteFile(filepath.Join(o.State, "reset"), nil, 0o600),
-		os.RemoveAll(filepath.Join(o.State, "engines", "extenddb")),
-	))
-	e := start(t, o)
-	wantServing(t, e)
-	stop(t, e)
+			ctx, cancel := context.WithTimeout(t.Context(), startTime)
+			defer cancel()
+			e, err := edition.Start(ctx, o)
+			if err == nil {
+				wantServing(t, e)
+				stop(t, e)
+			}
+			if text := fmt.Sprint(err); (err == nil) != (c.want == "") || !strings.HasSuffix(text, c.want) && err != nil || strings.Contains(text, "\n") {
+				t.Errorf("want one line that ends with %q, got %q", c.want, text)
+			}
+		})
+	}
 }
 
 // A killed engine is started again. Until then requests may get a 500; repeated, they

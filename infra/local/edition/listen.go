@@ -15,6 +15,8 @@ const (
 	maxPort = 65535
 	// anyPort bounds how many ports are tried if any will do.
 	anyPort = 10
+	// nextPort is the distance of the suggested port: `sam local` takes the ports beside.
+	nextPort = 10
 )
 
 // listen takes the port on both loopback addresses, since localhost may mean either.
@@ -30,7 +32,7 @@ func listen(port int) (both []net.Listener, err error) {
 	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("port %d is taken; choose another: make run PORT=%d", port, freePort(port))
+		return nil, fmt.Errorf("port %d is taken; choose another: make run PORT=%d", port, port+nextPort)
 	case errors.Is(err, syscall.EACCES):
 		return nil, fmt.Errorf("port %d is reserved for the system; choose another: make run PORT=3000", port)
 	case err != nil:
@@ -56,17 +58,4 @@ func listenBoth(port int) ([]net.Listener, error) {
 		return nil, errors.Join(err, first.Close())
 	}
 	return []net.Listener{first, second}, nil
-}
-
-// freePort returns the first free port after the one that is taken.
-func freePort(taken int) int {
-	for port := taken + 1; port <= maxPort; port++ {
-		if both, err := listenBoth(port); err == nil {
-			for _, l := range both {
-				_ = l.Close()
-			}
-			return port
-		}
-	}
-	return 0 // any
 }

@@ -1,7 +1,7 @@
 package engines
 
 import (
-	"encoding/binary"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -46,54 +46,25 @@ func installed(root string) (string, error) {
 	return binary, nil
 }
 
-// The first bytes of SQLite's files ("Database File Format" and "Write-Ahead Log File
-// Format"). The last bit of a log's is the byte order of its checksums.
-const (
-	databaseMagic = "SQLite format 3\x00"
-	logMagic      = 0x377f0682
-)
+// magic begins every file of SQLite ("Database File Format").
+const magic = "SQLite format 3\x00"
 
-// checkDatabase checks that the database is one and has its write-ahead log. Without
-// the log SQLite opens the database as it was before. An ExtendDB that closes its last
-// connection before it ends removes the log, and the log's index with it. The next one
-// makes a log of 0 bytes, which stays empty until the first write.
+// checkDatabase checks that the file is a database: ExtendDB tries for ever to open another.
 func checkDatabase(dir string) error {
 	path := filepath.Join(dir, ExtendDB+".sqlite")
-	database, err := readStart(path, len(databaseMagic))
-	if errors.Is(err, os.ErrNotExist) || err == nil && len(database) == 0 {
+	text, err := readStart(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && (text == "" || text == magic) {
 		return nil // provision notices if it held tables
 	}
-	if err == nil && string(database) != databaseMagic {
-		err = fmt.Errorf("%s is no database", path)
-	}
-	if err != nil {
-		return &damage.Error{Err: fmt.Errorf("the database of %s: %w", ExtendDB, err)}
-	}
-	log, err := readStart(path+"-wal", 4)
-	if errors.Is(err, os.ErrNotExist) {
-		if _, err := os.Stat(path + "-shm"); errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-	}
-	if err == nil && len(log) != 0 && (len(log) < 4 || binary.BigEndian.Uint32(log)&^1 != logMagic) {
-		err = fmt.Errorf("%s-wal is no log", path)
-	}
-	if err != nil {
-		return &damage.Error{Err: fmt.Errorf("the database of %s lacks what was written last: %w", ExtendDB, err)}
-	}
-	return nil
+	return &damage.Error{Err: cmp.Or(err, fmt.Errorf("%s is no database", path))}
 }
 
 // readStart returns the first bytes of a file, or all of a shorter one.
-func readStart(path string, length int) ([]byte, error) {
+func readStart(path string) (string, error) {
 	file, err := os.Open(path) //nolint:gosec // the engine's own
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	start := make([]byte, length)
-	n, err := io.ReadFull(file, start)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
-	}
-	return start[:n], errors.Join(err, file.Close())
+	start, err := io.ReadAll(io.LimitReader(file, int64(len(magic))))
+	return string(start), errors.Join(err, file.Close())
 }

@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"testing"
 
-	"signalbox.dev/infra/local/damage"
 	"signalbox.dev/infra/local/engines"
 	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
@@ -76,36 +75,6 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 				t.Errorf("%v, want %q in it", err, c.want)
 			}
 		})
-	}
-}
-
-// A database that was closed has neither a log nor its index. One that was only read
-// since has a log of 0 bytes. One with an index alone has lost its log.
-func TestWhatALostLogIs(t *testing.T) {
-	const name, database, log, index = "extenddb.sqlite", "SQLite format 3\x00…", "-wal", "-shm"
-	for _, c := range []struct {
-		files map[string]string
-		ok    bool
-	}{
-		{nil, true},
-		{map[string]string{"": ""}, true}, // killed while it was made
-		{map[string]string{"": database}, true},
-		{map[string]string{"": database, log: "", index: "…"}, true},
-		{map[string]string{"": database, log: "\x37\x7f\x06\x83…", index: "…"}, true},
-		{map[string]string{"": database, log: "\x37\x7f\x06\x82…"}, true},
-		{map[string]string{"": database, log: "\x37"}, false},
-		{map[string]string{"": database, log: "garbage"}, false},
-		{map[string]string{"": database, index: "…"}, false},
-		{map[string]string{"": "garbage"}, false},
-	} {
-		dir := t.TempDir()
-		for suffix, text := range c.files {
-			testkit.Must(t, os.WriteFile(filepath.Join(dir, name+suffix), []byte(text), 0o600))
-		}
-		err := engines.CheckDatabase(dir)
-		if _, damaged := errors.AsType[*damage.Error](err); damaged == c.ok || err != nil && !damaged {
-			t.Errorf("with %q: %v", c.files, err)
-		}
 	}
 }
 

@@ -26,6 +26,3 @@ func Front(t *testing.T, engine string) http.Handler {
 	t.Cleanup(func() { _ = f.server.Close() })
 	return f.server.Handler
 }
-
-// CheckDatabase checks the folder of a database.
-var CheckDatabase = checkDatabase
