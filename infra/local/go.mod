@@ -10,7 +10,6 @@ require (
 )
 
 require (
-	github.com/agnivade/levenshtein v1.2.2
 	github.com/aws/aws-lambda-go v1.55.1
 	github.com/aws/aws-sdk-go-v2 v1.47.7
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.15

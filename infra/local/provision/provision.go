@@ -36,12 +36,12 @@ type provisioner struct {
 	made template.Resources
 }
 
-// Elsewhere is a DynamoDB that is not the edition's own. Others use it too, it may
-// lack operations, and it may keep its tables in memory only.
+// Elsewhere is a DynamoDB that is not the edition's own. Others use it too, and it may
+// keep its tables in memory only.
 type Elsewhere struct {
 	// Prefix begins the names of all tables.
 	Prefix string
-	// Warn reports lost tables and missing operations.
+	// Warn reports lost tables.
 	Warn func(text string)
 }
 

@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 
 	"signalbox.dev/infra/local/template"
 )
@@ -22,29 +20,6 @@ const (
 	// readTime bounds how long a table is read at a start.
 	readTime = 2 * time.Second
 )
-
-// lacking are the operations that a DynamoDB elsewhere may lack, each with the consequence.
-// The template's other settings for tables (point-in-time recovery, deletion protection,
-// ceilings) are not used on a user's machine.
-var lacking = map[string]string{
-	"DescribeTimeToLive": "has no TTL: expired items stay, and are judged by their own time",
-	"UpdateTimeToLive":   "has no TTL: expired items stay, and are judged by their own time",
-}
-
-// tolerate returns nil for the error of an operation that may be lacking.
-func (p *provisioner) tolerate(err error) error {
-	operation, _ := errors.AsType[*smithy.OperationError](err)
-	api, _ := errors.AsType[smithy.APIError](err)
-	if p.elsewhere == nil || operation == nil || api == nil || api.ErrorCode() != "UnknownOperationException" {
-		return err
-	}
-	meaning, named := lacking[operation.Operation()]
-	if !named {
-		return err
-	}
-	p.elsewhere.Warn(meaning)
-	return nil
-}
 
 // forget drops all tables from the record if a DynamoDB elsewhere kept them in memory and
 // has lost them.
@@ -99,10 +74,7 @@ func (p *provisioner) table(ctx context.Context, t template.Table) error {
 	if err != nil {
 		return fmt.Errorf("table %s: %w", name, err)
 	}
-	if !slices.Equal(keyNames(keySchema(t)), keyNames(found.Table.KeySchema)) {
-		return fmt.Errorf("table %s: its key is not the one that the template declares", name)
-	}
-	if err := p.tolerate(p.expiry(ctx, name, t.TTL)); err != nil {
+	if err := p.expiry(ctx, name, t.TTL); err != nil {
 		return fmt.Errorf("TTL of table %s: %w", name, err)
 	}
 	p.done(t.ID, template.Attributes{"Ref": name, "Arn": aws.ToString(found.Table.TableArn)})
@@ -126,14 +98,6 @@ func keySchema(t template.Table) []types.KeySchemaElement {
 		schema = append(schema, types.KeySchemaElement{AttributeName: &k.Name, KeyType: types.KeyType(k.Kind)})
 	}
 	return schema
-}
-
-func keyNames(schema []types.KeySchemaElement) []string {
-	var names []string
-	for _, k := range schema {
-		names = append(names, string(k.KeyType)+" "+aws.ToString(k.AttributeName))
-	}
-	return names
 }
 
 func (p *provisioner) active(ctx context.Context, name string) (*dynamodb.DescribeTableOutput, error) {

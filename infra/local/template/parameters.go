@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -49,24 +48,10 @@ func parameterValues(declared *yaml.Node, overrides map[string]string) (map[stri
 	}
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
 		if member(declared, name) == nil {
-			problems = append(problems, unknown(name, declared))
+			problems = append(problems, fmt.Errorf("the template has no parameter %s", name))
 		}
 	}
 	return values, errors.Join(problems...)
-}
-
-// unknown names the nearest parameter, if one differs in a third of its letters at most.
-func unknown(name string, declared *yaml.Node) error {
-	nearest, least := "", len(name)/3+2
-	for known := range members(declared) {
-		if d := levenshtein.ComputeDistance(name, known); d < least {
-			nearest, least = known, d
-		}
-	}
-	if nearest == "" {
-		return fmt.Errorf("the template has no parameter %s", name)
-	}
-	return fmt.Errorf("the template has no parameter %s; did you mean %s?", name, nearest)
 }
 
 func (p parameter) check(text string) error {
