@@ -274,7 +274,7 @@ func TestDamagedState(t *testing.T) {
 }
 
 // A killed engine is started again. Until then requests may get a 500; repeated, they
-// succeed, and nothing is lost. infra/local/cmd/engines tests one that cannot be started.
+// succeed, and nothing is lost.
 func TestKilledEngines(t *testing.T) {
 	o := options(t)
 	o.Parameters = map[string]string{"DeleteBurst": "10000"} // a request that gets a 500 counts

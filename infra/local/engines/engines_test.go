@@ -53,7 +53,7 @@ func TestHostAndUnsignedRequests(t *testing.T) {
 	config := e.Config()
 	_, tables := reach.DynamoDB(config).ListTables(t.Context(), nil)
 	_, buckets := reach.S3(config).ListBuckets(t.Context(), nil)
-	_, keys := reach.KMS(config).ListKeys(t.Context(), nil)
+	_, keys := reach.KMS(config).CreateKey(t.Context(), nil)
 	testkit.Must(t, errors.Join(tables, buckets, keys))
 }
 

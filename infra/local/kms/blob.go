@@ -21,7 +21,7 @@ const (
 
 // encrypt uses the newest material. A random nonce is safe for 2^32 ciphertexts
 // under one material, far more than a machine of a developer's will make.
-func (k *key) encrypt(plaintext []byte, context map[string]string) ([]byte, error) {
+func (k key) encrypt(plaintext []byte, context map[string]string) ([]byte, error) {
 	index := len(k.Material) - 1
 	head := append([]byte{blobVersion}, k.ID...)
 	head = binary.BigEndian.AppendUint32(head, uint32(index)) //nolint:gosec // a handful of rotations
@@ -36,43 +36,43 @@ func (k *key) encrypt(plaintext []byte, context map[string]string) ([]byte, erro
 
 // open decrypts a ciphertext under the key it names. named, if not "", is the
 // key that the request requires.
-func (s *Service) open(blob []byte, context map[string]string, named string) ([]byte, *key, error) {
+func (s *Service) open(blob []byte, context map[string]string, named string) ([]byte, key, error) {
 	if len(blob) == 0 {
-		return nil, nil, fault("ValidationException", "There is no ciphertext")
+		return nil, key{}, fault("ValidationException", "There is no ciphertext")
 	}
 	invalid := fault("InvalidCiphertextException", "")
 	if len(blob) < headLength+nonceLength || blob[0] != blobVersion {
-		return nil, nil, invalid
+		return nil, key{}, invalid
 	}
 	id := string(blob[1 : 1+idLength])
 	if _, known := s.state.Keys[id]; !known {
-		return nil, nil, invalid // and no byte of it in a message
+		return nil, key{}, invalid // and no byte of it in a message
 	}
 	if named != "" {
 		k, err := s.usable(named)
 		if err != nil {
-			return nil, nil, err
+			return nil, key{}, err
 		}
 		if k.ID != id {
-			return nil, nil, fault("IncorrectKeyException", "The key ID in the request does not identify a CMK that can perform this operation.")
+			return nil, key{}, fault("IncorrectKeyException", "The key ID in the request does not identify a CMK that can perform this operation.")
 		}
 	}
 	k, err := s.usable(id)
 	if err != nil {
-		return nil, nil, err
+		return nil, key{}, err
 	}
 	head, nonce, sealed := blob[:headLength], blob[headLength:headLength+nonceLength], blob[headLength+nonceLength:]
 	index := binary.BigEndian.Uint32(head[1+idLength:])
 	if int(index) >= len(k.Material) {
-		return nil, nil, invalid
+		return nil, key{}, invalid
 	}
 	aead, err := newAEAD(k.Material[index])
 	if err != nil {
-		return nil, nil, err
+		return nil, key{}, err
 	}
 	plaintext, err := aead.Open(nil, nonce, sealed, associated(head, context))
 	if err != nil {
-		return nil, nil, invalid
+		return nil, key{}, invalid
 	}
 	return plaintext, k, nil
 }

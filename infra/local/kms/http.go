@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -49,9 +50,7 @@ func refuse(w http.ResponseWriter, err error) {
 type request struct {
 	KeyID                        string `json:"KeyId"`
 	Description                  string
-	PendingWindowInDays          *int
 	KeySpec                      string
-	NumberOfBytes                int
 	CiphertextBlob               []byte
 	EncryptionContext            map[string]string
 	SourceKeyID                  string `json:"SourceKeyId"`
@@ -63,7 +62,7 @@ type request struct {
 // commit makes a change that is stored before it is answered, or does not happen.
 func (s *Service) commit(change func() (any, error)) (any, error) {
 	before := s.state
-	s.state = before.clone()
+	s.state = state{maps.Clone(before.Keys)}
 	answer, err := change()
 	if err == nil {
 		err = s.save()
@@ -92,8 +91,6 @@ func (s *Service) call(name string, body []byte) (any, error) {
 			return nil, err
 		}
 		return map[string]any{"KeyMetadata": k.metadata()}, nil
-	case "ListKeys":
-		return s.list(), nil
 	default:
 		return s.crypto(name, in)
 	}

@@ -9,17 +9,13 @@
 package kms
 
 import (
-	"bytes"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,11 +46,10 @@ type key struct {
 	Description string
 	State       string
 	Created     time.Time
-	Deletion    time.Time `json:",omitzero"`
 	Material    [][]byte
 }
 
-func (k *key) arn() string { return "arn:aws:kms:" + Region + ":" + Account + ":key/" + k.ID }
+func (k key) arn() string { return "arn:aws:kms:" + Region + ":" + Account + ":key/" + k.ID }
 
 // Service is a running fake KMS.
 type Service struct {
@@ -64,39 +59,14 @@ type Service struct {
 	state state
 }
 
-type state struct {
-	Keys map[string]*key
-	// Aliases are those of earlier versions: they are part of the sum.
-	Aliases map[string]string
-	// SHA256 is that of the state without it: an altered key would encrypt, and open
-	// nothing. Files of earlier versions lack it.
-	SHA256 []byte `json:",omitempty"`
-}
-
-// sum returns the state's SHA256.
-func (s state) sum() ([]byte, error) {
-	s.SHA256 = nil
-	data, err := json.Marshal(s)
-	sum := sha256.Sum256(data)
-	return sum[:], err
-}
-
-func (s state) clone() state {
-	keys := make(map[string]*key, len(s.Keys))
-	for id, k := range s.Keys {
-		copied := *k
-		copied.Material = slices.Clone(k.Material)
-		keys[id] = &copied
-	}
-	return state{Keys: keys, Aliases: maps.Clone(s.Aliases)}
-}
+type state struct{ Keys map[string]key }
 
 // Open loads the keys of the folder, which it makes if need be.
 func Open(dir string) (*Service, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the keys: %w", err)
 	}
-	s := &Service{file: filepath.Join(dir, "keys.json"), state: state{Keys: map[string]*key{}, Aliases: map[string]string{}}}
+	s := &Service{file: filepath.Join(dir, "keys.json"), state: state{map[string]key{}}}
 	data, err := os.ReadFile(s.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -120,23 +90,15 @@ func (s state) check() error {
 		return errors.New("the keys are missing")
 	}
 	for id, k := range s.Keys {
-		if k == nil || k.ID != id || len(k.Material) == 0 {
+		if k.ID != id || len(k.Material) == 0 {
 			return fmt.Errorf("key %s is incomplete", id)
 		}
 	}
-	sum, err := s.sum()
-	if err == nil && s.SHA256 != nil && !bytes.Equal(sum, s.SHA256) {
-		err = errors.New("they were altered: their checksum is another")
-	}
-	return err
+	return nil
 }
 
 // save writes the state and flushes it.
 func (s *Service) save() error {
-	var err error
-	if s.state.SHA256, err = s.state.sum(); err != nil {
-		return err
-	}
 	data, err := json.Marshal(s.state)
 	if err != nil {
 		return err
@@ -145,10 +107,10 @@ func (s *Service) save() error {
 }
 
 // create makes a key.
-func (s *Service) create(description string) *key {
+func (s *Service) create(description string) key {
 	material := make([]byte, 32)
 	_, _ = rand.Read(material)
-	k := &key{
+	k := key{
 		ID: uuid.NewString(), Description: description, State: enabled, Created: time.Now().UTC(), Material: [][]byte{material},
 	}
 	s.state.Keys[k.ID] = k
@@ -156,40 +118,27 @@ func (s *Service) create(description string) *key {
 }
 
 // find returns a key by its id or its ARN.
-func (s *Service) find(name string) (*key, error) {
+func (s *Service) find(name string) (key, error) {
 	if name == "" {
-		return nil, fault("ValidationException", "A key must be named")
+		return key{}, fault("ValidationException", "A key must be named")
 	}
 	k, ok := s.state.Keys[strings.TrimPrefix(name, "arn:aws:kms:"+Region+":"+Account+":key/")]
-	if !ok || s.gone(k) {
-		return nil, fault("NotFoundException", "Key '%s' does not exist", name)
+	if !ok {
+		return key{}, fault("NotFoundException", "Key '%s' does not exist", name)
 	}
 	return k, nil
 }
 
-// gone reports whether the key's last day has passed.
-func (s *Service) gone(k *key) bool {
-	return k.State == pendingDeletion && !time.Now().Before(k.Deletion)
-}
-
 // usable finds a key that may encrypt and decrypt.
-func (s *Service) usable(name string) (*key, error) {
+func (s *Service) usable(name string) (key, error) {
 	k, err := s.find(name)
-	if err != nil {
-		return nil, err
+	switch {
+	case err == nil && k.State == disabled:
+		err = fault("DisabledException", "%s is disabled.", k.arn())
+	case err == nil && k.State == pendingDeletion:
+		err = fault("KMSInvalidStateException", "%s is pending deletion.", k.arn())
 	}
-	return k, k.usable()
-}
-
-// usable gives the error of a key that must not encrypt or decrypt now.
-func (k *key) usable() error {
-	switch k.State {
-	case disabled:
-		return fault("DisabledException", "%s is disabled.", k.arn())
-	case pendingDeletion:
-		return fault("KMSInvalidStateException", "%s is pending deletion.", k.arn())
-	}
-	return nil
+	return k, err
 }
 
 // awsError is an error that AWS would give.

@@ -1,18 +1,6 @@
 package kms
 
-import (
-	"crypto/rand"
-	"maps"
-	"slices"
-	"time"
-)
-
-// AWS's bounds, from the reference of the KMS API.
-const (
-	minWindowDays = 7
-	maxWindowDays = 30
-	maxDataKey    = 1024
-)
+import "crypto/rand"
 
 // change carries out an operation that alters the keys.
 func (s *Service) change(name string, in request) (any, error) {
@@ -29,33 +17,24 @@ func (s *Service) change(name string, in request) (any, error) {
 	if k.State == pendingDeletion && name != "CancelKeyDeletion" {
 		return nil, fault("KMSInvalidStateException", "%s is pending deletion.", k.arn())
 	}
+	answer := map[string]any{}
 	switch name {
 	case "EnableKey":
 		k.State = enabled
 	case "DisableKey":
 		k.State = disabled
-	case "ScheduleKeyDeletion":
-		return s.schedule(k, in.PendingWindowInDays)
+	case "ScheduleKeyDeletion": // nothing deletes it
+		k.State = pendingDeletion
+		answer = map[string]any{"KeyId": k.arn(), "KeyState": k.State}
 	case "CancelKeyDeletion":
 		if k.State != pendingDeletion {
 			return nil, fault("KMSInvalidStateException", "%s is not pending deletion.", k.arn())
 		}
-		k.State, k.Deletion = disabled, time.Time{}
-		return map[string]any{"KeyId": k.arn()}, nil
+		k.State = disabled
+		answer["KeyId"] = k.arn()
 	}
-	return map[string]any{}, nil
-}
-
-func (s *Service) schedule(k *key, days *int) (any, error) {
-	window := maxWindowDays
-	if days != nil {
-		window = *days
-	}
-	if window < minWindowDays || window > maxWindowDays {
-		return nil, fault("ValidationException", "PendingWindowInDays must be from 7 to 30")
-	}
-	k.State, k.Deletion = pendingDeletion, time.Now().UTC().AddDate(0, 0, window)
-	return map[string]any{"KeyId": k.arn(), "KeyState": k.State, "DeletionDate": k.Deletion.Unix(), "PendingWindowInDays": window}, nil
+	s.state.Keys[k.ID] = k
+	return answer, nil
 }
 
 // crypto carries out an operation that uses a key.
@@ -81,17 +60,10 @@ func (s *Service) generate(in request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := in.NumberOfBytes
-	switch in.KeySpec {
-	case "AES_256":
-		size = 32
-	case "AES_128":
-		size = 16
+	if in.KeySpec != "AES_256" {
+		return nil, fault("ValidationException", "This KMS makes data keys of the spec AES_256 only")
 	}
-	if size < 1 || size > maxDataKey || in.KeySpec != "" && in.NumberOfBytes != 0 {
-		return nil, fault("ValidationException", "Please specify either number of bytes or key spec.")
-	}
-	dataKey := make([]byte, size)
+	dataKey := make([]byte, 32)
 	_, _ = rand.Read(dataKey)
 	blob, err := k.encrypt(dataKey, in.EncryptionContext)
 	if err != nil {
@@ -116,25 +88,11 @@ func (s *Service) reEncrypt(in request) (any, error) {
 	}, err
 }
 
-func (k *key) metadata() map[string]any {
-	m := map[string]any{
+func (k key) metadata() map[string]any {
+	return map[string]any{
 		"AWSAccountId": Account, "KeyId": k.ID, "Arn": k.arn(), "CreationDate": k.Created.Unix(),
 		"Enabled": k.State == enabled, "KeyState": k.State, "Description": k.Description,
 		"KeyUsage": "ENCRYPT_DECRYPT", "KeySpec": "SYMMETRIC_DEFAULT", "CustomerMasterKeySpec": "SYMMETRIC_DEFAULT",
 		"EncryptionAlgorithms": []string{"SYMMETRIC_DEFAULT"}, "KeyManager": "CUSTOMER", "Origin": "AWS_KMS", "MultiRegion": false,
 	}
-	if k.State == pendingDeletion {
-		m["DeletionDate"] = k.Deletion.Unix()
-	}
-	return m
-}
-
-func (s *Service) list() any {
-	keys := []map[string]string{}
-	for _, id := range slices.Sorted(maps.Keys(s.state.Keys)) {
-		if k := s.state.Keys[id]; !s.gone(k) {
-			keys = append(keys, map[string]string{"KeyId": id, "KeyArn": k.arn()})
-		}
-	}
-	return map[string]any{"Keys": keys, "Truncated": false}
 }
