@@ -203,10 +203,6 @@ cross: go ## Compile the edition, the operator's command and the authorizer for 
 admin: $(BUILD)/admin ## Run the operator's command on the edition of `make run`, not on SIGNALBOX_STACK (ARGS='key list'; without ARGS: help)
 	@$(BUILD)/admin --local $(STATE) $(ARGS)
 
-.PHONY: reference
-reference: $(BUILD)/admin
-	@$< __reference >infra/admin/reference.md
-
 .PHONY: release
 release: go ## Build the operator's command for Linux and macOS into .build/release, with SBOMs and checksums (VERSION=v1.2.3)
 	@infra/release/admin $(VERSION)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -78,14 +77,5 @@ func TestIdsAreCompleted(t *testing.T) {
 	}
 	if got := on(t, arguments.CompleteWord, "--local", "nowhere", "job", "show", ""); got.stdout != "" || got.stderr != "" || got.code != exit.Done {
 		t.Errorf("without a target: %+v", got)
-	}
-}
-
-func TestTheReferenceIsCurrent(t *testing.T) {
-	t.Parallel()
-	got := on(t, arguments.ReferenceWord)
-	want, err := os.ReadFile("reference.md")
-	if diff := cmp.Diff(string(want), got.stdout); diff != "" || err != nil || got.code != exit.Done {
-		t.Errorf("make reference writes it anew: %v\n%s", err, diff)
 	}
 }

@@ -143,9 +143,6 @@ func (a *app) execute(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == arguments.CompleteWord {
 		return arguments.Complete(a.stdout, parser.Model.Node, args[1:], a.values(ctx, args[1:]))
 	}
-	if slices.Equal(args, []string{arguments.ReferenceWord}) {
-		return arguments.Reference(a.stdout, parser.Model)
-	}
 	command, err := parser.Parse(args)
 	if usage, ok := errors.AsType[*kong.ParseError](err); ok && bare(usage) {
 		return arguments.Overview(a.stdout, parser.Model)
