@@ -11,8 +11,6 @@ import (
 	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
-	"signalbox.dev/infra/admin/rewrap"
-	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
@@ -298,60 +296,4 @@ func (s *session) warn(warning string) {
 	if warning != "" {
 		s.note("warning: %s", warning)
 	}
-}
-
-// credentialRewrap is about the credentials of all accounts: it takes none.
-type credentialRewrap struct {
-	To     arguments.KeyARN   `required:"" placeholder:"ARN" help:"The key to move to. New credentials must be sealed under it already."`
-	From   []arguments.KeyARN `placeholder:"ARN" help:"A key to move from; can be repeated. If omitted, the stack's own key."`
-	Rate   int                `default:"100" placeholder:"N" help:"Rewrap at most N credentials a second (${default}), and read at most as many pages of 50."`
-	DryRun bool               `help:"Only count the credentials that would be rewrapped."`
-}
-
-// Run moves all credentials, or counts them. Interrupted anywhere, killed
-// included, it may be run again; so may two at once.
-func (c credentialRewrap) Run(ctx context.Context, s *session) error {
-	from, err := c.sources(s.outputs)
-	if err != nil {
-		return err
-	}
-	run := rewrap.NewRun(s.wrappedKeys, s.kms, c.To, from, c.Rate)
-	found, err := run.Survey(ctx)
-	if err != nil {
-		return err
-	}
-	if c.DryRun {
-		return rewrap.ShowSurvey(s.out, c.To, from, found)
-	}
-	attrs := []any{"to", c.To, "from", from}
-	if err := s.begin(ctx, "credential.rewrap", attrs...); err != nil {
-		return err
-	}
-	began := s.now()
-	result, err := run.MoveAll(ctx, found, s.progress)
-	result.Seconds = s.now().Sub(began).Seconds()
-	s.audit(ctx, "credential.rewrap", err, append(attrs, "rewrapped", result.Rewrapped,
-		"already_there", result.AlreadyThere, "gone_meanwhile", result.Changed, "failed", len(result.Failed))...)
-	if shown := result.Show(s.out); err == nil {
-		err = shown
-	}
-	return err
-}
-
-// sources are the keys that credentials are taken from. The key that a record
-// names is not enough: see seal.NewRewrapper.
-func (c credentialRewrap) sources(o target.Outputs) ([]arguments.KeyARN, error) {
-	if c.Rate < 1 {
-		return nil, exit.UsageError("--rate must be at least 1")
-	}
-	if string(c.To) != o.SealingKeyArn {
-		return nil, exit.Refusal(fmt.Sprintf("new credentials are sealed under %s, not under %s: deploy with NextSealingKeyArn first", o.SealingKeyArn, c.To))
-	}
-	if len(c.From) > 0 {
-		return c.From, nil
-	}
-	if string(c.To) == o.OwnSealingKeyArn {
-		return nil, exit.UsageError("--to is the stack's own key: name with --from the key that credentials are under now")
-	}
-	return []arguments.KeyARN{arguments.KeyARN(o.OwnSealingKeyArn)}, nil
 }

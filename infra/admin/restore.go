@@ -12,9 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/infra/admin/exit"
-	"signalbox.dev/infra/admin/findings"
 	"signalbox.dev/infra/admin/output"
-	"signalbox.dev/infra/admin/rewrap"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 )
@@ -52,15 +50,15 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	found := findings.Inspect(live, placements, findings.Restore{})
-	if err := findings.Show(s.out, found); err != nil {
+	found := inspect(live, placements, accessRestore{})
+	if err := showFindings(s.out, found); err != nil {
 		return err
 	}
-	counts := findings.Count(found)
+	counts := countFindings(found)
 	s.note("%s, %s, %s, %s: %s for `admin restore repair`, %d for you, %d to know.",
 		output.Count(len(live.Accounts), "account"), output.Count(len(live.Workspaces), "workspace"), output.Count(len(live.Keys), "key"),
-		output.Count(len(placements), "credential"), output.Count(counts[findings.ByRepair], "finding"), counts[findings.ByOperator], counts[findings.ByNone])
-	if counts[findings.ByRepair]+counts[findings.ByOperator] > 0 {
+		output.Count(len(placements), "credential"), output.Count(counts[byRepair], "finding"), counts[byOperator], counts[byNone])
+	if counts[byRepair]+counts[byOperator] > 0 {
 		return errInconsistent
 	}
 	return nil
@@ -85,7 +83,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	found := findings.Inspect(live, placements, restore)
+	found := inspect(live, placements, restore)
 	switch {
 	case restore.Old == nil:
 		s.note("%s", withoutBefore(live, restore))
@@ -93,13 +91,13 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 		return errUnrelated
 	}
 	if c.DryRun {
-		return findings.Show(s.out, found)
+		return showFindings(s.out, found)
 	}
-	if lacking := findings.Lacking(found); len(lacking) > 0 && !c.Incomplete {
+	if lacking := lacking(found); len(lacking) > 0 && !c.Incomplete {
 		return exit.Refusal(fmt.Sprintf("%s is not the access table just before the restore: it lacks %s (%s %s among them), and no command removes an account or a workspace. "+
 			"Name another table, or add --incomplete; --dry-run lists what happens. Nothing was changed", c.Before, output.Count(len(lacking), "row"), lacking[0].Kind, lacking[0].ID))
 	}
-	if findings.Count(found)[findings.ByRepair] > 0 {
+	if countFindings(found)[byRepair] > 0 {
 		if err := c.confirm(ctx, s, func() (subject, error) { return c.subject(s, found), nil }); err != nil {
 			return err
 		}
@@ -110,18 +108,18 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 		err = s.repair(ctx, found)
 		s.audit(ctx, "restore.repair", err, attrs...)
 	}
-	if err == nil && findings.Count(found)[findings.ByOperator] > 0 {
+	if err == nil && countFindings(found)[byOperator] > 0 {
 		err = errLeft
 	}
-	return errors.Join(err, findings.Show(s.out, found))
+	return errors.Join(err, showFindings(s.out, found))
 }
 
 // withoutBefore says that some changes are unknown without the table before the
 // restore.
-func withoutBefore(live *auth.Survey, restore findings.Restore) string {
+func withoutBefore(live *auth.Survey, restore accessRestore) string {
 	enabled := 0
 	for _, key := range live.Keys {
-		if key.Fault == nil && !key.Disabled && !restore.IsNew(key.CreatedAt) {
+		if key.Fault == nil && !key.Disabled && !restore.isNew(key.CreatedAt) {
 			enabled++
 		}
 	}
@@ -146,8 +144,8 @@ func (s *session) survey(ctx context.Context) (*auth.Survey, []byok.Placement, e
 }
 
 // restore asks the tables about the restore.
-func (c restoreRepair) restore(ctx context.Context, s *session) (findings.Restore, error) {
-	none := findings.Restore{}
+func (c restoreRepair) restore(ctx context.Context, s *session) (accessRestore, error) {
+	none := accessRestore{}
 	live, err := s.describe(ctx, s.outputs.AccessTableName)
 	if err != nil {
 		return none, err
@@ -169,7 +167,7 @@ func (c restoreRepair) restore(ctx context.Context, s *session) (findings.Restor
 			return none, err
 		}
 	}
-	return findings.NewRestore(c.Since, *live.CreationDateTime, s.now(), old), nil
+	return newAccessRestore(c.Since, *live.CreationDateTime, s.now(), old), nil
 }
 
 func (s *session) describe(ctx context.Context, table string) (*types.TableDescription, error) {
@@ -195,10 +193,10 @@ func related(live, old *auth.Survey) bool {
 }
 
 // subject is for the operator to confirm.
-func (c restoreRepair) subject(s *session, found []findings.Finding) subject {
+func (c restoreRepair) subject(s *session, found []finding) subject {
 	kinds := map[string]int{}
 	for _, f := range found {
-		if f.By == findings.ByRepair {
+		if f.By == byRepair {
 			kinds[f.Action]++
 		}
 	}
@@ -210,11 +208,11 @@ func (c restoreRepair) subject(s *session, found []findings.Finding) subject {
 
 // repair makes the repairs one after the other, keys first. It goes on after one
 // that fails, unless many in a row do.
-func (s *session) repair(ctx context.Context, found []findings.Finding) error {
+func (s *session) repair(ctx context.Context, found []finding) error {
 	inARow, failed := 0, 0
 	for i := range found {
 		f := &found[i]
-		if f.By != findings.ByRepair {
+		if f.By != byRepair {
 			continue
 		}
 		err := f.Repair(ctx, s.registry)
@@ -228,7 +226,7 @@ func (s *session) repair(ctx context.Context, found []findings.Finding) error {
 		case err != nil:
 			f.Outcome = output.Optional("failed: " + exit.Sentence(err, exit.Uncertain))
 			failed++
-			if inARow++; inARow >= rewrap.Patience {
+			if inARow++; inARow >= failuresInARow {
 				return errNotRepaired
 			}
 		default:

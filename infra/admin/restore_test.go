@@ -17,8 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/admin/exit"
-	"signalbox.dev/infra/admin/findings"
-	"signalbox.dev/infra/admin/rewrap"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/auth"
@@ -160,7 +158,7 @@ var unnamed = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 func (r *restored) findings(args ...string) (listed []string) {
 	r.Helper()
 	got := r.do(append([]string{"--json"}, args...)...)
-	var found []findings.Finding
+	var found []finding
 	if err := json.Unmarshal([]byte(got.stdout), &found); err != nil {
 		r.Fatalf("%v in %q; %s", err, got.stdout, got.stderr)
 	}
@@ -369,11 +367,11 @@ func TestARepairReportsWhatItCannotSettle(t *testing.T) {
 // line of each.
 func TestARepairGoesOnAfterOneThatFails(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t, rewrap.Patience)
+	r := newRestored(t, failuresInARow)
 	refused := faults.Answer(http.StatusBadRequest, "ValidationException", "")
 	for failures, rules := range map[int][]faults.Rule{
-		1:               {{Operation: "UpdateItem", Call: 2, Fault: refused}},
-		rewrap.Patience: {{Operation: "UpdateItem", Fault: refused}, {Operation: "TransactWriteItems", Fault: refused}},
+		1:              {{Operation: "UpdateItem", Call: 2, Fault: refused}},
+		failuresInARow: {{Operation: "UpdateItem", Fault: refused}, {Operation: "TransactWriteItems", Fault: refused}},
 	} {
 		r.reset()
 		broken := r.broken()
@@ -499,7 +497,7 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 	}
 	r.wantLetIn("of a deleted workspace", "unbound")
 	for _, f := range r.findings("restore", "check") {
-		if strings.HasPrefix(f, findings.ByRepair) {
+		if strings.HasPrefix(f, byRepair) {
 			t.Errorf("left: %s", f)
 		}
 	}

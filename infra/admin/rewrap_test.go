@@ -17,7 +17,6 @@ import (
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
-	"signalbox.dev/infra/admin/rewrap"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
@@ -84,10 +83,10 @@ func (m *move) deploy() {
 }
 
 // rewrap runs the command that must end with the code, and reads its summary.
-func (m *move) rewrap(code int, args ...string) (rewrap.Result, answer) {
+func (m *move) rewrap(code int, args ...string) (rewrapResult, answer) {
 	m.Helper()
 	got := m.want(code, append([]string{"--json", "credentials", "rewrap", "--to", m.next, "--rate", "5000"}, args...)...)
-	var view rewrap.Result
+	var view rewrapResult
 	if err := json.Unmarshal([]byte(got.stdout), &view); err != nil {
 		m.Fatalf("%v in %q; %s", err, got.stdout, got.stderr)
 	}
@@ -288,7 +287,7 @@ func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
 	_, err := m.kms.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &m.own})
 	testkit.Must(t, err)
 	view, got := m.rewrap(exit.Uncertain)
-	if view.Rewrapped != 0 || len(view.Failed) < rewrap.Patience || len(view.Failed) >= 40 || !strings.Contains(view.Failed[0].Reason, "DisabledException") {
+	if view.Rewrapped != 0 || len(view.Failed) < failuresInARow || len(view.Failed) >= 40 || !strings.Contains(view.Failed[0].Reason, "DisabledException") {
 		t.Errorf("%+v", view)
 	}
 	if !strings.Contains(got.stderr, "gave up") {
@@ -299,15 +298,15 @@ func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
 // It goes on however many fail, if others succeed between them.
 func TestRewrapOutlastsScatteredFailures(t *testing.T) {
 	t.Parallel()
-	m := newMove(t, 3*(rewrap.Patience+2))
+	m := newMove(t, 3*(failuresInARow+2))
 	m.deploy()
 	broken := m.broken()
-	for n := range rewrap.Patience + 2 {
+	for n := range failuresInARow + 2 {
 		broken.Inject(faults.Rule{Operation: "ReEncrypt", Call: 3 * (n + 1), Fault: faults.Answer(http.StatusBadRequest, "KMSInvalidStateException", "")})
 	}
 	broken.Inject(faults.Rule{Operation: "Scan", Call: 1, Attempt: 1, Fault: faults.EmptyAnswer()}) // not the end of the table
 	view, _ := m.rewrap(exit.Uncertain)
-	if view.Rewrapped != 2*(rewrap.Patience+2) || len(view.Failed) != rewrap.Patience+2 {
+	if view.Rewrapped != 2*(failuresInARow+2) || len(view.Failed) != failuresInARow+2 {
 		t.Fatalf("%+v", view)
 	}
 	failed := view.Failed[0]
@@ -315,7 +314,7 @@ func TestRewrapOutlastsScatteredFailures(t *testing.T) {
 		t.Errorf("%+v is %+v", failed, row)
 	}
 	broken.Heal()
-	m.goesOn(3 * (rewrap.Patience + 2))
+	m.goesOn(3 * (failuresInARow + 2))
 }
 
 // Rows that were sealed under a foreign key are not vouched for, and are
@@ -326,7 +325,7 @@ func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 	m.sealing = m.newKey()
 	foreign := m.sealing
 	planted := map[ids.Credential]bool{}
-	for n := range rewrap.Patience + 2 {
+	for n := range failuresInARow + 2 {
 		planted[m.create(n)] = true
 	}
 	m.deploy()

@@ -1,6 +1,4 @@
-// Package findings lists the inconsistencies of the access and credentials tables, with
-// their repairs.
-package findings
+package main
 
 import (
 	"cmp"
@@ -17,12 +15,58 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Margin bounds how far the clock of a machine that makes rows may be ahead. Only a row
-// that was made later than this after the restore is shown to be newer.
-const Margin = time.Hour
+// Who deals with a finding.
+const (
+	byRepair   = "repair"
+	byOperator = "operator"
+	byNone     = "none" // no inconsistency, but worth knowing
+)
 
-// Restore describes a restore of the access table.
-type Restore struct {
+// finding is something that the tables should not hold, or have lost.
+type finding struct {
+	Kind    string          `json:"kind"` // key, workspace, list, account, counter, credential or item
+	ID      string          `json:"id"`
+	Account output.Optional `json:"account_id"`
+	Problem string          `json:"problem"`
+	By      string          `json:"by"`
+	Remedy  string          `json:"remedy"`
+	Outcome output.Optional `json:"outcome"` // of the repair, once it was made
+
+	Action string `json:"-"` // as audit lines name the repair
+	Repair repair `json:"-"`
+}
+
+// repair is one conditional write.
+type repair func(context.Context, *auth.Registry) error
+
+// countFindings counts findings by who deals with them.
+func countFindings(found []finding) map[string]int {
+	counts := map[string]int{}
+	for _, f := range found {
+		counts[f.By]++
+	}
+	return counts
+}
+
+// showFindings lists findings.
+func showFindings(o output.Writer, found []finding) error {
+	return output.List(o, found,
+		output.NewColumn("KIND", func(f finding) string { return f.Kind }),
+		output.NewColumn("ID", func(f finding) string { return f.ID }),
+		output.NewColumn("ACCOUNT", func(f finding) string { return string(f.Account) }),
+		output.NewColumn("PROBLEM", func(f finding) string { return f.Problem }),
+		output.NewColumn("BY", func(f finding) string { return f.By }),
+		output.NewColumn("REMEDY", func(f finding) string { return f.Remedy }),
+		output.NewColumn("OUTCOME", func(f finding) string { return string(f.Outcome) }),
+	)
+}
+
+// clockMargin bounds how far the clock of a machine that makes rows may be ahead. Only a row
+// that was made later than this after the restore is shown to be newer.
+const clockMargin = time.Hour
+
+// accessRestore describes a restore of the access table.
+type accessRestore struct {
 	Since time.Time // the moment restored to
 	// Old is the table just before the restore; nil if it is not known.
 	Old    *auth.Survey
@@ -30,42 +74,41 @@ type Restore struct {
 	now    time.Time
 }
 
-// NewRestore returns a restore to the moment since. The restored table was created then.
-func NewRestore(since, created, now time.Time, old *auth.Survey) Restore {
-	r := Restore{Since: since, Old: old, now: now}
+// newAccessRestore returns a restore to the moment since. The restored table was created then.
+func newAccessRestore(since, created, now time.Time, old *auth.Survey) accessRestore {
+	r := accessRestore{Since: since, Old: old, now: now}
 	r.latest = slices.MaxFunc([]time.Time{since, created, r.before().Newest()}, time.Time.Compare)
 	return r
 }
 
-// IsNew reports whether a row that was made then is shown to be newer than the restore.
+// isNew reports whether a row that was made then is shown to be newer than the restore.
 // Another machine's clock took the time: it may have been wrong.
-func (r Restore) IsNew(made time.Time) bool {
-	return made.After(r.latest.Add(Margin)) && !made.After(r.now)
+func (r accessRestore) isNew(made time.Time) bool {
+	return made.After(r.latest.Add(clockMargin)) && !made.After(r.now)
 }
 
-func (r Restore) before() *auth.Survey { return cmp.Or(r.Old, &auth.Survey{}) }
+func (r accessRestore) before() *auth.Survey { return cmp.Or(r.Old, &auth.Survey{}) }
 
 // inspection compares the live tables with each other and, after a restore, with
 // the access table as it was before.
 type inspection struct {
-	Restore
+	accessRestore
 	live       *auth.Survey
 	placements []byok.Placement
 	old        *auth.Survey // empty if it is not known
-	compared   bool         // it is known
-	found      []Finding
+	found      []finding
 }
 
-// Inspect lists all findings in the order of their repairs.
-func Inspect(live *auth.Survey, placements []byok.Placement, r Restore) []Finding {
-	i := &inspection{Restore: r, live: live, placements: placements, old: r.before(), compared: r.Old != nil}
+// inspect lists all findings in the order of their repairs.
+func inspect(live *auth.Survey, placements []byok.Placement, r accessRestore) []finding {
+	i := &inspection{accessRestore: r, live: live, placements: placements, old: r.before()}
 	i.keys()
 	i.workspaces()
 	i.lists()
 	i.accounts()
 	i.counters()
 	i.credentials()
-	if i.compared {
+	if i.Old != nil {
 		i.lost()
 	}
 	return i.found
@@ -73,19 +116,19 @@ func Inspect(live *auth.Survey, placements []byok.Placement, r Restore) []Findin
 
 // report adds a finding that the operator deals with.
 func (i *inspection) report(kind, id string, account ids.Account, problem, remedy string) {
-	i.found = append(i.found, Finding{Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: ByOperator, Remedy: remedy})
+	i.found = append(i.found, finding{Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: byOperator, Remedy: remedy})
 }
 
 // note adds a finding that is no inconsistency.
 func (i *inspection) note(kind, id string, account ids.Account, problem, remedy string) {
 	i.report(kind, id, account, problem, remedy)
-	i.found[len(i.found)-1].By = ByNone
+	i.found[len(i.found)-1].By = byNone
 }
 
 // repairable adds a finding that can be repaired.
-func (i *inspection) repairable(kind, id string, account ids.Account, problem, remedy, action string, repair func(context.Context, *auth.Registry) error) {
-	i.found = append(i.found, Finding{
-		Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: ByRepair, Remedy: remedy, Action: action, Repair: repair,
+func (i *inspection) repairable(kind, id string, account ids.Account, problem, remedy, action string, repair repair) {
+	i.found = append(i.found, finding{
+		Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: byRepair, Remedy: remedy, Action: action, Repair: repair,
 	})
 }
 
@@ -96,21 +139,21 @@ func (i *inspection) keys() {
 			continue
 		}
 		problem, disable := i.unowned(key)
-		if problem == "" && i.compared {
+		if problem == "" && i.Old != nil {
 			problem, disable = i.revoked(key), func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, key.Account, hash) }
 		}
 		if problem != "" && !key.Disabled {
 			i.repairable("key", string(hash), key.Account, "enabled, but "+problem, "disable it", "key.disable", disable)
 			continue
 		}
-		if _, existed := i.old.Keys[hash]; i.compared && !existed && !key.Disabled {
+		if _, existed := i.old.Keys[hash]; i.Old != nil && !existed && !key.Disabled {
 			i.note("key", string(hash), key.Account, "made after the restore, at "+string(output.When(key.CreatedAt)), "it stays enabled")
 		}
 	}
 }
 
 // unowned reports why the key cannot be used any more, with its repair; "" if it can.
-func (i *inspection) unowned(key auth.SurveyedKey) (problem string, repair func(context.Context, *auth.Registry) error) {
+func (i *inspection) unowned(key auth.SurveyedKey) (problem string, repair repair) {
 	orphan := func(ctx context.Context, r *auth.Registry) error { return r.DisableOrphan(ctx, key) }
 	stranded := func(ctx context.Context, r *auth.Registry) error { return r.DisableStranded(ctx, key) }
 	bound, exists := i.live.Workspaces[key.Workspace]
@@ -130,7 +173,7 @@ func (i *inspection) unowned(key auth.SurveyedKey) (problem string, repair func(
 // revoked reports why the old table does not let the key in, if that is known.
 func (i *inspection) revoked(key auth.SurveyedKey) string {
 	switch was, ok := i.old.Keys[key.Hash]; {
-	case !ok && i.IsNew(key.CreatedAt):
+	case !ok && i.isNew(key.CreatedAt):
 		return ""
 	case !ok:
 		return "not in the old table: deleted since, or not shown to be newer than the restore"
@@ -256,11 +299,11 @@ func (i *inspection) credentials() {
 // notBefore is the problem of an account or workspace that only the live table has.
 const notBefore = "not in the old table"
 
-// Lacking returns the rows that the old table should have: no command removes them.
+// lacking returns the rows that the old table should have: no command removes them.
 // Such a table is older than the restore, or damaged, and its missing keys may not have
 // been deleted.
-func Lacking(found []Finding) []Finding {
-	return slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return f.Problem != notBefore })
+func lacking(found []finding) []finding {
+	return slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return f.Problem != notBefore })
 }
 
 // lost reports the rows that only one of the two tables has, and the unreadable ones of
@@ -301,12 +344,12 @@ func (i *inspection) lost() {
 		i.report("item", place.String(), "", "not an item of an access table, in the old table", "look at it there")
 	}
 	for id, account := range sorted(i.live.Accounts) {
-		if _, existed := i.old.Accounts[id]; !existed && account.Fault == nil && !i.IsNew(account.CreatedAt) {
+		if _, existed := i.old.Accounts[id]; !existed && account.Fault == nil && !i.isNew(account.CreatedAt) {
 			i.report("account", string(id), id, notBefore, damaged)
 		}
 	}
 	for id, w := range sorted(i.live.Workspaces) {
-		if _, existed := i.old.Workspaces[id]; !existed && w.Fault == nil && !i.IsNew(w.CreatedAt) {
+		if _, existed := i.old.Workspaces[id]; !existed && w.Fault == nil && !i.isNew(w.CreatedAt) {
 			i.report("workspace", string(id), w.Account, notBefore, damaged)
 		}
 	}
@@ -315,7 +358,7 @@ func (i *inspection) lost() {
 // onlyOld reports a row that the restore has lost.
 func (i *inspection) onlyOld(kind, id string, account ids.Account, created time.Time) {
 	problem := "only in the old table: made at " + string(output.When(created))
-	if created.Before(i.Since.Add(-Margin)) {
+	if created.Before(i.Since.Add(-clockMargin)) {
 		problem += ", before --since: is that the moment restored to?"
 	}
 	i.report(kind, id, account, problem, "create it again, if it is still wanted")

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"signalbox.dev/infra/admin/arguments"
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/output"
+	"signalbox.dev/infra/admin/target"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/seal"
+)
+
+// credentialRewrap is about the credentials of all accounts: it takes none.
+type credentialRewrap struct {
+	To     arguments.KeyARN   `required:"" placeholder:"ARN" help:"The key to move to. New credentials must be sealed under it already."`
+	From   []arguments.KeyARN `placeholder:"ARN" help:"A key to move from; can be repeated. If omitted, the stack's own key."`
+	Rate   int                `default:"100" placeholder:"N" help:"Rewrap at most N credentials a second (${default}), and read at most as many pages of 50."`
+	DryRun bool               `help:"Only count the credentials that would be rewrapped."`
+}
+
+const (
+	// segments of the table are walked side by side: a move is two round trips, and one
+	// mover would not reach the rates that KMS and the table allow.
+	segments = 8
+	// failuresInARow is how many changes in a row may fail, for reasons that lie outside
+	// their objects, before it is not worth trying the rest.
+	failuresInARow = 10
+)
+
+const (
+	errGaveUp      = exit.Findings("too many credentials in a row could not be rewrapped: gave up")
+	errNotAllMoved = exit.Findings("not all credentials could be rewrapped")
+)
+
+// rewrapResult is the result of a run.
+type rewrapResult struct {
+	To           arguments.KeyARN   `json:"to"`
+	From         []arguments.KeyARN `json:"from"`
+	Rewrapped    int                `json:"rewrapped"`
+	AlreadyThere int                `json:"already_there"`
+	Changed      int                `json:"gone_meanwhile"`
+	Failed       []rewrapFailure    `json:"failed"`
+	Seconds      float64            `json:"seconds"`
+}
+
+// rewrapFailure is a credential that could not be moved, and why.
+type rewrapFailure struct {
+	Workspace ids.Workspace  `json:"workspace_id"`
+	ID        ids.Credential `json:"id"`
+	Reason    string         `json:"reason"`
+}
+
+// surveyView is how many credentials are under one key.
+type surveyView struct {
+	Key         arguments.KeyARN `json:"key"`
+	Credentials int              `json:"credentials"`
+	Status      string           `json:"status"`
+}
+
+// Run moves all credentials, or counts them. Interrupted anywhere, killed
+// included, it may be run again; so may two at once.
+func (c credentialRewrap) Run(ctx context.Context, s *session) error {
+	from, err := c.sources(s.outputs)
+	if err != nil {
+		return err
+	}
+	run := c.newRun(s, from)
+	found, err := run.survey(ctx)
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		return run.showSurvey(s.out, found)
+	}
+	attrs := []any{"to", c.To, "from", from}
+	if err := s.begin(ctx, "credential.rewrap", attrs...); err != nil {
+		return err
+	}
+	began := s.now()
+	err = run.moveAll(ctx, found, s.progress)
+	result := run.result
+	result.Seconds = s.now().Sub(began).Seconds()
+	s.audit(ctx, "credential.rewrap", err, append(attrs, "rewrapped", result.Rewrapped,
+		"already_there", result.AlreadyThere, "gone_meanwhile", result.Changed, "failed", len(result.Failed))...)
+	if shown := result.show(s.out); err == nil {
+		err = shown
+	}
+	return err
+}
+
+// sources are the keys that credentials are taken from. The key that a record
+// names is not enough: see seal.NewRewrapper.
+func (c credentialRewrap) sources(o target.Outputs) ([]arguments.KeyARN, error) {
+	if c.Rate < 1 {
+		return nil, exit.UsageError("--rate must be at least 1")
+	}
+	if string(c.To) != o.SealingKeyArn {
+		return nil, exit.Refusal(fmt.Sprintf("new credentials are sealed under %s, not under %s: deploy with NextSealingKeyArn first", o.SealingKeyArn, c.To))
+	}
+	if len(c.From) > 0 {
+		return c.From, nil
+	}
+	if string(c.To) == o.OwnSealingKeyArn {
+		return nil, exit.UsageError("--to is the stack's own key: name with --from the key that credentials are under now")
+	}
+	return []arguments.KeyARN{arguments.KeyARN(o.OwnSealingKeyArn)}, nil
+}
+
+// rewrapRun moves all credentials to another key.
+type rewrapRun struct {
+	wrappedKeys *byok.WrappedKeys
+	rewrapper   *seal.Rewrapper
+	pace        *rate.Limiter
+
+	mu     sync.Mutex
+	result rewrapResult
+	inARow int // moves that failed since the last that did not
+}
+
+func (c credentialRewrap) newRun(s *session, from []arguments.KeyARN) *rewrapRun {
+	sources := make([]string, len(from))
+	for i, key := range from {
+		sources[i] = string(key)
+	}
+	return &rewrapRun{
+		wrappedKeys: s.wrappedKeys,
+		rewrapper:   seal.NewRewrapper(s.kms, string(c.To), sources...),
+		// A tenth of a second's worth may pass at once: timers are too coarse for
+		// thousands a second one by one.
+		pace:   rate.NewLimiter(rate.Limit(c.Rate), max(c.Rate/10, 1)),
+		result: rewrapResult{To: c.To, From: from, Failed: []rewrapFailure{}},
+	}
+}
+
+// survey counts the credentials under each key.
+func (r *rewrapRun) survey(ctx context.Context) (map[arguments.KeyARN]int, error) {
+	found := map[arguments.KeyARN]int{}
+	err := r.walk(ctx, func(_ context.Context, w byok.WrappedKey) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		found[arguments.KeyARN(w.KeyARN)]++
+		return nil
+	})
+	return found, err
+}
+
+// moveAll moves all credentials to the key; found has their numbers by key.
+func (r *rewrapRun) moveAll(ctx context.Context, found map[arguments.KeyARN]int, progress func(int) (step, end func())) error {
+	total := 0
+	for key, credentials := range found {
+		if key != r.result.To {
+			total += credentials
+		}
+	}
+	step, end := progress(total)
+	defer end()
+	err := r.walk(ctx, func(ctx context.Context, w byok.WrappedKey) error {
+		if arguments.KeyARN(w.KeyARN) != r.result.To {
+			defer step()
+			if err := r.pace.Wait(ctx); err != nil {
+				return err
+			}
+		}
+		outcome, err := r.wrappedKeys.Rewrap(ctx, w, r.rewrapper)
+		return r.note(ctx, w, outcome, err)
+	})
+	if err == nil && len(r.result.Failed) > 0 {
+		err = errNotAllMoved
+	}
+	return err
+}
+
+// walk visits every credential, segments side by side, until a visit fails.
+func (r *rewrapRun) walk(ctx context.Context, visit func(context.Context, byok.WrappedKey) error) error {
+	all, ctx := errgroup.WithContext(ctx)
+	for segment := range int32(segments) {
+		all.Go(func() error {
+			for page, err := range r.wrappedKeys.Pages(ctx, segment, segments) {
+				if err != nil {
+					return err
+				}
+				if err := r.pace.Wait(ctx); err != nil {
+					return err
+				}
+				for _, w := range page {
+					if err := visit(ctx, w); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}
+	return all.Wait()
+}
+
+// note counts the outcome for a credential, and decides whether to go on.
+func (r *rewrapRun) note(ctx context.Context, w byok.WrappedKey, outcome byok.RewrapOutcome, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err() // it was not the credential's turn any more
+	case err != nil:
+		r.result.Failed = append(r.result.Failed, rewrapFailure{w.Workspace, w.ID, exit.Sentence(err, exit.Uncertain)})
+		for _, own := range []error{byok.ErrUnreadable, seal.ErrFormat, seal.ErrKey, seal.ErrDataKey} {
+			if errors.Is(err, own) {
+				return nil
+			}
+		}
+		if r.inARow++; r.inARow >= failuresInARow {
+			return errGaveUp
+		}
+	case outcome == byok.Moved:
+		r.result.Rewrapped++
+		r.inARow = 0
+	case outcome == byok.AlreadyThere:
+		r.result.AlreadyThere++
+	default:
+		r.result.Changed++
+	}
+	return nil
+}
+
+// showSurvey shows how many credentials are under each key, and which of the keys a run
+// would take them from.
+func (r *rewrapRun) showSurvey(o output.Writer, found map[arguments.KeyARN]int) error {
+	var views []surveyView
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		view := surveyView{Key: key, Credentials: found[key], Status: "refused: name the key with --from if it is yours"}
+		if key == r.result.To {
+			view.Status = "already there"
+		} else if slices.Contains(r.result.From, key) {
+			view.Status = "to be rewrapped"
+		}
+		views = append(views, view)
+	}
+	return output.List(o, views,
+		output.NewColumn("KEY", func(v surveyView) string { return string(v.Key) }),
+		output.NewColumn("CREDENTIALS", func(v surveyView) string { return strconv.Itoa(v.Credentials) }),
+		output.NewColumn("STATUS", func(v surveyView) string { return v.Status }),
+	)
+}
+
+func (v rewrapResult) show(o output.Writer) error {
+	count := func(title string, n int) output.Column[rewrapResult] {
+		return output.NewColumn[rewrapResult](title, func(rewrapResult) string { return strconv.Itoa(n) })
+	}
+	took := time.Duration(v.Seconds * float64(time.Second)).Round(time.Second / 10)
+	err := output.One(o, v,
+		count("rewrapped", v.Rewrapped),
+		count("already there", v.AlreadyThere),
+		count("gone meanwhile", v.Changed),
+		count("failed", len(v.Failed)),
+		output.NewColumn("took", func(rewrapResult) string { return took.String() }),
+	)
+	if err != nil || o.ForScripts() || len(v.Failed) == 0 {
+		return err
+	}
+	return output.List(o, v.Failed,
+		output.NewColumn("WORKSPACE", func(f rewrapFailure) string { return string(f.Workspace) }),
+		output.NewColumn("CREDENTIAL", func(f rewrapFailure) string { return string(f.ID) }),
+		output.NewColumn("REASON", func(f rewrapFailure) string { return f.Reason }),
+	)
+}
