@@ -217,8 +217,8 @@ reproduce: go ## Build the functions of the last commit at two places, once with
 
 .PHONY: rewrap-demo
 rewrap-demo: engines $(BUILD)/engines ## Move CREDENTIALS=100000 to another sealing key, killed on the way (some minutes)
-	@cd infra/admin && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -run '^$$' -timeout 2h \
-		-bench BenchmarkRewrap -benchtime 1x . -args -credentials $(or $(CREDENTIALS),100000)
+	@cd infra/admin && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -v -count=1 -timeout 2h \
+		-run "^TestAKilledRewrapGoesOn$$" . -args -credentials $(or $(CREDENTIALS),100000)
 
 # Where one fails, -artifacts keeps the state of its service.
 .PHONY: torture

@@ -25,7 +25,7 @@ import (
 
 // fixture is an account and its operator.
 type fixture struct {
-	testing.TB
+	*testing.T
 	engines testkit.Engines
 	bucket  string
 	// sealing is the key that new credentials are sealed under, if it is not the
@@ -44,11 +44,11 @@ type answer struct {
 	stdout, stderr string
 }
 
-func newFixture(t testing.TB) *fixture {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	testkit.Must(t, os.Unsetenv("SIGNALBOX_ACCOUNT")) // the developer's
 	engines := testkit.Start(t)
-	d := &fixture{TB: t, engines: engines, dir: t.TempDir(), bucket: engines.Bucket(t, types.BucketVersioningStatusEnabled)}
+	d := &fixture{T: t, engines: engines, dir: t.TempDir(), bucket: engines.Bucket(t, types.BucketVersioningStatusEnabled)}
 	d.writeStack()
 	var made accountView
 	d.json(&made, "account", "create", "Acme")
