@@ -120,10 +120,6 @@ type outline struct{}
 // show lists credentials. Of all workspaces each row names its own.
 func (outline) show(s *session, found []byok.Credential, everywhere bool) error {
 	const prefix = 8 // enough to name one, see oneCredential
-	views := make([]credentialView, len(found))
-	for i, credential := range found {
-		views[i] = viewCredential(credential)
-	}
 	provider := output.NewColumn("PROVIDER", func(v credentialView) string { return v.Provider })
 	order := output.NewColumn("ORDER", func(v credentialView) string { return strconv.FormatInt(v.SortOrder, 10) })
 	label := output.NewColumn("LABEL", credentialView.label)
@@ -145,7 +141,7 @@ func (outline) show(s *session, found []byok.Credential, everywhere bool) error 
 		in := output.NewColumn("IN", func(v credentialView) string { return string(v.Workspace[:min(prefix, len(v.Workspace))]) })
 		narrow, narrower = append(narrow, in), append(narrower, in)
 	}
-	return output.ListFitting(s.out, views, wide, narrow, narrower)
+	return output.ListFitting(s.out, each(found, viewCredential), wide, narrow, narrower)
 }
 
 // Run lists credentials.
@@ -250,11 +246,8 @@ func (c oneCredential) change(ctx context.Context, s *session, action, state str
 		}
 		err = change(ctx, found.Workspace, found.ID)
 	}
-	s.audit(ctx, action, err, "account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID)))
-	if err != nil {
-		return err
-	}
-	return s.out.Say(changed{string(found.ID), state}, "Credential %s is %s.", found.ID, state)
+	return s.finish(ctx, action, err, changed{string(found.ID), state}, fmt.Sprintf("Credential %s is %s.", found.ID, state),
+		"account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID)))
 }
 
 // reopening returns a warning if requests may use the platform's shared endpoint once

@@ -52,11 +52,8 @@ func (c fileUpload) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		err = c.upload(ctx, s, workspace)
 	}
-	s.audit(ctx, "file.upload", err, "account", c.Account, "workspace", workspace.ID, "file", c.ID)
-	if err != nil {
-		return err
-	}
-	return s.out.Say(changed{string(c.ID), "stored"}, "%s", c.ID)
+	return s.finish(ctx, "file.upload", err, changed{string(c.ID), "stored"}, string(c.ID),
+		"account", c.Account, "workspace", workspace.ID, "file", c.ID)
 }
 
 func (c fileUpload) upload(ctx context.Context, s *session, to auth.Workspace) error {
@@ -88,11 +85,10 @@ func (c fileList) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	views := make([]fileView, len(found))
-	for i, f := range found {
-		views[i] = fileView{ID: f.ID, Bytes: f.Bytes, StoredAt: output.When(f.StoredAt)}
+	view := func(f files.File) fileView {
+		return fileView{ID: f.ID, Bytes: f.Bytes, StoredAt: output.When(f.StoredAt)}
 	}
-	return output.List(s.out, views,
+	return output.List(s.out, each(found, view),
 		output.NewColumn("FILE", func(v fileView) string { return string(v.ID) }),
 		output.NewColumn("BYTES", func(v fileView) string { return strconv.FormatInt(v.Bytes, 10) }),
 		output.NewColumn("STORED", func(v fileView) string { return string(v.StoredAt) }),
@@ -114,10 +110,7 @@ func (c fileDelete) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		receipt, err = s.fileStore.Delete(ctx, workspace.ID, c.ID)
 	}
-	s.audit(ctx, "file.delete", err, "account", c.Account, "workspace", workspace.ID, "file", c.ID,
-		"versions_removed", receipt.Versions, "answer_lost", receipt.AnswerLost)
-	if err != nil {
-		return err
-	}
-	return s.out.Say(changed{string(c.ID), "deleted"}, "File %s is deleted: %s removed.", c.ID, output.Count(receipt.Versions, "version"))
+	sentence := fmt.Sprintf("File %s is deleted: %s removed.", c.ID, output.Count(receipt.Versions, "version"))
+	return s.finish(ctx, "file.delete", err, changed{string(c.ID), "deleted"}, sentence, "account", c.Account, "workspace", workspace.ID,
+		"file", c.ID, "versions_removed", receipt.Versions, "answer_lost", receipt.AnswerLost)
 }

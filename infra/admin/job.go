@@ -62,11 +62,7 @@ type jobView struct {
 // Run queues a job.
 func (c jobCreate) Run(ctx context.Context, s *session) error {
 	id, err := s.createJob(ctx, c.Account)
-	s.audit(ctx, "job.create", err, "account", c.Account, "job", id)
-	if err != nil {
-		return err
-	}
-	return s.out.Say(changed{string(id), string(syncjobs.Queued)}, "%s", id)
+	return s.finish(ctx, "job.create", err, changed{string(id), string(syncjobs.Queued)}, string(id), "account", c.Account, "job", id)
 }
 
 // createJob queues a job of an account that exists.
@@ -97,11 +93,7 @@ func (c oneJob) step(ctx context.Context, s *session, verb string, to syncjobs.S
 	if errors.Is(err, syncjobs.ErrState) {
 		err = c.why(ctx, s)
 	}
-	s.audit(ctx, "job."+verb, err, "account", c.Account, "job", c.ID)
-	if err != nil {
-		return err
-	}
-	return s.out.Say(changed{string(c.ID), string(to)}, "Job %s is %s.", c.ID, to)
+	return s.finish(ctx, "job."+verb, err, changed{string(c.ID), string(to)}, fmt.Sprintf("Job %s is %s.", c.ID, to), "account", c.Account, "job", c.ID)
 }
 
 // why distinguishes a job in another state from one that does not exist.
@@ -158,13 +150,13 @@ func (c jobList) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	views := make([]jobView, len(found))
-	for i, job := range found {
-		views[i] = viewJob(job.Job)
+	views := each(found, func(job syncjobs.Listed) jobView {
+		view := viewJob(job.Job)
 		if job.Fault != nil {
-			views[i].Status = "broken"
+			view.Status = "broken"
 		}
-	}
+		return view
+	})
 	wide := []output.Column[jobView]{
 		output.NewColumn("JOB", func(v jobView) string { return string(v.ID) }),
 		output.NewColumn("STATUS", func(v jobView) string { return string(v.Status) }),

@@ -124,11 +124,8 @@ func (c oneKey) change(ctx context.Context, s *session, action, state string, ch
 	if err == nil {
 		err = change(ctx, key.Account, key.Hash)
 	}
-	s.audit(ctx, action, err, "account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash)))
-	if err != nil {
-		return err
-	}
-	return s.out.Say(changed{string(key.Hash), state}, "Key %s is %s.", key.Hash.Short(), state)
+	return s.finish(ctx, action, err, changed{string(key.Hash), state}, fmt.Sprintf("Key %s is %s.", key.Hash.Short(), state),
+		"account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash)))
 }
 
 // find finds the key. A whole hash needs no list.
@@ -211,11 +208,11 @@ func (c keyFind) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	views := make([]keyView, len(found))
-	for i, key := range found {
-		views[i] = viewKey(key.Key, s.now())
-		views[i].Account = output.Optional(key.Account)
-	}
+	views := each(found, func(key auth.SurveyedKey) keyView {
+		view := viewKey(key.Key, s.now())
+		view.Account = output.Optional(key.Account)
+		return view
+	})
 	return showKeys(s, views, output.NewColumn("ACCOUNT", func(v keyView) string { return string(v.Account) }))
 }
 
@@ -282,10 +279,7 @@ func (c keyList) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	views := make([]keyView, len(keys))
-	for i, key := range keys {
-		views[i] = viewKey(key, s.now())
-	}
+	views := each(keys, func(k auth.Key) keyView { return viewKey(k, s.now()) })
 	views = only(views, c.State, func(v keyView) string { return v.State })
 	views = only(views, c.Kind, func(v keyView) string { return string(v.Kind) })
 	return showKeys(s, views)

@@ -184,6 +184,21 @@ func (s *session) audit(ctx context.Context, action string, err error, attrs ...
 	s.audits.record(ctx, action, s.audits.outcome(err), err, attrs)
 }
 
+// changed is the JSON of a change that yields nothing else.
+type changed struct {
+	ID    string `json:"id"`
+	State string `json:"state"`
+}
+
+// finish writes the audit line of a change and, if it succeeded, its result.
+func (s *session) finish(ctx context.Context, action string, err error, result any, sentence string, attrs ...any) error {
+	s.audit(ctx, action, err, attrs...)
+	if err != nil {
+		return err
+	}
+	return s.out.Say(result, "%s", sentence)
+}
+
 // begin notes that a change of many things begins: a process that is killed writes no
 // other line. If its own line cannot be written, the change must not begin.
 func (s *session) begin(ctx context.Context, action string, attrs ...any) error {

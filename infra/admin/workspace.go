@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -65,20 +66,10 @@ func (v workspaceView) state() string {
 	return "live"
 }
 
-// changed is the JSON of a change that yields nothing else.
-type changed struct {
-	ID    string `json:"id"`
-	State string `json:"state"`
-}
-
 // Run makes a workspace.
 func (c workspaceCreate) Run(ctx context.Context, s *session) error {
 	id, err := s.registry.CreateWorkspace(ctx, c.Account, c.Name)
-	s.audit(ctx, "workspace.create", err, "account", c.Account, "workspace", id)
-	if err != nil {
-		return err
-	}
-	return s.out.Say(changed{string(id), "live"}, "%s", id)
+	return s.finish(ctx, "workspace.create", err, changed{string(id), "live"}, string(id), "account", c.Account, "workspace", id)
 }
 
 // Run lists workspaces.
@@ -86,10 +77,6 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 	found, err := s.registry.ListWorkspaces(ctx, c.Account)
 	if err != nil {
 		return err
-	}
-	views := make([]workspaceView, len(found))
-	for i, w := range found {
-		views[i] = viewWorkspace(w)
 	}
 	narrow := []output.Column[workspaceView]{
 		output.NewColumn("WORKSPACE", func(v workspaceView) string { return string(v.ID) }),
@@ -101,7 +88,16 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 		output.NewColumn("CREATED", func(v workspaceView) string { return string(v.CreatedAt) }),
 		output.NewColumn("DELETED", func(v workspaceView) string { return string(v.DeletedAt) }),
 	)
-	return output.ListFitting(s.out, only(views, c.State, workspaceView.state), wide, narrow)
+	return output.ListFitting(s.out, only(each(found, viewWorkspace), c.State, workspaceView.state), wide, narrow)
+}
+
+// each returns a view of each row.
+func each[T, V any](rows []T, view func(T) V) []V {
+	views := make([]V, len(rows))
+	for i, row := range rows {
+		views[i] = view(row)
+	}
+	return views
 }
 
 // only leaves the rows that have the value; "" leaves all rows.
@@ -112,11 +108,8 @@ func only[T any](rows []T, value string, of func(T) string) []T {
 // Run changes the default workspace.
 func (c workspaceDefault) Run(ctx context.Context, s *session) error {
 	err := s.registry.SetDefaultWorkspace(ctx, c.Account, c.ID)
-	s.audit(ctx, "workspace.default", err, "account", c.Account, "workspace", c.ID)
-	if err != nil {
-		return err
-	}
-	return s.out.Say(changed{string(c.ID), "default"}, "%s is the default workspace now.", c.ID)
+	return s.finish(ctx, "workspace.default", err, changed{string(c.ID), "default"}, string(c.ID)+" is the default workspace now.",
+		"account", c.Account, "workspace", c.ID)
 }
 
 // Run deletes a workspace.
@@ -136,12 +129,9 @@ func (c workspaceDelete) Run(ctx context.Context, s *session) error {
 		}
 		err = s.registry.DeleteWorkspace(ctx, c.Account, c.ID)
 	}
-	s.audit(ctx, "workspace.delete", err, "account", c.Account, "workspace", c.ID)
-	if err != nil {
-		return err
-	}
-	return s.out.Say(changed{string(c.ID), "deleted"},
-		"%s is deleted, and its keys are disabled. Its credentials and files stay until `workspace purge`.", c.ID)
+	return s.finish(ctx, "workspace.delete", err, changed{string(c.ID), "deleted"},
+		string(c.ID)+" is deleted, and its keys are disabled. Its credentials and files stay until `workspace purge`.",
+		"account", c.Account, "workspace", c.ID)
 }
 
 // settled is how long after the time of a workspace's deletion a request may still
@@ -193,13 +183,10 @@ func (c workspacePurge) Run(ctx context.Context, s *session) error {
 		}
 		err = s.purge(ctx, c.Account, c.ID, found.DeletedAt.Add(settled), &removed)
 	}
-	s.audit(ctx, "workspace.purge", err, "account", c.Account, "workspace", c.ID,
-		"credentials_removed", removed.Credentials, "file_versions_removed", removed.Versions)
-	if err != nil {
-		return err
-	}
-	return s.out.Say(removed, "%s is purged: %s and %s of files removed.",
+	sentence := fmt.Sprintf("%s is purged: %s and %s of files removed.",
 		c.ID, output.Count(removed.Credentials, "credential"), output.Count(removed.Versions, "version"))
+	return s.finish(ctx, "workspace.purge", err, removed, sentence, "account", c.Account, "workspace", c.ID,
+		"credentials_removed", removed.Credentials, "file_versions_removed", removed.Versions)
 }
 
 // deleted finds the workspace, or refuses a live one.
