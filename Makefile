@@ -12,12 +12,11 @@ ARGS ?=
 
 BUILD := .build
 STATE := .local
-# The functions by their logical ids in template.yaml, each with its folder: functions/get-sync-job
-# is GetSyncJobFunction.
-NAMES := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
-LOGICAL_ID = $(shell echo $(1) | awk -F- '{ for (i = 1; i <= NF; i++) printf "%s%s", toupper(substr($$i, 1, 1)), substr($$i, 2) }')Function
-$(foreach name,$(NAMES),$(eval folder_$(call LOGICAL_ID,$(name)) := functions/$(name)))
-FUNCTIONS := $(patsubst folder_%,%,$(filter folder_%,$(.VARIABLES)))
+# The functions by their logical ids in template.yaml, each with its folder.
+GetSyncJobFunction := functions/get-sync-job
+CreateByokKeyFunction := functions/create-byok-key
+DeleteFileFunction := functions/delete-file
+FUNCTIONS := GetSyncJobFunction CreateByokKeyFunction DeleteFileFunction
 # The modules that make test tests, side by side, since most tests wait for an
 # engine: the longest first.
 TESTED := . infra/admin infra/torture infra/local infra/contract infra/router
@@ -166,7 +165,7 @@ functions: go $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
 # go build decides whether a binary is up to date.
 .PHONY: $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
 $(addprefix $(BUILD)/functions/,$(FUNCTIONS)): $(BUILD)/functions/%: go
-	@$(GO_BUILD) -o $@/bootstrap ./$(folder_$*)
+	@$(GO_BUILD) -o $@/bootstrap ./$($*)
 
 .PHONY: edition $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin $(BUILD)/router
 edition: go
@@ -187,9 +186,9 @@ $(BUILD)/router: go
 # same functions in containers, which need this machine's own.
 .PHONY: $(addprefix build-,$(FUNCTIONS)) $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS))
 $(addprefix build-,$(FUNCTIONS)): build-%: $(if $(SIGNALBOX_GOARCH),$(BUILD)/sam-local/%)
-	GOOS=linux GOARCH=$(or $(SIGNALBOX_GOARCH),arm64) $(GO_BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./$(folder_$*)
+	GOOS=linux GOARCH=$(or $(SIGNALBOX_GOARCH),arm64) $(GO_BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./$($*)
 $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
-	GOOS=linux GOARCH=$$(go env GOHOSTARCH) $(GO_BUILD) -o $@/bootstrap ./$(folder_$*)
+	GOOS=linux GOARCH=$$(go env GOHOSTARCH) $(GO_BUILD) -o $@/bootstrap ./$($*)
 
 # Programs for a user's or an operator's machine. No test runs them there.
 .PHONY: cross

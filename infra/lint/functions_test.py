@@ -19,6 +19,10 @@ class Functions(unittest.TestCase):
         folders = {path.parent.name for path in SOURCE.parent.glob("functions/*/main.go")}
         self.assertEqual(self.functions, {"".join(map(str.title, name.split("-"))) + "Function" for name in folders})
 
+    def test_make_builds_each(self):
+        built = re.search(r"(?m)^FUNCTIONS := (.*)", (SOURCE.parent / "Makefile").read_text())
+        self.assertEqual(set(built[1].split()), self.functions)
+
     def test_a_change_of_a_build_syncs_none(self):
         config = tomllib.loads((SOURCE.parent / "samconfig.toml").read_text())
         excluded = [line.partition("=")[0] for line in config["default"]["sync"]["parameters"]["watch_exclude"]]
