@@ -42,7 +42,7 @@ func TestOnlyANameConfirms(t *testing.T) {
 		"a name\n": true, "id\n": true, "a name": false, "": false, "\n": false, "y\n": false, "yes\n": false,
 		"A NAME\n": false, "a name0\n": false, "\na name\n": false,
 	} {
-		s := &session{interactive: true, stdin: strings.NewReader(typed), stderr: io.Discard}
+		s := &session{app: &app{interactive: true, stdin: strings.NewReader(typed), stderr: io.Discard}}
 		err := confirmation{}.confirm(t.Context(), s, func() (subject, error) { return subject{"removes it", []string{"a name", "", "id"}}, nil })
 		if confirmed := err == nil; confirmed != confirms || !confirmed && exit.Code(err, false) != exit.Refused {
 			t.Errorf("typed %q: %v", typed, err)

@@ -125,13 +125,7 @@ func (a *app) report(message string, asJSON bool) {
 		_, _ = fmt.Fprintln(a.stderr, "admin:", message) // there is nowhere else to report it
 		return
 	}
-	var line struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	line.Error.Message = message
-	_ = output.Writer{To: a.stderr}.Encode(line)
+	_ = output.Writer{To: a.stderr}.Encode(map[string]any{"error": map[string]string{"message": message}})
 }
 
 func (a *app) execute(ctx context.Context, args []string) error {
@@ -190,13 +184,10 @@ func (a *app) work(ctx context.Context, t *target.Target, given commandLine, com
 		s.note("%s", t.Announcement())
 	}
 	err := t.Explain(command.Run(s))
-	if err == nil {
-		return s.audits.lost
+	if err != nil && s.lost != nil {
+		s.note("%v", s.lost)
 	}
-	if s.audits.lost != nil {
-		s.note("%v", s.audits.lost)
-	}
-	return err
+	return cmp.Or(err, s.lost)
 }
 
 func (a *app) parser(ctx context.Context, given *commandLine) (*kong.Kong, error) {

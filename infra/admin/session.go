@@ -9,7 +9,6 @@ import (
 	"os/user"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -27,6 +26,7 @@ import (
 
 // session has all that a command uses.
 type session struct {
+	*app
 	db          *dynamodb.Client
 	registry    *auth.Registry
 	jobs        *syncjobs.Store
@@ -39,24 +39,22 @@ type session struct {
 	target      *target.Target
 	files       *files.Manager
 	fileStore   *files.Store
+	out         output.Writer
 
-	out    output.Writer
-	stdin  io.Reader
-	stderr io.Writer
-	audits *auditLog
-	now    func() time.Time
-	pause  func(context.Context, time.Duration) error
-	// terminal and interactive are the app's.
-	terminal, interactive bool
+	who       []any     // begins each audit line
+	auditFile io.Writer // gets the audit lines, too; nil if there is none
+	// lost is the first failure to write a line to the file.
+	lost error
 }
 
-func (a *app) session(t *target.Target, given commandLine, audits io.Writer) *session {
+func (a *app) session(t *target.Target, given commandLine, auditFile io.Writer) *session {
 	if a.http != nil {
 		t.Config.HTTPClient = a.http
 	}
 	t.Config.APIOptions = append(t.Config.APIOptions, a.changes.note)
 	db, bucket := reach.DynamoDB(t.Config), reach.S3(t.Config)
 	s := &session{
+		app:         a,
 		db:          db,
 		registry:    auth.NewRegistry(db, t.Outputs.AccessTableName),
 		jobs:        syncjobs.NewStore(db, t.Outputs.SyncJobsTableName),
@@ -66,25 +64,25 @@ func (a *app) session(t *target.Target, given commandLine, audits io.Writer) *se
 		wrappedKeys: byok.NewWrappedKeys(db, t.Outputs.CredentialsTableName),
 		kms:         reach.KMS(t.Config),
 		outputs:     t.Outputs,
+		target:      t,
 		files:       files.NewManager(bucket, t.Outputs.FilesBucketName),
 		fileStore:   files.NewStore(bucket, t.Outputs.FilesBucketName),
-
+		who:         []any{"user", "unknown", "target", t.Name},
+		auditFile:   auditFile,
 		out: output.Writer{
 			To: a.stdout, JSON: given.JSON || given.Output == "json", YAML: given.Output == "yaml", Width: a.width, Limit: given.Limit,
 		},
-		target:   t,
-		stdin:    a.stdin,
-		stderr:   a.stderr,
-		now:      a.now,
-		pause:    a.pause,
-		terminal: a.terminal, interactive: a.interactive,
 	}
 	if given.Output == "wide" {
 		s.out.Width = 0
 	}
 	s.out.Note = s.note
-	s.audits = newAuditLog(s, t, audits)
-	s.audits.changes = &a.changes
+	if u, err := user.Current(); err == nil {
+		s.who[1] = u.Username
+	}
+	if t.Identity != "" {
+		s.who = append(s.who, "aws_identity", t.Identity)
+	}
 	return s
 }
 
@@ -94,10 +92,7 @@ func (s *session) note(format string, args ...any) {
 		_, _ = fmt.Fprintf(s.stderr, format+"\n", args...)
 		return
 	}
-	var line struct {
-		Note string `json:"note"`
-	}
-	line.Note = fmt.Sprintf(format, args...)
+	line := map[string]string{"note": fmt.Sprintf(format, args...)}
 	_ = output.Writer{To: s.stderr}.Encode(line) // there is nowhere else to report it
 }
 
@@ -111,58 +106,27 @@ func (s *session) workspace(ctx context.Context, p place) (auth.Workspace, error
 	return s.registry.FindWorkspace(ctx, p.Account, p.Workspace)
 }
 
-// auditLog records changes, a line each, on standard error and in a file.
-type auditLog struct {
-	words io.Writer    // lines for people on standard error; nil where it gets JSON
-	lines slog.Handler // JSON on standard error
-	file  slog.Handler // nil where there is no file
-	who   []any
-	now   func() time.Time
-	// changes are the calls that were made so far.
-	changes *changes
-	// lost is the first failure to write a line to the file.
-	lost error
-}
-
-func newAuditLog(s *session, t *target.Target, file io.Writer) *auditLog {
-	log := &auditLog{now: s.now, who: []any{"user", "unknown", "target", t.Name}}
-	if u, err := user.Current(); err == nil {
-		log.who[1] = u.Username
-	}
-	if t.Identity != "" {
-		log.who = append(log.who, "aws_identity", t.Identity)
+// record writes an audit line to standard error and to the file. Only JSON has the error:
+// people read it in the command's last line.
+func (s *session) record(ctx context.Context, action, outcome string, err error, attrs []any) {
+	line := slog.NewRecord(s.now(), slog.LevelInfo, "audit", 0)
+	line.Add(s.who...)
+	line.Add("action", action, "outcome", outcome)
+	line.Add(attrs...)
+	words := inWords(action, outcome, line)
+	if err != nil {
+		line.Add(slog.Any("error", calls.Describe(err)))
 	}
 	if s.terminal && !s.out.JSON {
-		log.words = s.stderr
+		_, _ = fmt.Fprintln(s.stderr, words)
+	} else {
+		_ = slog.NewJSONHandler(s.stderr, nil).Handle(ctx, line) // there is nowhere else to report it
 	}
-	log.lines = slog.NewJSONHandler(s.stderr, nil)
-	if file != nil {
-		log.file = slog.NewJSONHandler(file, nil)
-	}
-	return log
-}
-
-// record writes a line. Only JSON has the error: people read it in the command's last
-// line.
-func (l *auditLog) record(ctx context.Context, action, outcome string, err error, attrs []any) {
-	record := slog.NewRecord(l.now(), slog.LevelInfo, "audit", 0)
-	record.Add(l.who...)
-	record.Add("action", action, "outcome", outcome)
-	record.Add(attrs...)
-	if l.words != nil {
-		_, _ = fmt.Fprintln(l.words, inWords(action, outcome, record))
-	}
-	if err != nil {
-		record.Add(slog.Any("error", calls.Describe(err)))
-	}
-	if l.words == nil {
-		_ = l.lines.Handle(ctx, record) // there is nowhere else to report it
-	}
-	if l.file == nil {
+	if s.auditFile == nil {
 		return
 	}
-	if fault := l.file.Handle(ctx, record); fault != nil && l.lost == nil {
-		l.lost = fmt.Errorf("the audit line of %s (%s) could not be written: %w", action, outcome, fault)
+	if fault := slog.NewJSONHandler(s.auditFile, nil).Handle(ctx, line); fault != nil && s.lost == nil {
+		s.lost = fmt.Errorf("the audit line of %s (%s) could not be written: %w", action, outcome, fault)
 	}
 }
 
@@ -181,7 +145,7 @@ func inWords(action, outcome string, record slog.Record) string {
 // audit notes a change that was tried: action names it, err is its result, and attrs
 // name its objects, by ids and never by secrets.
 func (s *session) audit(ctx context.Context, action string, err error, attrs ...any) {
-	s.audits.record(ctx, action, s.audits.outcome(err), err, attrs)
+	s.record(ctx, action, s.outcome(err), err, attrs)
 }
 
 // changed is the JSON of a change that yields nothing else.
@@ -202,9 +166,9 @@ func (s *session) finish(ctx context.Context, action string, err error, result a
 // begin notes that a change of many things begins: a process that is killed writes no
 // other line. If its own line cannot be written, the change must not begin.
 func (s *session) begin(ctx context.Context, action string, attrs ...any) error {
-	s.audits.record(ctx, action, "begun", nil, attrs)
-	if lost := s.audits.lost; lost != nil {
-		s.audits.lost = nil
+	s.record(ctx, action, "begun", nil, attrs)
+	if lost := s.lost; lost != nil {
+		s.lost = nil
 		return exit.Refusal(lost.Error() + "; nothing was done")
 	}
 	return nil
@@ -212,11 +176,11 @@ func (s *session) begin(ctx context.Context, action string, attrs ...any) error 
 
 // outcome is uncertain also if an earlier attempt may have succeeded and a later one
 // was refused.
-func (l *auditLog) outcome(err error) string {
+func (s *session) outcome(err error) string {
 	switch {
 	case err == nil:
 		return "done"
-	case exit.Code(err, l.changes.tried()) == exit.Uncertain || l.changes.unclear.Load():
+	case exit.Code(err, s.changes.tried()) == exit.Uncertain || s.changes.unclear.Load():
 		return "uncertain"
 	default:
 		return "refused"

@@ -27,9 +27,9 @@ var errNoState = errors.New("there is no stack.json")
 // localStack has the fields of that file that the command reads. The edition's own type
 // is in a module that links its engines: a copy costs less.
 type localStack struct {
-	reach.Engines               // without their endpoints
-	Endpoints     reach.Engines `json:"endpoints"`
-	Outputs       Outputs       `json:"outputs"`
+	reach.Engines                   // without their endpoints
+	Endpoints     reach.Engines     `json:"endpoints"`
+	Outputs       map[string]string `json:"outputs"`
 }
 
 // ConnectLocal reads how to reach the single-machine edition.
@@ -46,10 +46,9 @@ func (t *Target) ConnectLocal() error {
 	if err := json.Unmarshal(written, &stack); err != nil {
 		return fmt.Errorf("reading %s: it is not JSON of the expected shape", path)
 	}
-	if err := stack.Outputs.check(); err != nil {
+	if t.Outputs, err = newOutputs(stack.Outputs); err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
-	t.Outputs = stack.Outputs
 	at := stack.Engines
 	at.DynamoDB, at.KMS, at.S3 = stack.Endpoints.DynamoDB, stack.Endpoints.KMS, stack.Endpoints.S3
 	t.engines = map[string]string{"DynamoDB": at.DynamoDB, "KMS": at.KMS, "S3": at.S3}

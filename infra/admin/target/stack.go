@@ -38,36 +38,20 @@ func (t *Target) ConnectStack(ctx context.Context) error {
 	c.APIOptions = append(c.APIOptions, calls.Whole)
 	t.Config, t.Identity = c, callerARN(ctx, c)
 	t.Name += " in " + c.Region
+	outputs := map[string]string{}
 	for _, s := range described.Stacks {
 		t.Status = string(s.StackStatus)
 		if id, err := arn.Parse(aws.ToString(s.StackId)); err == nil {
 			t.Name += ", account " + id.AccountID
 		}
 		for _, output := range s.Outputs {
-			t.Outputs.set(aws.ToString(output.OutputKey), aws.ToString(output.OutputValue))
+			outputs[aws.ToString(output.OutputKey)] = aws.ToString(output.OutputValue)
 		}
 	}
-	if err := t.Outputs.check(); err != nil {
+	if t.Outputs, err = newOutputs(outputs); err != nil {
 		return fmt.Errorf("%s is not a Signalbox stack: %w", t.Name, err)
 	}
 	return nil
-}
-
-func (o *Outputs) set(name, value string) {
-	switch name {
-	case "AccessTableName":
-		o.AccessTableName = value
-	case "CredentialsTableName":
-		o.CredentialsTableName = value
-	case "SyncJobsTableName":
-		o.SyncJobsTableName = value
-	case "FilesBucketName":
-		o.FilesBucketName = value
-	case "SealingKeyArn":
-		o.SealingKeyArn = value
-	case "OwnSealingKeyArn":
-		o.OwnSealingKeyArn = value
-	}
 }
 
 // callerARN is the identity that AWS reports, or "". The audit line names the user of

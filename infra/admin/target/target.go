@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"syscall"
 	"time"
@@ -52,18 +53,15 @@ type Outputs struct {
 	OwnSealingKeyArn string
 }
 
-// check refuses incomplete outputs.
-func (o Outputs) check() error {
-	for name, value := range map[string]string{
-		"AccessTableName": o.AccessTableName, "CredentialsTableName": o.CredentialsTableName,
-		"SyncJobsTableName": o.SyncJobsTableName, "FilesBucketName": o.FilesBucketName,
-		"SealingKeyArn": o.SealingKeyArn, "OwnSealingKeyArn": o.OwnSealingKeyArn,
-	} {
-		if value == "" {
-			return fmt.Errorf("it has no output %s", name)
+// newOutputs takes the outputs by their names. It refuses to miss one.
+func newOutputs(values map[string]string) (o Outputs, err error) {
+	for field, output := range reflect.ValueOf(&o).Elem().Fields() {
+		if values[field.Name] == "" {
+			return Outputs{}, fmt.Errorf("it has no output %s", field.Name)
 		}
+		output.SetString(values[field.Name])
 	}
-	return nil
+	return o, nil
 }
 
 const (
