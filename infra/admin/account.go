@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"signalbox.dev/infra/admin/output"
+	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 )
 
@@ -52,13 +53,13 @@ func (accountList) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	rows := make([]accountRow, len(found))
-	for i, a := range found {
-		rows[i] = accountRow{ID: a.ID, Name: a.Name, Workspace: output.Optional(a.DefaultWorkspace), State: "active", CreatedAt: output.When(a.CreatedAt)}
+	rows := each(found, func(a auth.Account) accountRow {
+		row := accountRow{ID: a.ID, Name: a.Name, Workspace: output.Optional(a.DefaultWorkspace), State: "active", CreatedAt: output.When(a.CreatedAt)}
 		if a.Fault != nil {
-			rows[i].State = "broken"
+			row.State = "broken"
 		}
-	}
+		return row
+	})
 	wide := []output.Column[accountRow]{
 		output.NewColumn("ACCOUNT", func(r accountRow) string { return string(r.ID) }),
 		output.NewColumn("NAME", func(r accountRow) string { return r.Name }),

@@ -270,11 +270,7 @@ func (s *session) reopening(ctx context.Context, c byok.Credential) (reopens boo
 	if reopened.IsEmpty() {
 		return false, ""
 	}
-	quoted := make([]string, len(reopened.Listed))
-	for i, model := range reopened.Listed {
-		quoted[i] = strconv.Quote(model)
-	}
-	models := strings.Join(quoted, ", ")
+	models := strings.Join(each(reopened.Listed, strconv.Quote), ", ")
 	switch {
 	case reopened.AllBut && models == "":
 		models = "every model"

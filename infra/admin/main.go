@@ -135,7 +135,7 @@ func (a *app) execute(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(args) > 0 && args[0] == arguments.CompleteWord {
-		return arguments.Complete(a.stdout, parser.Model.Node, args[1:], a.values(ctx, args[1:]))
+		return arguments.Complete(a.stdout, parser.Model.Node, args[1:], a.values(ctx))
 	}
 	command, err := parser.Parse(args)
 	if usage, ok := errors.AsType[*kong.ParseError](err); ok && bare(usage) {

@@ -47,21 +47,17 @@ type removedView struct {
 }
 
 func viewPlan(p routing.Plan) planView {
-	view := planView{Steps: []stepView{}, Skipped: []skippedView{}, Removed: []removedView{}}
-	for _, step := range p.Steps {
-		kind := "credential"
-		if step.IsShared() {
-			kind = "shared"
-		}
-		view.Steps = append(view.Steps, stepView{Kind: kind, ID: step.Credential, Provider: step.Provider})
+	return planView{
+		Steps: each(p.Steps, func(step routing.Step) stepView {
+			kind := "credential"
+			if step.IsShared() {
+				kind = "shared"
+			}
+			return stepView{kind, step.Credential, step.Provider}
+		}),
+		Skipped: each(p.Skipped, func(s routing.Skipped) skippedView { return skippedView{s.Credential, s.Reason} }),
+		Removed: each(p.Removed, func(r routing.Removed) removedView { return removedView(r) }),
 	}
-	for _, skipped := range p.Skipped {
-		view.Skipped = append(view.Skipped, skippedView{skipped.Credential, skipped.Reason})
-	}
-	for _, removed := range p.Removed {
-		view.Removed = append(view.Removed, removedView(removed))
-	}
-	return view
 }
 
 // planRow is a line of a plan for people: a step, or why there is none.
@@ -80,12 +76,8 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	providers := make([]string, len(c.Providers))
-	for i, provider := range c.Providers {
-		providers[i] = string(provider)
-	}
 	plan := routing.NewPlan(stored, routing.Request{
-		Model: c.Model, APIKeyHash: string(c.APIKeyHash), UserID: c.User, Providers: providers,
+		Model: c.Model, APIKeyHash: string(c.APIKeyHash), UserID: c.User, Providers: each(c.Providers, func(p arguments.Provider) string { return string(p) }),
 	})
 	if s.out.ForScripts() {
 		return s.out.Encode(viewPlan(plan))

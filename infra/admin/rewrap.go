@@ -130,10 +130,7 @@ type rewrapRun struct {
 }
 
 func (c credentialRewrap) newRun(s *session, from []arguments.KeyARN) *rewrapRun {
-	sources := make([]string, len(from))
-	for i, key := range from {
-		sources[i] = string(key)
-	}
+	sources := each(from, func(key arguments.KeyARN) string { return string(key) })
 	return &rewrapRun{
 		wrappedKeys: s.wrappedKeys,
 		rewrapper:   seal.NewRewrapper(s.kms, string(c.To), sources...),

@@ -52,18 +52,18 @@ complete -c admin -n '__fish_seen_subcommand_from upload' -F`,
 func (Completion) Run() error { return errors.New("no script was written") }
 
 // Complete writes the words that the last one can become, a line each. values returns
-// those that are stored, such as ids.
-func Complete(to io.Writer, at *kong.Node, words []string, values func(reflect.Type) []string) error {
+// those that are stored, such as ids, for a command line with these flags.
+func Complete(to io.Writer, at *kong.Node, words []string, values func(of reflect.Type, given map[string]string) []string) error {
 	if len(words) == 0 {
 		return nil
 	}
-	flags := slices.Clone(at.Flags)
+	flags, given := slices.Clone(at.Flags), map[string]string{}
 	var valueOf *kong.Flag // the flag whose value comes next
 	for _, word := range words[:len(words)-1] {
 		name, isFlag := strings.CutPrefix(word, "--")
 		switch {
 		case valueOf != nil:
-			valueOf = nil
+			given[valueOf.Name], valueOf = word, nil
 		case isFlag:
 			if i := slices.IndexFunc(flags, func(f *kong.Flag) bool { return f.Name == name && !f.IsBool() }); i >= 0 {
 				valueOf = flags[i]
@@ -79,7 +79,7 @@ func Complete(to io.Writer, at *kong.Node, words []string, values func(reflect.T
 	last := words[len(words)-1]
 	switch {
 	case valueOf != nil:
-		candidates = append(valueOf.EnumSlice(), values(element(valueOf.Value))...)
+		candidates = append(valueOf.EnumSlice(), values(element(valueOf.Value), given)...)
 	case strings.HasPrefix(last, "-"):
 		for _, flag := range flags {
 			candidates = append(candidates, "--"+flag.Name)
@@ -91,7 +91,7 @@ func Complete(to io.Writer, at *kong.Node, words []string, values func(reflect.T
 			}
 		}
 		for _, positional := range at.Positional {
-			candidates = append(append(candidates, positional.EnumSlice()...), values(element(positional))...)
+			candidates = append(append(candidates, positional.EnumSlice()...), values(element(positional), given)...)
 		}
 	}
 	for _, candidate := range candidates {
