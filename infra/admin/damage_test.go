@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/infra/admin/exit"
@@ -37,22 +36,18 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 		}
 	}
 	access := d.table(tables[0])
-	rows, err := access.DB.Scan(t.Context(), &dynamodb.ScanInput{TableName: &access.Table})
-	testkit.Must(t, err)
+	rows := access.All(t)
 	for _, damage := range []types.AttributeValue{testkit.Number("2"), testkit.Text("one")} {
-		for _, row := range rows.Items {
+		for _, row := range rows {
 			if testkit.TextOf(row, "sk") != "key" {
 				access.Set(t, row, "v", damage)
 			}
 		}
 		for _, in := range []string{"", account} {
 			shows(hash[:12], "key find -"+in)
-			shows(hash[:12], "key find leaked"+in)
-			for _, name := range []string{hash, hash[:8]} {
-				shows("disabled", "key disable "+name+in)
-				shows("disabled", "key find "+name+in)
-				shows("active", "key enable "+name+in)
-			}
+			shows("disabled", "key disable "+hash+in)
+			shows("disabled", "key find leaked"+in)
+			shows("active", "key enable "+hash[:8]+in)
 			for _, in := range []string{in, in + workspace} {
 				shows(credential, "credential find leaked"+in)
 				shows("disabled", "credential disable "+credential+in)

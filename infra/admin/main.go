@@ -65,7 +65,6 @@ type commandLine struct {
 	Job        jobCommands          `cmd:"" help:"Directory sync jobs."`
 	File       fileCommands         `cmd:"" help:"Files."`
 	Credential credentialCommands   `cmd:"" help:"Stored provider credentials."`
-	Plural     credentialCommands   `cmd:"" name:"credentials" hidden:""`
 	Restore    restoreCommands      `cmd:"" help:"The tables after a restore."`
 	Completion arguments.Completion `cmd:"" help:"Write a completion script for your shell."`
 	Guide      helpCommand          `cmd:"" name:"help" help:"Explain a command."`

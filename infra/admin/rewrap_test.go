@@ -66,7 +66,7 @@ func (m *move) deploy() {
 // rewrap runs the command that must end with the code, and reads its summary.
 func (m *move) rewrap(code int, args ...string) (rewrapResult, answer) {
 	m.Helper()
-	got := m.want(code, append([]string{"--json", "credentials", "rewrap", "--to", m.next, "--rate", "5000"}, args...)...)
+	got := m.want(code, append([]string{"--json", "credential", "rewrap", "--to", m.next, "--rate", "5000"}, args...)...)
 	var view rewrapResult
 	if err := json.Unmarshal([]byte(got.stdout), &view); err != nil {
 		m.Fatalf("%v in %q; %s", err, got.stdout, got.stderr)

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -28,9 +27,8 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"admin": main
 
 // TestScripts follows each script of testdata, with a new directory and account. A line
 // begins with the command's result, such as done or refused. `-type TEXT` after it means a
-// terminal on which TEXT is typed, `-in FILE` a standard input.
-//
-// The commands run in this process, except those that asProcesses names.
+// terminal on which TEXT is typed, `-in FILE` a standard input. The commands run in this
+// process, with the script's variables.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(scripts) == 0 {
@@ -39,16 +37,17 @@ func TestScripts(t *testing.T) {
 	for _, script := range scripts {
 		t.Run(filepath.Base(script), func(t *testing.T) {
 			d := newFixture(t)
-			variables := []string{"SIGNALBOX_ACCOUNT=" + string(d.account)}
-			if name := filepath.Base(script); asProcesses(name) {
-				// Under the race detector every process would sleep for a second as it ends.
-				variables = append(append(variables, testkit.Hostile(t)...), "GORACE=atexit_sleep_ms=0")
-				if name == "target.txt" {
-					variables = append(variables, controlPlane(t, d)...)
+			variables := append(testkit.Hostile(t), "SIGNALBOX_STACK=", "SIGNALBOX_ACCOUNT="+string(d.account))
+			if filepath.Base(script) == "target.txt" {
+				variables = append(variables, controlPlane(t, d)...)
+			}
+			ends := func(want int) func(*testscript.TestScript, bool, []string) {
+				return func(ts *testscript.TestScript, _ bool, args []string) {
+					defer give(ts, variables)()
+					ends(ts, want, args)
 				}
 			}
 			t.Chdir(".") // and back
-			t.Setenv("SIGNALBOX_ACCOUNT", "")
 			testscript.Run(t, testscript.Params{
 				Files: []string{script},
 				Setup: func(env *testscript.Env) error {
@@ -66,56 +65,46 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// asProcesses reports whether the commands of a script are processes: their environment
-// has AWS variables that the kit must not see.
-func asProcesses(script string) bool {
-	return script == "purge.txt" || script == "target.txt"
-}
-
-// ends returns the script command that runs a command line and compares its exit code.
-func ends(want int) func(*testscript.TestScript, bool, []string) {
-	return func(ts *testscript.TestScript, _ bool, args []string) {
-		var stdin, flag string
-		if len(args) > 1 && (args[0] == "-type" || args[0] == "-in") {
-			flag, stdin, args = args[0], args[1], args[2:]
+// give gives this process the script's values of the variables. The function that it
+// returns takes them away: the kit must not see them.
+func give(ts *testscript.TestScript, variables []string) (take func()) {
+	before := os.Environ()
+	for _, variable := range variables {
+		name, _, _ := strings.Cut(variable, "=")
+		ts.Check(os.Unsetenv(name))
+		if value := ts.Getenv(name); value != "" {
+			ts.Check(os.Setenv(name, value))
 		}
-		var code int
-		var shown string
-		if asProcesses(ts.Name() + ".txt") {
-			code, shown = process(ts, args)
-		} else {
-			if flag == "-in" {
-				stdin = ts.ReadFile(stdin)
-			}
-			var stderr strings.Builder
-			ts.Check(os.Unsetenv("SIGNALBOX_ACCOUNT"))
-			if account := ts.Getenv("SIGNALBOX_ACCOUNT"); account != "" {
-				ts.Check(os.Setenv("SIGNALBOX_ACCOUNT", account))
-			}
-			a := newApp(strings.NewReader(strings.ReplaceAll(stdin, `\n`, "\n")), ts.Stdout(), io.MultiWriter(ts.Stderr(), &stderr))
-			a.terminal, a.interactive = flag == "-type", flag == "-type"
-			code = a.run(context.Background(), args)
-			shown = stderr.String()
-		}
-		if code != want {
-			ts.Fatalf("exit code %d, want %d", code, want)
-		}
-		// A command that changes something names its target.
-		if changed := strings.Contains(shown, "target: ") && !slices.Contains(args, "--dry-run"); want == exit.Done && changed != strings.Contains(shown, "audit") {
-			ts.Fatalf("an audit line: %v, want %v", !changed, changed)
+	}
+	return func() {
+		os.Clearenv()
+		for _, variable := range before {
+			name, value, _ := strings.Cut(variable, "=")
+			ts.Check(os.Setenv(name, value))
 		}
 	}
 }
 
-// process runs a command line as a process. It returns its exit code and standard error.
-func process(ts *testscript.TestScript, args []string) (code int, stderr string) {
-	err := ts.Exec("admin", args...)
-	if exited, ok := errors.AsType[*exec.ExitError](err); ok {
-		code = exited.ExitCode()
-	} else {
-		ts.Check(err)
+// ends runs a command line and compares its exit code.
+func ends(ts *testscript.TestScript, want int, args []string) {
+	var stdin, flag string
+	if len(args) > 1 && (args[0] == "-type" || args[0] == "-in") {
+		flag, stdin, args = args[0], args[1], args[2:]
 	}
-	return code, ts.ReadFile("stderr")
+	if flag == "-in" {
+		stdin = ts.ReadFile(stdin)
+	}
+	var stderr strings.Builder
+	a := newApp(strings.NewReader(strings.ReplaceAll(stdin, `\n`, "\n")), ts.Stdout(), io.MultiWriter(ts.Stderr(), &stderr))
+	a.terminal, a.interactive = flag == "-type", flag == "-type"
+	if code := a.run(context.Background(), args); code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+	// A command that changes something names its target.
+	shown := stderr.String()
+	if changed := strings.Contains(shown, "target: ") && !slices.Contains(args, "--dry-run"); want == exit.Done && changed != strings.Contains(shown, "audit") {
+		ts.Fatalf("an audit line: %v, want %v", !changed, changed)
+	}
 }
 
 // keep VAR [PATTERN] puts the last output into a variable, or only the match of the
@@ -171,7 +160,7 @@ func controlPlane(t *testing.T, d *fixture) []string {
 	credentials, err := d.engines.Config.Credentials.Retrieve(t.Context())
 	testkit.Must(t, err)
 	return []string{
-		"AWS_PROFILE=", "AWS_DEFAULT_REGION=", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=", "AWS_SESSION_TOKEN=",
+		"AWS_PROFILE=", "AWS_DEFAULT_REGION=", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=", "AWS_SESSION_TOKEN=", "AWS_EC2_METADATA_DISABLED=true",
 		"AWS_ACCESS_KEY_ID=" + credentials.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + credentials.SecretAccessKey,
 		"AWS_REGION=us-east-1", "AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull,
 		"AWS_ENDPOINT_URL_CLOUDFORMATION=" + server.URL, "AWS_ENDPOINT_URL_STS=" + server.URL,

@@ -69,7 +69,7 @@ func Complete(to io.Writer, at *kong.Node, words []string, values func(of reflec
 				valueOf = flags[i]
 			}
 		default:
-			if i := slices.IndexFunc(at.Children, func(n *kong.Node) bool { return n.Name == word || slices.Contains(n.Aliases, word) }); i >= 0 {
+			if i := slices.IndexFunc(at.Children, func(n *kong.Node) bool { return n.Name == word }); i >= 0 {
 				at = at.Children[i]
 				flags = append(flags, at.Flags...)
 			}
@@ -86,9 +86,7 @@ func Complete(to io.Writer, at *kong.Node, words []string, values func(of reflec
 		}
 	default:
 		for _, child := range at.Children {
-			if !child.Hidden {
-				candidates = append(candidates, child.Name)
-			}
+			candidates = append(candidates, child.Name)
 		}
 		for _, positional := range at.Positional {
 			candidates = append(append(candidates, positional.EnumSlice()...), values(element(positional), given)...)

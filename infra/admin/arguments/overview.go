@@ -16,9 +16,6 @@ func Overview(to io.Writer, model *kong.Application) error {
 	fmt.Fprintf(&b, "%s\n\nUsage: admin COMMAND …\n\n", model.Help)
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, n := range model.Children {
-		if n.Hidden {
-			continue
-		}
 		verbs := make([]string, len(n.Children))
 		for i, child := range n.Children {
 			verbs[i] = child.Name
