@@ -38,15 +38,15 @@ func (k *Killer) Run(ctx context.Context) error {
 		}
 		whole := context.WithoutCancel(ctx)
 		switch n := k.Random.IntN(10); {
-		case n < 6:
-			k.Functions += k.killOne(whole, true)
-		case n < 9:
-			k.Engines += k.killOne(whole, false)
-		default:
+		case n == 0, k.Functions > 0 && k.Engines > 0 && k.Editions == 0:
 			if err := k.Service.Restart(whole); err != nil {
 				return err
 			}
 			k.Editions++
+		case n < 4:
+			k.Engines += k.killOne(whole, false)
+		default:
+			k.Functions += k.killOne(whole, true)
 		}
 	}
 }

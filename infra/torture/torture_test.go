@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"regexp"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,13 +14,12 @@ import (
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/client"
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/seal"
 )
 
-// `make torture` sets both; the defaults are what `make test` has time for.
+// `make torture` sets the length; without it `make test` runs a round of fewer scenarios.
 var (
-	length = flag.Duration("length", 2*time.Second, "how long each scenario runs")
+	length = flag.Duration("length", 0, "how long each scenario runs; 0 for one round")
 	seed   = flag.Uint64("seed", 1, "of all random choices")
 )
 
@@ -49,8 +46,6 @@ type storm struct {
 	Throttle int
 	// Versioning is the template's FilesVersioning.
 	Versioning string
-	// Before changes what is stored just before it is compared.
-	Before func(*testing.T, *group)
 
 	service *Service
 	client  *client.Client
@@ -70,7 +65,11 @@ type group struct {
 }
 
 func TestKilledProcessesLoseNothing(t *testing.T) {
-	for _, versioning := range []string{"Off", "Enabled", "Suspended"} {
+	versionings := []string{"Suspended", "Enabled", "Off"}
+	if *length == 0 {
+		versionings = versionings[:1]
+	}
+	for _, versioning := range versionings {
 		t.Run(versioning, func(t *testing.T) {
 			s := &storm{Groups: 1, Kill: true, Throttle: unthrottled, Versioning: versioning}
 			s.run(t)
@@ -88,43 +87,6 @@ func TestOverloadLosesNothing(t *testing.T) {
 		if throttled := s.Throttled.Load() > 0; throttled != (throttle < unthrottled) {
 			t.Errorf("throttle %d: a request was throttled: %t", throttle, throttled)
 		}
-	}
-}
-
-// Each change of what is stored is found.
-func TestChangedStorageIsFound(t *testing.T) {
-	s := &storm{Groups: 1, Throttle: unthrottled, Versioning: "Off"}
-	s.Before = s.damage
-	s.run(t)
-	for _, want := range []string{
-		`^\S+ is stored 0 times`, `^\S+ is stored 2 times`, `does not open`, `was deleted: false; it can be read: false`, `^job .* must be one of`, `^an API key, disabled: false, got 401`,
-	} {
-		if !slices.ContainsFunc(s.violations, regexp.MustCompile(want).MatchString) {
-			t.Errorf("nothing matches %q: %q", want, s.violations)
-		}
-	}
-}
-
-// damage loses a credential, copies one, changes the seal of one, deletes a file, and
-// finishes jobs and disables API keys behind the workers' backs.
-func (s *storm) damage(t *testing.T, g *group) {
-	t.Helper()
-	stack, _ := s.service.Stack()
-	rows := testkit.Rows{DB: stack.DynamoDB, Table: stack.Credentials}
-	stored := rows.Of(t, "workspace#"+string(g.tenant.Workspace))
-	rows.Delete(t, stored[0])
-	stored[1]["sk"] = testkit.Text("credential#copy")
-	rows.Put(t, stored[1])
-	stored[2]["provider"] = testkit.Text("another")
-	rows.Put(t, stored[2])
-	for _, x := range g.workers {
-		for _, f := range x.files {
-			stack.Bucket().Hide(t, files.Key(g.tenant.Workspace, f.id))
-		}
-		for _, j := range x.jobs {
-			testkit.Rows{DB: stack.DynamoDB, Table: stack.Jobs}.Set(t, testkit.Key("job#"+string(j.id)), "status", testkit.Text("failed"))
-		}
-		g.tenant.Disable(t, x.key)
 	}
 }
 
@@ -156,7 +118,7 @@ func (s *storm) run(t *testing.T) {
 	s.client = client.New(s.service.BaseURL(), s.Groups*workers)
 	random := rand.New(rand.NewPCG(*seed, 0)) //nolint:gosec // repeatable, on purpose
 	killer, end := &Killer{Service: s.service, Random: random}, time.Now().Add(*length)
-	for round := 0; round < 2 || time.Now().Before(end) || s.Kill && !killer.KilledAll(); round++ {
+	for round := 0; round == 0 || time.Now().Before(end) || s.Kill && !killer.KilledAll(); round++ {
 		var groups []*group
 		for range s.Groups {
 			groups = append(groups, s.newGroup(t, random))
@@ -230,9 +192,6 @@ func (s *storm) exceedLimit(ctx context.Context, key string) {
 // compare compares what the workers know with what is stored.
 func (s *storm) compare(t *testing.T, g *group) {
 	t.Helper()
-	if s.Before != nil {
-		s.Before(t, g)
-	}
 	want := map[string]*create{}
 	for _, x := range g.workers {
 		x.settle(t)

@@ -1,0 +1,94 @@
+package routing_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/routing"
+	"signalbox.dev/shared/seal"
+	"signalbox.dev/shared/secret"
+)
+
+// TestRotationLeavesNoGap rotates a provider key while four routers plan
+// requests. The states of the workspace are known and all different; each plan
+// must show a state between the plan's beginning and its end, and none before one
+// that an earlier plan showed.
+func TestRotationLeavesNoGap(t *testing.T) {
+	const rotations, routers = 3, 4 // each rotation waits for routers, two seconds
+	f := newFixture(t)
+	store := byok.NewStore(f.db, f.engines.Tables.Credentials, f.engines.Tables.Control,
+		seal.NewSealer(kms.NewFromConfig(f.engines.Config), f.engines.KeyARN))
+	drafts := make([]byok.Draft, rotations+1)
+	states := map[string]int64{} // the number of each state, by its plan
+	shared := provider + " shared"
+	for n := range drafts {
+		var err error
+		drafts[n], err = store.Seal(t.Context(), f.account, f.workspace, byok.New{
+			Settings: byok.Settings{Provider: provider}, Key: secret.New([]byte("sk-rotated")),
+		})
+		testkit.Must(t, err)
+		drafts[n].SortOrder = int64(n)
+		if n > 0 {
+			states[fmt.Sprint([]string{string(drafts[n-1].ID), string(drafts[n].ID), shared})] = int64(2*n - 1)
+		}
+		states[fmt.Sprint([]string{string(drafts[n].ID), shared})] = int64(2 * n)
+	}
+	testkit.Must(t, store.Create(t.Context(), drafts[0]))
+
+	// Numbers of states: the next one while a step runs, the current one, and the
+	// latest that a plan showed.
+	var begun, ended, shown, plans atomic.Int64
+	var all sync.WaitGroup
+	for range routers {
+		router := *f
+		var err error
+		router.reader, err = routing.NewReader(f.db, kms.NewFromConfig(f.engines.Config), routing.Config{
+			AccessTable: f.engines.Tables.Access, CredentialsTable: f.engines.Tables.Credentials, SealingKeyARNs: []string{f.engines.KeyARN},
+		})
+		testkit.Must(t, err)
+		all.Go(func() {
+			// The pause leaves the processor to others.
+			for ; ended.Load() < 2*rotations; time.Sleep(5 * time.Millisecond) {
+				least := max(ended.Load(), shown.Load())
+				reading, err := router.plan(t, f.bearer)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				plan := steps(reading.Plan)
+				state, known := states[fmt.Sprint(plan)]
+				if most := begun.Load(); !known || state < least || state > most {
+					t.Errorf("a plan of %v, state %d (%t), want one from %d to %d", plan, state, known, least, most)
+				}
+				for old := shown.Load(); state > old && !shown.CompareAndSwap(old, state); old = shown.Load() {
+				}
+				plans.Add(1)
+			}
+		})
+	}
+	step := func(do func() error) {
+		begun.Add(1)
+		if err := do(); err != nil {
+			t.Error(err)
+		}
+		ended.Add(1)
+	}
+	for n := range rotations {
+		step(func() error { return store.Create(t.Context(), drafts[n+1]) })
+		step(func() error {
+			_, err := f.manager().Supersede(t.Context(), f.workspace, drafts[n].ID, drafts[n+1].ID, false)
+			return err
+		})
+	}
+	all.Wait()
+	if plans.Load() < rotations {
+		t.Errorf("only %d plans", plans.Load())
+	}
+}
