@@ -18,20 +18,12 @@ async function main() {
     displayRequestDuration: true,
     persistAuthorization: false,
     queryConfigEnabled: false,
-    requestSnippetsEnabled: true,
-    requestSnippets: {
-      languages: ["curl_bash", "go", "ts", "python"],
-      generators: { curl_bash: { title: "curl", syntax: "bash" }, go: { title: "Go", syntax: "go" }, ts: { title: "TypeScript", syntax: "javascript" }, python: { title: "Python", syntax: "python" } },
-    },
     supportedSubmitMethods: reachable ? ["get", "post", "delete"] : [],
     syntaxHighlight: { theme: "obsidian" },
     tryItOutEnabled: reachable,
     validatorUrl: null,
-    plugins: [accessible, prepared(facts, hash), snippets, careful, tidy, operationsFirst],
-    onComplete: () => {
-      listContents(ui);
-      if (facts) offerKeys(ui, facts);
-    },
+    plugins: [accessible, prepared(facts, hash), careful, tidy, operationsFirst],
+    onComplete: () => facts && offerKeys(ui, facts),
   });
 }
 
@@ -125,62 +117,6 @@ function tidy() {
     spec: { wrapActions: { execute: before, validateParams: before } },
     oas3: { wrapActions: { setRequestBodyValue: renew } },
   } };
-}
-
-// snippets are the request as code. Strings of JSON are strings of Go and Python too.
-function snippets() {
-  const read = (request) => ({
-    method: JSON.stringify(request.get("method").toUpperCase()), url: JSON.stringify(request.get("url")),
-    headers: Object.entries(request.get("headers")?.toJS() ?? {}).map(([name, value]) => [JSON.stringify(name), JSON.stringify(value)]),
-    body: request.get("body") && JSON.stringify(request.get("body")),
-  });
-  const listed = (headers, indent) => headers.map(([name, value]) => `${indent}${name}: ${value},\n`).join("");
-  return { fn: {
-    requestSnippetGenerator_go: (request) => {
-      const { method, url, headers, body } = read(request);
-      return `request, err := http.NewRequest(${method}, ${url}, ${body ? `strings.NewReader(${body})` : "nil"})\nif err != nil {\n\treturn err\n}\n` +
-        headers.map(([name, value]) => `request.Header.Set(${name}, ${value})\n`).join("") +
-        "response, err := http.DefaultClient.Do(request)";
-    },
-    requestSnippetGenerator_ts: (request) => {
-      const { method, url, headers, body } = read(request);
-      return `const response = await fetch(${url}, {\n  method: ${method},\n  headers: {\n${listed(headers, "    ")}  },\n${body ? `  body: ${body},\n` : ""}});\nconsole.log(response.status, await response.json());`;
-    },
-    requestSnippetGenerator_python: (request) => {
-      const { method, url, headers, body } = read(request);
-      return `import requests\n\nresponse = requests.request(${method}, ${url}, headers={\n${listed(headers, "    ")}}${body ? `, data=${body}` : ""})\nprint(response.status_code, response.json())`;
-    },
-  } };
-}
-
-// listContents puts a link to each operation, and to each chapter of the description,
-// before everything else.
-function listContents(ui) {
-  const contents = Object.assign(document.createElement("nav"), { id: "contents", ariaLabel: "Contents" });
-  const list = document.createElement("ul");
-  const add = (link) => {
-    const item = document.createElement("li");
-    item.append(link);
-    list.append(item);
-  };
-  for (const [path, methods] of Object.entries(ui.specSelectors.specJson().get("paths").toJS())) {
-    for (const [method, { operationId, summary, tags: [tag] }] of Object.entries(methods)) {
-      if (!operationId) continue;
-      const link = Object.assign(document.createElement("a"), { href: `#/${tag}/${operationId}`, textContent: summary, title: `${method.toUpperCase()} ${path}` });
-      link.addEventListener("click", () => {
-        ui.layoutActions.show(["operations", tag, operationId], true);
-        document.getElementById(`operations-${tag}-${operationId}`).scrollIntoView();
-      });
-      add(link);
-    }
-  }
-  for (const chapter of document.querySelectorAll("#description h2")) {
-    chapter.id = chapter.textContent.toLowerCase().replaceAll(" ", "-");
-    add(Object.assign(document.createElement("a"), { href: `#${chapter.id}`, textContent: chapter.textContent }));
-  }
-  contents.append(list);
-  document.getElementById("reference").before(contents);
-  if (/^#[a-z]/.test(location.hash)) document.getElementById(location.hash.slice(1))?.scrollIntoView();
 }
 
 // accessible mends what an assistive technology cannot use: controls without a name,
