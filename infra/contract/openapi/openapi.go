@@ -120,16 +120,17 @@ func checkBody(content openapi3.Content, body []byte) error {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("the body goes on after its JSON value")
 	}
-	return check(declared.Schema, value)
+	return check(declared.Schema, value, openapi3.EnableJSONSchema2020())
 }
 
-func check(schema *openapi3.SchemaRef, value any) error {
+// check checks a value. A body needs all of JSON Schema, which costs a compilation.
+func check(schema *openapi3.SchemaRef, value any, more ...openapi3.SchemaValidationOption) error {
 	instant := func(text string) error {
 		_, err := time.Parse(time.RFC3339, text)
 		return err
 	}
-	return schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020(), openapi3.EnableFormatValidation(),
-		openapi3.WithStringFormatValidator("date-time", openapi3.NewCallbackValidator(instant)))
+	return schema.Value.VisitJSON(value, append(more, openapi3.EnableFormatValidation(),
+		openapi3.WithStringFormatValidator("date-time", openapi3.NewCallbackValidator(instant)))...)
 }
 
 func checkHeader(h *openapi3.Header, values []string) error {
