@@ -43,7 +43,7 @@ func TestOnlyANameConfirms(t *testing.T) {
 		"A NAME\n": false, "a name0\n": false, "\na name\n": false,
 	} {
 		s := &session{app: &app{interactive: true, stdin: strings.NewReader(typed), stderr: io.Discard}}
-		err := confirmation{}.confirm(t.Context(), s, func() (subject, error) { return subject{"removes it", []string{"a name", "", "id"}}, nil })
+		err := confirmation{}.confirm(t.Context(), s, "removes it", "a name", "", "id")
 		if confirmed := err == nil; confirmed != confirms || !confirmed && exit.Code(err, false) != exit.Refused {
 			t.Errorf("typed %q: %v", typed, err)
 		}

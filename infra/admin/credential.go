@@ -178,15 +178,13 @@ func (c credentialDisable) Run(ctx context.Context, s *session) error {
 		if !reopens || !s.interactive {
 			return nil
 		}
-		return (confirmation{c.Yes}).confirm(ctx, s, func() (subject, error) {
-			return subject{"disables " + named("credential", found.Name, string(found.ID)), []string{found.Name, string(found.ID)}}, nil
-		})
+		return (confirmation{c.Yes}).confirm(ctx, s, "disables "+named("credential", found.Name, string(found.ID)), found.Name, string(found.ID))
 	})
 }
 
 // Run enables a credential.
 func (c credentialEnable) Run(ctx context.Context, s *session) error {
-	return c.change(ctx, s, "credential.enable", "active", s.credentials.Enable, func(byok.Credential) error { return nil })
+	return c.change(ctx, s, "credential.enable", "active", s.credentials.Enable, unasked)
 }
 
 // Run deletes a credential.
@@ -203,9 +201,7 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 	return c.change(ctx, s, "credential.delete", "deleted", remove, func(found byok.Credential) error {
 		_, warning := s.reopening(ctx, found)
 		s.warn(warning)
-		return c.confirm(ctx, s, func() (subject, error) {
-			return subject{"removes " + named("credential", found.Name, string(found.ID)) + " and its sealed key for good", []string{found.Name, string(found.ID)}}, nil
-		})
+		return c.confirm(ctx, s, "removes "+named("credential", found.Name, string(found.ID))+" and its sealed key for good", found.Name, string(found.ID))
 	})
 }
 

@@ -97,17 +97,13 @@ func (c fileList) Run(ctx context.Context, s *session) error {
 
 // Run deletes a file.
 func (c fileDelete) Run(ctx context.Context, s *session) error {
-	err := c.confirm(ctx, s, func() (subject, error) {
-		workspace, err := s.workspace(ctx, c.place)
-		c.Workspace = workspace.ID // the default may change meanwhile
-		return subject{fmt.Sprintf("removes every version of %s of workspace %s for good", c.ID, workspace.ID), []string{string(c.ID)}}, err
-	})
-	if err != nil {
-		return err
-	}
 	var receipt files.Receipt
 	workspace, err := s.workspace(ctx, c.place)
 	if err == nil {
+		effect := fmt.Sprintf("removes every version of %s of workspace %s for good", c.ID, workspace.ID)
+		if err := c.confirm(ctx, s, effect, string(c.ID)); err != nil {
+			return err
+		}
 		receipt, err = s.fileStore.Delete(ctx, workspace.ID, c.ID)
 	}
 	sentence := fmt.Sprintf("File %s is deleted: %s removed.", c.ID, output.Count(receipt.Versions, "version"))

@@ -97,31 +97,31 @@ type (
 
 // Run disables a key.
 func (c keyDisable) Run(ctx context.Context, s *session) error {
-	return c.change(ctx, s, "key.disable", "disabled", s.registry.DisableKey)
+	return c.change(ctx, s, "key.disable", "disabled", s.registry.DisableKey, unasked)
 }
 
 // Run enables a key.
 func (c keyEnable) Run(ctx context.Context, s *session) error {
-	return c.change(ctx, s, "key.enable", "active", s.registry.EnableKey)
+	return c.change(ctx, s, "key.enable", "active", s.registry.EnableKey, unasked)
 }
 
 // Run deletes a key.
 func (c keyDelete) Run(ctx context.Context, s *session) error {
-	err := c.confirm(ctx, s, func() (subject, error) {
-		key, err := c.find(ctx, s)
-		c.Account, c.Hash = key.Account, arguments.HashPrefix(key.Hash)
-		return subject{"removes " + named("key", key.Name, key.Hash.Short()) + " for good; `key disable` can be taken back",
-			[]string{key.Name, key.Hash.Short(), string(key.Hash)}}, err
+	return c.change(ctx, s, "key.delete", "deleted", s.registry.DeleteKey, func(key auth.Key) error {
+		return c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `key disable` can be taken back",
+			key.Name, key.Hash.Short(), string(key.Hash))
 	})
-	if err != nil {
-		return err
-	}
-	return c.change(ctx, s, "key.delete", "deleted", s.registry.DeleteKey)
 }
 
-func (c oneKey) change(ctx context.Context, s *session, action, state string, change func(context.Context, ids.Account, auth.KeyHash) error) error {
+// change finds the key and changes it, if it is confirmed.
+func (c oneKey) change(ctx context.Context, s *session, action, state string,
+	change func(context.Context, ids.Account, auth.KeyHash) error, confirmed func(auth.Key) error,
+) error {
 	key, err := c.find(ctx, s)
 	if err == nil {
+		if err := confirmed(key.Key); err != nil {
+			return err
+		}
 		err = change(ctx, key.Account, key.Hash)
 	}
 	return s.finish(ctx, action, err, changed{string(key.Hash), state}, fmt.Sprintf("Key %s is %s.", key.Hash.Short(), state),

@@ -98,10 +98,11 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 			"Name another table, or add --incomplete; --dry-run lists what happens. Nothing was changed", c.Before, output.Count(len(lacking), "row"), lacking[0].Kind, lacking[0].ID))
 	}
 	if countFindings(found)[byRepair] > 0 {
-		if err := c.confirm(ctx, s, func() (subject, error) { return c.subject(s, found), nil }); err != nil {
+		table := s.outputs.AccessTableName
+		if err := c.confirm(ctx, s, fmt.Sprintf("makes these changes, which --dry-run lists, in the table %s: %v", table, kinds(found)), table); err != nil {
 			return err
 		}
-		attrs := []any{"table", s.outputs.AccessTableName, "since", output.When(c.Since), "before", c.Before}
+		attrs := []any{"table", table, "since", output.When(c.Since), "before", c.Before}
 		if err := s.begin(ctx, "restore.repair", attrs...); err != nil {
 			return err
 		}
@@ -192,18 +193,15 @@ func related(live, old *auth.Survey) bool {
 	return false
 }
 
-// subject is for the operator to confirm.
-func (c restoreRepair) subject(s *session, found []finding) subject {
+// kinds counts the repairs by their actions.
+func kinds(found []finding) map[string]int {
 	kinds := map[string]int{}
 	for _, f := range found {
 		if f.By == byRepair {
 			kinds[f.Action]++
 		}
 	}
-	return subject{
-		effect: fmt.Sprintf("makes these changes, which --dry-run lists, in the table %s: %v", s.outputs.AccessTableName, kinds),
-		names:  []string{s.outputs.AccessTableName},
-	}
+	return kinds
 }
 
 // repair makes the repairs one after the other, keys first. It goes on after one

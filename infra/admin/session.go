@@ -192,35 +192,25 @@ type confirmation struct {
 	Yes bool `help:"Do not ask for a confirmation. Required without a terminal."`
 }
 
-// subject would be destroyed.
-type subject struct {
-	// effect completes "This …".
-	effect string
-	// names confirm it, its id among them.
-	names []string
-}
-
-// confirm returns nil if the operator has typed a name of the subject or given --yes;
-// it then asks nothing and find is not called. If it returns an error, nothing was
-// done.
-func (c confirmation) confirm(ctx context.Context, s *session, find func() (subject, error)) error {
+// confirm returns nil if the operator has typed one of the names or given --yes. The effect
+// completes "This …". If it returns an error, nothing was done.
+func (c confirmation) confirm(ctx context.Context, s *session, effect string, names ...string) error {
 	if c.Yes {
 		return nil
 	}
 	if !s.interactive {
 		return exit.UsageError("this cannot be undone, and there is no terminal for a confirmation: repeat it with --yes; nothing was changed")
 	}
-	what, err := find()
-	if err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintf(s.stderr, "This %s.\nType its name or id to confirm: ", what.effect)
+	_, _ = fmt.Fprintf(s.stderr, "This %s.\nType its name or id to confirm: ", effect)
 	typed, err := s.line(ctx)
-	if err != nil || typed == "" || !slices.Contains(what.names, typed) {
+	if err != nil || typed == "" || !slices.Contains(names, typed) {
 		return exit.Refusal("not confirmed: nothing was changed")
 	}
 	return nil
 }
+
+// unasked confirms a change that can be undone.
+func unasked[T any](T) error { return nil }
 
 // line reads a line of standard input.
 func (s *session) line(ctx context.Context) (string, error) {
@@ -268,4 +258,18 @@ func while[T any](ctx context.Context, read func() (T, error)) (T, error) {
 // named is how a prompt names a thing that has a name and an id.
 func named(kind, name, id string) string {
 	return fmt.Sprintf("%s %q (%s)", kind, name, id)
+}
+
+// each returns a view of each row.
+func each[T, V any](rows []T, view func(T) V) []V {
+	views := make([]V, len(rows))
+	for i, row := range rows {
+		views[i] = view(row)
+	}
+	return views
+}
+
+// only leaves the rows that have the value; "" leaves all rows.
+func only[T any](rows []T, value string, of func(T) string) []T {
+	return slices.DeleteFunc(rows, func(row T) bool { return value != "" && of(row) != value })
 }

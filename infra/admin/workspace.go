@@ -91,20 +91,6 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 	return output.ListFitting(s.out, only(each(found, viewWorkspace), c.State, workspaceView.state), wide, narrow)
 }
 
-// each returns a view of each row.
-func each[T, V any](rows []T, view func(T) V) []V {
-	views := make([]V, len(rows))
-	for i, row := range rows {
-		views[i] = view(row)
-	}
-	return views
-}
-
-// only leaves the rows that have the value; "" leaves all rows.
-func only[T any](rows []T, value string, of func(T) string) []T {
-	return slices.DeleteFunc(rows, func(row T) bool { return value != "" && of(row) != value })
-}
-
 // Run changes the default workspace.
 func (c workspaceDefault) Run(ctx context.Context, s *session) error {
 	err := s.registry.SetDefaultWorkspace(ctx, c.Account, c.ID)
@@ -119,9 +105,8 @@ func (c workspaceDelete) Run(ctx context.Context, s *session) error {
 		s.warn("it is the account's default workspace. Without a default, a request that names no workspace fails: a create with 400, a deletion of a file with 404. `admin workspace default` names another")
 	}
 	if err == nil {
-		if err := c.confirm(ctx, s, func() (subject, error) {
-			return subject{"deletes " + named("workspace", found.Name, string(c.ID)) + " and disables every key bound to it", []string{found.Name, string(c.ID)}}, nil
-		}); err != nil {
+		effect := "deletes " + named("workspace", found.Name, string(c.ID)) + " and disables every key bound to it"
+		if err := c.confirm(ctx, s, effect, found.Name, string(c.ID)); err != nil {
 			return err
 		}
 		if err := s.begin(ctx, "workspace.delete", "account", c.Account, "workspace", c.ID); err != nil {
@@ -167,17 +152,13 @@ func (c workspacePurge) Run(ctx context.Context, s *session) error {
 	if c.DryRun {
 		return c.preview(ctx, s)
 	}
-	err := c.confirm(ctx, s, func() (subject, error) {
-		found, err := c.deleted(ctx, s)
-		return subject{"removes for good the credentials and files of " + named("workspace", found.Name, string(c.ID)),
-			[]string{found.Name, string(c.ID)}}, err
-	})
-	if err != nil {
-		return err
-	}
 	found, err := c.deleted(ctx, s)
 	removed := purgeView{ID: c.ID}
 	if err == nil {
+		effect := "removes for good the credentials and files of " + named("workspace", found.Name, string(c.ID))
+		if err := c.confirm(ctx, s, effect, found.Name, string(c.ID)); err != nil {
+			return err
+		}
 		if err := s.begin(ctx, "workspace.purge", "account", c.Account, "workspace", c.ID); err != nil {
 			return err
 		}
