@@ -4,9 +4,11 @@ import (
 	"context"
 	"math/rand/v2"
 	"path/filepath"
+	"syscall"
+	"testing"
 	"time"
 
-	"github.com/shirou/gopsutil/v4/process"
+	"signalbox.dev/infra/local/child/childtest"
 )
 
 // The shortest and the longest time between two kills.
@@ -20,6 +22,8 @@ type Kills struct{ Functions, Engines, Editions int }
 
 // Killer kills instances of functions, engines, and sometimes the whole edition.
 type Killer struct {
+	testing.TB
+
 	Service *Service
 	Random  *rand.Rand
 	Kills
@@ -36,45 +40,32 @@ func (k *Killer) Run(ctx context.Context) error {
 			return nil
 		case <-time.After(shortest + time.Duration(k.Random.Int64N(int64(longest-shortest)))):
 		}
-		whole := context.WithoutCancel(ctx)
 		switch n := k.Random.IntN(10); {
 		case n == 0, k.Functions > 0 && k.Engines > 0 && k.Editions == 0:
-			if err := k.Service.Restart(whole); err != nil {
+			if err := k.Service.Restart(context.WithoutCancel(ctx)); err != nil {
 				return err
 			}
 			k.Editions++
 		case n < 4:
-			k.Engines += k.killOne(whole, false)
+			k.Engines += k.killOne(false)
 		default:
-			k.Functions += k.killOne(whole, true)
+			k.Functions += k.killOne(true)
 		}
 	}
 }
 
 // killOne kills a function or an engine and returns 1, or 0 if none runs.
-func (k *Killer) killOne(ctx context.Context, function bool) int {
-	pid := k.Service.running.cmd.Process.Pid                       // only Run restarts it
-	edition, err := process.NewProcessWithContext(ctx, int32(pid)) //nolint:gosec // a process id fits
-	if err != nil {
-		return 0
-	}
-	own, err := edition.ExeWithContext(ctx)
-	if err != nil {
-		return 0
-	}
-	children, err := edition.ChildrenWithContext(ctx)
-	if err != nil {
-		return 0
-	}
-	var some []*process.Process
-	for _, child := range children {
-		program, err := child.ExeWithContext(ctx)
+func (k *Killer) killOne(function bool) int {
+	edition := k.Service.running.cmd.Process.Pid // only Run restarts it
+	var some []int
+	for _, child := range childtest.Of(k.TB, edition) {
+		program := childtest.Program(child)
 		// Between fork and exec a child is still the edition's program.
-		if err == nil && program != own && (filepath.Base(program) == "bootstrap") == function {
+		if program != "" && program != childtest.Program(edition) && (filepath.Base(program) == "bootstrap") == function {
 			some = append(some, child)
 		}
 	}
-	if len(some) > 0 && some[k.Random.IntN(len(some))].KillWithContext(ctx) == nil {
+	if len(some) > 0 && syscall.Kill(some[k.Random.IntN(len(some))], syscall.SIGKILL) == nil {
 		return 1
 	}
 	return 0

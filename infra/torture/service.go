@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -101,6 +102,16 @@ func (s *Service) Close() error {
 	}
 }
 
+// serves reports whether the edition answers.
+func (s *Service) serves(ctx context.Context) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.BaseURL(), nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	return err == nil && response.Body.Close() == nil
+}
+
 func (s *Service) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -111,19 +122,25 @@ func (s *Service) start(ctx context.Context) error {
 	lifetime, kill := context.WithCancel(context.Background())
 	r := &running{lifetime: lifetime, kill: kill, ended: make(chan struct{})}
 	r.cmd = exec.CommandContext(lifetime, filepath.Join(s.config.Root, ".build", "local"), arguments...) //nolint:gosec // the repository's own
-	printed := banner{serving: make(chan struct{})}
-	r.cmd.Stdout, r.cmd.Stderr = &printed, &r.stderr
+	r.cmd.Stderr = &r.stderr
+	started := make(chan struct{})
 	go func() {
 		defer close(r.ended)
-		_ = child.Run(r.cmd, func() {}) // only its end matters
+		_ = child.Run(r.cmd, func() { close(started) }) // only its end matters
 	}()
 	select {
-	case <-printed.serving:
+	case <-started:
 	case <-r.ended:
-		return fmt.Errorf("the edition did not start: %s", r.stderr.String())
-	case <-ctx.Done():
-		kill()
-		return fmt.Errorf("the edition did not start: %w", ctx.Err())
+	}
+	for !s.serves(ctx) {
+		select {
+		case <-r.ended:
+			return fmt.Errorf("the edition did not start: %s", r.stderr.String())
+		case <-ctx.Done():
+			kill()
+			return fmt.Errorf("the edition did not start: %w", ctx.Err())
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 	stack, err := testkit.OpenStack(ctx, filepath.Join(s.config.State, "stack.json"))
 	if err != nil {
@@ -131,22 +148,4 @@ func (s *Service) start(ctx context.Context) error {
 	}
 	s.running, s.stack = r, stack
 	return nil
-}
-
-// banner is the output of an edition. It closes serving when the edition prints its
-// address.
-type banner struct {
-	text    []byte
-	serving chan struct{}
-}
-
-// Write implements io.Writer.
-func (b *banner) Write(text []byte) (int, error) {
-	address := []byte("Signalbox is at ")
-	if known := bytes.Contains(b.text, address); !known {
-		if b.text = append(b.text, text...); bytes.Contains(b.text, address) {
-			close(b.serving)
-		}
-	}
-	return len(text), nil
 }

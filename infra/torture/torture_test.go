@@ -117,7 +117,7 @@ func (s *storm) run(t *testing.T) {
 	testkit.Must(t, err)
 	s.client = client.New(s.service.BaseURL(), s.Groups*workers)
 	random := rand.New(rand.NewPCG(*seed, 0)) //nolint:gosec // repeatable, on purpose
-	killer, end := &Killer{Service: s.service, Random: random}, time.Now().Add(*length)
+	killer, end := &Killer{TB: t, Service: s.service, Random: random}, time.Now().Add(*length)
 	for round := 0; round == 0 || time.Now().Before(end) || s.Kill && !killer.KilledAll(); round++ {
 		var groups []*group
 		for range s.Groups {

@@ -2,9 +2,7 @@ package routing
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -193,29 +191,4 @@ func TestOpeningsDoNotDriveOutOpenKeys(t *testing.T) {
 		}
 		c.clear()
 	})
-}
-
-// BenchmarkReaderFullCache opens keys into a full cache: the cost must not grow with
-// the number of keys that are kept.
-func BenchmarkReaderFullCache(b *testing.B) {
-	for _, most := range []int{100, 10_000} {
-		b.Run(strconv.Itoa(most), func(b *testing.B) {
-			c, key := newCache(most), cacheKey{}
-			defer c.clear()
-			next := func() {
-				binary.BigEndian.PutUint64(key[:], binary.BigEndian.Uint64(key[:])+1)
-				got, err := c.get(b.Context(), key, func(context.Context) (secret.Bytes, error) { return secret.New([]byte("sk-secret")), nil })
-				if err != nil {
-					b.Fatal(err)
-				}
-				got.Wipe()
-			}
-			for range most {
-				next()
-			}
-			for b.Loop() {
-				next()
-			}
-		})
-	}
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -289,28 +288,6 @@ func TestFailures(t *testing.T) {
 	_, err := runtime.New(runtime.Config{Functions: []runtime.Function{{Name: "F", Binary: "/nowhere/a"}, {Name: "G", Binary: "/nowhere/b"}}})
 	if err == nil || err.Error() != "no program at /nowhere/a, /nowhere/b" {
 		t.Errorf("got %v for missing programs", err)
-	}
-}
-
-// A killed instance costs at most the request that is on its way to it.
-func TestKilled(t *testing.T) {
-	l := start(t, nil)
-	killed, failures := make(map[int]bool), 0
-	for len(killed) < 20 {
-		a, err := invoke(t, l, "", "")
-		if err != nil {
-			wantError(t, err, "Runtime.ExitError", "signal: killed")
-			failures++
-			continue
-		}
-		if killed[a.PID] {
-			t.Fatal("a killed process answered")
-		}
-		killed[a.PID] = true
-		testkit.Must(t, syscall.Kill(a.PID, syscall.SIGKILL))
-	}
-	if failures > len(killed) {
-		t.Errorf("%d requests failed", failures)
 	}
 }
 
