@@ -1,7 +1,9 @@
 package contract_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/testkit/client"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
@@ -152,27 +153,39 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestEcho: the response contains the settings that were sent, and of the key
-// its label.
+// TestEcho: the response contains each setting of the description as it was sent, and of
+// the key its label.
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	h := hashOf(n.standard)
 	began := time.Now()
-	got := post(bodyWith(`,"name":"N \u00fc","workspace_id":"` + strings.ToUpper(n.second) + `","disabled":true,"is_required":true,` +
-		`"is_byok_only":true,"allowed_api_key_hashes":["` + h + `","` + h + `"],"allowed_models":["a/b","a/b"],"allowed_user_ids":[]`)).
-		As(n.management).Do(t).Created(t)
-	want := client.Credential{
-		ID: got.ID, Name: "N ü", Provider: "openai", Label: "sk-...AbCd", Workspace: n.second, CreatedAt: got.CreatedAt,
-		Disabled: true, ByokOnly: true, Required: true,
-		Hashes: []string{h, h}, Models: []string{"a/b", "a/b"}, Users: []string{},
+	sent := map[string]any{}
+	for name, kind := range the.spec.Members("createByokKey") {
+		sent[name] = map[string]any{"boolean": true, "array": []any{"a/b", "a/b"}, "string": "N ü"}[kind]
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	h := hashOf(n.standard)
+	maps.Copy(sent, map[string]any{
+		"key": providerKey, "provider": "openai", "workspace_id": strings.ToUpper(n.second),
+		"allowed_api_key_hashes": []any{h, h}, "allowed_user_ids": []any{},
+		"is_fallback": false, // which excludes others
+	})
+	body, err := json.Marshal(sent)
+	testkit.Must(t, err)
+	r := post(string(body)).As(n.management).Do(t)
+	made := r.Created(t)
+	var got struct{ Data map[string]any }
+	testkit.Must(t, json.Unmarshal(r.Body, &got))
+	for _, own := range []string{"id", "created_at", "label", "sort_order"} {
+		delete(got.Data, own)
+	}
+	delete(sent, "key")
+	sent["workspace_id"] = n.second
+	if diff := cmp.Diff(sent, got.Data); diff != "" || made.Label != "sk-...AbCd" {
+		t.Errorf("label %s, (-want +got):\n%s", made.Label, diff)
 	}
 	// The server's clock may be another machine's.
-	if got.CreatedAt.Before(began.Add(-time.Minute)) || got.CreatedAt.After(time.Now().Add(time.Minute)) {
-		t.Errorf("created at %v, requested from %v to %v", got.CreatedAt, began, time.Now())
+	if made.CreatedAt.Before(began.Add(-time.Minute)) || made.CreatedAt.After(time.Now().Add(time.Minute)) {
+		t.Errorf("created at %v, requested from %v to %v", made.CreatedAt, began, time.Now())
 	}
 }
 

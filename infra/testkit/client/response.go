@@ -34,21 +34,12 @@ type Failure struct {
 	} `json:"error"`
 }
 
-// Credential is a created credential.
+// Credential is a created credential, without most of its settings.
 type Credential struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
-	Provider  string    `json:"provider"`
 	Label     string    `json:"label"`
-	Workspace string    `json:"workspace_id"`
 	CreatedAt time.Time `json:"created_at"`
-	Disabled  bool      `json:"disabled"`
-	ByokOnly  bool      `json:"is_byok_only"`
-	Fallback  bool      `json:"is_fallback"`
-	Required  bool      `json:"is_required"`
-	Hashes    []string  `json:"allowed_api_key_hashes"`
-	Models    []string  `json:"allowed_models"`
-	Users     []string  `json:"allowed_user_ids"`
 	SortOrder int64     `json:"sort_order"`
 }
 
