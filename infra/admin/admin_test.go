@@ -18,6 +18,7 @@ import (
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/target"
+	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/ids"
@@ -67,12 +68,10 @@ func (d *fixture) write(name string, content any) {
 // writeStack writes the local edition's stack.json.
 func (d *fixture) writeStack() {
 	d.Helper()
-	credentials, err := d.engines.Config.Credentials.Retrieve(d.Context())
-	testkit.Must(d, err)
+	at := d.reached()
 	d.write("stack.json", map[string]any{
-		"region":        d.engines.Config.Region,
-		"endpoints":     map[string]string{"dynamodb": d.endpoint("DynamoDB"), "s3": d.endpoint("S3"), "kms": d.endpoint("KMS")},
-		"access_key_id": credentials.AccessKeyID, "secret_access_key": credentials.SecretAccessKey, "outputs": d.outputs(),
+		"region": at.Region, "access_key_id": at.AccessKeyID, "secret_access_key": at.SecretAccessKey, "outputs": d.outputs(),
+		"endpoints": map[string]string{"dynamodb": at.DynamoDB, "s3": at.S3, "kms": at.KMS},
 	})
 }
 
@@ -88,16 +87,8 @@ func (d *fixture) table(name string) testkit.Rows {
 	return testkit.Rows{DB: dynamodb.NewFromConfig(d.engines.Config), Table: name}
 }
 
-// endpoint is the URL of an engine.
-func (d *fixture) endpoint(service string) string {
-	d.Helper()
-	source := d.engines.Config.ConfigSources[0].(interface {
-		GetServiceBaseEndpoint(context.Context, string) (string, bool, error)
-	})
-	endpoint, _, err := source.GetServiceBaseEndpoint(d.Context(), service)
-	testkit.Must(d, err)
-	return endpoint
-}
+// reached are the addresses of the engines.
+func (d *fixture) reached() reach.Engines { return d.engines.Config.ConfigSources[0].(reach.Engines) }
 
 // do executes a command line on the local edition.
 func (d *fixture) do(args ...string) answer { return d.feed("", args...) }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -132,9 +133,9 @@ func (d *fixture) sealScripted(ts *testscript.TestScript, _ bool, args []string)
 // one stack, signalbox, and returns the environment that reaches it.
 func controlPlane(t *testing.T, d *fixture) []string {
 	t.Helper()
-	known := d.outputs()
-	member := func(name, value string) string {
-		return fmt.Sprintf("<member><OutputKey>%s</OutputKey><OutputValue>%s</OutputValue></member>", name, value)
+	var outputs strings.Builder
+	for field, value := range reflect.ValueOf(d.outputs()).Fields() {
+		fmt.Fprintf(&outputs, "<member><OutputKey>%s</OutputKey><OutputValue>%s</OutputValue></member>", field.Name, value)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/xml")
@@ -145,11 +146,7 @@ func controlPlane(t *testing.T, d *fixture) []string {
 		case r.FormValue("StackName") == "signalbox":
 			_, _ = fmt.Fprint(w, `<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><DescribeStacksResult><Stacks><member>`+
 				`<StackId>arn:aws:cloudformation:us-east-1:123456789012:stack/signalbox/1</StackId><StackName>signalbox</StackName><StackStatus>CREATE_COMPLETE</StackStatus><CreationTime>2026-01-01T00:00:00Z</CreationTime><Outputs>`+
-				member("ApiBaseUrl", "https://example")+member("AccessTableName", known.AccessTableName)+
-				member("CredentialsTableName", known.CredentialsTableName)+member("SyncJobsTableName", known.SyncJobsTableName)+
-				member("FilesBucketName", known.FilesBucketName)+
-				member("SealingKeyArn", known.SealingKeyArn)+member("OwnSealingKeyArn", known.OwnSealingKeyArn)+
-				`</Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`)
+				`<member><OutputKey>ApiBaseUrl</OutputKey><OutputValue>https://example</OutputValue></member>`+outputs.String()+`</Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`)
 		default:
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = fmt.Fprint(w, `<ErrorResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><Error><Type>Sender</Type>`+
@@ -157,13 +154,12 @@ func controlPlane(t *testing.T, d *fixture) []string {
 		}
 	}))
 	t.Cleanup(server.Close)
-	credentials, err := d.engines.Config.Credentials.Retrieve(t.Context())
-	testkit.Must(t, err)
+	at := d.reached()
 	return []string{
 		"AWS_PROFILE=", "AWS_DEFAULT_REGION=", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=", "AWS_SESSION_TOKEN=", "AWS_EC2_METADATA_DISABLED=true",
-		"AWS_ACCESS_KEY_ID=" + credentials.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + credentials.SecretAccessKey,
+		"AWS_ACCESS_KEY_ID=" + at.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + at.SecretAccessKey,
 		"AWS_REGION=us-east-1", "AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull,
 		"AWS_ENDPOINT_URL_CLOUDFORMATION=" + server.URL, "AWS_ENDPOINT_URL_STS=" + server.URL,
-		"AWS_ENDPOINT_URL_DYNAMODB=" + d.endpoint("DynamoDB"), "AWS_ENDPOINT_URL_S3=" + d.endpoint("S3"),
+		"AWS_ENDPOINT_URL_DYNAMODB=" + at.DynamoDB, "AWS_ENDPOINT_URL_S3=" + at.S3,
 	}
 }
