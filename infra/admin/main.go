@@ -19,7 +19,9 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -138,7 +140,7 @@ func (a *app) execute(ctx context.Context, args []string) error {
 	}
 	command, err := parser.Parse(args)
 	if usage, ok := errors.AsType[*kong.ParseError](err); ok && bare(usage) {
-		return arguments.Overview(a.stdout, parser.Model)
+		return overview(a.stdout, parser.Model)
 	}
 	if err != nil {
 		return err
@@ -233,7 +235,7 @@ type helpCommand struct {
 // AfterApply implements a hook of kong's: help needs no target.
 func (c helpCommand) AfterApply(k *kong.Kong) error {
 	if len(c.Command) == 0 {
-		return cmp.Or(arguments.Overview(k.Stdout, k.Model), arguments.ErrShown)
+		return cmp.Or(overview(k.Stdout, k.Model), arguments.ErrShown)
 	}
 	_, err := k.Parse(append(c.Command, "--help"))
 	return err
@@ -241,6 +243,24 @@ func (c helpCommand) AfterApply(k *kong.Kong) error {
 
 // Run is never reached.
 func (helpCommand) Run() error { return errors.New("no help was shown") }
+
+// overview writes one screen: which commands there are.
+func overview(to io.Writer, model *kong.Application) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\nUsage: admin COMMAND …\n\n", model.Help)
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, n := range model.Children {
+		verbs := make([]string, len(n.Children))
+		for i, child := range n.Children {
+			verbs[i] = child.Name
+		}
+		_, _ = fmt.Fprintf(table, "  %s\t%s\n", n.Name, cmp.Or(strings.Join(verbs, ", "), n.Help))
+	}
+	_ = table.Flush() // into memory
+	b.WriteString("\nadmin help COMMAND explains one with its flags; admin --help shows all.\n")
+	_, err := io.WriteString(to, b.String())
+	return err
+}
 
 // version is set by the linker: see the Makefile.
 var version = "unknown"
