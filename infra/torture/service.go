@@ -60,11 +60,11 @@ type running struct {
 
 // Start starts the edition and returns when it serves requests.
 func Start(ctx context.Context, c Config) (*Service, error) {
-	free, err := port.Free("127.0.0.1", 1)
+	free, err := port.Free()
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{config: c, port: free[0]}
+	s := &Service{config: c, port: free}
 	return s, s.start(ctx)
 }
 

@@ -23,7 +23,7 @@ func extendDB(c Config) (program, error) {
 	dir := filepath.Join(c.Dir, ExtendDB)
 	return program{name: ExtendDB, dir: dir, check: func() error { return checkDatabase(dir) }, command: func(port string) *exec.Cmd {
 		cmd := exec.Command(binary, "serve", "--foreground", "-p", port) //nolint:gosec // the pinned engine
-		cmd.Env = []string{"EXTENDDB__SERVER__BIND_ADDR=" + c.Host, "EXTENDDB_DEV_ALLOW_ANY_BIND=1", "NO_COLOR=1"}
+		cmd.Env = []string{"EXTENDDB__SERVER__BIND_ADDR=" + host, "NO_COLOR=1"}
 		cmd.Dir = dir // where it keeps its database
 		return cmd
 	}}, err

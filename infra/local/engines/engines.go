@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"signalbox.dev/infra/local/kms"
-	"signalbox.dev/infra/local/port"
 	"signalbox.dev/infra/reach"
 )
 
@@ -30,14 +29,16 @@ const (
 	secretAccessKey = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY" //nolint:gosec // AWS's published example
 )
 
-// ErrConfig means that nothing was started: an engine is not installed, or the address is
-// another machine's.
+// ErrConfig means that nothing was started, because an engine is not installed.
 var ErrConfig = errors.New("configuration")
 
 // configError is an ErrConfig with its own text.
 type configError struct{ error }
 
 func (configError) Is(target error) bool { return target == ErrConfig }
+
+// host is the address that the engines listen on.
+const host = "127.0.0.1"
 
 // Config configures engines.
 type Config struct {
@@ -46,8 +47,6 @@ type Config struct {
 	// Root is the repository's folder: they are installed and built there. Empty means the
 	// nearest one above the working directory with a template.yaml.
 	Root string
-	// Host is the address to listen on. Empty means 127.0.0.1.
-	Host string
 	// DynamoDB is the URL of a running one, which is neither started nor stopped. Empty
 	// means one of our own.
 	DynamoDB string
@@ -95,7 +94,7 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 			case p == nil:
 				return e.startKMS(c, filepath.Join(c.Dir, "kms"))
 			}
-			e.processes[i], err = p.start(ctx, c.Host)
+			e.processes[i], err = p.start(ctx)
 			return err
 		})
 	}
@@ -113,7 +112,7 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 		return e, nil
 	}
 	if programs[dynamoDB].name == ExtendDB {
-		if e.front, err = newFront(c.Host, e.DynamoDB, e.done); err != nil {
+		if e.front, err = newFront(e.DynamoDB, e.done); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
 		e.DynamoDB = e.front.url
@@ -124,9 +123,6 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 // complete fills in defaults and returns the programs to run: nil for an engine in this
 // process.
 func (c *Config) complete() (programs [len(services)]*program, err error) {
-	if c.Host == "" {
-		c.Host = "127.0.0.1"
-	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -135,22 +131,13 @@ func (c *Config) complete() (programs [len(services)]*program, err error) {
 			return programs, err
 		}
 	}
-	ports, err := port.Free(c.Host, len(services))
-	if err != nil {
-		return programs, err
-	}
 	for i, s := range services {
 		if i == dynamoDB && c.DynamoDB != "" {
 			continue
 		}
-		p, err := s.program(*c)
-		if err != nil {
+		if programs[i], err = s.program(*c); err != nil {
 			return programs, err
 		}
-		if p != nil {
-			p.port = ports[i]
-		}
-		programs[i] = p
 	}
 	return programs, nil
 }
@@ -179,7 +166,7 @@ func (e *Engines) startKMS(c Config, dir string) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(c.Host, "0"))
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return fmt.Errorf("listening for KMS: %w", err)
 	}

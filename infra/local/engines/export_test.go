@@ -11,7 +11,7 @@ import (
 
 // Launch starts an engine of a test's making.
 func Launch(ctx context.Context, dir string, command func(port string) *exec.Cmd) error {
-	running, err := program{name: "made-up", dir: dir, command: command}.start(ctx, "127.0.0.1")
+	running, err := program{name: "made-up", dir: dir, command: command}.start(ctx)
 	if err == nil {
 		running.stop()
 	}
@@ -21,7 +21,7 @@ func Launch(ctx context.Context, dir string, command func(port string) *exec.Cmd
 // Front stands before an engine of a test's making.
 func Front(t *testing.T, engine string) http.Handler {
 	t.Helper()
-	f, err := newFront("127.0.0.1", engine, make(chan error, 1))
+	f, err := newFront(engine, make(chan error, 1))
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = f.server.Close() })
 	return f.server.Handler

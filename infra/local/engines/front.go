@@ -23,9 +23,9 @@ type front struct {
 	server *http.Server
 }
 
-// newFront listens on the host for the engine at the URL. When it cannot serve any
+// newFront listens for the engine at the URL. When it cannot serve any
 // longer it sends an error to done.
-func newFront(host, engine string, done chan<- error) (*front, error) {
+func newFront(engine string, done chan<- error) (*front, error) {
 	target, err := url.Parse(engine)
 	if err != nil {
 		return nil, fmt.Errorf("reading the address of an engine: %w", err)

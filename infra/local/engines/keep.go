@@ -17,7 +17,7 @@ func (e *Engines) keep(ctx context.Context, i int, c Config) {
 			return
 		}
 		c.Log.Warn("an engine ended; it is started again", "engine", p.program.name, "error", p.err, "engine_log", p.program.log())
-		again, err := insist(func() (*process, error) { return p.program.launch(ctx, c.Host, p.port) })
+		again, err := insist(func() (*process, error) { return p.program.launch(ctx, p.port) })
 		if err != nil && ctx.Err() != nil {
 			return
 		}

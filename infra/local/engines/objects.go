@@ -13,7 +13,7 @@ func versityGW(c Config) (program, error) {
 	binary, err := built(c.Root)
 	dir := filepath.Join(c.Dir, "objects")
 	return program{name: "objects", dir: dir, health: "/health", command: func(port string) *exec.Cmd {
-		address := net.JoinHostPort(c.Host, port)
+		address := net.JoinHostPort(host, port)
 		cmd := exec.Command(binary, "-addr", address, "-dir", dir, "-access-key", accessKeyID, "-secret-key", secretAccessKey) //nolint:gosec // a binary of ours
 		cmd.Env = []string{}
 		return cmd

@@ -39,8 +39,6 @@ type program struct {
 	dir string
 	// health is a path that it answers, with whatever status, once it is up.
 	health string
-	// port is the one to try first; "" means any.
-	port string
 	// check, if there is one, checks its folder before the first start.
 	check func() error
 	// command listens on the port.
@@ -58,9 +56,9 @@ type process struct {
 	err     error         // why it ended; to be read after ended
 }
 
-// start runs the program on a free port of the host until it answers. Where it
+// start runs the program on a free port until it answers. Where it
 // ends at once, it gets another port: another program may have been faster.
-func (p program) start(ctx context.Context, host string) (*process, error) {
+func (p program) start(ctx context.Context) (*process, error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of %s: %w", p.name, err)
 	}
@@ -73,16 +71,11 @@ func (p program) start(ctx context.Context, host string) (*process, error) {
 		return nil, fmt.Errorf("emptying the log of %s: %w", p.name, err)
 	}
 	return insist(func() (*process, error) {
-		on := p.port
-		p.port = ""
-		if on == "" {
-			free, err := port.Free(host, 1)
-			if err != nil {
-				return nil, err
-			}
-			on = free[0]
+		free, err := port.Free()
+		if err != nil {
+			return nil, err
 		}
-		return p.launch(ctx, host, on)
+		return p.launch(ctx, free)
 	})
 }
 
@@ -100,7 +93,7 @@ func (p program) log() string { return filepath.Join(p.dir, p.name+".log") }
 
 // launch runs the program on the port until it answers. Its output goes to the end of its
 // log: the one before may have written there why it ended.
-func (p program) launch(ctx context.Context, host, port string) (*process, error) {
+func (p program) launch(ctx context.Context, port string) (*process, error) {
 	cmd, url := p.command(port), "http://"+net.JoinHostPort(host, port)
 	log, err := os.OpenFile(p.log(), os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

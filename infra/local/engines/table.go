@@ -43,7 +43,7 @@ func secondOpinion(c Config, name string) (*program, error) {
 	script, err := filepath.Abs(filepath.Join(c.Root, "infra", "second-opinion", "engine"))
 	dir := filepath.Join(c.Dir, name)
 	return &program{name: name, dir: dir, command: func(port string) *exec.Cmd {
-		cmd := exec.Command(script, name, dir, c.Host, port) //nolint:gosec // a script of ours
+		cmd := exec.Command(script, name, dir, host, port) //nolint:gosec // a script of ours
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 		return cmd
 	}}, err

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"signalbox.dev/infra/local/gateway"
 	"signalbox.dev/infra/local/runtime"
 	"signalbox.dev/infra/local/template"
@@ -88,54 +86,7 @@ func send(t *testing.T, address, text string) (*http.Response, string) {
 
 func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: local:3000\r\n\r\n" }
 
-// What an event has of queries and headers that are sent twice, are no text or stay
-// with the gateway; TestCapturedEvents has whole events.
-func TestQueryAndHeaders(t *testing.T) {
-	f := &functions{answer: fixed(ok)}
-	send(t, start(t, f), "GET /v1/things/a?%ff=1&%fe=%zz&q=2+3&flag HTTP/1.1\r\nHost: local:3000\r\n"+
-		"A: b\r\na: \xff\r\nX-Empty:\r\nConnection: keep-alive\r\nTE: trailers\r\n\r\n")
-	type event struct {
-		QueryStringParameters, Headers                     map[string]string
-		MultiValueQueryStringParameters, MultiValueHeaders map[string][]string
-	}
-	var got event
-	if err := json.Unmarshal(f.last, &got); err != nil {
-		t.Fatalf("%s: %v", f.last, err)
-	}
-	for name := range got.Headers {
-		if strings.HasPrefix(name, "X-Amzn-") || strings.HasPrefix(name, "X-Forwarded-") {
-			delete(got.Headers, name)
-			delete(got.MultiValueHeaders, name)
-		}
-	}
-	if diff := cmp.Diff(event{
-		map[string]string{"\ufffd": "%zz", "q": "2 3", "flag": ""},
-		map[string]string{"Host": "local:3000", "A": "\ufffd", "X-Empty": ""},
-		map[string][]string{"\ufffd": {"1", "%zz"}, "q": {"2 3"}, "flag": {""}},
-		map[string][]string{"Host": {"local:3000"}, "A": {"b", "\ufffd"}, "X-Empty": {""}},
-	}, got); diff != "" || strings.Count(string(f.last), `"1"`) != 1 {
-		t.Errorf("%s\n%s", f.last, diff)
-	}
-}
-
 const thing = "POST /v1/things HTTP/1.1\r\nHost: a\r\n"
-
-// Each target on a connection reaches the function as it was sent.
-func TestTargets(t *testing.T) {
-	f := &functions{answer: fixed(ok)}
-	for sent, want := range map[string]string{
-		"/v1/things/%61?%zz=%&a=%41":        "/v1/things/%61",
-		"/v1/things/a\xff":                  "/v1/things/a\ufffd",
-		"http://local:3000/v1/things/a%2fb": "/v1/things/a%2fb", // as a client behind a proxy sends it
-		"/x://y/v1/things/a":                "",
-	} {
-		f.paths = nil
-		response, _ := send(t, start(t, f), get(sent))
-		if got := strings.Join(f.paths, " "); got != want || (response.StatusCode == http.StatusOK) != (want != "") {
-			t.Errorf("%q: %d, the function got %q, want %q", sent, response.StatusCode, got, want)
-		}
-	}
-}
 
 func TestRefusals(t *testing.T) {
 	f := &functions{answer: fixed(`{"statusCode":200,"body":"ok"}`)}

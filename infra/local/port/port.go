@@ -3,7 +3,6 @@
 package port
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -19,19 +18,18 @@ const (
 	tries  = 100
 )
 
-// Free finds as many different ports of the host on which no program listens. Another
+// Free finds a port of the loopback address on which no program listens. Another
 // process may find the same one at the same time, which is unlikely: a server that
 // cannot listen on its port needs another.
-func Free(host string, count int) (ports []string, err error) {
-	for taken := 0; len(ports) < count; {
+func Free() (string, error) {
+	var failed error
+	for range tries {
 		port := strconv.Itoa(lowest + rand.IntN(beyond-lowest)) //nolint:gosec // no secret
-		listener, fault := net.Listen("tcp", net.JoinHostPort(host, port))
-		if fault == nil {
-			ports = append(ports, port)
-			defer func() { err = errors.Join(err, listener.Close()) }() // held until all are found
-		} else if taken++; taken == tries {
-			return nil, fmt.Errorf("looking for a free port: %w", fault)
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+		if err == nil {
+			return port, listener.Close()
 		}
+		failed = err
 	}
-	return ports, nil
+	return "", fmt.Errorf("looking for a free port: %w", failed)
 }

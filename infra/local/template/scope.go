@@ -159,7 +159,7 @@ func (s scope) branch(n *yaml.Node) (*yaml.Node, error) {
 }
 
 // condition reports whether a condition holds: a name, !Condition with a name,
-// !Equals, !Not or !And.
+// !Equals or !Not.
 func (s scope) condition(n *yaml.Node) (bool, error) {
 	switch {
 	case n.Kind == yaml.ScalarNode:
@@ -177,13 +177,9 @@ func (s scope) condition(n *yaml.Node) (bool, error) {
 			return false, fmt.Errorf("%s:%d: !Equals: %w", s.file, n.Line, errShape)
 		}
 		return literal(resolved.Content[0]) == literal(resolved.Content[1]), nil
-	case n.Tag == "!Not", n.Tag == "!And":
-		for _, part := range n.Content {
-			if holds, err := s.condition(part); err != nil || !holds {
-				return n.Tag == "!Not", err
-			}
-		}
-		return n.Tag == "!And", nil
+	case n.Tag == "!Not" && len(n.Content) == 1:
+		holds, err := s.condition(n.Content[0])
+		return !holds, err
 	}
 	return false, fmt.Errorf("%s:%d: no condition %s", s.file, n.Line, n.Tag)
 }

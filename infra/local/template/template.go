@@ -56,7 +56,6 @@ func Load(path string, overrides map[string]string) (*Template, error) {
 	}}, nil
 }
 
-// resource is a resource; its condition, if it has one, holds.
 type resource struct {
 	id         string
 	properties *yaml.Node
@@ -69,14 +68,8 @@ func (t *Template) resources(kind string) ([]resource, error) {
 		if literal(member(declared, "Type")) != kind {
 			continue
 		}
-		if condition := member(declared, "Condition"); condition != nil {
-			holds, err := t.scope.condition(condition)
-			if err != nil {
-				return nil, err
-			}
-			if !holds {
-				continue
-			}
+		if member(declared, "Condition") != nil {
+			return nil, fmt.Errorf("%s: Condition: %w", id, errShape)
 		}
 		found = append(found, resource{id: id, properties: member(declared, "Properties")})
 	}

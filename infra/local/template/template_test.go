@@ -72,15 +72,6 @@ func described(t *testing.T) map[template.Route]bool {
 	return routes
 }
 
-func TestBuckets(t *testing.T) {
-	for parameter, want := range map[string]string{"Off": "", "Suspended": "Suspended"} {
-		buckets, err := loadOwn(t, map[string]string{"FilesVersioning": parameter}).Buckets()
-		if diff := cmp.Diff([]template.Bucket{{ID: "FilesBucket", Versioning: want}}, buckets); diff != "" || err != nil {
-			t.Errorf("%v\n%s", err, diff)
-		}
-	}
-}
-
 func TestParametersAreChecked(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"StageName", "LIVE", `parameter StageName: "LIVE" does not match ^[a-z0-9_-]{1,32}$`},
@@ -103,7 +94,6 @@ Parameters: {Stage: {Type: String, Default: live}}
 Conditions:
   Live: !Equals [!Ref Stage, live]
   Other: !Not [!Condition Live]
-  Both: !And [!Condition Live, !Condition Other]
 Globals: {Function: {Handler: bootstrap, Timeout: 10, Environment: {Variables: {COMMON: common, OWN: global}}}}
 Resources:
   F:
@@ -127,16 +117,15 @@ func TestFunctions(t *testing.T) {
 		"!GetAtt Seal.Arn":                    "arn:seal",
 		"!If [Live, yes, no]":                 "yes",
 		"!If [Other, yes, no]":                "no",
-		"!If [Both, yes, no]":                 "no",
 		"!Ref AWS::NoValue":                   "absent",
 		"!If [Other, yes, !Ref AWS::NoValue]": "absent",
 		"!Sub ${Stage}-${AWS::Region}-${Things}-${Seal.Arn}":         "live-us-east-1-things-1-arn:seal",
 		"!Sub ${AWS::Partition}:${AWS::StackName}.${AWS::URLSuffix}": "aws:signalbox-local.amazonaws.com",
-		"!GetAtt Nothing.Arn":       "template.yaml:16: !GetAtt: Arn of Nothing is not known on one machine",
-		"!Sub ${Nothing}":           "template.yaml:16: !Sub: Ref of Nothing is not known",
-		"!Join ['', [a]]":           "template.yaml:16: !Join: only the form that template.yaml uses",
-		"!Base64 a":                 "template.yaml:16: !Base64: not supported on one machine",
-		"!If [Live, yes]":           "template.yaml:16: !If: only the form",
+		"!GetAtt Nothing.Arn":       "template.yaml:15: !GetAtt: Arn of Nothing is not known on one machine",
+		"!Sub ${Nothing}":           "template.yaml:15: !Sub: Ref of Nothing is not known",
+		"!Join ['', [a]]":           "template.yaml:15: !Join: only the form that template.yaml uses",
+		"!Base64 a":                 "template.yaml:15: !Base64: not supported on one machine",
+		"!If [Live, yes]":           "template.yaml:15: !If: only the form",
 		"!If [Nowhere, yes, no]":    "no condition Nowhere",
 		"!If [!Or [Live], yes, no]": "no condition !Or",
 	} {

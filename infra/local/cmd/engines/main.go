@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -22,27 +21,23 @@ import (
 const startTime = 150 * time.Second
 
 func main() {
-	dir := flag.String("dir", "", "the folder of their state; one that is removed at the end, if empty")
-	host := flag.String("host", "127.0.0.1", "the address to listen on")
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *dir, *host, os.Stdin, os.Stdout); err != nil {
+	if err := run(ctx, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "engines:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, dir, host string, stdin io.Reader, stdout io.Writer) (err error) {
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "signalbox-engines-"); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func run(ctx context.Context, stdin io.Reader, stdout io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "signalbox-engines-")
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	starting, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	running, err := engines.Start(starting, engines.Config{Dir: dir, Host: host})
+	running, err := engines.Start(starting, engines.Config{Dir: dir})
 	if err != nil {
 		return err
 	}
