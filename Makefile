@@ -22,6 +22,9 @@ FUNCTIONS := GetSyncJobFunction CreateByokKeyFunction DeleteFileFunction
 TESTED := . infra/admin infra/torture infra/local infra/contract infra/router
 MODULES := $(TESTED)
 
+# Binaries without the folder's name: all clones on a machine share Go's build cache.
+export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS 2>/dev/null)) -trimpath
+
 # SAM's builds and the local ones use one command: static, stripped, reproducible,
 # without the RPC mode that Lambda no longer uses.
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w -buildid='
