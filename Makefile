@@ -137,10 +137,9 @@ $(BUILD)/bin/govulncheck: go
 # It shows the medians of the rounds. A round measures a handler and then its calls:
 # the load of the machine is the same for both.
 BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
-BASELINES := $(patsubst infra/bench/baseline/%/main.go,$(BUILD)/baseline/%,$(wildcard infra/bench/baseline/*/main.go))
 
 .PHONY: bench
-bench: functions engines $(BUILD)/engines $(BASELINES) ## Measure the functions against minimal programs, as ratios (RUNS=60 starts, ROUNDS=11), and a router's calls to AWS
+bench: functions engines $(BUILD)/engines $(BUILD)/minimal ## Measure the functions against a minimal program, as ratios (RUNS=60 starts, ROUNDS=11), and a router's calls to AWS
 	@go run ./infra/bench $(if $(RUNS),-runs $(RUNS))
 	@echo; echo "Warm requests on one core, AWS answering at once: each handler beside its AWS calls alone"
 	@rm -f "$(BUILD)/warm"; for round in $$(seq $(or $(ROUNDS),11)); do \
@@ -150,9 +149,9 @@ bench: functions engines $(BUILD)/engines $(BASELINES) ## Measure the functions 
 	@echo "What 1,000 requests of a router ask of AWS, with opened keys kept and without:"
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -run '^$$' -bench Reader -benchtime 1000x ./shared/routing | grep ^Benchmark
 
-.PHONY: $(BASELINES)
-$(BASELINES): $(BUILD)/baseline/%: go
-	@$(GO_BUILD) -o $@ ./infra/bench/baseline/$*
+.PHONY: $(BUILD)/minimal
+$(BUILD)/minimal: go
+	@$(GO_BUILD) -o $@ ./infra/bench/baseline
 
 .PHONY: build
 build: first $(BUILD)/engines $(BUILD)/admin ## Build the functions and the tools for this machine

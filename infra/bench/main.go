@@ -1,7 +1,7 @@
-// Command bench measures the functions against minimal programs with the same
-// AWS clients, JSON decoder and warm-up, in one run and as ratios, since machines
-// differ and are shared: cold start and size. What a warm request takes beyond its
-// AWS calls is measured by the benchmarks of each function.
+// Command bench measures the functions against a minimal program with their AWS clients,
+// JSON decoder and warm-up, in one run and as ratios, since machines differ and are
+// shared: cold start and size. What a warm request takes beyond its AWS calls is measured
+// by the benchmarks of each function.
 package main
 
 import (
@@ -24,12 +24,12 @@ import (
 	"time"
 )
 
-// pair is a function and the minimal program it is measured against.
-type pair struct{ operation, function, minimal string }
+// function is a function's folder and its binary.
+type function struct{ name, binary string }
 
 func main() {
-	functions := flag.String("functions", ".build/functions", "folder with <logical id>/bootstrap")
-	minimal := flag.String("baselines", ".build/baseline", "folder with the minimal programs")
+	folder := flag.String("functions", ".build/functions", "folder with <logical id>/bootstrap")
+	minimal := flag.String("minimal", ".build/minimal", "the minimal program")
 	runs := flag.Int("runs", 60, "cold starts of each program")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -39,15 +39,15 @@ func main() {
 		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-	var pairs []pair
+	var functions []function
 	for _, f := range folders {
-		pairs = append(pairs, pair{f.Name(), filepath.Join(*functions, logicalID(f.Name()), "bootstrap"), filepath.Join(*minimal, f.Name())})
+		functions = append(functions, function{f.Name(), filepath.Join(*folder, logicalID(f.Name()), "bootstrap")})
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(table, "%s %s/%s, %d cores\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	err = errors.Join( // each part that can be measured is printed
-		coldStarts(ctx, table, pairs, *runs),
-		sizes(table, pairs),
+		coldStarts(ctx, table, functions, *minimal, *runs),
+		sizes(table, functions, *minimal),
 		table.Flush(),
 	)
 	if err != nil {
@@ -66,26 +66,26 @@ func logicalID(folder string) string {
 }
 
 // sizes compares the sizes of the binaries.
-func sizes(w io.Writer, pairs []pair) error {
+func sizes(w io.Writer, functions []function, minimal string) error {
 	_, _ = fmt.Fprint(w, "\nbinary\tfunction\tminimal\tratio\tgoal\n")
-	for _, p := range pairs {
-		function, err := os.Stat(p.function)
+	least, err := os.Stat(minimal)
+	if err != nil {
+		return err
+	}
+	for _, f := range functions {
+		own, err := os.Stat(f.binary)
 		if err != nil {
 			return err
 		}
-		minimal, err := os.Stat(p.minimal)
-		if err != nil {
-			return err
-		}
-		a, b := float64(function.Size())/1e6, float64(minimal.Size())/1e6
-		_, _ = fmt.Fprintf(w, "  %s\t%.2f MB\t%.2f MB\t%.2f\t1.1\n", p.operation, a, b, a/b)
+		a, b := float64(own.Size())/1e6, float64(least.Size())/1e6
+		_, _ = fmt.Fprintf(w, "  %s\t%.2f MB\t%.2f MB\t%.2f\t1.1\n", f.name, a, b, a/b)
 	}
 	return nil
 }
 
 // coldStarts starts function and minimal program by turns and compares each start with its
 // neighbour: the load of the machine is the same for both.
-func coldStarts(ctx context.Context, w io.Writer, pairs []pair, runs int) error {
+func coldStarts(ctx context.Context, w io.Writer, functions []function, minimal string, runs int) error {
 	aws := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer aws.Close()
 	asked := make(chan time.Time, 1)
@@ -97,23 +97,23 @@ func coldStarts(ctx context.Context, w io.Writer, pairs []pair, runs int) error 
 	}))
 	defer lambda.CloseClientConnections()
 	_, _ = fmt.Fprintf(w, "cold start, %d each\tfunction\tminimal\tratio\tgoal\n", runs)
-	for _, p := range pairs {
-		var function, minimal []time.Duration
+	for _, f := range functions {
+		var own, least []time.Duration
 		var ratios []float64
 		for i := range runs + 1 {
-			a, err := coldStart(ctx, p.function, lambda.URL, aws.URL, asked)
+			a, err := coldStart(ctx, f.binary, lambda.URL, aws.URL, asked)
 			if err != nil {
 				return err
 			}
-			b, err := coldStart(ctx, p.minimal, lambda.URL, aws.URL, asked)
+			b, err := coldStart(ctx, minimal, lambda.URL, aws.URL, asked)
 			if err != nil {
 				return err
 			}
 			if i > 0 { // the first start reads the binary from disk
-				function, minimal, ratios = append(function, a), append(minimal, b), append(ratios, float64(a)/float64(b))
+				own, least, ratios = append(own, a), append(least, b), append(ratios, float64(a)/float64(b))
 			}
 		}
-		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%.2f\t1.1\n", p.operation, spread(function), spread(minimal), median(ratios))
+		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\t%.2f\t1.1\n", f.name, spread(own), spread(least), median(ratios))
 	}
 	return nil
 }
