@@ -1,18 +1,51 @@
 """The tables' ceilings.
 
 A ceiling bounds the cost of a mistake. If it were lower than the throttle, admitted
-requests would fail. For each environment of samconfig.toml
-the largest requests at the sustained rate, and smaller ones all at once at
-rate and burst, must fit. cost.py has their units.
+requests would fail. For each environment of samconfig.toml the largest requests at the
+sustained rate, and smaller ones all at once at rate and burst, must fit.
 """
 
+import dataclasses
 import pathlib
 import tomllib
 import unittest
 
-import cost
 from stack import Stack
 from translate import SOURCE, source
+
+Units = dict[str, tuple[int, int]]  # read and write units, by table
+
+
+@dataclasses.dataclass
+class Need:
+    """The units of a request: strongly consistent reads of 4 KB and writes of 1 KB, twice
+    that within a transaction. A key, an account or a limiter item is 1 KB."""
+
+    many: Units  # of a request of which many may come at once
+    largest: Units  # of the largest request that is possible
+
+
+NEEDS = {
+    "GET /api/v1/scim/sync-jobs/{id}": Need(
+        many={"AccessTable": (1, 0), "SyncJobsTable": (1, 0)},
+        largest={"AccessTable": (1, 0), "SyncJobsTable": (1, 0)},
+    ),
+    "POST /api/v1/byok": Need(
+        # A credential of 4 KB with 5 allowed hashes, a record of 2 KB, a row of 1 KB.
+        many={"AccessTable": (2 + 5, 1), "CredentialsTable": (0, 2 * 4), "ControlTable": (1, 2 * 2)},
+        # A body of 64 KB, kept in the credential and in the idempotency record (66 KB each); 100
+        # allowed hashes; a counter for each of the 113 providers in the workspace's row (5 KB).
+        # A copy of a request in a full workspace updates that row twice. A claim that is refused
+        # reads the row and stores no credential, only its refusal (control). The count of a full
+        # workspace is not here: at most 1 MB, 250 read units, once a minute for each workspace.
+        largest={"AccessTable": (2 + 100 + 2, 2 * 5), "CredentialsTable": (0, 2 * 66), "ControlTable": (17, 2 * 66)},
+    ),
+    "DELETE /api/v1/files/{file_id}": Need(
+        many={"AccessTable": (2 + 1, 0), "ControlTable": (0, 2)},
+        largest={"AccessTable": (2 + 2, 0), "ControlTable": (0, 2)},
+    ),
+}
+
 
 def environments() -> dict[str, dict[str, str]]:
     """The parameters of each environment."""
@@ -27,27 +60,35 @@ def environments() -> dict[str, dict[str, str]]:
     }
 
 
+def throttle(stack: Stack, route: str) -> int:
+    """The throttle of a route, in requests a second and at one instant; the stage's if it has none."""
+    settings = {f"{s['HttpMethod']} {s['ResourcePath'][1:].replace('~1', '/')}": s
+                for s in stack.properties("ApiStage")["MethodSettings"]}
+    own = settings.get(route, settings["* *"])
+    if own["ThrottlingRateLimit"] != own["ThrottlingBurstLimit"]:
+        raise ValueError(f"{route}: rate and burst differ")
+    return int(own["ThrottlingRateLimit"])
+
+
 class Ceilings(unittest.TestCase):
-    def check(self, stack: Stack, requests: list[tuple[int, cost.Units]]):
+    def check(self, stack: Stack, requests: list[tuple[int, Units]]):
         for table, properties in ((name, stack.properties(name)) for name in stack.of_type("AWS::DynamoDB::Table")):
             for which, ceiling in enumerate(("MaxReadRequestUnits", "MaxWriteRequestUnits")):
                 need = sum(count * units.get(table, (0, 0))[which] for count, units in requests)
                 self.assertGreaterEqual(properties["OnDemandThroughput"][ceiling], need, table)
 
     def test_they_stand_above_the_throttles(self):
-        # If a route has several kinds of requests, the last one in cost.py needs the most.
-        kinds = {kind.route: kind for kind in cost.KINDS}
         for name, parameters in environments().items():
             with self.subTest(name):
                 stack = Stack(**parameters)
-                throttles = [(cost.throttle(stack, route), kind) for route, kind in kinds.items()]
-                self.check(stack, [(each, kind.largest or kind.units) for each, kind in throttles])
-                self.check(stack, [(2 * each, kind.many or kind.units) for each, kind in throttles])
+                throttles = [(throttle(stack, route), need) for route, need in NEEDS.items()]
+                self.check(stack, [(each, need.largest) for each, need in throttles])
+                self.check(stack, [(2 * each, need.many) for each, need in throttles])
 
-    def test_each_route_has_a_cost(self):
+    def test_each_route_has_its_units(self):
         events = (f["Properties"]["Events"] for f in source()["Resources"].values() if f["Type"] == "AWS::Serverless::Function")
         routes = {f"{e['Properties']['Method']} {e['Properties']['Path']}" for each in events for e in each.values()}
-        self.assertEqual({kind.route for kind in cost.KINDS}, routes, "KINDS in infra/lint/cost.py and the template have other routes")
+        self.assertEqual(set(NEEDS), routes, "NEEDS in infra/lint/capacity_test.py and the template have other routes")
 
 
 if __name__ == "__main__":

@@ -4,16 +4,22 @@ Stack resolves the intrinsic functions that these tests need, if they depend onl
 References to resources stay.
 """
 
+import functools
 import re
 
 from translate import translate
+
+
+@functools.cache  # it takes a second
+def _translated(given: frozenset) -> dict:
+    return translate(**dict(given))
 
 
 class Stack:
     """The translated template under these parameters; the rest are defaults."""
 
     def __init__(self, **given: str):
-        template = translate(**given)
+        template = _translated(frozenset(given.items()))
         self.resources = template["Resources"]
         self._conditions = template["Conditions"]
         self._parameters = {

@@ -1,12 +1,16 @@
 """AWS's answers to our requests. Each check knows which answers the product handles."""
 
 import collections
+import functools
 import http.client
+import json
+import re
 import secrets
 import socket
 import ssl
 import sys
 
+import yaml
 from account import PROVIDER_KEY, ROOT, Subject, code
 from botocore.exceptions import ClientError
 from checks import CHANGED, OWN, Differs, Failed, NotChecked, check, until
@@ -143,11 +147,19 @@ def tls(s: Subject) -> str:
 
 
 def works(s: Subject) -> str:
-    """Uses each operation once. A low throttle may refuse a request for a while."""
-    for send, status in ((s.get_job, 200), (s.create, 201), (lambda: s.delete("file_unknown"), 404)):
-        got = until(s.patience, lambda send=send: None if (a := send()).status == 429 else a)
-        expect(got is not None and got.status == status, f"{got}, not {status}")
-    return "GET 200, POST 201, DELETE 404"
+    """Uses each operation of infra/openapi.yaml once, with its first example and a job's id. A low
+    throttle may refuse a request for a while."""
+    seen = []
+    for path, methods in yaml.safe_load((ROOT / "infra/openapi.yaml").read_text())["paths"].items():
+        for method, operation in methods.items():
+            examples = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("examples", {})
+            body = next((json.dumps(e["value"]).encode() for e in examples.values()), None)
+            headers = {"Content_Type": "application/json"} if body else {}
+            send = functools.partial(s.send, method.upper(), re.sub(r"{\w+}", s.job, path), s.management, body, **headers)
+            got = until(s.patience, lambda send=send: None if (a := send()).status == 429 else a)
+            right = got is not None and (got.status < 300 or method == "delete" and got.status == 404)  # no file has the job's id
+            seen.append(f"{operation['operationId']} {expect(right, str(got)) and got.status}")
+    return ", ".join(seen)
 
 
 @check("every table is under the storage key, and each operation works",
