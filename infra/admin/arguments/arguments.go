@@ -23,16 +23,16 @@ import (
 // Options have kong read the arguments.
 func Options() []kong.Option {
 	return []kong.Option{
-		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), fileIDs(), parsed(parseCredential),
-		parsed(parseKeyARN), parsed(ParseLifetime), parsed(parseTime), parsed(parseHashPrefix), parsed(parseCallerHash), parsed(parseProvider),
+		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), fileIDs(), parsed(parseKeyARN), parsed(ParseLifetime), parsed(parseTime), parsed(parseProvider),
+		prefixes[HashPrefix](8, HashLength, "", errNotHash), prefixes[CallerHash](HashLength, HashLength, "", errNotCallerHash),
+		prefixes[CredentialPrefix](8, 36, "-", errNotCredential),
 	}
 }
 
 const (
-	errShortHash     = exit.UsageError("the key's hash is too short: give at least 8 characters of it")
 	errNotHash       = exit.UsageError("that is not a key's hash: it has 64 hexadecimal characters, or give the first 8 or more (`admin key list`)")
 	errNotCredential = exit.UsageError("that is not a credential's id: give the UUID, or its first 8 characters or more (`admin credential find`)")
-	errNotCallerHash = exit.UsageError("that is not an API key's hash: give all its 64 digits, in lower case (`admin key list`)")
+	errNotCallerHash = exit.UsageError("that is not an API key's hash: give all its 64 digits (`admin key list`)")
 
 	// ErrEnded refuses a key that would expire before it is made.
 	ErrEnded = exit.UsageError("a key cannot expire before it is made")
@@ -175,49 +175,28 @@ func without(message, arg string) string {
 	return b.String()
 }
 
-const (
-	// HashLength is the length of a whole hash.
-	HashLength = 64
-	leastHash  = 8
-	idLength   = 36
+// HashLength is the length of a whole hash.
+const HashLength = 64
+
+type (
+	// HashPrefix is a key's hash or its beginning.
+	HashPrefix string
+	// CallerHash is the whole hash of an API key.
+	CallerHash string
+	// CredentialPrefix is a credential's id or its beginning.
+	CredentialPrefix string
 )
 
-// HashPrefix is a key's hash or its beginning, in lower case.
-type HashPrefix string
-
-// parseHashPrefix never repeats a wrong value, which may be a key.
-func parseHashPrefix(s string) (HashPrefix, error) {
-	s = strings.ToLower(s)
-	switch {
-	case len(s) > HashLength || strings.Trim(s, "0123456789abcdef") != "":
-		return "", errNotHash
-	case len(s) < leastHash:
-		return "", errShortHash
-	}
-	return HashPrefix(s), nil
-}
-
-// CredentialPrefix is a credential's id or its beginning, in lower case.
-type CredentialPrefix string
-
-// parseCredential never repeats a wrong value, which may be a key.
-func parseCredential(s string) (CredentialPrefix, error) {
-	s = strings.ToLower(s)
-	if len(s) < leastHash || len(s) > idLength || strings.Trim(s, "0123456789abcdef-") != "" {
-		return "", errNotCredential
-	}
-	return CredentialPrefix(s), nil
-}
-
-// CallerHash is the whole hash of an API key, in lower case.
-type CallerHash string
-
-// parseCallerHash never repeats a wrong value, which may be a key.
-func parseCallerHash(s string) (CallerHash, error) {
-	if len(s) != HashLength || strings.Trim(s, "0123456789abcdef") != "" {
-		return "", errNotCallerHash
-	}
-	return CallerHash(s), nil
+// prefixes has kong read the beginnings of hexadecimal texts, in lower case. It never
+// repeats a wrong value, which may be a key.
+func prefixes[T ~string](least, most int, others string, fault error) kong.Option {
+	return parsed(func(s string) (T, error) {
+		s = strings.ToLower(s)
+		if len(s) < least || len(s) > most || strings.Trim(s, "0123456789abcdef"+others) != "" {
+			return "", fault
+		}
+		return T(s), nil
+	})
 }
 
 // Provider is the slug of a provider that a credential can be for.
