@@ -97,7 +97,8 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 		return exit.Refusal(fmt.Sprintf("%s is not the access table just before the restore: it lacks %s (%s %s among them), and no command removes an account or a workspace. "+
 			"Name another table, or add --incomplete; --dry-run lists what happens. Nothing was changed", c.Before, output.Count(len(lacking), "row"), lacking[0].Kind, lacking[0].ID))
 	}
-	if countFindings(found)[byRepair] > 0 {
+	counts := countFindings(found)
+	if counts[byRepair] > 0 {
 		table := s.outputs.AccessTableName
 		if err := c.confirm(ctx, s, fmt.Sprintf("makes these changes, which --dry-run lists, in the table %s: %v", table, kinds(found)), table); err != nil {
 			return err
@@ -109,7 +110,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 		err = s.repair(ctx, found)
 		s.audit(ctx, "restore.repair", err, attrs...)
 	}
-	if err == nil && countFindings(found)[byOperator] > 0 {
+	if err == nil && counts[byOperator] > 0 {
 		err = errLeft
 	}
 	return errors.Join(err, showFindings(s.out, found))

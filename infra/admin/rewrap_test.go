@@ -193,7 +193,7 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 	defer interrupt()
 	m.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 20, Fault: faults.Then(interrupt)})
 	got := m.run(ctx, nil, "credential", "rewrap", "--to", m.next)
-	if audits := got.audits(); got.code != exit.Uncertain || !strings.Contains(got.stderr, "interrupted") || len(audits) != 2 || audits[1]["outcome"] != "uncertain" {
+	if audits := got.audits(); got.code != exit.Uncertain || !strings.Contains(got.stderr, "interrupted") || len(audits) != 2 || audits[1]["outcome"] != "uncertain" || audits[1]["failed"] != 0.0 {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 	m.change = nil
