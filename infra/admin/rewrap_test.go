@@ -183,6 +183,9 @@ func TestRewrapRefusesWhatCannotBeMeant(t *testing.T) {
 	if under := m.opened(); under[m.own] != 1 {
 		t.Errorf("under the keys are %v", under)
 	}
+	// A table that cannot be read is no empty one.
+	m.broken().Inject(faults.Rule{Operation: "Scan", Fault: faults.Refuse()})
+	m.want(exit.Failed, "credential", "rewrap", "--to", m.next, "--dry-run")
 }
 
 func TestAnInterruptedRewrapGoesOn(t *testing.T) {
@@ -192,7 +195,7 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	m.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 20, Fault: faults.Then(interrupt)})
-	got := m.run(ctx, nil, "credential", "rewrap", "--to", m.next)
+	got := m.run(ctx, nil, "credential", "rewrap", "--to", m.next, "--rate", "5000")
 	if audits := got.audits(); got.code != exit.Uncertain || !strings.Contains(got.stderr, "interrupted") || len(audits) != 2 || audits[1]["outcome"] != "uncertain" || audits[1]["failed"] != 0.0 {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
