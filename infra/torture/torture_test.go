@@ -14,7 +14,9 @@ import (
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/client"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
+	"signalbox.dev/shared/syncjobs"
 )
 
 // `make torture` sets the length; without it `make test` runs a round of fewer scenarios.
@@ -61,6 +63,7 @@ type storm struct {
 type group struct {
 	tenant  testkit.Tenant
 	limited string // an API key for exceedLimit
+	job     ids.Job
 	workers []*worker
 }
 
@@ -142,9 +145,12 @@ func (s *storm) newGroup(t *testing.T, random *rand.Rand) *group {
 	stack, _ := s.service.Stack()
 	g := &group{tenant: testkit.NewTenant(t, auth.NewRegistry(stack.DynamoDB, stack.Access))}
 	g.limited = g.tenant.ManagementKey(t)
+	var err error
+	g.job, err = syncjobs.NewWriter(stack.DynamoDB, stack.Jobs).Create(t.Context(), g.tenant.ID)
+	testkit.Must(t, err)
 	for i := range workers {
 		own := rand.New(rand.NewPCG(random.Uint64(), 0)) //nolint:gosec // repeatable, on purpose
-		g.workers = append(g.workers, &worker{storm: s, group: g, random: own, name: fmt.Sprint(i), key: g.tenant.ManagementKey(t)})
+		g.workers = append(g.workers, &worker{storm: s, group: g, random: own, name: fmt.Sprint(i)})
 	}
 	return g
 }

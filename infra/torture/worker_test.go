@@ -17,7 +17,6 @@ import (
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
-	"signalbox.dev/shared/syncjobs"
 )
 
 // worker is one client of the service. Nobody else changes its objects, so it knows what
@@ -33,9 +32,6 @@ type worker struct {
 
 	creates []*create
 	files   []*file
-	jobs    []*job
-	key     string // a management key
-	blocked state  // whether the key is disabled
 }
 
 // state is what a worker knows of an object.
@@ -64,14 +60,6 @@ type file struct {
 	exists state
 }
 
-// job is a sync job. Its state is one of the steps from least to most.
-type job struct {
-	id          ids.Job
-	least, most int
-}
-
-var steps = []string{"queued", "running", "succeeded"}
-
 func (x *worker) act() {
 	x.acts++
 	x.stack, x.ctx = x.service.Stack()
@@ -85,22 +73,18 @@ func (x *worker) act() {
 		}
 	case n < 60:
 		x.upload()
-	case n < 75 && len(x.files) > 0:
+	case n < 85 && len(x.files) > 0:
 		x.delete(x.files[x.random.IntN(len(x.files))])
-	case n < 85:
-		x.step()
-	case n < 93 && len(x.jobs) > 0:
-		x.read(x.jobs[x.random.IntN(len(x.jobs))])
 	default:
-		x.setKey()
+		x.read()
 	}
 	x.Acts.Add(1)
 }
 
 // ask sends the request and reports whether the response is certain: neither missing nor
 // a 500 nor a 429.
-func (x *worker) ask(by string, q client.Request) (client.Response, bool) {
-	a, _ := q.As(by).Send(x.ctx) // without a response, the status is 0
+func (x *worker) ask(q client.Request) (client.Response, bool) {
+	a, _ := q.As(x.tenant.Management).Send(x.ctx) // without a response, the status is 0
 	if a.Status >= http.StatusBadRequest {
 		if _, err := a.Failure(); err != nil {
 			x.violation("%v", err)
@@ -131,7 +115,7 @@ func (x *worker) send(c *create) {
 	if c.once {
 		q = q.Idempotent(c.name)
 	}
-	switch a, certain := x.ask(x.tenant.Management, q); {
+	switch a, certain := x.ask(q); {
 	case !certain:
 		c.perhaps = c.perhaps || a.Status != http.StatusTooManyRequests
 	case a.Status == http.StatusCreated && !c.bad:
@@ -161,7 +145,7 @@ func (x *worker) upload() {
 }
 
 func (x *worker) delete(f *file) {
-	switch a, certain := x.ask(x.tenant.Management, x.client.Delete(string(f.id)).In(string(x.tenant.Workspace))); {
+	switch a, certain := x.ask(x.client.Delete(string(f.id)).In(string(x.tenant.Workspace))); {
 	case !certain:
 		if a.Status != http.StatusTooManyRequests && f.exists == yes {
 			f.exists = unknown
@@ -173,75 +157,11 @@ func (x *worker) delete(f *file) {
 	}
 }
 
-// step creates a job or takes one to its next state.
-func (x *worker) step() {
-	writer := syncjobs.NewWriter(x.stack.DynamoDB, x.stack.Jobs)
-	var j *job
-	if len(x.jobs) > 0 {
-		j = x.jobs[len(x.jobs)-1]
-	}
-	if j == nil || j.most == len(steps)-1 {
-		if id, err := writer.Create(x.ctx, x.tenant.ID); err == nil {
-			x.jobs = append(x.jobs, &job{id: id})
-		}
-		return
-	}
-	j.most = j.least + 1
-	err := writer.Start(x.ctx, x.tenant.ID, j.id)
-	if j.least > 0 {
-		err = writer.Succeed(x.ctx, x.tenant.ID, j.id, 1, 2)
-	}
-	// A retry of the SDK finds the state of its first attempt.
-	if err == nil || errors.Is(err, syncjobs.ErrState) && x.rough() {
-		j.least = j.most
-	} else if !x.rough() {
-		x.violation("moving job %s: %v", j.id, err)
-	}
-}
-
-func (x *worker) read(j *job) {
-	var body struct {
-		Data struct{ Status string }
-	}
-	a, certain := x.ask(x.tenant.Management, x.client.Get(string(j.id)))
-	if !certain {
-		return
-	}
-	if a.Status == http.StatusOK && json.Unmarshal(a.Body, &body) == nil {
-		for step := j.least; step <= j.most; step++ {
-			if steps[step] == body.Data.Status {
-				j.least = step
-				return
-			}
-		}
-	}
-	x.violation("job %s must be one of %q: %d %s", j.id, steps[j.least:j.most+1], a.Status, a.Body)
-}
-
-// setKey disables or enables the worker's API key, and uses it.
-func (x *worker) setKey() {
-	registry := auth.NewRegistry(x.stack.DynamoDB, x.stack.Access)
-	want, set := no, registry.EnableKey
-	if x.random.IntN(2) == 0 {
-		want, set = yes, registry.DisableKey
-	}
-	if err := set(x.ctx, x.tenant.ID, auth.HashKey(x.key)); err == nil {
-		x.blocked = want
-	} else {
-		x.blocked = unknown
-	}
-	x.use()
-}
-
-// use sends a request with the worker's API key.
-func (x *worker) use() {
-	a, certain := x.ask(x.key, x.client.Delete("file_absent").In(string(x.tenant.Workspace)))
-	if !certain {
-		return
-	}
-	refused := a.Status == http.StatusUnauthorized
-	if x.blocked != unknown && refused != (x.blocked == yes) {
-		x.violation("an API key, disabled: %t, got %d", x.blocked == yes, a.Status)
+// read reads the group's sync job, which is queued.
+func (x *worker) read() {
+	a, certain := x.ask(x.client.Get(string(x.job)))
+	if certain && (a.Status != http.StatusOK || !strings.Contains(string(a.Body), `"status":"queued"`)) {
+		x.violation("a queued job got %d %s", a.Status, a.Body)
 	}
 }
 
@@ -258,10 +178,6 @@ func (x *worker) settle(t testing.TB) {
 			}
 		}
 	}
-	for _, j := range x.jobs {
-		x.read(j)
-	}
-	x.use()
 	for _, f := range x.files {
 		for deadline := time.Now().Add(time.Minute); f.exists == unknown && time.Now().Before(deadline); {
 			x.delete(f)
