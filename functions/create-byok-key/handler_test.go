@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -18,7 +19,6 @@ func TestResponses(t *testing.T) {
 	env := functest.New(t, assemble)
 	home, stranger := env.NewTenant(t), env.NewTenant(t)
 	names := map[string]string{
-		"MANAGEMENT_KEY":  home.Management,
 		"KEY_HASH":        string(auth.HashKey(home.Management)),
 		"WORKSPACE":       string(home.Workspace),
 		"OTHER_WORKSPACE": string(home.NewWorkspace(t)),
@@ -30,7 +30,9 @@ func TestResponses(t *testing.T) {
 		return post(`{"key":"` + names["PROVIDER_KEY"] + `","provider":"openai"` + members + `}`)
 	}
 	once := functest.Secret()
-	g.PlayCaptured(t, "full")
+	full, err := os.ReadFile("testdata/full.request")
+	testkit.Must(t, err)
+	g.Play(t, "full", post(os.Expand(string(full), func(name string) string { return names[name] })))
 	first := g.Instance.Invoke(t, withKey("").With("Idempotency-Key", once))
 	replayed := g.Instance.Invoke(t, withKey("").With("Idempotency-Key", once))
 	if replayed.Status != http.StatusCreated || replayed.Body != first.Body || replayed.Header["Idempotent-Replayed"] != "true" {

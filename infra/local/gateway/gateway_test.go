@@ -47,12 +47,7 @@ const ok = `{"statusCode":200,"headers":{"Content-Type":"application/json"},"bod
 // start serves the test template and returns the address.
 func start(t *testing.T, f gateway.Functions) string {
 	t.Helper()
-	return startFrom(t, "testdata/template.yaml", f)
-}
-
-func startFrom(t *testing.T, path string, f gateway.Functions) string {
-	t.Helper()
-	loaded, err := template.Load(path, nil)
+	loaded, err := template.Load("testdata/template.yaml", nil)
 	testkit.Must(t, err)
 	api, err := loaded.API()
 	testkit.Must(t, err)

@@ -1,8 +1,6 @@
 package functest
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -18,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden responses in testdata anew")
 
-// goldenID is the request id of all captured events.
+// goldenID is the request id of all events.
 const goldenID = "7a6f8e5c-0000-4000-8000-000000000000"
 
 // Golden sends requests to a function and compares each answer, to the byte,
@@ -34,45 +32,11 @@ type Golden struct {
 }
 
 // Play sends the event and compares the answer with testdata/<response>.response.
-func (g *Golden) Play(t *testing.T, response string, e Event) Answer {
+func (g *Golden) Play(t *testing.T, response string, e Event) (answer Answer) {
 	t.Helper()
 	e.RequestID = goldenID
-	return g.play(t, response, e.Payload())
-}
-
-// PlayCaptured sends testdata/<name>.event.json and compares the answer with
-// testdata/<name>.response. infra/local's gateway made the event from <name>.request:
-// `go test ./gateway -run TestCapturedEvents -update` there does it again. $BODY stands for
-// the body of the request. The events made here must have no member that a captured one
-// lacks.
-func (g *Golden) PlayCaptured(t *testing.T, name string) Answer {
-	t.Helper()
-	captured, err := os.ReadFile(filepath.Join("testdata", name+".event.json")) //nolint:gosec // one of our own test's files
-	testkit.Must(t, err)
-	request, err := os.ReadFile(filepath.Join("testdata", name+".request")) //nolint:gosec // the same
-	testkit.Must(t, err)
-	_, body, _ := strings.Cut(string(request), "\n\n")
-	quoted, err := json.Marshal(strings.TrimSuffix(body, "\n"))
-	testkit.Must(t, err)
-	captured = bytes.Replace(captured, []byte(`"$BODY"`), quoted, 1)
-	for name, value := range g.Names {
-		captured = regexp.MustCompile(`\$`+name+`\b`).ReplaceAllLiteral(captured, []byte(value))
-	}
-	var real, made map[string]any
-	testkit.Must(t, json.Unmarshal(captured, &real))
-	_ = json.Unmarshal(NewEvent("", "").Payload(), &made) // always JSON
-	for member := range made {
-		if _, ok := real[member]; !ok {
-			t.Errorf("a captured event has no member %s", member)
-		}
-	}
-	return g.play(t, name, captured)
-}
-
-func (g *Golden) play(t *testing.T, response string, event []byte) (answer Answer) {
-	t.Helper()
 	t.Run(response, func(t *testing.T) {
-		answer = g.Instance.send(t, event, goldenID, "")
+		answer = g.Instance.send(t, e.Payload(), goldenID, "")
 		path, got := filepath.Join("testdata", response+".response"), g.text(answer)
 		if *update {
 			testkit.Must(t, os.WriteFile(path, []byte(got), 0o600))
