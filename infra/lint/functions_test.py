@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 import unittest
 
 from stack import Stack
@@ -22,11 +21,6 @@ class Functions(unittest.TestCase):
     def test_make_builds_each(self):
         built = re.search(r"(?m)^FUNCTIONS := (.*)", (SOURCE.parent / "Makefile").read_text())
         self.assertEqual(set(built[1].split()), self.functions)
-
-    def test_a_change_of_a_build_syncs_none(self):
-        config = tomllib.loads((SOURCE.parent / "samconfig.toml").read_text())
-        excluded = [line.partition("=")[0] for line in config["default"]["sync"]["parameters"]["watch_exclude"]]
-        self.assertEqual(sorted(excluded), sorted(self.functions), "watch_exclude in samconfig.toml")
 
     def test_what_watches_several_functions_watches_all(self):
         """An alarm, a widget or a query about two functions names every one, equally often."""
