@@ -20,6 +20,7 @@ import (
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
 
@@ -112,15 +113,10 @@ func newRestored(t *testing.T, more int) *restored {
 	return r
 }
 
-// credential stores the attributes of a credential that a restore reads.
+// credential stores a credential at a place.
 func (r *restored) credential(w ids.Workspace, order int64) {
 	r.Helper()
-	id := ids.New[ids.Credential]()
-	r.table(r.engines.Tables.Credentials).Put(r, testkit.Row{
-		"pk": testkit.Text("workspace#" + string(w)), "sk": testkit.Text("credential#" + string(id)), "v": testkit.Number("1"),
-		"id": testkit.Text(string(id)), "account": testkit.Text(string(r.account)), "workspace": testkit.Text(string(w)),
-		"provider": testkit.Text("openai"), "sort_order": testkit.Number(fmt.Sprint(order)),
-	})
+	r.seal(w, "n", func(d *byok.Draft) { d.SortOrder = order })
 }
 
 // reset brings the live table back to its state after the restore.
