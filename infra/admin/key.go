@@ -182,7 +182,7 @@ func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Key) 
 // from their own rows: a key must be revocable whatever state the accounts are in.
 func (c keySearch) all(ctx context.Context, s *session) (keys []auth.SurveyedKey, err error) {
 	if c.Account == "" {
-		survey, err := auth.ReadSurvey(ctx, s.db, s.outputs.AccessTableName)
+		survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
 		if err != nil {
 			return nil, err
 		}

@@ -70,11 +70,11 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	if c.Since.After(s.now()) {
 		return errFuture
 	}
-	if c.Before == s.outputs.AccessTableName {
+	if c.Before == s.target.Outputs.AccessTableName {
 		return errSameTable
 	}
 	s.note("The access table %s, restored to %s; credentials in %s; before: %s.",
-		s.outputs.AccessTableName, output.When(c.Since), s.outputs.CredentialsTableName, cmp.Or(c.Before, "not named"))
+		s.target.Outputs.AccessTableName, output.When(c.Since), s.target.Outputs.CredentialsTableName, cmp.Or(c.Before, "not named"))
 	restore, err := c.restore(ctx, s)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	}
 	counts := countFindings(found)
 	if counts[byRepair] > 0 {
-		table := s.outputs.AccessTableName
+		table := s.target.Outputs.AccessTableName
 		if err := c.confirm(ctx, s, fmt.Sprintf("makes these changes, which --dry-run lists, in the table %s: %v", table, kinds(found)), table); err != nil {
 			return err
 		}
@@ -137,18 +137,18 @@ The audit lines of `+"`admin`"+` since then name them ("key.disable", "key.delet
 // survey reads both tables. The credentials come first: a counter moves before its
 // credential is stored, and so no credential is ahead of a counter that is read later.
 func (s *session) survey(ctx context.Context) (*auth.Survey, []byok.Placement, error) {
-	placements, err := byok.Survey(ctx, s.db, s.outputs.CredentialsTableName)
+	placements, err := byok.Survey(ctx, s.db, s.target.Outputs.CredentialsTableName)
 	if err != nil {
 		return nil, nil, err
 	}
-	live, err := auth.ReadSurvey(ctx, s.db, s.outputs.AccessTableName)
+	live, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
 	return live, placements, err
 }
 
 // restore asks the tables about the restore.
 func (c restoreRepair) restore(ctx context.Context, s *session) (accessRestore, error) {
 	none := accessRestore{}
-	live, err := s.describe(ctx, s.outputs.AccessTableName)
+	live, err := s.describe(ctx, s.target.Outputs.AccessTableName)
 	if err != nil {
 		return none, err
 	}

@@ -72,7 +72,7 @@ type surveyView struct {
 // Run moves all credentials, or counts them. Interrupted anywhere, killed
 // included, it may be run again; so may two at once.
 func (c credentialRewrap) Run(ctx context.Context, s *session) error {
-	from, err := c.sources(s.outputs)
+	from, err := c.sources(s.target.Outputs)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,6 @@ type session struct {
 	credentials *byok.Manager
 	wrappedKeys *byok.WrappedKeys
 	kms         *kms.Client
-	outputs     target.Outputs
 	target      *target.Target
 	files       *files.Manager
 	fileStore   *files.Store
@@ -63,7 +62,6 @@ func (a *app) session(t *target.Target, given commandLine, auditFile io.Writer) 
 		credentials: byok.NewManager(db, t.Outputs.CredentialsTableName),
 		wrappedKeys: byok.NewWrappedKeys(db, t.Outputs.CredentialsTableName),
 		kms:         reach.KMS(t.Config),
-		outputs:     t.Outputs,
 		target:      t,
 		files:       files.NewManager(bucket, t.Outputs.FilesBucketName),
 		fileStore:   files.NewStore(bucket, t.Outputs.FilesBucketName),

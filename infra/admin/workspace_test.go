@@ -54,15 +54,10 @@ func (d *fixture) deletedAt() time.Time {
 	d.Helper()
 	var all []workspaceView
 	d.json(&all, "workspace", "list")
-	for _, w := range all {
-		if w.ID == d.workspace {
-			at, err := time.Parse(time.RFC3339, string(w.DeletedAt))
-			testkit.Must(d, err)
-			return at
-		}
-	}
-	d.Fatal("the workspace is not listed")
-	return time.Time{}
+	own := only(all, string(d.workspace), func(w workspaceView) string { return string(w.ID) })
+	at, err := time.Parse(time.RFC3339, string(own[0].DeletedAt))
+	testkit.Must(d, err)
+	return at
 }
 
 func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
