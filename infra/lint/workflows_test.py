@@ -18,10 +18,15 @@ def commands(job: dict) -> str:
 
 class Workflows(unittest.TestCase):
     def test_what_is_deployed_or_published_is_merged_and_tested(self):
-        self.assertEqual(jobs("deploy.yml")["ci"]["if"], "github.ref == 'refs/heads/main'")
-        for name in ("deploy.yml", "release.yml"):
-            self.assertEqual(jobs(name)["build"]["needs"], "ci")
-            self.assertIn("git merge-base --is-ancestor HEAD origin/main", commands(jobs(name)["build"]))
+        deploy, release = jobs("deploy.yml"), jobs("release.yml")
+        self.assertEqual(deploy["commit"]["if"], "github.ref == 'refs/heads/main'")
+        self.assertEqual([deploy["ci"]["needs"], deploy["build"]["needs"], release["build"]["needs"]], ["commit", ["commit", "ci"], "ci"])
+        for job in (deploy["commit"], release["build"]):
+            self.assertIn("git merge-base --is-ancestor HEAD origin/main", commands(job))
+        # A branch can move between two jobs, so only the first one reads the input.
+        refs = {n: [s["with"]["ref"] for s in [job, *job.get("steps", [])] if "ref" in s.get("with", {})] for n, job in deploy.items()}
+        sha = ["${{ needs.commit.outputs.sha }}"]
+        self.assertEqual(refs, {"commit": ["${{ inputs.ref }}"], "ci": sha, "build": sha, "attest": [], "deploy": sha, "verify": sha})
         self.assertIn("gh attestation verify build.tar.gz", commands(jobs("deploy.yml")["deploy"]))
 
     def test_a_job_with_rights_builds_nothing(self):
