@@ -69,6 +69,9 @@ class Alarms(unittest.TestCase):
         key = json.dumps(Stack(MultiRegionSealingKey="true").properties("SealingKey"))
         actions = set(re.findall(r'"kms:((?:Disable|Put|Replicate|Schedule)\w+)"', key))
         self.assertLessEqual(actions, set(rule["Properties"]["EventPattern"]["detail"]["eventName"]))
+        other = "arn:aws:kms:eu-central-1:111122223333:key/0a1b"
+        pattern = Stack(NextSealingKeyArn=other).properties("KeyChangesRule")["EventPattern"]
+        self.assertEqual(pattern["detail"]["requestParameters"]["keyId"][4:], [other, "0a1b"])
 
 
 if __name__ == "__main__":

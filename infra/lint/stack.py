@@ -52,6 +52,12 @@ class Stack:
                 return self.resolve(then if self._holds(condition) else otherwise)
             if function == "Fn::Sub":
                 return self._substitute(argument)
+            if function == "Fn::Split":
+                separator, text = argument
+                return self.resolve(text).split(separator)
+            if function == "Fn::Select":
+                index, items = argument
+                return self.resolve(items)[int(index)]
         return {name: self.resolve(item) for name, item in value.items()}
 
     def _substitute(self, argument) -> str:
