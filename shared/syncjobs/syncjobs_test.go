@@ -251,6 +251,7 @@ func TestALostAnswerIsTheWritersOwnStep(t *testing.T) {
 			f.faults.Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Attempt: attempt, Fault: faults.LoseAnswer()})
 			err := take(f, f.account, id)
 			refused(name+" by another writer", take(&another, f.account, id))
+			refused(name+" for another account", take(f, ids.New[ids.Account](), id))
 			if name == "succeed" {
 				refused("succeed with other numbers", f.writer.Succeed(t.Context(), f.account, id, 1, 1))
 			}

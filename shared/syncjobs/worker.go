@@ -59,6 +59,7 @@ const maxUnsure = 1000
 
 // step is one step of a job, with the values that it records.
 type step struct {
+	account  ids.Account
 	job      ids.Job
 	to       Status
 	recorded string
@@ -96,7 +97,7 @@ func (w *Writer) Create(ctx context.Context, account ids.Account) (ids.Job, erro
 
 // Start records that a queued job runs.
 func (w *Writer) Start(ctx context.Context, account ids.Account, id ids.Job) error {
-	return w.take(ctx, account, step{id, Running, ""}, "started_at = :now", nil, Queued)
+	return w.take(ctx, step{account, id, Running, ""}, "started_at = :now", nil, Queued)
 }
 
 // Succeed records that a running job succeeded, with these numbers of groups.
@@ -104,7 +105,7 @@ func (w *Writer) Succeed(ctx context.Context, account ids.Account, id ids.Job, s
 	if synced < 0 || deleted < 0 {
 		return fmt.Errorf("%w: a number of groups cannot be negative", ErrInvalid)
 	}
-	return w.take(ctx, account, step{id, Succeeded, fmt.Sprint(synced, deleted)},
+	return w.take(ctx, step{account, id, Succeeded, fmt.Sprint(synced, deleted)},
 		"finished_at = :now, synced_groups = :synced, deleted_groups = :deleted",
 		map[string]types.AttributeValue{":synced": number(synced), ":deleted": number(deleted)},
 		Running)
@@ -117,18 +118,18 @@ func (w *Writer) Fail(ctx context.Context, account ids.Account, id ids.Job, mess
 	if message == "" || !utf8.ValidString(message) || utf8.RuneCountInString(message) > maxMessage {
 		return fmt.Errorf("%w: an error message has 1 to %d characters of UTF-8", ErrInvalid, maxMessage)
 	}
-	return w.take(ctx, account, step{id, Failed, message},
+	return w.take(ctx, step{account, id, Failed, message},
 		"finished_at = :now, error_message = :message",
 		map[string]types.AttributeValue{":message": text(message)},
 		Running, Queued)
 }
 
-// take takes the step of a job of the account from one of the states.
-func (w *Writer) take(ctx context.Context, account ids.Account, s step, update string, values map[string]types.AttributeValue, from ...Status) error {
+// take takes the step of a job of its account from one of the states.
+func (w *Writer) take(ctx context.Context, s step, update string, values map[string]types.AttributeValue, from ...Status) error {
 	token := w.token(s)
 	condition := "account = :account AND #status IN ("
 	all := map[string]types.AttributeValue{
-		":account": text(string(account)), ":to": text(string(s.to)), ":now": number(w.now().Unix()), ":token": text(token),
+		":account": text(string(s.account)), ":to": text(string(s.to)), ":now": number(w.now().Unix()), ":token": text(token),
 	}
 	for i, status := range from {
 		name := ":from" + strconv.Itoa(i)
