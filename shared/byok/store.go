@@ -271,6 +271,9 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, earlier R
 			return Remembered{}, nil
 		}
 		faster, err := s.faster(ctx, id, earlier, err)
+		if faster.record != nil && faster.record.Credential == d.ID {
+			return Remembered{}, nil // the response to one of our own attempts was lost
+		}
 		if err != nil || faster.record != nil {
 			return faster, wrapStoring(err)
 		}

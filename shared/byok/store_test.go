@@ -43,6 +43,17 @@ func TestCreateOnceRecordsItsResponse(t *testing.T) {
 	}
 }
 
+// An attempt that was applied, although its response was lost, is this very request.
+func TestALostResponseIsNoReplay(t *testing.T) {
+	f := newFixture(t)
+	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Attempt: 1, Fault: faults.LoseAnswer()})
+	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: faults.Cancel("ThrottlingError", "None")})
+	faster, err := f.store.CreateOnce(t.Context(), f.newDraft(), newRequest(), byok.Remembered{}, fingerprint, []byte("{}"))
+	if _, ok, replayErr := faster.Replay(fingerprint); err != nil || ok || replayErr != nil || len(f.stored()) != 1 {
+		t.Errorf("%v; a replay: %t, %v; %d credentials are stored", err, ok, replayErr, len(f.stored()))
+	}
+}
+
 // An unreadable record may belong to this very request: it is neither replayed nor
 // overwritten, and storing is not tried again.
 func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
