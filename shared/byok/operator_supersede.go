@@ -31,9 +31,9 @@ var (
 const supersedeAttempts = 5
 
 // Supersede rotates a key without a gap: in one transaction the new credential
-// takes the old one's sort_order, the old one takes the new one's and is disabled.
-// Both are of the workspace. It reads no key. Unless anyway is set, the two must
-// have the same flags and allow-lists.
+// takes the old one's sort_order, the old one takes the new one's and is disabled. If
+// the new one comes first already, both keep theirs. Both are of the workspace. It
+// reads no key. Unless anyway is set, the two must have the same flags and allow-lists.
 //
 // It returns ErrNotFound or one of the errors above. After any other error it may
 // have been applied. Calling it again is safe: if the old credential is disabled and
@@ -120,7 +120,8 @@ func asSet(setting any) any {
 	return slices.Compact(set)
 }
 
-// swap exchanges the places of both, as they were read, and disables the first.
+// swap gives the second the earlier place of both, as they were read, and disables the
+// first.
 func (m *Manager) swap(ctx context.Context, from, to Credential) error {
 	update := func(c Credential, place int64, set string, disabled bool) types.TransactWriteItem {
 		number := func(n int64) types.AttributeValue {
@@ -136,10 +137,10 @@ func (m *Manager) swap(ctx context.Context, from, to Credential) error {
 			},
 		}}
 	}
-	disable := update(from, to.SortOrder, ", disabled = :true", from.Disabled)
+	disable := update(from, max(from.SortOrder, to.SortOrder), ", disabled = :true", from.Disabled)
 	disable.Update.ExpressionAttributeValues[":true"] = &types.AttributeValueMemberBOOL{Value: true}
 	_, err := m.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-		update(to, from.SortOrder, "", false), disable,
+		update(to, min(from.SortOrder, to.SortOrder), "", false), disable,
 	}})
 	return err
 }

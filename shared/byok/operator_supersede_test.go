@@ -84,6 +84,18 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
+// A repeat must not move a credential back that came first from the beginning.
+func TestASuccessorThatComesFirstStays(t *testing.T) {
+	f := newFixture(t)
+	successor, old := f.pair(func(*byok.Draft) {})
+	for _, first := range []bool{true, false} {
+		changed, err := f.manager.Supersede(t.Context(), f.workspace, old, successor, false)
+		if got := f.places(); err != nil || changed != first || got[successor] != "first" || got[old] != "second, disabled" {
+			t.Errorf("changed: %v, %v; got %v", changed, err, got)
+		}
+	}
+}
+
 func TestSupersedeRefuses(t *testing.T) {
 	f := newFixture(t)
 	old, successor := f.pair(func(*byok.Draft) {})
