@@ -2,6 +2,7 @@
 package output
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
@@ -140,16 +142,39 @@ func (o Writer) Say(value any, format string, args ...any) error {
 
 // Encode writes a value as JSON, in one line, or as YAML.
 func (o Writer) Encode(value any) error {
-	if o.YAML {
-		written, err := yaml.Marshal(value)
-		if err == nil {
-			_, err = o.To.Write(written)
-		}
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	encoder := json.NewEncoder(o.To)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(value)
+	written := escaped(encoded.String())
+	if o.YAML {
+		var err error
+		if written, err = yaml.JSONToYAML(written); err != nil {
+			return err
+		}
+	}
+	_, err := o.To.Write(written)
+	return err
+}
+
+// escaped is the same JSON with every character escaped that could move a terminal's
+// cursor, or that YAML refuses.
+func escaped(encoded string) []byte {
+	var safe []byte
+	for _, r := range encoded {
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			safe = utf8.AppendRune(safe, r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			safe = fmt.Appendf(safe, `\u%04x\u%04x`, high, low)
+		default:
+			safe = fmt.Appendf(safe, `\u%04x`, r)
+		}
+	}
+	return safe
 }
 
 // Count is a number of things, one or several.
