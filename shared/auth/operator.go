@@ -89,7 +89,7 @@ func (r *Registry) account(ctx context.Context, id ids.Account) (accountItem, er
 const firstWorkspace = "default"
 
 // CreateAccount makes an account with a first workspace, its default, both or
-// neither.
+// neither. After an error that comes with ids they may be stored.
 func (r *Registry) CreateAccount(ctx context.Context, name string) (ids.Account, ids.Workspace, error) {
 	if err := checkName(name); err != nil {
 		return "", "", err
@@ -104,7 +104,7 @@ func (r *Registry) CreateAccount(ctx context.Context, name string) (ids.Account,
 		r.list(workspaceOf(account, workspace)),
 	)
 	if err != nil {
-		return "", "", fmt.Errorf("creating an account: %w", err)
+		return account, workspace, fmt.Errorf("creating an account: %w", err)
 	}
 	return account, workspace, nil
 }

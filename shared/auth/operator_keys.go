@@ -39,8 +39,8 @@ func (n NewKey) check() error {
 
 // CreateKey makes a key and returns its token, which is stored nowhere: this is
 // the only time it can be seen. It returns ErrInvalid, ErrNoAccount,
-// ErrNoWorkspace or ErrWorkspaceDeleted. After any other error a key may be
-// stored, and its token is lost.
+// ErrNoWorkspace or ErrWorkspaceDeleted. After any other error the returned key may
+// be stored, and its token is lost.
 func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, error) {
 	if err := n.check(); err != nil {
 		return secret.Bytes{}, Key{}, err
@@ -71,7 +71,7 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 		return secret.Bytes{}, Key{}, whyNotLive(found, n.Account)
 	}
 	if err != nil {
-		return secret.Bytes{}, Key{}, fmt.Errorf("creating a key: %w", err)
+		return secret.Bytes{}, row.key(row.primaryKey, nil), fmt.Errorf("creating a key: %w", err)
 	}
 	return token, row.key(row.primaryKey, nil), nil
 }

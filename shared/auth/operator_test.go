@@ -155,6 +155,27 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 	}
 }
 
+// If the response is lost, an audit line can still name what was made.
+func TestAnUncertainCreationIsNamed(t *testing.T) {
+	f := newFixture(t)
+	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Fault: faults.LoseAnswer()})
+	account, first, accountErr := f.registry.CreateAccount(t.Context(), "another")
+	second, workspaceErr := f.registry.CreateWorkspace(t.Context(), f.account, "w")
+	_, key, keyErr := f.registry.CreateKey(t.Context(), auth.NewKey{Account: f.account, Kind: auth.Standard, Name: "k"})
+	if accountErr == nil || workspaceErr == nil || keyErr == nil {
+		t.Errorf("without a response: %v, %v, %v", accountErr, workspaceErr, keyErr)
+	}
+	f.faults.Heal()
+	for account, workspace := range map[ids.Account]ids.Workspace{account: first, f.account: second} {
+		if _, err := f.registry.FindWorkspace(t.Context(), account, workspace); err != nil {
+			t.Errorf("workspace %q of %q: %v", workspace, account, err)
+		}
+	}
+	if _, err := f.registry.FindKey(t.Context(), key.Hash); err != nil {
+		t.Errorf("key %q: %v", key.Hash, err)
+	}
+}
+
 func TestAccountsAreListed(t *testing.T) {
 	f, unreadable, bare := newFixture(t), newFixture(t), newFixture(t)
 	f.newUnboundKey()

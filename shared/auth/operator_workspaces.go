@@ -15,7 +15,8 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// CreateWorkspace makes a workspace of the account, or returns ErrNoAccount.
+// CreateWorkspace makes a workspace of the account, or returns ErrNoAccount. After an
+// error that comes with an id it may be stored.
 func (r *Registry) CreateWorkspace(ctx context.Context, account ids.Account, name string) (ids.Workspace, error) {
 	if err := checkName(name); err != nil {
 		return "", err
@@ -30,7 +31,7 @@ func (r *Registry) CreateWorkspace(ctx context.Context, account ids.Account, nam
 		return "", ErrNoAccount
 	}
 	if err != nil {
-		return "", fmt.Errorf("creating a workspace: %w", err)
+		return id, fmt.Errorf("creating a workspace: %w", err)
 	}
 	return id, nil
 }

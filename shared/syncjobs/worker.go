@@ -70,7 +70,8 @@ func NewWriter(db itemWriter, table string) *Writer {
 	return &Writer{db: db, table: table, now: time.Now, unsure: map[step]string{}}
 }
 
-// Create queues a new job of the account.
+// Create queues a new job of the account. After an error that comes with an id it may
+// be stored.
 func (w *Writer) Create(ctx context.Context, account ids.Account) (ids.Job, error) {
 	if account == "" {
 		return "", errors.New("a sync job needs an account")
@@ -90,7 +91,7 @@ func (w *Writer) Create(ctx context.Context, account ids.Account) (ids.Job, erro
 	// The id is fresh: if it is taken, our own first attempt was applied and its
 	// response lost.
 	if _, taken := calls.ConditionFailed(err); err != nil && !taken {
-		return "", fmt.Errorf("creating a sync job: %w", err)
+		return id, fmt.Errorf("creating a sync job: %w", err)
 	}
 	return id, nil
 }
