@@ -92,7 +92,7 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 			case i == dynamoDB && p == nil:
 				return nil // it runs already
 			case p == nil:
-				return e.startKMS(c, filepath.Join(c.Dir, "kms"))
+				return e.startKMS(filepath.Join(c.Dir, "kms"))
 			}
 			e.processes[i], err = p.start(ctx)
 			return err
@@ -161,7 +161,7 @@ func findRoot() (string, error) {
 }
 
 // startKMS serves the stand-in from this process.
-func (e *Engines) startKMS(c Config, dir string) error {
+func (e *Engines) startKMS(dir string) error {
 	service, err := kms.Open(dir)
 	if err != nil {
 		return err

@@ -6,12 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"signalbox.dev/infra/local/engines"
@@ -19,26 +14,12 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-func start(t *testing.T, c engines.Config) *engines.Engines {
-	t.Helper()
-	if c.Dir == "" {
-		c.Dir = t.TempDir()
-	}
-	running, err := engines.Start(t.Context(), c)
-	testkit.Must(t, err)
-	t.Cleanup(func() { stop(t, running) })
-	return running
-}
-
-func stop(t *testing.T, e *engines.Engines) {
-	t.Helper()
-	testkit.Must(t, e.Close())
-}
-
 // The engines go on after an unsigned request: a Lambda function opens its connections
 // with one.
 func TestUnsignedRequests(t *testing.T) {
-	e := start(t, engines.Config{})
+	e, err := engines.Start(t.Context(), engines.Config{Dir: t.TempDir()})
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, e.Close()) })
 	for _, url := range []string{e.DynamoDB, e.S3, e.KMS} {
 		answer, err := http.Get(url) //nolint:gosec // an engine of ours
 		testkit.Must(t, err)
@@ -55,55 +36,9 @@ func TestUnsignedRequests(t *testing.T) {
 }
 
 func TestAMissingEngineIsNamed(t *testing.T) {
-	e, err := engines.Start(t.Context(), engines.Config{Root: t.TempDir(), Dir: t.TempDir()})
-	if err == nil {
-		stop(t, e)
-	}
+	_, err := engines.Start(t.Context(), engines.Config{Root: t.TempDir(), Dir: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "make engines") {
 		t.Errorf("%v, want how to get the engine", err)
-	}
-}
-
-// An engine that ends at once, perhaps before its start was noticed, is started
-// twice more, on other ports; the output of each start is kept.
-func TestAnEngineThatEndsAtOnceGetsOtherPorts(t *testing.T) {
-	for range 20 {
-		dir := t.TempDir()
-		var ports []string
-		err := engines.Launch(t.Context(), dir, func(port string) *exec.Cmd {
-			ports = append(ports, port)
-			return exec.Command("echo", port) //nolint:gosec // a port of ours
-		})
-		log := filepath.Join(dir, "made-up.log")
-		if err == nil || !strings.Contains(err.Error(), log) || !strings.HasSuffix(err.Error(), ": it ended") {
-			t.Fatalf("%v, want that it ended and %s", err, log)
-		}
-		if output, err := os.ReadFile(log); err != nil || !slices.Equal(strings.Fields(string(output)), ports) { //nolint:gosec // a folder of the test
-			t.Fatalf("the log contains %q, %v; want %q", output, err, ports)
-		}
-		slices.Sort(ports)
-		if len(slices.Compact(ports)) != 3 {
-			t.Fatalf("started on the ports %q", ports)
-		}
-	}
-}
-
-func TestAnEngineThatNeverAnswersIsEnded(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ready := filepath.Join(t.TempDir(), "ready")
-	testkit.Must(t, syscall.Mkfifo(ready, 0o600))
-	go func() {
-		_, _ = os.ReadFile(ready) //nolint:gosec // returns once the engine ignores SIGTERM
-		cancel()
-	}()
-	var command *exec.Cmd
-	err := engines.Launch(ctx, t.TempDir(), func(string) *exec.Cmd {
-		command = exec.Command("sh", "-c", "trap '' TERM; echo >"+ready+"; while :; do sleep 1000; done") //nolint:gosec // a path of ours
-		return command
-	})
-	if err == nil || command.ProcessState == nil {
-		t.Errorf("%v, and it ended: %v", err, command.ProcessState)
 	}
 }
 
