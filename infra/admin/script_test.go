@@ -130,7 +130,8 @@ func (d *fixture) sealScripted(ts *testscript.TestScript, _ bool, args []string)
 }
 
 // controlPlane stands in for CloudFormation and STS, which have no local engine. It has
-// one stack, signalbox, and returns the environment that reaches it.
+// the stack signalbox, and another that is none of Signalbox. It returns the environment that
+// reaches them.
 func controlPlane(t *testing.T, d *fixture) []string {
 	t.Helper()
 	var outputs strings.Builder
@@ -143,10 +144,11 @@ func controlPlane(t *testing.T, d *fixture) []string {
 		case r.FormValue("Action") == "GetCallerIdentity":
 			_, _ = fmt.Fprint(w, `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>`+
 				`<Arn>arn:aws:iam::123456789012:user/operator</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`)
-		case r.FormValue("StackName") == "signalbox":
+		case r.FormValue("StackName") == "signalbox" || r.FormValue("StackName") == "another":
+			shown := map[string]string{"signalbox": outputs.String()}[r.FormValue("StackName")]
 			_, _ = fmt.Fprint(w, `<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><DescribeStacksResult><Stacks><member>`+
 				`<StackId>arn:aws:cloudformation:us-east-1:123456789012:stack/signalbox/1</StackId><StackName>signalbox</StackName><StackStatus>CREATE_COMPLETE</StackStatus><CreationTime>2026-01-01T00:00:00Z</CreationTime><Outputs>`+
-				`<member><OutputKey>ApiBaseUrl</OutputKey><OutputValue>https://example</OutputValue></member>`+outputs.String()+`</Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`)
+				`<member><OutputKey>ApiBaseUrl</OutputKey><OutputValue>https://example</OutputValue></member>`+shown+`</Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`)
 		default:
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = fmt.Fprint(w, `<ErrorResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><Error><Type>Sender</Type>`+
