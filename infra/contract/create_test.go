@@ -206,11 +206,11 @@ func TestSortOrder(t *testing.T) {
 	}
 }
 
-// TestCreatesAtOnce: of 80 credentials in one workspace no two have one position.
+// TestCreatesAtOnce: of 40 credentials in one workspace no two have one position.
 func TestCreatesAtOnce(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	const atATime = 80 // slow engines serve as many in a function's ten seconds
+	const atATime = 40 // slow engines serve as many in a function's ten seconds
 	positions, ids := map[int64]bool{}, map[string]bool{}
 	responses, _ := atOnce(t, atATime, func(int) request { return post(bodyWith("")).As(n.management) })
 	for _, r := range responses {
@@ -318,13 +318,13 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// TestCreatesAtOnceUnderOneKey: 100 clients with one idempotency key get one credential;
+// TestCreatesAtOnceUnderOneKey: 40 clients with one idempotency key get one credential;
 // each gets a 201.
 func TestCreatesAtOnceUnderOneKey(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	firsts, bodies := 0, map[string]bool{}
-	responses, _ := atOnce(t, 100, func(int) request { return n.once(bodyWith("")) })
+	responses, _ := atOnce(t, 40, func(int) request { return n.once(bodyWith("")) })
 	for _, r := range responses {
 		bodies[string(r.Is(t, http.StatusCreated).Body)] = true
 		if _, replayed := r.Header["Idempotent-Replayed"]; !replayed {
