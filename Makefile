@@ -243,9 +243,9 @@ fuzz: go ## Fuzz each target for FUZZTIME (10s)
 	@infra/fuzz/run
 
 .PHONY: mutate
-mutate: engines functions $(BUILD)/engines ## Change N=200 conditions at random, one at a time, and list those that no test detects (SEED=…, ONLY=shared/seal)
+mutate: engines functions $(BUILD)/engines ## Change N=200 conditions at random, one at a time, and list those that no test detects (SEED=…, ONLY=shared/seal; SIMULATED=1: the simulation alone detects them)
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
-		go run ./infra/mutate -n $(or $(N),200) $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-only $(ONLY))
+		go run ./infra/mutate -n $(or $(N),200) $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-only $(ONLY)) $(if $(SIMULATED),-simulated)
 
 PROVE = infra/prove/run prove.py $(1) --stack "$(STACK)" $(if $(PATIENCE),--patience $(PATIENCE))
 

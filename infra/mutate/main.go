@@ -1,7 +1,9 @@
 // Command mutate changes conditions of the functions, of shared packages and of the
 // operator's command, one at a time and chosen at random. It reports each change that no
-// test of the same package notices; the command is tested as one module. A reader decides
-// whether a change has an effect. The working tree does not change (go test -overlay).
+// test of the same package notices; the command is tested as one module. With -simulated
+// it changes what requests pass through, and the simulation alone must notice. A reader
+// decides whether a change has an effect. The working tree does not change (go test
+// -overlay).
 package main
 
 import (
@@ -31,11 +33,12 @@ func main() {
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "chooses them")
 	only := flag.String("only", "", "mutate the files whose path contains this")
 	timeout := flag.Duration("timeout", 5*time.Minute, "bounds the tests of one mutant")
+	simulated := flag.Bool("simulated", false, "mutate what requests pass through, and let the simulation alone notice")
 	list := flag.String("planted", "", "simulate with each mutant of this list instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	try := func() error { return run(ctx, *n, *seed, *only, *timeout) }
+	try := func() error { return run(ctx, *n, *seed, *only, *timeout, *simulated) }
 	if *list != "" {
 		try = func() error { return plant(ctx, *list, *only, *timeout) }
 	}
@@ -45,10 +48,17 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, n int, seed uint64, only string, timeout time.Duration) error {
+func run(ctx context.Context, n int, seed uint64, only string, timeout time.Duration, simulated bool) error {
 	mutants, err := find(only, "functions", "shared", operator)
 	if err != nil {
 		return err
+	}
+	var players map[string][]string
+	if simulated {
+		if players, err = simulations(ctx); err != nil {
+			return err
+		}
+		mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return !m.onThePath() || players[m.folder()] == nil })
 	}
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: memory, Max: memory}); err != nil {
 		return fmt.Errorf("bounding memory: %w", err)
@@ -56,8 +66,12 @@ func run(ctx context.Context, n int, seed uint64, only string, timeout time.Dura
 	total, random := len(mutants), rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
 	random.Shuffle(total, func(i, j int) { mutants[i], mutants[j] = mutants[j], mutants[i] })
 	fmt.Printf("seed %d: %d of %d mutants\n", seed, min(n, total), total)
-	if err := unchanged(ctx, mutants[:min(n, total)]); err != nil {
-		return err
+	test := func(m mutant) (verdict, error) { return m.simulate(ctx, timeout, players[m.folder()]) }
+	if !simulated {
+		if err := unchanged(ctx, mutants[:min(n, total)]); err != nil {
+			return err
+		}
+		test = func(m mutant) (verdict, error) { return m.test(ctx, timeout) }
 	}
 
 	begun := time.Now()
@@ -79,7 +93,7 @@ func run(ctx context.Context, n int, seed uint64, only string, timeout time.Dura
 	for range together {
 		workers.Go(func() {
 			for m, ok := draw(); ok; m, ok = draw() {
-				verdict, err := m.test(ctx, timeout)
+				verdict, err := test(m)
 				mu.Lock()
 				switch {
 				case err != nil:
@@ -131,7 +145,12 @@ const (
 // test runs the tests of the mutant's package with the mutant in it.
 func (m mutant) test(ctx context.Context, timeout time.Duration) (verdict, error) {
 	module, tests := m.tests()
-	out, err := m.run(ctx, module, timeout, tests)
+	return m.judge(ctx, module, timeout, tests)
+}
+
+// judge runs go test in the module with the mutant in its code.
+func (m mutant) judge(ctx context.Context, module string, timeout time.Duration, arguments ...string) (verdict, error) {
+	out, err := m.run(ctx, module, timeout, arguments...)
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err()

@@ -31,8 +31,10 @@ func (m mutant) tests() (module, folder string) {
 	if strings.HasPrefix(m.file, operator+"/") {
 		return operator, "."
 	}
-	return ".", "./" + filepath.Dir(m.file)
+	return ".", m.folder()
 }
+
+func (m mutant) folder() string { return "./" + filepath.Dir(m.file) }
 
 // find lists the mutants of the folders' code. The path of each file contains only.
 func find(only string, folders ...string) (mutants []mutant, err error) {
