@@ -126,10 +126,8 @@ func isDelete(what string) bool { return strings.HasPrefix(what, "delete files/"
 // refuses them with another code.
 var refused = map[string]map[string]string{
 	"extenddb": {
-		"one path twice":                 "No two paths of an update expression may overlap (Developer Guide, update expressions).",
 		"function of a value":            "The argument of attribute_exists is a path (Developer Guide, condition expressions).",
 		"empty condition":                "DynamoDB Local refuses it too.",
-		"operand with itself":            "DynamoDB Local refuses it too.",
 		"a section twice":                "An update expression has each of its keywords at most once (API reference, UpdateItem).",
 		"removal of a member of nothing": "DynamoDB Local refuses it too.",
 	},

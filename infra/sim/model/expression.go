@@ -53,11 +53,11 @@ type node struct {
 	operands []*node
 	path     path
 	value    types.AttributeValue
-	wrapped  bool // in parentheses
 }
 
-// parser reads one expression by recursive descent. Its methods panic with the *Error
-// that parse returns.
+// parser reads one expression by recursive descent: the parts of DynamoDB's grammar that
+// the product uses. It refuses every other one. Its methods panic with the *Error that
+// parse returns.
 type parser struct {
 	*placeholders
 
@@ -89,8 +89,6 @@ func parse[V any](kind string, text *string, p *placeholders, read func(*parser)
 func (r *parser) fail(format string, args ...any) {
 	panic(invalid("Invalid %s: %s", r.kind, fmt.Sprintf(format, args...)))
 }
-
-func (r *parser) lack(what string) { panic(notModelled("%s in a %s", what, r.kind)) }
 
 // unexpected fails at the next token.
 func (r *parser) unexpected() { r.fail("Syntax error; token: %q", r.next()) }
@@ -153,21 +151,14 @@ func (r *parser) not() *node {
 	}
 	n := r.condition()
 	r.expect(")")
-	if n.wrapped {
-		r.fail("The expression has redundant parentheses;")
-	}
-	n.wrapped = true
 	return n
 }
 
 // comparison reads a comparison or a function that is a condition by itself.
 func (r *parser) comparison() *node {
-	left := r.operand()
-	switch left.operator {
-	case "attribute_exists", "attribute_not_exists", "begins_with":
+	left := r.operand("attribute_exists", "attribute_not_exists", "begins_with")
+	if left.operator != "path" && left.operator != "value" {
 		return left
-	case "if_not_exists":
-		r.fail("The function is not allowed in a condition expression; function: if_not_exists")
 	}
 	n := &node{operator: strings.ToUpper(r.next()), operands: []*node{left}}
 	switch n.operator {
@@ -177,20 +168,13 @@ func (r *parser) comparison() *node {
 	case "IN":
 		r.expect("IN")
 		r.expect("(")
-		n.operands = append(n.operands, list(r, r.operand)...)
+		n.operands = append(n.operands, list(r, func() *node { return r.operand() })...)
 		r.expect(")")
-	case "BETWEEN":
-		r.lack(n.operator)
 	default:
 		r.unexpected()
 	}
-	for _, o := range n.operands[1:] {
-		if strings.ContainsAny(n.operator, "<>") && n.operator != "<>" && o.operator == "value" {
-			r.requireType(n.operator, o, "S", "N")
-		}
-		if o.operator == "path" && slices.Equal(o.path, left.path) {
-			r.fail("The first operand must be distinct from the remaining operands for this operator or function; operator: %s", n.operator)
-		}
+	if n.operator[0] == '<' && n.operator != "<>" || n.operator[0] == '>' {
+		r.requireType(n.operator, n.operands[1], "S", "N")
 	}
 	return n
 }
@@ -202,11 +186,10 @@ func (r *parser) requireType(operator string, operand *node, wanted ...string) {
 	}
 }
 
-// operand reads a path, a value or a function.
-func (r *parser) operand() *node {
+// operand reads a path, a value, or one of these functions.
+func (r *parser) operand(functions ...string) *node {
 	name := r.next()
-	switch {
-	case strings.HasPrefix(name, ":"):
+	if strings.HasPrefix(name, ":") {
 		v, ok := r.values[name]
 		if !ok {
 			r.fail("An expression attribute value used in expression is not defined; attribute value: %s", name)
@@ -214,31 +197,19 @@ func (r *parser) operand() *node {
 		r.used[name] = true
 		r.expect(name)
 		return &node{operator: "value", value: v}
-	case len(r.tokens) > 1 && r.tokens[1] == "(" && isName.MatchString(name):
-		return r.function()
 	}
-	return &node{operator: "path", path: r.path()}
-}
-
-// arguments are the functions of the model and the numbers of their operands.
-var arguments = map[string]int{"attribute_exists": 1, "attribute_not_exists": 1, "begins_with": 2, "if_not_exists": 2}
-
-func (r *parser) function() *node {
-	name := r.next()
-	if slices.Contains([]string{"attribute_type", "contains", "size", "list_append"}, name) {
-		r.lack("the function " + name)
+	if !slices.Contains(functions, name) {
+		return &node{operator: "path", path: r.path()}
 	}
-	r.tokens = r.tokens[2:]
-	n := &node{operator: name, operands: list(r, r.operand)}
+	r.expect(name)
+	r.expect("(")
+	n := &node{operator: name, operands: []*node{{operator: "path", path: r.path()}}}
+	if name == "begins_with" || name == "if_not_exists" {
+		r.expect(",")
+		n.operands = append(n.operands, r.operand())
+	}
 	r.expect(")")
-	switch want, known := arguments[name]; {
-	case !known:
-		r.fail("Invalid function name; function: %s", name)
-	case len(n.operands) != want:
-		r.fail("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d", name, len(n.operands))
-	case n.operands[0].operator != "path":
-		r.fail("Operator or function requires a document path; operator or function: %s", name)
-	case name == "begins_with":
+	if name == "begins_with" {
 		r.requireType(name, n.operands[1], "S")
 	}
 	return n
@@ -267,9 +238,6 @@ func (r *parser) path() (p path) {
 			p = append(p, name)
 		}
 		r.expect(name)
-		if r.next() == "[" {
-			r.lack("an element of a list")
-		}
 		if !r.accept(".") {
 			return p
 		}
@@ -277,22 +245,7 @@ func (r *parser) path() (p path) {
 }
 
 // projection reads the paths of a projection.
-func (r *parser) projection() []path {
-	paths := list(r, r.path)
-	r.distinct(paths)
-	return paths
-}
-
-// distinct refuses two paths if one contains the other.
-func (r *parser) distinct(paths []path) {
-	for i, a := range paths {
-		for _, b := range paths[:i] {
-			if shorter := min(len(a), len(b)); slices.Equal(a[:shorter], b[:shorter]) {
-				r.fail("Two document paths overlap with each other; must remove or rewrite one of these paths; path one: %s, path two: %s", b, a)
-			}
-		}
-	}
-}
+func (r *parser) projection() []path { return list(r, r.path) }
 
 // action is one path of an update. Without a value it is removed.
 type action struct {
@@ -302,27 +255,13 @@ type action struct {
 
 // update reads an update expression: a section SET, a section REMOVE, or both.
 func (r *parser) update() (actions []action) {
-	sections := map[string]bool{}
-	for len(r.tokens) > 0 || len(actions) == 0 {
-		section := strings.ToUpper(r.next())
-		if sections[section] {
-			r.fail("The %q section can only be used once in an update expression;", section)
-		}
-		sections[section] = true
-		switch section {
-		case "SET":
-			r.expect(section)
-			actions = append(actions, list(r, r.assignment)...)
-		case "REMOVE":
-			r.expect(section)
-			actions = append(actions, list(r, func() action { return action{path: r.path()} })...)
-		case "ADD", "DELETE", "-":
-			r.lack(section)
-		default:
-			r.unexpected()
-		}
+	if r.accept("SET") {
+		actions = list(r, r.assignment)
 	}
-	r.distinct(pathsOf(actions))
+	if len(actions) == 0 || len(r.tokens) > 0 {
+		r.expect("REMOVE")
+		actions = append(actions, list(r, func() action { return action{path: r.path()} })...)
+	}
 	return actions
 }
 
@@ -337,25 +276,11 @@ func pathsOf(actions []action) (paths []path) {
 func (r *parser) assignment() action {
 	a := action{path: r.path()}
 	r.expect("=")
-	a.set = r.term()
+	a.set = r.operand("if_not_exists")
 	if r.accept("+") {
-		a.set = &node{operator: "+", operands: []*node{a.set, r.term()}}
-		for _, o := range a.set.operands {
-			for _, v := range append(o.operands, o) {
-				r.requireType("+", v, "N")
-			}
-		}
+		a.set = &node{operator: "+", operands: []*node{a.set, r.operand("if_not_exists")}}
 	}
 	return a
-}
-
-// term reads an operand of SET.
-func (r *parser) term() *node {
-	n := r.operand()
-	if n.operator != "path" && n.operator != "value" && n.operator != "if_not_exists" {
-		r.fail("The function is not allowed in an update expression; function: %s", n.operator)
-	}
-	return n
 }
 
 // at returns the value at a path, nil if there is none.

@@ -5,7 +5,8 @@
 //
 // The model is strict. It refuses the requests that AWS refuses, with AWS's errors. A
 // request for something that it lacks gets the error NotModelled, with status 501. It
-// has no access policies, no secondary indexes and no expiry of items. Its reads are
+// has no access policies, no states of keys, no secondary indexes and no expiry of items.
+// Its reads are
 // always consistent, because the simulation decides which calls are stale, throttled,
 // in conflict or lost.
 //
@@ -33,7 +34,7 @@ type Config struct {
 	// "Suspended".
 	Bucket     string
 	Versioning string
-	// Keys are the ARNs of the KMS keys. Each is enabled.
+	// Keys are the ARNs of the KMS keys.
 	Keys []string
 }
 
@@ -49,21 +50,21 @@ type World struct {
 	tables      map[string]*table
 	tokens      map[string]remembered
 	bucket      bucket
-	keys        map[string]string // the state of each, by its ARN
+	keys        map[string]bool // by their ARNs
 	ciphertexts map[string]ciphertext
 }
 
 // New returns a World without items and objects.
 func New(c Config) *World {
 	w := &World{
-		tables: map[string]*table{}, tokens: map[string]remembered{}, keys: map[string]string{}, ciphertexts: map[string]ciphertext{},
+		tables: map[string]*table{}, tokens: map[string]remembered{}, keys: map[string]bool{}, ciphertexts: map[string]ciphertext{},
 		bucket: bucket{name: c.Bucket, versioning: c.Versioning, versions: map[string][]Version{}, numbers: map[[2]string]int{}},
 	}
 	for _, schema := range c.Tables {
 		w.tables[schema.Name] = &table{TableSchema: schema, items: map[primaryKey]Item{}}
 	}
 	for _, arn := range c.Keys {
-		w.keys[arn] = "Enabled"
+		w.keys[arn] = true
 	}
 	return w
 }

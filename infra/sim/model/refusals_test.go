@@ -32,8 +32,6 @@ var refusals = map[string]request{
 	"too many operands":                 {"DeleteItem", object{"ConditionExpression": "attribute_exists(pk, sk)"}},
 	"prefix of a number":                {"DeleteItem", object{"ConditionExpression": "begins_with(sk, :a)", "ExpressionAttributeValues": object{":a": number(1)}}},
 	"order of a boolean":                {"DeleteItem", object{"ConditionExpression": "a < :a", "ExpressionAttributeValues": object{":a": boolean(true)}}},
-	"operand with itself":               {"DeleteItem", object{"ConditionExpression": "a = a"}},
-	"redundant parentheses":             {"DeleteItem", object{"ConditionExpression": "((attribute_exists(pk)))"}},
 	"sum with text":                     {"UpdateItem", object{"UpdateExpression": "SET a = a + :a", "ExpressionAttributeValues": object{":a": text("1")}}},
 	"sum of text":                       {"UpdateItem", object{"UpdateExpression": "SET a = word + :a", "ExpressionAttributeValues": object{":a": number(1)}}},
 	"sum of nothing":                    {"UpdateItem", object{"UpdateExpression": "SET a = absent + :a", "ExpressionAttributeValues": object{":a": number(1)}}},
@@ -42,8 +40,6 @@ var refusals = map[string]request{
 	"member of text":                    {"UpdateItem", object{"UpdateExpression": "SET word.b = :a", "ExpressionAttributeValues": object{":a": number(1)}}},
 	"removal of a member of nothing":    {"UpdateItem", object{"UpdateExpression": "REMOVE absent.b"}},
 	"overlapping paths":                 {"UpdateItem", object{"UpdateExpression": "SET m = :a, m.b = :a", "ExpressionAttributeValues": object{":a": number(1)}}},
-	"one path twice":                    {"UpdateItem", object{"UpdateExpression": "SET a = :a REMOVE a", "ExpressionAttributeValues": object{":a": number(1)}}},
-	"overlapping projection":            {"GetItem", object{"ProjectionExpression": "m, m.b"}},
 	"a section twice":                   {"UpdateItem", object{"UpdateExpression": "SET a = :a SET b = :a", "ExpressionAttributeValues": object{":a": number(1)}}},
 	"update of the key":                 {"UpdateItem", object{"UpdateExpression": "SET sk = :a", "ExpressionAttributeValues": object{":a": text("x")}}},
 	"condition's function in an update": {"UpdateItem", object{"UpdateExpression": "SET a = attribute_exists(b)"}},
@@ -73,21 +69,6 @@ var refusals = map[string]request{
 	"transaction with a wrong key":    {"TransactWriteItems", object{"TransactItems": []object{{"Delete": object{"TableName": "access", "Key": object{"pk": text("x")}}}}}},
 	"transaction with an empty key":   {"TransactWriteItems", object{"TransactItems": []object{{"Delete": object{"TableName": "access", "Key": object{"pk": text("x"), "sk": text("")}}}}}},
 	"transaction with a wrong update": {"TransactWriteItems", object{"TransactItems": []object{{"Update": object{"TableName": "access", "Key": object{"pk": text("x"), "sk": text("x")}, "UpdateExpression": "SET status = absent"}}}}},
-
-	// The model lacks these.
-	"empty set":                      {"PutItem", object{"Item": object{"pk": text("x"), "sk": text("x"), "a": object{"SS": []string{}}}}},
-	"overflow":                       {"UpdateItem", object{"UpdateExpression": "SET a = :a", "ExpressionAttributeValues": object{":a": object{"N": "1E126"}}}},
-	"39 digits":                      {"UpdateItem", object{"UpdateExpression": "SET a = :a", "ExpressionAttributeValues": object{":a": object{"N": "1" + strings.Repeat("0", 37) + "1"}}}},
-	"no number":                      {"UpdateItem", object{"UpdateExpression": "SET a = :a", "ExpressionAttributeValues": object{":a": object{"N": "one"}}}},
-	"returned values of a put":       {"PutItem", object{"ReturnValues": "ALL_NEW"}},
-	"query without condition":        {"Query", object{}},
-	"query without partition key":    {"Query", object{"KeyConditionExpression": "sk = :a", "ExpressionAttributeValues": object{":a": text("x")}}},
-	"query of many partitions":       {"Query", object{"KeyConditionExpression": "begins_with(pk, :a)", "ExpressionAttributeValues": object{":a": text("x")}}},
-	"query of either":                {"Query", object{"KeyConditionExpression": "pk = :a OR sk = :a", "ExpressionAttributeValues": object{":a": text("x")}}},
-	"query of another attribute":     {"Query", object{"KeyConditionExpression": "pk = :a AND b = :a", "ExpressionAttributeValues": object{":a": text("x")}}},
-	"query of a number":              {"Query", object{"KeyConditionExpression": "pk = :a", "ExpressionAttributeValues": object{":a": number(1)}}},
-	"query with a filter on the key": {"Query", object{"KeyConditionExpression": "pk = :a", "FilterExpression": "sk = :a", "ExpressionAttributeValues": object{":a": text("x")}}},
-	"query by none":                  {"Query", object{"KeyConditionExpression": "pk = :a", "Limit": 0, "ExpressionAttributeValues": object{":a": text("x")}}},
 }
 
 func TestDynamoDBRefusals(t *testing.T) {
@@ -117,8 +98,6 @@ func TestDynamoDBRefusals(t *testing.T) {
 			switch out[1]["__type"] {
 			case nil:
 				t.Errorf("the model accepts it: %v", out[1])
-			case "NotModelled":
-				return
 			}
 			diff, _ := differ("SIGNALBOX_DYNAMODB", name, out[0], out[1])
 			switch _, listed := refused[engineName("SIGNALBOX_DYNAMODB")][name]; {
