@@ -7,6 +7,8 @@ import (
 
 	"signalbox.dev/infra/sim"
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/functest"
+	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 )
 
@@ -70,6 +72,7 @@ func alone() []sim.Scenario {
 	deletion := []string{key, slot, workspace, erase}
 	everyVersion := []string{key, slot, workspace, erase, list, purge, purge, list}
 	return []sim.Scenario{
+		scenario("files", "", askFiles), scenario("rates", "", askRates),
 		one("a file", "", "w", 2, deletion, named),
 		one("default workspace", "", "w", 3, []string{key, slot, account, erase}, func(*sim.World) sim.Delete { return sim.Delete{Unnamed: true} }),
 		one("bound key", "", "w", 2, []string{key, slot, erase}, func(w *sim.World) sim.Delete {
@@ -193,5 +196,90 @@ func crowds() []sim.Scenario {
 			w.Delete("C", sim.Delete{PerMinute: 60, Burst: 2})
 			w.Upload("upload", file)
 		}),
+	}
+}
+
+// askFiles deletes files of every name, in workspaces of every kind, as every caller.
+func askFiles(w *sim.World) {
+	home, t := w.Tenant, w.TB()
+	other, stranger := w.NewWorkspace("other"), testkit.NewTenant(t, home.Registry)
+	removed := func(id ids.File, e functest.Event) {
+		w.Put(id, "content")
+		if a := w.Ask("200", e); a.Audit["file"] != string(id) || a.Audit["workspace"] != string(home.Workspace) || a.Audit["versions_removed"] != 1.0 {
+			t.Errorf("%s: %v", id, a.Audit)
+		}
+	}
+	kept := func(id ids.File, e functest.Event) {
+		w.Put(id, "content")
+		w.Ask("404", e)
+		if !w.Exists(id) {
+			t.Errorf("%q is deleted", id)
+		}
+	}
+	for _, id := range []ids.File{"file_a", "file_09azAZ_-", ids.File("file_" + strings.Repeat("x", 200))} {
+		removed(id, deleteRequest("", id))
+		w.Ask("404", deleteRequest("", id), `"aws_calls":5`)
+	}
+	for _, id := range []ids.File{"file_", "fil_a", "File_a", "xfile_a", "file_a/b", "file_a:", "file_a@", "file_a[", "file_a`", "file_a{", "file_a.", "file_é", "file_a%2e", ids.File("file_" + strings.Repeat("x", 201))} {
+		kept(id, deleteRequest("", id))
+	}
+	in := func(workspaces ...string) functest.Event {
+		return deleteRequest("", file).Asking("workspace_id", workspaces...)
+	}
+	own := string(home.Workspace)
+	removed(file, in(own))
+	removed(file, in(strings.ToUpper(own)))
+	removed(file, in(own).As(home.StandardKey(t, home.Workspace)))
+	removed(file, deleteRequest("", file).As(home.StandardKey(t, home.Workspace)))
+	removed(file, deleteRequest("", file).As(home.StandardKey(t, "")))
+	for _, named := range [][]string{{""}, {own, own}, {own[1:]}, {"{" + own[1:35] + "}"}, {string(other)}, {string(stranger.Workspace)}, {string(home.DeletedWorkspace(t))}, {string(ids.New[ids.Workspace]())}} {
+		kept(file, in(named...))
+	}
+	kept(file, in(own).As(stranger.Management))
+	kept(file, deleteRequest("", file).As(stranger.Management))
+	kept(file, in(own).As(home.StandardKey(t, other)))
+	kept(file, deleteRequest("", file).As(home.StandardKey(t, other)))
+	row := testkit.Key("workspace#"+own, "workspace")
+	for _, damage := range []string{"v=2", "v", "next=x", "name=NULL", "deleted_at=x"} {
+		w.Damaged("access", row, damage, func() {
+			w.Ask("500", in(own), "stored workspace "+own)
+			w.Ask("404", in(own).As(stranger.Management), "stored workspace "+own)
+			w.Ask("404", in(own).As(home.StandardKey(t, other)), "stored workspace "+own)
+		})
+	}
+	w.Damaged("access", row, "account", func() { w.Ask("404", in(own), "stored workspace "+own) })
+	for _, damage := range []string{"v=2", "name=NULL"} {
+		w.Damaged("access", testkit.Key("account#"+string(home.ID), "account"), damage, func() { w.Ask("500", deleteRequest("", file), "stored account "+string(home.ID)) })
+	}
+	w.Damaged("access", testkit.Key("account#"+string(home.ID), "account"), "default_workspace", func() { kept(file, deleteRequest("", file)) })
+	absent := deleteRequest("", "file_absent")
+	w.AskCallers("404", absent)
+}
+
+// askRates asks under rates of every kind, until they are used up and free again.
+func askRates(w *sim.World) {
+	t := w.TB()
+	for _, rate := range [][2]string{{"", "20"}, {"60", ""}, {"many", "20"}, {"60", "20.5"}, {"0", "20"}, {"60", "0"}, {"1000001", "1"}, {"1", "100001"}, {"9223372036854775808", "1"}} {
+		w.Ask("500", deleteRequest("", "file_absent").Limited(rate[0], rate[1]), `"error":{"text":`)
+	}
+	w.Ask("404", deleteRequest("", "file_absent").Limited("1000000", "100000"), "")
+	for _, c := range []struct {
+		perMinute, burst string
+		interval         time.Duration
+		passes           int
+	}{{"60", "20", time.Second, 20}, {"7", "3", 8571428572, 3}, {"1", "1", time.Minute, 1}} {
+		e := deleteRequest("", "file_absent").As(w.Tenant.StandardKey(t, "")).Limited(c.perMinute, c.burst)
+		for range c.passes {
+			w.Ask("404", e)
+		}
+		w.Ask("429", e)
+		w.Wait(c.interval - 1)
+		w.Ask("429", e)
+		w.Wait(1)
+		w.Ask("404", e)
+		w.Ask("429", e)
+		w.Damaged("control", testkit.Key("limit#delete-file#"+string(auth.HashKey(strings.TrimPrefix(e.Header["Authorization"][0], "Bearer ")))), "tat=x", func() {
+			w.Ask("500", e, "limiter item")
+		})
 	}
 }

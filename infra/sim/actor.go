@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,7 +35,8 @@ type actor struct {
 	made    map[string]int
 	stays   map[string]*Fault
 	met     []met
-	ok      map[string]bool // whether the last of the calls of this name was answered
+	last    map[string]failed // of the calls of this name
+	ok      map[string]bool   // whether the last of the calls of this name was answered
 	calls   int
 	deepest int // the greatest depth of a call that was answered: the round trips
 	through bool
@@ -50,7 +52,7 @@ type actor struct {
 
 func (w *World) newActor(name string) *actor {
 	a := &actor{
-		Name: name, index: w.made, world: w, limit: limit, made: map[string]int{}, stays: map[string]*Fault{}, ok: map[string]bool{}, cancel: func() {},
+		Name: name, index: w.made, world: w, limit: limit, made: map[string]int{}, stays: map[string]*Fault{}, ok: map[string]bool{}, last: map[string]failed{}, cancel: func() {},
 		work: func(context.Context) {}, then: func() {}, again: func() *actor { return nil }, result: func() string { return "" },
 	}
 	w.made++
@@ -116,22 +118,33 @@ func (w *World) newInstance(client aws.HTTPClient) *instance {
 // exchange is a request with its response.
 type exchange struct {
 	*actor
-	event  functest.Event
-	raw    []byte
-	log    string
-	answer functest.Answer
-	before objects // what is stored of a file right before and after
-	after  objects
-	judge  func()
+	event functest.Event
+	// payload is the whole event. asked means that Ask knows the response.
+	payload []byte
+	asked   bool
+	raw     []byte
+	log     string
+	answer  functest.Answer
+	before  objects // what is stored of a file right before and after
+	after   objects
+	judge   func()
 }
 
 // met is a fault that an actor's call met.
 type met struct {
 	call  string
 	fault *Fault
+	// logged is what the log has of the error, nil if that is not known.
+	logged map[string]any
 }
 
 func (m met) String() string { return m.fault.Name }
+
+// failed is when a call failed, and whether it had lost its connection.
+type failed struct {
+	at   time.Time
+	lost bool
+}
 
 // during is the actor. If its client has given up and the call is applied later, it is
 // an actor that does not end.
@@ -144,11 +157,11 @@ func (m met) during(a *actor) *actor {
 
 // request makes an actor that sends the request to the instance.
 func (w *World) request(a *actor, i *instance, e functest.Event, judge func(*exchange)) *exchange {
-	x := &exchange{actor: a, event: e}
+	x := &exchange{actor: a, event: e, payload: e.Payload()}
 	x.judge = func() { judge(x) }
 	a.work = func(ctx context.Context) {
 		i.log.Reset()
-		raw, err := i.handler.Invoke(ctx, e.Payload())
+		raw, err := i.handler.Invoke(ctx, slices.Clone(x.payload)) // it is wiped
 		if err != nil {
 			w.problem("%s: the function returned an error: %v", a.Name, err)
 		}

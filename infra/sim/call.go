@@ -2,11 +2,13 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -74,6 +76,7 @@ func (a *actor) Do(r *http.Request) (*http.Response, error) {
 	a.run.park(c)
 	select {
 	case got := <-c.answer:
+		defer c.ends(got)
 		return c.wait(got)
 	case <-r.Context().Done():
 		a.run.remove(c)
@@ -93,6 +96,10 @@ func (r *run) park(c *call) {
 	c.depth = c.actor.deepest + 1
 	c.born = len(r.steps)
 	r.waiting = append(r.waiting, c)
+	attempt := strings.TrimPrefix(c.request.Header.Get("Amz-Sdk-Request"), "attempt=")[:1]
+	if before, ok := c.actor.last[c.name]; ok && before.at.Equal(time.Now()) && attempt > "1" && (!before.lost || attempt > "2") {
+		r.problem("%s: it is repeated without a pause", c)
+	}
 	r.inspect(c)
 	r.signal()
 }
@@ -129,6 +136,16 @@ func (c *call) wait(got reply) (*http.Response, error) {
 		return got.response, got.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// ends notes that a fault ended the call.
+func (c *call) ends(got reply) {
+	c.actor.run.mu.Lock()
+	defer c.actor.run.mu.Unlock()
+	delete(c.actor.last, c.name)
+	if got.fault != nil && !got.fault.is(answers) {
+		c.actor.last[c.name] = failed{time.Now(), got.err != nil && !errors.Is(got.err, os.ErrDeadlineExceeded)}
 	}
 }
 
@@ -191,13 +208,13 @@ func (r *run) apply(a alternative) string {
 			c.actor.stays[c.name] = &again
 		}
 	}
-	c.actor.met = append(c.actor.met, met{c.name, f})
 	c.actor.ok[c.name] = f.is(answers)
 	c.patience = pause
 	if f.is(silent) {
 		c.patience += silence
 	}
 	got := f.reply(r, c)
+	c.actor.met = append(c.actor.met, met{c.name, f, got.logged(c)})
 	text := c.name + " → FAULT: " + f.Name
 	if got.response != nil {
 		text += ": " + outcome(got.response, nil)
@@ -232,6 +249,34 @@ func (c *call) staying() *Fault {
 
 // code is an error's code in DynamoDB's and KMS's JSON or in S3's XML.
 var code = regexp.MustCompile(`(?:"Code":"|<Code>|"__type":"[^"]*?)([A-Za-z]+)["<]`)
+
+// logged is what the contract has in the log of the reply's error: AWS's code, status and
+// request id, or the host and a word for a failure of the network.
+func (r reply) logged(c *call) map[string]any {
+	as := map[string]any{"operation": c.label.Operation}
+	switch {
+	case r.fault.is(never):
+		as["code"] = "deadline"
+	case r.response == nil:
+		as["code"], as["host"] = "connection", c.request.URL.Host
+		if errors.Is(r.err, os.ErrDeadlineExceeded) {
+			as["code"] = "timeout"
+		}
+	default:
+		body, _ := io.ReadAll(r.response.Body) // from memory
+		r.response.Body = io.NopCloser(bytes.NewReader(body))
+		found := failure.FindSubmatch(body)
+		if r.response.StatusCode < http.StatusBadRequest || found == nil {
+			return nil
+		}
+		as["code"], as["status"] = string(append(found[1], found[2]...)), float64(r.response.StatusCode)
+		as["aws_request_id"] = cmp.Or(r.response.Header.Get("X-Amzn-Requestid"), r.response.Header.Get("X-Amz-Request-Id"))
+	}
+	return as
+}
+
+// failure finds the code of a whole response, not those of a transaction's items.
+var failure = regexp.MustCompile(`"__type":"[^"]*?([A-Za-z]+)"|<Code>([A-Za-z]+)<`)
 
 // outcome describes a response for the trace, and leaves it as it was.
 func outcome(response *http.Response, err error) string {

@@ -71,6 +71,11 @@ func (w *World) Put(f ids.File, content string) {
 	at.Put(w.t, files.Key(w.Tenant.Workspace, f), content)
 }
 
+// Exists reports whether a file of the tenant's workspace can be read.
+func (w *World) Exists(f ids.File) bool {
+	return testkit.Bucket{Client: w.Direct.S3, Name: bucket}.Look(w.t, files.Key(w.Tenant.Workspace, f)).Visible > 0
+}
+
 // objects are the stored versions of a file.
 type objects struct {
 	testkit.Objects
@@ -203,6 +208,9 @@ func (w *World) judgeDelete(x *exchange, d Delete) {
 	if after := x.answer.Header["Retry-After"]; (after != "") != (x.answer.Status == http.StatusTooManyRequests) || strings.HasPrefix(after, "0") {
 		w.problem("%s: %d with Retry-After %q", x.Name, x.answer.Status, after)
 	}
+	if audit := x.answer.Audit; x.answer.Status == http.StatusOK && (audit["file"] != string(d.File) || audit["workspace"] != string(d.Workspace)) {
+		w.problem("%s: 200 with the audit line %v", x.Name, audit)
+	}
 	switch x.answer.Status {
 	case http.StatusOK:
 		w.showed(x.actor, seenOn(workspaceObject(d.Workspace)))
@@ -285,32 +293,40 @@ func (w *World) judgeLimit(x *exchange, d Delete) {
 	w.limited[d.Token] = true
 	interval := (time.Minute.Nanoseconds() + d.PerMinute - 1) / d.PerMinute
 	tolerance, now := (d.Burst-1)*interval, x.began.UnixNano()
-	pass := func(promised int64) event {
+	seconds := func(ns int64) string {
+		return strconv.FormatInt((ns+time.Second.Nanoseconds()-1)/time.Second.Nanoseconds(), 10)
+	}
+	burst, header := strconv.FormatInt(d.Burst, 10), x.answer.Header
+	// shown reports whether the limiter's headers say this.
+	shown := func(remaining, reset int64) bool {
+		r, t := strconv.FormatInt(remaining, 10), seconds(reset)
+		return header["RateLimit-Policy"] == `"delete-file";q=`+burst+";w="+seconds(d.Burst*interval) && header["RateLimit"] == `"delete-file";r=`+r+";t="+t &&
+			header["X-RateLimit-Limit"] == burst && header["X-RateLimit-Remaining"] == r && header["X-RateLimit-Reset"] == t
+	}
+	pass := func(answered bool) event {
 		return on(limitObject(d.Token), "passes at "+w.offset(now), func(tat int64) (bool, int64) {
 			next := max(tat, now) + interval
-			return tat <= now+tolerance && promised <= d.Burst-(next-now+interval-1)/interval, next
+			return tat <= now+tolerance && (!answered || shown(d.Burst-(next-now+interval-1)/interval, next-now)), next
 		})
 	}
 	own := false
 	for _, m := range x.met {
 		if strings.Contains(m.call, "limit#") {
-			w.showed(m.during(x.actor), perhaps(pass(0))) // by an attempt whose answer was lost
+			w.showed(m.during(x.actor), perhaps(pass(false))) // by an attempt whose answer was lost
 			own = own || m.fault.ownThrottle()
 		}
 	}
 	switch x.answer.Status {
 	case http.StatusOK, http.StatusNotFound:
-		remaining, err := strconv.ParseInt(x.answer.Header["X-RateLimit-Remaining"], 10, 64)
-		if err != nil {
-			w.problem("%s: %d without the limiter's headers", x.Name, x.answer.Status)
-		}
-		w.showed(x.actor, pass(remaining))
+		w.showed(x.actor, pass(true))
 	case http.StatusTooManyRequests:
 		if !own {
-			w.showed(x.actor, shows(limitObject(d.Token), "is refused at "+w.offset(now), func(tat int64) bool { return tat > now+tolerance }))
+			w.showed(x.actor, shows(limitObject(d.Token), "is refused at "+w.offset(now), func(tat int64) bool {
+				return tat > now+tolerance && shown(0, tat-now) && header["Retry-After"] == seconds(max(tat-tolerance-now, time.Second.Nanoseconds()))
+			}))
 		}
 	default:
-		w.showed(x.actor, perhaps(pass(0)))
+		w.showed(x.actor, perhaps(pass(false)))
 	}
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -40,6 +41,9 @@ func (x *exchange) read(w *World) {
 	var reader sync.WaitGroup // Fatalf ends a goroutine of its own
 	reader.Go(func() { x.answer = functest.ReadAnswer(recorder{w.t, w, x.Name}, x.raw, x.log) })
 	reader.Wait()
+	if id := x.event.RequestID; id != "" && x.answer.RequestID != id {
+		w.problem("%s: X-Request-Id %q, want %q", x.Name, x.answer.RequestID, id)
+	}
 	if strings.Contains(x.log, `"stack"`) {
 		w.problem("%s: a panic: %s", x.Name, x.log)
 	}
@@ -70,15 +74,11 @@ func (r *run) judge() {
 		if !x.through || x.raw == nil {
 			continue
 		}
-		r.judgeFailure(x)
-		r.judgeAudit(x)
-		r.judgeLatency(x)
-		key := keyObject(strings.TrimPrefix(x.event.Header["Authorization"][0], "Bearer "))
-		switch {
-		case x.answer.Status == http.StatusUnauthorized && x.answer.Reason != "management_key_required":
-			r.showed(x.actor, seenOff(key))
-		case x.answer.Status != http.StatusInternalServerError:
-			r.showed(x.actor, seenOn(key))
+		r.judgeLog(x)
+		if !x.asked {
+			r.judgeFailure(x)
+			r.judgeLatency(x)
+			r.judgeKey(x)
 		}
 		x.judge()
 	}
@@ -87,6 +87,30 @@ func (r *run) judge() {
 	}
 	r.checkHistory()
 }
+
+// judgeKey notes whether the request's key was accepted.
+func (r *run) judgeKey(x *exchange) {
+	key := keyObject(x.token())
+	switch {
+	case x.answer.Status == http.StatusUnauthorized && x.answer.Reason != "management_key_required":
+		r.showed(x.actor, seenOff(key))
+	case x.answer.Status != http.StatusInternalServerError:
+		r.showed(x.actor, seenOn(key))
+	}
+}
+
+// token is the request's API key, or "" if the request has none.
+func (x *exchange) token() string {
+	sent := x.event.Header["Authorization"]
+	if len(sent) == 1 && x.answer.Reason != "malformed" {
+		if found := bearer.FindStringSubmatch(sent[0]); found != nil {
+			return found[1]
+		}
+	}
+	return ""
+}
+
+var bearer = regexp.MustCompile(`(?i)^bearer +(\S+)$`)
 
 // judgeFailure refuses a 500 without a fault that stays, and an answer that the
 // calls cannot have given.
@@ -129,21 +153,89 @@ func (a *actor) metFaultThatStays() bool {
 	return false
 }
 
-// judgeAudit checks that each act of a known caller has its audit line.
-func (r *run) judgeAudit(x *exchange) {
-	audit, audited := x.answer.Audit, x.event.Method != http.MethodGet
-	if (audit != nil) != (audited && x.knowsCaller()) {
-		r.problem("%s: caller known: %t, audit line: %v", x.Name, x.knowsCaller(), audit)
+// operations are the operationIds of the contract.
+var operations = map[string]string{
+	"GET /api/v1/scim/sync-jobs/{id}": "getSyncJob",
+	"POST /api/v1/byok":               "createByokKey",
+	"DELETE /api/v1/files/{file_id}":  "deleteFile",
+}
+
+// judgeLog checks the request's log line. Each act of a known caller has an audit line.
+func (r *run) judgeLog(x *exchange) {
+	line, audit := x.answer.Line, x.answer.Audit
+	route := x.event.Method + " " + x.event.Resource
+	want := map[string]any{"level": "INFO", "duration_ms": float64(x.took().Microseconds()) / 1000}
+	switch {
+	case line["error"] != nil:
+		want["level"] = "ERROR"
+	case line["event"] != nil:
+		want["level"] = "WARN"
 	}
-	want := "refused"
+	if operations[route] != "" && line["event"] == nil {
+		want["operation"], want["route"] = operations[route], route
+	}
+	if !x.asked {
+		want["aws_calls"] = float64(x.calls)
+		if x.beganAt < 0 { // the calls are not counted then
+			delete(want, "aws_calls")
+		}
+		if (line["error"] != nil) != (x.answer.Status == http.StatusInternalServerError) {
+			r.problem("%s: status %d, and the log line has the error %v", x.Name, x.answer.Status, line["error"])
+		}
+	}
+	r.judgeLoggedError(x)
+	if token := x.token(); token != "" && line["event"] == nil && (!x.asked || line["error"] == nil) {
+		want["key"] = hashOf(token)[:12]
+	}
+	if x.answer.Reason != "" {
+		want["reason"] = x.answer.Reason
+	}
+	if x.knowsCaller() && !x.asked {
+		want["account"] = string(r.Tenant.ID)
+	}
+	r.compare(x, "log line", line, want)
+	audited := x.knowsCaller() && line["operation"] != "getSyncJob"
+	if (audit != nil) != audited {
+		r.problem("%s: the caller of %v is known: %t, the audit line: %v", x.Name, line["operation"], x.knowsCaller(), audit)
+	}
+	if audit == nil {
+		return
+	}
+	want = map[string]any{
+		"level": "INFO", "status": line["status"], "outcome": "refused", "source_ip": "192.0.2.1", "operation": line["operation"],
+		"request_id": line["request_id"], "key": line["key"], "account": line["account"],
+	}
 	switch {
 	case x.answer.Status < http.StatusMultipleChoices:
-		want = "done"
+		want["outcome"] = "done"
 	case x.answer.Status == http.StatusInternalServerError:
-		want = "uncertain"
+		want["outcome"] = "uncertain"
 	}
-	if audit != nil && audit["outcome"] != want {
-		r.problem("%s: status %d, and the audit line says %v", x.Name, x.answer.Status, audit["outcome"])
+	r.compare(x, "audit line", audit, want)
+}
+
+// judgeLoggedError requires that the log describes the one fault that a request failed of.
+func (r *run) judgeLoggedError(x *exchange) {
+	if x.answer.Status != http.StatusInternalServerError || len(x.met) == 0 || r.Clock != 0 {
+		return
+	}
+	first, last := x.met[0], x.met[len(x.met)-1]
+	for _, m := range x.met {
+		if m.call != first.call || m.logged == nil || m.logged["code"] != first.logged["code"] {
+			return
+		}
+	}
+	logged, _ := x.answer.Line["error"].(map[string]any)
+	if x.took() < limit-time.Second || last.logged["code"] == "deadline" {
+		r.compare(x, "error in the log", logged, last.logged)
+	}
+}
+
+func (r *run) compare(x *exchange, kind string, line, want map[string]any) {
+	for name, value := range want {
+		if line[name] != value {
+			r.problem("%s: %s of the %s is %v, want %v: %v", x.Name, name, kind, line[name], value, line)
+		}
 	}
 }
 
@@ -151,7 +243,7 @@ func (x *exchange) knowsCaller() bool { return x.answer.Line["account"] != nil }
 
 // judgeLatency holds a request that was alone to bounds of virtual time.
 func (r *run) judgeLatency(x *exchange) {
-	if len(r.World.actors) > 1 || x.actor != r.World.actors[0] || r.Clock != 0 || len(x.met) > 1 && !r.Frozen {
+	if len(r.World.actors) != 1 || x.actor != r.World.actors[0] || r.Clock != 0 || len(x.met) > 1 && !r.Frozen {
 		return
 	}
 	most := time.Duration(0)

@@ -247,7 +247,7 @@ func (w *World) judgePurged(workspace ids.Workspace) {
 // access table has it.
 func (w *World) Restore() {
 	w.restored = true
-	w.AccessRows().Change(w.t, testkit.Key("workspace#"+string(w.Tenant.Workspace), "workspace"), func(row testkit.Row) {
+	w.Rows(accessTable).Change(w.t, testkit.Key("workspace#"+string(w.Tenant.Workspace), "workspace"), func(row testkit.Row) {
 		row["next"], row["used"], row["bytes"] = &types.AttributeValueMemberM{}, testkit.Number("0"), testkit.Number("0")
 	})
 }

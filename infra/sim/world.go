@@ -58,7 +58,8 @@ type World struct {
 	names     map[string]string
 	history   []event
 	exchanges []*exchange
-	checks    []func() // after each step
+	checks    []func()  // after each step
+	asked     *instance // of requests without a fault
 
 	answered  map[ids.Credential]credential // in a 201
 	uncertain map[string]int                // credentials that a 500 may have stored
@@ -134,11 +135,19 @@ func (w *World) must(err error) {
 // Wait lets virtual time pass before the run.
 func (w *World) Wait(d time.Duration) { time.Sleep(d) }
 
-// TB is the test of the run.
-func (w *World) TB() testing.TB { return w.t }
+// TB is the test of the run. Errorf reports a breach of the contract.
+func (w *World) TB() testing.TB { return noting{w.t, w} }
 
-// AccessRows are the rows of the access table.
-func (w *World) AccessRows() testkit.Rows { return testkit.Rows{DB: w.Direct.DB, Table: accessTable} }
+type noting struct {
+	testing.TB
+	w *World
+}
+
+// Errorf implements testing.TB.
+func (n noting) Errorf(format string, a ...any) { n.w.problem(format, a...) }
+
+// Rows are the rows of a table: access, credentials, sync-jobs or control.
+func (w *World) Rows(table string) testkit.Rows { return testkit.Rows{DB: w.Direct.DB, Table: table} }
 
 // NewWorkspace makes another workspace of the tenant.
 func (w *World) NewWorkspace(name string) ids.Workspace {

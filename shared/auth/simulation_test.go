@@ -1,11 +1,16 @@
 package auth_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"signalbox.dev/infra/sim"
 	"signalbox.dev/infra/testkit"
@@ -20,6 +25,7 @@ func TestSimulation(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(commands(situation{}))) {
 		s.Alone = append(s.Alone, scenario(name))
 	}
+	s.Alone = append(s.Alone, sim.Scenario{Name: "refused commands", Set: askRegistry})
 	for _, names := range [][]string{
 		{"set default"}, {"set second"}, {"delete workspace"}, {"delete second"}, {"repair"},
 	} {
@@ -44,7 +50,8 @@ func TestSimulation(t *testing.T) {
 type situation struct {
 	account           ids.Account
 	workspace, second ids.Workspace
-	key               auth.KeyHash
+	key, management   auth.KeyHash
+	now               time.Time // at which all of it is made
 }
 
 // command is one that may be refused with these errors if another runs beside it.
@@ -58,30 +65,64 @@ func commands(s situation) map[string]command {
 		return command{run, refused}
 	}
 	newKey := auth.NewKey{Account: s.account, Workspace: s.workspace, Kind: auth.Standard, Name: "k"}
+	second := auth.Workspace{ID: s.second, Name: "other", CreatedAt: s.now}
+	first := auth.Workspace{ID: s.workspace, Name: "default", CreatedAt: s.now, Default: true}
+	workspaces := []auth.Workspace{first, second}
+	slices.SortFunc(workspaces, func(a, b auth.Workspace) int { return cmp.Compare(a.ID, b.ID) }) // they are as old
+	keys := []auth.Key{
+		{Hash: s.key, Workspace: s.workspace, Kind: auth.Standard, Name: "a key", CreatedAt: s.now},
+		{Hash: s.management, Kind: auth.Management, Name: "a key", CreatedAt: s.now},
+	}
+	slices.SortFunc(keys, func(a, b auth.Key) int { return cmp.Compare(a.Hash, b.Hash) })
 	return map[string]command{
 		"create account": fails(func(ctx context.Context, r *auth.Registry) error {
-			_, _, err := r.CreateAccount(ctx, "Another")
-			return err
+			account, workspace, err := r.CreateAccount(ctx, "Another")
+			if err != nil {
+				return err
+			}
+			found, err := r.FindWorkspace(ctx, account, "")
+			return is(auth.Workspace{ID: workspace, Name: "default", Default: true, CreatedAt: time.Now().UTC().Truncate(time.Second)}, found, err)
 		}),
 		"check account": fails(func(ctx context.Context, r *auth.Registry) error { return r.CheckAccount(ctx, s.account) }),
-		"list accounts": fails(func(ctx context.Context, r *auth.Registry) error { return errorOf(r.ListAccounts(ctx)) }),
+		"list accounts": fails(func(ctx context.Context, r *auth.Registry) error {
+			got, err := r.ListAccounts(ctx)
+			return is([]auth.Account{{ID: s.account, Name: "tenant", DefaultWorkspace: s.workspace, CreatedAt: s.now}}, got, err)
+		}),
 		"raise counter": fails(func(ctx context.Context, r *auth.Registry) error {
 			return r.RaiseCounter(ctx, s.workspace, "openai", 3)
 		}),
 		"create workspace": fails(func(ctx context.Context, r *auth.Registry) error {
-			return errorOf(r.CreateWorkspace(ctx, s.account, "w"))
+			id, err := r.CreateWorkspace(ctx, s.account, "w")
+			if err != nil {
+				return err
+			}
+			found, err := r.FindWorkspace(ctx, s.account, id)
+			return is(auth.Workspace{ID: id, Name: "w", CreatedAt: time.Now().UTC().Truncate(time.Second)}, found, err)
 		}),
-		"list workspaces":    fails(func(ctx context.Context, r *auth.Registry) error { return errorOf(r.ListWorkspaces(ctx, s.account)) }),
-		"list workspace ids": fails(func(ctx context.Context, r *auth.Registry) error { return errorOf(r.ListWorkspaceIDs(ctx, s.account)) }),
+		"list workspaces": fails(func(ctx context.Context, r *auth.Registry) error {
+			got, err := r.ListWorkspaces(ctx, s.account)
+			return is(workspaces, got, err)
+		}),
+		"list workspace ids": fails(func(ctx context.Context, r *auth.Registry) error {
+			got, err := r.ListWorkspaceIDs(ctx, s.account)
+			return is([]ids.Workspace{workspaces[0].ID, workspaces[1].ID}, got, err)
+		}),
 		"find workspace": fails(func(ctx context.Context, r *auth.Registry) error {
-			return errorOf(r.FindWorkspace(ctx, s.account, s.workspace))
+			got, err := r.FindWorkspace(ctx, s.account, s.workspace)
+			return is(first, got, err)
 		}),
 		"create key": fails(func(ctx context.Context, r *auth.Registry) error {
-			_, _, err := r.CreateKey(ctx, newKey)
-			return err
+			_, key, err := r.CreateKey(ctx, newKey)
+			return is(auth.Key{Hash: key.Hash, Workspace: s.workspace, Kind: auth.Standard, Name: "k", CreatedAt: key.CreatedAt}, key, err)
 		}, auth.ErrWorkspaceDeleted),
-		"list keys":   fails(func(ctx context.Context, r *auth.Registry) error { return errorOf(r.ListKeys(ctx, s.account)) }),
-		"find key":    fails(func(ctx context.Context, r *auth.Registry) error { return errorOf(r.FindKey(ctx, s.key)) }),
+		"list keys": fails(func(ctx context.Context, r *auth.Registry) error {
+			got, err := r.ListKeys(ctx, s.account)
+			return is(keys, got, err)
+		}),
+		"find key": fails(func(ctx context.Context, r *auth.Registry) error {
+			got, err := r.FindKey(ctx, s.key)
+			return is(auth.SurveyedKey{Key: auth.Key{Hash: s.key, Workspace: s.workspace, Kind: auth.Standard, Name: "a key", CreatedAt: s.now}, Account: s.account}, got, err)
+		}),
 		"disable key": fails(func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, s.account, s.key) }, auth.ErrNoKey),
 		"enable key": fails(func(ctx context.Context, r *auth.Registry) error { return r.EnableKey(ctx, s.account, s.key) },
 			auth.ErrNoKey, auth.ErrWorkspaceDeleted),
@@ -89,13 +130,19 @@ func commands(s situation) map[string]command {
 	}
 }
 
-func errorOf[T any](_ T, err error) error { return err }
+// is returns the error, or a difference of the results.
+func is[T any](want, got T, err error) error {
+	if err == nil && !reflect.DeepEqual(want, got) {
+		return fmt.Errorf("it returned %v, want %v", got, want)
+	}
+	return err
+}
 
 // scenario has an actor for each of the commands.
 func scenario(names ...string) sim.Scenario {
 	return sim.Scenario{Name: strings.Join(names, " beside "), Set: func(w *sim.World) {
 		bound := w.StandardKey(w.Tenant.Workspace)
-		s := situation{w.Tenant.ID, w.Tenant.Workspace, w.NewWorkspace("second"), auth.HashKey(bound)}
+		s := situation{w.Tenant.ID, w.Tenant.Workspace, w.NewWorkspace("second"), auth.HashKey(bound), auth.HashKey(w.Tenant.Management), time.Now().UTC()}
 		for _, name := range names {
 			switch name {
 			case "set default":
@@ -123,7 +170,7 @@ func scenario(names ...string) sim.Scenario {
 // damage leaves half of three transactions, as a restored table may: a key that is not in
 // its account's list, a list entry of no key, and an enabled key of a deleted workspace.
 func damage(w *sim.World, s situation) {
-	rows, t := w.AccessRows(), w.TB()
+	rows, t := w.Rows("access"), w.TB()
 	account := "account#" + string(s.account)
 	unlisted := auth.HashKey(w.Tenant.ManagementKey(t))
 	rows.Delete(t, testkit.Key(account, "key#"+string(unlisted)))
@@ -135,4 +182,65 @@ func damage(w *sim.World, s situation) {
 	before := rows.Get(t, testkit.Key("key#"+string(stranded), "key"))
 	w.Tenant.DeleteWorkspace(t, third)
 	rows.Put(t, before)
+}
+
+// The registry refuses what is not there, is another account's, or is invalid. Nothing is
+// written then.
+func askRegistry(w *sim.World) {
+	ctx, t, r, own := w.TB().Context(), w.TB(), w.Direct.Registry, w.Tenant
+	stranger := testkit.NewTenant(t, r)
+	deleted, second := own.DeletedWorkspace(t), own.NewWorkspace(t)
+	bound, key := auth.HashKey(own.StandardKey(t, second)), auth.HashKey(own.Management)
+	rows := w.Rows("access")
+	before := rows.All(t)
+	nobody, nowhere, unknown := ids.New[ids.Account](), ids.New[ids.Workspace](), auth.HashKey("nobody's")
+	refused := func(want error, errs ...error) {
+		t.Helper()
+		for i, err := range errs {
+			if !errors.Is(err, want) {
+				t.Errorf("%d: %v, want %v", i, err, want)
+			}
+		}
+	}
+	create := func(n auth.NewKey) error {
+		_, _, err := r.CreateKey(ctx, n)
+		return err
+	}
+	newKey := func(account ids.Account, workspace ids.Workspace) error {
+		return create(auth.NewKey{Account: account, Workspace: workspace, Kind: auth.Standard, Name: "k"})
+	}
+	named := func(name string) []error {
+		_, _, accountErr := r.CreateAccount(ctx, name)
+		_, workspaceErr := r.CreateWorkspace(ctx, own.ID, name)
+		return []error{accountErr, workspaceErr, create(auth.NewKey{Account: own.ID, Kind: auth.Standard, Name: name})}
+	}
+	for _, name := range []string{"", "\xff", strings.Repeat("é", 256)} {
+		refused(auth.ErrInvalid, named(name)...)
+	}
+	refused(auth.ErrInvalid,
+		create(auth.NewKey{Account: own.ID, Kind: "other", Name: "k"}), create(auth.NewKey{Account: own.ID, Kind: auth.Management, Workspace: second, Name: "k"}),
+		create(auth.NewKey{Account: own.ID, Kind: auth.Standard, Name: "k", ExpiresAt: time.Unix(0, 0)}))
+	_, workspaceErr := r.CreateWorkspace(ctx, nobody, "w")
+	_, listErr := r.ListWorkspaces(ctx, nobody)
+	_, idsErr := r.ListWorkspaceIDs(ctx, nobody)
+	_, keysErr := r.ListKeys(ctx, nobody)
+	_, findErr := r.FindWorkspace(ctx, nobody, second)
+	refused(auth.ErrNoAccount, r.CheckAccount(ctx, nobody), workspaceErr, listErr, idsErr, keysErr, findErr, newKey(nobody, ""), r.DeleteWorkspace(ctx, nobody, second))
+	for _, workspace := range []ids.Workspace{nowhere, stranger.Workspace} {
+		_, err := r.FindWorkspace(ctx, own.ID, workspace)
+		refused(auth.ErrNoWorkspace, err, newKey(own.ID, workspace), r.SetDefaultWorkspace(ctx, own.ID, workspace), r.DeleteWorkspace(ctx, own.ID, workspace))
+	}
+	refused(auth.ErrWorkspaceDeleted, newKey(own.ID, deleted), r.SetDefaultWorkspace(ctx, own.ID, deleted))
+	refused(nil, r.DeleteWorkspace(ctx, own.ID, deleted), r.MakeRoom(ctx, nowhere), r.RaiseCounter(ctx, nowhere, "openai", 1))
+	for _, hash := range []auth.KeyHash{unknown, auth.HashKey(stranger.Management)} {
+		refused(auth.ErrNoKey, r.DisableKey(ctx, own.ID, hash), r.EnableKey(ctx, own.ID, hash), r.DeleteKey(ctx, own.ID, hash))
+	}
+	_, err := r.FindKey(ctx, unknown)
+	refused(auth.ErrNoKey, err)
+	survey, err := auth.ReadSurvey(ctx, w.Direct.DB, "access")
+	testkit.Must(t, err)
+	refused(auth.ErrNeedless, r.DisableOrphan(ctx, survey.Keys[key]), r.DisableStranded(ctx, survey.Keys[bound]), r.ClearDefault(ctx, own.ID, own.Workspace))
+	if after := rows.All(t); !reflect.DeepEqual(before, after) {
+		t.Errorf("a refused command changed %v to %v", before, after)
+	}
 }

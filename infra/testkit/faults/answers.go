@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"reflect"
 	"slices"
@@ -21,18 +22,21 @@ import (
 
 // Refuse fails the attempt before it reaches the engine, as a refused connection
 // does.
-func Refuse() Fault { return before(networkError(syscall.ECONNREFUSED)) }
+func Refuse() Fault { return before(syscall.ECONNREFUSED) }
 
 // TimeOut fails the attempt, which does not reach the engine, by the time-out of
 // attempts: the request itself has time left.
-func TimeOut() Fault { return before(networkError(os.ErrDeadlineExceeded)) }
+func TimeOut() Fault { return before(os.ErrDeadlineExceeded) }
 
 // before fails the attempt with the error before it reaches the engine.
 func before(err error) Fault {
-	return func(*http.Request, Apply) (*http.Response, error) { return nil, err }
+	return func(r *http.Request, _ Apply) (*http.Response, error) { return nil, networkError(r, err) }
 }
 
-func networkError(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} }
+// networkError is an error of the network as an http.Client returns it.
+func networkError(r *http.Request, err error) error {
+	return &url.Error{Op: "Post", URL: r.URL.String(), Err: &net.OpError{Op: "read", Net: "tcp", Err: err}}
+}
 
 // Answer is an AWS error; the attempt does not reach the engine. The body is in the
 // form of the service that was asked.
@@ -219,17 +223,17 @@ func LoseAnswer() Fault { return lose(syscall.ECONNRESET) }
 func TimeOutAnswer() Fault { return lose(os.ErrDeadlineExceeded) }
 
 func lose(err error) Fault {
-	return after(func(*http.Request, *http.Response) (*http.Response, error) { return nil, networkError(err) })
+	return after(func(r *http.Request, _ *http.Response) (*http.Response, error) { return nil, networkError(r, err) })
 }
 
 // CutAnswer lets the engine apply the attempt and cuts the connection half way through
 // the answer's body. Without a body, it cuts the connection before the answer is
 // complete.
 func CutAnswer() Fault {
-	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
+	return after(func(r *http.Request, answer *http.Response) (*http.Response, error) {
 		body, err := io.ReadAll(answer.Body)
 		if err != nil || len(body) == 0 {
-			return nil, networkError(syscall.ECONNRESET)
+			return nil, networkError(r, syscall.ECONNRESET)
 		}
 		answer.Body = io.NopCloser(io.MultiReader(strings.NewReader(string(body[:len(body)/2])), brokenReader{}))
 		return answer, nil
@@ -255,9 +259,9 @@ func Garble() Fault {
 // EmptyAnswer lets the engine apply the attempt and removes the body of its answer;
 // an error is lost as a whole.
 func EmptyAnswer() Fault {
-	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
+	return after(func(r *http.Request, answer *http.Response) (*http.Response, error) {
 		if answer.StatusCode >= http.StatusMultipleChoices {
-			return nil, networkError(syscall.ECONNRESET)
+			return nil, networkError(r, syscall.ECONNRESET)
 		}
 		_ = answer.Body.Close()
 		answer.Header.Del("X-Amz-Crc32") // by which the SDK would notice
