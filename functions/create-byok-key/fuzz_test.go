@@ -53,16 +53,6 @@ var (
 	}
 )
 
-func TestSeeds(t *testing.T) {
-	for status, bodies := range map[int][]string{http.StatusCreated: sound, http.StatusBadRequest: faulty} {
-		for _, body := range bodies {
-			if got := newMemory().send(t, []byte(body)); got.Status != status {
-				t.Errorf("%q: status %d, want %d", body, got.Status, status)
-			}
-		}
-	}
-}
-
 // An accepted body is stored and shown with the values that encoding/json reads. Any
 // other body gets issues and stores nothing.
 func FuzzDecode(f *testing.F) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
@@ -89,36 +88,5 @@ func resources(t *testing.T, home, stranger functest.Tenant) []resource {
 		key("deleted key", none, home.DeletedKey(t), "hash"),
 		key("unknown key", none, "an unknown token", "hash"),
 		malformed,
-	}
-}
-
-// A damaged row of the caller's own account is a fault of the service. If the row
-// belongs to another account, or to none, the caller learns nothing.
-func TestOwnDamagedRowsAreFaults(t *testing.T) {
-	env := functest.New(t, assemble)
-	home, stranger := env.NewTenant(t), env.NewTenant(t)
-	instance, token, workspace := env.Instance(), home.StandardKey(t, ""), home.NewWorkspace(t)
-	access := testkit.Rows{DB: env.DB, Table: env.Engines.Tables.Access}
-	for _, c := range []struct {
-		key   testkit.Row
-		fault string
-		body  map[string]any
-	}{
-		{testkit.Key("workspace#"+string(workspace), "workspace"), "stored workspace " + string(workspace) + ": unreadable row: item version 2",
-			map[string]any{"workspace_id": workspace}},
-		{testkit.Key("key#"+string(auth.HashKey(token)), "key"), "stored key " + auth.HashKey(token).Short() + ": item version 2",
-			map[string]any{"allowed_api_key_hashes": []any{auth.HashKey(token)}}},
-	} {
-		body := map[string]any{"key": functest.Secret(), "provider": "openai"}
-		maps.Copy(body, c.body)
-		access.Set(t, c.key, "v", testkit.Number("2"))
-		own := instance.Invoke(t, createRequest(body).As(home.Management))
-		own.Is(t, http.StatusInternalServerError)
-		if logged, _ := own.Line["error"].(map[string]any); logged["text"] != c.fault || own.Line["level"] != "ERROR" {
-			t.Errorf("logged %v, want %s", own.Line["error"], c.fault)
-		}
-		instance.Invoke(t, createRequest(body).As(stranger.Management)).Is(t, http.StatusBadRequest)
-		access.Change(t, c.key, func(row testkit.Row) { delete(row, "account") })
-		instance.Invoke(t, createRequest(body).As(home.Management)).Is(t, http.StatusBadRequest)
 	}
 }

@@ -66,7 +66,7 @@ func TestResponses(t *testing.T) {
 	g.Play(t, "limited", second) // the next one passes a minute later
 }
 
-// The audit line contains the file, its workspace, how many versions this request
+// After a fault the audit line contains the file, its workspace, how many versions this request
 // removed, and whether an answer was lost.
 func TestAuditLine(t *testing.T) {
 	plain, versioned := newEnv(t, ""), newEnv(t, types.BucketVersioningStatusEnabled)
@@ -78,9 +78,6 @@ func TestAuditLine(t *testing.T) {
 		status         int
 		versions, lost any
 	}{
-		"a file":          {plain, 1, faults.Rule{}, http.StatusOK, 1.0, nil},
-		"two versions":    {versioned, 2, faults.Rule{}, http.StatusOK, 2.0, nil},
-		"no such file":    {plain, 0, faults.Rule{}, http.StatusNotFound, nil, nil},
 		"denied":          {plain, 1, faults.Rule{Operation: erase, Fault: denied}, http.StatusInternalServerError, nil, nil},
 		"failed half way": {versioned, 2, faults.Rule{Operation: purge, Call: 2, Fault: denied}, http.StatusInternalServerError, 2.0, nil},
 		"answer lost":     {plain, 1, faults.Rule{Operation: erase, Attempt: 1, Fault: faults.LoseAnswer()}, http.StatusNotFound, nil, true},
@@ -90,11 +87,7 @@ func TestAuditLine(t *testing.T) {
 			for range c.stored {
 				put(t, c.env, tenant.Workspace, file)
 			}
-			var rules []faults.Rule
-			if c.fault.Fault != nil {
-				rules = append(rules, c.fault)
-			}
-			got := c.env.Instance().Invoke(t, deleteRequest("", file).As(tenant.StandardKey(t, "")), rules...)
+			got := c.env.Instance().Invoke(t, deleteRequest("", file).As(tenant.StandardKey(t, "")), c.fault)
 			got.Is(t, c.status)
 			for field, want := range map[string]any{
 				"operation": "deleteFile", "file": string(file), "workspace": string(tenant.Workspace),
@@ -105,17 +98,5 @@ func TestAuditLine(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestAnUnreadableRateDeletesNothing(t *testing.T) {
-	env, file := newEnv(t, ""), ids.NewFile()
-	tenant := env.NewTenant(t)
-	put(t, env, tenant.Workspace, file)
-	for _, rate := range [][2]string{{"", "20"}, {"60", ""}, {"many", "20"}, {"60", "20.5"}, {"0", "20"}, {"60", "-1"}, {"9223372036854775808", "20"}} {
-		got := env.Instance().Invoke(t, deleteRequest("", file).As(tenant.Management).Limited(rate[0], rate[1]))
-		if n := left(t, env, tenant.Workspace, file); got.Status != http.StatusInternalServerError || n != 1 || got.Line["stack"] != nil {
-			t.Errorf("rate %q: status %d, %d versions are left, %v", rate, got.Status, n, got.Line)
-		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"testing"
 
-	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/ids"
 )
@@ -90,17 +89,4 @@ func (r resource) mayDelete(c functest.Caller, file ids.File, accounts map[ids.W
 		return false, "out of reach" // where no file is looked for
 	}
 	return r.stored == workspace, group
-}
-
-func TestDamagedRows(t *testing.T) {
-	env := newEnv(t, "")
-	home := env.NewTenant(t)
-	workspace := home.NewWorkspace(t)
-	env.CheckDamagedRows(t, functest.DamagedRows{
-		Table: env.Engines.Tables.Access, Key: testkit.Key("workspace#"+string(workspace), "workspace"),
-		Row:   func(row testkit.Row) { row["deleted_at"] = testkit.Number("1") },
-		Event: deleteRequest(workspace, "file_a"), Absent: deleteRequest(ids.New[ids.Workspace](), "file_a"),
-		Owner: home.Management, Others: []string{env.NewTenant(t).Management, home.StandardKey(t, home.Workspace)},
-		Status: http.StatusNotFound, Least: 20,
-	})
 }

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"testing"
 
-	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
@@ -48,15 +47,4 @@ func TestTenants(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestDamagedRows(t *testing.T) {
-	f := newFixture(t)
-	job := f.newJob(t, f.tenant.ID, "succeeded")
-	f.env.CheckDamagedRows(t, functest.DamagedRows{
-		Table: f.env.Engines.Tables.SyncJobs, Key: testkit.Key("job#" + job),
-		Event: readRequest(job), Absent: readRequest(string(ids.New[ids.Job]())),
-		Owner: f.tenant.Management, Others: []string{f.env.NewTenant(t).Management},
-		Status: http.StatusOK, Least: 30,
-	})
 }

@@ -226,7 +226,10 @@ func (r *run) judgeLoggedError(x *exchange) {
 		}
 	}
 	logged, _ := x.answer.Line["error"].(map[string]any)
-	if x.took() < limit-time.Second || last.logged["code"] == "deadline" {
+	switch {
+	case last.logged["code"] == "deadline": // of this call or of a later one
+		r.compare(x, "error in the log", logged, map[string]any{"code": "deadline"})
+	case x.took() < limit-time.Second:
 		r.compare(x, "error in the log", logged, last.logged)
 	}
 }

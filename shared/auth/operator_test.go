@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -134,27 +133,6 @@ func TestAnAccountBeginsWithALiveDefaultWorkspace(t *testing.T) {
 	}
 }
 
-func TestInvalidRequestsAreRefused(t *testing.T) {
-	f := newFixture(t)
-	for _, name := range []string{"", "\xff", strings.Repeat("é", 256)} {
-		_, _, err := f.registry.CreateAccount(t.Context(), name)
-		f.wantError(err, auth.ErrInvalid)
-		_, err = f.registry.CreateWorkspace(t.Context(), f.account, name)
-		f.wantError(err, auth.ErrInvalid)
-		_, _, err = f.registry.CreateKey(t.Context(), auth.NewKey{Account: f.account, Kind: auth.Standard, Name: name})
-		f.wantError(err, auth.ErrInvalid)
-	}
-	_, err := f.registry.CreateWorkspace(t.Context(), f.account, strings.Repeat("é", 255))
-	f.wantError(err, nil)
-	for _, n := range []auth.NewKey{
-		{}, {Kind: "root"}, {Kind: auth.Management, Workspace: f.workspace}, {Kind: auth.Standard, ExpiresAt: time.Unix(0, 1)},
-	} {
-		n.Account, n.Name = f.account, "k"
-		_, _, err := f.registry.CreateKey(t.Context(), n)
-		f.wantError(err, auth.ErrInvalid)
-	}
-}
-
 // If the response is lost, an audit line can still name what was made.
 func TestAnUncertainCreationIsNamed(t *testing.T) {
 	f := newFixture(t)
@@ -233,34 +211,6 @@ func TestWorkspacesAreListedAndFound(t *testing.T) {
 	f.wantError(err, auth.ErrNoWorkspace)
 }
 
-func TestOnlyALiveWorkspaceOfTheAccountIsUsed(t *testing.T) {
-	f, other := newFixture(t), newFixture(t)
-	deleted, unbound := f.newWorkspace(), f.newUnboundKey()
-	bound := f.newKey(auth.NewKey{Kind: auth.Standard, Workspace: deleted})
-	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Fault: faults.Refuse()})
-	if err := f.registry.DeleteWorkspace(t.Context(), f.account, deleted); err == nil {
-		t.Error("no error though the workspace could not be marked")
-	}
-	f.wantReason(bound, auth.Disabled) // first: no key acts in a deleted workspace
-	f.faults.Heal()
-	f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, deleted), nil)
-	f.wantReason(bound, auth.Disabled)
-	f.wantReason(unbound, "")
-	f.wantError(f.registry.EnableKey(t.Context(), f.account, bound.Hash), auth.ErrWorkspaceDeleted)
-	for workspace, want := range map[ids.Workspace]error{
-		deleted: auth.ErrWorkspaceDeleted, other.workspace: auth.ErrNoWorkspace, ids.New[ids.Workspace](): auth.ErrNoWorkspace,
-	} {
-		f.wantError(f.registry.SetDefaultWorkspace(t.Context(), f.account, workspace), want)
-		_, _, err := f.registry.CreateKey(t.Context(), auth.NewKey{Account: f.account, Workspace: workspace, Kind: auth.Standard, Name: "k"})
-		f.wantError(err, want)
-		if workspace != deleted {
-			f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, workspace), want)
-			_, err := f.registry.FindWorkspace(t.Context(), f.account, workspace)
-			f.wantError(err, want)
-		}
-	}
-}
-
 // A purge waits from the deletion's time on: that of the attempt that takes effect.
 func TestADeletionHasTheTimeOfItsLastAttempt(t *testing.T) {
 	f, late := newFixture(t), time.Now().Add(time.Hour).UTC().Truncate(time.Second)
@@ -274,28 +224,6 @@ func TestADeletionHasTheTimeOfItsLastAttempt(t *testing.T) {
 	if got, err := f.registry.FindWorkspace(t.Context(), f.account, f.workspace); err != nil || !got.DeletedAt.Equal(late) {
 		t.Errorf("%+v, %v; want it deleted at %s", got, err, late)
 	}
-}
-
-func TestAnUnknownAccountHasNothing(t *testing.T) {
-	f := newFixture(t)
-	unknown := ids.New[ids.Account]()
-	_, listWorkspaces := f.registry.ListWorkspaces(t.Context(), unknown)
-	_, listKeys := f.registry.ListKeys(t.Context(), unknown)
-	_, find := f.registry.FindWorkspace(t.Context(), unknown, f.workspace)
-	_, createWorkspace := f.registry.CreateWorkspace(t.Context(), unknown, "w")
-	_, _, createKey := f.registry.CreateKey(t.Context(), auth.NewKey{Account: unknown, Kind: auth.Management, Name: "k"})
-	remove := f.registry.DeleteWorkspace(t.Context(), unknown, f.workspace)
-	_, listIDs := f.registry.ListWorkspaceIDs(t.Context(), unknown)
-	_, findKey := f.registry.FindKey(t.Context(), auth.HashKey("unknown"))
-	f.wantError(findKey, auth.ErrNoKey)
-	for _, err := range []error{listWorkspaces, listIDs, listKeys, find, createWorkspace, createKey, remove} {
-		f.wantError(err, auth.ErrNoAccount)
-	}
-	f.rows.Delete(t, f.accountRow())
-	if err := f.registry.SetDefaultWorkspace(t.Context(), f.account, f.workspace); err == nil {
-		t.Error("the default of a missing account was set")
-	}
-	f.wantError(f.registry.CheckAccount(t.Context(), f.account), auth.ErrNoAccount)
 }
 
 func TestKeysAreListed(t *testing.T) {

@@ -76,12 +76,13 @@ func commands(s situation) map[string]command {
 	slices.SortFunc(keys, func(a, b auth.Key) int { return cmp.Compare(a.Hash, b.Hash) })
 	return map[string]command{
 		"create account": fails(func(ctx context.Context, r *auth.Registry) error {
+			now := time.Now().UTC().Truncate(time.Second)
 			account, workspace, err := r.CreateAccount(ctx, "Another")
 			if err != nil {
 				return err
 			}
 			found, err := r.FindWorkspace(ctx, account, "")
-			return is(auth.Workspace{ID: workspace, Name: "default", Default: true, CreatedAt: time.Now().UTC().Truncate(time.Second)}, found, err)
+			return is(auth.Workspace{ID: workspace, Name: "default", Default: true, CreatedAt: now}, found, err)
 		}),
 		"check account": fails(func(ctx context.Context, r *auth.Registry) error { return r.CheckAccount(ctx, s.account) }),
 		"list accounts": fails(func(ctx context.Context, r *auth.Registry) error {
@@ -92,12 +93,13 @@ func commands(s situation) map[string]command {
 			return r.RaiseCounter(ctx, s.workspace, "openai", 3)
 		}),
 		"create workspace": fails(func(ctx context.Context, r *auth.Registry) error {
+			now := time.Now().UTC().Truncate(time.Second)
 			id, err := r.CreateWorkspace(ctx, s.account, "w")
 			if err != nil {
 				return err
 			}
 			found, err := r.FindWorkspace(ctx, s.account, id)
-			return is(auth.Workspace{ID: id, Name: "w", CreatedAt: time.Now().UTC().Truncate(time.Second)}, found, err)
+			return is(auth.Workspace{ID: id, Name: "w", CreatedAt: now}, found, err)
 		}),
 		"list workspaces": fails(func(ctx context.Context, r *auth.Registry) error {
 			got, err := r.ListWorkspaces(ctx, s.account)
@@ -189,7 +191,11 @@ func damage(w *sim.World, s situation) {
 func askRegistry(w *sim.World) {
 	ctx, t, r, own := w.TB().Context(), w.TB(), w.Direct.Registry, w.Tenant
 	stranger := testkit.NewTenant(t, r)
-	deleted, second := own.DeletedWorkspace(t), own.NewWorkspace(t)
+	deleted, second := own.NewWorkspace(t), own.NewWorkspace(t)
+	stranded := auth.HashKey(own.StandardKey(t, deleted))
+	own.DeleteWorkspace(t, deleted)
+	_, err := r.CreateWorkspace(ctx, own.ID, strings.Repeat("é", 255))
+	testkit.Must(t, err)
 	bound, key := auth.HashKey(own.StandardKey(t, second)), auth.HashKey(own.Management)
 	rows := w.Rows("access")
 	before := rows.All(t)
@@ -230,12 +236,12 @@ func askRegistry(w *sim.World) {
 		_, err := r.FindWorkspace(ctx, own.ID, workspace)
 		refused(auth.ErrNoWorkspace, err, newKey(own.ID, workspace), r.SetDefaultWorkspace(ctx, own.ID, workspace), r.DeleteWorkspace(ctx, own.ID, workspace))
 	}
-	refused(auth.ErrWorkspaceDeleted, newKey(own.ID, deleted), r.SetDefaultWorkspace(ctx, own.ID, deleted))
+	refused(auth.ErrWorkspaceDeleted, newKey(own.ID, deleted), r.SetDefaultWorkspace(ctx, own.ID, deleted), r.EnableKey(ctx, own.ID, stranded))
 	refused(nil, r.DeleteWorkspace(ctx, own.ID, deleted), r.MakeRoom(ctx, nowhere), r.RaiseCounter(ctx, nowhere, "openai", 1))
 	for _, hash := range []auth.KeyHash{unknown, auth.HashKey(stranger.Management)} {
 		refused(auth.ErrNoKey, r.DisableKey(ctx, own.ID, hash), r.EnableKey(ctx, own.ID, hash), r.DeleteKey(ctx, own.ID, hash))
 	}
-	_, err := r.FindKey(ctx, unknown)
+	_, err = r.FindKey(ctx, unknown)
 	refused(auth.ErrNoKey, err)
 	survey, err := auth.ReadSurvey(ctx, w.Direct.DB, "access")
 	testkit.Must(t, err)

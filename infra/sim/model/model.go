@@ -6,9 +6,8 @@
 // The model is strict. It refuses the requests that AWS refuses, with AWS's errors. A
 // request for something that it lacks gets the error NotModelled, with status 501. It
 // has no access policies, no states of keys, no secondary indexes and no expiry of items.
-// Its reads are
-// always consistent, because the simulation decides which calls are stale, throttled,
-// in conflict or lost.
+// Its reads are always consistent, because the simulation decides which calls are stale,
+// throttled, in conflict or lost.
 //
 // Only tests import it. Its own tests compare it with real engines.
 package model

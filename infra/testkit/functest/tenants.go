@@ -1,10 +1,7 @@
 package functest
 
 import (
-	"net/http"
 	"testing"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/auth"
@@ -82,73 +79,5 @@ func Callers(t testing.TB, home, stranger Tenant, other ids.Workspace) []Caller 
 		of(stranger, "stranger's management", management),
 		of(stranger, "stranger's standard", standard),
 		of(stranger, "stranger's bound", bound(stranger.Workspace)),
-	}
-}
-
-// DamagedRows describes a row of a resource, and the requests for it.
-type DamagedRows struct {
-	Table string
-	Key   testkit.Row
-	// Row, if set, changes the sound row first.
-	Row func(testkit.Row)
-	// Event asks for the resource, Absent for one that does not exist.
-	Event, Absent Event
-	// Owner is the key of the account, Others are keys that do not reach the resource.
-	Owner  string
-	Others []string
-	// Status is the owner's status if the damage does not matter.
-	Status int
-	// Least is how many kinds of damage must make the row unreadable.
-	Least int
-}
-
-// CheckDamagedRows damages the row in every way. Others cannot distinguish it from one
-// that does not exist; the owner gets a 500 if it cannot be read; and the fault is
-// logged for every caller.
-func (s *Env) CheckDamagedRows(t *testing.T, d DamagedRows) {
-	t.Helper()
-	f := s.Instance()
-	var absent Indistinguishable
-	ask := func(t testing.TB, e Event, token string) Answer {
-		e.RequestID = "the same for all"
-		return f.Invoke(t, e.As(token))
-	}
-	absent.Check(t, "", ask(t, d.Absent, d.Others[0]))
-	table := testkit.Rows{DB: s.DB, Table: d.Table}
-	sound := table.Get(t, d.Key)
-	if d.Row != nil {
-		d.Row(sound)
-	}
-	unread := 0
-	for _, damaged := range testkit.Damage(sound) {
-		t.Run(damaged.String(), func(t *testing.T) {
-			table.Put(t, damaged.Row)
-			own := ask(t, d.Event, d.Owner)
-			fault := own.Status == http.StatusInternalServerError
-			if damaged.Attribute == "account" { // no account's, or another account's
-				absent.Check(t, "", own)
-				_, another := damaged.Value.(*types.AttributeValueMemberS)
-				fault = !another
-			} else if !fault {
-				own.Is(t, d.Status)
-			}
-			answers := []Answer{own}
-			for _, token := range d.Others {
-				got := ask(t, d.Event, token)
-				absent.Check(t, "", got)
-				answers = append(answers, got)
-			}
-			for _, a := range answers {
-				if logged := a.Line["error"] != nil && a.Line["level"] == "ERROR"; logged != fault {
-					t.Errorf("status %d, fault logged: %t, want %t", a.Status, logged, fault)
-				}
-			}
-			if fault {
-				unread++
-			}
-		})
-	}
-	if unread < d.Least {
-		t.Errorf("%d rows could not be read, want at least %d", unread, d.Least)
 	}
 }
