@@ -106,7 +106,7 @@ func (p *Positions) take(ctx context.Context, account ids.Account, workspace ids
 // although copies keep coming, and a copy has settled when the claim has.
 func (p *Positions) share(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need) (position int64, taken bool, err error) {
 	return p.next(ctx, account, workspace, need.Provider, "", "claimed_by = :request AND claimed_at > :recent",
-		map[string]types.AttributeValue{":request": text(need.Request), ":recent": number(p.now().Add(-settling / 2).UnixNano())})
+		map[string]types.AttributeValue{":request": text(need.Request), ":recent": number(p.now().Add(requestLife - settling).UnixNano())})
 }
 
 // next takes the provider's next position, and makes the other changes, if the workspace
@@ -148,9 +148,14 @@ func (p *Positions) read(ctx context.Context, account ids.Account, workspace ids
 	return found.item, err
 }
 
-// settling is how long a claim may take to be stored or to fail: longer than a
-// request lives, and than clocks differ. A full workspace is counted no more often.
-const settling = time.Minute
+const (
+	// settling is how long a claim may take to be stored or to fail, with the copies that
+	// share it. A full workspace is counted no more often. A client that repeats a failed
+	// request as infra/openapi.yaml says sends the last repeat after half of it.
+	settling = time.Minute
+	// requestLife is longer than a request lives, and than clocks differ.
+	requestLife = 15 * time.Second
+)
 
 // makeRoom counts the stored credentials of a full workspace whose last claim is over a
 // minute old, and begins again from there: failed creates lock no workspace. A claim made

@@ -126,8 +126,9 @@ func TestAClaimDuringACount(t *testing.T) {
 	c.want(1, auth.ErrFull, 0) // the count of none did not replace it
 }
 
-// Of copies of a request one is stored, so they share the last place, for half a minute.
-// They do not keep its claim young: after a minute the next request counts.
+// Of copies of a request one is stored, so they share the last place, for 45 seconds: a
+// repeat after 1, 2, 4, 8 and 16 seconds still has it. They do not keep its claim young:
+// after a minute the next request counts.
 func TestCopiesOfARequestShareAPlace(t *testing.T) {
 	c, now := newClaims(t), time.Now()
 	claim := func(request string, wanted error) {
@@ -138,14 +139,14 @@ func TestCopiesOfARequestShareAPlace(t *testing.T) {
 	c.SetClock(func() time.Time { return now })
 	claim("one", nil)
 	for range 3 {
-		now = now.Add(9 * time.Second)
+		now = now.Add(14 * time.Second)
 		claim("one", nil)
 		claim("another", auth.ErrFull)
 		claim("", auth.ErrFull)
 	}
-	now = now.Add(9 * time.Second)
+	now = now.Add(4 * time.Second)
 	claim("one", auth.ErrFull)
-	now = now.Add(25 * time.Second) // nothing was stored
+	now = now.Add(15 * time.Second) // nothing was stored
 	claim("another", nil)
 	c.stored.Credentials = 1
 	now = now.Add(time.Hour)
