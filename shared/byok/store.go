@@ -270,7 +270,7 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, earlier R
 		if err == nil {
 			return Remembered{}, nil
 		}
-		faster, err := s.faster(ctx, id, earlier, err)
+		faster, err := s.faster(ctx, id, earlier, fingerprint, err)
 		if faster.record != nil && faster.record.Credential == d.ID {
 			return Remembered{}, nil // the response to one of our own attempts was lost
 		}
@@ -291,7 +291,8 @@ func wrapStoring(err error) error {
 }
 
 // remember is the conditional write of a record: there is none, an expired one, or the
-// refusal that was seen.
+// refusal that was seen. A response also replaces the refusal of a different request,
+// which a late copy may have left: that one stays stopped, because it finds the response.
 func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *types.Put {
 	now := s.now()
 	r.Version, r.Expires = recordVersion, now.Add(kept).Unix()
@@ -304,6 +305,10 @@ func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *type
 		// Of two at once, the loser gets the winner's record with the cancellation.
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
+	if r.Refusal == "" {
+		put.ConditionExpression = aws.String(*put.ConditionExpression + " OR attribute_exists(refused) AND refused <> :own")
+		put.ExpressionAttributeValues[":own"] = &types.AttributeValueMemberB{Value: r.Fingerprint}
+	}
 	if earlier.seen != "" {
 		put.ConditionExpression = aws.String(*put.ConditionExpression + " OR refusal = :seen")
 		put.ExpressionAttributeValues[":seen"] = &types.AttributeValueMemberS{Value: earlier.seen}
@@ -315,7 +320,7 @@ func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *type
 // request, or no record if another attempt may succeed, or the error. If DynamoDB
 // names several reasons, the record's condition decides: it means that there is a
 // response.
-func (s *Store) faster(ctx context.Context, id RequestID, earlier Remembered, failed error) (Remembered, error) {
+func (s *Store) faster(ctx context.Context, id RequestID, earlier Remembered, fingerprint []byte, failed error) (Remembered, error) {
 	if found, unmet := recordUnmet(failed); unmet {
 		return s.decodeRecord(id, found)
 	}
@@ -327,7 +332,7 @@ func (s *Store) faster(ctx context.Context, id RequestID, earlier Remembered, fa
 	switch {
 	case err != nil:
 		return Remembered{}, err
-	case found.record != nil && (found.record.Refusal == "" || found.record.Refusal != earlier.seen):
+	case found.record != nil && (found.record.Refusal == "" || found.record.Refusal != earlier.seen && hmac.Equal(found.record.Refused, fingerprint)):
 		return found, nil
 	case why == calls.Throttled:
 		return Remembered{}, failed

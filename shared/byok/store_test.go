@@ -136,10 +136,29 @@ func TestARefusal(t *testing.T) {
 		t.Errorf("refused after a copy was stored: %+v, %t, %v", replayed, ok, err)
 	}
 
+	// A late copy of a refused request does not stop a different one, and stays stopped.
+	for _, conflict := range []bool{false, true} {
+		f.faults.Heal()
+		if conflict {
+			f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: faults.Cancel("None", "TransactionConflict")})
+		}
+		id, other := newRequest(), []byte("another request's")
+		_ = refuse(id, before)
+		faster, err := f.store.CreateOnce(t.Context(), f.newDraft(), id, before, other, []byte("response"))
+		if _, ok, replayErr := faster.Replay(other); err != nil || ok || replayErr != nil {
+			t.Errorf("a different request: %v; a replay: %t, %v", err, ok, replayErr)
+		}
+		if _, _, err := create(id, before).Replay(fingerprint); !errors.Is(err, byok.ErrDifferentRequest) {
+			t.Errorf("then a copy of the refused one: %v", err)
+		}
+	}
+	f.faults.Heal()
+
+	stored := len(f.rows())
 	id = newRequest()
 	_ = refuse(id, before)
 	*f.clock = f.clock.Add(61 * time.Second)
-	if got := f.replay(create(id, before), nil); got != "" || len(f.rows()) != 2 {
+	if got := f.replay(create(id, before), nil); got != "" || len(f.rows()) != stored+1 {
 		t.Errorf("replayed %q, %d credentials are stored", got, len(f.rows()))
 	}
 }
