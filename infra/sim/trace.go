@@ -16,14 +16,20 @@ type row struct {
 	text  string
 }
 
-// widest is how much of a row is shown.
-const widest = 90
+// widest bounds a column.
+const widest = 72
 
+// String is the row with its outcome, which comes last, and as much of the rest as fits.
 func (r row) String() string {
-	if letters := []rune(r.text); len(letters) > widest {
-		return string(letters[:widest]) + "…"
+	letters := []rune(r.text)
+	if len(letters) <= widest {
+		return r.text
 	}
-	return r.text
+	outcome := []rune(r.text[max(0, strings.LastIndex(r.text, " → ")):])
+	if len(outcome) > widest/2 {
+		return string(letters[:widest-1]) + "…"
+	}
+	return string(letters[:widest-1-len(outcome)]) + "…" + string(outcome)
 }
 
 // trace is the run as a table: a column for each actor, a row for each step.
