@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 import unittest
 
 from stack import Stack
@@ -17,6 +18,11 @@ class Functions(unittest.TestCase):
     def test_each_folder_is_a_function_of_the_template(self):
         folders = {path.parent.name for path in SOURCE.parent.glob("functions/*/main.go")}
         self.assertEqual(self.functions, {"".join(map(str.title, name.split("-"))) + "Function" for name in folders})
+
+    def test_a_change_of_a_build_syncs_none(self):
+        config = tomllib.loads((SOURCE.parent / "samconfig.toml").read_text())
+        excluded = [line.partition("=")[0] for line in config["default"]["sync"]["parameters"]["watch_exclude"]]
+        self.assertEqual(sorted(excluded), sorted(self.functions), "watch_exclude in samconfig.toml")
 
     def test_make_builds_each(self):
         built = re.search(r"(?m)^FUNCTIONS := (.*)", (SOURCE.parent / "Makefile").read_text())
