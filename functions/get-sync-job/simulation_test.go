@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -109,6 +110,16 @@ func askJobs(w *sim.World) {
 	w.Damaged("sync-jobs", key, "account", func() { w.Ask("404", readRequest(finished), "stored sync job "+finished) })
 	for damage, text := range map[string]string{"status=queued": `"started_at":null,"finished_at":null`, "status=failed": `"synced_groups":null,"deleted_groups":null`, "finished_at": `"finished_at":null`} {
 		w.Damaged("sync-jobs", key, damage, func() { w.Ask("200", readRequest(finished), text) })
+	}
+	ctx, writer, account := w.TB().Context(), w.Direct.Jobs, w.Tenant.ID
+	invalid := []error{writer.Succeed(ctx, account, ids.Job(job), -1, 0), writer.Succeed(ctx, account, ids.Job(job), 0, -1)}
+	for _, message := range []string{"", "\xff", strings.Repeat("é", 1001)} {
+		invalid = append(invalid, writer.Fail(ctx, account, ids.Job(job), message))
+	}
+	for i, err := range invalid {
+		if !errors.Is(err, syncjobs.ErrInvalid) {
+			w.TB().Errorf("step %d of the worker: %v", i, err)
+		}
 	}
 	w.AskCallers("200", own)
 }
