@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -196,16 +197,14 @@ func (w *World) judgeCreated(x *exchange, c Create, idem, request string) {
 // sent, or as the contract has it for an absent one.
 func (w *World) judgeEcho(x *exchange) {
 	var got struct{ Data map[string]any }
-	want := map[string]any{
-		"workspace_id": string(w.Tenant.Workspace), "disabled": false, "is_byok_only": false, "is_fallback": false, "is_required": false,
-		"allowed_api_key_hashes": nil, "allowed_models": nil, "allowed_user_ids": nil,
-	}
+	want := testkit.SettingsByName(w.t, byok.Settings{})
+	want["name"], want["workspace_id"] = nil, string(w.Tenant.Workspace)
 	sent := map[string]any{}
 	w.must(errors.Join(json.Unmarshal([]byte(x.event.Body), &sent), json.Unmarshal([]byte(x.answer.Body), &got)))
 	maps.Copy(want, sent)
 	delete(want, "key")
 	want["name"] = cmp.Or(want["name"], want["provider"])
-	want["workspace_id"] = strings.ToLower(want["workspace_id"].(string))
+	want["workspace_id"] = strings.ToLower(fmt.Sprint(want["workspace_id"]))
 	for _, made := range []string{"id", "created_at", "label", "sort_order"} {
 		want[made] = got.Data[made]
 		if got.Data[made] == nil {
