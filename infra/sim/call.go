@@ -156,6 +156,8 @@ func (c *call) send() (*http.Response, error) {
 
 // answer is the model's answer to a call.
 func (w *World) answer(c *call) *http.Response {
+	w.applying.Lock()
+	defer w.applying.Unlock()
 	request := c.request.Clone(context.Background())
 	request.Body = io.NopCloser(bytes.NewReader(c.body))
 	if query := request.URL.Query(); w.Page > 0 && query.Has("versions") {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,6 +52,7 @@ type World struct {
 	Direct Clients
 
 	t         testing.TB
+	applying  sync.Mutex // on the model: a request before the run makes calls side by side
 	model     *model.World
 	began     time.Time
 	actors    []*actor
