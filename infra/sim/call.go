@@ -265,8 +265,7 @@ func (r reply) logged(c *call) map[string]any {
 			as["code"] = "timeout"
 		}
 	default:
-		body, _ := io.ReadAll(r.response.Body) // from memory
-		r.response.Body = io.NopCloser(bytes.NewReader(body))
+		body := peek(r.response)
 		found := failure.FindSubmatch(body)
 		if r.response.StatusCode < http.StatusBadRequest || found == nil {
 			return nil
@@ -280,13 +279,19 @@ func (r reply) logged(c *call) map[string]any {
 // failure finds the code of a whole response, not those of a transaction's items.
 var failure = regexp.MustCompile(`"__type":"[^"]*?([A-Za-z]+)"|<Code>([A-Za-z]+)<`)
 
+// peek reads the body of a response, and leaves the response as it was.
+func peek(response *http.Response) []byte {
+	body, _ := io.ReadAll(response.Body) // from memory
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	return body
+}
+
 // outcome describes a response for the trace, and leaves it as it was.
 func outcome(response *http.Response, err error) string {
 	if err != nil {
 		return err.Error()
 	}
-	body, _ := io.ReadAll(response.Body) // from memory
-	response.Body = io.NopCloser(bytes.NewReader(body))
+	body := peek(response)
 	if response.StatusCode < http.StatusBadRequest && !bytes.Contains(body, []byte("<Error>")) {
 		return "ok"
 	}
