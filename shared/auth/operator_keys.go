@@ -70,10 +70,11 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 		}
 		return secret.Bytes{}, Key{}, whyNotLive(found, n.Account)
 	}
+	made := row.key(row.primaryKey, nil)
 	if err != nil {
-		return secret.Bytes{}, row.key(row.primaryKey, nil), fmt.Errorf("creating a key: %w", err)
+		return secret.Bytes{}, made, fmt.Errorf("creating a key: %w", err)
 	}
-	return token, row.key(row.primaryKey, nil), nil
+	return token, made, nil
 }
 
 // DisableKey keeps the key from being let in from the next request on, or
