@@ -66,12 +66,20 @@ func run(ctx context.Context, n int, seed uint64, only string, timeout time.Dura
 	total, random := len(mutants), rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
 	random.Shuffle(total, func(i, j int) { mutants[i], mutants[j] = mutants[j], mutants[i] })
 	fmt.Printf("seed %d: %d of %d mutants\n", seed, min(n, total), total)
-	test := func(m mutant) (verdict, error) { return m.simulate(ctx, timeout, players[m.folder()]) }
-	if !simulated {
-		if err := unchanged(ctx, mutants[:min(n, total)]); err != nil {
-			return err
+	test := func(m mutant) (verdict, error) { return m.test(ctx, timeout) }
+	if simulated {
+		test = func(m mutant) (verdict, error) { return m.simulate(ctx, timeout, players[m.folder()]) }
+	}
+	folders := map[string][]string{} // whose tests judge, of each module
+	for _, m := range mutants[:min(n, total)] {
+		if module, folder := m.tests(); simulated {
+			folders["."] = append(folders["."], players[m.folder()]...)
+		} else {
+			folders[module] = append(folders[module], folder)
 		}
-		test = func(m mutant) (verdict, error) { return m.test(ctx, timeout) }
+	}
+	if err := unchanged(ctx, folders, simulated); err != nil {
+		return err
 	}
 
 	begun := time.Now()
@@ -116,17 +124,16 @@ func run(ctx context.Context, n int, seed uint64, only string, timeout time.Dura
 	return failed
 }
 
-// unchanged runs the tests of the mutants' packages without a mutant. Tests that fail
-// then would fail with each mutant.
-func unchanged(ctx context.Context, mutants []mutant) error {
-	folders := map[string][]string{} // of each module
-	for _, m := range mutants {
-		module, folder := m.tests()
-		folders[module] = append(folders[module], folder)
-	}
+// unchanged runs the tests that judge without a mutant, or their simulations alone. Tests
+// that fail then would fail with each mutant.
+func unchanged(ctx context.Context, folders map[string][]string, simulated bool) error {
 	for module, of := range folders {
 		slices.Sort(of)
-		arguments := append([]string{"test", "-C", module, "-vet=off", "-count=1"}, slices.Compact(of)...)
+		arguments := []string{"test", "-C", module, "-vet=off", "-count=1"}
+		if simulated {
+			arguments = append(arguments, "-run", simulation)
+		}
+		arguments = append(arguments, slices.Compact(of)...)
 		if out, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput(); err != nil { //nolint:gosec // folders of ours
 			return fmt.Errorf("the tests fail without a mutant: %w\n%s", err, out)
 		}

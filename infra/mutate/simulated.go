@@ -26,6 +26,9 @@ func simulations(ctx context.Context) (map[string][]string, error) {
 	return players, nil
 }
 
+// simulation is the test that plays a package's simulation.
+const simulation = "^TestSimulation$"
+
 // registry has the operator's commands that are simulated.
 const registry = "shared/auth"
 
@@ -45,7 +48,7 @@ func (m mutant) onThePath() bool {
 
 // simulate plays the simulations with the mutant: first few schedules, then all of them.
 func (m mutant) simulate(ctx context.Context, timeout time.Duration, players []string) (v verdict, err error) {
-	arguments := append([]string{"-run", "^TestSimulation$"}, players...)
+	arguments := append([]string{"-run", simulation}, players...)
 	if v, err = m.judge(ctx, ".", timeout, arguments...); v == alive && err == nil {
 		v, err = m.judge(ctx, ".", timeout, append(arguments, "-args", "-simulate")...)
 	}
