@@ -23,7 +23,10 @@ type workspaces interface {
 
 type positions interface {
 	// Claim fails if the workspace is not live or is full. An error may leave a gap.
-	Claim(ctx context.Context, account ids.Account, workspace ids.Workspace, need auth.Need, room auth.Room) (int64, error)
+	Claim(ctx context.Context, account ids.Account, workspace ids.Workspace, need auth.Need, room auth.Room) (auth.Claim, error)
+	// Return gives back the room of a claim that will not be stored. After an error it
+	// stays taken until a full workspace is counted.
+	Return(context.Context, auth.Claim) error
 }
 
 type keyring interface {
@@ -82,14 +85,21 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 			return response, err
 		}
 		need := auth.Need{Provider: n.Provider, Bytes: n.Size(), Request: attempt.name()}
-		draft, problems, err := h.draft(ctx, caller, named, n, need, room)
+		draft, claim, problems, err := h.draft(ctx, caller, named, n, need, room)
+		if err != nil || len(problems) > 0 {
+			_ = h.positions.Return(ctx, claim)
+		}
 		if err != nil {
 			return api.Response{}, err
 		}
 		if len(problems) > 0 {
 			return attempt.refuse(ctx, problems)
 		}
-		return attempt.commit(ctx, draft)
+		response, late, err := attempt.commit(ctx, draft)
+		if late {
+			_ = h.positions.Return(ctx, claim)
+		}
+		return response, err
 	}
 }
 
@@ -120,20 +130,21 @@ func created(body []byte) api.Response {
 
 // draft checks a valid request against storage. The workspace and the allow-listed
 // keys must be the account's. At the same time draft claims the credential's position,
-// which may stay unused, and seals the key.
-func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, need auth.Need, room auth.Room) (byok.Draft, []byok.Problem, error) {
+// which may stay unused, and seals the key. It returns the claim also with problems or an
+// error, because its room must be given back.
+func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, need auth.Need, room auth.Room) (byok.Draft, auth.Claim, []byok.Problem, error) {
 	account, hashes := caller.Account(), keyHashes(n.AllowedAPIKeyHashes)
 	workspace, workspaceErr := named, error(nil)
 	if named == "" {
 		workspace, workspaceErr = h.workspaces.Default(ctx, caller)
 		if workspaceErr != nil && !errors.Is(workspaceErr, auth.ErrNoWorkspace) {
-			return byok.Draft{}, nil, workspaceErr
+			return byok.Draft{}, auth.Claim{}, nil, workspaceErr
 		}
 	}
 	var (
 		owned                          map[auth.KeyHash]bool
 		draft                          byok.Draft
-		position                       int64
+		claim                          auth.Claim
 		ownedErr, sealErr, positionErr error
 	)
 	steps := []func(context.Context){
@@ -143,7 +154,7 @@ func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Worksp
 		steps = append(steps,
 			func(ctx context.Context) { draft, sealErr = h.credentials.Seal(ctx, account, workspace, n) },
 			func(ctx context.Context) {
-				position, positionErr = h.positions.Claim(ctx, account, workspace, need, room)
+				claim, positionErr = h.positions.Claim(ctx, account, workspace, need, room)
 			},
 		)
 	}
@@ -161,10 +172,10 @@ func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Worksp
 			"the workspace is full: it holds at most %d credentials, disabled ones included, and %d bytes of them; a deletion makes room within a minute", room.Credentials, room.Bytes)})
 	}
 	if len(problems) > 0 {
-		return byok.Draft{}, problems, nil
+		return byok.Draft{}, claim, problems, nil
 	}
-	draft.SortOrder = position
-	return draft, nil, cmp.Or(ownedErr, positionErr, sealErr)
+	draft.SortOrder = claim.Position
+	return draft, claim, nil, cmp.Or(ownedErr, positionErr, sealErr)
 }
 
 // invalid is the 400 for these problems.

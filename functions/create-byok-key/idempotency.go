@@ -103,12 +103,12 @@ func (a *attempt) refuse(ctx context.Context, problems []byok.Problem) (api.Resp
 	return api.Response{}, invalid(problems)
 }
 
-// commit stores the credential and answers 201, or replays the response to a faster
-// copy of the request.
-func (a *attempt) commit(ctx context.Context, draft byok.Draft) (api.Response, error) {
+// commit stores the credential and answers 201. It is late if another request under the
+// idempotency key was faster: then the draft is not stored, and the response is the
+// other's if that was a copy of this one.
+func (a *attempt) commit(ctx context.Context, draft byok.Draft) (response api.Response, late bool, err error) {
 	answer := api.JSON(newBody(draft.Credential))
 	var faster byok.Remembered
-	var err error
 	if a.id == "" {
 		err = a.credentials.Create(ctx, draft)
 	} else {
@@ -116,11 +116,11 @@ func (a *attempt) commit(ctx context.Context, draft byok.Draft) (api.Response, e
 	}
 	if err == nil {
 		if response, ok, err := a.replay(faster); ok || err != nil {
-			return response, err
+			return response, true, err
 		}
 	}
 	note(a.request, draft.Workspace, draft.ID)
-	return created(answer), err
+	return created(answer), false, err
 }
 
 // replay returns the response to another request under this idempotency key; ok is

@@ -67,9 +67,11 @@ func (m *memory) Default(context.Context, auth.Caller) (ids.Workspace, error) {
 }
 
 // Claim gives every credential the first position.
-func (m *memory) Claim(context.Context, ids.Account, ids.Workspace, auth.Need, auth.Room) (int64, error) {
-	return 0, nil
+func (m *memory) Claim(context.Context, ids.Account, ids.Workspace, auth.Need, auth.Room) (auth.Claim, error) {
+	return auth.Claim{}, nil
 }
+
+func (m *memory) Return(context.Context, auth.Claim) error { return nil }
 
 // Owned reports that every key is the account's.
 func (m *memory) Owned(_ context.Context, _ ids.Account, hashes []auth.KeyHash) (map[auth.KeyHash]bool, error) {

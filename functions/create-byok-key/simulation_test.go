@@ -101,6 +101,13 @@ func alone() []sim.Scenario {
 			w.Wait(31 * time.Second)
 			return c
 		}),
+		one("a refused request has left its room", 0, nil, func(w *sim.World) sim.Create {
+			c := sim.Create{Workspace: w.Tenant.Workspace, Most: 1}
+			refused := c
+			refused.Hashes = []string{w.UnknownHash()}
+			w.Refused("earlier", refused)
+			return c
+		}),
 		one("a full workspace is counted", 0, nil, func(w *sim.World) sim.Create {
 			c := sim.Create{Workspace: w.Tenant.Workspace, Most: 1}
 			w.DeletedCredential(w.Created("old", c))
@@ -110,7 +117,7 @@ func alone() []sim.Scenario {
 		one("unknown member", 1, []string{key}, func(*sim.World) sim.Create {
 			return sim.Create{Changed: map[string]any{testkit.Marker + "models": "x"}, Never: http.StatusBadRequest}
 		}),
-		one("unknown API key in the list", 3, []string{key, account, position, dataKey, hashes}, func(w *sim.World) sim.Create {
+		one("unknown API key in the list", 4, []string{key, account, position, dataKey, hashes, position}, func(w *sim.World) sim.Create {
 			return sim.Create{Hashes: []string{string(auth.HashKey(w.Tenant.Management)), w.UnknownHash()}}
 		}),
 		one("deleted workspace", 4, []string{key, idem, position, workspace, dataKey, refusal}, func(w *sim.World) sim.Create {
@@ -161,6 +168,13 @@ func pairs() []sim.Scenario {
 			c := sim.Create{Workspace: w.Tenant.Workspace, Most: 1}
 			w.Create("A", c)
 			w.Create("B", c)
+		}),
+		scenario("a request that is refused and one for the last place", func(w *sim.World) {
+			c := sim.Create{Workspace: w.Tenant.Workspace, Most: 1}
+			refused := c
+			refused.Hashes = []string{w.UnknownHash()}
+			w.Create("A", c)
+			w.Create("B", refused)
 		}),
 		scenario("the same request twice for the last place", func(w *sim.World) {
 			c := named(w)

@@ -48,8 +48,8 @@ func (m masked) body(template string) []byte {
 // refusing is storage that has no workspace and cannot seal.
 type refusing struct{ *memory }
 
-func (refusing) Claim(context.Context, ids.Account, ids.Workspace, auth.Need, auth.Room) (int64, error) {
-	return 0, auth.ErrNoWorkspace
+func (refusing) Claim(context.Context, ids.Account, ids.Workspace, auth.Need, auth.Room) (auth.Claim, error) {
+	return auth.Claim{}, auth.ErrNoWorkspace
 }
 
 func (refusing) GenerateDataKey(context.Context, *kms.GenerateDataKeyInput, ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error) {

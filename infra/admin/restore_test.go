@@ -67,9 +67,9 @@ func newRestored(t *testing.T, more int) *restored {
 	}
 	positions := auth.NewPositions(r.db, r.old, nil)
 	credential := func(w string) {
-		order, err := positions.Claim(t.Context(), r.account, r.workspaces[w], auth.Need{Provider: "openai"}, auth.Room{Credentials: 1000})
+		claim, err := positions.Claim(t.Context(), r.account, r.workspaces[w], auth.Need{Provider: "openai"}, auth.Room{Credentials: 1000})
 		must(err)
-		r.credential(r.workspaces[w], order)
+		r.credential(r.workspaces[w], claim.Position)
 	}
 
 	workspace("deleted since")

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -264,8 +265,8 @@ func (w *World) judgeTwins() {
 }
 
 // room is the state of a workspace's room: how many credentials it holds, how many
-// claims were counted since it was counted itself, when the last was made, and for which
-// request, if only one copy of it can be stored.
+// claims were counted since it was counted itself and not given back, when the last was
+// made, and for which request, if only one copy of it can be stored.
 type room struct {
 	stored, used int
 	claimed      time.Time
@@ -308,36 +309,54 @@ func (w *World) stores(x *exchange) event {
 	})
 }
 
-// isFull is a create that found no room.
+// isFull is a create that found no room, because of stored credentials, of claims, or of
+// creates at the same time that are not stored.
 func (w *World) isFull(x *exchange) event {
 	return shows(roomObject, "full", func(s room) bool {
-		return s.used >= w.most && (s.stored >= w.most || x.began.Sub(s.claimed) < settling)
+		passing := 0
+		for _, y := range w.unstored {
+			if x.overlaps(y.actor) {
+				passing++
+			}
+		}
+		return s.used+passing >= w.most && (passing > 0 || s.stored >= w.most || x.began.Sub(s.claimed) < settling)
 	})
 }
 
-// judgeClaims notes the claims that a create may have made without a 201: before another
-// problem was found, before a copy of it was faster, and at each attempt whose answer was
-// lost. After a 500 the credential may be stored too.
+// judgeClaims notes the claims that a create may have made without a 201: at each attempt
+// whose answer was lost, before another problem was found, before a copy of it was faster.
+// After a 500 the credential may be stored too. A claim is given back unless a copy may
+// share it, no time is left, or a write or a count failed.
 func (w *World) judgeClaims(x *exchange) {
 	if w.most == 0 {
 		return
 	}
 	always := func(room) bool { return true }
+	kept := requestOf(x) != "" || x.ended.Sub(x.began) > time.Second
 	for _, m := range x.met {
+		kept = kept || isWriteOrCount.MatchString(m.call)
 		if strings.HasPrefix(m.call, "UpdateItem "+accessTable) {
 			w.showed(m.during(x.actor), perhaps(claims(x, 0, always)))
 		}
 	}
-	switch {
-	case x.answer.Status == http.StatusInternalServerError:
-		w.showed(x.actor, perhaps(claims(x, 0, always)), perhaps(sets(roomObject, "stored", func(s room) room {
+	refused := x.answer.Status == http.StatusBadRequest && !slices.Contains(x.answer.Issues, "/workspace_id")
+	failed := x.answer.Status == http.StatusInternalServerError
+	if !refused && !failed && x.answer.Header["Idempotent-Replayed"] == "" {
+		return
+	}
+	w.unstored = append(w.unstored, x)
+	if kept {
+		w.showed(x.actor, perhaps(claims(x, 0, always)))
+	}
+	if kept && failed {
+		w.showed(x.actor, perhaps(sets(roomObject, "stored", func(s room) room {
 			s.stored++
 			return s
 		})))
-	case x.answer.Status == http.StatusBadRequest && !slices.Contains(x.answer.Issues, "/workspace_id"), x.answer.Header["Idempotent-Replayed"] != "":
-		w.showed(x.actor, perhaps(claims(x, 0, always)))
 	}
 }
+
+var isWriteOrCount = regexp.MustCompile("^(UpdateItem|PutItem|TransactWriteItems|Query) ")
 
 // judgeRoom requires that a workspace has its bound and, a minute after all is over,
 // room for as many as are not stored.

@@ -68,6 +68,7 @@ type World struct {
 	removed   map[ids.Credential]bool       // by the operator
 	changed   map[ids.Credential]bool       // by the operator
 	twins     map[string][]*exchange        // of one request under one idempotency key
+	unstored  []*exchange                   // creates that may have claimed room for nothing
 	limited   map[string]bool               // API keys whose rate is judged
 	filesAct  bool                          // an act of the operator's changes files
 	purged    bool                          // the tenant's workspace is

@@ -111,8 +111,8 @@ type workspaceItem struct {
 	DeletedAt *int64 `dynamodbav:"deleted_at,omitempty"`
 	// Next is the sort_order that the next credential of a provider gets.
 	Next map[string]int64 `dynamodbav:"next"`
-	// Used and Bytes are the last count of the credentials and all claims since then; nil
-	// if they were never counted.
+	// Used and Bytes are the last count of the credentials and all claims since then but
+	// those given back; nil if they were never counted.
 	Used  *int64 `dynamodbav:"used,omitempty"`
 	Bytes *int64 `dynamodbav:"bytes,omitempty"`
 	// ClaimedAt and CountedAt are Unix nanoseconds, 0 if that never was.
@@ -120,6 +120,9 @@ type workspaceItem struct {
 	CountedAt int64 `dynamodbav:"counted_at,omitempty"`
 	// ClaimedBy is the request of the last claim.
 	ClaimedBy string `dynamodbav:"claimed_by,omitempty"`
+	// Epoch moves with each count and each copy that shares a claim: a claim of an earlier
+	// epoch is not given back.
+	Epoch int64 `dynamodbav:"epoch,omitempty"`
 }
 
 // isLive is the condition that a workspace is there, live and the account's.

@@ -18,7 +18,7 @@ import (
 )
 
 // ErrFull means that a workspace has no room for another credential. A minute later the
-// room of deleted credentials is free again, and that of claims that were not stored.
+// room of deleted credentials is free again, and that of claims whose end nobody knows.
 var ErrFull = errors.New("the workspace is full")
 
 // Room is an amount of credentials and their bytes.
@@ -31,6 +31,15 @@ type Need struct {
 	// Request names a request and its copies, with the same content, if only one of them
 	// can be stored. It is "" if each can.
 	Request string
+}
+
+// Claim is a credential's place in its workspace.
+type Claim struct {
+	Position  int64
+	workspace ids.Workspace
+	bytes     int64
+	// epoch is 0 if another request may be stored in this room.
+	epoch int64
 }
 
 type itemUpdater interface {
@@ -56,84 +65,108 @@ func NewPositions(db itemUpdater, table string, count func(context.Context, ids.
 // share of the room. The same conditional write decides that the workspace is live and
 // the account's, or ErrNoWorkspace; and that there is room, or ErrFull. To its own
 // account a row that cannot be read is another error. No two claims get one position.
-// After any other error a position may be lost; that leaves a gap, which is allowed.
+// After any other error a position may be lost; that leaves a gap, which is allowed. The
+// copies of a request, sent at the same time, share the last place in a workspace.
 //
-// Nothing is given back. A full workspace is counted instead, see makeRoom. The copies
-// of a request, sent at the same time, share the last place in a workspace.
-func (p *Positions) Claim(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room) (int64, error) {
+// A claim that is not stored is given back with Return. If that fails, a full workspace
+// is counted, see makeRoom.
+func (p *Positions) Claim(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room) (Claim, error) {
 	// A request without copies has a name too: an attempt of the SDK's may have made the
 	// last claim, and its response was lost.
 	need.Request = cmp.Or(need.Request, rand.Text())
-	position, taken, err := p.take(ctx, account, workspace, need, room)
+	claim, taken, err := p.take(ctx, account, workspace, need, room)
 	if taken || err != nil {
-		return position, err
+		return claim, err
 	}
 	row, err := p.read(ctx, account, workspace)
 	if err != nil {
-		return 0, err
+		return Claim{}, err
 	}
 	if need.Request == row.ClaimedBy {
-		position, taken, err = p.share(ctx, account, workspace, need)
+		claim, taken, err = p.share(ctx, account, workspace, need, room)
+		if !taken && err == nil { // by now it was given back
+			claim, taken, err = p.take(ctx, account, workspace, need, room)
+		}
 		if taken || err != nil {
-			return position, err
+			return claim, err
 		}
 	}
 	if err := p.makeRoom(ctx, workspace, row, need, room); err != nil {
-		return 0, err
+		return Claim{}, err
 	}
-	position, taken, err = p.take(ctx, account, workspace, need, room)
+	claim, taken, err = p.take(ctx, account, workspace, need, room)
 	if !taken && err == nil {
-		position, taken, err = p.share(ctx, account, workspace, need)
+		claim, taken, err = p.share(ctx, account, workspace, need, room)
 	}
 	if !taken && err == nil {
 		err = ErrFull
 	}
-	return position, err
+	return claim, err
 }
+
+// Return gives back the room of a claim that is not stored and never will be. It returns
+// nil also if the workspace was counted since, or if copies of a request share its last
+// place. It sends one attempt: a second one would give back twice.
+func (p *Positions) Return(ctx context.Context, claim Claim) error {
+	if claim.epoch == 0 {
+		return nil
+	}
+	_, _, err := p.update(ctx, claim.workspace, "SET used = used + :less, bytes = bytes + :smaller", "epoch = :epoch AND attribute_exists(used)", nil,
+		map[string]types.AttributeValue{":less": number(-1), ":smaller": number(-claim.bytes), ":epoch": number(claim.epoch)},
+		func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+	return err
+}
+
+const (
+	hasRoom   = "used < :most AND bytes <= :room"
+	nextEpoch = "epoch = if_not_exists(epoch, :one) + :one"
+)
 
 // take makes a claim if there is room.
-func (p *Positions) take(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room) (position int64, taken bool, err error) {
-	return p.next(ctx, account, workspace, need.Provider,
-		", used = used + :one, bytes = bytes + :size, claimed_at = :now, claimed_by = :request", "used < :most AND bytes <= :room",
-		map[string]types.AttributeValue{
-			":now": number(p.now().UnixNano()), ":request": text(need.Request), ":size": number(need.Bytes),
-			":most": number(room.Credentials), ":room": number(room.Bytes - need.Bytes),
-		})
+func (p *Positions) take(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room) (claim Claim, taken bool, err error) {
+	return p.next(ctx, account, workspace, need, room, map[string]types.AttributeValue{":now": number(p.now().UnixNano()), ":size": number(need.Bytes)},
+		", used = used + :one, bytes = bytes + :size, claimed_at = :now, claimed_by = :request, epoch = if_not_exists(epoch, :one)", hasRoom)
 }
 
-// share takes a position without room, for a copy of the request that made the last
-// claim: only one of them is stored. The claim does not get younger, so that it settles
-// although copies keep coming, and a copy has settled when the claim has.
-func (p *Positions) share(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need) (position int64, taken bool, err error) {
-	return p.next(ctx, account, workspace, need.Provider, "", "claimed_by = :request AND claimed_at > :recent",
-		map[string]types.AttributeValue{":request": text(need.Request), ":recent": number(p.now().Add(requestLife - settling).UnixNano())})
+// share takes a position without room in a full workspace, for a copy of the request that
+// made the last claim: only one of them is stored. The claim does not get younger, so that
+// it settles although copies keep coming, and a copy has settled when the claim has. No
+// claim of this epoch is given back.
+func (p *Positions) share(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room) (claim Claim, taken bool, err error) {
+	claim, taken, err = p.next(ctx, account, workspace, need, room,
+		map[string]types.AttributeValue{":recent": number(p.now().Add(requestLife - settling).UnixNano())},
+		", "+nextEpoch, "claimed_by = :request AND claimed_at > :recent AND NOT ("+hasRoom+")")
+	claim.epoch = 0
+	return claim, taken, err
 }
 
 // next takes the provider's next position, and makes the other changes, if the workspace
 // is live, the account's, and meets the condition.
-func (p *Positions) next(ctx context.Context, account ids.Account, workspace ids.Workspace, provider, changes, condition string,
-	values map[string]types.AttributeValue,
-) (position int64, taken bool, err error) {
+func (p *Positions) next(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room,
+	values map[string]types.AttributeValue, changes, condition string,
+) (claim Claim, taken bool, err error) {
 	values[":account"], values[":v"] = text(string(account)), number(itemVersion)
 	values[":zero"], values[":one"] = number(0), number(1)
+	values[":request"], values[":most"], values[":room"] = text(need.Request), number(room.Credentials), number(room.Bytes-need.Bytes)
 	stored, taken, err := p.update(ctx, workspace,
 		"SET #next.#provider = if_not_exists(#next.#provider, :zero) + :one"+changes, isLive+" AND "+condition,
-		map[string]string{"#next": "next", "#provider": provider}, values)
+		map[string]string{"#next": "next", "#provider": need.Provider}, values)
 	if err != nil && calls.Code(err) == "ValidationException" { // no counter is there to move
 		if _, fault := p.read(ctx, account, workspace); fault != nil {
 			err = fault
 		}
 	}
 	if !taken || err != nil {
-		return 0, false, err
+		return Claim{}, false, err
 	}
 	var updated struct {
-		Next map[string]int64 `dynamodbav:"next"`
+		Next  map[string]int64 `dynamodbav:"next"`
+		Epoch int64            `dynamodbav:"epoch"`
 	}
-	if err := attributevalue.UnmarshalMap(stored, &updated); err != nil || updated.Next[provider] < 1 {
-		return 0, false, fmt.Errorf("stored workspace %s: unreadable counter", workspace)
+	if err := attributevalue.UnmarshalMap(stored, &updated); err != nil || updated.Next[need.Provider] < 1 {
+		return Claim{}, false, fmt.Errorf("stored workspace %s: unreadable counter", workspace)
 	}
-	return updated.Next[provider] - 1, true, nil
+	return Claim{updated.Next[need.Provider] - 1, workspace, need.Bytes, updated.Epoch}, true, nil
 }
 
 // read returns the workspace's row, or the reason why nothing can be claimed in it.
@@ -189,22 +222,22 @@ func (p *Positions) makeRoom(ctx context.Context, workspace ids.Workspace, row w
 	if err != nil {
 		return err
 	}
-	values[":used"], values[":bytes"] = number(credentials), number(bytes)
-	_, _, err = p.update(ctx, workspace, "SET used = :used, bytes = :bytes", unchanged, nil, values)
+	values[":used"], values[":bytes"], values[":one"] = number(credentials), number(bytes), number(1)
+	_, _, err = p.update(ctx, workspace, "SET used = :used, bytes = :bytes, "+nextEpoch, unchanged, nil, values)
 	return err
 }
 
 // update changes the workspace's row and returns the new attributes, unless the
 // condition does not hold.
 func (p *Positions) update(ctx context.Context, workspace ids.Workspace, change, condition string,
-	names map[string]string, values map[string]types.AttributeValue,
+	names map[string]string, values map[string]types.AttributeValue, options ...func(*dynamodb.Options),
 ) (stored map[string]types.AttributeValue, held bool, err error) {
 	out, err := p.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &p.table, Key: workspaceAt(workspace).attributes(),
 		UpdateExpression: &change, ConditionExpression: aws.String(condition),
 		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
 		ReturnValues: types.ReturnValueUpdatedNew,
-	})
+	}, options...)
 	if _, failed := calls.ConditionFailed(err); failed {
 		return nil, false, nil
 	}

@@ -45,7 +45,8 @@ func (f *fixture) newPositions() *auth.Positions {
 
 // claim claims a place for a small credential in a workspace with much room.
 func (f *fixture) claim(p *auth.Positions, account ids.Account) (int64, error) {
-	return p.Claim(f.Context(), account, f.workspace, auth.Need{Provider: "openai", Bytes: 1}, auth.Room{Credentials: 1000, Bytes: 1000})
+	claim, err := p.Claim(f.Context(), account, f.workspace, auth.Need{Provider: "openai", Bytes: 1}, auth.Room{Credentials: 1000, Bytes: 1000})
+	return claim.Position, err
 }
 
 // want claims so many bytes. There is room for two credentials and 100 bytes.
@@ -151,6 +152,74 @@ func TestCopiesOfARequestShareAPlace(t *testing.T) {
 	c.stored.Credentials = 1
 	now = now.Add(time.Hour)
 	claim("another", auth.ErrFull)
+}
+
+// Claims that are given back leave their room to others at once, in any order.
+func TestAClaimIsGivenBack(t *testing.T) {
+	c := newClaims(t)
+	claim := func() auth.Claim {
+		t.Helper()
+		claim, err := c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 50}, auth.Room{Credentials: 2, Bytes: 100})
+		c.wantError(err, nil)
+		return claim
+	}
+	for range 3 {
+		first, second := claim(), claim()
+		c.want(1, auth.ErrFull, 0)
+		c.wantError(c.Return(t.Context(), first), nil)
+		c.wantError(c.Return(t.Context(), second), nil)
+	}
+	c.wantError(c.Return(t.Context(), auth.Claim{}), nil) // of no workspace
+	c.want(100, nil, 0)
+}
+
+// A claim is not given back if a copy may be stored in its room, if a count has left it
+// out, or if a restore has forgotten all claims.
+func TestAClaimIsKept(t *testing.T) {
+	one := func(c *claims) (auth.Claim, error) {
+		return c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1, Request: "one"}, auth.Room{Credentials: 1, Bytes: 100})
+	}
+	for name, meanwhile := range map[string]func(*claims) error{
+		"a copy": func(c *claims) error { _, err := one(c); return err },
+		"a count": func(c *claims) error {
+			c.SetClock(inAnHour)
+			c.stored = auth.Room{}
+			_, err := c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1}, auth.Room{Credentials: 1, Bytes: 100})
+			return err
+		},
+		"a restore": func(c *claims) error {
+			if err := c.registry.RaiseCounter(t.Context(), c.workspace, "openai", 7); err != nil {
+				return err
+			}
+			c.stored = auth.Room{Credentials: 1, Bytes: 1}
+			return nil
+		},
+	} {
+		c := newClaims(t)
+		claim, err := one(c)
+		c.wantError(err, nil)
+		c.wantError(meanwhile(c), nil)
+		c.wantError(c.Return(t.Context(), claim), nil)
+		if _, err := c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1}, auth.Room{Credentials: 1, Bytes: 100}); !errors.Is(err, auth.ErrFull) {
+			t.Errorf("after %s the room was given away twice: %v", name, err)
+		}
+	}
+}
+
+// A response may be lost: what is given back is given back once.
+func TestAClaimIsGivenBackOnce(t *testing.T) {
+	c := newClaims(t)
+	c.want(1, nil, 0)
+	claim, err := c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1}, auth.Room{Credentials: 2, Bytes: 100})
+	c.wantError(err, nil)
+	c.faults.Heal()
+	c.faults.Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Fault: faults.LoseAnswer()})
+	if err := c.Return(t.Context(), claim); err == nil {
+		t.Error("no error")
+	}
+	c.faults.Heal()
+	c.want(1, nil, 0)
+	c.want(1, auth.ErrFull, 0)
 }
 
 // A count whose response was lost is written again. It must not erase the claims that
