@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -62,7 +63,8 @@ func alone() []sim.Scenario {
 	behind := one("clock behind", 0, nil, func(*sim.World) sim.Create { return sim.Create{} })
 	behind.Clock = 10 * time.Minute
 	return []sim.Scenario{
-		scenario("bodies", askBodies), scenario("headers", askHeaders), scenario("callers", askCallers), scenario("stored rows", askStored),
+		scenario("responses", askResponses), scenario("bodies", askBodies), scenario("headers", askHeaders), scenario("callers", askCallers),
+		scenario("stored rows", askStored), scenario("another body", askForRoom),
 		frozen, behind,
 		one("default workspace", 4, []string{key, account, position, dataKey, put}, func(*sim.World) sim.Create { return sim.Create{} }),
 		one("named workspace", 3, []string{key, position, dataKey, put}, func(w *sim.World) sim.Create {
@@ -119,6 +121,15 @@ func alone() []sim.Scenario {
 		}),
 		one("unknown API key in the list", 4, []string{key, account, position, dataKey, hashes, position}, func(w *sim.World) sim.Create {
 			return sim.Create{Hashes: []string{string(auth.HashKey(w.Tenant.Management)), w.UnknownHash()}}
+		}),
+		one("another account's API key in the list", 4, []string{key, account, position, dataKey, hashes, position}, func(w *sim.World) sim.Create {
+			return sim.Create{Hashes: []string{string(auth.HashKey(stranger(w).Management))}, Never: http.StatusBadRequest}
+		}),
+		one("another account's workspace", 3, []string{key, position, workspace, dataKey}, func(w *sim.World) sim.Create {
+			return sim.Create{Workspace: stranger(w).Workspace, Never: http.StatusBadRequest}
+		}),
+		one("unknown workspace", 3, []string{key, position, workspace, dataKey}, func(*sim.World) sim.Create {
+			return sim.Create{Workspace: ids.New[ids.Workspace](), Never: http.StatusBadRequest}
 		}),
 		one("deleted workspace", 4, []string{key, idem, position, workspace, dataKey, refusal}, func(w *sim.World) sim.Create {
 			w.DeletedWorkspace(w.Tenant.Workspace)
@@ -257,7 +268,53 @@ func crowds() []sim.Scenario {
 	}
 }
 
+func createRequest(body any) functest.Event {
+	return functest.NewEvent(http.MethodPost, "/api/v1/byok").Sending(body)
+}
+
 func post(body string) functest.Event { return createRequest(nil).SendingText(body) }
+
+// stranger makes another account.
+func stranger(w *sim.World) testkit.Tenant { return testkit.NewTenant(w.TB(), w.Tenant.Registry) }
+
+// askResponses compares responses with testdata.
+func askResponses(w *sim.World) {
+	t, home, foreign := w.TB(), w.Tenant, stranger(w)
+	names := map[string]string{
+		"KEY_HASH": string(auth.HashKey(home.Management)), "WORKSPACE": string(home.Workspace), "OTHER_WORKSPACE": string(home.NewWorkspace(t)),
+		"PROVIDER_KEY": "sk-" + testkit.Marker,
+	}
+	same := func(want, response string, e functest.Event) { functest.Golden(t, response, names, w.Ask(want, e)) }
+	full, err := os.ReadFile("testdata/full.request")
+	testkit.Must(t, err)
+	same("201", "full", post(os.Expand(string(full), func(name string) string { return names[name] })))
+	once := post(least+`}`).With("Idempotency-Key", "once")
+	w.Ask("201", once)
+	same("400", "different-request", post(least+`,"disabled":false}`).With("Idempotency-Key", "once"))
+	same("400    /disabled /name /workspace_id /key /provider /allowed_api_key_hashes /is_byok_only", "invalid", post(`{"provider": "OpenAI", "name": 7,
+		"workspace_id": "x", "allowed_modells": ["m"], "allowed_api_key_hashes": [], "is_byok_only": true, "is_fallback": true, "disabled": null}`).
+		With("Content-Type", "text/plain").With("Idempotency-Key", ""))
+	for _, unknown := range []struct {
+		workspace ids.Workspace
+		key       string
+	}{{foreign.Workspace, foreign.Management}, {home.DeletedWorkspace(t), home.DeletedKey(t)}, {ids.New[ids.Workspace](), "an unknown token"}} {
+		same("400 /allowed_api_key_hashes/1 /workspace_id", "foreign", post(least+`,"workspace_id":"`+string(unknown.workspace)+`","allowed_api_key_hashes":["`+
+			names["KEY_HASH"]+`","`+string(auth.HashKey(unknown.key))+`"]}`))
+	}
+}
+
+// askForRoom repeats a request in a workspace with one place left. A copy shares its place.
+// The same Idempotency-Key with another body, which may be larger, is no copy.
+func askForRoom(w *sim.World) {
+	w.Rows("access").Set(w.TB(), testkit.Key("workspace#"+string(w.Tenant.Workspace), "workspace"), "used", testkit.Number("99"))
+	ask := func(want, members string) {
+		w.Ask(want, post(least+members+"}").With("Idempotency-Key", "one"))
+		w.Rows("control").Become(w.TB(), nil) // as if the next request came at the same time
+	}
+	ask("201", "")
+	ask("201", "")
+	ask("400 /workspace_id", `,"disabled":true`)
+}
 
 // askBodies sends bodies of every kind. Each response has all issues, and the texts after
 // the bar.
@@ -355,7 +412,7 @@ func askHeaders(w *sim.World) {
 
 // askCallers sends requests of other keys, for other resources.
 func askCallers(w *sim.World) {
-	stranger := testkit.NewTenant(w.TB(), w.Tenant.Registry)
+	stranger := stranger(w)
 	for _, workspace := range []ids.Workspace{stranger.Workspace, w.Tenant.DeletedWorkspace(w.TB()), ids.New[ids.Workspace]()} {
 		w.Ask("400 /workspace_id", post(least+`,"workspace_id":"`+string(workspace)+`"}`))
 	}

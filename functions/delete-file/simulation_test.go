@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,15 @@ const (
 	erase              = "DeleteObject"
 	list, purge        = "ListObjectVersions", "DeleteObjects"
 )
+
+// deleteRequest asks for the deletion of a file; workspace "" names none.
+func deleteRequest(w ids.Workspace, file ids.File) functest.Event {
+	e := functest.NewEvent(http.MethodDelete, "/api/v1/files/{file_id}").At("file_id", string(file))
+	if w == "" {
+		return e
+	}
+	return e.Asking("workspace_id", string(w))
+}
 
 // TestSimulation plays requests with every fault of every call, and beside each
 // other and the operator's acts in every order of their calls.
@@ -72,7 +82,7 @@ func alone() []sim.Scenario {
 	deletion := []string{key, slot, workspace, erase}
 	everyVersion := []string{key, slot, workspace, erase, list, purge, purge, list}
 	return []sim.Scenario{
-		scenario("files", "", askFiles), scenario("rates", "", askRates),
+		scenario("responses", "", askResponses), scenario("files", "", askFiles), scenario("rates", "", askRates),
 		one("a file", "", "w", 2, deletion, named),
 		one("default workspace", "", "w", 3, []string{key, slot, account, erase}, func(*sim.World) sim.Delete { return sim.Delete{Unnamed: true} }),
 		one("bound key", "", "w", 2, []string{key, slot, erase}, func(w *sim.World) sim.Delete {
@@ -84,6 +94,15 @@ func alone() []sim.Scenario {
 		one("versioning suspended", suspended, "w", 5, []string{key, slot, workspace, erase, list, purge, list}, named),
 		one("no such file", "", "", 3, append([]string{list}, deletion...), named),
 		one("no such file, versioned", enabled, "", 3, append([]string{list}, deletion...), named),
+		one("another account's workspace", "", "w", 1, []string{key, slot, workspace}, func(w *sim.World) sim.Delete {
+			return sim.Delete{Workspace: testkit.NewTenant(w.TB(), w.Tenant.Registry).Workspace, Never: true}
+		}),
+		one("unknown workspace", "", "w", 1, []string{key, slot, workspace}, func(*sim.World) sim.Delete {
+			return sim.Delete{Workspace: ids.New[ids.Workspace](), Never: true}
+		}),
+		one("out of a bound key's reach", "", "w", 1, []string{key, slot, workspace}, func(w *sim.World) sim.Delete {
+			return sim.Delete{Token: w.StandardKey(w.NewWorkspace("other")), Never: true}
+		}),
 		one("no file id", "", "w", 1, []string{key, slot}, func(*sim.World) sim.Delete { return sim.Delete{File: testkit.Marker, Never: true} }),
 		one("limit exceeded", "", "w", 1, []string{key, slot, workspace}, second(1, 1)),
 		one("the first after an interval", "", "w", 2, deletion, func(*sim.World) sim.Delete {
@@ -197,6 +216,30 @@ func crowds() []sim.Scenario {
 			w.Upload("upload", file)
 		}),
 	}
+}
+
+// askResponses compares responses with testdata. To the caller another account's file is
+// one that does not exist.
+func askResponses(w *sim.World) {
+	home, t := w.Tenant, w.TB()
+	file, other := ids.NewFile(), home.NewWorkspace(t)
+	names := map[string]string{"FILE": string(file)}
+	// Each request has its own key, so its limiter is idle.
+	same := func(want, response string, e functest.Event) {
+		functest.Golden(t, response, names, w.Ask(want, e.As(home.StandardKey(t, "")).Limited("60", "20")))
+	}
+	unnamed, own := deleteRequest("", file), string(home.Workspace)
+	w.Put(file, "content")
+	same("404", "not-found", deleteRequest(testkit.NewTenant(t, home.Registry).Workspace, file))
+	same("404", "not-found", deleteRequest(other, file))
+	same("404", "not-found", unnamed.At("file_id", "file_a%2Fb"))
+	same("404", "not-found", unnamed.Asking("workspace_id", own, own))
+	same("200", "deleted", unnamed)
+	same("404", "not-found", unnamed)
+
+	second := unnamed.As(home.StandardKey(t, "")).Limited("1", "1")
+	w.Ask("404", second)
+	functest.Golden(t, "limited", names, w.Ask("429", second)) // the next one passes a minute later
 }
 
 // askFiles deletes files of every name, in workspaces of every kind, as every caller.

@@ -2,14 +2,23 @@ package main
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
 	"signalbox.dev/infra/sim"
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
+
+// The calls of the function.
+const getKey, getJob = "GetItem key#", "GetItem job#"
+
+func readRequest(job string) functest.Event {
+	return functest.NewEvent(http.MethodGet, "/api/v1/scim/sync-jobs/{id}").At("id", job)
+}
 
 // TestSimulation plays requests with every fault of every call, and beside the
 // steps of a job in every order of their calls.
@@ -23,8 +32,10 @@ func TestSimulation(t *testing.T) {
 	own := func(w *sim.World) sim.Read { return sim.Read{Job: string(w.Job(syncjobs.Running))} }
 	sim.Suite{
 		Alone: []sim.Scenario{
+			{Name: "responses", Assemble: assemble, Set: askResponses},
 			{Name: "jobs", Assemble: assemble, Set: askJobs}, {Name: "events", Assemble: assemble, Set: askEvents},
 			one("own job", both, own),
+			one("another account's job", both, func(w *sim.World) sim.Read { return sim.Read{Job: string(foreignJob(w)), Never: true} }),
 			one("unknown job", both, func(*sim.World) sim.Read { return sim.Read{Job: string(ids.New[ids.Job]()), Never: true} }),
 			one("no UUID", []string{getKey}, func(*sim.World) sim.Read { return sim.Read{Job: testkit.Marker, Never: true} }),
 			one("standard key", both, func(w *sim.World) sim.Read {
@@ -60,6 +71,36 @@ func TestSimulation(t *testing.T) {
 			}},
 		},
 	}.Play(t)
+}
+
+// foreignJob makes a job of another account.
+func foreignJob(w *sim.World) ids.Job {
+	job, err := w.Direct.Jobs.Create(w.TB().Context(), testkit.NewTenant(w.TB(), w.Tenant.Registry).ID)
+	testkit.Must(w.TB(), err)
+	return job
+}
+
+// askResponses compares the response to each state of a job with testdata. To the caller
+// another account's job is one that does not exist.
+func askResponses(w *sim.World) {
+	failed := w.Job(syncjobs.Queued)
+	testkit.Must(w.TB(), w.Direct.Jobs.Fail(w.TB().Context(), w.Tenant.ID, failed, "The directory refused the connection."))
+	names := map[string]string{"JOB_FAILED": string(failed)}
+	for _, state := range []syncjobs.Status{syncjobs.Queued, syncjobs.Running, syncjobs.Succeeded} {
+		names["JOB_"+strings.ToUpper(string(state))] = string(w.Job(state))
+	}
+	same := func(response string, a functest.Answer) functest.Answer {
+		return functest.Golden(w.TB(), response, names, a)
+	}
+	for _, state := range []string{"queued", "running", "succeeded", "failed"} {
+		own := readRequest(names["JOB_"+strings.ToUpper(state)])
+		if a := same(state, w.Ask("200", own)); state == "running" {
+			same("unchanged", w.Ask("304", own.With("If-None-Match", a.Header["ETag"])))
+		}
+	}
+	for _, id := range []string{string(ids.New[ids.Job]()), "%7Babc%7D", string(foreignJob(w)), string(w.Tenant.Workspace)} {
+		same("not-found", w.Ask("404", readRequest(id)))
+	}
 }
 
 // askJobs asks for jobs of every kind, with entity tags and as every caller.

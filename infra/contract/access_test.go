@@ -38,7 +38,7 @@ func TestAuthorizationHeader(t *testing.T) {
 	}
 }
 
-// TestReasons: a change of a key takes effect at the next request. TestTenants of each
+// TestReasons: a change of a key takes effect at the next request. TestSimulation of each
 // function tries every kind of key.
 func TestReasons(t *testing.T) {
 	t.Parallel()
@@ -56,7 +56,7 @@ func TestReasons(t *testing.T) {
 }
 
 // TestStrangersLearnNothing: another account's job, workspace, API key and file
-// get the same bytes as unknown ones. TestTenants of each function tries every
+// get the same bytes as unknown ones. TestSimulation of each function tries every
 // kind of caller and resource.
 func TestStrangersLearnNothing(t *testing.T) {
 	t.Parallel()

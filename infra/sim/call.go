@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -104,8 +105,8 @@ func (r *run) park(c *call) {
 	r.signal()
 }
 
-// inspect requires that no call contains a secret, that no read may be stale, and that
-// no listing goes beyond its file.
+// inspect requires that no call contains a secret, that no read may be stale, that each
+// write of a request is conditional, and that no listing goes beyond its file.
 func (r *run) inspect(c *call) {
 	asked, query := c.request.URL.String()+string(c.body), c.request.URL.Query()
 	if found := testkit.LeaksIn([]byte(asked)); len(found) > 0 {
@@ -114,12 +115,20 @@ func (r *run) inspect(c *call) {
 	if c.label.Service == "DynamoDB" && reads.MatchString(c.label.Operation) && !strings.Contains(asked, `"ConsistentRead":true`) {
 		r.problem("%s is not strongly consistent: %s", c, asked)
 	}
+	items, conditions := strings.Count(c.label.Item, " + ")+1, strings.Count(asked, `"ConditionExpression":`)
+	requested := slices.ContainsFunc(r.exchanges, func(x *exchange) bool { return x.actor == c.actor })
+	if requested && (writes.MatchString(c.label.Operation) && conditions != items || c.label.Operation == "DeleteObject" && c.request.Header.Get("If-Match") != "*") {
+		r.problem("%s is not conditional: %s", c, asked)
+	}
 	if from := query.Get("key-marker"); from != "" && from != query.Get("prefix") {
 		r.problem("%s lists what follows %s", c, from)
 	}
 }
 
-var reads = regexp.MustCompile(`GetItem$|^Query$|^Scan$`)
+var (
+	reads  = regexp.MustCompile(`GetItem$|^Query$|^Scan$`)
+	writes = regexp.MustCompile(`^(PutItem|UpdateItem|TransactWriteItems)$`)
+)
 
 // wait passes the answer on when its time has come.
 func (c *call) wait(got reply) (*http.Response, error) {

@@ -3,20 +3,13 @@ package functest
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/client"
-	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
 )
@@ -29,8 +22,6 @@ type Answer struct {
 	// Reason is that of a 401; Issues are the paths of the issues of a 400.
 	Reason string
 	Issues []string
-	// Calls are the attempts of calls that the request made.
-	Calls []faults.Call
 	// RequestID is that of the X-Request-Id, which is the event's.
 	RequestID string
 	// Line is the request's log line, Audit its audit line or nil.
@@ -135,115 +126,5 @@ func (a *Answer) checkEnvelope(t testing.TB) {
 		(a.Reason != "") != (a.Status == http.StatusUnauthorized) || (a.Header["WWW-Authenticate"] == "Bearer") != (a.Reason != "") ||
 		(len(a.Issues) > 0) != (a.Status == http.StatusBadRequest) || a.Header["Cache-Control"] != "no-store" {
 		t.Errorf("error envelope of status %d: %s", a.Status, a.payload)
-	}
-}
-
-// Decode reads the body.
-func (a Answer) Decode(t testing.TB, into any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(a.Body), into); err != nil {
-		t.Fatalf("status %d, body is no JSON: %q", a.Status, a.Body)
-	}
-}
-
-// Is checks the status.
-func (a Answer) Is(t testing.TB, status int) bool {
-	t.Helper()
-	if a.Status != status {
-		t.Errorf("status %d, want %d: %s", a.Status, status, a.Body)
-	}
-	return a.Status == status
-}
-
-// Refused checks that the answer is a 401 for that reason.
-func (a Answer) Refused(t testing.TB, reason string) {
-	t.Helper()
-	if a.Is(t, http.StatusUnauthorized) && a.Reason != reason {
-		t.Errorf("reason %s, want %s", a.Reason, reason)
-	}
-}
-
-// HasMembers checks that the object in the body has exactly these members.
-func HasMembers(t testing.TB, object map[string]any, members ...string) {
-	t.Helper()
-	slices.Sort(members)
-	if diff := cmp.Diff(members, slices.Sorted(maps.Keys(object))); diff != "" {
-		t.Errorf("members (-want +got):\n%s", diff)
-	}
-}
-
-// Indistinguishable checks that a caller cannot distinguish answers. The events
-// must have one request id.
-type Indistinguishable struct {
-	bytes string
-	calls map[string][]string
-}
-
-// Check compares the answer with the earlier ones, except for the limiter's headers.
-// Answers of one group must also have made the same calls.
-func (i *Indistinguishable) Check(t testing.TB, group string, a Answer) {
-	t.Helper()
-	header := maps.Clone(a.Header)
-	maps.DeleteFunc(header, func(name, _ string) bool { return strings.Contains(name, "RateLimit") })
-	bytes, _ := json.Marshal([]any{a.Status, header, a.Body}) // maps encode in one order
-	if i.bytes == "" {
-		i.bytes, i.calls = string(bytes), map[string][]string{}
-	}
-	if i.bytes != string(bytes) {
-		t.Errorf("differs from the others:\n%s\n%s", bytes, i.bytes)
-	}
-	calls := callNames(a)
-	if known, ok := i.calls[group]; !ok {
-		i.calls[group] = calls
-	} else if !slices.Equal(known, calls) {
-		t.Errorf("made the calls %v, others %v", calls, known)
-	}
-}
-
-// callNames returns the operations that the request asked for, with the kinds of their
-// items, sorted.
-func callNames(a Answer) []string {
-	var names []string
-	for _, c := range a.Calls {
-		if c.Attempt == 1 {
-			names = append(names, fmt.Sprint(c.Operation, kind.FindAllString(c.Item, -1)))
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// kind matches the first part of an item's key, such as "key#".
-var kind = regexp.MustCompile(`[a-z]+#`)
-
-// checkCalls checks that every read is strongly consistent and every write conditional:
-// the store settles races.
-func checkCalls(t testing.TB, calls []faults.Call) {
-	t.Helper()
-	for _, c := range calls {
-		if !isConsistentOrConditional(c) {
-			t.Errorf("%s: an eventually consistent read, or an unconditional write: %v", c.Operation, c.Input)
-		}
-	}
-}
-
-func isConsistentOrConditional(c faults.Call) bool {
-	input, _ := json.Marshal(c.Input)
-	consistent := strings.Count(string(input), `"ConsistentRead":true`)
-	conditional := strings.Count(string(input), `"ConditionExpression":`)
-	switch c.Operation {
-	case "GetItem", "BatchGetItem", "Query": // of one table
-		return consistent == 1
-	case "PutItem", "UpdateItem":
-		return conditional == 1
-	case "TransactWriteItems":
-		items, _ := c.Input["TransactItems"].([]any)
-		return len(items) > 0 && conditional == len(items)
-	case "DeleteObject":
-		return c.Header.Get("If-Match") == "*"
-	case "DeleteObjects", "ListObjectVersions", "GenerateDataKey": // by version id; reads are consistent; no effect
-		return true
-	default:
-		return false
 	}
 }

@@ -1,3 +1,8 @@
+// Package functest makes a function's requests as API Gateway sends them, and reads its
+// answers. Only tests import it.
+//
+// Every request carries markers in the places in which a caller might put a secret. Every
+// answer is checked: its envelope and its log line.
 package functest
 
 import (
@@ -8,6 +13,10 @@ import (
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/ids"
 )
+
+// Private is part of values that may be stored and sent to their owner, and must not be
+// logged: names, models, users.
+const Private = "xqPRIVATEqx"
 
 // Event is a request as API Gateway passes it on.
 type Event struct {
