@@ -54,28 +54,3 @@ func TestCompletionScripts(t *testing.T) {
 		t.Errorf("%v: %s", err, got)
 	}
 }
-
-// Ids are completed from the tables of the named target and account.
-func TestIdsAreCompleted(t *testing.T) {
-	t.Parallel()
-	d := newFixture(t)
-	credential, job := string(d.seal(d.workspace, "n")), d.must("job", "create")
-	var key createdKeyView
-	d.json(&key, "key", "create", "k")
-	d.feed("x", "file", "upload", "-", "--id", "file_a")
-	for line, want := range map[string]string{
-		"credential disable ": credential, "workspace delete ": string(d.workspace), "key disable ": string(key.Hash), "job show ": job,
-		"file delete ": "file_a", "credential plan --api-key-hash ": string(key.Hash), "file list --workspace ": string(d.workspace),
-	} {
-		args := append([]string{arguments.CompleteWord, "--local", d.dir, "--account", string(d.account)}, strings.Split(line, " ")...)
-		if got := on(t, args...); strings.TrimSpace(got.stdout) != want {
-			t.Errorf("%q: %s%s", line, got.stdout, got.stderr)
-		}
-	}
-	if got := on(t, arguments.CompleteWord, "--local", d.dir, "job", "list", "--account", ""); !strings.Contains(got.stdout, string(d.account)) {
-		t.Errorf("accounts: %s%s", got.stdout, got.stderr)
-	}
-	if got := on(t, arguments.CompleteWord, "--local", "nowhere", "job", "show", ""); got.stdout != "" || got.stderr != "" || got.code != exit.Done {
-		t.Errorf("without a target: %+v", got)
-	}
-}

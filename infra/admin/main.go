@@ -136,7 +136,7 @@ func (a *app) execute(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(args) > 0 && args[0] == arguments.CompleteWord {
-		return arguments.Complete(a.stdout, parser.Model.Node, args[1:], a.values(ctx))
+		return arguments.Complete(a.stdout, parser.Model.Node, args[1:])
 	}
 	command, err := parser.Parse(args)
 	if usage, ok := errors.AsType[*kong.ParseError](err); ok && bare(usage) {

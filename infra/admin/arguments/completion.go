@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"signalbox.dev/shared/byok"
 )
 
 // CompleteWord is the command by which a completion script asks for candidates:
@@ -51,19 +53,19 @@ complete -c admin -n '__fish_seen_subcommand_from upload' -F`,
 // Run is never reached.
 func (Completion) Run() error { return errors.New("no script was written") }
 
-// Complete writes the words that the last one can become, a line each. values returns
-// those that are stored, such as ids, for a command line with these flags.
-func Complete(to io.Writer, at *kong.Node, words []string, values func(of reflect.Type, given map[string]string) []string) error {
+// Complete writes the words that the last one can become, a line each: commands, flags
+// and listed values. It reads no table, so it knows no ids.
+func Complete(to io.Writer, at *kong.Node, words []string) error {
 	if len(words) == 0 {
 		return nil
 	}
-	flags, given := slices.Clone(at.Flags), map[string]string{}
+	flags := slices.Clone(at.Flags)
 	var valueOf *kong.Flag // the flag whose value comes next
 	for _, word := range words[:len(words)-1] {
 		name, isFlag := strings.CutPrefix(word, "--")
 		switch {
 		case valueOf != nil:
-			given[valueOf.Name], valueOf = word, nil
+			valueOf = nil
 		case isFlag:
 			if i := slices.IndexFunc(flags, func(f *kong.Flag) bool { return f.Name == name && !f.IsBool() }); i >= 0 {
 				valueOf = flags[i]
@@ -79,7 +81,10 @@ func Complete(to io.Writer, at *kong.Node, words []string, values func(of reflec
 	last := words[len(words)-1]
 	switch {
 	case valueOf != nil:
-		candidates = append(valueOf.EnumSlice(), values(element(valueOf.Value), given)...)
+		candidates = valueOf.EnumSlice()
+		if valueOf.Target.Type() == reflect.TypeFor[[]Provider]() {
+			candidates = byok.Providers()
+		}
 	case strings.HasPrefix(last, "-"):
 		for _, flag := range flags {
 			candidates = append(candidates, "--"+flag.Name)
@@ -89,7 +94,7 @@ func Complete(to io.Writer, at *kong.Node, words []string, values func(of reflec
 			candidates = append(candidates, child.Name)
 		}
 		for _, positional := range at.Positional {
-			candidates = append(append(candidates, positional.EnumSlice()...), values(element(positional), given)...)
+			candidates = append(candidates, positional.EnumSlice()...)
 		}
 	}
 	for _, candidate := range candidates {
@@ -101,14 +106,6 @@ func Complete(to io.Writer, at *kong.Node, words []string, values func(of reflec
 		}
 	}
 	return nil
-}
-
-// element is the type of a value, or of the elements of a list.
-func element(v *kong.Value) reflect.Type {
-	if t := v.Target.Type(); t.Kind() != reflect.Slice {
-		return t
-	}
-	return v.Target.Type().Elem()
 }
 
 // ErrShown ends a command line that only asked for help, the version or a

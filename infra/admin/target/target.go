@@ -2,7 +2,6 @@
 package target
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,9 +76,8 @@ func newOutputs(values map[string]string) (o Outputs, err error) {
 }
 
 const (
-	stackVariable   = "SIGNALBOX_STACK"
-	accountVariable = "SIGNALBOX_ACCOUNT"
-	localDefault    = ".local"
+	stackVariable = "SIGNALBOX_STACK"
+	localDefault  = ".local"
 )
 
 // Choose reads which service the flags --local, --stack and --region mean: a flag
@@ -129,11 +127,6 @@ func (t *Target) ChooseAccount(command *kong.Node) error {
 	command.Flags[i].Target.SetString(string(account))
 	t.demo = true
 	return nil
-}
-
-// Account is the account that is meant if this one is given, or none.
-func (t *Target) Account(given string) ids.Account {
-	return cmp.Or(ids.Account(given), ids.Account(os.Getenv(accountVariable)), t.Demo())
 }
 
 // Announcement is the line that a command which changes something begins with.
