@@ -89,7 +89,7 @@ func (c credentialRewrap) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	began := s.now()
-	err = run.moveAll(ctx, found, s.progress)
+	err = run.moveAll(ctx, s, found)
 	result := run.result
 	result.Seconds = s.now().Sub(began).Seconds()
 	s.audit(ctx, "credential.rewrap", err, append(attrs, "rewrapped", result.Rewrapped,
@@ -154,15 +154,14 @@ func (r *rewrapRun) survey(ctx context.Context) (map[arguments.KeyARN]int, error
 }
 
 // moveAll moves all credentials to the key; found has their numbers by key.
-func (r *rewrapRun) moveAll(ctx context.Context, found map[arguments.KeyARN]int, progress func(int) (step, end func())) error {
+func (r *rewrapRun) moveAll(ctx context.Context, s *session, found map[arguments.KeyARN]int) error {
 	total := 0
 	for key, credentials := range found {
 		if key != r.result.To {
 			total += credentials
 		}
 	}
-	step, end := progress(total)
-	defer end()
+	step := output.Progress(s.stderr, s.now, total)
 	err := r.walk(ctx, func(ctx context.Context, w byok.WrappedKey) error {
 		if arguments.KeyARN(w.KeyARN) != r.result.To {
 			defer step()

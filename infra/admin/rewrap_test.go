@@ -147,9 +147,16 @@ func TestRewrapMovesEveryCredential(t *testing.T) {
 	t.Parallel()
 	m := newMove(t, 20)
 	m.deploy()
+	now := time.Now()
+	m.change = func(a *app) {
+		a.now = func() time.Time { now = now.Add(output.ProgressEvery); return now }
+	}
 	view, got := m.rewrap(exit.Done)
 	if view.Rewrapped != 20 || view.AlreadyThere != 0 || view.Changed != 0 || len(view.Failed) != 0 {
 		t.Errorf("%+v", view)
+	}
+	if !strings.Contains(got.stderr, "\n7 of 20\n") {
+		t.Errorf("its progress is not shown: %s", got.stderr)
 	}
 	var outcomes []any
 	for _, line := range got.audits() {
@@ -206,26 +213,6 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 	}
 	if under := m.opened(); under[m.next] != 60 {
 		t.Errorf("under the keys are %v", under)
-	}
-}
-
-func TestProgressOfARewrap(t *testing.T) {
-	t.Parallel()
-	m := newMove(t, 20)
-	m.deploy()
-	now := time.Now()
-	m.change = func(a *app) {
-		a.now = func() time.Time { now = now.Add(output.ProgressEvery); return now }
-	}
-	if _, got := m.rewrap(exit.Done); !strings.Contains(got.stderr, "\n7 of 20\n") || strings.Contains(got.stderr, "\r") {
-		t.Errorf("a file gets\n%q", got.stderr)
-	}
-	from := m.next
-	m.next = m.own // and back
-	m.deploy()
-	m.change = func(a *app) { a.terminal = true }
-	if _, got := m.rewrap(exit.Done, "--from", from); !strings.Contains(got.stderr, fmt.Sprintf("(%d/%d", 20, 20)) || len(got.audits()) != 2 {
-		t.Errorf("a terminal gets\n%q", got.stderr)
 	}
 }
 

@@ -94,11 +94,6 @@ func (s *session) note(format string, args ...any) {
 	_ = output.Writer{To: s.stderr}.Encode(line) // there is nowhere else to report it
 }
 
-// progress shows how far a long command is.
-func (s *session) progress(total int) (step, end func()) {
-	return output.Progress(s.stderr, s.terminal, s.now, total)
-}
-
 // workspace finds the workspace that a command means, deleted or not.
 func (s *session) workspace(ctx context.Context, p place) (auth.Workspace, error) {
 	return s.registry.FindWorkspace(ctx, p.Account, p.Workspace)

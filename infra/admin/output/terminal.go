@@ -7,11 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
-// ProgressEvery is the time between two lines if there is no terminal.
+// ProgressEvery is the time between two lines of Progress.
 const ProgressEvery = 10 * time.Second
 
 // IsTerminal reports whether a stream is a terminal.
@@ -33,23 +32,12 @@ func WidthOf(stream any) int {
 	return width
 }
 
-// Progress shows how far a long command is: a bar on a terminal, and a line now
-// and then elsewhere. step may be called side by side.
-func Progress(to io.Writer, terminal bool, now func() time.Time, total int) (step, end func()) {
-	if terminal {
-		bar := progressbar.NewOptions(total,
-			progressbar.OptionSetWriter(to),
-			progressbar.OptionShowCount(),
-			progressbar.OptionShowIts(),
-			progressbar.OptionFullWidth(),
-			progressbar.OptionThrottle(100*time.Millisecond),
-		)
-		return func() { _ = bar.Add(1) }, // a bar that cannot be drawn stops nothing
-			func() { _ = bar.Exit(); _, _ = fmt.Fprintln(to) }
-	}
+// Progress writes a line now and then: how far a long command is. The function that it
+// returns counts a step, and may be called side by side.
+func Progress(to io.Writer, now func() time.Time, total int) (step func()) {
 	var mu sync.Mutex
 	done, reported := 0, now()
-	step = func() {
+	return func() {
 		mu.Lock()
 		defer mu.Unlock()
 		done++
@@ -58,5 +46,4 @@ func Progress(to io.Writer, terminal bool, now func() time.Time, total int) (ste
 			_, _ = fmt.Fprintf(to, "%d of %d\n", done, total)
 		}
 	}
-	return step, func() {}
 }
