@@ -10,9 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
@@ -103,7 +105,7 @@ func (d *fixture) run(ctx context.Context, stdin io.Reader, args ...string) answ
 	if d.change != nil {
 		d.change(a)
 	}
-	code := a.run(ctx, append([]string{"--local", d.dir}, args...))
+	code := runParsed(ctx, a, append([]string{"--local", d.dir}, args...))
 	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
@@ -126,11 +128,38 @@ func (d *fixture) json(into any, args ...string) {
 	}
 }
 
+// parsers are those that no command line uses. Making one takes more CPU than most
+// commands take.
+var parsers = sync.Pool{New: func() any {
+	p, err := newParser()
+	if err != nil {
+		panic(err)
+	}
+	return p
+}}
+
+// runParsed runs a command line with a parser that may have read others.
+func runParsed(ctx context.Context, a *app, args []string) int {
+	p := parsers.Get().(*parser)
+	defer parsers.Put(p)
+	a.parser = func() (*parser, error) { return p, nil }
+	forget := func(node kong.Visitable, next kong.Next) error {
+		if value, ok := node.(*kong.Value); ok {
+			value.Set = false // kong resets the value itself
+		}
+		return next(nil)
+	}
+	if err := kong.Visit(p.Model, forget); err != nil {
+		panic(err)
+	}
+	return a.run(ctx, args)
+}
+
 // on executes a command line unchanged.
 func on(t *testing.T, args ...string) answer {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+	code := runParsed(t.Context(), newApp(strings.NewReader(""), &stdout, &stderr), args)
 	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 

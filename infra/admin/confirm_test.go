@@ -111,8 +111,7 @@ func TestADeletionThatIsSentTwiceIsUncertain(t *testing.T) {
 // one that destroys has the flag --yes.
 func TestEveryCommandIsOfAKind(t *testing.T) {
 	t.Parallel()
-	var given commandLine
-	parser, err := newApp(nil, io.Discard, io.Discard).parser(t.Context(), &given)
+	parser, err := newParser()
 	testkit.Must(t, err)
 	for _, command := range parser.Model.Leaves(false) {
 		if command.Parent == parser.Model.Node {

@@ -37,14 +37,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	signal.Ignore(syscall.SIGPIPE) // a reader that has gone is an error of the write, not the end
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	code := newApp(os.Stdin, os.Stdout, os.Stderr).run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
-}
-
-// run executes one command line and returns the exit code.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return newApp(stdin, stdout, stderr).run(ctx, args)
 }
 
 // commandLine is the table of commands and flags. A command changes something
@@ -91,6 +86,7 @@ type app struct {
 	now            func() time.Time
 	pause          func(context.Context, time.Duration) error
 	http           aws.HTTPClient // nil means the target's own
+	parser         func() (*parser, error)
 	// terminal reports that standard error is a terminal, interactive that
 	// standard input is one as well.
 	terminal, interactive bool
@@ -101,11 +97,12 @@ type app struct {
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 	return &app{
-		stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, pause: pause,
+		stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, pause: pause, parser: newParser,
 		terminal: output.IsTerminal(stderr), interactive: output.IsTerminal(stderr) && output.IsTerminal(stdin), width: output.WidthOf(stdout),
 	}
 }
 
+// run executes one command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	err := a.execute(ctx, args)
 	if err == nil || errors.Is(err, arguments.ErrShown) {
@@ -130,11 +127,11 @@ func (a *app) report(message string, asJSON bool) {
 }
 
 func (a *app) execute(ctx context.Context, args []string) error {
-	var given commandLine
-	parser, err := a.parser(ctx, &given)
+	parser, err := a.parser()
 	if err != nil {
 		return err
 	}
+	parser.Stdout, parser.Stderr = a.stdout, a.stderr
 	if len(args) > 0 && args[0] == arguments.CompleteWord {
 		return arguments.Complete(a.stdout, parser.Model.Node, args[1:])
 	}
@@ -145,6 +142,7 @@ func (a *app) execute(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	given := parser.given
 	t, err := target.Choose(given.Local, given.Stack, given.Region)
 	if err != nil {
 		return err
@@ -161,7 +159,7 @@ func (a *app) execute(ctx context.Context, args []string) error {
 }
 
 // work runs a command on its target.
-func (a *app) work(ctx context.Context, t *target.Target, given commandLine, command *kong.Context) error {
+func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, command *kong.Context) error {
 	changes := !command.Selected().Tag.Has("reads")
 	var audits io.Writer
 	if given.AuditFile != "" && changes {
@@ -184,6 +182,7 @@ func (a *app) work(ctx context.Context, t *target.Target, given commandLine, com
 	if changes {
 		s.note("%s", t.Announcement())
 	}
+	command.BindTo(ctx, (*context.Context)(nil))
 	err := t.Explain(command.Run(s))
 	if err != nil && s.lost != nil {
 		s.note("%v", s.lost)
@@ -191,16 +190,22 @@ func (a *app) work(ctx context.Context, t *target.Target, given commandLine, com
 	return cmp.Or(err, s.lost)
 }
 
-func (a *app) parser(ctx context.Context, given *commandLine) (*kong.Kong, error) {
+// parser reads a command line into given.
+type parser struct {
+	*kong.Kong
+	given *commandLine
+}
+
+func newParser() (*parser, error) {
 	options := []kong.Option{
 		kong.Name("admin"),
 		kong.Description("Operate Signalbox: a deployed stack, or the single-machine edition."),
-		kong.Writers(a.stdout, a.stderr),
 		kong.NoDefaultHelp(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Tree: true, WrapUpperBound: 100}),
-		kong.BindTo(ctx, (*context.Context)(nil)),
 	}
-	return kong.New(given, append(options, arguments.Options()...)...)
+	given := new(commandLine)
+	k, err := kong.New(given, append(options, arguments.Options()...)...)
+	return &parser{k, given}, err
 }
 
 // bare reports whether a command line names no command and is right otherwise.

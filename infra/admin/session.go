@@ -46,7 +46,7 @@ type session struct {
 	lost error
 }
 
-func (a *app) session(t *target.Target, given commandLine, auditFile io.Writer) *session {
+func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer) *session {
 	if a.http != nil {
 		t.Config.HTTPClient = a.http
 	}
