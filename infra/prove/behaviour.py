@@ -1,12 +1,10 @@
 """AWS's answers to our requests. Each check knows which answers the product handles."""
 
-import collections
 import dataclasses
 import functools
 import http.client
 import json
 import re
-import secrets
 import socket
 import ssl
 import sys
@@ -21,9 +19,9 @@ from opener import Place, Record, Refused, open_record  # an opener that shares 
 
 TYPES = 'API Gateway Developer Guide, "Gateway response types"'
 HEADERS = 'API Gateway Developer Guide, "Amazon API Gateway important notes": header names'
-PROXY = 'API Gateway Developer Guide, "Input format of a Lambda function for proxy integration"'
 CONDITIONAL = 'Amazon S3 User Guide, "How to perform conditional deletes"'
 PERMISSIONS = 'Amazon S3 User Guide, "Required permissions for Amazon S3 API operations"'
+
 
 def refused(answer, status: int) -> str:
     if problem := answer.problem(status):
@@ -35,13 +33,6 @@ def expect(holds: bool, seen: str) -> str:
     if not holds:
         raise Failed(seen)
     return seen
-
-
-@check("404 in our envelope, for a wrong method too", TYPES + ": MISSING_AUTHENTICATION_TOKEN, also for an unsupported method or resource")
-def unknown_route(s: Subject) -> str:
-    for method, path in (("GET", "/nothing"), ("GET", "/byok"), ("PUT", "/files/file_x"), ("DELETE", "/scim/sync-jobs/x")):
-        refused(s.send(method, path), 404)
-    return "four routes, each 404"
 
 
 @check("404 in our envelope, without the token", TYPES + ": the token may be read as a signature; a type that only DEFAULT_4XX covers is our 400, which DIFFERS")
@@ -103,24 +94,6 @@ def retry_after(s: Subject) -> str:
     refused(limited[0], 429)
     names = {"retry-after", "ratelimit", "ratelimit-policy", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"}
     return expect(names <= limited[0].headers.keys(), f"429 without {sorted(names - limited[0].headers.keys()) or 'nothing'}")
-
-
-@check("the parameter beside odd names works: 200", PROXY + "; a 400 of the gateway's own, with nothing done, DIFFERS")
-def query_names(s: Subject) -> str:
-    file = s.file()
-    got = s.delete(f"{file}?%ff=1&%fe=2&workspace_id={s.workspace}&%zz=%&%=")
-    left = s.versions(s.key_of(file))
-    if got.status == 400 and left:
-        raise Differs(str(got))
-    return expect(got.status == 200 and not left, f"{got}, {left} versions are left")
-
-
-@check("404, and the file still exists", PROXY + ": multiValueQueryStringParameters")
-def repeated_query(s: Subject) -> str:
-    file = s.file()
-    got = s.delete(f"{file}?workspace_id={s.workspace}&workspace_id={s.workspace}")
-    refused(got, 404)
-    return expect(s.versions(s.key_of(file)) > 0, f"{got}")
 
 
 @check("TLS 1.1 and plain HTTP are refused, TLS 1.2 or 1.3 is accepted", "the template's SecurityPolicy")
@@ -202,25 +175,6 @@ def sealing(s: Subject) -> str:
             continue
         raise Failed(f"it opens for another {field.name}")
     return "it opens for its own place only"
-
-
-@check("each of 30 creations at once is a 201 with a position of its own; a repeated Idempotency-Key is the same credential",
-       'DynamoDB Developer Guide, "Transaction conflict handling"; "Using IAM policy conditions for fine-grained access control"')
-def transactions(s: Subject) -> str:
-    keys = [s.secret("prove-" + secrets.token_hex(8)) for _ in range(30)]
-    answers = s.at_once(30, lambda i: s.create(Idempotency_Key=keys[i]))
-    positions = {a.json()["data"]["sort_order"] for a in answers if a.status == 201}
-    expect(len(positions) == 30, f"{collections.Counter(a.status for a in answers)}, {len(positions)} positions")
-    return expect(s.create(Idempotency_Key=keys[0]).body == answers[0].body, "30 positions; repeated, one credential")
-
-
-@check("a missing file is 404; of ten deletions of one file at once one is 200 and nine are 404; nothing is left",
-       PERMISSIONS + ": s3:ListBucket decides between 404 and 403; " + CONDITIONAL + ": the condition key s3:if-match")
-def delete_file(s: Subject) -> str:
-    refused(s.delete("file_missing"), 404)
-    file = s.file()
-    statuses = collections.Counter(a.status for a in s.at_once(10, lambda _: s.delete(file)))
-    return expect(statuses == {200: 1, 404: 9} and not s.versions(s.key_of(file)), f"{dict(statuses)}")
 
 
 def absent(s: Subject, key: str) -> str:
