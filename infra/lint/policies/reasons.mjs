@@ -2,18 +2,6 @@
 
 const reasons = [
   {
-    where: 'CreateByokKeyFunction', sid: 'StoreCredential', change: /^StringEqualsIfExists .*: NONE changed$/,
-    why: 'The code sends no ReturnValues. If AWS reads that as NONE, NONE must be allowed.',
-  },
-  {
-    where: 'SealingKey', sid: 'Seal', change: /^ArnEquals made ArnEqualsIfExists$/,
-    why: 'aws:PrincipalArn is in every signed request.',
-  },
-  {
-    where: 'StorageKey', sid: 'GrantsOfDynamoDb', change: /^action .* widened to kms:\*$/,
-    why: 'Besides CreateGrant only ListGrants and RevokeGrant have kms:GrantIsForAWSResource, and administrators may both.',
-  },
-  {
     where: 'StorageKey', sid: 'Logs', change: /^action kms:Describe\*/,
     why: 'AWS\'s page about encrypted log groups lists it. DescribeKey has no encryption context, so it is never granted here.',
   },
