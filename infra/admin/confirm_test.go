@@ -8,12 +8,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/alecthomas/kong"
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/testkit"
@@ -104,26 +101,6 @@ func TestADeletionThatIsSentTwiceIsUncertain(t *testing.T) {
 	}
 	if audits := d.want(exit.NotFound, "key", "delete", strings.Repeat("0", 64), "--yes").audits(); len(audits) != 1 || audits[0]["outcome"] != "refused" {
 		t.Errorf("without a repetition: %v", audits)
-	}
-}
-
-// Every command either is marked as one that reads, or names its target; every
-// one that destroys has the flag --yes.
-func TestEveryCommandIsOfAKind(t *testing.T) {
-	t.Parallel()
-	parser, err := newParser()
-	testkit.Must(t, err)
-	for _, command := range parser.Model.Leaves(false) {
-		if command.Parent == parser.Model.Node {
-			continue // completion, help and status
-		}
-		if reads := slices.Contains([]string{"list", "show", "find", "check", "plan"}, command.Name); reads != command.Tag.Has("reads") {
-			t.Errorf("%s is marked as one that reads: %t", command.FullPath(), !reads)
-		}
-		asks := slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == "yes" })
-		if destroys := slices.Contains([]string{"delete", "purge"}, command.Name); destroys && !asks {
-			t.Errorf("%s does not ask", command.FullPath())
-		}
 	}
 }
 
