@@ -20,10 +20,8 @@ type exchange struct {
 	extended string
 	trace    string
 	time     time.Time
-	method   string
 	path     string
 	query    string
-	protocol string
 	source   string
 }
 
@@ -37,8 +35,6 @@ func newExchange(r *http.Request) *exchange {
 		extended: base64.RawURLEncoding.EncodeToString(random[:10]) + "=",
 		trace:    fmt.Sprintf("Root=1-%08x-%x", now.Unix(), random[10:]),
 		time:     now,
-		method:   r.Method,
-		protocol: r.Proto,
 	}
 	x.path, x.query = target(r)
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {

@@ -9,7 +9,8 @@
 // 10,240 bytes that a REST API allows for the request line and
 // the headers together (here it is 1 MB); the stage at the front of the path,
 // which a custom domain hides; authorizers, request validation, binary media
-// types, {proxy+}, caching, and the account's throttle over all its APIs.
+// types, {proxy+}, caching, the account's throttle over all its APIs, the defaults of
+// gateway responses, and their variables but $context.requestId.
 package gateway
 
 import (
