@@ -49,7 +49,6 @@ func refuse(w http.ResponseWriter, err error) {
 // request has the members of all operations' requests.
 type request struct {
 	KeyID                        string `json:"KeyId"`
-	Description                  string
 	KeySpec                      string
 	CiphertextBlob               []byte
 	EncryptionContext            map[string]string

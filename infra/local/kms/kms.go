@@ -42,11 +42,10 @@ const (
 // key is a symmetric key. A file of an earlier version may have several materials: each
 // opens its ciphertexts.
 type key struct {
-	ID          string
-	Description string
-	State       string
-	Created     time.Time
-	Material    [][]byte
+	ID       string
+	State    string
+	Created  time.Time
+	Material [][]byte
 }
 
 func (k key) arn() string { return "arn:aws:kms:" + Region + ":" + Account + ":key/" + k.ID }
@@ -107,12 +106,10 @@ func (s *Service) save() error {
 }
 
 // create makes a key.
-func (s *Service) create(description string) key {
+func (s *Service) create() key {
 	material := make([]byte, 32)
 	_, _ = rand.Read(material)
-	k := key{
-		ID: uuid.NewString(), Description: description, State: enabled, Created: time.Now().UTC(), Material: [][]byte{material},
-	}
+	k := key{ID: uuid.NewString(), State: enabled, Created: time.Now().UTC(), Material: [][]byte{material}}
 	s.state.Keys[k.ID] = k
 	return k
 }

@@ -8,7 +8,7 @@ func (s *Service) change(name string, in request) (any, error) {
 		if in.KeySpec != "" && in.KeySpec != "SYMMETRIC_DEFAULT" {
 			return nil, fault("UnsupportedOperationException", "This KMS has symmetric keys only")
 		}
-		return map[string]any{"KeyMetadata": s.create(in.Description).metadata()}, nil
+		return map[string]any{"KeyMetadata": s.create().metadata()}, nil
 	}
 	k, err := s.find(in.KeyID)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Service) reEncrypt(in request) (any, error) {
 func (k key) metadata() map[string]any {
 	return map[string]any{
 		"AWSAccountId": Account, "KeyId": k.ID, "Arn": k.arn(), "CreationDate": k.Created.Unix(),
-		"Enabled": k.State == enabled, "KeyState": k.State, "Description": k.Description,
+		"Enabled": k.State == enabled, "KeyState": k.State, "Description": "",
 		"KeyUsage": "ENCRYPT_DECRYPT", "KeySpec": "SYMMETRIC_DEFAULT", "CustomerMasterKeySpec": "SYMMETRIC_DEFAULT",
 		"EncryptionAlgorithms": []string{"SYMMETRIC_DEFAULT"}, "KeyManager": "CUSTOMER", "Origin": "AWS_KMS", "MultiRegion": false,
 	}

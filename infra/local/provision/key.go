@@ -14,10 +14,10 @@ import (
 
 // key finds the recorded key, which has no name to find it by, or makes one. A
 // crash before it is recorded leaves a key behind that nothing uses.
-func (p *provisioner) key(ctx context.Context, declared template.Key) error {
-	id, arn := declared.ID, p.existing[declared.ID]
+func (p *provisioner) key(ctx context.Context, id string) error {
+	arn := p.existing[id]
 	if arn == "" {
-		created, err := p.keys.CreateKey(ctx, &kms.CreateKeyInput{Description: &declared.Description})
+		created, err := p.keys.CreateKey(ctx, &kms.CreateKeyInput{})
 		if err != nil {
 			return fmt.Errorf("creating key %s: %w", id, err)
 		}

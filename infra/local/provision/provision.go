@@ -93,10 +93,5 @@ func (p *provisioner) done(id string, a template.Attributes) {
 	p.made[id] = a
 }
 
-// physicalName returns the declared name, or a default.
-func physicalName(declared, id string) string {
-	if declared != "" {
-		return declared
-	}
-	return template.StackName + "-" + id
-}
+// physicalName is the name of a resource. The template declares none.
+func physicalName(id string) string { return template.StackName + "-" + id }

@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,9 +47,9 @@ func (p *provisioner) forget(ctx context.Context, tables []template.Table) error
 
 func (p *provisioner) tableName(t template.Table) string {
 	if p.elsewhere != nil {
-		return p.elsewhere.Prefix + cmp.Or(t.Name, t.ID)
+		return p.elsewhere.Prefix + t.ID
 	}
-	return physicalName(t.Name, t.ID)
+	return physicalName(t.ID)
 }
 
 func (p *provisioner) table(ctx context.Context, t template.Table) error {

@@ -5,9 +5,7 @@ import "fmt"
 // Table is one AWS::DynamoDB::Table.
 type Table struct {
 	// ID is the logical id.
-	ID string
-	// Name is the declared name, or empty.
-	Name       string
+	ID         string
 	Attributes []TableAttribute
 	Keys       []TableKey
 	// TTL is the attribute that says when an item expires, or empty.
@@ -30,17 +28,8 @@ type TableKey struct {
 type Bucket struct {
 	// ID is the logical id.
 	ID string
-	// Name is the declared name, or empty.
-	Name string
 	// Versioning is Enabled, Suspended or empty.
 	Versioning string
-}
-
-// Key is one AWS::KMS::Key.
-type Key struct {
-	// ID is the logical id.
-	ID          string
-	Description string
 }
 
 // Tables returns the declared tables.
@@ -52,7 +41,6 @@ func (t *Template) Tables() ([]Table, error) {
 			Enabled   bool   `yaml:"Enabled"`
 		}
 		err := t.scope.decode(r.properties, fields{
-			"TableName":               &table.Name,
 			"AttributeDefinitions":    &table.Attributes,
 			"KeySchema":               &table.Keys,
 			"TimeToLiveSpecification": &ttl,
@@ -71,17 +59,17 @@ func (t *Template) Buckets() ([]Bucket, error) {
 		var versioning struct {
 			Status string `yaml:"Status"`
 		}
-		err := t.scope.decode(r.properties, fields{"BucketName": &bucket.Name, "VersioningConfiguration": &versioning})
+		err := t.scope.decode(r.properties, fields{"VersioningConfiguration": &versioning})
 		bucket.Versioning = versioning.Status
 		return err
 	})
 }
 
-// Keys returns the declared KMS keys.
-func (t *Template) Keys() ([]Key, error) {
-	return declared(t, "AWS::KMS::Key", func(r resource, key *Key) error {
-		key.ID = r.id
-		return t.scope.decode(r.properties, fields{"Description": &key.Description})
+// Keys returns the logical ids of the declared KMS keys.
+func (t *Template) Keys() ([]string, error) {
+	return declared(t, "AWS::KMS::Key", func(r resource, id *string) error {
+		*id = r.id
+		return nil
 	})
 }
 
