@@ -69,7 +69,7 @@ func TestVectors(t *testing.T) {
 	testkit.Must(t, err)
 	var all vectors
 	testkit.Must(t, json.Unmarshal(text, &all))
-	if len(all.Cases) < 100 {
+	if len(all.Cases) < 60 {
 		t.Errorf("%d cases", len(all.Cases))
 	}
 	for _, c := range all.Cases {
