@@ -31,7 +31,6 @@ type memory struct {
 	given                   byok.New // the last, its key in the clear
 	key                     string
 	place                   ids.Workspace
-	recalled                []byok.RequestID
 	written                 int
 	control                 map[string]testkit.Row
 }
@@ -53,12 +52,6 @@ func (m *memory) send(t *testing.T, body []byte, idempotencyKeys ...string) func
 func (m *memory) Seal(ctx context.Context, account ids.Account, workspace ids.Workspace, n byok.New) (byok.Draft, error) {
 	m.given, m.key, m.place = n, string(n.Key.Reveal()), workspace
 	return m.Store.Seal(ctx, account, workspace, n)
-}
-
-// Recall keeps the id.
-func (m *memory) Recall(ctx context.Context, id byok.RequestID) (byok.Remembered, error) {
-	m.recalled = append(m.recalled, id)
-	return m.Store.Recall(ctx, id)
 }
 
 // Default is the one workspace.

@@ -386,7 +386,7 @@ func askHeaders(w *sim.World) {
 	w.Ask("201", sound.With("Content-Encoding", "identity", " Identity"))
 	w.Ask("400", sound.With("Content-Encoding", "identity", "gzip"), "Content-Encoding must be identity")
 	w.Ask("400    /key", post(`{"provider":"openai"}`).With("Content-Encoding", "br").With("Content-Type", "x").With("Idempotency-Key", ""), "Idempotency-Key must be sent once")
-	for _, key := range []string{"!", "~", strings.Repeat("k", 255)} {
+	for _, key := range []string{"!", "~", strings.Repeat("k", 255), strings.Repeat("k", 254) + "!"} {
 		first := w.Ask("201", sound.With("Idempotency-Key", key))
 		if again := w.Ask("201 replayed", post(`{"provider":"openai" , "key":"\u0073k-0123456789abcdef"}`).With("Idempotency-Key", key)); again.Body != first.Body {
 			w.TB().Errorf("%s is replayed as %s", first.Body, again.Body)

@@ -1,9 +1,7 @@
 package contract_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -153,42 +151,6 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestEcho: the response contains each setting of the description as it was sent, and of
-// the key its label.
-func TestEcho(t *testing.T) {
-	t.Parallel()
-	n := newTenant(t)
-	began := time.Now()
-	sent := map[string]any{}
-	for name, kind := range the.spec.Members("createByokKey") {
-		sent[name] = map[string]any{"boolean": true, "array": []any{"a/b", "a/b"}, "string": "N ü"}[kind]
-	}
-	h := hashOf(n.standard)
-	maps.Copy(sent, map[string]any{
-		"key": providerKey, "provider": "openai", "workspace_id": strings.ToUpper(n.second),
-		"allowed_api_key_hashes": []any{h, h}, "allowed_user_ids": []any{},
-		"is_fallback": false, // which excludes others
-	})
-	body, err := json.Marshal(sent)
-	testkit.Must(t, err)
-	r := post(string(body)).As(n.management).Do(t)
-	made := r.Created(t)
-	var got struct{ Data map[string]any }
-	testkit.Must(t, json.Unmarshal(r.Body, &got))
-	for _, own := range []string{"id", "created_at", "label", "sort_order"} {
-		delete(got.Data, own)
-	}
-	delete(sent, "key")
-	sent["workspace_id"] = n.second
-	if diff := cmp.Diff(sent, got.Data); diff != "" || made.Label != "sk-...AbCd" {
-		t.Errorf("label %s, (-want +got):\n%s", made.Label, diff)
-	}
-	// The server's clock may be another machine's.
-	if made.CreatedAt.Before(began.Add(-time.Minute)) || made.CreatedAt.After(time.Now().Add(time.Minute)) {
-		t.Errorf("created at %v, requested from %v to %v", made.CreatedAt, began, time.Now())
-	}
-}
-
 // TestSortOrder: positions count from 0, for each workspace and provider.
 func TestSortOrder(t *testing.T) {
 	t.Parallel()
@@ -263,8 +225,8 @@ func fresh(t *testing.T, got response) response {
 	return got
 }
 
-// TestReplay follows one request under its idempotency key. FuzzReplay has the rules of
-// same and different bodies.
+// TestReplay follows one request under its idempotency key. TestSimulation of
+// create-byok-key has the rules of same and different bodies.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)

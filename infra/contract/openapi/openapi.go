@@ -67,15 +67,6 @@ func (s *Spec) Enum(schema string) (texts []string) {
 	return texts
 }
 
-// Members returns the members of the operation's body, each with its type.
-func (s *Spec) Members(operationID string) map[string]string {
-	all := map[string]string{}
-	for name, member := range s.operations[operationID].RequestBody.Value.Content.Get("application/json").Schema.Value.Properties {
-		all[name] = member.Value.Type.Slice()[0]
-	}
-	return all
-}
-
 // CheckRequest returns an error if the body is wrong for the operation.
 func (s *Spec) CheckRequest(operationID string, body []byte) error {
 	declared := s.operations[operationID].RequestBody
