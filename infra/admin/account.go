@@ -20,9 +20,9 @@ type accountCreate struct {
 }
 
 type accountView struct {
-	ID        ids.Account   `json:"id"`
-	Name      string        `json:"name"`
-	Workspace ids.Workspace `json:"default_workspace_id"`
+	ID        ids.Account   `json:"id" title:"account"`
+	Name      string        `json:"name" title:"name"`
+	Workspace ids.Workspace `json:"default_workspace_id" title:"default workspace"`
 }
 
 // Run makes an account.
@@ -32,19 +32,15 @@ func (c accountCreate) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return output.One(s.out, accountView{ID: account, Name: c.Name, Workspace: workspace},
-		output.NewColumn("account", func(v accountView) string { return string(v.ID) }),
-		output.NewColumn("name", func(v accountView) string { return v.Name }),
-		output.NewColumn("default workspace", func(v accountView) string { return string(v.Workspace) }),
-	)
+	return output.One(s.out, accountView{ID: account, Name: c.Name, Workspace: workspace})
 }
 
 type accountRow struct {
-	ID        ids.Account     `json:"id"`
-	Name      string          `json:"name"`
-	Workspace output.Optional `json:"default_workspace_id"`
-	State     string          `json:"state"` // active or broken
-	CreatedAt output.Optional `json:"created_at"`
+	ID        ids.Account     `json:"id" title:"account"`
+	Name      string          `json:"name" title:"name"`
+	State     string          `json:"state" title:"state"` // active or broken
+	Workspace output.Optional `json:"default_workspace_id" title:"default workspace"`
+	CreatedAt output.Optional `json:"created_at" title:"created"`
 }
 
 // Run lists accounts.
@@ -60,12 +56,6 @@ func (accountList) Run(ctx context.Context, s *session) error {
 		}
 		return row
 	})
-	wide := []output.Column[accountRow]{
-		output.NewColumn("ACCOUNT", func(r accountRow) string { return string(r.ID) }),
-		output.NewColumn("NAME", func(r accountRow) string { return r.Name }),
-		output.NewColumn("STATE", func(r accountRow) string { return r.State }),
-		output.NewColumn("DEFAULT WORKSPACE", func(r accountRow) string { return string(r.Workspace) }),
-		output.NewColumn("CREATED", func(r accountRow) string { return string(r.CreatedAt) }),
-	}
+	wide := output.Columns[accountRow]()
 	return output.ListFitting(s.out, rows, wide, wide[:3])
 }

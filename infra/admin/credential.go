@@ -120,25 +120,25 @@ type outline struct{}
 // show lists credentials. Of all workspaces each row names its own.
 func (outline) show(s *session, found []byok.Credential, everywhere bool) error {
 	const prefix = 8 // enough to name one, see oneCredential
-	provider := output.NewColumn("PROVIDER", func(v credentialView) string { return v.Provider })
-	order := output.NewColumn("ORDER", func(v credentialView) string { return strconv.FormatInt(v.SortOrder, 10) })
-	label := output.NewColumn("LABEL", credentialView.label)
-	state := output.NewColumn("STATE", credentialView.state)
-	flags := output.NewColumn("FLAGS", credentialView.flags)
-	limits := output.NewColumn("ONLY FOR", credentialView.limits)
+	provider := output.NewColumn("provider", func(v credentialView) string { return v.Provider })
+	order := output.NewColumn("order", func(v credentialView) string { return strconv.FormatInt(v.SortOrder, 10) })
+	label := output.NewColumn("label", credentialView.label)
+	state := output.NewColumn("state", credentialView.state)
+	flags := output.NewColumn("flags", credentialView.flags)
+	limits := output.NewColumn("only for", credentialView.limits)
 	wide := []output.Column[credentialView]{
-		output.NewColumn("CREDENTIAL", func(v credentialView) string { return string(v.ID) }), provider, order,
-		output.NewColumn("NAME", func(v credentialView) string { return v.Name }), label, state, flags, limits,
-		output.NewColumn("CREATED", func(v credentialView) string { return string(v.CreatedAt) }),
+		output.NewColumn("credential", func(v credentialView) string { return string(v.ID) }), provider, order,
+		output.NewColumn("name", func(v credentialView) string { return v.Name }), label, state, flags, limits,
+		output.NewColumn("created", func(v credentialView) string { return string(v.CreatedAt) }),
 	}
 	narrower := []output.Column[credentialView]{
-		output.NewColumn("ID", func(v credentialView) string { return string(v.ID[:min(prefix, len(v.ID))]) }), provider, label, state, flags, limits,
+		output.NewColumn("id", func(v credentialView) string { return string(v.ID[:min(prefix, len(v.ID))]) }), provider, label, state, flags, limits,
 	}
 	narrow := slices.Insert(slices.Clone(narrower), 2, order)
 	if everywhere {
-		wide = append(wide, output.NewColumn("WORKSPACE", func(v credentialView) string { return string(v.Workspace) }),
-			output.NewColumn("ACCOUNT", func(v credentialView) string { return string(v.Account) }))
-		in := output.NewColumn("IN", func(v credentialView) string { return string(v.Workspace[:min(prefix, len(v.Workspace))]) })
+		wide = append(wide, output.NewColumn("workspace", func(v credentialView) string { return string(v.Workspace) }),
+			output.NewColumn("account", func(v credentialView) string { return string(v.Account) }))
+		in := output.NewColumn("in", func(v credentialView) string { return string(v.Workspace[:min(prefix, len(v.Workspace))]) })
 		narrow, narrower = append(narrow, in), append(narrower, in)
 	}
 	return output.ListFitting(s.out, each(found, viewCredential), wide, narrow, narrower)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
@@ -38,9 +37,9 @@ type fileDelete struct {
 }
 
 type fileView struct {
-	ID       ids.File        `json:"id"`
-	Bytes    int64           `json:"bytes"`
-	StoredAt output.Optional `json:"stored_at"`
+	ID       ids.File        `json:"id" title:"file"`
+	Bytes    int64           `json:"bytes" title:"bytes"`
+	StoredAt output.Optional `json:"stored_at" title:"stored"`
 }
 
 // Run uploads a file.
@@ -88,11 +87,7 @@ func (c fileList) Run(ctx context.Context, s *session) error {
 	view := func(f files.File) fileView {
 		return fileView{ID: f.ID, Bytes: f.Bytes, StoredAt: output.When(f.StoredAt)}
 	}
-	return output.List(s.out, each(found, view),
-		output.NewColumn("FILE", func(v fileView) string { return string(v.ID) }),
-		output.NewColumn("BYTES", func(v fileView) string { return strconv.FormatInt(v.Bytes, 10) }),
-		output.NewColumn("STORED", func(v fileView) string { return string(v.StoredAt) }),
-	)
+	return output.List(s.out, each(found, view))
 }
 
 // Run deletes a file.

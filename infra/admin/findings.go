@@ -24,13 +24,13 @@ const (
 
 // finding is something that the tables should not hold, or have lost.
 type finding struct {
-	Kind    string          `json:"kind"` // key, workspace, list, account, counter, credential or item
-	ID      string          `json:"id"`
-	Account output.Optional `json:"account_id"`
-	Problem string          `json:"problem"`
-	By      string          `json:"by"`
-	Remedy  string          `json:"remedy"`
-	Outcome output.Optional `json:"outcome"` // of the repair, once it was made
+	Kind    string          `json:"kind" title:"kind"` // key, workspace, list, account, counter, credential or item
+	ID      string          `json:"id" title:"id"`
+	Account output.Optional `json:"account_id" title:"account"`
+	Problem string          `json:"problem" title:"problem"`
+	By      string          `json:"by" title:"by"`
+	Remedy  string          `json:"remedy" title:"remedy"`
+	Outcome output.Optional `json:"outcome" title:"outcome"` // of the repair, once it was made
 
 	Action string `json:"-"` // as audit lines name the repair
 	Repair repair `json:"-"`
@@ -46,19 +46,6 @@ func countFindings(found []finding) map[string]int {
 		counts[f.By]++
 	}
 	return counts
-}
-
-// showFindings lists findings.
-func showFindings(o output.Writer, found []finding) error {
-	return output.List(o, found,
-		output.NewColumn("KIND", func(f finding) string { return f.Kind }),
-		output.NewColumn("ID", func(f finding) string { return f.ID }),
-		output.NewColumn("ACCOUNT", func(f finding) string { return string(f.Account) }),
-		output.NewColumn("PROBLEM", func(f finding) string { return f.Problem }),
-		output.NewColumn("BY", func(f finding) string { return f.By }),
-		output.NewColumn("REMEDY", func(f finding) string { return f.Remedy }),
-		output.NewColumn("OUTCOME", func(f finding) string { return string(f.Outcome) }),
-	)
 }
 
 // clockMargin bounds how far the clock of a machine that makes rows may be ahead. Only a row

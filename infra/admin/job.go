@@ -49,14 +49,14 @@ type (
 )
 
 type jobView struct {
-	ID            ids.Job         `json:"id"`
-	Status        syncjobs.Status `json:"status"`
-	SyncedGroups  *int64          `json:"synced_groups"`
-	DeletedGroups *int64          `json:"deleted_groups"`
-	ErrorMessage  *string         `json:"error_message"`
-	CreatedAt     output.Optional `json:"created_at"`
-	StartedAt     output.Optional `json:"started_at"`
-	FinishedAt    output.Optional `json:"finished_at"`
+	ID            ids.Job         `json:"id" title:"job"`
+	Status        syncjobs.Status `json:"status" title:"status"`
+	SyncedGroups  *int64          `json:"synced_groups" title:"synced groups"`
+	DeletedGroups *int64          `json:"deleted_groups" title:"deleted groups"`
+	ErrorMessage  *string         `json:"error_message" title:"error message"`
+	CreatedAt     output.Optional `json:"created_at" title:"created"`
+	StartedAt     output.Optional `json:"started_at" title:"started"`
+	FinishedAt    output.Optional `json:"finished_at" title:"finished"`
 }
 
 // Run queues a job.
@@ -122,16 +122,7 @@ func (c jobShow) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return output.One(s.out, viewJob(job),
-		output.NewColumn("job", func(v jobView) string { return string(v.ID) }),
-		output.NewColumn("status", func(v jobView) string { return string(v.Status) }),
-		output.NewColumn("synced groups", func(v jobView) string { return output.Number(v.SyncedGroups) }),
-		output.NewColumn("deleted groups", func(v jobView) string { return output.Number(v.DeletedGroups) }),
-		output.NewColumn("error message", func(v jobView) string { return value(v.ErrorMessage) }),
-		output.NewColumn("created", func(v jobView) string { return string(v.CreatedAt) }),
-		output.NewColumn("started", func(v jobView) string { return string(v.StartedAt) }),
-		output.NewColumn("finished", func(v jobView) string { return string(v.FinishedAt) }),
-	)
+	return output.One(s.out, viewJob(job))
 }
 
 func viewJob(j syncjobs.Job) jobView {
@@ -157,14 +148,8 @@ func (c jobList) Run(ctx context.Context, s *session) error {
 		}
 		return view
 	})
-	wide := []output.Column[jobView]{
-		output.NewColumn("JOB", func(v jobView) string { return string(v.ID) }),
-		output.NewColumn("STATUS", func(v jobView) string { return string(v.Status) }),
-		output.NewColumn("CREATED", func(v jobView) string { return string(v.CreatedAt) }),
-		output.NewColumn("FINISHED", func(v jobView) string { return string(v.FinishedAt) }),
-		output.NewColumn("SYNCED", func(v jobView) string { return output.Number(v.SyncedGroups) }),
-		output.NewColumn("DELETED", func(v jobView) string { return output.Number(v.DeletedGroups) }),
-	}
+	wide := output.Columns[jobView]("job", "status", "created", "finished", "synced groups", "deleted groups")
+	wide[4].Title, wide[5].Title = "synced", "deleted" // short, so that more terminals show them
 	return output.ListFitting(s.out, only(views, c.Status, func(v jobView) string { return string(v.Status) }), wide, wide[:3])
 }
 

@@ -213,7 +213,7 @@ func (c keyFind) Run(ctx context.Context, s *session) error {
 		view.Account = output.Optional(key.Account)
 		return view
 	})
-	return showKeys(s, views, output.NewColumn("ACCOUNT", func(v keyView) string { return string(v.Account) }))
+	return showKeys(s, views, "account")
 }
 
 func (c keyFind) find(ctx context.Context, s *session) ([]auth.SurveyedKey, error) {
@@ -238,14 +238,14 @@ type keyList struct {
 }
 
 type keyView struct {
-	Hash      auth.KeyHash    `json:"hash"`
-	Kind      auth.Kind       `json:"kind"`
-	Name      string          `json:"name"`
-	Account   output.Optional `json:"account_id,omitempty"`
-	Workspace output.Optional `json:"workspace_id"`
-	State     string          `json:"state"` // active, disabled, expired or broken
-	CreatedAt output.Optional `json:"created_at"`
-	ExpiresAt output.Optional `json:"expires_at"`
+	Hash      auth.KeyHash    `json:"hash" title:"key hash"`
+	Kind      auth.Kind       `json:"kind" title:"kind"`
+	Name      string          `json:"name" title:"name"`
+	Account   output.Optional `json:"account_id,omitempty" title:"account"`
+	Workspace output.Optional `json:"workspace_id" title:"workspace"`
+	State     string          `json:"state" title:"state"` // active, disabled, expired or broken
+	CreatedAt output.Optional `json:"created_at" title:"created"`
+	ExpiresAt output.Optional `json:"expires_at" title:"expires"`
 }
 
 type createdKeyView struct {
@@ -287,17 +287,10 @@ func (c keyList) Run(ctx context.Context, s *session) error {
 
 // showKeys lists keys by their hash. If only that makes the table fit, it is the
 // beginning of the hash, which is enough to name a key here and in logs.
-func showKeys(s *session, views []keyView, more ...output.Column[keyView]) error {
-	columns := append([]output.Column[keyView]{
-		output.NewColumn("KEY HASH", func(v keyView) string { return string(v.Hash) }),
-		output.NewColumn("KIND", func(v keyView) string { return string(v.Kind) }),
-		output.NewColumn("NAME", func(v keyView) string { return v.Name }),
-		output.NewColumn("WORKSPACE", func(v keyView) string { return string(v.Workspace) }),
-		output.NewColumn("STATE", func(v keyView) string { return v.State }),
-		output.NewColumn("CREATED", func(v keyView) string { return string(v.CreatedAt) }),
-		output.NewColumn("EXPIRES", func(v keyView) string { return string(v.ExpiresAt) }),
-	}, more...)
+func showKeys(s *session, views []keyView, more ...string) error {
+	titles := []string{"key hash", "kind", "name", "workspace", "state", "created", "expires"}
+	columns := output.Columns[keyView](append(titles, more...)...)
 	short := slices.Clone(columns)
-	short[0] = output.NewColumn("KEY HASH", func(v keyView) string { return v.Hash.Short() })
+	short[0] = output.NewColumn("key hash", func(v keyView) string { return v.Hash.Short() })
 	return output.ListFitting(s.out, views, columns, short)
 }

@@ -61,7 +61,13 @@ func viewPlan(p routing.Plan) planView {
 }
 
 // planRow is a line of a plan for people: a step, or why there is none.
-type planRow struct{ step, provider, uses, label, why string }
+type planRow struct {
+	step     string `title:"step"`
+	provider string `title:"provider"`
+	uses     string `title:"uses"`
+	label    string `title:"label"`
+	why      string `title:"why not"`
+}
 
 // Run shows how a router would serve a request now.
 func (c credentialPlan) Run(ctx context.Context, s *session) error {
@@ -82,13 +88,7 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	if s.out.ForScripts() {
 		return s.out.Encode(viewPlan(plan))
 	}
-	return output.List(s.out, rowsOf(plan, stored),
-		output.NewColumn("STEP", func(r planRow) string { return r.step }),
-		output.NewColumn("PROVIDER", func(r planRow) string { return r.provider }),
-		output.NewColumn("USES", func(r planRow) string { return r.uses }),
-		output.NewColumn("LABEL", func(r planRow) string { return r.label }),
-		output.NewColumn("WHY NOT", func(r planRow) string { return r.why }),
-	)
+	return output.List(s.out, rowsOf(plan, stored))
 }
 
 func rowsOf(plan routing.Plan, stored []byok.Credential) []planRow {

@@ -51,7 +51,7 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	found := inspect(live, placements, accessRestore{})
-	if err := showFindings(s.out, found); err != nil {
+	if err := output.List(s.out, found); err != nil {
 		return err
 	}
 	counts := countFindings(found)
@@ -91,7 +91,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 		return errUnrelated
 	}
 	if c.DryRun {
-		return showFindings(s.out, found)
+		return output.List(s.out, found)
 	}
 	if lacking := lacking(found); len(lacking) > 0 && !c.Incomplete {
 		return exit.Refusal(fmt.Sprintf("%s is not the access table just before the restore: it lacks %s (%s %s among them), and no command removes an account or a workspace. "+
@@ -113,7 +113,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	if err == nil && counts[byOperator] > 0 {
 		err = errLeft
 	}
-	return errors.Join(err, showFindings(s.out, found))
+	return errors.Join(err, output.List(s.out, found))
 }
 
 // withoutBefore says that some changes are unknown without the table before the

@@ -48,25 +48,25 @@ const (
 type rewrapResult struct {
 	To           arguments.KeyARN   `json:"to"`
 	From         []arguments.KeyARN `json:"from"`
-	Rewrapped    int                `json:"rewrapped"`
-	AlreadyThere int                `json:"already_there"`
-	Changed      int                `json:"gone_meanwhile"`
+	Rewrapped    int                `json:"rewrapped" title:"rewrapped"`
+	AlreadyThere int                `json:"already_there" title:"already there"`
+	Changed      int                `json:"gone_meanwhile" title:"gone meanwhile"`
 	Failed       []rewrapFailure    `json:"failed"`
 	Seconds      float64            `json:"seconds"`
 }
 
 // rewrapFailure is a credential that could not be moved, and why.
 type rewrapFailure struct {
-	Workspace ids.Workspace  `json:"workspace_id"`
-	ID        ids.Credential `json:"id"`
-	Reason    string         `json:"reason"`
+	Workspace ids.Workspace  `json:"workspace_id" title:"workspace"`
+	ID        ids.Credential `json:"id" title:"credential"`
+	Reason    string         `json:"reason" title:"reason"`
 }
 
 // surveyView is how many credentials are under one key.
 type surveyView struct {
-	Key         arguments.KeyARN `json:"key"`
-	Credentials int              `json:"credentials"`
-	Status      string           `json:"status"`
+	Key         arguments.KeyARN `json:"key" title:"key"`
+	Credentials int              `json:"credentials" title:"credentials"`
+	Status      string           `json:"status" title:"status"`
 }
 
 // Run moves all credentials, or counts them. Interrupted anywhere, killed
@@ -243,31 +243,16 @@ func (r *rewrapRun) showSurvey(o output.Writer, found map[arguments.KeyARN]int) 
 		}
 		views = append(views, view)
 	}
-	return output.List(o, views,
-		output.NewColumn("KEY", func(v surveyView) string { return string(v.Key) }),
-		output.NewColumn("CREDENTIALS", func(v surveyView) string { return strconv.Itoa(v.Credentials) }),
-		output.NewColumn("STATUS", func(v surveyView) string { return v.Status }),
-	)
+	return output.List(o, views)
 }
 
 func (v rewrapResult) show(o output.Writer) error {
-	count := func(title string, n int) output.Column[rewrapResult] {
-		return output.NewColumn[rewrapResult](title, func(rewrapResult) string { return strconv.Itoa(n) })
-	}
 	took := time.Duration(v.Seconds * float64(time.Second)).Round(time.Second / 10)
-	err := output.One(o, v,
-		count("rewrapped", v.Rewrapped),
-		count("already there", v.AlreadyThere),
-		count("gone meanwhile", v.Changed),
-		count("failed", len(v.Failed)),
-		output.NewColumn("took", func(rewrapResult) string { return took.String() }),
-	)
+	err := output.One(o, v, append(output.Columns[rewrapResult](),
+		output.NewColumn("failed", func(rewrapResult) string { return strconv.Itoa(len(v.Failed)) }),
+		output.NewColumn("took", func(rewrapResult) string { return took.String() }))...)
 	if err != nil || o.ForScripts() || len(v.Failed) == 0 {
 		return err
 	}
-	return output.List(o, v.Failed,
-		output.NewColumn("WORKSPACE", func(f rewrapFailure) string { return string(f.Workspace) }),
-		output.NewColumn("CREDENTIAL", func(f rewrapFailure) string { return string(f.ID) }),
-		output.NewColumn("REASON", func(f rewrapFailure) string { return f.Reason }),
-	)
+	return output.List(o, v.Failed)
 }

@@ -14,15 +14,15 @@ type statusCommand struct {
 }
 
 type statusView struct {
-	Target   string          `json:"target"`
-	Status   string          `json:"status"`
-	Region   string          `json:"region"`
-	Account  output.Optional `json:"account_id"`
-	Identity output.Optional `json:"aws_identity"`
-	Tables   []string        `json:"tables"`
-	Bucket   string          `json:"bucket"`
-	Key      string          `json:"sealing_key"`
-	Version  string          `json:"admin_version"`
+	Target   string          `json:"target" title:"target"`
+	Status   string          `json:"status" title:"status"`
+	Region   string          `json:"region" title:"region"`
+	Account  output.Optional `json:"account_id" title:"account"`
+	Identity output.Optional `json:"aws_identity" title:"AWS identity"`
+	Tables   []string        `json:"tables" title:"tables"`
+	Bucket   string          `json:"bucket" title:"bucket"`
+	Key      string          `json:"sealing_key" title:"sealing key"`
+	Version  string          `json:"admin_version" title:"admin"`
 }
 
 // Run shows the target of the other commands.
@@ -39,15 +39,5 @@ func (c statusCommand) Run(_ context.Context, s *session) error {
 			view.Status = "no answer from " + strings.Join(silent, " and ")
 		}
 	}
-	return output.One(s.out, view,
-		output.NewColumn("target", func(v statusView) string { return v.Target }),
-		output.NewColumn("status", func(v statusView) string { return v.Status }),
-		output.NewColumn("region", func(v statusView) string { return v.Region }),
-		output.NewColumn("account", func(v statusView) string { return string(v.Account) }),
-		output.NewColumn("AWS identity", func(v statusView) string { return string(v.Identity) }),
-		output.NewColumn("tables", func(v statusView) string { return strings.Join(v.Tables, ", ") }),
-		output.NewColumn("bucket", func(v statusView) string { return v.Bucket }),
-		output.NewColumn("sealing key", func(v statusView) string { return v.Key }),
-		output.NewColumn("admin", func(v statusView) string { return v.Version }),
-	)
+	return output.One(s.out, view)
 }

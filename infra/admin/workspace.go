@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"signalbox.dev/infra/admin/exit"
@@ -45,25 +44,23 @@ type (
 )
 
 type workspaceView struct {
-	ID        ids.Workspace   `json:"id"`
-	Name      string          `json:"name"`
-	Default   bool            `json:"default"`
-	CreatedAt output.Optional `json:"created_at"`
-	DeletedAt output.Optional `json:"deleted_at"`
+	ID        ids.Workspace   `json:"id" title:"workspace"`
+	Name      string          `json:"name" title:"name"`
+	State     string          `json:"-" title:"state"` // live or deleted
+	Default   bool            `json:"default" title:"default"`
+	CreatedAt output.Optional `json:"created_at" title:"created"`
+	DeletedAt output.Optional `json:"deleted_at" title:"deleted"`
 }
 
 func viewWorkspace(w auth.Workspace) workspaceView {
-	return workspaceView{
-		ID: w.ID, Name: w.Name, Default: w.Default,
+	view := workspaceView{
+		ID: w.ID, Name: w.Name, State: "live", Default: w.Default,
 		CreatedAt: output.When(w.CreatedAt), DeletedAt: output.When(w.DeletedAt),
 	}
-}
-
-func (v workspaceView) state() string {
-	if v.DeletedAt != "" {
-		return "deleted"
+	if view.DeletedAt != "" {
+		view.State = "deleted"
 	}
-	return "live"
+	return view
 }
 
 // Run makes a workspace.
@@ -78,17 +75,9 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	narrow := []output.Column[workspaceView]{
-		output.NewColumn("WORKSPACE", func(v workspaceView) string { return string(v.ID) }),
-		output.NewColumn("NAME", func(v workspaceView) string { return v.Name }),
-		output.NewColumn("STATE", workspaceView.state),
-		output.NewColumn("DEFAULT", func(v workspaceView) string { return map[bool]string{true: "yes"}[v.Default] }),
-	}
-	wide := append(slices.Clone(narrow),
-		output.NewColumn("CREATED", func(v workspaceView) string { return string(v.CreatedAt) }),
-		output.NewColumn("DELETED", func(v workspaceView) string { return string(v.DeletedAt) }),
-	)
-	return output.ListFitting(s.out, only(each(found, viewWorkspace), c.State, workspaceView.state), wide, narrow)
+	views := only(each(found, viewWorkspace), c.State, func(v workspaceView) string { return v.State })
+	wide := output.Columns[workspaceView]()
+	return output.ListFitting(s.out, views, wide, wide[:4])
 }
 
 // Run changes the default workspace.
@@ -139,11 +128,11 @@ type purgeView struct {
 
 // purgeRow is a credential or a file that a purge would remove.
 type purgeRow struct {
-	Kind     string          `json:"kind"`
-	ID       string          `json:"id"`
-	Name     output.Optional `json:"name"`
-	Versions *int64          `json:"versions"`
-	Bytes    *int64          `json:"bytes"`
+	Kind     string          `json:"kind" title:"kind"`
+	ID       string          `json:"id" title:"id"`
+	Name     output.Optional `json:"name" title:"name"`
+	Versions *int64          `json:"versions" title:"versions"`
+	Bytes    *int64          `json:"bytes" title:"bytes"`
 }
 
 // Run removes the credentials and files of a deleted workspace. Interrupted anywhere,
@@ -200,13 +189,7 @@ func (c workspacePurge) preview(ctx context.Context, s *session) error {
 		versions := int64(v.Versions)
 		rows = append(rows, purgeRow{Kind: "file", ID: string(v.ID), Versions: &versions, Bytes: &v.Bytes})
 	}
-	return output.List(s.out, rows,
-		output.NewColumn("KIND", func(r purgeRow) string { return r.Kind }),
-		output.NewColumn("ID", func(r purgeRow) string { return r.ID }),
-		output.NewColumn("NAME", func(r purgeRow) string { return string(r.Name) }),
-		output.NewColumn("VERSIONS", func(r purgeRow) string { return output.Number(r.Versions) }),
-		output.NewColumn("BYTES", func(r purgeRow) string { return output.Number(r.Bytes) }),
-	)
+	return output.List(s.out, rows)
 }
 
 // purge sweeps at once. It sweeps again if requests from before the deletion may still

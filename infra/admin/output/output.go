@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -35,7 +36,7 @@ func (o Writer) ForScripts() bool { return o.JSON || o.YAML }
 
 // Column is one column of a table of T.
 type Column[T any] struct {
-	title string
+	Title string
 	cell  func(T) string
 }
 
@@ -44,10 +45,45 @@ func NewColumn[T any](title string, cell func(T) string) Column[T] {
 	return Column[T]{title, cell}
 }
 
-// List shows rows as a table, or for scripts.
-func List[T any](o Writer, rows []T, columns ...Column[T]) error {
-	return ListFitting(o, rows, columns)
+// Columns returns the columns with these titles, or all. A field with a tag `title` is a
+// column.
+func Columns[T any](titles ...string) (chosen []Column[T]) {
+	all := map[string]Column[T]{}
+	for field := range reflect.TypeFor[T]().Fields() {
+		if title, ok := field.Tag.Lookup("title"); ok {
+			all[title] = NewColumn(title, func(row T) string { return cell(reflect.ValueOf(row).FieldByIndex(field.Index)) })
+			if len(titles) == 0 {
+				chosen = append(chosen, all[title])
+			}
+		}
+	}
+	for _, title := range titles {
+		chosen = append(chosen, all[title])
+	}
+	return chosen
 }
+
+// cell is a value in a table.
+func cell(v reflect.Value) string {
+	switch is := v.Kind(); {
+	case is == reflect.Pointer && v.IsNil():
+		return ""
+	case is == reflect.Pointer:
+		return cell(v.Elem())
+	case is == reflect.Bool:
+		return map[bool]string{true: "yes"}[v.Bool()]
+	case is == reflect.Slice:
+		cells := make([]string, v.Len())
+		for i := range cells {
+			cells[i] = cell(v.Index(i))
+		}
+		return strings.Join(cells, ", ")
+	}
+	return fmt.Sprint(v)
+}
+
+// List shows rows as a table of all columns, or for scripts.
+func List[T any](o Writer, rows []T) error { return ListFitting(o, rows, Columns[T]()) }
 
 // ListFitting shows rows with the first columns that fit the terminal. If none do, it
 // shows each row with all its columns, a line for each.
@@ -81,7 +117,7 @@ func table[T any](rows []T, columns []Column[T]) string {
 	return aligned(func(w io.Writer) {
 		cells := make([]string, len(columns))
 		for i, c := range columns {
-			cells[i] = c.title
+			cells[i] = strings.ToUpper(c.Title)
 		}
 		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 		for _, row := range rows {
@@ -97,7 +133,7 @@ func table[T any](rows []T, columns []Column[T]) string {
 func card[T any](row T, columns []Column[T]) string {
 	return aligned(func(w io.Writer) {
 		for _, c := range columns {
-			_, _ = fmt.Fprintf(w, "%s\t%s\n", c.title, Printable(c.cell(row)))
+			_, _ = fmt.Fprintf(w, "%s\t%s\n", c.Title, Printable(c.cell(row)))
 		}
 	})
 }
@@ -122,10 +158,14 @@ func (o Writer) fits(text string) bool {
 	return true
 }
 
-// One shows a single thing, a line for each column, or as a JSON object.
+// One shows a single thing, a line for each column, or as a JSON object. Without columns
+// it shows all of them.
 func One[T any](o Writer, row T, columns ...Column[T]) error {
 	if o.ForScripts() {
 		return o.Encode(row)
+	}
+	if len(columns) == 0 {
+		columns = Columns[T]()
 	}
 	_, err := io.WriteString(o.To, card(row, columns))
 	return err
@@ -216,12 +256,4 @@ func When(t time.Time) Optional {
 		return ""
 	}
 	return Optional(t.UTC().Format(time.RFC3339))
-}
-
-// Number is a count in tables, "" for nil.
-func Number(n *int64) string {
-	if n == nil {
-		return ""
-	}
-	return strconv.FormatInt(*n, 10)
 }
