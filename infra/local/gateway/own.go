@@ -8,7 +8,7 @@ import (
 
 // The types of the gateway's own responses that can occur on one machine.
 const (
-	missingAuthenticationToken = "MISSING_AUTHENTICATION_TOKEN" //nolint:gosec // a name
+	missingAuthenticationToken = "MISSING_AUTHENTICATION_TOKEN"
 	throttled                  = "THROTTLED"
 	requestTooLarge            = "REQUEST_TOO_LARGE"
 	badRequestBody             = "BAD_REQUEST_BODY"
