@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -95,18 +94,6 @@ func (e elsewhere) write(state string) error {
 		return fmt.Errorf("writing down where the tables are: %w", err)
 	}
 	return nil
-}
-
-// tables are the tables' place, for package provision.
-func (e elsewhere) tables(warnings io.Writer) *provision.Elsewhere {
-	if e == (elsewhere{}) {
-		return nil
-	}
-	return &provision.Elsewhere{Prefix: e.Prefix, Warn: func(text string) {
-		if warnings != nil {
-			_, _ = fmt.Fprintf(warnings, "The DynamoDB at %s %s.\n", e.Endpoint, text)
-		}
-	}}
 }
 
 // dropTables deletes the tables of the state folder, and no others, if they are in

@@ -142,14 +142,17 @@ func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Templa
 	}); err != nil {
 		return nil, fmt.Errorf("starting the engines: %w", err)
 	}
-	tables := db.tables(o.Warnings)
-	if tables != nil {
+	if db != (elsewhere{}) {
 		if err := db.write(o.State); err != nil {
 			return nil, err
 		}
 	}
 	clients := e.engines.Config()
-	made, err := provision.Make(ctx, t, clients, o.State, tables)
+	made, err := provision.Make(ctx, t, clients, o.State, db.Prefix, func(text string) {
+		if o.Warnings != nil {
+			_, _ = fmt.Fprintf(o.Warnings, "The DynamoDB at %s %s.\n", db.Endpoint, text)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}

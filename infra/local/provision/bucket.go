@@ -14,7 +14,7 @@ import (
 
 func (p *provisioner) bucket(ctx context.Context, b template.Bucket) error {
 	// Upper case is not allowed in bucket names.
-	name := strings.ToLower(physicalName(b.ID))
+	name := strings.ToLower(template.StackName + "-" + b.ID)
 	_, err := p.s3.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name})
 	var missing *types.NotFound
 	switch {

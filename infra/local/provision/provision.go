@@ -29,26 +29,18 @@ type provisioner struct {
 
 	// existing maps the logical ids of earlier calls to ARNs.
 	existing map[string]string
-	// elsewhere is nil if the tables are in the edition's own DynamoDB.
-	elsewhere *Elsewhere
+	prefix   string
+	warn     func(text string)
 
 	mu   sync.Mutex
 	made template.Resources
 }
 
-// Elsewhere is a DynamoDB that is not the edition's own. Others use it too, and it may
-// keep its tables in memory only.
-type Elsewhere struct {
-	// Prefix begins the names of all tables.
-	Prefix string
-	// Warn reports lost tables.
-	Warn func(text string)
-}
-
 // Make makes missing resources, concurrently, and returns all names. It records ARNs in
-// dir, because keys have no names in the engines. If elsewhere is not nil, the tables are
-// in that DynamoDB; if all of them are gone there, Make makes them again.
-func Make(ctx context.Context, t *template.Template, c aws.Config, dir string, elsewhere *Elsewhere) (template.Resources, error) {
+// dir, because keys have no names in the engines. If there is a prefix, it begins the names
+// of the tables in a DynamoDB that others use, too. That may keep its tables in memory only:
+// if all of them are gone, Make warns and makes them again.
+func Make(ctx context.Context, t *template.Template, c aws.Config, dir, prefix string, warn func(text string)) (template.Resources, error) {
 	tables, err := t.Tables()
 	if err != nil {
 		return nil, err
@@ -63,7 +55,7 @@ func Make(ctx context.Context, t *template.Template, c aws.Config, dir string, e
 	}
 	p := &provisioner{
 		db: reach.DynamoDB(c), keys: reach.KMS(c), s3: reach.S3(c),
-		made: make(template.Resources), elsewhere: elsewhere,
+		made: make(template.Resources), prefix: prefix, warn: warn,
 	}
 	if p.existing, err = readResources(dir); err != nil {
 		return nil, err
@@ -92,6 +84,3 @@ func (p *provisioner) done(id string, a template.Attributes) {
 	defer p.mu.Unlock()
 	p.made[id] = a
 }
-
-// physicalName is the name of a resource. The template declares none.
-func physicalName(id string) string { return template.StackName + "-" + id }

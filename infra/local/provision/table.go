@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ const (
 // forget drops all tables from the record if a DynamoDB elsewhere kept them in memory and
 // has lost them.
 func (p *provisioner) forget(ctx context.Context, tables []template.Table) error {
-	if p.elsewhere == nil {
+	if p.prefix == "" {
 		return nil
 	}
 	var gone []string
@@ -40,16 +41,13 @@ func (p *provisioner) forget(ctx context.Context, tables []template.Table) error
 		delete(p.existing, id)
 	}
 	if len(gone) > 0 {
-		p.elsewhere.Warn("has forgotten the tables; they are made anew, empty")
+		p.warn("has forgotten the tables; they are made anew, empty")
 	}
 	return nil
 }
 
 func (p *provisioner) tableName(t template.Table) string {
-	if p.elsewhere != nil {
-		return p.elsewhere.Prefix + t.ID
-	}
-	return physicalName(t.ID)
+	return cmp.Or(p.prefix, template.StackName+"-") + t.ID
 }
 
 func (p *provisioner) table(ctx context.Context, t template.Table) error {
