@@ -136,18 +136,18 @@ func TestBadArguments(t *testing.T) {
 		want      string
 	}{
 		{[]string{"-param", "DeleteBurst"}, "want Name=Value"},
-		{[]string{"-param", "Nope=1"}, "local: the template has no parameter Nope\n"},
-		{[]string{"-param", "DeleteBurst=0"}, "local: parameter DeleteBurst: 0 is less than 1\n"},
+		{[]string{"-param", "Nope=1"}, "the template has no parameter Nope"},
+		{[]string{"-param", "DeleteBurst=0"}, "parameter DeleteBurst: 0 is less than 1"},
 		{[]string{"-functions", "nowhere"}, "/nowhere/GetSyncJobFunction/bootstrap, "},
-		{[]string{"-port", ""}, "want a number: make run PORT=3000\n"},
-		{[]string{"-port", "65536"}, "local: port 65536 is out of range: choose one up to 65535: make run PORT=3000\n"},
-		{[]string{"stray"}, "local: unknown argument \"stray\"\n"},
+		{[]string{"-port", ""}, "want a number: make run PORT=3000"},
+		{[]string{"-port", "65536"}, "port 65536 is out of range: choose one up to 65535: make run PORT=3000"},
+		{[]string{"stray"}, `unknown argument "stray"`},
 	} {
 		t.Run(strings.Join(c.arguments, " "), func(t *testing.T) {
 			t.Parallel()
-			out, err := command(t, t.TempDir(), c.arguments...).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), c.want) {
-				t.Errorf("%v %s", err, out)
+			base := []string{"-root", "../..", "-state", t.TempDir(), "-functions", os.Getenv("SIGNALBOX_FUNCTIONS")}
+			if err := local.Run(t.Context(), append(base, c.arguments...)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Error(err)
 			}
 		})
 	}

@@ -85,15 +85,13 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"body over 10 MB", thing + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(large), large), 400, `{"code":400,"large":true}`},
 		{"broken chunk", thing + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, `{"code":400,"body":true}`},
-		{"within the throttle", get("/once"), 200, "ok"},
-		{"beyond the throttle", get("/once"), 429, `{"code":429}`},
 	} {
 		response, body := send(t, address, c.request)
-		if response.StatusCode != c.status || body != c.body || (response.Header.Get("Retry-After") == "1") != (c.status == 429) {
+		if response.StatusCode != c.status || body != c.body {
 			t.Errorf("%s: got %d %s %v", c.name, response.StatusCode, body, response.Header)
 		}
 	}
-	if f.calls != 1 {
+	if f.calls != 0 {
 		t.Errorf("the function was invoked %d times", f.calls)
 	}
 }
