@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -130,18 +129,20 @@ func (d *fixture) json(into any, args ...string) {
 
 // parsers are those that no command line uses. Making one takes more CPU than most
 // commands take.
-var parsers = sync.Pool{New: func() any {
-	p, err := newParser()
-	if err != nil {
-		panic(err)
-	}
-	return p
-}}
+var parsers = make(chan *parser, 16)
 
 // runParsed runs a command line with a parser that may have read others.
 func runParsed(ctx context.Context, a *app, args []string) int {
-	p := parsers.Get().(*parser)
-	defer parsers.Put(p)
+	var p *parser
+	select {
+	case p = <-parsers:
+	default:
+		var err error
+		if p, err = newParser(); err != nil {
+			panic(err)
+		}
+	}
+	defer func() { parsers <- p }()
 	a.parser = func() (*parser, error) { return p, nil }
 	forget := func(node kong.Visitable, next kong.Next) error {
 		if value, ok := node.(*kong.Value); ok {
