@@ -12,7 +12,7 @@ import (
 
 // TestJob follows a job as a client does that polls: with the ETag of the last response,
 // also in headers that the gateway could join or split. TestSimulation of get-sync-job has
-// the bytes of each state, FuzzMatches the rules of the header.
+// the bytes of each state and the rules of the header.
 func TestJob(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
