@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,11 +25,8 @@ var (
 )
 
 const (
-	root = "../.."
-	// The limiter's rate and burst of each API key: narrow enough for exceedLimit, wide
-	// enough for the workers.
-	ratePerMinute = 1200
-	burst         = 100
+	root      = "../.."
+	unlimited = 100000 // deletions a minute of each API key: more than the workers ask for
 
 	unthrottled = 100000 // requests a second: more than any machine serves
 
@@ -62,7 +58,6 @@ type storm struct {
 // group is a tenant and its workers.
 type group struct {
 	tenant  testkit.Tenant
-	limited string // an API key for exceedLimit
 	job     ids.Job
 	workers []*worker
 }
@@ -115,7 +110,7 @@ func (s *storm) run(t *testing.T) {
 	var err error
 	s.service, err = Start(t.Context(), Config{Root: root, State: state, Parameters: map[string]string{
 		"ReadsPerSecond": fmt.Sprint(s.Throttle), "WritesPerSecond": fmt.Sprint(s.Throttle),
-		"DeleteRatePerMinute": fmt.Sprint(ratePerMinute), "DeleteBurst": fmt.Sprint(burst), "FilesVersioning": s.Versioning,
+		"DeleteRatePerMinute": fmt.Sprint(unlimited), "DeleteBurst": fmt.Sprint(unlimited), "FilesVersioning": s.Versioning,
 	}})
 	testkit.Must(t, err)
 	s.client = client.New(s.service.BaseURL(), s.Groups*workers)
@@ -144,7 +139,6 @@ func (s *storm) newGroup(t *testing.T, random *rand.Rand) *group {
 	t.Helper()
 	stack, _ := s.service.Stack()
 	g := &group{tenant: testkit.NewTenant(t, auth.NewRegistry(stack.DynamoDB, stack.Access))}
-	g.limited = g.tenant.ManagementKey(t)
 	var err error
 	g.job, err = syncjobs.NewWriter(stack.DynamoDB, stack.Jobs).Create(t.Context(), g.tenant.ID)
 	testkit.Must(t, err)
@@ -163,7 +157,6 @@ func (s *storm) act(t *testing.T, groups []*group, killer *Killer) {
 	var err error
 	if s.Kill {
 		kills.Go(func() { err = killer.Run(during) })
-		kills.Go(func() { s.exceedLimit(during, groups[0].limited) })
 	}
 	for _, g := range groups {
 		for _, x := range g.workers {
@@ -178,21 +171,6 @@ func (s *storm) act(t *testing.T, groups []*group, killer *Killer) {
 	calm()
 	kills.Wait()
 	testkit.Must(t, err)
-}
-
-// exceedLimit deletes an absent file as fast as it can. However often the limiter's
-// store is killed, no more may pass than the rate allows.
-func (s *storm) exceedLimit(ctx context.Context, key string) {
-	passed, began := 0, time.Now()
-	for ctx.Err() == nil {
-		if a, _ := s.client.Delete("file_absent").As(key).Send(ctx); a.Status == http.StatusNotFound {
-			passed++
-		}
-	}
-	// Each request was judged later than began and earlier than now.
-	if allowed := burst + time.Since(began).Minutes()*ratePerMinute; float64(passed) > allowed+1 {
-		s.violation("the limiter let %d pass, its rate allows %.1f", passed, allowed)
-	}
 }
 
 // compare compares what the workers know with what is stored.
