@@ -95,7 +95,6 @@ class Subject:
     """A deployed stack with its test account."""
 
     patience = 600.0  # seconds to wait for a metric, a log line or a message
-    contract = True
     deployment = None  # the life of the stack, for one that `make prove` made
 
     def __init__(self, account: Account, name: str, url: str = "", admin: list[str] | None = None) -> None:

@@ -41,7 +41,7 @@ def checked(subject: Subject, *stages: str) -> list[Report]:
 
 def verify(o: argparse.Namespace, account: Account) -> int:
     subject = Subject(account, o.stack)
-    subject.patience, subject.contract = o.patience, o.contract
+    subject.patience = o.patience
     title = f"Stack {o.stack} in {account.region} on {time.strftime('%Y-%m-%d')}."
     return report(title, o.stack, checked(subject, LIVE))
 
@@ -54,7 +54,7 @@ def run(o: argparse.Namespace, account: Account) -> int:
         deployment.prepare()
         for stages in ((LIVE, OWN), (CHANGED,)):
             subject = deployment.deploy(stages[-1])
-            subject.patience, subject.contract = o.patience, o.contract
+            subject.patience = o.patience
             reports += checked(subject, *stages)
     finally:
         Cleaner(account, o.stack).clean()
@@ -67,7 +67,6 @@ def main(arguments: list[str], connect=Account) -> int:
     parser.add_argument("--stack", default="", help="name of the stack")
     parser.add_argument("--architecture", default="arm64", choices=("arm64", "x86_64"), help="of the first deployment; the second has the other one")
     parser.add_argument("--yes", action="store_true", help="do not ask before starting")
-    parser.add_argument("--no-contract", dest="contract", action="store_false", help="leave the contract suite out")
     parser.add_argument("--patience", type=float, default=600, help="seconds to wait for a metric, a log line or a message")
     o = parser.parse_args(arguments)
     if o.command == "list":
