@@ -36,7 +36,8 @@ type Event struct {
 // NewEvent returns a request of the method for the resource, under a limit that
 // is practically none.
 func NewEvent(method, resource string) Event {
-	return Event{Method: method, Resource: resource}.Again().Limited("1000000", "100000")
+	e := Event{Method: method, Resource: resource, RequestID: string(ids.New[ids.Job]())}
+	return e.Limited("1000000", "100000")
 }
 
 // As returns the event sent with this API key.
@@ -82,13 +83,6 @@ func (e Event) SendingText(body string) Event {
 func (e Event) SendingBytes(body []byte) Event {
 	e.IsBase64Encoded = true
 	return e.SendingText(base64.StdEncoding.EncodeToString(body))
-}
-
-// Again returns the same request with another id, as the gateway makes one for
-// each request.
-func (e Event) Again() Event {
-	e.RequestID = string(ids.New[ids.Job]())
-	return e
 }
 
 func with[V any](m map[string]V, name string, value V) map[string]V {
