@@ -53,6 +53,11 @@ func (p *provisioner) tableName(t template.Table) string {
 func (p *provisioner) table(ctx context.Context, t template.Table) error {
 	name := p.tableName(t)
 	found, err := p.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
+	if err == nil && found.Table.TableStatus == types.TableStatusCreating && p.existing[t.ID] == "" {
+		if err = p.remove(ctx, name); err == nil {
+			found, err = p.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
+		}
+	}
 	var missing *types.ResourceNotFoundException
 	switch {
 	case errors.As(err, &missing) && p.existing[t.ID] != "":
@@ -62,7 +67,7 @@ func (p *provisioner) table(ctx context.Context, t template.Table) error {
 		if err == nil {
 			found, err = p.active(ctx, name)
 		}
-	case err == nil: // it may still be in creation, if the edition was killed then
+	case err == nil:
 		found, err = p.active(ctx, name)
 		if err == nil {
 			err = p.readable(ctx, name)
@@ -76,6 +81,18 @@ func (p *provisioner) table(ctx context.Context, t template.Table) error {
 	}
 	p.done(t.ID, template.Attributes{"Ref": name, "Arn": aws.ToString(found.Table.TableArn)})
 	return nil
+}
+
+// remove deletes a table that was in creation when the edition was killed, before it
+// served requests: ExtendDB never finishes it.
+func (p *provisioner) remove(ctx context.Context, name string) error {
+	if _, err := p.db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name}); err != nil {
+		return err
+	}
+	waiter := dynamodb.NewTableNotExistsWaiter(p.db, func(o *dynamodb.TableNotExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 50*time.Millisecond, 250*time.Millisecond
+	})
+	return waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &name}, activeTime)
 }
 
 func (p *provisioner) createTable(ctx context.Context, name string, t template.Table) error {

@@ -1,0 +1,61 @@
+package provision
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"signalbox.dev/infra/local/template"
+)
+
+// tables is a DynamoDB with these tables, by their status. A table in creation stays so.
+type tables map[string]string
+
+// Do implements aws.HTTPClient.
+func (d tables) Do(r *http.Request) (*http.Response, error) {
+	var in struct{ TableName string }
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		return nil, err
+	}
+	operation := strings.TrimPrefix(path.Ext(r.Header.Get("X-Amz-Target")), ".")
+	switch operation {
+	case "CreateTable":
+		d[in.TableName] = "ACTIVE"
+	case "DeleteTable":
+		delete(d, in.TableName)
+	}
+	status, body := http.StatusOK, `{"Table":{"TableStatus":"`+d[in.TableName]+`"}}`
+	if operation == "DescribeTable" && d[in.TableName] == "" {
+		status, body = http.StatusBadRequest, `{"__type":"ResourceNotFoundException"}`
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+}
+
+// ExtendDB never finishes a table if it is killed while it makes one.
+func TestAnUnfinishedTable(t *testing.T) {
+	made := template.Table{ID: "Table"}
+	name := template.StackName + "-" + made.ID
+	for recorded, want := range map[string]string{"": "ACTIVE", "its ARN": "CREATING"} {
+		d := tables{name: "CREATING"}
+		p := &provisioner{
+			db: dynamodb.New(dynamodb.Options{
+				Region: "us-east-1", BaseEndpoint: aws.String("http://localhost"), HTTPClient: d, Credentials: aws.AnonymousCredentials{},
+			}),
+			existing: map[string]string{made.ID: recorded}, made: template.Resources{},
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		err := p.table(ctx, made)
+		cancel()
+		if d[name] != want || (err == nil) != (want == "ACTIVE") {
+			t.Errorf("recorded as %q: %s, %v; want %s", recorded, d[name], err, want)
+		}
+	}
+}
