@@ -225,11 +225,12 @@ func (r *Registry) disable(at primaryKey) types.TransactWriteItem {
 // RaiseCounter makes sure that the workspace's next credential of the provider
 // gets at least this sort_order. It returns nil also if the counter is there already. A
 // counter that is too low shows that credentials were stored since. The workspace's
-// share of room is then too low as well: it is forgotten, and the next claim counts.
+// share of room is then too low as well: it is forgotten, with the last claim, and the
+// next claim counts.
 func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, provider string, next int64) error {
 	_, err := r.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                      workspaceAt(workspace).attributes(),
-		UpdateExpression:         aws.String("SET #next.#provider = :next REMOVE used"),
+		UpdateExpression:         aws.String("SET #next.#provider = :next REMOVE used, claimed_by"),
 		ConditionExpression:      aws.String("attribute_exists(pk) AND (attribute_not_exists(#next.#provider) OR #next.#provider < :next)"),
 		ExpressionAttributeNames: map[string]string{"#next": "next", "#provider": provider},
 		ExpressionAttributeValues: map[string]types.AttributeValue{

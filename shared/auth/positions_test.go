@@ -206,6 +206,21 @@ func TestAClaimIsKept(t *testing.T) {
 	}
 }
 
+// After a restore nothing is shared with a claim from before it.
+func TestARestoreEndsSharing(t *testing.T) {
+	c := newClaims(t)
+	one := func() (auth.Claim, error) {
+		return c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1, Request: "one"}, auth.Room{Credentials: 1, Bytes: 100})
+	}
+	first, err := one()
+	c.wantError(err, nil)
+	c.wantError(c.Return(t.Context(), first), nil)
+	c.wantError(c.registry.RaiseCounter(t.Context(), c.workspace, "openai", 7), nil)
+	c.stored = auth.Room{Credentials: 1, Bytes: 1}
+	_, err = one()
+	c.wantError(err, auth.ErrFull)
+}
+
 // A response may be lost: what is given back is given back once.
 func TestAClaimIsGivenBackOnce(t *testing.T) {
 	c := newClaims(t)
