@@ -58,7 +58,7 @@ func TestAuditLine(t *testing.T) {
 		"failed half way": {deletion{receipt: files.Receipt{Versions: 1}, err: broken}, http.StatusInternalServerError, 1.0, nil},
 		"answer lost":     {deletion{receipt: files.Receipt{AnswerLost: true}, err: files.ErrNotFound}, http.StatusNotFound, nil, true},
 	} {
-		got := functest.Handle(t, auth.NewVerifier(c, "access"), operation(c, c, c), deleteRequest("", file).As("sbx_any"))
+		got := functest.Handle(t, auth.NewVerifier(c.deletion, "access"), operation(c.deletion, c.deletion, c.deletion), deleteRequest("", file).As("sbx_any"))
 		if got.Status != c.status {
 			t.Errorf("%s: status %d, want %d", name, got.Status, c.status)
 		}

@@ -324,5 +324,7 @@ func askRates(w *sim.World) {
 		w.Damaged("control", testkit.Key("limit#delete-file#"+string(auth.HashKey(strings.TrimPrefix(e.Header["Authorization"][0], "Bearer ")))), "tat=x", func() {
 			w.Ask("500", e, "limiter item")
 		})
+		w.ForgetRate(strings.TrimPrefix(e.Header["Authorization"][0], "Bearer "))
+		w.Ask("404", e)
 	}
 }

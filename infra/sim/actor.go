@@ -226,5 +226,5 @@ func (w *World) alias(a *actor, item string) string {
 // Name gives an id a name in traces.
 func (w *World) Name(id, name string) { w.names[id] = name }
 
-// keyOf names the API key with the token.
+// hashOf names the API key with the token.
 func hashOf(token string) string { return string(auth.HashKey(token)) }

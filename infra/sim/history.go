@@ -111,11 +111,8 @@ var atTheEnd = &actor{Name: "at the end", beganAt: last}
 // last is later than all actors.
 const last = 1 << 30
 
-// The objects. A state is a bool or a text if that is enough.
-
-// isOff are the events of an object that is on or off: an API key that is disabled, a
-// workspace that is deleted.
-
+// seenOn and its neighbours are events of an object that is on or off: an API key that is
+// disabled, a workspace that is deleted.
 func seenOn(object string) event {
 	return shows(object, "on", func(off bool) bool { return !off })
 }

@@ -133,8 +133,6 @@ func (w *World) must(err error) {
 	testkit.Must(w.t, err)
 }
 
-// The tenants' keys and rows that scenarios begin with.
-
 // Wait lets virtual time pass before the run.
 func (w *World) Wait(d time.Duration) { time.Sleep(d) }
 
