@@ -230,9 +230,9 @@ torture: engines functions $(BUILD)/engines $(BUILD)/local ## Kill processes and
 
 # Each package runs in one thread. It shows failures and the number of schedules.
 .PHONY: simulate
-simulate: go ## Play requests in every order of their calls and with every fault, in virtual time (SEEDS=… or HOURS=…: random ones; MUTANTS=1: planted defects)
+simulate: go ## Play requests in every order of their calls and with every fault, in virtual time (SEEDS=… or HOURS=…: random ones; MUTANTS=1: planted defects, ONLY=… of that name)
 ifdef MUTANTS
-	@go run ./infra/mutate -planted infra/sim/mutants.txt -timeout 30m
+	@go run ./infra/mutate -planted infra/sim/mutants.txt -timeout 30m $(if $(ONLY),-only "$(ONLY)")
 else
 	@set -o pipefail; go test -count=1 -v -timeout 0 -run '^TestSimulation$$' ./functions/... ./shared/auth \
 		-args -simulate $(if $(SEEDS),-seeds $(SEEDS)) $(if $(HOURS),-hours $(HOURS)) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -78,11 +79,12 @@ func plant(ctx context.Context, path, only string, timeout time.Duration) error 
 	if err != nil {
 		return err
 	}
+	list = slices.DeleteFunc(list, func(p planted) bool { return !strings.Contains(p.name, only) })
+	if len(list) == 0 {
+		return fmt.Errorf("%s: no mutant has %q in its name", path, only)
+	}
 	missed := 0
 	for _, p := range list {
-		if !strings.Contains(p.name, only) {
-			continue
-		}
 		schedule, err := p.simulate(ctx, timeout)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
