@@ -311,7 +311,8 @@ func askRates(w *sim.World) {
 		interval         time.Duration
 		passes           int
 	}{{"60", "20", time.Second, 20}, {"7", "3", 8571428572, 3}, {"1", "1", time.Minute, 1}} {
-		e := deleteRequest("", "file_absent").As(w.Tenant.StandardKey(t, "")).Limited(c.perMinute, c.burst)
+		token := w.Tenant.StandardKey(t, "")
+		e := deleteRequest("", "file_absent").As(token).Limited(c.perMinute, c.burst)
 		for range c.passes {
 			w.Ask("404", e)
 		}
@@ -321,10 +322,10 @@ func askRates(w *sim.World) {
 		w.Wait(1)
 		w.Ask("404", e)
 		w.Ask("429", e)
-		w.Damaged("control", testkit.Key("limit#delete-file#"+string(auth.HashKey(strings.TrimPrefix(e.Header["Authorization"][0], "Bearer ")))), "tat=x", func() {
+		w.Damaged("control", testkit.Key("limit#delete-file#"+string(auth.HashKey(token))), "tat=x", func() {
 			w.Ask("500", e, "limiter item")
 		})
-		w.ForgetRate(strings.TrimPrefix(e.Header["Authorization"][0], "Bearer "))
+		w.ForgetRate(token)
 		w.Ask("404", e)
 	}
 }

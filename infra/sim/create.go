@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -334,7 +333,8 @@ func (w *World) judgeClaims(x *exchange) {
 	always := func(room) bool { return true }
 	kept := requestOf(x) != "" || x.ended.Sub(x.began) > time.Second
 	for _, m := range x.met {
-		kept = kept || isWriteOrCount.MatchString(m.call)
+		name, _, _ := strings.Cut(m.call, " ")
+		kept = kept || name == "Query" || writes.MatchString(name)
 		if strings.HasPrefix(m.call, "UpdateItem "+accessTable) {
 			w.showed(m.during(x.actor), perhaps(claims(x, 0, always)))
 		}
@@ -355,8 +355,6 @@ func (w *World) judgeClaims(x *exchange) {
 		})))
 	}
 }
-
-var isWriteOrCount = regexp.MustCompile("^(UpdateItem|PutItem|TransactWriteItems|Query) ")
 
 // judgeRoom requires that a workspace has its bound and, a minute after all is over,
 // room for as many as are not stored.

@@ -185,15 +185,17 @@ func (w *World) offset(at int64) string { return time.Duration(at - w.began.Unix
 
 func limitObject(token string) string { return "the limit of key " + hashOf(token)[:12] }
 
+func limitRow(token string) string { return "limit#delete-file#" + hashOf(token) }
+
 // ForgetRate removes the limiter's item of the key, as DynamoDB removes an expired one.
 func (w *World) ForgetRate(token string) {
-	w.Rows(controlTable).Delete(w.t, testkit.Key("limit#delete-file#"+hashOf(token)))
+	w.Rows(controlTable).Delete(w.t, testkit.Key(limitRow(token)))
 	w.showed(w.past(), sets(limitObject(token), "removed", func(int64) int64 { return 0 }))
 }
 
 // arrival is the arrival time that the limiter has stored for the key.
 func (w *World) arrival(token string) int64 {
-	tat, _ := w.model.Item(controlTable, "limit#delete-file#"+hashOf(token), "")["tat"].(*types.AttributeValueMemberN)
+	tat, _ := w.model.Item(controlTable, limitRow(token), "")["tat"].(*types.AttributeValueMemberN)
 	if tat == nil {
 		return 0
 	}

@@ -156,15 +156,14 @@ func (a *actor) metFaultThatStays() bool {
 }
 
 // operation is the operationId of the function under test: getSyncJob in get-sync-job.
-func (r *run) operation() string {
-	folder, err := os.Getwd()
-	r.must(err)
+var operation = sync.OnceValue(func() string {
+	folder, _ := os.Getwd() // of the package, in a test
 	words := strings.Split(filepath.Base(folder), "-")
 	for i, word := range words[1:] {
 		words[i+1] = strings.ToUpper(word[:1]) + word[1:]
 	}
 	return strings.Join(words, "")
-}
+})
 
 // judgeLog checks the request's log line. Each act of a known caller has an audit line.
 func (r *run) judgeLog(x *exchange) {
@@ -177,7 +176,7 @@ func (r *run) judgeLog(x *exchange) {
 		want["level"] = "WARN"
 	}
 	if line["event"] == nil {
-		want["operation"] = r.operation()
+		want["operation"] = operation()
 		if x.event.Resource != "" {
 			want["route"] = x.event.Method + " " + x.event.Resource
 		}
