@@ -58,6 +58,11 @@ func (c *claims) want(bytes int64, wanted error, counts int64) {
 	}
 }
 
+// only claims the one place of the workspace.
+func (c *claims) only(request string) (auth.Claim, error) {
+	return c.Claim(c.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1, Request: request}, auth.Room{Credentials: 1, Bytes: 100})
+}
+
 func inAnHour() time.Time { return time.Now().Add(time.Hour) }
 
 // A claim that was not stored takes up room for a minute, and a full workspace is
@@ -134,7 +139,7 @@ func TestCopiesOfARequestShareAPlace(t *testing.T) {
 	c, now := newClaims(t), time.Now()
 	claim := func(request string, wanted error) {
 		t.Helper()
-		_, err := c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1, Request: request}, auth.Room{Credentials: 1, Bytes: 100})
+		_, err := c.only(request)
 		c.wantError(err, wanted)
 	}
 	c.SetClock(func() time.Time { return now })
@@ -176,15 +181,12 @@ func TestAClaimIsGivenBack(t *testing.T) {
 // A claim is not given back if a copy may be stored in its room, if a count has left it
 // out, or if a restore has forgotten all claims.
 func TestAClaimIsKept(t *testing.T) {
-	one := func(c *claims) (auth.Claim, error) {
-		return c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1, Request: "one"}, auth.Room{Credentials: 1, Bytes: 100})
-	}
 	for name, meanwhile := range map[string]func(*claims) error{
-		"a copy": func(c *claims) error { _, err := one(c); return err },
+		"a copy": func(c *claims) error { _, err := c.only("one"); return err },
 		"a count": func(c *claims) error {
 			c.SetClock(inAnHour)
 			c.stored = auth.Room{}
-			_, err := c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1}, auth.Room{Credentials: 1, Bytes: 100})
+			_, err := c.only("")
 			return err
 		},
 		"a restore": func(c *claims) error {
@@ -196,11 +198,11 @@ func TestAClaimIsKept(t *testing.T) {
 		},
 	} {
 		c := newClaims(t)
-		claim, err := one(c)
+		claim, err := c.only("one")
 		c.wantError(err, nil)
 		c.wantError(meanwhile(c), nil)
 		c.wantError(c.Return(t.Context(), claim), nil)
-		if _, err := c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1}, auth.Room{Credentials: 1, Bytes: 100}); !errors.Is(err, auth.ErrFull) {
+		if _, err := c.only(""); !errors.Is(err, auth.ErrFull) {
 			t.Errorf("after %s the room was given away twice: %v", name, err)
 		}
 	}
@@ -209,15 +211,12 @@ func TestAClaimIsKept(t *testing.T) {
 // After a restore nothing is shared with a claim from before it.
 func TestARestoreEndsSharing(t *testing.T) {
 	c := newClaims(t)
-	one := func() (auth.Claim, error) {
-		return c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1, Request: "one"}, auth.Room{Credentials: 1, Bytes: 100})
-	}
-	first, err := one()
+	first, err := c.only("one")
 	c.wantError(err, nil)
 	c.wantError(c.Return(t.Context(), first), nil)
 	c.wantError(c.registry.RaiseCounter(t.Context(), c.workspace, "openai", 7), nil)
 	c.stored = auth.Room{Credentials: 1, Bytes: 1}
-	_, err = one()
+	_, err = c.only("one")
 	c.wantError(err, auth.ErrFull)
 }
 
@@ -292,7 +291,7 @@ func TestAClaimSurvivesALostResponse(t *testing.T) {
 	for _, call := range []int{1, 4} {
 		c.faults.Heal()
 		c.faults.Inject(faults.Rule{Operation: "UpdateItem", Call: call, Attempt: 1, Fault: faults.LoseAnswer()})
-		_, err := c.Claim(t.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: 1}, auth.Room{Credentials: 1, Bytes: 100})
+		_, err := c.only("")
 		c.wantError(err, nil)
 		c.SetClock(inAnHour) // nothing was stored
 	}
