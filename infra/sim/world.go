@@ -63,20 +63,20 @@ type World struct {
 	checks    []func()  // after each step
 	asked     *instance // of requests without a fault
 
-	answered  map[ids.Credential]credential // in a 201
-	uncertain map[string]int                // credentials that a 500 may have stored
-	removed   map[ids.Credential]bool       // by the operator
-	changed   map[ids.Credential]bool       // by the operator
-	twins     map[string][]*exchange        // of one request under one idempotency key
-	unstored  []*exchange                   // creates that may have claimed room for nothing
-	limited   map[string]bool               // API keys whose rate is judged
-	filesAct  bool                          // an act of the operator's changes files
-	purged    bool                          // the tenant's workspace is
-	restored  bool                          // the access table is older than the credentials
-	repaired  bool                          // it is not any more
-	fresh     map[ids.Credential]bool       // created by a request that began when it was repaired
-	most      int                           // how many credentials a workspace may hold, if that is judged
-	settled   func()                        // judges when all actors are through, if no act is unfinished
+	answered  map[ids.Credential]map[string]any // in a 201
+	uncertain map[string]int                    // credentials that a 500 may have stored
+	removed   map[ids.Credential]bool           // by the operator
+	changed   map[ids.Credential]bool           // by the operator
+	twins     map[string][]*exchange            // of one request under one idempotency key
+	unstored  []*exchange                       // creates that may have claimed room for nothing
+	limited   map[string]bool                   // API keys whose rate is judged
+	filesAct  bool                              // an act of the operator's changes files
+	purged    bool                              // the tenant's workspace is
+	restored  bool                              // the access table is older than the credentials
+	repaired  bool                              // it is not any more
+	fresh     map[ids.Credential]bool           // created by a request that began when it was repaired
+	most      int                               // how many credentials a workspace may hold, if that is judged
+	settled   func()                            // judges when all actors are through, if no act is unfinished
 	// unfinished means that an act of the operator's failed on the way.
 	unfinished bool
 	earliest   int
@@ -108,7 +108,7 @@ func newWorld(t testing.TB, s Scenario) *World {
 	t.Helper()
 	w := &World{
 		Scenario: s, t: t, began: time.Now(), names: map[string]string{},
-		answered: map[ids.Credential]credential{}, uncertain: map[string]int{},
+		answered: map[ids.Credential]map[string]any{}, uncertain: map[string]int{},
 		limited: map[string]bool{}, twins: map[string][]*exchange{}, removed: map[ids.Credential]bool{}, changed: map[ids.Credential]bool{}, fresh: map[ids.Credential]bool{},
 		model: model.New(model.Config{
 			Tables: []model.TableSchema{
