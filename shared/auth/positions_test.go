@@ -98,14 +98,6 @@ func TestAFullWorkspaceIsCounted(t *testing.T) {
 	}
 }
 
-func TestMakingRoomMakesNoWorkspace(t *testing.T) {
-	f := newFixture(t)
-	f.wantError(f.registry.MakeRoom(t.Context(), "nowhere"), nil)
-	if _, err := auth.NewWorkspaces(f.db, f.table).Find(t.Context(), "nowhere"); err != nil || f.rows.Get(t, testkit.Key("workspace#nowhere", "workspace")) != nil {
-		t.Errorf("there is a workspace, %v", err)
-	}
-}
-
 // A workspace from before the bound, or after a restore, is counted at its first claim.
 func TestAWorkspaceWithoutACountIsCounted(t *testing.T) {
 	c := newClaims(t)
@@ -255,23 +247,6 @@ func TestARepeatedCountErasesNoClaim(t *testing.T) {
 	c.want(1, auth.ErrFull, 0)
 }
 
-// A row without counters is damaged, which its account is told.
-func TestDamagedCounters(t *testing.T) {
-	c := newClaims(t)
-	for name, damage := range map[string]func(testkit.Row){
-		"no counters":       func(row testkit.Row) { delete(row, "next") },
-		"counters are text": func(row testkit.Row) { row["next"] = testkit.Text("many") },
-		"a counter is text": func(row testkit.Row) {
-			row["next"] = &types.AttributeValueMemberM{Value: testkit.Row{"openai": testkit.Text("many")}}
-		},
-	} {
-		c.rows.Change(t, c.workspaceRow(), damage)
-		if _, err := c.claim(c.Positions, c.account); !errors.Is(err, auth.ErrUnreadable) || !strings.HasPrefix(err.Error(), "stored workspace ") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // A lost response neither makes a second count nor keeps the first from being used.
 func TestACountSurvivesLostResponses(t *testing.T) {
 	for call := range 4 {
@@ -297,17 +272,29 @@ func TestAClaimSurvivesALostResponse(t *testing.T) {
 	}
 }
 
-// A workspace that is deleted, foreign or damaged is not counted.
+// A workspace that is deleted, foreign or damaged is not counted. Its account is told that
+// a row is damaged.
 func TestOnlyAFullWorkspaceIsCounted(t *testing.T) {
 	c := newClaims(t)
+	sound := c.rows.Get(t, c.workspaceRow())
 	_, err := c.claim(c.Positions, "another")
 	c.wantError(err, auth.ErrNoWorkspace)
 	c.rows.Set(t, c.workspaceRow(), "deleted_at", testkit.Number("1"))
 	_, err = c.claim(c.Positions, c.account)
 	c.wantError(err, auth.ErrNoWorkspace)
-	c.rows.Set(t, c.workspaceRow(), "used", testkit.Text("many"))
-	if _, err := c.claim(c.Positions, c.account); err == nil || errors.Is(err, auth.ErrFull) || !strings.Contains(err.Error(), "stored workspace "+string(c.workspace)) {
-		t.Errorf("a damaged row: %v", err)
+	for name, damage := range map[string]func(testkit.Row){
+		"used is text":      func(row testkit.Row) { row["used"] = testkit.Text("many") },
+		"no counters":       func(row testkit.Row) { delete(row, "next") },
+		"counters are text": func(row testkit.Row) { row["next"] = testkit.Text("many") },
+		"a counter is text": func(row testkit.Row) {
+			row["next"] = &types.AttributeValueMemberM{Value: testkit.Row{"openai": testkit.Text("many")}}
+		},
+	} {
+		c.rows.Put(t, sound)
+		c.rows.Change(t, c.workspaceRow(), damage)
+		if _, err := c.claim(c.Positions, c.account); !errors.Is(err, auth.ErrUnreadable) || !strings.HasPrefix(err.Error(), "stored workspace "+string(c.workspace)) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if c.counts.Load() != 0 {
 		t.Errorf("%d counts", c.counts.Load())
