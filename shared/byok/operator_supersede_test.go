@@ -59,9 +59,6 @@ func TestSupersede(t *testing.T) {
 		"no list":                 {func(d *byok.Draft) { d.AllowedModels = nil }, false, byok.ErrOtherSettings},
 		"a list in another order": {func(d *byok.Draft) { d.AllowedUserIDs = []string{"u2", "u1", "u2"} }, false, nil},
 		"another list":            {func(d *byok.Draft) { d.AllowedUserIDs = []string{"u1"} }, false, byok.ErrOtherSettings},
-		"another key hash":        {func(d *byok.Draft) { d.AllowedAPIKeyHashes = []string{"h"} }, false, byok.ErrOtherSettings},
-		"byok_only":               {func(d *byok.Draft) { d.BYOKOnly = true }, false, byok.ErrOtherSettings},
-		"fallback":                {func(d *byok.Draft) { d.Fallback = true }, false, byok.ErrOtherSettings},
 		"disabled":                {func(d *byok.Draft) { d.Disabled = true }, true, byok.ErrSuccessorDisabled},
 	} {
 		t.Run(name, func(t *testing.T) {
