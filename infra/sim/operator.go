@@ -51,6 +51,11 @@ func (w *World) Command(name string, run func(context.Context, Clients) error, r
 
 func (w *World) act(do act) { w.actors = append(w.actors, w.operator(do, true)) }
 
+// does makes an actor of the operator's that nothing refuses.
+func (w *World) does(name string, run func(context.Context, Clients) error, shows ...event) {
+	w.act(act{name: name, run: run, shows: shows})
+}
+
 func (w *World) operator(do act, repeats bool) *actor {
 	a := w.newActor(do.name)
 	a.limit = max(limit, do.lasts)
@@ -155,24 +160,16 @@ func (w *World) SetDefault(name string, workspace ids.Workspace) {
 
 // RevokeKey makes an actor that disables an API key of the tenant's.
 func (w *World) RevokeKey(name, token string) {
-	w.act(act{
-		name: name,
-		run: func(ctx context.Context, c Clients) error {
-			return c.Registry.DisableKey(ctx, w.Tenant.ID, auth.HashKey(token))
-		},
-		shows: []event{turnedOff(keyObject(token))},
-	})
+	w.does(name, func(ctx context.Context, c Clients) error {
+		return c.Registry.DisableKey(ctx, w.Tenant.ID, auth.HashKey(token))
+	}, turnedOff(keyObject(token)))
 }
 
 // DeleteKey makes an actor that deletes an API key of the tenant's.
 func (w *World) DeleteKey(name, token string) {
-	w.act(act{
-		name: name,
-		run: func(ctx context.Context, c Clients) error {
-			return c.Registry.DeleteKey(ctx, w.Tenant.ID, auth.HashKey(token))
-		},
-		shows: []event{turnedOff(keyObject(token)), turnedOff("existence of key " + hashOf(token)[:12])},
-	})
+	w.does(name, func(ctx context.Context, c Clients) error {
+		return c.Registry.DeleteKey(ctx, w.Tenant.ID, auth.HashKey(token))
+	}, turnedOff(keyObject(token)), turnedOff("existence of key "+hashOf(token)[:12]))
 }
 
 // DeleteWorkspace makes an actor that deletes a workspace of the tenant's, to which
@@ -304,9 +301,7 @@ func (w *World) Credential(name string) ids.Credential {
 // DisableCredential makes an actor that disables a credential.
 func (w *World) DisableCredential(name string, id ids.Credential) {
 	w.changed[id] = true
-	w.act(act{name: name, run: func(ctx context.Context, c Clients) error {
-		return c.Manager.Disable(ctx, w.Tenant.Workspace, id)
-	}})
+	w.does(name, func(ctx context.Context, c Clients) error { return c.Manager.Disable(ctx, w.Tenant.Workspace, id) })
 }
 
 // DeleteCredential makes an actor that deletes a credential, and lets its workspace be
