@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -20,9 +19,10 @@ import (
 
 const least = `{"key":"sk-0123456789abcdef","provider":"openai"`
 
-// sound and faulty are the seeds of the fuzz tests.
-var (
-	sound = []string{
+// An accepted body is stored and shown with the values that encoding/json reads. Any
+// other body gets issues and stores nothing.
+func FuzzDecode(f *testing.F) {
+	for _, body := range []string{
 		least + `}`,
 		least + `,"name":null,"allowed_api_key_hashes":null,"allowed_models":[],"allowed_user_ids":["u","\u00e9"]}`,
 		least + `,"name":"n","workspace_id":"` + strings.ToUpper(onlyWorkspace) + `","is_fallback":true,"is_required":true,"disabled":true}`,
@@ -30,8 +30,6 @@ var (
 		least + `,"name":""}`,
 		least + `,"name":"` + strings.Repeat("\u00e9", 255) + `"}`,
 		`{"key":"{\"type\":\"service_account\"}\n","provider":"z-ai"}`,
-	}
-	faulty = []string{
 		least + `,"is_byok_only":true,"is_fallback":true}`,
 		least + `,"allowed_api_key_hashes":[]}`,
 		least + `,"allowed_models":["",1,null]}`,
@@ -45,13 +43,7 @@ var (
 		`{"provider":"openai"}`, `{"key":"sk"}`, `{"key":"","provider":"OpenAI"}`, `{"key":"sk","provider":"openai\n"}`,
 		`{"key":"\ud800","provider":"openai"}`, "{\"key\":\"\ufffd\",\"provider\":\"openai\"}", "{\"key\":\"\xff\",\"provider\":\"openai\"}",
 		`{5:1}`, `{"ke`, "{\"\xff\":1}", "\ufeff{}", `{}`, `{} {}`, `[]`, `null`, `{"key":`, ``,
-	}
-)
-
-// An accepted body is stored and shown with the values that encoding/json reads. Any
-// other body gets issues and stores nothing.
-func FuzzDecode(f *testing.F) {
-	for _, body := range slices.Concat(sound, faulty) {
+	} {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -61,7 +53,8 @@ func FuzzDecode(f *testing.F) {
 			checkRefusal(t, got, m, body)
 			return
 		}
-		given := decoded(t, body)
+		var given map[string]any
+		testkit.Must(t, json.Unmarshal(body, &given))
 		want := testkit.SettingsByName(t, byok.Settings{})
 		maps.Copy(want, map[string]any{"name": given["provider"], "workspace_id": onlyWorkspace, "sort_order": 0.0})
 		key := fmt.Sprint(given["key"])
@@ -80,13 +73,6 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%q (-want +shown):\n%s", body, diff)
 		}
 	})
-}
-
-// decoded reads an accepted body.
-func decoded(t *testing.T, body []byte) (object map[string]any) {
-	t.Helper()
-	testkit.Must(t, json.Unmarshal(body, &object))
-	return object
 }
 
 // checkRefusal checks a 400: nothing is stored, and its issues have a path and a

@@ -106,7 +106,7 @@ func (m *move) opened() map[string]int {
 	return under
 }
 
-var credentials = flag.Int("credentials", 60, "how many credentials TestAKilledRewrapGoesOn moves")
+var credentials = flag.Int("credentials", 30, "how many credentials TestAKilledRewrapGoesOn moves")
 
 // A rewrap is killed when a third is moved. Then two run at once, while credentials are
 // created and deleted. Every credential is moved, and every one opens at any time.

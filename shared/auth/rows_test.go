@@ -192,16 +192,13 @@ func (f *fixture) survey(ids ...string) (*auth.Survey, []auth.Place) {
 	f.Helper()
 	survey, err := auth.ReadSurvey(context.WithoutCancel(f.Context()), f.db, f.table)
 	f.wantError(err, nil)
-	return survey, placesOf(survey, ids...)
-}
-
-func placesOf(survey *auth.Survey, ids ...string) (places []auth.Place) {
+	var places []auth.Place
 	for _, place := range append(survey.Missing, survey.Stray...) {
 		if slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(place.String(), id) }) {
 			places = append(places, place)
 		}
 	}
-	return places
+	return survey, places
 }
 
 // Between the survey and the repair the table may have changed.

@@ -70,11 +70,8 @@ func send(t *testing.T, address, text string) (*http.Response, string) {
 	return response, string(body)
 }
 
-func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: local:3000\r\n\r\n" }
-
-const thing = "POST /v1/things HTTP/1.1\r\nHost: a\r\n"
-
 func TestRefusals(t *testing.T) {
+	const thing = "POST /v1/things HTTP/1.1\r\nHost: a\r\n"
 	f := &functions{answer: fixed(`{"statusCode":200,"body":"ok"}`)}
 	address := start(t, f)
 	large := strings.Repeat("x", 3*gateway.MaxBody)
@@ -129,7 +126,7 @@ func TestAnswers(t *testing.T) {
 		{"over 6 MB", failure(runtime.ErrTooLarge), `{"code":400,"large":true}`, 400, nil},
 		{"slow", func(ctx context.Context) ([]byte, error) { <-ctx.Done(); return nil, errors.New("late") }, `{"code":504}`, 504, nil},
 	} {
-		response, body := send(t, start(t, &functions{answer: c.answer}), get("/v1/things/a"))
+		response, body := send(t, start(t, &functions{answer: c.answer}), "GET /v1/things/a HTTP/1.1\r\nHost: local:3000\r\n\r\n")
 		if response.StatusCode != c.status || body != c.body {
 			t.Errorf("%s: got %d %q, want %d %q", c.name, response.StatusCode, body, c.status, c.body)
 		}
