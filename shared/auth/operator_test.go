@@ -268,7 +268,7 @@ func TestAKeyIsDisabledEnabledAndDeleted(t *testing.T) {
 }
 
 // A command that AWS refuses fails, and changes nothing.
-func TestAFailedChangeOfAKeyIsAnError(t *testing.T) {
+func TestAFailedChangeIsAnError(t *testing.T) {
 	f := newFixture(t)
 	key := f.newUnboundKey()
 	for _, operation := range []string{"UpdateItem", "TransactWriteItems"} {
@@ -276,6 +276,9 @@ func TestAFailedChangeOfAKeyIsAnError(t *testing.T) {
 	}
 	for name, do := range map[string]func(context.Context, ids.Account, auth.KeyHash) error{
 		"disable": f.registry.DisableKey, "enable": f.registry.EnableKey, "delete": f.registry.DeleteKey,
+		"raise": func(ctx context.Context, _ ids.Account, _ auth.KeyHash) error {
+			return f.registry.RaiseCounter(ctx, f.workspace, "openai", 3)
+		},
 	} {
 		if do(t.Context(), f.account, key.Hash) == nil {
 			t.Errorf("%s: no error", name)
