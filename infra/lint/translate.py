@@ -4,6 +4,8 @@ Used as a program it writes the translated template to standard output:
     translate.py [Parameter=value ...]
 """
 
+import copy
+import functools
 import json
 import logging
 import os
@@ -19,9 +21,14 @@ from samtranslator.yaml_helper import yaml_parse
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "template.yaml"
 
 
+@functools.cache  # it takes half a second
+def _parsed() -> dict:
+    return yaml_parse(SOURCE.read_text())
+
+
 def source() -> dict:
     """The template, with intrinsic functions in their long form."""
-    return yaml_parse(SOURCE.read_text())
+    return copy.deepcopy(_parsed())
 
 
 def translate(**parameters: str) -> dict:
