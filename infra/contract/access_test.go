@@ -117,7 +117,7 @@ func TestIDs(t *testing.T) {
 }
 
 // TestWorkspaceParameter sends queries that the gateway could join, split or lose.
-// FuzzRequest of delete-file tests the rules.
+// TestSimulation of delete-file tests the rules.
 func TestWorkspaceParameter(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
