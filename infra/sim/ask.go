@@ -54,7 +54,8 @@ func (w *World) judgeAsked(x *exchange, want string, texts []string) {
 		w.problem("%s: an error is logged: %t: %s", x.Name, logged, x.log)
 	}
 	if x.answer.Status == http.StatusCreated {
-		w.judgeEcho(x)
+		_, made := x.created(w)
+		w.judgeEcho(x, made)
 	}
 	perMinute, _ := strconv.ParseInt(x.event.Stage["deleteRatePerMinute"], 10, 64)
 	burst, err := strconv.ParseInt(x.event.Stage["deleteBurst"], 10, 64)

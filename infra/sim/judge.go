@@ -133,10 +133,15 @@ func (r *run) judgeFailure(x *exchange) {
 		}
 	}
 	if x.answer.Status == http.StatusCreated && x.answer.Header["Idempotent-Replayed"] == "" {
-		for name, ok := range x.ok {
-			if !ok {
-				r.problem("%s: 201, though %s got no answer", x.Name, name)
-			}
+		r.judgeAnswers(x.actor, "201")
+	}
+}
+
+// judgeAnswers requires that each call of an actor that succeeded got an answer.
+func (w *World) judgeAnswers(a *actor, success string) {
+	for name, ok := range a.ok {
+		if !ok {
+			w.problem("%s: %s, though %s got no answer", a.Name, success, name)
 		}
 	}
 }

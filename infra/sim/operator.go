@@ -76,11 +76,7 @@ func (w *World) operator(do act, repeats bool) *actor {
 func (w *World) judgeAct(a *actor, do act, err error) {
 	if err == nil {
 		w.showed(a, do.shows...)
-		for name, ok := range a.ok {
-			if !ok {
-				w.problem("%s: done, though %s got no answer", a.Name, name)
-			}
-		}
+		w.judgeAnswers(a, "done")
 		return
 	}
 	is := func(refusal error) bool { return errors.Is(err, refusal) }
