@@ -349,21 +349,23 @@ func TestKeysThatNoHeaderCarries(t *testing.T) {
 	}
 }
 
-// Without DynamoDB or KMS there is no key, and never the platform's. The tests of
-// shared/routing meet other faults.
+// Without DynamoDB or KMS there is no key, and never the platform's.
 func TestOutages(t *testing.T) {
 	f := newFixture(t)
 	f.store("sk-first", byok.Settings{})
-	for _, operation := range []string{"GetItem", "Query"} {
-		f.faults.Inject(faults.Rule{Operation: operation, Fault: faults.Refuse()})
-		for _, path := range []string{"/plan", "/open"} {
-			f.post(path, `{"model":"m"}`, bearer(f.token)...).is(t, operation, http.StatusServiceUnavailable, "unavailable")
+	for _, fault := range []faults.Fault{faults.Refuse(), faults.EmptyAnswer(), faults.Throttle(), faults.Answer(500, "InternalServerError", "no")} {
+		for _, operation := range []string{"GetItem", "Query"} {
+			f.faults.Inject(faults.Rule{Operation: operation, Fault: fault})
+			for _, path := range []string{"/plan", "/open"} {
+				f.post(path, `{"model":"m"}`, bearer(f.token)...).is(t, operation, http.StatusServiceUnavailable, "unavailable")
+			}
+			f.faults.Heal()
 		}
+		f.faults.Inject(faults.Rule{Operation: "Decrypt", Fault: fault})
+		plan := f.plan()
+		f.open(plan).is(t, "Decrypt", http.StatusServiceUnavailable, "unavailable")
 		f.faults.Heal()
 	}
-	f.faults.Inject(faults.Rule{Operation: "Decrypt", Fault: faults.Refuse()})
-	f.open(f.plan()).is(t, "Decrypt", http.StatusServiceUnavailable, "unavailable")
-	f.faults.Heal()
 	// The turn is spent: the router must not ask again for the same step.
 	plan := f.plan()
 	f.faults.Inject(faults.Rule{Operation: "Query", Fault: faults.Refuse()})

@@ -56,7 +56,7 @@ func TestAContradictoryKeyIsUnknown(t *testing.T) {
 				t.Errorf("%s: owned %v by %s, %v", attribute, owned, account, err)
 			}
 		}
-		for range 8 { // attributes are decoded in any order, and no more of them after a bad one
+		for range 20 { // attributes are decoded in any order, and no more of them after a bad one
 			listed, err := f.registry.ListKeys(t.Context(), f.account)
 			at := slices.IndexFunc(listed, func(k auth.Key) bool { return k.Hash == key.Hash })
 			if err != nil || at < 0 || listed[at].Fault == nil {
@@ -126,7 +126,7 @@ func TestAnUnreadableRowIsNeitherAbsentNorChanged(t *testing.T) {
 	ctx, key := t.Context(), f.newBoundKey()
 	refuse := func(name string, commands ...func() error) {
 		t.Helper()
-		for range 8 { // attributes are decoded in any order
+		for range 20 { // attributes are decoded in any order
 			for _, run := range commands {
 				err := run()
 				for _, absent := range []error{nil, auth.ErrNoKey, auth.ErrNoAccount, auth.ErrNoWorkspace, auth.ErrWorkspaceDeleted} {

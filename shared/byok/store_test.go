@@ -63,7 +63,7 @@ func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
 		_ = f.createOnce(id, "response")
 		testkit.Rows{DB: f.db, Table: f.env.Tables.Control}.Set(t, testkit.Key(string(id)), attribute, testkit.Number("1"))
 		stored := len(f.stored())
-		for range 8 { // attributes are decoded in random order, up to the first error
+		for range 20 { // attributes are decoded in random order, up to the first error
 			if found, err := f.store.Recall(t.Context(), id); err == nil {
 				t.Fatalf("%s: recalled %+v", attribute, found)
 			}

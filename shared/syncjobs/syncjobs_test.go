@@ -277,7 +277,7 @@ func TestAnUnreadableRowIsNoJob(t *testing.T) {
 	} {
 		id := ids.New[ids.Job]()
 		f.put(id, attribute, value)
-		for range 8 { // attributes are decoded in any order, and no more of them after the bad one
+		for range 20 { // attributes are decoded in any order, and no more of them after the bad one
 			if found, err := f.store.Find(t.Context(), id); err != nil || found.Fault() == nil {
 				t.Fatalf("%s: found %+v, %v", attribute, found, err)
 			}
