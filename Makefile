@@ -121,8 +121,8 @@ iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against t
 	@infra/lint/iam
 
 .PHONY: vulnerabilities
-vulnerabilities: $(BUILD)/bin/govulncheck ## Look for known vulnerabilities in the packages that the functions link
-	@$< ./functions/...
+vulnerabilities: go ## Look for known vulnerabilities in the packages that the functions link
+	@go run golang.org/x/vuln/cmd/govulncheck@v1.8.0 ./functions/...
 
 .PHONY: audit
 audit: node ## Look for known vulnerabilities in the npm and PyPI packages of tools and engines (needs Python)
@@ -132,10 +132,7 @@ audit: node ## Look for known vulnerabilities in the npm and PyPI packages of to
 # would fail if Go 1.26 may not fetch another.
 .PHONY: next-go
 next-go: go ## Simulate the functions, and read every seed of the fuzz targets, with the next release of Go
-	@GOTOOLCHAIN=$(NEXT_GO) go test -count=1 -run '^(TestSimulation|Fuzz.*)$$' ./functions/... ./shared/...
-
-$(BUILD)/bin/govulncheck: go
-	@test -x $@ || GOBIN="$(CURDIR)/$(BUILD)/bin" go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
+	@GOTOOLCHAIN=go1.27.4 go test -count=1 -run '^(TestSimulation|Fuzz.*)$$' ./functions/... ./shared/...
 
 # It shows the medians of the rounds. A round measures a handler and then its calls:
 # the load of the machine is the same for both.
@@ -276,23 +273,17 @@ protect: ## Protect a deployed stack from deletion, and its tables, keys and buc
 	@aws cloudformation update-termination-protection --enable-termination-protection --stack-name "$(STACK)"
 	@aws cloudformation set-stack-policy --stack-policy-body file://infra/stack-policy.json --stack-name "$(STACK)"
 
-GOLANGCI_LINT := v2.15.0
-GOVULNCHECK := v1.8.0
-NEXT_GO := go1.27.4
+GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 .PHONY: lint
-lint: $(BUILD)/bin/golangci-lint node ## Lint the code, its import directions and modules, the template, the OpenAPI document, scripts and workflows
+lint: go node ## Lint the code, its import directions and modules, the template, the OpenAPI document, scripts and workflows
 	@set -e; for m in $(MODULES); do \
-		echo "== lint $$m"; ( cd $$m && "$(CURDIR)/$<" run --config "$(CURDIR)/.golangci.yml" ./... ); \
+		echo "== lint $$m"; ( cd $$m && $(GOLANGCI_LINT) run --config "$(CURDIR)/.golangci.yml" ./... ); \
 	done
 	@set -e; for m in $(MODULES) infra/clients/go; do ( cd $$m && go mod tidy -diff ); done
 	@infra/lint/openapi
 	@infra/lint/scripts
 	@infra/lint/template
-
-$(BUILD)/bin/golangci-lint: go
-	@test -x $@ || { echo "Installing golangci-lint $(GOLANGCI_LINT) (some minutes, once)"; \
-		GOBIN="$(CURDIR)/$(BUILD)/bin" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT); }
 
 .PHONY: fmt
 fmt: ## Format the code
