@@ -1,17 +1,18 @@
 package main
 
 import (
+	"net/http"
 	"testing"
 
 	"signalbox.dev/infra/bench/instant"
+	"signalbox.dev/infra/testkit/functest"
 )
 
-const benchBody = `{"provider":"openai","key":"sk-proj-0123456789abcdefAbCd","name":"first","workspace_id":"` + instant.Workspace + `"}`
+var benchEvent = functest.NewEvent(http.MethodPost, "/api/v1/byok").
+	SendingText(`{"provider":"openai","key":"sk-proj-0123456789abcdefAbCd","name":"first","workspace_id":"` + instant.Workspace + `"}`)
 
-func BenchmarkCreate(b *testing.B) {
-	instant.Compare(b, build, instant.Event("POST", "/api/v1/byok", benchBody, nil, nil), "201")
-}
+func BenchmarkCreate(b *testing.B) { instant.Compare(b, build, benchEvent, "201") }
 
 func BenchmarkCreateOnce(b *testing.B) {
-	instant.Compare(b, build, instant.Event("POST", "/api/v1/byok", benchBody, nil, map[string]string{"Idempotency-Key": "bench"}), "201")
+	instant.Compare(b, build, benchEvent.With("Idempotency-Key", "bench"), "201")
 }

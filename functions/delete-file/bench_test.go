@@ -1,12 +1,14 @@
 package main
 
 import (
+	"net/http"
 	"testing"
 
 	"signalbox.dev/infra/bench/instant"
+	"signalbox.dev/infra/testkit/functest"
 )
 
 func BenchmarkDelete(b *testing.B) {
-	event := instant.Event("DELETE", "/api/v1/files/{file_id}", "", map[string]string{"file_id": instant.File}, nil)
+	event := functest.NewEvent(http.MethodDelete, "/api/v1/files/{file_id}").At("file_id", instant.File).Asking("workspace_id", instant.Workspace)
 	instant.Compare(b, build, event, "200")
 }

@@ -1,12 +1,13 @@
 package main
 
 import (
+	"net/http"
 	"testing"
 
 	"signalbox.dev/infra/bench/instant"
+	"signalbox.dev/infra/testkit/functest"
 )
 
 func BenchmarkRead(b *testing.B) {
-	event := instant.Event("GET", "/api/v1/scim/sync-jobs/{id}", "", map[string]string{"id": instant.Job}, nil)
-	instant.Compare(b, build, event, "200")
+	instant.Compare(b, build, functest.NewEvent(http.MethodGet, "/api/v1/scim/sync-jobs/{id}").At("id", instant.Job), "200")
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/boot"
 )
 
@@ -34,35 +35,14 @@ const (
 	Workspace = "0a1b2c3d-0000-4000-8000-000000000002"
 	Job       = "0a1b2c3d-0000-4000-8000-000000000003"
 	File      = "file_0123456789abcdef0123456789abcdef"
-	token     = "sbx_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 )
-
-// Event is a proxy event for the operation, as JSON.
-func Event(method, resource, body string, path map[string]string, header map[string]string) []byte {
-	headers := map[string][]string{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}}
-	for name, value := range header {
-		headers[name] = []string{value}
-	}
-	event := map[string]any{
-		"resource": resource, "httpMethod": method, "pathParameters": path, "multiValueHeaders": headers,
-		"stageVariables": map[string]string{"deleteRatePerMinute": "1000000", "deleteBurst": "100000"},
-		"requestContext": map[string]any{"requestId": "0a1b2c3d-0000-4000-8000-000000000005", "identity": map[string]string{"sourceIp": "192.0.2.1"}},
-	}
-	if body != "" {
-		event["body"] = body
-	}
-	if method == http.MethodDelete {
-		event["multiValueQueryStringParameters"] = map[string][]string{"workspace_id": {Workspace}}
-	}
-	encoded, _ := json.Marshal(event) // maps of text encode
-	return encoded
-}
 
 // Compare measures a function, which gets the event as often as the benchmark asks, and
 // its AWS calls alone: the inputs of the SDK's calls that one request has made, again.
 // Each response must have the status.
-func Compare(b *testing.B, build func(*boot.Environment) lambda.Handler, event []byte, status string) {
+func Compare(b *testing.B, build func(*boot.Environment) lambda.Handler, e functest.Event, status string) {
 	b.Helper()
+	event := e.As("sbx_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG").Payload()
 	config := aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: services{}}
 	handle := func(options ...func(*middleware.Stack) error) func(context.Context) error {
 		env := boot.NewEnvironment(config, slog.New(slog.NewJSONHandler(io.Discard, nil)), func(name string) string { return name })
