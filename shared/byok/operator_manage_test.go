@@ -35,6 +35,12 @@ func TestListReadsAllButTheSeal(t *testing.T) {
 	if err != nil || !slices.Contains(survey, placed) {
 		t.Errorf("the survey lacks %+v, %v", placed, err)
 	}
+	everywhere, _, err := f.manager.ListAll(t.Context())
+	if i := slices.IndexFunc(everywhere, func(c byok.Credential) bool { return c.ID == d.ID }); err != nil || i < 0 {
+		t.Errorf("the list of all workspaces lacks the credential, %v", err)
+	} else if diff := cmp.Diff(d.Credential, everywhere[i]); diff != "" {
+		t.Errorf("in the list of all workspaces (-want +got):\n%s", diff)
+	}
 	for _, c := range f.faults.Calls() {
 		if input := fmt.Sprint(c.Input); strings.Contains(input, "seal") || c.Input["ConsistentRead"] != true {
 			t.Errorf("the seal is read, or inconsistently: %s", input)
