@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/seal"
 	"signalbox.dev/shared/secret"
 )
 
@@ -36,6 +38,39 @@ func mustGet(t *testing.T, c *cache, key cacheKey, open func(context.Context) (s
 		t.Fatalf("got %q, %v", got.Reveal(), err)
 	}
 	got.Wipe() // the caller's copy: what is kept stays whole
+}
+
+// Age makes the rows that Identify read older.
+func (c *Caller) Age(by time.Duration) {
+	c.ahead.Load().begun = c.ahead.Load().begun.Add(-by)
+}
+
+// An opened key serves no seal and no place that differ in any part.
+func TestAKeyIsKeptForOneSealInOnePlace(t *testing.T) {
+	stored := func() byok.Stored {
+		return byok.Stored{
+			Credential: byok.Credential{Account: "a", Workspace: "w", ID: "c", Settings: byok.Settings{Provider: "p"}},
+			Sealed:     seal.Sealed{Format: 1, KeyARN: "arn", WrappedKey: []byte("k"), Nonce: []byte("n"), Ciphertext: []byte("x")},
+		}
+	}
+	first := keyOf(stored())
+	for name, change := range map[string]func(*byok.Stored){
+		"account":     func(s *byok.Stored) { s.Account = "b" },
+		"workspace":   func(s *byok.Stored) { s.Workspace = "b" },
+		"credential":  func(s *byok.Stored) { s.ID = "b" },
+		"provider":    func(s *byok.Stored) { s.Provider = "b" },
+		"format":      func(s *byok.Stored) { s.Sealed.Format = 2 },
+		"KMS key":     func(s *byok.Stored) { s.Sealed.KeyARN = "b" },
+		"wrapped key": func(s *byok.Stored) { s.Sealed.WrappedKey = []byte("b") },
+		"nonce":       func(s *byok.Stored) { s.Sealed.Nonce = []byte("b") },
+		"ciphertext":  func(s *byok.Stored) { s.Sealed.Ciphertext = []byte("b") },
+	} {
+		changed := stored()
+		change(&changed)
+		if keyOf(changed) == first {
+			t.Errorf("with another %s the kept key is the same", name)
+		}
+	}
 }
 
 func TestKeysAreKeptForAMinuteAndWiped(t *testing.T) {

@@ -323,6 +323,19 @@ func TestACallerIsNotRemembered(t *testing.T) {
 	}
 }
 
+// The rows that Identify read are not used for a request that is planned much later.
+func TestOldRowsAreReadAgain(t *testing.T) {
+	f := newFixture(t)
+	token := f.tenant.StandardKey(t, "")
+	caller, err := f.reader.Identify(t.Context(), bearer(t, token))
+	testkit.Must(t, err)
+	f.tenant.Disable(t, token)
+	caller.Age(byok.ReadTime)
+	if _, err := f.reader.Read(t.Context(), caller, request("m")); !isRejection(err) {
+		t.Errorf("with a disabled key: %v", err)
+	}
+}
+
 func isRejection(err error) bool {
 	_, ok := errors.AsType[*auth.Rejection](err)
 	return ok
