@@ -221,7 +221,8 @@ func (i *inspection) accounts() {
 	}
 }
 
-// counters compares the counters with the credentials and with the old counters.
+// counters compares the counters with the credentials and with the old counters. A restore
+// of the credentials brings deleted ones back: the room that they take is then not counted.
 func (i *inspection) counters() {
 	given := map[ids.Workspace]map[string]int64{} // one more than the highest sort_order that a credential got
 	note := func(w ids.Workspace, provider string, next int64) {
@@ -230,9 +231,11 @@ func (i *inspection) counters() {
 		}
 		given[w][provider] = max(given[w][provider], next)
 	}
+	stored := map[ids.Workspace]int64{}
 	for _, p := range i.placements {
 		if !p.Unreadable {
 			note(p.Workspace, p.Provider, p.SortOrder+1)
+			stored[p.Workspace]++
 		}
 	}
 	for id, w := range i.old.Workspaces {
@@ -243,12 +246,19 @@ func (i *inspection) counters() {
 		}
 	}
 	for id, w := range sorted(i.live.Workspaces) {
+		raised := false // which forgets the room as well
 		for provider, next := range sorted(given[id]) {
 			if is := w.Next[provider]; w.Fault == nil && is < next {
+				raised = true
 				i.repairable("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, and %d was given out", provider, is, next-1),
 					fmt.Sprintf("raise it to %d", next), "counter.raise",
 					func(ctx context.Context, r *auth.Registry) error { return r.RaiseCounter(ctx, id, provider, next) })
 			}
+		}
+		if w.Fault == nil && !raised && w.Used != nil && *w.Used < stored[id] {
+			i.repairable("counter", string(id), w.Account, fmt.Sprintf("it has room for %d credentials taken, and %d are stored", *w.Used, stored[id]),
+				"have the next create count them", "counter.forget",
+				func(ctx context.Context, r *auth.Registry) error { return r.ForgetRoom(ctx, id, stored[id]) })
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -271,6 +272,41 @@ func TestARepairedTableLetsInNobodyWhoWasRevoked(t *testing.T) {
 	r.repaired()
 	if diff := cmp.Diff(after, r.contents()); diff != "" {
 		t.Errorf("with another --since (-before +after):\n%s", diff)
+	}
+}
+
+// Deleted credentials that a restore of their table brings back take up room again:
+// otherwise creates would fill the workspace beyond the bound, and a router refuses it then.
+func TestCredentialsThatCameBackTakeUpRoom(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	tables, db := d.engines.NewTables(t, 2), dynamodb.NewFromConfig(d.engines.Config)
+	access := tables[0]
+	d.engines.Tables.Access, d.engines.Tables.Credentials = access, tables[1]
+	d.writeStack()
+	var err error
+	d.account, d.workspace, err = auth.NewRegistry(db, access).CreateAccount(t.Context(), "Acme")
+	testkit.Must(t, err)
+	store := byok.NewStore(db, d.engines.Tables.Credentials, d.engines.Tables.Control, nil)
+	positions := auth.NewPositions(db, access, store.Count)
+	claim := func() (auth.Claim, error) {
+		return positions.Claim(t.Context(), d.account, d.workspace, auth.Need{Provider: "openai", Bytes: 1}, auth.Room{Credentials: 2, Bytes: byok.MaxBytes})
+	}
+	for range 2 {
+		claimed, err := claim()
+		testkit.Must(t, err)
+		d.seal(d.workspace, "n", func(draft *byok.Draft) { draft.SortOrder = claimed.Position })
+	}
+	// They had been deleted, and a count had found none.
+	d.set(access, "workspace#"+string(d.workspace), "workspace", "used", testkit.Number("0"))
+	d.want(exit.Uncertain, "restore", "check")
+	d.must("restore", "repair", "--since", time.Now().UTC().Format(time.RFC3339), "--yes")
+	d.must("restore", "check")
+	if _, err := claim(); !errors.Is(err, auth.ErrFull) {
+		t.Errorf("a third credential of two: %v", err)
+	}
+	if err := auth.NewRegistry(db, access).ForgetRoom(t.Context(), d.workspace, 2); !errors.Is(err, auth.ErrNeedless) {
+		t.Errorf("forgotten without a reason: %v", err)
 	}
 }
 
