@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -51,6 +52,9 @@ func (c fileUpload) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		err = c.upload(ctx, s, workspace)
 	}
+	if err == nil {
+		err = c.undo(ctx, s, workspace.ID)
+	}
 	return s.finish(ctx, "file.upload", err, changed{string(c.ID), "stored"}, string(c.ID),
 		"account", c.Account, "workspace", workspace.ID, "file", c.ID)
 }
@@ -72,6 +76,19 @@ func (c fileUpload) upload(ctx context.Context, s *session, to auth.Workspace) e
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	return s.files.Upload(ctx, to.ID, c.ID, file, c.ContentType)
+}
+
+// undo deletes the file again if its workspace was deleted during the upload: a purge may
+// have ended before the upload, and nothing else would remove the file.
+func (c fileUpload) undo(ctx context.Context, s *session, to ids.Workspace) error {
+	now, err := s.registry.FindWorkspace(ctx, c.Account, to)
+	if err != nil || now.DeletedAt.IsZero() {
+		return err
+	}
+	if _, err := s.fileStore.Delete(ctx, to, c.ID); err != nil && !errors.Is(err, files.ErrNotFound) {
+		return fmt.Errorf("the workspace was deleted during the upload: purge it again: %w", err)
+	}
+	return auth.ErrWorkspaceDeleted
 }
 
 // Run lists files.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -110,4 +111,36 @@ func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 	if left := d.left(d.workspace); left != 0 || strings.Contains(d.must("key", "list"), "active") {
 		t.Errorf("%d things left, or a key that is enabled", left)
 	}
+}
+
+// An upload that waits for its content may end when its workspace is purged. It leaves
+// nothing behind.
+func TestAnUploadLeavesNothingInAPurgedWorkspace(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	content := &slowly{purge: func() {
+		d.must("workspace", "delete", string(d.workspace), "--yes")
+		d.stopped(d.deletedAt().Add(settled+time.Second), nil)
+		d.must("workspace", "purge", string(d.workspace), "--yes")
+		d.change = nil
+	}}
+	got := d.run(t.Context(), content, "file", "upload", "-")
+	if left := d.left(d.workspace); got.code != exit.Refused || left != 0 {
+		t.Errorf("exit code %d and %d things left: %s", got.code, left, got.stderr)
+	}
+}
+
+// slowly is a content during which a workspace is purged.
+type slowly struct {
+	purge func()
+	ended bool
+}
+
+func (s *slowly) Read(p []byte) (int, error) {
+	if s.ended {
+		return 0, io.EOF
+	}
+	s.ended = true
+	s.purge()
+	return copy(p, "content"), nil
 }
