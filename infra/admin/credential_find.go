@@ -142,8 +142,8 @@ func (c credentialFind) criterion(ctx context.Context, s *session) (func(byok.Cr
 	if label == byok.Label(nil) {
 		s.warn("a key that is short or a JSON document has no label of its own: all of them are listed")
 	}
-	// The leaked key may have been stored with the line break that came with it: such a key
-	// has no label of its own.
+	// The leaked key may have been stored with a line break at its end. Such a key has no
+	// label of its own.
 	return func(v byok.Credential) bool { return v.Label == label || v.EndsInSpace }, nil
 }
 
