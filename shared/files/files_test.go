@@ -259,6 +259,15 @@ func TestRefusalsAreRetriedAfterProgress(t *testing.T) {
 	s.mustDelete("file_a", 3)
 }
 
+// A file can never be read while S3 refuses to delete its version.
+func TestARefusedVersionStaysHidden(t *testing.T) {
+	s := newFixture(t, enabled)
+	s.put("file_a")
+	s.inject(faults.Rule{Operation: "DeleteObjects", Call: 1, Fault: faults.RefuseVersions("SlowDown")},
+		faults.Rule{Operation: "ListObjectVersions", Call: 2, Fault: faults.Then(func() { s.mustBeHidden("file_a") })})
+	s.mustDelete("file_a", 1)
+}
+
 // A version that S3 always refuses ends a Delete, after everything else was removed.
 func TestAVersionThatIsAlwaysRefused(t *testing.T) {
 	s := newFixture(t, enabled)
