@@ -304,9 +304,13 @@ func askResponses(w *sim.World) {
 }
 
 // askForRoom repeats a request in a workspace with one place left. A copy shares its place.
-// The same Idempotency-Key with another body, which may be larger, is no copy.
+// The same Idempotency-Key with another body, which may be larger, is no copy. The bytes
+// of a workspace have a bound too.
 func askForRoom(w *sim.World) {
-	w.Rows("access").Set(w.TB(), testkit.Key("workspace#"+string(w.Tenant.Workspace), "workspace"), "used", testkit.Number("99"))
+	set := func(name, value string) {
+		w.Rows("access").Set(w.TB(), testkit.Key("workspace#"+string(w.Tenant.Workspace), "workspace"), name, testkit.Number(value))
+	}
+	set("used", "99")
 	ask := func(want, members string) {
 		w.Ask(want, post(least+members+"}").With("Idempotency-Key", "one"))
 		w.Rows("control").Become(w.TB(), nil) // as if the next request came at the same time
@@ -314,6 +318,9 @@ func askForRoom(w *sim.World) {
 	ask("201", "")
 	ask("201", "")
 	ask("400 /workspace_id", `,"disabled":true`)
+	set("used", "1")
+	set("bytes", "999999")
+	w.Ask("400 /workspace_id", post(least+"}"), "1000000 bytes of them")
 }
 
 // askBodies sends bodies of every kind. Each response has all issues, and the texts after
