@@ -64,14 +64,19 @@ class Alarms(unittest.TestCase):
             for query in re.findall(r'(?:Run|by) "([^"]+)"', description):
                 self.assertIn(query, queries, name)
 
+    def test_the_topic_refuses_plain_http(self):
+        (deny,) = [s for s in self.stack.properties("AlarmTopicPolicy")["PolicyDocument"]["Statement"] if s["Effect"] == "Deny"]
+        self.assertEqual((deny["Principal"], deny["Action"], deny["Condition"]), ("*", "sns:Publish", {"Bool": {"aws:SecureTransport": "false"}}))
+
     def test_what_can_open_or_stop_a_key_is_reported(self):
         (rule,) = self.stack.of_type("AWS::Events::Rule").values()
         key = json.dumps(Stack(MultiRegionSealingKey="true").properties("SealingKey"))
         actions = set(re.findall(r'"kms:((?:Disable|Put|Replicate|Schedule)\w+)"', key))
-        self.assertLessEqual(actions, set(rule["Properties"]["EventPattern"]["detail"]["eventName"]))
+        self.assertEqual(set(rule["Properties"]["EventPattern"]["detail"]["eventName"]), actions | {"DisableKeyRotation"})
         other = "arn:aws:kms:eu-central-1:111122223333:key/0a1b"
         pattern = Stack(NextSealingKeyArn=other).properties("KeyChangesRule")["EventPattern"]
-        self.assertEqual(pattern["detail"]["requestParameters"]["keyId"][4:], [other, "0a1b"])
+        ours = [{"Ref": "SealingKey"}, {"Fn::GetAtt": ["SealingKey", "Arn"]}, {"Ref": "StorageKey"}, {"Fn::GetAtt": ["StorageKey", "Arn"]}]
+        self.assertEqual(pattern["detail"]["requestParameters"]["keyId"], [*ours, other, "0a1b"])
 
 
 if __name__ == "__main__":

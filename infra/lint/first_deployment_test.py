@@ -73,6 +73,15 @@ class Rollback(unittest.TestCase):
         tables = self.stack.of_type("AWS::DynamoDB::Table")
         self.assertEqual({t for t in tables if not self.protected(t)}, {"ControlTable"})
 
+    def test_only_the_control_tables_rows_expire(self):
+        expiring = {t: self.stack.properties(t).get("TimeToLiveSpecification") for t in self.stack.of_type("AWS::DynamoDB::Table")}
+        self.assertEqual({t: e for t, e in expiring.items() if e}, {"ControlTable": {"AttributeName": "exp", "Enabled": True}})
+
+    def test_keys_rotate_each_year_and_wait_a_month_before_they_go(self):
+        for name in self.stack.of_type("AWS::KMS::Key"):
+            key = self.stack.properties(name)
+            self.assertEqual((key["EnableKeyRotation"], key["RotationPeriodInDays"], key["PendingWindowInDays"]), (True, 365, 30), name)
+
 
 class Order(unittest.TestCase):
     @classmethod

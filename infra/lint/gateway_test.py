@@ -106,8 +106,12 @@ class Logs(unittest.TestCase):
 
     def test_the_firewall_leaves_secrets_out(self):
         redacted = self.stack.properties("FirewallLogging")["RedactedFields"]
-        for header in ["authorization", "idempotency-key"]:
-            self.assertIn({"SingleHeader": {"Name": header}}, redacted)
+        headers = [{"SingleHeader": {"Name": name}} for name in ("authorization", "idempotency-key")]
+        for field in [*headers, {"UriPath": {}}, {"QueryString": {}}]:
+            self.assertIn(field, redacted)
+        # A sampled request shows its headers: AWS redacts the logs alone.
+        sampled = re.findall(r'"SampledRequestsEnabled": (\w+)', json.dumps(self.stack.properties("WebAcl")))
+        self.assertEqual(set(sampled), {"false"})
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import json
 import unittest
 
 from stack import Stack
+from translate import translate
 
 
 def versions(stack: Stack, function: str) -> dict:
@@ -22,6 +23,12 @@ def versions(stack: Stack, function: str) -> dict:
 
 
 class Limits(unittest.TestCase):
+    def test_defaults_and_bounds_are_the_documented_ones(self):
+        parameters = translate()["Parameters"]
+        self.assertEqual([parameters[name]["Default"] for name in ("DeleteRatePerMinute", "DeleteBurst", "CredentialsPerWorkspace")], [60, 20, 100])
+        # The functions refuse more: every create would be a 500.
+        self.assertEqual(parameters["CredentialsPerWorkspace"]["MaxValue"], 100)
+
     def test_other_values_are_other_variables_of_the_same_stage(self):
         stages = []
         for rate, burst, credentials in (("60", "20", "100"), ("600", "100", "7")):
