@@ -2,9 +2,9 @@
 // workspaces, and the access table that holds them. It is independent of HTTP.
 //
 // It guards against a caller reaching what belongs to another account. It trusts the
-// access table, which only the operator's command writes (a request moves one counter
-// of a workspace, nothing else). It refuses every row that it does not recognise: a row
-// that contradicts itself is no valid key.
+// access table, which only the operator's command writes (a request counts the
+// credentials of a workspace, nothing else). It refuses every row that it does not
+// recognise: a row that contradicts itself is no valid key.
 //
 // The files named operator*.go are for the operator's command. Requests use the others.
 //
