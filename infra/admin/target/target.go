@@ -202,7 +202,7 @@ func (t *Target) ConnectLocal() error {
 // folder describes the folder that has no stack.json.
 func (t *Target) folder() string {
 	if _, err := os.Stat(t.dir); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Sprintf("the folder %s does not exist, so that it", t.dir)
+		return fmt.Sprintf("the folder %s does not exist, so it", t.dir)
 	}
 	return "the folder " + t.dir
 }
