@@ -25,15 +25,17 @@ MODULES := $(TESTED)
 # Binaries without the folder's name: all clones on a machine share Go's build cache.
 export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS 2>/dev/null)) -trimpath
 
-# SAM's builds and the local ones use one command: static, stripped, reproducible,
-# without the RPC mode that Lambda no longer uses.
-GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w -buildid='
-# The tools are built without cgo too: packages that they share with the functions
-# are compiled once.
-GO_TOOL := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w'
+# Without cgo the binaries are static, and a package that functions, tools, tests and
+# linters share is compiled once.
+export CGO_ENABLED := 0
 
-# The race detector needs a C compiler; without one the tests still run.
-RACE := $(shell command -v cc >/dev/null 2>&1 && echo -race)
+# SAM's builds and the local ones use one command: stripped, reproducible, without the
+# RPC mode that Lambda no longer uses.
+GO_BUILD := go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w -buildid='
+GO_TOOL := go build -trimpath -buildvcs=false -ldflags '-s -w'
+
+# The race detector needs cgo and a C compiler; without one the tests still run.
+RACED := $(shell command -v cc >/dev/null 2>&1 && echo CGO_ENABLED=1 go test -race)
 # What these modules test runs in other processes: the detector would watch only the
 # tests, and more than double the contract's CPU time.
 WITHOUT_RACE := infra/contract infra/torture
@@ -84,7 +86,7 @@ TESTS := $(addprefix test@,$(TESTED))
 
 .PHONY: test
 test: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Run every Go test, on real engines, offline once installed
-ifeq ($(RACE),)
+ifeq ($(RACED),)
 	@echo "No C compiler (cc): the tests run WITHOUT the race detector." >&2
 endif
 	@mkdir -p "$(BUILD)/iam" && rm -f "$(BUILD)"/iam/*
@@ -95,7 +97,7 @@ endif
 .PHONY: $(TESTS)
 $(TESTS): test@%:
 	@results=$$(cd "$*" && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
-		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" go test $(if $(filter $*,$(WITHOUT_RACE)),,$(RACE)) -shuffle=on -count=1 -timeout 40m ./... 2>&1); status=$$?; \
+		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" $(or $(if $(filter $*,$(WITHOUT_RACE)),,$(RACED)),go test) -shuffle=on -count=1 -timeout 40m ./... 2>&1); status=$$?; \
 		printf '== %s\n%s\n' "$*" "$$results"; exit $$status
 
 .PHONY: second-opinion
