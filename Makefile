@@ -22,8 +22,10 @@ FUNCTIONS := GetSyncJobFunction CreateByokKeyFunction DeleteFileFunction
 TESTED := . infra/admin infra/torture infra/local infra/contract infra/router
 MODULES := $(TESTED)
 
-# Binaries without the folder's name: all clones on a machine share Go's build cache.
-export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS 2>/dev/null)) -trimpath
+# Without the folder's name all clones on a machine share Go's build cache. Without
+# symbols for a debugger a test is linked faster.
+DEFAULTS := -trimpath -ldflags=-s
+export GOFLAGS := $(filter-out $(DEFAULTS),$(shell go env GOFLAGS 2>/dev/null)) $(DEFAULTS)
 
 # Without cgo the binaries are static, and a package that functions, tools, tests and
 # linters share is compiled once.
