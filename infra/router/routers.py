@@ -6,6 +6,8 @@ A request's text says how the providers answer its attempts: "17 401 503 200".""
 
 import asyncio
 import collections
+import contextlib
+import itertools
 import json
 import logging
 import os
@@ -50,10 +52,16 @@ def check(holds: bool, what: str, *seen) -> None:
         raise Failed(f"FAILED: {what}: {' '.join(map(str, seen))}")
 
 
+# Below those that systems give to programs which want any port: LiteLLM opens its own
+# after ten seconds.
+PORTS = itertools.count(random.randrange(20000, 30000))
+
+
 def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    for port in PORTS:
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 class Provider:
@@ -164,7 +172,7 @@ class Process:
             while True:
                 try:
                     async with client.get(self.ready) as r:
-                        if r.status < 500:
+                        if r.status == 200:
                             return
                 except aiohttp.ClientError:
                     pass
