@@ -73,7 +73,7 @@ def main(arguments: list[str], connect=Account) -> int:
         print(catalogue(), end="")
         return 0
     if not o.stack:
-        parser.error("no stack is named: add STACK=NAME")
+        sys.exit("prove: no stack is named: add STACK=NAME")
     account = connect()
     if o.command == "clean":
         Cleaner(account, o.stack).clean()
