@@ -19,6 +19,11 @@ class Functions(unittest.TestCase):
         folders = {path.parent.name for path in SOURCE.parent.glob("functions/*/main.go")}
         self.assertEqual(self.functions, {"".join(map(str.title, name.split("-"))) + "Function" for name in folders})
 
+    def test_each_writes_into_the_log_that_the_alarms_watch(self):
+        for function in self.functions:
+            log = self.stack.properties(function).get("LoggingConfig", {}).get("LogGroup")
+            self.assertEqual(log, {"Ref": function.removesuffix("Function") + "LogGroup"}, function)
+
     def test_a_change_of_a_build_syncs_none(self):
         config = tomllib.loads((SOURCE.parent / "samconfig.toml").read_text())
         excluded = [line.partition("=")[0] for line in config["default"]["sync"]["parameters"]["watch_exclude"]]
