@@ -64,8 +64,13 @@ class Alarms(unittest.TestCase):
             for query in re.findall(r'(?:Run|by) "([^"]+)"', description):
                 self.assertIn(query, queries, name)
 
-    def test_the_topic_refuses_plain_http(self):
-        (deny,) = [s for s in self.stack.properties("AlarmTopicPolicy")["PolicyDocument"]["Statement"] if s["Effect"] == "Deny"]
+    def test_the_topic_takes_our_alarms_and_refuses_plain_http(self):
+        policy, key = self.stack.properties("AlarmTopicPolicy")["PolicyDocument"], self.stack.properties("StorageKey")["KeyPolicy"]
+        allow, deny = policy["Statement"]
+        for statement in (allow, *[s for s in key["Statement"] if s["Sid"] == "Alarms"]):
+            self.assertEqual((statement["Effect"], statement["Principal"]), ("Allow", {"Service": "cloudwatch.amazonaws.com"}))
+            self.assertEqual(set(statement["Condition"]), {"StringEquals", "ArnLike"})
+        self.assertEqual((allow["Action"], deny["Effect"]), ("sns:Publish", "Deny"))
         self.assertEqual((deny["Principal"], deny["Action"], deny["Condition"]), ("*", "sns:Publish", {"Bool": {"aws:SecureTransport": "false"}}))
 
     def test_what_can_open_or_stop_a_key_is_reported(self):
@@ -77,6 +82,8 @@ class Alarms(unittest.TestCase):
         pattern = Stack(NextSealingKeyArn=other).properties("KeyChangesRule")["EventPattern"]
         ours = [{"Ref": "SealingKey"}, {"Fn::GetAtt": ["SealingKey", "Arn"]}, {"Ref": "StorageKey"}, {"Fn::GetAtt": ["StorageKey", "Arn"]}]
         self.assertEqual(pattern["detail"]["requestParameters"]["keyId"], [*ours, other, "0a1b"])
+        (target,) = rule["Properties"]["Targets"]
+        self.assertTrue(json.dumps(target["Arn"]).endswith(':log-group:${KeyChangesLogGroup}"}'), target)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,13 @@ class Rollback(unittest.TestCase):
             key = self.stack.properties(name)
             self.assertEqual((key["EnableKeyRotation"], key["RotationPeriodInDays"], key["PendingWindowInDays"]), (True, 365, 30), name)
 
+    def test_the_bucket_removes_the_remains_of_deletions_and_uploads(self):
+        rules = {rule["Id"]: rule for rule in Stack(FilesVersionsDays="7").properties("FilesBucket")["LifecycleConfiguration"]["Rules"]}
+        self.assertEqual({rule["Status"] for rule in rules.values()}, {"Enabled"})
+        self.assertEqual(rules["noncurrent-versions"]["NoncurrentVersionExpiration"], {"NoncurrentDays": "7"})
+        self.assertEqual(rules["delete-markers"]["ExpiredObjectDeleteMarker"], True)
+        self.assertEqual(rules["incomplete-uploads"]["AbortIncompleteMultipartUpload"], {"DaysAfterInitiation": 1})
+
 
 class Order(unittest.TestCase):
     @classmethod

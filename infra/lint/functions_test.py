@@ -6,7 +6,7 @@ import tomllib
 import unittest
 
 from stack import Stack
-from translate import SOURCE
+from translate import SOURCE, source
 
 
 class Functions(unittest.TestCase):
@@ -23,6 +23,11 @@ class Functions(unittest.TestCase):
         for function in self.functions:
             log = self.stack.properties(function).get("LoggingConfig", {}).get("LogGroup")
             self.assertEqual(log, {"Ref": function.removesuffix("Function") + "LogGroup"}, function)
+
+    def test_a_changed_setting_publishes_a_version(self):
+        """Without one the alias keeps the old setting, such as an environment variable."""
+        for function in self.functions:
+            self.assertIs(source()["Resources"][function]["Properties"].get("AutoPublishAliasAllProperties"), True, function)
 
     def test_a_change_of_a_build_syncs_none(self):
         config = tomllib.loads((SOURCE.parent / "samconfig.toml").read_text())

@@ -87,8 +87,8 @@ def matches(pattern: str, line: dict) -> bool:
 # its value, or the name of a log line and how often it is written.
 INCIDENTS = {
     **{f"{operation}RollbackAlarm": [{line: 1} for line in [*server_errors(operation), f"Errors of {operation}Function"]] for operation in OPERATIONS},
-    "ServerErrorsAlarm": [{"5XXError": 5, "Count": 500}, {"5XXError": 3000, "Count": 300_000}],
-    "LatencyAlarm": [{"Latency": 2000}],
+    "ServerErrorsAlarm": [{"5XXError of AWS::StackName": errors, "Count of AWS::StackName": 100 * errors} for errors in (5, 3000)],
+    "LatencyAlarm": [{"Latency of AWS::StackName": 2000}],
     "CrashesAlarm": [{f"Errors of {operation}Function": 1} for operation in OPERATIONS],
     "FunctionThrottlesAlarm": [{f"Throttles of {operation}Function": 1} for operation in OPERATIONS],
     "ThrottledAlarm": [{"deleteFile 429": 101}, {"throttled": 101}, {"deleteFile 429": 51, "throttled": 50}],
@@ -99,7 +99,10 @@ INCIDENTS = {
     "KeyChangeAlarm": [{"key change": 1}],
 }
 # An ordinary day, with clients' mistakes: no alarm fires.
-QUIET = {name: 100 for name, line in FUNCTIONS.items() if "error" not in line} | {"Count": 300_000, "5XXError": 4, "Latency": 1999}
+QUIET = {name: 100 for name, line in FUNCTIONS.items() if "error" not in line} | {f"{metric} of AWS::StackName": n for metric, n in {"Count": 300_000, "5XXError": 4, "Latency": 1999}.items()}
+# The minutes of an incident after which an alarm fires.
+MINUTES = collections.defaultdict(lambda: 5, {"LatencyAlarm": 15, "ThrottledAlarm": 15, "TableThrottlesAlarm": 10}) | {
+    alarm: 1 for alarm in [*(f"{operation}RollbackAlarm" for operation in OPERATIONS), "SealingFailuresAlarm", "KeyChangeAlarm"]}
 
 
 class Incidents(unittest.TestCase):
@@ -139,7 +142,7 @@ class Incidents(unittest.TestCase):
         def value(metric: dict) -> int:
             first = (metric.get("Dimensions") or [{"Value": ""}])[0]["Value"]
             of = first["Ref"] if isinstance(first, dict) else first
-            return sums[metric["MetricName"], "" if of.startswith("AWS::") else of]
+            return sums[metric["MetricName"], of]
 
         found = value(properties) if "MetricName" in properties else None
         if "Metrics" in properties:
@@ -156,8 +159,18 @@ class Incidents(unittest.TestCase):
             self.assertFalse(self.goes_off(alarm, QUIET), alarm)
             for incident in incidents:
                 self.assertTrue(self.goes_off(alarm, incident), (alarm, incident))
-                least = min(incident, key=lambda what: (what == "Count", incident[what]))
+                least = min(incident, key=lambda what: (what.startswith("Count"), incident[what]))
                 self.assertFalse(self.goes_off(alarm, incident | {least: incident[least] - 1}), (alarm, incident))
+
+    def test_each_alarm_goes_off_in_time(self):
+        for alarm in INCIDENTS:
+            properties = self.stack.properties(alarm)
+            periods = properties.get("DatapointsToAlarm", properties["EvaluationPeriods"])
+            for metric in [q["MetricStat"] for q in properties.get("Metrics", []) if "MetricStat" in q] or [properties]:
+                self.assertEqual(metric["Period"] * periods, 60 * MINUTES[alarm], alarm)
+                statistic = metric.get("Stat") or metric.get("Statistic") or metric["ExtendedStatistic"]
+                self.assertEqual(statistic, "p99" if alarm == "LatencyAlarm" else "Sum", alarm)
+            self.assertEqual(properties["TreatMissingData"], "notBreaching", alarm)
 
 
 if __name__ == "__main__":
