@@ -63,7 +63,7 @@ func TestObjectReportsEveryFault(t *testing.T) {
 		"raw control":          {"{\"a\":\"\n\"}", []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 6")}},
 		"number out of range":  {`{"a":1e999}`, []api.Issue{issue("/a", "must be a string")}},
 		"depth bomb in member": {`{"a":` + strings.Repeat("[", 30000) + strings.Repeat("]", 30000) + `}`, []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 10004")}},
-		"nested name":          {`{"a":{"n":1}}`, []api.Issue{issue("/a", "must be a string")}},
+		"nested name":          {`{"a":{"n\"":1}}`, []api.Issue{issue("/a", "must be a string")}},
 		"invalid nested name":  {"{\"a\":{\"\xff\":1}}", []api.Issue{issue("/a", invalid)}},
 		"nested name, cut off": {`{"a":{"n`, []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 8")}},
 		"mixed": {`{"a":1,"x":2,"b":[]}`, []api.Issue{
