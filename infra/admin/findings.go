@@ -80,15 +80,16 @@ func (r accessRestore) before() *auth.Survey { return cmp.Or(r.Old, &auth.Survey
 // the access table as it was before.
 type inspection struct {
 	accessRestore
-	live       *auth.Survey
-	placements []byok.Placement
-	old        *auth.Survey // empty if it is not known
-	found      []finding
+	stored
+
+	live  *auth.Survey
+	old   *auth.Survey // empty if it is not known
+	found []finding
 }
 
 // inspect lists all findings in the order of their repairs.
-func inspect(live *auth.Survey, placements []byok.Placement, r accessRestore) []finding {
-	i := &inspection{accessRestore: r, live: live, placements: placements, old: r.before()}
+func inspect(live *auth.Survey, credentials stored, r accessRestore) []finding {
+	i := &inspection{accessRestore: r, live: live, stored: credentials, old: r.before()}
 	i.keys()
 	i.workspaces()
 	i.lists()
@@ -231,11 +232,9 @@ func (i *inspection) counters() {
 		}
 		given[w][provider] = max(given[w][provider], next)
 	}
-	stored := map[ids.Workspace]int64{}
 	for _, p := range i.placements {
 		if !p.Unreadable {
 			note(p.Workspace, p.Provider, p.SortOrder+1)
-			stored[p.Workspace]++
 		}
 	}
 	for id, w := range i.old.Workspaces {
@@ -255,10 +254,11 @@ func (i *inspection) counters() {
 					func(ctx context.Context, r *auth.Registry) error { return r.RaiseCounter(ctx, id, provider, next) })
 			}
 		}
-		if w.Fault == nil && !raised && w.Used != nil && *w.Used < stored[id] {
-			i.repairable("counter", string(id), w.Account, fmt.Sprintf("it has room for %d credentials taken, and %d are stored", *w.Used, stored[id]),
-				"have the next create count them", "counter.forget",
-				func(ctx context.Context, r *auth.Registry) error { return r.ForgetRoom(ctx, id, stored[id]) })
+		room := i.room[id]
+		if w.Fault == nil && !raised && w.Taken != nil && (w.Taken.Credentials < room.Credentials || w.Taken.Bytes < room.Bytes) {
+			i.repairable("counter", string(id), w.Account, fmt.Sprintf("it has room for %d credentials of %d bytes taken, and %d of at least %d bytes are stored",
+				w.Taken.Credentials, w.Taken.Bytes, room.Credentials, max(0, room.Bytes)), "have the next create count them", "counter.forget",
+				func(ctx context.Context, r *auth.Registry) error { return r.ForgetRoom(ctx, id, room) })
 		}
 	}
 }

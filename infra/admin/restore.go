@@ -15,6 +15,7 @@ import (
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
 )
 
 type restoreCommands struct {
@@ -46,18 +47,18 @@ const (
 
 // Run reports inconsistencies.
 func (c restoreCheck) Run(ctx context.Context, s *session) error {
-	live, placements, err := s.survey(ctx)
+	live, stored, err := s.survey(ctx)
 	if err != nil {
 		return err
 	}
-	found := inspect(live, placements, accessRestore{})
+	found := inspect(live, stored, accessRestore{})
 	if err := output.List(s.out, found); err != nil {
 		return err
 	}
 	counts := countFindings(found)
 	s.note("%s, %s, %s, %s: %s for `admin restore repair`, %d for you, %d to know.",
 		output.Count(len(live.Accounts), "account"), output.Count(len(live.Workspaces), "workspace"), output.Count(len(live.Keys), "key"),
-		output.Count(len(placements), "credential"), output.Count(counts[byRepair], "finding"), counts[byOperator], counts[byNone])
+		output.Count(len(stored.placements), "credential"), output.Count(counts[byRepair], "finding"), counts[byOperator], counts[byNone])
 	if counts[byRepair]+counts[byOperator] > 0 {
 		return errInconsistent
 	}
@@ -79,11 +80,11 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	live, placements, err := s.survey(ctx)
+	live, stored, err := s.survey(ctx)
 	if err != nil {
 		return err
 	}
-	found := inspect(live, placements, restore)
+	found := inspect(live, stored, restore)
 	switch {
 	case restore.Old == nil:
 		s.note("%s", withoutBefore(live, restore))
@@ -134,15 +135,32 @@ func withoutBefore(live *auth.Survey, restore accessRestore) string {
 The audit lines of `+"`admin`"+` since then name them ("key.disable", "key.delete", "workspace.delete"): repeat those commands.`, since, output.Count(enabled, "enabled key"))
 }
 
+// stored are the credentials of the credentials table.
+type stored struct {
+	placements []byok.Placement
+	room       map[ids.Workspace]auth.Room // what those of a workspace take at least
+}
+
 // survey reads both tables. The credentials come first: a counter moves before its
 // credential is stored, and so no credential is ahead of a counter that is read later.
-func (s *session) survey(ctx context.Context) (*auth.Survey, []byok.Placement, error) {
+func (s *session) survey(ctx context.Context) (*auth.Survey, stored, error) {
 	placements, err := byok.Survey(ctx, s.db, s.target.Outputs.CredentialsTableName)
 	if err != nil {
-		return nil, nil, err
+		return nil, stored{}, err
+	}
+	found := stored{placements, map[ids.Workspace]auth.Room{}}
+	for _, p := range placements {
+		if _, counted := found.room[p.Workspace]; counted {
+			continue
+		}
+		credentials, bytes, err := s.credentials.Count(ctx, p.Workspace)
+		if err != nil {
+			return nil, stored{}, err
+		}
+		found.room[p.Workspace] = auth.Room{Credentials: credentials, Bytes: bytes - 2*byok.ReadUnit}
 	}
 	live, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
-	return live, placements, err
+	return live, found, err
 }
 
 // restore asks the tables about the restore.

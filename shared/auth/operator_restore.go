@@ -49,7 +49,7 @@ type SurveyedWorkspace struct {
 	Workspace
 	Account ids.Account
 	Next    map[string]int64 // the sort_order that a provider's next credential gets
-	Used    *int64           // the room that is taken, in credentials; nil if it is to be counted
+	Taken   *Room            // nil if it is to be counted
 	Fault   error
 }
 
@@ -158,7 +158,10 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 		if fault == nil && (row.Version != itemVersion || row.Account == "" || row.Next == nil) {
 			fault = errors.New("no workspace of this version")
 		}
-		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, Used: row.Used, Fault: fault}
+		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, Fault: fault}
+		if row.Used != nil && row.Bytes != nil {
+			w.Taken = &Room{*row.Used, *row.Bytes}
+		}
 		s.Workspaces[w.ID] = w
 		if fault == nil {
 			wanted[workspaceOf(row.Account, w.ID)] = true
@@ -246,12 +249,12 @@ func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, pr
 
 // ForgetRoom lets the workspace's next claim count, if less room is taken than that of the
 // stored credentials. It forgets the last claim, too, like RaiseCounter.
-func (r *Registry) ForgetRoom(ctx context.Context, workspace ids.Workspace, stored int64) error {
+func (r *Registry) ForgetRoom(ctx context.Context, workspace ids.Workspace, stored Room) error {
 	held, err := r.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       workspaceAt(workspace).attributes(),
 		UpdateExpression:          aws.String("REMOVE used, claimed_by"),
-		ConditionExpression:       aws.String("used < :stored"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":stored": number(stored)},
+		ConditionExpression:       aws.String("used < :credentials OR bytes < :bytes"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":credentials": number(stored.Credentials), ":bytes": number(stored.Bytes)},
 	})
 	if err != nil {
 		return fmt.Errorf("forgetting a workspace's room: %w", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/shared/ids"
@@ -47,17 +48,26 @@ func (n New) Size() int64 {
 	return int64(size)
 }
 
-// readUnit is how many bytes DynamoDB reads for one unit of capacity.
-const readUnit = 4096
+// ReadUnit is how many bytes DynamoDB reads for one unit of capacity.
+const ReadUnit = 4096
 
 // Count returns how many credentials the workspace holds, and how many bytes they
-// take, rounded up. DynamoDB counts them: no attribute is read. It ends early once
-// the bound is passed.
+// take, each page rounded up to a ReadUnit. DynamoDB counts them: no attribute is read.
+// It ends early once the bound is passed, which the second page does at the latest.
 func (s *Store) Count(ctx context.Context, w ids.Workspace) (credentials, bytes int64, err error) {
-	in := queryOf(s.credentials, w)
+	return count(ctx, s.db, s.credentials, w)
+}
+
+// Count is Store.Count for the operator.
+func (m *Manager) Count(ctx context.Context, w ids.Workspace) (credentials, bytes int64, err error) {
+	return count(ctx, m.db, m.table, w)
+}
+
+func count(ctx context.Context, db dynamodb.QueryAPIClient, table string, w ids.Workspace) (credentials, bytes int64, err error) {
+	in := queryOf(table, w)
 	in.Select, in.ReturnConsumedCapacity = types.SelectCount, types.ReturnConsumedCapacityTotal
 	for {
-		page, err := s.db.Query(ctx, in)
+		page, err := db.Query(ctx, in)
 		if err == nil && page.ConsumedCapacity == nil {
 			err = errors.New("the response names no capacity")
 		}
@@ -65,7 +75,7 @@ func (s *Store) Count(ctx context.Context, w ids.Workspace) (credentials, bytes 
 			return 0, 0, fmt.Errorf("counting credentials: %w", err)
 		}
 		credentials += int64(page.Count)
-		bytes += int64(aws.ToFloat64(page.ConsumedCapacity.CapacityUnits) * readUnit)
+		bytes += int64(aws.ToFloat64(page.ConsumedCapacity.CapacityUnits) * ReadUnit)
 		in.ExclusiveStartKey = page.LastEvaluatedKey
 		if page.LastEvaluatedKey == nil || credentials > MaxStored || bytes > MaxBytes {
 			return credentials, bytes, nil
