@@ -84,6 +84,11 @@ class Alarms(unittest.TestCase):
         self.assertEqual(pattern["detail"]["requestParameters"]["keyId"], [*ours, other, "0a1b"])
         (target,) = rule["Properties"]["Targets"]
         self.assertTrue(json.dumps(target["Arn"]).endswith(':log-group:${KeyChangesLogGroup}"}'), target)
+        create, put = json.loads(self.stack.properties("KeyChangesLogPolicy")["PolicyDocument"])["Statement"]
+        for statement, action in ((create, "logs:CreateLogStream"), (put, "logs:PutLogEvents")):
+            said = statement["Effect"], statement["Action"], statement["Resource"], statement["Principal"]["Service"][0]
+            self.assertEqual(said, ("Allow", action, "${KeyChangesLogGroup.Arn}", "events.amazonaws.com"))
+        self.assertEqual(put["Condition"], {"ArnEquals": {"aws:SourceArn": "${KeyChangesRule.Arn}"}})
 
 
 if __name__ == "__main__":
