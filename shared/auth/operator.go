@@ -3,6 +3,7 @@ package auth
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -115,16 +116,14 @@ func (r *Registry) CheckAccount(ctx context.Context, id ids.Account) error {
 	return err
 }
 
-// transact writes all the items or none. The SDK gives each transaction
-// its own token: an attempt is not applied twice if its response was lost.
+// transact writes all the items or none. All attempts have one token: if the response to
+// one of them was lost, the next finds it applied, also after a conflict.
 func (r *Registry) transact(ctx context.Context, items ...types.TransactWriteItem) error {
-	return settled(ctx, func() error { return r.transactOnce(ctx, items...) })
-}
-
-// transactOnce leaves a conflict to its caller.
-func (r *Registry) transactOnce(ctx context.Context, items ...types.TransactWriteItem) error {
-	_, err := r.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
-	return err
+	in := &dynamodb.TransactWriteItemsInput{TransactItems: items, ClientRequestToken: aws.String(rand.Text())}
+	return settled(ctx, func() error {
+		_, err := r.db.TransactWriteItems(ctx, in)
+		return err
+	})
 }
 
 // update makes one conditional change; it reports whether the condition held.

@@ -149,6 +149,15 @@ func TestAnUncertainCreationIsNamed(t *testing.T) {
 	}
 }
 
+// A change that was applied is not refused because another attempt met a conflict.
+func TestAConflictAfterALostResponse(t *testing.T) {
+	f := newFixture(t)
+	key := f.newBoundKey()
+	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 2, Attempt: 1, Fault: faults.LoseAnswer()})
+	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 2, Attempt: 2, Fault: faults.Cancel("None", "TransactionConflict")})
+	f.wantError(f.registry.DeleteKey(t.Context(), f.account, key.Hash), nil)
+}
+
 func TestAccountsAreListed(t *testing.T) {
 	f, unreadable, bare := newFixture(t), newFixture(t), newFixture(t)
 	f.newUnboundKey()

@@ -179,10 +179,10 @@ func (r *Registry) markDeleted(ctx context.Context, account ids.Account, workspa
 			return err
 		}
 		bounded, cancel := context.WithTimeout(ctx, DeletionDelay)
-		err = r.transactOnce(bounded,
-			types.TransactWriteItem{Update: r.mark(account, workspace)},
+		_, err = r.db.TransactWriteItems(bounded, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+			{Update: r.mark(account, workspace)},
 			r.withoutDefault(account, workspace, owner.DefaultWorkspace == workspace),
-		)
+		}})
 		cancel()
 		if inConflict(err) && calls.Pause(ctx, attempt) == nil {
 			continue
