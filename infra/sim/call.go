@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -206,6 +207,12 @@ func (r *run) apply(a alternative) string {
 			c.patience = pause
 		}
 		c.actor.ok[c.name] = response.StatusCode < http.StatusInternalServerError
+		record, read := strings.CutPrefix(c.name, "GetItem ")
+		for name := range c.actor.ok { // a record shows whether its transaction was applied
+			if read && strings.HasPrefix(name, "TransactWriteItems ") && strings.HasSuffix(name, " + "+record) {
+				c.actor.ok[name] = true
+			}
+		}
 		c.reply(reply{response: response, err: err})
 		return c.name + " → " + text
 	}
@@ -276,7 +283,8 @@ func (r reply) logged(c *call) map[string]any {
 	default:
 		body := peek(r.response)
 		found := failure.FindSubmatch(body)
-		if r.response.StatusCode < http.StatusBadRequest || found == nil {
+		whole := json.Valid(body) || bytes.HasSuffix(body, []byte("</Error>"))
+		if r.response.StatusCode < http.StatusBadRequest || found == nil || !whole {
 			return nil
 		}
 		as["code"], as["status"] = string(append(found[1], found[2]...)), float64(r.response.StatusCode)

@@ -347,7 +347,8 @@ func (w *World) Upload(name string, f ids.File) {
 		return c.Files.Upload(ctx, w.Tenant.Workspace, f, strings.NewReader(uploaded), "text/plain")
 	}}
 	if object := fileObject(w.Tenant.Workspace, f); w.Versioning == "" {
-		do.shows = []event{on(object, "uploaded", func(exists bool) (bool, bool) { return !exists, true })}
+		up := on(object, "uploaded", func(exists bool) (bool, bool) { return !exists, true })
+		do.shows = []event{up, perhaps(up)} // by an earlier attempt, if the file was deleted in between
 		do.refused[files.ErrExists] = []event{shows(object, "there already", func(exists bool) bool { return exists })}
 	}
 	w.act(do)
