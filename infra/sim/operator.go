@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type act struct {
 	// refused are the errors by which it may be refused, and the facts that each shows.
 	refused map[error][]event
 	lasts   time.Duration // how long it may take; 0 means as long as a request
+	stops   time.Duration // how soon it may give up if calls are slow; 0 means at its end
 	// fragile means that any fault may end it; it is repeated then.
 	fragile bool
 }
@@ -89,7 +91,7 @@ func (w *World) judgeAct(a *actor, do act, err error) {
 	switch {
 	case refused < 0:
 		w.unfinished = true
-		if !a.metFaultThatStays() && a.took() < a.limit-time.Second && (!do.fragile || len(a.met) == 0) {
+		if !a.metFaultThatStays() && a.took() < cmp.Or(do.stops, a.limit)-time.Second && (!do.fragile || len(a.met) == 0) {
 			w.problem("%s: it failed without a fault that stays: %v", a.Name, err)
 		}
 	case !slices.ContainsFunc(slices.Collect(maps.Keys(do.refused)), is) && (a.repeats == nil || !is(auth.ErrNoKey)):
@@ -190,7 +192,7 @@ func (w *World) deleteWorkspace(name string, workspace ids.Workspace, bound ...s
 	for _, token := range bound {
 		facts = append(facts, turnedOff(keyObject(token)))
 	}
-	return act{name: name, shows: facts, run: func(ctx context.Context, c Clients) error {
+	return act{stops: auth.DeletionDelay, name: name, shows: facts, run: func(ctx context.Context, c Clients) error {
 		return c.Registry.DeleteWorkspace(ctx, w.Tenant.ID, workspace)
 	}}
 }
@@ -203,7 +205,7 @@ func (w *World) PurgeWorkspace(name string, bound ...string) {
 	w.filesAct = true
 	workspace := w.Tenant.Workspace
 	do := w.deleteWorkspace(name, workspace, bound...)
-	do.lasts, do.fragile = 3*limit, true // it does not repeat a deletion that S3 refuses
+	do.lasts, do.stops, do.fragile = 3*limit, 0, true // it does not repeat a deletion that S3 refuses
 	do.shows = append(do.shows, sets(fileObject(workspace, theFile), "purged", func(bool) bool { return false }))
 	remove := do.run
 	do.run = func(ctx context.Context, c Clients) error {
