@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -226,6 +227,25 @@ func TestWhole(t *testing.T) {
 			t.Errorf("%s: the cause is lost: %v", name, err)
 		}
 	}
+}
+
+// An item that is deleted between two attempts does not exist, whatever the first one read.
+func TestAFailedAttemptLeavesNothingInTheOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		responses := []service{{status: 200, body: `{"Item":{"pk":{"S":"a"},`}, {status: 200, body: "{}"}}
+		c := config(service{}, calls.Whole)
+		c.RetryMaxAttempts, c.Retryer, c.HTTPClient = 0, calls.Retryer, smithyhttp.ClientDoFunc(func(r *http.Request) (*http.Response, error) {
+			first := responses[0]
+			responses = responses[1:]
+			return first.Do(r)
+		})
+		out, err := dynamodb.NewFromConfig(c).GetItem(t.Context(), &dynamodb.GetItemInput{
+			TableName: aws.String("t"), Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "a"}},
+		})
+		if err != nil || out.Item != nil || len(responses) > 0 {
+			t.Errorf("item %v, %v, %d responses are left", out.Item, err, len(responses))
+		}
+	})
 }
 
 func TestCallsOfARequestAreCounted(t *testing.T) {

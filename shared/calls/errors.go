@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -153,8 +154,10 @@ var bodiless = map[string]int{
 
 // Whole is an API option for SDK clients: it refuses an empty or malformed response
 // of success. The SDK reads one without a body, and one of plain text from S3, as
-// an output without members: an item that does not exist, an empty listing. A client
-// that has the option already may be given it again.
+// an output without members: an item that does not exist, an empty listing. It also
+// empties the output after an attempt that failed. The SDK decodes all attempts into one
+// output (dynamodb v1.73.1): a member of a response that was cut off would stay if the
+// next response lacks it. A client that has the option already may be given it again.
 func Whole(stack *middleware.Stack) error {
 	const id = "RefuseMalformedResponse"
 	if _, present := stack.Deserialize.Get(id); present {
@@ -169,7 +172,15 @@ func Whole(stack *middleware.Stack) error {
 			}
 			return out, metadata, err
 		})
-	return stack.Deserialize.Add(check, middleware.After)
+	forget := middleware.DeserializeMiddlewareFunc("ForgetFailedAttempt",
+		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+			out, metadata, err := next.HandleDeserialize(ctx, in)
+			if output := reflect.ValueOf(out.Result); err != nil && output.Kind() == reflect.Pointer && !output.IsNil() {
+				output.Elem().SetZero()
+			}
+			return out, metadata, err
+		})
+	return errors.Join(stack.Deserialize.Add(check, middleware.After), stack.Deserialize.Add(forget, middleware.Before))
 }
 
 // isComplete looks at the first byte of the body after white space, which S3 may
