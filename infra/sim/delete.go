@@ -227,11 +227,7 @@ func (w *World) judgeDelete(x *exchange, d Delete) {
 		}
 		if w.Versioning == "" {
 			w.showed(x.actor, on(fileObject(d.Workspace, d.File), "deleted", func(exists bool) (bool, bool) { return exists, false }))
-			for _, m := range x.met {
-				if strings.HasPrefix(m.call, "DeleteObject ") {
-					w.showed(m.during(x.actor), perhaps(sets(fileObject(d.Workspace, d.File), "deleted by a lost attempt", func(bool) bool { return false })))
-				}
-			}
+			w.judgeLostDeletions(x, d)
 		} else if x.before.Left == 0 && !w.filesAct {
 			w.problem("%s: 200, and there was nothing", x.Name)
 		}
@@ -240,6 +236,16 @@ func (w *World) judgeDelete(x *exchange, d Delete) {
 	case http.StatusInternalServerError:
 		if w.Versioning == "" {
 			w.showed(x.actor, perhaps(sets(fileObject(d.Workspace, d.File), "deleted", func(bool) bool { return false })))
+			w.judgeLostDeletions(x, d)
+		}
+	}
+}
+
+// judgeLostDeletions notes that each attempt without an answer may have deleted the file.
+func (w *World) judgeLostDeletions(x *exchange, d Delete) {
+	for _, m := range x.met {
+		if strings.HasPrefix(m.call, "DeleteObject ") {
+			w.showed(m.during(x.actor), perhaps(sets(fileObject(d.Workspace, d.File), "deleted by a lost attempt", func(bool) bool { return false })))
 		}
 	}
 }
