@@ -17,8 +17,7 @@ var (
 	schedule = flag.String("schedule", "", "replay this schedule and print its calls")
 	simulate = flag.Bool("simulate", false, "play all that make simulate plays")
 	seeds    = flag.Uint64("seeds", 0, "play so many seeds of each crowd")
-	from     = flag.Uint64("first", 1, "the first seed")
-	hours    = flag.Float64("hours", 0, "play seeds for so long")
+	hours    = flag.Float64("hours", 0, "play seeds for so long, from one that the clock chooses")
 )
 
 // Suite lists the scenarios of one package.
@@ -74,7 +73,7 @@ func (s Suite) Play(t *testing.T) {
 	each(s.Crowds, func(t *testing.T, scenario Scenario) {
 		p := newPlayed(t, scenario)
 		for seed := range map[bool]uint64{false: shortSeeds, true: longSeeds}[*simulate] / uint64(len(s.Crowds)) {
-			r := scenario.random(t, *from+seed)
+			r := scenario.random(t, 1+seed)
 			p.note(r.schedule(scenario.Name), r)
 		}
 		p.log("seeds")
@@ -167,7 +166,11 @@ func (s Suite) playSeeds(t *testing.T) {
 	t.Helper()
 	all := slices.Concat(s.Pairs, s.Orders, s.Crowds)
 	began, told, count := time.Now(), time.Now(), 0
-	for seed := *from; ; seed++ {
+	from := uint64(1)
+	if *hours > 0 { // another night tries others
+		from = uint64(began.UnixNano()) //nolint:gosec // after 1970
+	}
+	for seed := from; ; seed++ {
 		for _, scenario := range all {
 			r := scenario.random(t, seed)
 			count++
@@ -178,7 +181,7 @@ func (s Suite) playSeeds(t *testing.T) {
 				return
 			}
 		}
-		if since := time.Since(began); since.Hours() > *hours && seed-*from >= *seeds {
+		if since := time.Since(began); since.Hours() > *hours && seed-from >= *seeds {
 			t.Logf("%d schedules in %v, up to seed %d", count, since.Round(time.Second), seed)
 			return
 		}
