@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -74,7 +73,7 @@ func (w *World) checkHistory() {
 		objects[e.object] = append(objects[e.object], e)
 	}
 	for object, events := range objects {
-		if !linearizable(events, nil) {
+		if !linearizable(events) {
 			var texts []string
 			for _, e := range events {
 				who := "before"
@@ -88,21 +87,41 @@ func (w *World) checkHistory() {
 	}
 }
 
-func linearizable(events []event, state any) bool {
-	if len(events) == 0 {
-		return true
+// linearizable reports whether the events have an order that the object's state allows.
+// There are 64 at most.
+func linearizable(events []event) bool {
+	type point struct {
+		done  uint64 // a bit for each event
+		state any
 	}
-	for i, e := range events {
-		if slices.ContainsFunc(events, func(other event) bool { return other.before(e) }) {
-			continue
+	dead := map[point]bool{}
+	var search func(point) bool
+	search = func(p point) bool {
+		if p.done == uint64(1)<<len(events)-1 {
+			return true
 		}
-		for _, next := range e.step(state) {
-			if linearizable(slices.Delete(slices.Clone(events), i, i+1), next) {
-				return true
+		if dead[p] {
+			return false
+		}
+		left := func(i int) bool { return p.done>>i&1 == 0 }
+		for i, e := range events {
+			first := left(i)
+			for j, other := range events {
+				first = first && (!left(j) || !other.before(e))
+			}
+			if !first {
+				continue
+			}
+			for _, next := range e.step(p.state) {
+				if search(point{p.done | 1<<i, next}) {
+					return true
+				}
 			}
 		}
+		dead[p] = true
+		return false
 	}
-	return false
+	return search(point{})
 }
 
 // atTheEnd is an actor after all others.
