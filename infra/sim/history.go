@@ -94,6 +94,9 @@ func linearizable(events []event) bool {
 		done  uint64 // a bit for each event
 		state any
 	}
+	if len(events) > 64 {
+		panic("more events of one object than a search has bits")
+	}
 	dead := map[point]bool{}
 	var search func(point) bool
 	search = func(p point) bool {
