@@ -357,7 +357,8 @@ func (w *World) Upload(name string, f ids.File) {
 	}}
 	if object := fileObject(w.Tenant.Workspace, f); w.Versioning == "" {
 		up := on(object, "uploaded", func(exists bool) (bool, bool) { return !exists, true })
-		do.shows = []event{up, perhaps(up), perhaps(up)} // by earlier attempts, if the file was deleted in between
+		do.shows = []event{up}
+		do.attempted = []event{perhaps(up)} // if the file was deleted in between
 		do.refused[files.ErrExists] = []event{shows(object, "there already", func(exists bool) bool { return exists })}
 	}
 	w.act(do)

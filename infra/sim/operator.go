@@ -26,6 +26,8 @@ type act struct {
 	run  func(context.Context, Clients) error
 	// shows are the facts of its success.
 	shows []event
+	// attempted are the facts of each attempt without an answer, and of no more than two.
+	attempted []event
 	// refused are the errors by which it may be refused, and the facts that each shows.
 	refused map[error][]event
 	lasts   time.Duration // how long it may take; 0 means as long as a request
@@ -76,6 +78,9 @@ func (w *World) operator(do act, repeats bool) *actor {
 
 // judgeAct notes the facts that the act shows.
 func (w *World) judgeAct(a *actor, do act, err error) {
+	for range min(len(a.met), 2) {
+		w.showed(a, do.attempted...)
+	}
 	if err == nil {
 		w.showed(a, do.shows...)
 		w.judgeAnswers(a, "done")
