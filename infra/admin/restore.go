@@ -157,6 +157,7 @@ func (s *session) survey(ctx context.Context) (*auth.Survey, stored, error) {
 		if err != nil {
 			return nil, stored{}, err
 		}
+		// Each of two pages may be rounded up: what is left is no more than is stored.
 		found.room[p.Workspace] = auth.Room{Credentials: credentials, Bytes: bytes - 2*byok.ReadUnit}
 	}
 	live, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
