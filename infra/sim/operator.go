@@ -210,7 +210,7 @@ func (w *World) PurgeWorkspace(name string, bound ...string) {
 	w.filesAct = true
 	workspace := w.Tenant.Workspace
 	do := w.deleteWorkspace(name, workspace, bound...)
-	do.lasts, do.stops, do.fragile = 3*limit, 0, true // it does not repeat a deletion that S3 refuses
+	do.lasts, do.fragile = 3*limit, true // it does not repeat a deletion that S3 refuses
 	do.shows = append(do.shows, sets(fileObject(workspace, theFile), "purged", func(bool) bool { return false }))
 	remove := do.run
 	do.run = func(ctx context.Context, c Clients) error {
