@@ -259,6 +259,18 @@ func TestRefusalsAreRetriedAfterProgress(t *testing.T) {
 	s.mustDelete("file_a", 3)
 }
 
+// A refusal for another reason may follow those of a busy S3, and may pass as well.
+func TestARefusalAfterThoseOfABusyBucketIsRetried(t *testing.T) {
+	s := newFixture(t, enabled)
+	s.put("file_a")
+	var rules []faults.Rule
+	for call, code := range []string{"SlowDown", "SlowDown", "AccessDenied"} {
+		rules = append(rules, faults.Rule{Operation: "DeleteObjects", Call: call + 1, Fault: faults.RefuseVersions(code)})
+	}
+	s.inject(rules...)
+	s.mustDelete("file_a", 1)
+}
+
 // A file can never be read while S3 refuses to delete its version.
 func TestARefusedVersionStaysHidden(t *testing.T) {
 	s := newFixture(t, enabled)

@@ -27,9 +27,10 @@ var errVisible = errors.New("the current version can be read")
 //
 // If S3 refused to delete something, purge pauses, lists and deletes again: S3 was busy,
 // or another caller has removed it. While S3 is busy, only the request's time ends that.
-// Any other refusal ends it at the second time without progress.
+// The second refusal of another kind without progress ends it.
 func (d *deletion) purge(ctx context.Context) (state, error) {
-	inVain := 0 // how often in a row
+	inVain := 0   // rounds in a row without progress
+	refusals := 0 // those of them that S3 refused, and not because it was busy
 	for {
 		found, err := d.list(ctx)
 		switch {
@@ -44,12 +45,14 @@ func (d *deletion) purge(ctx context.Context) (state, error) {
 		if err != nil {
 			return absent, err
 		}
-		if removed > 0 {
-			inVain = 0
-		} else {
-			inVain++
+		inVain++
+		if !isBusy(refused) {
+			refusals++
 		}
-		if refused != nil && (inVain > 1 && !isBusy(refused) || calls.Pause(ctx, inVain) != nil) {
+		if removed > 0 {
+			inVain, refusals = 0, 0
+		}
+		if refused != nil && (refusals > 1 || calls.Pause(ctx, inVain) != nil) {
 			return absent, refused
 		}
 	}
