@@ -145,7 +145,7 @@ func TestBadArguments(t *testing.T) {
 	} {
 		t.Run(strings.Join(c.arguments, " "), func(t *testing.T) {
 			t.Parallel()
-			base := []string{"-root", "../..", "-state", t.TempDir(), "-functions", os.Getenv("SIGNALBOX_FUNCTIONS")}
+			base := []string{"-root", "../..", "-state", t.TempDir(), "-functions", os.Getenv("SIGNALBOX_FUNCTIONS"), "-port", "0"}
 			if err := local.Run(t.Context(), append(base, c.arguments...)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Error(err)
 			}
