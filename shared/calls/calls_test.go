@@ -16,6 +16,7 @@ import (
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -244,6 +245,25 @@ func TestAFailedAttemptLeavesNothingInTheOutput(t *testing.T) {
 		})
 		if err != nil || out.Item != nil || len(responses) > 0 {
 			t.Errorf("item %v, %v, %d responses are left", out.Item, err, len(responses))
+		}
+	})
+}
+
+// After a silent attempt there is time for another one. The SDK does not retry its own
+// error of a deadline.
+func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		c := config(service{}, calls.Bounded(time.Second))
+		c.RetryMaxAttempts, c.Retryer, c.HTTPClient = 0, calls.Retryer, smithyhttp.ClientDoFunc(func(r *http.Request) (*http.Response, error) {
+			if attempts++; attempts == 1 {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return service{status: 200, body: "{}"}.Do(r)
+		})
+		if err := getItem(t.Context(), c); err != nil || attempts != 2 {
+			t.Errorf("%v after %d attempts", err, attempts)
 		}
 	})
 }
