@@ -18,12 +18,12 @@ func TestARealTerminalIsAsked(t *testing.T) {
 	d := newFixture(t)
 	terminal, far := newTerminal(t)
 	second := d.must("workspace", "create", "second")
+	_, err := far.WriteString("second\n")
+	testkit.Must(t, err)
 	for _, c := range []struct {
 		stdin io.Reader
 		code  int
 	}{{nil, exit.Usage}, {terminal, exit.Done}} {
-		_, err := far.WriteString("second\n")
-		testkit.Must(t, err)
 		command := d.process("workspace", "delete", second)
 		command.Stdin, command.Stderr = c.stdin, terminal
 		_ = command.Run()

@@ -29,12 +29,15 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
+// flags are the flags of a run on a free port, and more.
+func flags(state string, more ...string) []string {
+	return append([]string{"-root", "../..", "-state", state, "-functions", os.Getenv("SIGNALBOX_FUNCTIONS"), "-port", "0"}, more...)
+}
+
 // command returns the command with these arguments.
 func command(t *testing.T, state string, arguments ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], append([]string{ //nolint:gosec // the test binary itself
-		"-root", "../..", "-state", state, "-functions", os.Getenv("SIGNALBOX_FUNCTIONS"), "-port", "0",
-	}, arguments...)...)
+	cmd := exec.Command(os.Args[0], flags(state, arguments...)...) //nolint:gosec // the test binary itself
 	// Under the race detector every process would sleep for a second as it ends.
 	cmd.Env = append(append(os.Environ(), asCommand+"=yes", "GORACE=atexit_sleep_ms=0"), testkit.Hostile(t)...)
 	return cmd
@@ -145,8 +148,7 @@ func TestBadArguments(t *testing.T) {
 	} {
 		t.Run(strings.Join(c.arguments, " "), func(t *testing.T) {
 			t.Parallel()
-			base := []string{"-root", "../..", "-state", t.TempDir(), "-functions", os.Getenv("SIGNALBOX_FUNCTIONS"), "-port", "0"}
-			if err := local.Run(t.Context(), append(base, c.arguments...)); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := local.Run(t.Context(), flags(t.TempDir(), c.arguments...)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Error(err)
 			}
 		})

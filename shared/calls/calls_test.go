@@ -174,6 +174,13 @@ func config(s service, option func(*middleware.Stack) error) aws.Config {
 	}
 }
 
+// retrying is a configuration under our retry policy, with an answer for each attempt.
+func retrying(option func(*middleware.Stack) error, attempt smithyhttp.ClientDoFunc) aws.Config {
+	c := config(service{}, option)
+	c.RetryMaxAttempts, c.Retryer, c.HTTPClient = 0, calls.Retryer, attempt
+	return c
+}
+
 func getItem(ctx context.Context, c aws.Config) error {
 	_, err := dynamodb.NewFromConfig(c).GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: aws.String("t"), Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "a"}},
@@ -234,8 +241,7 @@ func TestWhole(t *testing.T) {
 func TestAFailedAttemptLeavesNothingInTheOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		responses := []service{{status: 200, body: `{"Item":{"pk":{"S":"a"},`}, {status: 200, body: "{}"}}
-		c := config(service{}, calls.Whole)
-		c.RetryMaxAttempts, c.Retryer, c.HTTPClient = 0, calls.Retryer, smithyhttp.ClientDoFunc(func(r *http.Request) (*http.Response, error) {
+		c := retrying(calls.Whole, func(r *http.Request) (*http.Response, error) {
 			first := responses[0]
 			responses = responses[1:]
 			return first.Do(r)
@@ -254,8 +260,7 @@ func TestAFailedAttemptLeavesNothingInTheOutput(t *testing.T) {
 func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
-		c := config(service{}, calls.Bounded(time.Second))
-		c.RetryMaxAttempts, c.Retryer, c.HTTPClient = 0, calls.Retryer, smithyhttp.ClientDoFunc(func(r *http.Request) (*http.Response, error) {
+		c := retrying(calls.Bounded(time.Second), func(r *http.Request) (*http.Response, error) {
 			if attempts++; attempts == 1 {
 				<-r.Context().Done()
 				return nil, r.Context().Err()

@@ -27,10 +27,10 @@ var errVisible = errors.New("the current version can be read")
 //
 // If S3 refused to delete something, purge pauses, lists and deletes again: S3 was busy,
 // or another caller has removed it. While S3 is busy, only the request's time ends that.
-// The second refusal of another kind without progress ends it.
+// Two refusals of other kinds without progress between them end it.
 func (d *deletion) purge(ctx context.Context) (state, error) {
-	inVain := 0   // rounds in a row without progress
-	refusals := 0 // those of them that S3 refused, and not because it was busy
+	inVain := 0   // rounds since the last progress
+	refusals := 0 // of other kinds since then
 	for {
 		found, err := d.list(ctx)
 		switch {
