@@ -1,7 +1,7 @@
 // Command mutate changes conditions of the functions, of shared packages and of the
 // operator's command, one at a time and chosen at random. It reports each change that no
 // test of the same package notices; the command is tested as one module. With -simulated
-// it changes what requests pass through, and the simulation alone must notice. A reader
+// it changes only code that requests run, and the simulation alone must notice. A reader
 // decides whether a change has an effect. The working tree does not change (go test
 // -overlay).
 package main

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// mutant is one change of one condition.
+// mutant changes one condition.
 type mutant struct {
 	file       string
 	line       int

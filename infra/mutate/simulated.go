@@ -46,7 +46,8 @@ func (m mutant) onThePath() bool {
 	return true
 }
 
-// simulate plays the simulations with the mutant: first few schedules, then all of them.
+// simulate plays the simulations with the mutant. It begins with few schedules, and goes
+// on with all if none fails.
 func (m mutant) simulate(ctx context.Context, timeout time.Duration, players []string) (v verdict, err error) {
 	arguments := append([]string{"-run", simulation}, players...)
 	if v, err = m.judge(ctx, ".", timeout, arguments...); v == alive && err == nil {

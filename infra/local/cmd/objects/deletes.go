@@ -17,9 +17,9 @@ import (
 
 // deletes is a backend that deletes as S3 does. versitygw 1.8.0 differs:
 //
-//   - If-Match: * deletes the object if it exists, else the answer is 412, and of
-//     any number of deletes at once one succeeds. versitygw answers 412 for an
-//     object that exists, 204 for one that does not, and lets every delete win.
+//   - If-Match: * deletes the object if it exists, else the answer is 412. If many
+//     deletes come at once, one succeeds. versitygw answers 412 for an object that
+//     exists and 204 for one that does not, and every delete succeeds.
 //   - To delete a version that is gone is a success. versitygw calls its id
 //     invalid (versity/versitygw#1758).
 //   - Deletes of one key come one after the other. versitygw moves versions
