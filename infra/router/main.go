@@ -75,6 +75,9 @@ func run(ctx context.Context, file string, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("configuring the AWS clients: %w", err)
 	}
+	if aws.Region == "" {
+		return errors.New("no AWS region: set AWS_REGION")
+	}
 	reader, err := routing.NewReader(dynamodb.NewFromConfig(aws), kms.NewFromConfig(aws), routing.Config{
 		AccessTable: c.Stack.AccessTable, CredentialsTable: c.Stack.CredentialsTable,
 		SealingKeyARNs: c.Stack.sealingKeys(), Keys: c.MaxKeys,
