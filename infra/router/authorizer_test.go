@@ -165,6 +165,19 @@ func (f *fixture) post(path, body string, header ...string) answer {
 	return a
 }
 
+// get returns the status and the body of a response.
+func (f *fixture) get(path string) (status int, body string) {
+	f.Helper()
+	r, err := http.NewRequestWithContext(f.Context(), http.MethodGet, "http://"+f.address+path, nil)
+	testkit.Must(f, err)
+	response, err := f.client.Do(r)
+	testkit.Must(f, err)
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	testkit.Must(f, err)
+	return response.StatusCode, string(text)
+}
+
 func bearer(token string) []string { return []string{"Authorization", "Bearer " + token} }
 
 // plan plans a request for model m.
@@ -223,6 +236,21 @@ func TestEachAttemptGetsItsKey(t *testing.T) {
 	f.open(plan).isKey(t, "Authorization", "Bearer sk-last", "openai", last.ID, "4")
 	f.open(plan).is(t, "after the last step", http.StatusServiceUnavailable, "unknown_plan")
 	f.post("/open/v1/chat", `{"model":"m"}`, bearer(f.token)...).isKey(t, "Authorization", "Bearer sk-first", "openai", first.ID, "1")
+
+	for path, want := range map[string]int{"/health": 200, "/metrics": 200, "/": 404, "/healthy": 404, "/plan": 404, "/open/v1/chat": 404} {
+		if status, _ := f.get(path); status != want {
+			t.Errorf("GET %s: %d, want %d", path, status, want)
+		}
+	}
+	_, metrics := f.get("/metrics")
+	for _, line := range []string{
+		`signalbox_router_opened_total{kind="credential",outcome="ok"} 4`, `signalbox_router_opened_total{kind="shared",outcome="ok"} 1`,
+		`signalbox_router_decisions_total{path="/open",reason="unknown_plan",status="503"} 1`, "signalbox_router_kept_keys 3", "signalbox_router_plans 0",
+	} {
+		if !strings.Contains(metrics, line+"\n") {
+			t.Errorf("the metrics lack %s:\n%s", line, metrics)
+		}
+	}
 }
 
 func TestRefusals(t *testing.T) {
@@ -249,7 +277,7 @@ func TestRefusals(t *testing.T) {
 		"a closed provider":    {`{"model":"m"}`, unbound, 403, "no_step"},
 		"an unknown model":     {`{"model":"o"}`, unbound, 404, "unknown_model"},
 		"no body":              {``, unbound, 400, "malformed_body"},
-		"no object":            {`["model"]`, unbound, 400, "malformed_body"},
+		"no object":            {`["model","n"]`, unbound, 400, "malformed_body"},
 		"no model":             {`{"x":{"model":"n"}}`, unbound, 400, "malformed_body"},
 		"an empty model":       {`{"model":""}`, unbound, 400, "malformed_body"},
 		"a model of a number":  {`{"model":1}`, unbound, 400, "malformed_body"},

@@ -25,6 +25,7 @@ func TestConfig(t *testing.T) {
 		"127.0.0.1:9180='unix:'":                     "listen",
 		"AccessTableName=accessTableName":            "accessTableName",
 		"  SealingKeyArn=  OtherSealingKey":          "OtherSealingKey",
+		"  SealingKeyArn=  OtherSealingKeyArn":       "SealingKeyArn is missing",
 		"[anthropic]=[]":                             "no providers",
 		"[anthropic]=[mistral]":                      `"mistral", which is not under providers`,
 		"  azure:=  azzure:":                         `"azzure" is not a provider`,
