@@ -1,9 +1,9 @@
-// Command mutate changes conditions of the functions, of shared packages and of the
-// operator's command, one at a time and chosen at random. It reports each change that no
-// test of the same package notices; the command is tested as one module. With -simulated
-// it changes only code that requests run, and the simulation alone must notice. A reader
-// decides whether a change has an effect. The working tree does not change (go test
-// -overlay).
+// Command mutate changes conditions of the functions, of shared packages, of the
+// operator's command and of the authorizer, one at a time and chosen at random. It reports
+// each change that no test of the same package notices; a command is tested as one module.
+// With -simulated it changes only code that requests run, and the simulation alone must
+// notice. A reader decides whether a change has an effect. The working tree does not
+// change (go test -overlay).
 package main
 
 import (
@@ -49,7 +49,7 @@ func main() {
 }
 
 func run(ctx context.Context, n int, seed uint64, only string, timeout time.Duration, simulated bool) error {
-	mutants, err := find(only, "functions", "shared", operator)
+	mutants, err := find(only, append(commands, "functions", "shared")...)
 	if err != nil {
 		return err
 	}

@@ -23,13 +23,15 @@ type mutant struct {
 	code       string // replaces the condition; it names the same variables, so that it compiles
 }
 
-// operator is a separate module. The tests of its main package cover the whole module.
-const operator = "infra/admin"
+// commands are modules of their own. The tests of its main package cover a whole module.
+var commands = []string{"infra/admin", "infra/router"}
 
 // tests are the module and the package of the tests that cover the mutant.
 func (m mutant) tests() (module, folder string) {
-	if strings.HasPrefix(m.file, operator+"/") {
-		return operator, "."
+	for _, command := range commands {
+		if strings.HasPrefix(m.file, command+"/") {
+			return command, "."
+		}
 	}
 	return ".", m.folder()
 }
