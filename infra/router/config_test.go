@@ -18,6 +18,10 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s: %q", name, p.Header+": "+*p.Prefix)
 		}
 	}
+	c, err = readConfig(strings.NewReader(strings.Replace(string(example), "# prefix:", "prefix:", 1)))
+	if testkit.Must(t, err); *c.Providers["azure"].Prefix != "Token " {
+		t.Errorf("the prefix is %q", *c.Providers["azure"].Prefix)
+	}
 	for change, complaint := range map[string]string{
 		"127.0.0.1:9180=0.0.0.0:9180":                "loopback",
 		"127.0.0.1:9180=localhost:9180":              "loopback",
@@ -30,6 +34,7 @@ func TestConfig(t *testing.T) {
 		"[anthropic]=[mistral]":                      `"mistral", which is not under providers`,
 		"  azure:=  azzure:":                         `"azzure" is not a provider`,
 		"host: api.openai.com=host: ''":              `"openai" has no host`,
+		"\nproviders:=\nproviders:\n  mistral:":      `"mistral" has no host`,
 		"max_plans: 100000=max_plans: 0":             "max_plans",
 		"plan_age: 10m=plan_age: 0s":                 "plan_age",
 		"max_body_bytes: 16777216=max_body_bytes: 0": "max_body_bytes",
