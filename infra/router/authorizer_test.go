@@ -165,10 +165,12 @@ func (f *fixture) post(path, body string, header ...string) answer {
 	return a
 }
 
-// get returns the status and the body of a response.
-func (f *fixture) get(path string) (status int, body string) {
+// ask sends a request such as "GET /health", and returns the status and the body of its
+// response.
+func (f *fixture) ask(request string) (status int, body string) {
 	f.Helper()
-	r, err := http.NewRequestWithContext(f.Context(), http.MethodGet, "http://"+f.address+path, nil)
+	method, path, _ := strings.Cut(request, " ")
+	r, err := http.NewRequestWithContext(f.Context(), method, "http://"+f.address+path, nil)
 	testkit.Must(f, err)
 	response, err := f.client.Do(r)
 	testkit.Must(f, err)
@@ -199,6 +201,9 @@ func (a answer) is(t testing.TB, what string, status int, reason string) {
 	t.Helper()
 	if a.status != status || a.reason != reason {
 		t.Errorf("%s: %d %q, want %d %q", what, a.status, a.reason, status, reason)
+	}
+	if isBearer := a.header.Get("WWW-Authenticate") == "Bearer"; isBearer != (status == http.StatusUnauthorized) {
+		t.Errorf("%s: status %d, and WWW-Authenticate: Bearer is %t", what, status, isBearer)
 	}
 	if status != http.StatusOK && (a.header.Get("Authorization") != "" || a.header.Get("X-Api-Key") != "") {
 		t.Errorf("%s: a refusal with a key", what)
@@ -237,12 +242,14 @@ func TestEachAttemptGetsItsKey(t *testing.T) {
 	f.open(plan).is(t, "after the last step", http.StatusServiceUnavailable, "unknown_plan")
 	f.post("/open/v1/chat", `{"model":"m"}`, bearer(f.token)...).isKey(t, "Authorization", "Bearer sk-first", "openai", first.ID, "1")
 
-	for path, want := range map[string]int{"/health": 200, "/metrics": 200, "/": 404, "/healthy": 404, "/plan": 404, "/open/v1/chat": 404} {
-		if status, _ := f.get(path); status != want {
-			t.Errorf("GET %s: %d, want %d", path, status, want)
+	for request, want := range map[string]int{
+		"GET /health": 200, "GET /metrics": 200, "GET /": 404, "GET /plan": 404, "GET /open/v1/chat": 404, "POST /health": 404, "POST /metrics": 404, "POST /plans": 404,
+	} {
+		if status, _ := f.ask(request); status != want {
+			t.Errorf("%s: %d, want %d", request, status, want)
 		}
 	}
-	_, metrics := f.get("/metrics")
+	_, metrics := f.ask("GET /metrics")
 	for _, line := range []string{
 		`signalbox_router_opened_total{kind="credential",outcome="ok"} 4`, `signalbox_router_opened_total{kind="shared",outcome="ok"} 1`,
 		`signalbox_router_decisions_total{path="/open",reason="unknown_plan",status="503"} 1`, "signalbox_router_kept_keys 3", "signalbox_router_plans 0",
@@ -358,6 +365,8 @@ func TestRevocation(t *testing.T) {
 	if a := f.open(f.plan()); a.header.Get("Authorization") != "Bearer sk-second" {
 		t.Errorf("%+v", a)
 	}
+	f.tenant.DeleteWorkspace(t, f.tenant.Workspace)
+	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "a deleted workspace", http.StatusForbidden, "no_workspace")
 }
 
 func TestKeysThatNoHeaderCarries(t *testing.T) {
