@@ -409,9 +409,12 @@ func TestOutages(t *testing.T) {
 	f.open(plan).is(t, "just planned", http.StatusOK, "")
 	f.open(plan).is(t, "the second attempt", http.StatusServiceUnavailable, "unavailable")
 	f.faults.Heal()
+	if log := f.log.String(); strings.Contains(log, `"stack"`) {
+		t.Errorf("an outage is a panic: %s", log)
+	}
 	f.faults.Inject(faults.Rule{Operation: "Query", Fault: func(*http.Request, faults.Apply) (*http.Response, error) { panic("sk-secret") }})
 	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "a panic", http.StatusServiceUnavailable, "unavailable")
-	if log := f.log.String(); !strings.Contains(log, `"stack"`) || strings.Contains(log, "sk-") {
+	if log := f.log.String(); !strings.Contains(log, `"stack":"goroutine`) || strings.Contains(log, "sk-") {
 		t.Errorf("logged %s", log)
 	}
 	testkit.Must(t, os.WriteFile(f.config.Providers["openai"].KeyFile, nil, 0o600))

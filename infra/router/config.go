@@ -68,7 +68,7 @@ func readConfig(file io.Reader) (config, error) {
 	fault(c.PlanAge <= 0, "plan_age: must be positive")
 	fault(len(c.Models) == 0, "models: at least one is needed")
 	for model, providers := range c.Models {
-		fault(model == "" || len(providers) == 0, "models: %q has no providers", model)
+		fault(len(providers) == 0, "models: %q has no providers", model)
 		for _, name := range providers {
 			fault(c.Providers[name] == nil, "models: %q names the provider %q, which is not under providers", model, name)
 		}

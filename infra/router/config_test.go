@@ -22,22 +22,27 @@ func TestConfig(t *testing.T) {
 	if testkit.Must(t, err); *c.Providers["azure"].Prefix != "Token " {
 		t.Errorf("the prefix is %q", *c.Providers["azure"].Prefix)
 	}
+	if arns := c.Stack.sealingKeys(); len(arns) != 1 || arns[0] != c.Stack.SealingKey {
+		t.Errorf("the sealing keys are %q", arns)
+	}
 	for change, complaint := range map[string]string{
-		"127.0.0.1:9180=0.0.0.0:9180":                "loopback",
-		"127.0.0.1:9180=localhost:9180":              "loopback",
-		"127.0.0.1:9180=":                            "listen",
-		"127.0.0.1:9180='unix:'":                     "listen",
-		"AccessTableName=accessTableName":            "accessTableName",
-		"  SealingKeyArn=  OtherSealingKey":          "OtherSealingKey",
-		"  SealingKeyArn=  OtherSealingKeyArn":       "SealingKeyArn is missing",
-		"[anthropic]=[]":                             "no providers",
-		"[anthropic]=[mistral]":                      `"mistral", which is not under providers`,
-		"  azure:=  azzure:":                         `"azzure" is not a provider`,
-		"host: api.openai.com=host: ''":              `"openai" has no host`,
-		"\nproviders:=\nproviders:\n  mistral:":      `"mistral" has no host`,
-		"max_plans: 100000=max_plans: 0":             "max_plans",
-		"plan_age: 10m=plan_age: 0s":                 "plan_age",
-		"max_body_bytes: 16777216=max_body_bytes: 0": "max_body_bytes",
+		"127.0.0.1:9180=0.0.0.0:9180":                 "loopback",
+		"127.0.0.1:9180=localhost:9180":               "loopback",
+		"127.0.0.1:9180=":                             "listen",
+		"127.0.0.1:9180='unix:'":                      "listen",
+		"AccessTableName=accessTableName":             "accessTableName",
+		"  SealingKeyArn=  OtherSealingKey":           "OtherSealingKey",
+		"  AccessTableName=  OtherSealingKeyArn":      "AccessTableName is missing",
+		"  CredentialsTableName=  OtherSealingKeyArn": "CredentialsTableName is missing",
+		"  SealingKeyArn=  OtherSealingKeyArn":        "SealingKeyArn is missing",
+		"[anthropic]=[]":                              "no providers",
+		"[anthropic]=[mistral]":                       `"mistral", which is not under providers`,
+		"  azure:=  azzure:":                          `"azzure" is not a provider`,
+		"host: api.openai.com=host: ''":               `"openai" has no host`,
+		"\nproviders:=\nproviders:\n  mistral:":       `"mistral" has no host`,
+		"max_plans: 100000=max_plans: 0":              "max_plans",
+		"plan_age: 10m=plan_age: 0s":                  "plan_age",
+		"max_body_bytes: 16777216=max_body_bytes: 0":  "max_body_bytes",
 	} {
 		from, to, _ := strings.Cut(change, "=")
 		changed := strings.Replace(string(example), from, to, 1)
