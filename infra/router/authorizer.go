@@ -158,20 +158,20 @@ func (a *authorizer) decide(w http.ResponseWriter, r *http.Request) (plan, *refu
 	body := http.MaxBytesReader(w, r.Body, a.config.MaxBodyBytes)
 	model, err := readModel(body)
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
-	users := r.Header.Values(a.config.UserIDHeader)
+	users := r.Header.Values(a.config.UserIDHeader) // none if no header is configured
 	providers := a.config.Models[model]
 	switch {
 	case tooLarge:
 		return plan{}, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
 	case err != nil:
 		return plan{}, &refusal{http.StatusBadRequest, "malformed_body", nil}
-	case a.config.UserIDHeader != "" && len(users) > 1: // one of them may be the client's
+	case len(users) > 1: // one of them may be the client's
 		return plan{}, &refusal{http.StatusBadRequest, "repeated_user_id", nil}
 	case providers == nil:
 		return plan{}, &refusal{http.StatusNotFound, "unknown_model", nil}
 	}
 	request := routing.Request{Model: model, Providers: providers}
-	if a.config.UserIDHeader != "" && len(users) == 1 {
+	if len(users) == 1 {
 		request.UserID = users[0]
 	}
 	reading, err := a.reader.Read(r.Context(), caller, request)
