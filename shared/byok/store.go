@@ -247,7 +247,11 @@ func (s *Store) Refuse(ctx context.Context, id RequestID, earlier Remembered, fi
 		ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
 	})
 	if found, failed := calls.ConditionFailed(err); failed {
-		return s.decodeRecord(id, found)
+		faster, err := s.decodeRecord(id, found)
+		if err == nil && faster.record == nil { // it has expired since
+			return s.Refuse(ctx, id, earlier, fingerprint, why)
+		}
+		return faster, err
 	}
 	if err != nil {
 		return Remembered{}, fmt.Errorf("remembering a refusal: %w", err)

@@ -163,6 +163,14 @@ func TestARefusal(t *testing.T) {
 	if got := f.replay(create(id, before), nil); got != "" || len(f.rows()) != stored+1 {
 		t.Errorf("replayed %q, %d credentials are stored", got, len(f.rows()))
 	}
+
+	// An earlier refusal may expire while another one is being stored.
+	id = newRequest()
+	_ = refuse(id, before)
+	*f.clock = f.clock.Add(59 * time.Second)
+	f.faults.Inject(faults.Rule{Operation: "PutItem", Fault: faults.Then(func() { *f.clock = f.clock.Add(2 * time.Second) })})
+	_ = refuse(id, before)
+	isRefused(create(id, before))
 }
 
 // fill stores rows of so many bytes each.
