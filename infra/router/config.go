@@ -107,7 +107,7 @@ func (c config) address() (network, address string, err error) {
 	if err != nil {
 		return "", "", errors.New("an address such as 127.0.0.1:9180, or unix: and a path, is needed")
 	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+	if !net.ParseIP(host).IsLoopback() {
 		return "", "", errors.New("the authorizer gives out provider keys and listens on a loopback address or a Unix socket only")
 	}
 	return "tcp", c.Listen, nil

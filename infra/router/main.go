@@ -86,10 +86,8 @@ func run(ctx context.Context, file string, log *slog.Logger) error {
 		return err
 	}
 	defer reader.Close()
-	network, address, err := c.address()
-	if err != nil {
-		return err
-	}
+	network, address, _ := c.address() // which readConfig has checked
+
 	if network == "unix" { // a killed process leaves its socket
 		if left, err := os.Lstat(address); err == nil && left.Mode().Type() == os.ModeSocket {
 			_ = os.Remove(address) // if it fails, Listen says so

@@ -24,7 +24,7 @@ func start(t *testing.T, listen string) (end func() error) {
 	example, err := os.ReadFile("router.yaml")
 	testkit.Must(t, err)
 	file := filepath.Join(t.TempDir(), "router.yaml")
-	testkit.Must(t, os.WriteFile(file, []byte(strings.Replace(string(example), "127.0.0.1:9180", listen, 1)), 0o600))
+	testkit.Must(t, os.WriteFile(file, []byte(strings.Replace(string(example), "127.0.0.1:9180", listen, 1)), 0o600)) //nolint:gosec // a folder of the test
 	ctx, stop := context.WithCancel(t.Context())
 	lines, log := io.Pipe()
 	ended := make(chan error, 1)
@@ -65,8 +65,8 @@ func TestRunListensOnASocket(t *testing.T) {
 	if err := start(t, "unix:"+path)(); err == nil {
 		t.Error("it listens in place of a file")
 	}
-	if text, err := os.ReadFile(path); string(text) != "a file" {
-		t.Errorf("the file has %q, %v", text, err)
+	if kept, err := os.Lstat(path); err != nil || !kept.Mode().IsRegular() {
+		t.Errorf("the file is %v, %v", kept, err)
 	}
 }
 
