@@ -78,3 +78,32 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 	}
 	d.want(exit.Failed, "credential", "find", "nothing") // it may be the one that cannot be read
 }
+
+// A list shows a row that cannot be read, and says so.
+func TestADamagedRowIsListedAsBroken(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.engines.Tables.Access = d.engines.NewTables(t, 1)[0] // no other test may see the damage
+	d.writeStack()
+	var made accountView
+	d.json(&made, "account", "create", "Acme")
+	account := " --account " + string(made.ID)
+	hash := string(auth.HashKey(d.must(strings.Fields("key create spoilt" + account)...)))
+	var job jobView
+	d.json(&job, strings.Fields("job create"+account)...)
+	for _, c := range []struct {
+		list, table string
+		row         testkit.Row
+	}{
+		{"key list --state broken" + account, d.engines.Tables.Access, testkit.Key("key#"+hash, "key")},
+		{"job list --status broken" + account, d.engines.Tables.SyncJobs, testkit.Key("job#" + string(job.ID))},
+	} {
+		if before := d.must(strings.Fields("-o json " + c.list)...); before != "[]" {
+			t.Errorf("admin %s: %s before the damage", c.list, before)
+		}
+		d.table(c.table).Set(t, c.row, "v", testkit.Number("2"))
+		if shown := d.must(strings.Fields("-o json " + c.list)...); strings.Count(shown, `"broken"`) != 1 {
+			t.Errorf("admin %s: %s", c.list, shown)
+		}
+	}
+}
