@@ -92,6 +92,11 @@ func TestDescribeLeavesOutWhatAWSWrote(t *testing.T) {
 	if strings.Contains(got, marker) || !strings.Contains(got, "host=an-engine:3002 network=dial tcp: connection refused") {
 		t.Errorf("Describe = %s", got)
 	}
+	err.Err = &smithyhttp.RequestSendError{Err: &url.Error{Op: "Get", URL: "http://an-engine:3002/" + marker, Err: errors.New("malformed HTTP response " + marker)}}
+	got = calls.Describe(err).String()
+	if strings.Contains(got, marker) || !strings.Contains(got, "host=an-engine:3002") {
+		t.Errorf("Describe = %s", got)
+	}
 }
 
 func TestCodes(t *testing.T) {

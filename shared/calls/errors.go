@@ -25,8 +25,10 @@ import (
 // Describe names a failure for the log. Of an error that came from AWS it
 // keeps the service, operation, code, status and AWS's request id, and leaves
 // AWS's own text out: services repeat parts of the request in it. A failure of
-// the network is described in full, with the host: it repeats nothing either. An
-// error of our own is described in full, since ours never quote a request.
+// the network is described in full, with the host: it repeats nothing either. If
+// the host sent no HTTP response, only the host is named: net/http quotes what
+// it sent instead. An error of our own is described in full, since ours never
+// quote a request.
 func Describe(err error) slog.Value {
 	var op *smithy.OperationError
 	if !errors.As(err, &op) {
@@ -43,11 +45,12 @@ func Describe(err error) slog.Value {
 			slog.Int("status", response.HTTPStatusCode()),
 			slog.String("aws_request_id", response.ServiceRequestID()))
 	}
-	request, sent := errors.AsType[*url.Error](err)
-	network, failed := errors.AsType[*net.OpError](err)
-	if sent && failed {
+	if request, sent := errors.AsType[*url.Error](err); sent {
 		if asked, err := url.Parse(request.URL); err == nil {
-			attrs = append(attrs, slog.String("host", asked.Host), slog.String("network", network.Error()))
+			attrs = append(attrs, slog.String("host", asked.Host))
+		}
+		if network, failed := errors.AsType[*net.OpError](err); failed {
+			attrs = append(attrs, slog.String("network", network.Error()))
 		}
 	}
 	return slog.GroupValue(attrs...)

@@ -250,7 +250,7 @@ func Garble() Fault {
 	return after(func(r *http.Request, answer *http.Response) (*http.Response, error) {
 		body, err := io.ReadAll(answer.Body)
 		if err != nil || len(body) == 0 {
-			return nil, errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x00\x00"`)
+			return nil, &url.Error{Op: "Post", URL: r.URL.String(), Err: errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x00\x00"`)}
 		}
 		return response(r, answer.StatusCode, answer.Header.Get("Content-Type"), []byte("<{[\x00"+string(body[:len(body)/2]))), nil
 	})
