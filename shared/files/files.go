@@ -84,7 +84,7 @@ func (s *Store) Delete(ctx context.Context, w ids.Workspace, f ids.File) (Receip
 			return d.receipt, fmt.Errorf("purging the versions of a file: %w", err)
 		case left == visible:
 			continue // written again since: hide it first
-		case current == absent && !d.removed:
+		case !d.found:
 			return d.receipt, ErrNotFound
 		}
 		return d.receipt, nil
@@ -96,7 +96,7 @@ func (s *Store) Delete(ctx context.Context, w ids.Workspace, f ids.File) (Receip
 type deletion struct {
 	*Store
 	key     string
-	removed bool // a version or a delete marker
+	found   bool // it has hidden or removed a version or a delete marker
 	receipt Receipt
 }
 
@@ -122,6 +122,7 @@ func (d *deletion) hide(ctx context.Context) (state, error) {
 		}, d.noteRepeats)
 		switch codeOf(err) {
 		case "":
+			d.found = true
 			_, fromS3 := awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
 			if fromS3 && out.VersionId == nil && !aws.ToBool(out.DeleteMarker) {
 				return erased, nil

@@ -143,7 +143,7 @@ func (d *deletion) remove(ctx context.Context, versions []types.ObjectIdentifier
 	for part := range slices.Chunk(versions, batch) {
 		n, err := remove(ctx, d.s3, d.bucket, part)
 		removed += n
-		d.removed = d.removed || n > 0
+		d.found = d.found || n > 0
 		if r, ok := errors.AsType[*refusal](err); ok {
 			refused = r
 		} else if err != nil {
