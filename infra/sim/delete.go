@@ -278,6 +278,7 @@ func (w *World) judgeAbsent(x *exchange, d Delete) {
 	case x.answer.Line["answer_lost"] == true:
 		if w.Versioning == "" {
 			w.showed(x.actor, sets(fileObject(d.Workspace, d.File), "deleted, perhaps by itself", func(bool) bool { return false }))
+			w.judgeLostDeletions(x, d) // before a file was written again
 		}
 		if x.after.Left > 0 {
 			w.problem("%s: 404, and %d versions are left", x.Name, x.after.Left)
