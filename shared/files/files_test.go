@@ -274,12 +274,12 @@ func TestRefusalsAreRetriedAfterProgress(t *testing.T) {
 	s.mustDelete("file_a", 3)
 }
 
-// A refusal for another reason may follow those of a busy S3, and may pass as well.
-func TestARefusalAfterThoseOfABusyBucketIsRetried(t *testing.T) {
+// Two refusals for another reason may follow those of a busy S3, and may pass as well.
+func TestRefusalsAfterThoseOfABusyBucketAreRetried(t *testing.T) {
 	s := newFixture(t, enabled)
 	s.put("file_a")
 	var rules []faults.Rule
-	for call, code := range []string{"SlowDown", "SlowDown", "AccessDenied"} {
+	for call, code := range []string{"SlowDown", "SlowDown", "AccessDenied", "AccessDenied"} {
 		rules = append(rules, faults.Rule{Operation: "DeleteObjects", Call: call + 1, Fault: faults.RefuseVersions(code)})
 	}
 	s.inject(rules...)

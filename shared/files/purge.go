@@ -27,7 +27,8 @@ var errVisible = errors.New("the current version can be read")
 //
 // If S3 refused to delete something, purge pauses, lists and deletes again: S3 was busy,
 // or another caller has removed it. While S3 is busy, only the request's time ends that.
-// Two refusals of other kinds without progress between them end it.
+// Like any call it has three attempts: the third refusal of another kind without progress
+// in between ends it.
 func (d *deletion) purge(ctx context.Context) (state, error) {
 	inVain := 0   // rounds since the last progress
 	refusals := 0 // of other kinds since then
@@ -52,7 +53,7 @@ func (d *deletion) purge(ctx context.Context) (state, error) {
 		if removed > 0 {
 			inVain, refusals = 0, 0
 		}
-		if refused != nil && (refusals > 1 || calls.Pause(ctx, inVain) != nil) {
+		if refused != nil && (refusals > 2 || calls.Pause(ctx, inVain) != nil) {
 			return absent, refused
 		}
 	}
