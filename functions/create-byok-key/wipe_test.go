@@ -93,7 +93,7 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 		{"duplicate member", working, http.StatusBadRequest, []string{`{"key":"KEY","key":"ESCAPED","provider":"openai"}`}},
 		{"unpaired surrogate", working, http.StatusBadRequest, []string{`{"key":"KEY\ud800ESCAPED","provider":"openai"}`}},
 		{"invalid UTF-8", working, http.StatusBadRequest, []string{`{"key":"KEY` + strings.Repeat("\xff", 4000) + `","provider":"openai"}`}},
-		{"as an escaped nested name, cut off", working, http.StatusBadRequest, []string{`{"provider":"openai","key":{"a":[{"ESCAPED":`}},
+		{"as an escaped nested name, cut off", working, http.StatusBadRequest, []string{`{"provider":"openai","key":{"a":[{"b":1,"ESCAPED":`}},
 		{"cut off, escaped", working, http.StatusBadRequest, []string{`{"provider":"openai","key":"ESCAPED`}},
 		{"trailing data", working, http.StatusBadRequest, []string{plain + `"KEY"`}},
 		{"no workspace", withoutWorkspace, http.StatusBadRequest, []string{plain}},

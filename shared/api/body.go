@@ -48,7 +48,7 @@ func (o *Object) refuse(message string) {
 // read collects the members. Its error is a message: why the body is not one JSON
 // object.
 func (o *Object) read() error {
-	wipeNestedNames(o.body)
+	wipeNested(o.body)
 	d := decoder(o.body)
 	if len(o.body) == 0 {
 		return errors.New("the body is empty; it must be one JSON object")
@@ -107,27 +107,20 @@ func decoder(b []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(b), readable...)
 }
 
-// wipeNestedNames overwrites the names of members of nested objects. Such a name
-// may be a secret in the wrong place, which the decoder's errors would copy. No
+// wipeNested overwrites the names of members of nested objects, and their texts. Such a
+// name may be a secret in the wrong place, which the decoder's errors would copy. No
 // member takes an object, so no accepted body has one; invalid text stays invalid.
-func wipeNestedNames(body []byte) {
+func wipeNested(body []byte) {
 	var open []byte // the brackets
-	isName := false // of a string that begins here
 	for i := 0; i < len(body); i++ {
 		switch c := body[i]; c {
 		case '{', '[':
 			open = append(open, c)
-			isName = c == '{'
 		case '}', ']':
 			open = open[:max(0, len(open)-1)]
-			isName = false
-		case ',':
-			isName = len(open) > 0 && open[len(open)-1] == '{'
-		case ':':
-			isName = false
 		case '"':
 			end := endOfString(body, i)
-			if isName && len(open) > 1 && end > i+1 {
+			if len(open) > 1 && open[len(open)-1] == '{' && end > i+1 {
 				invalid := end < len(body) && hasReplacement(body[i:end+1])
 				for j := i + 1; j < end; j++ {
 					body[j] = 'x'

@@ -66,6 +66,7 @@ func TestObjectReportsEveryFault(t *testing.T) {
 		"nested name":          {`{"a":{"n\"":1}}`, []api.Issue{issue("/a", "must be a string")}},
 		"invalid nested name":  {"{\"a\":{\"\xff\":1}}", []api.Issue{issue("/a", invalid)}},
 		"nested name, cut off": {`{"a":{"n`, []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 8")}},
+		"after a nested name":  {`{"a":{"n":1},"b":true}`, []api.Issue{issue("/a", "must be a string")}},
 		"mixed": {`{"a":1,"x":2,"b":[]}`, []api.Issue{
 			issue("", "unknown member"), issue("/a", "must be a string"), issue("/b", "must be true or false")}},
 	}
