@@ -138,18 +138,20 @@ audit: node ## Look for known vulnerabilities in the npm and PyPI packages of to
 next-go: go ## Simulate the functions, and read every seed of the fuzz targets, with the next release of Go
 	@GOTOOLCHAIN=go1.27.4 go test -count=1 -run '^(TestSimulation|Fuzz.*)$$' ./functions/... ./shared/...
 
-# It shows the medians of the rounds. A round measures a handler and then its calls:
-# the load of the machine is the same for both.
-BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+# It shows the medians of the rounds. In a round the two sides of a ratio are measured one
+# after the other: the load of the machine is the same for both.
+BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da -alpha 1 -ignore pkg
 
 .PHONY: bench
-bench: functions engines $(BUILD)/engines $(BUILD)/minimal ## Measure the functions against a minimal program, as ratios (RUNS=60 starts, ROUNDS=11), and a router's calls to AWS
-	@go run ./infra/bench $(if $(RUNS),-runs $(RUNS))
-	@echo; echo "Warm requests on one core, AWS answering at once: each handler beside its AWS calls alone"
-	@rm -f "$(BUILD)/warm"; for round in $$(seq $(or $(ROUNDS),11)); do \
+bench: functions engines $(BUILD)/engines $(BUILD)/minimal ## Measure the functions against a minimal program, as ratios (ROUNDS=11), and a router's calls to AWS
+	@rm -f "$(BUILD)"/{cold,warm}; for round in $$(seq $(or $(ROUNDS),11)); do \
+		go test -run '^$$' -bench . -benchtime 6x ./infra/bench >>"$(BUILD)/cold" || { cat "$(BUILD)/cold"; exit 1; }; \
 		go test -run '^$$' -bench . -benchtime 500x -cpu 1 ./functions/... >>"$(BUILD)/warm" || { cat "$(BUILD)/warm"; exit 1; }; \
 	done
-	@$(BENCHSTAT) -filter '.unit:(sec/op OR B/op OR allocs/op)' -ignore pkg -col '/by@(calls handler)' "$(BUILD)/warm"
+	@echo "Cold starts and sizes, beside a minimal program (the goal is +10% at most)"
+	@$(BENCHSTAT) -filter '.unit:(sec/op OR bytes)' -col '/by@(minimal function)' "$(BUILD)/cold"
+	@echo "Warm requests on one core, AWS answering at once: each handler beside its AWS calls alone"
+	@$(BENCHSTAT) -filter '.unit:(sec/op OR B/op OR allocs/op)' -col '/by@(calls handler)' "$(BUILD)/warm"
 	@echo "What 1,000 requests of a router ask of AWS, with opened keys kept and without:"
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -run '^$$' -bench Reader -benchtime 1000x ./shared/routing | grep ^Benchmark
 
