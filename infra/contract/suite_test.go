@@ -142,6 +142,7 @@ func start(state string, parameters map[string]string) (s server, stop func() er
 			for id, attributes := range made {
 				names[attributes["Ref"]], names[attributes["Arn"]] = id, id
 			}
+			delete(names, "") // a resource without an ARN
 			return record.Through(to, function, names, noteCall)
 		}
 	}
