@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -48,67 +49,62 @@ func main() {
 	}
 }
 
+// judge is a go test that must fail with a mutant.
+type judge struct {
+	module    string // its folder
+	arguments []string
+}
+
+// ownTests are the tests of the mutant's package. Those of a command's main package cover
+// its whole module.
+func ownTests(m mutant) []judge {
+	for _, command := range commands {
+		if strings.HasPrefix(m.file, command+"/") {
+			return []judge{{command, []string{"."}}}
+		}
+	}
+	return []judge{{".", []string{"./" + filepath.Dir(m.file)}}}
+}
+
 func run(ctx context.Context, n int, seed uint64, only string, timeout time.Duration, simulated bool) error {
 	mutants, err := find(only, append(commands, "functions", "shared")...)
 	if err != nil {
 		return err
 	}
-	var players map[string][]string
+	judges := ownTests
 	if simulated {
-		if players, err = simulations(ctx); err != nil {
+		if judges, err = simulations(ctx); err != nil {
 			return err
 		}
-		mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return !m.onThePath() || players[m.folder()] == nil })
+		mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return judges(m) == nil })
 	}
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: memory, Max: memory}); err != nil {
 		return fmt.Errorf("bounding memory: %w", err)
 	}
 	total, random := len(mutants), rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
 	random.Shuffle(total, func(i, j int) { mutants[i], mutants[j] = mutants[j], mutants[i] })
-	fmt.Printf("seed %d: %d of %d mutants\n", seed, min(n, total), total)
-	test := func(m mutant) (verdict, error) { return m.test(ctx, timeout) }
-	if simulated {
-		test = func(m mutant) (verdict, error) { return m.simulate(ctx, timeout, players[m.folder()]) }
-	}
-	folders := map[string][]string{} // whose tests judge, of each module
-	for _, m := range mutants[:min(n, total)] {
-		if module, folder := m.tests(); simulated {
-			folders["."] = append(folders["."], players[m.folder()]...)
-		} else {
-			folders[module] = append(folders[module], folder)
-		}
-	}
-	if err := unchanged(ctx, folders, simulated); err != nil {
+	mutants = mutants[:min(n, total)]
+	fmt.Printf("seed %d: %d of %d mutants\n", seed, len(mutants), total)
+	if err := unchanged(ctx, mutants, judges); err != nil {
 		return err
 	}
 
 	begun := time.Now()
 	var (
-		mu                       sync.Mutex
-		drawn, invalid, survived int
-		failed                   error
-		workers                  sync.WaitGroup
+		mu       sync.Mutex
+		survived int
+		failed   error
+		workers  sync.WaitGroup
 	)
-	draw := func() (m mutant, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if drawn-invalid == n || drawn == total || failed != nil || ctx.Err() != nil {
-			return m, false
-		}
-		drawn++
-		return mutants[drawn-1], true
-	}
+	drawn := make(chan mutant)
 	for range together {
 		workers.Go(func() {
-			for m, ok := draw(); ok; m, ok = draw() {
-				verdict, err := test(m)
+			for m := range drawn {
+				alive, err := m.survives(ctx, timeout, judges(m))
 				mu.Lock()
-				switch {
-				case err != nil:
+				if err != nil {
 					failed = err
-				case verdict == uncompiled:
-					invalid++ // another is drawn for it
-				case verdict == alive:
+				} else if alive {
 					survived++
 					fmt.Printf("%s:%d\t%s\t→\t%s\n", m.file, m.line, m.was, m.now)
 				}
@@ -116,56 +112,51 @@ func run(ctx context.Context, n int, seed uint64, only string, timeout time.Dura
 			}
 		})
 	}
-	workers.Wait()
-	if failed == nil {
-		failed = ctx.Err()
+	for _, m := range mutants {
+		drawn <- m
 	}
-	fmt.Printf("%d of %d survived, %s\n", survived, drawn-invalid, time.Since(begun).Round(time.Second))
+	close(drawn)
+	workers.Wait()
+	fmt.Printf("%d of %d survived, %s\n", survived, len(mutants), time.Since(begun).Round(time.Second))
 	return failed
 }
 
-// unchanged runs the tests that judge without a mutant, or their simulations alone. Tests
-// that fail then would fail with each mutant.
-func unchanged(ctx context.Context, folders map[string][]string, simulated bool) error {
-	for module, of := range folders {
-		slices.Sort(of)
-		arguments := []string{"test", "-C", module, "-vet=off", "-count=1"}
-		if simulated {
-			arguments = append(arguments, "-run", simulation)
+// unchanged runs the first judge of each mutant without the mutant. Tests that fail then would
+// fail with each mutant.
+func unchanged(ctx context.Context, mutants []mutant, judges func(mutant) []judge) error {
+	judged := map[string]bool{}
+	for _, m := range mutants {
+		fastest := judges(m)[0]
+		if judged[fmt.Sprint(fastest)] {
+			continue
 		}
-		arguments = append(arguments, slices.Compact(of)...)
-		if out, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput(); err != nil { //nolint:gosec // folders of ours
+		judged[fmt.Sprint(fastest)] = true
+		if out, err := fastest.test(ctx, "-vet=off"); err != nil {
 			return fmt.Errorf("the tests fail without a mutant: %w\n%s", err, out)
 		}
 	}
 	return nil
 }
 
-type verdict int
-
-const (
-	killed verdict = iota
-	alive
-	uncompiled
-)
-
-// test runs the tests of the mutant's package with the mutant in it.
-func (m mutant) test(ctx context.Context, timeout time.Duration) (verdict, error) {
-	module, tests := m.tests()
-	return m.judge(ctx, module, timeout, tests)
+// test runs go test with more flags, and returns its output.
+func (j judge) test(ctx context.Context, flags ...string) (string, error) {
+	arguments := slices.Concat([]string{"test", "-C", j.module, "-count=1"}, flags, j.arguments)
+	out, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput() //nolint:gosec // what is tested is ours
+	return string(out), err
 }
 
-// judge runs go test in the module with the mutant in its code.
-func (m mutant) judge(ctx context.Context, module string, timeout time.Duration, arguments ...string) (verdict, error) {
-	out, err := m.run(ctx, module, timeout, arguments...)
-	switch {
-	case ctx.Err() != nil:
-		return 0, ctx.Err()
-	case err == nil:
-		return alive, nil
-	case strings.Contains(out, "[build failed]"):
-		return uncompiled, nil
-	default:
-		return killed, nil
+// survives reports whether all tests pass with the mutant.
+func (m mutant) survives(ctx context.Context, timeout time.Duration, judges []judge) (bool, error) {
+	for _, j := range judges {
+		out, err := m.run(ctx, timeout, j)
+		switch {
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case strings.Contains(out, "[build failed]"):
+			return false, fmt.Errorf("%s:%d does not compile with %s:\n%s", m.file, m.line, m.now, out)
+		case err != nil:
+			return false, nil
+		}
 	}
+	return true, nil
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -23,20 +23,8 @@ type mutant struct {
 	code       string // replaces the condition; it names the same variables, so that it compiles
 }
 
-// commands are modules of their own. The tests of its main package cover a whole module.
+// commands are modules of their own.
 var commands = []string{"infra/admin", "infra/router"}
-
-// tests are the module and the package of the tests that cover the mutant.
-func (m mutant) tests() (module, folder string) {
-	for _, command := range commands {
-		if strings.HasPrefix(m.file, command+"/") {
-			return command, "."
-		}
-	}
-	return ".", m.folder()
-}
-
-func (m mutant) folder() string { return "./" + filepath.Dir(m.file) }
 
 // find lists the mutants of the folders' code. The path of each file contains only.
 func find(only string, folders ...string) (mutants []mutant, err error) {
@@ -135,8 +123,8 @@ var operators = map[token.Token][]token.Token{
 	token.GTR: {token.GEQ, token.LEQ}, token.GEQ: {token.GTR, token.LSS},
 }
 
-// run runs go test in the module with the mutant in its code, and returns its output.
-func (m mutant) run(ctx context.Context, module string, timeout time.Duration, arguments ...string) (string, error) {
+// run lets the judge judge the mutant, and returns the output of its tests.
+func (m mutant) run(ctx context.Context, timeout time.Duration, j judge) (string, error) {
 	folder, err := os.MkdirTemp("", "signalbox-mutate")
 	if err != nil {
 		return "", err
@@ -155,13 +143,9 @@ func (m mutant) run(ctx context.Context, module string, timeout time.Duration, a
 	if err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(mutated, []byte(string(source[:m.start])+m.code+string(source[m.end:])), 0o600); err != nil { //nolint:gosec // a folder of ours
+	code := string(source[:m.start]) + m.code + string(source[m.end:])
+	if err := errors.Join(os.WriteFile(mutated, []byte(code), 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil { //nolint:gosec // a folder of ours
 		return "", err
 	}
-	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
-		return "", err
-	}
-	arguments = append([]string{"test", "-C", module, "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", timeout.String()}, arguments...)
-	out, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput() //nolint:gosec // what is mutated is ours
-	return string(out), err
+	return j.test(ctx, "-overlay", overlay, "-vet=off", "-failfast", "-timeout", timeout.String())
 }

@@ -40,34 +40,23 @@ func readPlanted(path string) (list []planted, err error) {
 			return nil, err
 		}
 		p.end, p.code = len(source), string(source)
-		for _, h := range hunks(lines[2:]) {
-			if times := strings.Count(p.code, h.was); times != 1 {
-				return nil, fmt.Errorf("%s: %s has what the mutant %q replaces %d times:\n%s", path, p.file, p.name, times, h.was)
+		for _, change := range changed.FindAllStringSubmatch(strings.Join(lines[2:], "\n")+"\n", -1) {
+			was, now := sign.ReplaceAllString(change[1], ""), sign.ReplaceAllString(change[2], "")
+			if times := strings.Count(p.code, was); times != 1 {
+				return nil, fmt.Errorf("%s: %s has what the mutant %q replaces %d times:\n%s", path, p.file, p.name, times, was)
 			}
-			p.code = strings.Replace(p.code, h.was, h.now, 1)
+			p.code = strings.Replace(p.code, was, now, 1)
 		}
 		list = append(list, p)
 	}
 	return list, nil
 }
 
-type hunk struct{ was, now string }
-
-func hunks(lines []string) (all []hunk) {
-	added := true
-	for _, line := range lines {
-		if rest, ok := strings.CutPrefix(line, "-"); ok {
-			if added {
-				all, added = append(all, hunk{}), false
-			}
-			all[len(all)-1].was += rest + "\n"
-		} else if rest, ok := strings.CutPrefix(line, "+"); ok && len(all) > 0 {
-			added = true
-			all[len(all)-1].now += rest + "\n"
-		}
-	}
-	return all
-}
+var (
+	// changed is a run of lines that begin with "-", and the run after it with "+".
+	changed = regexp.MustCompile(`(?m)((?:^-.*\n)+)((?:^\+.*\n)*)`)
+	sign    = regexp.MustCompile(`(?m)^[-+]`)
+)
 
 // found is the line that replays a failure.
 var found = regexp.MustCompile(`-schedule='[^']*'`)
@@ -104,7 +93,7 @@ func plant(ctx context.Context, path, only string, timeout time.Duration) error 
 // simulate plays the function's simulation with the mutant, and returns the schedule
 // that finds it.
 func (p planted) simulate(ctx context.Context, timeout time.Duration) (string, error) {
-	out, err := p.run(ctx, ".", timeout, "-run", "^TestSimulation$", "./"+p.function, "-args", "-simulate")
+	out, err := p.run(ctx, timeout, judge{".", []string{"-run", simulation, "./" + p.function, "-args", "-simulate"}})
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
