@@ -3,7 +3,7 @@ package testkit
 import (
 	"bufio"
 	"bytes"
-	"context"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,7 +30,7 @@ const (
 // launch starts the engines. They end when their standard input ends, which it does
 // however this process ends. Tests make clients as they like, and the SDK prefers some
 // variables to a config: no variable of the shell's AWS stays.
-func launch(ctx context.Context) (aws.Config, error) {
+func launch() (aws.Config, error) {
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
 			if err := os.Unsetenv(name); err != nil {
@@ -46,7 +46,7 @@ func launch(ctx context.Context) (aws.Config, error) {
 	if binary == "" {
 		binary = filepath.Join(root, ".build", "engines")
 	}
-	at, err := spawn(ctx, binary, root)
+	at, err := spawn(binary, root)
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("%s: %w; %s", binary, err, howToGet)
 	}
@@ -56,43 +56,33 @@ func launch(ctx context.Context) (aws.Config, error) {
 }
 
 // spawn starts the command and waits for its line.
-func spawn(ctx context.Context, binary, dir string) (reach.Engines, error) {
+func spawn(binary, dir string) (at reach.Engines, err error) {
 	command := exec.Command(binary) //nolint:gosec // our own command
 	command.Dir = dir
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	if _, err := command.StdinPipe(); err != nil {
-		return reach.Engines{}, err
+		return at, err
 	}
 	output, err := command.StdoutPipe()
 	if err != nil {
-		return reach.Engines{}, err
+		return at, err
 	}
 	if err := command.Start(); err != nil {
-		return reach.Engines{}, err
-	}
-	lines := make(chan []byte)
-	go func() {
-		if line, err := bufio.NewReader(output).ReadBytes('\n'); err == nil {
-			lines <- line
-		}
-		// Waiting also keeps the pipes from being collected as garbage, which would
-		// close them: the engines run until this process is gone.
-		_ = command.Wait()
-		close(lines)
-	}()
-	select {
-	case line, ok := <-lines:
-		if !ok {
-			return reach.Engines{}, fmt.Errorf("the engines did not start: %s", strings.TrimSpace(stderr.String()))
-		}
-		var at reach.Engines
-		err := json.Unmarshal(line, &at)
 		return at, err
-	case <-ctx.Done():
-		_ = command.Process.Kill()
-		return reach.Engines{}, errors.New("the engines did not start in time")
 	}
+	late := time.AfterFunc(startTimeout, func() { _ = command.Process.Kill() })
+	defer late.Stop()
+	line, err := bufio.NewReader(output).ReadBytes('\n')
+	if err != nil {
+		err = cmp.Or(command.Wait(), err)
+		return at, fmt.Errorf("the engines did not start: %w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	// Waiting keeps the pipes from being collected as garbage, which would close them: the
+	// engines run until this process is gone.
+	go func() { _ = command.Wait() }()
+	err = json.Unmarshal(line, &at)
+	return at, err
 }
 
 // repository returns the root of the repository. infra/ has other modules, so it is

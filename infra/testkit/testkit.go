@@ -47,12 +47,12 @@ func (t Tables) Keys() map[string][]string {
 // running is the one set of engines of this test binary. It is computed once
 // and never changes.
 var running = sync.OnceValues(func() (Engines, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	config, err := launch(ctx)
+	config, err := launch()
 	if err != nil {
 		return Engines{}, err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
 	return newEngines(ctx, config)
 })
 
