@@ -1,36 +1,25 @@
 package contract_test
 
 import (
-	"encoding/json"
-	"fmt"
+	"cmp"
 	"maps"
 	"net/http"
-	"os"
 	"strconv"
 	"testing"
 	"time"
 )
 
-// limiter is the rate limit of DELETE at the suite's server.
+// limiter is the rate limit of DELETE at a server.
 type limiter struct{ perMinute, burst int }
 
-// limiterOf reads the limiter from the description of a stack. A description without
-// parameters, such as that of `make run`, has the template's defaults.
-func limiterOf(file string) (limiter, error) {
-	text, err := os.ReadFile(file) //nolint:gosec // the caller's own path
-	if err != nil {
-		return limiter{}, err
+// limiterOf reads the limiter from the parameters of a stack. A stack without parameters,
+// such as that of `make run`, has the template's defaults.
+func limiterOf(parameters map[string]string) (l limiter, err error) {
+	if l.perMinute, err = strconv.Atoi(cmp.Or(parameters["DeleteRatePerMinute"], "60")); err != nil {
+		return l, err
 	}
-	described := struct{ Parameters map[string]string }{map[string]string{"DeleteRatePerMinute": "60", "DeleteBurst": strconv.Itoa(burst)}}
-	if err := json.Unmarshal(text, &described); err != nil {
-		return limiter{}, fmt.Errorf("reading %s: %w", file, err)
-	}
-	perMinute, err := strconv.Atoi(described.Parameters["DeleteRatePerMinute"])
-	if err != nil {
-		return limiter{}, err
-	}
-	size, err := strconv.Atoi(described.Parameters["DeleteBurst"])
-	return limiter{perMinute, size}, err
+	l.burst, err = strconv.Atoi(cmp.Or(parameters["DeleteBurst"], "20"))
+	return l, err
 }
 
 // beyondLimit sends requests at one instant, so many that the limiter refuses some, and

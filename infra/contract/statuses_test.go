@@ -112,7 +112,7 @@ func TestOtherParameters(t *testing.T) {
 	ask := func(name string, r request, status int) {
 		t.Helper()
 		answer := r.At(s.client).Do(t)
-		for tries := 0; status == http.StatusTooManyRequests && answer.Status != status && tries < 5*burst; tries++ {
+		for tries := 0; status == http.StatusTooManyRequests && answer.Status != status && tries < 5*the.burst; tries++ {
 			answer = r.At(s.client).Do(t)
 		}
 		lines[name] = logLine(t, state, answer.Is(t, status).Header.Get("X-Request-Id"))

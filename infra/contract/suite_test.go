@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,9 +36,6 @@ const (
 	providerKey    = "sk-" + testkit.Marker + "-a-provider-key-AbCd"
 	idempotencyKey = testkit.Marker + "-idempotency-key"
 
-	// burst is DeleteBurst of the suite's own edition, and the template's default.
-	burst = 20
-
 	// unknownJob is a UUID of nothing.
 	unknownJob = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 
@@ -55,7 +51,6 @@ type suite struct {
 	// state is the state folder of the suite's own edition, empty if the suite tests
 	// another server.
 	state string
-	limiter
 	// calls are the functions' calls to AWS, each shape once. Nil if they are not recorded.
 	calls *sync.Map
 }
@@ -64,13 +59,18 @@ type suite struct {
 type server struct {
 	client *client.Client
 	*testkit.Stack
+	limiter
 }
 
 func newServer(ctx context.Context, base, stack string) (server, error) {
 	c := client.New(base, 256)
 	c.Check = checkEnvelope
 	opened, err := testkit.OpenStack(ctx, stack)
-	return server{c, opened}, err
+	if err != nil {
+		return server{}, err
+	}
+	l, err := limiterOf(opened.Parameters)
+	return server{c, opened, l}, err
 }
 
 var the suite
@@ -88,15 +88,12 @@ func TestMain(m *testing.M) {
 // its own edition. With SIGNALBOX_CALLS it writes
 // the functions' calls to AWS to that file, for infra/lint/iam.
 func run(m *testing.M) (code int, err error) {
-	the = suite{requestIDs: &sync.Map{}, limiter: limiter{perMinute: 60, burst: burst}}
+	the = suite{requestIDs: &sync.Map{}}
 	if the.spec, err = openapi.Load("../openapi.yaml"); err != nil {
 		return 0, err
 	}
 	if base := os.Getenv("SIGNALBOX_BASE_URL"); base != "" {
 		if the.server, err = newServer(context.Background(), base, os.Getenv("SIGNALBOX_STACK")); err != nil {
-			return 0, err
-		}
-		if the.limiter, err = limiterOf(os.Getenv("SIGNALBOX_STACK")); err != nil {
 			return 0, err
 		}
 		return m.Run(), nil
@@ -126,16 +123,12 @@ func run(m *testing.M) (code int, err error) {
 	return code, err
 }
 
-// start starts an edition that keeps its state in the folder, with the suite's
-// limiter and the parameters. stop ends it and searches all that it left for
-// secrets.
+// start starts an edition that keeps its state in the folder, with the parameters. stop
+// ends it and searches all that it left for secrets.
 func start(state string, parameters map[string]string) (s server, stop func() error, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	o := edition.Options{Root: root, State: state, Parameters: map[string]string{
-		"DeleteRatePerMinute": fmt.Sprint(the.perMinute), "DeleteBurst": fmt.Sprint(the.burst),
-	}}
-	maps.Copy(o.Parameters, parameters)
+	o := edition.Options{Root: root, State: state, Parameters: parameters}
 	if the.calls != nil {
 		o.Through = func(to reach.Engines, function string, made template.Resources) (reach.Engines, error) {
 			names := make(map[string]string)

@@ -21,6 +21,8 @@ type Stack struct {
 	KMS      *kms.Client
 	S3       *s3.Client
 	Outputs
+	// Parameters are those that its description states.
+	Parameters map[string]string
 }
 
 // Outputs are the stack's outputs that tests need.
@@ -46,8 +48,9 @@ func OpenStack(ctx context.Context, file string) (*Stack, error) {
 	}
 	var described struct {
 		reach.Engines
-		Endpoints reach.Engines `json:"endpoints"`
-		Outputs   Outputs       `json:"outputs"`
+		Endpoints  reach.Engines     `json:"endpoints"`
+		Outputs    Outputs           `json:"outputs"`
+		Parameters map[string]string `json:"parameters"`
 	}
 	if err := json.Unmarshal(text, &described); err != nil {
 		return nil, fmt.Errorf("decoding the stack: %w", err)
@@ -61,7 +64,9 @@ func OpenStack(ctx context.Context, file string) (*Stack, error) {
 			return nil, fmt.Errorf("configuring the AWS clients: %w", err)
 		}
 	}
-	return &Stack{DynamoDB: reach.DynamoDB(c), KMS: reach.KMS(c), S3: reach.S3(c), Outputs: described.Outputs}, nil
+	return &Stack{
+		DynamoDB: reach.DynamoDB(c), KMS: reach.KMS(c), S3: reach.S3(c), Outputs: described.Outputs, Parameters: described.Parameters,
+	}, nil
 }
 
 // Bucket is the stack's bucket of files.
