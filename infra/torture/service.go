@@ -24,25 +24,18 @@ import (
 )
 
 const (
+	root = "../.." // with everything built in .build
+
 	// startTimeout bounds a start, the first one in an empty folder included.
 	startTimeout = 3 * time.Minute
 	stopTimeout  = time.Minute
 )
 
-// Config configures a service.
-type Config struct {
-	// Root is the repository's folder, with everything built in .build.
-	Root string
-	// State is the folder of the edition's state.
-	State string
-	// Parameters overrides the template's parameters.
-	Parameters map[string]string
-}
-
 // Service is a running edition.
 type Service struct {
-	config Config
-	port   string
+	state      string            // the folder of the edition's state
+	parameters map[string]string // override the template's
+	port       string
 
 	mu      sync.Mutex // held while it restarts
 	running *running
@@ -58,13 +51,14 @@ type running struct {
 	stderr   bytes.Buffer // may be read once ended is closed
 }
 
-// Start starts the edition and returns when it serves requests.
-func Start(ctx context.Context, c Config) (*Service, error) {
+// Start starts an edition with these parameters, and its state in the folder. It returns
+// when the edition serves requests.
+func Start(ctx context.Context, state string, parameters map[string]string) (*Service, error) {
 	free, err := port.Free()
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{config: c, port: free}
+	s := &Service{state: state, parameters: parameters, port: free}
 	return s, s.start(ctx)
 }
 
@@ -115,13 +109,13 @@ func (s *Service) serves(ctx context.Context) bool {
 func (s *Service) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	arguments := []string{"-quiet", "-root", s.config.Root, "-state", s.config.State, "-port", s.port}
-	for name, value := range s.config.Parameters {
+	arguments := []string{"-quiet", "-root", root, "-state", s.state, "-port", s.port}
+	for name, value := range s.parameters {
 		arguments = append(arguments, "-param", name+"="+value)
 	}
 	lifetime, kill := context.WithCancel(context.Background())
 	r := &running{lifetime: lifetime, kill: kill, ended: make(chan struct{})}
-	r.cmd = exec.CommandContext(lifetime, filepath.Join(s.config.Root, ".build", "local"), arguments...) //nolint:gosec // the repository's own
+	r.cmd = exec.CommandContext(lifetime, filepath.Join(root, ".build", "local"), arguments...) //nolint:gosec // the repository's own
 	r.cmd.Stderr = &r.stderr
 	started := make(chan struct{})
 	go func() {
@@ -142,7 +136,7 @@ func (s *Service) start(ctx context.Context) error {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	stack, err := testkit.OpenStack(ctx, filepath.Join(s.config.State, "stack.json"))
+	stack, err := testkit.OpenStack(ctx, filepath.Join(s.state, "stack.json"))
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,6 @@ var (
 )
 
 const (
-	root      = "../.."
 	unlimited = 100000 // deletions a minute of each API key: more than the workers ask for
 
 	unthrottled = 100000 // requests a second: more than any machine serves
@@ -108,10 +107,10 @@ func (s *storm) run(t *testing.T) {
 	t.Helper()
 	state := t.ArtifactDir()
 	var err error
-	s.service, err = Start(t.Context(), Config{Root: root, State: state, Parameters: map[string]string{
+	s.service, err = Start(t.Context(), state, map[string]string{
 		"ReadsPerSecond": fmt.Sprint(s.Throttle), "WritesPerSecond": fmt.Sprint(s.Throttle),
 		"DeleteRatePerMinute": fmt.Sprint(unlimited), "DeleteBurst": fmt.Sprint(unlimited), "FilesVersioning": s.Versioning,
-	}})
+	})
 	testkit.Must(t, err)
 	s.client = client.New(s.service.BaseURL(), s.Groups*workers)
 	random := rand.New(rand.NewPCG(*seed, 0)) //nolint:gosec // repeatable, on purpose
