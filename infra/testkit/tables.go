@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,26 +17,27 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// newEngines makes the tables, side by side, and the key.
+// newEngines makes the key and the tables.
 func newEngines(ctx context.Context, config aws.Config) (Engines, error) {
 	engines := Engines{
 		Config: config,
 		Tables: Tables{Access: "access", Credentials: "credentials", SyncJobs: "sync-jobs", Control: "control"},
 	}
-	db := dynamodb.NewFromConfig(config)
-	failures := make(chan error, 4)
-	var group sync.WaitGroup
-	for table, keys := range engines.Tables.Keys() {
-		group.Go(func() { failures <- createTable(ctx, db, table, keys) })
-	}
 	var err error
 	engines.KeyARN, err = createKey(ctx, config)
-	group.Wait()
-	close(failures)
-	for failure := range failures {
-		err = errors.Join(err, failure)
+	return engines, errors.Join(err, createTables(ctx, config, engines.Tables.Keys()))
+}
+
+// createTables makes tables with these key attributes, side by side.
+func createTables(ctx context.Context, config aws.Config, tables map[string][]string) (err error) {
+	db, failures := dynamodb.NewFromConfig(config), make(chan error, len(tables))
+	for name, keys := range tables {
+		go func() { failures <- createTable(ctx, db, name, keys) }()
 	}
-	return engines, err
+	for range tables {
+		err = errors.Join(err, <-failures)
+	}
+	return err
 }
 
 func createKey(ctx context.Context, config aws.Config) (arn string, err error) {
@@ -79,14 +79,12 @@ func createTable(ctx context.Context, db *dynamodb.Client, name string, keys []s
 // tables does.
 func (e Engines) NewTables(t testing.TB, count int) []string {
 	t.Helper()
-	db, names, failures := dynamodb.NewFromConfig(e.Config), make([]string, count), make([]error, count)
-	var group sync.WaitGroup
+	names, tables := make([]string, count), map[string][]string{}
 	for i := range names {
 		names[i] = "test-" + string(ids.New[ids.Workspace]())
-		group.Go(func() { failures[i] = createTable(t.Context(), db, names[i], []string{"pk", "sk"}) })
+		tables[names[i]] = []string{"pk", "sk"}
 	}
-	group.Wait()
-	Must(t, errors.Join(failures...))
+	Must(t, createTables(t.Context(), e.Config, tables))
 	return names
 }
 
