@@ -13,7 +13,6 @@ const (
 	requestTooLarge            = "REQUEST_TOO_LARGE"
 	badRequestBody             = "BAD_REQUEST_BODY"
 	integrationFailure         = "INTEGRATION_FAILURE"
-	integrationTimeout         = "INTEGRATION_TIMEOUT"
 )
 
 // own renders a response of the gateway's own as the template declares it. A type that the
