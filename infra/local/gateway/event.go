@@ -24,9 +24,9 @@ func (g *Gateway) event(r *http.Request, x *exchange, route template.Route, para
 		Resource: route.Path, Path: x.path, HTTPMethod: r.Method,
 		Headers: last(headers), MultiValueHeaders: headers,
 		QueryStringParameters: last(query), MultiValueQueryStringParameters: query,
-		PathParameters: parameters, StageVariables: g.config.API.StageVariables,
+		PathParameters: parameters, StageVariables: g.config.API.Variables,
 		RequestContext: events.APIGatewayProxyRequestContext{
-			AccountID: g.config.Account, APIID: strings.ToLower(g.config.API.ID), Stage: g.config.API.Stage,
+			AccountID: g.config.Account, APIID: "local", Stage: g.config.API.StageName,
 			ResourcePath: route.Path, HTTPMethod: r.Method, Path: x.path, Protocol: r.Proto, DomainName: r.Host,
 			RequestID: x.id, RequestTimeEpoch: x.time.UnixMilli(),
 			Identity: events.APIGatewayRequestIdentity{SourceIP: x.source, UserAgent: r.UserAgent()},

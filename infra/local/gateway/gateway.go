@@ -58,8 +58,8 @@ func New(c Config) *Gateway {
 	g := &Gateway{config: c, throttle: make(map[template.Route]*rate.Limiter)}
 	for _, r := range c.API.Routes {
 		g.routes = append(g.routes, newRoute(r))
-		if t := c.API.Throttle(r); t != (template.Throttle{}) {
-			g.throttle[r] = rate.NewLimiter(rate.Limit(t.Rate), t.Burst)
+		if s := c.API.Setting(r); s.ThrottlingBurstLimit > 0 {
+			g.throttle[r] = rate.NewLimiter(rate.Limit(s.ThrottlingRateLimit), s.ThrottlingBurstLimit)
 		}
 	}
 	return g
