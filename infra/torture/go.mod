@@ -19,7 +19,6 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.3 // indirect
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
 )
 
 require (

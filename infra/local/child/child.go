@@ -4,6 +4,7 @@
 package child
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -12,7 +13,7 @@ import (
 )
 
 // outputWait bounds how long Run waits, once the program has ended, for output
-// that something it started still holds open.
+// that something it started still holds open. cmd.WaitDelay is another bound.
 const outputWait = time.Second
 
 // Run starts the command, reports that through started, and waits for its end.
@@ -23,7 +24,7 @@ func Run(cmd *exec.Cmd, started func()) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = dieWithParent()
-	cmd.WaitDelay = outputWait
+	cmd.WaitDelay = cmp.Or(cmd.WaitDelay, outputWait)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", cmd.Path, err)
 	}

@@ -114,7 +114,7 @@ func (e *Edition) start(ctx context.Context, o Options, t *template.Template) er
 	if err := describe(e.lock, e.BaseURL); err != nil {
 		return e.advise(ctx, fmt.Errorf("locking the state folder: %w", err))
 	}
-	made, err := e.startEngines(ctx, o, t, api)
+	made, err := e.startEngines(ctx, o, t)
 	if err != nil {
 		return err
 	}
@@ -127,12 +127,12 @@ func (e *Edition) start(ctx context.Context, o Options, t *template.Template) er
 
 // startEngines starts the engines and makes the template's tables, keys and bucket in them,
 // and the demo account. If the state is at fault, the error says how to repair it.
-func (e *Edition) startEngines(ctx context.Context, o Options, t *template.Template, api template.API) (template.Resources, error) {
-	made, err := e.fillEngines(ctx, o, t, api)
+func (e *Edition) startEngines(ctx context.Context, o Options, t *template.Template) (template.Resources, error) {
+	made, err := e.fillEngines(ctx, o, t)
 	return made, e.advise(ctx, err)
 }
 
-func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Template, api template.API) (template.Resources, error) {
+func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Template) (template.Resources, error) {
 	db, err := chooseDynamoDB(o, engines.HasDynamoDB(o.Root))
 	if err != nil {
 		return nil, err
@@ -156,7 +156,6 @@ func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Templa
 	if err != nil {
 		return nil, err
 	}
-	made[api.ID] = template.Attributes{"Ref": "local"}
 	outputs := t.Outputs(made)
 	outputs["ApiBaseUrl"] = e.BaseURL
 	if err := e.writeStack(o, outputs); err != nil {

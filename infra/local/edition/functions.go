@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"time"
 
 	"signalbox.dev/infra/local/runtime"
 	"signalbox.dev/infra/local/template"
@@ -31,13 +32,13 @@ func (e *Edition) runFunctions(o Options, t *template.Template, made template.Re
 			}
 		}
 		environment := map[string]string{}
-		maps.Copy(environment, f.Environment)
+		maps.Copy(environment, f.Properties.Environment.Variables)
 		environment["AWS_ENDPOINT_URL_DYNAMODB"] = to.DynamoDB
 		environment["AWS_ENDPOINT_URL_KMS"] = to.KMS
 		environment["AWS_ENDPOINT_URL_S3"] = to.S3
 		c.Functions = append(c.Functions, runtime.Function{
-			Name: f.ID, Binary: filepath.Join(o.Functions, f.ID, "bootstrap"), Handler: f.Handler,
-			MemoryMB: f.MemoryMB, Timeout: f.Timeout, Environment: environment,
+			Name: f.ID, Binary: filepath.Join(o.Functions, f.ID, "bootstrap"), Handler: f.Properties.Handler,
+			MemoryMB: f.Properties.MemorySize, Timeout: time.Duration(f.Properties.Timeout) * time.Second, Environment: environment,
 		})
 	}
 	if e.lambda, err = runtime.New(c); err != nil {

@@ -2,6 +2,7 @@ package engines
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +22,8 @@ const tried = "linux-x64"
 func extendDB(c Config) (program, error) {
 	binary, err := installed(c.Root)
 	dir := filepath.Join(c.Dir, ExtendDB)
-	return program{name: ExtendDB, dir: dir, check: func() error { return checkDatabase(dir) }, command: func(port string) *exec.Cmd {
-		cmd := exec.Command(binary, "serve", "--foreground", "-p", port) //nolint:gosec // the pinned engine
+	return program{name: ExtendDB, dir: dir, check: func() error { return checkDatabase(dir) }, command: func(ctx context.Context, port string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, binary, "serve", "--foreground", "-p", port) //nolint:gosec // the pinned engine
 		cmd.Env = []string{"EXTENDDB__SERVER__BIND_ADDR=" + host, "NO_COLOR=1"}
 		cmd.Dir = dir // where it keeps its database
 		return cmd

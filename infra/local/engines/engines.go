@@ -58,16 +58,14 @@ type Config struct {
 // Engines are running engines.
 type Engines struct {
 	reach.Engines
-	kms   *http.Server
-	front *front // before DynamoDB, where its engine needs one
-	done  chan error
-	// keepers wait for the ends of processes, until stopKeeping is called.
-	keepers     sync.WaitGroup
-	stopKeeping context.CancelFunc
-
-	mu        sync.Mutex
-	closed    bool
-	processes [len(services)]*process // nil where the engine runs in this process
+	log  *slog.Logger
+	done chan error
+	// life ends with Close, and every process with it.
+	life context.Context
+	end  context.CancelFunc
+	// running waits for the ends of processes.
+	running sync.WaitGroup
+	servers []*http.Server // in this process
 }
 
 // Start returns when all engines answer. The context bounds the start only.
@@ -80,44 +78,54 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 		return nil, configError{err}
 	}
 	e := &Engines{
-		Engines: reach.Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey},
+		Engines: reach.Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey, DynamoDB: c.DynamoDB},
+		log:     c.Log,
 		done:    make(chan error, len(services)+2),
 	}
-	life, stopKeeping := context.WithCancel(context.Background())
-	e.stopKeeping = stopKeeping
+	e.life, e.end = context.WithCancel(context.Background())
 	group, ctx := errgroup.WithContext(ctx)
-	for i, p := range programs {
-		group.Go(func() (err error) {
-			switch {
-			case i == dynamoDB && p == nil:
-				return nil // it runs already
-			case p == nil:
-				return e.startKMS(filepath.Join(c.Dir, "kms"))
-			}
-			e.processes[i], err = p.start(ctx)
-			return err
-		})
+	for i, url := range []*string{dynamoDB: &e.DynamoDB, objects: &e.S3, keys: &e.KMS} {
+		if programs[i] != nil {
+			group.Go(func() (err error) {
+				*url, err = e.start(ctx, *programs[i])
+				return err
+			})
+		}
 	}
 	if err := group.Wait(); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	for i, url := range []*string{dynamoDB: &e.DynamoDB, objects: &e.S3, keys: &e.KMS} {
-		if p := e.processes[i]; p != nil {
-			*url = p.url
-			e.keepers.Go(func() { e.keep(life, i, c) })
+	if programs[keys] == nil {
+		service, err := kms.Open(filepath.Join(c.Dir, "kms"))
+		if err == nil {
+			e.KMS, err = e.serve("KMS", service)
 		}
-	}
-	if c.DynamoDB != "" {
-		e.DynamoDB = c.DynamoDB
-		return e, nil
-	}
-	if programs[dynamoDB].name == ExtendDB {
-		if e.front, err = newFront(e.DynamoDB, e.done); err != nil {
+		if err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
-		e.DynamoDB = e.front.url
+	}
+	if db := programs[dynamoDB]; db != nil && db.name == ExtendDB {
+		if e.DynamoDB, err = e.serve("the proxy before DynamoDB", front(e.DynamoDB)); err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
 	}
 	return e, nil
+}
+
+// serve serves from this process until Close, and returns the URL.
+func (e *Engines) serve(name string, handler http.Handler) (string, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return "", fmt.Errorf("listening for %s: %w", name, err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	e.servers = append(e.servers, server)
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			e.done <- fmt.Errorf("%s ended: %w", name, err)
+		}
+	}()
+	return "http://" + listener.Addr().String(), nil
 }
 
 // complete fills in defaults and returns the programs to run: nil for an engine in this
@@ -160,49 +168,16 @@ func findRoot() (string, error) {
 	}
 }
 
-// startKMS serves the stand-in from this process.
-func (e *Engines) startKMS(dir string) error {
-	service, err := kms.Open(dir)
-	if err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return fmt.Errorf("listening for KMS: %w", err)
-	}
-	e.KMS = "http://" + listener.Addr().String()
-	e.kms = &http.Server{Handler: service, ReadHeaderTimeout: 10 * time.Second}
-	go func() {
-		if err := e.kms.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			e.done <- fmt.Errorf("KMS ended: %w", err)
-		}
-	}()
-	return nil
-}
-
 // Done sends an error if an ended engine cannot be started again.
 func (e *Engines) Done() <-chan error { return e.done }
 
-// Close stops every engine and waits for its end.
+// Close asks every engine to end, kills those that do not, and waits for their ends.
 func (e *Engines) Close() error {
 	var err error
-	if e.kms != nil {
-		err = e.kms.Close()
+	for _, server := range e.servers {
+		err = errors.Join(err, server.Close())
 	}
-	if e.front != nil {
-		err = errors.Join(err, e.front.server.Close())
-	}
-	e.stopKeeping()
-	e.mu.Lock()
-	e.closed = true
-	var all sync.WaitGroup
-	for _, p := range e.processes {
-		if p != nil {
-			all.Go(p.stop)
-		}
-	}
-	e.mu.Unlock()
-	all.Wait()
-	e.keepers.Wait()
+	e.end()
+	e.running.Wait()
 	return err
 }

@@ -53,7 +53,7 @@ func TestTheEngineFinishesARequest(t *testing.T) {
 	defer engine.Close()
 	answer := httptest.NewRecorder()
 	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader("a whole request"))
-	engines.Front(t, engine.URL).ServeHTTP(answer, request)
+	engines.Front(engine.URL).ServeHTTP(answer, request)
 	if got := answer.Body.String(); got != "a whole request" {
 		t.Errorf("the engine answered %q", got)
 	}

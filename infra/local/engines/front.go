@@ -3,53 +3,28 @@ package engines
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
-	"time"
+	"strings"
 )
 
-// front is a proxy before ExtendDB that lets it finish every request, as DynamoDB does,
-// when the client has disconnected. If a client disconnects in the middle of a write,
-// ExtendDB 0.1.10 drops the request and keeps the lock of its database: every write then
-// fails until it is started again. A function that is killed, or runs out of time, is such
-// a client.
-type front struct {
-	url    string
-	server *http.Server
-}
-
-// newFront listens for the engine at the URL. When it cannot serve any
-// longer it sends an error to done.
-func newFront(engine string, done chan<- error) (*front, error) {
-	target, err := url.Parse(engine)
-	if err != nil {
-		return nil, fmt.Errorf("reading the address of an engine: %w", err)
-	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return nil, fmt.Errorf("listening before an engine: %w", err)
-	}
-	f := &front{url: "http://" + listener.Addr().String()}
-	f.server = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: &httputil.ReverseProxy{
+// front is a proxy before ExtendDB, at the URL, that lets it finish every request, as
+// DynamoDB does, when the client has disconnected. If a client disconnects in the middle of
+// a write, ExtendDB 0.1.10 drops the request and keeps the lock of its database: every write
+// then fails until it is started again. A function that is killed, or runs out of time, is
+// such a client.
+func front(engine string) http.Handler {
+	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(target)
+			r.Out.URL.Scheme, r.Out.URL.Host = "http", strings.TrimPrefix(engine, "http://")
 			r.Out.Host = r.In.Host // which is signed
 		},
 		Transport: finishing{&http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 256}},
 		// The engine is gone, and so is the connection to it.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	}}
-	go func() {
-		if err := f.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			done <- fmt.Errorf("the proxy before DynamoDB ended: %w", err)
-		}
-	}()
-	return f, nil
+	}
 }
 
 // finishing sends a request once it is complete, and reads the whole response even
@@ -72,13 +47,9 @@ func (f finishing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	said, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return nil, errors.Join(err, answer.Body.Close())
-	}
-	if err := answer.Body.Close(); err != nil {
-		return nil, err
-	}
+	body := answer.Body
+	defer func() { _ = body.Close() }()
+	said, err := io.ReadAll(body)
 	answer.Body = io.NopCloser(bytes.NewReader(said))
-	return answer, nil
+	return answer, err
 }

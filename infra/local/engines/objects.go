@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -12,9 +13,9 @@ import (
 func versityGW(c Config) (program, error) {
 	binary, err := built(c.Root)
 	dir := filepath.Join(c.Dir, "objects")
-	return program{name: "objects", dir: dir, health: "/health", command: func(port string) *exec.Cmd {
+	return program{name: "objects", dir: dir, health: "/health", command: func(ctx context.Context, port string) *exec.Cmd {
 		address := net.JoinHostPort(host, port)
-		cmd := exec.Command(binary, "-addr", address, "-dir", dir, "-access-key", accessKeyID, "-secret-key", secretAccessKey) //nolint:gosec // a binary of ours
+		cmd := exec.CommandContext(ctx, binary, "-addr", address, "-dir", dir, "-access-key", accessKeyID, "-secret-key", secretAccessKey) //nolint:gosec // a binary of ours
 		cmd.Env = []string{}
 		return cmd
 	}}, err

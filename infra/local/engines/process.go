@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -41,91 +40,106 @@ type program struct {
 	health string
 	// check, if there is one, checks its folder before the first start.
 	check func() error
-	// command listens on the port.
-	command func(port string) *exec.Cmd
-}
-
-// process is an engine that runs as a child.
-type process struct {
-	program program
-	port    string
-	url     string // what it answers to
-	cmd     *exec.Cmd
-	ended   chan struct{} // closed when it has ended, for whatever reason
-	stopped atomic.Bool   // by stop
-	err     error         // why it ended; to be read after ended
-}
-
-// start runs the program on a free port until it answers. Where it
-// ends at once, it gets another port: another program may have been faster.
-func (p program) start(ctx context.Context) (*process, error) {
-	if err := os.MkdirAll(p.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of %s: %w", p.name, err)
-	}
-	if p.check != nil {
-		if err := p.check(); err != nil {
-			return nil, err
-		}
-	}
-	if err := os.WriteFile(p.log(), nil, 0o600); err != nil {
-		return nil, fmt.Errorf("emptying the log of %s: %w", p.name, err)
-	}
-	return insist(func() (*process, error) {
-		free, err := port.Free()
-		if err != nil {
-			return nil, err
-		}
-		return p.launch(ctx, free)
-	})
-}
-
-// insist tries again if the engine ended before it answered.
-func insist(try func() (*process, error)) (*process, error) {
-	for attempt := 1; ; attempt++ {
-		started, err := try()
-		if attempt == starts || !errors.Is(err, errEnded) {
-			return started, err
-		}
-	}
+	// command listens on the port. It ends with the context.
+	command func(ctx context.Context, port string) *exec.Cmd
 }
 
 func (p program) log() string { return filepath.Join(p.dir, p.name+".log") }
 
-// launch runs the program on the port until it answers. Its output goes to the end of its
-// log: the one before may have written there why it ended.
-func (p program) launch(ctx context.Context, port string) (*process, error) {
-	cmd, url := p.command(port), "http://"+net.JoinHostPort(host, port)
+func urlOf(port string) string { return "http://" + net.JoinHostPort(host, port) }
+
+// start starts the program on a free port and returns its URL when it answers. The program
+// is kept running until Close.
+func (e *Engines) start(ctx context.Context, p program) (string, error) {
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return "", fmt.Errorf("making the folder of %s: %w", p.name, err)
+	}
+	if p.check != nil {
+		if err := p.check(); err != nil {
+			return "", err
+		}
+	}
+	if err := os.WriteFile(p.log(), nil, 0o600); err != nil {
+		return "", fmt.Errorf("emptying the log of %s: %w", p.name, err)
+	}
+	var at string
+	// If it ends at once, it gets another port: another program may have been faster.
+	ended, err := e.insist(ctx, p, func() (string, error) {
+		var err error
+		at, err = port.Free()
+		return at, err
+	})
+	if err != nil {
+		return "", err
+	}
+	e.running.Go(func() { e.keep(p, at, ended) })
+	return urlOf(at), nil
+}
+
+// keep starts an engine again that ended unexpectedly, by a kill -9 for instance, on
+// the same port. What it had acknowledged is on disk; clients that retry for long
+// enough notice nothing. It may be killed while it is starting, too.
+func (e *Engines) keep(p program, at string, ended <-chan error) {
+	for {
+		err := <-ended
+		if e.life.Err() != nil {
+			return
+		}
+		e.log.Warn("an engine ended; it is started again", "engine", p.name, "error", err, "engine_log", p.log())
+		if ended, err = e.insist(e.life, p, func() (string, error) { return at, nil }); err != nil {
+			if e.life.Err() == nil {
+				e.done <- fmt.Errorf("starting %s again: %w", p.name, err)
+			}
+			return
+		}
+	}
+}
+
+// insist launches the program again if it ends before it answers.
+func (e *Engines) insist(ctx context.Context, p program, port func() (string, error)) (ended <-chan error, err error) {
+	for range starts {
+		at, err := port()
+		if err != nil {
+			return nil, err
+		}
+		if ended, err = e.launch(ctx, p, at); !errors.Is(err, errEnded) {
+			return ended, err
+		}
+	}
+	return nil, err
+}
+
+// launch runs the program on the port, and returns when it answers. ended then gets the
+// reason of its end. Its output goes to the end of its log: the one before may have written
+// there why it ended.
+func (e *Engines) launch(ctx context.Context, p program, port string) (<-chan error, error) {
 	log, err := os.OpenFile(p.log(), os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log of %s: %w", p.name, err)
 	}
+	life, stop := context.WithCancel(e.life)
+	cmd := p.command(life, port)
 	cmd.Stdout, cmd.Stderr = log, log
-	running := &process{program: p, port: port, url: url, cmd: cmd, ended: make(chan struct{})}
-	started := make(chan struct{})
-	go func() {
-		defer close(running.ended)
-		running.err = child.Run(cmd, func() { close(started) })
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = stopTime
+	ended := make(chan error, 1)
+	e.running.Go(func() {
+		ended <- child.Run(cmd, func() {})
+		stop()
 		_ = log.Close()
-	}()
-	select {
-	case <-started:
-	case <-running.ended:
-		if cmd.Process == nil {
-			return nil, running.err
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	if err := running.answers(ctx, url+p.health); err != nil {
-		running.stop()
+	})
+	if err := answers(ctx, urlOf(port)+p.health, ended); err != nil {
+		stop()
 		return nil, fmt.Errorf("%s does not answer (see %s): %w", p.name, log.Name(), err)
 	}
-	return running, nil
+	return ended, nil
 }
 
 // answers waits until the URL answers, the process ends or ctx does. If another program
 // was faster on the port, the process cannot listen, and ends.
-func (p *process) answers(ctx context.Context, url string) error {
+func answers(ctx context.Context, url string, ended <-chan error) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	direct := &http.Transport{} // whatever proxy the environment names
 	defer direct.CloseIdleConnections()
 	for {
@@ -138,27 +152,14 @@ func (p *process) answers(ctx context.Context, url string) error {
 			return answer.Body.Close()
 		}
 		select {
-		case <-p.ended:
-			if p.err == nil {
+		case reason := <-ended:
+			if reason == nil {
 				return errEnded
 			}
-			return fmt.Errorf("%w: %w", errEnded, p.err)
+			return fmt.Errorf("%w: %w", errEnded, reason)
 		case <-ctx.Done():
 			return err
 		case <-time.After(pollEvery):
 		}
-	}
-}
-
-// stop asks the process to end. If it does not, stop kills it with everything that it
-// started.
-func (p *process) stop() {
-	p.stopped.Store(true)
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
-	select {
-	case <-p.ended:
-	case <-time.After(stopTime):
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it leads its group
-		<-p.ended
 	}
 }

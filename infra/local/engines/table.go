@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,8 +43,8 @@ func (s service) program(c Config) (*program, error) {
 func secondOpinion(c Config, name string) (*program, error) {
 	script, err := filepath.Abs(filepath.Join(c.Root, "infra", "second-opinion", "engine"))
 	dir := filepath.Join(c.Dir, name)
-	return &program{name: name, dir: dir, command: func(port string) *exec.Cmd {
-		cmd := exec.Command(script, name, dir, host, port) //nolint:gosec // a script of ours
+	return &program{name: name, dir: dir, command: func(ctx context.Context, port string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, script, name, dir, host, port) //nolint:gosec // a script of ours
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 		return cmd
 	}}, err

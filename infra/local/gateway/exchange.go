@@ -1,57 +1,62 @@
 package gateway
 
 import (
-	"crypto/rand"
-	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/uuid"
+)
+
+const (
+	// MaxBody is the REST API's limit on a request's body.
+	MaxBody = 10 << 20
+	// drained is how many more bytes are read and thrown away: a client that sends
+	// everything before it listens still gets the answer.
+	drained = 64 << 20
+)
+
+var (
+	errTooLarge  = errors.New("body larger than 10 MB")
+	errMalformed = errors.New("malformed Lambda proxy response")
 )
 
 // exchange is a request before its route is found.
 type exchange struct {
 	// id is $context.requestId: always fresh.
-	id       string
-	extended string
-	trace    string
-	time     time.Time
-	path     string
-	query    string
-	source   string
+	id     string
+	time   time.Time
+	path   string
+	query  string
+	source string
 }
 
+// newExchange takes the path and the query as the request line has them.
 func newExchange(r *http.Request) *exchange {
-	var random [22]byte
-	// rand.Read never fails.
-	_, _ = rand.Read(random[:])
-	now := time.Now().UTC()
-	x := &exchange{
-		id:       uuid.NewString(),
-		extended: base64.RawURLEncoding.EncodeToString(random[:10]) + "=",
-		trace:    fmt.Sprintf("Root=1-%08x-%x", now.Unix(), random[10:]),
-		time:     now,
-	}
-	x.path, x.query = target(r)
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		x.source = host
-	}
+	x := &exchange{id: uuid.NewString(), time: time.Now()}
+	x.path, x.query, _ = strings.Cut(r.RequestURI, "?")
+	x.source, _, _ = net.SplitHostPort(r.RemoteAddr)
 	return x
 }
 
-// target returns the path and the query as the request line has them.
-func target(r *http.Request) (path, query string) {
-	path, query, _ = strings.Cut(r.RequestURI, "?")
-	if _, rest, ok := strings.Cut(path, "://"); ok && !strings.HasPrefix(path, "/") {
-		// The absolute form, which clients use for proxies.
-		_, path, _ = strings.Cut(rest, "/")
-		path = "/" + path
+func readBody(r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, MaxBody+1))
+	if err != nil {
+		return nil, err
 	}
-	return path, query
+	if len(body) > MaxBody {
+		// The answer is the same whether or not the rest arrives.
+		_, _ = io.CopyN(io.Discard, r, drained)
+		return nil, errTooLarge
+	}
+	return body, nil
 }
 
 // response is the response to the client.
@@ -61,22 +66,41 @@ type response struct {
 	body   string
 }
 
+// readAnswer turns a function's answer into a response. The body is unchanged: without
+// binary media types a REST API decodes no base64.
+func readAnswer(payload []byte) (response, error) {
+	var answer events.APIGatewayProxyResponse
+	if err := json.Unmarshal(payload, &answer); err != nil {
+		// The decoder's error may quote the answer.
+		return response{}, fmt.Errorf("%w: not JSON of the documented form", errMalformed)
+	}
+	if answer.StatusCode < 200 || answer.StatusCode > 599 {
+		return response{}, fmt.Errorf("%w: status %d", errMalformed, answer.StatusCode)
+	}
+	r := response{status: answer.StatusCode, header: http.Header{}, body: answer.Body}
+	for name, value := range answer.Headers {
+		if strings.EqualFold(name, "WWW-Authenticate") {
+			name = "x-amzn-Remapped-" + name // as a REST API sends it out
+		}
+		r.header.Set(name, value)
+	}
+	return r, nil
+}
+
 // send sends the response with the headers that every response has.
 func (x *exchange) send(w http.ResponseWriter, r response) {
-	if r.header.Get("Content-Type") == "" && r.body != "" {
-		r.header.Set("Content-Type", "application/json")
-	}
-	r.header["x-amzn-RequestId"] = []string{x.id}
-	r.header["x-amz-apigw-id"] = []string{x.extended}
+	header := w.Header()
 	for name, values := range r.header {
-		w.Header()[name] = values
+		header[name] = values
 	}
-	if r.status == http.StatusNoContent || r.status == http.StatusNotModified {
-		w.WriteHeader(r.status)
-		return
+	header.Set("x-amzn-RequestId", x.id)
+	if r.body != "" {
+		if header.Get("Content-Type") == "" {
+			header.Set("Content-Type", "application/json")
+		}
+		header.Set("Content-Length", strconv.Itoa(len(r.body)))
 	}
-	w.Header().Set("Content-Length", strconv.Itoa(len(r.body)))
 	w.WriteHeader(r.status)
-	// An error means that the client has disconnected.
-	_, _ = w.Write([]byte(r.body))
+	// An error means that the client has disconnected, or that the status has no body.
+	_, _ = io.WriteString(w, r.body)
 }

@@ -8,9 +8,11 @@
 // Not imitated: the responses to requests that are not HTTP, which are net/http's own; the
 // 10,240 bytes that a REST API allows for the request line and
 // the headers together (here it is 1 MB); the stage at the front of the path,
-// which a custom domain hides; authorizers, request validation, binary media
-// types, {proxy+}, caching, the account's throttle over all its APIs, the defaults of
-// gateway responses, and their variables but $context.requestId.
+// which a custom domain hides; the 29 seconds after which a REST API gives up, because the
+// functions' own time-out is shorter; the headers that it adds, renames or drops, but for
+// WWW-Authenticate; multiValueHeaders in a function's answer; authorizers, request
+// validation, binary media types, {proxy+}, caching, the account's throttle over all its
+// APIs, the defaults of gateway responses, and their variables but $context.requestId.
 package gateway
 
 import (
@@ -26,8 +28,6 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-const defaultTimeout = 29 * time.Second
-
 // Functions runs functions. *runtime.Lambda does.
 type Functions interface {
 	// Invoke may have had its effect when it returns an error.
@@ -40,8 +40,6 @@ type Config struct {
 	Functions Functions
 	// Account is the account id that events name.
 	Account string
-	// Timeout bounds the wait for a function. Zero means 29 s.
-	Timeout time.Duration
 	// Pages, by exact path, are served to a GET or a HEAD that is no route of the API.
 	Pages map[string]http.Handler
 	// Log gets the reason of a missing answer, which the caller does not get.
@@ -57,14 +55,11 @@ type Gateway struct {
 
 // New makes a gateway of the template's API.
 func New(c Config) *Gateway {
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
 	g := &Gateway{config: c, throttle: make(map[template.Route]*rate.Limiter)}
 	for _, r := range c.API.Routes {
 		g.routes = append(g.routes, newRoute(r))
-		if t := c.API.Throttle(r); t != (template.Throttle{}) {
-			g.throttle[r] = rate.NewLimiter(rate.Limit(t.Rate), t.Burst)
+		if s := c.API.Setting(r); s.ThrottlingBurstLimit > 0 {
+			g.throttle[r] = rate.NewLimiter(rate.Limit(s.ThrottlingRateLimit), s.ThrottlingBurstLimit)
 		}
 	}
 	return g
@@ -76,9 +71,7 @@ func (g *Gateway) Server() *http.Server {
 		Handler:           g,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
-		// Reading and the function together.
-		WriteTimeout: 30*time.Second + g.config.Timeout + 5*time.Second,
-		IdleTimeout:  2 * time.Minute,
+		IdleTimeout:       2 * time.Minute,
 		// OPTIONS * is an unknown route like any other.
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(g.config.Log.Handler(), slog.LevelDebug),
@@ -111,7 +104,8 @@ func (g *Gateway) respond(r *http.Request, x *exchange, route template.Route, pa
 	if err != nil {
 		return g.own(x, badRequestBody)
 	}
-	answer, err := g.invoke(route.Function, g.event(r, x, route, parameters, body))
+	// A client that disconnects does not stop the function.
+	answer, err := g.config.Functions.Invoke(context.WithoutCancel(r.Context()), route.Function, g.event(r, x, route, parameters, body))
 	if err == nil {
 		var given response
 		if given, err = readAnswer(answer); err == nil {
@@ -120,14 +114,10 @@ func (g *Gateway) respond(r *http.Request, x *exchange, route template.Route, pa
 	}
 	// The error may quote a function's answer, never the request.
 	g.config.Log.Error("integration", "function", route.Function, "requestId", x.id, "error", err.Error())
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return g.own(x, integrationTimeout)
-	case errors.Is(err, runtime.ErrTooLarge):
+	if errors.Is(err, runtime.ErrTooLarge) {
 		return g.own(x, requestTooLarge)
-	default:
-		return g.own(x, integrationFailure)
 	}
+	return g.own(x, integrationFailure)
 }
 
 // Event returns the logical id of the function that serves the request, and the
@@ -143,26 +133,4 @@ func (g *Gateway) Event(r *http.Request) (function string, event []byte, err err
 		return "", nil, err
 	}
 	return route.Function, g.event(r, x, route, parameters, body), nil
-}
-
-// invoke waits for the function. Neither a client that disconnects nor the
-// gateway's own time-out stops the function.
-func (g *Gateway) invoke(function string, event []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), g.config.Timeout)
-	defer cancel()
-	type outcome struct {
-		answer []byte
-		err    error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		answer, err := g.config.Functions.Invoke(ctx, function, event)
-		done <- outcome{answer, err}
-	}()
-	select {
-	case o := <-done:
-		return o.answer, o.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

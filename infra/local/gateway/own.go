@@ -13,20 +13,19 @@ const (
 	requestTooLarge            = "REQUEST_TOO_LARGE"
 	badRequestBody             = "BAD_REQUEST_BODY"
 	integrationFailure         = "INTEGRATION_FAILURE"
-	integrationTimeout         = "INTEGRATION_TIMEOUT"
 )
 
 // own renders a response of the gateway's own as the template declares it. A type that the
 // template does not declare gets an empty 500.
 func (g *Gateway) own(x *exchange, kind string) response {
-	declared := g.config.API.Responses[kind]
-	r := response{status: cmp.Or(declared.Status, http.StatusInternalServerError), header: http.Header{}}
-	for name, expression := range declared.Parameters.Headers {
+	declared := g.config.API.GatewayResponses[kind]
+	r := response{status: cmp.Or(declared.StatusCode, http.StatusInternalServerError), header: http.Header{}}
+	for name, expression := range declared.ResponseParameters.Headers {
 		if expression == "context.requestId" {
 			expression = x.id
 		}
 		r.header.Set(name, strings.Trim(expression, "'"))
 	}
-	r.body = strings.ReplaceAll(declared.Templates["application/json"], "$context.requestId", x.id)
+	r.body = strings.ReplaceAll(declared.ResponseTemplates["application/json"], "$context.requestId", x.id)
 	return r
 }

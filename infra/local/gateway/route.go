@@ -36,14 +36,11 @@ func (r route) match(given []string) (map[string]string, bool) {
 	if len(given) != len(r.segments) {
 		return nil, false
 	}
-	var parameters map[string]string
+	parameters := make(map[string]string)
 	for i, segment := range r.segments {
 		name, isName := strings.CutPrefix(segment, "{")
 		switch {
 		case isName && given[i] != "":
-			if parameters == nil {
-				parameters = make(map[string]string)
-			}
 			parameters[strings.TrimSuffix(name, "}")] = given[i]
 		case segment != given[i]:
 			return nil, false

@@ -3,7 +3,6 @@ package kms
 import (
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/rand"
 	"encoding/binary"
 	"maps"
 	"slices"
@@ -16,7 +15,6 @@ const (
 	blobVersion = 1
 	idLength    = 36
 	headLength  = 1 + idLength + 4
-	nonceLength = 12
 )
 
 // encrypt uses the newest material. A random nonce is safe for 2^32 ciphertexts
@@ -29,9 +27,7 @@ func (k key) encrypt(plaintext []byte, context map[string]string) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	nonce := make([]byte, nonceLength)
-	_, _ = rand.Read(nonce)
-	return aead.Seal(append(head, nonce...), nonce, plaintext, associated(head, context)), nil
+	return aead.Seal(head, nil, plaintext, associated(head, context)), nil
 }
 
 // open decrypts a ciphertext under the key it names. named, if not "", is the
@@ -41,7 +37,7 @@ func (s *Service) open(blob []byte, context map[string]string, named string) ([]
 		return nil, key{}, fault("ValidationException", "There is no ciphertext")
 	}
 	invalid := fault("InvalidCiphertextException", "")
-	if len(blob) < headLength+nonceLength || blob[0] != blobVersion {
+	if len(blob) < headLength || blob[0] != blobVersion {
 		return nil, key{}, invalid
 	}
 	id := string(blob[1 : 1+idLength])
@@ -61,7 +57,7 @@ func (s *Service) open(blob []byte, context map[string]string, named string) ([]
 	if err != nil {
 		return nil, key{}, err
 	}
-	head, nonce, sealed := blob[:headLength], blob[headLength:headLength+nonceLength], blob[headLength+nonceLength:]
+	head, sealed := blob[:headLength], blob[headLength:]
 	index := binary.BigEndian.Uint32(head[1+idLength:])
 	if int(index) >= len(k.Material) {
 		return nil, key{}, invalid
@@ -70,7 +66,7 @@ func (s *Service) open(blob []byte, context map[string]string, named string) ([]
 	if err != nil {
 		return nil, key{}, err
 	}
-	plaintext, err := aead.Open(nil, nonce, sealed, associated(head, context))
+	plaintext, err := aead.Open(nil, nil, sealed, associated(head, context))
 	if err != nil {
 		return nil, key{}, invalid
 	}
@@ -82,7 +78,7 @@ func newAEAD(material []byte) (cipher.AEAD, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cipher.NewGCM(block)
+	return cipher.NewGCMWithRandomNonce(block)
 }
 
 // associated returns the associated data: the same for a context in any order.

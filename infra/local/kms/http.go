@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
 	"strings"
 
@@ -58,21 +57,6 @@ type request struct {
 	DestinationEncryptionContext map[string]string
 }
 
-// commit makes a change that is stored before it is answered, or does not happen.
-func (s *Service) commit(change func() (any, error)) (any, error) {
-	before := s.state
-	s.state = state{maps.Clone(before.Keys)}
-	answer, err := change()
-	if err == nil {
-		err = s.save()
-	}
-	if err != nil {
-		s.state = before
-		return nil, err
-	}
-	return answer, nil
-}
-
 // call carries out one operation.
 func (s *Service) call(name string, body []byte) (any, error) {
 	var in request
@@ -82,15 +66,23 @@ func (s *Service) call(name string, body []byte) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch name {
-	case "CreateKey", "EnableKey", "DisableKey", "ScheduleKeyDeletion", "CancelKeyDeletion":
-		return s.commit(func() (any, error) { return s.change(name, in) })
+	case "CreateKey":
+		return s.create(in)
+	case "EnableKey", "DisableKey", "ScheduleKeyDeletion", "CancelKeyDeletion":
+		return s.change(name, in)
 	case "DescribeKey":
 		k, err := s.find(in.KeyID)
 		if err != nil {
 			return nil, err
 		}
 		return map[string]any{"KeyMetadata": k.metadata()}, nil
+	case "GenerateDataKey":
+		return s.generate(in)
+	case "Decrypt":
+		return s.decrypt(in)
+	case "ReEncrypt":
+		return s.reEncrypt(in)
 	default:
-		return s.crypto(name, in)
+		return nil, fault("UnknownOperationException", "")
 	}
 }

@@ -9,11 +9,11 @@
 package kms
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
-	"github.com/google/uuid"
 
 	"signalbox.dev/infra/local/damage"
 )
@@ -96,22 +95,19 @@ func (s state) check() error {
 	return nil
 }
 
-// save writes the state and flushes it.
-func (s *Service) save() error {
-	data, err := json.Marshal(s.state)
-	if err != nil {
-		return err
+// put stores a new key, or a new state of one, before the answer is given. If it fails,
+// nothing has changed.
+func (s *Service) put(k key) error {
+	changed := state{maps.Clone(s.state.Keys)}
+	changed.Keys[k.ID] = k
+	data, err := json.Marshal(changed)
+	if err == nil {
+		err = renameio.WriteFile(s.file, data, 0o600)
 	}
-	return renameio.WriteFile(s.file, data, 0o600)
-}
-
-// create makes a key.
-func (s *Service) create() key {
-	material := make([]byte, 32)
-	_, _ = rand.Read(material)
-	k := key{ID: uuid.NewString(), State: enabled, Created: time.Now().UTC(), Material: [][]byte{material}}
-	s.state.Keys[k.ID] = k
-	return k
+	if err == nil {
+		s.state = changed
+	}
+	return err
 }
 
 // find returns a key by its id or its ARN.

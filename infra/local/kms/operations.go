@@ -1,58 +1,53 @@
 package kms
 
-import "crypto/rand"
+import (
+	"crypto/rand"
+	"time"
 
-// change carries out an operation that alters the keys.
-func (s *Service) change(name string, in request) (any, error) {
-	if name == "CreateKey" {
-		if in.KeySpec != "" && in.KeySpec != "SYMMETRIC_DEFAULT" {
-			return nil, fault("UnsupportedOperationException", "This KMS has symmetric keys only")
-		}
-		return map[string]any{"KeyMetadata": s.create().metadata()}, nil
+	"github.com/google/uuid"
+)
+
+// create makes a key.
+func (s *Service) create(in request) (any, error) {
+	if in.KeySpec != "" && in.KeySpec != "SYMMETRIC_DEFAULT" {
+		return nil, fault("UnsupportedOperationException", "This KMS has symmetric keys only")
 	}
+	material := make([]byte, 32)
+	_, _ = rand.Read(material)
+	k := key{ID: uuid.NewString(), State: enabled, Created: time.Now().UTC(), Material: [][]byte{material}}
+	return map[string]any{"KeyMetadata": k.metadata()}, s.put(k)
+}
+
+// change alters the state of a key.
+func (s *Service) change(name string, in request) (any, error) {
 	k, err := s.find(in.KeyID)
 	if err != nil {
 		return nil, err
 	}
-	if k.State == pendingDeletion && name != "CancelKeyDeletion" {
+	isPending, isCancelled := k.State == pendingDeletion, name == "CancelKeyDeletion"
+	switch {
+	case isPending && !isCancelled:
 		return nil, fault("KMSInvalidStateException", "%s is pending deletion.", k.arn())
+	case !isPending && isCancelled:
+		return nil, fault("KMSInvalidStateException", "%s is not pending deletion.", k.arn())
 	}
-	answer := map[string]any{}
 	switch name {
 	case "EnableKey":
 		k.State = enabled
-	case "DisableKey":
+	case "DisableKey", "CancelKeyDeletion":
 		k.State = disabled
 	case "ScheduleKeyDeletion": // nothing deletes it
 		k.State = pendingDeletion
-		answer = map[string]any{"KeyId": k.arn(), "KeyState": k.State}
-	case "CancelKeyDeletion":
-		if k.State != pendingDeletion {
-			return nil, fault("KMSInvalidStateException", "%s is not pending deletion.", k.arn())
-		}
-		k.State = disabled
-		answer["KeyId"] = k.arn()
 	}
-	s.state.Keys[k.ID] = k
-	return answer, nil
+	return map[string]any{"KeyId": k.arn(), "KeyState": k.State}, s.put(k)
 }
 
-// crypto carries out an operation that uses a key.
-func (s *Service) crypto(name string, in request) (any, error) {
-	switch name {
-	case "GenerateDataKey":
-		return s.generate(in)
-	case "Decrypt":
-		plaintext, k, err := s.open(in.CiphertextBlob, in.EncryptionContext, in.KeyID)
-		if err != nil {
-			return nil, err
-		}
-		return map[string]any{"KeyId": k.arn(), "Plaintext": plaintext, "EncryptionAlgorithm": "SYMMETRIC_DEFAULT"}, nil
-	case "ReEncrypt":
-		return s.reEncrypt(in)
-	default:
-		return nil, fault("UnknownOperationException", "")
+func (s *Service) decrypt(in request) (any, error) {
+	plaintext, k, err := s.open(in.CiphertextBlob, in.EncryptionContext, in.KeyID)
+	if err != nil {
+		return nil, err
 	}
+	return map[string]any{"KeyId": k.arn(), "Plaintext": plaintext, "EncryptionAlgorithm": "SYMMETRIC_DEFAULT"}, nil
 }
 
 func (s *Service) generate(in request) (any, error) {
@@ -91,8 +86,6 @@ func (s *Service) reEncrypt(in request) (any, error) {
 func (k key) metadata() map[string]any {
 	return map[string]any{
 		"AWSAccountId": Account, "KeyId": k.ID, "Arn": k.arn(), "CreationDate": k.Created.Unix(),
-		"Enabled": k.State == enabled, "KeyState": k.State, "Description": "",
-		"KeyUsage": "ENCRYPT_DECRYPT", "KeySpec": "SYMMETRIC_DEFAULT", "CustomerMasterKeySpec": "SYMMETRIC_DEFAULT",
-		"EncryptionAlgorithms": []string{"SYMMETRIC_DEFAULT"}, "KeyManager": "CUSTOMER", "Origin": "AWS_KMS", "MultiRegion": false,
+		"Enabled": k.State == enabled, "KeyState": k.State, "KeyUsage": "ENCRYPT_DECRYPT", "KeySpec": "SYMMETRIC_DEFAULT",
 	}
 }

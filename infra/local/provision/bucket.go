@@ -12,7 +12,7 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-func (p *provisioner) bucket(ctx context.Context, b template.Bucket) error {
+func (p *provisioner) bucket(ctx context.Context, b template.Resource[template.Bucket]) error {
 	// Upper case is not allowed in bucket names.
 	name := strings.ToLower(template.StackName + "-" + b.ID)
 	_, err := p.s3.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name})
@@ -23,11 +23,8 @@ func (p *provisioner) bucket(ctx context.Context, b template.Bucket) error {
 	case errors.As(err, &missing):
 		_, err = p.s3.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})
 	}
-	if err == nil && b.Versioning != "" {
-		_, err = p.s3.PutBucketVersioning(ctx, &s3.PutBucketVersioningInput{
-			Bucket:                  &name,
-			VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatus(b.Versioning)},
-		})
+	if versioning := b.Properties.VersioningConfiguration; err == nil && versioning != nil {
+		_, err = p.s3.PutBucketVersioning(ctx, &s3.PutBucketVersioningInput{Bucket: &name, VersioningConfiguration: versioning})
 	}
 	if err != nil {
 		return fmt.Errorf("bucket %s: %w", name, err)

@@ -71,7 +71,7 @@ func Make(ctx context.Context, t *template.Template, c aws.Config, dir, prefix s
 		all.Go(func() error { return p.bucket(ctx, bucket) })
 	}
 	for _, key := range keys {
-		all.Go(func() error { return p.key(ctx, key) })
+		all.Go(func() error { return p.key(ctx, key.ID) })
 	}
 	if err := all.Wait(); err != nil {
 		return nil, fmt.Errorf("making what the template declares: %w", err)

@@ -23,7 +23,7 @@ const (
 
 // forget drops all tables from the record if a DynamoDB elsewhere kept them in memory and
 // has lost them.
-func (p *provisioner) forget(ctx context.Context, tables []template.Table) error {
+func (p *provisioner) forget(ctx context.Context, tables []template.Resource[template.Table]) error {
 	if p.prefix == "" {
 		return nil
 	}
@@ -46,11 +46,11 @@ func (p *provisioner) forget(ctx context.Context, tables []template.Table) error
 	return nil
 }
 
-func (p *provisioner) tableName(t template.Table) string {
+func (p *provisioner) tableName(t template.Resource[template.Table]) string {
 	return cmp.Or(p.prefix, template.StackName+"-") + t.ID
 }
 
-func (p *provisioner) table(ctx context.Context, t template.Table) error {
+func (p *provisioner) table(ctx context.Context, t template.Resource[template.Table]) error {
 	name := p.tableName(t)
 	found, err := p.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 	if err == nil && found.Table.TableStatus == types.TableStatusCreating && p.existing[t.ID] == "" {
@@ -63,7 +63,10 @@ func (p *provisioner) table(ctx context.Context, t template.Table) error {
 	case errors.As(err, &missing) && p.existing[t.ID] != "":
 		err = errGone
 	case errors.As(err, &missing):
-		err = p.createTable(ctx, name, t)
+		_, err = p.db.CreateTable(ctx, &dynamodb.CreateTableInput{
+			TableName: &name, BillingMode: types.BillingModePayPerRequest,
+			KeySchema: t.Properties.KeySchema, AttributeDefinitions: t.Properties.AttributeDefinitions,
+		})
 		if err == nil {
 			found, err = p.active(ctx, name)
 		}
@@ -76,7 +79,7 @@ func (p *provisioner) table(ctx context.Context, t template.Table) error {
 	if err != nil {
 		return fmt.Errorf("table %s: %w", name, err)
 	}
-	if err := p.expiry(ctx, name, t.TTL); err != nil {
+	if err := p.expiry(ctx, name, t.Properties.TimeToLiveSpecification); err != nil {
 		return fmt.Errorf("TTL of table %s: %w", name, err)
 	}
 	p.done(t.ID, template.Attributes{"Ref": name, "Arn": aws.ToString(found.Table.TableArn)})
@@ -93,25 +96,6 @@ func (p *provisioner) remove(ctx context.Context, name string) error {
 		o.MinDelay, o.MaxDelay = 50*time.Millisecond, 250*time.Millisecond
 	})
 	return waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &name}, activeTime)
-}
-
-func (p *provisioner) createTable(ctx context.Context, name string, t template.Table) error {
-	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest, KeySchema: keySchema(t)}
-	for _, a := range t.Attributes {
-		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
-			AttributeName: &a.Name, AttributeType: types.ScalarAttributeType(a.Type),
-		})
-	}
-	_, err := p.db.CreateTable(ctx, in)
-	return err
-}
-
-func keySchema(t template.Table) []types.KeySchemaElement {
-	var schema []types.KeySchemaElement
-	for _, k := range t.Keys {
-		schema = append(schema, types.KeySchemaElement{AttributeName: &k.Name, KeyType: types.KeyType(k.Kind)})
-	}
-	return schema
 }
 
 func (p *provisioner) active(ctx context.Context, name string) (*dynamodb.DescribeTableOutput, error) {
@@ -139,20 +123,17 @@ func (p *provisioner) readable(ctx context.Context, name string) error {
 
 // expiry turns TTL on. Changing the attribute would take an hour on AWS, and is
 // refused there until then.
-func (p *provisioner) expiry(ctx context.Context, name, attribute string) error {
-	if attribute == "" {
+func (p *provisioner) expiry(ctx context.Context, name string, wanted *types.TimeToLiveSpecification) error {
+	if wanted == nil {
 		return nil
 	}
 	now, err := p.db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
 	if err != nil {
 		return err
 	}
-	if d := now.TimeToLiveDescription; d != nil && aws.ToString(d.AttributeName) == attribute {
+	if d := now.TimeToLiveDescription; d != nil && aws.ToString(d.AttributeName) == *wanted.AttributeName {
 		return nil
 	}
-	_, err = p.db.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
-		TableName:               &name,
-		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &attribute, Enabled: aws.Bool(true)},
-	})
+	_, err = p.db.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{TableName: &name, TimeToLiveSpecification: wanted})
 	return err
 }

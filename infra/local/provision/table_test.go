@@ -41,7 +41,7 @@ func (d tables) Do(r *http.Request) (*http.Response, error) {
 
 // ExtendDB never finishes a table if it is killed while it makes one.
 func TestAnUnfinishedTable(t *testing.T) {
-	made := template.Table{ID: "Table"}
+	made := template.Resource[template.Table]{ID: "Table"}
 	name := template.StackName + "-" + made.ID
 	for recorded, want := range map[string]string{"": "ACTIVE", "its ARN": "CREATING"} {
 		d := tables{name: "CREATING"}

@@ -14,14 +14,8 @@ import (
 func (i *instance) api() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", i.serveNext)
-	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", i.serveOutcome(readResponse))
-	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/error", i.serveOutcome(func(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-		return nil, readError(w, r)
-	}))
-	mux.HandleFunc("POST /2018-06-01/runtime/init/error", func(w http.ResponseWriter, r *http.Request) {
-		i.failed.Store(readError(w, r)) // the process ends next
-		w.WriteHeader(http.StatusAccepted)
-	})
+	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", i.serveOutcome(io.ReadAll))
+	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/error", i.serveOutcome(readError))
 	return mux
 }
 
@@ -39,21 +33,20 @@ func (i *instance) serveNext(w http.ResponseWriter, r *http.Request) {
 	header.Set("Lambda-Runtime-Aws-Request-Id", call.id)
 	header.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(i.function.Timeout).UnixMilli(), 10))
 	header.Set("Lambda-Runtime-Invoked-Function-Arn", i.arn)
-	header.Set("Lambda-Runtime-Trace-Id", call.trace)
 	header.Set("Content-Length", strconv.Itoa(len(call.payload)))
 	// An error means that the process has ended, which fails its request anyway.
 	_, _ = w.Write(call.payload)
 }
 
 // serveOutcome takes the outcome of the current request.
-func (i *instance) serveOutcome(read func(http.ResponseWriter, *http.Request) ([]byte, error)) http.HandlerFunc {
+func (i *instance) serveOutcome(read func(io.Reader) ([]byte, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		call := i.current.Swap(nil)
 		if call == nil || call.id != r.PathValue("id") {
 			http.Error(w, `{"errorType":"InvalidRequestID","errorMessage":"not the request that was handed out"}`, http.StatusBadRequest)
 			return
 		}
-		response, err := read(w, r)
+		response, err := read(r.Body)
 		_, failed := errors.AsType[*FunctionError](err)
 		if err != nil && !failed {
 			return // the process ended in the middle of its response
@@ -63,24 +56,14 @@ func (i *instance) serveOutcome(read func(http.ResponseWriter, *http.Request) ([
 	}
 }
 
-func readResponse(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	response, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxPayload))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		err = &FunctionError{Type: "Function.ResponseSizeTooLarge", Message: "response larger than 6 MB"}
-	}
-	return response, err
-}
-
-func readError(w http.ResponseWriter, r *http.Request) *FunctionError {
+// readError reads a function's report of an error, and returns it.
+func readError(r io.Reader) ([]byte, error) {
 	var reported struct {
 		Message string `json:"errorMessage"`
 		Type    string `json:"errorType"`
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, MaxPayload)).Decode(&reported); err != nil {
-		reported.Message = "an error report that cannot be read"
+	if err := json.NewDecoder(r).Decode(&reported); err != nil {
+		return nil, err
 	}
-	if reported.Type == "" {
-		reported.Type = "Runtime.Unknown"
-	}
-	return &FunctionError{Type: reported.Type, Message: reported.Message}
+	return nil, &FunctionError{Type: reported.Type, Message: reported.Message}
 }

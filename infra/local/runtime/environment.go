@@ -1,31 +1,19 @@
 package runtime
 
 import (
-	"crypto/rand"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"strconv"
-	"time"
 )
-
-// newTrace returns an X-Ray trace header of an unsampled request.
-func newTrace() string {
-	var id [20]byte
-	// rand.Read never fails.
-	_, _ = rand.Read(id[:])
-	return fmt.Sprintf("Root=1-%08x-%x;Parent=%x;Sampled=0", time.Now().Unix(), id[:12], id[12:])
-}
 
 // version is the published version of every function, which its alias calls.
 const version = "1"
 
 // environment returns the whole environment of an instance of the function.
 func (c Config) environment(f Function, api, stream string) []string {
-	all := maps.Clone(f.Environment)
-	if all == nil {
-		all = make(map[string]string)
-	}
+	all := make(map[string]string)
+	maps.Copy(all, f.Environment)
 	maps.Copy(all, c.Environment)
 	folder := filepath.Dir(f.Binary)
 	maps.Copy(all, map[string]string{

@@ -32,14 +32,11 @@ type instance struct {
 	cause  error
 
 	current atomic.Pointer[invocation]
-	// failed is the process's report to …/init/error.
-	failed atomic.Pointer[FunctionError]
 }
 
 // invocation is one request on its way through an instance.
 type invocation struct {
 	id      string
-	trace   string
 	payload []byte
 	done    chan outcome
 }
@@ -61,7 +58,7 @@ func (l *Lambda) newInstance(f Function) *instance {
 // launch runs the process until it ends.
 func (l *Lambda) launch(i *instance) {
 	defer i.kill()
-	i.cause = i.reason(l.run(i))
+	i.cause = reason(l.run(i))
 	close(i.exited)
 }
 
@@ -86,12 +83,9 @@ func (l *Lambda) run(i *instance) error {
 	return child.Run(cmd, func() {})
 }
 
-// reason is the error of a request if its instance ended before it requested work, or while
-// it worked.
-func (i *instance) reason(err error) error {
-	if failed := i.failed.Load(); failed != nil {
-		return failed
-	}
+// reason is the error of a request if its instance ended with err before it requested work,
+// or while it worked.
+func reason(err error) error {
 	var ended *exec.ExitError
 	switch {
 	case err == nil:

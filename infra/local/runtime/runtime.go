@@ -3,7 +3,7 @@
 // Lambda's promises to a function: one request at a time in each instance,
 // several instances started on demand up to a limit, an environment
 // in which nothing of the user's shell is left, a time-out that kills the
-// instance, payloads of 6 MB at most, and a crash that costs no more than the
+// instance, requests of 6 MB at most, and a crash that costs no more than the
 // request it happened in.
 package runtime
 
@@ -23,7 +23,7 @@ import (
 
 // Lambda's own limits.
 const (
-	// MaxPayload bounds a request and a response, each.
+	// MaxPayload bounds a request.
 	MaxPayload = 6 << 20
 	initTime   = 10 * time.Second
 )
@@ -41,8 +41,6 @@ var (
 	ErrThrottled = errors.New("too many requests")
 	// ErrTooLarge means that the request exceeds MaxPayload.
 	ErrTooLarge = errors.New("request larger than 6 MB")
-	// ErrUnknown means that there is no function of that name.
-	ErrUnknown = errors.New("no such function")
 	// ErrClosed means that the runtime was closed.
 	ErrClosed = errors.New("runtime closed")
 )
@@ -142,14 +140,11 @@ func New(c Config) (*Lambda, error) {
 	return l, nil
 }
 
-// Invoke returns the function's answer to the payload. After an error that is
-// neither this package's own nor the context's, the function may have done its
-// work.
+// Invoke returns the answer to the payload of one of the configured functions. After an
+// error that is neither this package's own nor the context's, the function may have done
+// its work.
 func (l *Lambda) Invoke(ctx context.Context, name string, payload []byte) ([]byte, error) {
-	p, ok := l.pools[name]
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", name, ErrUnknown)
-	}
+	p := l.pools[name]
 	if len(payload) > MaxPayload {
 		return nil, ErrTooLarge
 	}
@@ -161,7 +156,7 @@ func (l *Lambda) Invoke(ctx context.Context, name string, payload []byte) ([]byt
 	case <-waiting.Done():
 		return nil, context.Cause(waiting)
 	}
-	call := &invocation{id: uuid.NewString(), trace: newTrace(), payload: payload, done: make(chan outcome, 1)}
+	call := &invocation{id: uuid.NewString(), payload: payload, done: make(chan outcome, 1)}
 	for {
 		i, isNew, err := l.instance(p)
 		if err != nil {

@@ -40,7 +40,7 @@ type Config struct {
 	// Engines get the proxy's requests.
 	Engines *engines.Engines
 	// Functions are the template's, their environments resolved.
-	Functions []template.Function
+	Functions []template.Resource[template.Function]
 	// Parameters are the edition's parameters of the template.
 	Parameters map[string]string
 	// Events are sample events, by the logical ids of their functions.
@@ -77,8 +77,8 @@ func (s *Server) write(c Config) error {
 	url := "http://" + net.JoinHostPort(Host, strconv.Itoa(s.proxy.port))
 	environment := make(map[string]map[string]string)
 	for _, f := range c.Functions {
-		environment[f.ID] = maps.Clone(f.Environment)
-		for name := range f.Environment {
+		environment[f.ID] = maps.Clone(f.Properties.Environment.Variables)
+		for name := range environment[f.ID] {
 			if strings.HasPrefix(name, "AWS_ENDPOINT_URL") {
 				environment[f.ID][name] = url
 			}

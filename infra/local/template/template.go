@@ -11,9 +11,18 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
+	"reflect"
 
+	"github.com/go-viper/mapstructure/v2"
 	"go.yaml.in/yaml/v3"
+)
+
+// The values of the pseudo parameters AWS::Region, AWS::AccountId and AWS::StackName on
+// one machine.
+const (
+	Region    = "us-east-1"
+	Account   = "000000000000"
+	StackName = "signalbox-local"
 )
 
 // Attributes are the values of a resource that was made: the value of !Ref under
@@ -25,8 +34,10 @@ type Resources map[string]Attributes
 
 // Template is a template with its parameters' values.
 type Template struct {
-	root  *yaml.Node
-	scope scope
+	file string
+	root *yaml.Node
+	// values are those of the parameters, and of AWS's pseudo parameters.
+	values map[string]string
 }
 
 // Load reads the template at path. Its parameters get the values in overrides, or
@@ -44,72 +55,70 @@ func Load(path string, overrides map[string]string) (*Template, error) {
 	if len(document.Content) == 0 {
 		return nil, fmt.Errorf("%s is empty", path)
 	}
-	root := withoutAliases(document.Content[0])
-	parameters, err := parameterValues(member(root, "Parameters"), overrides)
+	root := document.Content[0]
+	values, err := parameterValues(member(root, "Parameters"), overrides)
 	if err != nil {
 		return nil, err
 	}
-	return &Template{root: root, scope: scope{
-		file:       filepath.Base(path),
-		parameters: parameters,
-		conditions: member(root, "Conditions"),
-	}}, nil
-}
-
-type resource struct {
-	id         string
-	properties *yaml.Node
-}
-
-// resources returns all resources of one type, in the template's order.
-func (t *Template) resources(kind string) ([]resource, error) {
-	var found []resource
-	for id, declared := range members(member(t.root, "Resources")) {
-		if literal(member(declared, "Type")) != kind {
-			continue
-		}
-		if member(declared, "Condition") != nil {
-			return nil, fmt.Errorf("%s: Condition: %w", id, errShape)
-		}
-		found = append(found, resource{id: id, properties: member(declared, "Properties")})
-	}
-	return found, nil
+	maps.Copy(values, map[string]string{
+		"AWS::Region": Region, "AWS::AccountId": Account, "AWS::StackName": StackName, "AWS::Partition": "aws", "AWS::URLSuffix": "amazonaws.com",
+	})
+	return &Template{file: filepath.Base(path), root: root, values: values}, nil
 }
 
 // Outputs returns the outputs about the resources made, and leaves out the others.
 func (t *Template) Outputs(made Resources) map[string]string {
 	outputs := make(map[string]string)
 	for name, declared := range members(member(t.root, "Outputs")) {
-		value, err := t.with(made).resolve(member(declared, "Value"))
-		if err == nil && value != nil {
-			outputs[name] = literal(value)
+		value, err := scope{t, made}.resolve(member(declared, "Value"))
+		if text, ok := value.(string); ok && err == nil {
+			outputs[name] = text
 		}
 	}
 	return outputs
 }
 
-// with returns the scope in which !Ref and !GetAtt resolve to these resources.
-func (t *Template) with(made Resources) scope {
-	s := t.scope
-	s.resources = made
-	return s
+// Resource is a declared resource, and its properties that the edition reads.
+type Resource[P any] struct {
+	// ID is the logical id.
+	ID         string
+	Properties P
 }
 
-// fields maps the names of members to pointers to decode them into. A member
-// that is absent, or AWS::NoValue, leaves its target unchanged.
-type fields map[string]any
-
-// decode resolves and decodes the named members, and only these.
-func (s scope) decode(mapping *yaml.Node, wanted fields) error {
-	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		resolved, err := s.resolve(member(mapping, name))
-		if err == nil && resolved != nil {
-			err = resolved.Decode(wanted[name])
+// declared reads all resources of one type, in the template's order. A property goes into
+// the field of its name. One that is absent, or AWS::NoValue, leaves what globals have, or
+// the default.
+func declared[P any](s scope, kind string, defaults P, globals *yaml.Node) ([]Resource[P], error) {
+	var all []Resource[P]
+	for id, resource := range members(member(s.root, "Resources")) {
+		if declared := member(resource, "Type"); declared == nil || declared.Value != kind {
+			continue
 		}
+		if member(resource, "Condition") != nil {
+			return nil, fmt.Errorf("%s: Condition: %w", id, errShape)
+		}
+		read := Resource[P]{id, defaults}
+		if err := errors.Join(s.decode(globals, &read.Properties), s.decode(member(resource, "Properties"), &read.Properties)); err != nil {
+			return nil, fmt.Errorf("%s: %w", id, err)
+		}
+		all = append(all, read)
+	}
+	return all, nil
+}
+
+// decode resolves the members that have the names of a struct's fields, and only these,
+// into that struct.
+func (s scope) decode(mapping *yaml.Node, into any) error {
+	values := make(map[string]any)
+	var problems []error
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
+		value, err := s.resolve(member(mapping, field.Name))
 		if err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", name, err))
+			problems = append(problems, fmt.Errorf("%s: %w", field.Name, err))
+		}
+		if value != nil {
+			values[field.Name] = value
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, mapstructure.WeakDecode(values, into))...)
 }

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
@@ -33,16 +32,16 @@ func TestAPI(t *testing.T) {
 	if diff := cmp.Diff(described(t), routes); diff != "" {
 		t.Errorf("infra/openapi.yaml (-) and template.yaml (+) have other routes:\n%s", diff)
 	}
-	if got := api.StageVariables["deleteRatePerMinute"]; api.Stage != "live" || got != "600" {
-		t.Errorf("stage %q, deleteRatePerMinute %q", api.Stage, got)
+	if got := api.Variables["deleteRatePerMinute"]; api.StageName != "live" || got != "600" {
+		t.Errorf("stage %q, deleteRatePerMinute %q", api.StageName, got)
 	}
-	if got, want := api.Throttle(remove), (template.Throttle{Rate: 7, Burst: 7}); got != want {
-		t.Errorf("throttle of the method %v, want %v", got, want)
+	if got := api.Setting(remove); got.ThrottlingRateLimit != 7 || got.ThrottlingBurstLimit != 7 {
+		t.Errorf("setting of the method %+v", got)
 	}
-	if got, want := api.Throttle(template.Route{Method: "GET", Path: "/"}), (template.Throttle{Rate: 9, Burst: 9}); got != want {
-		t.Errorf("throttle of the stage %v, want %v", got, want)
+	if got := api.Setting(template.Route{Method: "GET", Path: "/"}); got.ThrottlingRateLimit != 9 || got.ThrottlingBurstLimit != 9 {
+		t.Errorf("setting of the stage %+v", got)
 	}
-	if r := api.Responses["THROTTLED"]; r.Status != 429 || r.Parameters.Headers["Retry-After"] == "" || r.Templates["application/json"] == "" {
+	if r := api.GatewayResponses["THROTTLED"]; r.StatusCode != 429 || r.ResponseParameters.Headers["Retry-After"] == "" || r.ResponseTemplates["application/json"] == "" {
 		t.Errorf("gateway response is %+v", r)
 	}
 }
@@ -126,8 +125,8 @@ func TestFunctions(t *testing.T) {
 		"!Join ['', [a]]":           "template.yaml:15: !Join: only the form that template.yaml uses",
 		"!Base64 a":                 "template.yaml:15: !Base64: not supported on one machine",
 		"!If [Live, yes]":           "template.yaml:15: !If: only the form",
-		"!If [Nowhere, yes, no]":    "no condition Nowhere",
-		"!If [!Or [Live], yes, no]": "no condition !Or",
+		"!If [Nowhere, yes, no]":    `template.yaml:15: !If: no condition "Nowhere"`,
+		"!If [!Or [Live], yes, no]": "template.yaml:15: !If: no condition",
 	} {
 		path := filepath.Join(t.TempDir(), "template.yaml")
 		testkit.Must(t, os.WriteFile(path, []byte(function+value+"\n"), 0o600))
@@ -140,12 +139,12 @@ func TestFunctions(t *testing.T) {
 			}
 			continue
 		}
-		f := template.Function{ID: "F", Handler: "bootstrap", MemoryMB: 512, Timeout: 10 * time.Second,
-			Environment: map[string]string{"COMMON": "common", "OWN": "mine", "V": want}}
+		f := template.Function{Handler: "bootstrap", MemorySize: 512, Timeout: 10}
+		f.Environment.Variables = map[string]string{"COMMON": "common", "OWN": "mine", "V": want}
 		if want == "absent" {
-			delete(f.Environment, "V")
+			delete(f.Environment.Variables, "V")
 		}
-		if diff := cmp.Diff([]template.Function{f}, got); diff != "" {
+		if diff := cmp.Diff([]template.Resource[template.Function]{{ID: "F", Properties: f}}, got); diff != "" {
 			t.Errorf("%s:\n%s", value, diff)
 		}
 	}

@@ -3,7 +3,6 @@
 package childtest
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // patience bounds how long AwaitEnd waits.
@@ -41,33 +38,23 @@ func Of(t testing.TB, pid int) []int {
 	return children
 }
 
-// Program returns the path of the program that a process runs.
+// Program returns the path of the program that a process runs. It is empty if the process
+// has ended, waited for or not.
 func Program(pid int) string {
-	// An error means that the process is not there.
-	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	program, _, _ := strings.Cut(string(line), "\x00")
+	program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	return program
 }
 
-// AwaitEnd waits until the processes have ended, waited for or not.
+// AwaitEnd waits until the processes have ended.
 func AwaitEnd(t testing.TB, pids []int) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for _, pid := range pids {
-		process, err := unix.PidfdOpen(pid, 0)
-		if errors.Is(err, unix.ESRCH) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		ended := 0
-		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-			ended, err = unix.Poll([]unix.PollFd{{Fd: int32(process), Events: unix.POLLIN}}, int(time.Until(deadline).Milliseconds())) //nolint:gosec // a file descriptor
-		}
-		_ = unix.Close(process)
-		if ended != 1 {
-			t.Fatalf("%s (process %d) still runs: %v", Program(pid), pid, err)
+		for Program(pid) != "" {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s (process %d) still runs", Program(pid), pid)
+			}
+			time.Sleep(time.Millisecond)
 		}
 	}
 }

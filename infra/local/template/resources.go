@@ -1,0 +1,136 @@
+package template
+
+import (
+	"fmt"
+	"strings"
+
+	dynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	s3 "github.com/aws/aws-sdk-go-v2/service/s3/types"
+)
+
+// Table has the properties of an AWS::DynamoDB::Table.
+type Table struct {
+	AttributeDefinitions    []dynamodb.AttributeDefinition
+	KeySchema               []dynamodb.KeySchemaElement
+	TimeToLiveSpecification *dynamodb.TimeToLiveSpecification
+}
+
+// Bucket has the properties of an AWS::S3::Bucket.
+type Bucket struct {
+	VersioningConfiguration *s3.VersioningConfiguration
+}
+
+// Function has the properties of an AWS::Serverless::Function, Globals merged in.
+type Function struct {
+	Handler    string
+	MemorySize int
+	// Timeout is in seconds.
+	Timeout     int
+	Environment struct{ Variables map[string]string }
+}
+
+// API has the properties of the AWS::Serverless::Api.
+type API struct {
+	StageName string
+	Variables map[string]string
+	// GatewayResponses have types such as MISSING_AUTHENTICATION_TOKEN.
+	GatewayResponses map[string]GatewayResponse
+	MethodSettings   []MethodSetting
+	// Routes are the functions' events, and no property of the API.
+	Routes []Route
+}
+
+// GatewayResponse is a response of the gateway's own.
+type GatewayResponse struct {
+	StatusCode int
+	// ResponseParameters has headers as mapping expressions: 'text' in inner quotes, or
+	// context.<name>.
+	ResponseParameters struct{ Headers map[string]string }
+	// ResponseTemplates are bodies by content type.
+	ResponseTemplates map[string]string
+}
+
+// MethodSetting bounds a method: requests a second, and at one instant.
+type MethodSetting struct {
+	ResourcePath         string
+	HTTPMethod           string
+	ThrottlingRateLimit  float64
+	ThrottlingBurstLimit int
+}
+
+// Route sends a method and path of the REST API to a function.
+type Route struct {
+	Method, Path string
+	// Function is the logical id.
+	Function string
+}
+
+// Tables returns the declared tables.
+func (t *Template) Tables() ([]Resource[Table], error) {
+	return declared(scope{t, nil}, "AWS::DynamoDB::Table", Table{}, nil)
+}
+
+// Buckets returns the declared buckets.
+func (t *Template) Buckets() ([]Resource[Bucket], error) {
+	return declared(scope{t, nil}, "AWS::S3::Bucket", Bucket{}, nil)
+}
+
+// Keys returns the declared KMS keys.
+func (t *Template) Keys() ([]Resource[struct{}], error) {
+	return declared(scope{t, nil}, "AWS::KMS::Key", struct{}{}, nil)
+}
+
+// Functions returns all functions, their environments resolved against the resources made.
+func (t *Template) Functions(made Resources) ([]Resource[Function], error) {
+	samDefaults := Function{MemorySize: 128, Timeout: 3}
+	return declared(scope{t, made}, "AWS::Serverless::Function", samDefaults, member(member(t.root, "Globals"), "Function"))
+}
+
+// API returns the template's one API, with its routes.
+func (t *Template) API() (API, error) {
+	apis, err := declared(scope{t, nil}, "AWS::Serverless::Api", API{}, nil)
+	if err == nil && len(apis) != 1 {
+		err = fmt.Errorf("the template declares %d APIs; one is needed", len(apis))
+	}
+	if err != nil {
+		return API{}, err
+	}
+	api := apis[0].Properties
+	api.Routes, err = t.routes(apis[0].ID)
+	return api, err
+}
+
+// routes returns the functions' Api events.
+func (t *Template) routes(api string) (routes []Route, err error) {
+	type events struct {
+		Events map[string]struct {
+			Type       string
+			Properties Route
+		}
+	}
+	functions, err := declared(scope{t, Resources{api: {"Ref": "local"}}}, "AWS::Serverless::Function", events{}, nil)
+	for _, f := range functions {
+		for _, event := range f.Properties.Events {
+			if event.Type == "Api" {
+				routes = append(routes, Route{strings.ToUpper(event.Properties.Method), event.Properties.Path, f.ID})
+			}
+		}
+	}
+	return routes, err
+}
+
+// Setting returns the method setting of a route: its own, else the one for all.
+func (a API) Setting(r Route) MethodSetting {
+	// CloudFormation writes the slashes of a resource path as ~1.
+	own := "/" + strings.ReplaceAll(r.Path, "/", "~1")
+	var all MethodSetting
+	for _, s := range a.MethodSettings {
+		switch {
+		case s.ResourcePath == own && strings.EqualFold(s.HTTPMethod, r.Method):
+			return s
+		case s.ResourcePath == "/*":
+			all = s
+		}
+	}
+	return all
+}
