@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -65,6 +66,27 @@ func (i item) credential() Credential {
 		Settings: i.Settings, ID: i.ID, Account: i.Account, Workspace: i.Workspace,
 		Label: i.Label, EndsInSpace: i.EndsInSpace, CreatedAt: time.Unix(i.CreatedAt, 0).UTC(), SortOrder: i.SortOrder,
 	}
+}
+
+// stored is a row as it was read. If it is not readable, only its key is certain.
+type stored struct {
+	item
+	readable bool
+}
+
+func decode(row map[string]types.AttributeValue) (s stored) {
+	if attributevalue.UnmarshalMap(row, &s.item) == nil {
+		s.readable = s.isSound()
+		return s
+	}
+	s.item = item{} // the decoder stopped somewhere, in the order of a map
+	_ = attributevalue.UnmarshalMap(map[string]types.AttributeValue{"pk": row["pk"], "sk": row["sk"]}, &s.item)
+	return s
+}
+
+// place is the workspace and the id in the row's key.
+func (i item) place() (ids.Workspace, ids.Credential) {
+	return ids.Workspace(strings.TrimPrefix(i.PK, partition(""))), ids.Credential(strings.TrimPrefix(i.SK, sortKey("")))
 }
 
 // isSound reports whether the row has this version, and is stored at its own place.

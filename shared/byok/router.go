@@ -111,23 +111,16 @@ func settings(ctx context.Context, db dynamodb.QueryAPIClient, table string, w i
 // ListAll lists the credentials of all workspaces, by workspace, and counts the rows
 // that cannot be read. It scans the whole table and is paid for by its size.
 func (m *Manager) ListAll(ctx context.Context) (all []Credential, unreadable int, err error) {
-	projection, names := project(shown()...)
-	pages := dynamodb.NewScanPaginator(m.db, &dynamodb.ScanInput{
-		TableName: &m.table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(surveyPage),
-		ProjectionExpression: &projection, ExpressionAttributeNames: names,
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for rows, err := range scan(ctx, m.db, &dynamodb.ScanInput{TableName: &m.table, Limit: aws.Int32(surveyPage)}, shown()...) {
 		if err != nil {
-			return nil, 0, fmt.Errorf("reading all credentials: %w", err)
+			return nil, 0, err
 		}
-		for _, stored := range page.Items {
-			var row item
-			if attributevalue.UnmarshalMap(stored, &row) != nil || !row.isSound() {
+		for _, row := range rows {
+			if row.readable {
+				all = append(all, row.credential())
+			} else {
 				unreadable++
-				continue
 			}
-			all = append(all, row.credential())
 		}
 	}
 	slices.SortFunc(all, func(a, b Credential) int {
