@@ -108,7 +108,7 @@ func (w *Writer) Succeed(ctx context.Context, account ids.Account, id ids.Job, s
 	}
 	return w.take(ctx, step{account, id, Succeeded, fmt.Sprint(synced, deleted)},
 		"finished_at = :now, synced_groups = :synced, deleted_groups = :deleted",
-		map[string]types.AttributeValue{":synced": number(synced), ":deleted": number(deleted)},
+		map[string]types.AttributeValue{":synced": calls.Number(synced), ":deleted": calls.Number(deleted)},
 		Running)
 }
 
@@ -121,7 +121,7 @@ func (w *Writer) Fail(ctx context.Context, account ids.Account, id ids.Job, mess
 	}
 	return w.take(ctx, step{account, id, Failed, message},
 		"finished_at = :now, error_message = :message",
-		map[string]types.AttributeValue{":message": text(message)},
+		map[string]types.AttributeValue{":message": calls.Text(message)},
 		Running, Queued)
 }
 
@@ -130,11 +130,11 @@ func (w *Writer) take(ctx context.Context, s step, update string, values map[str
 	token := w.token(s)
 	condition := "account = :account AND #status IN ("
 	all := map[string]types.AttributeValue{
-		":account": text(string(s.account)), ":to": text(string(s.to)), ":now": number(w.now().Unix()), ":token": text(token),
+		":account": calls.Text(s.account), ":to": calls.Text(s.to), ":now": calls.Number(w.now().Unix()), ":token": calls.Text(token),
 	}
 	for i, status := range from {
 		name := ":from" + strconv.Itoa(i)
-		all[name] = text(string(status))
+		all[name] = calls.Text(status)
 		if i > 0 {
 			condition += ", "
 		}
@@ -180,10 +180,4 @@ func (w *Writer) keep(s step, token string) {
 		clear(w.unsure) // a repeat of one of these gets ErrState
 	}
 	w.unsure[s] = token
-}
-
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
