@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
@@ -31,20 +32,11 @@ type item struct {
 	Account   ids.Account    `dynamodbav:"account"`
 	Workspace ids.Workspace  `dynamodbav:"workspace"`
 	Settings
-	Label       string   `dynamodbav:"label"`
-	EndsInSpace bool     `dynamodbav:"ends_in_space,omitempty"`
-	CreatedAt   int64    `dynamodbav:"created_at"` // Unix seconds
-	SortOrder   int64    `dynamodbav:"sort_order"`
-	Seal        sealItem `dynamodbav:"seal"`
-}
-
-// sealItem is the sealed key, as defined in package seal.
-type sealItem struct {
-	Format     int    `dynamodbav:"format"`
-	KeyARN     string `dynamodbav:"key_arn"`
-	WrappedKey []byte `dynamodbav:"wrapped_key"`
-	Nonce      []byte `dynamodbav:"nonce"`
-	Ciphertext []byte `dynamodbav:"ciphertext"`
+	Label       string      `dynamodbav:"label"`
+	EndsInSpace bool        `dynamodbav:"ends_in_space,omitempty"`
+	CreatedAt   int64       `dynamodbav:"created_at"` // Unix seconds
+	SortOrder   int64       `dynamodbav:"sort_order"`
+	Seal        seal.Sealed `dynamodbav:"seal"`
 }
 
 func partition(w ids.Workspace) string { return "workspace#" + string(w) }
@@ -56,7 +48,7 @@ func newItem(d Draft) item {
 		PK: partition(d.Workspace), SK: sortKey(d.ID), Version: itemVersion,
 		ID: d.ID, Account: d.Account, Workspace: d.Workspace,
 		Settings: d.Settings, Label: d.Label, EndsInSpace: d.EndsInSpace,
-		CreatedAt: d.CreatedAt.Unix(), SortOrder: d.SortOrder, Seal: sealItem(d.sealed),
+		CreatedAt: d.CreatedAt.Unix(), SortOrder: d.SortOrder, Seal: d.sealed,
 	}
 }
 
@@ -94,9 +86,6 @@ func (i item) isSound() bool {
 	return i.Version == itemVersion && i.ID != "" && i.Provider != "" && i.PK == partition(i.Workspace) && i.SK == sortKey(i.ID)
 }
 
-// sealed is the sealed key, for the platform's router and for a rewrap.
-func (i item) sealed() seal.Sealed { return seal.Sealed(i.Seal) }
-
 // project makes the projection of these attributes. A "." separates the parts of a
 // path. Some names are reserved words of DynamoDB, so each one has an alias.
 func project(paths ...string) (expression string, names map[string]string) {
@@ -123,15 +112,12 @@ func queryOf(table string, w ids.Workspace) *dynamodb.QueryInput {
 		TableName: &table, ConsistentRead: aws.Bool(true),
 		KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :credential)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":pk":         &types.AttributeValueMemberS{Value: partition(w)},
-			":credential": &types.AttributeValueMemberS{Value: sortKey("")},
+			":pk":         calls.Text(partition(w)),
+			":credential": calls.Text(sortKey("")),
 		},
 	}
 }
 
 func primaryKey(w ids.Workspace, id ids.Credential) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{
-		"pk": &types.AttributeValueMemberS{Value: partition(w)},
-		"sk": &types.AttributeValueMemberS{Value: sortKey(id)},
-	}
+	return map[string]types.AttributeValue{"pk": calls.Text(partition(w)), "sk": calls.Text(sortKey(id))}
 }

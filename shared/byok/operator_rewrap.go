@@ -94,7 +94,7 @@ func (w *WrappedKeys) Rewrap(ctx context.Context, old WrappedKey, rewrapper *sea
 	if old.KeyARN == rewrapper.To() {
 		return AlreadyThere, nil
 	}
-	fresh, err := rewrapper.Rewrap(ctx, old.row.sealed(), old.row.credential().binding())
+	fresh, err := rewrapper.Rewrap(ctx, old.row.Seal, old.row.credential().binding())
 	if err != nil {
 		return 0, err
 	}
@@ -115,9 +115,9 @@ func (w *WrappedKeys) replace(ctx context.Context, old WrappedKey, fresh seal.Se
 		UpdateExpression:    aws.String("SET seal.key_arn = :to, seal.wrapped_key = :fresh"),
 		ConditionExpression: aws.String("seal.key_arn = :from AND seal.wrapped_key = :old"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":from":  &types.AttributeValueMemberS{Value: old.KeyARN},
+			":from":  calls.Text(old.KeyARN),
 			":old":   &types.AttributeValueMemberB{Value: old.row.Seal.WrappedKey},
-			":to":    &types.AttributeValueMemberS{Value: fresh.KeyARN},
+			":to":    calls.Text(fresh.KeyARN),
 			":fresh": &types.AttributeValueMemberB{Value: fresh.WrappedKey},
 		},
 	})

@@ -46,7 +46,7 @@ func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, acco
 	}
 	all := make([]Stored, len(rows))
 	for i, row := range rows {
-		all[i] = Stored{row.credential(), row.sealed()}
+		all[i] = Stored{row.credential(), row.Seal}
 	}
 	return all, nil
 }

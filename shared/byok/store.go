@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -183,7 +182,7 @@ func (s *Store) Recall(ctx context.Context, id RequestID) (Remembered, error) {
 func (s *Store) look(ctx context.Context, id RequestID) (Remembered, error) {
 	out, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.control,
-		Key:            map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: string(id)}},
+		Key:            map[string]types.AttributeValue{"pk": calls.Text(id)},
 		ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
@@ -278,20 +277,16 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, earlier R
 		if faster.record != nil && faster.record.Credential == d.ID {
 			return Remembered{}, nil // the response to one of our own attempts was lost
 		}
-		if err != nil || faster.record != nil {
-			return faster, wrapStoring(err)
+		if faster.record != nil {
+			return faster, nil
 		}
-		if err := calls.Pause(ctx, attempt); err != nil {
-			return Remembered{}, wrapStoring(err)
+		if err == nil {
+			err = calls.Pause(ctx, attempt)
+		}
+		if err != nil {
+			return Remembered{}, fmt.Errorf("storing the credential and its request: %w", err)
 		}
 	}
-}
-
-func wrapStoring(err error) error {
-	if err != nil {
-		return fmt.Errorf("storing the credential and its request: %w", err)
-	}
-	return nil
 }
 
 // remember is the conditional write of a record: there is none, an expired one, or the
@@ -304,7 +299,7 @@ func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *type
 		TableName: &s.control, Item: encode(r),
 		ConditionExpression: aws.String("attribute_not_exists(pk) OR exp <= :now"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":now": &types.AttributeValueMemberN{Value: strconv.FormatInt(now.Unix(), 10)},
+			":now": calls.Number(now.Unix()),
 		},
 		// Of two at once, the loser gets the winner's record with the cancellation.
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -315,17 +310,17 @@ func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *type
 	}
 	if earlier.seen != "" {
 		put.ConditionExpression = aws.String(*put.ConditionExpression + " OR refusal = :seen")
-		put.ExpressionAttributeValues[":seen"] = &types.AttributeValueMemberS{Value: earlier.seen}
+		put.ExpressionAttributeValues[":seen"] = calls.Text(earlier.seen)
 	}
 	return put
 }
 
 // faster finds out why the transaction failed. It returns the record of a faster
 // request, or no record if another attempt may succeed, or the error. If DynamoDB
-// names several reasons, the record's condition decides: it means that there is a
-// response.
+// names several reasons, the condition of the record, the second item, decides: it means
+// that there is a response.
 func (s *Store) faster(ctx context.Context, id RequestID, earlier Remembered, fingerprint []byte, failed error) (Remembered, error) {
-	if found, unmet := recordUnmet(failed); unmet {
+	if found, unmet := calls.Unmet(failed, 1); unmet {
 		return s.decodeRecord(id, found)
 	}
 	why := calls.WhyCancelled(failed)
@@ -343,15 +338,4 @@ func (s *Store) faster(ctx context.Context, id RequestID, earlier Remembered, fi
 	default:
 		return Remembered{}, nil // the conflict may be over
 	}
-}
-
-// recordUnmet reports whether the condition of the record, the transaction's
-// second item, failed, and returns the stored record.
-func recordUnmet(err error) (found map[string]types.AttributeValue, ok bool) {
-	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
-	if !ok || len(cancelled.CancellationReasons) < 2 {
-		return nil, false
-	}
-	reason := cancelled.CancellationReasons[1]
-	return reason.Item, aws.ToString(reason.Code) == "ConditionalCheckFailed"
 }
