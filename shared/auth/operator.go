@@ -170,3 +170,18 @@ func (r *Registry) list(at PrimaryKey) types.TransactWriteItem {
 func (r *Registry) unlist(at PrimaryKey) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{TableName: &r.table, Key: at.attributes()}}
 }
+
+// workspaceOf is the workspace's place in the list of its account.
+func workspaceOf(account ids.Account, id ids.Workspace) PrimaryKey {
+	return PrimaryKey{accountAt(account).PK, workspaceAt(id).PK}
+}
+
+// lists are the key's list entries: with its account, and with the workspace that it is
+// bound to.
+func (k *keyItem) lists() []PrimaryKey {
+	entries := []PrimaryKey{{accountAt(k.Account).PK, k.PK}}
+	if k.Workspace != "" {
+		entries = append(entries, PrimaryKey{workspaceAt(k.Workspace).PK, k.PK})
+	}
+	return entries
+}
