@@ -149,9 +149,15 @@ func TestWhyCancelled(t *testing.T) {
 		if got := calls.WhyCancelled(cancelled); got != c.want {
 			t.Errorf("%s: %v, want %v", c.reasons, got, c.want)
 		}
+		for i, reason := range append(cancelled.CancellationReasons, types.CancellationReason{}) {
+			if _, unmet := calls.Unmet(cancelled, i); unmet != (aws.ToString(reason.Code) == "ConditionalCheckFailed") {
+				t.Errorf("%s: the condition of item %d is unmet: %t", c.reasons, i, unmet)
+			}
+		}
 	}
-	if got := calls.WhyCancelled(errors.New("another")); got != calls.NotCancelled {
-		t.Errorf("another error: %v", got)
+	another := errors.New("another")
+	if _, unmet := calls.Unmet(another, 0); calls.WhyCancelled(another) != calls.NotCancelled || unmet {
+		t.Errorf("another error: %v, %t", calls.WhyCancelled(another), unmet)
 	}
 }
 
