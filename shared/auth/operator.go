@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -152,11 +151,8 @@ func inConflict(err error) bool {
 
 // put creates an item that must not be there yet.
 func (r *Registry) put(item any) types.TransactWriteItem {
-	// The items of this package are structs that contain strings, numbers and maps.
-	// Encoding one cannot fail, and an empty item would be refused.
-	encoded, _ := attributevalue.MarshalMap(item)
 	return types.TransactWriteItem{Put: &types.Put{
-		TableName: &r.table, Item: encoded,
+		TableName: &r.table, Item: calls.Encode(item),
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
 	}}
 }

@@ -92,16 +92,9 @@ func (s *Store) Create(ctx context.Context, d Draft) error {
 // put is the conditional write of a draft.
 func (s *Store) put(d Draft) *types.Put {
 	return &types.Put{
-		TableName: &s.credentials, Item: encode(newItem(d)),
+		TableName: &s.credentials, Item: calls.Encode(newItem(d)),
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
 	}
-}
-
-// encode encodes a row of this package, a struct of strings, numbers, booleans, bytes
-// and lists of strings: that cannot fail, and DynamoDB would refuse an empty row.
-func encode(row any) map[string]types.AttributeValue {
-	encoded, _ := attributevalue.MarshalMap(row)
-	return encoded
 }
 
 // recordLife is how long the response to an idempotent request is kept: longer
@@ -296,7 +289,7 @@ func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *type
 	now := s.now()
 	r.Version, r.Expires = recordVersion, now.Add(kept).Unix()
 	put := &types.Put{
-		TableName: &s.control, Item: encode(r),
+		TableName: &s.control, Item: calls.Encode(r),
 		ConditionExpression: aws.String("attribute_not_exists(pk) OR exp <= :now"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":now": calls.Number(now.Unix()),

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -77,15 +77,12 @@ func (w *Writer) Create(ctx context.Context, account ids.Account) (ids.Job, erro
 		return "", errors.New("a sync job needs an account")
 	}
 	id := ids.New[ids.Job]()
-	stored, err := attributevalue.MarshalMap(item{
-		PK: jobPrefix + string(id), Version: itemVersion,
-		Account: account, Status: Queued, CreatedAt: w.now().Unix(),
-	})
-	if err != nil {
-		return "", fmt.Errorf("encoding a sync job: %w", err)
-	}
-	_, err = w.db.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName: &w.table, Item: stored,
+	_, err := w.db.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: &w.table,
+		Item: calls.Encode(item{
+			PK: jobPrefix + string(id), Version: itemVersion,
+			Account: account, Status: Queued, CreatedAt: w.now().Unix(),
+		}),
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
 	})
 	// The id is fresh: if it is taken, our own first attempt was applied and its
@@ -128,23 +125,19 @@ func (w *Writer) Fail(ctx context.Context, account ids.Account, id ids.Job, mess
 // take takes the step of a job of its account from one of the states.
 func (w *Writer) take(ctx context.Context, s step, update string, values map[string]types.AttributeValue, from ...Status) error {
 	token := w.token(s)
-	condition := "account = :account AND #status IN ("
 	all := map[string]types.AttributeValue{
 		":account": calls.Text(s.account), ":to": calls.Text(s.to), ":now": calls.Number(w.now().Unix()), ":token": calls.Text(token),
 	}
+	names := make([]string, len(from))
 	for i, status := range from {
-		name := ":from" + strconv.Itoa(i)
-		all[name] = calls.Text(status)
-		if i > 0 {
-			condition += ", "
-		}
-		condition += name
+		names[i] = ":from" + strconv.Itoa(i)
+		all[names[i]] = calls.Text(status)
 	}
 	maps.Copy(all, values)
 	_, err := w.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &w.table, Key: primaryKey(s.job),
 		UpdateExpression:                    aws.String("SET #status = :to, step_token = :token, " + update),
-		ConditionExpression:                 aws.String(condition + ")"),
+		ConditionExpression:                 aws.String("account = :account AND #status IN (" + strings.Join(names, ", ") + ")"),
 		ExpressionAttributeNames:            map[string]string{"#status": "status"},
 		ExpressionAttributeValues:           all,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
