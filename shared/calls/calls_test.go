@@ -74,27 +74,20 @@ func boom() { panic("boom") }
 
 func TestDescribeLeavesOutWhatAWSWrote(t *testing.T) {
 	const marker = "sk-marker"
-	err := &smithy.OperationError{
-		ServiceID: "DynamoDB", OperationName: "PutItem",
-		Err: &smithy.GenericAPIError{Code: "ValidationException", Message: "value " + marker},
+	sending := func(err error) error {
+		return &smithyhttp.RequestSendError{Err: &url.Error{Op: "Get", URL: "http://an-engine:3002/" + marker, Err: err}}
 	}
-	got := calls.Describe(err).String()
-	if strings.Contains(got, marker) || !strings.Contains(got, "ValidationException") || !strings.Contains(got, "PutItem") {
-		t.Errorf("Describe = %s", got)
+	for want, err := range map[string]error{
+		"operation=PutItem code=ValidationException":               &smithy.GenericAPIError{Code: "ValidationException", Message: "value " + marker},
+		"host=an-engine:3002 network=dial tcp: connection refused": sending(&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}),
+		"host=an-engine:3002":                                      sending(errors.New("malformed HTTP response " + marker)),
+	} {
+		got := calls.Describe(&smithy.OperationError{ServiceID: "DynamoDB", OperationName: "PutItem", Err: err}).String()
+		if strings.Contains(got, marker) || !strings.Contains(got, want) {
+			t.Errorf("Describe = %s, want %s", got, want)
+		}
 	}
 	if got := calls.Describe(errors.New("our own words")).String(); !strings.Contains(got, "our own words") {
-		t.Errorf("Describe = %s", got)
-	}
-	err.Err = &smithyhttp.RequestSendError{Err: &url.Error{
-		Op: "Get", URL: "http://an-engine:3002/" + marker, Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED},
-	}}
-	got = calls.Describe(err).String()
-	if strings.Contains(got, marker) || !strings.Contains(got, "host=an-engine:3002 network=dial tcp: connection refused") {
-		t.Errorf("Describe = %s", got)
-	}
-	err.Err = &smithyhttp.RequestSendError{Err: &url.Error{Op: "Get", URL: "http://an-engine:3002/" + marker, Err: errors.New("malformed HTTP response " + marker)}}
-	got = calls.Describe(err).String()
-	if strings.Contains(got, marker) || !strings.Contains(got, "host=an-engine:3002") {
 		t.Errorf("Describe = %s", got)
 	}
 }
