@@ -9,7 +9,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/shared/ids"
 )
@@ -17,14 +16,14 @@ import (
 // ReadSettings reads the credentials of a workspace as ReadAll does, in the order
 // of List, without their sealed keys.
 func (m *Manager) ReadSettings(ctx context.Context, account ids.Account, w ids.Workspace) ([]Credential, error) {
-	return settings(ctx, onePage{m.db}, m.table, w, isOf(account, w))
+	return m.settings(ctx, account, w, true)
 }
 
 // List lists the credentials of the workspace by provider and sort order, whole or
 // not; one that cannot be decoded is ErrUnreadable. A workspace that does not exist
 // has none.
 func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, error) {
-	return settings(ctx, m.db, m.table, w, func(map[string]types.AttributeValue, item) bool { return true })
+	return m.settings(ctx, "", w, false)
 }
 
 // shown are the attributes that a list reads: all of a row but its seal.
@@ -38,13 +37,11 @@ func shown() []string {
 	return names
 }
 
-func settings(ctx context.Context, db dynamodb.QueryAPIClient, table string, w ids.Workspace,
-	accepts func(map[string]types.AttributeValue, item) bool,
-) ([]Credential, error) {
-	in := queryOf(table, w)
+func (m *Manager) settings(ctx context.Context, account ids.Account, w ids.Workspace, strict bool) ([]Credential, error) {
+	in := queryOf(m.table, w)
 	projection, names := project(shown()...)
 	in.ProjectionExpression, in.ExpressionAttributeNames = &projection, names
-	rows, err := readRows(ctx, db, in, w, accepts)
+	rows, err := readRows(ctx, m.db, in, account, w, strict)
 	if err != nil {
 		return nil, err
 	}

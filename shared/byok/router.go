@@ -35,7 +35,7 @@ const ReadTime = 2 * time.Second
 func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, account ids.Account, w ids.Workspace) ([]Stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadTime)
 	defer cancel()
-	rows, err := readRows(ctx, onePage{db}, queryOf(table, w), w, isOf(account, w))
+	rows, err := readRows(ctx, db, queryOf(table, w), account, w, true)
 	if err != nil {
 		return nil, err
 	}
@@ -46,27 +46,17 @@ func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, acco
 	return all, nil
 }
 
-// onePage refuses a workspace that holds more than its bound.
-type onePage struct{ db dynamodb.QueryAPIClient }
-
-// Query implements dynamodb.QueryAPIClient.
-func (o onePage) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	page, err := o.db.Query(ctx, in, options...)
-	if err == nil && (page.LastEvaluatedKey != nil || len(page.Items) > MaxStored) {
-		return nil, ErrTooMany
-	}
-	return page, err
-}
-
 // readRows returns the rows that a query of the workspace finds. A row that cannot be
-// decoded or is not accepted is ErrUnreadable.
-func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.QueryInput, w ids.Workspace,
-	accepts func(map[string]types.AttributeValue, item) bool,
-) ([]item, error) {
+// decoded is ErrUnreadable. If it is strict, so is a row that is not whole or not of this
+// workspace of the account, and a workspace that holds more than its bound is ErrTooMany.
+func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.QueryInput, account ids.Account, w ids.Workspace, strict bool) ([]item, error) {
 	var rows []item
 	pages := dynamodb.NewQueryPaginator(db, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
+		if err == nil && strict && (page.LastEvaluatedKey != nil || len(page.Items) > MaxStored) {
+			err = ErrTooMany
+		}
 		if err != nil {
 			return nil, fmt.Errorf("reading credentials: %w", err)
 		}
@@ -75,7 +65,7 @@ func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.Quer
 		}
 		for _, stored := range page.Items {
 			var row item
-			if err := attributevalue.UnmarshalMap(stored, &row); err != nil || !accepts(stored, row) {
+			if err := attributevalue.UnmarshalMap(stored, &row); err != nil || strict && !(isWhole(stored) && row.isOf(account, w)) {
 				return nil, fmt.Errorf("workspace %s: %w", w, ErrUnreadable)
 			}
 			rows = append(rows, row)
@@ -84,11 +74,9 @@ func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.Quer
 	return rows, nil
 }
 
-// isOf accepts rows that are whole and belong to this workspace of the account.
-func isOf(account ids.Account, w ids.Workspace) func(map[string]types.AttributeValue, item) bool {
-	return func(stored map[string]types.AttributeValue, row item) bool {
-		return isWhole(stored) && row.isSound() && row.Account == account && row.Workspace == w
-	}
+// isOf reports whether the row is sound and belongs to this workspace of the account.
+func (i item) isOf(account ids.Account, w ids.Workspace) bool {
+	return i.isSound() && i.Account == account && i.Workspace == w
 }
 
 // isWhole reports whether a row has every attribute that decides about a request.
