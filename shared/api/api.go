@@ -149,9 +149,7 @@ func rejected(err error) error {
 	if !errors.As(err, &rejection) {
 		return fmt.Errorf("authenticating the caller: %w", err)
 	}
-	e := Unauthenticated(rejection.Reason)
-	e.cause = rejection.Fault
-	return e
+	return Unauthenticated(rejection.Reason).Because(rejection.Fault)
 }
 
 // Request holds the caller's input. No part is trusted.

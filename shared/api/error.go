@@ -47,19 +47,16 @@ func NotFound() *Error { return &Error{status: http.StatusNotFound} }
 // RateLimited is the 429 of an operation's own limiter.
 func RateLimited() *Error { return &Error{status: http.StatusTooManyRequests} }
 
-// With returns the error with these headers.
+// With gives a new error these headers.
 func (e *Error) With(header map[string]string) *Error {
-	added := *e
-	added.header = maps.Clone(header)
-	return &added
+	e.header = header
+	return e
 }
 
-// Because returns the error with a cause, which is logged at level ERROR; nil
-// means none.
+// Because gives a new error a cause, which is logged at level ERROR; nil means none.
 func (e *Error) Because(cause error) *Error {
-	caused := *e
-	caused.cause = cause
-	return &caused
+	e.cause = cause
+	return e
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.status, message(e.status)) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -41,30 +40,28 @@ const (
 	workspacePrefix = "workspace#"
 )
 
-type primaryKey struct {
+// PrimaryKey is the key of an item.
+type PrimaryKey struct {
 	PK string `dynamodbav:"pk"`
 	SK string `dynamodbav:"sk"`
 }
 
-func keyAt(h KeyHash) primaryKey { return primaryKey{keyPrefix + string(h), keySort} }
+func keyAt(h KeyHash) PrimaryKey { return PrimaryKey{keyPrefix + string(h), keySort} }
 
-func accountAt(id ids.Account) primaryKey { return primaryKey{accountPrefix + string(id), accountSort} }
+func accountAt(id ids.Account) PrimaryKey { return PrimaryKey{accountPrefix + string(id), accountSort} }
 
-func workspaceAt(id ids.Workspace) primaryKey {
-	return primaryKey{workspacePrefix + string(id), workspaceSort}
+func workspaceAt(id ids.Workspace) PrimaryKey {
+	return PrimaryKey{workspacePrefix + string(id), workspaceSort}
 }
 
 // attributes is the key as the SDK wants it.
-func (k primaryKey) attributes() map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{
-		"pk": &types.AttributeValueMemberS{Value: k.PK},
-		"sk": &types.AttributeValueMemberS{Value: k.SK},
-	}
+func (k PrimaryKey) attributes() map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": calls.Text(k.PK), "sk": calls.Text(k.SK)}
 }
 
 // primaryKeyOf returns the item's own key, whatever else it holds. The table's key schema
 // makes both attributes strings.
-func primaryKeyOf(item map[string]types.AttributeValue) (k primaryKey) {
+func primaryKeyOf(item map[string]types.AttributeValue) (k PrimaryKey) {
 	if pk, ok := item["pk"].(*types.AttributeValueMemberS); ok {
 		k.PK = pk.Value
 	}
@@ -74,15 +71,27 @@ func primaryKeyOf(item map[string]types.AttributeValue) (k primaryKey) {
 	return k
 }
 
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+// header is the part that all items have.
+type header struct {
+	PrimaryKey
+	Version int `dynamodbav:"v"`
 }
 
+func newHeader(at PrimaryKey) header { return header{at, itemVersion} }
+
+// check refuses an item of another version.
+func (h *header) check() error {
+	if h.Version != itemVersion {
+		return fmt.Errorf("item version %d", h.Version)
+	}
+	return nil
+}
+
+// setKey restores the item's key.
+func (h *header) setKey(at PrimaryKey) { h.PrimaryKey = at }
+
 type keyItem struct {
-	primaryKey
-	Version   int           `dynamodbav:"v"`
+	header
 	Account   ids.Account   `dynamodbav:"account"`
 	Workspace ids.Workspace `dynamodbav:"workspace,omitempty"`
 	Kind      Kind          `dynamodbav:"kind"`
@@ -94,16 +103,14 @@ type keyItem struct {
 }
 
 type accountItem struct {
-	primaryKey
-	Version          int           `dynamodbav:"v"`
+	header
 	Name             string        `dynamodbav:"name"`
 	DefaultWorkspace ids.Workspace `dynamodbav:"default_workspace,omitempty"`
 	CreatedAt        int64         `dynamodbav:"created_at"`
 }
 
 type workspaceItem struct {
-	primaryKey
-	Version   int         `dynamodbav:"v"`
+	header
 	Account   ids.Account `dynamodbav:"account"`
 	Name      string      `dynamodbav:"name"`
 	CreatedAt int64       `dynamodbav:"created_at"`
@@ -129,8 +136,8 @@ type workspaceItem struct {
 const isLive = "account = :account AND v = :v AND attribute_not_exists(deleted_at)"
 
 // check refuses a key that contradicts itself.
-func (k keyItem) check() error {
-	if err := checkVersion(k.Version); err != nil {
+func (k *keyItem) check() error {
+	if err := k.header.check(); err != nil {
 		return err
 	}
 	switch {
@@ -146,33 +153,30 @@ func (k keyItem) check() error {
 	return nil
 }
 
-// check refuses an account with another version.
-func (a accountItem) check() error { return checkVersion(a.Version) }
-
-// check refuses a workspace with another version.
-func (w workspaceItem) check() error { return checkVersion(w.Version) }
-
-func checkVersion(v int) error {
-	if v != itemVersion {
-		return fmt.Errorf("item version %d", v)
-	}
-	return nil
-}
-
 // expired reports whether the key is past its end, which is the instant itself.
-func (k keyItem) expired(now time.Time) bool {
+func (k *keyItem) expired(now time.Time) bool {
 	return k.ExpiresAt != 0 && !now.Before(time.Unix(k.ExpiresAt, 0))
 }
 
-// decode reads an item; its error never quotes a value, and leaves nothing behind into.
-// No version of this service writes NULL, which would be read as zero: as a key that
-// never expires, say.
-func decode(item map[string]types.AttributeValue, into any) (err error) {
-	defer func() {
-		if err != nil { // the decoder stops somewhere, in the order of a map
-			reflect.ValueOf(into).Elem().SetZero()
-		}
-	}()
+type decodable interface {
+	check() error
+	setKey(PrimaryKey)
+}
+
+// decode reads an item and checks it. Its error never quotes a value. An item that cannot
+// be read leaves only its key behind into.
+func decode(item map[string]types.AttributeValue, into decodable) error {
+	if err := read(item, into); err != nil {
+		reflect.ValueOf(into).Elem().SetZero() // the decoder stopped somewhere, in the order of a map
+		into.setKey(primaryKeyOf(item))
+		return err
+	}
+	return into.check()
+}
+
+// read refuses NULL: no version of this service writes it, and it would be read as zero, as
+// a key that never expires, say.
+func read(item map[string]types.AttributeValue, into any) error {
 	if err := attributevalue.UnmarshalMap(item, into); err != nil {
 		var wrong *attributevalue.UnmarshalTypeError
 		if errors.As(err, &wrong) {
@@ -188,27 +192,6 @@ func decode(item map[string]types.AttributeValue, into any) (err error) {
 	return nil
 }
 
-// listEntry is an entry of a list, as drawn above.
-type listEntry struct {
-	primaryKey
-	Version int `dynamodbav:"v"`
-}
-
-// workspaceOf is the workspace's place in the list of its account.
-func workspaceOf(account ids.Account, id ids.Workspace) primaryKey {
-	return primaryKey{accountAt(account).PK, workspaceAt(id).PK}
-}
-
-// lists are the key's list entries: with its account, and with the workspace that it is
-// bound to.
-func (k keyItem) lists() []primaryKey {
-	places := []primaryKey{{accountAt(k.Account).PK, k.PK}}
-	if k.Workspace != "" {
-		places = append(places, primaryKey{workspaceAt(k.Workspace).PK, k.PK})
-	}
-	return places
-}
-
 type itemGetter interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 }
@@ -221,7 +204,7 @@ type lookup struct {
 }
 
 // get reads one item, strongly consistent, into the struct behind into.
-func get(ctx context.Context, db itemGetter, table string, at primaryKey, into any) (lookup, error) {
+func get(ctx context.Context, db itemGetter, table string, at PrimaryKey, into decodable) (lookup, error) {
 	out, err := db.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &table,
 		Key:            at.attributes(),

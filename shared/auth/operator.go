@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -37,8 +35,8 @@ type registryAPI interface {
 	itemGetter
 	itemUpdater
 	batchGetter
-	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
-	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+	dynamodb.QueryAPIClient
+	dynamodb.ScanAPIClient
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
@@ -79,9 +77,8 @@ func (r *Registry) account(ctx context.Context, id ids.Account) (accountItem, er
 		return accountItem{}, fmt.Errorf("looking up the account: %w", err)
 	case !found.exists:
 		return accountItem{}, ErrNoAccount
-	}
-	if fault := cmp.Or(found.fault, account.check()); fault != nil {
-		return accountItem{}, fmt.Errorf("stored account %s: %w", id, fault)
+	case found.fault != nil:
+		return accountItem{}, fmt.Errorf("stored account %s: %w", id, found.fault)
 	}
 	return account, nil
 }
@@ -96,18 +93,12 @@ func (r *Registry) CreateAccount(ctx context.Context, name string) (ids.Account,
 		return "", "", err
 	}
 	account, workspace := ids.New[ids.Account](), ids.New[ids.Workspace]()
-	err := r.transact(ctx,
-		r.put(accountItem{
-			primaryKey: accountAt(account), Version: itemVersion,
-			Name: name, DefaultWorkspace: workspace, CreatedAt: r.now().Unix(),
-		}),
+	err := r.transact(ctx, "creating an account",
+		r.put(accountItem{header: newHeader(accountAt(account)), Name: name, DefaultWorkspace: workspace, CreatedAt: r.now().Unix()}),
 		r.put(r.newWorkspace(account, workspace, firstWorkspace)),
 		r.list(workspaceOf(account, workspace)),
 	)
-	if err != nil {
-		return account, workspace, fmt.Errorf("creating an account: %w", err)
-	}
-	return account, workspace, nil
+	return account, workspace, err
 }
 
 // CheckAccount returns ErrNoAccount if there is no such account.
@@ -118,18 +109,18 @@ func (r *Registry) CheckAccount(ctx context.Context, id ids.Account) error {
 
 // transact writes all the items or none. All attempts have one token: if the response to
 // one of them was lost, the next finds it applied, also after a conflict.
-func (r *Registry) transact(ctx context.Context, items ...types.TransactWriteItem) error {
+func (r *Registry) transact(ctx context.Context, doing string, items ...types.TransactWriteItem) error {
 	in := &dynamodb.TransactWriteItemsInput{TransactItems: items, ClientRequestToken: aws.String(rand.Text())}
-	return settled(ctx, func() error {
+	return settled(ctx, doing, func() error {
 		_, err := r.db.TransactWriteItems(ctx, in)
 		return err
 	})
 }
 
 // update makes one conditional change; it reports whether the condition held.
-func (r *Registry) update(ctx context.Context, in *dynamodb.UpdateItemInput) (held bool, err error) {
+func (r *Registry) update(ctx context.Context, doing string, in *dynamodb.UpdateItemInput) (held bool, err error) {
 	in.TableName = &r.table
-	err = settled(ctx, func() error {
+	err = settled(ctx, doing, func() error {
 		_, err := r.db.UpdateItem(ctx, in)
 		return err
 	})
@@ -141,14 +132,14 @@ func (r *Registry) update(ctx context.Context, in *dynamodb.UpdateItemInput) (he
 
 // settled makes a write again for as long as it meets another one on the same
 // item: DynamoDB may then apply neither.
-func settled(ctx context.Context, write func() error) error {
+func settled(ctx context.Context, doing string, write func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := write()
-		if !inConflict(err) {
-			return err
+		if err == nil {
+			return nil
 		}
-		if calls.Pause(ctx, attempt) != nil {
-			return err
+		if !inConflict(err) || calls.Pause(ctx, attempt) != nil {
+			return fmt.Errorf("%s: %w", doing, err)
 		}
 	}
 }
@@ -158,34 +149,35 @@ func inConflict(err error) bool {
 	return plain || calls.WhyCancelled(err) == calls.InConflict
 }
 
-// unmet reports whether the condition of the i-th item cancelled the transaction. found
-// is the stored item, if the transaction asked for it.
-func unmet(err error, i int) (found map[string]types.AttributeValue, ok bool) {
-	cancelled, isCancelled := errors.AsType[*types.TransactionCanceledException](err)
-	if !isCancelled || i >= len(cancelled.CancellationReasons) {
-		return nil, false
-	}
-	reason := cancelled.CancellationReasons[i]
-	return reason.Item, aws.ToString(reason.Code) == "ConditionalCheckFailed"
-}
-
 // put creates an item that must not be there yet.
 func (r *Registry) put(item any) types.TransactWriteItem {
-	// The items of this package are structs that contain strings, numbers and maps.
-	// Encoding one cannot fail, and an empty item would be refused.
-	encoded, _ := attributevalue.MarshalMap(item)
 	return types.TransactWriteItem{Put: &types.Put{
-		TableName: &r.table, Item: encoded,
+		TableName: &r.table, Item: calls.Encode(item),
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
 	}}
 }
 
 // list enters an item into the list under pk.
-func (r *Registry) list(at primaryKey) types.TransactWriteItem {
-	return r.put(listEntry{primaryKey: at, Version: itemVersion})
+func (r *Registry) list(at PrimaryKey) types.TransactWriteItem {
+	return r.put(newHeader(at))
 }
 
 // unlist takes an entry off a list, whether it is there or not.
-func (r *Registry) unlist(at primaryKey) types.TransactWriteItem {
+func (r *Registry) unlist(at PrimaryKey) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{TableName: &r.table, Key: at.attributes()}}
+}
+
+// workspaceOf is the workspace's place in the list of its account.
+func workspaceOf(account ids.Account, id ids.Workspace) PrimaryKey {
+	return PrimaryKey{accountAt(account).PK, workspaceAt(id).PK}
+}
+
+// lists are the key's list entries: with its account, and with the workspace that it is
+// bound to.
+func (k *keyItem) lists() []PrimaryKey {
+	entries := []PrimaryKey{{accountAt(k.Account).PK, k.PK}}
+	if k.Workspace != "" {
+		entries = append(entries, PrimaryKey{workspaceAt(k.Workspace).PK, k.PK})
+	}
+	return entries
 }

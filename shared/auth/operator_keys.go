@@ -2,6 +2,8 @@ package auth
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/secret"
 )
@@ -48,7 +51,7 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 	token := NewToken()
 	hash := HashKey(string(token.Reveal()))
 	row := keyItem{
-		primaryKey: keyAt(hash), Version: itemVersion,
+		header:  newHeader(keyAt(hash)),
 		Account: n.Account, Workspace: n.Workspace, Kind: n.Kind, Name: n.Name, Disabled: new(false),
 		CreatedAt: r.now().Unix(),
 	}
@@ -63,38 +66,34 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 	for _, at := range row.lists() {
 		items = append(items, r.list(at))
 	}
-	err := r.transact(ctx, items...)
-	if found, ok := unmet(err, 0); ok {
+	err := r.transact(ctx, "creating a key", items...)
+	if found, ok := calls.Unmet(err, 0); ok {
 		if n.Workspace == "" {
 			return secret.Bytes{}, Key{}, ErrNoAccount
 		}
 		return secret.Bytes{}, Key{}, whyNotLive(found, n.Account)
 	}
-	made := row.key(row.primaryKey, nil)
 	if err != nil {
-		return secret.Bytes{}, made, fmt.Errorf("creating a key: %w", err)
+		return secret.Bytes{}, row.key(nil), err
 	}
-	return token, made, nil
+	return token, row.key(nil), nil
 }
 
 // DisableKey keeps the key from being let in from the next request on, or
 // returns ErrNoKey. A disabled key may be disabled again.
 func (r *Registry) DisableKey(ctx context.Context, account ids.Account, hash KeyHash) error {
-	held, err := r.update(ctx, &dynamodb.UpdateItemInput{
+	held, err := r.update(ctx, "disabling a key", &dynamodb.UpdateItemInput{
 		Key:                 keyAt(hash).attributes(),
 		UpdateExpression:    aws.String("SET disabled = :true"),
 		ConditionExpression: aws.String("account = :account"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":account": text(string(account)), ":true": &types.AttributeValueMemberBOOL{Value: true},
+			":account": calls.Text(account), ":true": &types.AttributeValueMemberBOOL{Value: true},
 		},
 	})
-	if err != nil {
-		return fmt.Errorf("disabling a key: %w", err)
-	}
-	if !held {
+	if err == nil && !held {
 		return ErrNoKey
 	}
-	return nil
+	return err
 }
 
 // EnableKey lets the key in again. It returns ErrNoKey, or ErrWorkspaceDeleted if the
@@ -109,23 +108,20 @@ func (r *Registry) EnableKey(ctx context.Context, account ids.Account, hash KeyH
 		UpdateExpression:    aws.String("SET disabled = :false"),
 		ConditionExpression: aws.String("account = :account"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":account": text(string(account)), ":false": &types.AttributeValueMemberBOOL{},
+			":account": calls.Text(account), ":false": &types.AttributeValueMemberBOOL{},
 		},
 	}}}
 	if row.Workspace != "" {
 		items = append(items, types.TransactWriteItem{ConditionCheck: r.workspaceLives(account, row.Workspace)})
 	}
-	err = r.transact(ctx, items...)
-	if _, ok := unmet(err, 0); ok {
+	err = r.transact(ctx, "enabling a key", items...)
+	if _, ok := calls.Unmet(err, 0); ok {
 		return ErrNoKey
 	}
-	if found, ok := unmet(err, 1); ok {
+	if found, ok := calls.Unmet(err, 1); ok {
 		return whyNotLive(found, account)
 	}
-	if err != nil {
-		return fmt.Errorf("enabling a key: %w", err)
-	}
-	return nil
+	return err
 }
 
 // DeleteKey removes the key and its entries in lists, all at once, or returns
@@ -138,19 +134,16 @@ func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash KeyH
 	items := []types.TransactWriteItem{{Delete: &types.Delete{
 		TableName: &r.table, Key: keyAt(hash).attributes(),
 		ConditionExpression:       aws.String("account = :account"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":account": text(string(account))},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":account": calls.Text(account)},
 	}}}
 	for _, at := range row.lists() {
 		items = append(items, r.unlist(at))
 	}
-	err = r.transact(ctx, items...)
-	if _, ok := unmet(err, 0); ok {
+	err = r.transact(ctx, "deleting a key", items...)
+	if _, ok := calls.Unmet(err, 0); ok {
 		return ErrNoKey
 	}
-	if err != nil {
-		return fmt.Errorf("deleting a key: %w", err)
-	}
-	return nil
+	return err
 }
 
 // FindKey reads a key of any account, or returns ErrNoKey. It reads the key's own row
@@ -160,7 +153,7 @@ func (r *Registry) FindKey(ctx context.Context, hash KeyHash) (SurveyedKey, erro
 	if err != nil {
 		return SurveyedKey{}, err
 	}
-	return SurveyedKey{Key: row.key(keyAt(hash), found.fault), Account: found.account}, nil
+	return SurveyedKey{Key: row.key(found.fault), Account: found.account}, nil
 }
 
 // key reads a key of the account, or returns ErrNoKey.
@@ -187,4 +180,20 @@ func (r *Registry) keyRow(ctx context.Context, hash KeyHash) (row keyItem, found
 		err = ErrNoKey
 	}
 	return row, found, err
+}
+
+const (
+	// tokenPrefix lets people and scanners of leaked secrets recognise a key.
+	tokenPrefix = "sbx_"
+	// tokenBytes is why a plain SHA-256 of the whole key is enough: 256 random
+	// bits cannot be guessed, however fast a guess can be tried.
+	tokenBytes = 32
+)
+
+// NewToken makes an API key: the prefix and 43 characters of base64url.
+func NewToken() secret.Bytes {
+	random := make([]byte, tokenBytes)
+	_, _ = rand.Read(random) // never fails: crypto/rand ends the process instead
+	defer clear(random)
+	return secret.New(base64.RawURLEncoding.AppendEncode([]byte(tokenPrefix), random))
 }

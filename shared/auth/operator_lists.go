@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -54,7 +55,7 @@ func (r *Registry) ListAccounts(ctx context.Context) ([]Account, error) {
 	pages := dynamodb.NewScanPaginator(r.db, &dynamodb.ScanInput{
 		TableName: &r.table, ConsistentRead: aws.Bool(true),
 		FilterExpression:          aws.String("begins_with(pk, :prefix) AND sk = :sort"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":prefix": text(accountPrefix), ":sort": text(accountSort)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":prefix": calls.Text(accountPrefix), ":sort": calls.Text(accountSort)},
 	})
 	var accounts []Account
 	for pages.HasMorePages() {
@@ -65,8 +66,6 @@ func (r *Registry) ListAccounts(ctx context.Context) ([]Account, error) {
 		for _, item := range page.Items {
 			var row accountItem
 			fault := decode(item, &row)
-			row.primaryKey = primaryKeyOf(item) // even where the rest cannot be read
-			fault = cmp.Or(fault, row.check())
 			accounts = append(accounts, Account{
 				ID:   ids.Account(strings.TrimPrefix(row.PK, accountPrefix)),
 				Name: row.Name, DefaultWorkspace: row.DefaultWorkspace,
@@ -87,18 +86,10 @@ func (r *Registry) ListWorkspaces(ctx context.Context, account ids.Account) ([]W
 	if err != nil {
 		return nil, err
 	}
-	names, err := r.listed(ctx, accountAt(account).PK, workspacePrefix)
-	if err != nil {
-		return nil, fmt.Errorf("listing workspaces: %w", err)
-	}
-	var keys []map[string]types.AttributeValue
-	for _, name := range names {
-		keys = append(keys, workspaceAt(ids.Workspace(name)).attributes())
-	}
 	var workspaces []Workspace
-	err = r.rows(ctx, keys, func(item map[string]types.AttributeValue) error {
+	err = r.rows(ctx, accountAt(account).PK, workspacePrefix, func(item map[string]types.AttributeValue) error {
 		var row workspaceItem
-		if err := cmp.Or(decode(item, &row), row.check()); err != nil {
+		if err := decode(item, &row); err != nil {
 			return fmt.Errorf("a stored workspace of account %s: %w", account, err)
 		}
 		w := row.workspace()
@@ -118,16 +109,16 @@ func (r *Registry) ListWorkspaces(ctx context.Context, account ids.Account) ([]W
 // ListWorkspaceIDs lists the ids of the account's workspaces, deleted ones included, or
 // returns ErrNoAccount. It reads the list alone: damage to their rows must not hide them.
 func (r *Registry) ListWorkspaceIDs(ctx context.Context, account ids.Account) ([]ids.Workspace, error) {
-	names, err := r.listed(ctx, accountAt(account).PK, workspacePrefix)
+	entries, err := r.listed(ctx, accountAt(account).PK, workspacePrefix)
 	if err != nil {
 		return nil, fmt.Errorf("listing workspaces: %w", err)
 	}
-	if len(names) == 0 { // every account has had a workspace
+	if len(entries) == 0 { // every account has had a workspace
 		return nil, r.CheckAccount(ctx, account)
 	}
-	workspaces := make([]ids.Workspace, len(names))
-	for i, name := range names {
-		workspaces[i] = ids.Workspace(name)
+	workspaces := make([]ids.Workspace, len(entries))
+	for i, entry := range entries {
+		workspaces[i] = ids.Workspace(strings.TrimPrefix(entry.SK, workspacePrefix))
 	}
 	return workspaces, nil
 }
@@ -147,19 +138,11 @@ func (r *Registry) ListKeys(ctx context.Context, account ids.Account) ([]Key, er
 
 // keys reads the keys that are listed under pk.
 func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
-	names, err := r.listed(ctx, pk, keyPrefix)
-	if err != nil {
-		return nil, err
-	}
-	hashes := make([]KeyHash, len(names))
-	for i, name := range names {
-		hashes[i] = KeyHash(name)
-	}
 	var keys []Key
-	err = r.rows(ctx, uniqueKeys(hashes), func(item map[string]types.AttributeValue) error {
+	err := r.rows(ctx, pk, keyPrefix, func(item map[string]types.AttributeValue) error {
 		var row keyItem
 		fault := decode(item, &row)
-		keys = append(keys, row.key(primaryKeyOf(item), fault))
+		keys = append(keys, row.key(fault))
 		return nil
 	})
 	slices.SortFunc(keys, func(a, b Key) int {
@@ -168,31 +151,38 @@ func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
 	return keys, err
 }
 
-// listed reads a list: the names of its entries, without the prefix. An entry's own key
-// is its name: no damage hides it.
-func (r *Registry) listed(ctx context.Context, pk, prefix string) ([]string, error) {
+// listed reads the keys of a list's entries. No damage hides them.
+func (r *Registry) listed(ctx context.Context, pk, prefix string) ([]PrimaryKey, error) {
 	pages := dynamodb.NewQueryPaginator(r.db, &dynamodb.QueryInput{
 		TableName: &r.table, ConsistentRead: aws.Bool(true),
 		KeyConditionExpression:    aws.String("pk = :pk AND begins_with(sk, :prefix)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": text(pk), ":prefix": text(prefix)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": calls.Text(pk), ":prefix": calls.Text(prefix)},
 	})
-	var names []string
+	var entries []PrimaryKey
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, item := range page.Items {
-			names = append(names, strings.TrimPrefix(primaryKeyOf(item).SK, prefix))
+			entries = append(entries, primaryKeyOf(item))
 		}
 	}
-	return names, nil
+	return entries, nil
 }
 
-// rows visits the items under any number of keys.
-func (r *Registry) rows(ctx context.Context, keys []map[string]types.AttributeValue, visit func(map[string]types.AttributeValue) error) error {
-	for part := range slices.Chunk(keys, batchLimit) {
-		items, err := batchGet(ctx, r.db, r.table, part)
+// rows visits the rows that a list names.
+func (r *Registry) rows(ctx context.Context, pk, prefix string, visit func(map[string]types.AttributeValue) error) error {
+	entries, err := r.listed(ctx, pk, prefix)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(entries, batchLimit) {
+		var keys []map[string]types.AttributeValue
+		for _, entry := range part {
+			keys = append(keys, entry.row().attributes())
+		}
+		items, err := batchGet(ctx, r.db, r.table, keys)
 		if err != nil {
 			return err
 		}
@@ -205,11 +195,10 @@ func (r *Registry) rows(ctx context.Context, keys []map[string]types.AttributeVa
 	return nil
 }
 
-// key is the key of a row. Its place and fault are those with which the row was read: a
-// damaged row has a hash, too.
-func (k keyItem) key(at primaryKey, fault error) Key {
+// key is the key of a row, with the fault with which the row was read.
+func (k *keyItem) key(fault error) Key {
 	key := Key{
-		Hash: KeyHash(strings.TrimPrefix(at.PK, keyPrefix)), Fault: cmp.Or(fault, k.check()), Workspace: k.Workspace, Kind: k.Kind, Name: k.Name, Disabled: aws.ToBool(k.Disabled),
+		Hash: KeyHash(strings.TrimPrefix(k.PK, keyPrefix)), Fault: fault, Workspace: k.Workspace, Kind: k.Kind, Name: k.Name, Disabled: aws.ToBool(k.Disabled),
 		CreatedAt: time.Unix(k.CreatedAt, 0).UTC(),
 	}
 	if k.ExpiresAt != 0 {
@@ -218,7 +207,7 @@ func (k keyItem) key(at primaryKey, fault error) Key {
 	return key
 }
 
-func (w workspaceItem) workspace() Workspace {
+func (w *workspaceItem) workspace() Workspace {
 	workspace := Workspace{
 		ID:        ids.Workspace(strings.TrimPrefix(w.PK, workspacePrefix)),
 		Name:      w.Name,

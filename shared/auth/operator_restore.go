@@ -13,15 +13,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
 // surveyPage is how many items one Scan reads at most.
 const surveyPage = 500
-
-type scanner interface {
-	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
-}
 
 // Survey is a whole access table, as one scan read it. A restored table may hold
 // half of a transaction: DynamoDB restores items, not transactions. Of a change
@@ -32,9 +29,9 @@ type Survey struct {
 	Keys       map[KeyHash]SurveyedKey
 	// Missing are the list entries that a readable row lacks, Stray those that
 	// name a row which is not there or belongs elsewhere.
-	Missing, Stray []Place
+	Missing, Stray []PrimaryKey
 	// Unknown are the items that no version of this service writes.
-	Unknown []Place
+	Unknown []PrimaryKey
 }
 
 // SurveyedAccount is an account. If Fault is set, the rest means nothing.
@@ -62,7 +59,7 @@ type SurveyedKey struct {
 // HalfDeleted reports whether a list lacks the key: its deletion, or its creation, was
 // restored in part.
 func (s *Survey) HalfDeleted(hash KeyHash) bool {
-	return slices.ContainsFunc(s.Missing, func(p Place) bool { return p.SK == keyAt(hash).PK })
+	return slices.ContainsFunc(s.Missing, func(entry PrimaryKey) bool { return entry.SK == keyAt(hash).PK })
 }
 
 // Newest is the last time at which something in the table was made, by the clocks of
@@ -85,28 +82,25 @@ func (s *Survey) Newest() (newest time.Time) {
 	return newest
 }
 
-// Place is the primary key of an item.
-type Place struct{ primaryKey }
-
-func (p Place) String() string { return p.PK + " " + p.SK }
+func (k PrimaryKey) String() string { return k.PK + " " + k.SK }
 
 // IsKey reports whether a list entry names a key.
-func (p Place) IsKey() bool { return strings.HasPrefix(p.SK, keyPrefix) }
+func (k PrimaryKey) IsKey() bool { return strings.HasPrefix(k.SK, keyPrefix) }
 
 // row is the row that a list entry names.
-func (p Place) row() primaryKey {
-	if p.IsKey() {
-		return primaryKey{p.SK, keySort}
+func (k PrimaryKey) row() PrimaryKey {
+	if k.IsKey() {
+		return PrimaryKey{k.SK, keySort}
 	}
-	return primaryKey{p.SK, workspaceSort}
+	return PrimaryKey{k.SK, workspaceSort}
 }
 
 // ReadSurvey reads the access table with that name; it has no effect.
-func ReadSurvey(ctx context.Context, db scanner, table string) (*Survey, error) {
+func ReadSurvey(ctx context.Context, db dynamodb.ScanAPIClient, table string) (*Survey, error) {
 	s := &Survey{
 		Accounts: map[ids.Account]SurveyedAccount{}, Workspaces: map[ids.Workspace]SurveyedWorkspace{}, Keys: map[KeyHash]SurveyedKey{},
 	}
-	entries, wanted := map[primaryKey]bool{}, map[primaryKey]bool{}
+	entries, wanted := map[PrimaryKey]bool{}, map[PrimaryKey]bool{}
 	pages := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{
 		TableName: &table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(surveyPage),
 	})
@@ -121,30 +115,30 @@ func ReadSurvey(ctx context.Context, db scanner, table string) (*Survey, error) 
 	}
 	for at := range wanted {
 		if !entries[at] {
-			s.Missing = append(s.Missing, Place{at})
+			s.Missing = append(s.Missing, at)
 		}
 	}
 	for at := range entries {
-		if !wanted[at] && !s.faulty(Place{at}.row().PK) {
-			s.Stray = append(s.Stray, Place{at})
+		if !wanted[at] && !s.faulty(at.row().PK) {
+			s.Stray = append(s.Stray, at)
 		}
 	}
-	for _, places := range [][]Place{s.Missing, s.Stray, s.Unknown} {
-		slices.SortFunc(places, func(a, b Place) int { return cmp.Compare(a.String(), b.String()) })
+	for _, keys := range [][]PrimaryKey{s.Missing, s.Stray, s.Unknown} {
+		slices.SortFunc(keys, func(a, b PrimaryKey) int { return cmp.Compare(a.String(), b.String()) })
 	}
 	return s, nil
 }
 
 // add takes an item into the survey. List entries go into entries. The list entries
 // that a key or workspace should have go into wanted.
-func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[primaryKey]bool) {
+func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[PrimaryKey]bool) {
 	at := primaryKeyOf(item)
 	inList := strings.HasPrefix(at.PK, accountPrefix) || strings.HasPrefix(at.PK, workspacePrefix)
 	switch {
 	case strings.HasPrefix(at.PK, keyPrefix) && at.SK == keySort:
 		var row keyItem
 		fault := decode(item, &row)
-		key := SurveyedKey{Key: row.key(at, fault), Account: accountOf(item)}
+		key := SurveyedKey{Key: row.key(fault), Account: accountOf(item)}
 		s.Keys[key.Hash] = key
 		if key.Fault == nil {
 			for _, entry := range row.lists() {
@@ -154,8 +148,7 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 	case strings.HasPrefix(at.PK, workspacePrefix) && at.SK == workspaceSort:
 		var row workspaceItem
 		fault := decode(item, &row)
-		row.primaryKey = at
-		if fault == nil && (row.Version != itemVersion || row.Account == "" || row.Next == nil) {
+		if fault == nil && (row.Account == "" || row.Next == nil) {
 			fault = errors.New("no workspace of this version")
 		}
 		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, Fault: fault}
@@ -169,18 +162,16 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 	case strings.HasPrefix(at.PK, accountPrefix) && at.SK == accountSort:
 		var row accountItem
 		fault := decode(item, &row)
-		fault = cmp.Or(fault, row.check())
 		s.Accounts[ids.Account(strings.TrimPrefix(at.PK, accountPrefix))] = SurveyedAccount{
 			Default: row.DefaultWorkspace, CreatedAt: time.Unix(row.CreatedAt, 0).UTC(), Fault: fault,
 		}
 	case inList && (strings.HasPrefix(at.SK, keyPrefix) || strings.HasPrefix(at.SK, workspacePrefix)):
-		var row listEntry
-		if decode(item, &row) != nil || row.Version != itemVersion {
-			s.Unknown = append(s.Unknown, Place{at})
+		if decode(item, new(header)) != nil {
+			s.Unknown = append(s.Unknown, at)
 		}
 		entries[at] = true
 	default:
-		s.Unknown = append(s.Unknown, Place{at})
+		s.Unknown = append(s.Unknown, at)
 	}
 }
 
@@ -217,8 +208,8 @@ func (r *Registry) workspaceIsGone(account ids.Account, id ids.Workspace) types.
 	return types.TransactWriteItem{ConditionCheck: gone}
 }
 
-// disable disables the key at that place, if there is one.
-func (r *Registry) disable(at primaryKey) types.TransactWriteItem {
+// disable disables the key of that row, if there is one.
+func (r *Registry) disable(at PrimaryKey) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &r.table, Key: at.attributes(), ConditionExpression: aws.String("attribute_exists(pk)"),
 		UpdateExpression:          aws.String("SET disabled = :true"),
@@ -232,37 +223,31 @@ func (r *Registry) disable(at primaryKey) types.TransactWriteItem {
 // share of room is then too low as well: it is forgotten, with the last claim, and the
 // next claim counts.
 func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, provider string, next int64) error {
-	_, err := r.update(ctx, &dynamodb.UpdateItemInput{
+	_, err := r.update(ctx, "raising a counter", &dynamodb.UpdateItemInput{
 		Key:                      workspaceAt(workspace).attributes(),
 		UpdateExpression:         aws.String("SET #next.#provider = :next REMOVE used, claimed_by"),
 		ConditionExpression:      aws.String("attribute_exists(pk) AND (attribute_not_exists(#next.#provider) OR #next.#provider < :next)"),
 		ExpressionAttributeNames: map[string]string{"#next": "next", "#provider": provider},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":next": number(next),
+			":next": calls.Number(next),
 		},
 	})
-	if err != nil {
-		return fmt.Errorf("raising a counter: %w", err)
-	}
-	return nil
+	return err
 }
 
 // ForgetRoom lets the workspace's next claim count, if less room is taken than that of the
 // stored credentials. It forgets the last claim, too, like RaiseCounter.
 func (r *Registry) ForgetRoom(ctx context.Context, workspace ids.Workspace, stored Room) error {
-	held, err := r.update(ctx, &dynamodb.UpdateItemInput{
+	held, err := r.update(ctx, "forgetting a workspace's room", &dynamodb.UpdateItemInput{
 		Key:                       workspaceAt(workspace).attributes(),
 		UpdateExpression:          aws.String("REMOVE used, claimed_by"),
 		ConditionExpression:       aws.String("used < :credentials OR bytes < :bytes"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":credentials": number(stored.Credentials), ":bytes": number(stored.Bytes)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":credentials": calls.Number(stored.Credentials), ":bytes": calls.Number(stored.Bytes)},
 	})
-	if err != nil {
-		return fmt.Errorf("forgetting a workspace's room: %w", err)
-	}
-	if !held {
+	if err == nil && !held {
 		return ErrNeedless
 	}
-	return nil
+	return err
 }
 
 // ClearDefault leaves the account without a default workspace if its default is this
@@ -273,7 +258,7 @@ func (r *Registry) ClearDefault(ctx context.Context, account ids.Account, worksp
 
 // Relist adds a missing list entry. A key is disabled in the same transaction: a
 // key that is not in its lists may be the half of a deletion.
-func (r *Registry) Relist(ctx context.Context, missing Place) error {
+func (r *Registry) Relist(ctx context.Context, missing PrimaryKey) error {
 	row := missing.row()
 	there := types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName: &r.table, Key: row.attributes(), ConditionExpression: aws.String("attribute_exists(pk)"),
@@ -281,31 +266,28 @@ func (r *Registry) Relist(ctx context.Context, missing Place) error {
 	if row.SK == keySort {
 		there = r.disable(row)
 	}
-	return r.repair(ctx, "adding a list entry", r.list(missing.primaryKey), there)
+	return r.repair(ctx, "adding a list entry", r.list(missing), there)
 }
 
 // Unlist removes a list entry if its row is absent or belongs elsewhere.
-func (r *Registry) Unlist(ctx context.Context, stray Place) error {
+func (r *Registry) Unlist(ctx context.Context, stray PrimaryKey) error {
 	attribute, owner, _ := strings.Cut(stray.PK, "#")
-	return r.repair(ctx, "removing a list entry", r.unlist(stray.primaryKey),
+	return r.repair(ctx, "removing a list entry", r.unlist(stray),
 		types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 			TableName: &r.table, Key: stray.row().attributes(),
 			ConditionExpression:       aws.String("attribute_not_exists(#owner) OR #owner <> :owner"),
 			ExpressionAttributeNames:  map[string]string{"#owner": attribute},
-			ExpressionAttributeValues: map[string]types.AttributeValue{":owner": text(owner)},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":owner": calls.Text(owner)},
 		}})
 }
 
 // repair makes the transaction, unless one of its conditions does not hold.
 func (r *Registry) repair(ctx context.Context, doing string, items ...types.TransactWriteItem) error {
-	err := r.transact(ctx, items...)
+	err := r.transact(ctx, doing, items...)
 	for i := range items {
-		if _, ok := unmet(err, i); ok {
+		if _, ok := calls.Unmet(err, i); ok {
 			return ErrNeedless
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	return nil
+	return err
 }

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,39 +21,33 @@ func (r *Registry) CreateWorkspace(ctx context.Context, account ids.Account, nam
 		return "", err
 	}
 	id := ids.New[ids.Workspace]()
-	err := r.transact(ctx,
+	err := r.transact(ctx, "creating a workspace",
 		types.TransactWriteItem{ConditionCheck: r.accountExists(account)},
 		r.put(r.newWorkspace(account, id, name)),
 		r.list(workspaceOf(account, id)),
 	)
-	if _, ok := unmet(err, 0); ok {
+	if _, ok := calls.Unmet(err, 0); ok {
 		return "", ErrNoAccount
 	}
-	if err != nil {
-		return id, fmt.Errorf("creating a workspace: %w", err)
-	}
-	return id, nil
+	return id, err
 }
 
 // SetDefaultWorkspace makes the workspace that of every request that names none. It
 // returns ErrNoWorkspace or ErrWorkspaceDeleted.
 func (r *Registry) SetDefaultWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
-	err := r.transact(ctx,
+	err := r.transact(ctx, "setting the default workspace",
 		types.TransactWriteItem{ConditionCheck: r.workspaceLives(account, workspace)},
 		types.TransactWriteItem{Update: &types.Update{
 			TableName: &r.table, Key: accountAt(account).attributes(),
 			UpdateExpression:          aws.String("SET default_workspace = :workspace"),
 			ConditionExpression:       aws.String("attribute_exists(pk)"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{":workspace": text(string(workspace))},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":workspace": calls.Text(workspace)},
 		}},
 	)
-	if row, ok := unmet(err, 0); ok {
+	if row, ok := calls.Unmet(err, 0); ok {
 		return whyNotLive(row, account)
 	}
-	if err != nil {
-		return fmt.Errorf("setting the default workspace: %w", err)
-	}
-	return nil
+	return err
 }
 
 // FindWorkspace looks up a workspace of the account, deleted or not; without an
@@ -74,9 +67,8 @@ func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id id
 		return Workspace{}, fmt.Errorf("looking up the workspace: %w", err)
 	case found.account != account:
 		return Workspace{}, ErrNoWorkspace
-	}
-	if fault := cmp.Or(found.fault, row.check()); fault != nil {
-		return Workspace{}, fmt.Errorf("stored workspace %s: %w", id, fault)
+	case found.fault != nil:
+		return Workspace{}, fmt.Errorf("stored workspace %s: %w", id, found.fault)
 	}
 	workspace := row.workspace()
 	workspace.Default = id == owner.DefaultWorkspace
@@ -87,7 +79,7 @@ func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id id
 // an absent one, because a claim sets a member. It is known to hold no credential.
 func (r *Registry) newWorkspace(account ids.Account, id ids.Workspace, name string) workspaceItem {
 	return workspaceItem{
-		primaryKey: workspaceAt(id), Version: itemVersion,
+		header:  newHeader(workspaceAt(id)),
 		Account: account, Name: name, CreatedAt: r.now().Unix(), Next: map[string]int64{},
 		Used: new(int64), Bytes: new(int64),
 	}
@@ -106,7 +98,7 @@ func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) *types.
 	return &types.ConditionCheck{
 		TableName: &r.table, Key: workspaceAt(id).attributes(),
 		ConditionExpression:                 aws.String(isLive),
-		ExpressionAttributeValues:           map[string]types.AttributeValue{":account": text(string(account)), ":v": number(itemVersion)},
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":account": calls.Text(account), ":v": calls.Number(itemVersion)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
@@ -115,7 +107,7 @@ func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) *types.
 // deleted, or unreadable.
 func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error {
 	var workspace workspaceItem
-	fault := cmp.Or(decode(row, &workspace), workspace.check())
+	fault := decode(row, &workspace)
 	switch owner := accountOf(row); {
 	case owner == "" || owner != account:
 		return ErrNoWorkspace
@@ -128,15 +120,12 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 // MakeRoom lets the next claim of a full workspace count its credentials at once,
 // because some were deleted. It changes nothing if there is no such workspace.
 func (r *Registry) MakeRoom(ctx context.Context, workspace ids.Workspace) error {
-	_, err := r.update(ctx, &dynamodb.UpdateItemInput{
+	_, err := r.update(ctx, "making room in a workspace", &dynamodb.UpdateItemInput{
 		Key:                 workspaceAt(workspace).attributes(),
 		UpdateExpression:    aws.String("REMOVE counted_at"),
 		ConditionExpression: aws.String("attribute_exists(counted_at)"),
 	})
-	if err != nil {
-		return fmt.Errorf("making room in a workspace: %w", err)
-	}
-	return nil
+	return err
 }
 
 // DeleteWorkspace disables every key bound to the workspace, marks it as deleted, takes
@@ -187,13 +176,13 @@ func (r *Registry) markDeleted(ctx context.Context, account ids.Account, workspa
 		if inConflict(err) && calls.Pause(ctx, attempt) == nil {
 			continue
 		}
-		if row, ok := unmet(err, 0); ok {
+		if row, ok := calls.Unmet(err, 0); ok {
 			if why := whyNotLive(row, account); !errors.Is(why, ErrWorkspaceDeleted) {
 				return why
 			}
 			return nil
 		}
-		if _, ok := unmet(err, 1); ok {
+		if _, ok := calls.Unmet(err, 1); ok {
 			continue // the default was changed since it was read
 		}
 		if err != nil {
@@ -210,7 +199,7 @@ func (r *Registry) mark(account ids.Account, workspace ids.Workspace) *types.Upd
 		UpdateExpression:    aws.String("SET deleted_at = :now"),
 		ConditionExpression: lives.ConditionExpression,
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":account": text(string(account)), ":v": number(itemVersion), ":now": number(r.now().Unix()),
+			":account": calls.Text(account), ":v": calls.Number(itemVersion), ":now": calls.Number(r.now().Unix()),
 		},
 		ReturnValuesOnConditionCheckFailure: lives.ReturnValuesOnConditionCheckFailure,
 	}
@@ -219,7 +208,7 @@ func (r *Registry) mark(account ids.Account, workspace ids.Workspace) *types.Upd
 // withoutDefault clears the workspace as the account's default, or makes sure
 // that it is not the default.
 func (r *Registry) withoutDefault(account ids.Account, workspace ids.Workspace, isDefault bool) types.TransactWriteItem {
-	is := map[string]types.AttributeValue{":workspace": text(string(workspace))}
+	is := map[string]types.AttributeValue{":workspace": calls.Text(workspace)}
 	if !isDefault {
 		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 			TableName: &r.table, Key: accountAt(account).attributes(),

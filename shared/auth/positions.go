@@ -112,7 +112,7 @@ func (p *Positions) Return(ctx context.Context, claim Claim) error {
 		return nil
 	}
 	_, _, err := p.update(ctx, claim.workspace, "SET used = used + :less, bytes = bytes + :smaller", "epoch = :epoch AND attribute_exists(used)", nil,
-		map[string]types.AttributeValue{":less": number(-1), ":smaller": number(-claim.bytes), ":epoch": number(claim.epoch)},
+		map[string]types.AttributeValue{":less": calls.Number(-1), ":smaller": calls.Number(-claim.bytes), ":epoch": calls.Number(claim.epoch)},
 		func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
 	return err
 }
@@ -124,7 +124,7 @@ const (
 
 // take makes a claim if there is room.
 func (p *Positions) take(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room) (claim Claim, taken bool, err error) {
-	return p.next(ctx, account, workspace, need, room, map[string]types.AttributeValue{":now": number(p.now().UnixNano()), ":size": number(need.Bytes)},
+	return p.next(ctx, account, workspace, need, room, map[string]types.AttributeValue{":now": calls.Number(p.now().UnixNano()), ":size": calls.Number(need.Bytes)},
 		", used = used + :one, bytes = bytes + :size, claimed_at = :now, claimed_by = :request, epoch = if_not_exists(epoch, :one)", hasRoom)
 }
 
@@ -134,7 +134,7 @@ func (p *Positions) take(ctx context.Context, account ids.Account, workspace ids
 // claim of this epoch is given back.
 func (p *Positions) share(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room) (claim Claim, taken bool, err error) {
 	claim, taken, err = p.next(ctx, account, workspace, need, room,
-		map[string]types.AttributeValue{":recent": number(p.now().Add(requestLife - settling).UnixNano())},
+		map[string]types.AttributeValue{":recent": calls.Number(p.now().Add(requestLife - settling).UnixNano())},
 		", "+nextEpoch, "claimed_by = :request AND claimed_at > :recent AND NOT ("+hasRoom+")")
 	claim.epoch = 0
 	return claim, taken, err
@@ -145,9 +145,9 @@ func (p *Positions) share(ctx context.Context, account ids.Account, workspace id
 func (p *Positions) next(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room,
 	values map[string]types.AttributeValue, changes, condition string,
 ) (claim Claim, taken bool, err error) {
-	values[":account"], values[":v"] = text(string(account)), number(itemVersion)
-	values[":zero"], values[":one"] = number(0), number(1)
-	values[":request"], values[":most"], values[":room"] = text(need.Request), number(room.Credentials), number(room.Bytes-need.Bytes)
+	values[":account"], values[":v"] = calls.Text(account), calls.Number(itemVersion)
+	values[":zero"], values[":one"] = calls.Number(0), calls.Number(1)
+	values[":request"], values[":most"], values[":room"] = calls.Text(need.Request), calls.Number(room.Credentials), calls.Number(room.Bytes-need.Bytes)
 	stored, taken, err := p.update(ctx, workspace,
 		"SET #next.#provider = if_not_exists(#next.#provider, :zero) + :one"+changes, isLive+" AND "+condition,
 		map[string]string{"#next": "next", "#provider": need.Provider}, values)
@@ -207,8 +207,8 @@ func (p *Positions) makeRoom(ctx context.Context, workspace ids.Workspace, row w
 		// The SDK repeats an update whose response was lost. Each claim changes claimed_at, so
 		// the second attempt finds any that came after the first.
 		unchanged = "used = :seen AND counted_at = :now AND (attribute_not_exists(claimed_at) OR claimed_at = :claimed)"
-		values = map[string]types.AttributeValue{":seen": number(*row.Used), ":now": number(now), ":claimed": number(row.ClaimedAt)}
-		before := map[string]types.AttributeValue{":seen": values[":seen"], ":now": values[":now"], ":before": number(row.CountedAt)}
+		values = map[string]types.AttributeValue{":seen": calls.Number(*row.Used), ":now": calls.Number(now), ":claimed": calls.Number(row.ClaimedAt)}
+		before := map[string]types.AttributeValue{":seen": values[":seen"], ":now": values[":now"], ":before": calls.Number(row.CountedAt)}
 		_, first, err := p.update(ctx, workspace, "SET counted_at = :now",
 			"used = :seen AND (attribute_not_exists(counted_at) OR counted_at = :before OR counted_at = :now)", nil, before)
 		if err == nil && !first {
@@ -222,7 +222,7 @@ func (p *Positions) makeRoom(ctx context.Context, workspace ids.Workspace, row w
 	if err != nil {
 		return err
 	}
-	values[":used"], values[":bytes"], values[":one"] = number(credentials), number(bytes), number(1)
+	values[":used"], values[":bytes"], values[":one"] = calls.Number(credentials), calls.Number(bytes), calls.Number(1)
 	_, _, err = p.update(ctx, workspace, "SET used = :used, bytes = :bytes, "+nextEpoch, unchanged, nil, values)
 	return err
 }

@@ -188,11 +188,11 @@ func TestAnEmptyResponseGivesNoPosition(t *testing.T) {
 
 // survey reads the table, and returns the missing and stray list entries that name one
 // of these ids.
-func (f *fixture) survey(ids ...string) (*auth.Survey, []auth.Place) {
+func (f *fixture) survey(ids ...string) (*auth.Survey, []auth.PrimaryKey) {
 	f.Helper()
 	survey, err := auth.ReadSurvey(context.WithoutCancel(f.Context()), f.db, f.table)
 	f.wantError(err, nil)
-	var places []auth.Place
+	var places []auth.PrimaryKey
 	for _, place := range append(survey.Missing, survey.Stray...) {
 		if slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(place.String(), id) }) {
 			places = append(places, place)
@@ -244,33 +244,27 @@ func TestANeedlessRepairWritesNothing(t *testing.T) {
 	}
 }
 
-// A row counts whole or not at all: the decoder stops at the first fault, in the order
-// of a map.
-func TestAnUnreadableRowShowsNothing(t *testing.T) {
-	f := newFixture(t)
-	f.wantError(f.registry.RaiseCounter(t.Context(), f.workspace, "openai", 3), nil)
-	f.rows.Set(t, f.workspaceRow(), "name", &types.AttributeValueMemberBOOL{})
-	for range 10 {
-		survey, _ := f.survey()
-		if w := survey.Workspaces[f.workspace]; w.Fault == nil || w.Next != nil || w.Account != "" || w.Name != "" {
-			t.Fatalf("%+v", w)
-		}
-	}
-}
-
-// List entries of an unreadable row are not stray.
+// List entries of an unreadable row are not stray. A row counts whole or not at all: the
+// decoder stops at the first fault, in the order of a map.
 func TestASurveyReportsUnreadableRows(t *testing.T) {
 	f := newFixture(t)
 	key := f.newBoundKey()
+	f.wantError(f.registry.RaiseCounter(t.Context(), f.workspace, "openai", 3), nil)
 	f.rows.Set(t, f.keyRow(key), "disabled", testkit.Text("no"))
-	f.rows.Set(t, f.workspaceRow(), "v", testkit.Number("3"))
+	f.rows.Set(t, f.workspaceRow(), "name", &types.AttributeValueMemberBOOL{})
 	f.rows.Set(t, f.accountRow(), "v", testkit.Number("3"))
 	f.rows.Set(t, testkit.Key("account#"+string(f.account), "key#"+string(key.Hash)), "v", testkit.Text("one"))
 	survey, places := f.survey(string(f.workspace), string(key.Hash))
 	if survey.Keys[key.Hash].Fault == nil || survey.Workspaces[f.workspace].Fault == nil || survey.Accounts[f.account].Fault == nil {
 		t.Errorf("%v, %v, %v", survey.Keys[key.Hash], survey.Workspaces[f.workspace], survey.Accounts[f.account])
 	}
-	isOwn := func(p auth.Place) bool { return p.PK == "account#"+string(f.account) }
+	for range 10 {
+		survey, _ := f.survey()
+		if w := survey.Workspaces[f.workspace]; w.Next != nil || w.Account != "" || w.Name != "" {
+			t.Fatalf("%+v", w)
+		}
+	}
+	isOwn := func(p auth.PrimaryKey) bool { return p.PK == "account#"+string(f.account) }
 	if !slices.ContainsFunc(survey.Unknown, isOwn) || len(places) > 0 {
 		t.Errorf("unknown %v, missing or stray %v", survey.Unknown, places)
 	}
@@ -290,7 +284,7 @@ func TestASurveySortsItems(t *testing.T) {
 		item["v"] = testkit.Number("1")
 		f.rows.Put(t, item)
 		survey, places := f.survey(id)
-		unknown := slices.ContainsFunc(survey.Unknown, func(p auth.Place) bool { return strings.Contains(p.String(), id) })
+		unknown := slices.ContainsFunc(survey.Unknown, func(p auth.PrimaryKey) bool { return strings.Contains(p.String(), id) })
 		if unknown == isEntry || (len(places) == 1) != isEntry {
 			t.Errorf("%v: unknown %v, entries without a row %v", place, unknown, places)
 		}

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,9 +34,6 @@ func (v *Verifier) Verify(ctx context.Context, hash KeyHash) (Caller, error) {
 	}
 	if !found.exists {
 		return Caller{}, &Rejection{Reason: UnknownKey}
-	}
-	if found.fault == nil {
-		found.fault = key.check()
 	}
 	if found.fault != nil {
 		return Caller{}, &Rejection{Reason: UnknownKey, Fault: fmt.Errorf("stored key %s: %w", hash.Short(), found.fault)}
@@ -81,7 +77,7 @@ func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []KeyHa
 		}
 		var key keyItem
 		hash := KeyHash(strings.TrimPrefix(primaryKeyOf(item).PK, keyPrefix))
-		if fault := cmp.Or(decode(item, &key), key.check()); fault != nil {
+		if fault := decode(item, &key); fault != nil {
 			return nil, fmt.Errorf("stored key %s: %w", hash.Short(), fault)
 		}
 		owned[hash] = true

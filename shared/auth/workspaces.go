@@ -38,21 +38,13 @@ func (w *Workspaces) Find(ctx context.Context, id ids.Workspace) (Found, error) 
 		return Found{}, fmt.Errorf("looking up the workspace: %w", err)
 	}
 	f.account = found.account
-	if found.exists && found.fault == nil {
-		found.fault = f.check()
+	if found.exists && found.account == "" {
+		found.fault = cmp.Or(found.fault, errors.New("no account"))
 	}
 	if found.fault != nil {
 		f.fault = fmt.Errorf("stored workspace %s: %w: %w", id, ErrUnreadable, found.fault)
 	}
 	return f, nil
-}
-
-// check refuses a row without an owner, or of an unknown version.
-func (f Found) check() error {
-	if f.account == "" {
-		return errors.New("no account")
-	}
-	return f.item.check()
 }
 
 // For yields the workspace if the caller may reach it, else ErrNoWorkspace. A
@@ -87,8 +79,8 @@ func (w *Workspaces) Default(ctx context.Context, c Caller) (ids.Workspace, erro
 	if err != nil {
 		return "", fmt.Errorf("looking up the account: %w", err)
 	}
-	if fault := cmp.Or(found.fault, account.check()); found.exists && fault != nil {
-		return "", fmt.Errorf("stored account %s: %w: %w", c.account, ErrUnreadable, fault)
+	if found.fault != nil {
+		return "", fmt.Errorf("stored account %s: %w: %w", c.account, ErrUnreadable, found.fault)
 	}
 	if account.DefaultWorkspace == "" {
 		return "", ErrNoWorkspace

@@ -146,9 +146,7 @@ type Problem struct {
 func (n New) Problems() []Problem {
 	var p problems
 	p.key(n.Key.Reveal())
-	if !IsProvider(n.Provider) {
-		p.provider(n.Provider)
-	}
+	p.provider(n.Provider)
 	if utf8.RuneCountInString(n.Name) > maxName {
 		p.add("/name", fmt.Sprintf("must have at most %d characters", maxName))
 	}

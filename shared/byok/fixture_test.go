@@ -115,16 +115,22 @@ func (f *fixture) wrappedKeys() (own []byok.WrappedKey) {
 	return own
 }
 
-// newWrappedKey stores the workspace's first credential and reads its wrapped key.
-func (f *fixture) newWrappedKey() byok.WrappedKey {
+// wrappedKey reads the wrapped key of the workspace's one credential.
+func (f *fixture) wrappedKey() byok.WrappedKey {
 	f.Helper()
-	f.newCredential()
 	own := f.wrappedKeys()
 	if len(own) != 1 {
 		f.Fatalf("%d wrapped keys, want 1", len(own))
 	}
-	f.faults.Heal()
 	return own[0]
+}
+
+// newWrappedKey stores the workspace's first credential and reads its wrapped key.
+func (f *fixture) newWrappedKey() byok.WrappedKey {
+	f.Helper()
+	f.newCredential()
+	defer f.faults.Heal()
+	return f.wrappedKey()
 }
 
 // keyARN is the KMS key of the workspace's one credential.

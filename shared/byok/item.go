@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
@@ -30,20 +32,11 @@ type item struct {
 	Account   ids.Account    `dynamodbav:"account"`
 	Workspace ids.Workspace  `dynamodbav:"workspace"`
 	Settings
-	Label       string   `dynamodbav:"label"`
-	EndsInSpace bool     `dynamodbav:"ends_in_space,omitempty"`
-	CreatedAt   int64    `dynamodbav:"created_at"` // Unix seconds
-	SortOrder   int64    `dynamodbav:"sort_order"`
-	Seal        sealItem `dynamodbav:"seal"`
-}
-
-// sealItem is the sealed key, as defined in package seal.
-type sealItem struct {
-	Format     int    `dynamodbav:"format"`
-	KeyARN     string `dynamodbav:"key_arn"`
-	WrappedKey []byte `dynamodbav:"wrapped_key"`
-	Nonce      []byte `dynamodbav:"nonce"`
-	Ciphertext []byte `dynamodbav:"ciphertext"`
+	Label       string      `dynamodbav:"label"`
+	EndsInSpace bool        `dynamodbav:"ends_in_space,omitempty"`
+	CreatedAt   int64       `dynamodbav:"created_at"` // Unix seconds
+	SortOrder   int64       `dynamodbav:"sort_order"`
+	Seal        seal.Sealed `dynamodbav:"seal"`
 }
 
 func partition(w ids.Workspace) string { return "workspace#" + string(w) }
@@ -55,7 +48,7 @@ func newItem(d Draft) item {
 		PK: partition(d.Workspace), SK: sortKey(d.ID), Version: itemVersion,
 		ID: d.ID, Account: d.Account, Workspace: d.Workspace,
 		Settings: d.Settings, Label: d.Label, EndsInSpace: d.EndsInSpace,
-		CreatedAt: d.CreatedAt.Unix(), SortOrder: d.SortOrder, Seal: sealItem(d.sealed),
+		CreatedAt: d.CreatedAt.Unix(), SortOrder: d.SortOrder, Seal: d.sealed,
 	}
 }
 
@@ -67,13 +60,31 @@ func (i item) credential() Credential {
 	}
 }
 
+// stored is a row as it was read. If it is not readable, only its key is certain.
+type stored struct {
+	item
+	readable bool
+}
+
+func decode(row map[string]types.AttributeValue) (s stored) {
+	if attributevalue.UnmarshalMap(row, &s.item) == nil {
+		s.readable = s.isSound()
+		return s
+	}
+	s.item = item{} // the decoder stopped somewhere, in the order of a map
+	_ = attributevalue.UnmarshalMap(map[string]types.AttributeValue{"pk": row["pk"], "sk": row["sk"]}, &s.item)
+	return s
+}
+
+// place is the workspace and the id in the row's key.
+func (i item) place() (ids.Workspace, ids.Credential) {
+	return ids.Workspace(strings.TrimPrefix(i.PK, partition(""))), ids.Credential(strings.TrimPrefix(i.SK, sortKey("")))
+}
+
 // isSound reports whether the row has this version, and is stored at its own place.
 func (i item) isSound() bool {
 	return i.Version == itemVersion && i.ID != "" && i.Provider != "" && i.PK == partition(i.Workspace) && i.SK == sortKey(i.ID)
 }
-
-// sealed is the sealed key, for the platform's router and for a rewrap.
-func (i item) sealed() seal.Sealed { return seal.Sealed(i.Seal) }
 
 // project makes the projection of these attributes. A "." separates the parts of a
 // path. Some names are reserved words of DynamoDB, so each one has an alias.
@@ -101,15 +112,12 @@ func queryOf(table string, w ids.Workspace) *dynamodb.QueryInput {
 		TableName: &table, ConsistentRead: aws.Bool(true),
 		KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :credential)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":pk":         &types.AttributeValueMemberS{Value: partition(w)},
-			":credential": &types.AttributeValueMemberS{Value: sortKey("")},
+			":pk":         calls.Text(partition(w)),
+			":credential": calls.Text(sortKey("")),
 		},
 	}
 }
 
 func primaryKey(w ids.Workspace, id ids.Credential) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{
-		"pk": &types.AttributeValueMemberS{Value: partition(w)},
-		"sk": &types.AttributeValueMemberS{Value: sortKey(id)},
-	}
+	return map[string]types.AttributeValue{"pk": calls.Text(partition(w)), "sk": calls.Text(sortKey(id))}
 }

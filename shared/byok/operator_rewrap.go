@@ -5,10 +5,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -22,7 +20,7 @@ import (
 const wrappedKeyPage = 50
 
 type wrappedKeyAPI interface {
-	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+	dynamodb.ScanAPIClient
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 }
@@ -46,59 +44,30 @@ type WrappedKey struct {
 	// KeyARN is the KMS key under which it is wrapped.
 	KeyARN string
 
-	key        map[string]types.AttributeValue
-	sealed     seal.Sealed // without the secret
-	binding    seal.Binding
-	unreadable bool
+	row stored // without the nonce and the ciphertext
 }
 
 // Pages yields all wrapped keys of one of several segments of the table, page by
 // page, strongly consistent: every credential that exists from the beginning to
 // the end of the scan is among them. It ends after an error.
 func (w *WrappedKeys) Pages(ctx context.Context, segment, segments int32) iter.Seq2[[]WrappedKey, error] {
-	projection, names := wrappedKeyAttributes()
-	pages := dynamodb.NewScanPaginator(w.db, &dynamodb.ScanInput{
-		TableName: &w.table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(wrappedKeyPage),
-		Segment: &segment, TotalSegments: &segments,
-		ProjectionExpression: &projection, ExpressionAttributeNames: names,
-	})
+	in := &dynamodb.ScanInput{TableName: &w.table, Limit: aws.Int32(wrappedKeyPage), Segment: &segment, TotalSegments: &segments}
 	return func(yield func([]WrappedKey, error) bool) {
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx)
-			if err != nil {
-				yield(nil, fmt.Errorf("reading wrapped keys: %w", err))
-				return
+		for rows, err := range scan(ctx, w.db, in, wrappedKeyAttributes()...) {
+			var keys []WrappedKey
+			for _, row := range rows {
+				workspace, id := row.place()
+				keys = append(keys, WrappedKey{workspace, id, row.Seal.KeyARN, row})
 			}
-			keys := make([]WrappedKey, len(page.Items))
-			for i, stored := range page.Items {
-				keys[i] = readWrappedKey(stored)
-			}
-			if !yield(keys, nil) {
+			if !yield(keys, err) {
 				return
 			}
 		}
 	}
 }
 
-func wrappedKeyAttributes() (projection string, names map[string]string) {
-	return project("pk", "sk", "v", "id", "account", "workspace", "provider", "seal.format", "seal.key_arn", "seal.wrapped_key")
-}
-
-// readWrappedKey reads a row. If a row is unreadable it returns its key, and an operator
-// can find it.
-func readWrappedKey(stored map[string]types.AttributeValue) WrappedKey {
-	var row item
-	err := attributevalue.UnmarshalMap(stored, &row)
-	w := WrappedKey{
-		KeyARN:  row.Seal.KeyARN,
-		key:     map[string]types.AttributeValue{"pk": stored["pk"], "sk": stored["sk"]},
-		sealed:  row.sealed(),
-		binding: row.credential().binding(),
-	}
-	w.unreadable = err != nil || !row.isSound()
-	w.Workspace = ids.Workspace(strings.TrimPrefix(row.PK, partition("")))
-	w.ID = ids.Credential(strings.TrimPrefix(row.SK, sortKey("")))
-	return w
+func wrappedKeyAttributes() []string {
+	return []string{"pk", "sk", "v", "id", "account", "workspace", "provider", "seal.format", "seal.key_arn", "seal.wrapped_key"}
 }
 
 // RewrapOutcome is the result of moving one credential to another KMS key.
@@ -119,13 +88,13 @@ const (
 // was written. After any other error the credential is under the old key or the
 // new one, complete either way, and Rewrap may be repeated.
 func (w *WrappedKeys) Rewrap(ctx context.Context, old WrappedKey, rewrapper *seal.Rewrapper) (RewrapOutcome, error) {
-	if old.unreadable {
+	if !old.row.readable {
 		return 0, ErrUnreadable
 	}
 	if old.KeyARN == rewrapper.To() {
 		return AlreadyThere, nil
 	}
-	fresh, err := rewrapper.Rewrap(ctx, old.sealed, old.binding)
+	fresh, err := rewrapper.Rewrap(ctx, old.row.Seal, old.row.credential().binding())
 	if err != nil {
 		return 0, err
 	}
@@ -142,13 +111,13 @@ func (w *WrappedKeys) Rewrap(ctx context.Context, old WrappedKey, rewrapper *sea
 // replace writes the new wrapped key over the old one, and over nothing else.
 func (w *WrappedKeys) replace(ctx context.Context, old WrappedKey, fresh seal.Sealed) error {
 	_, err := w.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &w.table, Key: old.key,
+		TableName: &w.table, Key: primaryKey(old.Workspace, old.ID),
 		UpdateExpression:    aws.String("SET seal.key_arn = :to, seal.wrapped_key = :fresh"),
 		ConditionExpression: aws.String("seal.key_arn = :from AND seal.wrapped_key = :old"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":from":  &types.AttributeValueMemberS{Value: old.sealed.KeyARN},
-			":old":   &types.AttributeValueMemberB{Value: old.sealed.WrappedKey},
-			":to":    &types.AttributeValueMemberS{Value: fresh.KeyARN},
+			":from":  calls.Text(old.KeyARN),
+			":old":   &types.AttributeValueMemberB{Value: old.row.Seal.WrappedKey},
+			":to":    calls.Text(fresh.KeyARN),
 			":fresh": &types.AttributeValueMemberB{Value: fresh.WrappedKey},
 		},
 	})
@@ -158,19 +127,19 @@ func (w *WrappedKeys) replace(ctx context.Context, old WrappedKey, fresh seal.Se
 // whyUnmet finds out why the wrapped key is not the old one. An earlier attempt of
 // the SDK may have been applied and its response lost.
 func (w *WrappedKeys) whyUnmet(ctx context.Context, old WrappedKey, fresh seal.Sealed) (RewrapOutcome, error) {
-	projection, names := wrappedKeyAttributes()
+	projection, names := project(wrappedKeyAttributes()...)
 	out, err := w.db.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &w.table, Key: old.key, ConsistentRead: aws.Bool(true),
+		TableName: &w.table, Key: primaryKey(old.Workspace, old.ID), ConsistentRead: aws.Bool(true),
 		ProjectionExpression: &projection, ExpressionAttributeNames: names,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("reading a credential that was changed meanwhile: %w", err)
 	}
-	now := readWrappedKey(out.Item)
+	now := decode(out.Item).Seal
 	switch {
 	case now.KeyARN != fresh.KeyARN:
 		return Changed, nil
-	case bytes.Equal(now.sealed.WrappedKey, fresh.WrappedKey):
+	case bytes.Equal(now.WrappedKey, fresh.WrappedKey):
 		return Moved, nil
 	default:
 		return AlreadyThere, nil

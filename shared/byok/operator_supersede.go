@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -124,15 +123,12 @@ func asSet(setting any) any {
 // first.
 func (m *Manager) swap(ctx context.Context, from, to Credential) error {
 	update := func(c Credential, place int64, set string, disabled bool) types.TransactWriteItem {
-		number := func(n int64) types.AttributeValue {
-			return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-		}
 		return types.TransactWriteItem{Update: &types.Update{
 			TableName: &m.table, Key: primaryKey(c.Workspace, c.ID),
 			UpdateExpression:    aws.String("SET sort_order = :place" + set),
 			ConditionExpression: aws.String("sort_order = :was AND disabled = :disabled"),
 			ExpressionAttributeValues: map[string]types.AttributeValue{
-				":place": number(place), ":was": number(c.SortOrder),
+				":place": calls.Number(place), ":was": calls.Number(c.SortOrder),
 				":disabled": &types.AttributeValueMemberBOOL{Value: disabled},
 			},
 		}}

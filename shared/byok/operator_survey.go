@@ -3,10 +3,9 @@ package byok
 import (
 	"context"
 	"fmt"
-	"strings"
+	"iter"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"signalbox.dev/shared/ids"
@@ -15,8 +14,28 @@ import (
 // surveyPage is how many rows one Scan reads at most; DynamoDB ends a page at 1 MB.
 const surveyPage = 500
 
-type scanner interface {
-	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+// scan yields the rows of the table page by page, strongly consistent, of each row these
+// attributes. It ends after an error.
+func scan(ctx context.Context, db dynamodb.ScanAPIClient, in *dynamodb.ScanInput, attributes ...string) iter.Seq2[[]stored, error] {
+	projection, names := project(attributes...)
+	in.ConsistentRead, in.ProjectionExpression, in.ExpressionAttributeNames = aws.Bool(true), &projection, names
+	pages := dynamodb.NewScanPaginator(db, in)
+	return func(yield func([]stored, error) bool) {
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield(nil, fmt.Errorf("reading table %s: %w", *in.TableName, err))
+				return
+			}
+			rows := make([]stored, len(page.Items))
+			for i, item := range page.Items {
+				rows[i] = decode(item)
+			}
+			if !yield(rows, nil) {
+				return
+			}
+		}
+	}
 }
 
 // Placement is the position of a stored credential in its workspace and provider.
@@ -32,34 +51,16 @@ type Placement struct {
 
 // Survey reads the placement of every credential in the credentials table. It reads no
 // seal. It changes nothing.
-func Survey(ctx context.Context, db scanner, table string) ([]Placement, error) {
-	projection, names := project("pk", "sk", "v", "id", "account", "workspace", "provider", "sort_order")
-	pages := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{
-		TableName: &table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(surveyPage),
-		ProjectionExpression: &projection, ExpressionAttributeNames: names,
-	})
+func Survey(ctx context.Context, db dynamodb.ScanAPIClient, table string) ([]Placement, error) {
 	var placements []Placement
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	in := &dynamodb.ScanInput{TableName: &table, Limit: aws.Int32(surveyPage)}
+	for rows, err := range scan(ctx, db, in, "pk", "sk", "v", "id", "account", "workspace", "provider", "sort_order") {
 		if err != nil {
-			return nil, fmt.Errorf("reading table %s: %w", table, err)
+			return nil, err
 		}
-		for _, stored := range page.Items {
-			var row item
-			err := attributevalue.UnmarshalMap(stored, &row)
-			if err != nil {
-				row = item{} // the decoder stopped somewhere, in the order of a map
-			}
-			var at struct {
-				PK string `dynamodbav:"pk"`
-				SK string `dynamodbav:"sk"`
-			}
-			_ = attributevalue.UnmarshalMap(stored, &at) // the key schema makes both strings
-			placements = append(placements, Placement{
-				Workspace: ids.Workspace(strings.TrimPrefix(at.PK, partition(""))), ID: ids.Credential(strings.TrimPrefix(at.SK, sortKey(""))),
-				Account: row.Account, Provider: row.Provider, SortOrder: row.SortOrder,
-				Unreadable: err != nil || !row.isSound(),
-			})
+		for _, row := range rows {
+			workspace, id := row.place()
+			placements = append(placements, Placement{workspace, id, row.Account, row.Provider, row.SortOrder, !row.readable})
 		}
 	}
 	return placements, nil

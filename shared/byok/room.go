@@ -58,11 +58,6 @@ func (s *Store) Count(ctx context.Context, w ids.Workspace) (credentials, bytes 
 	return count(ctx, s.db, s.credentials, w)
 }
 
-// Count is Store.Count for the operator.
-func (m *Manager) Count(ctx context.Context, w ids.Workspace) (credentials, bytes int64, err error) {
-	return count(ctx, m.db, m.table, w)
-}
-
 func count(ctx context.Context, db dynamodb.QueryAPIClient, table string, w ids.Workspace) (credentials, bytes int64, err error) {
 	in := queryOf(table, w)
 	in.Select, in.ReturnConsumedCapacity = types.SelectCount, types.ReturnConsumedCapacityTotal

@@ -1,16 +1,11 @@
 package byok
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -40,111 +35,28 @@ const ReadTime = 2 * time.Second
 func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, account ids.Account, w ids.Workspace) ([]Stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadTime)
 	defer cancel()
-	rows, err := readRows(ctx, onePage{db}, queryOf(table, w), w, isOf(account, w))
+	rows, err := readRows(ctx, db, queryOf(table, w), account, w, true)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]Stored, len(rows))
 	for i, row := range rows {
-		all[i] = Stored{row.credential(), row.sealed()}
+		all[i] = Stored{row.credential(), row.Seal}
 	}
 	return all, nil
 }
 
-// onePage refuses a workspace that holds more than its bound.
-type onePage struct{ db dynamodb.QueryAPIClient }
-
-// Query implements dynamodb.QueryAPIClient.
-func (o onePage) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	page, err := o.db.Query(ctx, in, options...)
-	if err == nil && (page.LastEvaluatedKey != nil || len(page.Items) > MaxStored) {
-		return nil, ErrTooMany
-	}
-	return page, err
-}
-
-// ReadSettings reads the credentials of a workspace as ReadAll does, in the order
-// of List, without their sealed keys.
-func (m *Manager) ReadSettings(ctx context.Context, account ids.Account, w ids.Workspace) ([]Credential, error) {
-	return settings(ctx, onePage{m.db}, m.table, w, isOf(account, w))
-}
-
-// List lists the credentials of the workspace by provider and sort order, whole or
-// not; one that cannot be decoded is ErrUnreadable. A workspace that does not exist
-// has none.
-func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, error) {
-	return settings(ctx, m.db, m.table, w, func(map[string]types.AttributeValue, item) bool { return true })
-}
-
-// shown are the attributes that a list reads: all of a row but its seal.
-func shown() []string {
-	var names []string
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[item]()) {
-		if name, _, _ := strings.Cut(f.Tag.Get("dynamodbav"), ","); !f.Anonymous && name != "seal" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-func settings(ctx context.Context, db dynamodb.QueryAPIClient, table string, w ids.Workspace,
-	accepts func(map[string]types.AttributeValue, item) bool,
-) ([]Credential, error) {
-	in := queryOf(table, w)
-	projection, names := project(shown()...)
-	in.ProjectionExpression, in.ExpressionAttributeNames = &projection, names
-	rows, err := readRows(ctx, db, in, w, accepts)
-	if err != nil {
-		return nil, err
-	}
-	credentials := make([]Credential, len(rows))
-	for i, row := range rows {
-		credentials[i] = row.credential()
-	}
-	// The order in which they are tried.
-	slices.SortFunc(credentials, func(a, b Credential) int {
-		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder))
-	})
-	return credentials, nil
-}
-
-// ListAll lists the credentials of all workspaces, by workspace, and counts the rows
-// that cannot be read. It scans the whole table and is paid for by its size.
-func (m *Manager) ListAll(ctx context.Context) (all []Credential, unreadable int, err error) {
-	projection, names := project(shown()...)
-	pages := dynamodb.NewScanPaginator(m.db, &dynamodb.ScanInput{
-		TableName: &m.table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(surveyPage),
-		ProjectionExpression: &projection, ExpressionAttributeNames: names,
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, 0, fmt.Errorf("reading all credentials: %w", err)
-		}
-		for _, stored := range page.Items {
-			var row item
-			if attributevalue.UnmarshalMap(stored, &row) != nil || !row.isSound() {
-				unreadable++
-				continue
-			}
-			all = append(all, row.credential())
-		}
-	}
-	slices.SortFunc(all, func(a, b Credential) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder))
-	})
-	return all, unreadable, nil
-}
-
 // readRows returns the rows that a query of the workspace finds. A row that cannot be
-// decoded or is not accepted is ErrUnreadable.
-func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.QueryInput, w ids.Workspace,
-	accepts func(map[string]types.AttributeValue, item) bool,
-) ([]item, error) {
+// decoded is ErrUnreadable. If it is strict, so is a row that is not whole or not of this
+// workspace of the account, and a workspace that holds more than its bound is ErrTooMany.
+func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.QueryInput, account ids.Account, w ids.Workspace, strict bool) ([]item, error) {
 	var rows []item
 	pages := dynamodb.NewQueryPaginator(db, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
+		if err == nil && strict && (page.LastEvaluatedKey != nil || len(page.Items) > MaxStored) {
+			err = ErrTooMany
+		}
 		if err != nil {
 			return nil, fmt.Errorf("reading credentials: %w", err)
 		}
@@ -153,7 +65,7 @@ func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.Quer
 		}
 		for _, stored := range page.Items {
 			var row item
-			if err := attributevalue.UnmarshalMap(stored, &row); err != nil || !accepts(stored, row) {
+			if err := attributevalue.UnmarshalMap(stored, &row); err != nil || strict && !(isWhole(stored) && row.isOf(account, w)) {
 				return nil, fmt.Errorf("workspace %s: %w", w, ErrUnreadable)
 			}
 			rows = append(rows, row)
@@ -162,11 +74,9 @@ func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.Quer
 	return rows, nil
 }
 
-// isOf accepts rows that are whole and belong to this workspace of the account.
-func isOf(account ids.Account, w ids.Workspace) func(map[string]types.AttributeValue, item) bool {
-	return func(stored map[string]types.AttributeValue, row item) bool {
-		return isWhole(stored) && row.isSound() && row.Account == account && row.Workspace == w
-	}
+// isOf reports whether the row is sound and belongs to this workspace of the account.
+func (i item) isOf(account ids.Account, w ids.Workspace) bool {
+	return i.isSound() && i.Account == account && i.Workspace == w
 }
 
 // isWhole reports whether a row has every attribute that decides about a request.

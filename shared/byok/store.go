@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -93,16 +92,9 @@ func (s *Store) Create(ctx context.Context, d Draft) error {
 // put is the conditional write of a draft.
 func (s *Store) put(d Draft) *types.Put {
 	return &types.Put{
-		TableName: &s.credentials, Item: encode(newItem(d)),
+		TableName: &s.credentials, Item: calls.Encode(newItem(d)),
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
 	}
-}
-
-// encode encodes a row of this package, a struct of strings, numbers, booleans, bytes
-// and lists of strings: that cannot fail, and DynamoDB would refuse an empty row.
-func encode(row any) map[string]types.AttributeValue {
-	encoded, _ := attributevalue.MarshalMap(row)
-	return encoded
 }
 
 // recordLife is how long the response to an idempotent request is kept: longer
@@ -183,7 +175,7 @@ func (s *Store) Recall(ctx context.Context, id RequestID) (Remembered, error) {
 func (s *Store) look(ctx context.Context, id RequestID) (Remembered, error) {
 	out, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.control,
-		Key:            map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: string(id)}},
+		Key:            map[string]types.AttributeValue{"pk": calls.Text(id)},
 		ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
@@ -278,20 +270,16 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, earlier R
 		if faster.record != nil && faster.record.Credential == d.ID {
 			return Remembered{}, nil // the response to one of our own attempts was lost
 		}
-		if err != nil || faster.record != nil {
-			return faster, wrapStoring(err)
+		if faster.record != nil {
+			return faster, nil
 		}
-		if err := calls.Pause(ctx, attempt); err != nil {
-			return Remembered{}, wrapStoring(err)
+		if err == nil {
+			err = calls.Pause(ctx, attempt)
+		}
+		if err != nil {
+			return Remembered{}, fmt.Errorf("storing the credential and its request: %w", err)
 		}
 	}
-}
-
-func wrapStoring(err error) error {
-	if err != nil {
-		return fmt.Errorf("storing the credential and its request: %w", err)
-	}
-	return nil
 }
 
 // remember is the conditional write of a record: there is none, an expired one, or the
@@ -301,10 +289,10 @@ func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *type
 	now := s.now()
 	r.Version, r.Expires = recordVersion, now.Add(kept).Unix()
 	put := &types.Put{
-		TableName: &s.control, Item: encode(r),
+		TableName: &s.control, Item: calls.Encode(r),
 		ConditionExpression: aws.String("attribute_not_exists(pk) OR exp <= :now"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":now": &types.AttributeValueMemberN{Value: strconv.FormatInt(now.Unix(), 10)},
+			":now": calls.Number(now.Unix()),
 		},
 		// Of two at once, the loser gets the winner's record with the cancellation.
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -315,17 +303,17 @@ func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *type
 	}
 	if earlier.seen != "" {
 		put.ConditionExpression = aws.String(*put.ConditionExpression + " OR refusal = :seen")
-		put.ExpressionAttributeValues[":seen"] = &types.AttributeValueMemberS{Value: earlier.seen}
+		put.ExpressionAttributeValues[":seen"] = calls.Text(earlier.seen)
 	}
 	return put
 }
 
 // faster finds out why the transaction failed. It returns the record of a faster
 // request, or no record if another attempt may succeed, or the error. If DynamoDB
-// names several reasons, the record's condition decides: it means that there is a
-// response.
+// names several reasons, the condition of the record, the second item, decides: it means
+// that there is a response.
 func (s *Store) faster(ctx context.Context, id RequestID, earlier Remembered, fingerprint []byte, failed error) (Remembered, error) {
-	if found, unmet := recordUnmet(failed); unmet {
+	if found, unmet := calls.Unmet(failed, 1); unmet {
 		return s.decodeRecord(id, found)
 	}
 	why := calls.WhyCancelled(failed)
@@ -343,15 +331,4 @@ func (s *Store) faster(ctx context.Context, id RequestID, earlier Remembered, fi
 	default:
 		return Remembered{}, nil // the conflict may be over
 	}
-}
-
-// recordUnmet reports whether the condition of the record, the transaction's
-// second item, failed, and returns the stored record.
-func recordUnmet(err error) (found map[string]types.AttributeValue, ok bool) {
-	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
-	if !ok || len(cancelled.CancellationReasons) < 2 {
-		return nil, false
-	}
-	reason := cancelled.CancellationReasons[1]
-	return reason.Item, aws.ToString(reason.Code) == "ConditionalCheckFailed"
 }

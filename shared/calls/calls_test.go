@@ -74,27 +74,20 @@ func boom() { panic("boom") }
 
 func TestDescribeLeavesOutWhatAWSWrote(t *testing.T) {
 	const marker = "sk-marker"
-	err := &smithy.OperationError{
-		ServiceID: "DynamoDB", OperationName: "PutItem",
-		Err: &smithy.GenericAPIError{Code: "ValidationException", Message: "value " + marker},
+	sending := func(err error) error {
+		return &smithyhttp.RequestSendError{Err: &url.Error{Op: "Get", URL: "http://an-engine:3002/" + marker, Err: err}}
 	}
-	got := calls.Describe(err).String()
-	if strings.Contains(got, marker) || !strings.Contains(got, "ValidationException") || !strings.Contains(got, "PutItem") {
-		t.Errorf("Describe = %s", got)
+	for want, err := range map[string]error{
+		"operation=PutItem code=ValidationException":               &smithy.GenericAPIError{Code: "ValidationException", Message: "value " + marker},
+		"host=an-engine:3002 network=dial tcp: connection refused": sending(&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}),
+		"host=an-engine:3002":                                      sending(errors.New("malformed HTTP response " + marker)),
+	} {
+		got := calls.Describe(&smithy.OperationError{ServiceID: "DynamoDB", OperationName: "PutItem", Err: err}).String()
+		if strings.Contains(got, marker) || !strings.Contains(got, want) {
+			t.Errorf("Describe = %s, want %s", got, want)
+		}
 	}
 	if got := calls.Describe(errors.New("our own words")).String(); !strings.Contains(got, "our own words") {
-		t.Errorf("Describe = %s", got)
-	}
-	err.Err = &smithyhttp.RequestSendError{Err: &url.Error{
-		Op: "Get", URL: "http://an-engine:3002/" + marker, Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED},
-	}}
-	got = calls.Describe(err).String()
-	if strings.Contains(got, marker) || !strings.Contains(got, "host=an-engine:3002 network=dial tcp: connection refused") {
-		t.Errorf("Describe = %s", got)
-	}
-	err.Err = &smithyhttp.RequestSendError{Err: &url.Error{Op: "Get", URL: "http://an-engine:3002/" + marker, Err: errors.New("malformed HTTP response " + marker)}}
-	got = calls.Describe(err).String()
-	if strings.Contains(got, marker) || !strings.Contains(got, "host=an-engine:3002") {
 		t.Errorf("Describe = %s", got)
 	}
 }
@@ -149,9 +142,15 @@ func TestWhyCancelled(t *testing.T) {
 		if got := calls.WhyCancelled(cancelled); got != c.want {
 			t.Errorf("%s: %v, want %v", c.reasons, got, c.want)
 		}
+		for i, reason := range append(cancelled.CancellationReasons, types.CancellationReason{}) {
+			if _, unmet := calls.Unmet(cancelled, i); unmet != (aws.ToString(reason.Code) == "ConditionalCheckFailed") {
+				t.Errorf("%s: the condition of item %d is unmet: %t", c.reasons, i, unmet)
+			}
+		}
 	}
-	if got := calls.WhyCancelled(errors.New("another")); got != calls.NotCancelled {
-		t.Errorf("another error: %v", got)
+	another := errors.New("another")
+	if _, unmet := calls.Unmet(another, 0); calls.WhyCancelled(another) != calls.NotCancelled || unmet {
+		t.Errorf("another error: %v, %t", calls.WhyCancelled(another), unmet)
 	}
 }
 

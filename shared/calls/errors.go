@@ -133,6 +133,17 @@ func ConditionFailed(err error) (stored map[string]types.AttributeValue, failed 
 	return refusal.Item, true
 }
 
+// Unmet reports whether the condition of the i-th item cancelled a transaction, and
+// returns the stored item, if the transaction asked for it.
+func Unmet(err error, i int) (stored map[string]types.AttributeValue, unmet bool) {
+	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
+	if !ok || i >= len(cancelled.CancellationReasons) {
+		return nil, false
+	}
+	reason := cancelled.CancellationReasons[i]
+	return reason.Item, aws.ToString(reason.Code) == "ConditionalCheckFailed"
+}
+
 // Bounded is an API option for SDK clients: each attempt of a call ends after the
 // duration, and the next one may be made. The context bounds them all.
 func Bounded(attempt time.Duration) func(*middleware.Stack) error {

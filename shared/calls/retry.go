@@ -27,8 +27,10 @@ const (
 	maxPause      = time.Second
 )
 
-// Retryer makes the retry policy of a client: the SDK's own rules and Retryables, three
-// attempts, and Backoff between them. Each client has one, because it keeps a quota of
+// Retryer makes the retry policy of a client: three attempts, and Backoff between them.
+// Beside the SDK's own rules it retries a malformed response, a throttled transaction, and
+// TransactionConflictException, by which DynamoDB refuses a single write while a
+// transaction changes the same item. Each client has one, because it keeps a quota of
 // retries. Every call of the client must be safe to make twice.
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
@@ -36,7 +38,11 @@ func Retryer() aws.Retryer {
 		// Without this the SDK's own is used. It pauses for exactly MaxBackoff at every
 		// attempt if that is a second or less: all clients would return at one instant.
 		o.Backoff = retry.BackoffDelayerFunc(Backoff)
-		o.Retryables = append(o.Retryables, Retryables()...)
+		o.Retryables = append(o.Retryables,
+			retryIf(IsMalformed),
+			retry.RetryableErrorCode{Codes: map[string]struct{}{"TransactionConflictException": {}}},
+			retryIf(func(err error) bool { return WhyCancelled(err) == Throttled }),
+		)
 	})
 }
 
@@ -112,17 +118,6 @@ func (r *reconnecting) Do(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// Retryables are errors that the SDK's retryer does not retry by itself: a
-// malformed response, a throttled transaction, and TransactionConflictException, by
-// which DynamoDB refuses a single write while a transaction changes the same item.
-func Retryables() []retry.IsErrorRetryable {
-	return []retry.IsErrorRetryable{
-		retryIf(IsMalformed),
-		retry.RetryableErrorCode{Codes: map[string]struct{}{"TransactionConflictException": {}}},
-		retryIf(func(err error) bool { return WhyCancelled(err) == Throttled }),
-	}
-}
-
 func retryIf(applies func(error) bool) retry.IsErrorRetryable {
 	return retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
 		if applies(err) {
@@ -132,24 +127,12 @@ func retryIf(applies func(error) bool) retry.IsErrorRetryable {
 	})
 }
 
-// NoteRepeats returns the retryer with a note of each error after which it has the SDK
-// send a call again: the attempt before may have been applied and its response lost.
-func NoteRepeats(of aws.Retryer, note func(error)) aws.Retryer {
-	return retryer{of, func(err error, again bool) bool {
-		if again {
-			note(err)
-		}
-		return again
-	}}
+// Deciding returns the retryer with another decision: again is its own, whether the SDK
+// makes a call again that failed with err.
+func Deciding(of aws.Retryer, decide func(err error, again bool) bool) aws.Retryer {
+	return retryer{of, decide}
 }
 
-// Except returns the retryer without the errors that are final: a call that fails with
-// such an error is not made again.
-func Except(of aws.Retryer, final func(error) bool) aws.Retryer {
-	return retryer{of, func(err error, again bool) bool { return again && !final(err) }}
-}
-
-// retryer is another one with a say in its decisions.
 type retryer struct {
 	aws.Retryer
 

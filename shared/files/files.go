@@ -155,5 +155,8 @@ func codeOf(err error) string {
 // noteRepeats sets AnswerLost if the SDK retries: the first attempt may have been
 // applied.
 func (d *deletion) noteRepeats(o *s3.Options) {
-	o.Retryer = calls.NoteRepeats(o.Retryer, func(error) { d.receipt.AnswerLost = true })
+	o.Retryer = calls.Deciding(o.Retryer, func(_ error, again bool) bool {
+		d.receipt.AnswerLost = d.receipt.AnswerLost || again
+		return again
+	})
 }

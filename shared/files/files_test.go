@@ -261,29 +261,25 @@ func (p paged) ListObjectVersions(ctx context.Context, in *s3.ListObjectVersions
 	return p.Client.ListObjectVersions(ctx, &asked, o...)
 }
 
-// S3 may refuse more than once, with progress between.
-func TestRefusalsAreRetriedAfterProgress(t *testing.T) {
-	s := newFixture(t, enabled)
-	var rules []faults.Rule
-	for call := range 3 {
-		s.put("file_a")
-		rules = append(rules, faults.Rule{Operation: "DeleteObjects", Call: 2*call + 1, Fault: faults.RefuseVersions("SlowDown")})
+// S3 may refuse more than once, with progress between. Two refusals for another reason may
+// follow those of a busy S3, and may pass as well.
+func TestRefusalsAreRetried(t *testing.T) {
+	for versions, codes := range map[int][]string{
+		3: {"SlowDown", "", "SlowDown", "", "SlowDown"},
+		1: {"SlowDown", "SlowDown", "AccessDenied", "AccessDenied"},
+	} {
+		s := newFixture(t, enabled)
+		s.fill("file_a", strings.Repeat("w", versions))
+		var rules []faults.Rule
+		for call, code := range codes {
+			if code != "" {
+				rules = append(rules, faults.Rule{Operation: "DeleteObjects", Call: call + 1, Fault: faults.RefuseVersions(code)})
+			}
+		}
+		client, _ := s.through(rules...)
+		s.store = files.NewStore(paged{client, 2}, s.bucket.Name)
+		s.mustDelete("file_a", versions)
 	}
-	client, _ := s.through(rules...)
-	s.store = files.NewStore(paged{client, 2}, s.bucket.Name)
-	s.mustDelete("file_a", 3)
-}
-
-// Two refusals for another reason may follow those of a busy S3, and may pass as well.
-func TestRefusalsAfterThoseOfABusyBucketAreRetried(t *testing.T) {
-	s := newFixture(t, enabled)
-	s.put("file_a")
-	var rules []faults.Rule
-	for call, code := range []string{"SlowDown", "SlowDown", "AccessDenied", "AccessDenied"} {
-		rules = append(rules, faults.Rule{Operation: "DeleteObjects", Call: call + 1, Fault: faults.RefuseVersions(code)})
-	}
-	s.inject(rules...)
-	s.mustDelete("file_a", 1)
 }
 
 // A file can never be read while S3 refuses to delete its version.

@@ -156,7 +156,9 @@ func isOwnThrottle(err error) bool {
 
 // unlessThrottled keeps the SDK from repeating an update if its item is throttled: the
 // caller is refused, and each attempt would add to the load on the item's partition.
-func unlessThrottled(o *dynamodb.Options) { o.Retryer = calls.Except(o.Retryer, isOwnThrottle) }
+func unlessThrottled(o *dynamodb.Options) {
+	o.Retryer = calls.Deciding(o.Retryer, func(err error, again bool) bool { return again && !isOwnThrottle(err) })
+}
 
 // outcome is the state after a conditional update.
 type outcome struct {
@@ -167,13 +169,13 @@ type outcome struct {
 // update moves the arrival time on under the condition. latest is the furthest
 // that it can then be; the item must not expire before.
 func (l *Limiter) update(ctx context.Context, caller string, latest int64, update, condition string, numbers map[string]int64) (outcome, error) {
-	values := map[string]types.AttributeValue{":exp": number(latest/int64(time.Second) + 1)}
+	values := map[string]types.AttributeValue{":exp": calls.Number(latest/int64(time.Second) + 1)}
 	for name, n := range numbers {
-		values[name] = number(n)
+		values[name] = calls.Number(n)
 	}
 	out, err := l.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                           &l.table,
-		Key:                                 map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: l.prefix + caller}},
+		Key:                                 map[string]types.AttributeValue{"pk": calls.Text(l.prefix + caller)},
 		UpdateExpression:                    &update,
 		ConditionExpression:                 &condition,
 		ExpressionAttributeValues:           values,
@@ -228,10 +230,6 @@ func (r Rate) decide(o outcome, now int64) Decision {
 	return d
 }
 
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-}
-
 // maxCallers is how many callers an instance remembers.
 const maxCallers = 1000
 
@@ -250,21 +248,12 @@ func (m *memory) of(caller string) int64 {
 	return m.tat[caller]
 }
 
-// keep remembers the caller's arrival time, and forgets any other if there
-// are too many.
+// keep remembers the caller's arrival time. If there are too many, it forgets all others.
 func (m *memory) keep(caller string, tat int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.tat == nil {
+	if m.tat == nil || len(m.tat) >= maxCallers {
 		m.tat = map[string]int64{}
 	}
 	m.tat[caller] = tat
-	for other := range m.tat {
-		if len(m.tat) <= maxCallers {
-			return
-		}
-		if other != caller {
-			delete(m.tat, other)
-		}
-	}
 }

@@ -58,7 +58,7 @@ type entry struct {
 	done    chan struct{} // closed once plain or err is there
 	plain   secret.Bytes
 	err     error
-	place   *list.Element // in the cache's list, once open
+	element *list.Element // in the cache's list, once open
 	timer   *time.Timer   // ends its time in the cache
 	kept    bool          // whether it is in the cache
 	waiting int           // requests that are about to copy it
@@ -144,7 +144,7 @@ func (c *cache) leave(e *entry) {
 // still being opened do not count: slow or failing calls to KMS must not drive out
 // open ones.
 func (c *cache) keep(e *entry) {
-	e.place = c.open.PushBack(e)
+	e.element = c.open.PushBack(e)
 	if c.open.Len() > c.most {
 		c.drop(c.open.Front().Value.(*entry)) //nolint:errcheck // the list holds nothing else
 	}
@@ -156,9 +156,9 @@ func (c *cache) drop(e *entry) {
 	if e.kept {
 		delete(c.entries, e.key)
 	}
-	if e.place != nil {
-		c.open.Remove(e.place)
-		e.place = nil
+	if e.element != nil {
+		c.open.Remove(e.element)
+		e.element = nil
 	}
 	e.kept = false
 	e.wipeIfUnused()

@@ -18,7 +18,7 @@ import (
 type Caller struct {
 	meaning
 	hash  auth.KeyHash
-	ahead atomic.Pointer[found] // read by Identify, for the first Read
+	ahead atomic.Pointer[rows] // read by Identify, for the first Read
 }
 
 // Account is the account that the key belongs to.
@@ -37,17 +37,17 @@ type meaning struct {
 	workspace ids.Workspace
 }
 
-func (m meaning) place() place { return place{m.caller.Account(), m.workspace} }
+func (m meaning) tenant() tenant { return tenant{m.caller.Account(), m.workspace} }
 
-// found holds the rows that belong to an API key.
-type found struct {
+// rows are the rows that belong to an API key.
+type rows struct {
 	meaning
 	begun  time.Time
 	stored []byok.Stored
 }
 
-// place is a workspace and the account that it must belong to.
-type place struct {
+// tenant is a workspace and the account that it must belong to.
+type tenant struct {
 	account   ids.Account
 	workspace ids.Workspace
 }
@@ -66,20 +66,20 @@ type held struct {
 // It returns an *auth.Rejection, ErrManagementKey, ErrNoWorkspace, ErrUnreadable,
 // ErrTooMany or ErrUnavailable.
 func (r *Reader) Identify(ctx context.Context, b auth.Bearer) (*Caller, error) {
-	found, err := r.look(ctx, b.Hash())
+	read, err := r.look(ctx, b.Hash())
 	if err != nil {
 		return nil, err
 	}
-	c := &Caller{meaning: found.meaning, hash: b.Hash()}
-	c.ahead.Store(found)
+	c := &Caller{meaning: read.meaning, hash: b.Hash()}
+	c.ahead.Store(read)
 	return c, nil
 }
 
 // look reads the rows of an API key. Beside the key it reads the workspace that the key
 // meant last time. That is a guess, judged by the rows of this look: if it is wrong, the
 // right workspace is read after them.
-func (r *Reader) look(ctx context.Context, hash auth.KeyHash) (*found, error) {
-	is := found{begun: time.Now()}
+func (r *Reader) look(ctx context.Context, hash auth.KeyHash) (*rows, error) {
+	is := rows{begun: time.Now()}
 	var (
 		callerErr, workspaceErr, heldErr error
 		workspace                        held
@@ -87,14 +87,14 @@ func (r *Reader) look(ctx context.Context, hash auth.KeyHash) (*found, error) {
 	readWorkspace := func(ctx context.Context, caller auth.Caller) {
 		is.workspace, workspaceErr = r.workspaceOf(ctx, caller)
 	}
-	readHeld := func(ctx context.Context, at place) { workspace, heldErr = r.places.get(ctx, at) }
+	readHeld := func(ctx context.Context, of tenant) { workspace, heldErr = r.tenants.get(ctx, of) }
 
 	guess, guessed := r.guesses.of(hash)
 	look := []func(context.Context){func(ctx context.Context) { is.caller, callerErr = r.keys.get(ctx, hash) }}
 	if guessed {
 		look = append(look,
 			func(ctx context.Context) { readWorkspace(ctx, guess.caller) },
-			func(ctx context.Context) { readHeld(ctx, guess.place()) })
+			func(ctx context.Context) { readHeld(ctx, guess.tenant()) })
 	}
 	calls.Together(ctx, look...)
 	if callerErr != nil {
@@ -109,8 +109,8 @@ func (r *Reader) look(ctx context.Context, hash auth.KeyHash) (*found, error) {
 	if workspaceErr != nil {
 		return nil, classify(workspaceErr)
 	}
-	if !guessed || is.place() != guess.place() {
-		readHeld(ctx, is.place())
+	if !guessed || is.tenant() != guess.tenant() {
+		readHeld(ctx, is.tenant())
 	}
 	if heldErr != nil {
 		return nil, classify(heldErr)
@@ -136,12 +136,12 @@ func (r *Reader) workspaceOf(ctx context.Context, c auth.Caller) (ids.Workspace,
 	return r.defaults.get(ctx, c)
 }
 
-// readPlace reads a workspace's row and its credentials side by side.
-func (r *Reader) readPlace(ctx context.Context, at place) (is held, err error) {
+// readTenant reads a workspace's row and its credentials side by side.
+func (r *Reader) readTenant(ctx context.Context, of tenant) (is held, err error) {
 	calls.Together(ctx, func(ctx context.Context) {
-		is.row, err = r.workspaces.Find(ctx, at.workspace)
+		is.row, err = r.workspaces.Find(ctx, of.workspace)
 	}, func(ctx context.Context) {
-		is.stored, is.storedErr = byok.ReadAll(ctx, r.tables, r.config.CredentialsTable, at.account, at.workspace)
+		is.stored, is.storedErr = byok.ReadAll(ctx, r.tables, r.config.CredentialsTable, of.account, of.workspace)
 	})
 	return is, err
 }

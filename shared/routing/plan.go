@@ -155,6 +155,29 @@ func covers(c byok.Credential, model string) bool {
 	return c.AllowedModels == nil || slices.Contains(c.AllowedModels, model)
 }
 
+// Models is a set of models: those listed, or all but those listed.
+type Models struct {
+	AllBut bool
+	Listed []string
+}
+
+// Has reports whether the model is in the set.
+func (m Models) Has(model string) bool { return slices.Contains(m.Listed, model) != m.AllBut }
+
+// removedFor returns the models for which the credential removes the shared endpoint.
+func removedFor(c byok.Credential) Models {
+	switch {
+	case c.Disabled:
+		return Models{}
+	case c.BYOKOnly, c.Required && c.AllowedModels == nil:
+		return Models{AllBut: true}
+	case c.Required:
+		return Models{Listed: c.AllowedModels}
+	default:
+		return Models{}
+	}
+}
+
 // MovesOn reports whether a provider's answer with this status moves a request on to the
 // next step. So do a connection that cannot be made and a time-out before the first
 // byte. Nothing else does: no other status, nothing after the first byte, and never a

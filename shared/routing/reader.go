@@ -115,7 +115,7 @@ type Reader struct {
 
 	keys     *reads[auth.KeyHash, auth.Caller]
 	defaults *reads[auth.Caller, ids.Workspace]
-	places   *reads[place, held]
+	tenants  *reads[tenant, held]
 }
 
 // NewReader returns an error if the configuration is incomplete.
@@ -131,7 +131,7 @@ func NewReader(db tables, keys decrypter, c Config) (*Reader, error) {
 	r.workspaces = auth.NewWorkspaces(r.tables, c.AccessTable)
 	r.keys = newReads(auth.NewVerifier(r.tables, c.AccessTable).Verify)
 	r.defaults = newReads(r.workspaces.Default)
-	r.places = newReads(r.readPlace)
+	r.tenants = newReads(r.readTenant)
 	return r, nil
 }
 
@@ -157,20 +157,20 @@ type Reading struct {
 // Identify uses the rows that Identify has just read. Any other reads the key and all
 // else again. The errors are Identify's.
 func (r *Reader) Read(ctx context.Context, c *Caller, request Request) (*Reading, error) {
-	found := c.ahead.Swap(nil)
-	if found == nil || time.Since(found.begun) > byok.ReadTime {
+	read := c.ahead.Swap(nil)
+	if read == nil || time.Since(read.begun) > byok.ReadTime {
 		var err error
-		if found, err = r.look(ctx, c.hash); err != nil {
+		if read, err = r.look(ctx, c.hash); err != nil {
 			return nil, err
 		}
 	}
 	request.APIKeyHash = string(c.hash)
-	credentials := make([]byok.Credential, len(found.stored))
-	for i, s := range found.stored {
+	credentials := make([]byok.Credential, len(read.stored))
+	for i, s := range read.stored {
 		credentials[i] = s.Credential
 	}
 	reading := &Reading{Plan: NewPlan(credentials, request), reader: r, stored: make(map[Step]byok.Stored)}
-	for _, s := range found.stored {
+	for _, s := range read.stored {
 		if step := (Step{s.Provider, s.ID}); slices.Contains(reading.Steps, step) {
 			reading.stored[step] = s
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -46,17 +47,27 @@ func newFixture(t testing.TB, options ...func(*routing.Config)) *fixture {
 	f.faults = faults.Wrap(f.engines.Config.HTTPClient)
 	config := f.engines.Config
 	config.HTTPClient = f.faults
+	f.reader = f.newReader(t, config, options...)
+	return f
+}
+
+func (f *fixture) newReader(t testing.TB, config aws.Config, options ...func(*routing.Config)) *routing.Reader {
+	t.Helper()
 	c := routing.Config{
 		AccessTable: f.engines.Tables.Access, CredentialsTable: f.engines.Tables.Credentials, SealingKeyARNs: []string{f.engines.KeyARN},
 	}
 	for _, option := range options {
 		option(&c)
 	}
-	var err error
-	f.reader, err = routing.NewReader(dynamodb.NewFromConfig(config), kms.NewFromConfig(config), c)
+	reader, err := routing.NewReader(dynamodb.NewFromConfig(config), kms.NewFromConfig(config), c)
 	testkit.Must(t, err)
-	t.Cleanup(f.reader.Close)
-	return f
+	t.Cleanup(reader.Close)
+	return reader
+}
+
+func (f *fixture) credentials() *byok.Store {
+	return byok.NewStore(f.db, f.engines.Tables.Credentials, f.engines.Tables.Control,
+		seal.NewSealer(kms.NewFromConfig(f.engines.Config), f.engines.KeyARN))
 }
 
 func (f *fixture) manager() *byok.Manager { return byok.NewManager(f.db, f.engines.Tables.Credentials) }
@@ -69,12 +80,10 @@ func (f *fixture) store(t testing.TB, settings byok.Settings) byok.Credential {
 
 func (f *fixture) storeKey(t testing.TB, settings byok.Settings, key []byte) byok.Credential {
 	t.Helper()
-	store := byok.NewStore(f.db, f.engines.Tables.Credentials, f.engines.Tables.Control,
-		seal.NewSealer(kms.NewFromConfig(f.engines.Config), f.engines.KeyARN))
 	settings.Provider = provider
-	draft, err := store.Seal(t.Context(), f.account, f.workspace, byok.New{Settings: settings, Key: secret.New(key)})
+	draft, err := f.credentials().Seal(t.Context(), f.account, f.workspace, byok.New{Settings: settings, Key: secret.New(key)})
 	testkit.Must(t, err)
-	testkit.Must(t, store.Create(t.Context(), draft))
+	testkit.Must(t, f.credentials().Create(t.Context(), draft))
 	return draft.Credential
 }
 
@@ -215,16 +224,6 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 	})
 }
 
-func TestADamagedWorkspaceIsUnreadable(t *testing.T) {
-	f := newFixture(t)
-	key := testkit.Key("workspace#"+string(f.workspace), "workspace")
-	testkit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, key, "v", testkit.Number("2"))
-	_, err := f.plan(t, f.bearer)
-	if !errors.Is(err, routing.ErrUnreadable) || errors.Is(err, routing.ErrUnavailable) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // A known key costs one round trip: no read waits for another one.
 func TestAKnownKeyIsReadSideBySide(t *testing.T) {
 	f := newFixture(t)
@@ -304,41 +303,30 @@ func TestAKeyThatMeansAnotherWorkspaceNow(t *testing.T) {
 	}
 }
 
-// A caller serves one request: a second Read reads the key again.
+// A caller serves one request: a second Read reads the key again. So does the first, if
+// the request is planned much later.
 func TestACallerIsNotRemembered(t *testing.T) {
 	f := newFixture(t)
-	token := f.tenant.StandardKey(t, "")
-	caller, err := f.reader.Identify(t.Context(), bearer(t, token))
-	testkit.Must(t, err)
-	for range 2 {
-		_, err = f.reader.Read(t.Context(), caller, request("m"))
+	for _, reads := range []int{0, 2} {
+		token := f.tenant.StandardKey(t, "")
+		caller, err := f.reader.Identify(t.Context(), bearer(t, token))
 		testkit.Must(t, err)
+		for range reads {
+			_, err = f.reader.Read(t.Context(), caller, request("m"))
+			testkit.Must(t, err)
+		}
+		if reads == 0 {
+			caller.Age(byok.ReadTime)
+		}
+		f.tenant.Disable(t, token)
+		_, readErr := f.reader.Read(t.Context(), caller, request("m"))
+		_, identifyErr := f.reader.Identify(t.Context(), bearer(t, token))
+		for _, err := range []error{readErr, identifyErr} {
+			if _, ok := errors.AsType[*auth.Rejection](err); !ok {
+				t.Errorf("after %d reads, with a disabled key: %v", reads, err)
+			}
+		}
 	}
-	f.tenant.Disable(t, token)
-	if _, err := f.reader.Read(t.Context(), caller, request("m")); !isRejection(err) {
-		t.Errorf("with a disabled key: %v", err)
-	}
-	if _, err := f.reader.Identify(t.Context(), bearer(t, token)); !isRejection(err) {
-		t.Errorf("with a disabled key: %v", err)
-	}
-}
-
-// The rows that Identify read are not used for a request that is planned much later.
-func TestOldRowsAreReadAgain(t *testing.T) {
-	f := newFixture(t)
-	token := f.tenant.StandardKey(t, "")
-	caller, err := f.reader.Identify(t.Context(), bearer(t, token))
-	testkit.Must(t, err)
-	f.tenant.Disable(t, token)
-	caller.Age(byok.ReadTime)
-	if _, err := f.reader.Read(t.Context(), caller, request("m")); !isRejection(err) {
-		t.Errorf("with a disabled key: %v", err)
-	}
-}
-
-func isRejection(err error) bool {
-	_, ok := errors.AsType[*auth.Rejection](err)
-	return ok
 }
 
 func TestOutages(t *testing.T) {
@@ -366,6 +354,7 @@ func TestOutages(t *testing.T) {
 	}
 }
 
+// Another attempt does not help if the workspace holds too much, or cannot be read.
 func TestAWorkspaceBeyondItsBoundIsRefused(t *testing.T) {
 	f := newFixture(t)
 	c := f.store(t, byok.Settings{})
@@ -378,6 +367,11 @@ func TestAWorkspaceBeyondItsBoundIsRefused(t *testing.T) {
 	}
 	if _, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrTooMany) || errors.Is(err, routing.ErrUnavailable) {
 		t.Errorf("got %v", err)
+	}
+	key := testkit.Key("workspace#"+string(f.workspace), "workspace")
+	testkit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, key, "v", testkit.Number("2"))
+	if _, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrUnreadable) || errors.Is(err, routing.ErrUnavailable) {
+		t.Errorf("a damaged one: %v", err)
 	}
 }
 

@@ -7,12 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kms"
-
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/routing"
-	"signalbox.dev/shared/seal"
 	"signalbox.dev/shared/secret"
 )
 
@@ -23,8 +19,7 @@ import (
 func TestRotationLeavesNoGap(t *testing.T) {
 	const rotations, routers = 3, 4 // each rotation waits for routers, two seconds
 	f := newFixture(t)
-	store := byok.NewStore(f.db, f.engines.Tables.Credentials, f.engines.Tables.Control,
-		seal.NewSealer(kms.NewFromConfig(f.engines.Config), f.engines.KeyARN))
+	store := f.credentials()
 	drafts := make([]byok.Draft, rotations+1)
 	states := map[string]int64{} // the number of each state, by its plan
 	shared := provider + " shared"
@@ -48,11 +43,7 @@ func TestRotationLeavesNoGap(t *testing.T) {
 	var all sync.WaitGroup
 	for range routers {
 		router := *f
-		var err error
-		router.reader, err = routing.NewReader(f.db, kms.NewFromConfig(f.engines.Config), routing.Config{
-			AccessTable: f.engines.Tables.Access, CredentialsTable: f.engines.Tables.Credentials, SealingKeyARNs: []string{f.engines.KeyARN},
-		})
-		testkit.Must(t, err)
+		router.reader = f.newReader(t, f.engines.Config)
 		all.Go(func() {
 			// The pause leaves the processor to others.
 			for ; ended.Load() < 2*rotations; time.Sleep(5 * time.Millisecond) {

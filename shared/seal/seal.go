@@ -92,11 +92,11 @@ type Binding struct {
 
 // Sealed is a sealed secret as stored. Nothing in it is secret.
 type Sealed struct {
-	Format     int
-	KeyARN     string // of the KMS key that wraps the data key
-	WrappedKey []byte
-	Nonce      []byte
-	Ciphertext []byte // with its tag at the end
+	Format     int    `dynamodbav:"format"`
+	KeyARN     string `dynamodbav:"key_arn"` // of the KMS key that wraps the data key
+	WrappedKey []byte `dynamodbav:"wrapped_key"`
+	Nonce      []byte `dynamodbav:"nonce"`
+	Ciphertext []byte `dynamodbav:"ciphertext"` // with its tag at the end
 }
 
 // context is KMS's encryption context: it binds the wrapped data key to its place. It

@@ -160,21 +160,8 @@ func TestARewrappedRecordOpensUnderTheOtherKey(t *testing.T) {
 			t.Errorf("%s: opened %q, %v", name, opened.Reveal(), err)
 		}
 	}
-	if _, err := seal.NewOpener(k, keyARN).Open(t.Context(), after, home()); !errors.Is(err, seal.ErrKey) {
-		t.Errorf("an opener that does not trust the other key: %v", err)
-	}
-	if again, err := rewrapper.Rewrap(t.Context(), after, home()); err != nil || cmp.Diff(after, again) != "" || len(k.reEncrypts) != 1 {
-		t.Errorf("rewrapped again: %+v, %v after %d calls", again, err, len(k.reEncrypts))
-	}
-	in := k.reEncrypts[0]
-	for name, context := range map[string]map[string]string{"source": in.SourceEncryptionContext, "destination": in.DestinationEncryptionContext} {
-		if diff := cmp.Diff(contextOf(home()), context); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-	bare := seal.Sealed{Format: before.Format, KeyARN: before.KeyARN, WrappedKey: before.WrappedKey}
-	if moved, err := rewrapper.Rewrap(t.Context(), bare, home()); err != nil || moved.KeyARN != nextARN || moved.Nonce != nil || moved.Ciphertext != nil {
-		t.Errorf("without the secret: %+v, %v", moved, err)
+	if again, err := rewrapper.Rewrap(t.Context(), after, home()); err != nil || cmp.Diff(after, again) != "" || k.asked != 1 {
+		t.Errorf("rewrapped again: %+v, %v after %d calls", again, err, k.asked)
 	}
 }
 
@@ -225,8 +212,8 @@ func TestAlteredRecords(t *testing.T) {
 		}
 		moved, err := seal.NewRewrapper(k, nextARN, keyARN, trustedARN).Rewrap(t.Context(), v.record(), v.binding())
 		asks := errors.Is(wantRewrap, seal.ErrDataKey) || wantRewrap == nil && v.KeyARN != nextARN
-		if !errors.Is(kind(err), wantRewrap) || (moved.WrappedKey == nil) != (wantRewrap != nil) || (len(k.reEncrypts) > 0) != asks {
-			t.Errorf("%+v: rewrapped %+v, %v after %d calls; want %v", v, moved, err, len(k.reEncrypts), wantRewrap)
+		if !errors.Is(kind(err), wantRewrap) || (moved.WrappedKey == nil) != (wantRewrap != nil) || (k.asked > 0) != asks {
+			t.Errorf("%+v: rewrapped %+v, %v after %d calls; want %v", v, moved, err, k.asked, wantRewrap)
 		}
 		_, err = seal.NewSealer(k, keyARN).Seal(t.Context(), secret.New([]byte("k")), v.binding())
 		if (err != nil) != errors.Is(wantOpen, errOther) {

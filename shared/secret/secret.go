@@ -48,9 +48,6 @@ func (s Bytes) Format(f fmt.State, _ rune) {
 // String implements fmt.Stringer, for callers that do not go through fmt.
 func (s Bytes) String() string { return Redacted }
 
-// GoString implements fmt.GoStringer.
-func (s Bytes) GoString() string { return Redacted }
-
 // MarshalText implements encoding.TextMarshaler; encoders of JSON, XML and
 // flags honour it.
 func (s Bytes) MarshalText() ([]byte, error) { return []byte(Redacted), nil }

@@ -13,21 +13,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
-type scanner interface {
-	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
-}
-
 // Lister lists jobs, for the operator's command.
 type Lister struct {
-	db    scanner
+	db    dynamodb.ScanAPIClient
 	table string
 }
 
 // NewLister lists the jobs of the table.
-func NewLister(db scanner, table string) *Lister { return &Lister{db: db, table: table} }
+func NewLister(db dynamodb.ScanAPIClient, table string) *Lister { return &Lister{db: db, table: table} }
 
 // Listed is one entry of a listing.
 type Listed struct {
@@ -43,7 +40,7 @@ func (l *Lister) List(ctx context.Context, account ids.Account) ([]Listed, error
 	pages := dynamodb.NewScanPaginator(l.db, &dynamodb.ScanInput{
 		TableName: &l.table, ConsistentRead: aws.Bool(true),
 		FilterExpression:          aws.String("account = :account"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":account": &types.AttributeValueMemberS{Value: string(account)}},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":account": calls.Text(account)},
 	})
 	var jobs []Listed
 	for pages.HasMorePages() {

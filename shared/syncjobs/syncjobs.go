@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -176,5 +177,5 @@ func instant(unix *int64) *time.Time {
 }
 
 func primaryKey(id ids.Job) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: jobPrefix + string(id)}}
+	return map[string]types.AttributeValue{"pk": calls.Text(jobPrefix + string(id))}
 }

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -77,15 +77,12 @@ func (w *Writer) Create(ctx context.Context, account ids.Account) (ids.Job, erro
 		return "", errors.New("a sync job needs an account")
 	}
 	id := ids.New[ids.Job]()
-	stored, err := attributevalue.MarshalMap(item{
-		PK: jobPrefix + string(id), Version: itemVersion,
-		Account: account, Status: Queued, CreatedAt: w.now().Unix(),
-	})
-	if err != nil {
-		return "", fmt.Errorf("encoding a sync job: %w", err)
-	}
-	_, err = w.db.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName: &w.table, Item: stored,
+	_, err := w.db.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: &w.table,
+		Item: calls.Encode(item{
+			PK: jobPrefix + string(id), Version: itemVersion,
+			Account: account, Status: Queued, CreatedAt: w.now().Unix(),
+		}),
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
 	})
 	// The id is fresh: if it is taken, our own first attempt was applied and its
@@ -108,7 +105,7 @@ func (w *Writer) Succeed(ctx context.Context, account ids.Account, id ids.Job, s
 	}
 	return w.take(ctx, step{account, id, Succeeded, fmt.Sprint(synced, deleted)},
 		"finished_at = :now, synced_groups = :synced, deleted_groups = :deleted",
-		map[string]types.AttributeValue{":synced": number(synced), ":deleted": number(deleted)},
+		map[string]types.AttributeValue{":synced": calls.Number(synced), ":deleted": calls.Number(deleted)},
 		Running)
 }
 
@@ -121,30 +118,26 @@ func (w *Writer) Fail(ctx context.Context, account ids.Account, id ids.Job, mess
 	}
 	return w.take(ctx, step{account, id, Failed, message},
 		"finished_at = :now, error_message = :message",
-		map[string]types.AttributeValue{":message": text(message)},
+		map[string]types.AttributeValue{":message": calls.Text(message)},
 		Running, Queued)
 }
 
 // take takes the step of a job of its account from one of the states.
 func (w *Writer) take(ctx context.Context, s step, update string, values map[string]types.AttributeValue, from ...Status) error {
 	token := w.token(s)
-	condition := "account = :account AND #status IN ("
 	all := map[string]types.AttributeValue{
-		":account": text(string(s.account)), ":to": text(string(s.to)), ":now": number(w.now().Unix()), ":token": text(token),
+		":account": calls.Text(s.account), ":to": calls.Text(s.to), ":now": calls.Number(w.now().Unix()), ":token": calls.Text(token),
 	}
+	names := make([]string, len(from))
 	for i, status := range from {
-		name := ":from" + strconv.Itoa(i)
-		all[name] = text(string(status))
-		if i > 0 {
-			condition += ", "
-		}
-		condition += name
+		names[i] = ":from" + strconv.Itoa(i)
+		all[names[i]] = calls.Text(status)
 	}
 	maps.Copy(all, values)
 	_, err := w.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &w.table, Key: primaryKey(s.job),
 		UpdateExpression:                    aws.String("SET #status = :to, step_token = :token, " + update),
-		ConditionExpression:                 aws.String(condition + ")"),
+		ConditionExpression:                 aws.String("account = :account AND #status IN (" + strings.Join(names, ", ") + ")"),
 		ExpressionAttributeNames:            map[string]string{"#status": "status"},
 		ExpressionAttributeValues:           all,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -180,10 +173,4 @@ func (w *Writer) keep(s step, token string) {
 		clear(w.unsure) // a repeat of one of these gets ErrState
 	}
 	w.unsure[s] = token
-}
-
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }

@@ -7,17 +7,8 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Models is a set of models: those listed, or all but those listed.
-type Models struct {
-	AllBut bool
-	Listed []string
-}
-
 // IsEmpty reports whether the set has no model.
 func (m Models) IsEmpty() bool { return !m.AllBut && len(m.Listed) == 0 }
-
-// Has reports whether the model is in the set.
-func (m Models) Has(model string) bool { return slices.Contains(m.Listed, model) != m.AllBut }
 
 // Reopened returns the models that get the provider's shared endpoint back without this
 // credential: it removes the endpoint for them, and no other enabled credential of the
@@ -37,20 +28,6 @@ func Reopened(credentials []byok.Credential, id ids.Credential) Models {
 		}
 	}
 	return freed
-}
-
-// removedFor returns the models for which the credential removes the shared endpoint.
-func removedFor(c byok.Credential) Models {
-	switch {
-	case c.Disabled:
-		return Models{}
-	case c.BYOKOnly, c.Required && c.AllowedModels == nil:
-		return Models{AllBut: true}
-	case c.Required:
-		return Models{Listed: c.AllowedModels}
-	default:
-		return Models{}
-	}
 }
 
 // without returns the models of m that other does not have.
