@@ -20,7 +20,7 @@ class Stack:
 
     def __init__(self, **given: str):
         template = _translated(frozenset(given.items()))
-        self.resources = template["Resources"]
+        self.resources, self.outputs = template["Resources"], template["Outputs"]
         self._conditions = template["Conditions"]
         self._parameters = {
             name: str(given.get(name, parameter.get("Default")))

@@ -157,6 +157,8 @@ class Rules(unittest.TestCase):
         same = {"Statement": {"Effect": "Allow", "Action": ["a"], "Resource": ["x", "y"], "Condition": {"Bool": {"k": "true"}}}}
         self.assertEqual(declared.canonical(one), declared.canonical({"Statement": [same["Statement"]]}))
         self.assertNotEqual(declared.canonical(one), declared.canonical({"Statement": [same["Statement"] | {"Effect": "Deny"}]}))
+        allow, deny = [("Effect", "Allow"), ("Sid", "b")], [("Effect", "Deny"), ("Sid", "a")]
+        self.assertEqual(*(declared.canonical([dict(a), dict(b)]) for a, b in ((allow, deny), (allow[::-1], deny))))
 
     good, crash = Answer(200, {}, ""), Answer(500, {"x-request-id": "r"}, ENVELOPE(500))
     plain = Answer(502, {}, '{"message": "Internal server error"}')
