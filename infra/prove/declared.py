@@ -5,12 +5,12 @@ there. So the deployed template is compared with ours first.
 """
 
 import json
-import tomllib
 
-from account import ROOT, Subject
+from account import Subject
 from checks import Differs, Failed, check, until
 from deployed import PSEUDO, Deployed
 from samtranslator.yaml_helper import yaml_parse
+from stack import environments
 from translate import source
 
 DRIFT = 'CloudFormation User Guide, "Detect unmanaged configuration changes to stacks and resources with drift detection"'
@@ -96,19 +96,10 @@ def template(s: Subject) -> str:
     return "the same"
 
 
-def configured(name: str) -> dict[str, str]:
-    """The parameters that samconfig.toml has for a stack."""
-    for environment in tomllib.loads((ROOT / "samconfig.toml").read_text()).values():
-        parameters = environment.get("global", {}).get("parameters", {}) if isinstance(environment, dict) else {}
-        if parameters.get("stack_name") == name:
-            return dict(p.split("=", 1) for p in parameters.get("parameter_overrides", []))
-    return {}
-
-
 @check("each parameter is the one in samconfig.toml, or the default", "samconfig.toml")
 def parameters(s: Subject) -> str:
     want = {name: str(p.get("Default", "")) for name, p in source()["Parameters"].items()}
-    want |= s.deployment.parameters if s.deployment else configured(s.name)
+    want |= s.deployment.parameters if s.deployment else environments().get(s.name, {})
     if different := [f"{n} is {s.parameters.get(n)!r}, not {v!r}" for n, v in sorted(want.items()) if s.parameters.get(n) != v]:
         raise Differs(", ".join(different))
     return f"{len(want)} parameters"
