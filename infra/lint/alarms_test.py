@@ -89,7 +89,3 @@ class Alarms(unittest.TestCase):
             said = statement["Effect"], statement["Action"], statement["Resource"], statement["Principal"]["Service"][0]
             self.assertEqual(said, ("Allow", action, "${KeyChangesLogGroup.Arn}", "events.amazonaws.com"))
         self.assertEqual(put["Condition"], {"ArnEquals": {"aws:SourceArn": "${KeyChangesRule.Arn}"}})
-
-
-if __name__ == "__main__":
-    unittest.main()

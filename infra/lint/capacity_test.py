@@ -6,12 +6,10 @@ sustained rate, and smaller ones all at once at rate and burst, must fit.
 """
 
 import dataclasses
-import pathlib
-import tomllib
 import unittest
 
-from stack import Stack
-from translate import SOURCE, source
+from stack import Stack, environments
+from translate import source
 
 Units = dict[str, tuple[int, int]]  # read and write units, by table
 
@@ -47,19 +45,6 @@ NEEDS = {
 }
 
 
-def environments() -> dict[str, dict[str, str]]:
-    """The parameters of each environment."""
-    config = tomllib.loads(pathlib.Path(SOURCE.parent, "samconfig.toml").read_text())
-    return {
-        name: dict(
-            override.split("=", 1)
-            for override in commands["global"]["parameters"]["parameter_overrides"]
-        )
-        for name, commands in config.items()
-        if name != "version"
-    }
-
-
 def throttle(stack: Stack, route: str) -> int:
     """The throttle of a route, in requests a second and at one instant; the stage's if it has none."""
     settings = {f"{s['HttpMethod']} {s['ResourcePath'][1:].replace('~1', '/')}": s
@@ -89,7 +74,3 @@ class Ceilings(unittest.TestCase):
         events = (f["Properties"]["Events"] for f in source()["Resources"].values() if f["Type"] == "AWS::Serverless::Function")
         routes = {f"{e['Properties']['Method']} {e['Properties']['Path']}" for each in events for e in each.values()}
         self.assertEqual(set(NEEDS), routes, "NEEDS in infra/lint/capacity_test.py and the template have other routes")
-
-
-if __name__ == "__main__":
-    unittest.main()

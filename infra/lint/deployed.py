@@ -25,11 +25,15 @@ PSEUDO = {
 
 # The result of !GetAtt X.Arn, by type.
 ARNS = {
-    "AWS::DynamoDB::Table": f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{{}}",
-    "AWS::IAM::Role": f"arn:aws:iam::{ACCOUNT}:role/{{}}",
-    "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{{}}",
-    "AWS::Logs::LogGroup": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{{}}:*",
-    "AWS::S3::Bucket": "arn:aws:s3:::{}",
+    kind: "arn:${AWS::Partition}:" + pattern for kind, pattern in {
+        "AWS::DynamoDB::Table": "dynamodb:${AWS::Region}:${AWS::AccountId}:table/{}",
+        "AWS::Events::Rule": "events:${AWS::Region}:${AWS::AccountId}:rule/{}",
+        "AWS::IAM::Role": "iam::${AWS::AccountId}:role/{}",
+        "AWS::KMS::Key": "kms:${AWS::Region}:${AWS::AccountId}:key/{}",
+        "AWS::Lambda::Function": "lambda:${AWS::Region}:${AWS::AccountId}:function:{}",
+        "AWS::Logs::LogGroup": "logs:${AWS::Region}:${AWS::AccountId}:log-group:{}:*",
+        "AWS::S3::Bucket": "s3:::{}",
+    }.items()
 }
 
 # AWS::NoValue: a property with this value is left out.
@@ -39,6 +43,8 @@ NOTHING = object()
 class Deployed(Stack):
     """The translated template under these parameters, with all names in place."""
 
+    pseudo = PSEUDO
+
     def resolve(self, value):
         if isinstance(value, list):
             items = [self.resolve(item) for item in value]
@@ -47,7 +53,7 @@ class Deployed(Stack):
             return NOTHING
         if isinstance(value, dict) and len(value) == 1:
             (function, argument), = value.items()
-            if function == "Ref" and argument in PSEUDO | self.resources:
+            if function == "Ref" and argument in self.pseudo | self.resources:
                 return self.named(argument)
             if function == "Fn::GetAtt":
                 return self.named(".".join(argument))
@@ -62,17 +68,21 @@ class Deployed(Stack):
 
     def named(self, name: str) -> str:
         """The result of !Ref name, or of !GetAtt id.Arn."""
-        if name in PSEUDO:
-            return PSEUDO[name]
+        if name in self.pseudo:
+            return self.pseudo[name]
         identifier, _, attribute = name.partition(".")
-        physical = f"{STACK}-{identifier}"
-        if self.resources[identifier]["Type"] == "AWS::S3::Bucket":
-            physical = physical.lower()
+        physical = self.physical(identifier)
         if not attribute:
             return physical
-        if attribute != "Arn":
-            raise ValueError(f"a policy needs {name}, which is not known here")
-        return ARNS[self.resources[identifier]["Type"]].format(physical)
+        pattern = ARNS.get(self.resources[identifier]["Type"])
+        if attribute != "Arn" or not pattern:
+            raise ValueError(f"{name} is not known here")
+        return self._substitute(pattern).format(physical)
+
+    def physical(self, identifier: str) -> str:
+        """The name of a resource."""
+        name = f"{STACK}-{identifier}"
+        return name.lower() if self.resources[identifier]["Type"] == "AWS::S3::Bucket" else name
 
     def functions(self) -> dict:
         """Each function's role and the policies attached to it."""

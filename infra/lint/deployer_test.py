@@ -77,7 +77,3 @@ class Deployment(unittest.TestCase):
             for placeholder, length in (("ACCOUNT", 12), ("REGION", 14), ("STACK", 20), ("SEALING_KEY", 36), ("STORAGE_KEY", 36)):
                 policy = policy.replace(placeholder, "x" * length)
             self.assertLess(len(policy), 6_144 if name == "boundary" else 10_240)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -51,7 +51,3 @@ class Evidence(unittest.TestCase):
                 if target := re.fullmatch(r"make ([a-z-]+).*", name):
                     with self.subTest(f"{name} in {document}"):
                         self.assertRegex(makefile, rf"(?m)^{target[1]}:")
-
-
-if __name__ == "__main__":
-    unittest.main()

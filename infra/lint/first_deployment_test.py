@@ -105,7 +105,3 @@ class Order(unittest.TestCase):
 
     def test_the_stage_waits_for_the_gateways_logging(self):
         self.assertIn("GatewayLogging", self.waits_for("ApiStage"))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -49,7 +49,3 @@ class Functions(unittest.TestCase):
             times = {function: words.count(function.removesuffix("Function")) for function in self.functions}
             if sum(map(bool, times.values())) > 1:
                 self.assertEqual(len(set(times.values())), 1, f"{name} leaves out a function: {times}")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -112,7 +112,3 @@ class Logs(unittest.TestCase):
         # A sampled request shows its headers: AWS redacts the logs alone.
         sampled = re.findall(r'"SampledRequestsEnabled": (\w+)', json.dumps(self.stack.properties("WebAcl")))
         self.assertEqual(set(sampled), {"false"})
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -171,7 +171,3 @@ class Incidents(unittest.TestCase):
                 statistic = metric.get("Stat") or metric.get("Statistic") or metric["ExtendedStatistic"]
                 self.assertEqual(statistic, "p99" if alarm == "LatencyAlarm" else "Sum", alarm)
             self.assertEqual(properties["TreatMissingData"], "notBreaching", alarm)
-
-
-if __name__ == "__main__":
-    unittest.main()

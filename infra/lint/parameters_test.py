@@ -73,7 +73,3 @@ class Environment(unittest.TestCase):
         (version,) = versions(stack, "CreateByokKeyFunction").values()
         self.assertIn(arn, version["Description"])
         self.assertIn(arn, json.dumps(stack.properties("CreateByokKeyPolicy")))
-
-
-if __name__ == "__main__":
-    unittest.main()

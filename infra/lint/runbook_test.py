@@ -144,7 +144,3 @@ class Runbook(unittest.TestCase):
         for word in rest:
             if word.startswith("{"):
                 json.loads(word)
-
-
-if __name__ == "__main__":
-    unittest.main()

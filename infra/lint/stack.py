@@ -6,8 +6,9 @@ References to resources stay.
 
 import functools
 import re
+import tomllib
 
-from translate import translate
+from translate import SOURCE, translate
 
 
 @functools.cache  # it takes a second
@@ -15,12 +16,19 @@ def _translated(given: frozenset) -> dict:
     return translate(**dict(given))
 
 
+def environments() -> dict[str, dict[str, str]]:
+    """The parameters that samconfig.toml has for each stack, by the stack's name."""
+    config = tomllib.loads((SOURCE.parent / "samconfig.toml").read_text())
+    settings = [commands["global"]["parameters"] for name, commands in config.items() if name != "version"]
+    return {s["stack_name"]: dict(p.split("=", 1) for p in s["parameter_overrides"]) for s in settings}
+
+
 class Stack:
     """The translated template under these parameters; the rest are defaults."""
 
     def __init__(self, **given: str):
         template = _translated(frozenset(given.items()))
-        self.resources = template["Resources"]
+        self.resources, self.outputs = template["Resources"], template["Outputs"]
         self._conditions = template["Conditions"]
         self._parameters = {
             name: str(given.get(name, parameter.get("Default")))

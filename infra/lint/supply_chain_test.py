@@ -46,7 +46,3 @@ class SupplyChain(unittest.TestCase):
         self.assertIn("infra/release/venv", found)
         for folder in folders("package.json"):
             self.assertIn("ignore-scripts=true\n", (ROOT / folder[1:] / ".npmrc").read_text())
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -39,7 +39,3 @@ class Workflows(unittest.TestCase):
                 self.assertNotRegex(commands(jobs(name)[job]), r"\b(sam build|make|go)\b", job)
         roles = {n: s["with"]["role-to-assume"] for n, job in jobs("deploy.yml").items() for s in job.get("steps", []) if "role-to-assume" in s.get("with", {})}
         self.assertEqual(roles, {"deploy": "${{ vars.AWS_ROLE_ARN }}", "verify": "${{ vars.AWS_VERIFY_ROLE_ARN }}"})
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -4,15 +4,13 @@ Drift detection compares AWS with the deployed template, and only the properties
 there. So the deployed template is compared with ours first.
 """
 
-import functools
 import json
-import tomllib
-import urllib.parse
 
-from account import ROOT, Subject
+from account import Subject
 from checks import Differs, Failed, check, until
 from deployed import PSEUDO, Deployed
 from samtranslator.yaml_helper import yaml_parse
+from stack import environments
 from translate import source
 
 DRIFT = 'CloudFormation User Guide, "Detect unmanaged configuration changes to stacks and resources with drift detection"'
@@ -25,15 +23,8 @@ COMPARED = {
 
 # The property with the policy, by type. Drift detection compares few of these.
 POLICY = {
-    "AWS::IAM::ManagedPolicy": "PolicyDocument", "AWS::IAM::Policy": "PolicyDocument", "AWS::KMS::Key": "KeyPolicy",
-    "AWS::Logs::ResourcePolicy": "PolicyDocument", "AWS::S3::BucketPolicy": "PolicyDocument", "AWS::SNS::TopicPolicy": "PolicyDocument",
-}
-
-ARN = {
-    "AWS::DynamoDB::Table": "dynamodb:{region}:{account}:table/{id}", "AWS::Events::Rule": "events:{region}:{account}:rule/{id}",
-    "AWS::IAM::Role": "iam::{account}:role/{id}", "AWS::KMS::Key": "kms:{region}:{account}:key/{id}",
-    "AWS::Lambda::Function": "lambda:{region}:{account}:function:{id}", "AWS::Logs::LogGroup": "logs:{region}:{account}:log-group:{id}:*",
-    "AWS::S3::Bucket": "s3:::{id}",
+    "AWS::IAM::ManagedPolicy": "PolicyDocument", "AWS::KMS::Key": "KeyPolicy", "AWS::Logs::ResourcePolicy": "PolicyDocument",
+    "AWS::S3::BucketPolicy": "PolicyDocument", "AWS::SNS::TopicPolicy": "PolicyDocument",
 }
 
 
@@ -42,37 +33,21 @@ class Declared(Deployed):
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(**subject.parameters)
-        self.subject = subject
-        self.outputs = source()["Outputs"]
-        # The resources that the stack must have. The transform names a deployment after its content.
+        self.names, account = subject.physical, subject.account
+        self.pseudo = PSEUDO | {
+            "AWS::AccountId": account.id, "AWS::Partition": account.partition, "AWS::Region": account.region,
+            "AWS::StackName": subject.name, "AWS::StackId": subject.id,
+        }
+        # The resources that the stack must have.
         self.expected = {
             name: resource for name, resource in self.resources.items()
             if "Condition" not in resource or self._holds(resource["Condition"])
         }
 
-    def named(self, name: str) -> str:
-        s, account = self.subject, self.subject.account
-        pseudo = {
-            "AWS::AccountId": account.id, "AWS::Partition": account.partition, "AWS::Region": account.region, "AWS::StackName": s.name,
-            "AWS::StackId": s.id, "AWS::URLSuffix": PSEUDO["AWS::URLSuffix"],
-        }
-        if name in pseudo:
-            return pseudo[name]
-        identifier, _, attribute = name.partition(".")
-        if name == "Api.Stage":
-            return s.parameters["StageName"]
-        if self.resources[identifier]["Type"] == "AWS::Lambda::Version":  # its name ends with a hash of the code
-            identifier = next((n for n in s.physical if n.startswith(identifier[:-10]) and len(n) == len(identifier)), identifier)
-            return s.physical.get(identifier, "").rpartition(":")[2]
-        physical = s.physical.get(identifier)
-        if not physical:
+    def physical(self, identifier: str) -> str:
+        if not self.names.get(identifier):
             raise ValueError(f"{identifier} is not in the stack")
-        if not attribute:
-            return physical
-        pattern = ARN.get(self.resources[identifier]["Type"])
-        if attribute != "Arn" or not pattern:
-            raise ValueError(f"{name} is not known")
-        return f"arn:{account.partition}:" + pattern.format(region=account.region, account=account.id, id=physical)
+        return self.names[identifier]
 
     def of(self, kind: str) -> dict:
         """The properties of all resources of a type."""
@@ -121,19 +96,10 @@ def template(s: Subject) -> str:
     return "the same"
 
 
-def configured(name: str) -> dict[str, str]:
-    """The parameters that samconfig.toml has for a stack."""
-    for environment in tomllib.loads((ROOT / "samconfig.toml").read_text()).values():
-        parameters = environment.get("global", {}).get("parameters", {}) if isinstance(environment, dict) else {}
-        if parameters.get("stack_name") == name:
-            return dict(p.split("=", 1) for p in parameters.get("parameter_overrides", []))
-    return {}
-
-
 @check("each parameter is the one in samconfig.toml, or the default", "samconfig.toml")
 def parameters(s: Subject) -> str:
     want = {name: str(p.get("Default", "")) for name, p in source()["Parameters"].items()}
-    want |= s.deployment.parameters if s.deployment else configured(s.name)
+    want |= s.deployment.parameters if s.deployment else environments().get(s.name, {})
     if different := [f"{n} is {s.parameters.get(n)!r}, not {v!r}" for n, v in sorted(want.items()) if s.parameters.get(n) != v]:
         raise Differs(", ".join(different))
     return f"{len(want)} parameters"
@@ -165,7 +131,7 @@ def drift(s: Subject) -> str:
     ]
     silent = [r for r in s.resources if states.get(r["LogicalResourceId"]) not in ("IN_SYNC", "MODIFIED", "DELETED")]
     drifted += [f"{r['LogicalResourceId']} not reported" for r in silent if r["ResourceType"] in COMPARED]
-    opened = [r["LogicalResourceId"] for r in silent if r["ResourceType"] not in COMPARED | POLICY.keys()]
+    opened = [r["LogicalResourceId"] for r in silent if r["ResourceType"] not in COMPARED | POLICY.keys() | {"AWS::IAM::Policy"}]
     seen = f"{len(s.resources) - len(silent)} in sync; NOT CHECKED: {', '.join(sorted(opened)) or 'none'}"
     if end["DetectionStatus"] == "DETECTION_FAILED":
         seen += f"; incomplete: {end.get('DetectionStatusReason', '')}"
@@ -174,83 +140,70 @@ def drift(s: Subject) -> str:
     return seen
 
 
-def canonical(policy) -> str:
-    """A policy in a form in which equal policies are equal texts."""
-
-    def normal(value, name=""):
-        if isinstance(value, dict):
-            return {k: normal(v, k) for k, v in value.items()}
-        if isinstance(value, list):
-            return sorted((normal(v, "Sid") for v in value), key=json.dumps)
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        return text if name in ("Sid", "Effect", "Version", "Id") else [text]
-
-    return json.dumps(normal(json.loads(policy) if isinstance(policy, str) else policy), sort_keys=True)
+def canonical(value, name: str = ""):
+    """A policy in a form in which equal policies are equal."""
+    if isinstance(value, dict):
+        return {k: canonical(v, k) for k, v in value.items()}
+    if isinstance(value, list):
+        return sorted((canonical(v, "Sid") for v in value), key=lambda v: json.dumps(v, sort_keys=True))
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if name in ("Sid", "Effect", "Version", "Id") else [text]
 
 
-def in_force(s: Subject, name: str, kind: str, properties: dict) -> list:
-    """The policies that AWS has for a resource."""
-    client, physical = s.account.client, s.physical.get(name, "")
+def wanted(template: Declared) -> dict[str, tuple]:
+    """The policies of the template by logical id, each with its resource's type and properties. A role
+    has several: by their names, its trust, and the managed ones."""
+    found = {
+        name: (kind, properties, properties[member])
+        for kind, member in POLICY.items() for name, properties in template.of(kind).items()
+    }
+    attached = template.of("AWS::IAM::Policy").values()
+    for name, role in template.of("AWS::IAM::Role").items():
+        inline = role.get("Policies", []) + [p for p in attached if template.physical(name) in p["Roles"]]
+        found[name] = "AWS::IAM::Role", role, {
+            "trust": role["AssumeRolePolicyDocument"], "managed": role.get("ManagedPolicyArns", []),
+            **{p["PolicyName"]: p["PolicyDocument"] for p in inline},
+        }
+    return found
+
+
+def in_force(s: Subject, name: str, kind: str, properties: dict):
+    """The policy of a resource that AWS has, in the form of wanted."""
+    client, pages, physical = s.account.client, s.account.pages, s.physical.get(name, "")
     match kind:
-        case "AWS::KMS::Key":
-            return [client("kms").get_key_policy(KeyId=physical, PolicyName="default")["Policy"]]
-        case "AWS::S3::BucketPolicy":
-            return [client("s3").get_bucket_policy(Bucket=properties["Bucket"])["Policy"]]
-        case "AWS::SNS::TopicPolicy":
-            return [client("sns").get_topic_attributes(TopicArn=t)["Attributes"]["Policy"] for t in properties["Topics"]]
-        case "AWS::Logs::ResourcePolicy":
-            found, more = [], {}
-            while True:
-                page = client("logs").describe_resource_policies(**more)
-                found += [p["policyDocument"] for p in page["resourcePolicies"] if p["policyName"] == physical]
-                if not (token := page.get("nextToken")):
-                    return found
-                more = {"nextToken": token}
         case "AWS::IAM::ManagedPolicy":
             version = client("iam").get_policy(PolicyArn=physical)["Policy"]["DefaultVersionId"]
-            return [client("iam").get_policy_version(PolicyArn=physical, VersionId=version)["PolicyVersion"]["Document"]]
-    return [inline(s, role, properties["PolicyName"]) for role in properties["Roles"]]
-
-
-def inline(s: Subject, role: str, name: str):
-    document = s.account.client("iam").get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
-    return urllib.parse.unquote(document) if isinstance(document, str) else document
+            return client("iam").get_policy_version(PolicyArn=physical, VersionId=version)["PolicyVersion"]["Document"]
+        case "AWS::IAM::Role":
+            return {
+                "trust": client("iam").get_role(RoleName=physical)["Role"]["AssumeRolePolicyDocument"],
+                "managed": [p["PolicyArn"] for p in pages("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=physical)],
+                **{policy: client("iam").get_role_policy(RoleName=physical, PolicyName=policy)["PolicyDocument"]
+                   for policy in pages("iam", "list_role_policies", "PolicyNames", RoleName=physical)},
+            }
+        case "AWS::KMS::Key":
+            return client("kms").get_key_policy(KeyId=physical, PolicyName="default")["Policy"]
+        case "AWS::Logs::ResourcePolicy":
+            found = pages("logs", "describe_resource_policies", "resourcePolicies")
+            return next(p["policyDocument"] for p in found if p["policyName"] == physical)
+        case "AWS::S3::BucketPolicy":
+            return client("s3").get_bucket_policy(Bucket=properties["Bucket"])["Policy"]
+    (topic,) = properties["Topics"]
+    return client("sns").get_topic_attributes(TopicArn=topic)["Attributes"]["Policy"]
 
 
 @check("each policy of a key, bucket, topic, role and log group is the template's, and no role has more", "template.yaml; " + DRIFT)
 def policies(s: Subject) -> str:
-    template, wrong, count, names = declared(s), [], 0, {}
-
-    def compare(name: str, want, read) -> None:
-        nonlocal count
-        count += 1
+    wrong, count = [], 0
+    for name, (kind, properties, policy) in wanted(declared(s)).items():
+        count += len(policy) if kind == "AWS::IAM::Role" else 1
         try:
-            have = read()
-            if not have or any(canonical(h) != canonical(want) for h in have):
-                wrong.append(f"{name} is missing or differs")
+            want, have = (
+                canonical(json.loads(p) if isinstance(p, str) else p) for p in (policy, in_force(s, name, kind, properties))
+            )
+            wrong += [f"{name} differs at {part}" for part in sorted(want | have) if want.get(part) != have.get(part)]
         except Exception as error:  # one that cannot be read is not the template's
             wrong.append(f"{name}: {type(error).__name__}: {error}")
-
-    for kind, member in POLICY.items():
-        for name, properties in template.of(kind).items():
-            compare(name, properties[member], functools.partial(in_force, s, name, kind, properties))
-            if kind == "AWS::IAM::Policy":
-                for role in properties["Roles"]:
-                    names.setdefault(role, set()).add(properties["PolicyName"])
-    for name, properties in template.of("AWS::IAM::Role").items():
-        role = s.physical.get(name, "")
-        names.setdefault(role, set())
-        for p in properties.get("Policies", []):
-            names[role].add(p["PolicyName"])
-            compare(f"{name} {p['PolicyName']}", p["PolicyDocument"], lambda p=p, role=role: [inline(s, role, p["PolicyName"])])
-        compare(f"{name} trust", properties["AssumeRolePolicyDocument"],
-                lambda role=role: [s.account.client("iam").get_role(RoleName=role)["Role"]["AssumeRolePolicyDocument"]])
-        attached = {p["PolicyArn"] for p in s.account.pages("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=role)}
-        if attached != set(properties.get("ManagedPolicyArns", [])):
-            wrong.append(f"{name} has other managed policies: {sorted(attached)}")
-    for role, own in names.items():
-        if more := set(s.account.pages("iam", "list_role_policies", "PolicyNames", RoleName=role)) - own:
-            wrong.append(f"role {role} has more policies: {sorted(more)}")
     if wrong:
         raise Failed("; ".join(wrong))
     return f"{count} policies"

@@ -1,7 +1,7 @@
 // Which principals may use the keys and the bucket, and which may not, with any policies
 // of their own. The functions' calls are recorded, so they are not listed here.
 
-import { contexts, keyCondition, sealing } from './forbidden.mjs'
+import { contexts, keyCondition, sealing } from './calls.mjs'
 
 const may = (who, why, action, conditions = {}, object) => ({ who, why, action, ...(object && { object }), conditions, right: true })
 const mayNot = (...call) => ({ ...may(...call), right: false })
