@@ -8,7 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
@@ -111,10 +110,7 @@ func newWorld(t testing.TB, s Scenario) *World {
 		answered: map[ids.Credential]map[string]any{}, uncertain: map[string]int{},
 		limited: map[string]bool{}, twins: map[string][]*exchange{}, removed: map[ids.Credential]bool{}, changed: map[ids.Credential]bool{}, fresh: map[ids.Credential]bool{},
 		model: model.New(model.Config{
-			Tables: []model.TableSchema{
-				{Name: accessTable, PK: "pk", SK: "sk"}, {Name: credentialsTable, PK: "pk", SK: "sk"},
-				{Name: jobsTable, PK: "pk"}, {Name: controlTable, PK: "pk"},
-			},
+			Tables: []string{accessTable, credentialsTable, jobsTable, controlTable},
 			Bucket: bucket, Versioning: s.Versioning, Keys: []string{keyARN},
 		}),
 	}
@@ -196,10 +192,10 @@ func (w *World) past() *actor {
 // Expire lets the records of all earlier requests under the idempotency key expire;
 // they stay stored, as DynamoDB may keep them.
 func (w *World) Expire(idempotency string) {
-	for _, row := range w.model.Items(controlTable) {
-		if _, ok := row["fingerprint"]; ok {
-			row["exp"] = &types.AttributeValueMemberN{Value: "1"}
-			w.model.PutItem(controlTable, row)
+	rows := w.Rows(controlTable)
+	for _, row := range rows.All(w.t) {
+		if row["fingerprint"] != nil {
+			rows.Set(w.t, row, "exp", testkit.Number("1"))
 		}
 	}
 	w.showed(w.past(), sets("idempotency key "+w.Tenant.Management+idempotency, "expired", func(once) once { return once{} }))
