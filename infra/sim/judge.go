@@ -6,42 +6,19 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 )
 
-// recorder is a testing.TB. Its failures become problems of the run.
-type recorder struct {
-	testing.TB
-	w   *World
-	who string
-}
-
-// Helper implements testing.TB.
-func (recorder) Helper() {}
-
-// Errorf implements testing.TB.
-func (r recorder) Errorf(format string, a ...any) {
-	r.w.problem("%s: %s", r.who, fmt.Sprintf(format, a...))
-}
-
-// Fatalf implements testing.TB.
-func (r recorder) Fatalf(format string, a ...any) {
-	r.Errorf(format, a...)
-	runtime.Goexit()
-}
-
 // read reads the answer right after it was given.
 func (x *exchange) read(w *World) {
 	var reader sync.WaitGroup // Fatalf ends a goroutine of its own
-	reader.Go(func() { x.answer = functest.ReadAnswer(recorder{w.t, w, x.Name}, x.raw, x.log) })
+	reader.Go(func() { x.answer = functest.ReadAnswer(noting{w.t, w, x.Name + ": "}, x.raw, x.log) })
 	reader.Wait()
 	if id := x.event.RequestID; id != "" && x.answer.RequestID != id {
 		w.problem("%s: X-Request-Id %q, want %q", x.Name, x.answer.RequestID, id)

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -74,6 +76,7 @@ type World struct {
 	restored  bool                              // the access table is older than the credentials
 	repaired  bool                              // it is not any more
 	fresh     map[ids.Credential]bool           // created by a request that began when it was repaired
+	creates   bool                              // a request for a credential is under way
 	most      int                               // how many credentials a workspace may hold, if that is judged
 	settled   func()                            // judges when all actors are through, if no act is unfinished
 	// unfinished means that an act of the operator's failed on the way.
@@ -132,16 +135,30 @@ func (w *World) must(err error) {
 // Wait lets virtual time pass before the run.
 func (w *World) Wait(d time.Duration) { time.Sleep(d) }
 
-// TB is the test of the run. Errorf reports a breach of the contract.
-func (w *World) TB() testing.TB { return noting{w.t, w} }
+// TB is the test of the run. Its failures are breaches of the contract.
+func (w *World) TB() testing.TB { return noting{TB: w.t, w: w} }
 
+// noting notes a test's failures as problems of the run.
 type noting struct {
 	testing.TB
-	w *World
+
+	w   *World
+	who string
 }
 
+// Helper implements testing.TB.
+func (noting) Helper() {}
+
 // Errorf implements testing.TB.
-func (n noting) Errorf(format string, a ...any) { n.w.problem(format, a...) }
+func (n noting) Errorf(format string, a ...any) {
+	n.w.problem("%s%s", n.who, fmt.Sprintf(format, a...))
+}
+
+// Fatalf implements testing.TB.
+func (n noting) Fatalf(format string, a ...any) {
+	n.Errorf(format, a...)
+	runtime.Goexit()
+}
 
 // Rows are the rows of a table: access, credentials, sync-jobs or control.
 func (w *World) Rows(table string) testkit.Rows { return testkit.Rows{DB: w.Direct.DB, Table: table} }
@@ -164,7 +181,7 @@ func (w *World) StandardKey(bound ids.Workspace) string {
 func (w *World) UnknownKey() string {
 	const token = testkit.Marker + "unknown"
 	w.Name(hashOf(token), "unknown")
-	w.given(turnedOff(keyObject(token)))
+	w.showed(w.past(), turnedOff(keyObject(token)))
 	return token
 }
 
@@ -172,7 +189,7 @@ func (w *World) UnknownKey() string {
 func (w *World) UnknownHash() string {
 	hash := hashOf("nobody's")
 	w.Name(hash, "nobody's")
-	w.given(turnedOff("existence of key " + hash[:12]))
+	w.showed(w.past(), turnedOff("existence of key "+hash[:12]))
 	return hash
 }
 

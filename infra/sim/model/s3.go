@@ -263,8 +263,8 @@ func (in listVersions) applyTo(b *bucket) (any, error) {
 	}
 	out.Name = b.name
 	afterKey, afterVersion := query.Get("key-marker"), query.Get("version-id-marker")
-	for _, key := range b.keys(query.Get("prefix")) {
-		if key < afterKey || key == afterKey && afterVersion == "" {
+	for _, key := range slices.Sorted(maps.Keys(b.versions)) {
+		if !strings.HasPrefix(key, query.Get("prefix")) || key < afterKey || key == afterKey && afterVersion == "" {
 			continue
 		}
 		for i, v := range b.versions[key] {
@@ -289,15 +289,6 @@ func (in listVersions) applyTo(b *bucket) (any, error) {
 	out.NextKeyMarker, out.NextVersionIdMarker = "", ""
 	return out, nil
 }
-
-// keys returns the keys with a prefix in order.
-func (b *bucket) keys(prefix string) []string {
-	keys := slices.Sorted(maps.Keys(b.versions))
-	return slices.DeleteFunc(keys, func(key string) bool { return !strings.HasPrefix(key, prefix) })
-}
-
-// Objects returns the keys of all objects that have versions or delete markers.
-func (w *World) Objects() []string { return w.bucket.keys("") }
 
 // Versions returns the versions and delete markers of a key, newest first.
 func (w *World) Versions(key string) []Version { return slices.Clone(w.bucket.versions[key]) }
