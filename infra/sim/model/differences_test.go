@@ -86,7 +86,7 @@ var differences = []difference{
 		aws:      "If the current version is deleted by its id, the next most recent version becomes the current one (S3 User Guide, deleting object versions).",
 		diverges: true,
 		explains: func(what string, engine, model object) bool {
-			uploads := strings.HasPrefix(what, "put") && engine["etag"] != nil && model["__type"] == "PreconditionFailed"
+			uploads := strings.HasPrefix(what, "put") && engine["stored"] != nil && model["__type"] == "PreconditionFailed"
 			return uploads || isDelete(what) && engine["__type"] == "NoSuchKey" && model["marker"] == true
 		},
 	},
@@ -96,7 +96,7 @@ var differences = []difference{
 		aws:      "A conditional write succeeds if the current version is a delete marker (S3 User Guide, conditional writes).",
 		diverges: true,
 		explains: func(what string, engine, model object) bool {
-			return strings.HasPrefix(what, "put") && engine["__type"] == "PreconditionFailed" && model["etag"] != nil
+			return strings.HasPrefix(what, "put") && engine["__type"] == "PreconditionFailed" && model["stored"] != nil
 		},
 	},
 	{

@@ -13,12 +13,8 @@ import (
 
 const dynamoDBTarget = "DynamoDB_20120810."
 
-const (
-	// maxPage is how many bytes one read returns.
-	maxPage = 1 << 20
-	// readUnit is how many bytes a strongly consistent read gets for a unit of capacity.
-	readUnit = 4096
-)
+// readUnit is how many bytes a strongly consistent read gets for a unit of capacity.
+const readUnit = 4096
 
 // table has the items of a table. Each table has the partition key pk, and perhaps the
 // sort key sk.
@@ -199,27 +195,29 @@ func (w *World) page(in input, has func(primaryKey) bool) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, read, size := []wire{}, 0, 0
+	items, read := []wire{}, []wire{}
 	for _, key := range t.sorted() {
 		if !has(key) {
 			continue
 		}
 		item := t[key]
-		read++
-		size += sizeOf(item)
+		read = append(read, wire(item))
 		if filter.holds(item) {
 			items = append(items, wire(project(item, paths)))
 		}
 	}
-	if in.Limit != nil && read >= *in.Limit || size > maxPage {
+	if in.Limit != nil && len(read) >= *in.Limit {
 		return nil, notModelled("a second page of a read")
 	}
-	out := object{"Count": len(items), "ScannedCount": read}
+	out := object{"Count": len(items), "ScannedCount": len(read)}
 	if in.Select != "COUNT" {
 		out["Items"] = items
 	}
 	if in.ReturnConsumedCapacity != "" {
-		out["ConsumedCapacity"] = object{"TableName": in.TableName, "CapacityUnits": max(1, (size+readUnit-1)/readUnit)}
+		if len(encode(read)) > readUnit { // which is more than DynamoDB counts
+			return nil, notModelled("a read of several units")
+		}
+		out["ConsumedCapacity"] = object{"TableName": in.TableName, "CapacityUnits": 1}
 	}
 	return out, nil
 }

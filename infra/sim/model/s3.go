@@ -2,7 +2,6 @@ package model
 
 import (
 	"cmp"
-	"crypto/md5" //nolint:gosec // S3's ETag is an MD5
 	"crypto/rand"
 	"encoding/xml"
 	"errors"
@@ -37,10 +36,6 @@ type Version struct {
 	Marker   bool
 	Body     []byte
 	Modified time.Time
-}
-
-func (v Version) etag() string {
-	return fmt.Sprintf(`"%x"`, md5.Sum(v.Body)) //nolint:gosec // S3's ETag is an MD5
 }
 
 // exists reports whether the key has a current version that is no delete marker.
@@ -170,7 +165,7 @@ func (in putObject) applyTo(b *bucket) (any, error) {
 		return nil, failedPrecondition()
 	}
 	v := b.add(in.key, Version{Body: slices.Clone(in.content)})
-	header := http.Header{"Etag": {v.etag()}}
+	header := http.Header{}
 	if b.versioning == "Enabled" {
 		header.Set("X-Amz-Version-Id", v.ID)
 	}
@@ -281,7 +276,7 @@ func (in listVersions) applyTo(b *bucket) (any, error) {
 				out.DeleteMarkers = append(out.DeleteMarkers, types.DeleteMarkerEntry{Key: &key, VersionId: &v.ID, IsLatest: latest, LastModified: &v.Modified})
 			} else {
 				out.Versions = append(out.Versions, types.ObjectVersion{
-					Key: &key, VersionId: &v.ID, IsLatest: latest, LastModified: &v.Modified, ETag: aws.String(v.etag()), Size: aws.Int64(int64(len(v.Body))),
+					Key: &key, VersionId: &v.ID, IsLatest: latest, LastModified: &v.Modified, Size: aws.Int64(int64(len(v.Body))),
 				})
 			}
 		}

@@ -65,7 +65,7 @@ func (b bucket) put(key, content string, condition *string) object {
 	if err != nil {
 		return failure(err)
 	}
-	return object{"version": b.version(out.VersionId), "etag": *out.ETag}
+	return object{"version": b.version(out.VersionId), "stored": true}
 }
 
 // remove deletes the current version, on condition that there is one or not.
@@ -110,7 +110,7 @@ func (b bucket) list(prefix string, limit int32) (out object, found []types.Obje
 			return failure(err), nil
 		}
 		for _, v := range page.Versions {
-			entries = append(entries, fmt.Sprintf("%s %s, latest %t, %d bytes, %s", *v.Key, b.version(v.VersionId), *v.IsLatest, *v.Size, *v.ETag))
+			entries = append(entries, fmt.Sprintf("%s %s, latest %t, %d bytes", *v.Key, b.version(v.VersionId), *v.IsLatest, *v.Size))
 			found = append(found, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
 		}
 		for _, m := range page.DeleteMarkers {

@@ -90,31 +90,3 @@ func ordered(holds func(order int) bool) func(a, b types.AttributeValue) bool {
 
 // equal reports whether both values exist and are the same.
 func equal(a, b types.AttributeValue) bool { return a != nil && reflect.DeepEqual(a, b) }
-
-// sizeOf returns the size of an item in bytes, by DynamoDB's rules.
-func sizeOf(i Item) (size int) {
-	for name, v := range i {
-		size += len(name) + sizeOfValue(v)
-	}
-	return size
-}
-
-func sizeOfValue(v types.AttributeValue) (size int) {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return len(v.Value)
-	case *types.AttributeValueMemberB:
-		return len(v.Value)
-	case *types.AttributeValueMemberN:
-		return (len(strings.Trim(v.Value, "-0"))+1)/2 + 1
-	case *types.AttributeValueMemberM:
-		return 3 + len(v.Value) + sizeOf(v.Value)
-	case *types.AttributeValueMemberL:
-		size = 3 + len(v.Value)
-		for _, element := range v.Value {
-			size += sizeOfValue(element)
-		}
-		return size
-	}
-	return 1
-}
