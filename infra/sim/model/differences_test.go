@@ -148,13 +148,10 @@ func differ(engine, what string, fromEngine, fromModel object) (diff string, div
 // the service reads codes only.
 func essence(out object) object {
 	out = maps.Clone(out)
-	if out["__type"] != nil {
-		delete(out, "message")
-	}
+	maps.DeleteFunc(out, func(member string, _ any) bool { return strings.EqualFold(member, "message") })
 	reasons, _ := out["CancellationReasons"].([]any)
 	for i := range reasons {
 		reasons[i] = essence(reasons[i].(object))
-		delete(reasons[i].(object), "Message")
 	}
 	return out
 }

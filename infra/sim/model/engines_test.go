@@ -125,10 +125,6 @@ func (s side) call(t testing.TB, target string, in any) object {
 	if code, ok := out["__type"].(string); ok {
 		out["__type"] = code[strings.LastIndex(code, "#")+1:]
 	}
-	if message, ok := out["Message"]; ok {
-		out["message"] = message
-		delete(out, "Message")
-	}
 	if response.StatusCode != http.StatusOK {
 		out["status"] = response.StatusCode
 	}
