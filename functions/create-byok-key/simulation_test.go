@@ -123,7 +123,7 @@ func alone() []sim.Scenario {
 // refused is a request for a place in a workspace for one credential. It gets a 400.
 func refused(w *sim.World) sim.Create { return sim.Create{Most: 1, Hashes: []string{w.UnknownHash()}} }
 
-// together are requests at the same time, and what happens before and beside them.
+// together has requests at the same time. beside makes the acts before and beside them.
 func together(name string, beside func(*sim.World), requests ...sim.Create) sim.Scenario {
 	return scenario(name, func(w *sim.World) {
 		beside(w)

@@ -119,8 +119,8 @@ func alone() []sim.Scenario {
 	}
 }
 
-// together are requests for a stored file at the same time, and what happens before and
-// beside them.
+// together has requests for a stored file at the same time. beside makes the acts before
+// and beside them.
 func together(name, versioning, history string, beside func(*sim.World), requests ...sim.Delete) sim.Scenario {
 	return scenario(name, versioning, func(w *sim.World) {
 		stored(w, history)
@@ -131,8 +131,7 @@ func together(name, versioning, history string, beside func(*sim.World), request
 	})
 }
 
-// twoKeys are two requests for a stored file, each with an API key of its own, and what
-// happens beside them.
+// twoKeys has two requests for a stored file under two API keys, and the acts beside them.
 func twoKeys(name, versioning, history string, beside func(*sim.World)) sim.Scenario {
 	return scenario(name, versioning, func(w *sim.World) {
 		stored(w, history)

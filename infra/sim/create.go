@@ -254,13 +254,15 @@ func (w *World) judgeTwins() {
 	}
 }
 
-// room is the state of a workspace's room: how many credentials it holds, how many
-// claims were counted since it was counted itself and not given back, when the last was
-// made, and for which request, if only one copy of it can be stored.
+// room is the state of a workspace's room.
 type room struct {
-	stored, used int
-	claimed      time.Time
-	request      string
+	stored int // credentials
+	// used are the claims since the last count of the credentials, without those that
+	// were given back.
+	used    int
+	claimed time.Time // the last claim
+	// request is that of the last claim, if only one copy of it can be stored.
+	request string
 }
 
 const roomObject = "room of the workspace"
@@ -313,10 +315,10 @@ func (w *World) isFull(x *exchange) event {
 	})
 }
 
-// judgeClaims notes the claims that a create may have made without a 201: at each attempt
-// whose answer was lost, before another problem was found, before a copy of it was faster.
-// After a 500 the credential may be stored too. A claim is given back unless a copy may
-// share it, no time is left, or a write or a count failed.
+// judgeClaims notes the claims that a create may have made without a 201. It may have made
+// one at each attempt without an answer, before it found another problem, and before a
+// copy of it was faster. After a 500 the credential may be stored too. A claim is given
+// back unless a copy may share it, no time is left, or a write or a count failed.
 func (w *World) judgeClaims(x *exchange) {
 	if w.most == 0 {
 		return

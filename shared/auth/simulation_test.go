@@ -185,8 +185,8 @@ func damage(w *sim.World, s situation) {
 	rows.Put(t, before)
 }
 
-// The registry refuses what is not there, is another account's, or is invalid. Nothing is
-// written then.
+// The registry refuses invalid names and keys, and ids that do not exist or belong to
+// another account. It writes nothing then.
 func askRegistry(w *sim.World) {
 	ctx, t, r, own := w.TB().Context(), w.TB(), w.Direct.Registry, w.Tenant
 	stranger := testkit.NewTenant(t, r)

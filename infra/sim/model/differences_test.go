@@ -129,8 +129,9 @@ func engineName(variable string) string {
 	return map[string]string{"SIGNALBOX_DYNAMODB": "extenddb", "SIGNALBOX_S3": "versitygw", "SIGNALBOX_KMS": "signalbox"}[variable]
 }
 
-// differ returns what differs between two responses and is not listed, or "", and
-// whether they are listed as diverging. engine is the variable that chooses the engine.
+// differ compares two responses. It returns "" if they are the same or their difference is
+// listed, and whether it is listed as diverging. engine is the variable that chooses the
+// engine.
 func differ(engine, what string, fromEngine, fromModel object) (diff string, diverged bool) {
 	fromEngine, fromModel = essence(fromEngine), essence(fromModel)
 	if diff = cmp.Diff(fromEngine, fromModel); diff == "" {

@@ -52,7 +52,7 @@ func (t table) sorted() []primaryKey {
 	})
 }
 
-// input has every member that a request for items of one table may have.
+// input has all members of the requests for items of one table.
 type input struct {
 	TableName                           string
 	Item, Key                           wire
@@ -252,7 +252,7 @@ func (in *write) apply(w *World) (any, error) {
 	return object{}, nil
 }
 
-// effect is what a write changes.
+// effect is the effect of a write.
 type effect struct {
 	table table
 	key   primaryKey

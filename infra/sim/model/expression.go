@@ -22,8 +22,8 @@ func (c condition) holds(i Item) bool { return c == nil || c(i) }
 // operand is the value of a part of an expression for an item, nil if there is none.
 type operand func(Item) types.AttributeValue
 
-// action is one path of an update, and what is added up for its new value. Without
-// operands the path is removed.
+// action changes one path. The new value is the sum of the operands. Without operands the
+// path is removed.
 type action struct {
 	path     path
 	operands []operand

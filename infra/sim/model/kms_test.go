@@ -9,7 +9,7 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-// keys are the keys of one side, and the requests that decrypt what it has made.
+// keys are the keys of one side, with the inputs that decrypt its data keys.
 type keys struct {
 	testing.TB
 	side
