@@ -35,236 +35,176 @@ func scenario(name string, set func(*sim.World)) sim.Scenario {
 	return sim.Scenario{Name: name, Assemble: assemble, Set: set}
 }
 
-// named is a request under an idempotency key that names its workspace.
-func named(w *sim.World) sim.Create {
-	return sim.Create{Workspace: w.Tenant.Workspace, Idempotency: "once"}
-}
-
-// other is another request under the same idempotency key.
-func other(w *sim.World) sim.Create {
-	c := named(w)
-	c.Changed = map[string]any{"disabled": true}
-	return c
-}
-
-func ownHashes(w *sim.World) []string {
-	own := string(auth.HashKey(w.Tenant.Management))
-	return []string{own, string(auth.HashKey(w.StandardKey(w.Tenant.Workspace))), own}
-}
+var (
+	// named is a request under an idempotency key.
+	named = sim.Create{Idempotency: "once"}
+	// other is another request under the same idempotency key.
+	other = sim.Create{Idempotency: "once", Changed: map[string]any{"disabled": true}}
+	// last is a request in a workspace for one credential.
+	last = sim.Create{Most: 1}
+)
 
 func alone() []sim.Scenario {
-	one := func(name string, roundTrips int, calls []string, request func(*sim.World) sim.Create) sim.Scenario {
-		s := scenario(name, func(w *sim.World) { w.Create("A", request(w)) })
+	// Each prepare may change the world and the request.
+	type prepare = func(*sim.World, *sim.Create)
+	one := func(name string, roundTrips int, calls []string, c sim.Create, prepare prepare) sim.Scenario {
+		s := scenario(name, func(w *sim.World) {
+			request := c
+			if prepare != nil {
+				prepare(w, &request)
+			}
+			w.Create("A", request)
+		})
 		s.Calls, s.RoundTrips = calls, roundTrips
 		return s
 	}
-	frozen := one("frozen for an hour", 0, nil, func(*sim.World) sim.Create { return sim.Create{} })
-	frozen.Frozen = true
-	behind := one("clock behind", 0, nil, func(*sim.World) sim.Create { return sim.Create{} })
-	behind.Clock = 10 * time.Minute
+	earlier := func(w *sim.World, _ *sim.Create) { w.Created("earlier", named) }
+	withoutWorkspace := func(w *sim.World, _ *sim.Create) { w.DeletedWorkspace(w.Tenant.Workspace) }
+	unnamed, invalid := sim.Create{Unnamed: true}, sim.Create{Never: http.StatusBadRequest}
+	frozen, behind := one("frozen for an hour", 0, nil, unnamed, nil), one("clock behind", 0, nil, unnamed, nil)
+	frozen.Frozen, behind.Clock = true, 10*time.Minute
+	hash := func(token string) string { return string(auth.HashKey(token)) }
 	return []sim.Scenario{
 		scenario("responses", askResponses), scenario("bodies", askBodies), scenario("headers", askHeaders), scenario("callers", askCallers),
 		scenario("stored rows", askStored), scenario("another body", askForRoom),
 		frozen, behind,
-		one("default workspace", 4, []string{key, account, position, dataKey, put}, func(*sim.World) sim.Create { return sim.Create{} }),
-		one("named workspace", 3, []string{key, position, dataKey, put}, func(w *sim.World) sim.Create {
-			return sim.Create{Workspace: w.Tenant.Workspace}
+		one("default workspace", 4, []string{key, account, position, dataKey, put}, unnamed, nil),
+		one("named workspace", 3, []string{key, position, dataKey, put}, sim.Create{}, nil),
+		one("everything", 3, []string{key, idem, position, dataKey, hashes, both}, named, func(w *sim.World, c *sim.Create) {
+			own := hash(w.Tenant.Management)
+			c.Hashes = []string{own, hash(w.StandardKey(w.Tenant.Workspace)), own}
 		}),
-		one("everything", 3, []string{key, idem, position, dataKey, hashes, both}, func(w *sim.World) sim.Create {
-			c := named(w)
-			c.Hashes = ownHashes(w)
-			return c
+		one("replay", 1, []string{key, idem}, named, earlier),
+		one("replay without a workspace", 1, []string{key, idem}, named, func(w *sim.World, c *sim.Create) {
+			earlier(w, c)
+			withoutWorkspace(w, c)
 		}),
-		one("replay", 1, []string{key, idem}, func(w *sim.World) sim.Create {
-			w.Created("earlier", named(w))
-			return named(w)
-		}),
-		one("replay without a workspace", 1, []string{key, idem}, func(w *sim.World) sim.Create {
-			w.Created("earlier", named(w))
-			w.DeletedWorkspace(w.Tenant.Workspace)
-			return named(w)
-		}),
-		one("record expired", 3, []string{key, idem, position, dataKey, both}, func(w *sim.World) sim.Create {
-			w.Created("earlier", named(w))
+		one("record expired", 3, []string{key, idem, position, dataKey, both}, named, func(w *sim.World, c *sim.Create) {
+			earlier(w, c)
 			w.Expire("once")
-			return named(w)
 		}),
-		one("another request", 1, []string{key, idem}, func(w *sim.World) sim.Create {
-			w.Created("earlier", named(w))
-			return other(w)
-		}),
-		one("refused before, now there is room", 0, nil, func(w *sim.World) sim.Create {
-			c := named(w)
-			old := w.Created("old", sim.Create{Workspace: w.Tenant.Workspace, Most: 1})
-			c.Most = 1
+		one("another request", 1, []string{key, idem}, other, earlier),
+		one("refused before, now there is room", 0, nil, sim.Create{Idempotency: "once", Most: 1}, func(w *sim.World, c *sim.Create) {
+			old := w.Created("old", last)
 			w.Wait(30 * time.Second)
-			w.Refused("earlier", c)
+			w.Refused("earlier", *c)
 			w.DeletedCredential(old)
 			w.Wait(31 * time.Second)
-			return c
 		}),
-		one("a refused request has left its room", 0, nil, func(w *sim.World) sim.Create {
-			c := sim.Create{Workspace: w.Tenant.Workspace, Most: 1}
-			refused := c
-			refused.Hashes = []string{w.UnknownHash()}
-			w.Refused("earlier", refused)
-			return c
+		one("a refused request has left its room", 0, nil, last, func(w *sim.World, _ *sim.Create) {
+			w.Refused("earlier", refused(w))
 		}),
-		one("a full workspace is counted", 0, nil, func(w *sim.World) sim.Create {
-			c := sim.Create{Workspace: w.Tenant.Workspace, Most: 1}
-			w.DeletedCredential(w.Created("old", c))
+		one("a full workspace is counted", 0, nil, last, func(w *sim.World, c *sim.Create) {
+			w.DeletedCredential(w.Created("old", *c))
 			w.Wait(2 * time.Minute)
-			return c
 		}),
-		one("unknown member", 1, []string{key}, func(*sim.World) sim.Create {
-			return sim.Create{Changed: map[string]any{testkit.Marker + "models": "x"}, Never: http.StatusBadRequest}
+		one("unknown member", 1, []string{key}, sim.Create{Unnamed: true, Changed: map[string]any{testkit.Marker + "models": "x"}, Never: http.StatusBadRequest}, nil),
+		one("unknown API key in the list", 4, []string{key, account, position, dataKey, hashes, position}, unnamed, func(w *sim.World, c *sim.Create) {
+			c.Hashes = []string{hash(w.Tenant.Management), w.UnknownHash()}
 		}),
-		one("unknown API key in the list", 4, []string{key, account, position, dataKey, hashes, position}, func(w *sim.World) sim.Create {
-			return sim.Create{Hashes: []string{string(auth.HashKey(w.Tenant.Management)), w.UnknownHash()}}
+		one("another account's API key in the list", 4, []string{key, account, position, dataKey, hashes, position}, sim.Create{Unnamed: true, Never: http.StatusBadRequest}, func(w *sim.World, c *sim.Create) {
+			c.Hashes = []string{hash(stranger(w).Management)}
 		}),
-		one("another account's API key in the list", 4, []string{key, account, position, dataKey, hashes, position}, func(w *sim.World) sim.Create {
-			return sim.Create{Hashes: []string{string(auth.HashKey(stranger(w).Management))}, Never: http.StatusBadRequest}
+		one("another account's workspace", 3, []string{key, position, workspace, dataKey}, invalid, func(w *sim.World, c *sim.Create) {
+			c.Workspace = stranger(w).Workspace
 		}),
-		one("another account's workspace", 3, []string{key, position, workspace, dataKey}, func(w *sim.World) sim.Create {
-			return sim.Create{Workspace: stranger(w).Workspace, Never: http.StatusBadRequest}
+		one("unknown workspace", 3, []string{key, position, workspace, dataKey}, invalid, func(_ *sim.World, c *sim.Create) {
+			c.Workspace = ids.New[ids.Workspace]()
 		}),
-		one("unknown workspace", 3, []string{key, position, workspace, dataKey}, func(*sim.World) sim.Create {
-			return sim.Create{Workspace: ids.New[ids.Workspace](), Never: http.StatusBadRequest}
+		one("deleted workspace", 4, []string{key, idem, position, workspace, dataKey, refusal}, named, withoutWorkspace),
+		one("no default workspace", 2, []string{key, account}, unnamed, withoutWorkspace),
+		one("standard key", 1, []string{key, idem}, sim.Create{Idempotency: "once", Never: http.StatusForbidden}, func(w *sim.World, c *sim.Create) {
+			c.Token = w.StandardKey("")
 		}),
-		one("deleted workspace", 4, []string{key, idem, position, workspace, dataKey, refusal}, func(w *sim.World) sim.Create {
-			w.DeletedWorkspace(w.Tenant.Workspace)
-			return named(w)
-		}),
-		one("no default workspace", 2, []string{key, account}, func(w *sim.World) sim.Create {
-			w.DeletedWorkspace(w.Tenant.Workspace)
-			return sim.Create{}
-		}),
-		one("standard key", 1, []string{key, idem}, func(w *sim.World) sim.Create {
-			c := named(w)
-			c.Token, c.Never = w.StandardKey(""), http.StatusForbidden
-			return c
-		}),
-		one("unknown key", 1, []string{key, idem}, func(w *sim.World) sim.Create {
-			c := named(w)
-			c.Token = w.UnknownKey()
-			return c
-		}),
+		one("unknown key", 1, []string{key, idem}, named, func(w *sim.World, c *sim.Create) { c.Token = w.UnknownKey() }),
 	}
 }
 
-func pairs() []sim.Scenario {
-	against := func(act func(*sim.World), request func(*sim.World) sim.Create) func(*sim.World) {
-		return func(w *sim.World) {
-			w.Create("A", request(w))
-			act(w)
+// refused is a request for a place in a workspace for one credential. It gets a 400.
+func refused(w *sim.World) sim.Create { return sim.Create{Most: 1, Hashes: []string{w.UnknownHash()}} }
+
+// together has requests at the same time. beside makes the acts before and beside them.
+func together(name string, beside func(*sim.World), requests ...sim.Create) sim.Scenario {
+	return scenario(name, func(w *sim.World) {
+		beside(w)
+		for i, c := range requests {
+			w.Create(string(rune('A'+i)), c)
 		}
-	}
-	deletion := func(w *sim.World) { w.DeleteWorkspace("delete workspace", w.Tenant.Workspace) }
-	revocation := func(w *sim.World) { w.RevokeKey("revoke key", w.Tenant.Management) }
-	plain := func(*sim.World) sim.Create { return sim.Create{} }
+	})
+}
+
+func nothing(*sim.World) {}
+
+func deletion(w *sim.World) { w.DeleteWorkspace("delete workspace", w.Tenant.Workspace) }
+
+func revocation(w *sim.World) { w.RevokeKey("revoke key", w.Tenant.Management) }
+
+func pairs() []sim.Scenario {
+	lastNamed := sim.Create{Idempotency: "once", Most: 1}
 	return []sim.Scenario{
-		scenario("the same request twice", func(w *sim.World) {
-			w.Create("A", named(w))
-			w.Create("B", named(w))
-		}),
-		scenario("two requests under one idempotency key", func(w *sim.World) {
-			w.Create("A", named(w))
-			w.Create("B", other(w))
-		}),
-		scenario("two requests", func(w *sim.World) {
-			w.Create("A", sim.Create{Workspace: w.Tenant.Workspace})
-			w.Create("B", sim.Create{Workspace: w.Tenant.Workspace})
-		}),
-		scenario("two requests for the last place", func(w *sim.World) {
-			c := sim.Create{Workspace: w.Tenant.Workspace, Most: 1}
-			w.Create("A", c)
-			w.Create("B", c)
-		}),
+		together("the same request twice", nothing, named, named),
+		together("two requests under one idempotency key", nothing, named, other),
+		together("two requests", nothing, sim.Create{}, sim.Create{}),
+		together("two requests for the last place", nothing, last, last),
 		scenario("a request that is refused and one for the last place", func(w *sim.World) {
-			c := sim.Create{Workspace: w.Tenant.Workspace, Most: 1}
-			refused := c
-			refused.Hashes = []string{w.UnknownHash()}
-			w.Create("A", c)
-			w.Create("B", refused)
+			w.Create("A", last)
+			w.Create("B", refused(w))
 		}),
-		scenario("the same request twice for the last place", func(w *sim.World) {
-			c := named(w)
-			c.Most = 1
-			w.Create("A", c)
-			w.Create("B", c)
-		}),
-		scenario("two requests, record expired", func(w *sim.World) {
-			w.Created("earlier", named(w))
+		together("the same request twice for the last place", nothing, lastNamed, lastNamed),
+		together("two requests, record expired", func(w *sim.World) {
+			w.Created("earlier", named)
 			w.Expire("once")
-			w.Create("A", named(w))
-			w.Create("B", named(w))
-		}),
-		scenario("delete a credential of a full workspace", func(w *sim.World) {
-			old := w.Credential("old")
-			w.Create("A", sim.Create{Workspace: w.Tenant.Workspace, Most: 1})
-			w.DeleteCredential("delete credential", old)
-		}),
-		scenario("delete workspace", against(deletion, func(w *sim.World) sim.Create { return sim.Create{Workspace: w.Tenant.Workspace} })),
-		scenario("delete default workspace", against(deletion, plain)),
-		scenario("delete workspace, idempotency key", against(deletion, named)),
-		scenario("revoke key", against(revocation, named)),
-		scenario("repair after a restore", func(w *sim.World) {
+		}, named, named),
+		together("delete a credential of a full workspace", func(w *sim.World) {
+			w.DeleteCredential("delete credential", w.Credential("old"))
+		}, last),
+		together("delete workspace", deletion, sim.Create{}),
+		together("delete default workspace", deletion, sim.Create{Unnamed: true}),
+		together("delete workspace, idempotency key", deletion, named),
+		together("revoke key", revocation, named),
+		together("repair after a restore", func(w *sim.World) {
 			w.Credential("old")
 			w.Restore()
-			w.Create("A", sim.Create{Workspace: w.Tenant.Workspace})
 			w.Repair("repair")
-		}),
-		scenario("delete a listed key", func(w *sim.World) {
-			token := w.StandardKey("")
-			w.Create("A", sim.Create{Workspace: w.Tenant.Workspace, Hashes: []string{string(auth.HashKey(token))}})
-			w.DeleteKey("delete key", token)
-		}),
+		}, sim.Create{}),
+		listedKeyDeleted("delete a listed key", 1, sim.Create{}),
 	}
+}
+
+// listedKeyDeleted has so many equal requests that list an API key, and its deletion.
+func listedKeyDeleted(name string, times int, c sim.Create) sim.Scenario {
+	return scenario(name, func(w *sim.World) {
+		token := w.StandardKey("")
+		request := c
+		request.Hashes = []string{string(auth.HashKey(token))}
+		for i := range times {
+			w.Create(string(rune('A'+i)), request)
+		}
+		w.DeleteKey("delete key", token)
+	})
 }
 
 func orders() []sim.Scenario {
 	return []sim.Scenario{
-		scenario("purge workspace", func(w *sim.World) {
+		together("purge workspace", func(w *sim.World) {
 			w.Credential("old")
-			w.Create("A", sim.Create{Workspace: w.Tenant.Workspace})
 			w.PurgeWorkspace("purge workspace")
-		}),
-		scenario("the same request twice, workspace deleted", func(w *sim.World) {
-			w.Create("A", named(w))
-			w.Create("B", named(w))
-			w.DeleteWorkspace("delete workspace", w.Tenant.Workspace)
-		}),
-		scenario("the same request twice, listed key deleted", func(w *sim.World) {
-			token := w.StandardKey("")
-			c := named(w)
-			c.Hashes = []string{string(auth.HashKey(token))}
-			w.Create("A", c)
-			w.Create("B", c)
-			w.DeleteKey("delete key", token)
-		}),
+		}, sim.Create{}),
+		together("the same request twice, workspace deleted", deletion, named, named),
+		listedKeyDeleted("the same request twice, listed key deleted", 2, named),
 	}
 }
 
 func crowds() []sim.Scenario {
 	return []sim.Scenario{
-		scenario("the same request three times", func(w *sim.World) {
-			w.Create("A", named(w))
-			w.Create("B", named(w))
-			w.Create("C", other(w))
-		}),
-		scenario("three requests, key revoked", func(w *sim.World) {
-			w.Create("A", sim.Create{})
-			w.Create("B", sim.Create{Workspace: w.Tenant.Workspace})
-			w.Create("C", named(w))
-			w.RevokeKey("revoke key", w.Tenant.Management)
-		}),
-		scenario("supersede while created", func(w *sim.World) {
+		together("the same request three times", nothing, named, named, other),
+		together("three requests, key revoked", revocation, sim.Create{Unnamed: true}, sim.Create{}, named),
+		together("supersede while created", func(w *sim.World) {
 			old, successor := w.Credential("old"), w.Credential("successor")
-			w.Create("A", named(w))
 			w.Supersede("supersede", old, successor)
 			w.DisableCredential("disable", successor)
 			w.DeleteCredential("delete", old)
-		}),
+		}, named),
 	}
 }
 

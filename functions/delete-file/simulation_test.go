@@ -56,165 +56,135 @@ func scenario(name, versioning string, set func(*sim.World)) sim.Scenario {
 const enabled, suspended = "Enabled", "Suspended"
 
 func alone() []sim.Scenario {
-	one := func(name, versioning, history string, roundTrips int, calls []string, request func(*sim.World) sim.Delete) sim.Scenario {
+	// Each prepare may change the world and the request.
+	type prepare = func(*sim.World, *sim.Delete)
+	one := func(name, versioning, history string, roundTrips int, calls []string, d sim.Delete, prepare prepare) sim.Scenario {
 		s := scenario(name, versioning, func(w *sim.World) {
 			stored(w, history)
-			w.Delete("A", request(w))
+			request := d
+			if prepare != nil {
+				prepare(w, &request)
+			}
+			w.Delete("A", request)
 		})
 		s.Calls, s.RoundTrips = calls, roundTrips
 		return s
 	}
-	named := func(*sim.World) sim.Delete { return sim.Delete{} }
-	second := func(perMinute, burst int64) func(*sim.World) sim.Delete {
-		return func(w *sim.World) sim.Delete {
-			w.Deleted(sim.Delete{File: "file_none", PerMinute: perMinute, Burst: burst})
-			return sim.Delete{PerMinute: perMinute, Burst: burst}
-		}
+	second := func(w *sim.World, d *sim.Delete) {
+		before := *d
+		before.File = "file_none"
+		w.Deleted(before)
 	}
-	with := func(s sim.Scenario, change func(*sim.Scenario)) sim.Scenario {
-		s.Calls = nil
-		change(&s)
+	after := func(pauses ...time.Duration) sim.Delete { return sim.Delete{PerMinute: 60, Burst: 5, Pauses: pauses} }
+	frozen, behind := one("frozen for an hour", "", "w", 0, nil, after(time.Hour), nil), one("clock behind", enabled, "w", 0, nil, sim.Delete{}, nil)
+	ahead := behind
+	frozen.Frozen, behind.Clock, ahead.Clock, ahead.Name = true, 10*time.Minute, -10*time.Minute, "clock ahead"
+	pages := func(name, history string, page int) sim.Scenario {
+		s := one(name, enabled, history, 0, nil, sim.Delete{Time: 9}, nil)
+		s.Page = page
 		return s
 	}
-	pages := func(name, history string, page int) sim.Scenario {
-		return with(one(name, enabled, history, 0, nil, func(*sim.World) sim.Delete { return sim.Delete{Time: 9} }), func(s *sim.Scenario) { s.Page = page })
-	}
-	deletion := []string{key, slot, workspace, erase}
+	deletion, lookUp := []string{key, slot, workspace, erase}, []string{key, slot, workspace}
 	everyVersion := []string{key, slot, workspace, erase, list, purge, purge, list}
 	return []sim.Scenario{
 		scenario("responses", "", askResponses), scenario("files", "", askFiles), scenario("rates", "", askRates),
-		one("a file", "", "w", 2, deletion, named),
-		one("default workspace", "", "w", 3, []string{key, slot, account, erase}, func(*sim.World) sim.Delete { return sim.Delete{Unnamed: true} }),
-		one("bound key", "", "w", 2, []string{key, slot, erase}, func(w *sim.World) sim.Delete {
-			return sim.Delete{Unnamed: true, Token: w.StandardKey(w.Tenant.Workspace)}
+		one("a file", "", "w", 2, deletion, sim.Delete{}, nil),
+		one("default workspace", "", "w", 3, []string{key, slot, account, erase}, sim.Delete{Unnamed: true}, nil),
+		one("bound key", "", "w", 2, []string{key, slot, erase}, sim.Delete{Unnamed: true}, func(w *sim.World, d *sim.Delete) {
+			d.Token = w.StandardKey(w.Tenant.Workspace)
 		}),
-		one("within the burst", "", "w", 3, append([]string{slot}, deletion...), second(1, 20)),
-		one("two versions", enabled, "ww", 6, everyVersion, named),
-		one("hidden by a deletion that stopped", enabled, "wwm", 6, everyVersion, named),
-		one("versioning suspended", suspended, "w", 5, []string{key, slot, workspace, erase, list, purge, list}, named),
-		one("no such file", "", "", 3, append([]string{list}, deletion...), named),
-		one("no such file, versioned", enabled, "", 3, append([]string{list}, deletion...), named),
-		one("another account's workspace", "", "w", 1, []string{key, slot, workspace}, func(w *sim.World) sim.Delete {
-			return sim.Delete{Workspace: testkit.NewTenant(w.TB(), w.Tenant.Registry).Workspace, Never: true}
+		one("within the burst", "", "w", 3, append([]string{slot}, deletion...), sim.Delete{PerMinute: 1, Burst: 20}, second),
+		one("two versions", enabled, "ww", 6, everyVersion, sim.Delete{}, nil),
+		one("hidden by a deletion that stopped", enabled, "wwm", 6, everyVersion, sim.Delete{}, nil),
+		one("versioning suspended", suspended, "w", 5, []string{key, slot, workspace, erase, list, purge, list}, sim.Delete{}, nil),
+		one("no such file", "", "", 3, append([]string{list}, deletion...), sim.Delete{}, nil),
+		one("no such file, versioned", enabled, "", 3, append([]string{list}, deletion...), sim.Delete{}, nil),
+		one("another account's workspace", "", "w", 1, lookUp, sim.Delete{Never: true}, func(w *sim.World, d *sim.Delete) {
+			d.Workspace = testkit.NewTenant(w.TB(), w.Tenant.Registry).Workspace
 		}),
-		one("unknown workspace", "", "w", 1, []string{key, slot, workspace}, func(*sim.World) sim.Delete {
-			return sim.Delete{Workspace: ids.New[ids.Workspace](), Never: true}
+		one("unknown workspace", "", "w", 1, lookUp, sim.Delete{Never: true}, func(_ *sim.World, d *sim.Delete) { d.Workspace = ids.New[ids.Workspace]() }),
+		one("out of a bound key's reach", "", "w", 1, lookUp, sim.Delete{Never: true}, func(w *sim.World, d *sim.Delete) {
+			d.Token = w.StandardKey(w.NewWorkspace("other"))
 		}),
-		one("out of a bound key's reach", "", "w", 1, []string{key, slot, workspace}, func(w *sim.World) sim.Delete {
-			return sim.Delete{Token: w.StandardKey(w.NewWorkspace("other")), Never: true}
-		}),
-		one("no file id", "", "w", 1, []string{key, slot}, func(*sim.World) sim.Delete { return sim.Delete{File: testkit.Marker, Never: true} }),
-		one("limit exceeded", "", "w", 1, []string{key, slot, workspace}, second(1, 1)),
-		one("the first after an interval", "", "w", 2, deletion, func(*sim.World) sim.Delete {
-			return sim.Delete{PerMinute: 60, Burst: 5, Pauses: []time.Duration{time.Second}}
-		}),
-		one("the first within an interval", "", "w", 2, deletion, func(*sim.World) sim.Delete {
-			return sim.Delete{PerMinute: 60, Burst: 5, Pauses: []time.Duration{0, time.Second, time.Second - 1}}
-		}),
-		with(one("frozen for an hour", "", "w", 0, nil, func(*sim.World) sim.Delete {
-			return sim.Delete{PerMinute: 60, Burst: 5, Pauses: []time.Duration{time.Hour}}
-		}), func(s *sim.Scenario) { s.Frozen = true }),
-		with(one("clock behind", enabled, "w", 0, nil, named), func(s *sim.Scenario) { s.Clock = 10 * time.Minute }),
-		with(one("clock ahead", enabled, "w", 0, nil, named), func(s *sim.Scenario) { s.Clock = -10 * time.Minute }),
+		one("no file id", "", "w", 1, []string{key, slot}, sim.Delete{File: testkit.Marker, Never: true}, nil),
+		one("limit exceeded", "", "w", 1, lookUp, sim.Delete{PerMinute: 1, Burst: 1}, second),
+		one("the first after an interval", "", "w", 2, deletion, after(time.Second), nil),
+		one("the first within an interval", "", "w", 2, deletion, after(0, time.Second, time.Second-1), nil),
+		frozen, behind, ahead,
 		pages("many versions, little time", "wwwwwwwwwwww", 3),
 		pages("many markers, little time", "wwwmmmmmmmmm", 3),
 		pages("versions and markers in turn, little time", "wmwmwmwmwmwmwm", 5),
 		pages("a marker on a page of its own, little time", "wmwwmwwm", 1),
-		one("unknown key", "", "w", 1, []string{key, slot, workspace}, func(w *sim.World) sim.Delete { return sim.Delete{Token: w.UnknownKey()} }),
+		one("unknown key", "", "w", 1, lookUp, sim.Delete{}, func(w *sim.World, d *sim.Delete) { d.Token = w.UnknownKey() }),
 	}
 }
 
+// together has requests for a stored file at the same time. beside makes the acts before
+// and beside them.
+func together(name, versioning, history string, beside func(*sim.World), requests ...sim.Delete) sim.Scenario {
+	return scenario(name, versioning, func(w *sim.World) {
+		stored(w, history)
+		beside(w)
+		for i, d := range requests {
+			w.Delete(string(rune('A'+i)), d)
+		}
+	})
+}
+
+// twoKeys has two requests for a stored file under two API keys, and the acts beside them.
+func twoKeys(name, versioning, history string, beside func(*sim.World)) sim.Scenario {
+	return scenario(name, versioning, func(w *sim.World) {
+		stored(w, history)
+		w.Delete("A", sim.Delete{})
+		w.Delete("B", sim.Delete{Token: w.StandardKey("")})
+		beside(w)
+	})
+}
+
+func nothing(*sim.World) {}
+
+func upload(w *sim.World) { w.Upload("upload", file) }
+
+func purgeWorkspace(w *sim.World) { w.PurgeWorkspace("purge workspace") }
+
 func pairs() []sim.Scenario {
-	two := func(name, versioning, history string, d sim.Delete) sim.Scenario {
-		return scenario(name, versioning, func(w *sim.World) {
-			stored(w, history)
-			w.Delete("A", d)
-			d.Token = w.StandardKey("")
-			w.Delete("B", d)
-			d.Token = ""
-		})
+	limited := func(burst int64, file ids.File) sim.Delete {
+		return sim.Delete{PerMinute: 60, Burst: burst, File: file}
 	}
 	return []sim.Scenario{
-		two("two deletes", "", "w", sim.Delete{}),
-		scenario("two deletes of one key", "", func(w *sim.World) {
-			stored(w, "w")
-			w.Delete("A", sim.Delete{PerMinute: 60, Burst: 1})
-			w.Delete("B", sim.Delete{PerMinute: 60, Burst: 1, File: "file_none"})
-		}),
-		scenario("two deletes within the burst", "", func(w *sim.World) {
-			stored(w, "w")
-			w.Deleted(sim.Delete{File: "file_none", PerMinute: 60, Burst: 3})
-			w.Delete("A", sim.Delete{PerMinute: 60, Burst: 3})
-			w.Delete("B", sim.Delete{PerMinute: 60, Burst: 3, File: "file_none"})
-		}),
-		scenario("upload over the file", "", func(w *sim.World) {
-			stored(w, "w")
-			w.Delete("A", sim.Delete{})
-			w.Upload("upload", file)
-		}),
-		scenario("revoke key", "", func(w *sim.World) {
-			stored(w, "w")
-			w.Delete("A", sim.Delete{})
-			w.RevokeKey("revoke key", w.Tenant.Management)
-		}),
+		twoKeys("two deletes", "", "w", nothing),
+		together("two deletes of one key", "", "w", nothing, limited(1, file), limited(1, "file_none")),
+		together("two deletes within the burst", "", "w", func(w *sim.World) { w.Deleted(limited(3, "file_none")) },
+			limited(3, file), limited(3, "file_none")),
+		together("upload over the file", "", "w", upload, sim.Delete{}),
+		together("revoke key", "", "w", func(w *sim.World) { w.RevokeKey("revoke key", w.Tenant.Management) }, sim.Delete{}),
 		scenario("delete workspace", "", func(w *sim.World) {
 			stored(w, "w")
 			bound := w.StandardKey(w.Tenant.Workspace)
 			w.Delete("A", sim.Delete{Token: bound, Unnamed: true})
 			w.DeleteWorkspace("delete workspace", w.Tenant.Workspace, bound)
 		}),
-		scenario("delete named workspace", "", func(w *sim.World) {
-			stored(w, "w")
-			w.Delete("A", sim.Delete{})
+		together("delete named workspace", "", "w", func(w *sim.World) {
 			w.DeleteWorkspace("delete workspace", w.Tenant.Workspace)
-		}),
+		}, sim.Delete{}),
 	}
 }
 
 func orders() []sim.Scenario {
 	return []sim.Scenario{
-		scenario("purge workspace", "", func(w *sim.World) {
-			stored(w, "w")
-			w.Delete("A", sim.Delete{})
-			w.PurgeWorkspace("purge workspace")
-		}),
-		scenario("purge workspace of versions", enabled, func(w *sim.World) {
-			stored(w, "ww")
-			w.Delete("A", sim.Delete{})
-			w.PurgeWorkspace("purge workspace")
-		}),
-		scenario("two deletes and an upload", "", func(w *sim.World) {
-			stored(w, "")
-			w.Delete("A", sim.Delete{})
-			w.Delete("B", sim.Delete{Token: w.StandardKey("")})
-			w.Upload("upload", file)
-		}),
+		together("purge workspace", "", "w", purgeWorkspace, sim.Delete{}),
+		together("purge workspace of versions", enabled, "ww", purgeWorkspace, sim.Delete{}),
+		twoKeys("two deletes and an upload", "", "", upload),
 	}
 }
 
 func crowds() []sim.Scenario {
-	two := func(name, versioning, history string) sim.Scenario {
-		return scenario(name, versioning, func(w *sim.World) {
-			stored(w, history)
-			w.Delete("A", sim.Delete{})
-			w.Delete("B", sim.Delete{Token: w.StandardKey("")})
-		})
-	}
+	limited := sim.Delete{PerMinute: 60, Burst: 2}
 	return []sim.Scenario{
-		two("two deletes of two versions", enabled, "ww"),
-		two("two deletes, versioning suspended", suspended, "w"),
-		scenario("upload over versions", enabled, func(w *sim.World) {
-			stored(w, "ww")
-			w.Delete("A", sim.Delete{})
-			w.Upload("upload", file)
-		}),
-		scenario("three deletes and an upload", "", func(w *sim.World) {
-			stored(w, "w")
-			w.Delete("A", sim.Delete{PerMinute: 60, Burst: 2})
-			w.Delete("B", sim.Delete{PerMinute: 60, Burst: 2})
-			w.Delete("C", sim.Delete{PerMinute: 60, Burst: 2})
-			w.Upload("upload", file)
-		}),
+		twoKeys("two deletes of two versions", enabled, "ww", nothing),
+		twoKeys("two deletes, versioning suspended", suspended, "w", nothing),
+		together("upload over versions", enabled, "ww", upload, sim.Delete{}),
+		together("three deletes and an upload", "", "w", upload, limited, limited, limited),
 	}
 }
 

@@ -22,7 +22,8 @@ import (
 // Create is a request for a credential.
 type Create struct {
 	Token       string        // the tenant's management key by default
-	Workspace   ids.Workspace // "" names none
+	Workspace   ids.Workspace // the tenant's by default
+	Unnamed     bool          // the request names no workspace
 	Idempotency string
 	Hashes      []string
 	// Changed members differ from those that each request has.
@@ -38,12 +39,17 @@ const (
 	provider    = "openai"
 )
 
+func (c Create) withDefaults(w *World) Create {
+	c.Token, c.Workspace = cmp.Or(c.Token, w.Tenant.Management), cmp.Or(c.Workspace, w.Tenant.Workspace)
+	return c
+}
+
 func (c Create) body() map[string]any {
 	body := map[string]any{
 		"key": providerKey, "provider": provider, "name": functest.Private + "name",
 		"allowed_models": []string{functest.Private + "model"}, "allowed_user_ids": []string{},
 	}
-	if c.Workspace != "" {
+	if !c.Unnamed {
 		body["workspace_id"] = c.Workspace
 	}
 	if c.Hashes != nil {
@@ -56,9 +62,9 @@ func (c Create) body() map[string]any {
 // Create makes an actor that creates a credential, and repeats the request once all
 // is over.
 func (w *World) Create(name string, c Create) {
-	c.Token = cmp.Or(c.Token, w.Tenant.Management)
-	if len(w.finally) == 0 {
-		w.most = c.Most
+	c = c.withDefaults(w)
+	if !w.creates {
+		w.creates, w.most = true, c.Most
 		w.finally = append(w.finally, w.judgeCredentials, w.judgeTwins, func() { w.judgeRoom(c) })
 	}
 	w.actors = append(w.actors, w.client(name, c.event, func(x *exchange) { w.judgeCreate(x, c) }, true))
@@ -78,7 +84,7 @@ func (w *World) Refused(name string, c Create) {
 }
 
 func (w *World) before(name string, c Create) *exchange {
-	c.Token = cmp.Or(c.Token, w.Tenant.Management)
+	c = c.withDefaults(w)
 	return w.earlier(name, c.event(), func(x *exchange) { w.judgeCreate(x, c) })
 }
 
@@ -218,10 +224,8 @@ func (w *World) judgeRefused(x *exchange, c Create, idem, request string) {
 		switch {
 		case path == "/workspace_id" && c.Most > 0:
 			w.showed(x.actor, w.isFull(x))
-		case path == "/workspace_id" && c.Workspace != "":
-			w.showed(x.actor, seenOff(workspaceObject(c.Workspace)))
 		case path == "/workspace_id":
-			w.showed(x.actor, seenOff(workspaceObject(w.Tenant.Workspace)))
+			w.showed(x.actor, seenOff(workspaceObject(c.Workspace)))
 		case strings.HasPrefix(path, "/allowed_api_key_hashes/"):
 			i := int(path[len(path)-1] - '0')
 			w.showed(x.actor, seenOff("existence of key "+c.Hashes[i][:12]))
@@ -250,13 +254,15 @@ func (w *World) judgeTwins() {
 	}
 }
 
-// room is the state of a workspace's room: how many credentials it holds, how many
-// claims were counted since it was counted itself and not given back, when the last was
-// made, and for which request, if only one copy of it can be stored.
+// room is the state of a workspace's room.
 type room struct {
-	stored, used int
-	claimed      time.Time
-	request      string
+	stored int // credentials
+	// used are the claims since the last count of the credentials, without those that
+	// were given back.
+	used    int
+	claimed time.Time // the last claim
+	// request is that of the last claim, if only one copy of it can be stored.
+	request string
 }
 
 const roomObject = "room of the workspace"
@@ -309,10 +315,10 @@ func (w *World) isFull(x *exchange) event {
 	})
 }
 
-// judgeClaims notes the claims that a create may have made without a 201: at each attempt
-// whose answer was lost, before another problem was found, before a copy of it was faster.
-// After a 500 the credential may be stored too. A claim is given back unless a copy may
-// share it, no time is left, or a write or a count failed.
+// judgeClaims notes the claims that a create may have made without a 201. It may have made
+// one at each attempt without an answer, before it found another problem, and before a
+// copy of it was faster. After a 500 the credential may be stored too. A claim is given
+// back unless a copy may share it, no time is left, or a write or a count failed.
 func (w *World) judgeClaims(x *exchange) {
 	if w.most == 0 {
 		return

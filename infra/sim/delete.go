@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -37,15 +38,7 @@ type Delete struct {
 const theFile ids.File = "file_1"
 
 func (d Delete) withDefaults(w *World) Delete {
-	if d.Token == "" {
-		d.Token = w.Tenant.Management
-	}
-	if d.Workspace == "" {
-		d.Workspace = w.Tenant.Workspace
-	}
-	if d.File == "" {
-		d.File = theFile
-	}
+	d.Token, d.Workspace, d.File = cmp.Or(d.Token, w.Tenant.Management), cmp.Or(d.Workspace, w.Tenant.Workspace), cmp.Or(d.File, theFile)
 	if d.PerMinute == 0 {
 		d.PerMinute, d.Burst = 1_000_000, 100_000
 	}
@@ -73,31 +66,25 @@ func (w *World) Put(f ids.File, content string) {
 
 // Exists reports whether a file of the tenant's workspace can be read.
 func (w *World) Exists(f ids.File) bool {
-	return testkit.Bucket{Client: w.Direct.S3, Name: bucket}.Look(w.t, files.Key(w.Tenant.Workspace, f)).Visible > 0
+	return w.look(Delete{File: f}.withDefaults(w)).Visible > 0
 }
 
 // objects are the stored versions of a file.
 type objects struct {
-	testkit.Objects
-	Versions int // without delete markers
+	Left     int // with delete markers
+	Versions int // without them
+	Visible  int // bytes of what a plain GET returns; 0 for nothing
 }
 
-func (w *World) look(d Delete) objects {
-	var o objects
-	key := files.Key(d.Workspace, d.File)
-	for _, other := range w.model.Objects() {
-		if versions := w.model.Versions(other); other == key {
-			o.Left = len(versions)
-			for _, v := range versions {
-				if !v.Marker {
-					o.Versions++
-				}
-			}
-			if len(versions) > 0 && !versions[0].Marker {
-				o.Visible = int64(len(versions[0].Body))
-			}
-		} else if strings.HasPrefix(other, key) {
-			o.Siblings += len(versions)
+func (w *World) look(d Delete) (o objects) {
+	for i, v := range w.model.Versions(files.Key(d.Workspace, d.File)) {
+		o.Left++
+		if v.Marker {
+			continue
+		}
+		o.Versions++
+		if i == 0 {
+			o.Visible = len(v.Body)
 		}
 	}
 	return o
@@ -155,25 +142,30 @@ func (w *World) deletion(name string, d Delete, repeats int) *actor {
 // watch checks at each step that no older version of the file becomes visible, and
 // at the end that the files beside it and the limiter are as they should be.
 func (w *World) watch(d Delete) {
-	first := w.look(d)
+	first, others := w.look(d), w.siblings(d)
 	if w.Versioning == "" && first.Left > 0 {
-		w.given(sets(fileObject(d.Workspace, d.File), "stored", func(bool) bool { return true }))
+		w.showed(w.past(), sets(fileObject(d.Workspace, d.File), "stored", func(bool) bool { return true }))
 	}
 	newest := first.Visible
 	w.checks = append(w.checks, func() {
-		if now := w.look(d).Visible; now != 0 && now != newest && now != int64(len(uploaded)) {
+		if now := w.look(d).Visible; now != 0 && now != newest && now != len(uploaded) {
 			w.problem("an older version of the file can be read: %d bytes", now)
 		}
 	})
 	w.finally = append(w.finally, func() {
-		if last := w.look(d); last.Siblings != first.Siblings && !w.purged {
-			w.problem("%d versions of other files are left of %d", last.Siblings, first.Siblings)
+		if left := w.siblings(d); left != others && !w.purged {
+			w.problem("%d versions of other files are left of %d", left, others)
 		}
 		for token := range w.limited {
 			stored := w.arrival(token)
 			w.showed(atTheEnd, shows(limitObject(token), "the stored arrival time is "+w.offset(stored), func(tat int64) bool { return tat == stored }))
 		}
 	})
+}
+
+// siblings counts the versions of the files whose names begin with that of the file.
+func (w *World) siblings(d Delete) int {
+	return testkit.Bucket{Client: w.Direct.S3, Name: bucket}.Look(w.t, files.Key(d.Workspace, d.File)).Siblings
 }
 
 func fileObject(workspace ids.Workspace, f ids.File) string {

@@ -105,9 +105,9 @@ func (c *call) faults() []*Fault {
 	return menus[key]
 }
 
-// makeFaults makes the faults of an operation on so many items. recorded means that one
-// of them is an idempotency record, returns that a write asks for the changed item: any
-// other write cannot know that an empty answer is none.
+// makeFaults makes the faults of an operation on so many items. If recorded, one of them
+// is an idempotency record. If returns, a write asks for the changed item. Any other write
+// accepts an empty answer.
 func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	all := append(common(), proxies(operation)...)
 	add := func(name string, traits trait, do faults.Fault) { all = append(all, fault(name, traits, do)) }
@@ -218,9 +218,9 @@ func (f *Fault) ownThrottle() bool {
 	return strings.HasSuffix(strings.TrimSuffix(f.Name, " each time"), " for "+ofItem)
 }
 
-// cancellations are the errors of a cancelled transaction with so many items: each
-// reason for each item, alone and beside a throttle of another item. A failed condition
-// is true of an idempotency record only: it may have expired since.
+// cancellations are the errors of a cancelled transaction with so many items. Each reason
+// comes for each item, alone and beside a throttle of another item. Only the condition of
+// an idempotency record fails, because the record may expire afterwards.
 func cancellations(items int, recorded bool) []*Fault {
 	var all []*Fault
 	for item := range items {

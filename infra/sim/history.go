@@ -13,7 +13,7 @@ import (
 // as before it.
 type event struct {
 	object, text string
-	actor        *actor // nil: before all others
+	actor        *actor
 	step         func(state any) (next []any)
 }
 
@@ -47,23 +47,12 @@ func sets[S comparable](object, text string, next func(S) S) event {
 	return on(object, text, func(s S) (bool, S) { return true, next(s) })
 }
 
-// given notes a fact from before all actors begin.
-func (w *World) given(e event) { w.history = append(w.history, e) }
-
 // showed notes the facts that an actor showed.
 func (w *World) showed(a *actor, events ...event) {
 	for _, e := range events {
 		e.actor = a
 		w.history = append(w.history, e)
 	}
-}
-
-// before reports whether one event was over when the other began.
-func (e event) before(other event) bool {
-	if e.actor == nil || other.actor == nil {
-		return e.actor == nil && other.actor != nil
-	}
-	return e.actor.before(other.actor)
 }
 
 // checkHistory searches, for each object, an order in which its state allows all.
@@ -76,11 +65,7 @@ func (w *World) checkHistory() {
 		if !linearizable(events) {
 			var texts []string
 			for _, e := range events {
-				who := "before"
-				if e.actor != nil {
-					who = e.actor.Name
-				}
-				texts = append(texts, fmt.Sprintf("\n    %s: %s", who, e.text))
+				texts = append(texts, fmt.Sprintf("\n    %s: %s", e.actor.Name, e.text))
 			}
 			w.problem("%s: no order of these facts is allowed:%s", object, strings.Join(texts, ""))
 		}
@@ -110,7 +95,7 @@ func linearizable(events []event) bool {
 		for i, e := range events {
 			first := left(i)
 			for j, other := range events {
-				first = first && (!left(j) || !other.before(e))
+				first = first && (!left(j) || !other.actor.before(e.actor))
 			}
 			if !first {
 				continue

@@ -6,42 +6,19 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 )
 
-// recorder is a testing.TB. Its failures become problems of the run.
-type recorder struct {
-	testing.TB
-	w   *World
-	who string
-}
-
-// Helper implements testing.TB.
-func (recorder) Helper() {}
-
-// Errorf implements testing.TB.
-func (r recorder) Errorf(format string, a ...any) {
-	r.w.problem("%s: %s", r.who, fmt.Sprintf(format, a...))
-}
-
-// Fatalf implements testing.TB.
-func (r recorder) Fatalf(format string, a ...any) {
-	r.Errorf(format, a...)
-	runtime.Goexit()
-}
-
 // read reads the answer right after it was given.
 func (x *exchange) read(w *World) {
 	var reader sync.WaitGroup // Fatalf ends a goroutine of its own
-	reader.Go(func() { x.answer = functest.ReadAnswer(recorder{w.t, w, x.Name}, x.raw, x.log) })
+	reader.Go(func() { x.answer = functest.ReadAnswer(noting{w.t, w, x.Name + ": "}, x.raw, x.log) })
 	reader.Wait()
 	if id := x.event.RequestID; id != "" && x.answer.RequestID != id {
 		w.problem("%s: X-Request-Id %q, want %q", x.Name, x.answer.RequestID, id)
@@ -195,7 +172,6 @@ func (r *run) judgeLog(x *exchange) {
 			r.problem("%s: status %d, and the log line has the error %v", x.Name, x.answer.Status, line["error"])
 		}
 	}
-	r.judgeLoggedError(x)
 	if token := x.token(); token != "" && line["event"] == nil && (!x.asked || line["error"] == nil) {
 		want["key"] = hashOf(token)[:12]
 	}
@@ -224,26 +200,6 @@ func (r *run) judgeLog(x *exchange) {
 		want["outcome"] = "uncertain"
 	}
 	r.compare(x, "audit line", audit, want)
-}
-
-// judgeLoggedError requires that the log describes the one fault that a request failed of.
-func (r *run) judgeLoggedError(x *exchange) {
-	if x.answer.Status != http.StatusInternalServerError || len(x.met) == 0 || r.Clock != 0 {
-		return
-	}
-	first, last := x.met[0], x.met[len(x.met)-1]
-	for _, m := range x.met {
-		if m.call != first.call || m.logged == nil || m.logged["code"] != first.logged["code"] {
-			return
-		}
-	}
-	logged, _ := x.answer.Line["error"].(map[string]any)
-	switch {
-	case last.logged["code"] == "deadline": // of this call or of a later one
-		r.compare(x, "error in the log", logged, map[string]any{"code": "deadline"})
-	case x.took() < limit-time.Second:
-		r.compare(x, "error in the log", logged, last.logged)
-	}
 }
 
 func (r *run) compare(x *exchange, kind string, line, want map[string]any) {

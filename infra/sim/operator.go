@@ -115,14 +115,11 @@ func (w *World) watchRegistry() {
 		return
 	}
 	w.settled = w.judgeRegistry
-	w.given(sets(defaultWorkspace, "set", func(ids.Workspace) ids.Workspace { return w.Tenant.Workspace }))
+	w.showed(w.past(), sets(defaultWorkspace, "set", func(ids.Workspace) ids.Workspace { return w.Tenant.Workspace }))
 	w.finally = append(w.finally, func() {
 		w.judgeRegistry()
-		row, _ := w.model.Item(accessTable, "account#"+string(w.Tenant.ID), "account")["default_workspace"].(*types.AttributeValueMemberS)
-		stored := ids.Workspace("")
-		if row != nil {
-			stored = ids.Workspace(row.Value)
-		}
+		account := w.Rows(accessTable).Get(w.t, testkit.Key("account#"+string(w.Tenant.ID), "account"))
+		stored := ids.Workspace(testkit.TextOf(account, "default_workspace"))
 		w.showed(atTheEnd, shows(defaultWorkspace, "is "+w.names[string(stored)], func(s ids.Workspace) bool { return s == stored }))
 	})
 }
@@ -301,7 +298,7 @@ func (w *World) Repair(name string) {
 
 // Credential is one that is stored before.
 func (w *World) Credential(name string) ids.Credential {
-	id := w.Created(name, Create{Workspace: w.Tenant.Workspace})
+	id := w.Created(name, Create{})
 	w.Name(string(id), name)
 	return id
 }

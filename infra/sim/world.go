@@ -1,14 +1,15 @@
 package sim
 
 import (
+	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
@@ -75,6 +76,7 @@ type World struct {
 	restored  bool                              // the access table is older than the credentials
 	repaired  bool                              // it is not any more
 	fresh     map[ids.Credential]bool           // created by a request that began when it was repaired
+	creates   bool                              // a request for a credential is under way
 	most      int                               // how many credentials a workspace may hold, if that is judged
 	settled   func()                            // judges when all actors are through, if no act is unfinished
 	// unfinished means that an act of the operator's failed on the way.
@@ -111,10 +113,7 @@ func newWorld(t testing.TB, s Scenario) *World {
 		answered: map[ids.Credential]map[string]any{}, uncertain: map[string]int{},
 		limited: map[string]bool{}, twins: map[string][]*exchange{}, removed: map[ids.Credential]bool{}, changed: map[ids.Credential]bool{}, fresh: map[ids.Credential]bool{},
 		model: model.New(model.Config{
-			Tables: []model.TableSchema{
-				{Name: accessTable, PK: "pk", SK: "sk"}, {Name: credentialsTable, PK: "pk", SK: "sk"},
-				{Name: jobsTable, PK: "pk"}, {Name: controlTable, PK: "pk"},
-			},
+			Tables: []string{accessTable, credentialsTable, jobsTable, controlTable},
 			Bucket: bucket, Versioning: s.Versioning, Keys: []string{keyARN},
 		}),
 	}
@@ -136,16 +135,30 @@ func (w *World) must(err error) {
 // Wait lets virtual time pass before the run.
 func (w *World) Wait(d time.Duration) { time.Sleep(d) }
 
-// TB is the test of the run. Errorf reports a breach of the contract.
-func (w *World) TB() testing.TB { return noting{w.t, w} }
+// TB is the test of the run. Its failures are breaches of the contract.
+func (w *World) TB() testing.TB { return noting{TB: w.t, w: w} }
 
+// noting notes a test's failures as problems of the run.
 type noting struct {
 	testing.TB
-	w *World
+
+	w   *World
+	who string
 }
 
+// Helper implements testing.TB.
+func (noting) Helper() {}
+
 // Errorf implements testing.TB.
-func (n noting) Errorf(format string, a ...any) { n.w.problem(format, a...) }
+func (n noting) Errorf(format string, a ...any) {
+	n.w.problem("%s%s", n.who, fmt.Sprintf(format, a...))
+}
+
+// Fatalf implements testing.TB.
+func (n noting) Fatalf(format string, a ...any) {
+	n.Errorf(format, a...)
+	runtime.Goexit()
+}
 
 // Rows are the rows of a table: access, credentials, sync-jobs or control.
 func (w *World) Rows(table string) testkit.Rows { return testkit.Rows{DB: w.Direct.DB, Table: table} }
@@ -168,7 +181,7 @@ func (w *World) StandardKey(bound ids.Workspace) string {
 func (w *World) UnknownKey() string {
 	const token = testkit.Marker + "unknown"
 	w.Name(hashOf(token), "unknown")
-	w.given(turnedOff(keyObject(token)))
+	w.showed(w.past(), turnedOff(keyObject(token)))
 	return token
 }
 
@@ -176,7 +189,7 @@ func (w *World) UnknownKey() string {
 func (w *World) UnknownHash() string {
 	hash := hashOf("nobody's")
 	w.Name(hash, "nobody's")
-	w.given(turnedOff("existence of key " + hash[:12]))
+	w.showed(w.past(), turnedOff("existence of key "+hash[:12]))
 	return hash
 }
 
@@ -196,10 +209,10 @@ func (w *World) past() *actor {
 // Expire lets the records of all earlier requests under the idempotency key expire;
 // they stay stored, as DynamoDB may keep them.
 func (w *World) Expire(idempotency string) {
-	for _, row := range w.model.Items(controlTable) {
-		if _, ok := row["fingerprint"]; ok {
-			row["exp"] = &types.AttributeValueMemberN{Value: "1"}
-			w.model.PutItem(controlTable, row)
+	rows := w.Rows(controlTable)
+	for _, row := range rows.All(w.t) {
+		if row["fingerprint"] != nil {
+			rows.Set(w.t, row, "exp", testkit.Number("1"))
 		}
 	}
 	w.showed(w.past(), sets("idempotency key "+w.Tenant.Management+idempotency, "expired", func(once) once { return once{} }))

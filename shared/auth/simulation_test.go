@@ -21,29 +21,20 @@ import (
 // TestSimulation plays the operator's commands with every fault of every call, and
 // beside each other in every order of their calls.
 func TestSimulation(t *testing.T) {
-	var s sim.Suite
-	for _, name := range slices.Sorted(maps.Keys(commands(situation{}))) {
-		s.Alone = append(s.Alone, scenario(name))
-	}
-	s.Alone = append(s.Alone, sim.Scenario{Name: "refused commands", Set: askRegistry})
-	for _, names := range [][]string{
-		{"set default"}, {"set second"}, {"delete workspace"}, {"delete second"}, {"repair"},
-	} {
-		s.Alone = append(s.Alone, scenario(names...))
-	}
-	for _, names := range [][]string{
-		{"enable key", "delete key"}, {"delete key", "delete key"}, {"disable key", "delete key"}, {"create key", "delete workspace"},
-		{"set second", "delete workspace"}, {"set second", "delete second"}, {"repair", "create key"}, {"repair", "delete key"},
-	} {
-		s.Pairs = append(s.Pairs, scenario(names...))
-	}
-	for _, names := range [][]string{
-		{"enable key", "delete workspace"}, {"set default", "delete workspace"}, {"delete key", "delete workspace"},
-		{"repair", "delete workspace"}, {"repair", "set second"}, {"create key", "delete workspace", "delete workspace"},
-	} {
-		s.Orders = append(s.Orders, scenario(names...))
-	}
-	s.Play(t)
+	alone := slices.Collect(maps.Keys(commands(situation{})))
+	alone = append(alone, "set default", "set second", "delete workspace", "delete second", "repair")
+	slices.Sort(alone)
+	sim.Suite{
+		Alone: append(scenarios(alone...), sim.Scenario{Name: "refused commands", Set: askRegistry}),
+		Pairs: scenarios(
+			"enable key beside delete key", "delete key beside delete key", "disable key beside delete key", "create key beside delete workspace",
+			"set second beside delete workspace", "set second beside delete second", "repair beside create key", "repair beside delete key",
+		),
+		Orders: scenarios(
+			"enable key beside delete workspace", "set default beside delete workspace", "delete key beside delete workspace",
+			"repair beside delete workspace", "repair beside set second", "create key beside delete workspace beside delete workspace",
+		),
+	}.Play(t)
 }
 
 // situation is a key that is bound to the default workspace, and a second workspace.
@@ -54,16 +45,18 @@ type situation struct {
 	now               time.Time // at which all of it is made
 }
 
-// command is one that may be refused with these errors if another runs beside it.
-type command struct {
-	run     func(context.Context, *auth.Registry) error
-	refused []error
+// command is one of the operator's.
+type command = func(context.Context, *auth.Registry) error
+
+// refusals are the errors by which a command may be refused if another runs beside it.
+var refusals = map[string][]error{
+	"create key":  {auth.ErrWorkspaceDeleted},
+	"disable key": {auth.ErrNoKey},
+	"enable key":  {auth.ErrNoKey, auth.ErrWorkspaceDeleted},
+	"delete key":  {auth.ErrNoKey},
 }
 
 func commands(s situation) map[string]command {
-	fails := func(run func(context.Context, *auth.Registry) error, refused ...error) command {
-		return command{run, refused}
-	}
 	newKey := auth.NewKey{Account: s.account, Workspace: s.workspace, Kind: auth.Standard, Name: "k"}
 	second := auth.Workspace{ID: s.second, Name: "other", CreatedAt: s.now}
 	first := auth.Workspace{ID: s.workspace, Name: "default", CreatedAt: s.now, Default: true}
@@ -75,7 +68,7 @@ func commands(s situation) map[string]command {
 	}
 	slices.SortFunc(keys, func(a, b auth.Key) int { return cmp.Compare(a.Hash, b.Hash) })
 	return map[string]command{
-		"create account": fails(func(ctx context.Context, r *auth.Registry) error {
+		"create account": func(ctx context.Context, r *auth.Registry) error {
 			now := time.Now().UTC().Truncate(time.Second)
 			account, workspace, err := r.CreateAccount(ctx, "Another")
 			if err != nil {
@@ -83,16 +76,16 @@ func commands(s situation) map[string]command {
 			}
 			found, err := r.FindWorkspace(ctx, account, "")
 			return is(auth.Workspace{ID: workspace, Name: "default", Default: true, CreatedAt: now}, found, err)
-		}),
-		"check account": fails(func(ctx context.Context, r *auth.Registry) error { return r.CheckAccount(ctx, s.account) }),
-		"list accounts": fails(func(ctx context.Context, r *auth.Registry) error {
+		},
+		"check account": func(ctx context.Context, r *auth.Registry) error { return r.CheckAccount(ctx, s.account) },
+		"list accounts": func(ctx context.Context, r *auth.Registry) error {
 			got, err := r.ListAccounts(ctx)
 			return is([]auth.Account{{ID: s.account, Name: "tenant", DefaultWorkspace: s.workspace, CreatedAt: s.now}}, got, err)
-		}),
-		"raise counter": fails(func(ctx context.Context, r *auth.Registry) error {
+		},
+		"raise counter": func(ctx context.Context, r *auth.Registry) error {
 			return r.RaiseCounter(ctx, s.workspace, "openai", 3)
-		}),
-		"create workspace": fails(func(ctx context.Context, r *auth.Registry) error {
+		},
+		"create workspace": func(ctx context.Context, r *auth.Registry) error {
 			now := time.Now().UTC().Truncate(time.Second)
 			id, err := r.CreateWorkspace(ctx, s.account, "w")
 			if err != nil {
@@ -100,35 +93,34 @@ func commands(s situation) map[string]command {
 			}
 			found, err := r.FindWorkspace(ctx, s.account, id)
 			return is(auth.Workspace{ID: id, Name: "w", CreatedAt: now}, found, err)
-		}),
-		"list workspaces": fails(func(ctx context.Context, r *auth.Registry) error {
+		},
+		"list workspaces": func(ctx context.Context, r *auth.Registry) error {
 			got, err := r.ListWorkspaces(ctx, s.account)
 			return is(workspaces, got, err)
-		}),
-		"list workspace ids": fails(func(ctx context.Context, r *auth.Registry) error {
+		},
+		"list workspace ids": func(ctx context.Context, r *auth.Registry) error {
 			got, err := r.ListWorkspaceIDs(ctx, s.account)
 			return is([]ids.Workspace{workspaces[0].ID, workspaces[1].ID}, got, err)
-		}),
-		"find workspace": fails(func(ctx context.Context, r *auth.Registry) error {
+		},
+		"find workspace": func(ctx context.Context, r *auth.Registry) error {
 			got, err := r.FindWorkspace(ctx, s.account, s.workspace)
 			return is(first, got, err)
-		}),
-		"create key": fails(func(ctx context.Context, r *auth.Registry) error {
+		},
+		"create key": func(ctx context.Context, r *auth.Registry) error {
 			_, key, err := r.CreateKey(ctx, newKey)
 			return is(auth.Key{Hash: key.Hash, Workspace: s.workspace, Kind: auth.Standard, Name: "k", CreatedAt: key.CreatedAt}, key, err)
-		}, auth.ErrWorkspaceDeleted),
-		"list keys": fails(func(ctx context.Context, r *auth.Registry) error {
+		},
+		"list keys": func(ctx context.Context, r *auth.Registry) error {
 			got, err := r.ListKeys(ctx, s.account)
 			return is(keys, got, err)
-		}),
-		"find key": fails(func(ctx context.Context, r *auth.Registry) error {
+		},
+		"find key": func(ctx context.Context, r *auth.Registry) error {
 			got, err := r.FindKey(ctx, s.key)
 			return is(auth.SurveyedKey{Key: auth.Key{Hash: s.key, Workspace: s.workspace, Kind: auth.Standard, Name: "a key", CreatedAt: s.now}, Account: s.account}, got, err)
-		}),
-		"disable key": fails(func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, s.account, s.key) }, auth.ErrNoKey),
-		"enable key": fails(func(ctx context.Context, r *auth.Registry) error { return r.EnableKey(ctx, s.account, s.key) },
-			auth.ErrNoKey, auth.ErrWorkspaceDeleted),
-		"delete key": fails(func(ctx context.Context, r *auth.Registry) error { return r.DeleteKey(ctx, s.account, s.key) }, auth.ErrNoKey),
+		},
+		"disable key": func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, s.account, s.key) },
+		"enable key":  func(ctx context.Context, r *auth.Registry) error { return r.EnableKey(ctx, s.account, s.key) },
+		"delete key":  func(ctx context.Context, r *auth.Registry) error { return r.DeleteKey(ctx, s.account, s.key) },
 	}
 }
 
@@ -140,9 +132,16 @@ func is[T any](want, got T, err error) error {
 	return err
 }
 
-// scenario has an actor for each of the commands.
-func scenario(names ...string) sim.Scenario {
-	return sim.Scenario{Name: strings.Join(names, " beside "), Set: func(w *sim.World) {
+// scenarios have an actor for each of the commands in their names.
+func scenarios(names ...string) (all []sim.Scenario) {
+	for _, name := range names {
+		all = append(all, scenario(name, strings.Split(name, " beside ")))
+	}
+	return all
+}
+
+func scenario(title string, names []string) sim.Scenario {
+	return sim.Scenario{Name: title, Set: func(w *sim.World) {
 		bound := w.StandardKey(w.Tenant.Workspace)
 		s := situation{w.Tenant.ID, w.Tenant.Workspace, w.NewWorkspace("second"), auth.HashKey(bound), auth.HashKey(w.Tenant.Management), time.Now().UTC()}
 		for _, name := range names {
@@ -159,11 +158,11 @@ func scenario(names ...string) sim.Scenario {
 				damage(w, s)
 				w.Repair(name)
 			default:
-				c := commands(s)[name]
+				run, refused := commands(s)[name], refusals[name]
 				if len(names) == 1 {
-					c.refused = nil
+					refused = nil
 				}
-				w.Command(name, func(ctx context.Context, clients sim.Clients) error { return c.run(ctx, clients.Registry) }, c.refused...)
+				w.Command(name, func(ctx context.Context, c sim.Clients) error { return run(ctx, c.Registry) }, refused...)
 			}
 		}
 	}}
@@ -186,8 +185,8 @@ func damage(w *sim.World, s situation) {
 	rows.Put(t, before)
 }
 
-// The registry refuses what is not there, is another account's, or is invalid. Nothing is
-// written then.
+// The registry refuses invalid names and keys, and ids that do not exist or belong to
+// another account. It writes nothing then.
 func askRegistry(w *sim.World) {
 	ctx, t, r, own := w.TB().Context(), w.TB(), w.Direct.Registry, w.Tenant
 	stranger := testkit.NewTenant(t, r)

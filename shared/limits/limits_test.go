@@ -36,8 +36,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	schema := model.TableSchema{Name: "control", PK: "pk"}
-	f := &fixture{T: t, world: model.New(model.Config{Tables: []model.TableSchema{schema}}), now: 1_800_000_000_000_000_000}
+	f := &fixture{T: t, world: model.New(model.Config{Tables: []string{"control"}}), now: 1_800_000_000_000_000_000}
 	f.db = client(f)
 	return f
 }

@@ -11,26 +11,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/ids"
 )
-
-// These tests send the same requests to the model and to an engine and compare the
-// responses, member by member.
 
 func text(s string) object  { return object{"S": s} }
 func number(n int) object   { return object{"N": fmt.Sprint(n)} }
 func boolean(b bool) object { return object{"BOOL": b} }
-
-// request is a request to DynamoDB: an operation and its input.
-type request struct {
-	operation string
-	in        object
-}
-
-func (r request) String() string {
-	text, _ := json.Marshal(r.in)
-	return r.operation + " " + string(text)
-}
 
 // requests generates requests of the kinds that the product makes, on few items, so
 // that they meet. The partition keys begin with run.
@@ -39,15 +26,13 @@ type requests struct {
 	run string
 }
 
-func oneOf[V any](t *rapid.T, values ...V) V { return rapid.SampledFrom(values).Draw(t, "choice") }
-
 // key is one of the primary keys of the access table.
 func (g requests) key() object { return g.keys(1)[0] }
 
 // keys are different primary keys.
 func (g requests) keys(most int) (keys []object) {
-	for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(0, 11), 1, most, rapid.ID).Draw(g.T, "keys") {
-		pk, sk := []string{"key#1", "workspace#1", "workspace#2"}[n%3], []string{"key", "credential#1", "credential#2", "workspace"}[n/3]
+	for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(0, 5), 1, most, rapid.ID).Draw(g.T, "keys") {
+		pk, sk := []string{"workspace#1", "workspace#2"}[n%2], []string{"workspace", "credential#1", "credential#2"}[n/2]
 		keys = append(keys, object{"pk": text(g.run + pk), "sk": text(sk)})
 	}
 	return keys
@@ -103,7 +88,7 @@ func (g requests) value(name string) object {
 	case name == ":credential":
 		return text("credential#")
 	case name[1] == 'n':
-		return number(oneOf(g.T, 0, 1, 2, 3, 9, 20))
+		return number(oneOf(g.T, 0, 1, 20))
 	case name[1] == 'b':
 		return boolean(oneOf(g.T, true, false))
 	case name[1] == 'x':
@@ -145,7 +130,7 @@ func (g requests) expression(depth int, operands *int) string {
 		case 2:
 			return path + " IN (" + constant() + ", " + constant() + ")"
 		}
-		return path + " " + oneOf(g.T, "=", "<>", "<", "<=", ">", ">=") + " " + constant()
+		return path + " " + oneOf(g.T, "=", "<>", "<", "<=", ">") + " " + constant()
 	}
 	left, right := g.expression(depth-1, operands), oneOf(g.T, " AND ", " OR ")+g.expression(depth-1, operands)
 	return oneOf(g.T, "NOT "+left, left+right, "("+left+right+") OR attribute_exists(pk)")
@@ -157,6 +142,7 @@ func (g requests) update(in object) object {
 		"SET tat = :n8, exp = :n9", "SET tat = tat + :n8, exp = :n9", "SET tat = exp, exp = tat",
 		"SET #next.openai = if_not_exists(#next.openai, :n8) + :n9", "SET #next.#openai = :n9", "SET disabled = :b9",
 		"SET seal.key_arn = :s8, seal.wrapped_key = :x9", "SET #status = :s9 REMOVE exp", "REMOVE default_workspace, tat",
+		"SET tat = account + :n9", "SET account.openai = :n9",
 	))
 }
 
@@ -169,6 +155,7 @@ func (g requests) projection(in object) object {
 func (g requests) write(kind string, key object) object {
 	in := object{"TableName": "access", "Key": key}
 	if kind != "ConditionCheck" && oneOf(g.T, true, false, false) {
+		key["pk"] = text(fmt.Sprint(key["pk"].(object)["S"], key["sk"].(object)["S"]))
 		delete(key, "sk")
 		in["TableName"] = "control"
 	}
@@ -185,31 +172,31 @@ func (g requests) write(kind string, key object) object {
 }
 
 // draw generates one request.
-func (g requests) draw() request {
-	switch operation := oneOf(g.T, "PutItem", "PutItem", "UpdateItem", "UpdateItem", "DeleteItem", "GetItem", "Query", "Scan", "BatchGetItem", "BatchWriteItem", "TransactWriteItems", "TransactWriteItems"); operation {
+func (g requests) draw() (operation string, in object) {
+	switch operation = oneOf(g.T, "PutItem", "PutItem", "UpdateItem", "UpdateItem", "DeleteItem", "GetItem", "Query", "Scan", "BatchGetItem", "BatchWriteItem", "TransactWriteItems", "TransactWriteItems"); operation {
 	case "GetItem":
-		return request{operation, g.projection(object{"TableName": "access", "Key": g.key(), "ConsistentRead": true})}
+		return operation, g.projection(object{"TableName": "access", "Key": g.key(), "ConsistentRead": true})
 	case "Query":
-		in := object{"TableName": "access", "ConsistentRead": true}
+		in = object{"TableName": "access", "ConsistentRead": true}
 		if oneOf(g.T, true, false) {
 			in["ReturnConsumedCapacity"] = "TOTAL"
 		}
 		g.with(in, "KeyConditionExpression", oneOf(g.T, "pk = :pk AND begins_with(sk, :credential)", "pk = :pk"))
 		if oneOf(g.T, true, false, false, false) {
 			in["Select"] = "COUNT" // without a projection
-			return request{operation, in}
+			return operation, in
 		}
-		return request{operation, g.projection(in)}
+		return operation, g.projection(in)
 	case "Scan":
-		return request{operation, g.with(object{"TableName": "access", "ConsistentRead": true}, "FilterExpression", "begins_with(pk, :run) AND sk = :sk")}
+		return operation, g.with(object{"TableName": "access", "ConsistentRead": true}, "FilterExpression", "begins_with(pk, :run) AND sk = :sk")
 	case "BatchGetItem":
-		return request{operation, object{"RequestItems": object{"access": g.projection(object{"Keys": g.keys(4), "ConsistentRead": true})}}}
+		return operation, object{"RequestItems": object{"access": g.projection(object{"Keys": g.keys(4), "ConsistentRead": true})}}
 	case "BatchWriteItem":
 		var deletions []object
 		for _, key := range g.keys(4) {
 			deletions = append(deletions, object{"DeleteRequest": object{"Key": key}})
 		}
-		return request{operation, object{"RequestItems": object{"access": deletions}}}
+		return operation, object{"RequestItems": object{"access": deletions}}
 	case "TransactWriteItems":
 		var items []object
 		for _, key := range g.keys(3) {
@@ -217,13 +204,13 @@ func (g requests) draw() request {
 			items = append(items, object{kind: g.write(kind, key)})
 		}
 		token := strings.ReplaceAll(g.run, "#", "")[:30] + oneOf(g.T, "1", "2")
-		return request{operation, object{"TransactItems": items, "ClientRequestToken": token}}
+		return operation, object{"TransactItems": items, "ClientRequestToken": token}
 	default:
-		in := g.write(strings.TrimSuffix(operation, "Item"), g.key())
+		in = g.write(strings.TrimSuffix(operation, "Item"), g.key())
 		if operation == "UpdateItem" {
 			in["ReturnValues"] = oneOf(g.T, "NONE", "UPDATED_NEW")
 		}
-		return request{operation, in}
+		return operation, in
 	}
 }
 
@@ -249,19 +236,14 @@ func unordered(operation string, out object) object {
 }
 
 func TestDynamoDBSequences(t *testing.T) {
-	fake, real, _ := sides(t)
-	rapid.Check(t, func(rt *rapid.T) {
+	fake, real := sides(testkit.Start(t))
+	compare(t, "SIGNALBOX_DYNAMODB", func(rt *rapid.T) (side, side, func() (string, func(side) object)) {
 		g := requests{rt, string(ids.New[ids.Workspace]()) + "#"}
-		for range rapid.IntRange(1, 30).Draw(rt, "length") {
-			r := g.draw()
-			got := unordered(r.operation, fake.call(t, "DynamoDB_20120810."+r.operation, r.in))
-			want := unordered(r.operation, real.call(t, "DynamoDB_20120810."+r.operation, r.in))
-			diff, diverged := differ("SIGNALBOX_DYNAMODB", r.operation, want, got)
-			if diff != "" {
-				rt.Fatalf("%s: engine -, model +\n%s", r, diff)
-			}
-			if diverged {
-				return
+		return fake, real, func() (string, func(side) object) {
+			operation, in := g.draw()
+			text, _ := json.Marshal(in)
+			return operation + " " + string(text), func(s side) object {
+				return unordered(operation, s.call(t, "DynamoDB_20120810."+operation, in))
 			}
 		}
 	})

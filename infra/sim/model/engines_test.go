@@ -2,14 +2,15 @@ package model_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"flag"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,19 +18,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"pgregory.net/rapid"
 
 	"signalbox.dev/infra/sim/model"
 	"signalbox.dev/infra/testkit"
 )
 
-// TestMain makes the same 25 sequences a test in each run, unless the flags -rapid.checks
+// TestMain makes the same 50 sequences a test in each run, unless the flags -rapid.checks
 // and -rapid.seed ask for others. A failure prints its seed, so rapid need not keep a
 // file of it in the repository.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	asked := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { asked[f.Name] = true })
-	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.checks": "25", "rapid.seed": "1"} {
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.checks": "50", "rapid.seed": "1"} {
 		if !asked[name] {
 			_ = flag.Set(name, value)
 		}
@@ -39,43 +43,40 @@ func TestMain(m *testing.M) {
 
 // side is the model, or the engines that it is compared with.
 type side struct {
-	endpoint func(service string) string
-	config   aws.Config
-	do       func(*http.Request) (*http.Response, error)
-	world    *model.World // nil for the engines
+	client aws.HTTPClient
+	config aws.Config
 }
 
-// sides returns the model and the engines, with the same tables in both.
-func sides(t testing.TB) (fake, real side, engines testkit.Engines) {
-	t.Helper()
-	engines = testkit.Start(t)
+// sides returns the model and the engines, with the same tables and keys in both.
+func sides(engines testkit.Engines, arns ...string) (fake, real side) {
 	engines.Config.HTTPClient = awshttp.NewBuildableClient() // one pool of connections for all clients
-	config := model.Config{Keys: []string{keyARN, otherARN}}
-	for name, keys := range engines.Tables.Keys() {
-		schema := model.TableSchema{Name: name, PK: keys[0]}
-		if len(keys) > 1 {
-			schema.SK = keys[1]
-		}
-		config.Tables = append(config.Tables, schema)
-	}
-	w := model.New(config)
-	at := engines.Config.ConfigSources[0].(interface {
-		GetServiceBaseEndpoint(context.Context, string) (string, bool, error)
-	})
-	real = side{config: engines.Config, do: engines.Config.HTTPClient.Do, endpoint: func(service string) string {
-		url, _, err := at.GetServiceBaseEndpoint(t.Context(), service)
-		testkit.Must(t, err)
-		return url
-	}}
-	fake = side{config: engines.Config.Copy(), world: w, do: client{w}.Do, endpoint: func(string) string { return "http://127.0.0.1" }}
-	return fake, real, engines
+	w := model.New(model.Config{Tables: slices.Collect(maps.Keys(engines.Tables.Keys())), Keys: arns})
+	return side{client{w}, engines.Config}, side{engines.Config.HTTPClient, engines.Config}
 }
 
-// The KMS keys of the model.
-const (
-	keyARN   = "arn:aws:kms:us-east-1:000000000000:key/11111111-1111-4111-8111-111111111111"
-	otherARN = "arn:aws:kms:us-east-1:000000000000:key/22222222-2222-4222-8222-222222222222"
-)
+// compare makes sequences of requests to the model and to an engine. begin returns both,
+// and draw, which generates one request. The responses must be the same, member by member.
+func compare[S any](t *testing.T, engine string, begin func(*rapid.T) (fake, real S, draw func() (what string, do func(S) object))) {
+	t.Helper()
+	rapid.Check(t, func(rt *rapid.T) {
+		fake, real, draw := begin(rt)
+		var done []string
+		for range rapid.IntRange(1, 25).Draw(rt, "length") {
+			what, do := draw()
+			done = append(done, what)
+			want, got := do(real), do(fake)
+			diff, diverged := differ(engine, what, want, got)
+			if diff != "" {
+				rt.Fatalf("%s: engine -, model +\n%s", strings.Join(done, "\n"), diff)
+			}
+			if diverged {
+				return
+			}
+		}
+	})
+}
+
+func oneOf[V any](t *rapid.T, values ...V) V { return rapid.SampledFrom(values).Draw(t, "choice") }
 
 // client sends requests to a World.
 type client struct{ *model.World }
@@ -98,21 +99,21 @@ type object = map[string]any
 // error is without its namespace.
 func (s side) call(t testing.TB, target string, in any) object {
 	t.Helper()
-	service, version := "DynamoDB", "1.0"
+	service, version, endpoint := "dynamodb", "1.0", dynamodb.NewFromConfig(s.config).Options().BaseEndpoint
 	if strings.HasPrefix(target, "Trent") {
-		service, version = "KMS", "1.1"
+		service, version, endpoint = "kms", "1.1", kms.NewFromConfig(s.config).Options().BaseEndpoint
 	}
 	body, err := json.Marshal(in)
 	testkit.Must(t, err)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.endpoint(service)+"/", bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, *endpoint+"/", bytes.NewReader(body))
 	testkit.Must(t, err)
 	r.Header.Set("X-Amz-Target", target)
 	r.Header.Set("Content-Type", "application/x-amz-json-"+version)
 	credentials, err := s.config.Credentials.Retrieve(t.Context())
 	testkit.Must(t, err)
 	sum := sha256.Sum256(body)
-	testkit.Must(t, v4.NewSigner().SignHTTP(t.Context(), credentials, r, hex.EncodeToString(sum[:]), strings.ToLower(service), s.config.Region, time.Now()))
-	response, err := s.do(r)
+	testkit.Must(t, v4.NewSigner().SignHTTP(t.Context(), credentials, r, hex.EncodeToString(sum[:]), service, s.config.Region, time.Now()))
+	response, err := s.client.Do(r)
 	testkit.Must(t, err)
 	defer func() { testkit.Must(t, response.Body.Close()) }()
 	text, err := io.ReadAll(response.Body)
@@ -123,10 +124,6 @@ func (s side) call(t testing.TB, target string, in any) object {
 	}
 	if code, ok := out["__type"].(string); ok {
 		out["__type"] = code[strings.LastIndex(code, "#")+1:]
-	}
-	if message, ok := out["Message"]; ok {
-		out["message"] = message
-		delete(out, "Message")
 	}
 	if response.StatusCode != http.StatusOK {
 		out["status"] = response.StatusCode

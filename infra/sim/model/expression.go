@@ -1,10 +1,8 @@
 package model
 
 import (
-	_ "embed"
 	"fmt"
 	"maps"
-	"math/big"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,68 +10,42 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// reserved are DynamoDB's reserved words: ReservedWords.html of its developer guide.
-//
-//go:embed reserved.txt
-var reservedList string
-
-var reserved = strings.Fields(reservedList)
-
-// placeholders are the names and values for all expressions in a request.
-type placeholders struct {
-	names      map[string]string
-	values     Item
-	used       map[string]bool
-	expression bool // there is one
-}
-
-// check refuses placeholders that no expression uses. It comes after the expressions.
-func (p *placeholders) check() error {
-	for member, keys := range map[string][]string{
-		"ExpressionAttributeNames": slices.Collect(maps.Keys(p.names)), "ExpressionAttributeValues": slices.Collect(maps.Keys(p.values)),
-	} {
-		unused := slices.DeleteFunc(keys, func(key string) bool { return p.used[key] })
-		if len(unused) > 0 {
-			return invalid("Value provided in %s unused in expressions: keys: {%s}", member, strings.Join(unused, ", "))
-		}
-	}
-	if !p.expression && (p.names != nil || p.values != nil) || p.names != nil && len(p.names) == 0 || p.values != nil && len(p.values) == 0 {
-		return invalid("ExpressionAttributeNames and ExpressionAttributeValues must not be empty, and need an expression")
-	}
-	return nil
-}
-
 // path is a document path: an attribute and members of maps in it.
 type path []string
 
-// node is an expression. Its operator is "path", "value", a comparator, AND, OR, NOT,
-// IN, "+" or a function.
-type node struct {
-	operator string
-	operands []*node
+// condition reports whether an item meets it.
+type condition func(Item) bool
+
+// holds is true if there is no condition.
+func (c condition) holds(i Item) bool { return c == nil || c(i) }
+
+// operand is the value of a part of an expression for an item, nil if there is none.
+type operand func(Item) types.AttributeValue
+
+// action changes one path. The new value is the sum of the operands. Without operands the
+// path is removed.
+type action struct {
 	path     path
-	value    types.AttributeValue
+	operands []operand
 }
 
 // parser reads one expression by recursive descent: the parts of DynamoDB's grammar that
-// the product uses. It refuses every other one. Its methods panic with the *Error that
-// parse returns.
+// the product uses. Its methods panic with the *Error that parse returns.
 type parser struct {
-	*placeholders
-
-	kind   string // such as ConditionExpression
+	names  map[string]string
+	values Item
+	text   string
 	tokens []string
 }
 
 var token = regexp.MustCompile(`[#:]?\w+|<>|<=|>=|\S`)
 
-// parse reads a whole expression. Without a text there is none.
-func parse[V any](kind string, text *string, p *placeholders, read func(*parser) V) (result V, err error) {
+// parse reads a whole expression of a request. Without a text there is none.
+func parse[V any](in input, text *string, read func(*parser) V) (result V, err error) {
 	if text == nil {
 		return result, nil
 	}
-	p.expression = true
-	r := &parser{p, kind, token.FindAllString(*text, -1)}
+	r := &parser{in.ExpressionAttributeNames, Item(in.ExpressionAttributeValues), *text, token.FindAllString(*text, -1)}
 	defer func() {
 		if failure := recover(); failure != nil {
 			err = failure.(*Error) //nolint:errcheck,forcetypeassert // any other panic is a defect
@@ -81,17 +53,12 @@ func parse[V any](kind string, text *string, p *placeholders, read func(*parser)
 	}()
 	result = read(r)
 	if len(r.tokens) > 0 {
-		r.unexpected()
+		r.fail()
 	}
 	return result, nil
 }
 
-func (r *parser) fail(format string, args ...any) {
-	panic(invalid("Invalid %s: %s", r.kind, fmt.Sprintf(format, args...)))
-}
-
-// unexpected fails at the next token.
-func (r *parser) unexpected() { r.fail("Syntax error; token: %q", r.next()) }
+func (r *parser) fail() { panic(notModelled("the expression %q", r.text)) }
 
 // next returns the next token, "" at the end.
 func (r *parser) next() string {
@@ -101,9 +68,16 @@ func (r *parser) next() string {
 	return r.tokens[0]
 }
 
-// accept reads the token if it is the next one. Keywords are in upper or lower case.
+// take reads the next token.
+func (r *parser) take() string {
+	token := r.next()
+	r.expect(token)
+	return token
+}
+
+// accept reads the token if it is the next one.
 func (r *parser) accept(token string) bool {
-	if !strings.EqualFold(r.next(), token) {
+	if r.next() != token || token == "" {
 		return false
 	}
 	r.tokens = r.tokens[1:]
@@ -112,7 +86,7 @@ func (r *parser) accept(token string) bool {
 
 func (r *parser) expect(token string) {
 	if !r.accept(token) {
-		r.unexpected()
+		r.fail()
 	}
 }
 
@@ -125,94 +99,104 @@ func list[V any](r *parser, one func() V) []V {
 	return all
 }
 
-// condition reads a key condition, a filter or the condition of a write.
-func (r *parser) condition() *node {
-	n := r.and()
+// condition reads a filter or the condition of a write.
+func (r *parser) condition() condition {
+	holds := r.and()
 	for r.accept("OR") {
-		n = &node{operator: "OR", operands: []*node{n, r.and()}}
+		left, right := holds, r.and()
+		holds = func(i Item) bool { return left(i) || right(i) }
 	}
-	return n
+	return holds
 }
 
-func (r *parser) and() *node {
-	n := r.not()
+func (r *parser) and() condition {
+	holds := r.not()
 	for r.accept("AND") {
-		n = &node{operator: "AND", operands: []*node{n, r.not()}}
+		left, right := holds, r.not()
+		holds = func(i Item) bool { return left(i) && right(i) }
 	}
-	return n
+	return holds
 }
 
-func (r *parser) not() *node {
+func (r *parser) not() condition {
 	if r.accept("NOT") {
-		return &node{operator: "NOT", operands: []*node{r.not()}}
+		holds := r.not()
+		return func(i Item) bool { return !holds(i) }
 	}
 	if !r.accept("(") {
 		return r.comparison()
 	}
-	n := r.condition()
+	holds := r.condition()
 	r.expect(")")
-	return n
+	return holds
+}
+
+// comparators compare two values.
+var comparators = map[string]func(a, b types.AttributeValue) bool{
+	"=":  equal,
+	"<>": func(a, b types.AttributeValue) bool { return !equal(a, b) },
+	"<":  ordered(func(order int) bool { return order < 0 }),
+	"<=": ordered(func(order int) bool { return order <= 0 }),
+	">":  ordered(func(order int) bool { return order > 0 }),
 }
 
 // comparison reads a comparison or a function that is a condition by itself.
-func (r *parser) comparison() *node {
-	left := r.operand("attribute_exists", "attribute_not_exists", "begins_with")
-	if left.operator != "path" && left.operator != "value" {
-		return left
-	}
-	n := &node{operator: strings.ToUpper(r.next()), operands: []*node{left}}
-	switch n.operator {
-	case "=", "<>", "<", "<=", ">", ">=":
-		r.expect(n.operator)
-		n.operands = append(n.operands, r.operand())
-	case "IN":
-		r.expect("IN")
-		r.expect("(")
-		n.operands = append(n.operands, list(r, func() *node { return r.operand() })...)
-		r.expect(")")
-	default:
-		r.unexpected()
-	}
-	if n.operator[0] == '<' && n.operator != "<>" || n.operator[0] == '>' {
-		r.requireType(n.operator, n.operands[1], "S", "N")
-	}
-	return n
-}
-
-// requireType refuses a value if its type is not one of these.
-func (r *parser) requireType(operator string, operand *node, wanted ...string) {
-	if got := typeOf(operand.value); operand.operator == "value" && !slices.Contains(wanted, got) {
-		r.fail("Incorrect operand type for operator or function; operator or function: %s, operand type: %s", operator, got)
-	}
-}
-
-// operand reads a path, a value, or one of these functions.
-func (r *parser) operand(functions ...string) *node {
-	name := r.next()
-	if strings.HasPrefix(name, ":") {
-		v, ok := r.values[name]
-		if !ok {
-			r.fail("An expression attribute value used in expression is not defined; attribute value: %s", name)
+func (r *parser) comparison() condition {
+	switch name := r.next(); name {
+	case "attribute_exists", "attribute_not_exists":
+		attribute := r.arguments(name, 1)[0]
+		return func(i Item) bool { return (attribute(i) != nil) == (name == "attribute_exists") }
+	case "begins_with":
+		arguments := r.arguments(name, 2)
+		return func(i Item) bool {
+			text, isText := arguments[0](i).(*types.AttributeValueMemberS)
+			return isText && strings.HasPrefix(text.Value, textOf(arguments[1](i)))
 		}
-		r.used[name] = true
-		r.expect(name)
-		return &node{operator: "value", value: v}
 	}
-	if !slices.Contains(functions, name) {
-		return &node{operator: "path", path: r.path()}
+	left := r.operand()
+	if r.accept("IN") {
+		r.expect("(")
+		all := list(r, r.operand)
+		r.expect(")")
+		return func(i Item) bool {
+			return slices.ContainsFunc(all, func(o operand) bool { return equal(left(i), o(i)) })
+		}
 	}
-	r.expect(name)
+	compares := comparators[r.take()]
+	if compares == nil {
+		r.fail()
+	}
+	right := r.operand()
+	return func(i Item) bool { return compares(left(i), right(i)) }
+}
+
+// arguments reads a function with so many arguments.
+func (r *parser) arguments(function string, count int) []operand {
+	r.expect(function)
 	r.expect("(")
-	n := &node{operator: name, operands: []*node{{operator: "path", path: r.path()}}}
-	if name == "begins_with" || name == "if_not_exists" {
-		r.expect(",")
-		n.operands = append(n.operands, r.operand())
-	}
+	all := list(r, r.operand)
 	r.expect(")")
-	if name == "begins_with" {
-		r.requireType(name, n.operands[1], "S")
+	if len(all) != count {
+		r.fail()
 	}
-	return n
+	return all
+}
+
+// operand reads a path or a value.
+func (r *parser) operand() operand {
+	if strings.HasPrefix(r.next(), ":") {
+		value := r.value()
+		return func(Item) types.AttributeValue { return value }
+	}
+	return r.path().at
+}
+
+func (r *parser) value() types.AttributeValue {
+	value, ok := r.values[r.take()]
+	if !ok {
+		r.fail()
+	}
+	return value
 }
 
 var isName = regexp.MustCompile(`^[A-Za-z]\w*$`)
@@ -220,24 +204,13 @@ var isName = regexp.MustCompile(`^[A-Za-z]\w*$`)
 // path reads a document path.
 func (r *parser) path() (p path) {
 	for {
-		name := r.next()
-		if strings.HasPrefix(name, "#") {
-			attribute, ok := r.names[name]
-			if !ok {
-				r.fail("An expression attribute name used in the document path is not defined; attribute name: %s", name)
-			}
-			r.used[name] = true
-			p = append(p, attribute)
-		} else {
-			if !isName.MatchString(name) {
-				r.unexpected()
-			}
-			if slices.Contains(reserved, strings.ToUpper(name)) {
-				r.fail("Attribute name is a reserved keyword; reserved keyword: %s", name)
-			}
-			p = append(p, name)
+		name := r.take()
+		if attribute, ok := r.names[name]; ok {
+			name = attribute
+		} else if !isName.MatchString(name) {
+			r.fail()
 		}
-		r.expect(name)
+		p = append(p, name)
 		if !r.accept(".") {
 			return p
 		}
@@ -247,10 +220,20 @@ func (r *parser) path() (p path) {
 // projection reads the paths of a projection.
 func (r *parser) projection() []path { return list(r, r.path) }
 
-// action is one path of an update. Without a value it is removed.
-type action struct {
-	path path
-	set  *node
+// partition reads a key condition: pk = :a, or pk = :a AND begins_with(sk, :b). It returns
+// the partition key and the prefix of the sort key.
+func (r *parser) partition() (of primaryKey) {
+	r.expect("pk")
+	r.expect("=")
+	of.pk = textOf(r.value())
+	if r.accept("AND") {
+		for _, token := range []string{"begins_with", "(", "sk", ","} {
+			r.expect(token)
+		}
+		of.sk = textOf(r.value())
+		r.expect(")")
+	}
+	return of
 }
 
 // update reads an update expression: a section SET, a section REMOVE, or both.
@@ -258,29 +241,34 @@ func (r *parser) update() (actions []action) {
 	if r.accept("SET") {
 		actions = list(r, r.assignment)
 	}
-	if len(actions) == 0 || len(r.tokens) > 0 {
-		r.expect("REMOVE")
+	if r.accept("REMOVE") {
 		actions = append(actions, list(r, func() action { return action{path: r.path()} })...)
 	}
 	return actions
-}
-
-func pathsOf(actions []action) (paths []path) {
-	for _, a := range actions {
-		paths = append(paths, a.path)
-	}
-	return paths
 }
 
 // assignment reads an action of SET.
 func (r *parser) assignment() action {
 	a := action{path: r.path()}
 	r.expect("=")
-	a.set = r.operand("if_not_exists")
+	a.operands = append(a.operands, r.assigned())
 	if r.accept("+") {
-		a.set = &node{operator: "+", operands: []*node{a.set, r.operand("if_not_exists")}}
+		a.operands = append(a.operands, r.assigned())
 	}
 	return a
+}
+
+func (r *parser) assigned() operand {
+	if r.next() != "if_not_exists" {
+		return r.operand()
+	}
+	arguments := r.arguments("if_not_exists", 2)
+	return func(old Item) types.AttributeValue {
+		if v := arguments[0](old); v != nil {
+			return v
+		}
+		return arguments[1](old)
+	}
 }
 
 // at returns the value at a path, nil if there is none.
@@ -295,109 +283,16 @@ func (p path) at(i Item) types.AttributeValue {
 	return i[p[0]]
 }
 
-// valueIn returns the value of an operand for the item, nil if there is none.
-func (n *node) valueIn(i Item) types.AttributeValue {
-	if n.operator == "value" {
-		return n.value
-	}
-	return n.path.at(i)
-}
-
-// holds reports whether the condition holds for the item. No condition always does.
-func (n *node) holds(i Item) bool {
-	if n == nil {
-		return true
-	}
-	switch n.operator {
-	case "AND":
-		return n.operands[0].holds(i) && n.operands[1].holds(i)
-	case "OR":
-		return n.operands[0].holds(i) || n.operands[1].holds(i)
-	case "NOT":
-		return !n.operands[0].holds(i)
-	}
-	left := n.operands[0].valueIn(i)
-	switch n.operator {
-	case "attribute_exists":
-		return left != nil
-	case "attribute_not_exists":
-		return left == nil
-	case "IN":
-		return slices.ContainsFunc(n.operands[1:], func(o *node) bool { return equal(left, o.valueIn(i)) })
-	}
-	right := n.operands[1].valueIn(i)
-	order, ordered := compare(left, right)
-	switch n.operator {
-	case "begins_with":
-		return typeOf(left) == "S" && typeOf(right) == "S" && strings.HasPrefix(textOf(left), textOf(right))
-	case "=":
-		return equal(left, right)
-	case "<>":
-		return !equal(left, right)
-	case "<":
-		return ordered && order < 0
-	case "<=":
-		return ordered && order <= 0
-	case ">":
-		return ordered && order > 0
-	}
-	return ordered && order >= 0
-}
-
-// project returns the parts of the item at the paths. Without paths it is the item.
-func project(i Item, paths []path) Item {
-	if paths == nil || i == nil {
-		return i
-	}
-	out := Item{}
-	for _, p := range paths {
-		if v := p.at(i); v != nil {
-			place(out, p, v)
-		}
-	}
-	return out
-}
-
-// place puts a value at a path into an item that shares no map with another.
-func place(i Item, p path, v types.AttributeValue) {
+// put sets the value at a path, or removes it if v is nil. It copies the maps on the way.
+// If one does not exist, put makes it or returns false.
+func (p path) put(i Item, v types.AttributeValue, makes bool) bool {
 	for ; len(p) > 1; p = p[1:] {
-		m, ok := i[p[0]].(*types.AttributeValueMemberM)
-		if !ok {
-			m = &types.AttributeValueMemberM{Value: Item{}}
-			i[p[0]] = m
+		inner := Item{}
+		if m, ok := i[p[0]].(*types.AttributeValueMemberM); ok {
+			inner = maps.Clone(m.Value)
+		} else if !makes {
+			return false
 		}
-		i = m.Value
-	}
-	i[p[0]] = v
-}
-
-// apply returns the item after the actions. Each sees the item as it was before.
-func apply(actions []action, old Item) (Item, error) {
-	out := maps.Clone(old)
-	for _, a := range actions {
-		var v types.AttributeValue
-		if a.set != nil {
-			var err error
-			if v, err = a.set.assigned(old); err != nil {
-				return nil, err
-			}
-		}
-		if err := change(out, a.path, v); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// change sets the value at a path, or removes it if v is nil. It copies the maps on the
-// way. Each must exist.
-func change(i Item, p path, v types.AttributeValue) error {
-	for ; len(p) > 1; p = p[1:] {
-		m, ok := i[p[0]].(*types.AttributeValueMemberM)
-		if !ok {
-			return invalid("The document path provided in the update expression is invalid for update")
-		}
-		inner := maps.Clone(m.Value)
 		i[p[0]] = &types.AttributeValueMemberM{Value: inner}
 		i = inner
 	}
@@ -406,40 +301,59 @@ func change(i Item, p path, v types.AttributeValue) error {
 	} else {
 		i[p[0]] = v
 	}
-	return nil
+	return true
 }
 
-// assigned returns the value that SET assigns.
-func (n *node) assigned(old Item) (types.AttributeValue, error) {
-	switch n.operator {
-	case "if_not_exists":
-		if v := n.operands[0].valueIn(old); v != nil {
-			return v, nil
+// project returns the parts of the item at the paths. Without paths it is the item.
+func project(i Item, paths []path) Item {
+	if paths == nil {
+		return i
+	}
+	out := Item{}
+	for _, p := range paths {
+		if v := p.at(i); v != nil {
+			p.put(out, v, true)
 		}
-		return n.operands[1].assigned(old)
-	case "+":
-		return n.sum(old)
 	}
-	v := n.valueIn(old)
-	if v == nil {
-		return nil, invalid("The provided expression refers to an attribute that does not exist in the item")
-	}
-	return v, nil
+	return out
 }
 
-func (n *node) sum(old Item) (types.AttributeValue, error) {
-	total := new(big.Int)
-	for _, o := range n.operands {
-		v, err := o.assigned(old)
+// apply returns the item after the actions. Each sees the item as it was before.
+func apply(actions []action, old Item) (Item, error) {
+	out := maps.Clone(old)
+	for _, a := range actions {
+		v, err := a.value(old)
 		if err != nil {
 			return nil, err
 		}
-		number, ok := v.(*types.AttributeValueMemberN)
+		if !a.path.put(out, v, false) {
+			return nil, invalid("The document path provided in the update expression is invalid for update")
+		}
+	}
+	return out, nil
+}
+
+// value returns the new value, nil for none.
+func (a action) value(old Item) (types.AttributeValue, error) {
+	var values []types.AttributeValue
+	for _, o := range a.operands {
+		values = append(values, o(old))
+	}
+	switch {
+	case len(values) == 0:
+		return nil, nil
+	case slices.Contains(values, nil):
+		return nil, invalid("The provided expression refers to an attribute that does not exist in the item")
+	case len(values) == 1:
+		return values[0], nil
+	}
+	total := int64(0)
+	for _, v := range values {
+		n, ok := v.(*types.AttributeValueMemberN)
 		if !ok {
 			return nil, invalid("An operand in the update expression has an incorrect data type")
 		}
-		total.Add(total, integer(number))
+		total += integer(n)
 	}
-	sum := &types.AttributeValueMemberN{Value: total.String()}
-	return sum, check(sum)
+	return &types.AttributeValueMemberN{Value: fmt.Sprint(total)}, nil
 }

@@ -3,66 +3,72 @@ package model
 import (
 	"crypto/rand"
 	"maps"
+	"slices"
 )
 
 const kmsTarget = "TrentService."
 
-// ciphertext has the plaintext and the context that KMS sealed. A client gets a name for
-// it: the ARN of the key, and random bytes.
+// ciphertext has the plaintext and the context that KMS sealed under a key.
 type ciphertext struct {
+	arn       string
 	context   map[string]string
 	plaintext []byte
 }
 
-const nameSize = 64
+// keyInput has the members that both operations have.
+type keyInput struct {
+	KeyID             string `json:"KeyId"`
+	EncryptionContext map[string]string
+}
+
+func (in keyInput) touches() []Touch { return []Touch{{Item: "kms/" + in.KeyID}} }
 
 // usable refuses a key that does not exist.
-func (w *World) usable(arn string) error {
-	if !w.keys[arn] {
-		return refusal("NotFoundException", "Key '%s' does not exist", arn)
+func (in keyInput) usable(w *World) error {
+	if !slices.Contains(w.keys, in.KeyID) {
+		return refusal("NotFoundException", "Key '%s' does not exist", in.KeyID)
 	}
 	return nil
 }
 
-func (w *World) generateDataKey(in struct {
-	KeyID             string `json:"KeyId"`
-	KeySpec           string
-	EncryptionContext map[string]string
-}) (any, error) {
+// generateDataKey is the input of GenerateDataKey.
+type generateDataKey struct {
+	keyInput
+
+	KeySpec string
+}
+
+func (in *generateDataKey) apply(w *World) (any, error) {
 	if in.KeySpec != "AES_256" {
 		return nil, notModelled("a data key of %q", in.KeySpec)
 	}
-	if err := w.usable(in.KeyID); err != nil {
+	if err := in.usable(w); err != nil {
 		return nil, err
 	}
-	plaintext, name := make([]byte, 32), make([]byte, nameSize)
+	plaintext, blob := make([]byte, 32), make([]byte, 64)
 	_, _ = rand.Read(plaintext) // it never fails
-	_, _ = rand.Read(name)
-	blob := append([]byte(in.KeyID), name...)
-	w.ciphertexts[string(blob)] = ciphertext{in.EncryptionContext, plaintext}
+	_, _ = rand.Read(blob)
+	w.ciphertexts[string(blob)] = ciphertext{in.KeyID, in.EncryptionContext, plaintext}
 	return object{"KeyId": in.KeyID, "CiphertextBlob": blob, "Plaintext": plaintext}, nil
 }
 
-func (w *World) decrypt(in struct {
-	KeyID             string `json:"KeyId"`
-	CiphertextBlob    []byte
-	EncryptionContext map[string]string
-}) (any, error) {
-	arn := string(in.CiphertextBlob[:max(0, len(in.CiphertextBlob)-nameSize)])
-	if in.KeyID != "" {
-		if err := w.usable(in.KeyID); err != nil {
-			return nil, err
-		}
-	}
-	switch {
-	case !w.keys[arn]:
-		return nil, refusal("InvalidCiphertextException", "")
-	case in.KeyID != "" && in.KeyID != arn:
-		return nil, refusal("IncorrectKeyException", "The key ID in the request does not identify a CMK that can perform this operation.")
+// decrypt is the input of Decrypt.
+type decrypt struct {
+	keyInput
+
+	CiphertextBlob []byte
+}
+
+func (in *decrypt) apply(w *World) (any, error) {
+	if err := in.usable(w); err != nil {
+		return nil, err
 	}
 	sealed, ok := w.ciphertexts[string(in.CiphertextBlob)]
-	if !ok || !maps.Equal(in.EncryptionContext, sealed.context) {
+	switch {
+	case ok && in.KeyID != sealed.arn:
+		return nil, refusal("IncorrectKeyException", "The key ID in the request does not identify a CMK that can perform this operation.")
+	case !ok || !maps.Equal(in.EncryptionContext, sealed.context):
 		return nil, refusal("InvalidCiphertextException", "")
 	}
-	return object{"KeyId": arn, "Plaintext": sealed.plaintext}, nil
+	return object{"KeyId": in.KeyID, "Plaintext": sealed.plaintext}, nil
 }

@@ -3,11 +3,12 @@
 // sends, one at a time, and returns the responses that AWS documents. It needs no network
 // and no process: a simulation can apply calls in every order.
 //
-// The model is strict. It refuses the requests that AWS refuses, with AWS's errors. A
-// request for something that it lacks gets the error NotModelled, with status 501. It
-// has no access policies, no states of keys, no secondary indexes and no expiry of items.
-// Its reads are always consistent, because the simulation decides which calls are stale,
-// throttled, in conflict or lost.
+// The model assumes that a request is well formed: the packages' own tests make the
+// same requests on real engines. It refuses those that fail because of what is stored,
+// with AWS's errors. A request for something that it lacks gets the error NotModelled,
+// with status 501. It has no access policies, no states of keys, no secondary indexes and
+// no expiry of items. Its reads are always consistent, because the simulation decides which
+// calls are stale, throttled, in conflict or lost.
 //
 // Only tests import it. Its own tests compare it with real engines.
 package model
@@ -28,7 +29,9 @@ import (
 
 // Config describes a new World.
 type Config struct {
-	Tables []TableSchema
+	// Tables are the names of the tables. The key attributes of each are pk and perhaps sk,
+	// both strings.
+	Tables []string
 	// Bucket is the name of the bucket, and Versioning its state: "", "Enabled" or
 	// "Suspended".
 	Bucket     string
@@ -37,33 +40,24 @@ type Config struct {
 	Keys []string
 }
 
-// TableSchema describes a table. Its key attributes are strings. SK is "" if the
-// table has no sort key.
-type TableSchema struct {
-	Name, PK, SK string
-}
-
 // World is the state of an AWS account: tables, a bucket and keys. It is not for
 // concurrent use. Its clock is time.Now, and its ids come from crypto/rand.
 type World struct {
-	tables      map[string]*table
-	tokens      map[string]remembered
+	tables      map[string]table
+	tokens      map[string][]map[string]input // of the transactions that were applied
 	bucket      bucket
-	keys        map[string]bool // by their ARNs
+	keys        []string // their ARNs
 	ciphertexts map[string]ciphertext
 }
 
 // New returns a World without items and objects.
 func New(c Config) *World {
 	w := &World{
-		tables: map[string]*table{}, tokens: map[string]remembered{}, keys: map[string]bool{}, ciphertexts: map[string]ciphertext{},
+		tables: map[string]table{}, tokens: map[string][]map[string]input{}, keys: c.Keys, ciphertexts: map[string]ciphertext{},
 		bucket: bucket{name: c.Bucket, versioning: c.Versioning, versions: map[string][]Version{}, numbers: map[[2]string]int{}},
 	}
-	for _, schema := range c.Tables {
-		w.tables[schema.Name] = &table{TableSchema: schema, items: map[primaryKey]Item{}}
-	}
-	for _, arn := range c.Keys {
-		w.keys[arn] = true
+	for _, name := range c.Tables {
+		w.tables[name] = table{}
 	}
 	return w
 }
@@ -71,53 +65,63 @@ func New(c Config) *World {
 // object is a response in the JSON protocol.
 type object = map[string]any
 
-// operations are those of DynamoDB and KMS.
-var operations = map[string]func(*World, []byte) (any, error){
-	dynamoDBTarget + "GetItem":            call((*World).getItem),
-	dynamoDBTarget + "PutItem":            call(single("PutItem")),
-	dynamoDBTarget + "UpdateItem":         call(single("UpdateItem")),
-	dynamoDBTarget + "DeleteItem":         call(single("DeleteItem")),
-	dynamoDBTarget + "Query":              call((*World).query),
-	dynamoDBTarget + "Scan":               call((*World).scan),
-	dynamoDBTarget + "BatchGetItem":       call((*World).batchGetItem),
-	dynamoDBTarget + "BatchWriteItem":     call((*World).batchWriteItem),
-	dynamoDBTarget + "TransactWriteItems": call((*World).transactWriteItems),
-	kmsTarget + "GenerateDataKey":         call((*World).generateDataKey),
-	kmsTarget + "Decrypt":                 call((*World).decrypt),
+// operation is the input of an operation that the model has.
+type operation interface {
+	// touches returns the items that the operation reads or writes.
+	touches() []Touch
+	// apply makes the operation. It takes effect completely or not at all. The response of
+	// an operation of S3 is a header, or a document in XML.
+	apply(*World) (any, error)
 }
 
-// call makes an operation of a function from input to output. AWS ignores members that it
-// does not know. The model must not, because it would ignore a member that AWS knows.
-func call[In any](do func(*World, In) (any, error)) func(*World, []byte) (any, error) {
-	return func(w *World, body []byte) (any, error) {
-		var in In
-		decoder := json.NewDecoder(bytes.NewReader(body))
-		decoder.DisallowUnknownFields()
-		err := decoder.Decode(&in)
-		if _, known := errors.AsType[*Error](err); err != nil && !known {
-			err = notModelled("a request with %v", err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return do(w, in)
+// operations make the inputs of DynamoDB and KMS.
+var operations = map[string]func() operation{
+	dynamoDBTarget + "GetItem":            func() operation { return &getItem{} },
+	dynamoDBTarget + "PutItem":            func() operation { return &write{kind: "Put"} },
+	dynamoDBTarget + "UpdateItem":         func() operation { return &write{kind: "Update"} },
+	dynamoDBTarget + "DeleteItem":         func() operation { return &write{kind: "Delete"} },
+	dynamoDBTarget + "Query":              func() operation { return &query{} },
+	dynamoDBTarget + "Scan":               func() operation { return &scan{} },
+	dynamoDBTarget + "BatchGetItem":       func() operation { return &batchGetItem{} },
+	dynamoDBTarget + "BatchWriteItem":     func() operation { return &batchWriteItem{} },
+	dynamoDBTarget + "TransactWriteItems": func() operation { return &transactWriteItems{} },
+	kmsTarget + "GenerateDataKey":         func() operation { return &generateDataKey{} },
+	kmsTarget + "Decrypt":                 func() operation { return &decrypt{} },
+}
+
+// read reads a request of the SDK. AWS ignores members that it does not know. The model
+// must not, because it would ignore a member that AWS knows.
+func read(r *http.Request, body []byte) (Label, operation, error) {
+	target := r.Header.Get("X-Amz-Target")
+	if target == "" {
+		return readS3(r, body)
 	}
+	service, name, _ := strings.Cut(target, ".")
+	label := Label{Service: map[bool]string{true: "DynamoDB", false: "KMS"}[service+"." == dynamoDBTarget], Operation: name}
+	empty := operations[target]
+	if empty == nil {
+		return label, nil, notModelled("the operation %s", target)
+	}
+	in, decoder := empty(), json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(in); err != nil {
+		return label, nil, notModelled("a request with %v", err)
+	}
+	return label, in, nil
 }
 
 // Do applies one request of the SDK and returns the response. body is the whole body.
-// The request takes effect completely or not at all.
 func (w *World) Do(r *http.Request, body []byte) *http.Response {
-	target := r.Header.Get("X-Amz-Target")
-	if target == "" {
-		return w.s3(r, body)
+	label, in, err := read(r, body)
+	var out any
+	if err == nil {
+		out, err = in.apply(w)
 	}
-	do, ok := operations[target]
-	if !ok {
-		return Answer(r, notModelled("the operation %s", target))
-	}
-	out, err := do(w, body)
 	if known, failed := errors.AsType[*Error](err); failed {
 		return Answer(r, known)
+	}
+	if label.Service == "S3" {
+		return s3Response(r, out)
 	}
 	return respond(r, http.StatusOK, out)
 }
@@ -126,7 +130,7 @@ func (w *World) Do(r *http.Request, body []byte) *http.Response {
 func Answer(r *http.Request, e *Error) *http.Response {
 	code, target := e.Code, r.Header.Get("X-Amz-Target")
 	if target == "" {
-		return s3Response(r, e.Status, http.Header{}, struct {
+		return xmlResponse(r, e.Status, struct {
 			XMLName       xml.Name `xml:"Error"`
 			Code, Message string
 		}{Code: e.Code, Message: e.Message})
@@ -139,11 +143,22 @@ func Answer(r *http.Request, e *Error) *http.Response {
 	return respond(r, e.Status, out)
 }
 
-// respond writes a response in the JSON protocol of DynamoDB and KMS.
-func respond(r *http.Request, status int, out any) *http.Response {
+// maxPage is how many bytes DynamoDB returns in one response.
+const maxPage = 1 << 20
+
+func encode(out any) []byte {
 	body, err := json.Marshal(out)
 	if err != nil {
 		panic(fmt.Sprintf("the model's JSON: %v", err))
+	}
+	return body
+}
+
+// respond writes a response in the JSON protocol of DynamoDB and KMS.
+func respond(r *http.Request, status int, out any) *http.Response {
+	body := encode(out)
+	if len(body) > maxPage {
+		return Answer(r, notModelled("a response of several pages"))
 	}
 	return Response(r, status, http.Header{
 		"X-Amzn-Requestid": {rand.Text()}, "Content-Type": {r.Header.Get("Content-Type")}, "X-Amz-Crc32": {fmt.Sprint(crc32.ChecksumIEEE(body))},
@@ -174,9 +189,9 @@ func refusal(code, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-func invalid(format string, args ...any) *Error {
-	return refusal("ValidationException", format, args...)
-}
+const invalidCode = "ValidationException"
+
+func invalid(text string) *Error { return refusal(invalidCode, "%s", text) }
 
 // notModelled is the error for features that AWS has and the model lacks.
 func notModelled(format string, args ...any) *Error {

@@ -1,9 +1,10 @@
 package model
 
 import (
-	"crypto/md5" //nolint:gosec // S3's ETag is an MD5
+	"cmp"
 	"crypto/rand"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -35,10 +36,6 @@ type Version struct {
 	Marker   bool
 	Body     []byte
 	Modified time.Time
-}
-
-func (v Version) etag() string {
-	return fmt.Sprintf(`"%x"`, md5.Sum(v.Body)) //nolint:gosec // S3's ETag is an MD5
 }
 
 // exists reports whether the key has a current version that is no delete marker.
@@ -82,79 +79,112 @@ func (b *bucket) remove(key, id string) Version {
 	return gone
 }
 
-// s3 applies a request to S3.
-func (w *World) s3(r *http.Request, body []byte) *http.Response {
-	b, key, query := &w.bucket, strings.TrimPrefix(r.URL.Path, "/"), r.URL.Query()
-	condition := r.Header.Get("If-None-Match") + r.Header.Get("If-Match")
-	var (
-		out    any
-		status = http.StatusOK
-		header = http.Header{}
-		err    *Error
-	)
-	switch {
-	case !strings.HasPrefix(r.URL.Host, b.name+"."):
-		err = &Error{Status: http.StatusNotFound, Code: "NoSuchBucket", Message: "The specified bucket does not exist"}
-	case condition != "" && condition != "*" || r.Header.Get("Content-Encoding") != "":
-		err = notModelled("a condition on an ETag, or a body in chunks")
-	case key == "" && r.Method == http.MethodGet && query.Has("versions"):
-		out, err = b.list(query)
-	case key == "" && r.Method == http.MethodPost && query.Has("delete"):
-		out, err = b.deleteObjects(body)
-	case key != "" && r.Method == http.MethodPut && !query.Has("versionId"):
-		header, err = b.putObject(key, condition, body)
-	case key != "" && r.Method == http.MethodDelete && !query.Has("versionId"):
-		status = http.StatusNoContent
-		header, err = b.deleteObject(key, condition)
-	default:
-		err = notModelled("%s with the query %s", r.Method, r.URL.RawQuery)
-	}
-	if err != nil {
-		return Answer(r, err)
-	}
-	return s3Response(r, status, header, out)
+// request is one to a bucket.
+type request struct {
+	bucket string
+	bucketOperation
 }
 
-// s3Response writes a response of S3. A body is XML.
-func s3Response(r *http.Request, status int, header http.Header, document any) *http.Response {
-	var body []byte
-	if document != nil {
-		var err error
-		if body, err = xml.Marshal(document); err != nil {
-			panic(fmt.Sprintf("the model's XML: %v", err))
-		}
-		header.Set("Content-Type", "application/xml")
+// bucketOperation is an operation in a bucket.
+type bucketOperation interface {
+	touches() []Touch
+	applyTo(*bucket) (any, error)
+}
+
+func (in request) apply(w *World) (any, error) {
+	if in.bucket != w.bucket.name {
+		return nil, &Error{Status: http.StatusNotFound, Code: "NoSuchBucket", Message: "The specified bucket does not exist"}
+	}
+	return in.applyTo(&w.bucket)
+}
+
+// readS3 reads a request to S3.
+func readS3(r *http.Request, body []byte) (Label, operation, error) {
+	asked, key := r.URL.Query(), strings.TrimPrefix(r.URL.Path, "/")
+	label, condition := Label{Service: "S3", Operation: cmp.Or(asked.Get("x-id"), r.Method)}, r.Header.Get("If-None-Match")+r.Header.Get("If-Match")
+	in := request{}
+	in.bucket, _, _ = strings.Cut(r.URL.Host, ".")
+	var err error
+	switch {
+	case condition != "" && condition != "*" || r.Header.Get("Content-Encoding") != "":
+		err = errors.New("a condition on an ETag, or a body in chunks")
+	case asked.Has("versions"):
+		label.Operation = "ListObjectVersions"
+		in.bucketOperation = listVersions{asked}
+	case asked.Has("delete"):
+		label.Operation = "DeleteObjects"
+		var deletes deleteObjects
+		err = xml.Unmarshal(body, &deletes)
+		in.bucketOperation = deletes
+	case label.Operation == "PutObject":
+		in.bucketOperation = putObject{key, condition, body}
+	case label.Operation == "DeleteObject" && !asked.Has("versionId"):
+		in.bucketOperation = deleteObject{key, condition}
+	default:
+		err = errors.New("the operation")
+	}
+	if err != nil {
+		return label, nil, notModelled("%s %s: %v", r.Method, r.URL, err)
+	}
+	return label, in, nil
+}
+
+// s3Response writes the response of an operation that succeeded: a header, or a document
+// in XML.
+func s3Response(r *http.Request, out any) *http.Response {
+	header, ok := out.(http.Header)
+	if !ok {
+		return xmlResponse(r, http.StatusOK, out)
 	}
 	header.Set("X-Amz-Request-Id", rand.Text())
-	return Response(r, status, header, body)
+	return Response(r, map[string]int{http.MethodPut: http.StatusOK, http.MethodDelete: http.StatusNoContent}[r.Method], header, nil)
+}
+
+func xmlResponse(r *http.Request, status int, document any) *http.Response {
+	body, err := xml.Marshal(document)
+	if err != nil {
+		panic(fmt.Sprintf("the model's XML: %v", err))
+	}
+	return Response(r, status, http.Header{"Content-Type": {"application/xml"}, "X-Amz-Request-Id": {rand.Text()}}, body)
 }
 
 func failedPrecondition() *Error {
 	return &Error{Status: http.StatusPreconditionFailed, Code: "PreconditionFailed", Message: "At least one of the pre-conditions you specified did not hold"}
 }
 
-// putObject stores an object, on condition that there is none.
-func (b *bucket) putObject(key, condition string, content []byte) (http.Header, *Error) {
-	if condition != "" && b.exists(key) {
+// putObject stores an object, perhaps on condition that there is none.
+type putObject struct {
+	key, condition string
+	content        []byte
+}
+
+func (in putObject) touches() []Touch { return []Touch{{Item: in.key, Write: true}} }
+
+func (in putObject) applyTo(b *bucket) (any, error) {
+	if in.condition != "" && b.exists(in.key) {
 		return nil, failedPrecondition()
 	}
-	v := b.add(key, Version{Body: slices.Clone(content)})
-	header := http.Header{"Etag": {v.etag()}}
+	v := b.add(in.key, Version{Body: slices.Clone(in.content)})
+	header := http.Header{}
 	if b.versioning == "Enabled" {
 		header.Set("X-Amz-Version-Id", v.ID)
 	}
 	return header, nil
 }
 
-// deleteObject deletes the current version, on condition that there is one.
-func (b *bucket) deleteObject(key, condition string) (http.Header, *Error) {
-	if condition != "" && !b.exists(key) {
-		if len(b.versions[key]) == 0 {
+// deleteObject deletes the current version, perhaps on condition that there is one.
+type deleteObject struct{ key, condition string }
+
+func (in deleteObject) touches() []Touch { return []Touch{{Item: in.key, Write: true}} }
+
+func (in deleteObject) applyTo(b *bucket) (any, error) {
+	if in.condition != "" && !b.exists(in.key) {
+		if len(b.versions[in.key]) == 0 {
 			return nil, &Error{Status: http.StatusNotFound, Code: "NoSuchKey", Message: "The specified key does not exist."}
 		}
 		return nil, failedPrecondition()
 	}
-	gone, header := b.remove(key, ""), http.Header{}
+	gone, header := b.remove(in.key, ""), http.Header{}
 	if gone.Marker {
 		header.Set("X-Amz-Version-Id", gone.ID)
 		header.Set("X-Amz-Delete-Marker", "true")
@@ -162,19 +192,22 @@ func (b *bucket) deleteObject(key, condition string) (http.Header, *Error) {
 	return header, nil
 }
 
-// deleteInput is the body of DeleteObjects.
-type deleteInput struct {
+// deleteObjects deletes versions. It is the body of DeleteObjects.
+type deleteObjects struct {
 	XMLName xml.Name `xml:"Delete"`
 	Objects []struct {
 		Key, VersionId string //nolint:staticcheck // S3's own spelling
 	} `xml:"Object"`
 }
 
-func (b *bucket) deleteObjects(body []byte) (any, *Error) {
-	var in deleteInput
-	if err := xml.Unmarshal(body, &in); err != nil || len(in.Objects) == 0 || len(in.Objects) > maxKeys {
-		return nil, refusal("MalformedXML", "The XML you provided was not well-formed or did not validate against our published schema")
+func (in deleteObjects) touches() (all []Touch) {
+	for _, o := range in.Objects {
+		all = append(all, Touch{Item: o.Key, Write: true})
 	}
+	return inOrder(all)
+}
+
+func (in deleteObjects) applyTo(b *bucket) (any, error) {
 	var out struct {
 		XMLName xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ DeleteResult"`
 		Deleted []types.DeletedObject
@@ -192,8 +225,15 @@ func (b *bucket) deleteObjects(body []byte) (any, *Error) {
 	return out, nil
 }
 
-// list lists versions and delete markers.
-func (b *bucket) list(query url.Values) (any, *Error) {
+// listVersions lists versions and delete markers.
+type listVersions struct{ query url.Values }
+
+func (in listVersions) touches() []Touch {
+	return []Touch{{Item: in.query.Get("prefix"), Prefix: true}}
+}
+
+func (in listVersions) applyTo(b *bucket) (any, error) {
+	query := in.query
 	for name := range query {
 		if !slices.Contains([]string{"versions", "prefix", "max-keys", "key-marker", "version-id-marker"}, name) {
 			return nil, notModelled("a listing with %s", name)
@@ -218,8 +258,8 @@ func (b *bucket) list(query url.Values) (any, *Error) {
 	}
 	out.Name = b.name
 	afterKey, afterVersion := query.Get("key-marker"), query.Get("version-id-marker")
-	for _, key := range b.keys(query.Get("prefix")) {
-		if key < afterKey || key == afterKey && afterVersion == "" {
+	for _, key := range slices.Sorted(maps.Keys(b.versions)) {
+		if !strings.HasPrefix(key, query.Get("prefix")) || key < afterKey || key == afterKey && afterVersion == "" {
 			continue
 		}
 		for i, v := range b.versions[key] {
@@ -236,7 +276,7 @@ func (b *bucket) list(query url.Values) (any, *Error) {
 				out.DeleteMarkers = append(out.DeleteMarkers, types.DeleteMarkerEntry{Key: &key, VersionId: &v.ID, IsLatest: latest, LastModified: &v.Modified})
 			} else {
 				out.Versions = append(out.Versions, types.ObjectVersion{
-					Key: &key, VersionId: &v.ID, IsLatest: latest, LastModified: &v.Modified, ETag: aws.String(v.etag()), Size: aws.Int64(int64(len(v.Body))),
+					Key: &key, VersionId: &v.ID, IsLatest: latest, LastModified: &v.Modified, Size: aws.Int64(int64(len(v.Body))),
 				})
 			}
 		}
@@ -244,15 +284,6 @@ func (b *bucket) list(query url.Values) (any, *Error) {
 	out.NextKeyMarker, out.NextVersionIdMarker = "", ""
 	return out, nil
 }
-
-// keys returns the keys with a prefix in order.
-func (b *bucket) keys(prefix string) []string {
-	keys := slices.Sorted(maps.Keys(b.versions))
-	return slices.DeleteFunc(keys, func(key string) bool { return !strings.HasPrefix(key, prefix) })
-}
-
-// Objects returns the keys of all objects that have versions or delete markers.
-func (w *World) Objects() []string { return w.bucket.keys("") }
 
 // Versions returns the versions and delete markers of a key, newest first.
 func (w *World) Versions(key string) []Version { return slices.Clone(w.bucket.versions[key]) }

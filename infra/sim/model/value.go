@@ -1,12 +1,12 @@
 package model
 
 import (
-	"fmt"
+	"cmp"
 	"iter"
 	"maps"
-	"math/big"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -22,8 +22,7 @@ type wire Item
 // MarshalJSON implements json.Marshaler.
 func (i wire) MarshalJSON() ([]byte, error) { return attributevalue.MarshalMapJSON(i) }
 
-// UnmarshalJSON implements json.Unmarshaler. It refuses the values that DynamoDB
-// refuses, and those that the model lacks.
+// UnmarshalJSON implements json.Unmarshaler. It refuses the values that the model lacks.
 func (i *wire) UnmarshalJSON(data []byte) error {
 	item, err := attributevalue.UnmarshalMapJSON(data)
 	if *i = item; err != nil {
@@ -41,46 +40,28 @@ func checkAll(values iter.Seq[types.AttributeValue]) error {
 	return nil
 }
 
-// check refuses invalid values. It writes numbers as DynamoDB stores them.
+// check refuses sets, and numbers that are no integers as Go writes them.
 func check(v types.AttributeValue) error {
 	switch v := v.(type) {
-	case nil:
-		return invalid("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
-	case *types.AttributeValueMemberS, *types.AttributeValueMemberB, *types.AttributeValueMemberBOOL:
-		return nil
-	case *types.AttributeValueMemberNULL:
-		if !v.Value {
-			return invalid("Null attribute value types must have the value of true")
-		}
+	case *types.AttributeValueMemberS, *types.AttributeValueMemberB, *types.AttributeValueMemberBOOL, *types.AttributeValueMemberNULL:
 		return nil
 	case *types.AttributeValueMemberN:
-		n, ok := new(big.Int).SetString(v.Value, 10)
-		if !ok || len(n.String()) > digits {
-			return notModelled("the number %s", v.Value)
+		if strconv.FormatInt(integer(v), 10) == v.Value {
+			return nil
 		}
-		v.Value = n.String()
-		return nil
+		return notModelled("the number %s", v.Value)
 	case *types.AttributeValueMemberM:
 		return checkAll(maps.Values(v.Value))
 	case *types.AttributeValueMemberL:
 		return checkAll(slices.Values(v.Value))
 	}
-	return notModelled("values of type %s", typeOf(v))
+	return notModelled("values of type %T", v)
 }
 
-// digits is how many significant digits a number has at most. The service has integers
-// only.
-const digits = 38
-
-// integer returns a number that was checked before.
-func integer(v *types.AttributeValueMemberN) *big.Int {
-	n, _ := new(big.Int).SetString(v.Value, 10)
+// integer returns the value of a number that is an integer.
+func integer(v *types.AttributeValueMemberN) int64 {
+	n, _ := strconv.ParseInt(v.Value, 10, 64) // check refuses others
 	return n
-}
-
-// typeOf returns DynamoDB's name of the type of a value.
-func typeOf(v types.AttributeValue) string {
-	return strings.TrimPrefix(fmt.Sprintf("%T", v), "*types.AttributeValueMember")
 }
 
 // textOf returns a text, "" for any other value.
@@ -91,49 +72,21 @@ func textOf(v types.AttributeValue) string {
 	return ""
 }
 
-// compare orders two texts or two numbers. It is false for other values.
-func compare(a, b types.AttributeValue) (order int, ok bool) {
-	switch a := a.(type) {
-	case *types.AttributeValueMemberS:
-		if b, same := b.(*types.AttributeValueMemberS); same {
-			return strings.Compare(a.Value, b.Value), true
+// ordered makes a comparator of the order of two texts or two numbers. It is false for
+// other values.
+func ordered(holds func(order int) bool) func(a, b types.AttributeValue) bool {
+	return func(a, b types.AttributeValue) bool {
+		switch a := a.(type) {
+		case *types.AttributeValueMemberS:
+			b, same := b.(*types.AttributeValueMemberS)
+			return same && holds(strings.Compare(a.Value, b.Value))
+		case *types.AttributeValueMemberN:
+			b, same := b.(*types.AttributeValueMemberN)
+			return same && holds(cmp.Compare(integer(a), integer(b)))
 		}
-	case *types.AttributeValueMemberN:
-		if b, same := b.(*types.AttributeValueMemberN); same {
-			return integer(a).Cmp(integer(b)), true
-		}
+		return false
 	}
-	return 0, false
 }
 
-// equal reports whether both values exist and are the same. Checked numbers are equal if
-// their texts are.
+// equal reports whether both values exist and are the same.
 func equal(a, b types.AttributeValue) bool { return a != nil && reflect.DeepEqual(a, b) }
-
-// sizeOf returns the size of an item in bytes, by DynamoDB's rules.
-func sizeOf(i Item) (size int) {
-	for name, v := range i {
-		size += len(name) + sizeOfValue(v)
-	}
-	return size
-}
-
-func sizeOfValue(v types.AttributeValue) (size int) {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return len(v.Value)
-	case *types.AttributeValueMemberB:
-		return len(v.Value)
-	case *types.AttributeValueMemberN:
-		return (len(strings.Trim(v.Value, "-0"))+1)/2 + 1
-	case *types.AttributeValueMemberM:
-		return 3 + len(v.Value) + sizeOf(v.Value)
-	case *types.AttributeValueMemberL:
-		size = 3 + len(v.Value)
-		for _, element := range v.Value {
-			size += sizeOfValue(element)
-		}
-		return size
-	}
-	return 1
-}
