@@ -1,5 +1,5 @@
-// The calls by which a function's policies are judged, besides the recorded ones: those that no
-// recorder sees, and those that it must not make.
+// A function's policies are judged by its recorded calls, by the calls here that no recorder
+// sees, and by the calls here that the function must not make.
 
 import { scopeOf } from './request.mjs'
 import { actionsOn, conditionKeysOf } from './vocabulary.mjs'

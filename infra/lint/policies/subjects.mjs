@@ -41,8 +41,8 @@ export function ofResource(stack, name, needed) {
     calls: [...made, ...needed.filter((call) => call.resource === name)],
     verdicts: (call) => {
       const request = requestOf(stack, call)
-      // Whether the policy lets somebody do it who may do everything by his own, or nothing where
-      // the call is to stand alone. Services have no policies.
+      // The caller's own policies allow everything. They allow nothing if the call must stand alone,
+      // or if a service makes it: services have no policies.
       const isService = !call.function && !call.who.startsWith('arn:')
       const identity = isService || call.alone ? [] : [everything]
       const by = (part) => ([policy]) => allowed(request, identity, part(policy))
