@@ -53,6 +53,14 @@ func Copy(root, folder, server string) error {
 	return errors.Join(page.Execute(index, values{Server: server, Policy: policy}), index.Close())
 }
 
+// content reads a file. A file without a place is embedded.
+func content(root, name, place string) ([]byte, error) {
+	if place == "" {
+		return own.ReadFile(name)
+	}
+	return os.ReadFile(filepath.Join(root, place)) //nolint:gosec // one of the files listed above
+}
+
 func withServer(text []byte, server string) ([]byte, error) {
 	if len(servers.FindAll(text, 2)) != 1 {
 		return nil, errors.New("openapi.yaml has no list of servers")

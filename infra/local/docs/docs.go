@@ -18,7 +18,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path"
 	"path/filepath"
 	"sync"
 
@@ -67,8 +66,17 @@ func Pages(c Config) map[string]http.Handler {
 		"/docs/":          c.page,
 		"/docs/demo.json": c.demo(),
 	}
-	for name := range files {
-		all["/docs/"+name] = func(w http.ResponseWriter, r *http.Request) { c.file(w, r, name) }
+	for name, place := range files {
+		all["/docs/"+name] = func(w http.ResponseWriter, r *http.Request) {
+			if name == document {
+				w.Header().Set("Content-Type", "application/yaml")
+			}
+			if place == "" {
+				http.ServeFileFS(w, r, own, name)
+				return
+			}
+			http.ServeFile(w, r, filepath.Join(c.Root, place))
+		}
 	}
 	pages := make(map[string]http.Handler)
 	for at, handler := range all {
@@ -124,28 +132,6 @@ type values struct {
 	Policy string
 }
 
-func (c Config) file(w http.ResponseWriter, r *http.Request, name string) {
-	text, err := content(c.Root, name, files[name])
-	if err != nil {
-		c.fail(w, r, err)
-		return
-	}
-	w.Header().Set("Content-Type", types[path.Ext(name)])
-	_, _ = w.Write(text)
-}
-
-var types = map[string]string{
-	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".yaml": "application/yaml; charset=utf-8",
-}
-
-// content reads a file. A file without a place is embedded.
-func content(root, name, place string) ([]byte, error) {
-	if place == "" {
-		return own.ReadFile(name)
-	}
-	return os.ReadFile(filepath.Join(root, place)) //nolint:gosec // one of the files listed above
-}
-
 // demo serves the demo account's facts, keys included.
 func (c Config) demo() http.HandlerFunc {
 	var one sync.Mutex
@@ -155,17 +141,13 @@ func (c Config) demo() http.HandlerFunc {
 		one.Unlock()
 		text, failed := json.Marshal(facts) //nolint:gosec // the page is there to offer the keys
 		if err := errors.Join(err, failed); err != nil {
-			c.fail(w, r, err)
+			if r.Context().Err() == nil {
+				c.Log.Error("docs", "path", r.URL.Path, "error", err.Error())
+			}
+			http.Error(w, "see the log", http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(text)
 	}
-}
-
-func (c Config) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() == nil {
-		c.Log.Error("docs", "path", r.URL.Path, "error", err.Error())
-	}
-	http.Error(w, "see the log", http.StatusInternalServerError)
 }
