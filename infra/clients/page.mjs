@@ -65,13 +65,33 @@ for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
   const file = () => sent.findLast((address) => address.includes("/files/"));
   for (const operation of operations) assert.match(await execute(page, operation), /^20[01]$/, operation);
   const first = file();
-  await block(page, "createByokKey").locator(".opblock-section-request-body .examples-select-element").selectOption("everything");
+  const post = block(page, "createByokKey"), answer = post.locator(".live-responses-table .highlight-code");
+  const id = async () => /"id": "([^"]+)"/.exec(await answer.first().innerText())[1];
+  const made = await id();
+  await execute(page, "createByokKey");
+  assert.equal(await id(), made, "the same form stores a second credential");
+  await post.locator(".opblock-section-request-body .examples-select-element").selectOption("everything");
   assert.equal(await execute(page, "createByokKey"), "201", "the example with every member");
+  assert.notEqual(await id(), made, "another body has the same Idempotency-Key");
+  const body = post.locator(".body-param__text");
+  await body.fill('{"provider":"openai","key":"sk-0123456789abcdef\\n"}');
+  const kept = await id();
+  page.once("dialog", (dialog) => dialog.dismiss());
+  await post.locator(".execute").click();
+  assert.equal(await id(), kept, "a key that ends with a line break was sent");
+  page.once("dialog", (dialog) => dialog.accept());
+  assert.equal(await execute(page, "createByokKey"), "201", "a key that ends with a line break");
   await look(page, `${width}-${colorScheme}`);
   await page.emulateMedia({ colorScheme: colorScheme === "dark" ? "light" : "dark" });
   await look(page, `${width}-not-${colorScheme}`);
 
-  assert.ok((await block(page, "getSyncJob").boundingBox()).y < 700, "the operations do not come first");
+  const read = block(page, "getSyncJob"), job = read.locator("input[placeholder=id]");
+  const good = await job.inputValue();
+  await job.fill("");
+  await read.locator(".execute").click();
+  await read.locator(".live-responses-table").waitFor({ state: "detached" }); // the answer before is gone
+  await job.fill(good);
+  assert.ok((await read.boundingBox()).y < 700, "the operations do not come first");
   const { management_key, api_key } = await page.evaluate(async () => (await fetch("demo.json")).json());
   await page.getByRole("radio", { name: "API key" }).check();
   assert.equal(await execute(page, "getSyncJob"), "401");

@@ -9,6 +9,7 @@ const reachable = server !== "" && new URL(server, location.href).origin === loc
 
 async function main() {
   const facts = demo ? await fetchDemo() : undefined;
+  const hash = facts && await sha256(facts.api_key);
   const ui = SwaggerUIBundle({
     url: "openapi.yaml",
     dom_id: "#reference",
@@ -21,7 +22,7 @@ async function main() {
     syntaxHighlight: { theme: "obsidian" },
     tryItOutEnabled: reachable,
     validatorUrl: null,
-    plugins: [accessible, prepared(facts), operationsFirst],
+    plugins: [accessible, prepared(facts, hash), careful, tidy, operationsFirst],
     onComplete: () => facts && offerKeys(ui, facts),
   });
 }
@@ -31,6 +32,16 @@ async function fetchDemo() {
   if (!response.ok) throw new Error(`the demo account: ${response.status} ${await response.text()}`);
   return response.json();
 }
+
+const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+async function sha256(text) {
+  return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
+}
+
+// freshKey is a new Idempotency-Key. A page from another host than this machine, without
+// TLS, has no crypto.randomUUID.
+const freshKey = () => hex(crypto.getRandomValues(new Uint8Array(16)));
 
 // operationsFirst shows the document's description below the operations.
 function operationsFirst({ React: { createElement } }) {
@@ -49,8 +60,8 @@ function operationsFirst({ React: { createElement } }) {
 
 // prepared changes the document before it is shown: the server that this page
 // reaches, and the demo account's ids as the examples that fill in the forms.
-// Idempotency-Key and If-None-Match stay empty, because no value fits every request.
-function prepared(facts) {
+// If-None-Match stays empty, because no value fits every request.
+function prepared(facts, hash) {
   const change = (document) => {
     if (!facts) return document;
     document.servers = [{ url: new URL(server, location.href).href }];
@@ -58,13 +69,54 @@ function prepared(facts) {
     SyncJobId.example = facts.sync_jobs.succeeded;
     FileId.example = facts.files[facts.workspace_id][0];
     WorkspaceId.example = facts.workspace_id;
-    delete IdempotencyKey.example;
+    IdempotencyKey.example = freshKey();
     delete IfNoneMatch.example;
     const { everything } = document.paths["/byok"].post.requestBody.content["application/json"].examples;
-    Object.assign(everything.value, { workspace_id: facts.workspace_id, allowed_api_key_hashes: null });
+    Object.assign(everything.value, { workspace_id: facts.workspace_id, allowed_api_key_hashes: [hash] });
     return document;
   };
   return { statePlugins: { spec: { wrapActions: { updateJsonSpec: (original) => (document) => original(change(document)) } } } };
+}
+
+// careful asks before a key is sent that ends with white space: the API stores it as it is.
+function careful({ React: { createElement } }) {
+  const pasted = (body) => {
+    try {
+      return /\s$/.test(JSON.parse(body).key);
+    } catch {
+      return false; // the API's answer explains it better
+    }
+  };
+  const execute = (Execute, { oas3Selectors }) => (properties) => {
+    const ask = (event) => {
+      if (pasted(oas3Selectors.requestBodyValue(properties.path, properties.method)) &&
+        !confirm("The key ends with white space or a line break. Most often that is a mistake of pasting, and no router can send such a key in a header. Store it as it is?")) {
+        event.stopPropagation();
+      }
+    };
+    return createElement("div", { className: "careful", onClickCapture: ask }, createElement(Execute, properties));
+  };
+  return { wrapComponents: { execute } };
+}
+
+// tidy removes the answer of the try before as soon as there is a next one, and gives
+// each new body an Idempotency-Key of its own: the same body twice stores one credential.
+function tidy() {
+  const before = (original, { specActions }) => (request) => {
+    const [path, method] = Array.isArray(request) ? request : [request.path, request.method];
+    specActions.clearResponse(path, method);
+    return original(request);
+  };
+  const renew = (original, system) => (change) => {
+    const parameters = system.specSelectors.specResolvedSubtree(["paths", ...change.pathMethod, "parameters"]);
+    const header = parameters?.find((parameter) => parameter.get("name") === "Idempotency-Key");
+    if (header) system.specActions.changeParamByIdentity(change.pathMethod, header, freshKey(), false);
+    return original(change);
+  };
+  return { statePlugins: {
+    spec: { wrapActions: { execute: before, validateParams: before } },
+    oas3: { wrapActions: { setRequestBodyValue: renew } },
+  } };
 }
 
 // accessible mends what an assistive technology cannot use: controls without a name,
