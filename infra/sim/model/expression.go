@@ -170,11 +170,14 @@ func (r *parser) comparison() condition {
 	return func(i Item) bool { return compares(left(i), right(i)) }
 }
 
-// arguments reads a function with so many arguments.
+// arguments reads a function with so many arguments. The first is a path.
 func (r *parser) arguments(function string, count int) []operand {
 	r.expect(function)
 	r.expect("(")
-	all := list(r, r.operand)
+	all := []operand{r.path().at}
+	if r.accept(",") {
+		all = append(all, r.operand())
+	}
 	r.expect(")")
 	if len(all) != count {
 		r.fail()
