@@ -276,26 +276,6 @@ func TestAKeyIsDisabledEnabledAndDeleted(t *testing.T) {
 	}
 }
 
-// A command that AWS refuses fails, and changes nothing.
-func TestAFailedChangeIsAnError(t *testing.T) {
-	f := newFixture(t)
-	key := f.newUnboundKey()
-	for _, operation := range []string{"UpdateItem", "TransactWriteItems"} {
-		f.faults.Inject(faults.Rule{Operation: operation, Fault: faults.Refuse()})
-	}
-	for name, do := range map[string]func(context.Context, ids.Account, auth.KeyHash) error{
-		"disable": f.registry.DisableKey, "enable": f.registry.EnableKey, "delete": f.registry.DeleteKey,
-		"raise": func(ctx context.Context, _ ids.Account, _ auth.KeyHash) error {
-			return f.registry.RaiseCounter(ctx, f.workspace, "openai", 3)
-		},
-	} {
-		if do(t.Context(), f.account, key.Hash) == nil {
-			t.Errorf("%s: no error", name)
-		}
-		f.wantReason(key, "")
-	}
-}
-
 func TestBatches(t *testing.T) {
 	f, other := newFixture(t), newFixture(t)
 	for range 101 {

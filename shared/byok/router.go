@@ -65,7 +65,7 @@ func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.Quer
 		}
 		for _, stored := range page.Items {
 			var row item
-			if err := attributevalue.UnmarshalMap(stored, &row); err != nil || strict && !(isWhole(stored) && row.isOf(account, w)) {
+			if err := attributevalue.UnmarshalMap(stored, &row); err != nil || strict && (!isWhole(stored) || !row.isOf(account, w)) {
 				return nil, fmt.Errorf("workspace %s: %w", w, ErrUnreadable)
 			}
 			rows = append(rows, row)
