@@ -40,28 +40,27 @@ const (
 	workspacePrefix = "workspace#"
 )
 
-// PrimaryKey is the key of an item.
-type PrimaryKey struct {
+type primaryKey struct {
 	PK string `dynamodbav:"pk"`
 	SK string `dynamodbav:"sk"`
 }
 
-func keyAt(h KeyHash) PrimaryKey { return PrimaryKey{keyPrefix + string(h), keySort} }
+func keyAt(h KeyHash) primaryKey { return primaryKey{keyPrefix + string(h), keySort} }
 
-func accountAt(id ids.Account) PrimaryKey { return PrimaryKey{accountPrefix + string(id), accountSort} }
+func accountAt(id ids.Account) primaryKey { return primaryKey{accountPrefix + string(id), accountSort} }
 
-func workspaceAt(id ids.Workspace) PrimaryKey {
-	return PrimaryKey{workspacePrefix + string(id), workspaceSort}
+func workspaceAt(id ids.Workspace) primaryKey {
+	return primaryKey{workspacePrefix + string(id), workspaceSort}
 }
 
 // attributes is the key as the SDK wants it.
-func (k PrimaryKey) attributes() map[string]types.AttributeValue {
+func (k primaryKey) attributes() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": calls.Text(k.PK), "sk": calls.Text(k.SK)}
 }
 
 // primaryKeyOf returns the item's own key, whatever else it holds. The table's key schema
 // makes both attributes strings.
-func primaryKeyOf(item map[string]types.AttributeValue) (k PrimaryKey) {
+func primaryKeyOf(item map[string]types.AttributeValue) (k primaryKey) {
 	if pk, ok := item["pk"].(*types.AttributeValueMemberS); ok {
 		k.PK = pk.Value
 	}
@@ -73,11 +72,11 @@ func primaryKeyOf(item map[string]types.AttributeValue) (k PrimaryKey) {
 
 // header is the part that all items have.
 type header struct {
-	PrimaryKey
+	primaryKey
 	Version int `dynamodbav:"v"`
 }
 
-func newHeader(at PrimaryKey) header { return header{at, itemVersion} }
+func newHeader(at primaryKey) header { return header{at, itemVersion} }
 
 // check refuses an item of another version.
 func (h *header) check() error {
@@ -86,9 +85,6 @@ func (h *header) check() error {
 	}
 	return nil
 }
-
-// setKey restores the item's key.
-func (h *header) setKey(at PrimaryKey) { h.PrimaryKey = at }
 
 type keyItem struct {
 	header
@@ -158,17 +154,14 @@ func (k *keyItem) expired(now time.Time) bool {
 	return k.ExpiresAt != 0 && !now.Before(time.Unix(k.ExpiresAt, 0))
 }
 
-type decodable interface {
-	check() error
-	setKey(PrimaryKey)
-}
+type decodable interface{ check() error }
 
 // decode reads an item and checks it. Its error never quotes a value. An item that cannot
 // be read leaves only its key behind into.
 func decode(item map[string]types.AttributeValue, into decodable) error {
 	if err := read(item, into); err != nil {
 		reflect.ValueOf(into).Elem().SetZero() // the decoder stopped somewhere, in the order of a map
-		into.setKey(primaryKeyOf(item))
+		_ = read(primaryKeyOf(item).attributes(), into)
 		return err
 	}
 	return into.check()
@@ -204,7 +197,7 @@ type lookup struct {
 }
 
 // get reads one item, strongly consistent, into the struct behind into.
-func get(ctx context.Context, db itemGetter, table string, at PrimaryKey, into decodable) (lookup, error) {
+func get(ctx context.Context, db itemGetter, table string, at primaryKey, into decodable) (lookup, error) {
 	out, err := db.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &table,
 		Key:            at.attributes(),

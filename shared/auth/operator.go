@@ -158,26 +158,26 @@ func (r *Registry) put(item any) types.TransactWriteItem {
 }
 
 // list enters an item into the list under pk.
-func (r *Registry) list(at PrimaryKey) types.TransactWriteItem {
+func (r *Registry) list(at primaryKey) types.TransactWriteItem {
 	return r.put(newHeader(at))
 }
 
 // unlist takes an entry off a list, whether it is there or not.
-func (r *Registry) unlist(at PrimaryKey) types.TransactWriteItem {
+func (r *Registry) unlist(at primaryKey) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{TableName: &r.table, Key: at.attributes()}}
 }
 
 // workspaceOf is the workspace's place in the list of its account.
-func workspaceOf(account ids.Account, id ids.Workspace) PrimaryKey {
-	return PrimaryKey{accountAt(account).PK, workspaceAt(id).PK}
+func workspaceOf(account ids.Account, id ids.Workspace) primaryKey {
+	return primaryKey{accountAt(account).PK, workspaceAt(id).PK}
 }
 
 // lists are the key's list entries: with its account, and with the workspace that it is
 // bound to.
-func (k *keyItem) lists() []PrimaryKey {
-	entries := []PrimaryKey{{accountAt(k.Account).PK, k.PK}}
+func (k *keyItem) lists() []primaryKey {
+	entries := []primaryKey{{accountAt(k.Account).PK, k.PK}}
 	if k.Workspace != "" {
-		entries = append(entries, PrimaryKey{workspaceAt(k.Workspace).PK, k.PK})
+		entries = append(entries, primaryKey{workspaceAt(k.Workspace).PK, k.PK})
 	}
 	return entries
 }

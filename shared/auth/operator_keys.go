@@ -87,7 +87,7 @@ func (r *Registry) DisableKey(ctx context.Context, account ids.Account, hash Key
 		UpdateExpression:    aws.String("SET disabled = :true"),
 		ConditionExpression: aws.String("account = :account"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":account": calls.Text(account), ":true": &types.AttributeValueMemberBOOL{Value: true},
+			":account": calls.Text(string(account)), ":true": &types.AttributeValueMemberBOOL{Value: true},
 		},
 	})
 	if err == nil && !held {
@@ -108,7 +108,7 @@ func (r *Registry) EnableKey(ctx context.Context, account ids.Account, hash KeyH
 		UpdateExpression:    aws.String("SET disabled = :false"),
 		ConditionExpression: aws.String("account = :account"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":account": calls.Text(account), ":false": &types.AttributeValueMemberBOOL{},
+			":account": calls.Text(string(account)), ":false": &types.AttributeValueMemberBOOL{},
 		},
 	}}}
 	if row.Workspace != "" {
@@ -134,7 +134,7 @@ func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash KeyH
 	items := []types.TransactWriteItem{{Delete: &types.Delete{
 		TableName: &r.table, Key: keyAt(hash).attributes(),
 		ConditionExpression:       aws.String("account = :account"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":account": calls.Text(account)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":account": calls.Text(string(account))},
 	}}}
 	for _, at := range row.lists() {
 		items = append(items, r.unlist(at))

@@ -152,13 +152,13 @@ func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
 }
 
 // listed reads the keys of a list's entries. No damage hides them.
-func (r *Registry) listed(ctx context.Context, pk, prefix string) ([]PrimaryKey, error) {
+func (r *Registry) listed(ctx context.Context, pk, prefix string) ([]primaryKey, error) {
 	pages := dynamodb.NewQueryPaginator(r.db, &dynamodb.QueryInput{
 		TableName: &r.table, ConsistentRead: aws.Bool(true),
 		KeyConditionExpression:    aws.String("pk = :pk AND begins_with(sk, :prefix)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": calls.Text(pk), ":prefix": calls.Text(prefix)},
 	})
-	var entries []PrimaryKey
+	var entries []primaryKey
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

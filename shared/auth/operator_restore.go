@@ -29,9 +29,9 @@ type Survey struct {
 	Keys       map[KeyHash]SurveyedKey
 	// Missing are the list entries that a readable row lacks, Stray those that
 	// name a row which is not there or belongs elsewhere.
-	Missing, Stray []PrimaryKey
+	Missing, Stray []Place
 	// Unknown are the items that no version of this service writes.
-	Unknown []PrimaryKey
+	Unknown []Place
 }
 
 // SurveyedAccount is an account. If Fault is set, the rest means nothing.
@@ -59,7 +59,7 @@ type SurveyedKey struct {
 // HalfDeleted reports whether a list lacks the key: its deletion, or its creation, was
 // restored in part.
 func (s *Survey) HalfDeleted(hash KeyHash) bool {
-	return slices.ContainsFunc(s.Missing, func(entry PrimaryKey) bool { return entry.SK == keyAt(hash).PK })
+	return slices.ContainsFunc(s.Missing, func(p Place) bool { return p.SK == keyAt(hash).PK })
 }
 
 // Newest is the last time at which something in the table was made, by the clocks of
@@ -82,17 +82,20 @@ func (s *Survey) Newest() (newest time.Time) {
 	return newest
 }
 
-func (k PrimaryKey) String() string { return k.PK + " " + k.SK }
+// Place is the primary key of an item, with methods that no function of the service needs.
+type Place primaryKey
+
+func (p Place) String() string { return p.PK + " " + p.SK }
 
 // IsKey reports whether a list entry names a key.
-func (k PrimaryKey) IsKey() bool { return strings.HasPrefix(k.SK, keyPrefix) }
+func (p Place) IsKey() bool { return strings.HasPrefix(p.SK, keyPrefix) }
 
 // row is the row that a list entry names.
-func (k PrimaryKey) row() PrimaryKey {
-	if k.IsKey() {
-		return PrimaryKey{k.SK, keySort}
+func (k primaryKey) row() primaryKey {
+	if Place(k).IsKey() {
+		return primaryKey{k.SK, keySort}
 	}
-	return PrimaryKey{k.SK, workspaceSort}
+	return primaryKey{k.SK, workspaceSort}
 }
 
 // ReadSurvey reads the access table with that name; it has no effect.
@@ -100,7 +103,7 @@ func ReadSurvey(ctx context.Context, db dynamodb.ScanAPIClient, table string) (*
 	s := &Survey{
 		Accounts: map[ids.Account]SurveyedAccount{}, Workspaces: map[ids.Workspace]SurveyedWorkspace{}, Keys: map[KeyHash]SurveyedKey{},
 	}
-	entries, wanted := map[PrimaryKey]bool{}, map[PrimaryKey]bool{}
+	entries, wanted := map[primaryKey]bool{}, map[primaryKey]bool{}
 	pages := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{
 		TableName: &table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(surveyPage),
 	})
@@ -115,23 +118,23 @@ func ReadSurvey(ctx context.Context, db dynamodb.ScanAPIClient, table string) (*
 	}
 	for at := range wanted {
 		if !entries[at] {
-			s.Missing = append(s.Missing, at)
+			s.Missing = append(s.Missing, Place(at))
 		}
 	}
 	for at := range entries {
 		if !wanted[at] && !s.faulty(at.row().PK) {
-			s.Stray = append(s.Stray, at)
+			s.Stray = append(s.Stray, Place(at))
 		}
 	}
-	for _, keys := range [][]PrimaryKey{s.Missing, s.Stray, s.Unknown} {
-		slices.SortFunc(keys, func(a, b PrimaryKey) int { return cmp.Compare(a.String(), b.String()) })
+	for _, places := range [][]Place{s.Missing, s.Stray, s.Unknown} {
+		slices.SortFunc(places, func(a, b Place) int { return cmp.Compare(a.String(), b.String()) })
 	}
 	return s, nil
 }
 
 // add takes an item into the survey. List entries go into entries. The list entries
 // that a key or workspace should have go into wanted.
-func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[PrimaryKey]bool) {
+func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[primaryKey]bool) {
 	at := primaryKeyOf(item)
 	inList := strings.HasPrefix(at.PK, accountPrefix) || strings.HasPrefix(at.PK, workspacePrefix)
 	switch {
@@ -167,11 +170,11 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[P
 		}
 	case inList && (strings.HasPrefix(at.SK, keyPrefix) || strings.HasPrefix(at.SK, workspacePrefix)):
 		if decode(item, new(header)) != nil {
-			s.Unknown = append(s.Unknown, at)
+			s.Unknown = append(s.Unknown, Place(at))
 		}
 		entries[at] = true
 	default:
-		s.Unknown = append(s.Unknown, at)
+		s.Unknown = append(s.Unknown, Place(at))
 	}
 }
 
@@ -209,7 +212,7 @@ func (r *Registry) workspaceIsGone(account ids.Account, id ids.Workspace) types.
 }
 
 // disable disables the key of that row, if there is one.
-func (r *Registry) disable(at PrimaryKey) types.TransactWriteItem {
+func (r *Registry) disable(at primaryKey) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &r.table, Key: at.attributes(), ConditionExpression: aws.String("attribute_exists(pk)"),
 		UpdateExpression:          aws.String("SET disabled = :true"),
@@ -258,23 +261,23 @@ func (r *Registry) ClearDefault(ctx context.Context, account ids.Account, worksp
 
 // Relist adds a missing list entry. A key is disabled in the same transaction: a
 // key that is not in its lists may be the half of a deletion.
-func (r *Registry) Relist(ctx context.Context, missing PrimaryKey) error {
-	row := missing.row()
+func (r *Registry) Relist(ctx context.Context, missing Place) error {
+	row := primaryKey(missing).row()
 	there := types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName: &r.table, Key: row.attributes(), ConditionExpression: aws.String("attribute_exists(pk)"),
 	}}
 	if row.SK == keySort {
 		there = r.disable(row)
 	}
-	return r.repair(ctx, "adding a list entry", r.list(missing), there)
+	return r.repair(ctx, "adding a list entry", r.list(primaryKey(missing)), there)
 }
 
 // Unlist removes a list entry if its row is absent or belongs elsewhere.
-func (r *Registry) Unlist(ctx context.Context, stray PrimaryKey) error {
+func (r *Registry) Unlist(ctx context.Context, stray Place) error {
 	attribute, owner, _ := strings.Cut(stray.PK, "#")
-	return r.repair(ctx, "removing a list entry", r.unlist(stray),
+	return r.repair(ctx, "removing a list entry", r.unlist(primaryKey(stray)),
 		types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-			TableName: &r.table, Key: stray.row().attributes(),
+			TableName: &r.table, Key: primaryKey(stray).row().attributes(),
 			ConditionExpression:       aws.String("attribute_not_exists(#owner) OR #owner <> :owner"),
 			ExpressionAttributeNames:  map[string]string{"#owner": attribute},
 			ExpressionAttributeValues: map[string]types.AttributeValue{":owner": calls.Text(owner)},

@@ -41,7 +41,7 @@ func (r *Registry) SetDefaultWorkspace(ctx context.Context, account ids.Account,
 			TableName: &r.table, Key: accountAt(account).attributes(),
 			UpdateExpression:          aws.String("SET default_workspace = :workspace"),
 			ConditionExpression:       aws.String("attribute_exists(pk)"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{":workspace": calls.Text(workspace)},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":workspace": calls.Text(string(workspace))},
 		}},
 	)
 	if row, ok := calls.Unmet(err, 0); ok {
@@ -98,7 +98,7 @@ func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) *types.
 	return &types.ConditionCheck{
 		TableName: &r.table, Key: workspaceAt(id).attributes(),
 		ConditionExpression:                 aws.String(isLive),
-		ExpressionAttributeValues:           map[string]types.AttributeValue{":account": calls.Text(account), ":v": calls.Number(itemVersion)},
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":account": calls.Text(string(account)), ":v": calls.Number(itemVersion)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
@@ -199,7 +199,7 @@ func (r *Registry) mark(account ids.Account, workspace ids.Workspace) *types.Upd
 		UpdateExpression:    aws.String("SET deleted_at = :now"),
 		ConditionExpression: lives.ConditionExpression,
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":account": calls.Text(account), ":v": calls.Number(itemVersion), ":now": calls.Number(r.now().Unix()),
+			":account": calls.Text(string(account)), ":v": calls.Number(itemVersion), ":now": calls.Number(r.now().Unix()),
 		},
 		ReturnValuesOnConditionCheckFailure: lives.ReturnValuesOnConditionCheckFailure,
 	}
@@ -208,7 +208,7 @@ func (r *Registry) mark(account ids.Account, workspace ids.Workspace) *types.Upd
 // withoutDefault clears the workspace as the account's default, or makes sure
 // that it is not the default.
 func (r *Registry) withoutDefault(account ids.Account, workspace ids.Workspace, isDefault bool) types.TransactWriteItem {
-	is := map[string]types.AttributeValue{":workspace": calls.Text(workspace)}
+	is := map[string]types.AttributeValue{":workspace": calls.Text(string(workspace))}
 	if !isDefault {
 		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 			TableName: &r.table, Key: accountAt(account).attributes(),

@@ -145,7 +145,7 @@ func (p *Positions) share(ctx context.Context, account ids.Account, workspace id
 func (p *Positions) next(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room,
 	values map[string]types.AttributeValue, changes, condition string,
 ) (claim Claim, taken bool, err error) {
-	values[":account"], values[":v"] = calls.Text(account), calls.Number(itemVersion)
+	values[":account"], values[":v"] = calls.Text(string(account)), calls.Number(itemVersion)
 	values[":zero"], values[":one"] = calls.Number(0), calls.Number(1)
 	values[":request"], values[":most"], values[":room"] = calls.Text(need.Request), calls.Number(room.Credentials), calls.Number(room.Bytes-need.Bytes)
 	stored, taken, err := p.update(ctx, workspace,

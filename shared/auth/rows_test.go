@@ -188,11 +188,11 @@ func TestAnEmptyResponseGivesNoPosition(t *testing.T) {
 
 // survey reads the table, and returns the missing and stray list entries that name one
 // of these ids.
-func (f *fixture) survey(ids ...string) (*auth.Survey, []auth.PrimaryKey) {
+func (f *fixture) survey(ids ...string) (*auth.Survey, []auth.Place) {
 	f.Helper()
 	survey, err := auth.ReadSurvey(context.WithoutCancel(f.Context()), f.db, f.table)
 	f.wantError(err, nil)
-	var places []auth.PrimaryKey
+	var places []auth.Place
 	for _, place := range append(survey.Missing, survey.Stray...) {
 		if slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(place.String(), id) }) {
 			places = append(places, place)
@@ -264,7 +264,7 @@ func TestASurveyReportsUnreadableRows(t *testing.T) {
 			t.Fatalf("%+v", w)
 		}
 	}
-	isOwn := func(p auth.PrimaryKey) bool { return p.PK == "account#"+string(f.account) }
+	isOwn := func(p auth.Place) bool { return p.PK == "account#"+string(f.account) }
 	if !slices.ContainsFunc(survey.Unknown, isOwn) || len(places) > 0 {
 		t.Errorf("unknown %v, missing or stray %v", survey.Unknown, places)
 	}
@@ -284,7 +284,7 @@ func TestASurveySortsItems(t *testing.T) {
 		item["v"] = testkit.Number("1")
 		f.rows.Put(t, item)
 		survey, places := f.survey(id)
-		unknown := slices.ContainsFunc(survey.Unknown, func(p auth.PrimaryKey) bool { return strings.Contains(p.String(), id) })
+		unknown := slices.ContainsFunc(survey.Unknown, func(p auth.Place) bool { return strings.Contains(p.String(), id) })
 		if unknown == isEntry || (len(places) == 1) != isEntry {
 			t.Errorf("%v: unknown %v, entries without a row %v", place, unknown, places)
 		}

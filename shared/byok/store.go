@@ -175,7 +175,7 @@ func (s *Store) Recall(ctx context.Context, id RequestID) (Remembered, error) {
 func (s *Store) look(ctx context.Context, id RequestID) (Remembered, error) {
 	out, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.control,
-		Key:            map[string]types.AttributeValue{"pk": calls.Text(id)},
+		Key:            map[string]types.AttributeValue{"pk": calls.Text(string(id))},
 		ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {

@@ -15,9 +15,7 @@ func Encode(row any) map[string]types.AttributeValue {
 }
 
 // Text is a string as DynamoDB's value.
-func Text[S ~string](s S) types.AttributeValue {
-	return &types.AttributeValueMemberS{Value: string(s)}
-}
+func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
 // Number is a whole number as DynamoDB's value.
 func Number(n int64) types.AttributeValue {

@@ -40,7 +40,7 @@ func (l *Lister) List(ctx context.Context, account ids.Account) ([]Listed, error
 	pages := dynamodb.NewScanPaginator(l.db, &dynamodb.ScanInput{
 		TableName: &l.table, ConsistentRead: aws.Bool(true),
 		FilterExpression:          aws.String("account = :account"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":account": calls.Text(account)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":account": calls.Text(string(account))},
 	})
 	var jobs []Listed
 	for pages.HasMorePages() {

@@ -126,12 +126,12 @@ func (w *Writer) Fail(ctx context.Context, account ids.Account, id ids.Job, mess
 func (w *Writer) take(ctx context.Context, s step, update string, values map[string]types.AttributeValue, from ...Status) error {
 	token := w.token(s)
 	all := map[string]types.AttributeValue{
-		":account": calls.Text(s.account), ":to": calls.Text(s.to), ":now": calls.Number(w.now().Unix()), ":token": calls.Text(token),
+		":account": calls.Text(string(s.account)), ":to": calls.Text(string(s.to)), ":now": calls.Number(w.now().Unix()), ":token": calls.Text(token),
 	}
 	names := make([]string, len(from))
 	for i, status := range from {
 		names[i] = ":from" + strconv.Itoa(i)
-		all[names[i]] = calls.Text(status)
+		all[names[i]] = calls.Text(string(status))
 	}
 	maps.Copy(all, values)
 	_, err := w.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
