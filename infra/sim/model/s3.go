@@ -111,6 +111,9 @@ func readS3(r *http.Request, body []byte) (Label, operation, error) {
 	case asked.Has("versions"):
 		label.Operation = "ListObjectVersions"
 		in.bucketOperation = listVersions{asked}
+	case asked.Has("list-type"):
+		label.Operation = "ListObjectsV2" // for a reader: the model has none
+		err = errors.New("the operation")
 	case asked.Has("delete"):
 		label.Operation = "DeleteObjects"
 		var deletes deleteObjects
