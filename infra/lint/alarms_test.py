@@ -20,7 +20,8 @@ class Alarms(unittest.TestCase):
 
     def test_each_tells_somebody_or_rolls_back(self):
         for name in self.alarms:
-            self.assertNotEqual("AlarmActions" in self.stack.properties(name), name in self.rolling_back, name)
+            tells = "AlarmActions" in self.stack.properties(name)
+            self.assertNotEqual(tells, name in self.rolling_back, f"{name} needs either AlarmActions or a function that names it in DeploymentPreference")
 
     def test_every_function_rolls_back(self):
         needed = {name.removesuffix("Function") + "RollbackAlarm" for name in self.stack.of_type("AWS::Lambda::Function")}
