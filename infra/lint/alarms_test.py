@@ -5,6 +5,7 @@ import re
 import unittest
 
 from stack import Stack
+from translate import SOURCE
 
 
 class Alarms(unittest.TestCase):
@@ -54,6 +55,13 @@ class Alarms(unittest.TestCase):
             for query in properties.get("Metrics", []):
                 if "MetricStat" in query:
                     yield name, query["MetricStat"]["Metric"]
+
+    def test_their_price_counts_the_metrics(self):
+        watched = [metric for _, metric in self.watched()]
+        own = {json.dumps(metric) for metric in watched if metric["Namespace"] == "Signalbox/${AWS::StackName}"}
+        cost = (SOURCE.parent / "infra/operations/cost.md").read_text()
+        self.assertIn(f"| alarms, 0.10 for each metric they watch: {len(watched)} | {0.10 * len(watched):.2f} |", cost)
+        self.assertIn(f"A custom metric costs 0.30 a month, by the hour in which it has data: {0.30 * len(own):.2f} for {len(own)}.", cost)
 
     def test_each_says_what_to_do_by_queries_that_exist(self):
         queries = {
