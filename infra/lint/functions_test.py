@@ -36,7 +36,7 @@ class Functions(unittest.TestCase):
 
     def test_make_builds_each(self):
         built = re.search(r"(?m)^FUNCTIONS := (.*)", (SOURCE.parent / "Makefile").read_text())
-        self.assertEqual(set(built[1].split()), self.functions)
+        self.assertEqual(set(built[1].split()), self.functions, "FUNCTIONS in the Makefile")
 
     def test_what_watches_several_functions_watches_all(self):
         """A query names every function, and so does an alarm or a widget about two of them, each equally often."""
