@@ -288,7 +288,7 @@ GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 .PHONY: lint
 lint: go node ## Lint the code, its import directions and modules, the template, the OpenAPI document, scripts and workflows
 	@set -e; for m in $(MODULES); do \
-		echo "== lint $$m"; ( cd $$m && $(GOLANGCI_LINT) run --config "$(CURDIR)/.golangci.yml" ./... ); \
+		echo "== lint $$m"; ( cd $$m && $(GOLANGCI_LINT) run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./... ); \
 	done
 	@set -e; for m in $(MODULES) infra/clients/go; do ( cd $$m && go mod tidy -diff ); done
 	@infra/lint/openapi

@@ -5,6 +5,7 @@ import re
 import unittest
 
 from stack import Stack
+from translate import SOURCE
 
 
 class Alarms(unittest.TestCase):
@@ -15,16 +16,18 @@ class Alarms(unittest.TestCase):
         cls.rolling_back = {
             alarm["Name"]["Ref"]
             for group in cls.stack.of_type("AWS::CodeDeploy::DeploymentGroup").values()
-            for alarm in group["Properties"]["AlarmConfiguration"]["Alarms"]
+            for alarm in group["Properties"].get("AlarmConfiguration", {}).get("Alarms", [])
         }
 
     def test_each_tells_somebody_or_rolls_back(self):
         for name in self.alarms:
-            self.assertNotEqual("AlarmActions" in self.stack.properties(name), name in self.rolling_back, name)
+            tells = "AlarmActions" in self.stack.properties(name)
+            self.assertNotEqual(tells, name in self.rolling_back, f"{name} needs either AlarmActions or a function that names it in DeploymentPreference")
 
     def test_every_function_rolls_back(self):
-        functions = self.stack.of_type("AWS::Lambda::Function")
-        self.assertEqual(self.rolling_back, {name.removesuffix("Function") + "RollbackAlarm" for name in functions})
+        needed = {name.removesuffix("Function") + "RollbackAlarm" for name in self.stack.of_type("AWS::Lambda::Function")}
+        self.assertFalse(needed - set(self.alarms), "these alarms are missing from template.yaml")
+        self.assertEqual(self.rolling_back, needed, "DeploymentPreference of the functions in template.yaml names other alarms")
         # Errors of the old version would keep the new one, which ends them, from being deployed.
         for name, metric in self.watched():
             if name in self.rolling_back:
@@ -52,6 +55,13 @@ class Alarms(unittest.TestCase):
             for query in properties.get("Metrics", []):
                 if "MetricStat" in query:
                     yield name, query["MetricStat"]["Metric"]
+
+    def test_their_price_counts_the_metrics(self):
+        watched = [metric for _, metric in self.watched()]
+        own = {json.dumps(metric) for metric in watched if metric["Namespace"] == "Signalbox/${AWS::StackName}"}
+        cost = (SOURCE.parent / "infra/operations/cost.md").read_text()
+        for price in (f"for each metric they watch: {len(watched)} | {0.10 * len(watched):.2f} |", f"by the hour in which it has data: {0.30 * len(own):.2f} for {len(own)}."):
+            self.assertTrue(price in cost, f"infra/operations/cost.md needs: {price}")
 
     def test_each_says_what_to_do_by_queries_that_exist(self):
         queries = {

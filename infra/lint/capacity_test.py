@@ -45,10 +45,14 @@ NEEDS = {
 }
 
 
+def throttles(stack: Stack) -> dict[str, dict]:
+    """The entries of MethodSettings by their routes; "* *" is the one for all others."""
+    return {f"{s['HttpMethod']} {s['ResourcePath'][1:].replace('~1', '/')}": s for s in stack.properties("ApiStage")["MethodSettings"]}
+
+
 def throttle(stack: Stack, route: str) -> int:
-    """The throttle of a route, in requests a second and at one instant; the stage's if it has none."""
-    settings = {f"{s['HttpMethod']} {s['ResourcePath'][1:].replace('~1', '/')}": s
-                for s in stack.properties("ApiStage")["MethodSettings"]}
+    """The throttle of a route, in requests a second and at one instant."""
+    settings = throttles(stack)
     own = settings.get(route, settings["* *"])
     if own["ThrottlingRateLimit"] != own["ThrottlingBurstLimit"]:
         raise ValueError(f"{route}: rate and burst differ")
@@ -56,21 +60,35 @@ def throttle(stack: Stack, route: str) -> int:
 
 
 class Ceilings(unittest.TestCase):
-    def check(self, stack: Stack, requests: list[tuple[int, Units]]):
+    def check(self, stack: Stack, requests: dict[str, tuple[int, Units]]):
+        """The tables admit so many requests of each route at once."""
         for table, properties in ((name, stack.properties(name)) for name in stack.of_type("AWS::DynamoDB::Table")):
             for which, ceiling in enumerate(("MaxReadRequestUnits", "MaxWriteRequestUnits")):
-                need = sum(count * units.get(table, (0, 0))[which] for count, units in requests)
-                self.assertGreaterEqual(properties["OnDemandThroughput"][ceiling], need, table)
+                allowed = properties["OnDemandThroughput"][ceiling]
+                needs = {route: count * units.get(table, (0, 0))[which] for route, (count, units) in requests.items()}
+                each = ", ".join(f"{need:,} for {route}" for route, need in needs.items() if need)
+                self.assertLessEqual(sum(needs.values()), allowed, (
+                    f"{table} needs {sum(needs.values()):,} units a second ({each}), but {ceiling} is {allowed:,}: "
+                    "raise it in template.yaml (OnDemandThroughput), or lower ReadsPerSecond or WritesPerSecond"))
 
     def test_they_stand_above_the_throttles(self):
         for name, parameters in environments().items():
             with self.subTest(name):
                 stack = Stack(**parameters)
-                throttles = [(throttle(stack, route), need) for route, need in NEEDS.items()]
-                self.check(stack, [(each, need.largest) for each, need in throttles])
-                self.check(stack, [(2 * each, need.many) for each, need in throttles])
+                rates = {route: throttle(stack, route) for route in NEEDS}
+                self.check(stack, {route: (rate, NEEDS[route].largest) for route, rate in rates.items()})
+                self.check(stack, {route: (2 * rate, NEEDS[route].many) for route, rate in rates.items()})
 
     def test_each_route_has_its_units(self):
-        events = (f["Properties"]["Events"] for f in source()["Resources"].values() if f["Type"] == "AWS::Serverless::Function")
-        routes = {f"{e['Properties']['Method']} {e['Properties']['Path']}" for each in events for e in each.values()}
-        self.assertEqual(set(NEEDS), routes, "NEEDS in infra/lint/capacity_test.py and the template have other routes")
+        self.assertEqual(set(NEEDS), routes(), "NEEDS in infra/lint/capacity_test.py and the template have other routes")
+
+    def test_each_route_but_a_get_has_its_own_throttle(self):
+        own = throttles(Stack()).keys() - {"* *"}
+        self.assertEqual(own, {route for route in routes() if not route.startswith("GET ")}, (
+            "MethodSettings in template.yaml need one entry for each route that is no GET; without it the route is under ReadsPerSecond"))
+
+
+def routes() -> set[str]:
+    """The routes of the functions in template.yaml."""
+    events = (f["Properties"]["Events"] for f in source()["Resources"].values() if f["Type"] == "AWS::Serverless::Function")
+    return {f"{e['Properties']['Method']} {e['Properties']['Path']}" for each in events for e in each.values()}

@@ -1,6 +1,7 @@
-"""infra/service-policy.json updates every resource of the template.
+"""infra/service-policy.json updates every resource of the template, and infra/boundary-policy.json
+leaves its roles what they need.
 
-What it and the deployer cannot do is tried in policies/deployment.test.mjs.
+What the service role and the deployer cannot do is tried in policies/deployment.test.mjs.
 
 CloudFormation's resource schemas name the permissions that each type needs; cfn-lint
 brings them along.
@@ -11,6 +12,7 @@ import json
 import re
 import unittest
 
+from deployed import Deployed
 from first_deployment_test import ALL
 from stack import Stack
 from translate import SOURCE
@@ -49,6 +51,11 @@ def schemas() -> dict[str, dict]:
     return {s["typeName"]: s for s in found if isinstance(s, dict) and "typeName" in s}
 
 
+def actions(statements: list[dict]) -> set[str]:
+    listed = (s["Action"] for s in statements)
+    return {action for some in listed for action in ([some] if isinstance(some, str) else some)}
+
+
 class Deployment(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -58,15 +65,21 @@ class Deployment(unittest.TestCase):
         }
 
     def test_the_service_role_updates_every_resource(self):
-        listed = (s["Action"] for s in self.policies["service"])
-        allowed = {action for some in listed for action in ([some] if isinstance(some, str) else some)}
-        known = schemas()
+        allowed, known = actions(self.policies["service"]), schemas()
         for kind in {r["Type"] for r in Stack(**ALL).resources.values()}:
             handlers = known[kind].get("handlers", {})
             for verb in ("create", "read", "update", "delete"):
                 for action in handlers.get(verb, {}).get("permissions", []):
                     with self.subTest(f"{verb} {kind}: {action}"):
                         self.assertTrue(action in allowed or UNUSED.fullmatch(action) or ADMINISTRATORS.fullmatch(action))
+
+    def test_the_boundary_has_the_functions_actions(self):
+        """`make iam` tries their resources and conditions too."""
+        policies = (policy for function in Deployed(**ALL).functions().values() for policy in function["policies"])
+        missing = set().union(*(actions(policy["Statement"]) for policy in policies)) - actions(self.policies["boundary"])
+        self.assertFalse(missing, (
+            "infra/boundary-policy.json lacks these actions of the functions' policies in template.yaml; "
+            "a stack that exists needs the new boundary before it is deployed, or each request that needs them gets 500"))
 
     def test_they_name_their_actions_and_fit(self):
         for name, statements in self.policies.items():

@@ -60,6 +60,9 @@ class Stack:
                 return self.resolve(then if self._holds(condition) else otherwise)
             if function == "Fn::Sub":
                 return self._substitute(argument)
+            if function == "Fn::Join":
+                separator, items = argument
+                return separator.join(self._text(item) for item in self.resolve(items))
             if function == "Fn::Split":
                 separator, text = argument
                 return self.resolve(text).split(separator)
@@ -67,6 +70,10 @@ class Stack:
                 index, items = argument
                 return self.resolve(items)[int(index)]
         return {name: self.resolve(item) for name, item in value.items()}
+
+    def _text(self, value) -> str:
+        """The value within a text, where a resource is ${Id}, as Fn::Sub has it."""
+        return f"${{{value['Ref']}}}" if isinstance(value, dict) else value
 
     def _substitute(self, argument) -> str:
         text, named = argument if isinstance(argument, list) else (argument, {})

@@ -78,7 +78,7 @@ function* wrong({ action, resource, conditions }) {
     if (conditions[key]) yield [`names no ${key}`, without(conditions, key)]
   }
   if (conditions['s3:if-match']) yield ['knows the content', { 's3:if-match': ['"0123"'] }]
-  if (action === 'dynamodb:PutItem' && resource === 'CredentialsTable') yield ['reads by writing', { ...conditions, 'dynamodb:ReturnValues': ['ALL_OLD'] }]
+  if (/^dynamodb:(Delete|Put|Update)Item$/.test(action) && resource === 'CredentialsTable') yield ['reads by writing', { ...conditions, 'dynamodb:ReturnValues': ['ALL_OLD'] }]
   if (action === 'dynamodb:Query' && conditions['dynamodb:Select']) {
     yield ['reads what it may count', without(conditions, 'dynamodb:Select')]
     for (const select of ['ALL_ATTRIBUTES', 'SPECIFIC_ATTRIBUTES']) yield ['reads what it may count', { ...conditions, 'dynamodb:Select': [select] }]
