@@ -21,7 +21,7 @@ func (s *Spec) Properties(schema string) map[string]*openapi3.Schema {
 // those just past them. Some are far too large: they find a bound that only the code has. A
 // text or an element with a pattern needs a sample.
 func Values(schema *openapi3.Schema, sample string) []string {
-	all := []string{"null", "true", "false", "7", "0.5", "[]", "[1]", "{}", `""`, `"x"`, `"true"`, `["x"]`}
+	all := []string{"null", "true", "false", "7", "7.0", "0.5", "[]", "[1]", "{}", `""`, `"x"`, `"true"`, `["x"]`}
 	if schema.Type.Includes("string") {
 		all = append(all, texts(schema, sample)...)
 	}
