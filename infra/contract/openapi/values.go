@@ -40,7 +40,7 @@ func Values(schema *openapi3.Schema, sample string) []string {
 	return slices.Compact(all)
 }
 
-// body is less than what a body may have, in bytes.
+// body bounds a value, in bytes. The service refuses a body of more than 65,536.
 const body = 60_000
 
 func texts(schema *openapi3.Schema, sample string) []string {
