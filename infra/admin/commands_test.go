@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"reflect"
@@ -75,6 +76,50 @@ func TestEverySettingIsListed(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+// Each setting is shown as its JSON has it. Go prints some kinds in its own way: a pointer
+// as an address.
+func TestEverySettingIsShown(t *testing.T) {
+	t.Parallel()
+	type others struct {
+		Text, NoText     *string
+		Number, NoNumber *int64
+		Flag             *bool
+		Plain            int64
+	}
+	texts, number := testkit.FilledSettings(t), int64(7)
+	for _, settings := range []any{texts, byok.Settings{}, others{Text: new("a\nb"), Number: &number, Flag: new(false), Plain: number}} {
+		for field, value := range reflect.ValueOf(settings).Fields() {
+			encoded, err := json.Marshal(value.Interface())
+			testkit.Must(t, err)
+			var want any
+			testkit.Must(t, json.Unmarshal(encoded, &want))
+			if got := settingText(value.Interface()); got != asWords(want, value.Kind() == reflect.Slice) {
+				t.Errorf("the setting %s, %s as JSON, is shown as %q", field.Name, encoded, got)
+			}
+		}
+	}
+}
+
+// asWords is a JSON value as the operator reads it.
+func asWords(value any, isList bool) string {
+	switch value := value.(type) {
+	case nil:
+		return map[bool]string{true: "any", false: "-"}[isList]
+	case bool:
+		return map[bool]string{true: "yes", false: "no"}[value]
+	case []any:
+		if len(value) == 0 {
+			return "none"
+		}
+		var all []string
+		for _, element := range value {
+			all = append(all, asWords(element, false))
+		}
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprint(value)
 }
 
 // The command relies on two facts of the template: the names of its outputs, and the

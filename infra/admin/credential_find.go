@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -176,8 +177,14 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 	return output.One(s.out, viewCredential(found), columns...)
 }
 
-// settingText is a setting in words.
+// settingText is a setting in words: a pointer as what it points to, and - for none.
 func settingText(setting any) string {
+	if value := reflect.ValueOf(setting); value.Kind() == reflect.Pointer {
+		if value.IsNil() {
+			return "-"
+		}
+		return settingText(value.Elem().Interface())
+	}
 	switch value := setting.(type) {
 	case bool:
 		return map[bool]string{true: "yes", false: "no"}[value]

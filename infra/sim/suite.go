@@ -109,6 +109,10 @@ func (p *played) note(schedule string, r result) bool {
 	p.schedules++
 	if len(r.problems) > 0 {
 		p.failed++
+		if len(r.steps) == 0 { // Ask found them, before any actor began
+			p.t.Errorf("%s", strings.Join(r.problems, "\n"))
+			return p.failed < shown
+		}
 		folder, _ := os.Getwd()
 		p.t.Errorf("%s\nThe calls in their order, with the virtual time in ms; each actor has a column:\n%s\nReplay it:\ngo test ./%s/%s -run TestSimulation -schedule='%s'",
 			r.report(), r.trace(), filepath.Base(filepath.Dir(folder)), filepath.Base(folder), schedule)

@@ -84,12 +84,14 @@ func (o *Object) Has(name string) bool { return o.members[name] != nil }
 // NullableText reads a string or null. It returns nil if the member is null, absent or
 // of another type.
 func (o *Object) NullableText(name string) *string {
-	value := o.members[name]
-	if value == nil || value.Kind() == jsontext.KindNull {
+	if value := o.members[name]; value == nil || value.Kind() == jsontext.KindNull {
 		return nil
 	}
-	text := o.Text(name)
-	return &text
+	text := o.bytes(name)
+	if text == nil {
+		return nil
+	}
+	return new(string(text))
 }
 
 // Text reads a string. It returns "" if the member is absent or of another type.

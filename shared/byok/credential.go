@@ -45,8 +45,11 @@ import (
 )
 
 // Settings are the caller's choices about a credential, the provider key aside.
-// Each is stored under its name in the API, a nil list as NULL. The operator's command
-// shows each under the same name.
+// Each is stored under its name in the API, a nil one as NULL. The operator's command
+// shows each under the same name, but Disabled as the state.
+//
+// Two credentials that differ in a setting cannot supersede each other, since a router
+// may decide by it. A new text for people joins the exceptions in differences.
 type Settings struct {
 	Provider string `dynamodbav:"provider" json:"provider"`
 	Name     string `dynamodbav:"name" json:"name"`
@@ -60,7 +63,7 @@ type Settings struct {
 	AllowedUserIDs      []string `dynamodbav:"allowed_user_ids" json:"allowed_user_ids"`
 }
 
-// ByName yields each setting under its name in the API: a string, a bool or a []string.
+// ByName yields each setting under its name in the API.
 func (s Settings) ByName() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for field, value := range reflect.ValueOf(s).Fields() {

@@ -96,7 +96,7 @@ func rotation(all []Credential, old, successor ids.Credential, anyway bool) (fro
 // things to a router. The order of a list means nothing; a nil one and an empty one
 // mean different things.
 func (s Settings) differences(other Settings) []string {
-	// The name means nothing to a router, and rotation has judged who is disabled.
+	// Texts for people mean nothing to a router, and rotation has judged who is disabled.
 	s.Name, s.Disabled = other.Name, other.Disabled
 	others := maps.Collect(other.ByName())
 	var names []string

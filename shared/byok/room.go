@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -27,25 +28,42 @@ const (
 // until the operator has deleted some.
 var ErrTooMany = fmt.Errorf("the workspace holds more than %d credentials or %d bytes of them", MaxStored, MaxBytes)
 
-// rowBytes bounds the bytes of a row without the texts that a caller chooses: the names
-// of attributes, ids, numbers, the label and the wrapped data key.
-const rowBytes = 1024
+const (
+	// rowBytes bounds the bytes of a row without its settings: the names of attributes,
+	// ids, the label and the wrapped data key.
+	rowBytes = 1024
+	// numberBytes is how many bytes a number takes, at most.
+	numberBytes = 21
+)
 
 // Size is how many bytes the credential will take as stored, at most. It counts every
-// setting with text, also one that is added later.
+// setting, also one that is added later.
 func (n New) Size() int64 {
 	size := rowBytes + len(n.Key.Reveal())
 	for _, setting := range n.ByName() {
-		switch text := setting.(type) {
-		case string:
-			size += len(text)
-		case []string:
-			for _, element := range text {
-				size += 1 + len(element)
-			}
-		}
+		size += bytesOf(reflect.ValueOf(setting))
 	}
 	return int64(size)
+}
+
+// bytesOf is how many bytes a value takes as stored, at most.
+func bytesOf(value reflect.Value) int {
+	switch kind := value.Kind(); {
+	case kind == reflect.String:
+		return value.Len()
+	case kind == reflect.Pointer && !value.IsNil():
+		return bytesOf(value.Elem())
+	case kind == reflect.Slice:
+		size := 0
+		for _, element := range value.Seq2() {
+			size += 1 + bytesOf(element)
+		}
+		return size
+	case kind == reflect.Pointer || kind == reflect.Bool: // none, or a flag
+		return 1
+	default:
+		return numberBytes
+	}
 }
 
 // ReadUnit is how many bytes DynamoDB reads for one unit of capacity.

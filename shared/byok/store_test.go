@@ -1,6 +1,7 @@
 package byok_test
 
 import (
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
@@ -215,20 +216,38 @@ func (f *fixture) read() ([]byok.Stored, error) {
 	return byok.ReadAll(f.Context(), f.db, f.env.Tables.Credentials, f.account, f.workspace)
 }
 
+// fill sets a setting of any kind to a large value. It returns by how many bytes a row
+// grows then, at least; known is false if no value fits.
+func fill(setting reflect.Value) (grows int64, known bool) {
+	const elements, number = 20, 1234567890123456
+	list := func(element any) []any { return slices.Repeat([]any{element}, elements) }
+	for _, c := range []struct {
+		value any
+		grows int64
+	}{
+		{strings.Repeat("é", 1000), 1900},
+		{list(strings.Repeat("é", 255)), elements * 510},
+		{list(number), elements * 9},
+		{number, 0}, // the zero takes bytes too
+		{true, 0},
+	} {
+		encoded, err := json.Marshal(c.value)
+		if err == nil && json.Unmarshal(encoded, setting.Addr().Interface()) == nil {
+			return c.grows, true
+		}
+	}
+	return 0, false
+}
+
 // No estimate is below DynamoDB's own count of bytes, and none is far above.
 func TestSizesAreCounted(t *testing.T) {
 	largest := validCredential()
 	largest.Key = secret.New([]byte(strings.Repeat("k", 32768)))
-	texts := reflect.ValueOf(&largest.Settings).Elem()
-	for i := range texts.NumField() {
-		switch field := texts.Field(i); field.Interface().(type) {
-		case string:
-			field.SetString(strings.Repeat("é", 1000))
-		case []string:
-			field.Set(reflect.ValueOf(slices.Repeat([]string{strings.Repeat("é", 255)}, 20)))
-		case bool:
-		default:
-			t.Fatalf("Size does not count the setting %s", texts.Type().Field(i).Name)
+	for field, value := range reflect.ValueOf(&largest.Settings).Elem().Fields() {
+		before := largest.Size()
+		least, known := fill(value)
+		if counted := largest.Size() - before; !known || counted < least {
+			t.Errorf("Size counts %d bytes more for a large %s, want %d or more (a value is known: %t)", counted, field.Name, least, known)
 		}
 	}
 	for name, n := range map[string]byok.New{"small": validCredential(), "largest": largest} {

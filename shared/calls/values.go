@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Encode encodes a row: a struct of strings, numbers, booleans, bytes, lists and maps. That
-// cannot fail, and DynamoDB would refuse an empty row.
+// Encode encodes a row: a struct of strings, numbers, booleans, bytes, lists and maps, or
+// pointers to them. That cannot fail, and DynamoDB would refuse an empty row.
 func Encode(row any) map[string]types.AttributeValue {
 	encoded, _ := attributevalue.MarshalMap(row)
 	return encoded

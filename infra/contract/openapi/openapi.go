@@ -112,7 +112,11 @@ func checkBody(content openapi3.Content, body []byte) error {
 		}
 		return nil
 	}
-	decoder := json.NewDecoder(bytes.NewReader(body))
+	return checkJSON(declared.Schema, body)
+}
+
+func checkJSON(schema *openapi3.SchemaRef, text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	var value any
 	if err := decoder.Decode(&value); err != nil {
 		return fmt.Errorf("the body is not JSON: %w", err)
@@ -120,7 +124,7 @@ func checkBody(content openapi3.Content, body []byte) error {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("the body goes on after its JSON value")
 	}
-	return check(declared.Schema, value, openapi3.EnableJSONSchema2020())
+	return check(schema, value, openapi3.EnableJSONSchema2020())
 }
 
 // check checks a value. A body needs all of JSON Schema, which costs a compilation.

@@ -15,7 +15,7 @@ import (
 )
 
 // Private is part of values that may be stored and sent to their owner, and must not be
-// logged: names, models, users.
+// logged: what a caller wrote, a name for example.
 const Private = "xqPRIVATEqx"
 
 // Event is a request as API Gateway passes it on.

@@ -1,6 +1,8 @@
 package functest
 
 import (
+	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -10,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/testkit"
 )
@@ -31,7 +35,11 @@ func Golden(t testing.TB, response string, names map[string]string, a Answer) An
 	want, err := os.ReadFile(path) //nolint:gosec // one of our own test's files
 	testkit.Must(t, err)
 	if string(want) != got {
-		t.Errorf("%s differs; -update writes it anew. Got:\n%s", path, got)
+		diff := cmp.Diff(lines(string(want)), lines(got))
+		if diff == "" { // only the body's white space differs
+			diff = cmp.Diff(string(want), got)
+		}
+		t.Errorf("the response differs from %s (-want +got):\n%s\nIf the new one is right, write it: go test -run TestSimulation . -args -update", path, diff)
 	}
 	return a
 }
@@ -50,6 +58,16 @@ func (a Answer) text(names map[string]string) string {
 	}
 	named = createdID.ReplaceAllString(named, `"id":"$$CREATED"`)
 	return etag.ReplaceAllString(named, `ETag: "$$ETAG"`)
+}
+
+// lines are the lines of a response. Its JSON body has a line for each member.
+func lines(response string) []string {
+	head, body, _ := strings.Cut(response, "\n\n")
+	var indented bytes.Buffer
+	if json.Indent(&indented, []byte(body), "", "  ") == nil {
+		body = indented.String()
+	}
+	return strings.Split(head+"\n\n"+body, "\n")
 }
 
 var (
