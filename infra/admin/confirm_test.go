@@ -70,20 +70,22 @@ func TestAnInterruptedConfirmationChangesNothing(t *testing.T) {
 	}
 }
 
-// A deletion means the confirmed workspace, also if the default changes before it.
+// A deletion means the workspace that was the default at the question, also if another one
+// is the default at the answer.
 func TestADeletionMeansWhatWasConfirmed(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
-	second, credential := d.must("workspace", "create", "second"), string(d.seal(d.workspace, "n"))
+	second := d.must("workspace", "create", "second")
+	d.feed("content", "file", "upload", "-", "--id", "file_a")
 	d.change = func(a *app) {
 		a.interactive, a.terminal = true, true
 		a.stdin = io.MultiReader(reader(func([]byte) (int, error) {
 			d.change = nil
 			d.must("workspace", "default", second)
 			return 0, io.EOF
-		}), strings.NewReader("n\n"))
+		}), strings.NewReader("file_a\n"))
 	}
-	if got := d.do("credential", "delete", credential); got.code != exit.Done || d.left(d.workspace) != 0 {
+	if got := d.do("file", "delete", "file_a"); got.code != exit.Done || d.left(d.workspace) != 0 {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 }
