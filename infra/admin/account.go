@@ -39,8 +39,8 @@ type accountRow struct {
 	ID        ids.Account     `json:"id" title:"account"`
 	Name      string          `json:"name" title:"name"`
 	State     string          `json:"state" title:"state"` // active or broken
-	Workspace output.Optional `json:"default_workspace_id" title:"default workspace"`
-	CreatedAt output.Optional `json:"created_at" title:"created"`
+	Workspace output.Optional `json:"default_workspace_id" title:"default workspace" narrow:"-"`
+	CreatedAt output.Optional `json:"created_at" title:"created" narrow:"-"`
 }
 
 // Run lists accounts.
@@ -49,13 +49,11 @@ func (accountList) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	rows := each(found, func(a auth.Account) accountRow {
+	return output.List(s.out, each(found, func(a auth.Account) accountRow {
 		row := accountRow{ID: a.ID, Name: a.Name, Workspace: output.Optional(a.DefaultWorkspace), State: "active", CreatedAt: output.When(a.CreatedAt)}
 		if a.Fault != nil {
 			row.State = "broken"
 		}
 		return row
-	})
-	wide := output.Columns[accountRow]()
-	return output.ListFitting(s.out, rows, wide, wide[:3])
+	}))
 }

@@ -16,9 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/admin/arguments"
+	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
 )
 
 func TestAnEndIsGivenInDaysToo(t *testing.T) {
@@ -59,6 +61,25 @@ func TestKeysAreListedByTheirWholeHash(t *testing.T) {
 		shown := d.must("key", "list") + "\n"
 		if !slices.Contains(strings.Fields(shown), c.hash) || strings.Count(shown, "\n") != c.lines {
 			t.Errorf("%d columns:\n%s", width, shown)
+		}
+	}
+}
+
+// A list of credentials leaves out columns, or shortens them, until it fits the terminal.
+func TestCredentialsFitTheTerminal(t *testing.T) {
+	t.Parallel()
+	const id = ids.Credential("11111111-2222-4333-8444-555555555555")
+	found := []byok.Credential{{ID: id, Account: ids.Account(id), Workspace: ids.Workspace(id), Label: "sk-...efgh", SortOrder: 7, Settings: byok.Settings{Provider: "openai", Name: "n"}}}
+	for width, want := range map[int]string{
+		0:  "CREDENTIAL PROVIDER ORDER NAME LABEL STATE FLAGS ONLY FOR CREATED WORKSPACE ACCOUNT " + string(id) + " openai 7 n sk-...efgh active - - - " + string(id) + " " + string(id),
+		80: "ID PROVIDER ORDER LABEL STATE FLAGS ONLY FOR IN 11111111 openai 7 sk-...efgh active - - 11111111",
+		65: "ID PROVIDER LABEL STATE FLAGS ONLY FOR IN 11111111 openai sk-...efgh active - - 11111111",
+		20: "credential " + string(id) + " provider openai order 7 name n label sk-...efgh state active flags - only for - created - workspace " + string(id) + " account " + string(id),
+	} {
+		var shown strings.Builder
+		testkit.Must(t, showCredentials(&session{out: output.Writer{To: &shown, Width: width}}, found, true))
+		if diff := cmp.Diff(want, strings.Join(strings.Fields(shown.String()), " ")); diff != "" {
+			t.Errorf("%d columns (-want +got):\n%s", width, diff)
 		}
 	}
 }

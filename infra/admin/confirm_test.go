@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -71,20 +70,22 @@ func TestAnInterruptedConfirmationChangesNothing(t *testing.T) {
 	}
 }
 
-// A deletion means the confirmed workspace, also if the default changes before it.
+// A deletion means the workspace that was the default at the question, also if another one
+// is the default at the answer.
 func TestADeletionMeansWhatWasConfirmed(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
-	second, credential := d.must("workspace", "create", "second"), string(d.seal(d.workspace, "n"))
+	second := d.must("workspace", "create", "second")
+	d.feed("content", "file", "upload", "-", "--id", "file_a")
 	d.change = func(a *app) {
 		a.interactive, a.terminal = true, true
 		a.stdin = io.MultiReader(reader(func([]byte) (int, error) {
 			d.change = nil
 			d.must("workspace", "default", second)
 			return 0, io.EOF
-		}), strings.NewReader("n\n"))
+		}), strings.NewReader("file_a\n"))
 	}
-	if got := d.do("credential", "delete", credential); got.code != exit.Done || d.left(d.workspace) != 0 {
+	if got := d.do("file", "delete", "file_a"); got.code != exit.Done || d.left(d.workspace) != 0 {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 }
@@ -147,20 +148,37 @@ func TestASignalEndsACommand(t *testing.T) {
 	}
 }
 
-// A key that nobody saw lets nobody in. The reader of standard output may have gone.
+// unread executes a command line whose standard output has lost its reader.
+func (d *fixture) unread(args ...string) answer {
+	d.Helper()
+	reader, writer, err := os.Pipe()
+	testkit.Must(d, err)
+	testkit.Must(d, reader.Close())
+	command, stderr := d.process(args...), new(bytes.Buffer)
+	command.Stdout, command.Stderr = writer, stderr
+	_ = command.Run()
+	return answer{code: command.ProcessState.ExitCode(), stderr: stderr.String()}
+}
+
+// A key that nobody saw lets nobody in.
 func TestAKeyThatCannotBeShownIsDeleted(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
-	reader, writer, err := os.Pipe()
-	testkit.Must(t, err)
-	testkit.Must(t, reader.Close())
-	command, stderr := d.process("key", "create", "unseen"), new(bytes.Buffer)
-	command.Stdout, command.Stderr = writer, stderr
-	err = command.Run()
-	if exited, ok := errors.AsType[*exec.ExitError](err); !ok || exited.ExitCode() != exit.Uncertain || !strings.Contains(stderr.String(), "deleted again") {
-		t.Errorf("%v: %s", err, stderr)
+	if got := d.unread("key", "create", "unseen"); got.code != exit.Uncertain || !strings.Contains(got.stderr, "deleted again") {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 	if listed := d.must("key", "list"); strings.Contains(listed, "unseen") {
 		t.Errorf("listed\n%s", listed)
+	}
+}
+
+// A reader such as head has read enough: that is no error to report.
+func TestALostReaderIsNotReported(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	for _, args := range [][]string{{"key", "list"}, {"help", "key", "create"}} {
+		if got := d.unread(args...); got.code != exit.Failed || got.stderr != "" {
+			t.Errorf("%v: exit code %d: %s", args, got.code, got.stderr)
+		}
 	}
 }

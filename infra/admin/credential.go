@@ -30,7 +30,6 @@ type credentialCommands struct {
 
 type credentialList struct {
 	place
-	outline
 	AllWorkspaces bool                 `xor:"place" help:"List those of all workspaces of the account."`
 	Provider      []arguments.Provider `placeholder:"SLUG,..." help:"List those for these providers alone."`
 	State         string               `enum:"active,disabled," default:"" placeholder:"STATE" help:"List those that are active, or disabled."`
@@ -55,44 +54,54 @@ type credentialSupersede struct {
 	Anyway bool                       `help:"Supersede even if the two differ in flags or allow-lists."`
 }
 
-// credentialView has the names that the API has.
+// credentialView has the names that the API has. Its fields without such a name are for
+// people alone.
 type credentialView struct {
-	ID          ids.Credential  `json:"id"`
+	ID          ids.Credential  `json:"id" title:"credential" narrow:"id,8"` // enough to name one, see oneCredential
+	Called      string          `json:"-" title:"name" narrow:"-"`
 	Label       string          `json:"label"`
+	Marked      string          `json:"-" title:"label"`
+	For         string          `json:"-" title:"provider"`
+	Order       int64           `json:"-" title:"sort order" list:"order" narrower:"-"`
+	State       string          `json:"-" title:"state"`
 	EndsInSpace bool            `json:"ends_with_white_space"`
-	Account     ids.Account     `json:"account_id"`
-	Workspace   ids.Workspace   `json:"workspace_id"`
-	CreatedAt   output.Optional `json:"created_at"`
+	Account     ids.Account     `json:"account_id" title:"account" narrow:"-"`
+	Workspace   ids.Workspace   `json:"workspace_id" title:"workspace" narrow:"in,8"`
+	CreatedAt   output.Optional `json:"created_at" title:"created" narrow:"-"`
 	SortOrder   int64           `json:"sort_order"`
+	Flags       string          `json:"-" list:"flags"`
+	Limits      string          `json:"-" list:"only for"`
 	byok.Settings
 }
 
 func viewCredential(c byok.Credential) credentialView {
-	return credentialView{
-		ID: c.ID, Label: c.Label, EndsInSpace: c.EndsInSpace, Account: c.Account, Workspace: c.Workspace,
-		CreatedAt: output.When(c.CreatedAt), SortOrder: c.SortOrder, Settings: c.Settings,
+	view := credentialView{
+		ID: c.ID, Called: c.Name, Label: c.Label, Marked: c.Label, For: c.Provider, Order: c.SortOrder, State: "active", EndsInSpace: c.EndsInSpace,
+		Account: c.Account, Workspace: c.Workspace, CreatedAt: output.When(c.CreatedAt), SortOrder: c.SortOrder,
+		Flags: flags(c.Settings), Limits: limits(c.Settings), Settings: c.Settings,
 	}
+	if c.EndsInSpace { // it was probably pasted wrongly
+		view.Marked += " (ends with white space)"
+	}
+	if c.Disabled {
+		view.State = "disabled"
+	}
+	return view
 }
 
-func (v credentialView) state() string {
-	if v.Disabled {
-		return "disabled"
+// showCredentials lists credentials. Of all workspaces each row names its own.
+func showCredentials(s *session, found []byok.Credential, everywhere bool) error {
+	titles := []string{"credential", "provider", "order", "name", "label", "state", "flags", "only for", "created"}
+	if everywhere {
+		titles = append(titles, "workspace", "account")
 	}
-	return "active"
-}
-
-// label is the label, and a note on a key that was probably pasted wrongly.
-func (v credentialView) label() string {
-	if v.EndsInSpace {
-		return v.Label + " (ends with white space)"
-	}
-	return v.Label
+	return output.List(s.out, each(found, viewCredential), titles...)
 }
 
 // flags are the flags that are set.
-func (v credentialView) flags() string {
+func flags(c byok.Settings) string {
 	var set []string
-	for name, value := range v.ByName() {
+	for name, value := range c.ByName() {
 		if flag, isFlag := strings.CutPrefix(name, "is_"); isFlag && value == true {
 			set = append(set, flag)
 		}
@@ -101,47 +110,17 @@ func (v credentialView) flags() string {
 }
 
 // limits say how long each allow-list is.
-func (v credentialView) limits() string {
+func limits(c byok.Settings) string {
 	var limits []string
 	for _, list := range []struct {
 		of    []string
 		thing string
-	}{{v.AllowedModels, "model"}, {v.AllowedAPIKeyHashes, "key"}, {v.AllowedUserIDs, "user"}} {
+	}{{c.AllowedModels, "model"}, {c.AllowedAPIKeyHashes, "key"}, {c.AllowedUserIDs, "user"}} {
 		if list.of != nil {
 			limits = append(limits, output.Count(len(list.of), list.thing))
 		}
 	}
 	return strings.Join(limits, ", ")
-}
-
-// outline shows credentials in a table.
-type outline struct{}
-
-// show lists credentials. Of all workspaces each row names its own.
-func (outline) show(s *session, found []byok.Credential, everywhere bool) error {
-	const prefix = 8 // enough to name one, see oneCredential
-	provider := output.NewColumn("provider", func(v credentialView) string { return v.Provider })
-	order := output.NewColumn("order", func(v credentialView) string { return strconv.FormatInt(v.SortOrder, 10) })
-	label := output.NewColumn("label", credentialView.label)
-	state := output.NewColumn("state", credentialView.state)
-	flags := output.NewColumn("flags", credentialView.flags)
-	limits := output.NewColumn("only for", credentialView.limits)
-	wide := []output.Column[credentialView]{
-		output.NewColumn("credential", func(v credentialView) string { return string(v.ID) }), provider, order,
-		output.NewColumn("name", func(v credentialView) string { return v.Name }), label, state, flags, limits,
-		output.NewColumn("created", func(v credentialView) string { return string(v.CreatedAt) }),
-	}
-	narrower := []output.Column[credentialView]{
-		output.NewColumn("id", func(v credentialView) string { return string(v.ID[:min(prefix, len(v.ID))]) }), provider, label, state, flags, limits,
-	}
-	narrow := slices.Insert(slices.Clone(narrower), 2, order)
-	if everywhere {
-		wide = append(wide, output.NewColumn("workspace", func(v credentialView) string { return string(v.Workspace) }),
-			output.NewColumn("account", func(v credentialView) string { return string(v.Account) }))
-		in := output.NewColumn("in", func(v credentialView) string { return string(v.Workspace[:min(prefix, len(v.Workspace))]) })
-		narrow, narrower = append(narrow, in), append(narrower, in)
-	}
-	return output.ListFitting(s.out, each(found, viewCredential), wide, narrow, narrower)
 }
 
 // Run lists credentials.
@@ -164,9 +143,9 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 		return fmt.Errorf("workspace %s: %w", at.Workspace, byok.ErrUnreadable)
 	}
 	listed := slices.DeleteFunc(found.credentials, func(v byok.Credential) bool {
-		return len(c.Provider) > 0 && !slices.Contains(c.Provider, arguments.Provider(v.Provider)) || c.State != "" && c.State != viewCredential(v).state()
+		return len(c.Provider) > 0 && !slices.Contains(c.Provider, arguments.Provider(v.Provider)) || c.State != "" && c.State != viewCredential(v).State
 	})
-	return c.show(s, listed, c.AllWorkspaces)
+	return showCredentials(s, listed, c.AllWorkspaces)
 }
 
 // Run disables a credential. That can be undone, so it asks only on a terminal, and

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"signalbox.dev/infra/admin/arguments"
@@ -104,7 +103,6 @@ func (c oneCredential) find(ctx context.Context, s *session) (byok.Credential, e
 
 type credentialFind struct {
 	search
-	outline
 	Text string `arg:"" help:"A label (sk-...AbCd), its last characters, a provider, a part of the name, or the beginning of an id. - reads a leaked key from standard input and looks for its label."`
 }
 
@@ -122,7 +120,7 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 	if len(matching) == 0 {
 		return found.absent()
 	}
-	return c.show(s, matching, true)
+	return showCredentials(s, matching, true)
 }
 
 // criterion returns whether a credential matches. A key in the wrong place is a text,
@@ -156,25 +154,15 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	columns := []output.Column[credentialView]{
-		output.NewColumn("credential", func(v credentialView) string { return string(v.ID) }),
-		output.NewColumn("name", func(v credentialView) string { return v.Name }),
-		output.NewColumn("label", credentialView.label),
-		output.NewColumn("provider", func(v credentialView) string { return v.Provider }),
-		output.NewColumn("sort order", func(v credentialView) string { return strconv.FormatInt(v.SortOrder, 10) }),
-		output.NewColumn("state", credentialView.state),
-		output.NewColumn("account", func(v credentialView) string { return string(v.Account) }),
-		output.NewColumn("workspace", func(v credentialView) string { return string(v.Workspace) }),
-		output.NewColumn("created", func(v credentialView) string { return string(v.CreatedAt) }),
-	}
+	var settings []output.Column[credentialView]
 	for name, value := range found.ByName() {
 		switch name {
-		case "provider", "name", "disabled": // shown above
+		case "provider", "name", "disabled": // they have columns
 		default:
-			columns = append(columns, output.NewColumn(name, func(credentialView) string { return settingText(value) }))
+			settings = append(settings, output.Column[credentialView]{Title: name, Cell: func(credentialView) string { return settingText(value) }})
 		}
 	}
-	return output.One(s.out, viewCredential(found), columns...)
+	return output.One(s.out, viewCredential(found), settings...)
 }
 
 // settingText is a setting in words: a pointer as what it points to, and - for none.

@@ -51,12 +51,12 @@ type (
 type jobView struct {
 	ID            ids.Job         `json:"id" title:"job"`
 	Status        syncjobs.Status `json:"status" title:"status"`
-	SyncedGroups  *int64          `json:"synced_groups" title:"synced groups"`
-	DeletedGroups *int64          `json:"deleted_groups" title:"deleted groups"`
-	ErrorMessage  *string         `json:"error_message" title:"error message"`
+	SyncedGroups  *int64          `json:"synced_groups" title:"synced groups" list:"synced" narrow:"-"`
+	DeletedGroups *int64          `json:"deleted_groups" title:"deleted groups" list:"deleted" narrow:"-"`
+	ErrorMessage  *string         `json:"error_message" title:"error message" list:"-"`
 	CreatedAt     output.Optional `json:"created_at" title:"created"`
-	StartedAt     output.Optional `json:"started_at" title:"started"`
-	FinishedAt    output.Optional `json:"finished_at" title:"finished"`
+	StartedAt     output.Optional `json:"started_at" title:"started" list:"-"`
+	FinishedAt    output.Optional `json:"finished_at" title:"finished" narrow:"-"`
 }
 
 // Run queues a job.
@@ -148,9 +148,8 @@ func (c jobList) Run(ctx context.Context, s *session) error {
 		}
 		return view
 	})
-	wide := output.Columns[jobView]("job", "status", "created", "finished", "synced groups", "deleted groups")
-	wide[4].Title, wide[5].Title = "synced", "deleted" // short, so that more terminals show them
-	return output.ListFitting(s.out, only(views, c.Status, func(v jobView) string { return string(v.Status) }), wide, wide[:3])
+	views = only(views, c.Status, func(v jobView) string { return string(v.Status) })
+	return output.List(s.out, views, "job", "status", "created", "finished", "synced", "deleted")
 }
 
 // value is the value at p, or nothing.

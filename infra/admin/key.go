@@ -238,7 +238,7 @@ type keyList struct {
 }
 
 type keyView struct {
-	Hash      auth.KeyHash    `json:"hash" title:"key hash"`
+	Hash      auth.KeyHash    `json:"hash" title:"key hash" narrow:"key hash,12"` // enough to name a key, here and in logs
 	Kind      auth.Kind       `json:"kind" title:"kind"`
 	Name      string          `json:"name" title:"name"`
 	Account   output.Optional `json:"account_id,omitempty" title:"account"`
@@ -285,12 +285,7 @@ func (c keyList) Run(ctx context.Context, s *session) error {
 	return showKeys(s, views)
 }
 
-// showKeys lists keys by their hash. If only that makes the table fit, it is the
-// beginning of the hash, which is enough to name a key here and in logs.
+// showKeys lists keys by their hash.
 func showKeys(s *session, views []keyView, more ...string) error {
-	titles := []string{"key hash", "kind", "name", "workspace", "state", "created", "expires"}
-	columns := output.Columns[keyView](append(titles, more...)...)
-	short := slices.Clone(columns)
-	short[0] = output.NewColumn("key hash", func(v keyView) string { return v.Hash.Short() })
-	return output.ListFitting(s.out, views, columns, short)
+	return output.List(s.out, views, append([]string{"key hash", "kind", "name", "workspace", "state", "created", "expires"}, more...)...)
 }

@@ -109,8 +109,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return exit.Done
 	}
 	code := exit.Code(err, a.changes.tried())
-	if errors.Is(err, syscall.EPIPE) && code == exit.Failed {
-		return code // as of `admin key list | head -1`: whoever read has read enough
+	if errors.Is(err, syscall.EPIPE) && !a.changes.tried() {
+		return exit.Failed // as of `admin key list | head -1`: the reader has read enough
 	}
 	given := append(slices.Clone(args), os.Getenv("SIGNALBOX_ACCOUNT")) // kong reads it, too
 	a.report(arguments.Hide(err, exit.Sentence(err, code), given), arguments.AsksForJSON(args))

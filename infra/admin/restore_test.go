@@ -498,6 +498,9 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 	change("astray", "workspace", string(ids.New[ids.Workspace]()))
 	change("foreign", "workspace", string(r.workspaces["foreign"]))
 	change("orphan", "account", string(ids.New[ids.Account]()))
+	var other accountView // its default workspace is another account's
+	r.json(&other, "account", "create", "other")
+	r.set(table, "account#"+string(other.ID), "account", "default_workspace", testkit.Text(string(r.workspaces["foreign"])))
 	r.set(table, "workspace#"+string(r.workspace), "workspace", "deleted_at", testkit.Number("1"))
 	r.set(table, "workspace#"+string(r.workspaces["deleted since"]), "workspace", "name", &types.AttributeValueMemberBOOL{}) // its key stays as it is
 	for _, place := range [][2]string{{"key#broken", "key"}, {"somebody's", "item"}} {
@@ -513,6 +516,7 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 		"operator: key broken: unreadable: item version 2",
 		"operator: workspace deleted since: unreadable: stored bool where string is expected",
 		"repair: account Acme: its default workspace is deleted or not its own",
+		"repair: account ID: its default workspace is deleted or not its own",
 		"repair: key astray: enabled, but its account does not have the workspace that it is bound to",
 		"repair: key deleted since: enabled, but bound to a deleted workspace",
 		"repair: key disabled since: enabled, but bound to a deleted workspace",

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -52,6 +51,8 @@ type rewrapResult struct {
 	AlreadyThere int                `json:"already_there" title:"already there"`
 	Changed      int                `json:"gone_meanwhile" title:"gone meanwhile"`
 	Failed       []rewrapFailure    `json:"failed"`
+	Failures     int                `json:"-" title:"failed"`
+	Took         time.Duration      `json:"-" title:"took"`
 	Seconds      float64            `json:"seconds"`
 }
 
@@ -247,11 +248,8 @@ func (r *rewrapRun) showSurvey(o output.Writer, found map[arguments.KeyARN]int) 
 }
 
 func (v rewrapResult) show(o output.Writer) error {
-	took := time.Duration(v.Seconds * float64(time.Second)).Round(time.Second / 10)
-	err := output.One(o, v, append(output.Columns[rewrapResult](),
-		output.NewColumn("failed", func(rewrapResult) string { return strconv.Itoa(len(v.Failed)) }),
-		output.NewColumn("took", func(rewrapResult) string { return took.String() }))...)
-	if err != nil || o.ForScripts() || len(v.Failed) == 0 {
+	v.Failures, v.Took = len(v.Failed), time.Duration(v.Seconds*float64(time.Second)).Round(time.Second/10)
+	if err := output.One(o, v); err != nil || o.ForScripts() || len(v.Failed) == 0 {
 		return err
 	}
 	return output.List(o, v.Failed)

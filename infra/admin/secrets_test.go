@@ -37,7 +37,7 @@ func TestNoUsageErrorRepeatsASecret(t *testing.T) {
 		"account list -oSECRET", "account list --output=SECRET", "account list --json=SECRET", "account list --limit SECRET",
 		"key create k --kind SECRET", "key create k --expires-in=SECRET", "key create k --expires-at=SECRET", "key disable SECRET",
 		"job show /SECRET", "file delete SECRET", "file upload SECRET", "credential show SECRET", "credential list --workspace SECRET",
-		"credential list --provider openai,SECRET", "credential rewrap --to SECRET", "credential rewrap --from=SECRET",
+		"credential list --provider openai,SECRET", "credential plan --model m --provider openai --api-key-hash SECRET", "credential rewrap --to SECRET", "credential rewrap --from=SECRET",
 	} {
 		for seed := range uint64(3) {
 			args := strings.Fields("--local DIR " + words)

@@ -48,8 +48,8 @@ type workspaceView struct {
 	Name      string          `json:"name" title:"name"`
 	State     string          `json:"-" title:"state"` // live or deleted
 	Default   bool            `json:"default" title:"default"`
-	CreatedAt output.Optional `json:"created_at" title:"created"`
-	DeletedAt output.Optional `json:"deleted_at" title:"deleted"`
+	CreatedAt output.Optional `json:"created_at" title:"created" narrow:"-"`
+	DeletedAt output.Optional `json:"deleted_at" title:"deleted" narrow:"-"`
 }
 
 func viewWorkspace(w auth.Workspace) workspaceView {
@@ -75,9 +75,7 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	views := only(each(found, viewWorkspace), c.State, func(v workspaceView) string { return v.State })
-	wide := output.Columns[workspaceView]()
-	return output.ListFitting(s.out, views, wide, wide[:4])
+	return output.List(s.out, only(each(found, viewWorkspace), c.State, func(v workspaceView) string { return v.State }))
 }
 
 // Run changes the default workspace.

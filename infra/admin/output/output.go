@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -34,33 +35,53 @@ type Writer struct {
 // ForScripts reports whether a script reads the results.
 func (o Writer) ForScripts() bool { return o.JSON || o.YAML }
 
-// Column is one column of a table of T.
+// Column is one column of a table of T, or a line of a card.
 type Column[T any] struct {
 	Title string
-	cell  func(T) string
+	Cell  func(T) string
 }
 
-// NewColumn returns a column with a title and the cell of a row.
-func NewColumn[T any](title string, cell func(T) string) Column[T] {
-	return Column[T]{title, cell}
-}
+// The tag `title` makes a field a line of a card. The other tags change that in a list, in
+// a narrow one and in a still narrower one: to another title, to none ("-"), or to so many
+// characters ("id,8").
+var (
+	inCard  = []string{"title"}
+	inLists = [][]string{{"title", "list"}, {"title", "list", "narrow"}, {"title", "list", "narrow", "narrower"}} // the widest first
+)
 
-// Columns returns the columns with these titles, or all. A field with a tag `title` is a
-// column.
-func Columns[T any](titles ...string) (chosen []Column[T]) {
+// columns returns the columns that T has by these tags. Titles choose some of them, by
+// their names in a wide list.
+func columns[T any](tags []string, titles ...string) (chosen []Column[T]) {
 	all := map[string]Column[T]{}
 	for field := range reflect.TypeFor[T]().Fields() {
-		if title, ok := field.Tag.Lookup("title"); ok {
-			all[title] = NewColumn(title, func(row T) string { return cell(reflect.ValueOf(row).FieldByIndex(field.Index)) })
-			if len(titles) == 0 {
-				chosen = append(chosen, all[title])
+		title, characters, _ := strings.Cut(lastTag(field, tags), ",")
+		enough, err := strconv.Atoi(characters)
+		column := Column[T]{title, func(row T) string {
+			text := cell(reflect.ValueOf(row).FieldByIndex(field.Index))
+			if err == nil {
+				text = text[:min(enough, len(text))]
 			}
+			return text
+		}}
+		if len(titles) == 0 {
+			chosen = append(chosen, column)
 		}
+		all[lastTag(field, inLists[0])] = column
 	}
 	for _, title := range titles {
 		chosen = append(chosen, all[title])
 	}
-	return chosen
+	return slices.DeleteFunc(chosen, func(c Column[T]) bool { return c.Title == "" || c.Title == "-" })
+}
+
+// lastTag is the last of the tags that a field has.
+func lastTag(field reflect.StructField, tags []string) (last string) {
+	for _, tag := range tags {
+		if value, ok := field.Tag.Lookup(tag); ok {
+			last = value
+		}
+	}
+	return last
 }
 
 // cell is a value in a table.
@@ -82,12 +103,9 @@ func cell(v reflect.Value) string {
 	return fmt.Sprint(v)
 }
 
-// List shows rows as a table of all columns, or for scripts.
-func List[T any](o Writer, rows []T) error { return ListFitting(o, rows, Columns[T]()) }
-
-// ListFitting shows rows with the first columns that fit the terminal. If none do, it
-// shows each row with all its columns, a line for each.
-func ListFitting[T any](o Writer, rows []T, widest []Column[T], narrower ...[]Column[T]) error {
+// List shows rows for scripts, or as the widest table that fits the terminal, with these
+// columns or all. If none fits, it shows a card of each row.
+func List[T any](o Writer, rows []T, titles ...string) error {
 	if o.Limit > 0 && len(rows) > o.Limit {
 		o.Note("%d of %d are shown: leave out --limit for all.", o.Limit, len(rows))
 		rows = rows[:o.Limit]
@@ -98,15 +116,15 @@ func ListFitting[T any](o Writer, rows []T, widest []Column[T], narrower ...[]Co
 		}
 		return o.Encode(rows)
 	}
-	for _, columns := range append([][]Column[T]{widest}, narrower...) {
-		if shown := table(rows, columns); o.fits(shown) || len(rows) == 0 {
+	for _, tags := range inLists {
+		if shown := table(rows, columns[T](tags, titles...)); o.fits(shown) || len(rows) == 0 {
 			_, err := io.WriteString(o.To, shown)
 			return err
 		}
 	}
 	cards := make([]string, len(rows))
 	for i, row := range rows {
-		cards[i] = card(row, widest)
+		cards[i] = card(row, columns[T](inLists[0], titles...))
 	}
 	_, err := io.WriteString(o.To, strings.Join(cards, "\n"))
 	return err
@@ -122,7 +140,7 @@ func table[T any](rows []T, columns []Column[T]) string {
 		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 		for _, row := range rows {
 			for i, c := range columns {
-				cells[i] = Printable(c.cell(row))
+				cells[i] = Printable(c.Cell(row))
 			}
 			_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 		}
@@ -133,7 +151,7 @@ func table[T any](rows []T, columns []Column[T]) string {
 func card[T any](row T, columns []Column[T]) string {
 	return aligned(func(w io.Writer) {
 		for _, c := range columns {
-			_, _ = fmt.Fprintf(w, "%s\t%s\n", c.Title, Printable(c.cell(row)))
+			_, _ = fmt.Fprintf(w, "%s\t%s\n", c.Title, Printable(c.Cell(row)))
 		}
 	})
 }
@@ -158,16 +176,13 @@ func (o Writer) fits(text string) bool {
 	return true
 }
 
-// One shows a single thing, a line for each column, or as a JSON object. Without columns
-// it shows all of them.
-func One[T any](o Writer, row T, columns ...Column[T]) error {
+// One shows a single thing as a card, or for scripts. More lines of the card follow its
+// columns.
+func One[T any](o Writer, row T, more ...Column[T]) error {
 	if o.ForScripts() {
 		return o.Encode(row)
 	}
-	if len(columns) == 0 {
-		columns = Columns[T]()
-	}
-	_, err := io.WriteString(o.To, card(row, columns))
+	_, err := io.WriteString(o.To, card(row, append(columns[T](inCard), more...)))
 	return err
 }
 
