@@ -149,7 +149,7 @@ func (a *app) execute(ctx context.Context, args []string) error {
 	}
 	if t.IsLocal() {
 		if err := t.ConnectLocal(); err != nil {
-			return t.Explain(err)
+			return err
 		}
 	}
 	if err := t.ChooseAccount(command.Selected()); err != nil {
