@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,8 +49,22 @@ type answer struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	testkit.Must(t, os.Unsetenv("SIGNALBOX_ACCOUNT")) // the developer's
+	return fixtureOn(t, testkit.Start(t))
+}
+
+// newApart returns a fixture with an access and a credentials table that no other test
+// sees.
+func newApart(t *testing.T) *fixture {
+	t.Helper()
 	engines := testkit.Start(t)
+	tables := engines.NewTables(t, 2)
+	engines.Tables.Access, engines.Tables.Credentials = tables[0], tables[1]
+	return fixtureOn(t, engines)
+}
+
+func fixtureOn(t *testing.T, engines testkit.Engines) *fixture {
+	t.Helper()
+	testkit.Must(t, os.Unsetenv("SIGNALBOX_ACCOUNT")) // the developer's
 	d := &fixture{T: t, engines: engines, dir: t.TempDir(), bucket: engines.Bucket(t, types.BucketVersioningStatusEnabled)}
 	d.writeStack()
 	var made accountView
@@ -129,20 +144,18 @@ func (d *fixture) json(into any, args ...string) {
 
 // parsers are those that no command line uses. Making one takes more CPU than most
 // commands take.
-var parsers = make(chan *parser, 16)
+var parsers = sync.Pool{New: func() any {
+	p, err := newParser()
+	if err != nil {
+		panic(err)
+	}
+	return p
+}}
 
 // runParsed runs a command line with a parser that may have read others.
 func runParsed(ctx context.Context, a *app, args []string) int {
-	var p *parser
-	select {
-	case p = <-parsers:
-	default:
-		var err error
-		if p, err = newParser(); err != nil {
-			panic(err)
-		}
-	}
-	defer func() { parsers <- p }()
+	p := parsers.Get().(*parser)
+	defer parsers.Put(p)
 	a.parser = func() (*parser, error) { return p, nil }
 	forget := func(node kong.Visitable, next kong.Next) error {
 		if value, ok := node.(*kong.Value); ok {

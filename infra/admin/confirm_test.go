@@ -51,6 +51,14 @@ type reader func([]byte) (int, error)
 
 func (r reader) Read(into []byte) (int, error) { return r(into) }
 
+// after is an input that comes once something has happened.
+func after(happens func(), input string) io.Reader {
+	return io.MultiReader(reader(func([]byte) (int, error) {
+		happens()
+		return 0, io.EOF
+	}), strings.NewReader(input))
+}
+
 // An interruption ends the wait for an answer.
 func TestAnInterruptedConfirmationChangesNothing(t *testing.T) {
 	t.Parallel()
@@ -79,11 +87,10 @@ func TestADeletionMeansWhatWasConfirmed(t *testing.T) {
 	d.feed("content", "file", "upload", "-", "--id", "file_a")
 	d.change = func(a *app) {
 		a.interactive, a.terminal = true, true
-		a.stdin = io.MultiReader(reader(func([]byte) (int, error) {
+		a.stdin = after(func() {
 			d.change = nil
 			d.must("workspace", "default", second)
-			return 0, io.EOF
-		}), strings.NewReader("file_a\n"))
+		}, "file_a\n")
 	}
 	if got := d.do("file", "delete", "file_a"); got.code != exit.Done || d.left(d.workspace) != 0 {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)

@@ -14,17 +14,12 @@ import (
 // A leaked key is found and disabled whatever state all other rows are in.
 func TestNoDamageStopsARevocation(t *testing.T) {
 	t.Parallel()
-	d := newFixture(t)
-	tables := d.engines.NewTables(t, 2) // no other test may see the damage
-	d.engines.Tables.Access, d.engines.Tables.Credentials = tables[0], tables[1]
-	d.writeStack()
-	var made, other accountView
-	d.json(&made, "account", "create", "Acme")
+	d := newApart(t)
+	var other accountView
 	d.json(&other, "account", "create", "Other")
-	d.account, d.workspace = made.ID, made.Workspace
 	account, workspace := " --account "+string(d.account), " --workspace "+string(d.workspace)
-	d.must(strings.Fields("workspace create second" + account)...)
-	key := d.must(strings.Fields("key create leaked" + account)...)
+	d.must("workspace", "create", "second")
+	key := d.must("key", "create", "leaked")
 	hash := string(auth.HashKey(key))
 	credential := string(d.seal(d.workspace, "leaked"))
 
@@ -35,7 +30,7 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 			t.Errorf("admin %s: exit code %d\n%s%s", command, got.code, got.stdout, got.stderr)
 		}
 	}
-	access := d.table(tables[0])
+	access := d.table(d.engines.Tables.Access)
 	rows := access.All(t)
 	for _, damage := range []types.AttributeValue{testkit.Number("2"), testkit.Text("one")} {
 		for _, row := range rows {
@@ -66,7 +61,7 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 	// A credential that cannot be read hides the others of its workspace, if that is searched
 	// alone. With the whole id both can still be disabled.
 	spoilt := string(d.seal(d.workspace, "spoilt"))
-	d.set(tables[1], "workspace#"+string(d.workspace), "credential#"+spoilt, "name", &types.AttributeValueMemberBOOL{})
+	d.set(d.engines.Tables.Credentials, "workspace#"+string(d.workspace), "credential#"+spoilt, "name", &types.AttributeValueMemberBOOL{})
 	shows(credential, "credential find leaked")
 	for _, id := range []string{credential, spoilt} {
 		shows("disabled", "credential disable "+id+workspace)
@@ -82,21 +77,14 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 // A list shows a row that cannot be read, and says so.
 func TestADamagedRowIsListedAsBroken(t *testing.T) {
 	t.Parallel()
-	d := newFixture(t)
-	d.engines.Tables.Access = d.engines.NewTables(t, 1)[0] // no other test may see the damage
-	d.writeStack()
-	var made accountView
-	d.json(&made, "account", "create", "Acme")
-	account := " --account " + string(made.ID)
-	hash := string(auth.HashKey(d.must(strings.Fields("key create spoilt" + account)...)))
-	var job jobView
-	d.json(&job, strings.Fields("job create"+account)...)
+	d := newApart(t)
+	hash, job := string(auth.HashKey(d.must("key", "create", "spoilt"))), d.must("job", "create")
 	for _, c := range []struct {
 		list, table string
 		row         testkit.Row
 	}{
-		{"key list --state broken" + account, d.engines.Tables.Access, testkit.Key("key#"+hash, "key")},
-		{"job list --status broken" + account, d.engines.Tables.SyncJobs, testkit.Key("job#" + string(job.ID))},
+		{"key list --state broken", d.engines.Tables.Access, testkit.Key("key#"+hash, "key")},
+		{"job list --status broken", d.engines.Tables.SyncJobs, testkit.Key("job#" + job)},
 	} {
 		if before := d.must(strings.Fields("-o json " + c.list)...); before != "[]" {
 			t.Errorf("admin %s: %s before the damage", c.list, before)

@@ -39,14 +39,16 @@ type finding struct {
 // repair is one conditional write.
 type repair func(context.Context, *auth.Registry) error
 
-// countFindings counts findings by who deals with them.
-func countFindings(found []finding) map[string]int {
+// countFindings counts findings by one of their texts.
+func countFindings(found []finding, by func(finding) string) map[string]int {
 	counts := map[string]int{}
 	for _, f := range found {
-		counts[f.By]++
+		counts[by(f)]++
 	}
 	return counts
 }
+
+func dealer(f finding) string { return f.By }
 
 // clockMargin bounds how far the clock of a machine that makes rows may be ahead. Only a row
 // that was made later than this after the restore is shown to be newer.

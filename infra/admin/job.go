@@ -61,16 +61,12 @@ type jobView struct {
 
 // Run queues a job.
 func (c jobCreate) Run(ctx context.Context, s *session) error {
-	id, err := s.createJob(ctx, c.Account)
-	return s.finish(ctx, "job.create", err, changed{string(id), string(syncjobs.Queued)}, string(id), "account", c.Account, "job", id)
-}
-
-// createJob queues a job of an account that exists.
-func (s *session) createJob(ctx context.Context, account ids.Account) (ids.Job, error) {
-	if err := s.registry.CheckAccount(ctx, account); err != nil {
-		return "", err
+	var id ids.Job
+	err := s.registry.CheckAccount(ctx, c.Account)
+	if err == nil {
+		id, err = s.jobWriter.Create(ctx, c.Account)
 	}
-	return s.jobWriter.Create(ctx, account)
+	return s.finish(ctx, "job.create", err, changed{string(id), string(syncjobs.Queued)}, string(id), "account", c.Account, "job", id)
 }
 
 // Run starts a job.

@@ -21,7 +21,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -149,7 +148,7 @@ func (a *app) execute(ctx context.Context, args []string) error {
 	}
 	if t.IsLocal() {
 		if err := t.ConnectLocal(); err != nil {
-			return t.Explain(err)
+			return err
 		}
 	}
 	if err := t.ChooseAccount(command.Selected()); err != nil {
@@ -246,22 +245,16 @@ func (c helpCommand) AfterApply(k *kong.Kong) error {
 	return err
 }
 
-// Run is never reached.
-func (helpCommand) Run() error { return errors.New("no help was shown") }
-
 // overview writes one screen: which commands there are.
 func overview(to io.Writer, model *kong.Application) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage: admin COMMAND …\n\n", model.Help)
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, n := range model.Children {
-		verbs := make([]string, len(n.Children))
-		for i, child := range n.Children {
-			verbs[i] = child.Name
+	b.WriteString(output.Aligned(func(table io.Writer) {
+		for _, n := range model.Children {
+			verbs := each(n.Children, func(verb *kong.Node) string { return verb.Name })
+			_, _ = fmt.Fprintf(table, "  %s\t%s\n", n.Name, cmp.Or(strings.Join(verbs, ", "), n.Help))
 		}
-		_, _ = fmt.Fprintf(table, "  %s\t%s\n", n.Name, cmp.Or(strings.Join(verbs, ", "), n.Help))
-	}
-	_ = table.Flush() // into memory
+	}))
 	b.WriteString("\nadmin help COMMAND explains one with its flags; admin --help shows all.\n")
 	_, err := io.WriteString(to, b.String())
 	return err

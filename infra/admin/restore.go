@@ -55,7 +55,7 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 	if err := output.List(s.out, found); err != nil {
 		return err
 	}
-	counts := countFindings(found)
+	counts := countFindings(found, dealer)
 	s.note("%s, %s, %s, %s: %s for `admin restore repair`, %d for you, %d to know.",
 		output.Count(len(live.Accounts), "account"), output.Count(len(live.Workspaces), "workspace"), output.Count(len(live.Keys), "key"),
 		output.Count(len(stored.placements), "credential"), output.Count(counts[byRepair], "finding"), counts[byOperator], counts[byNone])
@@ -98,10 +98,12 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 		return exit.Refusal(fmt.Sprintf("%s is not the access table just before the restore: it lacks %s (%s %s among them), and no command removes an account or a workspace. "+
 			"Name another table, or add --incomplete; --dry-run lists what happens. Nothing was changed", c.Before, output.Count(len(lacking), "row"), lacking[0].Kind, lacking[0].ID))
 	}
-	counts := countFindings(found)
+	counts := countFindings(found, dealer)
 	if counts[byRepair] > 0 {
 		table := s.target.Outputs.AccessTableName
-		if err := c.confirm(ctx, s, fmt.Sprintf("makes these changes, which --dry-run lists, in the table %s: %v", table, kinds(found)), table); err != nil {
+		kinds := countFindings(found, func(f finding) string { return f.Action })
+		delete(kinds, "") // of findings that are not repaired
+		if err := c.confirm(ctx, s, fmt.Sprintf("makes these changes, which --dry-run lists, in the table %s: %v", table, kinds), table); err != nil {
 			return err
 		}
 		attrs := []any{"table", table, "since", output.When(c.Since), "before", c.Before}
@@ -211,17 +213,6 @@ func related(live, old *auth.Survey) bool {
 		}
 	}
 	return false
-}
-
-// kinds counts the repairs by their actions.
-func kinds(found []finding) map[string]int {
-	kinds := map[string]int{}
-	for _, f := range found {
-		if f.By == byRepair {
-			kinds[f.Action]++
-		}
-	}
-	return kinds
 }
 
 // repair makes the repairs one after the other, keys first. It goes on after one

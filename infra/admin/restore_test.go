@@ -279,14 +279,8 @@ func TestARepairedTableLetsInNobodyWhoWasRevoked(t *testing.T) {
 // otherwise creates would fill the workspace beyond the bound, and a router refuses it then.
 func TestCredentialsThatCameBackTakeUpRoom(t *testing.T) {
 	t.Parallel()
-	d := newFixture(t)
-	tables, db := d.engines.NewTables(t, 2), dynamodb.NewFromConfig(d.engines.Config)
-	access := tables[0]
-	d.engines.Tables.Access, d.engines.Tables.Credentials = access, tables[1]
-	d.writeStack()
-	var err error
-	d.account, d.workspace, err = auth.NewRegistry(db, access).CreateAccount(t.Context(), "Acme")
-	testkit.Must(t, err)
+	d := newApart(t)
+	db, access := dynamodb.NewFromConfig(d.engines.Config), d.engines.Tables.Access
 	store := byok.NewStore(db, d.engines.Tables.Credentials, d.engines.Tables.Control, nil)
 	positions := auth.NewPositions(db, access, store.Count)
 	claim := func() (auth.Claim, error) {

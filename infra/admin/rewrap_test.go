@@ -26,8 +26,8 @@ import (
 	"signalbox.dev/shared/seal"
 )
 
-// move is a fixture with credentials that move to another sealing key. It has keys and
-// a table of its own.
+// move is a fixture with credentials that move to another sealing key. It has keys of its
+// own.
 type move struct {
 	*fixture
 	db        *dynamodb.Client
@@ -37,9 +37,9 @@ type move struct {
 
 func newMove(t *testing.T, credentials int) *move {
 	t.Helper()
-	d := newFixture(t)
+	d := newApart(t)
 	m := &move{fixture: d, db: dynamodb.NewFromConfig(d.engines.Config), kms: kms.NewFromConfig(d.engines.Config), own: d.engines.Key(t), next: d.engines.Key(t)}
-	d.engines.KeyARN, d.engines.Tables.Credentials = m.own, d.engines.NewTables(t, 1)[0]
+	d.engines.KeyARN = m.own
 	m.writeStack()
 	var all errgroup.Group
 	all.SetLimit(8)

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -118,29 +117,14 @@ func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 func TestAnUploadLeavesNothingInAPurgedWorkspace(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
-	content := &slowly{purge: func() {
+	content := after(func() {
 		d.must("workspace", "delete", string(d.workspace), "--yes")
 		d.stopped(d.deletedAt().Add(settled+time.Second), nil)
 		d.must("workspace", "purge", string(d.workspace), "--yes")
 		d.change = nil
-	}}
+	}, "content")
 	got := d.run(t.Context(), content, "file", "upload", "-")
 	if left := d.left(d.workspace); got.code != exit.Refused || left != 0 {
 		t.Errorf("exit code %d and %d things left: %s", got.code, left, got.stderr)
 	}
-}
-
-// slowly is a content during which a workspace is purged.
-type slowly struct {
-	purge func()
-	ended bool
-}
-
-func (s *slowly) Read(p []byte) (int, error) {
-	if s.ended {
-		return 0, io.EOF
-	}
-	s.ended = true
-	s.purge()
-	return copy(p, "content"), nil
 }

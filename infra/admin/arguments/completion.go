@@ -50,9 +50,6 @@ complete -c admin -n '__fish_seen_subcommand_from upload' -F`,
 	return cmp.Or(err, ErrShown)
 }
 
-// Run is never reached.
-func (Completion) Run() error { return errors.New("no script was written") }
-
 // Complete writes the words that the last one can become, a line each: commands, flags
 // and listed values. It reads no table, so it knows no ids.
 func Complete(to io.Writer, at *kong.Node, words []string) error {

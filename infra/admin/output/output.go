@@ -132,7 +132,7 @@ func List[T any](o Writer, rows []T, titles ...string) error {
 
 // table is a line of titles and a line for each row.
 func table[T any](rows []T, columns []Column[T]) string {
-	return aligned(func(w io.Writer) {
+	return Aligned(func(w io.Writer) {
 		cells := make([]string, len(columns))
 		for i, c := range columns {
 			cells[i] = strings.ToUpper(c.Title)
@@ -149,16 +149,16 @@ func table[T any](rows []T, columns []Column[T]) string {
 
 // card is a line for each column of a row.
 func card[T any](row T, columns []Column[T]) string {
-	return aligned(func(w io.Writer) {
+	return Aligned(func(w io.Writer) {
 		for _, c := range columns {
 			_, _ = fmt.Fprintf(w, "%s\t%s\n", c.Title, Printable(c.Cell(row)))
 		}
 	})
 }
 
-// aligned puts the tab-separated text of write into columns. Memory takes all that is
+// Aligned puts the tab-separated text of write into columns. Memory takes all that is
 // written to it.
-func aligned(write func(io.Writer)) string {
+func Aligned(write func(io.Writer)) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	write(w)

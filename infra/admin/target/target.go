@@ -140,8 +140,6 @@ func (t *Target) Announcement() string {
 // Explain adds facts about the target to an error.
 func (t *Target) Explain(err error) error {
 	switch {
-	case t.dir != "" && errors.Is(err, errNoState):
-		return fmt.Errorf("%s has no %s: start the edition with `make run`, name its state folder with --local, or a deployed stack with --stack", t.folder(), stackFile)
 	case t.dir != "" && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, io.EOF)):
 		return t.unreached(err)
 	case errors.Is(err, auth.ErrNoAccount):
@@ -161,12 +159,7 @@ func httpClient() *awshttp.BuildableClient {
 		WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = responseTimeout })
 }
 
-// stackFile tells how to reach the single-machine edition.
-const stackFile = "stack.json"
-
-var errNoState = errors.New("there is no stack.json")
-
-// localStack has the fields of that file that the command reads. The edition's own type
+// localStack has the fields of the edition's stack.json that the command reads. The edition's own type
 // is in a module that links its engines: a copy costs less.
 type localStack struct {
 	reach.Engines                   // without their endpoints
@@ -176,10 +169,10 @@ type localStack struct {
 
 // ConnectLocal reads how to reach the single-machine edition.
 func (t *Target) ConnectLocal() error {
-	path := filepath.Join(t.dir, stackFile)
+	path := filepath.Join(t.dir, "stack.json")
 	written, err := os.ReadFile(path) //nolint:gosec // the operator names the directory
 	if errors.Is(err, fs.ErrNotExist) {
-		return errNoState
+		return fmt.Errorf("%s has no stack.json: start the edition with `make run`, name its state folder with --local, or a deployed stack with --stack", t.folder())
 	}
 	if err != nil {
 		return err
@@ -233,9 +226,6 @@ func (t *Target) Silent() (silent []string) {
 	return silent
 }
 
-// demoFile describes the edition's demo account.
-const demoFile = "demo.json"
-
 // Demo is the edition's demo account; "" if there is none.
 func (t *Target) Demo() ids.Account {
 	account, _ := demoAccount(t.dir)
@@ -244,7 +234,7 @@ func (t *Target) Demo() ids.Account {
 
 // demoAccount is the account that a command on the edition is about by default.
 func demoAccount(dir string) (ids.Account, error) {
-	path := filepath.Join(dir, demoFile)
+	path := filepath.Join(dir, "demo.json")
 	var facts struct {
 		Account string `json:"account_id"`
 	}
