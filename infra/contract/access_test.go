@@ -2,7 +2,10 @@ package contract_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -27,8 +30,8 @@ func TestAuthorizationHeader(t *testing.T) {
 		{"longest", "unknown_key", []string{"Bearer " + strings.Repeat("k", 256)}},
 	} {
 		t.Run(h.name, func(t *testing.T) {
-			for _, r := range []request{get(unknownJob), post("{"), del("file_unknown")} {
-				r.With("Authorization", h.values...).Do(t).Because(t, h.reason)
+			for _, o := range operations {
+				o.unknown().With("Authorization", h.values...).Do(t).Because(t, h.reason)
 			}
 		})
 	}
@@ -55,34 +58,38 @@ func TestReasons(t *testing.T) {
 	get(unknownJob).As(n.management).Do(t).Because(t, "unknown_key")
 }
 
-// TestStrangersLearnNothing: another account's job, workspace, API key and file
-// get the same bytes as unknown ones. TestSimulation of each function tries every
-// kind of caller and resource.
+// TestStrangersLearnNothing: what is another account's gets the same bytes as what is
+// unknown: what an operation is about, a workspace, an API key. TestSimulation of each
+// function tries every kind of caller and resource.
 func TestStrangersLearnNothing(t *testing.T) {
 	t.Parallel()
 	n, other := newTenant(t), newTenant(t)
-	job, file := other.job(t, "succeeded"), other.file(t, other.workspace)
 	workspace := func(id string) request { return post(bodyWith(`,"workspace_id":"` + id + `"`)) }
 	hash := func(token string) request {
 		return post(bodyWith(`,"allowed_api_key_hashes":["` + hashOf(token) + `"]`))
 	}
-	for name, c := range map[string]struct {
-		foreign, unknown request
-		status           int
-	}{
-		"job":              {get(job), get(unknownJob), 404},
-		"unchanged job":    {get(job).With("If-None-Match", "*"), get(unknownJob), 404},
-		"workspace":        {workspace(other.workspace), workspace(unknownJob), 400},
-		"API key":          {hash(other.standard), hash("unknown"), 400},
-		"file":             {del(file), del("file_unknown"), 404},
-		"file's workspace": {del(file).In(other.workspace), del(file).In(unknownJob), 404},
-	} {
+	same := func(name string, foreign, unknown request, status int) {
 		t.Run(name, func(t *testing.T) {
-			got := c.foreign.As(n.management).Do(t).Is(t, c.status)
-			indistinguishable(t, got, c.unknown.As(n.management).Do(t))
+			got := foreign.As(n.management).Do(t).Is(t, status)
+			indistinguishable(t, got, unknown.As(n.management).Do(t))
 		})
 	}
-	del(file).As(other.management).Do(t).Is(t, http.StatusOK)
+	same("workspace", workspace(other.workspace), workspace(unknownJob), 400)
+	same("API key", hash(other.standard), hash("unknown"), 400)
+	for _, o := range operations {
+		if !o.hasID() {
+			continue
+		}
+		foreign := o.valid(t, other, other.workspace)
+		same(o.id, foreign, o.unknown(), 404)
+		if the.spec.Has(o.id, "If-None-Match") {
+			same(o.id+", unchanged", foreign.With("If-None-Match", "*"), o.unknown(), 404)
+		}
+		if the.spec.Has(o.id, "workspace_id") {
+			same(o.id+", workspace", foreign.In(other.workspace), foreign.In(unknownJob), 404)
+		}
+		foreign.As(other.management).Do(t).Is(t, o.success())
+	}
 }
 
 // TestIDs: an id that the gateway could decode or split gets the same 404 as an unknown
@@ -90,10 +97,8 @@ func TestStrangersLearnNothing(t *testing.T) {
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	job, file := n.job(t, "queued"), n.file(t, n.workspace)
-	unknown := map[string]response{job: get(unknownJob).As(n.management).Do(t), file: del("file_unknown").As(n.management).Do(t)}
 	escaped := func(id string) string { return fmt.Sprintf("%%%02x%s", id[0], id[1:]) }
-	for name, changed := range map[string]func(id string) string{
+	changes := map[string]func(id string) string{
 		"far too long":      func(id string) string { return id + strings.Repeat("0", 4000) },
 		"escaped letter":    escaped,
 		"escaped twice":     func(id string) string { return "%25" + escaped(id)[1:] },
@@ -107,17 +112,23 @@ func TestIDs(t *testing.T) {
 		"plus":              func(id string) string { return id + "+" },
 		"not UTF-8":         func(id string) string { return id + "%ff" },
 		"semicolon":         func(id string) string { return id + ";v=1" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			indistinguishable(t, get(changed(job)).As(n.management).Do(t).Is(t, http.StatusNotFound), unknown[job])
-			indistinguishable(t, del(changed(file)).As(n.ManagementKey(t)).Do(t).Is(t, http.StatusNotFound), unknown[file])
-		})
 	}
-	del(file).As(n.ManagementKey(t)).Do(t).Is(t, http.StatusOK)
+	for _, o := range operations {
+		if !o.hasID() {
+			continue
+		}
+		valid, unknown := o.valid(t, n, n.workspace), o.unknown().As(n.management).Do(t)
+		for name, change := range changes {
+			t.Run(o.id+" "+name, func(t *testing.T) {
+				indistinguishable(t, withID(valid, change).As(n.ManagementKey(t)).Do(t).Is(t, http.StatusNotFound), unknown)
+			})
+		}
+		valid.As(n.ManagementKey(t)).Do(t).Is(t, o.success())
+	}
 }
 
 // TestWorkspaceParameter sends queries that the gateway could join, split or lose.
-// TestSimulation of delete-file tests the rules.
+// TestSimulation of each function tests the rules.
 func TestWorkspaceParameter(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
@@ -138,13 +149,20 @@ func TestWorkspaceParameter(t *testing.T) {
 		"workspace_id=" + w + "%00":                        404,
 		"workspace_id=" + w[:35] + "%ff":                   404,
 	} {
-		t.Run(query, func(t *testing.T) {
-			file := n.file(t, n.second)
-			del(file).Query(query).As(n.ManagementKey(t)).Do(t).Is(t, status)
-			if n.exists(t, n.second, file) == (status == http.StatusOK) {
-				t.Errorf("the file does not agree with the %d", status)
+		for _, o := range operations {
+			if !the.spec.Has(o.id, "workspace_id") {
+				continue
 			}
-		})
+			t.Run(o.id+" "+query, func(t *testing.T) {
+				r := o.valid(t, n, n.second).As(n.ManagementKey(t))
+				r.Query(query).Do(t).Is(t, status)
+				again := http.StatusOK
+				if status == http.StatusOK && r.Method == http.MethodDelete {
+					again = http.StatusNotFound
+				}
+				r.In(n.second).Do(t).Is(t, again)
+			})
+		}
 	}
 }
 
@@ -152,9 +170,12 @@ func TestWorkspaceParameter(t *testing.T) {
 func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	job, file := n.job(t, "queued"), n.file(t, n.workspace)
+	var valid []request
+	for _, o := range operations {
+		valid = append(valid, o.valid(t, n, n.workspace).As(n.management))
+	}
 	want := unrouted(http.MethodGet, "/nothing").Do(t).Is(t, http.StatusNotFound)
-	for _, r := range unknownRoutes(job, file) {
+	for _, r := range unknownRoutes(valid) {
 		t.Run(r.Method+" "+r.Path, func(t *testing.T) {
 			for _, q := range []request{r, r.As("unknown"), r.As(n.management)} {
 				got := q.Do(t)
@@ -167,31 +188,41 @@ func TestUnknownRoutes(t *testing.T) {
 			}
 		})
 	}
-	del(file).As(n.management).Do(t).Is(t, http.StatusOK)
+	for i, o := range operations {
+		valid[i].Do(t).Is(t, o.success())
+	}
 }
 
-func unknownRoutes(job, file string) []request {
-	var all []request
-	known := map[string][]string{} // the methods of each path
-	for _, route := range the.spec.Operations() {
-		method, path, _ := strings.Cut(strings.NewReplacer("{id}", job, "{file_id}", file).Replace(route), " ")
-		known[path] = append(known[path], method)
+// unknownRoutes are routes near those of the valid requests.
+func unknownRoutes(valid []request) []request {
+	patterns := slices.Collect(maps.Values(the.spec.Operations()))
+	for i := range patterns {
+		patterns[i] = parameter.ReplaceAllString(patterns[i], "?*")
 	}
-	for path, methods := range known {
-		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
-			if !slices.Contains(methods, method) {
-				all = append(all, unrouted(method, path))
-			}
+	var all []request
+	add := func(method, at string) {
+		isRoute := func(pattern string) bool { ok, _ := path.Match(pattern, method+" "+at); return ok }
+		if !slices.ContainsFunc(patterns, isRoute) {
+			all = append(all, unrouted(method, at))
 		}
 	}
-	for method, paths := range map[string][]string{
-		"GET":    {"", "/", "/scim", "/scim/sync-jobs/", "/scim/sync-jobs/" + job + "/", "/scim/sync-jobs/" + job + "/x", "/SCIM/sync-jobs/" + job},
-		"POST":   {"/byok/", "/byok/x", "//byok"},
-		"DELETE": {"/files", "/files/", "/files/" + file + "/", "/files/x/" + file, "/files//" + file, "//files/" + file},
-	} {
-		for _, path := range paths {
-			all = append(all, unrouted(method, path))
+	for _, at := range []string{"", "/", "/scim"} {
+		add(http.MethodGet, at)
+	}
+	for _, r := range valid {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+			add(method, r.Path)
+		}
+		folder, id := path.Split(r.Path)
+		for _, at := range []string{
+			folder, strings.TrimSuffix(folder, "/"), folder + "/" + id, folder + "x/" + id,
+			"/" + r.Path, r.Path + "/", r.Path + "/x", strings.ToUpper(r.Path[:2]) + r.Path[2:],
+		} {
+			add(r.Method, at)
 		}
 	}
 	return all
 }
+
+// parameter is one of a path.
+var parameter = regexp.MustCompile(`\{\w+\}`)

@@ -18,10 +18,11 @@ func TestMarkerEverywhere(t *testing.T) {
 	const marker = testkit.Marker
 	valid := post(bodyWith("")).As(n.management)
 	body := func(body string) request { return post(body).As(n.management) }
-	for name, c := range map[string]struct {
+	type sent struct {
 		request
 		status int
-	}{
+	}
+	all := map[string]sent{
 		"as the key":                 {valid, 201},
 		"as an idempotency key":      {valid.Idempotent(marker + "-key"), 201},
 		"as a bad one":               {valid.Idempotent(marker + " key"), 400},
@@ -39,13 +40,19 @@ func TestMarkerEverywhere(t *testing.T) {
 		"in a forbidden body":        {valid.As(n.standard), 403},
 		"in a body without a caller": {valid.As(marker), 401},
 		"as a malformed token":       {valid.With("Authorization", marker), 401},
-		"as a job":                   {get("job-" + marker).As(n.management), 404},
 		"as a tag":                   {get(n.job(t, "queued")).As(n.management).With("If-None-Match", `"`+marker+`"`), 200},
-		"as a file":                  {del("file." + marker).As(n.management), 404},
-		"as a file's workspace":      {del("file_unknown").In(marker).As(n.management), 404},
 		"as a route":                 {unrouted(http.MethodGet, "/"+marker), 404},
 		"as a route, with token":     {unrouted(http.MethodPut, "/byok/"+marker).As(marker), 404},
-	} {
+	}
+	for _, o := range operations {
+		if o.hasID() {
+			all["as an id of "+o.id] = sent{withID(o.unknown(), func(string) string { return "id-" + marker }).As(n.management), 404}
+		}
+		if the.spec.Has(o.id, "workspace_id") {
+			all["as a workspace of "+o.id] = sent{o.unknown().In(marker).As(n.management), 404}
+		}
+	}
+	for name, c := range all {
 		t.Run(name, func(t *testing.T) {
 			c.With("X-Request-Id", marker).With("X-Api-Key", marker).With("Cookie", "key="+marker).With("User-Agent", marker).
 				With("Referer", "https://example.invalid/"+marker).With("X-Amzn-Trace-Id", "Root="+marker).Do(t).Is(t, c.status)
@@ -55,8 +62,8 @@ func TestMarkerEverywhere(t *testing.T) {
 		return
 	}
 	// The searched files contain the service's logs and storage.
-	for _, r := range []request{valid, get(unknownJob), del("file_unknown")} {
-		awaitText(t, the.state, r.Do(t).Header.Get("X-Request-Id"))
+	for _, o := range operations {
+		awaitText(t, the.state, o.unknown().Do(t).Header.Get("X-Request-Id"))
 	}
 	awaitText(t, the.state, valid.Do(t).Created(t).Label)
 }

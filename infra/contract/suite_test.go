@@ -92,6 +92,9 @@ func run(m *testing.M) (code int, err error) {
 	if the.spec, err = openapi.Load("../openapi.yaml"); err != nil {
 		return 0, err
 	}
+	if err := everyOperation(); err != nil {
+		return 0, err
+	}
 	if base := os.Getenv("SIGNALBOX_BASE_URL"); base != "" {
 		if the.server, err = newServer(context.Background(), base, os.Getenv("SIGNALBOX_STACK")); err != nil {
 			return 0, err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -104,7 +103,7 @@ func (p planted) simulate(ctx context.Context, timeout time.Duration) (string, e
 	}
 	schedule := found.FindString(out)
 	if schedule == "" {
-		return "", errors.New("the simulation ends without a schedule:\n" + out)
+		return "", fmt.Errorf("the simulation ends without a schedule: %w\n%s", err, out)
 	}
 	return schedule, nil
 }

@@ -111,7 +111,8 @@ type instance struct {
 
 func (w *World) newInstance(client aws.HTTPClient) *instance {
 	i := &instance{}
-	i.handler = api.Handler(w.Assemble(environment(client, slog.New(slog.NewJSONHandler(&i.log, nil)))))
+	keys, log, op := w.Assemble(environment(client, slog.New(slog.NewJSONHandler(&i.log, nil))))
+	i.handler, w.operation = api.Handler(keys, log, op), op
 	return i
 }
 

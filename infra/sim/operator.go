@@ -296,7 +296,8 @@ func (w *World) Repair(name string) {
 	})
 }
 
-// Credential is one that is stored before.
+// Credential is one that is stored before, by a request to create-byok-key. The simulation
+// of another function seals and stores one with byok.NewStore on the Direct clients.
 func (w *World) Credential(name string) ids.Credential {
 	id := w.Created(name, Create{})
 	w.Name(string(id), name)

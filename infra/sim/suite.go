@@ -129,7 +129,7 @@ func (r result) report() string {
 
 func (p *played) log(what string) {
 	p.t.Helper()
-	p.t.Logf("%d schedules (%s), %d cut short, %v", p.schedules, what, p.pruned, time.Since(p.began).Round(time.Millisecond))
+	p.t.Logf("%s: %d schedules (%s), %d cut short, %v", p.scenario.Name, p.schedules, what, p.pruned, time.Since(p.began).Round(time.Millisecond))
 }
 
 func (s Scenario) playOrders(t *testing.T, faults int) {

@@ -15,6 +15,7 @@ import (
 
 	"signalbox.dev/infra/sim/model"
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/files"
@@ -63,6 +64,7 @@ type World struct {
 	exchanges []*exchange
 	checks    []func()  // after each step
 	asked     *instance // of requests without a fault
+	operation api.Operation
 
 	answered  map[ids.Credential]map[string]any // in a 201
 	uncertain map[string]int                    // credentials that a 500 may have stored

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,8 +25,8 @@ type Spec struct {
 }
 
 // Load reads the description in the file.
-func Load(path string) (*Spec, error) {
-	document, err := openapi3.NewLoader().LoadFromFile(path)
+func Load(file string) (*Spec, error) {
+	document, err := openapi3.NewLoader().LoadFromFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("loading the description: %w", err)
 	}
@@ -38,22 +39,28 @@ func Load(path string) (*Spec, error) {
 	return s, nil
 }
 
-// Statuses returns the statuses of the operation, sorted.
-func (s *Spec) Statuses(operationID string) []int {
-	var all []int
-	for status := range s.operations[operationID].Responses.Map() {
+// Statuses maps each status of the operation to the name of its response among the
+// components.
+func (s *Spec) Statuses(operationID string) map[int]string {
+	all := map[int]string{}
+	for status, response := range s.operations[operationID].Responses.Map() {
 		code, _ := strconv.Atoi(status) // "default" would be 0, which no test reaches
-		all = append(all, code)
+		all[code] = path.Base(response.Ref)
 	}
-	return slices.Sorted(slices.Values(all))
+	return all
+}
+
+// Has reports whether the operation has the parameter.
+func (s *Spec) Has(operationID, parameter string) bool {
+	return slices.ContainsFunc(s.operations[operationID].Parameters, func(p *openapi3.ParameterRef) bool { return p.Value.Name == parameter })
 }
 
 // Operations maps each operationId to its "METHOD /path", relative to a server.
 func (s *Spec) Operations() map[string]string {
 	all := map[string]string{}
-	for path, item := range s.document.Paths.Map() {
+	for at, item := range s.document.Paths.Map() {
 		for method, operation := range item.Operations() {
-			all[operation.OperationID] = method + " " + path
+			all[operation.OperationID] = method + " " + at
 		}
 	}
 	return all

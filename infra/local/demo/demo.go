@@ -10,8 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -23,11 +26,6 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// Stack has the names of the account's stores.
-type Stack struct {
-	AccessTable, SyncJobsTable, FilesBucket string
-}
-
 // Facts are everything needed to try the service.
 type Facts struct {
 	BaseURL          string                       `json:"base_url"`
@@ -38,13 +36,15 @@ type Facts struct {
 	OtherWorkspaceID ids.Workspace                `json:"other_workspace_id"`
 	SyncJobs         map[syncjobs.Status]ids.Job  `json:"sync_jobs"`
 	Files            map[ids.Workspace][]ids.File `json:"files"`
+	// Parameters are values of components/parameters in openapi.yaml, by their names there.
+	Parameters map[string]string `json:"parameters"`
 }
 
 // Ensure returns the facts in the file, with the files that exist now. If there is no
 // file, or the account is gone, it makes an account. A crash before the file is written
-// leaves an account without a known key.
-func Ensure(ctx context.Context, c aws.Config, s Stack, file, baseURL string) (Facts, error) {
-	m := newMaker(c, s)
+// leaves an account without a known key. The outputs are those of the stack.
+func Ensure(ctx context.Context, c aws.Config, outputs map[string]string, file, baseURL string) (Facts, error) {
+	m := newMaker(c, outputs)
 	facts, err := read(file)
 	if err == nil {
 		err = m.registry.CheckAccount(ctx, facts.AccountID)
@@ -59,6 +59,7 @@ func Ensure(ctx context.Context, c aws.Config, s Stack, file, baseURL string) (F
 	if facts.Files, err = m.files(ctx, facts); err != nil {
 		return Facts{}, fmt.Errorf("demo files: %w", err)
 	}
+	facts.Parameters = facts.parameters(0)
 	return facts, write(file, facts)
 }
 
@@ -87,13 +88,18 @@ func write(file string, facts Facts) error {
 	if err := renameio.WriteFile(file, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
-	variables := fmt.Sprintf("export URL=%s\nexport MANAGEMENT_KEY=%s\nexport API_KEY=%s\nexport JOB=%s\nexport FILE=%s\n",
-		facts.BaseURL, facts.ManagementKey, facts.APIKey, facts.SyncJobs[syncjobs.Succeeded], facts.Files[facts.WorkspaceID][0])
+	variables := fmt.Sprintf("export URL=%s\nexport MANAGEMENT_KEY=%s\nexport API_KEY=%s\n", facts.BaseURL, facts.ManagementKey, facts.APIKey)
+	for _, name := range slices.Sorted(maps.Keys(facts.Parameters)) {
+		variables += "export " + strings.ToUpper(lastWord.FindStringSubmatch(name)[1]) + "=" + facts.Parameters[name] + "\n"
+	}
 	if err := renameio.WriteFile(strings.TrimSuffix(file, "json")+"env", []byte(variables), 0o600); err != nil {
 		return fmt.Errorf("writing variables for a shell: %w", err)
 	}
 	return nil
 }
+
+// lastWord gives a parameter its name in a shell: SyncJobId is $JOB.
+var lastWord = regexp.MustCompile(`([A-Z][a-z]+)Id$`)
 
 // Curls are shell commands for the operations of the API at the base URL.
 func (f Facts) Curls(baseURL string) []string {
@@ -112,8 +118,8 @@ func (f Facts) Curls(baseURL string) []string {
 	return all
 }
 
-// Requests are the same calls as a server gets them, for another file: both can be
-// deleted.
+// Requests are the same calls as a server gets them. They delete another file than Curls:
+// both can be deleted.
 func (f Facts) Requests() ([]*http.Request, error) {
 	var all []*http.Request
 	for _, c := range f.calls(1) {
@@ -133,11 +139,22 @@ func (f Facts) Requests() ([]*http.Request, error) {
 
 type call struct{ method, path, key, body string }
 
-// calls are one successful call of each operation. The last one deletes the file.
-func (f Facts) calls(file int) []call {
+// parameters are those of calls that succeed. The choice is one of several that can be
+// deleted.
+func (f Facts) parameters(choice int) map[string]string {
+	return map[string]string{
+		"SyncJobId":   string(f.SyncJobs[syncjobs.Succeeded]),
+		"FileId":      string(f.Files[f.WorkspaceID][choice]),
+		"WorkspaceId": string(f.WorkspaceID),
+	}
+}
+
+// calls are one successful call of each operation.
+func (f Facts) calls(choice int) []call {
+	of := f.parameters(choice)
 	return []call{
-		{http.MethodGet, "/scim/sync-jobs/" + string(f.SyncJobs[syncjobs.Succeeded]), f.ManagementKey, ""},
+		{http.MethodGet, "/scim/sync-jobs/" + of["SyncJobId"], f.ManagementKey, ""},
 		{http.MethodPost, "/byok", f.ManagementKey, `{"provider":"openai","key":"sk-demo-0123456789abcdef","name":"My first key"}`},
-		{http.MethodDelete, "/files/" + string(f.Files[f.WorkspaceID][file]), f.APIKey, ""},
+		{http.MethodDelete, "/files/" + of["FileId"], f.APIKey, ""},
 	}
 }

@@ -29,11 +29,11 @@ type maker struct {
 	jobsWriter *syncjobs.Writer
 }
 
-func newMaker(c aws.Config, s Stack) maker {
+func newMaker(c aws.Config, outputs map[string]string) maker {
 	db := reach.DynamoDB(c)
 	return maker{
-		s3: reach.S3(c), bucket: s.FilesBucket,
-		registry: auth.NewRegistry(db, s.AccessTable), jobsWriter: syncjobs.NewWriter(db, s.SyncJobsTable),
+		s3: reach.S3(c), bucket: outputs["FilesBucketName"],
+		registry: auth.NewRegistry(db, outputs["AccessTableName"]), jobsWriter: syncjobs.NewWriter(db, outputs["SyncJobsTableName"]),
 	}
 }
 

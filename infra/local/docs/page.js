@@ -65,12 +65,9 @@ function prepared(facts, hash) {
   const change = (document) => {
     if (!facts) return document;
     document.servers = [{ url: new URL(server, location.href).href }];
-    const { SyncJobId, FileId, WorkspaceId, IdempotencyKey, IfNoneMatch } = document.components.parameters;
-    SyncJobId.example = facts.sync_jobs.succeeded;
-    FileId.example = facts.files[facts.workspace_id][0];
-    WorkspaceId.example = facts.workspace_id;
-    IdempotencyKey.example = freshKey();
-    delete IfNoneMatch.example;
+    const parameters = document.components.parameters;
+    for (const [name, value] of Object.entries({ ...facts.parameters, IdempotencyKey: freshKey() })) parameters[name].example = value;
+    delete parameters.IfNoneMatch.example;
     const { everything } = document.paths["/byok"].post.requestBody.content["application/json"].examples;
     Object.assign(everything.value, { workspace_id: facts.workspace_id, allowed_api_key_hashes: [hash] });
     return document;

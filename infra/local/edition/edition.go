@@ -212,9 +212,7 @@ func (e *Edition) lockState(ctx context.Context, o Options) error {
 // files.
 func fillDemo(o Options, c aws.Config, outputs map[string]string, baseURL string) func(context.Context) (demo.Facts, error) {
 	return func(ctx context.Context) (demo.Facts, error) {
-		return demo.Ensure(ctx, c, demo.Stack{
-			AccessTable: outputs["AccessTableName"], SyncJobsTable: outputs["SyncJobsTableName"], FilesBucket: outputs["FilesBucketName"],
-		}, filepath.Join(o.State, "demo.json"), baseURL)
+		return demo.Ensure(ctx, c, outputs, filepath.Join(o.State, "demo.json"), baseURL)
 	}
 }
 

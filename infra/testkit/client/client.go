@@ -41,28 +41,32 @@ type Request struct {
 	Body         string
 }
 
+// Call is a request of the operation, without a body. The path is below the base URL.
+func (c *Client) Call(operation, method, path string) Request {
+	return Request{Client: c, Operation: operation, Method: method, Path: path}
+}
+
 // Get reads a sync job.
 func (c *Client) Get(job string) Request {
-	return Request{Client: c, Operation: "getSyncJob", Method: http.MethodGet, Path: "/scim/sync-jobs/" + job}
+	return c.Call("getSyncJob", http.MethodGet, "/scim/sync-jobs/"+job)
 }
 
 // Post creates a credential.
 func (c *Client) Post(body string) Request {
-	return Request{
-		Client: c, Operation: "createByokKey", Method: http.MethodPost, Path: "/byok", Body: body,
-		Header: http.Header{"Content-Type": {"application/json"}},
-	}
+	r := c.Call("createByokKey", http.MethodPost, "/byok").With("Content-Type", "application/json")
+	r.Body = body
+	return r
 }
 
 // Delete deletes a file.
 func (c *Client) Delete(file string) Request {
-	return Request{Client: c, Operation: "deleteFile", Method: http.MethodDelete, Path: "/files/" + file}
+	return c.Call("deleteFile", http.MethodDelete, "/files/"+file)
 }
 
 // Unrouted is a request of no operation. Its response must be the 404 of an operation
 // without own headers.
 func (c *Client) Unrouted(method, path string) Request {
-	return Request{Client: c, Operation: "getSyncJob", Method: method, Path: path}
+	return c.Call("getSyncJob", method, path)
 }
 
 // At sends the request with another client.
