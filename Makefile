@@ -119,8 +119,8 @@ routers: engines functions $(BUILD)/admin $(BUILD)/local $(BUILD)/router ## Chec
 clients: first docs ## Call the API through generated clients (Go, TypeScript, Python), schemathesis and the reference page (needs Python and Chromium)
 	@infra/clients/run
 
-# `make test` also records the calls. This target records them only if the functions
-# are not the same.
+# `make test` records the calls too. This target records them again only if the functions
+# have changed.
 .PHONY: iam
 iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against the functions' recorded calls
 	@sha256sum --status -c $(BUILD)/iam/functions.sum 2>/dev/null || { mkdir -p $(BUILD)/iam; cd infra/contract && \
