@@ -17,18 +17,18 @@ GetSyncJobFunction := functions/get-sync-job
 CreateByokKeyFunction := functions/create-byok-key
 DeleteFileFunction := functions/delete-file
 FUNCTIONS := GetSyncJobFunction CreateByokKeyFunction DeleteFileFunction
-# The modules that make test tests, side by side, since most tests wait for an
-# engine: the longest first.
+# The modules that make test tests, the longest first. They run in parallel, because
+# most tests wait for an engine.
 TESTED := . infra/admin infra/torture infra/local infra/contract infra/router
 MODULES := $(TESTED)
 
-# Without the folder's name all clones on a machine share Go's build cache. Without
-# symbols for a debugger a test is linked faster.
+# -trimpath lets all clones on a machine share Go's build cache. Without symbols for a
+# debugger a test is linked faster.
 DEFAULTS := -trimpath -ldflags=-s
 export GOFLAGS := $(filter-out $(DEFAULTS),$(shell go env GOFLAGS 2>/dev/null)) $(DEFAULTS)
 
-# Without cgo the binaries are static, and a package that functions, tools, tests and
-# linters share is compiled once.
+# Without cgo the binaries are static. Functions, tools, tests and linters share the
+# compiled packages.
 export CGO_ENABLED := 0
 
 # SAM's builds and the local ones use one command: stripped, reproducible, without the
@@ -38,8 +38,8 @@ GO_TOOL := go build -trimpath -buildvcs=false -ldflags '-s -w'
 
 # The race detector needs cgo and a C compiler; without one the tests still run.
 RACED := $(shell command -v cc >/dev/null 2>&1 && echo CGO_ENABLED=1 go test -race)
-# What these modules test runs in other processes: the detector would watch only the
-# tests, and more than double the contract's CPU time.
+# These modules test other processes: the race detector would watch only the tests, and
+# more than double the contract's CPU time.
 WITHOUT_RACE := infra/contract infra/torture
 
 # The other targets are for those who change the code.
@@ -92,7 +92,7 @@ ifeq ($(RACED),)
 	@echo "No C compiler (cc): the tests run WITHOUT the race detector." >&2
 endif
 	@mkdir -p "$(BUILD)/iam" && rm -f "$(BUILD)"/iam/*
-	@echo "Testing $(words $(TESTS)) modules, three at a time; each prints its results when it is through."
+	@echo "Testing $(words $(TESTS)) modules, three at a time; each prints its results when it ends."
 	@$(MAKE) --no-print-directory -k -j3 $(TESTS)
 	@sha256sum $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum
 
@@ -119,8 +119,8 @@ routers: engines functions $(BUILD)/admin $(BUILD)/local $(BUILD)/router ## Chec
 clients: first docs ## Call the API through generated clients (Go, TypeScript, Python), schemathesis and the reference page (needs Python and Chromium)
 	@infra/clients/run
 
-# `make test` records the calls on its way. This target records them only for other
-# functions.
+# `make test` records the calls too. This target records them again only if the functions
+# have changed.
 .PHONY: iam
 iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against the functions' recorded calls
 	@sha256sum --status -c $(BUILD)/iam/functions.sum 2>/dev/null || { mkdir -p $(BUILD)/iam; cd infra/contract && \
@@ -136,14 +136,14 @@ vulnerabilities: go ## Look for known vulnerabilities in the packages that the f
 audit: node ## Look for known vulnerabilities in the npm and PyPI packages of tools and engines (needs Python)
 	@infra/lint/audit
 
-# From 1.27 on the JSON module is the standard library's. A `go 1.27` line in go.mod
+# From 1.27 on the standard library has the JSON module. A `go 1.27` line in go.mod
 # would fail if Go 1.26 may not fetch another.
 .PHONY: next-go
 next-go: go ## Simulate the functions, and read every seed of the fuzz targets, with the next release of Go
 	@GOTOOLCHAIN=go1.27.4 go test -count=1 -run '^(TestSimulation|Fuzz.*)$$' ./functions/... ./shared/...
 
-# It shows the medians of the rounds. In a round the two sides of a ratio are measured one
-# after the other: the load of the machine is the same for both.
+# It shows the medians of the rounds. A round measures the two sides of a ratio one
+# after the other, so the machine's load is the same for both.
 BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da -alpha 1 -ignore pkg
 
 .PHONY: bench
@@ -156,7 +156,7 @@ bench: functions engines $(BUILD)/engines $(BUILD)/minimal ## Measure the functi
 	@$(BENCHSTAT) -filter '.unit:(sec/op OR bytes)' -col '/by@(minimal function)' "$(BUILD)/cold"
 	@echo "Warm requests on one core, AWS answering at once: each handler beside its AWS calls alone"
 	@$(BENCHSTAT) -filter '.unit:(sec/op OR B/op OR allocs/op)' -col '/by@(calls handler)' "$(BUILD)/warm"
-	@echo "What 1,000 requests of a router ask of AWS, with opened keys kept and without:"
+	@echo "The calls to AWS for 1,000 requests of a router, with opened keys kept and without:"
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -run '^$$' -bench Reader -benchtime 1000x ./shared/routing | grep ^Benchmark
 
 .PHONY: $(BUILD)/minimal
@@ -166,7 +166,7 @@ $(BUILD)/minimal: go
 .PHONY: build
 build: first $(BUILD)/engines $(BUILD)/admin ## Build the functions and the tools for this machine
 
-# The programs of make run, built as fast as possible from nothing.
+# The programs of make run, built from nothing as fast as possible.
 .PHONY: first
 first: go node
 	+@infra/local/first "$(MAKE)"
@@ -195,7 +195,7 @@ $(BUILD)/router: go
 
 # SAM's makefile builder runs these through infra/release/<Architecture>/Makefile:
 # the template's parameter decides the deployed architecture. `sam local` runs the
-# same functions in containers, which need this machine's own.
+# same functions in containers, which need this machine's architecture.
 .PHONY: $(addprefix build-,$(FUNCTIONS)) $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS))
 $(addprefix build-,$(FUNCTIONS)): build-%: $(if $(SIGNALBOX_GOARCH),$(BUILD)/sam-local/%)
 	GOOS=linux GOARCH=$(or $(SIGNALBOX_GOARCH),arm64) $(GO_BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./$($*)
@@ -231,7 +231,7 @@ rewrap-demo: engines $(BUILD)/engines ## Move CREDENTIALS=100000 to another seal
 	@cd infra/admin && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -v -count=1 -timeout 2h \
 		-run "^TestAKilledRewrapGoesOn$$" . -args -credentials $(or $(CREDENTIALS),100000)
 
-# Where one fails, -artifacts keeps the state of its service.
+# If a test fails, -artifacts keeps the state of its service.
 .PHONY: torture
 torture: engines functions $(BUILD)/engines $(BUILD)/local ## Kill processes and overload the edition, and compare every response with what is stored (LENGTH=4m each, SEED=…)
 	@mkdir -p "$(BUILD)/torture"; cd infra/torture && go test -count=1 -v -timeout 0 -p 1 \
@@ -299,8 +299,8 @@ lint: go node ## Lint the code, its import directions and modules, the template,
 fmt: ## Format the code
 	@gofmt -w functions shared infra
 
-# The engines come from npm, pinned, into a folder here. npm ci begins by removing
-# it: two at once must wait for each other.
+# npm installs the pinned engines into a folder here. npm ci begins by removing the
+# folder, so two runs must wait for each other.
 ALONE := $(shell command -v flock >/dev/null 2>&1 && echo flock package.json)
 .PHONY: engines
 engines: infra/local/node_modules/.installed $(BUILD)/objects

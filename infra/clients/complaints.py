@@ -5,7 +5,7 @@ import base64
 import json
 import sys
 
-# Why it is no defect, and how to know it by the check and the error answered.
+# The reason why a finding is no defect, and a test that recognises it by check and error.
 EXPECTED = {
     "an unknown method is a 404, like an unknown path": lambda check, answer: (
         check == "unsupported_method" and answer["code"] == 404

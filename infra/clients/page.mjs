@@ -1,6 +1,6 @@
-// Uses the reference page in Chromium as people do: every operation by a click, with
-// each key that is offered, on a wide and a narrow window, light and dark; then a
-// static copy. Fails if the page sends anything to another host, breaks its
+// Uses the reference page in Chromium like a person: it clicks every operation, with
+// each offered key, in a wide and a narrow window, light and dark. Then it uses a
+// static copy. It fails if the page sends anything to another host, breaks its
 // Content-Security-Policy, keeps a key, is wider than its window, or has a serious
 // finding of axe.
 import { strict as assert } from "node:assert";
@@ -11,7 +11,7 @@ import { chromium } from "playwright-core";
 const [executablePath, url, copy, description] = process.argv.slice(2);
 const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
 const operations = [...readFileSync(description, "utf8").matchAll(/^ +operationId: (\w+)$/gm)].map(([, id]) => id);
-// A fresh profile; no host has an address but this one.
+// The profile is new, and only this machine's host names have an address.
 const browser = await chromium.launch({ executablePath, args: ["--disable-gpu", "--disable-quic", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"] });
 
 // open opens the page, and records its forbidden acts.
@@ -48,7 +48,7 @@ async function execute(page, operation) {
 }
 
 async function look(page, name) {
-  // Colours that have changed are there two frames later, after a transition.
+  // After a transition, changed colours are visible two frames later.
   await page.evaluate(() => new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown))));
   await page.evaluate(() => Promise.allSettled(document.getAnimations().map(({ finished }) => finished)));
   const excess = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
@@ -69,10 +69,10 @@ for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
   const id = async () => /"id": "([^"]+)"/.exec(await answer.first().innerText())[1];
   const made = await id();
   await execute(page, "createByokKey");
-  assert.equal(await id(), made, "the same form stores a second credential");
+  assert.equal(await id(), made, "the same form stored a second credential");
   await post.locator(".opblock-section-request-body .examples-select-element").selectOption("everything");
   assert.equal(await execute(page, "createByokKey"), "201", "the example with every member");
-  assert.notEqual(await id(), made, "another body has the same Idempotency-Key");
+  assert.notEqual(await id(), made, "another body had the same Idempotency-Key");
   const body = post.locator(".body-param__text");
   await body.fill('{"provider":"openai","key":"sk-0123456789abcdef\\n"}');
   const kept = await id();
@@ -89,9 +89,9 @@ for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
   const good = await job.inputValue();
   await job.fill("");
   await read.locator(".execute").click();
-  await read.locator(".live-responses-table").waitFor({ state: "detached" }); // the answer before is gone
+  await read.locator(".live-responses-table").waitFor({ state: "detached" }); // the previous answer is removed
   await job.fill(good);
-  assert.ok((await read.boundingBox()).y < 700, "the operations do not come first");
+  assert.ok((await read.boundingBox()).y < 700, "the operations are not at the top");
   const { management_key, api_key } = await page.evaluate(async () => (await fetch("demo.json")).json());
   await page.getByRole("radio", { name: "API key" }).check();
   assert.equal(await execute(page, "getSyncJob"), "401");
@@ -105,12 +105,12 @@ for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
   await page.reload();
   await page.getByRole("radio", { name: "API key" }).check();
   assert.equal(await execute(page, "deleteFile"), "200");
-  assert.notEqual(file(), first, "a file that is gone is offered again");
+  assert.notEqual(file(), first, "the page still offers a deleted file");
   for (const key of [management_key, api_key]) assert.ok(![page.url(), ...sent].some((address) => address.includes(key)), "a key in a URL");
   assert.deepEqual(await context.storageState({ indexedDB: true }), { cookies: [], origins: [] });
   assert.deepEqual(await page.evaluate(() => [localStorage.length, sessionStorage.length]), [0, 0]);
   assert.deepEqual(faults, []);
-  await page.reload(); // which brings demo.json up to date
+  await page.reload(); // it updates demo.json
   await page.getByRole("radio", { name: "No key" }).waitFor();
   await context.close();
 }
@@ -119,7 +119,7 @@ const address = "http://docs.invalid/signalbox/";
 const { page, faults } = await open(`${address}index.html`, {}, (context) =>
   context.route(`${address}**`, (route) => route.fulfill({ path: join(copy, new URL(route.request().url()).pathname.split("/").at(-1)) })));
 for (const operation of operations) await block(page, operation).locator(".opblock-summary-control").click();
-assert.equal(await page.locator("#keys, .execute, .try-out, .authorize").count(), 0, "the copy offers what it cannot do");
+assert.equal(await page.locator("#keys, .execute, .try-out, .authorize").count(), 0, "the copy offers to send requests");
 await look(page, "copy");
 assert.deepEqual(faults, []);
 await browser.close();

@@ -1,9 +1,9 @@
-"""Opens sealed provider keys, written from the documentation of shared/seal alone.
+"""Opens sealed provider keys. It was written from the documentation of shared/seal only.
 
-Nothing of Signalbox's code is used: this shows that a router in another
-language can be written from the package's document, and it is one that can be
-copied. It opens a record for the place at which its reader found it, and
-under a KMS key its reader trusts; it never takes the record's word for either.
+It uses no code of Signalbox: this shows that the documentation suffices for a
+router in another language, which may copy this file. The caller names the place
+at which it found the record, and the KMS keys that it trusts. The record never
+decides either.
 """
 
 import dataclasses
@@ -15,18 +15,18 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 PURPOSE = "signalbox/credential"
 FORMAT = 1
-NONCE = 12  # bytes, as are the next two
+NONCE = 12  # bytes, like the next two
 TAG = 16
 DATA_KEY = 32
 
 
 class Refused(Exception):
-    """The record does not open; the text names the check that failed."""
+    """The record does not open. The text names the failed check."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """The identity that a secret is bound to."""
+    """The identity to which a secret is bound."""
 
     account: str
     workspace: str
@@ -34,18 +34,18 @@ class Place:
     provider: str
 
     def context(self) -> dict[str, str]:
-        """The encryption context that KMS binds the data key to."""
+        """The encryption context to which KMS binds the data key."""
         return {"purpose": PURPOSE, **dataclasses.asdict(self)}
 
     def associated_data(self, form: int) -> bytes:
-        """The additional data of AES-GCM: six strings, each after its length."""
+        """The additional data of AES-GCM: six strings, each preceded by its length."""
         parts = [PURPOSE, str(form), *dataclasses.astuple(self)]
         return b"".join(struct.pack(">I", len(p.encode())) + p.encode() for p in parts)
 
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """A sealed secret, as it is stored."""
+    """A stored sealed secret."""
 
     format: int
     key_arn: str
@@ -55,12 +55,12 @@ class Record:
 
 
 # Decrypts a wrapped key under the KMS key of an ARN and an encryption context, or
-# raises Refused where KMS refuses that context.
+# raises Refused if KMS refuses that context.
 Decrypt = Callable[[str, bytes, dict[str, str]], bytes]
 
 
 def open_record(record: Record, place: Place, trusted: Collection[str], decrypt: Decrypt) -> bytes:
-    """The secret of the record, or Refused."""
+    """Returns the secret of the record, or raises Refused."""
     if record.format != FORMAT:
         raise Refused("format")
     if len(record.nonce) != NONCE or len(record.ciphertext) < TAG or not record.wrapped_key:

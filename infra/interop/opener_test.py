@@ -1,7 +1,7 @@
 """opener.py opens the frozen vectors of shared/seal, each for its own binding and no other.
 
-KMS is not asked: each vector contains its data key. The check `sealing` of infra/prove opens a
-credential that the API has stored.
+This needs no KMS, because each vector contains its data key. The check `sealing` of infra/prove
+opens a credential that the API has stored.
 """
 
 import base64

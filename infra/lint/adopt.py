@@ -1,4 +1,4 @@
-"""The retained resources of the template, in a template of their own: see adopt."""
+"""The retained resources of the template, as a separate template: see adopt."""
 
 import json
 
@@ -8,7 +8,7 @@ KEPT = {"AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::S3::Bucket"}
 
 
 def adopted() -> dict:
-    """Properties that name another resource are left to the deployment that follows."""
+    """Properties that name another resource are set by the deployment that follows."""
     template = translate()
     kept = {n: r for n, r in template["Resources"].items() if r["Type"] in KEPT and r["DeletionPolicy"] != "Delete"}
     for resource in kept.values():

@@ -19,7 +19,7 @@ class Alarms(unittest.TestCase):
             for alarm in group["Properties"].get("AlarmConfiguration", {}).get("Alarms", [])
         }
 
-    def test_each_tells_somebody_or_rolls_back(self):
+    def test_each_notifies_somebody_or_rolls_back(self):
         for name in self.alarms:
             tells = "AlarmActions" in self.stack.properties(name)
             self.assertNotEqual(tells, name in self.rolling_back, f"{name} needs either AlarmActions or a function that names it in DeploymentPreference")
@@ -28,12 +28,12 @@ class Alarms(unittest.TestCase):
         needed = {name.removesuffix("Function") + "RollbackAlarm" for name in self.stack.of_type("AWS::Lambda::Function")}
         self.assertFalse(needed - set(self.alarms), "these alarms are missing from template.yaml")
         self.assertEqual(self.rolling_back, needed, "DeploymentPreference of the functions in template.yaml names other alarms")
-        # Errors of the old version would keep the new one, which ends them, from being deployed.
+        # Otherwise errors of the old version would stop the deployment that fixes them.
         for name, metric in self.watched():
             if name in self.rolling_back:
                 self.assertIn({"Version", "ExecutedVersion"} & {d["Name"] for d in metric["Dimensions"]}, [{"Version"}, {"ExecutedVersion"}], name)
 
-    def test_a_metric_of_ours_is_made_by_a_filter_and_watched(self):
+    def test_a_filter_makes_each_custom_metric_and_an_alarm_watches_it(self):
         made = {
             transformation["MetricName"]: {
                 dimension["Key"] for dimension in transformation.get("Dimensions", [])
@@ -56,14 +56,14 @@ class Alarms(unittest.TestCase):
                 if "MetricStat" in query:
                     yield name, query["MetricStat"]["Metric"]
 
-    def test_their_price_counts_the_metrics(self):
+    def test_the_price_in_cost_md_counts_their_metrics(self):
         watched = [metric for _, metric in self.watched()]
         own = {json.dumps(metric) for metric in watched if metric["Namespace"] == "Signalbox/${AWS::StackName}"}
         cost = (SOURCE.parent / "infra/operations/cost.md").read_text()
         for price in (f"for each metric they watch: {len(watched)} | {0.10 * len(watched):.2f} |", f"by the hour in which it has data: {0.30 * len(own):.2f} for {len(own)}."):
             self.assertTrue(price in cost, f"infra/operations/cost.md needs: {price}")
 
-    def test_each_says_what_to_do_by_queries_that_exist(self):
+    def test_each_description_names_the_next_step_and_existing_queries(self):
         queries = {
             self.stack.properties(name)["Name"].rpartition("/")[2]
             for name in self.stack.of_type("AWS::Logs::QueryDefinition")
@@ -74,7 +74,7 @@ class Alarms(unittest.TestCase):
             for query in re.findall(r'(?:Run|by) "([^"]+)"', description):
                 self.assertIn(query, queries, name)
 
-    def test_the_topic_takes_our_alarms_and_refuses_plain_http(self):
+    def test_the_topic_accepts_our_alarms_and_refuses_plain_http(self):
         policy, key = self.stack.properties("AlarmTopicPolicy")["PolicyDocument"], self.stack.properties("StorageKey")["KeyPolicy"]
         allow, deny = policy["Statement"]
         for statement in (allow, *[s for s in key["Statement"] if s["Sid"] == "Alarms"]):
@@ -83,7 +83,7 @@ class Alarms(unittest.TestCase):
         self.assertEqual((allow["Action"], deny["Effect"]), ("sns:Publish", "Deny"))
         self.assertEqual((deny["Principal"], deny["Action"], deny["Condition"]), ("*", "sns:Publish", {"Bool": {"aws:SecureTransport": "false"}}))
 
-    def test_what_can_open_or_stop_a_key_is_reported(self):
+    def test_calls_that_can_open_or_stop_a_key_are_reported(self):
         (rule,) = self.stack.of_type("AWS::Events::Rule").values()
         key = json.dumps(Stack(MultiRegionSealingKey="true").properties("SealingKey"))
         actions = set(re.findall(r'"kms:((?:Disable|Put|Replicate|Schedule)\w+)"', key))

@@ -1,8 +1,8 @@
 """The tables' ceilings.
 
 A ceiling bounds the cost of a mistake. If it were lower than the throttle, admitted
-requests would fail. For each environment of samconfig.toml the largest requests at the
-sustained rate, and smaller ones all at once at rate and burst, must fit.
+requests would fail. In each environment of samconfig.toml two loads must fit: the largest
+requests at the sustained rate, and smaller ones all at once at rate and burst.
 """
 
 import dataclasses
@@ -16,11 +16,11 @@ Units = dict[str, tuple[int, int]]  # read and write units, by table
 
 @dataclasses.dataclass
 class Need:
-    """The units of a request: strongly consistent reads of 4 KB and writes of 1 KB, twice
-    that within a transaction. A key, an account or a limiter item is 1 KB."""
+    """The units of a request: strongly consistent reads of 4 KB and writes of 1 KB. They
+    double in a transaction. A key, an account or a limiter item is 1 KB."""
 
-    many: Units  # of a request of which many may come at once
-    largest: Units  # of the largest request that is possible
+    many: Units  # of a typical request; many of them may come at once
+    largest: Units  # of the largest possible request
 
 
 NEEDS = {
@@ -46,7 +46,7 @@ NEEDS = {
 
 
 def throttles(stack: Stack) -> dict[str, dict]:
-    """The entries of MethodSettings by their routes; "* *" is the one for all others."""
+    """The entries of MethodSettings by route; "* *" is the entry for all other routes."""
     return {f"{s['HttpMethod']} {s['ResourcePath'][1:].replace('~1', '/')}": s for s in stack.properties("ApiStage")["MethodSettings"]}
 
 
@@ -71,7 +71,7 @@ class Ceilings(unittest.TestCase):
                     f"{table} needs {sum(needs.values()):,} units a second ({each}), but {ceiling} is {allowed:,}: "
                     "raise it in template.yaml (OnDemandThroughput), or lower ReadsPerSecond or WritesPerSecond"))
 
-    def test_they_stand_above_the_throttles(self):
+    def test_the_ceilings_are_above_the_throttles(self):
         for name, parameters in environments().items():
             with self.subTest(name):
                 stack = Stack(**parameters)
@@ -82,7 +82,7 @@ class Ceilings(unittest.TestCase):
     def test_each_route_has_its_units(self):
         self.assertEqual(set(NEEDS), routes(), "NEEDS in infra/lint/capacity_test.py and the template have other routes")
 
-    def test_each_route_but_a_get_has_its_own_throttle(self):
+    def test_each_route_except_a_get_has_its_own_throttle(self):
         own = throttles(Stack()).keys() - {"* *"}
         self.assertEqual(own, {route for route in routes() if not route.startswith("GET ")}, (
             "MethodSettings in template.yaml need one entry for each route that is no GET; without it the route is under ReadsPerSecond"))

@@ -1,7 +1,7 @@
-"""The policies of the translated template, with every name resolved.
+"""Prints the policies of the translated template, with every name resolved.
 
-Writes them to standard output as JSON: for each function the policies of its role,
-for each key and bucket its resource policy.
+The JSON on standard output has the policies of each function's role, and the resource
+policy of each key and bucket.
     deployed.py [Parameter=value ...]
 """
 
@@ -41,7 +41,7 @@ NOTHING = object()
 
 
 class Deployed(Stack):
-    """The translated template under these parameters, with all names in place."""
+    """The translated template under these parameters, with all names resolved."""
 
     pseudo = PSEUDO
 
@@ -140,7 +140,7 @@ if __name__ == "__main__":
         "region": REGION,
         "parameters": given,
         "arns": stack.arns(),
-        # Judged like a function, by the name under which its calls are recorded.
+        # The router is judged like a function, by the name of its recorded calls.
         "functions": stack.functions() | {"Router": stack.router()},
         "policies": stack.own_policies(),
     }, sys.stdout, indent=2)

@@ -1,10 +1,10 @@
-"""infra/service-policy.json updates every resource of the template, and infra/boundary-policy.json
-leaves its roles what they need.
+"""infra/service-policy.json can update every resource of the template, and
+infra/boundary-policy.json allows the actions that its roles need.
 
-What the service role and the deployer cannot do is tried in policies/deployment.test.mjs.
+policies/deployment.test.mjs tries the acts that the service role and the deployer must not do.
 
 CloudFormation's resource schemas name the permissions that each type needs; cfn-lint
-brings them along.
+contains them.
 """
 
 import importlib.resources
@@ -17,7 +17,7 @@ from first_deployment_test import ALL
 from stack import Stack
 from translate import SOURCE
 
-# Properties that the template does not use, and services it does not touch. The
+# Properties that the template does not use, and services that it does not use. The
 # schemas do not say which property needs which permission.
 UNUSED = re.compile(
     r"dynamodb:(.*(Replica|Kinesis|Import).*|BatchWriteItem|(Delete|Put)ResourcePolicy|UpdateContributorInsights"
@@ -38,8 +38,8 @@ UNUSED = re.compile(
     r"|firehose|kinesis|payments|s3files|s3tables):.*"
 )
 
-# The first deployment is an administrator's, as is one that makes a key or an API: they
-# have no names by which a policy could hold the service role to its own.
+# An administrator makes the first deployment, and each that makes a key or an API: they
+# have no names by which a policy could limit the service role to this stack's.
 ADMINISTRATORS = re.compile(
     r"kms:(CreateKey|ScheduleKeyDeletion)|iam:DeleteRolePermissionsBoundary|logs:(Delete|Put)ResourcePolicy"
 )

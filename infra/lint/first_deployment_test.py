@@ -31,7 +31,7 @@ STATEFUL = {
 
 # All other resources follow the rule in the test below.
 EXCEPTIONS = {
-    # Disposable, or a copy of CloudTrail's records.
+    # Disposable data, or a copy of CloudTrail's records.
     "ControlTable": ("Delete", "Delete"),
     "KeyChangesLogGroup": ("Delete", "Delete"),
     # Their names are fixed: a group that stays would hinder the next deployment.
@@ -56,7 +56,7 @@ class Rollback(unittest.TestCase):
         properties = self.stack.properties(name)
         return str(properties.get("DeletionProtectionEnabled", False)).lower() != "false"
 
-    def test_what_holds_data_is_kept_but_not_after_a_failed_creation(self):
+    def test_resources_with_data_are_kept_but_not_after_a_failed_creation(self):
         for name, resource in self.stack.resources.items():
             if resource["Type"] in STATEFUL or name in EXCEPTIONS:
                 rule = ("Retain" if self.protected(name) else "RetainExceptOnCreate", "Retain")

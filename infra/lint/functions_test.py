@@ -1,4 +1,4 @@
-"""Each function of functions/ is everywhere where all functions must be."""
+"""Each function of functions/ is in every list of all functions."""
 
 import json
 import re
@@ -19,7 +19,7 @@ class Functions(unittest.TestCase):
         folders = {path.parent.name for path in SOURCE.parent.glob("functions/*/main.go")}
         self.assertEqual(self.functions, {"".join(map(str.title, name.split("-"))) + "Function" for name in folders})
 
-    def test_each_writes_into_the_log_that_the_alarms_watch(self):
+    def test_each_writes_to_the_log_group_that_the_alarms_watch(self):
         for function in self.functions:
             log = self.stack.properties(function).get("LoggingConfig", {}).get("LogGroup")
             self.assertEqual(log, {"Ref": function.removesuffix("Function") + "LogGroup"}, function)
@@ -29,7 +29,7 @@ class Functions(unittest.TestCase):
         for function in self.functions:
             self.assertIs(source()["Resources"][function]["Properties"].get("AutoPublishAliasAllProperties"), True, function)
 
-    def test_a_change_of_a_build_syncs_none(self):
+    def test_a_changed_build_syncs_no_function(self):
         config = tomllib.loads((SOURCE.parent / "samconfig.toml").read_text())
         excluded = [line.partition("=")[0] for line in config["default"]["sync"]["parameters"]["watch_exclude"]]
         self.assertEqual(sorted(excluded), sorted(self.functions), "watch_exclude in samconfig.toml")
@@ -38,8 +38,8 @@ class Functions(unittest.TestCase):
         built = re.search(r"(?m)^FUNCTIONS := (.*)", (SOURCE.parent / "Makefile").read_text())
         self.assertEqual(set(built[1].split()), self.functions, "FUNCTIONS in the Makefile")
 
-    def test_what_watches_several_functions_watches_all(self):
-        """A query names every function, and so does an alarm or a widget about two of them, each equally often."""
+    def test_an_alarm_widget_or_query_of_several_functions_has_all(self):
+        """Each query, and each alarm or widget of two functions, names all functions equally often."""
         queries = self.stack.of_type("AWS::Logs::QueryDefinition")
         watching = {name: self.stack.properties(name) for name in (*queries, *self.stack.of_type("AWS::CloudWatch::Alarm"))}
         for widget in json.loads(self.stack.properties("Dashboard")["DashboardBody"])["widgets"]:

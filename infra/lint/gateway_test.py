@@ -42,7 +42,7 @@ class GatewayResponses(unittest.TestCase):
         body = Stack().properties("Api")["Body"]
         cls.responses = body["x-amazon-apigateway-gateway-responses"]
 
-    def test_every_type_is_ours(self):
+    def test_every_response_type_is_customised(self):
         self.assertEqual(set(self.responses), TYPES)
 
     def test_bodies_are_the_envelope_and_agree_with_the_status(self):
@@ -54,7 +54,7 @@ class GatewayResponses(unittest.TestCase):
             self.assertEqual(error["metadata"]["request_id"], "$context.requestId")
             self.assertEqual("issues" in error["metadata"], error["code"] == 400)
 
-    def test_nothing_of_the_request_is_in_them(self):
+    def test_they_contain_no_part_of_the_request(self):
         for kind, response in self.responses.items():
             (template,) = response["responseTemplates"].values()
             self.assertEqual(context_variables(template), {"requestId"}, kind)
@@ -93,7 +93,7 @@ class Logs(unittest.TestCase):
     def setUpClass(cls):
         cls.stack = Stack(Firewall="On")
 
-    def test_the_access_log_is_json_without_the_callers_words(self):
+    def test_the_access_log_is_json_without_texts_that_the_caller_chooses(self):
         form = self.stack.properties("ApiStage")["AccessLogSetting"]["Format"]
         json.loads(form)
         self.assertLessEqual(context_variables(form), LOGGABLE)
@@ -109,6 +109,6 @@ class Logs(unittest.TestCase):
         headers = [{"SingleHeader": {"Name": name}} for name in ("authorization", "idempotency-key")]
         for field in [*headers, {"UriPath": {}}, {"QueryString": {}}]:
             self.assertIn(field, redacted)
-        # A sampled request shows its headers: AWS redacts the logs alone.
+        # A sampled request shows its headers: AWS redacts only the logs.
         sampled = re.findall(r'"SampledRequestsEnabled": (\w+)', json.dumps(self.stack.properties("WebAcl")))
         self.assertEqual(set(sampled), {"false"})

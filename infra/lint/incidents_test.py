@@ -1,9 +1,9 @@
 """Every metric filter counts exactly its lines, and every alarm fires at its incidents.
 
-The functions' lines are those of infra/log-lines.json, which infra/contract records;
-Lambda's, the gateway's and EventBridge's have the form that AWS documents. No library
-evaluates patterns with JSON properties rightly: the part of their grammar that the
-template uses is evaluated here, and any other pattern is an error.
+infra/log-lines.json has the functions' lines, which infra/contract records. Lambda's, the
+gateway's and EventBridge's lines have the form that AWS documents. No library evaluates
+patterns with JSON properties correctly. This file evaluates the part of the grammar that
+the template uses; any other pattern is an error.
 """
 
 import collections
@@ -36,7 +36,7 @@ def server_errors(operation: str) -> set[str]:
 
 
 def stored_faults(operation: str) -> set[str]:
-    """The lines whose error is our own text about a stored item; an error of AWS has its code."""
+    """The lines with our own text about a stored item as their error. An error of AWS has a code."""
     return {name for name, line in lines_of(operation).items() if "text" in line.get("error", {})}
 
 
@@ -54,7 +54,7 @@ LINES = {
                    "other": {"source": "aws.s3", "detail-type": "AWS API Call via CloudTrail", "detail": {"eventName": "PutObject"}}},
 }
 
-# The lines that each filter counts, all others not.
+# The lines that each filter counts. It counts no others.
 COUNTED = {
     **{f"{operation}ServerErrors": server_errors(operation) for operation in OPERATIONS},
     **{f"{operation}StoredFaults": stored_faults(operation) for operation in OPERATIONS},
@@ -83,8 +83,8 @@ def matches(pattern: str, line: dict) -> bool:
     return True
 
 
-# Events in one period, with the least count at which an alarm fires: an AWS metric and
-# its value, or the name of a log line and how often it is written.
+# Events in one period, with the lowest count at which an alarm fires: an AWS metric and
+# its value, or the name of a log line and the number of lines.
 INCIDENTS = {
     **{f"{operation}RollbackAlarm": [{line: 1} for line in [*server_errors(operation), f"Errors of {operation}Function"]] for operation in OPERATIONS},
     "ServerErrorsAlarm": [{"5XXError of AWS::StackName": errors, "Count of AWS::StackName": 100 * errors} for errors in (5, 3000)],
@@ -98,7 +98,7 @@ INCIDENTS = {
     "SealingFailuresAlarm": [{"createByokKey 500 KMS": 1}],
     "KeyChangeAlarm": [{"key change": 1}],
 }
-# An ordinary day, with clients' mistakes: no alarm fires.
+# On an ordinary day, with clients' mistakes, no alarm fires.
 QUIET = {name: 100 for name, line in FUNCTIONS.items() if "error" not in line} | {f"{metric} of AWS::StackName": n for metric, n in {"Count": 300_000, "5XXError": 4, "Latency": 1999}.items()}
 # The minutes of an incident after which an alarm fires.
 MINUTES = collections.defaultdict(lambda: 5, {"LatencyAlarm": 15, "ThrottledAlarm": 15, "TableThrottlesAlarm": 10}) | {
@@ -127,7 +127,7 @@ class Incidents(unittest.TestCase):
         sums = collections.Counter()
         for what, count in incident.items():
             metric, _, of = what.partition(" of ")
-            sums[metric, of] += count  # one of AWS; of a line, one that nobody watches
+            sums[metric, of] += count  # a metric of AWS; a line's name is a metric that no alarm watches
             for name, properties in self.filters.items():
                 line = self.lines(name).get(what)
                 if line and matches(properties["FilterPattern"], line):
@@ -153,7 +153,7 @@ class Incidents(unittest.TestCase):
         compare = {"GreaterThanOrEqualToThreshold": operator.ge, "GreaterThanThreshold": operator.gt}
         return compare[properties["ComparisonOperator"]](found, properties["Threshold"])
 
-    def test_each_alarm_goes_off_at_its_incidents_and_at_no_less(self):
+    def test_each_alarm_fires_at_its_incidents_and_not_below(self):
         self.assertEqual(set(INCIDENTS), set(self.stack.of_type("AWS::CloudWatch::Alarm")), "INCIDENTS and the template have other alarms")
         for alarm, incidents in INCIDENTS.items():
             self.assertFalse(self.goes_off(alarm, QUIET), alarm)
@@ -162,7 +162,7 @@ class Incidents(unittest.TestCase):
                 least = min(incident, key=lambda what: (what.startswith("Count"), incident[what]))
                 self.assertFalse(self.goes_off(alarm, incident | {least: incident[least] - 1}), (alarm, incident))
 
-    def test_each_alarm_goes_off_in_time(self):
+    def test_each_alarm_fires_in_time(self):
         for alarm in INCIDENTS:
             properties = self.stack.properties(alarm)
             periods = properties.get("DatapointsToAlarm", properties["EvaluationPeriods"])

@@ -1,9 +1,8 @@
 """A changed parameter reaches the live version.
 
-SAM makes the logical id of a function's version from the template before
-parameters are resolved, so a version keeps the environment that it was
-published with until code or template change. What has to follow a parameter
-goes another way, and these tests hold it to that.
+SAM makes the logical id of a function's version from the template before parameters
+are resolved. So a version keeps its environment until code or template change. A
+setting that must follow a parameter needs another way; these tests check that it has one.
 """
 
 import json
@@ -26,10 +25,10 @@ class Limits(unittest.TestCase):
     def test_defaults_and_bounds_are_the_documented_ones(self):
         parameters = translate()["Parameters"]
         self.assertEqual([parameters[name]["Default"] for name in ("DeleteRatePerMinute", "DeleteBurst", "CredentialsPerWorkspace")], [60, 20, 100])
-        # The functions refuse more: every create would be a 500.
+        # The functions refuse a higher bound: every create would get 500.
         self.assertEqual(parameters["CredentialsPerWorkspace"]["MaxValue"], 100)
 
-    def test_other_values_are_other_variables_of_the_same_stage(self):
+    def test_changed_parameters_change_variables_of_the_same_stage(self):
         stages = []
         for rate, burst, credentials in (("60", "20", "100"), ("600", "100", "7")):
             stack = Stack(DeleteRatePerMinute=rate, DeleteBurst=burst, CredentialsPerWorkspace=credentials)

@@ -21,7 +21,7 @@ from translate import SOURCE
 
 PAGES = {path.stem: path.read_text() for path in (SOURCE.parent / "infra/operations").glob("*.md")}
 
-# Answers that a loop or a name depends on; every other answer is one word.
+# The answers that a loop or a name needs; every other answer is one word.
 AWS = """#!/bin/bash
 printf '%s\\0' "$@" >>"$CALLS"
 printf '\\n' >>"$CALLS"
@@ -40,7 +40,7 @@ case "$*" in *--jq*) echo 1001 2002 ;; esac
 
 OTHERS = ("admin", "curl", "install", "make", "sam", "sleep", "tar")
 
-# The AWS CLI's names for services that its models name otherwise.
+# The AWS CLI's names for services that have another name in its models.
 SERVICES = {"deploy": "codedeploy", "s3api": "s3"}
 
 GLOBAL = {"output", "query", "region"}
@@ -58,7 +58,7 @@ def sections(page: str) -> dict[str, str]:
 
 
 def follow(commands: str) -> tuple[str, list[list[str]]]:
-    """The error, if any, and the calls of aws."""
+    """The error, if any, and the calls to aws."""
     with tempfile.TemporaryDirectory() as work:
         here = pathlib.Path(work)
         (here / "bin").mkdir()

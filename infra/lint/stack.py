@@ -11,7 +11,7 @@ import tomllib
 from translate import SOURCE, translate
 
 
-@functools.cache  # it takes a second
+@functools.cache  # a translation takes a second
 def _translated(given: frozenset) -> dict:
     return translate(**dict(given))
 
@@ -72,7 +72,7 @@ class Stack:
         return {name: self.resolve(item) for name, item in value.items()}
 
     def _text(self, value) -> str:
-        """The value within a text, where a resource is ${Id}, as Fn::Sub has it."""
+        """The value within a text. A resource is ${Id}, as in Fn::Sub."""
         return f"${{{value['Ref']}}}" if isinstance(value, dict) else value
 
     def _substitute(self, argument) -> str:

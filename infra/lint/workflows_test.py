@@ -1,5 +1,5 @@
-"""A workflow's job with a right to deploy or to publish builds nothing, and gets what was tested.
-zizmor, beside these tests, holds every action to a commit."""
+"""A workflow's job that may deploy or publish builds nothing, and gets the tested build.
+zizmor checks that every action is pinned to a commit."""
 
 import unittest
 

@@ -40,7 +40,7 @@ class Answer:
         return json.loads(self.body)
 
     def problem(self, status: int) -> str:
-        """The reason for which this is not our error envelope, or ""."""
+        """The reason why this is not our error envelope, or ""."""
         if self.status != status:
             return f"status {self.status}, not {status}"
         try:
@@ -95,7 +95,7 @@ class Subject:
     """A deployed stack with its test account."""
 
     patience = 600.0  # seconds to wait for a metric, a log line or a message
-    deployment = None  # the life of the stack, for one that `make prove` made
+    deployment = None  # the stack's Life, if `make prove` made it
 
     def __init__(self, account: Account, name: str, url: str = "", admin: list[str] | None = None) -> None:
         described = account.stack(name)
@@ -127,8 +127,7 @@ class Subject:
         return json.loads(done.stdout)
 
     def _note(self, kind: str, identifier: str) -> str:
-        """Records the accounts and jobs that were made, in the form that the contract suite uses
-        too."""
+        """Records the test accounts and jobs, in the form that the contract suite uses too."""
         with self.noted.open("a") as file:
             print(kind, identifier, file=file)
         return identifier
@@ -158,7 +157,7 @@ class Subject:
         self.noted.unlink(missing_ok=True)
 
     def _remove_account(self, account: str) -> None:
-        """Removes an account's rows and files. The rows that name the others go last."""
+        """Removes an account's rows and files, and last the rows that name them."""
         for entry in self._rows("Access", f"account#{account}"):
             of, _, identifier = entry["sk"]["S"].partition("#")
             if of == "workspace":
@@ -204,7 +203,7 @@ class Subject:
         return text
 
     def send(self, method: str, path: str, key: str = "", body: bytes | None = None, **headers: str) -> Answer:
-        """Sends a request below /api/v1 as it is, and reads the whole response."""
+        """Sends a request below /api/v1 unchanged, and reads the whole response."""
         connect = http.client.HTTPSConnection if self.url.scheme == "https" else http.client.HTTPConnection
         connection = connect(self.url.netloc, timeout=120)
         headers = {name.replace("_", "-"): value for name, value in headers.items()}

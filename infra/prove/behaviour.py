@@ -34,7 +34,7 @@ def expect(holds: bool, seen: str) -> str:
     return seen
 
 
-@check("400 in our envelope for 7 MB", "Lambda quotas: 6 MB a request; " + TYPES + ": REQUEST_TOO_LARGE; a 413 of the gateway's own DIFFERS")
+@check("400 in our envelope for 7 MB", "Lambda quotas: 6 MB a request; " + TYPES + ": REQUEST_TOO_LARGE; a 413 by the gateway itself DIFFERS")
 def large_body(s: Subject) -> str:
     got = s.send("POST", "/byok", s.management, b" " * (7 << 20), Content_Type="application/json")
     if got.status == 413:
@@ -49,7 +49,7 @@ def tls(s: Subject) -> str:
     accepted = []
     for version in (ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
         context = ssl.create_default_context()
-        context.set_ciphers("DEFAULT@SECLEVEL=0")  # or this side would refuse TLS 1.1
+        context.set_ciphers("DEFAULT@SECLEVEL=0")  # otherwise this side would refuse TLS 1.1
         context.minimum_version = context.maximum_version = version
         try:
             with socket.create_connection((s.url.hostname, 443), 10) as plain, context.wrap_socket(plain, server_hostname=s.url.hostname):

@@ -11,7 +11,7 @@ DIFFERS = "DIFFERS"  # another answer, which the product handles or the operator
 FAIL = "FAIL"
 NOT_CHECKED = "NOT CHECKED"  # the text says why
 
-# Which deployment a check needs.
+# The deployment that a check needs.
 LIVE = "live"  # any stack, also one in use
 OWN = "own"  # the first deployment of `make prove`
 CHANGED = "changed"  # its second: versioned bucket, firewall, low throttle, other architecture
@@ -37,7 +37,7 @@ class Check:
     expects: str
     source: str
     stage: str
-    late: bool  # reads the logs and metrics that the other checks have moved
+    late: bool  # runs last, because it reads the logs and metrics of the other checks
     ask: Callable
 
     def order(self) -> tuple:
@@ -73,7 +73,7 @@ def make(checks: list[Check], subject) -> list[Report]:
         except Failed as result:
             verdict, seen = result.verdict, str(result)
         except Exception as error:  # any error is reported
-            verdict, seen = FAIL, f"could not be asked: {type(error).__name__}: {error}"
+            verdict, seen = FAIL, f"could not be checked: {type(error).__name__}: {error}"
         seen = subject.redact(seen)[:1000]  # cut only now: a cut secret would not be recognised
         print(time.strftime("%H:%M:%S"), f"{verdict:11} {c.name}: {seen}", file=sys.stderr, flush=True)
         reports.append(Report(c, verdict, seen))
@@ -99,7 +99,7 @@ def catalogue() -> str:
 
 
 def until(seconds: float, ask: Callable):
-    """Repeats ask until its result is true or the time is over. Returns the last result."""
+    """Calls ask until its result is true or the time is over. Returns the last result."""
     end, pause = time.monotonic() + seconds, 0.2
     while not (result := ask()) and time.monotonic() < end:
         time.sleep(min(pause, max(0, end - time.monotonic())))

@@ -1,7 +1,7 @@
-"""Does the stack equal template.yaml and samconfig.toml?
+"""Checks that the stack equals template.yaml and samconfig.toml.
 
-Drift detection compares AWS with the deployed template, and only the properties that are written
-there. So the deployed template is compared with ours first.
+Drift detection compares AWS with the deployed template, and only the properties in that
+template. So the deployed template is first compared with ours.
 """
 
 import json
@@ -15,13 +15,13 @@ from translate import source
 
 DRIFT = 'CloudFormation User Guide, "Detect unmanaged configuration changes to stacks and resources with drift detection"'
 
-# Drift detection reports these types, so a resource that it leaves out is a fault.
+# Drift detection reports these types. If it leaves out a resource of them, that is a fault.
 COMPARED = {
     "AWS::ApiGateway::RestApi", "AWS::ApiGateway::Stage", "AWS::CloudWatch::Alarm", "AWS::DynamoDB::Table", "AWS::Events::Rule",
     "AWS::IAM::Role", "AWS::Lambda::Function", "AWS::Logs::LogGroup", "AWS::Logs::MetricFilter", "AWS::S3::Bucket", "AWS::SNS::Topic",
 }
 
-# The property with the policy, by type. Drift detection compares few of these.
+# The property with the policy, by type. Drift detection compares few of these policies.
 POLICY = {
     "AWS::IAM::ManagedPolicy": "PolicyDocument", "AWS::KMS::Key": "KeyPolicy", "AWS::Logs::ResourcePolicy": "PolicyDocument",
     "AWS::S3::BucketPolicy": "PolicyDocument", "AWS::SNS::TopicPolicy": "PolicyDocument",
@@ -29,7 +29,7 @@ POLICY = {
 
 
 class Declared(Deployed):
-    """The translated template with the stack's parameters and resources put in."""
+    """The translated template, resolved with the stack's parameters and resources."""
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(**subject.parameters)
@@ -152,7 +152,7 @@ def canonical(value, name: str = ""):
 
 def wanted(template: Declared) -> dict[str, tuple]:
     """The policies of the template by logical id, each with its resource's type and properties. A role
-    has several: by their names, its trust, and the managed ones."""
+    has several: those by name, its trust, and the managed ones."""
     found = {
         name: (kind, properties, properties[member])
         for kind, member in POLICY.items() for name, properties in template.of(kind).items()
@@ -168,7 +168,7 @@ def wanted(template: Declared) -> dict[str, tuple]:
 
 
 def in_force(s: Subject, name: str, kind: str, properties: dict):
-    """The policy of a resource that AWS has, in the form of wanted."""
+    """The policy that AWS has for a resource, in the form of wanted."""
     client, pages, physical = s.account.client, s.account.pages, s.physical.get(name, "")
     match kind:
         case "AWS::IAM::ManagedPolicy":
@@ -202,7 +202,7 @@ def policies(s: Subject) -> str:
                 canonical(json.loads(p) if isinstance(p, str) else p) for p in (policy, in_force(s, name, kind, properties))
             )
             wrong += [f"{name} differs at {part}" for part in sorted(want | have) if want.get(part) != have.get(part)]
-        except Exception as error:  # one that cannot be read is not the template's
+        except Exception as error:  # an unreadable policy is not the template's
             wrong.append(f"{name}: {type(error).__name__}: {error}")
     if wrong:
         raise Failed("; ".join(wrong))

@@ -54,8 +54,8 @@ class Deployment:
     def sam(self, *arguments: str) -> subprocess.CompletedProcess:
         say("sam " + " ".join(arguments))
         config = WORK / "samconfig.toml"
-        config.write_text("version = 0.1\n")  # the project's own names other stacks
-        # A new session: Ctrl-C must not end a deployment half way.
+        config.write_text("version = 0.1\n")  # the project's samconfig.toml names other stacks
+        # A new session, because Ctrl-C must not stop a deployment.
         return subprocess.run(
             ["sam", *arguments, "--config-file", config], cwd=ROOT, capture_output=True, text=True, check=False, start_new_session=True,
             env=os.environ | {"SAM_CLI_TELEMETRY": "0", "AWS_REGION": self.account.region, "AWS_DEFAULT_REGION": self.account.region},
@@ -102,7 +102,7 @@ def _succeed(done: subprocess.CompletedProcess) -> None:
         raise SystemExit(f"prove: {' '.join(map(str, done.args[:2]))}: {done.stdout}{done.stderr}")
 
 
-@check("a version that crashes gets a part of the requests, its callers get 500 in our envelope, and its alarm takes it back",
+@check("a version that crashes gets a part of the requests, its callers get 500 in our envelope, and its alarm rolls it back",
        'AWS SAM Developer Guide, "Deploying serverless applications gradually"; ' + TYPES + ": INTEGRATION_FAILURE", CHANGED, late=True)
 def canary(s: Subject) -> str:
     d, architecture = s.deployment, s.parameters["Architecture"]
@@ -168,7 +168,7 @@ class Cleaner:
                     if not re.search("NotFound|NoSuchBucket|NonExistentQueue|QueueDoesNotExist", code(error)):
                         problems.append(f"{arn}: {error}")
         if problems:
-            raise SystemExit(f"prove: something is left, run make prove-clean STACK={self.name}: " + "; ".join(problems))
+            raise SystemExit(f"prove: not everything was removed, run make prove-clean STACK={self.name}: " + "; ".join(problems))
         say(f"removed: everything tagged {TAG}={self.name}. Keys stay for 7 days, system backups of the tables for 35, both free of charge")
 
     def _delete_stack(self) -> None:

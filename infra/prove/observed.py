@@ -39,7 +39,7 @@ def secrets_in_logs(s: Subject) -> str:
     found: dict[str, list[str]] = {}
 
     def complete() -> bool:
-        """Whether every request is logged. Lines may be searchable late."""
+        """Whether every request is logged. CloudWatch may find lines late."""
         found.update({group: lines(s, group) for group in groups})
         logged = "".join(line for name in OPERATIONS for line in found[name + "LogGroup"])
         return bool(found["AccessLogGroup"]) and all(request in logged for request in s.answered)
@@ -115,7 +115,7 @@ def alarm_topic(s: Subject) -> str:
 
 # These tests of the contract suite send requests that a gateway may refuse by itself:
 # slashes in an id, bytes that are not UTF-8, bodies over 10 MB. The
-# function then does nothing, so another answer DIFFERS.
+# function then does nothing, so a failure DIFFERS.
 GATEWAY_DECIDES = re.compile("|".join((
     r"TestIDs/(far_too_long|escaped_(slash|path|dots|backslash|NUL|line_feed)|not_UTF-8)",
     r"TestWorkspaceParameter/.*%(ff|fe|zz|00).*", r"TestUnknownRoutes/.*(//|/)",
@@ -125,7 +125,7 @@ GATEWAY_DECIDES = re.compile("|".join((
 
 
 def results(printed: str) -> dict[str, list[str]]:
-    """The tests in the output of `go test -json` by their result. A parent of subtests is left out."""
+    """The tests in the output of `go test -json` by result, without parents of subtests."""
     last = {}
     for line in printed.splitlines():
         event = json.loads(line) if line.startswith("{") else {}
@@ -139,7 +139,7 @@ def results(printed: str) -> dict[str, list[str]]:
     return tests
 
 
-@check("every test of infra/contract passes", "infra/openapi.yaml; the gateway's own answer to a malformed request DIFFERS")
+@check("every test of infra/contract passes", "infra/openapi.yaml; an answer by the gateway itself to a malformed request DIFFERS")
 def contract(s: Subject) -> str:
     described = WORK / f"{s.name}-stack.json"
     described.write_text(json.dumps({"region": s.account.region, "outputs": s.outputs, "parameters": s.parameters}))
@@ -178,7 +178,7 @@ def code(s: Subject) -> str:
 
 @functools.cache
 def _built(function: str, architecture: str) -> bytes:
-    """The digest of the program that SAM's build makes."""
+    """The digest of the program that `sam build` makes."""
     folder = WORK / "code" / function
     folder.mkdir(parents=True, exist_ok=True)
     goarch = {"arm64": "arm64", "x86_64": "amd64"}[architecture]

@@ -1,11 +1,11 @@
 """Compares a deployed stack with this repository, and makes the checks that need AWS.
 
 verify   checks a stack in use, with a test account that it removes again
-run      deploys a stack of its own, checks it, changes it, checks it, and removes everything
-clean    finishes a removal that was interrupted
+run      deploys a new stack, checks it, changes it, checks it again, and removes everything
+clean    finishes an interrupted removal
 list     prints the checks
 
-It changes no stack without its own tag, and deletes only what carries that tag.
+It changes no stack without its tag, and deletes only resources with that tag.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def report(title: str, name: str, reports: list[Report]) -> int:
 
 def checked(subject: Subject, *stages: str) -> list[Report]:
     """Makes the checks of these stages with a test account, and removes the account."""
-    subject.remove_tenants()  # of a run that was killed
+    subject.remove_tenants()  # those that a killed run left
     try:
         subject.make_tenant()
         return make([c for c in CHECKS if c.stage in stages], subject)

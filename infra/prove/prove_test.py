@@ -1,4 +1,4 @@
-"""The checks against the stand-in: right answers pass, and each lie is seen by name.
+"""Runs the checks against the stand-in: right answers pass, and each lie fails its check.
 
 A lie is one wrong answer of AWS. To add one, add a row to LIES.
 """
@@ -111,7 +111,7 @@ class Checks(unittest.TestCase):
         subject = self.aws.subject()
         kept = ("tenant", "workspace", "management", "standard", "job", "secrets")
         if not any(operation.startswith("cloudformation") for operation in self.aws.lies):
-            kept += ("declared",)  # its translation takes a second
+            kept += ("declared",)  # translating its template takes a second
         for attribute in kept:
             setattr(subject, attribute, getattr(self.tenant, attribute))
         (report,) = make([c for c in CHECKS if c.name == name], subject)
@@ -166,9 +166,9 @@ class Rules(unittest.TestCase):
     def test_canary(self) -> None:
         life.judge_canary([self.good] * 9 + [self.crash], "UPDATE_ROLLBACK_COMPLETE", "3", "3")
         for answers, status, after in (
-            ([self.good] * 9 + [self.crash], "UPDATE_COMPLETE", "4"),  # not taken back
-            ([self.good] * 9, "UPDATE_ROLLBACK_COMPLETE", "3"),  # taken back for another reason
-            ([self.good] + [self.crash] * 9, "UPDATE_ROLLBACK_COMPLETE", "3"),  # not a part, but all
+            ([self.good] * 9 + [self.crash], "UPDATE_COMPLETE", "4"),  # not rolled back
+            ([self.good] * 9, "UPDATE_ROLLBACK_COMPLETE", "3"),  # rolled back for another reason
+            ([self.good] + [self.crash] * 9, "UPDATE_ROLLBACK_COMPLETE", "3"),  # all requests instead of a part
             ([self.good] * 9 + [self.plain], "UPDATE_ROLLBACK_COMPLETE", "3"),  # not our envelope
         ):
             with self.subTest(status=status), self.assertRaises(Failed):
@@ -176,7 +176,7 @@ class Rules(unittest.TestCase):
 
 
 class Life(unittest.TestCase):
-    """Everything that `make prove` made is removed, however it ends."""
+    """Every end of `make prove` removes everything that it made."""
 
     def account(self) -> mock.MagicMock:
         account = mock.MagicMock(region="us-east-1", id="1", partition="aws", caller="arn:aws:sts::1:assumed-role/prove/me")
@@ -227,7 +227,7 @@ class Life(unittest.TestCase):
         ])
 
     def test_deployments(self) -> None:
-        """Both deployments, as the SAM CLI is called."""
+        """The calls of the SAM CLI for both deployments."""
         account = self.account()
         deployment, called = life.Deployment(account, "dry", "arm64"), []
         deployment.sam = lambda *a: called.append(" ".join(a)) or mock.MagicMock(returncode=0)

@@ -40,7 +40,7 @@ class Edition:
         self.process.wait(30)
 
     def environment(self) -> dict[str, str]:
-        """Lets the contract suite take the engines for AWS."""
+        """Makes the contract suite use the engines as AWS."""
         return {f"AWS_ENDPOINT_URL_{service.upper()}": url for service, url in self.stack["endpoints"].items()} | {
             "AWS_ACCESS_KEY_ID": self.stack["access_key_id"], "AWS_SECRET_ACCESS_KEY": self.stack["secret_access_key"],
         }

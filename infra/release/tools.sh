@@ -1,5 +1,5 @@
-# For scripts in this folder, which run in the project's: tools that describe a
-# binary's packages, in $tools, built once.
+# For the scripts of this folder, which run in the project's folder: builds tools that
+# describe a binary's packages, once, into $tools.
 # shellcheck shell=bash
 tools=$PWD/.build/bin
 mkdir -p "$tools"
@@ -12,6 +12,6 @@ build() {
 build github.com/CycloneDX/cyclonedx-gomod@v1.10.0 ./cmd/cyclonedx-gomod
 build github.com/google/go-licenses/v2@v2.0.1 .
 
-# linked is the modules of a binary, listed those of an SBOM.
+# linked prints the modules of a binary, listed the modules of an SBOM.
 linked() { go version -m "$1" | awk '$1 == "dep" { print $2 "@" $3 }' | sort; }
 listed() { sed -nE 's|^ *"purl": "pkg:golang/([^?]*).*|\1|p' "$1" | grep -v -e ^std@ -e ^signalbox.dev@ | sort; }

@@ -44,7 +44,7 @@ type refusal struct {
 	cause  error // for the log; nil if the caller is at fault
 }
 
-// The messages are the API's own, if it has one.
+// The messages are the API's, if it has one for the status.
 var messages = map[int]string{
 	http.StatusBadRequest:            "Invalid request parameters",
 	http.StatusUnauthorized:          "Missing Authentication header",
@@ -91,7 +91,7 @@ func isUnder(r *http.Request, path string) bool {
 	return r.Method == http.MethodPost && (r.URL.Path == path || strings.HasPrefix(r.URL.Path, path+"/"))
 }
 
-// answer calls the handler, which writes the response itself if it refuses nothing.
+// answer calls the handler. If the handler does not refuse, it writes the response itself.
 func (a *authorizer) answer(w http.ResponseWriter, r *http.Request, path string, handle func(http.ResponseWriter, *http.Request) *refusal) {
 	began, status, reason := time.Now(), 0, "aborted"
 	defer func() { a.metrics.note(path, status, reason, time.Since(began)) }()
@@ -111,7 +111,7 @@ func (a *authorizer) answer(w http.ResponseWriter, r *http.Request, path string,
 	refuse(w, status, reason)
 }
 
-// safely returns a panic as a refusal. One that aborts the response goes on: the
+// safely returns a panic as a refusal. A panic that aborts the response goes on, so the
 // connection is closed.
 func (a *authorizer) safely(w http.ResponseWriter, r *http.Request, handle func(http.ResponseWriter, *http.Request) *refusal) (refused *refusal) {
 	defer func() {
@@ -197,7 +197,7 @@ func (a *authorizer) identify(r *http.Request) (*routing.Caller, *refusal) {
 	return caller, nil
 }
 
-// refusalOf says why the reader did not plan.
+// refusalOf returns the refusal for the reader's error.
 func refusalOf(err error) *refusal {
 	rejection, rejected := errors.AsType[*auth.Rejection](err)
 	switch {
@@ -257,7 +257,7 @@ func readModel(body io.Reader) (model string, err error) {
 	return model, nil
 }
 
-// open sends the key of the next step of a plan; without a plan, that of the first step.
+// open sends the key of the plan's next step. Without a plan it sends the first step's key.
 func (a *authorizer) open(w http.ResponseWriter, r *http.Request) *refusal {
 	t, refused := a.turn(w, r)
 	if refused != nil {
@@ -291,9 +291,9 @@ func kind(s routing.Step) string {
 	return "credential"
 }
 
-// turn takes the next turn of the request's plan, or plans a request without one. The
-// plan's reading serves its first turn while it is fresh. Before any other turn the rows
-// are read again: a revoked credential serves no later attempt.
+// turn takes the next turn of the request's plan, or plans a request that has none. The
+// plan's reading serves its first turn while it is fresh. Before any other turn it reads
+// the rows again, because a revoked credential must serve no later attempt.
 func (a *authorizer) turn(w http.ResponseWriter, r *http.Request) (turn, *refusal) {
 	names := r.Header.Values(planHeader)
 	if len(names) == 0 {
@@ -323,8 +323,8 @@ func (a *authorizer) turn(w http.ResponseWriter, r *http.Request) (turn, *refusa
 	return t, nil
 }
 
-// mayBe reports whether the request can come from the plan's caller: its API key, if the
-// router sends one, is that caller's.
+// mayBe reports whether the request can come from the plan's caller. If the router sends
+// an API key, it must be that caller's.
 func mayBe(r *http.Request, c *routing.Caller) bool {
 	given := r.Header.Values("Authorization")
 	bearer, err := auth.ParseBearer(given)

@@ -85,7 +85,7 @@ providers:
 	return f
 }
 
-// serve starts a new authorizer; one that runs goes on.
+// serve starts a new authorizer. It does not stop a running one.
 func (f *fixture) serve() {
 	f.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(f.Context(), "tcp", "127.0.0.1:0")
@@ -311,7 +311,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A plan is of no use to anybody but its caller, and of none to him after its time.
+// Only its caller can use a plan, and only for a limited time.
 func TestAPlanIsItsCallersOwn(t *testing.T) {
 	f := newFixture(t)
 	f.store("sk-first", byok.Settings{})
@@ -341,7 +341,7 @@ func TestAPlanIsItsCallersOwn(t *testing.T) {
 	}
 }
 
-// Revocation counts at the next request, and at the next attempt of the same one.
+// Revocation takes effect at the next request, and at the next attempt of the same one.
 func TestRevocation(t *testing.T) {
 	f := newFixture(t)
 	c := f.store("sk-first", byok.Settings{})
@@ -386,7 +386,7 @@ func TestKeysThatNoHeaderCarries(t *testing.T) {
 	}
 }
 
-// Without DynamoDB or KMS there is no key, and never the platform's.
+// Without DynamoDB or KMS no key is sent, not even the platform's.
 func TestOutages(t *testing.T) {
 	f := newFixture(t)
 	f.store("sk-first", byok.Settings{})
@@ -410,7 +410,7 @@ func TestOutages(t *testing.T) {
 	f.open(plan).is(t, "the second attempt", http.StatusServiceUnavailable, "unavailable")
 	f.faults.Heal()
 	if log := f.log.String(); strings.Contains(log, `"stack"`) {
-		t.Errorf("an outage is a panic: %s", log)
+		t.Errorf("an outage caused a panic: %s", log)
 	}
 	f.faults.Inject(faults.Rule{Operation: "Query", Fault: func(*http.Request, faults.Apply) (*http.Response, error) { panic("sk-secret") }})
 	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "a panic", http.StatusServiceUnavailable, "unavailable")
@@ -423,12 +423,12 @@ func TestOutages(t *testing.T) {
 	f.open(f.plan()).is(t, "an empty platform key", http.StatusServiceUnavailable, "unavailable")
 }
 
-// One buffer holds a key while it is written, and it is wiped.
+// Only one buffer holds a key while it is written, and it is wiped.
 func TestNoCopyOfAKeyIsLeft(t *testing.T) {
 	if !testkit.Uninterrupted(t) {
 		return
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // what was collected might have held one
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collected memory might have held a copy
 	f := newFixture(t)
 	key := testkit.NewMasked(48)
 	plain := key.Append(make([]byte, 0, len(key)))
@@ -456,8 +456,8 @@ func TestNoCopyOfAKeyIsLeft(t *testing.T) {
 		clear(response)
 	}
 	clear(plain)
-	// The server wipes a key once it is written. A connection's requests are served one
-	// behind the other: after the next response, the last key is wiped.
+	// The server wipes a key after writing it. It serves a connection's requests one after
+	// the other: after the next response, the last key is wiped.
 	send("GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
 	f.reader.Close()
 	if n := key.Copies(testkit.Heap(t)); n != 0 {
@@ -465,7 +465,7 @@ func TestNoCopyOfAKeyIsLeft(t *testing.T) {
 	}
 }
 
-// The rows of a plan serve its first turn for two seconds, and no other.
+// The rows of a plan serve only its first turn, for two seconds.
 func TestPlansForgetTheirRows(t *testing.T) {
 	for wait, kept := range map[time.Duration]bool{byok.ReadTime - 1: true, byok.ReadTime + 1: false} {
 		synctest.Test(t, func(t *testing.T) {

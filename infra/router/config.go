@@ -97,8 +97,8 @@ func (p *aProvider) complete() {
 	}
 }
 
-// address is the address to listen on. Whoever reaches the authorizer can get provider keys, so
-// only this machine may: a Unix socket or a loopback address.
+// address is the address to listen on, a Unix socket or a loopback address: a client that
+// reaches the authorizer can get provider keys, so only this machine may.
 func (c config) address() (network, address string, err error) {
 	if path, ok := strings.CutPrefix(c.Listen, "unix:"); ok && path != "" {
 		return "unix", path, nil

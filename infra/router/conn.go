@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// placeholder stands for a key in net/http, which copies every header into buffers that
-// it keeps. A secretConn writes the key itself.
+// placeholder stands for a key in net/http, because net/http keeps copies of every header
+// in buffers. A secretConn writes the key itself.
 const placeholder = "signalbox-placeholder-for-a-key"
 
 // secretListener accepts connections that can send a secret.
@@ -29,7 +29,7 @@ func (l secretListener) Accept() (net.Conn, error) {
 // secret during that write, and is wiped.
 type secretConn struct {
 	net.Conn
-	secret []byte // nil if no secret is to be sent
+	secret []byte // nil if there is no secret to send
 }
 
 // Write implements net.Conn. It writes nothing if the placeholder is missing.

@@ -1,5 +1,5 @@
 // Command router is the authorizer: a small process beside a model router, which asks
-// it for "this request's key". It finds who calls from the caller's Signalbox API key,
+// it for "this request's key". It identifies the caller by its Signalbox API key,
 // plans the request by the flags of the stored credentials, and opens one key for each
 // attempt. Its configuration is one file, router.yaml.
 //
@@ -14,12 +14,12 @@
 //
 // A refusal is 400, 401, 403, 404, 413 or 503 with a reason in the API's error envelope.
 // It ends the caller's request: only a provider's answer moves on to the next step
-// (routing.MovesOn). So does everything that this process cannot decide, a panic and its
-// own restart included: there is no other key to fall back to.
+// (routing.MovesOn). A panic, a restart and any other failure of this process also end the
+// request: there is no other key to fall back to.
 //
-// It guards the provider keys from its own clients: it listens on this machine only,
-// because whoever reaches it with an API key gets provider keys. It trusts the router to
-// send the caller's own API key and, in user_id_header, nobody's word but its own.
+// It listens on this machine only, because a client that reaches it with an API key gets
+// provider keys. It trusts the router to send the caller's own API key, and to set
+// user_id_header itself.
 package main
 
 import (
@@ -86,11 +86,11 @@ func run(ctx context.Context, file string, log *slog.Logger) error {
 		return err
 	}
 	defer reader.Close()
-	network, address, _ := c.address() // which readConfig has checked
+	network, address, _ := c.address() // readConfig has checked it
 
 	if network == "unix" { // a killed process leaves its socket
 		if left, err := os.Lstat(address); err == nil && left.Mode().Type() == os.ModeSocket {
-			_ = os.Remove(address) // if it fails, Listen says so
+			_ = os.Remove(address) // if it fails, Listen reports it
 		}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, network, address)
@@ -101,7 +101,7 @@ func run(ctx context.Context, file string, log *slog.Logger) error {
 	return serve(ctx, newServer(c, reader, log), listener)
 }
 
-// newServer returns the server for listeners of serve.
+// newServer returns the server for the listeners of serve.
 func newServer(c config, reader *routing.Reader, log *slog.Logger) *http.Server {
 	plans := newPlans(c.MaxPlans, c.PlanAge)
 	return &http.Server{

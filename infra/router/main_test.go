@@ -15,8 +15,8 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-// start runs the authorizer of the example on another address. Its first log line, or
-// its end, comes before the result.
+// start runs the authorizer of the example on another address. It returns after the first
+// log line, or after the authorizer has ended.
 func start(t *testing.T, listen string) (end func() error) {
 	t.Helper()
 	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
@@ -33,12 +33,12 @@ func start(t *testing.T, listen string) (end func() error) {
 		_ = log.Close()
 	}()
 	bufio.NewScanner(lines).Scan()
-	go func() { _, _ = io.Copy(io.Discard, lines) }() // nothing waits for a reader of later lines
+	go func() { _, _ = io.Copy(io.Discard, lines) }() // otherwise later lines would block the authorizer
 	return func() error { stop(); return <-ended }
 }
 
-// A killed authorizer leaves its socket, and the next one listens in its place. A file
-// that is no socket stays.
+// A killed authorizer leaves its socket, and the next one replaces it. A file of another
+// kind stays.
 func TestRunListensOnASocket(t *testing.T) {
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_PROFILE", "")
@@ -63,14 +63,14 @@ func TestRunListensOnASocket(t *testing.T) {
 
 	testkit.Must(t, os.WriteFile(path, []byte("a file"), 0o600))
 	if err := start(t, "unix:"+path)(); err == nil {
-		t.Error("it listens in place of a file")
+		t.Error("it replaced a file with its socket")
 	}
 	if kept, err := os.Lstat(path); err != nil || !kept.Mode().IsRegular() {
 		t.Errorf("the file is %v, %v", kept, err)
 	}
 }
 
-func TestRunRefusesWhatCannotServe(t *testing.T) {
+func TestRunRefusesABadConfiguration(t *testing.T) {
 	for _, c := range []struct{ region, profile, listen, complaint string }{
 		{"us-east-1", "", "0.0.0.0:0", "router.yaml: listen: "},
 		{"us-east-1", "nosuch", "127.0.0.1:0", "nosuch"},

@@ -18,7 +18,7 @@ type metrics struct {
 	opened   *prometheus.CounterVec
 }
 
-// newMetrics makes the metrics; keys and plans count those in memory.
+// newMetrics makes the metrics. keys and plans return the numbers in memory.
 func newMetrics(keys, plans func() int) *metrics {
 	registry := prometheus.NewRegistry()
 	m := &metrics{

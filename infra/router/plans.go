@@ -12,7 +12,7 @@ import (
 	"signalbox.dev/shared/routing"
 )
 
-// plan is the decision about a request, until its last turn.
+// plan is the decision about a request. It is kept until its last turn.
 type plan struct {
 	name    string
 	made    time.Time
@@ -20,7 +20,7 @@ type plan struct {
 	request routing.Request
 	steps   []routing.Step
 	reading *routing.Reading // for the first turn, while it is fresh
-	taken   int              // turns
+	taken   int              // the number of turns taken
 }
 
 // turn is one attempt of a plan.
@@ -29,7 +29,7 @@ type turn struct {
 	step routing.Step
 }
 
-// String names the credential for the operator.
+// String names the turn's credential for the operator.
 func (t turn) String() string {
 	return fmt.Sprintf("credential %s for %s, workspace %s, account %s", cmp.Or(t.step.Credential, "shared"), t.step.Provider, t.caller.Workspace(), t.caller.Account())
 }
@@ -67,7 +67,7 @@ func (p *plans) add(made plan) (name string) {
 }
 
 // take takes the next turn of a plan. There is none if mayTake refuses the caller, if
-// all have been taken, or if the plan is too old.
+// all turns are taken, or if the plan is too old.
 func (p *plans) take(name string, mayTake func(*routing.Caller) bool) (turn, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +85,7 @@ func (p *plans) take(name string, mayTake func(*routing.Caller) bool) (turn, boo
 	return t, true
 }
 
-// count is how many plans are remembered.
+// count is the number of remembered plans.
 func (p *plans) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,8 +1,8 @@
-"""Calls models through Envoy and LiteLLM, beside the authorizer, with envoy.yaml,
-router.yaml and signalbox_hook.py as they are but for addresses. A provider here records
-every request. What it received is compared with a plan that is written a second time.
+"""Calls models through Envoy and LiteLLM, beside the authorizer. envoy.yaml, router.yaml and
+signalbox_hook.py are unchanged except for addresses. A provider here records every
+request. The test compares the requests with a plan by a second implementation.
 
-A request's text says how the providers answer its attempts: "17 401 503 200"."""
+A request's text sets the providers' answers to its attempts: "17 401 503 200"."""
 
 import asyncio
 import collections
@@ -38,7 +38,7 @@ TIMED_OUT = (503, [])  # the response, and what the providers received, if the a
 
 
 class Failed(Exception):
-    """Something does not hold."""
+    """A check failed."""
 
 
 # Settings that a client may try to choose.
@@ -52,8 +52,8 @@ def check(holds: bool, what: str, *seen) -> None:
         raise Failed(f"FAILED: {what}: {' '.join(map(str, seen))}")
 
 
-# Below those that systems give to programs which want any port: LiteLLM opens its own
-# after ten seconds.
+# Ports below those that a system gives out for "any port": LiteLLM opens its port after
+# ten seconds.
 PORTS = itertools.count(random.randrange(20000, 30000))
 
 
@@ -213,7 +213,7 @@ def litellm_config(providers: dict[str, int]) -> dict:
 
 
 class Bench:
-    """Everything that runs."""
+    """All running processes."""
 
     def __init__(self, work: pathlib.Path) -> None:
         self.work, self.provider, self.number, self.random = work, Provider(), 0, random.Random(os.environ.get("SEED", "1"))
@@ -257,7 +257,7 @@ class Bench:
         await self.client.close()
 
     async def store(self, tenant: "Tenant", **settings) -> dict:
-        """Stores a credential by the API and returns it with its key."""
+        """Stores a credential through the API and returns it with its key."""
         key = f"sk-{tenant.name}-{self.random.getrandbits(64):x}"
         if self.random.random() < 0.2:
             key = "Bearer " + key  # no prefix of the header: it belongs to the key
@@ -268,9 +268,9 @@ class Bench:
         return stored
 
     async def call(self, key: str, model: str, answers=(), via: str = "envoy", headers: dict | None = None, more: str = "", tries: int = 10) -> tuple[int, list]:
-        """Calls a model, with further members. Returns the status and the keys that providers
-        received. Repeats a 503 before the first attempt: on a busy machine DynamoDB may
-        answer too late."""
+        """Calls a model, with more members. Returns the status and the keys that providers
+        received. Repeats a call that got 503 before its first attempt: on a busy machine
+        DynamoDB may answer too late."""
         while (got := await self.call_once(key, model, answers, via, headers, more)) == TIMED_OUT and tries > 1:
             tries -= 1
         return got
@@ -306,7 +306,7 @@ class Tenant:
 
 
 def plan(credentials: list[dict], request: dict) -> list[tuple[str, str | None]]:
-    """routing.NewPlan, written a second time from the contract: (provider, credential) by turn."""
+    """A second routing.NewPlan, written from the contract: (provider, credential) by turn."""
     within = lambda value, allowed: allowed is None or bool(value) and value in allowed
     live = sorted((c for c in credentials if not c.get("disabled")), key=lambda c: (c["sort_order"], c["id"]))
     covers = lambda c: within(request["model"], c.get("allowed_models"))
@@ -325,8 +325,8 @@ def vectors() -> None:
 
 
 def expected(plan: list, answers: list[int], via: str) -> tuple[int, list]:
-    """The status that the caller gets, and what the providers receive. A connection that
-    the provider closes is 0."""
+    """The status that the caller gets, and the keys that the providers receive. Answer 0 means
+    that the provider closes the connection."""
     if not plan:
         return 403, []
     for turn, (provider, key) in enumerate(plan):
@@ -372,7 +372,7 @@ async def faults(bench: Bench, via: str) -> None:
 
 
 async def kills(bench: Bench, tenant: Tenant, via: str) -> None:
-    """kill -9 of each part under load: every request is served by its plan, or ends."""
+    """After a kill -9 of each part under load, every request follows its plan, or ends."""
     plan, ended, served, killed = tenant.plan("large"), 0, 0, False
 
     async def caller() -> None:
@@ -400,8 +400,8 @@ async def kills(bench: Bench, tenant: Tenant, via: str) -> None:
 
 
 async def changes(bench: Bench, via: str, turns: int) -> None:
-    """Revocation and rotation under load: they count from the next request on. No request
-    fails but for a time-out of DynamoDB, at most one in ten."""
+    """Revocation and rotation under load take effect at the next request. Only a time-out of
+    DynamoDB makes a request fail, at most one in ten."""
     tenant, done, failed, ended = Tenant(bench, f"{via}-changes"), False, [], 0
     current = await bench.store(tenant, provider="openai")
     calls, off = [], []  # (began, ended, key), and (key, from, until)
@@ -442,7 +442,7 @@ async def changes(bench: Bench, via: str, turns: int) -> None:
 
 
 async def refusals(bench: Bench, tenant: Tenant, via: str) -> None:
-    """Who may not call is refused, and no provider is called."""
+    """A caller without the right is refused, and no provider is called."""
     for status, key, model, more in (
             (401, tenant.key + "x", "small", ""), (403, tenant.management, "small", ""), (404, tenant.key, "unknown", ""), (400, tenant.key, "small", ',"model":"large"'),
             *(((400, tenant.key, "small", ',"seed":' + number) for number in ("9" * 5000, "[" * 5000 + "]" * 5000)) if via == "litellm" else ()),
@@ -454,8 +454,8 @@ async def refusals(bench: Bench, tenant: Tenant, via: str) -> None:
 
 
 async def streams(bench: Bench, tenant: Tenant, via: str) -> None:
-    """A stream arrives as it is sent, after an attempt that failed. An answer that breaks
-    off is the last one."""
+    """After a failed attempt, a stream arrives while it is sent. No attempt follows an answer
+    that breaks off."""
     async def stream(answer: str, streamed: bool = True) -> tuple[list, list]:
         bench.number += 1
         message, arrived = {"model": "small", "stream": streamed, "messages": [{"role": "user", "content": f"{bench.number} {answer}"}]}, []
@@ -530,7 +530,7 @@ async def checks(bench: Bench) -> None:
 
 
 if __name__ == "__main__":
-    logging.disable()  # aiohttp's, of connections that are closed on purpose
+    logging.disable()  # aiohttp would log the connections that are closed on purpose
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(run(pathlib.Path(folder)))

@@ -1,7 +1,7 @@
-"""LiteLLM's side of the authorizer; litellm.yaml names what is here. It serves chat
-completions. The guard stands before LiteLLM, as Envoy's first tier does: it asks for the
-plan and removes what LiteLLM would read as its own settings. LiteLLM chooses a
-deployment for each attempt; the authorizer's step replaces it and its key."""
+"""LiteLLM's side of the authorizer, for chat completions. litellm.yaml names it. The guard
+runs before LiteLLM, like Envoy's first tier: it asks for the plan and removes members that
+LiteLLM would read as its own settings. LiteLLM chooses a deployment for each attempt; the
+authorizer's step replaces it and its key."""
 
 import contextvars
 import json
@@ -63,14 +63,14 @@ class Guard:
         async def decided():
             return messages.pop() if messages else await receive()
 
-        # The context of the request, which its attempts share.
+        # All attempts of the request share its context.
         request_plan.set({"name": plan.headers["x-signalbox-plan"], "model": members["model"], "credential": "", "answer": 0, "end": None})
         headers = {"content-type": "application/json", "authorization": f"Bearer {proxy_server.master_key}"}
         await self.app(scope | {"query_string": b"", "headers": [(n.encode(), v.encode()) for n, v in headers.items()]}, decided, send)
 
 
 def moves_on(answer: int) -> bool:
-    """Is routing.MovesOn; 0 is no answer."""
+    """Same rule as routing.MovesOn. 0 means that no answer came."""
     return answer in (0, 401, 403, 408, 409, 429) or answer >= 500
 
 
@@ -84,8 +84,8 @@ async def note_answer(response: httpx.Response) -> None:
 
 
 def make_client(self, *args, make=httpx.AsyncClient.__init__, **kwargs) -> None:
-    """Makes a client that notes a provider's status before it reads the rest: LiteLLM
-    repeats a request whose answer breaks off as if there had been none."""
+    """Makes a client that notes a provider's status before it reads the rest: LiteLLM repeats a
+    request if its answer breaks off, as if no answer had come."""
     make(self, *args, **kwargs)
     self.event_hooks["request"].append(note_call)
     self.event_hooks["response"].append(note_answer)
@@ -119,7 +119,7 @@ class Hook(CustomLogger):
         return kwargs
 
     async def async_post_call_failure_hook(self, request_data, original_exception, user_api_key_dict, traceback_str=None):
-        """A provider's refusal of the platform's key is no caller's fault."""
+        """A caller is not at fault if a provider refuses the platform's key."""
         if request_plan.get({}).get("credential") == "shared" and getattr(original_exception, "status_code", 0) in (401, 403):
             return HTTPException(502, "The provider refused the platform")
 

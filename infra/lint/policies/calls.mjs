@@ -29,7 +29,7 @@ export function unseen(stack, name, calls) {
   const found = tables(calls).map((table) =>
     own('DynamoDB opens an encrypted table by the storage key, on behalf of each caller.', openTable(stack, table)))
   for (const { object } of calls.filter((c) => c.action === 's3:DeleteObject')) {
-    // Whether S3 then compares the key as the prefix or has none is not documented.
+    // AWS does not document whether S3 then compares the key as the prefix or has no prefix.
     for (const conditions of [{ 's3:prefix': [object] }, {}]) {
       found.push(own('Without it S3 answers 403 for a key that does not exist, where 404 is meant.',
         { action: 's3:ListBucket', resource: 'FilesBucket', conditions }))
@@ -52,8 +52,8 @@ export function unseen(stack, name, calls) {
   return found
 }
 
-// ---- Calls that a function must not make: its good calls with one thing wrong, and those on
-// the tables that it does not use.
+// ---- Calls that a function must not make: its good calls with one thing wrong, and calls on
+// tables that it does not use.
 
 export const without = (conditions, key) => Object.fromEntries(Object.entries(conditions).filter(([k]) => k !== key))
 
@@ -71,7 +71,7 @@ export const contexts = [
   ...Object.keys(sealing).map((key) => [`no ${key}`, without(sealing, key)]),
 ].map(([why, context]) => [why, keyCondition(context)])
 
-/** Why, and the conditions, of the good call with one thing wrong. */
+/** The good call's conditions with one thing wrong, each with its name. */
 function* wrong({ action, resource, conditions }) {
   if (conditions['kms:EncryptionContext:purpose']) yield* contexts
   for (const key of ['dynamodb:LeadingKeys', 'kms:ViaService', 'kms:EncryptionContext:aws:dynamodb:tableName', 's3:if-match']) {
@@ -143,7 +143,7 @@ function typeOf(call) {
 
 const service = (arn) => arn.split(':')[2]
 
-/** Those of the stack, and one of the account that is not the stack's. */
+/** The stack's resources, and one of the account that is not the stack's. */
 function otherResources(stack, call) {
   const own = stack.arns[call.resource]
   if (!own) return []
@@ -159,6 +159,6 @@ function otherItems(call, known) {
   const own = call.conditions['dynamodb:LeadingKeys']
   if (!own) return []
   const others = kinds.filter((kind) => !known.has(scopeOf(one('dynamodb:LeadingKeys', [kind]))))
-  // Also together with an allowed one, which must not let the rest pass.
+  // Also together with an allowed one, because that must not let the rest pass.
   return others.flatMap((kind) => [one('dynamodb:LeadingKeys', [kind]), one('dynamodb:LeadingKeys', [...own, kind])])
 }

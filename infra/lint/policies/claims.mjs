@@ -1,11 +1,11 @@
-// Which principals may use the keys and the bucket, and which may not, with any policies
-// of their own. The functions' calls are recorded, so they are not listed here.
+// Claims about the principals that may use the keys and the bucket, and those that may not,
+// whatever their own policies allow. The functions' calls are recorded, so they are not here.
 
 import { contexts, keyCondition, sealing } from './calls.mjs'
 
 const may = (who, why, action, conditions = {}, object) => ({ who, why, action, ...(object && { object }), conditions, right: true })
 const mayNot = (...call) => ({ ...may(...call), right: false })
-// Denied twice: nothing allows it, and were it allowed, it would still be denied.
+// Denied twice: nothing allows it, and a separate statement denies it.
 const never = (...call) => ({ ...mayNot(...call), twice: true })
 
 // The uses of a key's material. AWS's pages about DynamoDB encryption at rest (which add
@@ -133,10 +133,10 @@ function filesBucket(stack) {
   const tls = (version) => ({ 's3:TlsVersion': [version] })
   return [
     may(admin, 'uploads', 's3:PutObject', tls('1.2'), 'files/*/*'),
-    mayNot(admin, 'uploads in plain sight', 's3:PutObject', plain, 'files/*/*'),
+    mayNot(admin, 'uploads without TLS', 's3:PutObject', plain, 'files/*/*'),
     mayNot(admin, 'lists in plain sight', 's3:ListBucket', plain),
-    mayNot(admin, 'uploads by an old TLS', 's3:PutObject', tls('1.1'), 'files/*/*'),
-    mayNot(admin, 'lists by an old TLS', 's3:ListBucket', tls('1.1')),
+    mayNot(admin, 'uploads with an old TLS', 's3:PutObject', tls('1.1'), 'files/*/*'),
+    mayNot(admin, 'lists with an old TLS', 's3:ListBucket', tls('1.1')),
     mayNot(admin, 'locks objects', 's3:PutBucketObjectLockConfiguration'),
     mayNot(admin, 'holds an object', 's3:PutObjectLegalHold', {}, 'files/*/*'),
     mayNot(admin, 'retains an object', 's3:PutObjectRetention', {}, 'files/*/*'),

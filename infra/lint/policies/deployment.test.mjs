@@ -1,5 +1,5 @@
 // Attacks with the rights to deploy, by name: each must be refused. The good calls that they
-// resemble must not be.
+// resemble must be allowed.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -131,7 +131,7 @@ for (const [who, listed] of Object.entries(attacks)) {
   for (const [name, call] of Object.entries(listed)) test(`infra/${who}-policy.json refuses: ${name}`, () => assert.ok(!may(who, call)))
 }
 
-test('infra/boundary-policy.json allows what the functions do', () => {
+test('infra/boundary-policy.json allows the calls of the functions', () => {
   const calls = readCalls(process.env.CALLS).filter((call) => call.function !== 'Router' && stack.functions[call.function])
   assert.ok(calls.length > 0)
   const refused = calls.map((call) => requestOf(stack, call)).filter((request) => !allowed(request, [policies.boundary], leftToIam(stack.account)))

@@ -1,12 +1,12 @@
-// Judges the policies of the translated template by the calls that the functions
-// were seen to make. Run it by infra/lint/iam.
+// Judges the policies of the translated template by the recorded calls of the functions.
+// infra/lint/iam runs it.
 //     main.mjs STACK.json CALLS.jsonl
 
 import { judge } from './judge.mjs'
 import { readCalls, readStack } from './request.mjs'
 import { ofFunction, ofResource } from './subjects.mjs'
 
-// Mutants that change no verdict, and the reason why that is right.
+// Mutants that change no verdict, each with the reason why that is right.
 const reasons = [
   [/^StorageKey Logs: action kms:Describe\* removed$/,
     'AWS\'s page about encrypted log groups lists it. DescribeKey has no encryption context, so it is never granted here.'],

@@ -1,6 +1,6 @@
-// Policies with one part removed. A policy has no part too many, and is tried as a whole, if
-// each of its mutants changes the verdict on some call. A policy that grants too much allows
-// a neighbour or a forbidden call (calls.mjs).
+// Policies with one part removed. If each mutant changes the verdict on some call, the policy
+// has no needless part, and each part was tried. A policy that grants too much allows a
+// neighbour or a forbidden call (calls.mjs).
 
 const listOf = (value) => [value ?? []].flat()
 const without = (list, i) => list.filter((_, at) => at !== i)

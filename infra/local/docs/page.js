@@ -1,6 +1,6 @@
-// Shows openapi.yaml in Swagger UI. Where the page comes with a demo account, one of
-// its keys is chosen and its ids are filled in. Keys are kept in this page's memory
-// alone: a reload fetches them again.
+// Shows openapi.yaml in Swagger UI. If the page has a demo account, it chooses one of the
+// account's keys and fills in its ids. Keys are only in the page's memory: a reload
+// fetches them again.
 "use strict";
 
 const { server, demo } = document.body.dataset;
@@ -39,8 +39,8 @@ async function sha256(text) {
   return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
 }
 
-// freshKey is a new Idempotency-Key. A page from another host than this machine, without
-// TLS, has no crypto.randomUUID.
+// freshKey is a new Idempotency-Key. If the page is from another machine, without TLS, it
+// has no crypto.randomUUID.
 const freshKey = () => hex(crypto.getRandomValues(new Uint8Array(16)));
 
 // operationsFirst shows the document's description below the operations.
@@ -75,7 +75,7 @@ function prepared(facts, hash) {
   return { statePlugins: { spec: { wrapActions: { updateJsonSpec: (original) => (document) => original(change(document)) } } } };
 }
 
-// careful asks before a key is sent that ends with white space: the API stores it as it is.
+// careful asks before it sends a key that ends with white space: the API stores it unchanged.
 function careful({ React: { createElement } }) {
   const pasted = (body) => {
     try {
@@ -96,8 +96,8 @@ function careful({ React: { createElement } }) {
   return { wrapComponents: { execute } };
 }
 
-// tidy removes the answer of the try before as soon as there is a next one, and gives
-// each new body an Idempotency-Key of its own: the same body twice stores one credential.
+// tidy clears the previous answer when a new request starts, and gives each new body a
+// new Idempotency-Key: the same body twice stores one credential.
 function tidy() {
   const before = (original, { specActions }) => (request) => {
     const [path, method] = Array.isArray(request) ? request : [request.path, request.method];
@@ -116,8 +116,8 @@ function tidy() {
   } };
 }
 
-// accessible mends what an assistive technology cannot use: controls without a name,
-// a link inside a button, and a choice with one option.
+// accessible corrects parts that assistive technology cannot use: controls without a
+// name, a link inside a button, and a choice with one option.
 function accessible({ React: { createElement } }) {
   const named = (name) => (Control) => (properties) =>
     createElement("label", null, createElement("span", { className: "only-read" }, name), createElement(Control, properties));
