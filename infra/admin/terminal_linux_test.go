@@ -12,7 +12,7 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-// The command finds out by itself whether somebody can answer on a terminal.
+// The command detects whether somebody can answer on a terminal.
 func TestARealTerminalIsAsked(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
@@ -33,7 +33,7 @@ func TestARealTerminalIsAsked(t *testing.T) {
 	}
 }
 
-// newTerminal returns a terminal and the file by which somebody types on it.
+// newTerminal returns a terminal and the file through which a test types on it.
 func newTerminal(t *testing.T) (terminal, far *os.File) {
 	t.Helper()
 	far, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

@@ -14,11 +14,11 @@ import (
 	"signalbox.dev/shared/byok"
 )
 
-// CompleteWord is the command by which a completion script asks for candidates:
-// the words up to the cursor follow, the one under it last.
+// CompleteWord is the command with which a completion script asks for candidates.
+// The words up to the cursor follow; the last is the word under the cursor.
 const CompleteWord = "__complete"
 
-// Completion writes a script that asks the command itself: it cannot become outdated.
+// Completion writes a script that asks the command, so the script cannot become outdated.
 type Completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish,powershell" help:"bash, zsh, fish or powershell. To try it: source <(admin completion bash), admin completion fish | source, or admin completion powershell | Out-String | Invoke-Expression."`
 }
@@ -53,8 +53,8 @@ complete -c admin -n '__fish_seen_subcommand_from upload' -F`,
 // Run is never reached.
 func (Completion) Run() error { return errors.New("no script was written") }
 
-// Complete writes the words that the last one can become, a line each: commands, flags
-// and listed values. It reads no table, so it knows no ids.
+// Complete writes each candidate for the last word on a line: commands, flags and listed
+// values. It offers no ids, because it reads no table.
 func Complete(to io.Writer, at *kong.Node, words []string) error {
 	if len(words) == 0 {
 		return nil
