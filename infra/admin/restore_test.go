@@ -266,7 +266,7 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	if diff := cmp.Diff(after, r.contents()); diff != "" {
 		t.Errorf("the second repair changed (-before +after):\n%s", diff)
 	}
-	// If --since is too late, no key is certainly newer than the restore.
+	// With a --since that is too early no key counts as newer than the restore.
 	r.reset()
 	r.since = "2026-01-01T00:00:00Z"
 	r.repaired()
