@@ -31,11 +31,11 @@ type fixture struct {
 	*testing.T
 	engines testkit.Engines
 	bucket  string
-	// sealing is the key that new credentials are sealed under, if it is not the
+	// sealing is the key that new credentials are sealed under. Empty means the
 	// stack's own.
 	sealing string
-	dir     string     // where the local edition would keep its state
-	change  func(*app) // of every command from now on; may be nil
+	dir     string     // the state folder of the local edition
+	change  func(*app) // changes every command from now on; may be nil
 	account ids.Account
 	// workspace is the account's default.
 	workspace ids.Workspace
@@ -152,14 +152,14 @@ var parsers = sync.Pool{New: func() any {
 	return p
 }}
 
-// runParsed runs a command line with a parser that may have read others.
+// runParsed runs a command line with a parser that may have read other command lines.
 func runParsed(ctx context.Context, a *app, args []string) int {
 	p := parsers.Get().(*parser)
 	defer parsers.Put(p)
 	a.parser = func() (*parser, error) { return p, nil }
 	forget := func(node kong.Visitable, next kong.Next) error {
 		if value, ok := node.(*kong.Value); ok {
-			value.Set = false // kong resets the value itself
+			value.Set = false // kong resets the value
 		}
 		return next(nil)
 	}
@@ -177,7 +177,7 @@ func on(t *testing.T, args ...string) answer {
 	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// want executes a command line and compares its exit code.
+// want executes a command line and checks its exit code.
 func (d *fixture) want(code int, args ...string) answer {
 	d.Helper()
 	got := d.do(args...)
@@ -198,14 +198,14 @@ func (a answer) audits() (lines []map[string]any) {
 	return lines
 }
 
-// broken has the command send its requests through faults.
+// broken makes the command send its requests through faults.
 func (d *fixture) broken() *faults.Transport {
 	transport := faults.Wrap(nil)
 	d.change = func(a *app) { a.http = transport }
 	return transport
 }
 
-// stopped gives every command a clock that only its own pauses move, from now on.
+// stopped gives every command from now on a clock that only the command's pauses move.
 func (d *fixture) stopped(now time.Time, during func(time.Duration) error) {
 	d.change = func(a *app) {
 		a.now = func() time.Time { return now }

@@ -12,7 +12,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// changes knows whether a command may have changed anything: it sees every attempt of
+// changes records whether a command may have changed anything. It sees every attempt of
 // every call.
 type changes struct {
 	applied atomic.Bool // a write was accepted
@@ -22,7 +22,7 @@ type changes struct {
 // tried reports whether anything may have been changed.
 func (c *changes) tried() bool { return c.applied.Load() || c.unclear.Load() }
 
-// readOnly begin the names of the operations that change nothing.
+// readOnly has the first words of the operations that change nothing.
 var readOnly = []string{"Get", "Head", "List", "Query", "Scan", "BatchGet", "Describe", "ReEncrypt"}
 
 // note implements the SDK's extension point: it comes between the retries and the
@@ -36,7 +36,7 @@ func (c *changes) note(stack *middleware.Stack) error {
 					return out, metadata, err
 				}
 			}
-			status := 0 // as the SDK has it where there is no response
+			status := 0 // there is no response
 			if response, ok := out.RawResponse.(*smithyhttp.Response); ok {
 				status = response.StatusCode
 			}
@@ -51,7 +51,7 @@ func (c *changes) note(stack *middleware.Stack) error {
 		}), middleware.Before)
 }
 
-// unsent reports whether an attempt found no connection: nobody got it.
+// unsent reports whether an attempt found no connection, so that no service got it.
 func unsent(err error) bool {
 	network, ok := errors.AsType[*net.OpError](err)
 	return ok && network.Op == "dial"

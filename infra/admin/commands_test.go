@@ -23,7 +23,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-func TestAnEndIsGivenInDaysToo(t *testing.T) {
+func TestALifetimeMayBeInDays(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]time.Duration{
 		"90d": 90 * 24 * time.Hour, "1d": 24 * time.Hour, "36500d": arguments.MaxDays * 24 * time.Hour, "36h": 36 * time.Hour, "1h30m": 90 * time.Minute,
@@ -41,9 +41,9 @@ func TestAnEndIsGivenInDaysToo(t *testing.T) {
 	}
 }
 
-// Callers need whole hashes for allow-lists; only a table that does not fit
-// otherwise has short ones.
-func TestKeysAreListedByTheirWholeHash(t *testing.T) {
+// Callers need whole hashes for allow-lists. A table has short ones only if it does not
+// fit otherwise.
+func TestKeysAreListedWithTheirWholeHash(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	var made createdKeyView
@@ -99,8 +99,8 @@ func TestEverySettingIsListed(t *testing.T) {
 	}
 }
 
-// Each setting is shown as its JSON has it. Go prints some kinds in its own way: a pointer
-// as an address.
+// Each setting is shown with its value in JSON. Go prints some kinds differently: a pointer
+// is printed as an address.
 func TestEverySettingIsShown(t *testing.T) {
 	t.Parallel()
 	type others struct {
@@ -123,7 +123,7 @@ func TestEverySettingIsShown(t *testing.T) {
 	}
 }
 
-// asWords is a JSON value as the operator reads it.
+// asWords returns a JSON value in the form that the operator reads.
 func asWords(value any, isList bool) string {
 	switch value := value.(type) {
 	case nil:
@@ -145,7 +145,7 @@ func asWords(value any, isList bool) string {
 
 // The command relies on two facts of the template: the names of its outputs, and the
 // timeout of a function.
-func TestTheTemplateSaysWhatTheCommandReliesOn(t *testing.T) {
+func TestTheCommandAgreesWithTheTemplate(t *testing.T) {
 	t.Parallel()
 	template, err := os.ReadFile("../../template.yaml")
 	testkit.Must(t, err)
@@ -174,7 +174,7 @@ func TestTheTemplateSaysWhatTheCommandReliesOn(t *testing.T) {
 	}
 }
 
-func TestMakeAdminMeansTheEdition(t *testing.T) {
+func TestMakeAdminWorksOnTheEdition(t *testing.T) {
 	t.Parallel()
 	dry := exec.Command("make", "--no-print-directory", "-n", "-C", "../..", "admin", "ARGS=key list")
 	printed, err := dry.CombinedOutput()

@@ -37,7 +37,7 @@ func TestWordsAreCompleted(t *testing.T) {
 	}
 }
 
-// The scripts need no target. make needs bash, so bash is here to try its own script.
+// The scripts need no target. make needs bash, so bash is installed and can run its script.
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {

@@ -17,7 +17,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// typed executes a command line on a terminal, on which this is typed.
+// typed executes a command line on a terminal on which this text is typed.
 func (d *fixture) typed(text string, args ...string) answer {
 	before := d.change
 	defer func() { d.change = before }()
@@ -30,8 +30,8 @@ func (d *fixture) typed(text string, args ...string) answer {
 	return d.feed(text, args...)
 }
 
-// Only a whole name confirms. A stored row that cannot be read has no name, and an empty
-// line does not confirm it. testdata/confirm.txt tries each command that asks.
+// Only a whole name confirms. An unreadable row has no name, and an empty line does not
+// confirm it. testdata/confirm.txt tries each command that asks.
 func TestOnlyANameConfirms(t *testing.T) {
 	t.Parallel()
 	for typed, confirms := range map[string]bool{
@@ -78,9 +78,9 @@ func TestAnInterruptedConfirmationChangesNothing(t *testing.T) {
 	}
 }
 
-// A deletion means the workspace that was the default at the question, also if another one
-// is the default at the answer.
-func TestADeletionMeansWhatWasConfirmed(t *testing.T) {
+// A deletion deletes the workspace that was the default at the question, even if another
+// one is the default at the answer.
+func TestOnlyTheConfirmedWorkspaceIsDeleted(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	second := d.must("workspace", "create", "second")
@@ -112,12 +112,12 @@ func TestADeletionThatIsSentTwiceIsUncertain(t *testing.T) {
 	}
 }
 
-// process returns the command as a process. It is this binary, see TestMain.
+// process returns the command as a process. It runs this binary: see TestMain.
 func (d *fixture) process(args ...string) *exec.Cmd {
 	return exec.Command("admin", append([]string{"--local", d.dir}, args...)...) //nolint:gosec // the command under test
 }
 
-// A signal ends a command wherever it waits, and every change has its audit line.
+// A signal ends a command at any wait, and every change has its audit line.
 func TestASignalEndsACommand(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
@@ -167,7 +167,7 @@ func (d *fixture) unread(args ...string) answer {
 	return answer{code: command.ProcessState.ExitCode(), stderr: stderr.String()}
 }
 
-// A key that nobody saw lets nobody in.
+// If a key cannot be shown, nobody can use it.
 func TestAKeyThatCannotBeShownIsDeleted(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
@@ -179,7 +179,7 @@ func TestAKeyThatCannotBeShownIsDeleted(t *testing.T) {
 	}
 }
 
-// A reader such as head has read enough: that is no error to report.
+// If a reader such as head stops reading, that is not reported as an error.
 func TestALostReaderIsNotReported(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)

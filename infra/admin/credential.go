@@ -54,10 +54,9 @@ type credentialSupersede struct {
 	Anyway bool                       `help:"Supersede even if the two differ in flags or allow-lists."`
 }
 
-// credentialView has the names that the API has. Its fields without such a name are for
-// people alone.
+// credentialView has the API's names. Fields without such a name are only for people.
 type credentialView struct {
-	ID          ids.Credential  `json:"id" title:"credential" narrow:"id,8"` // enough to name one, see oneCredential
+	ID          ids.Credential  `json:"id" title:"credential" narrow:"id,8"` // enough to find a credential, see oneCredential
 	Called      string          `json:"-" title:"name" narrow:"-"`
 	Label       string          `json:"label"`
 	Marked      string          `json:"-" title:"label"`
@@ -89,7 +88,7 @@ func viewCredential(c byok.Credential) credentialView {
 	return view
 }
 
-// showCredentials lists credentials. Of all workspaces each row names its own.
+// showCredentials lists credentials. If it lists all workspaces, each row names its own.
 func showCredentials(s *session, found []byok.Credential, everywhere bool) error {
 	titles := []string{"credential", "provider", "order", "name", "label", "state", "flags", "only for", "created"}
 	if everywhere {
@@ -98,7 +97,7 @@ func showCredentials(s *session, found []byok.Credential, everywhere bool) error
 	return output.List(s.out, each(found, viewCredential), titles...)
 }
 
-// flags are the flags that are set.
+// flags returns the flags that are set.
 func flags(c byok.Settings) string {
 	var set []string
 	for name, value := range c.ByName() {
@@ -109,7 +108,7 @@ func flags(c byok.Settings) string {
 	return strings.Join(set, ", ")
 }
 
-// limits say how long each allow-list is.
+// limits returns the length of each allow-list.
 func limits(c byok.Settings) string {
 	var limits []string
 	for _, list := range []struct {
@@ -148,8 +147,8 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	return showCredentials(s, listed, c.AllWorkspaces)
 }
 
-// Run disables a credential. That can be undone, so it asks only on a terminal, and
-// only if the platform's credit is at stake.
+// Run disables a credential. That can be undone, so it asks only on a terminal, and only
+// if requests may then spend the platform's credit.
 func (c credentialDisable) Run(ctx context.Context, s *session) error {
 	return c.change(ctx, s, "credential.disable", "disabled", s.credentials.Disable, func(found byok.Credential) error {
 		reopens, warning := s.reopening(ctx, found)
@@ -172,7 +171,7 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 		if err := s.credentials.Delete(ctx, w, id); err != nil {
 			return err
 		}
-		if err := s.registry.MakeRoom(ctx, w); err != nil { // the next count finds it
+		if err := s.registry.MakeRoom(ctx, w); err != nil { // the next count finds the room
 			s.warn("a full workspace may have room only in a minute: " + exit.Sentence(err, exit.Uncertain))
 		}
 		return nil
@@ -206,7 +205,7 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	if !moved {
 		return s.out.Say(changed{string(old.ID), "unchanged"}, "Nothing was changed: %s is disabled, and %s comes before it already.", old.ID, successor.ID)
 	}
-	s.warn(warning) // not before: it may have been refused
+	s.warn(warning) // only now, because the change may have been refused
 	return s.out.Say(changed{string(old.ID), "superseded"}, "Credential %s has the place of %s, which is disabled.", successor.ID, old.ID)
 }
 
@@ -225,9 +224,9 @@ func (c oneCredential) change(ctx context.Context, s *session, action, state str
 		"account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID)))
 }
 
-// reopening returns a warning if requests may use the platform's shared endpoint once
-// the credential is disabled or deleted, else "". It stops nothing: a credential must
-// be revocable whatever state the others are in.
+// reopening returns a warning if requests may use the platform's shared endpoint after
+// the credential is disabled or deleted, else "". It stops nothing, because damage of other
+// rows must not prevent a revocation.
 func (s *session) reopening(ctx context.Context, c byok.Credential) (reopens bool, warning string) {
 	const unknown = "it is not known whether requests may use a shared endpoint afterwards: "
 	w, err := s.registry.FindWorkspace(ctx, c.Account, c.Workspace)
@@ -235,7 +234,7 @@ func (s *session) reopening(ctx context.Context, c byok.Credential) (reopens boo
 		return false, unknown + exit.Sentence(err, exit.Failed)
 	}
 	if !w.DeletedAt.IsZero() {
-		return false, "" // a router refuses every request for it
+		return false, "" // a router refuses every request of the workspace
 	}
 	stored, err := s.credentials.List(ctx, w.ID)
 	if err != nil {

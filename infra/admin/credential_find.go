@@ -16,7 +16,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// search says in which workspaces to look for credentials.
+// search defines the workspaces in which a command looks for credentials.
 type search struct {
 	Account   ids.Account   `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"Look in this account alone. If omitted, in all accounts: that reads the whole credentials table."`
 	Workspace ids.Workspace `placeholder:"ID" help:"Look in this workspace alone."`
@@ -29,8 +29,8 @@ type looked struct {
 	unread      int // rows or workspaces that cannot be read, and were left out
 }
 
-// absent is the error if none of the credentials is meant. It is no ErrNotFound if the
-// credential may be one that was left out.
+// absent is the error if no credential matches. If unreadable ones were left out, it is not
+// ErrNotFound, because the credential may be one of them.
 func (l looked) absent() error {
 	if l.unread > 0 {
 		return fmt.Errorf("no such credential in %s that can be read: look in all accounts, or name the workspace with --workspace and the whole id", l.where)
@@ -38,8 +38,8 @@ func (l looked) absent() error {
 	return fmt.Errorf("%w: looked in %s, at %s", byok.ErrNotFound, l.where, output.Count(len(l.credentials), "credential"))
 }
 
-// look reads no row of an account or workspace: a credential must be revocable whatever
-// state they are in.
+// look reads no row of an account or workspace, because a damaged one must not prevent a
+// revocation.
 func (c search) look(ctx context.Context, s *session) (looked, error) {
 	workspaces, found := []ids.Workspace{c.Workspace}, looked{where: "workspace " + string(c.Workspace)}
 	switch {
@@ -75,14 +75,14 @@ func (c search) look(ctx context.Context, s *session) (looked, error) {
 	return found, nil
 }
 
-// oneCredential is the credential a command is about, wherever it is.
+// oneCredential names the credential of a command, in any workspace.
 type oneCredential struct {
 	search
 	ID arguments.CredentialPrefix `arg:"" name:"credential" help:"The credential's id, or a prefix of it that no other has (8 characters or more)."`
 }
 
-// find finds the credential. Of a workspace with an unreadable row it is taken at its
-// word: a credential must be revocable whatever state the others are in.
+// find finds the credential. If the workspace has an unreadable row, find accepts a whole id
+// without finding it, because damage must not prevent a revocation.
 func (c oneCredential) find(ctx context.Context, s *session) (byok.Credential, error) {
 	found, err := c.look(ctx, s)
 	if err != nil {
@@ -123,8 +123,8 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 	return showCredentials(s, matching, true)
 }
 
-// criterion returns whether a credential matches. A key in the wrong place is a text,
-// too.
+// criterion returns whether a credential matches. It treats a key in the wrong place as a
+// text, too.
 func (c credentialFind) criterion(ctx context.Context, s *session) (func(byok.Credential) bool, error) {
 	if c.Text != "-" {
 		text, label := strings.ToLower(c.Text), byok.Label([]byte(c.Text))
@@ -141,14 +141,14 @@ func (c credentialFind) criterion(ctx context.Context, s *session) (func(byok.Cr
 	if label == byok.Label(nil) {
 		s.warn("a key that is short or a JSON document has no label of its own: all of them are listed")
 	}
-	// The leaked key may have been stored with a line break at its end. Such a key has no
-	// label of its own.
+	// The leaked key may have been stored with a line break at its end. Then its label is
+	// always "...".
 	return func(v byok.Credential) bool { return v.Label == label || v.EndsInSpace }, nil
 }
 
 type credentialShow struct{ oneCredential }
 
-// Run shows all of a credential but its key.
+// Run shows everything about a credential except its key.
 func (c credentialShow) Run(ctx context.Context, s *session) error {
 	found, err := c.find(ctx, s)
 	if err != nil {
@@ -165,7 +165,7 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 	return output.One(s.out, viewCredential(found), settings...)
 }
 
-// settingText is a setting in words: a pointer as what it points to, and - for none.
+// settingText returns a setting as text: the value behind a pointer, or - if there is none.
 func settingText(setting any) string {
 	if value := reflect.ValueOf(setting); value.Kind() == reflect.Pointer {
 		if value.IsNil() {

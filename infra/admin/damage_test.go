@@ -11,7 +11,7 @@ import (
 	"signalbox.dev/shared/auth"
 )
 
-// A leaked key is found and disabled whatever state all other rows are in.
+// A leaked key is found and disabled even if all other rows are damaged.
 func TestNoDamageStopsARevocation(t *testing.T) {
 	t.Parallel()
 	d := newApart(t)
@@ -58,8 +58,8 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 	shows("disabled", "key disable "+hash+account)
 	shows("active", "key enable "+hash[:8])
 
-	// A credential that cannot be read hides the others of its workspace, if that is searched
-	// alone. With the whole id both can still be disabled.
+	// If only its workspace is searched, an unreadable credential hides the others. With the
+	// whole id both can still be disabled.
 	spoilt := string(d.seal(d.workspace, "spoilt"))
 	d.set(d.engines.Tables.Credentials, "workspace#"+string(d.workspace), "credential#"+spoilt, "name", &types.AttributeValueMemberBOOL{})
 	shows(credential, "credential find leaked")
@@ -71,10 +71,10 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 			t.Errorf("credential %s: %s", id, got.stderr)
 		}
 	}
-	d.want(exit.Failed, "credential", "find", "nothing") // it may be the one that cannot be read
+	d.want(exit.Failed, "credential", "find", "nothing") // the unreadable one may match
 }
 
-// A list shows a row that cannot be read, and says so.
+// A list shows an unreadable row as broken.
 func TestADamagedRowIsListedAsBroken(t *testing.T) {
 	t.Parallel()
 	d := newApart(t)

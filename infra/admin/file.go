@@ -78,8 +78,8 @@ func (c fileUpload) upload(ctx context.Context, s *session, to auth.Workspace) e
 	return s.files.Upload(ctx, to.ID, c.ID, file, c.ContentType)
 }
 
-// undo deletes the file again if its workspace was deleted during the upload: a purge may
-// have ended before the upload, and nothing else would remove the file.
+// undo deletes the file again if its workspace was deleted during the upload: if a purge
+// ended before the upload, nothing else would remove the file.
 func (c fileUpload) undo(ctx context.Context, s *session, to ids.Workspace) error {
 	now, err := s.registry.FindWorkspace(ctx, c.Account, to)
 	if err != nil || now.DeletedAt.IsZero() {

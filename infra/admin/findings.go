@@ -15,14 +15,14 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Who deals with a finding.
+// The values of who settles a finding.
 const (
 	byRepair   = "repair"
 	byOperator = "operator"
 	byNone     = "none" // no inconsistency, but worth knowing
 )
 
-// finding is something that the tables should not hold, or have lost.
+// finding is something that the tables should not hold, or that they have lost.
 type finding struct {
 	Kind    string          `json:"kind" title:"kind"` // key, workspace, list, account, counter, credential or item
 	ID      string          `json:"id" title:"id"`
@@ -30,9 +30,9 @@ type finding struct {
 	Problem string          `json:"problem" title:"problem"`
 	By      string          `json:"by" title:"by"`
 	Remedy  string          `json:"remedy" title:"remedy"`
-	Outcome output.Optional `json:"outcome" title:"outcome"` // of the repair, once it was made
+	Outcome output.Optional `json:"outcome" title:"outcome"` // of the repair, after it was tried
 
-	Action string `json:"-"` // as audit lines name the repair
+	Action string `json:"-"` // the name of the repair in audit lines
 	Repair repair `json:"-"`
 }
 
@@ -56,10 +56,10 @@ const clockMargin = time.Hour
 
 // accessRestore describes a restore of the access table.
 type accessRestore struct {
-	Since time.Time // the moment restored to
-	// Old is the table just before the restore; nil if it is not known.
+	Since time.Time // the moment to which the table was restored
+	// Old is the table just before the restore. It is nil if there is none.
 	Old    *auth.Survey
-	latest time.Time // no restored row was made later, but for the error of clocks
+	latest time.Time // no restored row was made later, apart from the error of clocks
 	now    time.Time
 }
 
@@ -70,8 +70,8 @@ func newAccessRestore(since, created, now time.Time, old *auth.Survey) accessRes
 	return r
 }
 
-// isNew reports whether a row that was made then is shown to be newer than the restore.
-// Another machine's clock took the time: it may have been wrong.
+// isNew reports whether a row with this time is certainly newer than the restore. Another
+// machine's clock, which may have been wrong, set the time.
 func (r accessRestore) isNew(made time.Time) bool {
 	return made.After(r.latest.Add(clockMargin)) && !made.After(r.now)
 }
@@ -79,13 +79,13 @@ func (r accessRestore) isNew(made time.Time) bool {
 func (r accessRestore) before() *auth.Survey { return cmp.Or(r.Old, &auth.Survey{}) }
 
 // inspection compares the live tables with each other and, after a restore, with
-// the access table as it was before.
+// the access table before the restore.
 type inspection struct {
 	accessRestore
 	stored
 
 	live  *auth.Survey
-	old   *auth.Survey // empty if it is not known
+	old   *auth.Survey // empty if there is no old table
 	found []finding
 }
 
@@ -104,12 +104,12 @@ func inspect(live *auth.Survey, credentials stored, r accessRestore) []finding {
 	return i.found
 }
 
-// report adds a finding that the operator deals with.
+// report adds a finding that the operator must settle.
 func (i *inspection) report(kind, id string, account ids.Account, problem, remedy string) {
 	i.found = append(i.found, finding{Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: byOperator, Remedy: remedy})
 }
 
-// note adds a finding that is no inconsistency.
+// note adds a finding that is not an inconsistency.
 func (i *inspection) note(kind, id string, account ids.Account, problem, remedy string) {
 	i.report(kind, id, account, problem, remedy)
 	i.found[len(i.found)-1].By = byNone
@@ -142,7 +142,8 @@ func (i *inspection) keys() {
 	}
 }
 
-// unowned reports why the key cannot be used any more, with its repair; "" if it can.
+// unowned returns the reason why the key cannot be used any more, with its repair. The
+// reason is "" if the key can be used.
 func (i *inspection) unowned(key auth.SurveyedKey) (problem string, repair repair) {
 	orphan := func(ctx context.Context, r *auth.Registry) error { return r.DisableOrphan(ctx, key) }
 	stranded := func(ctx context.Context, r *auth.Registry) error { return r.DisableStranded(ctx, key) }
@@ -160,7 +161,7 @@ func (i *inspection) unowned(key auth.SurveyedKey) (problem string, repair repai
 	return "", nil
 }
 
-// revoked reports why the old table does not let the key in, if that is known.
+// revoked returns the reason why the old table does not let the key in, if there is one.
 func (i *inspection) revoked(key auth.SurveyedKey) string {
 	switch was, ok := i.old.Keys[key.Hash]; {
 	case !ok && i.isNew(key.CreatedAt):
@@ -224,8 +225,8 @@ func (i *inspection) accounts() {
 	}
 }
 
-// counters compares the counters with the credentials and with the old counters. A restore
-// of the credentials brings deleted ones back: the room that they take is then not counted.
+// counters compares the counters with the credentials and with the old counters. If a
+// restore brings deleted credentials back, their room is not counted.
 func (i *inspection) counters() {
 	given := map[ids.Workspace]map[string]int64{} // one more than the highest sort_order that a credential got
 	note := func(w ids.Workspace, provider string, next int64) {
@@ -247,7 +248,7 @@ func (i *inspection) counters() {
 		}
 	}
 	for id, w := range sorted(i.live.Workspaces) {
-		raised := false // which forgets the room as well
+		raised := false // raising a counter forgets the room as well
 		for provider, next := range sorted(given[id]) {
 			if is := w.Next[provider]; w.Fault == nil && is < next {
 				raised = true
@@ -265,8 +266,8 @@ func (i *inspection) counters() {
 	}
 }
 
-// credentials looks for credentials that cannot be reached and for those that share
-// a place.
+// credentials looks for credentials that cannot be reached and for credentials with the
+// same place.
 func (i *inspection) credentials() {
 	inside := map[ids.Workspace]int{}
 	places := map[byok.Placement]ids.Credential{}
@@ -295,18 +296,18 @@ func (i *inspection) credentials() {
 	}
 }
 
-// notBefore is the problem of an account or workspace that only the live table has.
+// notBefore is the problem of an account or workspace that the old table lacks.
 const notBefore = "not in the old table"
 
-// lacking returns the rows that the old table should have: no command removes them.
-// Such a table is older than the restore, or damaged, and its missing keys may not have
-// been deleted.
+// lacking returns the rows that the old table lacks although no command removes them. Such
+// a table is older than the restore, or damaged: its missing keys may not have been
+// deleted.
 func lacking(found []finding) []finding {
 	return slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return f.Problem != notBefore })
 }
 
-// lost reports the rows that only one of the two tables has, and the unreadable ones of
-// the old table. Revoked keys are reported elsewhere.
+// lost reports the rows that only one of the two tables has, and the old table's unreadable
+// rows. It does not report revoked keys.
 func (i *inspection) lost() {
 	const damaged = "no command removes it: the old table is older than the restore, or has lost rows, keys among them"
 	const unread = "it may have been changed since: look at its row there"

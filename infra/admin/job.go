@@ -74,12 +74,12 @@ func (c jobStart) Run(ctx context.Context, s *session) error {
 	return c.step(ctx, s, "start", syncjobs.Running, s.jobWriter.Start(ctx, c.Account, c.ID))
 }
 
-// Run ends a job well.
+// Run ends a job as succeeded.
 func (c jobSucceed) Run(ctx context.Context, s *session) error {
 	return c.step(ctx, s, "succeed", syncjobs.Succeeded, s.jobWriter.Succeed(ctx, c.Account, c.ID, c.Synced, c.Deleted))
 }
 
-// Run ends a job badly.
+// Run ends a job as failed.
 func (c jobFail) Run(ctx context.Context, s *session) error {
 	return c.step(ctx, s, "fail", syncjobs.Failed, s.jobWriter.Fail(ctx, c.Account, c.ID, c.Message))
 }
@@ -92,7 +92,7 @@ func (c oneJob) step(ctx context.Context, s *session, verb string, to syncjobs.S
 	return s.finish(ctx, "job."+verb, err, changed{string(c.ID), string(to)}, fmt.Sprintf("Job %s is %s.", c.ID, to), "account", c.Account, "job", c.ID)
 }
 
-// why distinguishes a job in another state from one that does not exist.
+// why distinguishes a job in another state from a missing job.
 func (c oneJob) why(ctx context.Context, s *session) error {
 	job, err := c.find(ctx, s)
 	if err != nil {

@@ -47,7 +47,7 @@ func (c keyCreate) end(now time.Time) (time.Time, error) {
 	return end, nil
 }
 
-// Run makes a key. The key alone goes to standard output, and can be piped; everything
+// Run makes a key. Only the key goes to standard output, so it can be piped. Everything
 // else goes to standard error.
 func (c keyCreate) Run(ctx context.Context, s *session) error {
 	end, err := c.end(s.now())
@@ -70,7 +70,7 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 	return nil
 }
 
-// unseen deletes a key that could not be shown: nobody will ever have it.
+// unseen deletes a key that could not be shown, because nobody can have it.
 func (c keyCreate) unseen(ctx context.Context, s *session, hash auth.KeyHash, shown error) error {
 	err := s.registry.DeleteKey(ctx, c.Account, hash)
 	s.audit(ctx, "key.delete", err, "account", c.Account, "key", hash)
@@ -80,7 +80,7 @@ func (c keyCreate) unseen(ctx context.Context, s *session, hash auth.KeyHash, sh
 	return fmt.Errorf("the key could not be shown, so it is deleted again: %w", shown)
 }
 
-// oneKey is the key a command is about, by its hash or a prefix.
+// oneKey names the key of a command, by its hash or a prefix.
 type oneKey struct {
 	keySearch
 	Hash arguments.HashPrefix `arg:"" help:"The key's hash, or a prefix of it that no other key has (8 digits or more)."`
@@ -143,7 +143,7 @@ func (c oneKey) find(ctx context.Context, s *session) (auth.SurveyedKey, error) 
 	return keys[0], nil
 }
 
-// keySearch says in which accounts to look for keys.
+// keySearch defines the accounts in which a command looks for keys.
 type keySearch struct {
 	Account ids.Account `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"Look in this account alone. If omitted, in all accounts: that reads the whole access table."`
 }
@@ -165,7 +165,7 @@ func (c keySearch) get(ctx context.Context, s *session, hash auth.KeyHash) (auth
 	return key, err
 }
 
-// look returns the keys that match, one at least.
+// look returns the keys that match. There is at least one.
 func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Key) bool) ([]auth.SurveyedKey, error) {
 	keys, err := c.all(ctx, s)
 	if err != nil {
@@ -178,8 +178,8 @@ func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Key) 
 	return found, nil
 }
 
-// all returns the keys of the account or, oldest first, of all accounts. Those it takes
-// from their own rows: a key must be revocable whatever state the accounts are in.
+// all returns the keys of the account or, oldest first, of all accounts. For all accounts it
+// reads the keys' own rows, because a damaged account must not prevent a revocation.
 func (c keySearch) all(ctx context.Context, s *session) (keys []auth.SurveyedKey, err error) {
 	if c.Account == "" {
 		survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
@@ -202,7 +202,7 @@ type keyFind struct {
 	Text string `arg:"" help:"The beginning of a hash, as logs have it, or a part of the name. - reads a leaked key from standard input."`
 }
 
-// Run finds keys. A key in the wrong place is a text, too.
+// Run finds keys. It treats a key in the wrong place as a text, too.
 func (c keyFind) Run(ctx context.Context, s *session) error {
 	found, err := c.find(ctx, s)
 	if err != nil {

@@ -2,11 +2,11 @@
 // API keys, sync jobs, files and stored credentials, in the single-machine
 // edition or in a deployed stack.
 //
-// It guards two things. An API key is shown once, when it is made, and a provider key
-// never. And every change leaves an audit line on standard error: the user, the action,
-// its object and the outcome.
+// It shows an API key once, when it is made, and never shows a provider key. Every change
+// leaves an audit line on standard error, with the user, the action, its object and the
+// outcome.
 //
-// It trusts its user: the files of the local edition, or AWS
+// It trusts its user, who has the files of the local edition, or AWS
 // credentials that may write the stack's tables and bucket.
 package main
 
@@ -35,7 +35,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	signal.Ignore(syscall.SIGPIPE) // a reader that has gone is an error of the write, not the end
+	signal.Ignore(syscall.SIGPIPE) // without a reader a write fails, but the command goes on
 	code := newApp(os.Stdin, os.Stdout, os.Stderr).run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
@@ -66,8 +66,8 @@ type commandLine struct {
 	Guide      helpCommand          `cmd:"" name:"help" help:"Explain a command."`
 }
 
-// owner names the account that a command acts for. What is not that account's
-// is not found.
+// owner names the account that a command acts for. The command finds nothing of other
+// accounts.
 type owner struct {
 	Account ids.Account `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"The account. The single-machine edition has a default: its demo account."`
 }
@@ -86,10 +86,10 @@ type app struct {
 	pause          func(context.Context, time.Duration) error
 	http           aws.HTTPClient // nil means the target's own
 	parser         func() (*parser, error)
-	// terminal reports that standard error is a terminal, interactive that
-	// standard input is one as well.
+	// terminal means that standard error is a terminal. interactive means that standard
+	// input is one as well.
 	terminal, interactive bool
-	// width is the number of columns of the terminal on standard output; 0 if it is none.
+	// width is the number of columns of the terminal on standard output, or 0 without one.
 	width   int
 	changes changes
 }
@@ -109,7 +109,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	}
 	code := exit.Code(err, a.changes.tried())
 	if errors.Is(err, syscall.EPIPE) && !a.changes.tried() {
-		return exit.Failed // as of `admin key list | head -1`: the reader has read enough
+		return exit.Failed // the reader has read enough, for instance `admin key list | head -1`
 	}
 	given := append(slices.Clone(args), os.Getenv("SIGNALBOX_ACCOUNT")) // kong reads it, too
 	a.report(arguments.Hide(err, exit.Sentence(err, code), given), arguments.AsksForJSON(args))
@@ -207,13 +207,13 @@ func newParser() (*parser, error) {
 	return &parser{k, given}, err
 }
 
-// bare reports whether a command line names no command and is right otherwise.
+// bare reports whether a command line names no command and has no other mistake.
 func bare(usage *kong.ParseError) bool {
 	c := usage.Context
 	return !errors.Is(usage, arguments.ErrShown) && c != nil && c.Error == nil && c.Selected() == nil
 }
 
-// pause waits, and no longer than the context lasts.
+// pause waits until the time is over or the context ends.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -60,7 +60,7 @@ func viewPlan(p routing.Plan) planView {
 	}
 }
 
-// planRow is a line of a plan for people: a step, or why there is none.
+// planRow is a line of a plan for people: a step, or the reason why there is none.
 type planRow struct {
 	step     string `title:"step"`
 	provider string `title:"provider"`

@@ -65,8 +65,8 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 	return nil
 }
 
-// Run repairs. Every repair is a conditional write and can be made again. A run that
-// was interrupted or killed is repeated.
+// Run repairs. Every repair is a conditional write and can be made again. If a run was
+// interrupted or killed, the operator repeats it.
 func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	if c.Since.After(s.now()) {
 		return errFuture
@@ -119,7 +119,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	return errors.Join(err, output.List(s.out, found))
 }
 
-// withoutBefore says that some changes are unknown without the table before the
+// withoutBefore warns that some changes are unknown without the table before the
 // restore.
 func withoutBefore(live *auth.Survey, restore accessRestore) string {
 	enabled := 0
@@ -140,11 +140,11 @@ The audit lines of `+"`admin`"+` since then name them ("key.disable", "key.delet
 // stored are the credentials of the credentials table.
 type stored struct {
 	placements []byok.Placement
-	room       map[ids.Workspace]auth.Room // what those of a workspace take at least
+	room       map[ids.Workspace]auth.Room // the least room that a workspace's credentials take
 }
 
-// survey reads both tables. The credentials come first: a counter moves before its
-// credential is stored, and so no credential is ahead of a counter that is read later.
+// survey reads both tables, the credentials first. A counter moves before its credential is
+// stored, so no credential is ahead of a counter that is read later.
 func (s *session) survey(ctx context.Context) (*auth.Survey, stored, error) {
 	placements, err := byok.Survey(ctx, s.db, s.target.Outputs.CredentialsTableName)
 	if err != nil {
@@ -204,8 +204,8 @@ func (s *session) describe(ctx context.Context, table string) (*types.TableDescr
 	return out.Table, nil
 }
 
-// related reports whether two tables have an account in common. An unrelated table
-// would have every key disabled.
+// related reports whether two tables have an account in common. With an unrelated table
+// the repair would disable every key.
 func related(live, old *auth.Survey) bool {
 	for id := range live.Accounts {
 		if _, both := old.Accounts[id]; both {

@@ -38,8 +38,8 @@ type restored struct {
 }
 
 // newRestored makes an account, restores its access table to an earlier moment, and cuts
-// some transactions in half. The names of keys and workspaces say what happened to them.
-// Of the keys disabled since, there are so many more.
+// some transactions in half. Keys and workspaces have names that describe their history.
+// It makes this many more of the keys disabled since.
 func newRestored(t *testing.T, more int) *restored {
 	t.Helper()
 	d := newFixture(t)
@@ -98,8 +98,8 @@ func newRestored(t *testing.T, more int) *restored {
 	key("made since", "")
 	credential("made since")
 
-	// A restore, and the backup that the old table may come from, have half of a
-	// transaction that was under way: a list entry without its row, or a row without it.
+	// A restored table, and an old table from a backup, may have half of a transaction that
+	// was under way: a list entry without its row, or a row without its list entry.
 	bound := "workspace#" + string(r.workspace)
 	r.table(r.old).Delete(t, testkit.Key(bound, "key#"+string(r.keys["half deleted"])))
 	r.atMoment = slices.DeleteFunc(r.atMoment, func(row testkit.Row) bool {
@@ -126,8 +126,8 @@ func (r *restored) reset() {
 	r.table(r.engines.Tables.Access).Become(r, r.atMoment)
 }
 
-// contents are the items of the live table in an order of their own, without
-// the time at which a workspace was deleted.
+// contents returns the items of the live table in a fixed order, without the times at
+// which workspaces were deleted.
 func (r *restored) contents() []string {
 	r.Helper()
 	var rows []map[string]any
@@ -147,11 +147,11 @@ func (r *restored) repairArgs(more ...string) []string {
 	return append([]string{"restore", "repair", "--since", r.since, "--before", r.old, "--yes"}, more...)
 }
 
-// unnamed is an id that has no name here.
+// unnamed matches an id that has no name here.
 var unnamed = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// findings executes a command line and returns the findings that it lists, sorted, with
-// names for ids.
+// findings executes a command line and returns the listed findings, sorted, with names
+// instead of ids.
 func (r *restored) findings(args ...string) (listed []string) {
 	r.Helper()
 	got := r.do(append([]string{"--json"}, args...)...)
@@ -176,7 +176,7 @@ func (r *restored) findings(args ...string) (listed []string) {
 	return listed
 }
 
-// wantFound compares findings with those that are wanted.
+// wantFound compares findings with the wanted ones.
 func (r *restored) wantFound(found []string, want ...string) {
 	r.Helper()
 	if diff := cmp.Diff(want, found); diff != "" {
@@ -184,12 +184,12 @@ func (r *restored) wantFound(found []string, want ...string) {
 	}
 }
 
-// without returns the findings that were not there before.
+// without returns the new findings.
 func without(found, before []string) []string {
 	return slices.DeleteFunc(found, func(f string) bool { return slices.Contains(before, f) })
 }
 
-// wantLetIn checks which keys the live table lets in, by their names.
+// wantLetIn checks the names of the keys that the live table lets in.
 func (r *restored) wantLetIn(want ...string) {
 	r.Helper()
 	var names []string
@@ -204,8 +204,8 @@ func (r *restored) wantLetIn(want ...string) {
 	}
 }
 
-// wantRepaired makes sure that the live table lets in no key that was revoked or may be,
-// has no workspace that was deleted, and gives out no position twice.
+// wantRepaired checks the live table: it lets in no key that was or may have been revoked,
+// has no deleted workspace, and gives out no position twice.
 func (r *restored) wantRepaired() {
 	r.Helper()
 	r.wantLetIn("kept", "unbound")
@@ -220,7 +220,7 @@ func (r *restored) wantRepaired() {
 	r.wantFound(r.findings("restore", "check"), "operator: workspace made since: 1 credential of a workspace that does not exist")
 }
 
-// repaired repairs. What only the old table has is left for the operator, and said.
+// repaired repairs. Rows that only the old table has are left for the operator, and reported.
 func (r *restored) repaired() answer {
 	r.Helper()
 	got := r.want(exit.Uncertain, r.repairArgs()...)
@@ -230,7 +230,7 @@ func (r *restored) repaired() answer {
 	return got
 }
 
-func TestARepairedTableLetsInNobodyWhoWasRevoked(t *testing.T) {
+func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t, 0)
 	before := r.contents()
@@ -266,7 +266,7 @@ func TestARepairedTableLetsInNobodyWhoWasRevoked(t *testing.T) {
 	if diff := cmp.Diff(after, r.contents()); diff != "" {
 		t.Errorf("the second repair changed (-before +after):\n%s", diff)
 	}
-	// A moment that is too early shows no key to be newer.
+	// With a --since that is too early no key counts as newer than the restore.
 	r.reset()
 	r.since = "2026-01-01T00:00:00Z"
 	r.repaired()
@@ -275,9 +275,9 @@ func TestARepairedTableLetsInNobodyWhoWasRevoked(t *testing.T) {
 	}
 }
 
-// Deleted credentials that a restore of their table brings back take up room again:
-// otherwise creates would fill the workspace beyond the bound, and a router refuses it then.
-func TestCredentialsThatCameBackTakeUpRoom(t *testing.T) {
+// If a restore brings deleted credentials back, they take up room again. Otherwise creates
+// would fill the workspace beyond the bound, and a router would refuse it.
+func TestRestoredCredentialsTakeUpRoom(t *testing.T) {
 	t.Parallel()
 	d := newApart(t)
 	db, access := dynamodb.NewFromConfig(d.engines.Config), d.engines.Tables.Access
@@ -294,7 +294,7 @@ func TestCredentialsThatCameBackTakeUpRoom(t *testing.T) {
 		})
 	}
 	d.must("restore", "check")
-	// They had been deleted, and a count had found none, or others that were smaller.
+	// They had been deleted, and a count had found none, or smaller ones.
 	for attribute, counted := range map[string]string{"used": "0", "bytes": "1"} {
 		d.set(access, "workspace#"+string(d.workspace), "workspace", attribute, testkit.Number(counted))
 		d.want(exit.Uncertain, "restore", "check")
@@ -309,7 +309,7 @@ func TestCredentialsThatCameBackTakeUpRoom(t *testing.T) {
 	}
 }
 
-// A repair that is interrupted after any of its writes goes on when it is repeated.
+// A repair that was interrupted after any of its writes goes on if it is repeated.
 func TestAnInterruptedRepairGoesOn(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t, 0)
@@ -345,8 +345,8 @@ func TestAnInterruptedRepairGoesOn(t *testing.T) {
 	}
 }
 
-// Only a key that is shown to be newer than the restore stays without a row in the old
-// table. The clock of its maker may have been ahead.
+// A key without a row in the old table stays only if it is certainly newer than the
+// restore. The clock of the machine that made it may have been ahead.
 func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t, 0)
@@ -358,7 +358,7 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 		r.keys[name] = key.Hash
 		r.set(r.engines.Tables.Access, "key#"+string(key.Hash), "key", "created_at", testkit.Number(fmt.Sprint(time.Now().Add(after).Unix())))
 	}
-	// So is an account: the old table need not have it.
+	// The account is newer, too: the old table need not have it.
 	var account accountView
 	r.json(&account, "account", "create", "fresh")
 	later := testkit.Number(fmt.Sprint(time.Now().Add(2 * time.Hour).Unix()))
@@ -372,9 +372,9 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 	r.wantLetIn("2 hours", "kept", "unbound")
 }
 
-// A difference between the tables that no repair can settle is listed, and a row of the
-// old table counts whole or not at all.
-func TestARepairReportsWhatItCannotSettle(t *testing.T) {
+// A repair lists differences between the tables that it cannot settle. A row of the old
+// table counts whole or not at all.
+func TestARepairReportsDifferencesThatItCannotSettle(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t, 0)
 	before := r.findings(r.repairArgs("--dry-run")...)
@@ -394,8 +394,8 @@ func TestARepairReportsWhatItCannotSettle(t *testing.T) {
 	r.wantLetIn("unbound")
 }
 
-// A repair goes on after one that fails, unless many in a row do, and leaves an audit
-// line of each.
+// A repair goes on after a failed write, unless many in a row fail. Each write leaves an
+// audit line.
 func TestARepairGoesOnAfterOneThatFails(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t, failuresInARow)
@@ -415,7 +415,7 @@ func TestARepairGoesOnAfterOneThatFails(t *testing.T) {
 			outcomes[line["outcome"]]++
 		}
 		failed, repaired := strings.Count(got.stdout, " failed: "), strings.Count(got.stdout, " repaired\n")
-		want := map[any]int{"begun": 1, "done": repaired, "uncertain": 2} // the one that failed, and all
+		want := map[any]int{"begun": 1, "done": repaired, "uncertain": 2} // the failed write, and the whole repair
 		if failures > 1 {
 			want = map[any]int{"begun": 1, "refused": failures, "uncertain": 1}
 		}
@@ -433,7 +433,7 @@ func (d *fixture) set(table, pk, sk, attribute string, value types.AttributeValu
 	d.table(table).Set(d, testkit.Key(pk, sk), attribute, value)
 }
 
-func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
+func TestRepairRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t, 0)
 	before := r.contents()
@@ -464,10 +464,10 @@ func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
 			t.Errorf("typed %q: exit code %d, %s", c.typed, got.code, got.stderr)
 		}
 		if cmp.Equal(before, r.contents()) != (c.code == exit.Refused) {
-			t.Errorf("typed %q: the table is as before, or not", c.typed)
+			t.Errorf("typed %q: the table was changed, or a confirmed repair did nothing", c.typed)
 		}
 	}
-	// A table that lacks a workspace is not the one just before the restore.
+	// A table that lacks a workspace is not the table just before the restore.
 	r.reset()
 	r.table(r.old).Delete(t, testkit.Key("workspace#"+string(r.workspace), "workspace"))
 	refused(exit.Refused, "it lacks 1 row (workspace "+string(r.workspace), r.repairArgs()[2:]...)
@@ -476,7 +476,7 @@ func TestRepairRefusesWhatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// Without the old table a repair has the restored tables alone.
+// Without the old table a repair uses only the restored tables.
 func TestRepairWithoutTheOldTable(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t, 0)

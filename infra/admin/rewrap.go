@@ -21,7 +21,7 @@ import (
 	"signalbox.dev/shared/seal"
 )
 
-// credentialRewrap is about the credentials of all accounts: it takes none.
+// credentialRewrap moves the credentials of all accounts, so it has no flag for one.
 type credentialRewrap struct {
 	To     arguments.KeyARN   `required:"" placeholder:"ARN" help:"The key to move to. New credentials must be sealed under it already."`
 	From   []arguments.KeyARN `placeholder:"ARN" help:"A key to move from; can be repeated. If omitted, the stack's own key."`
@@ -30,11 +30,11 @@ type credentialRewrap struct {
 }
 
 const (
-	// segments of the table are walked side by side: a move is two round trips, and one
-	// mover would not reach the rates that KMS and the table allow.
+	// segments is the number of parts of the table that are walked concurrently: a move is
+	// two round trips, and one worker would not reach the rates that KMS and the table allow.
 	segments = 8
-	// failuresInARow is how many changes in a row may fail, for reasons that lie outside
-	// their objects, before it is not worth trying the rest.
+	// failuresInARow is the number of changes in a row that may fail for reasons outside
+	// their objects. After that the command gives up.
 	failuresInARow = 10
 )
 
@@ -56,22 +56,22 @@ type rewrapResult struct {
 	Seconds      float64            `json:"seconds"`
 }
 
-// rewrapFailure is a credential that could not be moved, and why.
+// rewrapFailure is a credential that could not be moved, and the reason.
 type rewrapFailure struct {
 	Workspace ids.Workspace  `json:"workspace_id" title:"workspace"`
 	ID        ids.Credential `json:"id" title:"credential"`
 	Reason    string         `json:"reason" title:"reason"`
 }
 
-// surveyView is how many credentials are under one key.
+// surveyView is the number of credentials under one key.
 type surveyView struct {
 	Key         arguments.KeyARN `json:"key" title:"key"`
 	Credentials int              `json:"credentials" title:"credentials"`
 	Status      string           `json:"status" title:"status"`
 }
 
-// Run moves all credentials, or counts them. Interrupted anywhere, killed
-// included, it may be run again; so may two at once.
+// Run moves all credentials, or counts them. If it was interrupted or killed, it may be
+// run again. Two may run at once.
 func (c credentialRewrap) Run(ctx context.Context, s *session) error {
 	from, err := c.sources(s.target.Outputs)
 	if err != nil {
@@ -101,8 +101,8 @@ func (c credentialRewrap) Run(ctx context.Context, s *session) error {
 	return err
 }
 
-// sources are the keys that credentials are taken from. The key that a record
-// names is not enough: see seal.NewRewrapper.
+// sources are the keys from which credentials are moved. A record's own word about its key
+// is not enough: see seal.NewRewrapper.
 func (c credentialRewrap) sources(o target.Outputs) ([]arguments.KeyARN, error) {
 	if c.Rate < 1 {
 		return nil, exit.UsageError("--rate must be at least 1")
@@ -127,7 +127,7 @@ type rewrapRun struct {
 
 	mu     sync.Mutex
 	result rewrapResult
-	inARow int // moves that failed since the last that did not
+	inARow int // moves that failed since the last successful one
 }
 
 func (c credentialRewrap) newRun(s *session, from []arguments.KeyARN) *rewrapRun {
@@ -135,8 +135,8 @@ func (c credentialRewrap) newRun(s *session, from []arguments.KeyARN) *rewrapRun
 	return &rewrapRun{
 		wrappedKeys: s.wrappedKeys,
 		rewrapper:   seal.NewRewrapper(s.kms, string(c.To), sources...),
-		// A tenth of a second's worth may pass at once: timers are too coarse for
-		// thousands a second one by one.
+		// The moves of a tenth of a second may start at once, because timers are too
+		// coarse for thousands a second.
 		pace:   rate.NewLimiter(rate.Limit(c.Rate), max(c.Rate/10, 1)),
 		result: rewrapResult{To: c.To, From: from, Failed: []rewrapFailure{}},
 	}
@@ -179,7 +179,7 @@ func (r *rewrapRun) moveAll(ctx context.Context, s *session, found map[arguments
 	return err
 }
 
-// walk visits every credential, segments side by side, until a visit fails.
+// walk visits every credential, with concurrent segments, until a visit fails.
 func (r *rewrapRun) walk(ctx context.Context, visit func(context.Context, byok.WrappedKey) error) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for segment := range int32(segments) {
@@ -209,7 +209,7 @@ func (r *rewrapRun) note(ctx context.Context, w byok.WrappedKey, outcome byok.Re
 	defer r.mu.Unlock()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return ctx.Err() // it was not the credential's turn any more
+		return ctx.Err() // the run had already ended
 	case err != nil:
 		r.result.Failed = append(r.result.Failed, rewrapFailure{w.Workspace, w.ID, exit.Sentence(err, exit.Uncertain)})
 		for _, own := range []error{byok.ErrUnreadable, seal.ErrFormat, seal.ErrKey, seal.ErrDataKey} {
@@ -231,8 +231,8 @@ func (r *rewrapRun) note(ctx context.Context, w byok.WrappedKey, outcome byok.Re
 	return nil
 }
 
-// showSurvey shows how many credentials are under each key, and which of the keys a run
-// would take them from.
+// showSurvey shows the number of credentials under each key, and the keys from which a run
+// would move them.
 func (r *rewrapRun) showSurvey(o output.Writer, found map[arguments.KeyARN]int) error {
 	var views []surveyView
 	for _, key := range slices.Sorted(maps.Keys(found)) {

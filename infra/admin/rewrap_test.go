@@ -50,20 +50,20 @@ func newMove(t *testing.T, credentials int) *move {
 	return m
 }
 
-// create stores a credential as the API does, in a workspace of its own.
+// create stores a credential like the API, in a new workspace.
 func (m *move) create() ids.Credential {
 	m.Helper()
 	return m.seal(ids.New[ids.Workspace](), "n")
 }
 
-// deploy has new credentials sealed under the next key.
+// deploy makes the next key the one that seals new credentials.
 func (m *move) deploy() {
 	m.Helper()
 	m.sealing = m.next
 	m.writeStack()
 }
 
-// rewrap runs the command that must end with the code, and reads its summary.
+// rewrap runs the command, which must end with the code, and reads its summary.
 func (m *move) rewrap(code int, args ...string) (rewrapResult, answer) {
 	m.Helper()
 	got := m.want(code, append([]string{"--json", "credential", "rewrap", "--to", m.next, "--rate", "5000"}, args...)...)
@@ -84,7 +84,7 @@ func (m *move) rows() map[ids.Credential]testkit.Credential {
 	return all
 }
 
-// opened opens every stored credential, as a router does, and counts them by key.
+// opened opens every stored credential, like a router, and counts them by key.
 func (m *move) opened() map[string]int {
 	m.Helper()
 	under := map[string]int{}
@@ -109,7 +109,7 @@ func (m *move) opened() map[string]int {
 var credentials = flag.Int("credentials", 30, "how many credentials TestAKilledRewrapGoesOn moves")
 
 // A rewrap is killed when a third is moved. Then two run at once, while credentials are
-// created and deleted. Every credential is moved, and every one opens at any time.
+// created and deleted. Every credential is moved, and opens at any time.
 // `make rewrap-demo` moves 100,000.
 func TestAKilledRewrapGoesOn(t *testing.T) {
 	t.Parallel()
@@ -143,7 +143,7 @@ func TestAKilledRewrapGoesOn(t *testing.T) {
 	}
 }
 
-func TestRewrapRefusesWhatCannotBeMeant(t *testing.T) {
+func TestRewrapRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
 	m := newMove(t, 1)
 	m.want(exit.Refused, "credential", "rewrap", "--to", m.next) // not deployed
@@ -160,7 +160,7 @@ func TestRewrapRefusesWhatCannotBeMeant(t *testing.T) {
 	if under := m.opened(); under[m.own] != 1 {
 		t.Errorf("under the keys are %v", under)
 	}
-	// A table that cannot be read is no empty one.
+	// An unreadable table does not count as empty.
 	m.broken().Inject(faults.Rule{Operation: "Scan", Fault: faults.Refuse()})
 	m.want(exit.Failed, "credential", "rewrap", "--to", m.next, "--dry-run")
 }
@@ -204,7 +204,7 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 	}
 }
 
-func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
+func TestRewrapGivesUpIfNothingCanSucceed(t *testing.T) {
 	t.Parallel()
 	m := newMove(t, 3*failuresInARow)
 	m.deploy()
@@ -219,7 +219,7 @@ func TestRewrapGivesUpWhereNothingCanSucceed(t *testing.T) {
 	}
 }
 
-// It goes on however many fail, if others succeed between them.
+// It goes on after any number of failures, if other moves succeed between them.
 func TestRewrapOutlastsScatteredFailures(t *testing.T) {
 	t.Parallel()
 	m := newMove(t, 3*(failuresInARow+2))
@@ -239,8 +239,8 @@ func TestRewrapOutlastsScatteredFailures(t *testing.T) {
 	}
 }
 
-// Rows that were sealed under a foreign key are not vouched for, and are
-// no reason to leave the others, however many they are.
+// Rows that were sealed under a foreign key are not moved. Even many of them do not stop
+// the moves of the others.
 func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 	t.Parallel()
 	m := newMove(t, 5)
@@ -269,8 +269,8 @@ func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 	}
 }
 
-// kill runs the command as a process and kills it once it has moved so many, of
-// at least three times as many.
+// kill runs the command as a process and kills it after it has moved this many, of at
+// least three times as many.
 func (m *move) kill(after int) {
 	m.Helper()
 	command := m.process("credential", "rewrap", "--to", m.next, "--rate", strconv.Itoa(after)) // a third a second
@@ -292,7 +292,7 @@ func (m *move) moved() (n int) {
 	return n
 }
 
-// replace deletes so many credentials behind the command's back, and creates as many
+// replace deletes this many credentials while the command runs, and creates as many
 // others.
 func (m *move) replace(credentials int) {
 	manager := byok.NewManager(m.db, m.engines.Tables.Credentials)

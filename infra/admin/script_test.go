@@ -23,12 +23,12 @@ import (
 	"signalbox.dev/shared/byok"
 )
 
-// TestMain makes the test binary the command itself under the name admin.
+// TestMain makes the test binary run as the command under the name admin.
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"admin": main}) }
 
 // TestScripts follows each script of testdata, with a new directory and account. A line
-// begins with the command's result, such as done or refused. `-type TEXT` after it means a
-// terminal on which TEXT is typed, `-in FILE` a standard input. The commands run in this
+// begins with the command's result, such as done or refused. After it, `-type TEXT` means a
+// terminal on which TEXT is typed, and `-in FILE` a standard input. The commands run in this
 // process, with the script's variables.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.txt")
@@ -66,8 +66,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// give gives this process the script's values of the variables. The function that it
-// returns takes them away: the kit must not see them.
+// give sets the script's variables in this process. The function that it returns removes
+// them, because the kit must not see them.
 func give(ts *testscript.TestScript, variables []string) (take func()) {
 	before := os.Environ()
 	for _, variable := range variables {
@@ -86,7 +86,7 @@ func give(ts *testscript.TestScript, variables []string) (take func()) {
 	}
 }
 
-// ends runs a command line and compares its exit code.
+// ends runs a command line and checks its exit code.
 func ends(ts *testscript.TestScript, want int, args []string) {
 	var stdin, flag string
 	if len(args) > 1 && (args[0] == "-type" || args[0] == "-in") {
@@ -108,8 +108,8 @@ func ends(ts *testscript.TestScript, want int, args []string) {
 	}
 }
 
-// keep VAR [PATTERN] puts the last output into a variable, or only the match of the
-// pattern's group in it or in standard error.
+// keep VAR [PATTERN] puts the last output into a variable. With a pattern it keeps only the
+// match of the pattern's group in the output or in standard error.
 func keep(ts *testscript.TestScript, _ bool, args []string) {
 	value := strings.TrimSpace(ts.ReadFile("stdout"))
 	if len(args) > 1 {
@@ -130,8 +130,8 @@ func (d *fixture) sealScripted(ts *testscript.TestScript, _ bool, args []string)
 }
 
 // controlPlane stands in for CloudFormation and STS, which have no local engine. It has
-// the stack signalbox, and another that is none of Signalbox. It returns the environment that
-// reaches them.
+// the stack signalbox and a stack of another product. It returns the environment variables
+// with which a command reaches it.
 func controlPlane(t *testing.T, d *fixture) []string {
 	t.Helper()
 	var outputs strings.Builder

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Wherever a secret is typed, a usage error repeats at most 11 characters of it in a row.
+// A usage error repeats at most 11 characters in a row of a secret that was typed anywhere.
 func TestNoUsageErrorRepeatsASecret(t *testing.T) {
-	const hex, mixed = "0123456789abcdef", "aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789-_./~=+,:;" + "\\\"'{} \n\x01é" // a quotation changes the last ones
+	const hex, mixed = "0123456789abcdef", "aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789-_./~=+,:;" + "\\\"'{} \n\x01é" // quoting changes the last characters
 	secret := func(seed uint64) string {
 		random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
 		letters := [][]rune{[]rune(mixed), []rune(hex)}[seed%2]

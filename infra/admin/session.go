@@ -24,7 +24,7 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// session has all that a command uses.
+// session has everything that a command uses.
 type session struct {
 	*app
 	db          *dynamodb.Client
@@ -41,7 +41,7 @@ type session struct {
 	out         output.Writer
 
 	who       []any     // begins each audit line
-	auditFile io.Writer // gets the audit lines, too; nil if there is none
+	auditFile io.Writer // also gets the audit lines; nil if there is none
 	// lost is the first failure to write a line to the file.
 	lost error
 }
@@ -99,8 +99,8 @@ func (s *session) workspace(ctx context.Context, p place) (auth.Workspace, error
 	return s.registry.FindWorkspace(ctx, p.Account, p.Workspace)
 }
 
-// record writes an audit line to standard error and to the file. Only JSON has the error:
-// people read it in the command's last line.
+// record writes an audit line to standard error and to the file. Only the JSON form has the
+// error, because people read it in the command's last line.
 func (s *session) record(ctx context.Context, action, outcome string, err error, attrs []any) {
 	line := slog.NewRecord(s.now(), slog.LevelInfo, "audit", 0)
 	line.Add(s.who...)
@@ -123,7 +123,7 @@ func (s *session) record(ctx context.Context, action, outcome string, err error,
 	}
 }
 
-// inWords is a record as people read it: audit: key.delete done: user root, …
+// inWords returns a record for people: audit: key.delete done: user root, …
 func inWords(action, outcome string, record slog.Record) string {
 	var parts []string
 	record.Attrs(func(a slog.Attr) bool {
@@ -136,12 +136,12 @@ func inWords(action, outcome string, record slog.Record) string {
 }
 
 // audit notes a change that was tried: action names it, err is its result, and attrs
-// name its objects, by ids and never by secrets.
+// name its objects by ids, never by secrets.
 func (s *session) audit(ctx context.Context, action string, err error, attrs ...any) {
 	s.record(ctx, action, s.outcome(err), err, attrs)
 }
 
-// changed is the JSON of a change that yields nothing else.
+// changed is the JSON result of a change that has no other result.
 type changed struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
@@ -156,8 +156,8 @@ func (s *session) finish(ctx context.Context, action string, err error, result a
 	return s.out.Say(result, "%s", sentence)
 }
 
-// begin notes that a change of many things begins: a process that is killed writes no
-// other line. If its own line cannot be written, the change must not begin.
+// begin notes that a change of many things begins, because a killed process writes no
+// other line. If this line cannot be written, the change must not begin.
 func (s *session) begin(ctx context.Context, action string, attrs ...any) error {
 	s.record(ctx, action, "begun", nil, attrs)
 	if lost := s.lost; lost != nil {
@@ -167,7 +167,7 @@ func (s *session) begin(ctx context.Context, action string, attrs ...any) error 
 	return nil
 }
 
-// outcome is uncertain also if an earlier attempt may have succeeded and a later one
+// outcome is also uncertain if an earlier attempt may have succeeded and a later one
 // was refused.
 func (s *session) outcome(err error) string {
 	switch {
@@ -180,13 +180,13 @@ func (s *session) outcome(err error) string {
 	}
 }
 
-// confirmation is asked for before something is destroyed for good.
+// confirmation asks before something is destroyed for good.
 type confirmation struct {
 	Yes bool `help:"Do not ask for a confirmation. Required without a terminal."`
 }
 
 // confirm returns nil if the operator has typed one of the names or given --yes. The effect
-// completes "This …". If it returns an error, nothing was done.
+// completes the sentence "This …". After an error nothing was done.
 func (c confirmation) confirm(ctx context.Context, s *session, effect string, names ...string) error {
 	if c.Yes {
 		return nil
@@ -209,7 +209,7 @@ func unasked[T any](T) error { return nil }
 func (s *session) line(ctx context.Context) (string, error) {
 	text, err := while(ctx, func() (string, error) { return bufio.NewReader(s.stdin).ReadString('\n') })
 	if err != nil {
-		_, _ = fmt.Fprintln(s.stderr) // the prompt's line has no end yet
+		_, _ = fmt.Fprintln(s.stderr) // ends the prompt's line
 	}
 	return strings.TrimSpace(text), err
 }
@@ -229,7 +229,7 @@ func (s *session) leakedKey(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(key)), nil
 }
 
-// while returns the result of a read, and waits for it no longer than the context lasts.
+// while returns the result of a read. It stops waiting if the context ends.
 func while[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -248,7 +248,7 @@ func while[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	}
 }
 
-// named is how a prompt names a thing that has a name and an id.
+// named returns the text by which a prompt names a thing with a name and an id.
 func named(kind, name, id string) string {
 	return fmt.Sprintf("%s %q (%s)", kind, name, id)
 }

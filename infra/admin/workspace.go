@@ -29,7 +29,7 @@ type workspaceList struct {
 	State string `enum:"live,deleted," default:"" placeholder:"STATE" help:"List those that are live, or deleted."`
 }
 
-// oneWorkspace is the workspace a command is about, always named in full.
+// oneWorkspace is the workspace of a command, by its whole id.
 type oneWorkspace struct {
 	owner
 	ID ids.Workspace `arg:"" name:"workspace" help:"The workspace."`
@@ -106,10 +106,10 @@ func (c workspaceDelete) Run(ctx context.Context, s *session) error {
 		"account", c.Account, "workspace", c.ID)
 }
 
-// settled is how long after the time of a workspace's deletion a request may still
-// store a credential in it: one that was under way counts as before the deletion and
-// ends with the functions' timeout of 10 seconds. Five more allow for clocks that
-// differ, and for the deletion time's being in whole seconds.
+// settled is the time after a workspace's deletion during which a request may still store
+// a credential in it. A request that was under way counts as before the deletion, and ends
+// at the functions' timeout of 10 seconds. Five more seconds allow for clocks that differ,
+// and for a deletion time in whole seconds.
 const settled = auth.DeletionDelay + 10*time.Second + 5*time.Second
 
 type workspacePurge struct {
@@ -133,8 +133,8 @@ type purgeRow struct {
 	Bytes    *int64          `json:"bytes" title:"bytes"`
 }
 
-// Run removes the credentials and files of a deleted workspace. Interrupted anywhere,
-// it may be run again.
+// Run removes the credentials and files of a deleted workspace. If it was interrupted, it
+// may be run again.
 func (c workspacePurge) Run(ctx context.Context, s *session) error {
 	if c.DryRun {
 		return c.preview(ctx, s)
@@ -193,7 +193,7 @@ func (c workspacePurge) preview(ctx context.Context, s *session) error {
 // purge sweeps at once. It sweeps again if requests from before the deletion may still
 // have been under way.
 func (s *session) purge(ctx context.Context, account ids.Account, id ids.Workspace, quiet time.Time, removed *purgeView) error {
-	// A deletion that was interrupted may have left keys enabled: end it first.
+	// An interrupted deletion may have left keys enabled: finish it first.
 	if err := s.registry.DeleteWorkspace(ctx, account, id); err != nil {
 		return err
 	}

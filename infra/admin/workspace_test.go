@@ -21,7 +21,7 @@ import (
 
 const providerKey = "sk-marker-7Hq2-abcdefgh"
 
-// seal stores a credential, as the API does.
+// seal stores a credential, like the API.
 func (d *fixture) seal(w ids.Workspace, name string, changes ...func(*byok.Draft)) ids.Credential {
 	d.Helper()
 	config, tables := d.engines.Config, d.engines.Tables
@@ -49,7 +49,7 @@ func (d *fixture) left(w ids.Workspace) int {
 	return len(credentials) + len(files)
 }
 
-// deletedAt is when the workspace was deleted, to the second.
+// deletedAt is the time of the workspace's deletion, in whole seconds.
 func (d *fixture) deletedAt() time.Time {
 	d.Helper()
 	var all []workspaceView
@@ -76,7 +76,7 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 			t.Errorf("%d things left after the first sweep", left)
 		}
 		waited += wait
-		d.seal(d.workspace, "late") // by a create that was under way
+		d.seal(d.workspace, "late") // a create that was under way
 		return nil
 	})
 	got := d.typed("default\n", "workspace", "purge", string(d.workspace))
@@ -101,18 +101,18 @@ func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 		t.Errorf("audit %v", audits)
 	}
 	d.seal(d.workspace, "late")
-	d.set(d.engines.Tables.Access, "key#"+string(bound.Hash), "key", "disabled", &types.AttributeValueMemberBOOL{}) // as if the deletion had been cut short
+	d.set(d.engines.Tables.Access, "key#"+string(bound.Hash), "key", "disabled", &types.AttributeValueMemberBOOL{}) // as after an interrupted deletion
 	d.stopped(d.deletedAt().Add(settled+time.Second), func(time.Duration) error {
-		t.Error("it waits though all requests have ended")
+		t.Error("it waits although all requests have ended")
 		return nil
 	})
 	d.must("workspace", "purge", string(d.workspace), "--yes")
 	if left := d.left(d.workspace); left != 0 || strings.Contains(d.must("key", "list"), "active") {
-		t.Errorf("%d things left, or a key that is enabled", left)
+		t.Errorf("%d things left, or a key is enabled", left)
 	}
 }
 
-// An upload that waits for its content may end when its workspace is purged. It leaves
+// An upload that waits for its content may end after its workspace was purged. It leaves
 // nothing behind.
 func TestAnUploadLeavesNothingInAPurgedWorkspace(t *testing.T) {
 	t.Parallel()

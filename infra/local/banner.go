@@ -8,7 +8,7 @@ import (
 	"signalbox.dev/infra/local/edition"
 )
 
-// banner is printed once everything answers. Its calls go to the base URL. Its lines are
+// banner is printed when everything answers. Its calls go to the base URL. Its lines are
 // short, for narrow terminals.
 func banner(e *edition.Edition, baseURL, state string) string {
 	if absolute, err := filepath.Abs(state); err == nil {

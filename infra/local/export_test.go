@@ -5,10 +5,10 @@ import (
 	"io"
 )
 
-// Main is the command itself, for the test binary to be.
+// Main is the command; the test binary runs it.
 func Main() { main() }
 
-// Run runs the command with these arguments, and shows nothing.
+// Run runs the command with these arguments, without its output.
 func Run(ctx context.Context, arguments []string) error {
 	return run(ctx, arguments, io.Discard, io.Discard)
 }

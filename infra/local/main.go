@@ -1,6 +1,6 @@
-// Command local runs Signalbox on this machine: the operations on
-// 127.0.0.1 and ::1, with real engines behind them and a demo account to try them with.
-// It runs until Ctrl-C; its state survives that, and kill -9 too.
+// Command local runs Signalbox on this machine: it serves the operations on
+// 127.0.0.1 and ::1, with real engines and a demo account to try them. It runs until
+// Ctrl-C. Its state survives that, and kill -9 too.
 package main
 
 import (

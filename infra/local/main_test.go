@@ -18,7 +18,7 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-// asCommand makes the test binary the command that it tests.
+// asCommand makes the test binary run as the command.
 const asCommand = "SIGNALBOX_TEST_LOCAL"
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// flags are the flags of a run on a free port, and more.
+// flags are the flags of a run on a free port, and further arguments.
 func flags(state string, more ...string) []string {
 	return append([]string{"-root", "../..", "-state", state, "-functions", os.Getenv("SIGNALBOX_FUNCTIONS"), "-port", "0"}, more...)
 }
@@ -43,7 +43,7 @@ func command(t *testing.T, state string, arguments ...string) *exec.Cmd {
 	return cmd
 }
 
-// start runs the command until its banner is complete, and returns that.
+// start runs the command until its banner is complete, and returns the banner.
 func start(t *testing.T, state string) (*exec.Cmd, string) {
 	t.Helper()
 	cmd := command(t, state)
@@ -64,9 +64,9 @@ func start(t *testing.T, state string) (*exec.Cmd, string) {
 	return nil, ""
 }
 
-// Killed with SIGKILL, the edition leaves no process behind, and its demo account
-// survives. The banner's command lines work when pasted. Ctrl-C ends every
-// process. A reset removes the state, but not that of a running edition.
+// After a SIGKILL no process of the edition is left, and its demo account survives.
+// The banner's command lines work when pasted. Ctrl-C ends every process. A reset
+// removes the state, but refuses if the edition is running.
 func TestRunAndReset(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "state")
@@ -114,7 +114,7 @@ func TestRunAndReset(t *testing.T) {
 	}
 }
 
-// The state survives a kill while it is made, and a kill after a start.
+// The state survives a kill during the first start, and a kill after a start.
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "state")

@@ -1,5 +1,5 @@
 // Package arguments reads the arguments of the command line: ids, hashes, durations and
-// key ARNs. It completes its words, too.
+// key ARNs. It also completes words.
 package arguments
 
 import (
@@ -20,7 +20,7 @@ import (
 	"signalbox.dev/shared/spelling"
 )
 
-// Options have kong read the arguments.
+// Options make kong read the arguments.
 func Options() []kong.Option {
 	return []kong.Option{
 		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), fileIDs(), parsed(parseKeyARN), parsed(ParseLifetime), parsed(parseTime), parsed(parseProvider),
@@ -38,7 +38,7 @@ const (
 	ErrEnded = exit.UsageError("a key cannot expire before it is made")
 )
 
-// uuids has kong read ids.
+// uuids makes kong read ids.
 func uuids[ID ~string]() kong.Option {
 	return parsed(func(s string) (ID, error) {
 		id, ok := ids.Parse[ID](s)
@@ -49,7 +49,7 @@ func uuids[ID ~string]() kong.Option {
 	})
 }
 
-// fileIDs has kong read file ids.
+// fileIDs makes kong read file ids.
 func fileIDs() kong.Option {
 	return parsed(func(s string) (ids.File, error) {
 		id, ok := ids.ParseFile(s)
@@ -60,7 +60,7 @@ func fileIDs() kong.Option {
 	})
 }
 
-// Lifetime is how long something lasts, longer than no time.
+// Lifetime is a duration longer than zero.
 type Lifetime time.Duration
 
 // ParseLifetime reads whole days, such as 90d, or a duration of time.ParseDuration.
@@ -110,7 +110,7 @@ func parseTime(s string) (time.Time, error) {
 	return at, nil
 }
 
-// AsksForJSON reports whether a command line asks for JSON, even if it is wrong elsewhere.
+// AsksForJSON reports whether a command line asks for JSON, even if it has another mistake.
 func AsksForJSON(args []string) (asks bool) {
 	for i, arg := range args {
 		switch arg {
@@ -133,8 +133,8 @@ var (
 	apiKey = regexp.MustCompile(`sbx_[A-Za-z0-9_-]{8,}`)
 )
 
-// Hide removes possible secrets from the message of an error: they were typed in the
-// wrong place.
+// Hide removes possible secrets from the message of an error: a user may have typed one
+// in the wrong place.
 func Hide(err error, message string, args []string) string {
 	if _, ok := errors.AsType[*kong.ParseError](err); ok {
 		for _, arg := range args {
@@ -148,8 +148,8 @@ func Hide(err error, message string, args []string) string {
 }
 
 // without hides the text that the message shares with the argument. The message may
-// repeat a part of it, such as an element of a list or the value in -oVALUE, with %s or
-// %q, and in lower case. A few characters are not hidden: most are the message's own.
+// repeat a part of the argument, such as an element of a list or the value in -oVALUE, with
+// %s or %q, and in lower case. A few characters stay, because most are the message's own.
 func without(message, arg string) string {
 	const few = 11
 	plain := strings.ToLower(arg)
@@ -179,15 +179,15 @@ func without(message, arg string) string {
 const HashLength = 64
 
 type (
-	// HashPrefix is a key's hash or its beginning.
+	// HashPrefix is a key's hash or a prefix of it.
 	HashPrefix string
 	// CallerHash is the whole hash of an API key.
 	CallerHash string
-	// CredentialPrefix is a credential's id or its beginning.
+	// CredentialPrefix is a credential's id or a prefix of it.
 	CredentialPrefix string
 )
 
-// prefixes has kong read the beginnings of hexadecimal texts, in lower case. It never
+// prefixes makes kong read prefixes of hexadecimal texts, in lower case. Its error never
 // repeats a wrong value, which may be a key.
 func prefixes[T ~string](least, most int, others string, fault error) kong.Option {
 	return parsed(func(s string) (T, error) {
@@ -199,10 +199,10 @@ func prefixes[T ~string](least, most int, others string, fault error) kong.Optio
 	})
 }
 
-// Provider is the slug of a provider that a credential can be for.
+// Provider is the slug of a provider that credentials may have.
 type Provider string
 
-// parseProvider never repeats a wrong value, which may be a key.
+// parseProvider never repeats a wrong value, because it may be a key.
 func parseProvider(s string) (Provider, error) {
 	if byok.IsProvider(s) {
 		return Provider(s), nil
@@ -213,8 +213,8 @@ func parseProvider(s string) (Provider, error) {
 	return "", errors.New("there is no such provider: infra/openapi.yaml lists them")
 }
 
-// KeyARN is the ARN of a KMS key. Records keep ARNs: an alias or a short id cannot be
-// compared with one.
+// KeyARN is the ARN of a KMS key. Records keep ARNs, which cannot be compared with an
+// alias or a short id.
 type KeyARN string
 
 func parseKeyARN(s string) (KeyARN, error) {

@@ -14,11 +14,11 @@ import (
 	"signalbox.dev/shared/byok"
 )
 
-// CompleteWord is the command by which a completion script asks for candidates:
-// the words up to the cursor follow, the one under it last.
+// CompleteWord is the command with which a completion script asks for candidates.
+// The words up to the cursor follow; the last is the word under the cursor.
 const CompleteWord = "__complete"
 
-// Completion writes a script that asks the command itself: it cannot become outdated.
+// Completion writes a script that asks the command, so the script cannot become outdated.
 type Completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish,powershell" help:"bash, zsh, fish or powershell. To try it: source <(admin completion bash), admin completion fish | source, or admin completion powershell | Out-String | Invoke-Expression."`
 }

@@ -1,5 +1,5 @@
-// Package exit has the two results of a command: the exit code for scripts, and the
-// sentence that the operator reads.
+// Package exit has the two results of a failed command: the exit code for scripts, and the
+// sentence for the operator.
 package exit
 
 import (
@@ -20,32 +20,32 @@ import (
 // Exit codes, for scripts.
 const (
 	Done      = 0
-	Uncertain = 1 // it may have been done, or in part: look before repeating
-	Usage     = 2 // the command line makes no sense; nothing was done
-	// After these two nothing was done, unless the response to a first attempt was
-	// lost: the second attempt of a deletion then finds nothing, that of an upload or
-	// of a job's step a state that forbids it.
+	Uncertain = 1 // it may have been done, or a part of it: check before you repeat it
+	Usage     = 2 // the command line is wrong; nothing was done
+	// After these two nothing was done, unless the response to a first attempt was lost.
+	// Then the second attempt of a deletion finds nothing; the second attempt of an upload
+	// or of a job's step is refused.
 	NotFound = 3
-	Refused  = 4 // the state of things forbids it
+	Refused  = 4 // the stored state forbids it
 	Failed   = 5 // it failed before anything was changed
 )
 
-// UsageError is the fault of a command line that could be parsed.
+// UsageError is a mistake in a command line that could be parsed.
 type UsageError string
 
 func (e UsageError) Error() string { return string(e) }
 
-// Refusal is why the state of things forbids a command.
+// Refusal is the reason why the stored state forbids a command.
 type Refusal string
 
 func (e Refusal) Error() string { return string(e) }
 
-// Findings end a command with Uncertain: somebody has to look at them.
+// Findings end a command with Uncertain, because somebody must check them.
 type Findings string
 
 func (e Findings) Error() string { return string(e) }
 
-// Code classifies the error of a command that has tried to change something, or not.
+// Code classifies the error of a command. tried means that it tried to change something.
 func Code(err error, tried bool) int {
 	if code := kind(err); code != Uncertain || tried {
 		return code
@@ -80,7 +80,7 @@ func kind(err error) int {
 	return Uncertain
 }
 
-// Sentence is an error as a person reads it, with its code.
+// Sentence returns an error as a sentence for people, with its code.
 func Sentence(err error, code int) string {
 	var api smithy.APIError
 	var op *smithy.OperationError

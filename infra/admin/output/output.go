@@ -26,7 +26,7 @@ type Writer struct {
 	JSON, YAML bool
 	// Width is the number of columns of the terminal; 0 if there is none.
 	Width int
-	// Limit bounds the rows of a list; 0 means no bound. Note says that some are left
+	// Limit bounds the rows of a list; 0 means no bound. Note gets a line if rows are left
 	// out.
 	Limit int
 	Note  func(format string, args ...any)
@@ -41,16 +41,16 @@ type Column[T any] struct {
 	Cell  func(T) string
 }
 
-// The tag `title` makes a field a line of a card. The other tags change that in a list, in
-// a narrow one and in a still narrower one: to another title, to none ("-"), or to so many
-// characters ("id,8").
+// The tag `title` makes a field a line of a card. Other tags apply in a list, in a narrow
+// list and in a still narrower one. They give another title, leave the field out ("-"), or
+// shorten it to a number of characters ("id,8").
 var (
 	inCard  = []string{"title"}
 	inLists = [][]string{{"title", "list"}, {"title", "list", "narrow"}, {"title", "list", "narrow", "narrower"}} // the widest first
 )
 
-// columns returns the columns that T has by these tags. Titles choose some of them, by
-// their names in a wide list.
+// columns returns the columns of T by these tags. If there are titles, it returns only the
+// columns with these titles in a wide list.
 func columns[T any](tags []string, titles ...string) (chosen []Column[T]) {
 	all := map[string]Column[T]{}
 	for field := range reflect.TypeFor[T]().Fields() {
@@ -74,7 +74,7 @@ func columns[T any](tags []string, titles ...string) (chosen []Column[T]) {
 	return slices.DeleteFunc(chosen, func(c Column[T]) bool { return c.Title == "" || c.Title == "-" })
 }
 
-// lastTag is the last of the tags that a field has.
+// lastTag returns the last of these tags that a field has.
 func lastTag(field reflect.StructField, tags []string) (last string) {
 	for _, tag := range tags {
 		if value, ok := field.Tag.Lookup(tag); ok {
@@ -104,7 +104,7 @@ func cell(v reflect.Value) string {
 }
 
 // List shows rows for scripts, or as the widest table that fits the terminal, with these
-// columns or all. If none fits, it shows a card of each row.
+// columns or all. If no table fits, it shows each row as a card.
 func List[T any](o Writer, rows []T, titles ...string) error {
 	if o.Limit > 0 && len(rows) > o.Limit {
 		o.Note("%d of %d are shown: leave out --limit for all.", o.Limit, len(rows))
@@ -176,7 +176,7 @@ func (o Writer) fits(text string) bool {
 	return true
 }
 
-// One shows a single thing as a card, or for scripts. More lines of the card follow its
+// One shows one value as a card, or for scripts. In the card, more lines follow its
 // columns.
 func One[T any](o Writer, row T, more ...Column[T]) error {
 	if o.ForScripts() {
@@ -214,7 +214,7 @@ func (o Writer) Encode(value any) error {
 	return err
 }
 
-// escaped is the same JSON with every character escaped that could move a terminal's
+// escaped returns the same JSON. It escapes every character that could move a terminal's
 // cursor, or that YAML refuses.
 func escaped(encoded string) []byte {
 	var safe []byte
@@ -232,7 +232,7 @@ func escaped(encoded string) []byte {
 	return safe
 }
 
-// Count is a number of things, one or several.
+// Count is a number with its noun, in singular or plural.
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -240,8 +240,8 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// Printable keeps texts of customers, names above all, from moving the cursor or
-// breaking the table.
+// Printable changes texts of customers, such as names, so that they cannot move the cursor
+// or break the table.
 func Printable(s string) string {
 	for _, r := range s {
 		if !unicode.IsPrint(r) {
@@ -265,7 +265,7 @@ func (o Optional) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(o))
 }
 
-// When is a time in results, RFC 3339 in UTC; the zero time is none.
+// When is a time in results, RFC 3339 in UTC. The zero time means that there is none.
 func When(t time.Time) Optional {
 	if t.IsZero() {
 		return ""

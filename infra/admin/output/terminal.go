@@ -19,7 +19,7 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// WidthOf is the number of columns of a terminal; 0 if the stream is no terminal.
+// WidthOf is the number of columns of a terminal, or 0 if the stream is not a terminal.
 func WidthOf(stream any) int {
 	file, ok := stream.(*os.File)
 	if !ok {
@@ -32,8 +32,8 @@ func WidthOf(stream any) int {
 	return width
 }
 
-// Progress writes a line now and then: how far a long command is. The function that it
-// returns counts a step, and may be called side by side.
+// Progress writes the progress of a long command now and then. The function that it
+// returns counts a step, and may be called concurrently.
 func Progress(to io.Writer, now func() time.Time, total int) (step func()) {
 	var mu sync.Mutex
 	done, reported := 0, now()

@@ -1,4 +1,4 @@
-// Package target is the service that a command works on, and how it is reached.
+// Package target finds the service that a command works on, and connects to it.
 package target
 
 import (
@@ -34,21 +34,21 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Target is the service a command works on: a deployed stack, or else the
+// Target is the service that a command works on: a deployed stack or the
 // single-machine edition.
 type Target struct {
 	stack, region string            // stack is "" for the edition
 	dir           string            // the edition's state
-	demo          bool              // its demo account is meant
+	demo          bool              // the command uses the edition's demo account
 	engines       map[string]string // the edition's services and their URLs
-	// Name names it for people.
+	// Name is the target's name for people.
 	Name string
 
 	Config  aws.Config
 	Outputs Outputs
 	// Identity is the caller's ARN, if AWS reported it.
 	Identity string
-	// Status is that of the stack.
+	// Status is the status of the stack.
 	Status string
 }
 
@@ -58,13 +58,13 @@ type Outputs struct {
 	CredentialsTableName string
 	SyncJobsTableName    string
 	FilesBucketName      string
-	// SealingKeyArn is the key that new credentials are sealed under,
-	// OwnSealingKeyArn the stack's own, if that is another.
+	// SealingKeyArn is the key that new credentials are sealed under.
+	// OwnSealingKeyArn is the stack's own key, if it is another.
 	SealingKeyArn    string
 	OwnSealingKeyArn string
 }
 
-// newOutputs takes the outputs by their names. It refuses to miss one.
+// newOutputs reads the outputs by their names. A missing output is an error.
 func newOutputs(values map[string]string) (o Outputs, err error) {
 	for field, output := range reflect.ValueOf(&o).Elem().Fields() {
 		if values[field.Name] == "" {
@@ -80,9 +80,9 @@ const (
 	localDefault  = ".local"
 )
 
-// Choose reads which service the flags --local, --stack and --region mean: a flag
-// wins over the environment. One that is empty, as of a shell's unset variable,
-// means none.
+// Choose returns the service that the flags --local, --stack and --region name. A flag
+// wins over the environment. An empty flag, for instance from a shell's unset variable,
+// counts as missing.
 func Choose(local, stack *string, region string) (*Target, error) {
 	t := &Target{region: region}
 	switch {
@@ -111,7 +111,7 @@ func Choose(local, stack *string, region string) (*Target, error) {
 // IsLocal reports whether the target is the single-machine edition.
 func (t *Target) IsLocal() bool { return t.stack == "" }
 
-// ChooseAccount completes a command that is about an account and names none.
+// ChooseAccount completes a command that needs an account and names none.
 func (t *Target) ChooseAccount(command *kong.Node) error {
 	i := slices.IndexFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == "account" })
 	if i < 0 || command.Flags[i].Target.String() != "" || command.Tag.Has("anywhere") {
@@ -129,7 +129,7 @@ func (t *Target) ChooseAccount(command *kong.Node) error {
 	return nil
 }
 
-// Announcement is the line that a command which changes something begins with.
+// Announcement is the first line of a command that changes something.
 func (t *Target) Announcement() string {
 	if t.demo {
 		return "target: " + t.Name + ", its demo account"
@@ -162,12 +162,12 @@ func httpClient() *awshttp.BuildableClient {
 // localStack has the fields of the edition's stack.json that the command reads. The edition's own type
 // is in a module that links its engines: a copy costs less.
 type localStack struct {
-	reach.Engines                   // without their endpoints
+	reach.Engines                   // without the endpoints
 	Endpoints     reach.Engines     `json:"endpoints"`
 	Outputs       map[string]string `json:"outputs"`
 }
 
-// ConnectLocal reads how to reach the single-machine edition.
+// ConnectLocal connects to the single-machine edition that stackFile describes.
 func (t *Target) ConnectLocal() error {
 	path := filepath.Join(t.dir, "stack.json")
 	written, err := os.ReadFile(path) //nolint:gosec // the operator names the directory
@@ -200,7 +200,7 @@ func (t *Target) folder() string {
 	return "the folder " + t.dir
 }
 
-// unreached explains the error of a call that no engine of the edition answered.
+// unreached explains the error of a call if no engine of the edition answered it.
 func (t *Target) unreached(err error) error {
 	switch silent := t.Silent(); len(silent) {
 	case len(t.engines):
@@ -212,7 +212,7 @@ func (t *Target) unreached(err error) error {
 	}
 }
 
-// Silent are the engines of the edition to which there is no connection.
+// Silent returns the engines of the edition that accept no connection.
 func (t *Target) Silent() (silent []string) {
 	for name, endpoint := range t.engines {
 		connection, err := net.DialTimeout("tcp", strings.TrimPrefix(endpoint, "http://"), connectTimeout)
@@ -232,7 +232,7 @@ func (t *Target) Demo() ids.Account {
 	return account
 }
 
-// demoAccount is the account that a command on the edition is about by default.
+// demoAccount is the default account of a command on the edition.
 func demoAccount(dir string) (ids.Account, error) {
 	path := filepath.Join(dir, "demo.json")
 	var facts struct {
@@ -289,8 +289,8 @@ func (t *Target) ConnectStack(ctx context.Context) error {
 	return nil
 }
 
-// callerARN is the identity that AWS reports, or "". The audit line names the user of
-// this machine as well, and AWS keeps its own trail.
+// callerARN is the identity that AWS reports, or "". The audit line also names the user of
+// this machine, and AWS keeps its own trail.
 func callerARN(ctx context.Context, c aws.Config) string {
 	out, err := sts.NewFromConfig(c).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package child runs other programs that must not outlive this one: when this process ends,
-// by SIGKILL too, so do they. Each leads its own process group: Ctrl-C in a terminal
-// reaches this program alone, which then stops its children in order.
+// Package child runs other programs that must not outlive this one: they end when this
+// process ends, also by SIGKILL. Each leads its own process group, so Ctrl-C in a terminal
+// reaches only this program. It then stops its children in order.
 package child
 
 import (
@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// outputWait bounds how long Run waits, once the program has ended, for output
-// that something it started still holds open. cmd.WaitDelay is another bound.
+// outputWait bounds how long Run waits after the program's end if a child of the program
+// still holds the output open. cmd.WaitDelay sets another bound.
 const outputWait = time.Second
 
 // Run starts the command, reports that through started, and waits for its end.
-// Its error is that of the start or of exec.Cmd.Wait.
+// It returns the error of the start or of exec.Cmd.Wait.
 func Run(cmd *exec.Cmd, started func()) error {
 	// The kernel ties a child to the thread that started it, not to the process:
 	// the thread must be there as long as the child.

@@ -1,13 +1,13 @@
-// Package damage is the error of a state folder that lacks, or cannot read, something
-// that was stored in it.
+// Package damage is the error of a state folder if something that was stored in it is
+// missing or unreadable.
 package damage
 
 // Error is returned only if a file of the state folder was read and is wrong, or if
-// something is missing that was made. A start that failed for another reason has
-// another error.
+// something that an earlier start made is missing. A start that failed for another reason
+// has another error.
 type Error struct {
 	Err error
-	// Renewable is set if the next start makes the file again once it is removed.
+	// Renewable is set if the user may remove the file: the next start then makes it again.
 	Renewable bool
 }
 

@@ -1,7 +1,7 @@
 // Package edition is all of Signalbox on one machine: the engines with the template's
 // resources, the unmodified functions under a Lambda runtime, and the gateway before them,
 // on one loopback port. All its state is in one folder, which one edition at a time may
-// use; every child ends with it, however it ends.
+// use. Every child ends with it, even if it is killed.
 package edition
 
 import (
@@ -38,11 +38,11 @@ type Options struct {
 	Root string
 	// State is the folder of everything that is kept. It is made if need be.
 	State string
-	// Port is the port on 127.0.0.1, and on ::1 if there is IPv6. Zero means any that is
-	// free.
+	// Port is the port on 127.0.0.1, and on ::1 if there is IPv6. Zero means any free
+	// port.
 	Port int
-	// DynamoDB is the URL of a running one, for a new state folder; a used folder keeps its
-	// own. Empty means the edition's own, if the platform has it.
+	// DynamoDB is the URL of a DynamoDB that runs already, for a new state folder. A used
+	// folder keeps its own. Empty means the edition's own, if the platform has it.
 	DynamoDB string
 	// Parameters overrides the template's parameters.
 	Parameters map[string]string

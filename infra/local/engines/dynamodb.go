@@ -25,7 +25,7 @@ func extendDB(c Config) (program, error) {
 	return program{name: ExtendDB, dir: dir, check: func() error { return checkDatabase(dir) }, command: func(ctx context.Context, port string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, binary, "serve", "--foreground", "-p", port) //nolint:gosec // the pinned engine
 		cmd.Env = []string{"EXTENDDB__SERVER__BIND_ADDR=" + host, "NO_COLOR=1"}
-		cmd.Dir = dir // where it keeps its database
+		cmd.Dir = dir // ExtendDB keeps its database here
 		return cmd
 	}}, err
 }
@@ -47,22 +47,22 @@ func installed(root string) (string, error) {
 	return binary, nil
 }
 
-// magic begins every file of SQLite ("Database File Format").
+// magic is the first text of every SQLite file ("Database File Format").
 const magic = "SQLite format 3\x00"
 
-// checkDatabase checks that the file is a database: ExtendDB tries for ever to open another.
+// checkDatabase checks that the file is a database: ExtendDB tries for ever to open any other file.
 func checkDatabase(dir string) error {
 	path := filepath.Join(dir, ExtendDB+".sqlite")
 	text, err := readStart(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && (text == "" || text == magic) {
 		return nil // provision notices if it held tables
 	}
-	return &damage.Error{Err: cmp.Or(err, fmt.Errorf("%s is no database", path))}
+	return &damage.Error{Err: cmp.Or(err, fmt.Errorf("%s is not a database", path))}
 }
 
 // readStart returns the first bytes of a file, or all of a shorter one.
 func readStart(path string) (string, error) {
-	file, err := os.Open(path) //nolint:gosec // the engine's own
+	file, err := os.Open(path) //nolint:gosec // the engine's database
 	if err != nil {
 		return "", err
 	}

@@ -21,10 +21,10 @@ import (
 // Usual is DynamoDB Local's address by default.
 const Usual = "http://127.0.0.1:8000"
 
-// usualCommand starts one there.
+// usualCommand starts DynamoDB Local at that address.
 const usualCommand = "docker run -d -p 127.0.0.1:8000:8000 amazon/dynamodb-local"
 
-// elsewhereTime bounds how long a DynamoDB that runs already may take to answer.
+// elsewhereTime bounds the time that a DynamoDB that runs already may take to answer.
 const elsewhereTime = 3 * time.Second
 
 // HasDynamoDB reports whether ExtendDB's package is installed for this platform,

@@ -1,7 +1,7 @@
 // Package engines runs the services that Signalbox needs on one machine: DynamoDB
-// (ExtendDB), S3 (versitygw) and a stand-in for KMS, or second opinions in their place, all
-// on one address, with their state in one folder. Engines that are processes of their own
-// end with this one, however it ends.
+// (ExtendDB), S3 (versitygw) and a stand-in for KMS, or engines of infra/second-opinion
+// instead. All listen on one address and keep their state in one folder. An engine that is a
+// separate process ends with this one, even if this one is killed.
 package engines
 
 import (
@@ -29,7 +29,7 @@ const (
 	secretAccessKey = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY" //nolint:gosec // AWS's published example
 )
 
-// ErrConfig means that nothing was started, because an engine is not installed.
+// ErrConfig means that nothing was started because an engine is not installed.
 var ErrConfig = errors.New("configuration")
 
 // configError is an ErrConfig with its own text.
@@ -42,13 +42,13 @@ const host = "127.0.0.1"
 
 // Config configures engines.
 type Config struct {
-	// Dir is the folder of their state; it is made if need be.
+	// Dir is the folder of their state. Start makes it if it does not exist.
 	Dir string
-	// Root is the repository's folder: they are installed and built there. Empty means the
-	// nearest one above the working directory with a template.yaml.
+	// Root is the repository's folder: the engines are installed and built there. Empty means
+	// the nearest folder with a template.yaml, from the working directory upwards.
 	Root string
-	// DynamoDB is the URL of a running one, which is neither started nor stopped. Empty
-	// means one of our own.
+	// DynamoDB is the URL of a running DynamoDB, which is neither started nor stopped. If it
+	// is empty, this package starts one.
 	DynamoDB string
 	// Log gets a line for each engine that ended and was started again. Nil means no
 	// log.
@@ -60,10 +60,10 @@ type Engines struct {
 	reach.Engines
 	log  *slog.Logger
 	done chan error
-	// life ends with Close, and every process with it.
+	// life ends with Close. Every process then ends too.
 	life context.Context
 	end  context.CancelFunc
-	// running waits for the ends of processes.
+	// running waits until all processes have ended.
 	running sync.WaitGroup
 	servers []*http.Server // in this process
 }
@@ -128,8 +128,8 @@ func (e *Engines) serve(name string, handler http.Handler) (string, error) {
 	return "http://" + listener.Addr().String(), nil
 }
 
-// complete fills in defaults and returns the programs to run: nil for an engine in this
-// process.
+// complete fills in defaults and returns the programs to run. It is nil for an engine in
+// this process.
 func (c *Config) complete() (programs [len(services)]*program, err error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -171,7 +171,7 @@ func findRoot() (string, error) {
 // Done sends an error if an ended engine cannot be started again.
 func (e *Engines) Done() <-chan error { return e.done }
 
-// Close asks every engine to end, kills those that do not, and waits for their ends.
+// Close asks every engine to end, kills those that do not, and waits until all have ended.
 func (e *Engines) Close() error {
 	var err error
 	for _, server := range e.servers {

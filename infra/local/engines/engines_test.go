@@ -14,8 +14,8 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-// The engines go on after an unsigned request: a Lambda function opens its connections
-// with one.
+// The engines go on after an unsigned request, because a Lambda function opens its
+// connections with such a request.
 func TestUnsignedRequests(t *testing.T) {
 	e, err := engines.Start(t.Context(), engines.Config{Dir: t.TempDir()})
 	testkit.Must(t, err)
@@ -38,12 +38,12 @@ func TestUnsignedRequests(t *testing.T) {
 func TestAMissingEngineIsNamed(t *testing.T) {
 	_, err := engines.Start(t.Context(), engines.Config{Root: t.TempDir(), Dir: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "make engines") {
-		t.Errorf("%v, want how to get the engine", err)
+		t.Errorf("%v, want the command that installs the engine", err)
 	}
 }
 
-// The engine gets a whole request, and finishes it, when the caller is gone:
-// ExtendDB would keep its database locked.
+// If the caller is gone, the engine still gets the whole request and finishes it:
+// otherwise ExtendDB would keep its database locked.
 func TestTheEngineFinishesARequest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// front is a proxy before ExtendDB, at the URL, that lets it finish every request, as
-// DynamoDB does, when the client has disconnected. If a client disconnects in the middle of
-// a write, ExtendDB 0.1.10 drops the request and keeps the lock of its database: every write
-// then fails until it is started again. A function that is killed, or runs out of time, is
-// such a client.
+// front is a proxy before the ExtendDB at the URL. With it ExtendDB finishes every request
+// like DynamoDB, even if the client has disconnected. Without it, if a client disconnects in
+// the middle of a write, ExtendDB 0.1.10 drops the request and keeps the lock of its
+// database: every write then fails until ExtendDB is started again. A function that is
+// killed, or runs out of time, is such a client.
 func front(engine string) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = "http", strings.TrimPrefix(engine, "http://")
-			r.Out.Host = r.In.Host // which is signed
+			r.Out.Host = r.In.Host // the signature covers it
 		},
 		Transport: finishing{&http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 256}},
-		// The engine is gone, and so is the connection to it.
+		// The engine and the connection to it are gone.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 }

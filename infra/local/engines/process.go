@@ -18,25 +18,25 @@ import (
 
 const (
 	pollEvery = 5 * time.Millisecond
-	// stopTime is short: versitygw waits for its idle connections to be closed,
-	// and every engine is one that a SIGKILL takes nothing from.
+	// stopTime is short because versitygw waits for idle connections to be closed, and
+	// because no engine loses data by a SIGKILL.
 	stopTime = 300 * time.Millisecond
-	// starts bounds how often in a row an engine is started that ends at once.
+	// starts bounds the starts in a row of an engine that ends at once.
 	starts = 3
 	// answerTime bounds how long an engine may take to answer: a Java program on a
 	// loaded machine. ExtendDB tries for ever to open a damaged database.
 	answerTime = 2 * time.Minute
 )
 
-// errEnded says that an engine ended before it answered.
+// errEnded means that an engine ended before it answered.
 var errEnded = errors.New("it ended")
 
-// program is how an engine is run.
+// program describes the process of an engine.
 type program struct {
 	name string
 	// dir is its folder; its output goes to a file there.
 	dir string
-	// health is a path that it answers, with whatever status, once it is up.
+	// health is a path that it answers, with any status, once it is ready.
 	health string
 	// check, if there is one, checks its folder before the first start.
 	check func() error
@@ -48,8 +48,8 @@ func (p program) log() string { return filepath.Join(p.dir, p.name+".log") }
 
 func urlOf(port string) string { return "http://" + net.JoinHostPort(host, port) }
 
-// start starts the program on a free port and returns its URL when it answers. The program
-// is kept running until Close.
+// start starts the program on a free port and returns its URL when it answers. Until Close
+// it is started again if it ends.
 func (e *Engines) start(ctx context.Context, p program) (string, error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return "", fmt.Errorf("making the folder of %s: %w", p.name, err)
@@ -76,9 +76,9 @@ func (e *Engines) start(ctx context.Context, p program) (string, error) {
 	return urlOf(at), nil
 }
 
-// keep starts an engine again that ended unexpectedly, by a kill -9 for instance, on
-// the same port. What it had acknowledged is on disk; clients that retry for long
-// enough notice nothing. It may be killed while it is starting, too.
+// keep starts an engine that ended unexpectedly, for instance by a kill -9, again on the
+// same port. Acknowledged changes are on disk, and clients that retry for long enough
+// notice nothing. A kill during the start is allowed too.
 func (e *Engines) keep(p program, at string, ended <-chan error) {
 	for {
 		err := <-ended
@@ -109,9 +109,9 @@ func (e *Engines) insist(ctx context.Context, p program, port func() (string, er
 	return nil, err
 }
 
-// launch runs the program on the port, and returns when it answers. ended then gets the
-// reason of its end. Its output goes to the end of its log: the one before may have written
-// there why it ended.
+// launch runs the program on the port, and returns when it answers. ended later gets the
+// reason of its end. Its output is appended to its log: the previous process may have
+// written there why it ended.
 func (e *Engines) launch(ctx context.Context, p program, port string) (<-chan error, error) {
 	log, err := os.OpenFile(p.log(), os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -135,12 +135,12 @@ func (e *Engines) launch(ctx context.Context, p program, port string) (<-chan er
 	return ended, nil
 }
 
-// answers waits until the URL answers, the process ends or ctx does. If another program
-// was faster on the port, the process cannot listen, and ends.
+// answers waits until the URL answers, the process ends or ctx ends. If another program
+// took the port first, the process cannot listen, and ends.
 func answers(ctx context.Context, url string, ended <-chan error) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	direct := &http.Transport{} // whatever proxy the environment names
+	direct := &http.Transport{} // it uses no proxy, even if the environment names one
 	defer direct.CloseIdleConnections()
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

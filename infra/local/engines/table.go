@@ -27,7 +27,7 @@ var services = [...]service{
 	keys:     {"SIGNALBOX_KMS", nil},
 }
 
-// program returns how the engine is run, or nil if it runs in this process.
+// program returns the engine's program, or nil if it runs in this process.
 func (s service) program(c Config) (*program, error) {
 	if name := os.Getenv(s.variable); name != "" {
 		return secondOpinion(c, name)

@@ -12,9 +12,9 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// event is a REST API's proxy event, payload format 1.0, without what API Gateway adds of
-// its own and no function reads. As in a REST API, text that is not UTF-8 becomes U+FFFD
-// when it is encoded.
+// event is a REST API's proxy event, payload format 1.0, without members that API Gateway
+// adds and no function reads. When text that is not UTF-8 is encoded, it becomes U+FFFD,
+// as in a REST API.
 func (g *Gateway) event(r *http.Request, x *exchange, route template.Route, parameters map[string]string, body []byte) []byte {
 	headers := maps.Clone(r.Header)
 	headers.Set("Host", r.Host)
@@ -36,8 +36,8 @@ func (g *Gateway) event(r *http.Request, x *exchange, route template.Route, para
 	return encoded
 }
 
-// queryValues decodes a query string; it never fails. Text that cannot be decoded is kept.
-// Names that become equal as UTF-8 are one.
+// queryValues decodes a query string and never fails. It keeps text that cannot be decoded.
+// If two names become equal as UTF-8, they count as one.
 func queryValues(query string) map[string][]string {
 	values := make(map[string][]string)
 	for part := range strings.SplitSeq(query, "&") {
@@ -58,7 +58,7 @@ func unescaped(text string) string {
 	return string([]rune(text)) // each byte that is not UTF-8 becomes U+FFFD
 }
 
-// last returns the map of single values: of several the last.
+// last returns the map of single values. If a name has several, it has the last.
 func last(all map[string][]string) map[string]string {
 	single := make(map[string]string, len(all))
 	for name, values := range all {

@@ -18,8 +18,8 @@ import (
 const (
 	// MaxBody is the REST API's limit on a request's body.
 	MaxBody = 10 << 20
-	// drained is how many more bytes are read and thrown away: a client that sends
-	// everything before it listens still gets the answer.
+	// drained is the number of further bytes that are read and thrown away, so that a client
+	// that sends everything before it reads still gets the answer.
 	drained = 64 << 20
 )
 
@@ -28,7 +28,7 @@ var (
 	errMalformed = errors.New("malformed Lambda proxy response")
 )
 
-// exchange is a request before its route is found.
+// exchange is a request whose route is not known yet.
 type exchange struct {
 	// id is $context.requestId: always fresh.
 	id     string
@@ -38,7 +38,7 @@ type exchange struct {
 	source string
 }
 
-// newExchange takes the path and the query as the request line has them.
+// newExchange takes the path and the query unchanged from the request line.
 func newExchange(r *http.Request) *exchange {
 	x := &exchange{id: uuid.NewString(), time: time.Now()}
 	x.path, x.query, _ = strings.Cut(r.RequestURI, "?")
@@ -66,8 +66,8 @@ type response struct {
 	body   string
 }
 
-// readAnswer turns a function's answer into a response. The body is unchanged: without
-// binary media types a REST API decodes no base64.
+// readAnswer turns a function's answer into a response. The body is unchanged, because a
+// REST API without binary media types decodes no base64.
 func readAnswer(payload []byte) (response, error) {
 	var answer events.APIGatewayProxyResponse
 	if err := json.Unmarshal(payload, &answer); err != nil {
@@ -80,7 +80,7 @@ func readAnswer(payload []byte) (response, error) {
 	r := response{status: answer.StatusCode, header: http.Header{}, body: answer.Body}
 	for name, value := range answer.Headers {
 		if strings.EqualFold(name, "WWW-Authenticate") {
-			name = "x-amzn-Remapped-" + name // as a REST API sends it out
+			name = "x-amzn-Remapped-" + name // like a REST API
 		}
 		r.header.Set(name, value)
 	}

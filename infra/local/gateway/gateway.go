@@ -1,18 +1,17 @@
-// Package gateway behaves as an API Gateway REST API with Lambda proxy
-// integration does: it finds the route on the path as it was received, hands
-// the request over as a proxy event, turns the function's answer into a
-// response, and answers by itself, with the template's gateway responses, where
-// no function can. It follows AWS's documentation and is no more
-// convenient.
+// Package gateway behaves like an API Gateway REST API with Lambda proxy
+// integration. It finds the route by the unchanged path, passes the request on as
+// a proxy event, and turns the function's answer into a response. If no function
+// can answer, it sends the template's gateway response. It follows AWS's
+// documentation.
 //
-// Not imitated: the responses to requests that are not HTTP, which are net/http's own; the
+// Not imitated: the responses to requests that are not HTTP, which net/http sends; the
 // 10,240 bytes that a REST API allows for the request line and
 // the headers together (here it is 1 MB); the stage at the front of the path,
 // which a custom domain hides; the 29 seconds after which a REST API gives up, because the
-// functions' own time-out is shorter; the headers that it adds, renames or drops, but for
+// functions' own time-out is shorter; the headers that it adds, renames or drops, except
 // WWW-Authenticate; multiValueHeaders in a function's answer; authorizers, request
 // validation, binary media types, {proxy+}, caching, the account's throttle over all its
-// APIs, the defaults of gateway responses, and their variables but $context.requestId.
+// APIs, the defaults of gateway responses, and their variables except $context.requestId.
 package gateway
 
 import (
@@ -30,7 +29,7 @@ import (
 
 // Functions runs functions. *runtime.Lambda does.
 type Functions interface {
-	// Invoke may have had its effect when it returns an error.
+	// Even if Invoke returns an error, the function may have done its work.
 	Invoke(ctx context.Context, function string, event []byte) ([]byte, error)
 }
 
@@ -40,9 +39,9 @@ type Config struct {
 	Functions Functions
 	// Account is the account id that events name.
 	Account string
-	// Pages, by exact path, are served to a GET or a HEAD that is no route of the API.
+	// Pages, by exact path, are served to a GET or a HEAD if the API has no such route.
 	Pages map[string]http.Handler
-	// Log gets the reason of a missing answer, which the caller does not get.
+	// Log gets the reason why an answer is missing. The caller does not get it.
 	Log *slog.Logger
 }
 
@@ -72,7 +71,7 @@ func (g *Gateway) Server() *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-		// OPTIONS * is an unknown route like any other.
+		// OPTIONS * gets the answer of any unknown route.
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(g.config.Log.Handler(), slog.LevelDebug),
 	}

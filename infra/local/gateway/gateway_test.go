@@ -47,7 +47,7 @@ func start(t *testing.T, f gateway.Functions) string {
 	return listener.Addr().String()
 }
 
-// send writes a request as it stands and reads the response.
+// send writes a request unchanged and reads the response.
 func send(t *testing.T, address, text string) (*http.Response, string) {
 	t.Helper()
 	connection, err := net.Dial("tcp", address)
@@ -87,8 +87,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A function's answer becomes the response. If it is no proxy response, the gateway's own
-// is sent.
+// A function's answer becomes the response. If it is not a proxy response, the gateway sends
+// its own.
 func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name   string

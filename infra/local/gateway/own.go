@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The types of the gateway's own responses that can occur on one machine.
+// The types of gateway responses that can occur on one machine.
 const (
 	missingAuthenticationToken = "MISSING_AUTHENTICATION_TOKEN"
 	throttled                  = "THROTTLED"
@@ -15,8 +15,8 @@ const (
 	integrationFailure         = "INTEGRATION_FAILURE"
 )
 
-// own renders a response of the gateway's own as the template declares it. A type that the
-// template does not declare gets an empty 500.
+// own renders a gateway response that the template declares. A type that the template does
+// not declare gets an empty 500.
 func (g *Gateway) own(x *exchange, kind string) response {
 	declared := g.config.API.GatewayResponses[kind]
 	r := response{status: cmp.Or(declared.StatusCode, http.StatusInternalServerError), header: http.Header{}}

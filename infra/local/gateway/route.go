@@ -6,7 +6,7 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// route is a route with its path in segments; {name} matches any segment that is
+// route is a route with its path in segments. {name} matches any segment that is
 // not empty.
 type route struct {
 	template.Route
@@ -17,8 +17,8 @@ func newRoute(r template.Route) route {
 	return route{Route: r, segments: strings.Split(r.Path, "/")}
 }
 
-// find matches the path as it was received: nothing is decoded or cleaned, and a
-// trailing slash is a segment.
+// find matches the received path. It decodes and cleans nothing, and a trailing slash
+// counts as a segment.
 func (g *Gateway) find(method, path string) (template.Route, map[string]string, bool) {
 	given := strings.Split(path, "/")
 	for _, r := range g.routes {

@@ -9,7 +9,7 @@ import (
 )
 
 // A ciphertext is: version 1 | key id (36) | index of the material (4) |
-// nonce (12) | AES-256-GCM, with the header and the encryption context as
+// nonce (12) | AES-256-GCM. The header and the encryption context are the
 // associated data.
 const (
 	blobVersion = 1
@@ -18,7 +18,7 @@ const (
 )
 
 // encrypt uses the newest material. A random nonce is safe for 2^32 ciphertexts
-// under one material, far more than a machine of a developer's will make.
+// under one material, far more than a developer's machine will make.
 func (k key) encrypt(plaintext []byte, context map[string]string) ([]byte, error) {
 	index := len(k.Material) - 1
 	head := append([]byte{blobVersion}, k.ID...)
@@ -30,8 +30,8 @@ func (k key) encrypt(plaintext []byte, context map[string]string) ([]byte, error
 	return aead.Seal(head, nil, plaintext, associated(head, context)), nil //nolint:gosec // it makes its own nonce
 }
 
-// open decrypts a ciphertext under the key it names. named, if not "", is the
-// key that the request requires.
+// open decrypts a ciphertext under the key that it names. If named is not "", the
+// request requires that key.
 func (s *Service) open(blob []byte, context map[string]string, named string) ([]byte, key, error) {
 	if len(blob) == 0 {
 		return nil, key{}, fault("ValidationException", "There is no ciphertext")
@@ -42,7 +42,7 @@ func (s *Service) open(blob []byte, context map[string]string, named string) ([]
 	}
 	id := string(blob[1 : 1+idLength])
 	if _, known := s.state.Keys[id]; !known {
-		return nil, key{}, invalid // and no byte of it in a message
+		return nil, key{}, invalid // no message repeats a byte of it
 	}
 	if named != "" {
 		k, err := s.usable(named)
@@ -81,7 +81,7 @@ func newAEAD(material []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// associated returns the associated data: the same for a context in any order.
+// associated returns the associated data. The order of the context does not matter.
 func associated(head []byte, context map[string]string) []byte {
 	data := slices.Clone(head)
 	for _, name := range slices.Sorted(maps.Keys(context)) {

@@ -13,7 +13,7 @@ import (
 // maxRequest bounds a request; the largest that AWS takes is far smaller.
 const maxRequest = 64 << 10
 
-// ServeHTTP serves AWS JSON 1.1, as KMS does.
+// ServeHTTP serves AWS JSON 1.1, like KMS.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 	w.Header().Set("X-Amzn-Requestid", uuid.NewString())
@@ -35,7 +35,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // an error means that the client has disconnected
 }
 
-// refuse writes an error the way the SDKs read it.
+// refuse writes an error in the form that the SDKs read.
 func refuse(w http.ResponseWriter, err error) {
 	status, known := http.StatusBadRequest, (*awsError)(nil)
 	if !errors.As(err, &known) {
@@ -45,7 +45,7 @@ func refuse(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"__type": known.code, "message": known.message})
 }
 
-// request has the members of all operations' requests.
+// request has the members of the requests of all operations.
 type request struct {
 	KeyID                        string `json:"KeyId"`
 	KeySpec                      string

@@ -1,11 +1,11 @@
-// Package kms is a fake AWS KMS for one machine, as there is none to embed. It encrypts,
+// Package kms is a fake AWS KMS for one machine, because there is none to embed. It encrypts,
 // authenticates encryption contexts, and implements the states of a key with AWS's errors
-// for each. What it does not have: key policies, grants, IAM, signatures of requests,
-// asymmetric keys.
+// for each. It has no key policies, grants, IAM, signatures of requests or asymmetric
+// keys.
 //
-// Its state is one file, replaced as a whole and flushed before an answer is given: a kill
-// -9 loses nothing that was acknowledged. The file holds the keys in clear: this guards
-// nothing but a developer's machine.
+// Its state is one file. It is replaced as a whole and flushed before an answer is sent: a
+// kill -9 loses no acknowledged change. The file holds the keys in clear, so it is only for
+// a developer's machine.
 package kms
 
 import (
@@ -25,7 +25,7 @@ import (
 	"signalbox.dev/infra/local/damage"
 )
 
-// Region and account in the ARNs of the keys.
+// The region and the account in the ARNs of the keys.
 const (
 	Region  = "us-east-1"
 	Account = "000000000000"
@@ -59,7 +59,7 @@ type Service struct {
 
 type state struct{ Keys map[string]key }
 
-// Open loads the keys of the folder, which it makes if need be.
+// Open loads the keys of the folder. It makes the folder if it does not exist.
 func Open(dir string) (*Service, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the keys: %w", err)
@@ -95,7 +95,7 @@ func (s state) check() error {
 	return nil
 }
 
-// put stores a new key, or a new state of one, before the answer is given. If it fails,
+// put stores a new key, or a key's new state, before the answer is sent. If it fails,
 // nothing has changed.
 func (s *Service) put(k key) error {
 	changed := state{maps.Clone(s.state.Keys)}

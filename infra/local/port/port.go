@@ -1,5 +1,5 @@
-// Package port finds ports for servers that cannot be given a socket and may be
-// killed and restarted on the same one.
+// Package port finds ports for servers that cannot be given a socket and that may be
+// killed and restarted on the same port.
 package port
 
 import (
@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// The ports that are given out lie below those that systems choose from by
-// themselves (from 32768 on Linux, from 49152 elsewhere): no connection
-// takes one by itself, not even while its server is being started again.
+// The ports lie below those that systems choose by themselves (from 32768 on
+// Linux, from 49152 elsewhere). So no connection takes one of them, not even
+// while its server is being started again.
 const (
 	lowest = 20000
 	beyond = 32768
@@ -19,7 +19,7 @@ const (
 )
 
 // Free finds a port of the loopback address on which no program listens. Another
-// process may find the same one at the same time, which is unlikely: a server that
+// process may find the same port at the same time, which is unlikely. A server that
 // cannot listen on its port needs another.
 func Free() (string, error) {
 	var failed error

@@ -12,8 +12,8 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// key finds the recorded key, which has no name to find it by, or makes one. A
-// crash before it is recorded leaves a key behind that nothing uses.
+// key finds the key by its recorded ARN, because a key has no name, or makes one. A
+// crash before it is recorded leaves an unused key.
 func (p *provisioner) key(ctx context.Context, id string) error {
 	arn := p.existing[id]
 	if arn == "" {
@@ -26,7 +26,7 @@ func (p *provisioner) key(ctx context.Context, id string) error {
 	found, err := p.keys.DescribeKey(ctx, &kms.DescribeKeyInput{KeyId: &arn})
 	var missing *types.NotFoundException
 	if errors.As(err, &missing) {
-		return fmt.Errorf("key %s (%s): %w, and with it what it sealed", id, arn, errGone)
+		return fmt.Errorf("key %s (%s): %w, and everything that it sealed is lost", id, arn, errGone)
 	}
 	if err != nil {
 		return fmt.Errorf("finding key %s: %w", id, err)

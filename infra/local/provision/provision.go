@@ -1,8 +1,8 @@
 // Package provision makes the tables, keys and buckets that the template declares, in
-// engines that run on this machine. It does CloudFormation's part as far as requests depend
-// on it: key schema, TTL, versioning. It runs at every start and leaves existing resources
-// alone. A resource that was made and is gone is an error: a new key would open nothing
-// that the old one sealed, and a new table would be empty.
+// engines that run on this machine. It sets only properties on which requests depend: key
+// schema, TTL, versioning. It runs at every start and does not change existing resources.
+// If a resource that it made is gone, that is an error: a new key would open nothing that
+// the old one sealed, and a new table would be empty.
 package provision
 
 import (
@@ -27,7 +27,7 @@ type provisioner struct {
 	keys *kms.Client
 	s3   *s3.Client
 
-	// existing maps the logical ids of earlier calls to ARNs.
+	// existing maps the logical ids that earlier calls recorded to ARNs.
 	existing map[string]string
 	prefix   string
 	warn     func(text string)
@@ -37,9 +37,9 @@ type provisioner struct {
 }
 
 // Make makes missing resources, concurrently, and returns all names. It records ARNs in
-// dir, because keys have no names in the engines. If there is a prefix, it begins the names
-// of the tables in a DynamoDB that others use, too. That may keep its tables in memory only:
-// if all of them are gone, Make warns and makes them again.
+// dir, because keys have no names in the engines. A prefix means a DynamoDB that others use
+// too; the names of the tables begin with it. That DynamoDB may keep its tables in memory
+// only: if all of them are gone, Make warns and makes them again.
 func Make(ctx context.Context, t *template.Template, c aws.Config, dir, prefix string, warn func(text string)) (template.Resources, error) {
 	tables, err := t.Tables()
 	if err != nil {
@@ -74,7 +74,7 @@ func Make(ctx context.Context, t *template.Template, c aws.Config, dir, prefix s
 		all.Go(func() error { return p.key(ctx, key.ID) })
 	}
 	if err := all.Wait(); err != nil {
-		return nil, fmt.Errorf("making what the template declares: %w", err)
+		return nil, fmt.Errorf("making the template's resources: %w", err)
 	}
 	return maps.Clone(p.made), p.writeResources(dir)
 }

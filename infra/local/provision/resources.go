@@ -14,7 +14,7 @@ import (
 	"signalbox.dev/infra/local/damage"
 )
 
-// ResourcesFile maps the logical ids of all that was made to ARNs.
+// ResourcesFile maps the logical ids of all resources made to ARNs.
 const ResourcesFile = "resources.json"
 
 // errGone is the error of a resource that was made and does not exist.
@@ -39,7 +39,7 @@ func readResources(dir string) (map[string]string, error) {
 	return made, nil
 }
 
-// writeResources writes the file if something is new.
+// writeResources writes the file if a resource is new.
 func (p *provisioner) writeResources(dir string) error {
 	all := maps.Clone(p.existing)
 	for id, attributes := range p.made {

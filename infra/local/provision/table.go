@@ -17,12 +17,12 @@ import (
 const (
 	// activeTime bounds the wait for a new table.
 	activeTime = 30 * time.Second
-	// readTime bounds how long a table is read at a start.
+	// readTime bounds the read of a table at a start.
 	readTime = 2 * time.Second
 )
 
-// forget drops all tables from the record if a DynamoDB elsewhere kept them in memory and
-// has lost them.
+// forget drops all tables from the record if a DynamoDB that the edition did not start kept
+// them in memory and has lost them.
 func (p *provisioner) forget(ctx context.Context, tables []template.Resource[template.Table]) error {
 	if p.prefix == "" {
 		return nil
@@ -86,8 +86,8 @@ func (p *provisioner) table(ctx context.Context, t template.Resource[template.Ta
 	return nil
 }
 
-// remove deletes a table that was in creation when the edition was killed, before it
-// served requests: ExtendDB never finishes it.
+// remove deletes a table if the edition was killed while the table was being created, before
+// it served requests: ExtendDB never finishes such a table.
 func (p *provisioner) remove(ctx context.Context, name string) error {
 	if _, err := p.db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name}); err != nil {
 		return err
@@ -105,8 +105,8 @@ func (p *provisioner) active(ctx context.Context, name string) (*dynamodb.Descri
 	return waiter.WaitForOutput(ctx, &dynamodb.DescribeTableInput{TableName: &name}, activeTime)
 }
 
-// readable reads the table for at most readTime: an engine may notice only then that its
-// file is damaged.
+// readable reads the table for at most readTime, because an engine may notice a damaged file
+// only at a read.
 func (p *provisioner) readable(ctx context.Context, name string) error {
 	bounded, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
@@ -121,8 +121,8 @@ func (p *provisioner) readable(ctx context.Context, name string) error {
 	return nil
 }
 
-// expiry turns TTL on. Changing the attribute would take an hour on AWS, and is
-// refused there until then.
+// expiry turns TTL on. On AWS a change of the attribute takes an hour, and further changes
+// are refused until then.
 func (p *provisioner) expiry(ctx context.Context, name string, wanted *types.TimeToLiveSpecification) error {
 	if wanted == nil {
 		return nil

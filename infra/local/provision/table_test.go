@@ -16,7 +16,7 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// tables is a DynamoDB with these tables, by their status. A table in creation stays so.
+// tables is a DynamoDB with these tables and their status, which never changes.
 type tables map[string]string
 
 // Do implements aws.HTTPClient.
@@ -39,7 +39,7 @@ func (d tables) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
 }
 
-// ExtendDB never finishes a table if it is killed while it makes one.
+// If ExtendDB is killed while it makes a table, it never finishes that table.
 func TestAnUnfinishedTable(t *testing.T) {
 	made := template.Resource[template.Table]{ID: "Table"}
 	name := template.StackName + "-" + made.ID

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// api is the Runtime API as one instance sees it.
+// api is the Runtime API of one instance.
 // https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 func (i *instance) api() http.Handler {
 	mux := http.NewServeMux()
@@ -34,7 +34,7 @@ func (i *instance) serveNext(w http.ResponseWriter, r *http.Request) {
 	header.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(i.function.Timeout).UnixMilli(), 10))
 	header.Set("Lambda-Runtime-Invoked-Function-Arn", i.arn)
 	header.Set("Content-Length", strconv.Itoa(len(call.payload)))
-	// An error means that the process has ended, which fails its request anyway.
+	// An error means that the process has ended. Its request fails anyway.
 	_, _ = w.Write(call.payload)
 }
 

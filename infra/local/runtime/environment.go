@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// version is the published version of every function, which its alias calls.
+// version is the published version of every function. Its alias calls this version.
 const version = "1"
 
 // environment returns the whole environment of an instance of the function.

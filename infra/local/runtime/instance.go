@@ -22,19 +22,19 @@ type instance struct {
 	function Function
 	arn      string
 	log      *slog.Logger
-	// life ends when the process is to be killed.
+	// life ends when the process must be killed.
 	life context.Context
 	kill context.CancelFunc
 	// work hands a request to the pending call of …/invocation/next.
 	work chan *invocation
-	// exited is closed when the process has ended; cause is then its reason.
+	// exited is closed when the process has ended. cause is then the reason.
 	exited chan struct{}
 	cause  error
 
 	current atomic.Pointer[invocation]
 }
 
-// invocation is one request on its way through an instance.
+// invocation is one request to an instance.
 type invocation struct {
 	id      string
 	payload []byte
@@ -62,13 +62,13 @@ func (l *Lambda) launch(i *instance) {
 	close(i.exited)
 }
 
-// run runs the process until its end, and returns the reason.
+// run runs the process until it ends, and returns the reason.
 func (l *Lambda) run(i *instance) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("opening a port for the Runtime API: %w", err)
 	}
-	// The process dies before the server does: no request is cut.
+	// The process ends before the server, so no request is cut off.
 	server := &http.Server{Handler: i.api(), ReadHeaderTimeout: initTime, ErrorLog: slog.NewLogLogger(i.log.Handler(), slog.LevelDebug)}
 	go func() { _ = server.Serve(listener) }()
 	defer func() { _ = server.Close() }()
@@ -83,8 +83,8 @@ func (l *Lambda) run(i *instance) error {
 	return child.Run(cmd, func() {})
 }
 
-// reason is the error of a request if its instance ended with err before it requested work,
-// or while it worked.
+// reason is the error of a request if its instance ended with err, before the instance
+// asked for work or while it worked.
 func reason(err error) error {
 	var ended *exec.ExitError
 	switch {
@@ -97,8 +97,8 @@ func reason(err error) error {
 	}
 }
 
-// accept hands the request over. False means that the instance has ended, or was killed
-// because it requested no work in time.
+// accept gives the request to the instance. False means that the instance has ended, or was
+// killed because it did not ask for work in time.
 func (i *instance) accept(call *invocation) bool {
 	late := time.NewTimer(initTime)
 	defer late.Stop()

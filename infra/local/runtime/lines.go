@@ -2,7 +2,7 @@ package runtime
 
 import "bytes"
 
-// maxLineBytes bounds a line without an end, like Lambda's log events.
+// maxLineBytes bounds the length of a line, like Lambda's bound of log events.
 const maxLineBytes = 256 << 10
 
 // lines cuts a process's output into lines.

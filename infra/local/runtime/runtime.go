@@ -1,10 +1,9 @@
 // Package runtime runs unmodified Lambda functions on this machine: programs
-// that get their work from the Lambda Runtime API (version 2018-06-01). It keeps
-// Lambda's promises to a function: one request at a time in each instance,
-// several instances started on demand up to a limit, an environment
-// in which nothing of the user's shell is left, a time-out that kills the
-// instance, requests of 6 MB at most, and a crash that costs no more than the
-// request it happened in.
+// that get their work from the Lambda Runtime API (version 2018-06-01). Like
+// Lambda, it gives an instance one request at a time, and starts instances on
+// demand up to a limit. The environment has no variable of the user's shell. A
+// time-out kills the instance. A request has at most 6 MB. A crash fails only the
+// request during which it happened.
 package runtime
 
 import (
@@ -75,7 +74,7 @@ type Config struct {
 	Region    string
 	Account   string
 	// Environment holds variables for every function, in addition to Lambda's own:
-	// credentials and endpoints. It goes before a function's own variables.
+	// credentials and endpoints. It wins over a function's own variables.
 	Environment map[string]string
 	// Instances bounds the instances of each function. Zero means 10.
 	Instances int
@@ -92,7 +91,7 @@ type Config struct {
 type Lambda struct {
 	config Config
 	pools  map[string]*pool
-	// life ends with Close, and every instance with it.
+	// life ends with Close. Every instance then ends too.
 	life context.Context
 	end  context.CancelFunc
 	// ended waits for every instance.
@@ -104,15 +103,15 @@ type Lambda struct {
 // pool has the instances of one function.
 type pool struct {
 	function Function
-	// places has room for as many requests as there may be instances.
+	// places has a place for each instance that may run.
 	places chan struct{}
 	// idle instances have no request; some may have ended. The last one goes first
 	// because its connections are the freshest.
 	idle []*instance
 }
 
-// New checks that every function can be run. No instance is started before the
-// first request.
+// New checks that every function has its program. The first request starts the first
+// instance.
 func New(c Config) (*Lambda, error) {
 	if c.Instances == 0 {
 		c.Instances = defaultInstances
@@ -140,9 +139,8 @@ func New(c Config) (*Lambda, error) {
 	return l, nil
 }
 
-// Invoke returns the answer to the payload of one of the configured functions. After an
-// error that is neither this package's own nor the context's, the function may have done
-// its work.
+// Invoke returns the answer of a configured function to the payload. After an error that
+// is neither this package's nor the context's, the function may have done its work.
 func (l *Lambda) Invoke(ctx context.Context, name string, payload []byte) ([]byte, error) {
 	p := l.pools[name]
 	if len(payload) > MaxPayload {

@@ -22,7 +22,7 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-// TestMain makes the test binary its own Lambda function if there is a Runtime API.
+// TestMain makes the test binary run as the Lambda function if there is a Runtime API.
 func TestMain(m *testing.M) {
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" {
 		function()
@@ -89,7 +89,7 @@ func function() {
 // never is longer than any test takes.
 const never = time.Hour
 
-// start runs the test function. Nothing times out unless the change shortens it.
+// start runs the test function. Nothing times out unless the change shortens a time-out.
 func start(t *testing.T, change func(*runtime.Config)) *runtime.Lambda {
 	t.Helper()
 	binary, err := os.Executable()
@@ -180,8 +180,8 @@ func TestInvoke(t *testing.T) {
 	}
 }
 
-// An instance handles one request at a time: three that wait for each other are in
-// three instances.
+// An instance handles one request at a time: three requests that wait for each other
+// run in three instances.
 func TestOneRequestAtATime(t *testing.T) {
 	const instances, rounds = 3, 10
 	arrived, leave := make(chan struct{}), make(chan struct{})
@@ -219,7 +219,7 @@ func TestOneRequestAtATime(t *testing.T) {
 	}
 }
 
-// While every instance is busy a request is throttled. Close ends a busy instance.
+// If every instance is busy, a request is throttled. Close ends a busy instance.
 func TestThrottledAndClosed(t *testing.T) {
 	busy := make(chan struct{}, 1)
 	l := start(t, func(c *runtime.Config) {
@@ -245,25 +245,25 @@ func TestThrottledAndClosed(t *testing.T) {
 	}
 }
 
-// A function that takes too long costs its instance; the next request gets another.
+// The instance of a function that takes too long is killed; the next request gets another.
 func TestTimeout(t *testing.T) {
 	l := start(t, func(c *runtime.Config) { c.Functions[0].Timeout = 100 * time.Millisecond })
 	_, err := invoke(t, l, "hang", "")
 	wantError(t, err, "Sandbox.Timedout", "Task timed out after 0.10 seconds")
-	for err != nil { // on a starved machine it takes too long as well
+	for err != nil { // on an overloaded machine this request may take too long as well
 		if _, err = invoke(t, l, "", ""); err != nil {
 			wantError(t, err, "Sandbox.Timedout", "")
 		}
 	}
 }
 
-// A failure is reported, and the next request succeeds: in the same process after
-// an error that the function returned.
+// A failure is reported, and the next request succeeds. After an error that the function
+// returned, it runs in the same process.
 func TestFailures(t *testing.T) {
 	l := start(t, func(c *runtime.Config) { c.Instances = 1 })
 	for _, c := range []struct {
 		do, kind, message string
-		stays             bool // the instance
+		stays             bool // the instance stays
 	}{
 		{"fail", "errorString", "a text", true},
 		{"panic", "string", "a text", false},
@@ -287,7 +287,7 @@ func TestFailures(t *testing.T) {
 
 func TestFunctionThatCannotStart(t *testing.T) {
 	l := start(t, func(c *runtime.Config) { c.Functions[0].Environment = map[string]string{"FAIL_INIT": "yes"} })
-	for range 2 { // the first leaves nothing behind
+	for range 2 { // the first run leaves nothing behind
 		_, err := invoke(t, l, "", "")
 		wantError(t, err, "Runtime.ExitError", "exit status 3")
 	}

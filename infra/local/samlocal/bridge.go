@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// bridge is the network by which containers of Docker Engine reach this machine.
+// bridge is the network through which containers of Docker Engine reach this machine.
 const bridge = "docker0"
 
 var loopback = net.IPv4(127, 0, 0, 1)
 
-// followBridge serves containers by Docker's bridge as soon as there is one: the
-// engine makes it when it first starts.
+// followBridge serves containers on Docker's bridge as soon as it exists: Docker's
+// engine makes it at its first start.
 func (p *proxy) followBridge() {
 	for {
 		if prefix, ok := bridgePrefix(); ok {
 			address := net.TCPAddrFromAddrPort(netip.AddrPortFrom(prefix.Addr(), uint16(p.port))) //nolint:gosec // a port
 			if l, err := net.ListenTCP("tcp", address); err == nil {
-				_ = p.server.Serve(within{l, prefix}) // ends by close alone
+				_ = p.server.Serve(within{l, prefix}) // only Close ends it
 				return
 			}
 		}
@@ -49,7 +49,7 @@ func bridgePrefix() (netip.Prefix, bool) {
 }
 
 // within is a listener that accepts connections from its own network only. Linux answers at
-// the bridge's address on every interface: another machine could reach it by its own route.
+// the bridge's address on every interface, so another machine could reach it with a route.
 type within struct {
 	*net.TCPListener
 	network netip.Prefix

@@ -22,15 +22,15 @@ import (
 )
 
 // proxy passes requests of containers on to the engines. It finds the service in a
-// request's signature and signs the request again: the engines accept only their own
-// credentials. An S3 client puts the bucket into the host name, which the engine expects in
-// the path.
+// request's signature and signs the request again, because the engines accept only their
+// own credentials. An S3 client puts the bucket into the host name; the engine expects it
+// in the path.
 type proxy struct {
 	port     int
 	server   *http.Server
 	stop     chan struct{}
 	engines  *http.Transport
-	services map[string]*url.URL // by the names in signatures
+	services map[string]*url.URL // by their names in signatures
 	signer   *v4.Signer
 	key      aws.Credentials
 	region   string
@@ -63,7 +63,7 @@ func startProxy(c Config) (*proxy, error) {
 	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second, ErrorLog: errorLog, Handler: &httputil.ReverseProxy{
 		Rewrite: p.rewrite, Transport: p, ErrorLog: errorLog,
 	}}
-	go func() { _ = p.server.Serve(listener) }() // ends by close alone
+	go func() { _ = p.server.Serve(listener) }() // only Close ends it
 	go p.followBridge()
 	return p, nil
 }
@@ -87,8 +87,8 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	service := serviceOf(r.Header.Get("Authorization"))
 	engine, ok := p.services[service]
 	host, _, _ := strings.Cut(r.Host, ":")
-	// A web page whose name was made to mean this machine gets no signature, and a
-	// function's request without a signature gets none.
+	// This refuses a request without a signature. It also refuses another host name, such
+	// as that of a web page whose name leads to this machine (DNS rebinding).
 	if !ok || host != Host && !strings.HasSuffix(host, "."+Host) {
 		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}
@@ -116,7 +116,7 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.engines.RoundTrip(r)
 }
 
-// serviceOf is the service's name in a signature's credential scope:
+// serviceOf returns the service's name in a signature's credential scope:
 // Credential=<id>/<day>/<region>/<service>/aws4_request, …
 func serviceOf(authorization string) string {
 	_, credential, _ := strings.Cut(authorization, "Credential=")

@@ -1,8 +1,8 @@
-// Package samlocal lets `sam local` serve the data of a running edition. Its functions run
-// in containers, so they need an address by which a container reaches the engines; SAM
-// gives them the user's own AWS credentials, so their requests are signed again for the
-// engines; and it reads names and parameters from files. samconfig.toml names the files and
-// the host.
+// Package samlocal lets `sam local` serve the data of a running edition. SAM runs the
+// functions in containers, so they need an address by which a container reaches the engines.
+// SAM gives them the user's own AWS credentials, so a proxy signs their requests again for
+// the engines. SAM reads names and parameters from files. samconfig.toml names the files
+// and the host.
 package samlocal
 
 import (
@@ -35,11 +35,11 @@ const Host = "make-run"
 type Config struct {
 	// State is the edition's state folder.
 	State string
-	// Port is the preferred port of the proxy. Where it is taken, or 0, any.
+	// Port is the preferred port of the proxy. If it is taken or 0, the proxy uses any port.
 	Port int
 	// Engines get the proxy's requests.
 	Engines *engines.Engines
-	// Functions are the template's, their environments resolved.
+	// Functions are the template's functions, with resolved environments.
 	Functions []template.Resource[template.Function]
 	// Parameters are the edition's parameters of the template.
 	Parameters map[string]string
@@ -68,7 +68,7 @@ func Start(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the proxy and removes the files that say that it runs.
+// Close ends the proxy and removes the files that show that it runs.
 func (s *Server) Close() error {
 	return errors.Join(os.RemoveAll(s.folder), s.proxy.close())
 }
@@ -101,13 +101,13 @@ func (s *Server) write(c Config) error {
 	if err := os.MkdirAll(s.folder, 0o700); err != nil {
 		return err
 	}
-	// SAM takes parameters from YAML and TOML only; JSON is YAML.
+	// SAM reads parameters from YAML and TOML only. JSON is YAML.
 	return errors.Join(
 		writeJSON(filepath.Join(s.folder, "parameters.yaml"), parameters),
 		writeJSON(filepath.Join(s.folder, "env.json"), environment))
 }
 
-// writeJSON keeps the keys in events from other users of the machine.
+// writeJSON writes a file that other users cannot read, because events contain keys.
 func writeJSON(path string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

@@ -64,7 +64,7 @@ func (s scope) list(n *yaml.Node) ([]any, error) {
 	return values, nil
 }
 
-// arguments are how many the intrinsic functions take that take a list.
+// arguments has the number of arguments of each intrinsic function that takes a list.
 var arguments = map[string]int{"!If": 3, "!Equals": 2, "!Not": 1}
 
 // call evaluates an intrinsic function.
@@ -101,7 +101,7 @@ func (s scope) call(n *yaml.Node) (any, error) {
 	return nil, errors.New("not supported on one machine")
 }
 
-// condition reports whether the condition of that name holds.
+// condition reports whether the named condition holds.
 func (s scope) condition(name string) (holds any, err error) {
 	declared := member(member(s.root, "Conditions"), name)
 	if declared == nil {
@@ -152,7 +152,7 @@ func member(mapping *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// members iterates over the keys and values of a mapping, in its order.
+// members iterates over the keys and values of a mapping, in their order.
 func members(mapping *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	return func(yield func(string, *yaml.Node) bool) {
 		if mapping == nil || mapping.Kind != yaml.MappingNode {

@@ -20,7 +20,7 @@ type Bucket struct {
 	VersioningConfiguration *s3.VersioningConfiguration
 }
 
-// Function has the properties of an AWS::Serverless::Function, Globals merged in.
+// Function has the properties of an AWS::Serverless::Function, with Globals merged in.
 type Function struct {
 	Handler    string
 	MemorySize int
@@ -36,11 +36,11 @@ type API struct {
 	// GatewayResponses have types such as MISSING_AUTHENTICATION_TOKEN.
 	GatewayResponses map[string]GatewayResponse
 	MethodSettings   []MethodSetting
-	// Routes are the functions' events, and no property of the API.
+	// Routes are the functions' events. They are not a property of the API.
 	Routes []Route
 }
 
-// GatewayResponse is a response of the gateway's own.
+// GatewayResponse is a response that the gateway sends by itself.
 type GatewayResponse struct {
 	StatusCode int
 	// ResponseParameters has headers as mapping expressions: 'text' in inner quotes, or
@@ -50,7 +50,7 @@ type GatewayResponse struct {
 	ResponseTemplates map[string]string
 }
 
-// MethodSetting bounds a method: requests a second, and at one instant.
+// MethodSetting bounds the requests of a method, in a second and at one instant.
 type MethodSetting struct {
 	ResourcePath         string
 	HTTPMethod           string
@@ -80,7 +80,7 @@ func (t *Template) Keys() ([]Resource[struct{}], error) {
 	return declared(scope{t, nil}, "AWS::KMS::Key", struct{}{}, nil)
 }
 
-// Functions returns all functions, their environments resolved against the resources made.
+// Functions returns all functions. Their environments are resolved with the resources made.
 func (t *Template) Functions(made Resources) ([]Resource[Function], error) {
 	samDefaults := Function{MemorySize: 128, Timeout: 3}
 	return declared(scope{t, made}, "AWS::Serverless::Function", samDefaults, member(member(t.root, "Globals"), "Function"))
@@ -119,7 +119,7 @@ func (t *Template) routes(api string) (routes []Route, err error) {
 	return routes, err
 }
 
-// Setting returns the method setting of a route: its own, else the one for all.
+// Setting returns the route's own method setting, or else the setting for all routes.
 func (a API) Setting(r Route) MethodSetting {
 	// CloudFormation writes the slashes of a resource path as ~1.
 	own := "/" + strings.ReplaceAll(r.Path, "/", "~1")

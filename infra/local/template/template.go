@@ -1,7 +1,7 @@
 // Package template reads parts of the SAM template for the single-machine edition: routes,
 // functions, the gateway's own responses, tables, keys and buckets. It resolves parameters,
-// conditions and the intrinsic functions that template.yaml uses, but only in these; the
-// rest (roles, alarms, log groups) is not read. It expects a template that passes cfn-lint.
+// conditions and the intrinsic functions that template.yaml uses, but only in these parts.
+// It does not read roles, alarms or log groups. It expects a template that passes cfn-lint.
 // If it cannot resolve something, its error names file and line.
 package template
 
@@ -25,18 +25,18 @@ const (
 	StackName = "signalbox-local"
 )
 
-// Attributes are the values of a resource that was made: the value of !Ref under
-// "Ref", and each attribute of !GetAtt under its own name.
+// Attributes are the values of a resource that was made: "Ref" has the value of
+// !Ref, and each attribute of !GetAtt has its own name.
 type Attributes map[string]string
 
 // Resources maps logical ids to the attributes of the resources made for them.
 type Resources map[string]Attributes
 
-// Template is a template with its parameters' values.
+// Template is a template with the values of its parameters.
 type Template struct {
 	file string
 	root *yaml.Node
-	// values are those of the parameters, and of AWS's pseudo parameters.
+	// values has the parameters and AWS's pseudo parameters.
 	values map[string]string
 }
 
@@ -66,7 +66,7 @@ func Load(path string, overrides map[string]string) (*Template, error) {
 	return &Template{file: filepath.Base(path), root: root, values: values}, nil
 }
 
-// Outputs returns the outputs about the resources made, and leaves out the others.
+// Outputs returns only the outputs about the resources made.
 func (t *Template) Outputs(made Resources) map[string]string {
 	outputs := make(map[string]string)
 	for name, declared := range members(member(t.root, "Outputs")) {
@@ -78,16 +78,16 @@ func (t *Template) Outputs(made Resources) map[string]string {
 	return outputs
 }
 
-// Resource is a declared resource, and its properties that the edition reads.
+// Resource is a declared resource with the properties that the edition reads.
 type Resource[P any] struct {
 	// ID is the logical id.
 	ID         string
 	Properties P
 }
 
-// declared reads all resources of one type, in the template's order. A property goes into
-// the field of its name. One that is absent, or AWS::NoValue, leaves what globals have, or
-// the default.
+// declared reads all resources of a type, in the template's order. A property goes into
+// the field of its name. If it is absent, or AWS::NoValue, the field keeps the value of
+// globals, or the default.
 func declared[P any](s scope, kind string, defaults P, globals *yaml.Node) ([]Resource[P], error) {
 	var all []Resource[P]
 	for id, resource := range members(member(s.root, "Resources")) {
@@ -106,8 +106,8 @@ func declared[P any](s scope, kind string, defaults P, globals *yaml.Node) ([]Re
 	return all, nil
 }
 
-// decode resolves the members that have the names of a struct's fields, and only these,
-// into that struct.
+// decode resolves the members whose names are fields of the struct into that struct, and
+// no others.
 func (s scope) decode(mapping *yaml.Node, into any) error {
 	values := make(map[string]any)
 	var problems []error

@@ -46,8 +46,8 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// described returns the routes of infra/openapi.yaml: createByokKey is served by
-// CreateByokKeyFunction.
+// described returns the routes of infra/openapi.yaml. For example, CreateByokKeyFunction
+// serves createByokKey.
 func described(t *testing.T) map[template.Route]bool {
 	t.Helper()
 	text, err := os.ReadFile("../../openapi.yaml")

@@ -25,8 +25,8 @@ func Of(t testing.TB, pid int) []int {
 	}
 	var children []int
 	for _, list := range lists {
-		// A thread may have ended, and with it its list.
-		text, _ := os.ReadFile(list) //nolint:gosec // of /proc
+		// A thread may have ended; its list is then gone too.
+		text, _ := os.ReadFile(list) //nolint:gosec // a file of /proc
 		for _, field := range strings.Fields(string(text)) {
 			child, err := strconv.Atoi(field)
 			if err != nil {

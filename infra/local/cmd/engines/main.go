@@ -1,4 +1,4 @@
-// Command engines runs the engines of the single-machine edition alone, for
+// Command engines runs only the engines of the single-machine edition, for
 // tests: it prints one line of JSON with their addresses, and stops them
 // when its standard input ends or a signal arrives.
 package main

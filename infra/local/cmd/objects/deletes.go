@@ -15,12 +15,12 @@ import (
 	"github.com/versity/versitygw/s3response"
 )
 
-// deletes is a backend that deletes as S3 does. versitygw 1.8.0 differs:
+// deletes is a backend that deletes like S3. versitygw 1.8.0 differs:
 //
-//   - If-Match: * deletes the object if it exists, else the answer is 412. If many
+//   - If-Match: * deletes the object if it exists, otherwise the answer is 412. If many
 //     deletes come at once, one succeeds. versitygw answers 412 for an object that
 //     exists and 204 for one that does not, and every delete succeeds.
-//   - To delete a version that is gone is a success. versitygw calls its id
+//   - Deleting a version that is gone succeeds. versitygw calls its id
 //     invalid (versity/versitygw#1758).
 //   - Deletes of one key come one after the other. versitygw moves versions
 //     in several steps without a lock.
@@ -64,8 +64,8 @@ func (d *deletes) exists(ctx context.Context, in *s3.DeleteObjectInput) error {
 	return err
 }
 
-// isGone reports whether an error is about the id of a version that is gone, not
-// about a malformed one.
+// isGone reports whether an error is about the id of a version that is gone. An error
+// about a malformed id is another.
 func isGone(err error, version string) bool {
 	if _, invalid := errors.AsType[s3err.InvalidArgumentError](err); !invalid {
 		return false

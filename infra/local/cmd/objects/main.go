@@ -56,7 +56,7 @@ func run(ctx context.Context, addr, dir, access, secret string) error {
 	})
 }
 
-// open makes the folders and the backend over them.
+// open makes the folders and the backend that uses them.
 func open(dir string) (*deletes, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

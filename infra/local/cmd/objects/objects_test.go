@@ -18,10 +18,9 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-// Many deletes at once, which versitygw alone does not settle: one conditional delete
-// succeeds, all deletes by version do, and each reports the same as S3. The rest is tested
-// by shared/files, on S3Mock too
-// (infra/second-opinion).
+// versitygw alone does not settle many deletes at once. Here one conditional delete
+// succeeds, all deletes by version succeed, and each reports the same as S3. shared/files
+// tests the rest, on S3Mock too (infra/second-opinion).
 func TestDeletesAtOnce(t *testing.T) {
 	running, err := engines.Start(t.Context(), engines.Config{Dir: t.TempDir()})
 	testkit.Must(t, err)
@@ -65,7 +64,7 @@ func TestDeletesAtOnce(t *testing.T) {
 	}
 	all = append(all, types.ObjectIdentifier{Key: key, VersionId: aws.String("no-version")})
 	var callers errgroup.Group
-	for range 20 { // each version is gone for most of them
+	for range 20 { // most of them find that the version is gone
 		callers.Go(func() error {
 			out, err := c.DeleteObjects(t.Context(), &s3.DeleteObjectsInput{Bucket: bucket, Delete: &types.Delete{Objects: all}})
 			if err == nil && (len(out.Deleted) != 10 || len(out.Errors) != 1 || aws.ToString(out.Errors[0].Code) != "InvalidArgument") {
