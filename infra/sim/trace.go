@@ -19,7 +19,7 @@ type row struct {
 // widest bounds a column.
 const widest = 72
 
-// String is the row with its outcome, which comes last, and as much of the rest as fits.
+// String is the row. The outcome comes last and whole; the rest may be cut.
 func (r row) String() string {
 	letters := []rune(r.text)
 	if len(letters) <= widest {

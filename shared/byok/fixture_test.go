@@ -98,7 +98,8 @@ func (f *fixture) stored() (credentials []byok.Credential) {
 	return credentials
 }
 
-// wrappedKeys reads those of the workspace: other tests use the same table.
+// wrappedKeys reads the wrapped keys of the workspace: other tests use the same
+// table.
 func (f *fixture) wrappedKeys() (own []byok.WrappedKey) {
 	f.Helper()
 	const segments = 3
@@ -177,8 +178,8 @@ func (f *fixture) direct() *byok.Manager {
 	return byok.NewManager(f.db, f.env.Tables.Credentials)
 }
 
-// createOnce stores a new credential under the id and returns the response that was
-// replayed instead, if any.
+// createOnce stores a new credential under the id, or returns the replayed
+// response.
 func (f *fixture) createOnce(id byok.RequestID, response string) (replayed string) {
 	f.Helper()
 	earlier, err := f.store.CreateOnce(f.Context(), f.newDraft(), id, byok.Remembered{}, fingerprint, []byte(response))

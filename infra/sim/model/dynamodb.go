@@ -214,7 +214,7 @@ func (w *World) page(in input, has func(primaryKey) bool) (any, error) {
 		out["Items"] = items
 	}
 	if in.ReturnConsumedCapacity != "" {
-		if len(encode(read)) > readUnit { // which is more than DynamoDB counts
+		if len(encode(read)) > readUnit { // this is more than DynamoDB counts
 			return nil, notModelled("a read of several units")
 		}
 		out["ConsumedCapacity"] = object{"TableName": in.TableName, "CapacityUnits": 1}
