@@ -115,7 +115,6 @@ func (w *World) newInstance(client aws.HTTPClient) *instance {
 	return i
 }
 
-// exchange is a request with its response.
 type exchange struct {
 	*actor
 	event functest.Event
@@ -224,5 +223,4 @@ func (w *World) alias(a *actor, item string) string {
 // Name gives an id a name in traces.
 func (w *World) Name(id, name string) { w.names[id] = name }
 
-// hashOf names the API key with the token.
 func hashOf(token string) string { return string(auth.HashKey(token)) }

@@ -15,7 +15,7 @@ import (
 // node is a point of a depth-first exploration.
 type node struct {
 	enabled []alternative
-	asleep  map[string]alternative // played already in every order with the rest
+	asleep  map[string]alternative // their orders with later calls were played already
 	todo    map[int]bool           // alternatives to try
 	chosen  int
 }
@@ -23,8 +23,8 @@ type node struct {
 // explore plays the scenario in every order that differs in an outcome, with at most
 // that many faults. If two calls touch different items, or only read, both orders have
 // the same outcome. So explore plays another order only if two calls were in a race
-// (dynamic partial-order reduction: Flanagan and Godefroid, 2005). It plays no order
-// twice (sleep sets: Godefroid, 1996).
+// (dynamic partial-order reduction: Flanagan and Godefroid, 2005). It skips orders that
+// it has played before (sleep sets: Godefroid, 1996).
 func (s Scenario) explore(t *testing.T, faults int, each func(schedule string, r result) bool) {
 	t.Helper()
 	var path []*node

@@ -312,7 +312,7 @@ func (w *World) DisableCredential(name string, id ids.Credential) {
 }
 
 // DeleteCredential makes an actor that deletes a credential. It also lets a full
-// workspace be counted at once.
+// workspace be counted again.
 func (w *World) DeleteCredential(name string, id ids.Credential) {
 	w.removed[id] = true
 	w.act(act{

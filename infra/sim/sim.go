@@ -230,7 +230,6 @@ func (r *run) take(enabled []alternative) bool {
 	return true
 }
 
-// allThrough reports whether all actors have ended.
 func (r *run) allThrough() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -67,7 +67,7 @@ type World struct {
 	asked     *instance // of requests without a fault
 
 	answered  map[ids.Credential]map[string]any // in a 201
-	uncertain map[string]int                    // credentials that a 500 may have stored
+	uncertain map[string]int                    // perhaps stored by a request that got a 500
 	removed   map[ids.Credential]bool           // by the operator
 	changed   map[ids.Credential]bool           // by the operator
 	twins     map[string][]*exchange            // of one request under one idempotency key

@@ -117,8 +117,8 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 	return ErrWorkspaceDeleted
 }
 
-// MakeRoom lets the next claim of a full workspace count its credentials at once,
-// because some were deleted. It changes nothing if there is no such workspace.
+// MakeRoom ends the pause after a count, because credentials were deleted: a full
+// workspace may be counted again. It changes nothing if there is no such workspace.
 func (r *Registry) MakeRoom(ctx context.Context, workspace ids.Workspace) error {
 	_, err := r.update(ctx, "making room in a workspace", &dynamodb.UpdateItemInput{
 		Key:                 workspaceAt(workspace).attributes(),

@@ -54,7 +54,6 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// validCredential is a credential without a fault.
 func validCredential() byok.New {
 	return byok.New{Key: secret.New([]byte(providerKey)), Settings: byok.Settings{
 		Provider: "openai", Name: "n", AllowedModels: []string{}, AllowedUserIDs: []string{"u1", "u2"},
@@ -140,7 +139,6 @@ func (f *fixture) keyARN() string {
 	return f.rows()[0].Sealed.KeyARN
 }
 
-// newKey makes a KMS key.
 func (f *fixture) newKey() string {
 	f.Helper()
 	key := f.env.Key(f)
