@@ -38,8 +38,8 @@ func TestSimulation(t *testing.T) {
 
 const file = ids.File("file_1")
 
-// stored is a file, with others beside it whose names begin like it; each "w" writes a
-// version, each "m" adds a delete marker.
+// stored stores a file, and other files with names that begin like its name. Each "w"
+// writes a version, each "m" adds a delete marker.
 func stored(w *sim.World, history string) {
 	for i, step := range history {
 		w.Put(file, map[rune]string{'w': strings.Repeat("x", 3+i)}[step])

@@ -19,8 +19,8 @@ import (
 
 const built = "../../.build/"
 
-// Each function starts just after the minimal program, so that both have the same load of
-// the machine.
+// Each function starts just after the minimal program: the machine has the same load for
+// both.
 func BenchmarkColdStart(b *testing.B) {
 	functions, err := filepath.Glob(built + "functions/*/bootstrap")
 	if err != nil || len(functions) == 0 {

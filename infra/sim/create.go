@@ -233,7 +233,7 @@ func (w *World) judgeRefused(x *exchange, c Create, idem, request string) {
 			w.showed(x.actor, shows(idem, "of another request", func(s once) bool { return s.request != "" && s.request != request }))
 			return
 		default:
-			w.problem("%s: a 400 that nothing explains: %s", x.Name, x.answer.Body)
+			w.problem("%s: nothing explains the 400: %s", x.Name, x.answer.Body)
 		}
 	}
 	if c.Idempotency != "" {
@@ -390,7 +390,7 @@ func (w *World) judgeCredentials() {
 		}
 		alone := !w.restored || w.fresh[s.ID]
 		if other, taken := places[s.SortOrder]; taken && (alone || other) {
-			w.problem("the sort_order %d is given twice", s.SortOrder)
+			w.problem("two credentials have the sort_order %d", s.SortOrder)
 		}
 		places[s.SortOrder] = places[s.SortOrder] || alone
 		made, told := w.answered[s.ID]

@@ -134,7 +134,7 @@ func race(path []*node, done []alternative, later alternative) {
 // again makes the same choice as the previous run.
 func (n *node) again(enabled []alternative) int {
 	if was, is := n.enabled[n.chosen].String(), enabled[n.chosen].String(); was != is {
-		panic(fmt.Sprintf("a run is not the same again: %s instead of %s", is, was))
+		panic(fmt.Sprintf("a repeated run differs: %s instead of %s", is, was))
 	}
 	return n.chosen
 }

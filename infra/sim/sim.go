@@ -148,7 +148,7 @@ func (r *run) next() bool {
 			return false
 		}
 		if time.Since(begun) > hung {
-			r.problem("after %v of waiting an actor is not through", hung)
+			r.problem("after %v an actor has not ended", hung)
 			return false
 		}
 		r.await(hung)

@@ -25,7 +25,7 @@ import (
 // Scenario is a situation and the actors that act in it at the same time.
 type Scenario struct {
 	Name string
-	// Assemble is the function of that name in the function's main.go.
+	// Assemble is the assemble of the function's main.go.
 	Assemble Assemble
 	// Versioning is the versioning of the bucket: "", "Enabled" or "Suspended".
 	Versioning string

@@ -191,10 +191,10 @@ const (
 	requestLife = 15 * time.Second
 )
 
-// makeRoom counts the stored credentials of a full workspace whose last claim is over a
-// minute old, and stores the result, so failed creates do not lock a workspace. A claim
-// made during the count prevails. One request a minute counts. If the row has no count,
-// makeRoom counts at once: nothing else shows how much the workspace holds.
+// makeRoom counts the stored credentials of a full workspace if its last claim is over a
+// minute old. It stores the result, so failed creates do not lock a workspace. A claim made
+// during the count prevails. One request a minute counts. If the row has no count, makeRoom
+// counts at once: nothing else shows how much the workspace holds.
 func (p *Positions) makeRoom(ctx context.Context, workspace ids.Workspace, row workspaceItem, need Need, room Room) error {
 	now := p.now().UnixNano()
 	unchanged, values := "attribute_not_exists(used) OR attribute_not_exists(bytes)", map[string]types.AttributeValue{}
@@ -205,8 +205,8 @@ func (p *Positions) makeRoom(ctx context.Context, workspace ids.Workspace, row w
 		if now-max(row.ClaimedAt, row.CountedAt) < int64(settling) {
 			return ErrFull
 		}
-		// The SDK repeats an update whose response was lost. Each claim changes claimed_at, so
-		// the second attempt finds any that came after the first.
+		// The SDK repeats an update if its response was lost. Each claim changes
+		// claimed_at, so the second attempt finds any that came after the first.
 		unchanged = "used = :seen AND counted_at = :now AND (attribute_not_exists(claimed_at) OR claimed_at = :claimed)"
 		values = map[string]types.AttributeValue{":seen": calls.Number(*row.Used), ":now": calls.Number(now), ":claimed": calls.Number(row.ClaimedAt)}
 		before := map[string]types.AttributeValue{":seen": values[":seen"], ":now": values[":now"], ":before": calls.Number(row.CountedAt)}

@@ -152,7 +152,7 @@ func TestAnEnvironmentThatCannotServeIsRefused(t *testing.T) {
 	}
 }
 
-func TestEndpointsAreThoseOfTheEnvironment(t *testing.T) {
+func TestEndpointsComeFromTheEnvironment(t *testing.T) {
 	for _, endpoint := range []string{"", "http://aws.test"} {
 		lambdaSets(t, endpoint)
 		if _, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {

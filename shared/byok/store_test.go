@@ -46,7 +46,7 @@ func TestCreateOnceRecordsItsResponse(t *testing.T) {
 
 // If an attempt was applied and its response lost, the record found is this request's
 // own.
-func TestALostResponseIsNoReplay(t *testing.T) {
+func TestALostResponseIsNotAReplay(t *testing.T) {
 	f := newFixture(t)
 	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Attempt: 1, Fault: faults.LoseAnswer()})
 	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: faults.Cancel("ThrottlingError", "None")})

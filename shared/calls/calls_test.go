@@ -52,7 +52,7 @@ func TestTogetherPanicsInTheCaller(t *testing.T) {
 			nested(t.Context(), depth, &done)
 		}()
 		if int(done.Load()) != depth+1 {
-			t.Errorf("depth %d: %d other functions were waited for", depth, done.Load())
+			t.Errorf("depth %d: Together waited for %d other functions", depth, done.Load())
 		}
 	}
 }

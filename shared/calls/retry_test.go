@@ -85,7 +85,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-func TestWhatIsRetried(t *testing.T) {
+func TestRetriedErrors(t *testing.T) {
 	cancelled := func(code string) error {
 		return &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: &code}}}
 	}

@@ -228,7 +228,7 @@ func TestAFileWrittenAgainAndAgain(t *testing.T) {
 		}
 	})})
 	if receipt, err := s.store.Delete(t.Context(), s.workspace, "file_a"); err == nil || errors.Is(err, files.ErrNotFound) {
-		t.Errorf("written %d times meanwhile: %+v, %v", writes, receipt, err)
+		t.Errorf("written %d times in between: %+v, %v", writes, receipt, err)
 	}
 	s.inject()
 	s.mustDelete("file_a", writes+1)

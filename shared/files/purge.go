@@ -90,7 +90,7 @@ type listing struct {
 }
 
 // list reads the versions of exactly this key, newest first. It stops after a page with
-// something to delete besides the newest marker. It returns errVisible if the newest is
+// anything to delete except the newest marker. It returns errVisible if the newest is
 // not a delete marker.
 func (d *deletion) list(ctx context.Context) (listing, error) {
 	var found listing

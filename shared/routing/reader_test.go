@@ -201,7 +201,7 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 		}
 	})
 	for part, size := range map[string]int{"ciphertext": 40, "nonce": 12, "wrapped_key": 100} {
-		t.Run("sealed otherwise: "+part, func(t *testing.T) {
+		t.Run("with another "+part, func(t *testing.T) {
 			f := newFixture(t)
 			c := f.store(t, byok.Settings{})
 			f.mustOpen(t)
@@ -409,7 +409,7 @@ func TestAnEmptyResponseIsAnError(t *testing.T) {
 }
 
 // A reading opens only the steps of its own plan.
-func TestAStepOfNoPlanOpensNothing(t *testing.T) {
+func TestOnlyStepsOfThePlanOpen(t *testing.T) {
 	f := newFixture(t)
 	c := f.store(t, byok.Settings{})
 	f.mustOpen(t) // kept

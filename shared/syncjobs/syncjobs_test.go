@@ -269,7 +269,7 @@ func TestALostAnswerIsTheWritersOwnStep(t *testing.T) {
 	}
 }
 
-func TestAnUnreadableRowIsNoJob(t *testing.T) {
+func TestAnUnreadableRowIsAnError(t *testing.T) {
 	f := newFixture(t)
 	for attribute, value := range map[string]types.AttributeValue{
 		"account": testkit.Number("9"), // it decodes into a string

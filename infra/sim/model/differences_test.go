@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// difference is what an engine does differently from AWS.
+// difference is one way in which an engine differs from AWS.
 type difference struct {
 	engine string // one name or more
 	what   string // the difference, and which side is wrong
