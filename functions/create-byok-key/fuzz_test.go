@@ -75,8 +75,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkRefusal checks a 400: nothing is stored, and its issues have a path and a
-// message that repeats nothing of the body, names of members aside.
+// checkRefusal checks a 400: nothing is stored, and each issue has a path and a
+// message. The message repeats nothing of the body except names of members.
 func checkRefusal(t *testing.T, got functest.Answer, m *memory, body []byte) {
 	t.Helper()
 	var refusal struct {
@@ -91,7 +91,7 @@ func checkRefusal(t *testing.T, got functest.Answer, m *memory, body []byte) {
 	if got.Status != http.StatusBadRequest || len(issues) < 1 || len(issues) > 100 || m.written > 0 {
 		t.Fatalf("status %d, %d stored, %s", got.Status, m.written, got.Body)
 	}
-	const repeated = 10 // characters that cannot be the body's by chance
+	const repeated = 10 // so many characters cannot be equal by chance
 	name := regexp.MustCompile(strings.Join(members, "|"))
 	path := regexp.MustCompile(`^(/(` + strings.Join(members, "|") + `)(/[0-9]+)?)?$`)
 	for _, i := range issues {

@@ -24,8 +24,8 @@ type workspaces interface {
 type positions interface {
 	// Claim fails if the workspace is not live or is full. An error may leave a gap.
 	Claim(ctx context.Context, account ids.Account, workspace ids.Workspace, need auth.Need, room auth.Room) (auth.Claim, error)
-	// Return gives back the room of a claim that will not be stored. After an error it
-	// stays taken until a full workspace is counted.
+	// Return gives back the room of a claim that will not be stored. After an error the
+	// room stays taken until the workspace is full and is counted.
 	Return(context.Context, auth.Claim) error
 }
 
@@ -42,7 +42,7 @@ type credentials interface {
 	// may be stored.
 	Create(context.Context, byok.Draft) error
 	CreateOnce(ctx context.Context, d byok.Draft, id byok.RequestID, earlier byok.Remembered, fingerprint, response []byte) (byok.Remembered, error)
-	// Refuse concerns only requests that are under way, and may be repeated.
+	// Refuse affects only requests that are under way. It may be repeated.
 	Refuse(ctx context.Context, id byok.RequestID, earlier byok.Remembered, fingerprint []byte, why []byok.Problem) (byok.Remembered, error)
 }
 
@@ -65,8 +65,9 @@ func operation(h handler) api.Operation {
 }
 
 // prepare looks up an earlier request under the same idempotency key, at the same
-// time as the API key is looked up. Once the caller is known, the Act checks the
-// request by itself, then whether it is a replay, then against storage.
+// time as the API key is looked up. Once the caller is known, the Act checks the request
+// by itself. Then it checks whether the request is a replay, and last it checks it
+// against storage.
 func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	key, headerIssues := idempotencyKey(r)
 	attempt, recallErr := newAttempt(ctx, h.credentials, r, key)
@@ -104,7 +105,7 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 }
 
 // roomOf reads how much a workspace may hold from the stage's variables, as deleteFile
-// reads its rate. During a deployment a new version serves requests before the stage
+// reads its rate. During a deployment a new version may serve requests before the stage
 // has a new variable.
 func roomOf(r *api.Request) (auth.Room, error) {
 	room := auth.Room{Credentials: byok.MaxStored, Bytes: byok.MaxBytes}
@@ -129,9 +130,9 @@ func created(body []byte) api.Response {
 }
 
 // draft checks a valid request against storage. The workspace and the allow-listed
-// keys must be the account's. At the same time draft claims the credential's position,
-// which may stay unused, and seals the key. It returns the claim also with problems or an
-// error, because its room must be given back.
+// keys must be the account's. At the same time draft claims the credential's position and
+// seals the key. The position may stay unused. The claim is returned also with problems
+// or an error, because its room must be given back.
 func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, need auth.Need, room auth.Room) (byok.Draft, auth.Claim, []byok.Problem, error) {
 	account, hashes := caller.Account(), keyHashes(n.AllowedAPIKeyHashes)
 	workspace, workspaceErr := named, error(nil)
@@ -160,7 +161,7 @@ func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Worksp
 	}
 	calls.Together(ctx, steps...)
 
-	// A request that can never succeed is a 400, whatever else failed.
+	// A request that can never succeed is a 400, even if something else failed.
 	var problems []byok.Problem
 	if ownedErr == nil {
 		problems = foreignKeys(hashes, owned)
@@ -195,8 +196,8 @@ func keyHashes(hashes []string) []auth.KeyHash {
 	return list
 }
 
-// foreignKeys reports the hashes that name no key of the account. Another
-// account's key and an unknown one get the same message.
+// foreignKeys reports the hashes that do not name a key of the account. Another account's
+// key and an unknown one get the same message.
 func foreignKeys(hashes []auth.KeyHash, owned map[auth.KeyHash]bool) []byok.Problem {
 	var problems []byok.Problem
 	for i, h := range hashes {

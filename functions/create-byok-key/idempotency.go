@@ -77,8 +77,8 @@ func (a *attempt) replayed(body *api.Object) (response api.Response, ok bool, er
 	return a.replay(a.earlier)
 }
 
-// name is the same for copies of this request, and for no other. It is "" without an
-// idempotency key.
+// name is the same for all copies of this request, and different for any other request.
+// It is "" without an idempotency key.
 func (a *attempt) name() string {
 	if a.id == "" {
 		return ""
@@ -86,9 +86,9 @@ func (a *attempt) name() string {
 	return fmt.Sprintf("%s#%x", a.id, a.fingerprint)
 }
 
-// refuse answers 400 for problems that storage showed. A copy of this request, sent at
-// the same time, either was faster: then this one replays its 201. Or it finds this
-// refusal when it tries to store a credential.
+// refuse answers 400 for problems that storage showed. If a copy of this request was
+// stored first, this one replays its 201. Any other copy under way finds this refusal
+// when it tries to store a credential.
 func (a *attempt) refuse(ctx context.Context, problems []byok.Problem) (api.Response, error) {
 	if a.id == "" {
 		return api.Response{}, invalid(problems)
@@ -103,9 +103,9 @@ func (a *attempt) refuse(ctx context.Context, problems []byok.Problem) (api.Resp
 	return api.Response{}, invalid(problems)
 }
 
-// commit stores the credential and answers 201. It is late if another request under the
-// idempotency key was faster: then the draft is not stored, and the response is the
-// other's if that was a copy of this one.
+// commit stores the credential and answers 201. late means that another request under
+// the same key was stored first. The draft is then not stored. If the other request was
+// a copy, the response is its 201.
 func (a *attempt) commit(ctx context.Context, draft byok.Draft) (response api.Response, late bool, err error) {
 	answer := api.JSON(newBody(draft.Credential))
 	var faster byok.Remembered

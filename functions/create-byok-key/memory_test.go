@@ -23,12 +23,12 @@ const (
 	onlyKey       = "sbx_only"
 )
 
-// memory is a fake of storage in which everything belongs to the one account. It keeps
+// memory is a fake of storage. Everything in it belongs to the same account. It keeps
 // the store's input, and records requests like DynamoDB.
 type memory struct {
 	*byok.Store
 	dynamodb.QueryAPIClient          // not called
-	given                   byok.New // the last, its key in the clear
+	given                   byok.New // the last one, with its key in the clear
 	key                     string
 	place                   ids.Workspace
 	written                 int
@@ -41,7 +41,7 @@ func newMemory() *memory {
 	return m
 }
 
-// send sends a request, the body byte for byte.
+// send sends a request with exactly this body.
 func (m *memory) send(t *testing.T, body []byte, idempotencyKeys ...string) functest.Answer {
 	t.Helper()
 	e := createRequest(nil).SendingBytes(body).As(onlyKey).With("Idempotency-Key", idempotencyKeys...)
@@ -75,7 +75,7 @@ func (m *memory) Owned(_ context.Context, _ ids.Account, hashes []auth.KeyHash) 
 	return owned, nil
 }
 
-// GetItem is DynamoDB's, for the one API key and for recorded requests.
+// GetItem fakes DynamoDB for the one API key and for recorded requests.
 func (m *memory) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	pk := testkit.TextOf(in.Key, "pk")
 	if pk != "key#"+string(auth.HashKey(onlyKey)) {
@@ -87,13 +87,13 @@ func (m *memory) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func
 	}}, nil
 }
 
-// PutItem is DynamoDB's, for a credential.
+// PutItem fakes DynamoDB for a credential.
 func (m *memory) PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
 	m.written++
 	return &dynamodb.PutItemOutput{}, nil
 }
 
-// TransactWriteItems is DynamoDB's, for a credential and its request.
+// TransactWriteItems fakes DynamoDB for a credential and its request.
 func (m *memory) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	m.written++
 	record := in.TransactItems[1].Put.Item
@@ -101,7 +101,7 @@ func (m *memory) TransactWriteItems(_ context.Context, in *dynamodb.TransactWrit
 	return &dynamodb.TransactWriteItemsOutput{}, nil
 }
 
-// GenerateDataKey is KMS's; nothing is ever opened here.
+// GenerateDataKey fakes KMS; these tests open nothing.
 func (m *memory) GenerateDataKey(context.Context, *kms.GenerateDataKeyInput, ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error) {
 	return &kms.GenerateDataKeyOutput{KeyId: aws.String("arn"), Plaintext: make([]byte, 32), CiphertextBlob: []byte("wrapped")}, nil
 }

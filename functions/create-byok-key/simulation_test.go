@@ -25,8 +25,8 @@ const (
 	put, both          = "PutItem workspace#", "TransactWriteItems workspace#+idem#"
 )
 
-// TestSimulation plays requests with every fault of every call, and beside each
-// other and the operator's acts in every order of their calls.
+// TestSimulation runs requests with every fault of every call. It also runs them beside
+// each other and beside the operator's acts, in every order of their calls.
 func TestSimulation(t *testing.T) {
 	sim.Suite{Alone: alone(), Pairs: pairs(), Orders: orders(), Crowds: crowds()}.Play(t)
 }
@@ -123,7 +123,8 @@ func alone() []sim.Scenario {
 // refused is a request for a place in a workspace for one credential. It gets a 400.
 func refused(w *sim.World) sim.Create { return sim.Create{Most: 1, Hashes: []string{w.UnknownHash()}} }
 
-// together has requests at the same time. beside makes the acts before and beside them.
+// together makes a scenario of requests at the same time. beside makes the acts before and
+// beside them.
 func together(name string, beside func(*sim.World), requests ...sim.Create) sim.Scenario {
 	return scenario(name, func(w *sim.World) {
 		beside(w)
@@ -171,7 +172,8 @@ func pairs() []sim.Scenario {
 	}
 }
 
-// listedKeyDeleted has so many equal requests that list an API key, and its deletion.
+// listedKeyDeleted makes a scenario of equal requests that list an API key, and the
+// deletion of the key.
 func listedKeyDeleted(name string, times int, c sim.Create) sim.Scenario {
 	return scenario(name, func(w *sim.World) {
 		token := w.StandardKey("")
@@ -244,8 +246,8 @@ func askResponses(w *sim.World) {
 }
 
 // askForRoom repeats a request in a workspace with one place left. A copy shares its place.
-// The same Idempotency-Key with another body, which may be larger, is no copy. The bytes
-// of a workspace have a bound too.
+// The same Idempotency-Key with another, perhaps larger body is not a copy. The bytes of a
+// workspace have a bound too.
 func askForRoom(w *sim.World) {
 	set := func(name, value string) {
 		w.Rows("access").Set(w.TB(), testkit.Key("workspace#"+string(w.Tenant.Workspace), "workspace"), name, testkit.Number(value))
@@ -264,7 +266,7 @@ func askForRoom(w *sim.World) {
 }
 
 // askBodies sends bodies of every kind. Each response has all issues, and the texts after
-// the bar.
+// the "|".
 func askBodies(w *sim.World) {
 	long := func(s string, n int) string { return strings.Repeat(s, n) }
 	list := func(element string, n int) string {
@@ -373,8 +375,8 @@ func askCallers(w *sim.World) {
 	w.Ask("403", post("x").As(own.StandardKey(t, own.Workspace)).With("Idempotency-Key", ""))
 }
 
-// askStored meets rows that this service never writes. If they are the caller's own, that
-// is a fault of the service, and the log says which row it is.
+// askStored stores rows that this service never writes. If such a row is the caller's own,
+// that is a fault of the service, and the log names the row.
 func askStored(w *sim.World) {
 	workspace, token := w.NewWorkspace("damaged"), w.Tenant.StandardKey(w.TB(), "")
 	place := post(least + `,"workspace_id":"` + string(workspace) + `"}`)

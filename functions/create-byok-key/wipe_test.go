@@ -31,7 +31,7 @@ type masked struct {
 
 // body writes the key in place of each KEY and, escaped, of each ESCAPED.
 func (m masked) body(template string) []byte {
-	body := make([]byte, 0, len(template)+10*len(m.Masked)*6) // never grown, which would copy
+	body := make([]byte, 0, len(template)+10*len(m.Masked)*6) // never grown, because growing copies
 	for template != "" {
 		switch {
 		case strings.HasPrefix(template, "KEY"):
@@ -56,13 +56,14 @@ func (refusing) GenerateDataKey(context.Context, *kms.GenerateDataKeyInput, ...f
 	return nil, errors.New("no data key")
 }
 
-// After the answer no copy of a provider key that our code made is on the heap,
-// garbage included, wherever the key is in the body and however it is written.
+// After the answer the heap has no copy of a provider key that our code made,
+// not even as garbage. The key may be anywhere in the body, and in any
+// spelling.
 func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 	if !testkit.Uninterrupted(t) {
 		return
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // what was collected might have held one
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collected memory might have held one
 	m := newMemory()
 	broken := refusing{newMemory()}
 	function := func(store *byok.Store, p positions) lambda.Handler {

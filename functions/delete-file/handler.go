@@ -15,7 +15,8 @@ import (
 )
 
 type limiter interface {
-	// Take may have spent a slot even if it returns an error. It grants none twice.
+	// Take may have used a slot even if it returns an error. It never grants a slot
+	// twice.
 	Take(ctx context.Context, caller string, rate limits.Rate) (limits.Decision, error)
 }
 
@@ -50,7 +51,7 @@ type handler struct {
 // request is the parsed request.
 type request struct {
 	file      ids.File
-	workspace ids.Workspace // "" where none was named
+	workspace ids.Workspace // "" if none was named
 	possible  bool          // the ids are well-formed
 }
 
@@ -101,13 +102,13 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 type early struct {
 	decision limits.Decision
 	limitErr error
-	named    auth.Found // the workspace the request names, if it names one
+	named    auth.Found // the workspace that the request names, if any
 	namedErr error
 }
 
 // lookUp takes a slot of the limiter and looks up the named workspace, if any, side by
-// side. An unknown key spends its own slot, which expires. Authentication first would
-// cost every caller a round trip.
+// side. An unknown key uses a slot of its own, which expires. Authentication first
+// would cost every caller a round trip.
 func (h handler) lookUp(ctx context.Context, r *api.Request, q request) (e early) {
 	rate, err := rateOf(r)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"signalbox.dev/shared/limits"
 )
 
-// deletion is what storage does to the one file. Every key is valid, and no rate is
-// exceeded.
+// deletion is a fake of storage with the result of one deletion. Every key is valid, and no
+// rate is exceeded.
 type deletion struct {
 	workspaces
 
@@ -36,7 +36,7 @@ func (deletion) Take(context.Context, string, limits.Rate) (limits.Decision, err
 	return limits.Decision{Allowed: true}, nil
 }
 
-// GetItem is DynamoDB's, for API keys.
+// GetItem fakes DynamoDB for API keys.
 func (deletion) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	return &dynamodb.GetItemOutput{Item: testkit.Row{
 		"pk": in.Key["pk"], "sk": in.Key["sk"], "v": testkit.Number("1"),

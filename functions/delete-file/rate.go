@@ -14,8 +14,8 @@ import (
 const limitName = "delete-file"
 
 // rateOf reads the rate from the stage's variables. A function's environment is
-// fixed when its version is published; a changed parameter of the stack reaches
-// the next request only this way.
+// fixed when its version is published; only through a stage variable does a changed
+// parameter of the stack reach the next request.
 func rateOf(r *api.Request) (limits.Rate, error) {
 	perMinute, err := strconv.ParseInt(r.StageVariable("deleteRatePerMinute"), 10, 64)
 	if err != nil {

@@ -30,16 +30,16 @@ func deleteRequest(w ids.Workspace, file ids.File) functest.Event {
 	return e.Asking("workspace_id", string(w))
 }
 
-// TestSimulation plays requests with every fault of every call, and beside each
-// other and the operator's acts in every order of their calls.
+// TestSimulation runs requests with every fault of every call. It also runs them beside
+// each other and beside the operator's acts, in every order of their calls.
 func TestSimulation(t *testing.T) {
 	sim.Suite{Alone: alone(), Pairs: pairs(), Orders: orders(), Crowds: crowds()}.Play(t)
 }
 
 const file = ids.File("file_1")
 
-// stored is a file, with others beside it whose names begin like it; each "w" writes
-// a version, each "m" hides what is there.
+// stored stores a file, and other files with names that begin like its name. Each "w"
+// writes a version, each "m" adds a delete marker.
 func stored(w *sim.World, history string) {
 	for i, step := range history {
 		w.Put(file, map[rune]string{'w': strings.Repeat("x", 3+i)}[step])
@@ -119,8 +119,8 @@ func alone() []sim.Scenario {
 	}
 }
 
-// together has requests for a stored file at the same time. beside makes the acts before
-// and beside them.
+// together makes a scenario of requests for a stored file at the same time. beside makes
+// the acts before and beside them.
 func together(name, versioning, history string, beside func(*sim.World), requests ...sim.Delete) sim.Scenario {
 	return scenario(name, versioning, func(w *sim.World) {
 		stored(w, history)
@@ -131,7 +131,8 @@ func together(name, versioning, history string, beside func(*sim.World), request
 	})
 }
 
-// twoKeys has two requests for a stored file under two API keys, and the acts beside them.
+// twoKeys makes a scenario of two requests for a stored file with two API keys, and the
+// acts beside them.
 func twoKeys(name, versioning, history string, beside func(*sim.World)) sim.Scenario {
 	return scenario(name, versioning, func(w *sim.World) {
 		stored(w, history)
@@ -188,8 +189,8 @@ func crowds() []sim.Scenario {
 	}
 }
 
-// askResponses compares responses with testdata. To the caller another account's file is
-// one that does not exist.
+// askResponses compares responses with testdata. Another account's file gets the same
+// response as a missing file.
 func askResponses(w *sim.World) {
 	home, t := w.Tenant, w.TB()
 	file, other := ids.NewFile(), home.NewWorkspace(t)

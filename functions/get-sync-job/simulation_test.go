@@ -20,8 +20,8 @@ func readRequest(job string) functest.Event {
 	return functest.NewEvent(http.MethodGet, "/api/v1/scim/sync-jobs/{id}").At("id", job)
 }
 
-// TestSimulation plays requests with every fault of every call, and beside the
-// steps of a job in every order of their calls.
+// TestSimulation runs requests with every fault of every call. It also runs them beside
+// the steps of a job, in every order of their calls.
 func TestSimulation(t *testing.T) {
 	both := []string{getJob, getKey}
 	one := func(name string, calls []string, request func(*sim.World) sim.Read) sim.Scenario {
@@ -80,8 +80,8 @@ func foreignJob(w *sim.World) ids.Job {
 	return job
 }
 
-// askResponses compares the response to each state of a job with testdata. To the caller
-// another account's job is one that does not exist.
+// askResponses compares the response to each state of a job with testdata. Another
+// account's job gets the same response as a missing job.
 func askResponses(w *sim.World) {
 	failed := w.Job(syncjobs.Queued)
 	testkit.Must(w.TB(), w.Direct.Jobs.Fail(w.TB().Context(), w.Tenant.ID, failed, "The directory refused the connection."))
@@ -165,7 +165,8 @@ func askJobs(w *sim.World) {
 	w.AskCallers("200", own)
 }
 
-// askEvents sends events as gateways and consoles do, and others that no gateway sends.
+// askEvents sends events that gateways and consoles send, and events that no gateway
+// sends.
 func askEvents(w *sim.World) {
 	job := string(w.Job(syncjobs.Running))
 	// Each text in it is replaced by the one after it.

@@ -1,7 +1,7 @@
 // Package bench measures the cold start and the size of the functions beside those of a
 // minimal program with their AWS clients, JSON decoder and warm-up. `make bench` prints the
-// ratios, since machines differ and are shared. The benchmarks of each function measure
-// what a warm request takes beyond its AWS calls.
+// ratios, because machines differ and are shared. The benchmarks of each function measure
+// the time of a warm request beyond its AWS calls.
 package bench
 
 import (
@@ -19,8 +19,8 @@ import (
 
 const built = "../../.build/"
 
-// Each function starts just after the minimal program: the load of the machine is the same
-// for both.
+// Each function starts just after the minimal program: the machine has the same load for
+// both.
 func BenchmarkColdStart(b *testing.B) {
 	functions, err := filepath.Glob(built + "functions/*/bootstrap")
 	if err != nil || len(functions) == 0 {

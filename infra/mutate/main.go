@@ -2,7 +2,7 @@
 // operator's command and of the authorizer, one at a time and chosen at random. It reports
 // each change that no test of the same package notices; a command is tested as one module.
 // With -simulated it changes only code that requests run, and the simulation alone must
-// notice. A reader decides whether a change has an effect. The working tree does not
+// notice. People decide whether such a change has an effect. The working tree does not
 // change (go test -overlay).
 package main
 
@@ -25,7 +25,7 @@ import (
 const (
 	// together bounds the tests that run at once.
 	together = 2
-	// memory bounds their address space each: a mutated loop may allocate for ever.
+	// memory bounds the address space of each test: a mutated loop may allocate for ever.
 	memory = 16 << 30
 )
 
@@ -121,8 +121,8 @@ func run(ctx context.Context, n int, seed uint64, only string, timeout time.Dura
 	return failed
 }
 
-// unchanged runs the first judge of each mutant without the mutant. Tests that fail then would
-// fail with each mutant.
+// unchanged runs the first judge of each mutant without the mutant. If these tests fail,
+// they would fail with each mutant.
 func unchanged(ctx context.Context, mutants []mutant, judges func(mutant) []judge) error {
 	judged := map[string]bool{}
 	for _, m := range mutants {

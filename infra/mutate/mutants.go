@@ -104,7 +104,7 @@ func mutantsOf(path string) (mutants []mutant, err error) {
 				return true
 			}
 			add(n, "true", "false")
-			// An operand that decides nothing is one that is left out.
+			// These constants remove an operand of && or ||.
 			if idle, ok := map[token.Token]string{token.LAND: "true", token.LOR: "false"}[n.Op]; ok {
 				add(n.X, idle)
 				add(n.Y, idle)
@@ -115,7 +115,8 @@ func mutantsOf(path string) (mutants []mutant, err error) {
 	return mutants, nil
 }
 
-// operators replace each operator: they move its boundary, or are its opposite.
+// operators are the replacements of each operator: its opposite, or one with
+// another boundary.
 var operators = map[token.Token][]token.Token{
 	token.LAND: {token.LOR}, token.LOR: {token.LAND},
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},

@@ -41,8 +41,8 @@ func simulations(ctx context.Context) (func(mutant) []judge, error) {
 }
 
 // onThePath reports whether simulated requests or commands pass through the mutant's
-// file. Package boot only starts a function, and operator_restore.go reads tables that the
-// tests of the operator's command damage.
+// file. Package boot only starts a function. The operator's own tests cover
+// operator_restore.go on damaged tables.
 func (m mutant) onThePath() bool {
 	folder, name := filepath.Split(m.file)
 	switch {

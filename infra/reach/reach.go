@@ -1,5 +1,5 @@
-// Package reach makes AWS clients that reach engines on this machine, and nothing else,
-// whatever AWS variables and profiles the shell has.
+// Package reach makes AWS clients that reach only engines on this machine, with any AWS
+// variables and profiles in the shell.
 //
 // The SDK asks a config's sources for an endpoint only if AWS_ENDPOINT_URL and
 // AWS_IGNORE_CONFIGURED_ENDPOINT_URLS are not set. So the endpoint is set on each client.
@@ -36,8 +36,8 @@ func (e Engines) Config() aws.Config {
 	}
 }
 
-// GetServiceBaseEndpoint gives the SDK the endpoint of a service, as the variables
-// AWS_ENDPOINT_URL_<SERVICE> do.
+// GetServiceBaseEndpoint gives the SDK the endpoint of a service, like the variables
+// AWS_ENDPOINT_URL_<SERVICE>.
 func (e Engines) GetServiceBaseEndpoint(_ context.Context, service string) (string, bool, error) {
 	switch service {
 	case dynamodb.ServiceID:
@@ -67,12 +67,12 @@ func DynamoDB(c aws.Config, options ...func(*dynamodb.Options)) *dynamodb.Client
 	return dynamodb.NewFromConfig(c, append(options, func(o *dynamodb.Options) { o.BaseEndpoint = cmp.Or(endpoint(c, dynamodb.ServiceID), o.BaseEndpoint) })...)
 }
 
-// KMS makes a client as DynamoDB does.
+// KMS makes a client like DynamoDB.
 func KMS(c aws.Config) *kms.Client {
 	return kms.NewFromConfig(c, func(o *kms.Options) { o.BaseEndpoint = cmp.Or(endpoint(c, kms.ServiceID), o.BaseEndpoint) })
 }
 
-// S3 makes a client as DynamoDB does.
+// S3 makes a client like DynamoDB.
 func S3(c aws.Config) *s3.Client {
 	return s3.NewFromConfig(c, func(o *s3.Options) { o.BaseEndpoint = cmp.Or(endpoint(c, s3.ServiceID), o.BaseEndpoint) })
 }

@@ -25,8 +25,8 @@ type actor struct {
 	index int
 	run   *run
 	work  func(context.Context) // what it does
-	then  func()                // right after it is through
-	again func() *actor         // its repetition, nil where it is not repeated
+	then  func()                // right after it has ended
+	again func() *actor         // its repetition, nil if it is not repeated
 	world *World
 	time  int // how many calls it has time for; 0 means any number
 	limit time.Duration
@@ -44,7 +44,7 @@ type actor struct {
 	afterRepair bool
 
 	began, ended     time.Time
-	beganAt, endedAt int // of all beginnings and ends, in their order
+	beganAt, endedAt int // numbers in the order of all beginnings and ends
 	ids              int
 	result           func() string
 	repeats          *actor // whose work it does again, without faults
@@ -59,7 +59,7 @@ func (w *World) newActor(name string) *actor {
 	return a
 }
 
-// limit is the time of a request, or of an act of the operator's.
+// limit is the time that a request or an act of the operator has.
 const limit = 10 * time.Second
 
 func (a *actor) act() {
@@ -69,13 +69,13 @@ func (a *actor) act() {
 	a.work(ctx)
 }
 
-// took is how long the actor was at work, in virtual time.
+// took is how long the actor worked, in virtual time.
 func (a *actor) took() time.Duration { return a.ended.Sub(a.began) }
 
-// overlaps reports whether the two were at work at the same time.
+// overlaps reports whether the two worked at the same time.
 func (a *actor) overlaps(b *actor) bool { return a != b && !a.before(b) && !b.before(a) }
 
-// before reports whether the one was through when the other began.
+// before reports whether a had ended when b began.
 func (a *actor) before(b *actor) bool { return a.through && a.endedAt < b.beganAt }
 
 // The names in the functions' environment.
@@ -116,17 +116,16 @@ func (w *World) newInstance(client aws.HTTPClient) *instance {
 	return i
 }
 
-// exchange is a request with its response.
 type exchange struct {
 	*actor
 	event functest.Event
-	// payload is the whole event. asked means that Ask knows the response.
+	// payload is the whole event. asked means that Ask checks the response.
 	payload []byte
 	asked   bool
 	raw     []byte
 	log     string
 	answer  functest.Answer
-	before  objects // what is stored of a file right before and after
+	before  objects // the stored file right before and after
 	after   objects
 	judge   func()
 }
@@ -139,14 +138,14 @@ type met struct {
 
 func (m met) String() string { return m.fault.Name }
 
-// failed is when a call failed, and whether it had lost its connection.
+// failed is the time when a call failed, and whether it lost its connection.
 type failed struct {
 	at   time.Time
 	lost bool
 }
 
-// during is the actor. If its client has given up and the call is applied later, it is
-// an actor that does not end.
+// during returns the actor. If the call is applied after its client has given up, it
+// returns a stand-in actor that never ends.
 func (m met) during(a *actor) *actor {
 	if !m.fault.is(late) {
 		return a
@@ -173,7 +172,7 @@ func (w *World) request(a *actor, i *instance, e functest.Event, judge func(*exc
 }
 
 // client makes an actor that sends the request to a new instance, and repeats it once all
-// is over.
+// actors have ended.
 func (w *World) client(name string, event func() functest.Event, judge func(*exchange), repeats bool) *actor {
 	a := w.newActor(name)
 	w.request(a, w.newInstance(a), event(), judge)
@@ -209,8 +208,8 @@ var (
 	hash = regexp.MustCompile(`[0-9a-f]{64}`)
 )
 
-// alias shortens the item of a call. An id that the scenario named has its name; any
-// other id has a number.
+// alias shortens the item of a call. An id that the scenario named gets its name; any
+// other id gets a number.
 func (w *World) alias(a *actor, item string) string {
 	short := func(long string) string {
 		if w.names[long] == "" {
@@ -225,5 +224,4 @@ func (w *World) alias(a *actor, item string) string {
 // Name gives an id a name in traces.
 func (w *World) Name(id, name string) { w.names[id] = name }
 
-// hashOf names the API key with the token.
 func hashOf(token string) string { return string(auth.HashKey(token)) }

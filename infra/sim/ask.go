@@ -15,11 +15,11 @@ import (
 	"signalbox.dev/shared/auth"
 )
 
-// Ask sends a request before all actors begin, and no call of it meets a fault. want is
+// Ask sends a request before all actors begin. No fault happens to its calls. want is
 // the response by the contract: the status, then the reason of a 401 or the paths of a
-// 400's issues. Each of the texts is in the response or in the log. The request is sent
-// with the tenant's management key if it has no Authorization header. One instance gets
-// all the requests.
+// 400's issues. Each text must occur in the response or in the log. The request is sent
+// with the tenant's management key if it has no Authorization header. The same instance
+// gets all the requests.
 func (w *World) Ask(want string, e functest.Event, texts ...string) functest.Answer {
 	if _, ok := e.Header["Authorization"]; !ok {
 		e = e.As(w.Tenant.Management)
@@ -27,8 +27,7 @@ func (w *World) Ask(want string, e functest.Event, texts ...string) functest.Ans
 	return w.ask(want, e, e.Payload(), texts)
 }
 
-// AskRaw is Ask with an event that the gateway does not send. It has no request id
-// that can be known.
+// AskRaw is Ask with an event that the gateway does not send. Its request id is unknown.
 func (w *World) AskRaw(want, payload string, texts ...string) functest.Answer {
 	return w.ask(want, functest.Event{}, []byte(payload), texts)
 }
@@ -111,8 +110,8 @@ func (w *World) AskCallers(accepted string, e functest.Event) {
 
 var isNumber = regexp.MustCompile(`^\d+$`)
 
-// Damaged calls ask while an attribute of the row, "name=value", has another value: a
-// number, true, NULL or a text. Without a value it is absent.
+// Damaged calls ask while an attribute of the row has another value. damage is
+// "name=value", with a number, true, NULL or a text, or "name" to remove the attribute.
 func (w *World) Damaged(table string, key testkit.Row, damage string, ask func()) {
 	rows := w.Rows(table)
 	sound := rows.Get(w.t, key)

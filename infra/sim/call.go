@@ -21,7 +21,7 @@ import (
 // call is one attempt of a call, from when it is made until it is answered.
 type call struct {
 	actor   *actor
-	name    string // the operation and what it is about
+	name    string // the operation and its item
 	number  int    // among the actor's calls of this name
 	label   model.Label
 	touches []model.Touch
@@ -31,10 +31,10 @@ type call struct {
 	answer  chan reply
 
 	serial   int           // among the actor's calls
-	depth    int           // how many calls of the actor come one after the other, up to this
-	born     int           // how many steps there were when it was made
+	depth    int           // length of the chain of the actor's calls up to this one
+	born     int           // number of steps when it was made
 	late     bool          // the client has given up; the call is still to be applied
-	patience time.Duration // in which it may be made again after its answer
+	patience time.Duration // time in which it may be repeated after its answer
 }
 
 // reply is the client's response, and the fault that delays it.
@@ -49,9 +49,9 @@ func (c *call) String() string {
 	return c.actor.Name + " " + c.name + " " + strconv.Itoa(c.number) + late
 }
 
-// order sorts the waiting calls. Of one actor the least deep is the first: a request
-// that is alone, without a fault, gets its answers as if each call took one unit of time.
-// So its greatest depth is exact.
+// order sorts the waiting calls. For one actor the least deep call comes first. So a lone
+// request without a fault gets its answers as if each call took one unit of time, and its
+// greatest depth is exact.
 func (c *call) order() string {
 	return fmt.Sprintf("%03d %t %05d %s %05d", c.actor.index, c.late, c.depth, c.name, c.number)
 }
@@ -66,7 +66,7 @@ func (a *actor) Do(r *http.Request) (*http.Response, error) {
 		}
 		c.body = body
 	}
-	if a.run == nil { // before the run, or of the judge
+	if a.run == nil { // before the run, or made by the judge
 		return a.world.answer(c), nil
 	}
 	if _, ok := r.Context().Deadline(); !ok {
@@ -84,7 +84,7 @@ func (a *actor) Do(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// park lets the scheduler know of the call.
+// park hands the call to the scheduler.
 func (r *run) park(c *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +129,7 @@ var (
 	writes = regexp.MustCompile(`^(PutItem|UpdateItem|TransactWriteItems)$`)
 )
 
-// wait passes the answer on when its time has come.
+// wait returns the answer at its time.
 func (c *call) wait(got reply) (*http.Response, error) {
 	ctx := c.request.Context()
 	var timeOut <-chan time.Time
@@ -186,7 +186,7 @@ func (w *World) answer(c *call) *http.Response {
 	return response
 }
 
-// tolerated is by how much a signature's time may differ from AWS's.
+// tolerated is the largest difference between a signature's time and AWS's clock.
 const tolerated = 5 * time.Minute
 
 // apply executes the chosen alternative, and returns its text.
@@ -200,7 +200,7 @@ func (r *run) apply(a alternative) string {
 	if f == nil {
 		response, err := c.send()
 		text := outcome(response, err)
-		// After any error but a condition's the code may try again.
+		// After any error except a failed condition the code may try again.
 		if response.StatusCode >= http.StatusBadRequest && !strings.Contains(text, "ConditionalCheckFailed") {
 			c.patience = pause
 		}
@@ -246,7 +246,7 @@ func (c *call) reply(got reply) {
 	c.answer <- got
 }
 
-// staying is the fault that the call meets whatever is chosen.
+// staying is the fault that the call must meet.
 func (c *call) staying() *Fault {
 	a := c.actor
 	switch {

@@ -26,11 +26,11 @@ type Create struct {
 	Unnamed     bool          // the request names no workspace
 	Idempotency string
 	Hashes      []string
-	// Changed members differ from those that each request has.
+	// Changed are members that differ from the default request.
 	Changed map[string]any
 	// Most is how many credentials the workspace may hold; 0 means the default.
 	Most int
-	// Never is whether the request alone shows that it cannot succeed: the status.
+	// Never is the status of a request that can never succeed, or 0.
 	Never int
 }
 
@@ -59,8 +59,8 @@ func (c Create) body() map[string]any {
 	return body
 }
 
-// Create makes an actor that creates a credential, and repeats the request once all
-// is over.
+// Create makes an actor that creates a credential, and repeats the request once all actors
+// have ended.
 func (w *World) Create(name string, c Create) {
 	c = c.withDefaults(w)
 	if !w.creates {
@@ -70,13 +70,13 @@ func (w *World) Create(name string, c Create) {
 	w.actors = append(w.actors, w.client(name, c.event, func(x *exchange) { w.judgeCreate(x, c) }, true))
 }
 
-// Created makes a request before all others, which gets a 201.
+// Created makes a request before all others. It gets a 201.
 func (w *World) Created(name string, c Create) ids.Credential {
 	id, _ := w.before(name, c).created(w)
 	return id
 }
 
-// Refused makes a request before all others, which gets a 400.
+// Refused makes a request before all others. It gets a 400.
 func (w *World) Refused(name string, c Create) {
 	if x := w.before(name, c); x.answer.Status != http.StatusBadRequest {
 		w.problem("%s: %d", name, x.answer.Status)
@@ -110,8 +110,8 @@ func (x *exchange) created(w *World) (ids.Credential, map[string]any) {
 	return ids.Credential(id), body.Data
 }
 
-// once is the state of an idempotency key: the request that succeeded under it, and
-// the answer.
+// once is the state of an idempotency key: the request that succeeded with it, and the
+// answer.
 type once struct{ request, answer string }
 
 // judgeCreate notes the facts that the response shows.
@@ -187,8 +187,8 @@ func (w *World) judgeCreated(x *exchange, c Create, idem, request string) {
 	}
 }
 
-// judgeEcho compares a new credential with its request: a 201 has every member as it was
-// sent, or as the contract has it for an absent one.
+// judgeEcho compares a new credential with its request: a 201 has the sent value of every
+// member, or the contract's default.
 func (w *World) judgeEcho(x *exchange, got map[string]any) {
 	want := testkit.SettingsByName(w.t, byok.Settings{})
 	want["name"], want["workspace_id"] = nil, string(w.Tenant.Workspace)
@@ -233,7 +233,7 @@ func (w *World) judgeRefused(x *exchange, c Create, idem, request string) {
 			w.showed(x.actor, shows(idem, "of another request", func(s once) bool { return s.request != "" && s.request != request }))
 			return
 		default:
-			w.problem("%s: a 400 that nothing explains: %s", x.Name, x.answer.Body)
+			w.problem("%s: nothing explains the 400: %s", x.Name, x.answer.Body)
 		}
 	}
 	if c.Idempotency != "" {
@@ -241,7 +241,7 @@ func (w *World) judgeRefused(x *exchange, c Create, idem, request string) {
 	}
 }
 
-// judgeTwins requires one answer of all that sent the same request at the same time.
+// judgeTwins requires the same answer to all copies of a request at the same time.
 func (w *World) judgeTwins() {
 	for _, twins := range w.twins {
 		for i, x := range twins {
@@ -261,21 +261,21 @@ type room struct {
 	// were given back.
 	used    int
 	claimed time.Time // the last claim
-	// request is that of the last claim, if only one copy of it can be stored.
+	// request is the request of the last claim, if only one copy of it can be stored.
 	request string
 }
 
 const roomObject = "room of the workspace"
 
-// claims is a create that takes its share of the room and stores so many credentials.
+// claims is a create that takes room and stores this number of credentials.
 func claims(x *exchange, stored int, allowed func(room) bool) event {
 	return on(roomObject, fmt.Sprintf("claimed, %d stored", stored), func(s room) (bool, room) {
 		return allowed(s), room{s.stored + stored, s.used + 1, x.ended, requestOf(x)}
 	})
 }
 
-// requestOf is the same for the copies of a request under an idempotency key, and "" without
-// one.
+// requestOf is the same for all copies of a request with an idempotency key, and "" without
+// such a key.
 func requestOf(x *exchange) string {
 	if key := x.event.Header["Idempotency-Key"]; key != nil {
 		return key[0] + x.event.Body
@@ -283,13 +283,13 @@ func requestOf(x *exchange) string {
 	return ""
 }
 
-// leaves is the deletion of a credential. Only a count gives its room back.
+// leaves is the deletion of a credential. Only a count frees its room.
 var leaves = sets(roomObject, "one deleted", func(s room) room {
 	s.stored--
 	return s
 })
 
-// settling is how long after the last claim a full workspace is counted.
+// settling is the time from the last claim until a full workspace is counted.
 const settling = time.Minute
 
 // stores is a create that stored a credential: there was room, a count found some, or a
@@ -301,8 +301,8 @@ func (w *World) stores(x *exchange) event {
 	})
 }
 
-// isFull is a create that found no room, because of stored credentials, of claims, or of
-// creates at the same time that are not stored.
+// isFull is a create that found no room because of stored credentials, claims, or
+// concurrent creates that are not stored.
 func (w *World) isFull(x *exchange) event {
 	return shows(roomObject, "full", func(s room) bool {
 		passing := 0
@@ -316,9 +316,9 @@ func (w *World) isFull(x *exchange) event {
 }
 
 // judgeClaims notes the claims that a create may have made without a 201. It may have made
-// one at each attempt without an answer, before it found another problem, and before a
-// copy of it was faster. After a 500 the credential may be stored too. A claim is given
-// back unless a copy may share it, no time is left, or a write or a count failed.
+// one at each attempt without an answer, one before another problem, and one before a copy
+// was stored first. After a 500 the credential may be stored too. A claim is given back
+// unless a copy may share it, no time is left, or a write or a count failed.
 func (w *World) judgeClaims(x *exchange) {
 	if w.most == 0 {
 		return
@@ -349,8 +349,8 @@ func (w *World) judgeClaims(x *exchange) {
 	}
 }
 
-// judgeRoom requires that a workspace has its bound and, a minute after all is over,
-// room for as many as are not stored.
+// judgeRoom requires that a workspace keeps its bound. A minute after the end, all the room
+// that stored credentials leave must be free.
 func (w *World) judgeRoom(c Create) {
 	if c.Most == 0 {
 		return
@@ -382,7 +382,7 @@ func (w *World) judgeCredentials() {
 		return
 	}
 	opener := seal.NewOpener(w.Direct.KMS, keyARN)
-	places := map[int64]bool{} // whether one that holds it must hold it alone
+	places := map[int64]bool{} // whether the position may be held only once
 	unanswered := 0
 	for _, s := range stored {
 		if opened, err := opener.Open(w.t.Context(), s.Sealed, s.Binding()); err != nil || string(opened.Reveal()) != providerKey {
@@ -390,7 +390,7 @@ func (w *World) judgeCredentials() {
 		}
 		alone := !w.restored || w.fresh[s.ID]
 		if other, taken := places[s.SortOrder]; taken && (alone || other) {
-			w.problem("the sort_order %d is given twice", s.SortOrder)
+			w.problem("two credentials have the sort_order %d", s.SortOrder)
 		}
 		places[s.SortOrder] = places[s.SortOrder] || alone
 		made, told := w.answered[s.ID]

@@ -24,9 +24,9 @@ type Delete struct {
 	Workspace ids.Workspace
 	Unnamed   bool // the request names no workspace
 	File      ids.File
-	// PerMinute and Burst are the rate; the zero value is practically none.
+	// PerMinute and Burst are the rate; the zero value practically means no limit.
 	PerMinute, Burst int64
-	// Never is whether the request alone shows that it finds nothing.
+	// Never means that the request can never find the file.
 	Never bool
 	// The instance has served a request for another file before each of these pauses.
 	Pauses []time.Duration
@@ -73,7 +73,7 @@ func (w *World) Exists(f ids.File) bool {
 type objects struct {
 	Left     int // with delete markers
 	Versions int // without them
-	Visible  int // bytes of what a plain GET returns; 0 for nothing
+	Visible  int // bytes that a plain GET returns; 0 if it finds nothing
 }
 
 func (w *World) look(d Delete) (o objects) {
@@ -139,8 +139,8 @@ func (w *World) deletion(name string, d Delete, repeats int) *actor {
 	return a
 }
 
-// watch checks at each step that no older version of the file becomes visible, and
-// at the end that the files beside it and the limiter are as they should be.
+// watch checks at each step that no older version of the file becomes visible. At the end
+// it checks the other files and the limiter.
 func (w *World) watch(d Delete) {
 	first, others := w.look(d), w.siblings(d)
 	if w.Versioning == "" && first.Left > 0 {
@@ -163,7 +163,7 @@ func (w *World) watch(d Delete) {
 	})
 }
 
-// siblings counts the versions of the files whose names begin with that of the file.
+// siblings counts the versions of the files with names that begin with this file's name.
 func (w *World) siblings(d Delete) int {
 	return testkit.Bucket{Client: w.Direct.S3, Name: bucket}.Look(w.t, files.Key(d.Workspace, d.File)).Siblings
 }
@@ -245,14 +245,14 @@ func (w *World) judgeLostDeletions(x *exchange, d Delete) {
 	}
 }
 
-// judgeReceipt compares the number of versions that a request reports as removed with
-// the stored ones, if no other request was at work.
+// judgeReceipt compares the number of removed versions that a request reports with the
+// stored ones, if no other request ran at the same time.
 func (w *World) judgeReceipt(x *exchange) {
 	removed, _ := x.answer.Audit["versions_removed"].(float64)
 	if w.overlapped(x) || x.beganAt < 0 {
 		return
 	}
-	whole := x.answer.Status == http.StatusOK && len(x.met) == 0 && w.Versioning != "Suspended" // where a marker replaces a version
+	whole := x.answer.Status == http.StatusOK && len(x.met) == 0 && w.Versioning != "Suspended" // if suspended, a marker replaces a version
 	if int(removed) > x.before.Versions || whole && int(removed) < x.before.Versions {
 		w.problem("%s: %v versions removed of %d", x.Name, removed, x.before.Versions)
 	}

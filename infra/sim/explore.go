@@ -15,16 +15,16 @@ import (
 // node is a point of a depth-first exploration.
 type node struct {
 	enabled []alternative
-	asleep  map[string]alternative // whose order with what follows was played already
-	todo    map[int]bool           // alternatives that are to be tried
+	asleep  map[string]alternative // their orders with later calls were played already
+	todo    map[int]bool           // alternatives to try
 	chosen  int
 }
 
 // explore plays the scenario in every order that differs in an outcome, with at most
-// that many faults. Of two calls that touch different items, or only read, each order
-// has the same outcome. So another order is played only if two calls were in a race
-// (dynamic partial-order reduction: Flanagan and Godefroid, 2005), and none that was
-// played in another place (sleep sets: Godefroid, 1996).
+// that many faults. If two calls touch different items, or only read, both orders have
+// the same outcome. So explore plays another order only if two calls were in a race
+// (dynamic partial-order reduction: Flanagan and Godefroid, 2005). It skips orders that
+// it has played before (sleep sets: Godefroid, 1996).
 func (s Scenario) explore(t *testing.T, faults int, each func(schedule string, r result) bool) {
 	t.Helper()
 	var path []*node
@@ -93,7 +93,7 @@ func (n *node) next() int {
 func addRaces(path []*node) {
 	var done []alternative
 	for _, n := range path {
-		if n.chosen < 0 { // cut short: what is asleep would have followed
+		if n.chosen < 0 { // cut short: only sleeping alternatives were left
 			for _, a := range n.enabled {
 				race(path, done, a)
 			}
@@ -131,15 +131,15 @@ func race(path []*node, done []alternative, later alternative) {
 	}
 }
 
-// again makes the choice of the run before.
+// again makes the same choice as the previous run.
 func (n *node) again(enabled []alternative) int {
 	if was, is := n.enabled[n.chosen].String(), enabled[n.chosen].String(); was != is {
-		panic(fmt.Sprintf("a run is not the same again: %s instead of %s", is, was))
+		panic(fmt.Sprintf("a repeated run differs: %s instead of %s", is, was))
 	}
 	return n.chosen
 }
 
-// stillAsleep are the alternatives that need not be tried after the chosen one.
+// stillAsleep returns the alternatives that need not be tried after the chosen one.
 func (n *node) stillAsleep() map[string]alternative {
 	asleep, chosen := maps.Clone(n.asleep), n.enabled[n.chosen]
 	maps.DeleteFunc(asleep, func(_ string, a alternative) bool { return dependent(a, chosen) })
@@ -179,8 +179,8 @@ func seedOf(name string) uint64 {
 	return hash.Sum64()
 }
 
-// schedule is the text that replays the run: the scenario, then the steps at which not
-// simply the first alternative was chosen, each with its choice.
+// schedule is the text that replays the run: the scenario, then each step at which
+// another alternative than the first was chosen, with its choice.
 func (r result) schedule(scenario string) string {
 	var parts []string
 	for i, s := range r.steps {

@@ -28,13 +28,13 @@ type trait uint8
 const (
 	// final means that the request fails.
 	final trait = 0
-	// passes means that the call is made again, and that the request then ends as
-	// without the fault.
+	// passes means that the call is repeated, and that the request then ends as if there
+	// was no fault.
 	passes trait = 1 << (iota - 1)
-	// main faults are tried beside other requests too; the others leave nothing
-	// behind that a main one would not.
+	// main faults are tried beside other requests too; the other faults have no further
+	// effects on storage.
 	main
-	// answers means that the fault is an answer, which the code may use.
+	// answers means that the fault is an answer that the code may use.
 	answers
 	// silent means that the client waits for the time-out of an attempt.
 	silent
@@ -42,7 +42,7 @@ const (
 	never
 	// late means that the call is applied after its client has given up.
 	late
-	// busy means that the repetitions of the call meet the fault for two seconds.
+	// busy means that the call and its repetitions meet the fault for two seconds.
 	busy
 )
 
@@ -52,11 +52,10 @@ func fault(name string, traits trait, do faults.Fault) *Fault {
 
 func (f *Fault) is(t trait) bool { return f != nil && f.traits&t != 0 }
 
-// The time-out of attempts, which the HTTP client of package boot keeps. Its own
-// tests hold it.
+// The time-out of attempts in the HTTP client of package boot. The tests of boot check it.
 const silence = 2 * time.Second
 
-// quoted is in each message of AWS's: services repeat parts of the request.
+// quoted is in each message of AWS, because services repeat parts of the request.
 const (
 	quoted  = "xqQUOTEDqx"
 	quoting = "The request is not acceptable: " + quoted
@@ -105,13 +104,13 @@ func (c *call) faults() []*Fault {
 	return menus[key]
 }
 
-// makeFaults makes the faults of an operation on so many items. If recorded, one of them
-// is an idempotency record. If returns, a write asks for the changed item. Any other write
-// accepts an empty answer.
+// makeFaults makes the faults of an operation on a number of items. recorded means that
+// one of them is an idempotency record. returns means that a write asks for the changed
+// item; any other write accepts an empty answer.
 func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	all := append(common(), proxies(operation)...)
 	add := func(name string, traits trait, do faults.Fault) { all = append(all, fault(name, traits, do)) }
-	if operation != "DeleteObject" && operation != "PutObject" { // whose answers have no body
+	if operation != "DeleteObject" && operation != "PutObject" { // these two have answers without a body
 		add("answer empty", passes, faults.EmptyAnswer())
 		add("answer null", passes, faults.Otherwise(http.StatusOK, "null"))
 		add("no content", passes, faults.Otherwise(http.StatusNoContent, ""))
@@ -197,8 +196,8 @@ func common() []*Fault {
 	}
 }
 
-// proxies are answers of something in between. To S3's client such a page is an
-// error without a code, which it does not retry.
+// proxies are answers of a proxy on the way. S3's client reads such a page as an error
+// without a code, and does not retry it.
 func proxies(operation string) []*Fault {
 	ends := passes
 	if strings.Contains(operation, "Object") {

@@ -6,11 +6,11 @@ import (
 )
 
 // event is a fact that one actor showed about one object. step returns the states that
-// the object may have after it, and none if its state does not allow the event. The
-// contract promises that each object is linearizable: each event happens at one instant
-// between the beginning and the end of its actor. An actor that shows several objects
-// has an instant for each: a create that overlaps the deletion of its workspace counts
-// as before it.
+// the object may have after it, or none if the event is not allowed. The contract
+// promises that each object is linearizable: each event happens at one instant between
+// the beginning and the end of its actor. An actor that shows several objects has an
+// instant for each. A create that overlaps the deletion of its workspace counts as
+// earlier.
 type event struct {
 	object, text string
 	actor        *actor

@@ -21,7 +21,7 @@ type Read struct {
 	Never bool
 }
 
-// Job makes a job of the tenant's in this state.
+// Job makes a job of the tenant in this state.
 func (w *World) Job(state syncjobs.Status) ids.Job {
 	job, err := w.Direct.Jobs.Create(w.t.Context(), w.Tenant.ID)
 	w.must(err)

@@ -93,7 +93,7 @@ var bearer = regexp.MustCompile(`(?i)^bearer +(\S+)$`)
 // calls cannot have given.
 func (r *run) judgeFailure(x *exchange) {
 	if x.answer.Status == http.StatusInternalServerError {
-		// A retry for the clock leaves one for a fault.
+		// If the clock needs a retry, only one retry is left for a fault.
 		if !x.metFaultThatStays() && r.Clock == 0 && x.took() < limit-time.Second {
 			r.problem("%s: 500 without a fault that stays: %s", x.Name, x.log)
 		}
@@ -155,7 +155,7 @@ func (r *run) judgeLog(x *exchange) {
 	}
 	if !x.asked {
 		want["aws_calls"] = float64(x.calls)
-		if x.beganAt < 0 { // the calls are not counted then
+		if x.beganAt < 0 { // its calls are not counted
 			delete(want, "aws_calls")
 		}
 		if (line["error"] != nil) != (x.answer.Status == http.StatusInternalServerError) {

@@ -20,30 +20,32 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// act is an act of the operator's.
+// act is an act of the operator.
 type act struct {
 	name string
 	run  func(context.Context, Clients) error
 	// shows are the facts of its success.
 	shows []event
-	// attempted are the facts of each attempt without an answer, and of no more than two.
+	// attempted are the facts of each attempt without an answer. At most two such
+	// attempts count.
 	attempted []event
-	// refused are the errors by which it may be refused, and the facts that each shows.
+	// refused are the errors with which it may be refused, and the facts that each error
+	// shows.
 	refused map[error][]event
-	lasts   time.Duration // how long it may take; 0 means as long as a request
-	stops   time.Duration // how soon it may give up if calls are slow; 0 means at its end
-	// fragile means that any fault may end it; it is repeated then.
+	lasts   time.Duration // the longest time it may take; 0 means a request's time
+	stops   time.Duration // the earliest time it may give up if calls are slow; 0 means after lasts
+	// fragile means that any fault may end it. It is then repeated.
 	fragile bool
 }
 
-// refusals are all errors by which an act is refused: it changed nothing.
+// refusals are all errors with which an act is refused. It has then changed nothing.
 var refusals = []error{
 	auth.ErrNoAccount, auth.ErrNoKey, auth.ErrNoWorkspace, auth.ErrWorkspaceDeleted, auth.ErrInvalid, auth.ErrNeedless,
 	byok.ErrNotFound, byok.ErrSuccessorDisabled, byok.ErrOtherSettings, files.ErrExists, syncjobs.ErrState,
 }
 
-// Command makes an actor of the operator's. It may be refused with these errors only, and
-// fails only after a fault that stays.
+// Command makes an actor for an act of the operator. It may be refused only with these
+// errors, and may fail only after a fault that stays.
 func (w *World) Command(name string, run func(context.Context, Clients) error, refused ...error) {
 	w.watchRegistry()
 	do := act{name: name, run: run, refused: map[error][]event{}}
@@ -55,7 +57,7 @@ func (w *World) Command(name string, run func(context.Context, Clients) error, r
 
 func (w *World) act(do act) { w.actors = append(w.actors, w.operator(do, true)) }
 
-// does makes an actor of the operator's that nothing refuses.
+// does makes an actor for an act of the operator that is never refused.
 func (w *World) does(name string, run func(context.Context, Clients) error, shows ...event) {
 	w.act(act{name: name, run: run, shows: shows})
 }
@@ -108,7 +110,7 @@ func (w *World) judgeAct(a *actor, do act, err error) {
 
 const defaultWorkspace = "default workspace"
 
-// watchRegistry judges the registry when all acts are through, and again after their
+// watchRegistry judges the registry when all acts have ended, and again after their
 // repetitions.
 func (w *World) watchRegistry() {
 	if w.settled != nil {
@@ -140,7 +142,7 @@ func (w *World) judgeRegistry() {
 	for hash, key := range survey.Keys {
 		switch {
 		case key.Fault != nil:
-			w.problem("the key %s is half there: %v", hash.Short(), key.Fault)
+			w.problem("the key %s is damaged: %v", hash.Short(), key.Fault)
 		case !key.Disabled && !survey.Workspaces[key.Workspace].DeletedAt.IsZero():
 			w.problem("the key %s of a deleted workspace is enabled", hash.Short())
 		}
@@ -163,22 +165,22 @@ func (w *World) SetDefault(name string, workspace ids.Workspace) {
 	})
 }
 
-// RevokeKey makes an actor that disables an API key of the tenant's.
+// RevokeKey makes an actor that disables an API key of the tenant.
 func (w *World) RevokeKey(name, token string) {
 	w.does(name, func(ctx context.Context, c Clients) error {
 		return c.Registry.DisableKey(ctx, w.Tenant.ID, auth.HashKey(token))
 	}, turnedOff(keyObject(token)))
 }
 
-// DeleteKey makes an actor that deletes an API key of the tenant's.
+// DeleteKey makes an actor that deletes an API key of the tenant.
 func (w *World) DeleteKey(name, token string) {
 	w.does(name, func(ctx context.Context, c Clients) error {
 		return c.Registry.DeleteKey(ctx, w.Tenant.ID, auth.HashKey(token))
 	}, turnedOff(keyObject(token)), turnedOff("existence of key "+hashOf(token)[:12]))
 }
 
-// DeleteWorkspace makes an actor that deletes a workspace of the tenant's, to which
-// these keys are bound.
+// DeleteWorkspace makes an actor that deletes a workspace of the tenant. These keys are
+// bound to it.
 func (w *World) DeleteWorkspace(name string, workspace ids.Workspace, bound ...string) {
 	w.watchRegistry()
 	w.act(w.deleteWorkspace(name, workspace, bound...))
@@ -199,9 +201,9 @@ func (w *World) deleteWorkspace(name string, workspace ids.Workspace, bound ...s
 	}}
 }
 
-// PurgeWorkspace makes an actor that deletes the tenant's workspace, to which these keys
-// are bound, and purges it as the command `workspace purge` does: at once, and again when
-// the requests from before the deletion have ended. Then nothing is left.
+// PurgeWorkspace makes an actor that deletes the tenant's workspace; these keys are bound
+// to it. It purges the workspace like the command `workspace purge`: at once, and again
+// when all earlier requests have ended. Then nothing is left.
 func (w *World) PurgeWorkspace(name string, bound ...string) {
 	w.watchRegistry()
 	w.filesAct = true
@@ -211,7 +213,7 @@ func (w *World) PurgeWorkspace(name string, bound ...string) {
 	do.shows = append(do.shows, sets(fileObject(workspace, theFile), "purged", func(bool) bool { return false }))
 	remove := do.run
 	do.run = func(ctx context.Context, c Clients) error {
-		w.judgePurged(workspace) // nothing came after the run before
+		w.judgePurged(workspace) // nothing was stored after the first purge
 		if err := remove(ctx, c); err != nil {
 			return err
 		}
@@ -245,8 +247,8 @@ func (w *World) judgePurged(workspace ids.Workspace) {
 	}
 }
 
-// Restore puts the tenant's workspace back to before all its credentials, as a restored
-// access table has it.
+// Restore puts the tenant's workspace back to its state before all its credentials, like
+// a restored access table.
 func (w *World) Restore() {
 	w.restored = true
 	w.Rows(accessTable).Change(w.t, testkit.Key("workspace#"+string(w.Tenant.Workspace), "workspace"), func(row testkit.Row) {
@@ -254,8 +256,8 @@ func (w *World) Restore() {
 	})
 }
 
-// Repair makes an actor that repairs what a survey of the tables finds, as the command
-// `restore repair` does.
+// Repair makes an actor that repairs the findings of a survey of the tables, like the
+// command `restore repair`.
 func (w *World) Repair(name string) {
 	w.Command(name, func(ctx context.Context, c Clients) error {
 		placements, err := byok.Survey(ctx, c.DB, credentialsTable)
@@ -310,8 +312,8 @@ func (w *World) DisableCredential(name string, id ids.Credential) {
 	w.does(name, func(ctx context.Context, c Clients) error { return c.Manager.Disable(ctx, w.Tenant.Workspace, id) })
 }
 
-// DeleteCredential makes an actor that deletes a credential, and lets its workspace be
-// counted if it is full.
+// DeleteCredential makes an actor that deletes a credential. It also lets a full
+// workspace be counted again.
 func (w *World) DeleteCredential(name string, id ids.Credential) {
 	w.removed[id] = true
 	w.act(act{

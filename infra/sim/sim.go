@@ -1,11 +1,11 @@
 // Package sim runs the functions and the operator's acts in every order of their
 // calls to AWS, and with every fault of every call, in virtual time.
 //
-// One schedule is one testing/synctest bubble. The handlers are those that each
-// function's main.go assembles, with the real SDK and the real retry policy. Below
-// the SDK an HTTP client holds each call until a scheduler has chosen it; then
-// package model applies it and answers, or a fault happens instead. So the real
-// time-outs, back-offs and deadlines pass, and no test waits for them.
+// One schedule is one testing/synctest bubble. Each function's main.go assembles the
+// handler, with the real SDK and the real retry policy. Below the SDK an HTTP client
+// holds each call until a scheduler chooses it. Then package model applies the call and
+// answers, or a fault happens instead. So the real time-outs, back-offs and deadlines
+// pass, and no test waits for them.
 //
 // A schedule is a short text. It contains only the steps that differ from the first
 // choice. A failure prints one line to replay it, and its calls as a table with a
@@ -29,7 +29,7 @@ type run struct {
 
 	actors []*actor
 	choose chooser
-	budget int // faults that may still happen
+	budget int // number of faults that may still happen
 	steps  []step
 	rows   []row
 	faults int // that happened
@@ -37,7 +37,7 @@ type run struct {
 
 	mu      sync.Mutex
 	waiting []*call
-	news    chan struct{} // a call waits, or an actor is through
+	news    chan struct{} // a call waits, or an actor has ended
 }
 
 // step is one choice of the scheduler.
@@ -50,8 +50,8 @@ type step struct {
 type alternative struct {
 	call  *call
 	fault *Fault
-	// added means that the run has one fault more then; any other fault is one that the
-	// call meets again.
+	// added means that the fault is new and uses the budget. Any other fault repeats an
+	// earlier one.
 	added bool
 }
 
@@ -79,12 +79,12 @@ type result struct {
 }
 
 const (
-	// pause is how long the scheduler waits for a call to be repeated before it
-	// chooses again: longer than any back-off.
+	// pause is how long the scheduler waits for the repetition of a call before it
+	// chooses again. It is longer than any back-off.
 	pause = time.Second + 100*time.Millisecond
-	// hung is how long no run takes.
+	// hung is the time after which a run is stuck.
 	hung = time.Minute
-	// manyFaults is more than a run has.
+	// manyFaults is more faults than a run can have.
 	manyFaults = 1000
 	// maxSteps bounds a run.
 	maxSteps = 600
@@ -134,7 +134,7 @@ func (r *run) signal() {
 	}
 }
 
-// next makes one step; it is false when all actors are through.
+// next makes one step. It returns false once all actors have ended.
 func (r *run) next() bool {
 	begun := time.Now()
 	for {
@@ -148,7 +148,7 @@ func (r *run) next() bool {
 			return false
 		}
 		if time.Since(begun) > hung {
-			r.problem("after %v of waiting an actor is not through", hung)
+			r.problem("after %v an actor has not ended", hung)
 			return false
 		}
 		r.await(hung)
@@ -168,8 +168,8 @@ func (r *run) await(atMost time.Duration) (changed bool) {
 	}
 }
 
-// notice lets the world look at the state after each step, and at each actor that
-// is through since the last.
+// notice lets the world check the state after each step, and each actor that ended in
+// that step.
 func (r *run) notice() {
 	for _, a := range r.actors {
 		if a.through && a.endedAt == 0 {
@@ -208,7 +208,7 @@ func (r *run) enabled() []alternative {
 func (r *run) take(enabled []alternative) bool {
 	at := step{enabled, r.choose(len(r.steps), enabled)}
 	r.mu.Lock()
-	r.steps = append(r.steps, at) // a call that the step lets happen is born after it
+	r.steps = append(r.steps, at) // calls that the step causes are born after it
 	r.mu.Unlock()
 	if len(r.steps) > maxSteps {
 		r.problem("the run has more than %d steps", maxSteps)
@@ -230,7 +230,6 @@ func (r *run) take(enabled []alternative) bool {
 	return true
 }
 
-// allThrough reports whether all actors have ended.
 func (r *run) allThrough() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -246,7 +245,7 @@ func (r *run) awaitRepetition(c *call) {
 	}
 }
 
-// repeated reports whether nothing is to be waited for.
+// repeated reports whether there is nothing left to wait for.
 func (r *run) repeated(c *call) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,7 +7,8 @@ import (
 	"signalbox.dev/shared/auth"
 )
 
-// The same schedule is the same run: its calls, their order, faults and answers.
+// The same schedule gives the same run, with the same calls, order, faults and
+// answers.
 func TestAScheduleIsRepeatable(t *testing.T) {
 	s := Scenario{Name: "two commands", Set: func(w *World) {
 		w.DeleteWorkspace("delete workspace", w.Tenant.Workspace, w.StandardKey(w.Tenant.Workspace))

@@ -40,7 +40,7 @@ const shown = 3
 // fault, and some seeds.
 func (s Suite) Play(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a run leaves much garbage and keeps nothing
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a run makes much garbage and keeps no memory
 	for _, scenario := range slices.Concat(s.Alone, s.Pairs, s.Orders, s.Crowds) {
 		if rest, ok := strings.CutPrefix(*schedule, scenario.Name+"/"); ok {
 			r := scenario.replay(t, rest)
@@ -109,7 +109,7 @@ func (p *played) note(schedule string, r result) bool {
 	p.schedules++
 	if len(r.problems) > 0 {
 		p.failed++
-		if len(r.steps) == 0 { // Ask found them, before any actor began
+		if len(r.steps) == 0 { // Ask found the problems before any actor began
 			p.t.Errorf("%s", strings.Join(r.problems, "\n"))
 			return p.failed < shown
 		}
@@ -171,7 +171,7 @@ func (s Suite) playSeeds(t *testing.T) {
 	all := slices.Concat(s.Pairs, s.Orders, s.Crowds)
 	began, told, count := time.Now(), time.Now(), 0
 	from := uint64(1)
-	if *hours > 0 { // another night tries others
+	if *hours > 0 { // each night tries other seeds
 		from = uint64(began.UnixNano())
 	}
 	for seed := from; ; seed++ {

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 )
 
-// row is one row of a trace.
 type row struct {
 	at    time.Duration // virtual, since the run began
 	actor *actor
@@ -19,7 +18,7 @@ type row struct {
 // widest bounds a column.
 const widest = 72
 
-// String is the row with its outcome, which comes last, and as much of the rest as fits.
+// String is the row. The outcome comes last; the rest is cut to fit.
 func (r row) String() string {
 	letters := []rune(r.text)
 	if len(letters) <= widest {

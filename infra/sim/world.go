@@ -23,12 +23,12 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// Scenario is a situation and those who act in it at the same time.
+// Scenario is a situation and the actors that act in it at the same time.
 type Scenario struct {
 	Name string
-	// Assemble is the function's, from its main.go.
+	// Assemble is the assemble of the function's main.go.
 	Assemble Assemble
-	// Versioning is the bucket's: "", "Enabled" or "Suspended".
+	// Versioning is the versioning of the bucket: "", "Enabled" or "Suspended".
 	Versioning string
 	// Set stores the first rows and files, and makes the actors.
 	Set func(*World)
@@ -37,12 +37,14 @@ type Scenario struct {
 	Calls      []string
 	RoundTrips int
 
-	// Frozen is whether all connections are gone when the actors begin, as after an
-	// hour in which Lambda had the process frozen.
+	// Frozen means that all connections are lost when the actors begin, as if Lambda
+	// had the process frozen for an hour.
 	Frozen bool
-	// Clock is how far the services' clocks are ahead of the functions'.
+	// Clock is the time by which the services' clocks are ahead of the functions'
+	// clocks.
 	Clock time.Duration
-	// Page is how many versions S3 lists at once; 0 means as many as asked for.
+	// Page is the number of versions that S3 lists at once; 0 means the requested
+	// number.
 	Page int
 }
 
@@ -50,11 +52,11 @@ type Scenario struct {
 type World struct {
 	Scenario
 	Tenant testkit.Tenant
-	// Direct are clients that no fault meets.
+	// Direct are clients without faults.
 	Direct Clients
 
 	t         testing.TB
-	applying  sync.Mutex // on the model: a request before the run makes calls side by side
+	applying  sync.Mutex // guards the model: a request before the run makes parallel calls
 	model     *model.World
 	began     time.Time
 	actors    []*actor
@@ -67,28 +69,28 @@ type World struct {
 	operation api.Operation
 
 	answered  map[ids.Credential]map[string]any // in a 201
-	uncertain map[string]int                    // credentials that a 500 may have stored
+	uncertain map[string]int                    // perhaps stored by a request that got a 500
 	removed   map[ids.Credential]bool           // by the operator
 	changed   map[ids.Credential]bool           // by the operator
 	twins     map[string][]*exchange            // of one request under one idempotency key
 	unstored  []*exchange                       // creates that may have claimed room for nothing
 	limited   map[string]bool                   // API keys whose rate is judged
 	filesAct  bool                              // an act of the operator's changes files
-	purged    bool                              // the tenant's workspace is
+	purged    bool                              // the tenant's workspace is purged
 	restored  bool                              // the access table is older than the credentials
-	repaired  bool                              // it is not any more
-	fresh     map[ids.Credential]bool           // created by a request that began when it was repaired
+	repaired  bool                              // the access table was repaired
+	fresh     map[ids.Credential]bool           // created by a request that began after the repair
 	creates   bool                              // a request for a credential is under way
-	most      int                               // how many credentials a workspace may hold, if that is judged
-	settled   func()                            // judges when all actors are through, if no act is unfinished
-	// unfinished means that an act of the operator's failed on the way.
+	most      int                               // credentials that a workspace may hold, if that is judged
+	settled   func()                            // judges when all actors have ended, if no act is unfinished
+	// unfinished means that an act of the operator failed before its end.
 	unfinished bool
 	earliest   int
 	finally    []func() // when all is settled
 	problems   []string
 }
 
-// Clients are those of an actor.
+// Clients are the clients of an actor.
 type Clients struct {
 	DB       *dynamodb.Client
 	KMS      *kms.Client
@@ -187,7 +189,7 @@ func (w *World) UnknownKey() string {
 	return token
 }
 
-// UnknownHash names no API key.
+// UnknownHash is the hash of an API key that is not stored.
 func (w *World) UnknownHash() string {
 	hash := hashOf("nobody's")
 	w.Name(hash, "nobody's")

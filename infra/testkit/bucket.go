@@ -21,7 +21,7 @@ func (b Bucket) Put(t testing.TB, key, content string) {
 	Must(t, err)
 }
 
-// Hide puts a delete marker before the object, as a deletion does that stops there.
+// Hide adds a delete marker to the object, like an interrupted deletion.
 func (b Bucket) Hide(t testing.TB, key string) {
 	t.Helper()
 	_, err := b.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: &b.Name, Key: &key})
@@ -31,7 +31,7 @@ func (b Bucket) Hide(t testing.TB, key string) {
 // Objects counts the versions that a bucket has under a key.
 type Objects struct {
 	Left     int   // versions and delete markers of exactly this key
-	Visible  int64 // bytes of what a plain GET returns; 0 for nothing
+	Visible  int64 // bytes that a plain GET returns; 0 if it finds nothing
 	Siblings int   // versions and delete markers of keys that begin with this one
 }
 

@@ -45,8 +45,8 @@ func (c Credential) Open(ctx context.Context, opener *seal.Opener) (secret.Bytes
 	})
 }
 
-// FilledSettings returns settings with a value in every field, and every field of
-// text with its own.
+// FilledSettings returns settings with a value in every field. Each text field
+// has its own value.
 func FilledSettings(t testing.TB) byok.Settings {
 	t.Helper()
 	var s byok.Settings

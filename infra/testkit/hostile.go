@@ -9,7 +9,7 @@ import (
 )
 
 // Hostile returns AWS variables that lead an SDK away from the engines: endpoints, a
-// profile, an account. Whoever listens there must hear nothing until the test ends.
+// profile, an account. The test fails if anything connects to them.
 func Hostile(t testing.TB) []string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,14 +11,14 @@ import (
 	"sync"
 )
 
-// Marker is part of every secret that tests send. It must be found in no
-// response, log, error or stored item.
+// Marker is part of every secret that tests send. No response, log, error or stored
+// item may contain it.
 const Marker = "zQ7-marker-mX4w"
 
 // token matches every API key.
 var token = regexp.MustCompile(`sbx_[A-Za-z0-9_-]{43}`)
 
-// Search searches every file, as LeaksIn does. It reports the file of each leak.
+// Search searches every file with LeaksIn. It reports the file of each leak.
 func Search(files fs.FS) ([]string, error) {
 	var found []string
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
@@ -52,7 +52,7 @@ func LeaksIn(content []byte) []string {
 	return found
 }
 
-// forms returns the ways in which the marker may be written in a file.
+// forms returns the encodings of the marker that a file may contain.
 var forms = sync.OnceValue(func() map[string]string {
 	all := map[string]string{
 		"as it is":       Marker,

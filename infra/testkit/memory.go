@@ -31,8 +31,8 @@ func Uninterrupted(t *testing.T) bool {
 }
 
 // Heap returns every object of the heap, garbage included, in the runtime's own
-// format. What the garbage collector has freed is not in it: a test that looks for
-// copies of a secret turns the collector off first.
+// format. It lacks objects that the garbage collector has freed, so a test that looks
+// for copies of a secret turns the collector off first.
 func Heap(t testing.TB) []byte {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "heap"))
@@ -44,8 +44,8 @@ func Heap(t testing.TB) []byte {
 	return dump
 }
 
-// Masked is a random secret, kept with its bits inverted. A test can write it and search
-// the heap for it, and adds no copy itself.
+// Masked is a random secret, kept with its bits inverted. So a test can write it and
+// search the heap for it without a copy of its own.
 type Masked []byte
 
 // NewMasked returns a secret with this number of letters.
@@ -75,9 +75,9 @@ func (m Masked) AppendEscaped(to []byte) []byte {
 }
 
 // Copies counts the copies of the secret, plain and escaped, in the dump of a heap.
-// Of a long one it looks for a few fragments, and counts the most frequent.
+// For a long secret it searches for a few fragments and counts the most frequent.
 func (m Masked) Copies(dump []byte) (found int) {
-	const fragment = 16 // letters that make a copy
+	const fragment = 16 // so many letters count as a copy
 	plain, escaped := m.Append(make([]byte, 0, len(m))), m.AppendEscaped(make([]byte, 0, 6*len(m)))
 	defer clear(plain) // they are on the heap themselves
 	defer clear(escaped)

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// enginesVariable is the path of the built command; without it, that of make.
+	// enginesVariable has the path of the engines' command; the default is make's path.
 	enginesVariable = "SIGNALBOX_ENGINES"
 
 	startTimeout = 3 * time.Minute
 	howToGet     = "run `make engines .build/engines` in the repository first"
 )
 
-// launch starts the engines. They end when their standard input ends, which it does
-// however this process ends. Tests make clients as they like, and the SDK prefers some
-// variables to a config: no variable of the shell's AWS stays.
+// launch starts the engines. They end when their standard input ends: at any end of this
+// process. The SDK prefers some AWS variables to a config, so launch removes all AWS
+// variables of the shell.
 func launch() (aws.Config, error) {
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
@@ -78,15 +78,15 @@ func spawn(binary, dir string) (at reach.Engines, err error) {
 		err = cmp.Or(command.Wait(), err)
 		return at, fmt.Errorf("the engines did not start: %w: %s", err, strings.TrimSpace(stderr.String()))
 	}
-	// Waiting keeps the pipes from being collected as garbage, which would close them: the
-	// engines run until this process is gone.
+	// This keeps the pipes from being garbage-collected and closed: the engines must run
+	// until this process ends.
 	go func() { _ = command.Wait() }()
 	err = json.Unmarshal(line, &at)
 	return at, err
 }
 
-// repository returns the root of the repository. infra/ has other modules, so it is
-// found by the template, not by go.mod.
+// repository returns the root of the repository. It looks for the template, not for
+// go.mod, because infra/ has other modules.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

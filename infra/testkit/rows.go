@@ -22,7 +22,7 @@ func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{V
 // Number is an attribute of a row, a number in decimal.
 func Number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
 
-// TextOf returns the text of an attribute, or "" if it is absent or no text.
+// TextOf returns the text of an attribute, or "" if it is absent or not a text.
 func TextOf(row Row, attribute string) string {
 	if text, ok := row[attribute].(*types.AttributeValueMemberS); ok {
 		return text.Value
@@ -46,8 +46,8 @@ func keyOf(row Row) Row {
 	return key
 }
 
-// Rows reads and writes a table without the service. Where a key is asked for, a whole
-// row will do.
+// Rows reads and writes a table without the service. A whole row can be given as a
+// key.
 type Rows struct {
 	DB    *dynamodb.Client
 	Table string
@@ -61,7 +61,7 @@ func (r Rows) Get(t testing.TB, key Row) Row {
 	return out.Item
 }
 
-// Put stores the row in place of the one of the same key, if there is one.
+// Put stores the row. It replaces a row with the same key.
 func (r Rows) Put(t testing.TB, row Row) {
 	t.Helper()
 	_, err := r.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &r.Table, Item: row})
@@ -93,7 +93,7 @@ func (r Rows) Delete(t testing.TB, key Row) {
 	Must(t, err)
 }
 
-// Become makes the table hold these rows alone. It writes only differences.
+// Become makes the table hold exactly these rows. It writes only differences.
 func (r Rows) Become(t testing.TB, rows []Row) {
 	t.Helper()
 	name := func(row Row) string { return TextOf(row, "pk") + " " + TextOf(row, "sk") }
@@ -145,7 +145,7 @@ func (r Rows) All(t testing.TB) (rows []Row) {
 // Damaged is a row that differs from a sound one in one attribute.
 type Damaged struct {
 	Attribute string
-	Value     types.AttributeValue // nil where it is missing
+	Value     types.AttributeValue // nil if it is missing
 	Row       Row
 }
 

@@ -21,7 +21,7 @@ type Stack struct {
 	KMS      *kms.Client
 	S3       *s3.Client
 	Outputs
-	// Parameters are those that its description states.
+	// Parameters are the parameters in its description.
 	Parameters map[string]string
 }
 
@@ -35,12 +35,12 @@ type Outputs struct {
 	SealingKey  string `json:"SealingKeyArn"`
 }
 
-// maxAttempts outlasts the restart of a killed engine.
+// maxAttempts is enough to wait for the restart of a killed engine.
 const maxAttempts = 10
 
 // OpenStack connects to the stack that the file describes, in the form of the
-// single-machine edition's stack.json. Where the file has no endpoints and no
-// keys, the SDK takes them from the environment.
+// single-machine edition's stack.json. If the file has no endpoints and no keys,
+// the SDK takes them from the environment.
 func OpenStack(ctx context.Context, file string) (*Stack, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // the path is the test's own
 	if err != nil {
@@ -72,10 +72,10 @@ func OpenStack(ctx context.Context, file string) (*Stack, error) {
 // Bucket is the stack's bucket of files.
 func (s *Stack) Bucket() Bucket { return Bucket{Client: s.S3, Name: s.Files} }
 
-// Leaks searches all that a single-machine edition leaves in its state folder,
-// logs and the files of engines included, for Marker and for API keys. The
-// edition must have ended. What is written of the demo account's keys on purpose,
-// demo.json and the sample events, is removed first.
+// Leaks searches the state folder of a single-machine edition, with logs and
+// files of engines, for Marker and for API keys. The edition must have ended.
+// It first removes demo.json and the sample events, which contain the demo
+// account's keys on purpose.
 func Leaks(state string) ([]string, error) {
 	for _, demo := range []string{"demo.env", "demo.json", "events"} {
 		if err := os.RemoveAll(filepath.Join(state, demo)); err != nil {

@@ -74,9 +74,9 @@ func createTable(ctx context.Context, db *dynamodb.Client, name string, keys []s
 	return nil
 }
 
-// NewTables makes so many tables for this test, side by side, with the primary key of
-// the access table. It takes about a second, so a test that can share the template's
-// tables does.
+// NewTables makes a number of tables for this test in parallel, with the primary key
+// of the access table. It takes about a second, so share the template's tables if
+// possible.
 func (e Engines) NewTables(t testing.TB, count int) []string {
 	t.Helper()
 	names, tables := make([]string, count), map[string][]string{}

@@ -1,11 +1,10 @@
-// Package testkit provides tests with real engines: DynamoDB, KMS and S3
-// as the single-machine edition runs them, with the tables, the key and the
-// bucket of the template. Only tests import it.
+// Package testkit provides tests with real engines: the single-machine edition's
+// DynamoDB, KMS and S3, with the tables, the key and the bucket of the template. Only
+// tests import it.
 //
-// The engines are a process of their own, one for each test binary, started when the
-// first test asks and ended when the test binary ends. A new table takes about a
-// second, so the tables are made once and shared: a test makes new accounts, workspaces
-// and ids.
+// Each test binary has its own engines in a process. It starts with the first test that
+// needs it and ends with the test binary. A new table takes about a second, so the
+// tables are made once and shared: a test makes new accounts, workspaces and ids.
 package testkit
 
 import (

@@ -33,8 +33,8 @@ func TestSearchFindsEveryForm(t *testing.T) {
 	}
 }
 
-// Tests reach their engines, and nothing else, whatever AWS variables the shell has.
-func TestTheEnginesAreReachedWhateverTheShellHas(t *testing.T) {
+// Tests reach only their engines, with any AWS variables in the shell.
+func TestOnlyTheEnginesAreReachedWithAnyVariables(t *testing.T) {
 	if os.Getenv("AWS_PROFILE") != "hostile" {
 		again := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // this very test
 		again.Env = append(os.Environ(), testkit.Hostile(t)...)

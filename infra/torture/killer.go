@@ -32,7 +32,7 @@ type Killer struct {
 // KilledAll reports whether something of each kind was killed.
 func (k *Killer) KilledAll() bool { return k.Functions > 0 && k.Engines > 0 && k.Editions > 0 }
 
-// Run kills until the context is done. Its error is that of a restart.
+// Run kills until the context is done. It returns the error of a failed restart.
 func (k *Killer) Run(ctx context.Context) error {
 	for {
 		select {

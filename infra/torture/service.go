@@ -1,9 +1,10 @@
 // Package torture kills processes of the single-machine edition, and sends it more
-// requests than it can serve. Then it compares all responses with the storage: each
-// acknowledged write is there, no refused one is, and one without a response is there
-// whole or not at all.
+// requests than it can serve. Then it compares all responses with the storage: every
+// acknowledged write is stored, and no refused one is. A write without a response is
+// stored completely or not at all.
 //
-// The workers share no objects: infra/sim plays all orders of requests that do.
+// The workers share no objects: infra/sim plays requests that share objects, in all
+// orders.
 package torture
 
 import (
@@ -26,7 +27,7 @@ import (
 const (
 	root = "../.." // with everything built in .build
 
-	// startTimeout bounds a start, the first one in an empty folder included.
+	// startTimeout bounds a start, including the first start in an empty folder.
 	startTimeout = 3 * time.Minute
 	stopTimeout  = time.Minute
 )
@@ -65,8 +66,8 @@ func Start(ctx context.Context, state string, parameters map[string]string) (*Se
 // BaseURL is the base of the contract's paths.
 func (s *Service) BaseURL() string { return "http://127.0.0.1:" + s.port + "/api/v1" }
 
-// Stack is the stack behind the service, and a context that ends with it: a
-// restart makes another, and Stack waits for it.
+// Stack returns the stack behind the service, and a context that ends with it. During a
+// restart, Stack waits for the new stack.
 func (s *Service) Stack() (*testkit.Stack, context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +121,7 @@ func (s *Service) start(ctx context.Context) error {
 	started := make(chan struct{})
 	go func() {
 		defer close(r.ended)
-		_ = child.Run(r.cmd, func() { close(started) }) // only its end matters
+		_ = child.Run(r.cmd, func() { close(started) }) // its error does not matter
 	}()
 	select {
 	case <-started:

@@ -29,8 +29,8 @@ const (
 
 	unthrottled = 100000 // requests a second: more than any machine serves
 
-	workers = 8  // of a group
-	acts    = 15 // of a worker in a round
+	workers = 8  // in a group
+	acts    = 15 // by a worker in a round
 )
 
 // storm is one run of workers against a service of its own.
@@ -39,7 +39,7 @@ type storm struct {
 	Groups int
 	// Kill kills functions, engines and the whole edition until each kind was killed.
 	Kill bool
-	// Throttle is the gateway's, in requests a second of each operation.
+	// Throttle is the gateway's limit for each operation, in requests a second.
 	Throttle int
 	// Versioning is the template's FilesVersioning.
 	Versioning string
@@ -99,7 +99,7 @@ func (s *storm) mustKeepAll(t *testing.T) {
 		*seed, s.Acts.Load(), s.Uncertain.Load(), s.Throttled.Load(), s.opened)
 }
 
-// rough reports whether a response may be lost, and a request sent again by the SDK.
+// rough reports whether a response may be lost and the SDK may repeat a request.
 func (s *storm) rough() bool { return s.Kill || s.Groups > 1 }
 
 // run runs rounds until the time is up and each kind of process was killed.
@@ -122,7 +122,7 @@ func (s *storm) run(t *testing.T) {
 		}
 		s.act(t, groups, killer)
 		if s.rough() {
-			testkit.Must(t, s.service.Restart(t.Context())) // what is on disk counts, not what a process has in memory
+			testkit.Must(t, s.service.Restart(t.Context())) // compare the data on disk, not in the memory of a process
 		}
 		for _, g := range groups {
 			s.compare(t, g)
@@ -172,7 +172,7 @@ func (s *storm) act(t *testing.T, groups []*group, killer *Killer) {
 	testkit.Must(t, err)
 }
 
-// compare compares what the workers know with what is stored.
+// compare compares the workers' knowledge with the storage.
 func (s *storm) compare(t *testing.T, g *group) {
 	t.Helper()
 	want := map[string]*create{}
@@ -186,7 +186,7 @@ func (s *storm) compare(t *testing.T, g *group) {
 	found, places := map[string]int{}, map[string]bool{}
 	opener := seal.NewOpener(stack.KMS, stack.SealingKey)
 	for _, c := range testkit.Credentials(t, testkit.Rows{DB: stack.DynamoDB, Table: stack.Credentials}.Of(t, "workspace#"+string(g.tenant.Workspace))) {
-		c.Account, c.Workspace = g.tenant.ID, g.tenant.Workspace // for which it must have been sealed
+		c.Account, c.Workspace = g.tenant.ID, g.tenant.Workspace // it must have been sealed for them
 		plain, err := c.Open(t.Context(), opener)
 		if err != nil || string(plain.Reveal()) != keyOf(c.Name) {
 			s.violation("%s does not open, or not to the key that was sent: %v", c.Name, err)
@@ -209,7 +209,7 @@ func (s *storm) compare(t *testing.T, g *group) {
 	}
 }
 
-// violation records what the contract never allows.
+// violation records an event that the contract does not allow.
 func (s *storm) violation(format string, values ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// worker is one client of the service. Nobody else changes its objects, so it knows what
-// each response and the storage must show. They share the workspace.
+// worker is one client of the service. Nobody else changes its objects, so it can
+// predict each response and the storage. All workers of a group share the workspace.
 type worker struct {
 	*storm
 	*group
@@ -34,7 +34,7 @@ type worker struct {
 	files   []*file
 }
 
-// state is what a worker knows of an object.
+// state is a worker's knowledge of an object.
 type state int
 
 const (
@@ -46,11 +46,11 @@ const (
 // create is a request for a credential.
 type create struct {
 	name string
-	once bool // with an idempotency key, which is the name
+	once bool // with the name as idempotency key
 	bad  bool // must be refused
 	// stored is the credential of the 201; "" if there was none.
 	stored string
-	// perhaps is whether an attempt got no response.
+	// perhaps means that an attempt got no response.
 	perhaps bool
 }
 

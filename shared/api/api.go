@@ -2,10 +2,10 @@
 // authenticates the caller, runs the operation, and writes the response, the error
 // envelope and the log line. No other package depends on API Gateway.
 //
-// The order of checks is that of infra/openapi.yaml: the key (401), its kind (401 or
-// 403), then the operation. An operation's Act takes an auth.Caller, so it cannot run
-// for an unknown one. Any unexpected error, a panic included, is a 500 in the envelope.
-// Its cause is logged and not returned.
+// infra/openapi.yaml defines the order of checks: the key (401), its kind (401 or 403),
+// then the operation. An operation's Act takes an auth.Caller, so it cannot run for an
+// unknown caller. Any unexpected error, a panic included, is a 500 in the envelope. Its
+// cause is logged and not returned.
 package api
 
 import (
@@ -37,15 +37,15 @@ type Operation struct {
 	StandardKeyError *Error
 	// Audited operations write an audit line for every authenticated caller.
 	Audited bool
-	// Prepare runs side by side with the look-up of the calling key, so the caller
-	// is not authenticated yet: it may read, and count requests of the key's hash, and
-	// must not change or return anything of an account. Its results and errors are for
-	// the Act it returns.
+	// Prepare runs side by side with the look-up of the calling key, so the caller is
+	// not authenticated yet. Prepare may read, and may count requests of the key's
+	// hash. It must not change or return anything of an account. Only the Act that it
+	// returns may use its results and errors.
 	Prepare func(context.Context, *Request) Act
 }
 
-// misrouted returns why an event is not one that the gateway sends for the operation,
-// or "". It repeats nothing of the event.
+// misrouted returns the reason why the gateway would not send this event to the
+// operation, or "". It repeats nothing of the event.
 func (o Operation) misrouted(r *Request) string {
 	switch {
 	case r.method == "":
@@ -79,7 +79,7 @@ type Verifier interface {
 }
 
 // Handler makes an operation a Lambda function. Its Invoke never returns an error,
-// which the gateway would turn into a 502 without the envelope.
+// because the gateway would answer 502 without the envelope.
 func Handler(keys Verifier, log *slog.Logger, op Operation) lambda.Handler {
 	return &handler{keys: keys, log: log, op: op, now: time.Now}
 }
@@ -143,7 +143,7 @@ func (h *handler) serve(ctx context.Context, r *Request) (answer Response, err e
 	return act(ctx, r.caller)
 }
 
-// rejected turns an error of the caller's authentication into the caller's error.
+// rejected turns an authentication error into the error that the caller gets.
 func rejected(err error) error {
 	var rejection *auth.Rejection
 	if !errors.As(err, &rejection) {
@@ -165,7 +165,7 @@ type Request struct {
 	caller auth.Caller
 	known  bool // the caller is authenticated
 	notes  []slog.Attr
-	// misrouted is why the event is not one of the operation's, or "".
+	// misrouted is the reason why the event is not for the operation, or "".
 	misrouted string
 }
 

@@ -289,13 +289,13 @@ func TestHandlerShowsNoSecret(t *testing.T) {
 	}
 }
 
-// No copy of a body stays in memory, of a refused event neither, nor of a secret in the
-// place of a member's name.
+// No copy of a body stays in memory, even if the event is refused or a secret is used
+// as a member's name.
 func TestNoCopyOfTheBodyStays(t *testing.T) {
 	if !testkit.Uninterrupted(t) {
 		return
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // what was collected might have held one
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collected memory might have held one
 	const headers = `"resource":"` + resource + `","httpMethod":"GET","headers":{"Authorization":"Bearer ` + standardToken + `"}}`
 	h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.DiscardHandler), examined())
 	secrets := map[string]testkit.Masked{}
@@ -310,7 +310,7 @@ func TestNoCopyOfTheBodyStays(t *testing.T) {
 	} {
 		secrets[name] = testkit.NewMasked(24)
 		secret := secrets[name].Append(make([]byte, 0, 24))
-		payload := append(make([]byte, 0, 1024), `{"body":"`+around[0]...) // never grown, which would copy
+		payload := append(make([]byte, 0, 1024), `{"body":"`+around[0]...) // never grown, because growing copies
 		if strings.HasPrefix(name, "in base64") {
 			payload = base64.StdEncoding.AppendEncode(payload, secret)
 		} else {

@@ -20,8 +20,8 @@ const (
 )
 
 // readable reads invalid UTF-8 and unpaired surrogates as U+FFFD: one check finds all
-// of them. It accepts duplicate members, which are reported together with the other
-// faults.
+// of them. It accepts duplicate members, because they are reported together with the
+// other faults.
 var readable = []jsontext.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
 
 // Object reads the body as an object with these members and no others. The
@@ -39,14 +39,14 @@ func (r *Request) Object(names ...string) *Object {
 	return o
 }
 
-// refuse reports the body as a whole: which members it lacks is not known.
+// refuse reports the body as a whole: the missing members are unknown.
 func (o *Object) refuse(message string) {
 	o.Report("", message)
 	o.opaque = true
 }
 
-// read collects the members. Its error is a message: why the body is not one JSON
-// object.
+// read collects the members. Its error is a message that says why the body is not one
+// JSON object.
 func (o *Object) read() error {
 	wipeNested(o.body)
 	d := decoder(o.body)
@@ -92,7 +92,7 @@ func (o *Object) read() error {
 	return nil
 }
 
-// notJSON is the message for a syntax error: its offset, and no part of the body.
+// notJSON is the message for a syntax error. It has the offset and no part of the body.
 func notJSON(d *jsontext.Decoder, err error) error {
 	offset := d.InputOffset()
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
@@ -108,8 +108,8 @@ func decoder(b []byte) *jsontext.Decoder {
 }
 
 // wipeNested overwrites the names of members of nested objects, and their texts. Such a
-// name may be a secret in the wrong place, which the decoder's errors would copy. No
-// member takes an object, so no accepted body has one; invalid text stays invalid.
+// name may be a secret in the wrong place, and the decoder's errors would copy it. No
+// member takes an object, so no accepted body has one. Invalid text stays invalid.
 func wipeNested(body []byte) {
 	var open []byte // the brackets
 	for i := 0; i < len(body); i++ {
@@ -146,13 +146,13 @@ func endOfString(body []byte, i int) int {
 }
 
 // nameOf returns the name of a known member, or the message for an unknown one. An
-// unknown name may itself be a secret: it is wiped in the body, and so stays out
-// of the decoder's errors, which contain the last name.
+// unknown name may itself be a secret: it is wiped in the body, because the decoder's
+// errors contain the last name.
 func (o *Object) nameOf(quoted jsontext.Value) (name, unknown string) {
 	sent := unquoted(quoted)
 	defer clear(sent)
 	for _, name := range o.names {
-		if name == string(sent) { // a comparison copies nothing
+		if name == string(sent) { // this comparison makes no copy
 			return name, ""
 		}
 	}
@@ -172,8 +172,8 @@ func (o *Object) add(name string, value jsontext.Value) {
 	}
 }
 
-// hasReplacement reports whether any string in the value contains U+FFFD, which invalid
-// UTF-8 and unpaired surrogates read as.
+// hasReplacement reports whether any string in the value contains U+FFFD. Invalid UTF-8
+// and unpaired surrogates are read as U+FFFD.
 func hasReplacement(value jsontext.Value) bool {
 	d := decoder(value)
 	for {
@@ -224,8 +224,8 @@ func isJSON(contentTypes []string) bool {
 	return !given || strings.EqualFold(charset, "utf-8")
 }
 
-// unknownMember is the message for an unknown member. The name that was sent may
-// be a secret: it is not copied, and the message contains only a known name.
+// unknownMember is the message for an unknown member. The sent name may be a secret: it
+// is not copied, and the message contains only a known name.
 func unknownMember(name []byte, known []string) string {
 	if nearest := spelling.Nearest(name, known); nearest != "" {
 		return "unknown member; did you mean " + nearest + "?"

@@ -24,11 +24,11 @@ type Issue struct {
 	// Path is a JSON pointer (RFC 6901) into the body; "" means the body as a
 	// whole, or a header.
 	Path string `json:"path"`
-	// Message names the fault and contains nothing that was sent.
+	// Message names the fault and contains no part of the request.
 	Message string `json:"message"`
 }
 
-// Invalid is the 400 for a request that can never succeed as it stands.
+// Invalid is the 400 for a request that can never succeed unchanged.
 func Invalid(issues []Issue) *Error {
 	return &Error{status: http.StatusBadRequest, issues: issues[:min(len(issues), maxIssues)]}
 }
@@ -38,7 +38,7 @@ func Unauthenticated(reason auth.Reason) *Error {
 	return &Error{status: http.StatusUnauthorized, reason: reason}
 }
 
-// Forbidden is the 403 for a key that is no management key.
+// Forbidden is the 403 for a key that is not a management key.
 func Forbidden() *Error { return &Error{status: http.StatusForbidden} }
 
 // NotFound is the 404 for a resource that does not exist or belongs to another tenant.
@@ -61,7 +61,7 @@ func (e *Error) Because(cause error) *Error {
 
 func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.status, message(e.status)) }
 
-// Unwrap returns the cause, which is for the log and never for the caller.
+// Unwrap returns the cause. It is for the log, never for the caller.
 func (e *Error) Unwrap() error { return e.cause }
 
 // message is the fixed text of a status, as in infra/openapi.yaml.

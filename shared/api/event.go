@@ -27,8 +27,8 @@ type event struct {
 	requestID, sourceIP string
 }
 
-// lenient accepts invalid UTF-8, which reads as U+FFFD and is checked with the
-// request, and duplicate names, which eventReader and members handle.
+// lenient accepts invalid UTF-8 and duplicate names. Invalid UTF-8 is read as U+FFFD
+// and checked with the request. eventReader and members handle duplicate names.
 var lenient = []json.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
 
 var errEvent = errors.New("not a REST API proxy event")
@@ -37,8 +37,8 @@ var errEvent = errors.New("not a REST API proxy event")
 // pointer for json.Unmarshal.
 type fields map[string]any
 
-// readEvent reads the event. Its error repeats nothing of the event. Even then the
-// event has the request id, unless a syntax error comes before it.
+// readEvent reads the event. Its error repeats nothing of the event. The event has
+// the request id even with an error, unless a syntax error comes before the id.
 func readEvent(payload []byte) (e event, err error) {
 	r := eventReader{d: jsontext.NewDecoder(bytes.NewBuffer(payload), lenient...)} // parses in place
 	err = r.read(fields{
@@ -60,7 +60,7 @@ type eventReader struct {
 	invalid bool // a value has a wrong type, or a field is duplicate
 }
 
-// read reads an object or null. Its error is one of syntax.
+// read reads an object or null. Its error is a syntax error.
 func (r *eventReader) read(wanted fields) error {
 	if r.d.PeekKind() != jsontext.KindBeginObject {
 		r.invalid = r.invalid || r.d.PeekKind() != jsontext.KindNull
@@ -72,7 +72,7 @@ func (r *eventReader) read(wanted fields) error {
 			r.invalid = r.invalid || ok
 			return r.d.SkipValue()
 		}
-		wanted[name] = nil // it may come once
+		wanted[name] = nil // each field may come once
 		if nested, ok := into.(fields); ok {
 			return r.read(nested)
 		}
@@ -104,7 +104,7 @@ func (t *text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 }
 
 // members is a map of the event in its order. It is nil if the map is absent or null.
-// Its names may be duplicate: a gateway decodes distinct bytes to U+FFFD.
+// It may have duplicate names, because a gateway decodes different bytes to U+FFFD.
 type members []member
 
 type member struct {
@@ -204,7 +204,7 @@ func readText(d *jsontext.Decoder) (string, error) {
 }
 
 // readRequest reads the event. Its error repeats nothing from the event. The request
-// can be logged even then.
+// can be logged even with an error.
 func readRequest(payload []byte) (*Request, error) {
 	e, err := readEvent(payload)
 	if err != nil {
@@ -235,8 +235,8 @@ func readRequest(payload []byte) (*Request, error) {
 	return r, nil
 }
 
-// choose prefers the map with all values. A test event from the console may have
-// only the other one, in which null is an empty value.
+// choose prefers the map with all values. A test event from the console may have only
+// the other map. In that map null is an empty value.
 func choose(multi, single members) members {
 	if multi != nil {
 		return multi

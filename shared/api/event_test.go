@@ -17,8 +17,8 @@ import (
 // leaked stands for a secret in an event: in the token, the body, the path.
 const leaked = "sk-leaked-0123456789"
 
-// events are events by the status and reason of their response: whole ones that differ
-// in every value that decides, and malformed ones.
+// events are events by the status and reason of their response. Some are malformed;
+// the others differ in every value that decides.
 func events() map[string][]string {
 	event := func(headers, rest string) string {
 		const context = `{"requestId":"r-1","identity":{"sourceIp":"192.0.2.1"}}`
@@ -93,8 +93,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// For any payload the response is one of a proxy integration, in the envelope, and
-// neither it nor the log contains a secret. A payload that is not JSON is a 500.
+// For any payload the response is a proxy integration's, in the envelope. Neither
+// the response nor the log contains a secret. A payload that is not JSON is a 500.
 func FuzzHandler(f *testing.F) {
 	for _, payloads := range events() {
 		for _, payload := range payloads {
@@ -113,8 +113,8 @@ func FuzzHandler(f *testing.F) {
 	})
 }
 
-// A name that is duplicate in a map, as two names in invalid UTF-8 are, has all
-// values in order. Path parameters and stage variables have one value or none.
+// A duplicate name in a map has all values in order. Two names in invalid UTF-8 are
+// duplicates. Path parameters and stage variables have one value or none.
 func TestMapsOfAnEvent(t *testing.T) {
 	for _, c := range []struct {
 		maps string // of the event
@@ -159,8 +159,8 @@ func TestMapsOfAnEvent(t *testing.T) {
 	}
 }
 
-// An event that is not JSON, or has two readings, is a 500 with the request id that
-// precedes the fault.
+// If an event is not JSON or is ambiguous, the response is a 500. It has the
+// request id if the id comes before the fault.
 func TestTheRequestIDOfAMalformedEvent(t *testing.T) {
 	const context = `"requestContext":{"a":{"requestId":"x"},"requestId":"req-\u0031","identity":{"sourceIp":"192.0.2.1"}}`
 	const whole = `{"headers":{"requestId":"x"},"body":"sk-secret",` + context + `,"isBase64Encoded":false}`

@@ -43,8 +43,8 @@ func (h *handler) record(ctx context.Context, r *Request, status int, err error,
 	}
 }
 
-// causeOf returns the error behind a 500, or the damaged row behind a 401 or 404. An
-// operator has to look into it.
+// causeOf returns the error behind a 500, or the fault of the stored row that led to
+// a 401 or 404. An operator must look into it.
 func causeOf(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.cause
@@ -59,7 +59,7 @@ func (h *handler) audit(ctx context.Context, r *Request, status int, who []slog.
 	case status < http.StatusMultipleChoices:
 		outcome = "done"
 	case status == http.StatusInternalServerError:
-		outcome = "uncertain" // a retry finishes or repeats it
+		outcome = "uncertain" // a retry finishes or repeats the operation
 	}
 	attrs := append([]slog.Attr{
 		slog.String("operation", h.op.ID),

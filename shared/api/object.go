@@ -27,8 +27,8 @@ type Object struct {
 }
 
 // Report adds an issue, unless its path has one already: a value of the wrong type
-// is not also too short. Where the body could not be read as an object it adds
-// nothing, since no member is known to be missing.
+// is not also too short. If the body could not be read as an object, it adds nothing,
+// because the missing members are unknown.
 func (o *Object) Report(path, message string) {
 	if o.opaque || path != "" && o.broken[path] {
 		return
@@ -37,14 +37,14 @@ func (o *Object) Report(path, message string) {
 	o.issues = append(o.issues, Issue{Path: path, Message: message})
 }
 
-// Issues returns every fault that was reported so far, in that order: first the
-// headers', then those of the body's form, then those of its members.
+// Issues returns every fault reported so far, in this order: faults of headers, of the
+// body's form, of its members.
 func (o *Object) Issues() []Issue { return o.issues }
 
 // Feed writes the members that are present to a hash, in the order of the names
-// given to Request.Object, each name and value after its kind and length. It
-// writes the same bytes for the same members and values, in whatever order and
-// escaping they were sent, and for no others. The body must have no issues.
+// given to Request.Object, each name and value after its kind and length. It writes the
+// same bytes for the same members and values in any order and escaping, and other bytes
+// for all others. The body must have no issues.
 func (o *Object) Feed(hash io.Writer) {
 	for _, name := range o.names {
 		if value := o.members[name]; value != nil {
@@ -172,9 +172,9 @@ func unquoted(value jsontext.Value) []byte {
 	return unescaped(value)
 }
 
-// unescaped is the text of a JSON string. Its buffer never grows, which would leave a copy
-// behind: each byte that is not UTF-8 becomes the three of U+FFFD. Invalid UTF-8 is
-// found as that.
+// unescaped is the text of a JSON string. Its buffer never grows, because growing would
+// leave a copy. It has room because a byte that is not UTF-8 becomes the three bytes of
+// U+FFFD. Invalid UTF-8 is later found as U+FFFD.
 func unescaped(quoted jsontext.Value) []byte {
 	text, _ := jsontext.AppendUnquote(make([]byte, 0, 3*len(quoted)), quoted)
 	return text

@@ -195,7 +195,7 @@ func TestFeedIsTheSameForTheSameMembersAndValues(t *testing.T) {
 	} {
 		got := fed(read(t, other))
 		if twin, ok := seen[got]; ok {
-			t.Errorf("%s becomes %q, as %s does", other, got, twin)
+			t.Errorf("%s becomes %q, like %s", other, got, twin)
 		}
 		seen[got] = other
 	}
@@ -230,7 +230,7 @@ func FuzzObject(f *testing.F) {
 			t.Fatalf("%q reads as %q and %q, then as %q and %q (%v)", body, text, list, again.Text("a"), again.Texts("list"), again.Issues())
 		}
 		if same := o.Has("a") && o.Has("list") && !o.Has("b") && !o.Has("allowed_models"); same && fed(again) != fed(o) {
-			t.Fatalf("%q is fed as %q, written anew as %q", body, fed(o), fed(again))
+			t.Fatalf("%q is fed as %q, encoded again as %q", body, fed(o), fed(again))
 		}
 	})
 }

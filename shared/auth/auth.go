@@ -1,10 +1,10 @@
 // Package auth decides who calls and what they may reach: API keys, accounts and
 // workspaces, and the access table that holds them. It is independent of HTTP.
 //
-// It guards against a caller reaching what belongs to another account. It trusts the
-// access table, which only the operator's command writes (a request counts the
-// credentials of a workspace, nothing else). It refuses every row that it does not
-// recognise: a row that contradicts itself is no valid key.
+// It keeps a caller from reaching the data of another account. It trusts the access
+// table, which only the operator's command writes (a request counts the credentials of
+// a workspace, nothing else). It refuses every row that it does not recognise: a row
+// that contradicts itself is not a valid key.
 //
 // The files named operator*.go are for the operator's command. Requests use the others.
 //
@@ -30,7 +30,7 @@ type Kind string
 const (
 	// Management keys administer their whole account.
 	Management Kind = "management"
-	// Standard keys use it; one may be bound to a single workspace.
+	// Standard keys use the account. One may be bound to a single workspace.
 	Standard Kind = "standard"
 )
 
@@ -50,8 +50,8 @@ const (
 // Rejection is the error for a caller who is not verified.
 type Rejection struct {
 	Reason Reason
-	// Fault is set if a stored key contradicts itself: the client sees UnknownKey, the
-	// operator's log the fault.
+	// Fault is set if a stored key contradicts itself. The client sees UnknownKey; the
+	// operator's log shows the fault.
 	Fault error
 }
 
@@ -70,7 +70,7 @@ var ErrNoWorkspace = errors.New("no such workspace for this caller")
 var ErrUnreadable = errors.New("unreadable row")
 
 // Caller is a verified API key. Only Verify makes one, so a function that takes a
-// Caller cannot be called without.
+// Caller runs only for a verified key.
 type Caller struct {
 	account   ids.Account
 	workspace ids.Workspace
@@ -93,9 +93,9 @@ func (c Caller) String() string {
 	return fmt.Sprintf("%s key %s of account %s", c.kind, c.key.Short(), c.account)
 }
 
-// KeyHash is the lower-case hex SHA-256 of a whole API key: the name a key has
-// wherever it must not be shown. Keys hold 256 random bits (see NewToken), so a
-// plain hash cannot be guessed backwards.
+// KeyHash is the lower-case hex SHA-256 of a whole API key: it names a key wherever the
+// key must not be shown. Keys hold 256 random bits (see NewToken), so nobody can guess
+// a key from its hash.
 type KeyHash string
 
 // Short is the prefix of the hash by which logs name a key.
@@ -107,7 +107,7 @@ const (
 	shortHash = 12
 )
 
-// Bearer is the API key a request came with, not yet looked up.
+// Bearer is the API key of a request. It is not verified yet.
 type Bearer struct {
 	token secret.Bytes
 	hash  KeyHash
@@ -142,7 +142,7 @@ func HashKey(token string) KeyHash {
 func (b Bearer) Hash() KeyHash { return b.hash }
 
 // Derive makes a 32-byte key from the token for the purpose that info names
-// (HKDF-SHA256). The stored hash does not suffice to make it.
+// (HKDF-SHA256). The stored hash is not enough to make it.
 func (b Bearer) Derive(info string) ([]byte, error) {
 	return hkdf.Key(sha256.New, b.token.Reveal(), nil, info, sha256.Size)
 }

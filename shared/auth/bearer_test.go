@@ -14,7 +14,7 @@ import (
 )
 
 // FuzzParseBearer compares the parser with the grammar as a regular expression. A
-// key's hash is that of its whole token.
+// key's hash is the hash of its whole token.
 func FuzzParseBearer(f *testing.F) {
 	for _, header := range []string{
 		"Bearer sbx_abc", "bearer sbx_abc", "BEARER sbx_abc", "Bearer   sbx_abc", "Bearer A0-._~+/", "Bearer abc==",
@@ -54,9 +54,9 @@ func TestExactlyOneHeaderIsParsed(t *testing.T) {
 	}
 }
 
-// The derived key must not be computable from the stored hash. HMAC hashes a key that
-// is longer than its block. For a bearer token, that SHA-256 is the stored hash: hence
-// the long token.
+// The derived key must not be computable from the stored hash. HMAC replaces a key
+// longer than its block by the key's SHA-256. For a bearer token that is the stored
+// hash, so this test uses a long token.
 func TestDeriveNeedsMoreThanTheStoredHash(t *testing.T) {
 	token := strings.Repeat("k", 73)
 	b, err := auth.ParseBearer([]string{"Bearer " + token})

@@ -53,13 +53,13 @@ func workspaceAt(id ids.Workspace) primaryKey {
 	return primaryKey{workspacePrefix + string(id), workspaceSort}
 }
 
-// attributes is the key as the SDK wants it.
+// attributes is the key in the form of the SDK.
 func (k primaryKey) attributes() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": calls.Text(k.PK), "sk": calls.Text(k.SK)}
 }
 
-// primaryKeyOf returns the item's own key, whatever else it holds. The table's key schema
-// makes both attributes strings.
+// primaryKeyOf returns the item's own key, even if the item is damaged. The table's key
+// schema makes both attributes strings.
 func primaryKeyOf(item map[string]types.AttributeValue) (k primaryKey) {
 	if pk, ok := item["pk"].(*types.AttributeValueMemberS); ok {
 		k.PK = pk.Value
@@ -112,23 +112,23 @@ type workspaceItem struct {
 	CreatedAt int64       `dynamodbav:"created_at"`
 	// DeletedAt is absent as long as the workspace lives.
 	DeletedAt *int64 `dynamodbav:"deleted_at,omitempty"`
-	// Next is the sort_order that the next credential of a provider gets.
+	// Next is the sort_order of the next credential, by provider.
 	Next map[string]int64 `dynamodbav:"next"`
-	// Used and Bytes are the last count of the credentials and all claims since then but
-	// those given back; nil if they were never counted.
+	// Used and Bytes are the last count plus all later claims, less the claims given back.
+	// They are nil if nothing was counted yet.
 	Used  *int64 `dynamodbav:"used,omitempty"`
 	Bytes *int64 `dynamodbav:"bytes,omitempty"`
-	// ClaimedAt and CountedAt are Unix nanoseconds, 0 if that never was.
+	// ClaimedAt and CountedAt are Unix nanoseconds, or 0 if it never happened.
 	ClaimedAt int64 `dynamodbav:"claimed_at,omitempty"`
 	CountedAt int64 `dynamodbav:"counted_at,omitempty"`
 	// ClaimedBy is the request of the last claim.
 	ClaimedBy string `dynamodbav:"claimed_by,omitempty"`
-	// Epoch moves with each count and each copy that shares a claim: a claim of an earlier
+	// Epoch grows with each count and each copy that shares a claim. A claim of an earlier
 	// epoch is not given back.
 	Epoch int64 `dynamodbav:"epoch,omitempty"`
 }
 
-// isLive is the condition that a workspace is there, live and the account's.
+// isLive is the condition that a workspace exists, is live and belongs to the account.
 const isLive = "account = :account AND v = :v AND attribute_not_exists(deleted_at)"
 
 // check refuses a key that contradicts itself.
@@ -149,26 +149,26 @@ func (k *keyItem) check() error {
 	return nil
 }
 
-// expired reports whether the key is past its end, which is the instant itself.
+// expired reports whether the time ExpiresAt is reached.
 func (k *keyItem) expired(now time.Time) bool {
 	return k.ExpiresAt != 0 && !now.Before(time.Unix(k.ExpiresAt, 0))
 }
 
 type decodable interface{ check() error }
 
-// decode reads an item and checks it. Its error never quotes a value. An item that cannot
-// be read leaves only its key behind into.
+// decode reads an item and checks it. Its error never quotes a value. If the item cannot be
+// read, decode sets only its key.
 func decode(item map[string]types.AttributeValue, into decodable) error {
 	if err := read(item, into); err != nil {
-		reflect.ValueOf(into).Elem().SetZero() // the decoder stopped somewhere, in the order of a map
+		reflect.ValueOf(into).Elem().SetZero() // the decoder may have set any field
 		_ = read(primaryKeyOf(item).attributes(), into)
 		return err
 	}
 	return into.check()
 }
 
-// read refuses NULL: no version of this service writes it, and it would be read as zero, as
-// a key that never expires, say.
+// read refuses NULL, which no version of this service writes. The decoder would read it as
+// zero, for example as a key that never expires.
 func read(item map[string]types.AttributeValue, into any) error {
 	if err := attributevalue.UnmarshalMap(item, into); err != nil {
 		var wrong *attributevalue.UnmarshalTypeError
@@ -189,7 +189,7 @@ type itemGetter interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 }
 
-// lookup distinguishes an absent item from one that is there but cannot be read.
+// lookup distinguishes an absent item from an unreadable one.
 type lookup struct {
 	exists  bool
 	account ids.Account // see accountOf
@@ -215,7 +215,7 @@ func get(ctx context.Context, db itemGetter, table string, at primaryKey, into d
 	return lookup{exists: true, account: accountOf(out.Item), fault: decode(out.Item, into)}, nil
 }
 
-// accountOf returns the account that the item names, whatever else it holds.
+// accountOf returns the account that the item names, even if the item is damaged.
 func accountOf(item map[string]types.AttributeValue) ids.Account {
 	if account, ok := item["account"].(*types.AttributeValueMemberS); ok {
 		return ids.Account(account.Value)
@@ -231,8 +231,8 @@ type batchGetter interface {
 }
 
 // batchGet reads at most batchLimit items, strongly consistent. It asks again for items
-// that DynamoDB leaves unprocessed, until the context ends. Absent items are
-// left out, and the order is not that of the keys.
+// that DynamoDB leaves unprocessed, until the context ends. It leaves out absent items, and
+// the order may differ from the order of keys.
 func batchGet(ctx context.Context, db batchGetter, table string, keys []map[string]types.AttributeValue) ([]map[string]types.AttributeValue, error) {
 	var items []map[string]types.AttributeValue
 	for attempt := 0; len(keys) > 0; attempt++ {

@@ -22,13 +22,14 @@ var (
 	ErrNoAccount = errors.New("no such account")
 	// ErrNoKey means that the account has no such key.
 	ErrNoKey = errors.New("no such API key")
-	// ErrWorkspaceDeleted means that the workspace is the account's but deleted.
+	// ErrWorkspaceDeleted means that the workspace belongs to the account but is
+	// deleted.
 	ErrWorkspaceDeleted = errors.New("the workspace is deleted")
 	// ErrInvalid is wrapped by errors that describe an invalid request.
 	ErrInvalid = errors.New("invalid")
 )
 
-// maxName bounds the names people give, in code points.
+// maxName is the length of the longest name, in code points.
 const maxName = 255
 
 type registryAPI interface {
@@ -42,13 +43,12 @@ type registryAPI interface {
 
 // Registry writes the access table, for the operator's command; no function of
 // the service uses it. Requests rely on it: a list and its items are written
-// together, a default workspace is live, and a deleted workspace has no key that
-// lets anybody in.
+// together, a default workspace is live, and a deleted workspace has no usable key.
 //
-// What belongs to one account does not exist for another. A write in conflict with
-// another one on the same item is repeated until it succeeds or the context ends.
-// After an error that is none of this package's own the write may have been
-// applied; a list shows whether it was.
+// For one account, the workspaces and keys of another do not exist. A write that
+// conflicts with another write to the same item is repeated until it succeeds or the
+// context ends. After an error that this package does not declare, the write may have
+// been applied; a list shows whether it was.
 type Registry struct {
 	db    registryAPI
 	table string
@@ -60,7 +60,7 @@ func NewRegistry(db registryAPI, table string) *Registry {
 	return &Registry{db: db, table: table, now: time.Now}
 }
 
-// checkName refuses a name that people could not read back.
+// checkName refuses an empty, overlong or malformed name.
 func checkName(name string) error {
 	if name == "" || !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxName {
 		return fmt.Errorf("%w: a name has 1 to %d characters of UTF-8", ErrInvalid, maxName)
@@ -83,11 +83,11 @@ func (r *Registry) account(ctx context.Context, id ids.Account) (accountItem, er
 	return account, nil
 }
 
-// firstWorkspace is the name of the workspace that an account begins with.
+// firstWorkspace is the name of an account's first workspace.
 const firstWorkspace = "default"
 
 // CreateAccount makes an account with a first workspace, its default, both or
-// neither. After an error that comes with ids they may be stored.
+// neither. After an error with ids, both may be stored.
 func (r *Registry) CreateAccount(ctx context.Context, name string) (ids.Account, ids.Workspace, error) {
 	if err := checkName(name); err != nil {
 		return "", "", err
@@ -107,8 +107,8 @@ func (r *Registry) CheckAccount(ctx context.Context, id ids.Account) error {
 	return err
 }
 
-// transact writes all the items or none. All attempts have one token: if the response to
-// one of them was lost, the next finds it applied, also after a conflict.
+// transact writes all the items or none. All attempts have the same token, so an attempt
+// after a lost response does not write again.
 func (r *Registry) transact(ctx context.Context, doing string, items ...types.TransactWriteItem) error {
 	in := &dynamodb.TransactWriteItemsInput{TransactItems: items, ClientRequestToken: aws.String(rand.Text())}
 	return settled(ctx, doing, func() error {
@@ -130,8 +130,8 @@ func (r *Registry) update(ctx context.Context, doing string, in *dynamodb.Update
 	return err == nil, err
 }
 
-// settled makes a write again for as long as it meets another one on the same
-// item: DynamoDB may then apply neither.
+// settled repeats a write while it conflicts with another write to the same item:
+// DynamoDB may then apply neither.
 func settled(ctx context.Context, doing string, write func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := write()
@@ -149,7 +149,7 @@ func inConflict(err error) bool {
 	return plain || calls.WhyCancelled(err) == calls.InConflict
 }
 
-// put creates an item that must not be there yet.
+// put creates an item that must not exist yet.
 func (r *Registry) put(item any) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName: &r.table, Item: calls.Encode(item),
@@ -162,7 +162,7 @@ func (r *Registry) list(at primaryKey) types.TransactWriteItem {
 	return r.put(newHeader(at))
 }
 
-// unlist takes an entry off a list, whether it is there or not.
+// unlist removes an entry from a list, if it is there.
 func (r *Registry) unlist(at primaryKey) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{TableName: &r.table, Key: at.attributes()}}
 }
@@ -172,8 +172,8 @@ func workspaceOf(account ids.Account, id ids.Workspace) primaryKey {
 	return primaryKey{accountAt(account).PK, workspaceAt(id).PK}
 }
 
-// lists are the key's list entries: with its account, and with the workspace that it is
-// bound to.
+// lists are the key's list entries: one of its account and, if it is bound, one of its
+// workspace.
 func (k *keyItem) lists() []primaryKey {
 	entries := []primaryKey{{accountAt(k.Account).PK, k.PK}}
 	if k.Workspace != "" {

@@ -23,8 +23,8 @@ type NewKey struct {
 	Workspace ids.Workspace
 	Kind      Kind
 	Name      string
-	// ExpiresAt is the instant from which the key is no longer let in, to the
-	// whole second; the zero time means never.
+	// ExpiresAt, in whole seconds, is the first time at which the key is refused. The
+	// zero time means never.
 	ExpiresAt time.Time
 }
 
@@ -79,8 +79,8 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 	return token, row.key(nil), nil
 }
 
-// DisableKey keeps the key from being let in from the next request on, or
-// returns ErrNoKey. A disabled key may be disabled again.
+// DisableKey disables the key from the next request on, or returns ErrNoKey. A
+// disabled key may be disabled again.
 func (r *Registry) DisableKey(ctx context.Context, account ids.Account, hash KeyHash) error {
 	held, err := r.update(ctx, "disabling a key", &dynamodb.UpdateItemInput{
 		Key:                 keyAt(hash).attributes(),
@@ -96,7 +96,7 @@ func (r *Registry) DisableKey(ctx context.Context, account ids.Account, hash Key
 	return err
 }
 
-// EnableKey lets the key in again. It returns ErrNoKey, or ErrWorkspaceDeleted if the
+// EnableKey enables the key again. It returns ErrNoKey, or ErrWorkspaceDeleted if the
 // key is bound to a deleted workspace.
 func (r *Registry) EnableKey(ctx context.Context, account ids.Account, hash KeyHash) error {
 	row, err := r.key(ctx, account, hash)
@@ -146,8 +146,8 @@ func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash KeyH
 	return err
 }
 
-// FindKey reads a key of any account, or returns ErrNoKey. It reads the key's own row
-// alone: no damaged account or list stops it.
+// FindKey reads a key of any account, or returns ErrNoKey. It reads only the key's
+// own row, so a damaged account or list does not stop it.
 func (r *Registry) FindKey(ctx context.Context, hash KeyHash) (SurveyedKey, error) {
 	row, found, err := r.keyRow(ctx, hash)
 	if err != nil {
@@ -185,8 +185,8 @@ func (r *Registry) keyRow(ctx context.Context, hash KeyHash) (row keyItem, found
 const (
 	// tokenPrefix lets people and scanners of leaked secrets recognise a key.
 	tokenPrefix = "sbx_"
-	// tokenBytes is why a plain SHA-256 of the whole key is enough: 256 random
-	// bits cannot be guessed, however fast a guess can be tried.
+	// tokenBytes makes a plain SHA-256 of the whole key safe: nobody can guess 256
+	// random bits.
 	tokenBytes = 32
 )
 

@@ -22,19 +22,19 @@ type Workspace struct {
 	Name      string
 	Default   bool
 	CreatedAt time.Time
-	DeletedAt time.Time // zero as long as it lives
+	DeletedAt time.Time // zero if it is live
 }
 
 // Key is a listed API key, without its token.
 type Key struct {
 	Hash      KeyHash
-	Workspace ids.Workspace // "" if it is bound to none
+	Workspace ids.Workspace // "" if it is not bound
 	Kind      Kind
 	Name      string
 	Disabled  bool
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero if it never expires
-	// Fault is the reason for which a stored key is rejected: it contradicts itself.
+	// Fault is set if the stored key is damaged. Such a key is rejected.
 	Fault error
 }
 
@@ -42,15 +42,14 @@ type Key struct {
 type Account struct {
 	ID               ids.Account
 	Name             string
-	DefaultWorkspace ids.Workspace // "" where it has none
+	DefaultWorkspace ids.Workspace // "" if it has none
 	CreatedAt        time.Time
-	// Fault is the reason for which a stored account cannot be used.
+	// Fault is set if the stored account is damaged.
 	Fault error
 }
 
-// ListAccounts lists all accounts, oldest first. No list names accounts, since
-// no request needs one: this scans the whole access table, and is paid for by
-// its size.
+// ListAccounts lists all accounts, oldest first. It scans the whole access table, so its
+// cost grows with the table. There is no list of accounts, because no request needs one.
 func (r *Registry) ListAccounts(ctx context.Context) ([]Account, error) {
 	pages := dynamodb.NewScanPaginator(r.db, &dynamodb.ScanInput{
 		TableName: &r.table, ConsistentRead: aws.Bool(true),
@@ -107,7 +106,7 @@ func (r *Registry) ListWorkspaces(ctx context.Context, account ids.Account) ([]W
 }
 
 // ListWorkspaceIDs lists the ids of the account's workspaces, deleted ones included, or
-// returns ErrNoAccount. It reads the list alone: damage to their rows must not hide them.
+// returns ErrNoAccount. It reads only the list: damaged rows must not hide workspaces.
 func (r *Registry) ListWorkspaceIDs(ctx context.Context, account ids.Account) ([]ids.Workspace, error) {
 	entries, err := r.listed(ctx, accountAt(account).PK, workspacePrefix)
 	if err != nil {
@@ -123,8 +122,8 @@ func (r *Registry) ListWorkspaceIDs(ctx context.Context, account ids.Account) ([
 	return workspaces, nil
 }
 
-// ListKeys lists the account's keys, oldest first, or returns ErrNoAccount. The account's
-// own row decides nothing if there are keys: damage to it must not hide them.
+// ListKeys lists the account's keys, oldest first, or returns ErrNoAccount. If there are
+// keys, it does not read the account's row: damage to that row must not hide them.
 func (r *Registry) ListKeys(ctx context.Context, account ids.Account) ([]Key, error) {
 	keys, err := r.keys(ctx, accountAt(account).PK)
 	if err != nil {
@@ -151,7 +150,7 @@ func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
 	return keys, err
 }
 
-// listed reads the keys of a list's entries. No damage hides them.
+// listed reads the primary keys of a list's entries, even of damaged ones.
 func (r *Registry) listed(ctx context.Context, pk, prefix string) ([]primaryKey, error) {
 	pages := dynamodb.NewQueryPaginator(r.db, &dynamodb.QueryInput{
 		TableName: &r.table, ConsistentRead: aws.Bool(true),
@@ -195,7 +194,7 @@ func (r *Registry) rows(ctx context.Context, pk, prefix string, visit func(map[s
 	return nil
 }
 
-// key is the key of a row, with the fault with which the row was read.
+// key converts a row to a Key. fault is the error of decoding the row.
 func (k *keyItem) key(fault error) Key {
 	key := Key{
 		Hash: KeyHash(strings.TrimPrefix(k.PK, keyPrefix)), Fault: fault, Workspace: k.Workspace, Kind: k.Kind, Name: k.Name, Disabled: aws.ToBool(k.Disabled),

@@ -21,14 +21,14 @@ import (
 const surveyPage = 500
 
 // Survey is a whole access table, as one scan read it. A restored table may hold
-// half of a transaction: DynamoDB restores items, not transactions. Of a change
-// that is made during the scan a survey may contain a part, too.
+// half of a transaction: DynamoDB restores items, not transactions. A survey may also hold
+// half of a change made during the scan.
 type Survey struct {
 	Accounts   map[ids.Account]SurveyedAccount
 	Workspaces map[ids.Workspace]SurveyedWorkspace
 	Keys       map[KeyHash]SurveyedKey
-	// Missing are the list entries that a readable row lacks, Stray those that
-	// name a row which is not there or belongs elsewhere.
+	// Missing are the list entries that a readable row lacks. Stray are list entries for a
+	// row that is absent or belongs elsewhere.
 	Missing, Stray []Place
 	// Unknown are the items that no version of this service writes.
 	Unknown []Place
@@ -36,7 +36,7 @@ type Survey struct {
 
 // SurveyedAccount is an account. If Fault is set, the rest means nothing.
 type SurveyedAccount struct {
-	Default   ids.Workspace // "" where it has none
+	Default   ids.Workspace // "" if it has none
 	CreatedAt time.Time
 	Fault     error
 }
@@ -46,7 +46,7 @@ type SurveyedWorkspace struct {
 	Workspace
 	Account ids.Account
 	Next    map[string]int64 // the sort_order that a provider's next credential gets
-	Taken   *Room            // nil if it is to be counted
+	Taken   *Room            // nil if it must be counted
 	Fault   error
 }
 
@@ -56,14 +56,13 @@ type SurveyedKey struct {
 	Account ids.Account
 }
 
-// HalfDeleted reports whether a list lacks the key: its deletion, or its creation, was
-// restored in part.
+// HalfDeleted reports whether a list lacks the key: only a part of its deletion or of its
+// creation was restored.
 func (s *Survey) HalfDeleted(hash KeyHash) bool {
 	return slices.ContainsFunc(s.Missing, func(p Place) bool { return p.SK == keyAt(hash).PK })
 }
 
-// Newest is the last time at which something in the table was made, by the clocks of
-// the machines that made it.
+// Newest is the latest CreatedAt in the table, by the clocks of the machines that set it.
 func (s *Survey) Newest() (newest time.Time) {
 	note := func(created time.Time, fault error) {
 		if fault == nil && created.After(newest) {
@@ -82,7 +81,7 @@ func (s *Survey) Newest() (newest time.Time) {
 	return newest
 }
 
-// Place is the primary key of an item, with methods that no function of the service needs.
+// Place is the primary key of an item, with methods for the operator's command.
 type Place primaryKey
 
 func (p Place) String() string { return p.PK + " " + p.SK }
@@ -198,13 +197,13 @@ func (r *Registry) DisableOrphan(ctx context.Context, key SurveyedKey) error {
 	return r.repair(ctx, "disabling a key without an account", types.TransactWriteItem{ConditionCheck: gone}, r.disable(keyAt(key.Hash)))
 }
 
-// DisableStranded disables a key that is bound to a workspace which is not live or not
+// DisableStranded disables a key if the workspace that it is bound to is not live or not
 // its account's.
 func (r *Registry) DisableStranded(ctx context.Context, key SurveyedKey) error {
 	return r.repair(ctx, "disabling a key without a workspace", r.workspaceIsGone(key.Account, key.Workspace), r.disable(keyAt(key.Hash)))
 }
 
-// workspaceIsGone is the contrary of workspaceLives.
+// workspaceIsGone is the opposite of workspaceLives.
 func (r *Registry) workspaceIsGone(account ids.Account, id ids.Workspace) types.TransactWriteItem {
 	gone := r.workspaceLives(account, id)
 	gone.ConditionExpression = aws.String("NOT (" + isLive + ")")
@@ -221,10 +220,10 @@ func (r *Registry) disable(at primaryKey) types.TransactWriteItem {
 }
 
 // RaiseCounter makes sure that the workspace's next credential of the provider
-// gets at least this sort_order. It returns nil also if the counter is there already. A
-// counter that is too low shows that credentials were stored since. The workspace's
-// share of room is then too low as well: it is forgotten, with the last claim, and the
-// next claim counts.
+// gets at least this sort_order. It also returns nil if the counter is high enough. A
+// counter that is too low is older than some credentials. The count of used room is then
+// too low as well: RaiseCounter removes it together with claimed_by, and the next claim
+// counts again.
 func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, provider string, next int64) error {
 	_, err := r.update(ctx, "raising a counter", &dynamodb.UpdateItemInput{
 		Key:                      workspaceAt(workspace).attributes(),
@@ -238,8 +237,8 @@ func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, pr
 	return err
 }
 
-// ForgetRoom lets the workspace's next claim count, if less room is taken than that of the
-// stored credentials. It forgets the last claim, too, like RaiseCounter.
+// ForgetRoom lets the workspace's next claim count if the row counts less room than the
+// stored credentials take. Like RaiseCounter, it also removes claimed_by.
 func (r *Registry) ForgetRoom(ctx context.Context, workspace ids.Workspace, stored Room) error {
 	held, err := r.update(ctx, "forgetting a workspace's room", &dynamodb.UpdateItemInput{
 		Key:                       workspaceAt(workspace).attributes(),
@@ -253,14 +252,14 @@ func (r *Registry) ForgetRoom(ctx context.Context, workspace ids.Workspace, stor
 	return err
 }
 
-// ClearDefault leaves the account without a default workspace if its default is this
-// one, which is not live or not its own.
+// ClearDefault clears the account's default workspace if it is this one and this one is
+// not live or not the account's.
 func (r *Registry) ClearDefault(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	return r.repair(ctx, "clearing a default workspace", r.workspaceIsGone(account, workspace), r.withoutDefault(account, workspace, true))
 }
 
-// Relist adds a missing list entry. A key is disabled in the same transaction: a
-// key that is not in its lists may be the half of a deletion.
+// Relist adds a missing list entry. A key is disabled in the same transaction: a key that
+// a list lacks may be half deleted.
 func (r *Registry) Relist(ctx context.Context, missing Place) error {
 	row := primaryKey(missing).row()
 	there := types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
@@ -284,7 +283,7 @@ func (r *Registry) Unlist(ctx context.Context, stray Place) error {
 		}})
 }
 
-// repair makes the transaction, unless one of its conditions does not hold.
+// repair runs the transaction, or returns ErrNeedless if a condition does not hold.
 func (r *Registry) repair(ctx context.Context, doing string, items ...types.TransactWriteItem) error {
 	err := r.transact(ctx, doing, items...)
 	for i := range items {

@@ -128,7 +128,7 @@ func TestAnAccountBeginsWithALiveDefaultWorkspace(t *testing.T) {
 	}
 }
 
-// If the response is lost, an audit line can still name what was made.
+// If the response is lost, an audit line can still name the new ids.
 func TestAnUncertainCreationIsNamed(t *testing.T) {
 	f := newFixture(t)
 	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Fault: faults.LoseAnswer()})
@@ -149,7 +149,7 @@ func TestAnUncertainCreationIsNamed(t *testing.T) {
 	}
 }
 
-// A change that was applied is not refused because another attempt met a conflict.
+// A change that was applied is a success even if a later attempt met a conflict.
 func TestAConflictAfterALostResponse(t *testing.T) {
 	f := newFixture(t)
 	key := f.newBoundKey()
@@ -215,7 +215,8 @@ func TestWorkspacesAreListedAndFound(t *testing.T) {
 	f.wantError(err, auth.ErrNoWorkspace)
 }
 
-// A purge waits from the deletion's time on: that of the attempt that takes effect.
+// A purge counts from the deletion's time: the time of the attempt that takes
+// effect.
 func TestADeletionHasTheTimeOfItsLastAttempt(t *testing.T) {
 	f, late := newFixture(t), time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	conflict := faults.Cancel("TransactionConflict", "None")

@@ -15,7 +15,7 @@ import (
 )
 
 // CreateWorkspace makes a workspace of the account, or returns ErrNoAccount. After an
-// error that comes with an id it may be stored.
+// error with an id, the workspace may be stored.
 func (r *Registry) CreateWorkspace(ctx context.Context, account ids.Account, name string) (ids.Workspace, error) {
 	if err := checkName(name); err != nil {
 		return "", err
@@ -32,7 +32,7 @@ func (r *Registry) CreateWorkspace(ctx context.Context, account ids.Account, nam
 	return id, err
 }
 
-// SetDefaultWorkspace makes the workspace that of every request that names none. It
+// SetDefaultWorkspace makes it the workspace of every request that names none. It
 // returns ErrNoWorkspace or ErrWorkspaceDeleted.
 func (r *Registry) SetDefaultWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	err := r.transact(ctx, "setting the default workspace",
@@ -75,8 +75,8 @@ func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id id
 	return workspace, nil
 }
 
-// newWorkspace is the row of a new workspace. Its counters are an empty map, not
-// an absent one, because a claim sets a member. It is known to hold no credential.
+// newWorkspace is the row of a new workspace. Its counters start as an empty map
+// because a claim can only set a member of an existing map. Its count starts at 0.
 func (r *Registry) newWorkspace(account ids.Account, id ids.Workspace, name string) workspaceItem {
 	return workspaceItem{
 		header:  newHeader(workspaceAt(id)),
@@ -103,8 +103,8 @@ func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) *types.
 	}
 }
 
-// whyNotLive is the error for a workspace that fails isLive: only to its account is it
-// deleted, or unreadable.
+// whyNotLive is the error for a workspace that fails isLive. Other accounts get
+// ErrNoWorkspace; the owner gets the reason.
 func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error {
 	var workspace workspaceItem
 	fault := decode(row, &workspace)
@@ -117,8 +117,8 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 	return ErrWorkspaceDeleted
 }
 
-// MakeRoom lets the next claim of a full workspace count its credentials at once,
-// because some were deleted. It changes nothing if there is no such workspace.
+// MakeRoom ends the pause after a count, because credentials were deleted: a full
+// workspace may be counted again. It changes nothing if there is no such workspace.
 func (r *Registry) MakeRoom(ctx context.Context, workspace ids.Workspace) error {
 	_, err := r.update(ctx, "making room in a workspace", &dynamodb.UpdateItemInput{
 		Key:                 workspaceAt(workspace).attributes(),
@@ -128,12 +128,12 @@ func (r *Registry) MakeRoom(ctx context.Context, workspace ids.Workspace) error 
 	return err
 }
 
-// DeleteWorkspace disables every key bound to the workspace, marks it as deleted, takes
-// it back as its account's default in the same transaction, and then disables the keys
-// that were bound or enabled in between. Once it is marked no key can be, so the keys
-// that are found are all there will be. After an error some keys may be disabled, and
-// the workspace deleted or not: deleting it again finishes the rest. It returns
-// ErrNoAccount or ErrNoWorkspace.
+// DeleteWorkspace disables every key bound to the workspace. One transaction then marks
+// the workspace as deleted and removes it as its account's default. Last,
+// DeleteWorkspace disables the keys that were bound or enabled in between; after the
+// mark no key can be. After an error some keys may be disabled, and the workspace
+// deleted or not: deleting it again finishes the rest. It returns ErrNoAccount or
+// ErrNoWorkspace.
 func (r *Registry) DeleteWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	if _, err := r.FindWorkspace(ctx, account, workspace); err != nil {
 		return err
@@ -155,8 +155,8 @@ func (r *Registry) DeleteWorkspace(ctx context.Context, account ids.Account, wor
 	}
 }
 
-// DeletionDelay bounds how much later than its DeletedAt a workspace's deletion takes
-// effect: a purge waits for the requests that came before it.
+// DeletionDelay is the longest time from a workspace's DeletedAt until its deletion
+// takes effect. A purge waits for the requests before that.
 const DeletionDelay = 5 * time.Second
 
 // markDeleted returns nil if the workspace was deleted before. Each attempt takes a new
@@ -225,8 +225,8 @@ func (r *Registry) withoutDefault(account ids.Account, workspace ids.Workspace, 
 }
 
 // disableBound disables the enabled keys of the workspace and returns how many
-// there were. A key that is deleted during that does not count, nor does a key
-// that contradicts itself: both are rejected.
+// there were. It does not count a key that was just deleted or that contradicts itself:
+// requests with such keys are rejected.
 func (r *Registry) disableBound(ctx context.Context, account ids.Account, workspace ids.Workspace) (disabled int, err error) {
 	keys, err := r.keys(ctx, workspaceAt(workspace).PK)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 )
 
 // ErrFull means that a workspace has no room for another credential. A minute later the
-// room of deleted credentials is free again, and that of claims whose end nobody knows.
+// room of deleted credentials is free again, and so is the room of claims with an unknown
+// outcome.
 var ErrFull = errors.New("the workspace is full")
 
 // Room is an amount of credentials and their bytes.
@@ -38,7 +39,7 @@ type Claim struct {
 	Position  int64
 	workspace ids.Workspace
 	bytes     int64
-	// epoch is 0 if another request may be stored in this room.
+	// epoch is 0 if copies of a request share the room. Return then does nothing.
 	epoch int64
 }
 
@@ -62,17 +63,17 @@ func NewPositions(db itemUpdater, table string, count func(context.Context, ids.
 }
 
 // Claim takes the next position, from 0, for a credential of the provider, and its
-// share of the room. The same conditional write decides that the workspace is live and
-// the account's, or ErrNoWorkspace; and that there is room, or ErrFull. To its own
-// account a row that cannot be read is another error. No two claims get one position.
-// After any other error a position may be lost; that leaves a gap, which is allowed. The
-// copies of a request, sent at the same time, share the last place in a workspace.
+// share of the room. The same conditional write fails with ErrNoWorkspace if the workspace
+// is not live or not the account's, and with ErrFull if it has no room. If the row cannot
+// be read, its own account gets another error. No two claims get the same position. After
+// any other error a position may be lost; that leaves a gap, which is allowed. The copies
+// of a request, sent at the same time, share the last place in a workspace.
 //
 // A claim that is not stored is given back with Return. If that fails, a full workspace
 // is counted, see makeRoom.
 func (p *Positions) Claim(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room) (Claim, error) {
-	// A request without copies has a name too: an attempt of the SDK's may have made the
-	// last claim, and its response was lost.
+	// A request without copies gets a name too: an earlier attempt of the SDK may have made
+	// the last claim and lost the response.
 	need.Request = cmp.Or(need.Request, rand.Text())
 	claim, taken, err := p.take(ctx, account, workspace, need, room)
 	if taken || err != nil {
@@ -84,7 +85,7 @@ func (p *Positions) Claim(ctx context.Context, account ids.Account, workspace id
 	}
 	if need.Request == row.ClaimedBy {
 		claim, taken, err = p.share(ctx, account, workspace, need, room)
-		if !taken && err == nil { // by now it was given back
+		if !taken && err == nil { // the claim was given back since
 			claim, taken, err = p.take(ctx, account, workspace, need, room)
 		}
 		if taken || err != nil {
@@ -129,9 +130,9 @@ func (p *Positions) take(ctx context.Context, account ids.Account, workspace ids
 }
 
 // share takes a position without room in a full workspace, for a copy of the request that
-// made the last claim: only one of them is stored. The claim does not get younger, so that
-// it settles although copies keep coming, and a copy has settled when the claim has. No
-// claim of this epoch is given back.
+// made the last claim: only one of them is stored. It leaves claimed_at as it is: the claim
+// settles on time even if copies keep coming, and the copies settle with it. No claim of
+// this epoch is given back.
 func (p *Positions) share(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room) (claim Claim, taken bool, err error) {
 	claim, taken, err = p.next(ctx, account, workspace, need, room,
 		map[string]types.AttributeValue{":recent": calls.Number(p.now().Add(requestLife - settling).UnixNano())},
@@ -140,8 +141,8 @@ func (p *Positions) share(ctx context.Context, account ids.Account, workspace id
 	return claim, taken, err
 }
 
-// next takes the provider's next position, and makes the other changes, if the workspace
-// is live, the account's, and meets the condition.
+// next takes the provider's next position and makes the other changes. The workspace must
+// be live, belong to the account and meet the condition.
 func (p *Positions) next(ctx context.Context, account ids.Account, workspace ids.Workspace, need Need, room Room,
 	values map[string]types.AttributeValue, changes, condition string,
 ) (claim Claim, taken bool, err error) {
@@ -151,7 +152,7 @@ func (p *Positions) next(ctx context.Context, account ids.Account, workspace ids
 	stored, taken, err := p.update(ctx, workspace,
 		"SET #next.#provider = if_not_exists(#next.#provider, :zero) + :one"+changes, isLive+" AND "+condition,
 		map[string]string{"#next": "next", "#provider": need.Provider}, values)
-	if err != nil && calls.Code(err) == "ValidationException" { // no counter is there to move
+	if err != nil && calls.Code(err) == "ValidationException" { // the row has no counters
 		if _, fault := p.read(ctx, account, workspace); fault != nil {
 			err = fault
 		}
@@ -182,30 +183,30 @@ func (p *Positions) read(ctx context.Context, account ids.Account, workspace ids
 }
 
 const (
-	// settling is how long a claim may take to be stored or to fail, with the copies that
-	// share it. A full workspace is counted no more often. A client that repeats a failed
-	// request as infra/openapi.yaml says sends the last repeat after half of it.
+	// settling is the longest time until a claim and the copies that share it are stored or
+	// have failed. A full workspace is counted at most once in that time. A client that
+	// follows infra/openapi.yaml sends its last repeat after half of that time.
 	settling = time.Minute
-	// requestLife is longer than a request lives, and than clocks differ.
+	// requestLife is more than any request takes plus the largest difference of clocks.
 	requestLife = 15 * time.Second
 )
 
-// makeRoom counts the stored credentials of a full workspace whose last claim is over a
-// minute old, and begins again from there: failed creates lock no workspace. A claim made
-// during the count prevails. One request a minute counts. A workspace that was never
-// counted is counted at once: none of its claims could show how much it holds.
+// makeRoom counts the stored credentials of a full workspace if its last claim is over a
+// minute old. It stores the result, so failed creates do not lock a workspace. A claim made
+// during the count prevails. One request a minute counts. If the row has no count, makeRoom
+// counts at once: nothing else shows how much the workspace holds.
 func (p *Positions) makeRoom(ctx context.Context, workspace ids.Workspace, row workspaceItem, need Need, room Room) error {
 	now := p.now().UnixNano()
 	unchanged, values := "attribute_not_exists(used) OR attribute_not_exists(bytes)", map[string]types.AttributeValue{}
 	if row.Used != nil && row.Bytes != nil {
 		if *row.Used < room.Credentials && *row.Bytes <= room.Bytes-need.Bytes {
-			return nil // by now
+			return nil // there is room now
 		}
 		if now-max(row.ClaimedAt, row.CountedAt) < int64(settling) {
 			return ErrFull
 		}
-		// The SDK repeats an update whose response was lost. Each claim changes claimed_at, so
-		// the second attempt finds any that came after the first.
+		// The SDK repeats an update if its response was lost. Each claim changes
+		// claimed_at, so the second attempt finds any that came after the first.
 		unchanged = "used = :seen AND counted_at = :now AND (attribute_not_exists(claimed_at) OR claimed_at = :claimed)"
 		values = map[string]types.AttributeValue{":seen": calls.Number(*row.Used), ":now": calls.Number(now), ":claimed": calls.Number(row.ClaimedAt)}
 		before := map[string]types.AttributeValue{":seen": values[":seen"], ":now": values[":now"], ":before": calls.Number(row.CountedAt)}

@@ -18,7 +18,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// claims are claims in a workspace. A test sets its stored credentials.
+// claims makes claims in a workspace. A test sets the room that stored credentials take.
 type claims struct {
 	*fixture
 	*auth.Positions
@@ -38,7 +38,7 @@ func newClaims(t *testing.T) *claims {
 	return c
 }
 
-// newPositions has nothing to count.
+// newPositions counts nothing.
 func (f *fixture) newPositions() *auth.Positions {
 	return auth.NewPositions(f.db, f.table, func(context.Context, ids.Workspace) (credentials, bytes int64, err error) { return 0, 0, nil })
 }
@@ -49,7 +49,7 @@ func (f *fixture) claim(p *auth.Positions, account ids.Account) (int64, error) {
 	return claim.Position, err
 }
 
-// want claims so many bytes. There is room for two credentials and 100 bytes.
+// want claims so many bytes. The workspace has room for two credentials and 100 bytes.
 func (c *claims) want(bytes int64, wanted error, counts int64) {
 	c.Helper()
 	_, err := c.Claim(c.Context(), c.account, c.workspace, auth.Need{Provider: "openai", Bytes: bytes}, auth.Room{Credentials: 2, Bytes: 100})
@@ -66,8 +66,8 @@ func (c *claims) only(request string) (auth.Claim, error) {
 func inAnHour() time.Time { return time.Now().Add(time.Hour) }
 
 // A claim that was not stored takes up room for a minute, and a full workspace is
-// counted once a minute. The operator's deletion ends the second pause, not the first:
-// a claim may still be on its way into storage.
+// counted once a minute. A deletion by the operator ends the pause after a count, not the
+// pause after a claim: the claim's credential may be stored later.
 func TestAFullWorkspaceIsCounted(t *testing.T) {
 	for name, bytes := range map[string]int64{"credentials": 1, "bytes": 50} {
 		c, now := newClaims(t), time.Now()
@@ -98,7 +98,7 @@ func TestAFullWorkspaceIsCounted(t *testing.T) {
 	}
 }
 
-// A workspace from before the bound, or after a restore, is counted at its first claim.
+// A workspace without a count, as after a restore, is counted at its first claim.
 func TestAWorkspaceWithoutACountIsCounted(t *testing.T) {
 	c := newClaims(t)
 	for name, forget := range map[string]func(){
@@ -114,19 +114,19 @@ func TestAWorkspaceWithoutACountIsCounted(t *testing.T) {
 	}
 }
 
-// No more is let in than there is room for, whatever was claimed during the count.
+// Claims during a count do not let in more than the room allows.
 func TestAClaimDuringACount(t *testing.T) {
 	c := newClaims(t) // 90 bytes do not fit; one of 10 is claimed during the count
 	c.want(20, nil, 0)
 	c.SetClock(inAnHour)
 	c.during = func() { c.during = func() {}; c.want(10, nil, 1) }
 	c.want(90, auth.ErrFull, 0)
-	c.want(1, auth.ErrFull, 0) // the count of none did not replace it
+	c.want(1, auth.ErrFull, 0) // the count of 0 did not erase that claim
 }
 
-// Of copies of a request one is stored, so they share the last place, for 45 seconds: a
-// repeat after 1, 2, 4, 8 and 16 seconds still has it. They do not keep its claim young:
-// after a minute the next request counts.
+// Only one copy of a request is stored, so the copies share the last place for 45 seconds.
+// Repeats after 1, 2, 4, 8 and 16 seconds still get it. They do not renew its claim: after
+// a minute the next request counts.
 func TestCopiesOfARequestShareAPlace(t *testing.T) {
 	c, now := newClaims(t), time.Now()
 	claim := func(request string, wanted error) {
@@ -170,8 +170,8 @@ func TestAClaimIsGivenBack(t *testing.T) {
 	c.want(100, nil, 0)
 }
 
-// A claim is not given back if a copy may be stored in its room, if a count has left it
-// out, or if a restore has forgotten all claims.
+// A claim is not given back if a copy may be stored in its room, if a count did not
+// include it, or if a restore removed the count.
 func TestAClaimIsKept(t *testing.T) {
 	for name, meanwhile := range map[string]func(*claims) error{
 		"a copy": func(c *claims) error { _, err := c.only("one"); return err },
@@ -200,7 +200,7 @@ func TestAClaimIsKept(t *testing.T) {
 	}
 }
 
-// After a restore nothing is shared with a claim from before it.
+// After a restore, no request shares an earlier claim.
 func TestARestoreEndsSharing(t *testing.T) {
 	c := newClaims(t)
 	first, err := c.only("one")
@@ -212,7 +212,7 @@ func TestARestoreEndsSharing(t *testing.T) {
 	c.wantError(err, auth.ErrFull)
 }
 
-// A response may be lost: what is given back is given back once.
+// A claim is given back only once, even if the response is lost.
 func TestAClaimIsGivenBackOnce(t *testing.T) {
 	c := newClaims(t)
 	c.want(1, nil, 0)
@@ -228,8 +228,8 @@ func TestAClaimIsGivenBackOnce(t *testing.T) {
 	c.want(1, auth.ErrFull, 0)
 }
 
-// A count whose response was lost is written again. It must not erase the claims that
-// came in between.
+// A count is written again if its response was lost. The second write must not erase the
+// claims in between.
 func TestARepeatedCountErasesNoClaim(t *testing.T) {
 	c, now := newClaims(t), time.Now()
 	c.SetClock(func() time.Time { return now })
@@ -247,7 +247,7 @@ func TestARepeatedCountErasesNoClaim(t *testing.T) {
 	c.want(1, auth.ErrFull, 0)
 }
 
-// A lost response neither makes a second count nor keeps the first from being used.
+// After a lost response the count is used, and nothing is counted twice.
 func TestACountSurvivesLostResponses(t *testing.T) {
 	for call := range 4 {
 		c := newClaims(t)
@@ -260,7 +260,7 @@ func TestACountSurvivesLostResponses(t *testing.T) {
 	}
 }
 
-// A claim of the last place whose response was lost has the place, also after a count.
+// A claim of the last place keeps the place if its response was lost, also after a count.
 func TestAClaimSurvivesALostResponse(t *testing.T) {
 	c := newClaims(t)
 	for _, call := range []int{1, 4} {
@@ -272,8 +272,8 @@ func TestAClaimSurvivesALostResponse(t *testing.T) {
 	}
 }
 
-// A workspace that is deleted, foreign or damaged is not counted. Its account is told that
-// a row is damaged.
+// A workspace that is deleted, foreign or damaged is not counted. Its account gets an
+// error if a row is damaged.
 func TestOnlyAFullWorkspaceIsCounted(t *testing.T) {
 	c := newClaims(t)
 	sound := c.rows.Get(t, c.workspaceRow())

@@ -56,7 +56,7 @@ func TestAContradictoryKeyIsUnknown(t *testing.T) {
 				t.Errorf("%s: owned %v by %s, %v", attribute, owned, account, err)
 			}
 		}
-		for range 20 { // attributes are decoded in any order, and no more of them after a bad one
+		for range 20 { // attributes are decoded in any order, up to the first bad one
 			listed, err := f.registry.ListKeys(t.Context(), f.account)
 			at := slices.IndexFunc(listed, func(k auth.Key) bool { return k.Hash == key.Hash })
 			if err != nil || at < 0 || listed[at].Fault == nil {
@@ -74,8 +74,8 @@ func TestAContradictoryKeyIsUnknown(t *testing.T) {
 	}
 }
 
-// A workspace with a damaged row does not exist for another account or for a
-// key bound elsewhere, and reading it agrees with taking a position in it.
+// A workspace with a damaged row does not exist for another account or for a key bound
+// elsewhere. Reading it and taking a position in it give the same result.
 func TestADamagedWorkspaceIsOutOfReach(t *testing.T) {
 	f, stranger := newFixture(t), newFixture(t)
 	workspaces, positions := auth.NewWorkspaces(f.db, f.table), f.newPositions()
@@ -244,8 +244,8 @@ func TestANeedlessRepairWritesNothing(t *testing.T) {
 	}
 }
 
-// List entries of an unreadable row are not stray. A row counts whole or not at all: the
-// decoder stops at the first fault, in the order of a map.
+// List entries of an unreadable row are not stray. The survey uses no field of an
+// unreadable row: the decoder may have set any of them.
 func TestASurveyReportsUnreadableRows(t *testing.T) {
 	f := newFixture(t)
 	key := f.newBoundKey()
@@ -271,7 +271,7 @@ func TestASurveyReportsUnreadableRows(t *testing.T) {
 }
 
 // A list entry belongs to an account or a workspace, and names a key or a workspace. A
-// row that lacks a required attribute is at fault.
+// row that lacks a required attribute is damaged.
 func TestASurveySortsItems(t *testing.T) {
 	f := newFixture(t)
 	id := string(f.account)

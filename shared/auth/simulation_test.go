@@ -18,8 +18,8 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// TestSimulation plays the operator's commands with every fault of every call, and
-// beside each other in every order of their calls.
+// TestSimulation runs the operator's commands with every fault of every call, and runs
+// pairs of commands in every order of their calls.
 func TestSimulation(t *testing.T) {
 	alone := slices.Collect(maps.Keys(commands(situation{})))
 	alone = append(alone, "set default", "set second", "delete workspace", "delete second", "repair")
@@ -42,10 +42,10 @@ type situation struct {
 	account           ids.Account
 	workspace, second ids.Workspace
 	key, management   auth.KeyHash
-	now               time.Time // at which all of it is made
+	now               time.Time // the time at which all of it is made
 }
 
-// command is one of the operator's.
+// command is a command of the operator.
 type command = func(context.Context, *auth.Registry) error
 
 // refusals are the errors by which a command may be refused if another runs beside it.
@@ -168,8 +168,9 @@ func scenario(title string, names []string) sim.Scenario {
 	}}
 }
 
-// damage leaves half of three transactions, as a restored table may: a key that is not in
-// its account's list, a list entry of no key, and an enabled key of a deleted workspace.
+// damage leaves half of three transactions, as a restored table may: a key missing from
+// its account's list, a list entry without a key, and an enabled key of a deleted
+// workspace.
 func damage(w *sim.World, s situation) {
 	rows, t := w.Rows("access"), w.TB()
 	account := "account#" + string(s.account)
@@ -186,7 +187,7 @@ func damage(w *sim.World, s situation) {
 }
 
 // The registry refuses invalid names and keys, and ids that do not exist or belong to
-// another account. It writes nothing then.
+// another account. It then writes nothing.
 func askRegistry(w *sim.World) {
 	ctx, t, r, own := w.TB().Context(), w.TB(), w.Direct.Registry, w.Tenant
 	stranger := testkit.NewTenant(t, r)

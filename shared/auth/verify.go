@@ -58,9 +58,9 @@ func NewKeyring(db batchGetter, table string) *Keyring {
 	return &Keyring{db: db, table: table}
 }
 
-// Owned returns which of the hashes, at most 100 different ones, name a key of
-// the account; disabled and expired keys count. Only the account's own key that cannot
-// be read is an error. It has no effect.
+// Owned returns those of at most 100 different hashes that name a key of the account,
+// disabled and expired keys included. An unreadable key is an error only if it is the
+// account's. Owned has no effect.
 func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []KeyHash) (map[KeyHash]bool, error) {
 	owned := make(map[KeyHash]bool, len(hashes))
 	keys := uniqueKeys(hashes)

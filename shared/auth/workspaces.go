@@ -9,7 +9,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Workspaces looks up the workspace that a request names or means.
+// Workspaces looks up workspaces for requests.
 type Workspaces struct {
 	db    itemGetter
 	table string
@@ -24,13 +24,13 @@ func NewWorkspaces(db itemGetter, table string) *Workspaces {
 // reveals it.
 type Found struct {
 	id      ids.Workspace
-	account ids.Account // "" where the row names none
+	account ids.Account // "" if the row names none
 	item    workspaceItem
 	fault   error
 }
 
-// Find looks a workspace up. That it does not exist, or cannot be read, shows in
-// For.
+// Find looks a workspace up. It does not fail for a missing or unreadable
+// workspace; For does.
 func (w *Workspaces) Find(ctx context.Context, id ids.Workspace) (Found, error) {
 	f := Found{id: id}
 	found, err := get(ctx, w.db, w.table, workspaceAt(id), &f.item)
@@ -47,9 +47,8 @@ func (w *Workspaces) Find(ctx context.Context, id ids.Workspace) (Found, error) 
 	return f, nil
 }
 
-// For yields the workspace if the caller may reach it, else ErrNoWorkspace. A
-// workspace that cannot be read is another error, and only for a caller who may
-// reach it.
+// For yields the workspace if the caller may reach it, else ErrNoWorkspace. If the
+// workspace cannot be read, a caller who may reach it gets another error.
 func (f Found) For(c Caller) (ids.Workspace, error) {
 	bound, isBound := c.Bound()
 	switch {
@@ -63,8 +62,8 @@ func (f Found) For(c Caller) (ids.Workspace, error) {
 	return f.id, nil
 }
 
-// Fault is the row's fault, if it has one. It is for the operator: a caller learns
-// from For.
+// Fault is the row's fault, if it has one. It is for the operator; a caller gets
+// the error of For.
 func (f Found) Fault() error { return f.fault }
 
 // Default is the workspace of a request that names none: the key's own, or else the

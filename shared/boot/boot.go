@@ -42,7 +42,7 @@ type Environment struct {
 
 // Start builds a function and serves it; it returns only by ending the process.
 func Start(build func(*Environment) lambda.Handler) {
-	// The version, by which a deployment's alarm distinguishes the new from the old.
+	// A deployment's alarm distinguishes the new version from the old by this field.
 	log := lambdacontext.NewLogger().With("version", lambdacontext.FunctionVersion)
 	env, err := newEnvironment(os.Getenv, log) //nolint:forbidigo // the one place
 	var handler lambda.Handler
@@ -56,9 +56,9 @@ func Start(build func(*Environment) lambda.Handler) {
 	lambda.Start(handler)
 }
 
-// NewEnvironment returns the environment of a function: its clients use the config,
-// under the policies of every function. Start makes the one for the process; a test may
-// make others.
+// NewEnvironment returns the environment of a function. Its clients use the config with
+// the policies of every function. Start makes the one for the process; a test may make
+// others.
 func NewEnvironment(config aws.Config, log *slog.Logger, getenv func(string) string) *Environment {
 	config.Retryer = calls.Retryer
 	config.APIOptions = []func(*middleware.Stack) error{calls.Counted, calls.Whole}
@@ -85,7 +85,7 @@ func (e *Environment) assemble(build func(*Environment) lambda.Handler) (lambda.
 	return handler, nil
 }
 
-// Get is a variable of the environment that the function cannot do without.
+// Get returns a required variable of the environment.
 func (e *Environment) Get(name string) string {
 	value := e.getenv(name)
 	if value == "" {
@@ -94,15 +94,14 @@ func (e *Environment) Get(name string) string {
 	return value
 }
 
-// Every attempt is bounded: a connection that died while Lambda had the process
-// frozen must not swallow a request's whole time, as the SDK's defaults would
-// let it.
+// Every attempt is bounded: if a connection died while Lambda had the process frozen,
+// it must not use up a request's whole time. The SDK's defaults would allow that.
 const (
 	connectTimeout  = time.Second
 	responseTimeout = 2 * time.Second
 	// attemptTimeout bounds a whole attempt, including a response that stops in the
-	// middle. Three attempts fit into a request's time, the pauses between them aside.
-	// The request's own deadline ends anything longer.
+	// middle. Three attempts without the pauses fit into a request's time. The
+	// request's own deadline ends anything longer.
 	attemptTimeout = 3 * time.Second
 )
 
@@ -192,7 +191,7 @@ func (e *Environment) connect(ctx context.Context, find Endpoint) {
 	if err != nil {
 		return
 	}
-	// A body that was read to its end gives the connection back.
+	// The connection returns to the pool once the body is read completely.
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
 	_ = response.Body.Close()
 }

@@ -43,8 +43,8 @@ type network struct {
 	purged      atomic.Int64 // how many of the first connections are gone
 }
 
-// connection is the client's end of a connection. If the network purged it, a request is
-// written into nothing and the read is reset.
+// connection is the client's end of a connection. If the network purged it, a written
+// request is lost and the read is reset.
 type connection struct {
 	net.Conn
 	network *network
@@ -124,7 +124,7 @@ func (n *network) database(t *testing.T) (db *dynamodb.Client) {
 func TestAnEnvironmentThatCannotServeIsRefused(t *testing.T) {
 	const sdk = "AWS_REGION, AWS_ACCESS_KEY_ID"
 	for name, c := range map[string]struct {
-		lambda map[string]string // in place of what Lambda sets
+		lambda map[string]string // these replace the variables of lambdaSets
 		want   string
 	}{
 		"the function's own variables": {nil, "missing from the environment: ONE_TABLE, ANOTHER_TABLE"},
@@ -152,7 +152,7 @@ func TestAnEnvironmentThatCannotServeIsRefused(t *testing.T) {
 	}
 }
 
-func TestEndpointsAreThoseOfTheEnvironment(t *testing.T) {
+func TestEndpointsComeFromTheEnvironment(t *testing.T) {
 	for _, endpoint := range []string{"", "http://aws.test"} {
 		lambdaSets(t, endpoint)
 		if _, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {
@@ -166,7 +166,7 @@ func TestEndpointsAreThoseOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestMain makes the test binary a function if SIGNALBOX_TEST_START is set.
+// TestMain runs the test binary as a function if SIGNALBOX_TEST_START is set.
 func TestMain(m *testing.M) {
 	if table := os.Getenv("SIGNALBOX_TEST_START"); table != "" {
 		boot.Start(func(env *boot.Environment) lambda.Handler {
@@ -254,7 +254,7 @@ func TestTheWarmUpIsBounded(t *testing.T) {
 }
 
 // The network may have purged the connections of a process that was frozen. A call then
-// meets at most one lost connection, and does not pause.
+// meets at most one lost connection and retries without a pause.
 func TestAFrozenFunctionReconnectsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const response = 10 * time.Millisecond

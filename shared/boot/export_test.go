@@ -11,13 +11,13 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// Assemble is Start without serving, with these variables for the function's own. What
-// the SDK reads stands in the process's environment.
+// Assemble is Start without serving. The function reads these variables; the SDK reads
+// the process's environment.
 func Assemble(variables map[string]string, build func(*Environment) lambda.Handler) (lambda.Handler, error) {
 	return AssembleOn(nil, variables, build)
 }
 
-// AssembleOn does so on a network of the test's own.
+// AssembleOn is Assemble with a network that the test provides.
 func AssembleOn(dial func(ctx context.Context, network, address string) (net.Conn, error), variables map[string]string, build func(*Environment) lambda.Handler) (lambda.Handler, error) {
 	getenv := func(name string) string { return variables[name] }
 	env, err := newEnvironment(getenv, slog.New(slog.DiscardHandler))

@@ -1,6 +1,6 @@
-// Package byok keeps bring-your-own-key provider credentials. It checks a request for
-// one, and stores it. The files named operator*.go are for the operator's command, and
-// router.go is for the platform's router.
+// Package byok keeps bring-your-own-key provider credentials. It checks and stores new
+// ones. The files named operator*.go are for the operator's command, and router.go is
+// for the platform's router.
 //
 // It protects the provider key, which is never returned: it is sealed for its
 // account, workspace, credential and provider. Only a label is shown, computed
@@ -46,10 +46,11 @@ import (
 
 // Settings are the caller's choices about a credential, the provider key aside.
 // Each is stored under its name in the API, a nil one as NULL. The operator's command
-// shows each under the same name, but Disabled as the state.
+// shows each under the same name, except Disabled, which it shows as the state.
 //
 // Two credentials that differ in a setting cannot supersede each other, since a router
-// may decide by it. A new text for people joins the exceptions in differences.
+// may decide by it. If you add a text for people, add it to the exceptions in
+// differences.
 type Settings struct {
 	Provider string `dynamodbav:"provider" json:"provider"`
 	Name     string `dynamodbav:"name" json:"name"`
@@ -87,8 +88,8 @@ type Credential struct {
 	Account   ids.Account
 	Workspace ids.Workspace
 	Label     string
-	// EndsInSpace reports that the key ends with white space, which is most often a
-	// mistake of pasting. A list shows it, and it says no more about the key.
+	// EndsInSpace reports that the key ends with white space, usually because it was
+	// pasted wrongly. A list shows it. It reveals nothing else about the key.
 	EndsInSpace bool
 	CreatedAt   time.Time // whole seconds
 	SortOrder   int64     // lower is tried first; unique within workspace and provider
@@ -101,11 +102,10 @@ const (
 	labelTail    = 4
 )
 
-// Label is the mask that stands for a provider key: its first 3 characters, "..." and
-// its last 4 ("sk-...AbCd") for a key of 16 or more characters, all of them U+0021 to
-// U+007E, that does not begin with {, [ or ". For any other key, a JSON document or a
-// short one, it is "...". It shows at most 7 characters of a key, and always less than
-// half.
+// Label is the mask of a provider key: its first 3 characters, "..." and its last 4
+// ("sk-...AbCd"). The key must have 16 or more characters, all U+0021 to U+007E, and
+// must not begin with {, [ or ". For any other key the label is "...". It shows at
+// most 7 characters of a key, and always less than half.
 func Label(key []byte) string {
 	if len(key) < labelMinimum || key[0] == '{' || key[0] == '[' || key[0] == '"' {
 		return unlabelled

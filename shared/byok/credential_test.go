@@ -58,7 +58,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-func TestAnUnknownProviderIsToldTheNearest(t *testing.T) {
+func TestAnUnknownProviderGetsASuggestion(t *testing.T) {
 	for slug, want := range map[string]string{
 		"OpenAI": "openai", "opnai": "openai", "azure-openai": "openai", "vertex": "google-vertex", "Z.AI": "z-ai",
 		"sk-0123456789": "", "": "",

@@ -54,7 +54,6 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// validCredential is a credential without a fault.
 func validCredential() byok.New {
 	return byok.New{Key: secret.New([]byte(providerKey)), Settings: byok.Settings{
 		Provider: "openai", Name: "n", AllowedModels: []string{}, AllowedUserIDs: []string{"u1", "u2"},
@@ -98,7 +97,8 @@ func (f *fixture) stored() (credentials []byok.Credential) {
 	return credentials
 }
 
-// wrappedKeys reads those of the workspace: other tests use the same table.
+// wrappedKeys reads the wrapped keys of the workspace: other tests use the same
+// table.
 func (f *fixture) wrappedKeys() (own []byok.WrappedKey) {
 	f.Helper()
 	const segments = 3
@@ -139,7 +139,6 @@ func (f *fixture) keyARN() string {
 	return f.rows()[0].Sealed.KeyARN
 }
 
-// newKey makes a KMS key.
 func (f *fixture) newKey() string {
 	f.Helper()
 	key := f.env.Key(f)
@@ -177,8 +176,8 @@ func (f *fixture) direct() *byok.Manager {
 	return byok.NewManager(f.db, f.env.Tables.Credentials)
 }
 
-// createOnce stores a new credential under the id and returns the response that was
-// replayed instead, if any.
+// createOnce stores a new credential under the id, or returns the replayed
+// response.
 func (f *fixture) createOnce(id byok.RequestID, response string) (replayed string) {
 	f.Helper()
 	earlier, err := f.store.CreateOnce(f.Context(), f.newDraft(), id, byok.Remembered{}, fingerprint, []byte(response))

@@ -71,7 +71,7 @@ func decode(row map[string]types.AttributeValue) (s stored) {
 		s.readable = s.isSound()
 		return s
 	}
-	s.item = item{} // the decoder stopped somewhere, in the order of a map
+	s.item = item{} // the decoder may have set any field
 	_ = attributevalue.UnmarshalMap(map[string]types.AttributeValue{"pk": row["pk"], "sk": row["sk"]}, &s.item)
 	return s
 }

@@ -19,9 +19,9 @@ func (m *Manager) ReadSettings(ctx context.Context, account ids.Account, w ids.W
 	return m.settings(ctx, account, w, true)
 }
 
-// List lists the credentials of the workspace by provider and sort order, whole or
-// not; one that cannot be decoded is ErrUnreadable. A workspace that does not exist
-// has none.
+// List lists the credentials of the workspace by provider and sort order, including
+// incomplete ones. It returns ErrUnreadable if one cannot be decoded. A missing
+// workspace has none.
 func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, error) {
 	return m.settings(ctx, "", w, false)
 }
@@ -57,7 +57,7 @@ func (m *Manager) settings(ctx context.Context, account ids.Account, w ids.Works
 }
 
 // ListAll lists the credentials of all workspaces, by workspace, and counts the rows
-// that cannot be read. It scans the whole table and is paid for by its size.
+// that cannot be read. It scans the whole table, so its cost grows with the table.
 func (m *Manager) ListAll(ctx context.Context) (all []Credential, unreadable int, err error) {
 	for rows, err := range scan(ctx, m.db, &dynamodb.ScanInput{TableName: &m.table, Limit: aws.Int32(surveyPage)}, shown()...) {
 		if err != nil {

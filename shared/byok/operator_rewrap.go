@@ -48,8 +48,8 @@ type WrappedKey struct {
 }
 
 // Pages yields all wrapped keys of one of several segments of the table, page by
-// page, strongly consistent: every credential that exists from the beginning to
-// the end of the scan is among them. It ends after an error.
+// page, strongly consistent: every credential that exists during the whole scan is
+// among them. It ends after an error.
 func (w *WrappedKeys) Pages(ctx context.Context, segment, segments int32) iter.Seq2[[]WrappedKey, error] {
 	in := &dynamodb.ScanInput{TableName: &w.table, Limit: aws.Int32(wrappedKeyPage), Segment: &segment, TotalSegments: &segments}
 	return func(yield func([]WrappedKey, error) bool) {
@@ -76,7 +76,7 @@ type RewrapOutcome int
 const (
 	// Moved means that its data key is now wrapped under the other key.
 	Moved RewrapOutcome = iota + 1
-	// AlreadyThere means that it was so before.
+	// AlreadyThere means that it was wrapped under the other key before.
 	AlreadyThere
 	// Changed means that somebody else deleted or changed the credential in between.
 	// If it still exists, the next run finds it.
@@ -108,7 +108,7 @@ func (w *WrappedKeys) Rewrap(ctx context.Context, old WrappedKey, rewrapper *sea
 	return Moved, nil
 }
 
-// replace writes the new wrapped key over the old one, and over nothing else.
+// replace writes the new wrapped key if the old one is still stored.
 func (w *WrappedKeys) replace(ctx context.Context, old WrappedKey, fresh seal.Sealed) error {
 	_, err := w.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &w.table, Key: primaryKey(old.Workspace, old.ID),

@@ -70,12 +70,12 @@ func TestRewrapSurvivesEveryFault(t *testing.T) {
 	for _, operation := range []string{"ReEncrypt", "UpdateItem"} {
 		for name, c := range map[string]struct {
 			rule  faults.Rule
-			moved bool // by the first run, which reports it
+			moved bool // the first run moves it and reports that
 		}{
 			"refused":             {faults.Rule{Fault: faults.Refuse()}, false},
 			"response lost once":  {faults.Rule{Attempt: 1, Fault: faults.LoseAnswer()}, true},
 			"every response lost": {faults.Rule{Fault: faults.LoseAnswer()}, false},
-			"empty":               {faults.Rule{Fault: faults.EmptyAnswer()}, operation == "UpdateItem"}, // whose body is not used
+			"empty":               {faults.Rule{Fault: faults.EmptyAnswer()}, operation == "UpdateItem"}, // its body is not used
 		} {
 			t.Run(operation+" "+name, func(t *testing.T) {
 				f := newFixture(t)
@@ -112,7 +112,7 @@ func TestRewrapReportsAReadThatFails(t *testing.T) {
 	}
 }
 
-func TestRewrapOfACredentialThatChangesMeanwhile(t *testing.T) {
+func TestRewrapOfACredentialThatChangesInBetween(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(f *fixture, w byok.WrappedKey, next string) error
 		want      byok.RewrapOutcome
@@ -167,7 +167,7 @@ func TestRewrapOfACredentialThatChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// Rows that an attacker with access to the table has made.
+// An attacker with access to the table may have made these rows.
 func TestRewrapRefusesForgedRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(row map[string]types.AttributeValue)

@@ -31,7 +31,7 @@ const supersedeAttempts = 5
 
 // Supersede rotates a key without a gap: in one transaction the new credential
 // takes the old one's sort_order, the old one takes the new one's and is disabled. If
-// the new one comes first already, both keep theirs. Both are of the workspace. It
+// the new one comes first already, both keep theirs. Both must be in the workspace. It
 // reads no key. Unless anyway is set, the two must have the same flags and allow-lists.
 //
 // It returns ErrNotFound or one of the errors above. After any other error it may
@@ -40,9 +40,9 @@ const supersedeAttempts = 5
 //
 // A query is no snapshot. If it began before the new credential was usable, it may
 // still read the old one after the transaction and see neither as usable. Supersede
-// therefore looks at the new credential and then waits for ReadTime. A later
-// reading may see one of the two rows changed: it sees both credentials as usable, or
-// the new one.
+// therefore looks at the new credential and then waits for ReadTime. A later reading may
+// see one of the two rows changed: it sees the new credential as usable, and possibly the
+// old one too.
 func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor ids.Credential, anyway bool) (changed bool, err error) {
 	if old == successor {
 		return false, ErrSameCredential
@@ -96,7 +96,7 @@ func rotation(all []Credential, old, successor ids.Credential, anyway bool) (fro
 // things to a router. The order of a list means nothing; a nil one and an empty one
 // mean different things.
 func (s Settings) differences(other Settings) []string {
-	// Texts for people mean nothing to a router, and rotation has judged who is disabled.
+	// A router ignores texts for people, and rotation has checked Disabled.
 	s.Name, s.Disabled = other.Name, other.Disabled
 	others := maps.Collect(other.ByName())
 	var names []string
@@ -108,7 +108,7 @@ func (s Settings) differences(other Settings) []string {
 	return names
 }
 
-// asSet sorts a list and removes what it repeats. Another setting stays as it is.
+// asSet sorts a list and removes duplicates. It returns any other setting unchanged.
 func asSet(setting any) any {
 	list, isList := setting.([]string)
 	if !isList || list == nil {
@@ -119,8 +119,8 @@ func asSet(setting any) any {
 	return slices.Compact(set)
 }
 
-// swap gives the second the earlier place of both, as they were read, and disables the
-// first.
+// swap gives the second credential the earlier place of both and disables the first. It
+// fails if one has changed since it was read.
 func (m *Manager) swap(ctx context.Context, from, to Credential) error {
 	update := func(c Credential, place int64, set string, disabled bool) types.TransactWriteItem {
 		return types.TransactWriteItem{Update: &types.Update{

@@ -81,7 +81,7 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
-// A repeat must not move a credential back that came first from the beginning.
+// If the successor came first from the beginning, a repeat must not move it back.
 func TestASuccessorThatComesFirstStays(t *testing.T) {
 	f := newFixture(t)
 	successor, old := f.pair(func(*byok.Draft) {})
@@ -110,7 +110,7 @@ func TestSupersedeRefuses(t *testing.T) {
 	}
 }
 
-// Whatever becomes of the transaction, both or none of the credentials change, and
+// After any fault of the transaction, both credentials have changed or neither, and
 // another call finishes.
 func TestSupersedeUnderFaults(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -147,8 +147,8 @@ func TestSupersedeUnderFaults(t *testing.T) {
 	}
 }
 
-// slowTable holds two credentials. A reader's page is sent after a delay, and does not
-// have the successor yet.
+// slowTable holds two credentials. It sends a reader's page after a delay. The page
+// lacks the successor.
 type slowTable struct {
 	*dynamodb.Client
 	successor, old testkit.Row // in the order of their ids
@@ -175,7 +175,7 @@ func (p slowTable) TransactWriteItems(context.Context, *dynamodb.TransactWriteIt
 	return &dynamodb.TransactWriteItemsOutput{}, nil
 }
 
-// A reading that began before the successor was stored either fails or sees the old
+// If a reading began before the successor was stored, it fails or sees the old
 // credential as usable.
 func TestAReadingThatMissedTheSuccessor(t *testing.T) {
 	for _, delay := range []time.Duration{byok.ReadTime / 2, byok.ReadTime - 1, byok.ReadTime + 1, time.Hour} {

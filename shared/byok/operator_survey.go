@@ -14,8 +14,8 @@ import (
 // surveyPage is how many rows one Scan reads at most; DynamoDB ends a page at 1 MB.
 const surveyPage = 500
 
-// scan yields the rows of the table page by page, strongly consistent, of each row these
-// attributes. It ends after an error.
+// scan yields these attributes of all rows of the table, page by page, strongly
+// consistent. It ends after an error.
 func scan(ctx context.Context, db dynamodb.ScanAPIClient, in *dynamodb.ScanInput, attributes ...string) iter.Seq2[[]stored, error] {
 	projection, names := project(attributes...)
 	in.ConsistentRead, in.ProjectionExpression, in.ExpressionAttributeNames = aws.Bool(true), &projection, names
@@ -39,7 +39,7 @@ func scan(ctx context.Context, db dynamodb.ScanAPIClient, in *dynamodb.ScanInput
 }
 
 // Placement is the position of a stored credential in its workspace and provider.
-// Of an unreadable one only Workspace and ID are certain.
+// If it is unreadable, only Workspace and ID are certain.
 type Placement struct {
 	Workspace  ids.Workspace
 	ID         ids.Credential

@@ -36,8 +36,8 @@ const (
 	numberBytes = 21
 )
 
-// Size is how many bytes the credential will take as stored, at most. It counts every
-// setting, also one that is added later.
+// Size is the most bytes that the credential takes in storage. It counts every field of
+// Settings, also one that is added later.
 func (n New) Size() int64 {
 	size := rowBytes + len(n.Key.Reveal())
 	for _, setting := range n.ByName() {
@@ -46,7 +46,7 @@ func (n New) Size() int64 {
 	return int64(size)
 }
 
-// bytesOf is how many bytes a value takes as stored, at most.
+// bytesOf is the most bytes that a value takes in storage.
 func bytesOf(value reflect.Value) int {
 	switch kind := value.Kind(); {
 	case kind == reflect.String:
@@ -59,7 +59,7 @@ func bytesOf(value reflect.Value) int {
 			size += 1 + bytesOf(element)
 		}
 		return size
-	case kind == reflect.Pointer || kind == reflect.Bool: // none, or a flag
+	case kind == reflect.Pointer || kind == reflect.Bool: // nil, or a flag
 		return 1
 	default:
 		return numberBytes
@@ -71,7 +71,7 @@ const ReadUnit = 4096
 
 // Count returns how many credentials the workspace holds, and how many bytes they
 // take, each page rounded up to a ReadUnit. DynamoDB counts them: no attribute is read.
-// It ends early once the bound is passed, which the second page does at the latest.
+// It stops after the page that passes the bound, at the latest after the second.
 func (s *Store) Count(ctx context.Context, w ids.Workspace) (credentials, bytes int64, err error) {
 	return count(ctx, s.db, s.credentials, w)
 }

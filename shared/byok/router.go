@@ -28,10 +28,10 @@ func (s Stored) Binding() seal.Binding { return s.binding() }
 const ReadTime = 2 * time.Second
 
 // ReadAll reads the credentials of a workspace with their sealed keys from the
-// credentials table, strongly consistent, in one Query and within ReadTime. More than
-// one Query reads, or than MaxStored, is ErrTooMany. A row that cannot be read whole,
-// or that names another place, is ErrUnreadable for the whole workspace: it may hold a
-// flag that restricts the others.
+// credentials table, strongly consistent, in one Query and within ReadTime. If one Query
+// does not reach the end, or finds more than MaxStored, the error is ErrTooMany. If a row
+// is incomplete or names another place, the error is ErrUnreadable for the whole
+// workspace: the row may hold a flag that restricts the others.
 func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, account ids.Account, w ids.Workspace) ([]Stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadTime)
 	defer cancel()
@@ -46,9 +46,10 @@ func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, acco
 	return all, nil
 }
 
-// readRows returns the rows that a query of the workspace finds. A row that cannot be
-// decoded is ErrUnreadable. If it is strict, so is a row that is not whole or not of this
-// workspace of the account, and a workspace that holds more than its bound is ErrTooMany.
+// readRows returns the rows that a query of the workspace finds. It returns ErrUnreadable
+// if a row cannot be decoded. If strict is set, it also does so for a row that is
+// incomplete or not of this workspace and account, and returns ErrTooMany if the
+// workspace holds more than its bound.
 func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.QueryInput, account ids.Account, w ids.Workspace, strict bool) ([]item, error) {
 	var rows []item
 	pages := dynamodb.NewQueryPaginator(db, in)

@@ -17,7 +17,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// oneRow is a credentials table that returns one row, whatever is asked for.
+// oneRow is a credentials table that returns the same row for every query.
 type oneRow struct {
 	*dynamodb.Client
 	row map[string]types.AttributeValue
@@ -58,8 +58,8 @@ func TestADamagedRowIsUnreadable(t *testing.T) {
 		}
 	}
 	check("nothing", sound, nil)
-	// A renamed attribute would be lost in rows that exist already. A setting has its name
-	// in the API, which cannot change.
+	// A renamed attribute would be lost in existing rows. A setting has the name of the
+	// API, which cannot change.
 	settings := maps.Keys(maps.Collect(byok.Settings{}.ByName()))
 	for _, name := range slices.AppendSeq(strings.Fields("account created_at id label pk seal sk sort_order v workspace"), settings) {
 		if sound[name] == nil {
@@ -75,7 +75,7 @@ func TestADamagedRowIsUnreadable(t *testing.T) {
 		"sk of another credential": {"sk": testkit.Text("credential#" + string(ids.New[ids.Credential]()))},
 		"id that is empty":         {"id": testkit.Text(""), "sk": testkit.Text("credential#")},
 		"provider that is empty":   {"provider": testkit.Text("")},
-		"row of another workspace": {"workspace": testkit.Text("w"), "pk": testkit.Text("workspace#w")}, // which a survey cannot notice
+		"row of another workspace": {"workspace": testkit.Text("w"), "pk": testkit.Text("workspace#w")}, // a survey cannot notice this
 		"list of null":             {"allowed_models": &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberNULL{Value: true}}}},
 	} {
 		row := maps.Clone(sound)
@@ -83,7 +83,7 @@ func TestADamagedRowIsUnreadable(t *testing.T) {
 		check(what, row, byok.ErrUnreadable)
 	}
 	const list, flag = "*types.AttributeValueMemberL *types.AttributeValueMemberNULL", "*types.AttributeValueMemberBOOL"
-	sounds := map[string]string{ // what else an attribute that decides may be
+	sounds := map[string]string{ // the other values that such an attribute may have
 		"id": "", "v": "", "account": "", "workspace": "", "provider": "*types.AttributeValueMemberS *types.AttributeValueMemberN", "sort_order": "*types.AttributeValueMemberN",
 		"disabled": flag, "is_byok_only": flag, "is_fallback": flag, "is_required": flag,
 		"allowed_models": list, "allowed_user_ids": list, "allowed_api_key_hashes": list,

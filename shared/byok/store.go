@@ -135,9 +135,9 @@ const recordVersion = 2
 // record is the record of a request, in the control table under its id. The
 // response is the body of its 201, which contains no secret.
 //
-// A record with a Refusal, a random name, is that of a request which was refused for
-// something that storage showed. It stops the request's copies under way. A
-// request that saw it when it began is a new try, and replaces it.
+// Refusal is a random name. It is set if the request was refused because of stored data.
+// Such a record stops the copies of the request that are under way. A request that saw it
+// at its start is a new try, and replaces it.
 type record struct {
 	PK          string         `dynamodbav:"pk"`
 	Version     int            `dynamodbav:"v"`
@@ -154,16 +154,16 @@ type record struct {
 // Remembered is the record of an earlier request under the same id, if any.
 type Remembered struct {
 	record *record
-	seen   string // the refusal that was there when the request began
+	seen   string // the refusal found at the start of the request
 }
 
-// Refusal is the error for a request if a copy, sent at the same time, was refused.
+// Refusal is the error of a request if a copy sent at the same time was refused.
 type Refusal struct{ Problems []Problem }
 
 func (r *Refusal) Error() string { return "a copy of the request was refused" }
 
-// Recall looks up an earlier request, strongly consistent. A refused one may succeed
-// now, so it is no more than seen.
+// Recall looks up an earlier request, strongly consistent. A refused request may succeed
+// now, so Recall only notes its refusal.
 func (s *Store) Recall(ctx context.Context, id RequestID) (Remembered, error) {
 	earlier, err := s.look(ctx, id)
 	if earlier.record != nil && earlier.record.Refusal != "" {
@@ -208,8 +208,8 @@ type Replayed struct {
 }
 
 // Replay returns the earlier response to the same request; ok is false if there is
-// none. The error is ErrDifferentRequest if the request was another, and a *Refusal
-// if a copy was refused.
+// none. The error is ErrDifferentRequest if the earlier request was different, and a
+// *Refusal if a copy was refused.
 func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err error) {
 	if m.record == nil {
 		return Replayed{}, false, nil
@@ -223,14 +223,14 @@ func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err 
 	return Replayed{Workspace: m.record.Workspace, Credential: m.record.Credential, Response: []byte(m.record.Response)}, true, nil
 }
 
-// refusalLife is how long a refusal is kept: longer than a request lives, and than clocks
-// differ.
+// refusalLife is how long a refusal is kept: more than any request takes plus the largest
+// difference of clocks.
 const refusalLife = time.Minute
 
-// Refuse remembers that the request is refused for these problems, before it is
-// answered: no copy that began before stores anything then. If another request
-// under the same id was faster, it returns that request's record instead. After an
-// error the refusal may be remembered; it concerns no request that begins later.
+// Refuse records that the request is refused for these problems. It runs before the
+// answer, and then no earlier copy can store anything. If another request under the same
+// id was stored first, Refuse returns that request's record. After an error the refusal
+// may be stored; it does not affect requests that begin later.
 func (s *Store) Refuse(ctx context.Context, id RequestID, earlier Remembered, fingerprint []byte, why []Problem) (Remembered, error) {
 	put := s.remember(record{PK: string(id), Refusal: rand.Text(), Refused: fingerprint, Problems: why}, earlier, refusalLife)
 	_, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{
@@ -251,10 +251,10 @@ func (s *Store) Refuse(ctx context.Context, id RequestID, earlier Remembered, fi
 	return Remembered{}, nil
 }
 
-// CreateOnce stores the draft and the record of its request, both or neither. If
-// another request under the same id was faster, it stores nothing and returns that
-// request's record. earlier is the result of Recall. After an error the credential may
-// be stored; the same request again finds it.
+// CreateOnce stores the draft and the record of its request, both or neither. If another
+// request under the same id was stored first, it stores nothing and returns that
+// request's record. earlier is the result of Recall. After an error the credential may be
+// stored; the same request again finds it.
 func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, earlier Remembered, fingerprint, response []byte) (Remembered, error) {
 	put := s.put(d)
 	for attempt := 1; ; attempt++ {
@@ -282,9 +282,10 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, earlier R
 	}
 }
 
-// remember is the conditional write of a record: there is none, an expired one, or the
+// remember is the conditional write of a record. It may replace an expired record or the
 // refusal that was seen. A response also replaces the refusal of a different request,
-// which a late copy may have left: that one stays stopped, because it finds the response.
+// which a late copy may have left. That request stays stopped, because it finds the
+// response.
 func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *types.Put {
 	now := s.now()
 	r.Version, r.Expires = recordVersion, now.Add(kept).Unix()
@@ -294,7 +295,8 @@ func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *type
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":now": calls.Number(now.Unix()),
 		},
-		// Of two at once, the loser gets the winner's record with the cancellation.
+		// If two requests write at once, the loser gets the winner's record with its
+		// error.
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	if r.Refusal == "" {

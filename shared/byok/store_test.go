@@ -44,8 +44,9 @@ func TestCreateOnceRecordsItsResponse(t *testing.T) {
 	}
 }
 
-// An attempt that was applied, although its response was lost, is this very request.
-func TestALostResponseIsNoReplay(t *testing.T) {
+// If an attempt was applied and its response lost, the record found is this request's
+// own.
+func TestALostResponseIsNotAReplay(t *testing.T) {
 	f := newFixture(t)
 	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Attempt: 1, Fault: faults.LoseAnswer()})
 	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: faults.Cancel("ThrottlingError", "None")})
@@ -55,7 +56,7 @@ func TestALostResponseIsNoReplay(t *testing.T) {
 	}
 }
 
-// An unreadable record may belong to this very request: it is neither replayed nor
+// An unreadable record may belong to this same request: it is neither replayed nor
 // overwritten, and storing is not tried again.
 func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
 	f := newFixture(t)
@@ -85,7 +86,7 @@ func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
 }
 
 // A refusal stops every copy of its request that began before it, and none that saw it.
-// A copy that was faster prevails. A minute later it is gone.
+// A copy that was stored first prevails. The refusal is gone after a minute.
 func TestARefusal(t *testing.T) {
 	f := newFixture(t)
 	why := []byok.Problem{{Path: "/workspace_id", Message: "full"}}
@@ -125,10 +126,10 @@ func TestARefusal(t *testing.T) {
 	isRefused(refuse(id, before))
 	first := seen(id)
 	_ = refuse(id, first)
-	isRefused(create(id, first)) // it saw another one
+	isRefused(create(id, first)) // it saw another refusal
 	second := seen(id)
 	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Attempt: 1, Fault: faults.Cancel("None", "TransactionConflict")})
-	isRefused(create(id, first)) // and finds that when it is in conflict
+	isRefused(create(id, first)) // and finds the refusal after a conflict
 	f.faults.Heal()
 	if _, ok, err := create(id, second).Replay(fingerprint); ok || err != nil {
 		t.Errorf("a new try: %t, %v", ok, err)
@@ -158,7 +159,7 @@ func TestARefusal(t *testing.T) {
 	stored := len(f.rows())
 	id = newRequest()
 	_ = refuse(id, before)
-	*f.clock = f.clock.Add(30 * time.Second) // longer than a request lives, and than clocks differ
+	*f.clock = f.clock.Add(30 * time.Second) // more than a request takes plus the difference of clocks
 	isRefused(create(id, before))
 	*f.clock = f.clock.Add(31 * time.Second)
 	if got := f.replay(create(id, before), nil); got != "" || len(f.rows()) != stored+1 {
@@ -188,7 +189,7 @@ func (f *fixture) fill(rows, bytes int) {
 // A router refuses a workspace that holds more than its bound, and the operator can
 // still list and delete its credentials.
 func TestTheBoundOfAWorkspace(t *testing.T) {
-	// An engine may end a page behind the row that passes 1 MB: one more row follows.
+	// An engine may end a page after the row that passes 1 MB, so one more row follows.
 	for name, c := range map[string]struct{ within, more, bytes int }{
 		"too many": {byok.MaxStored - 1, 1, 1}, "too large": {2, 2, 350_000},
 	} {
@@ -216,8 +217,8 @@ func (f *fixture) read() ([]byok.Stored, error) {
 	return byok.ReadAll(f.Context(), f.db, f.env.Tables.Credentials, f.account, f.workspace)
 }
 
-// fill sets a setting of any kind to a large value. It returns by how many bytes a row
-// grows then, at least; known is false if no value fits.
+// fill sets a setting of any kind to a large value. A row grows by at least grows bytes.
+// known is false if no value fits.
 func fill(setting reflect.Value) (grows int64, known bool) {
 	const elements, number = 20, 1234567890123456
 	list := func(element any) []any { return slices.Repeat([]any{element}, elements) }
@@ -239,7 +240,7 @@ func fill(setting reflect.Value) (grows int64, known bool) {
 	return 0, false
 }
 
-// No estimate is below DynamoDB's own count of bytes, and none is far above.
+// Size is never less than DynamoDB counts, and at most 700 bytes more.
 func TestSizesAreCounted(t *testing.T) {
 	largest := validCredential()
 	largest.Key = secret.New([]byte(strings.Repeat("k", 32768)))
@@ -252,7 +253,7 @@ func TestSizesAreCounted(t *testing.T) {
 	}
 	for name, n := range map[string]byok.New{"small": validCredential(), "largest": largest} {
 		f := newFixture(t)
-		const stored = 8 // Count rounds their sum up, not each
+		const stored = 8 // Count rounds up their sum, not each of them
 		for range stored {
 			d, err := f.store.Seal(t.Context(), f.account, f.workspace, n)
 			testkit.Must(t, err)

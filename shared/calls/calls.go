@@ -30,14 +30,14 @@ func Start(ctx context.Context) (context.Context, *Count) {
 // Made is how many requests were sent to AWS, retries included.
 func (c *Count) Made() int64 { return c.made.Load() }
 
-// Panic is a recovered panic, with the stack of the goroutine in which it happened.
-// Together continues one of its functions' panics in its caller as a Panic.
+// Panic is a recovered panic with the stack of its goroutine. If a function panics,
+// Together panics in its caller with a Panic.
 type Panic struct {
 	Value any
 	Stack []byte
 }
 
-// Recovered returns the first cause and stack of a panic: v may be a Panic already.
+// Recovered makes a Panic of a recovered value. If v is a Panic already, it is unchanged.
 func Recovered(v any) Panic {
 	if inner, ok := v.(Panic); ok {
 		return inner
@@ -74,17 +74,17 @@ func Together(ctx context.Context, fs ...func(context.Context)) {
 		if i < len(fs)-1 {
 			group.Go(run)
 		} else {
-			run() // here, where the stack has its size: the SDK's calls make each new one grow
+			run() // on this goroutine: its stack has grown for the SDK's calls already
 		}
 	}
 	group.Wait()
 	if p := panicked.Load(); p != nil {
-		panic(*p) //nolint:forbidigo // it is under way already; the adapter ends it
+		panic(*p) //nolint:forbidigo // not a new panic; the adapter recovers it
 	}
 }
 
-// Counted is an API option for SDK clients: it counts every attempt, since a
-// retry is a call like any other.
+// Counted is an API option for SDK clients: it counts every attempt, since a retry is a
+// call too.
 func Counted(stack *middleware.Stack) error {
 	count := middleware.FinalizeMiddlewareFunc("CountCalls",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {

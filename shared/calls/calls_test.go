@@ -52,7 +52,7 @@ func TestTogetherPanicsInTheCaller(t *testing.T) {
 			nested(t.Context(), depth, &done)
 		}()
 		if int(done.Load()) != depth+1 {
-			t.Errorf("depth %d: %d other functions were waited for", depth, done.Load())
+			t.Errorf("depth %d: Together waited for %d other functions", depth, done.Load())
 		}
 	}
 }
@@ -154,11 +154,11 @@ func TestWhyCancelled(t *testing.T) {
 	}
 }
 
-// service is an HTTP client that returns one response; with status 0 it is out of reach.
+// service is an HTTP client that returns one response; with status 0 it cannot be reached.
 type service struct {
 	status int
 	body   string
-	ends   error // after the body, where it is not its end
+	ends   error // the error after the body, if any
 }
 
 func (s service) Do(r *http.Request) (*http.Response, error) {
@@ -178,7 +178,7 @@ func config(s service, option func(*middleware.Stack) error) aws.Config {
 	}
 }
 
-// retrying is a configuration under our retry policy, with an answer for each attempt.
+// retrying is a configuration with our retry policy. attempt answers each attempt.
 func retrying(option func(*middleware.Stack) error, attempt smithyhttp.ClientDoFunc) aws.Config {
 	c := config(service{}, option)
 	c.RetryMaxAttempts, c.Retryer, c.HTTPClient = 0, calls.Retryer, attempt
@@ -207,7 +207,7 @@ func listVersions(ctx context.Context, c aws.Config) error {
 	return err
 }
 
-// Only a success that the service gives is accepted; an error is unchanged.
+// Only a form of success that the service sends is accepted; an error is unchanged.
 func TestWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		call    func(context.Context, aws.Config) error
@@ -241,7 +241,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// An item that is deleted between two attempts does not exist, whatever the first one read.
+// If an item is deleted between two attempts, the output must not contain it.
 func TestAFailedAttemptLeavesNothingInTheOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		responses := []service{{status: 200, body: `{"Item":{"pk":{"S":"a"},`}, {status: 200, body: "{}"}}
@@ -259,8 +259,8 @@ func TestAFailedAttemptLeavesNothingInTheOutput(t *testing.T) {
 	})
 }
 
-// After a silent attempt there is time for another one. The SDK does not retry its own
-// error of a deadline.
+// After an attempt without an answer there is time for another one. The SDK does not retry
+// its own deadline error.
 func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0

@@ -22,13 +22,12 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Describe names a failure for the log. Of an error that came from AWS it
-// keeps the service, operation, code, status and AWS's request id, and leaves
-// AWS's own text out: services repeat parts of the request in it. A failure of
-// the network is described in full, with the host: it repeats nothing either. If
-// the host sent no HTTP response, only the host is named: net/http quotes what
-// it sent instead. An error of our own is described in full, since ours never
-// quote a request.
+// Describe describes a failure for the log. From an error of AWS it keeps the service,
+// operation, code, status and request id. It leaves out AWS's text, which may repeat
+// parts of the request. It describes a network failure in full, with the host: such an
+// error quotes no request. If the host sent something other than HTTP, only the host is
+// named, because net/http quotes the bytes. Our own errors are described in full: they
+// never quote a request.
 func Describe(err error) slog.Value {
 	var op *smithy.OperationError
 	if !errors.As(err, &op) {
@@ -56,8 +55,8 @@ func Describe(err error) slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// Code is AWS's code of a failed call, such as "ThrottlingException", or our own word
-// if the call ended without one.
+// Code is AWS's code of a failed call, such as "ThrottlingException", or our own word if
+// the call has no such code.
 func Code(err error) string {
 	var api smithy.APIError
 	var network net.Error
@@ -80,7 +79,7 @@ func Code(err error) string {
 // IsMalformed reports whether the response cannot be read: it was cut off, or the
 // service writes no such response.
 func IsMalformed(err error) bool {
-	var response *awshttp.ResponseError // the SDK makes one without a status where nothing was received
+	var response *awshttp.ResponseError // the SDK makes one without a status if it received nothing
 	var api smithy.APIError
 	return errors.As(err, &response) && response.HTTPStatusCode() > 0 && !errors.As(err, &api)
 }
@@ -89,15 +88,15 @@ func IsMalformed(err error) bool {
 type Cancellation int
 
 const (
-	// NotCancelled is every other outcome of a transaction.
+	// NotCancelled means every other outcome of a transaction.
 	NotCancelled Cancellation = iota
-	// Refused means that the same transaction does not pass: a condition does not
-	// hold, or an item is not acceptable.
+	// Refused means that a condition does not hold or an item is invalid. The same
+	// transaction would fail again.
 	Refused
 	// InConflict means that another write to one of the items was under way.
 	InConflict
-	// Throttled means that there was no capacity for one of the items, whether or
-	// not another one was in conflict. The SDK's retryer has tried again.
+	// Throttled means that one of the items was throttled; another may have been in
+	// conflict. The SDK's retryer has tried again.
 	Throttled
 )
 
@@ -153,7 +152,7 @@ func Bounded(attempt time.Duration) func(*middleware.Stack) error {
 			defer cancel()
 			out, metadata, err := next.HandleFinalize(bounded, in)
 			if err != nil && ctx.Err() == nil && bounded.Err() != nil {
-				err = os.ErrDeadlineExceeded // the SDK's own is not retried
+				err = os.ErrDeadlineExceeded // the SDK does not retry its own
 			}
 			return out, metadata, err
 		})
@@ -166,12 +165,12 @@ var bodiless = map[string]int{
 	"PutObject":    http.StatusOK,
 }
 
-// Whole is an API option for SDK clients: it refuses an empty or malformed response
-// of success. The SDK reads one without a body, and one of plain text from S3, as
-// an output without members: an item that does not exist, an empty listing. It also
-// empties the output after an attempt that failed. The SDK decodes all attempts into one
-// output (dynamodb v1.73.1): a member of a response that was cut off would stay if the
-// next response lacks it. A client that has the option already may be given it again.
+// Whole is an API option for SDK clients: it refuses an empty or malformed response of
+// success. The SDK reads a response without a body, or with plain text from S3, as an
+// output without members: a missing item or an empty listing. Whole also empties the
+// output after a failed attempt. The SDK decodes all attempts into one output (dynamodb
+// v1.73.1), so a member of a cut-off response could stay. The option may be given to a
+// client twice.
 func Whole(stack *middleware.Stack) error {
 	const id = "RefuseMalformedResponse"
 	if _, present := stack.Deserialize.Get(id); present {
@@ -197,8 +196,8 @@ func Whole(stack *middleware.Stack) error {
 	return errors.Join(stack.Deserialize.Add(check, middleware.After), stack.Deserialize.Add(forget, middleware.Before))
 }
 
-// isComplete looks at the first byte of the body after white space, which S3 may
-// send while it works: JSON objects and XML are all that services write.
+// isComplete looks at the first byte of the body after white space, which S3 may send
+// while it works. Services write only JSON objects and XML.
 func isComplete(operation string, response *smithyhttp.Response) bool {
 	if status, ok := bodiless[operation]; ok {
 		return response.StatusCode == status

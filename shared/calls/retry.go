@@ -20,7 +20,7 @@ const (
 	// attempts is how often the SDK makes a call, the first time included.
 	attempts = 3
 
-	// The longest first pause. Each attempt doubles it, up to maxPause.
+	// The bounds of the first pause. They double with each attempt, up to maxPause.
 	failurePause  = 50 * time.Millisecond
 	throttlePause = 500 * time.Millisecond
 	conflictPause = 25 * time.Millisecond
@@ -29,14 +29,14 @@ const (
 
 // Retryer makes the retry policy of a client: three attempts, and Backoff between them.
 // Beside the SDK's own rules it retries a malformed response, a throttled transaction, and
-// TransactionConflictException, by which DynamoDB refuses a single write while a
-// transaction changes the same item. Each client has one, because it keeps a quota of
+// TransactionConflictException: DynamoDB refuses a single write while a transaction
+// changes the same item. Each client needs its own Retryer, because it keeps a quota of
 // retries. Every call of the client must be safe to make twice.
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
-		// Without this the SDK's own is used. It pauses for exactly MaxBackoff at every
-		// attempt if that is a second or less: all clients would return at one instant.
+		// If MaxBackoff is a second or less, the SDK's own backoff pauses for exactly
+		// MaxBackoff every time: all clients would return at one instant.
 		o.Backoff = retry.BackoffDelayerFunc(Backoff)
 		o.Retryables = append(o.Retryables,
 			retryIf(IsMalformed),
@@ -47,9 +47,9 @@ func Retryer() aws.Retryer {
 }
 
 // Backoff is the pause between two attempts of the SDK: attempt, from 1, failed with err.
-// It is random as a whole, because clients that failed together must not return together.
-// It is longer after a throttle. There is none if the first attempt lost its connection:
-// a connection that died while it was idle says nothing about the service.
+// The whole pause is random, because clients that failed together must not return
+// together. It is longer after a throttle. There is no pause if the first attempt lost its
+// connection: the service may be fine if an idle connection died.
 func Backoff(attempt int, err error) (time.Duration, error) {
 	switch {
 	case attempt <= 1 && lostConnection(err):
@@ -61,9 +61,9 @@ func Backoff(attempt int, err error) (time.Duration, error) {
 	}
 }
 
-// Pause waits before a call is made again for a reason that the SDK does not retry:
-// attempt, from 1, is how often it was made. The pause is as random as Backoff's. The
-// error is the context's, which bounds how often.
+// Pause waits before a retry that the SDK does not make. attempt, from 1, is the number of
+// attempts so far. The pause is random like Backoff's. The error is the context's; only
+// the context ends the retries.
 func Pause(ctx context.Context, attempt int) error {
 	select {
 	case <-ctx.Done():
@@ -72,8 +72,8 @@ func Pause(ctx context.Context, attempt int) error {
 	return ctx.Err()
 }
 
-// jitter is a random pause, evenly distributed from nothing to the longest of this
-// attempt. It is drawn from crypto/rand because a simulation can replay that.
+// jitter is a random pause, evenly distributed from 0 to the bound of this attempt. It
+// uses crypto/rand, because the simulation can seed that.
 func jitter(longest time.Duration, attempt int) time.Duration {
 	longest = min(longest<<min(max(attempt, 1)-1, 10), maxPause)
 	drawn, _ := rand.Int(rand.Reader, big.NewInt(int64(longest))) // the reader never fails
@@ -94,9 +94,9 @@ func isThrottle(err error) bool {
 	return retry.IsErrorThrottles(retry.DefaultThrottles).IsErrorThrottle(err).Bool() || WhyCancelled(err) == Throttled
 }
 
-// Reconnect returns an HTTP client that opens a new connection for the call after one
-// that failed: the connections in its pool may have died with that one, as when Lambda
-// froze the process, and a repeated call must not try them in turn.
+// Reconnect returns an HTTP client that opens a new connection after a failed call. If
+// Lambda froze the process, all connections in the pool may be dead, and retries must not
+// try them one by one.
 func Reconnect(client *awshttp.BuildableClient) aws.HTTPClient {
 	r := new(reconnecting)
 	r.current.Store(client)
@@ -112,7 +112,7 @@ func (r *reconnecting) Do(request *http.Request) (*http.Response, error) {
 	client := r.current.Load()
 	response, err := client.Do(request)
 	if err != nil {
-		// A copy shares no connection with it.
+		// A copy of the client has no connections.
 		r.current.CompareAndSwap(client, client.WithTimeout(client.GetTimeout()))
 	}
 	return response, err
@@ -127,8 +127,8 @@ func retryIf(applies func(error) bool) retry.IsErrorRetryable {
 	})
 }
 
-// Deciding returns the retryer with another decision: again is its own, whether the SDK
-// makes a call again that failed with err.
+// Deciding returns the retryer with another decision whether the SDK retries a call that
+// failed with err. again is the retryer's own decision.
 func Deciding(of aws.Retryer, decide func(err error, again bool) bool) aws.Retryer {
 	return retryer{of, decide}
 }

@@ -18,7 +18,7 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// Every pause is drawn evenly from nothing to its bound, and a simulation can replay it.
+// Every pause is drawn evenly from 0 to its bound, and a simulation can replay it.
 func TestPausesAreRandomWithinTheirBounds(t *testing.T) {
 	const drawn = 1000
 	lost := &smithyhttp.RequestSendError{Err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}
@@ -85,7 +85,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-func TestWhatIsRetried(t *testing.T) {
+func TestRetriedErrors(t *testing.T) {
 	cancelled := func(code string) error {
 		return &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: &code}}}
 	}

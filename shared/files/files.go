@@ -53,7 +53,7 @@ type Receipt struct {
 	// counted.
 	Versions int
 	// AnswerLost means that an attempt of this call may have been applied and its
-	// response lost. With ErrNotFound: the file may have existed.
+	// response lost. If the error is ErrNotFound, the file may have existed.
 	AnswerLost bool
 }
 
@@ -64,9 +64,9 @@ func Key(w ids.Workspace, f ids.File) string {
 
 // Delete removes every version of the workspace's file. It returns ErrNotFound if there
 // was none. If several calls run at once on an unversioned bucket, and S3 answers them
-// all, exactly one returns nil. After any other error some versions may be left,
-// hidden. The next Delete continues: a file with too many versions for one call takes
-// several. Even then the receipt counts the versions that this call removed.
+// all, exactly one returns nil. After any other error some hidden versions may be left,
+// and the next Delete continues. A file with too many versions needs several calls. The
+// receipt counts the versions that this call removed, also with an error.
 func (s *Store) Delete(ctx context.Context, w ids.Workspace, f ids.File) (Receipt, error) {
 	d := deletion{Store: s, key: Key(w, f)}
 	for range rounds {
@@ -105,15 +105,15 @@ type state int
 
 const (
 	absent  state = iota // nothing, or a delete marker
-	erased               // it was the only version, and is gone
+	erased               // the only version is gone
 	hidden               // our delete marker is the current version
 	visible              // it can be read
 )
 
-// hide deletes the current version on condition that there is one; S3 decides between
-// callers. On an unversioned bucket the bytes are then gone; on any other a delete
-// marker hides them. S3 reports this in headers only: a response without these headers
-// proves nothing.
+// hide deletes the current version on condition that there is one; S3 lets one caller
+// win. On an unversioned bucket the bytes are then gone; on any other a delete marker
+// hides them. S3 reports this in headers only: a response without these headers proves
+// nothing.
 func (d *deletion) hide(ctx context.Context) (state, error) {
 	for attempt := 1; ; attempt++ {
 		out, err := d.s3.DeleteObject(ctx, &s3.DeleteObjectInput{
@@ -131,7 +131,7 @@ func (d *deletion) hide(ctx context.Context) (state, error) {
 		case "NoSuchKey", "PreconditionFailed":
 			return absent, nil
 		case "ConditionalRequestConflict", "OperationAborted":
-			// A write or delete at the same time: nothing was applied.
+			// S3 saw another write or delete at the same time and applied nothing.
 			if err := calls.Pause(ctx, attempt); err != nil {
 				return absent, err
 			}

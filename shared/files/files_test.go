@@ -64,15 +64,15 @@ func (s *fixture) head(f ids.File) (*s3.HeadObjectOutput, error) {
 	return s.bucket.HeadObject(s.Context(), &s3.HeadObjectInput{Bucket: &s.bucket.Name, Key: &key})
 }
 
-// fill makes a history of the file: w writes a version, m marks it deleted.
+// fill makes a history of the file: "w" writes a version, "m" adds a delete marker.
 func (s *fixture) fill(f ids.File, history string) {
 	for _, step := range history {
 		map[rune]func(ids.File){'w': s.put, 'm': s.mark}[step](f)
 	}
 }
 
-// left counts the versions and delete markers of this file. If f is "", it counts those
-// of all files in the workspace.
+// left counts the versions and delete markers of this file. If f is "", it counts all
+// files of the workspace.
 func (s *fixture) left(f ids.File) int {
 	s.Helper()
 	found := s.bucket.Look(s.T, files.Key(s.workspace, f))
@@ -119,7 +119,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	}
 }
 
-// Without their marker the bytes of a longer key would come back.
+// If a longer key lost its delete marker, its bytes would be visible again.
 func TestDeleteLeavesAHiddenSiblingHidden(t *testing.T) {
 	for _, versioning := range []types.BucketVersioningStatus{enabled, suspended} {
 		s := newFixture(t, enabled)
@@ -228,7 +228,7 @@ func TestAFileWrittenAgainAndAgain(t *testing.T) {
 		}
 	})})
 	if receipt, err := s.store.Delete(t.Context(), s.workspace, "file_a"); err == nil || errors.Is(err, files.ErrNotFound) {
-		t.Errorf("written %d times meanwhile: %+v, %v", writes, receipt, err)
+		t.Errorf("written %d times in between: %+v, %v", writes, receipt, err)
 	}
 	s.inject()
 	s.mustDelete("file_a", writes+1)
@@ -261,8 +261,8 @@ func (p paged) ListObjectVersions(ctx context.Context, in *s3.ListObjectVersions
 	return p.Client.ListObjectVersions(ctx, &asked, o...)
 }
 
-// S3 may refuse more than once, with progress between. Two refusals for another reason may
-// follow those of a busy S3, and may pass as well.
+// S3 may refuse more than once, with progress in between. Two refusals for another reason
+// may follow those of a busy S3; Delete retries both kinds.
 func TestRefusalsAreRetried(t *testing.T) {
 	for versions, codes := range map[int][]string{
 		3: {"SlowDown", "", "SlowDown", "", "SlowDown"},
@@ -291,7 +291,7 @@ func TestARefusedVersionStaysHidden(t *testing.T) {
 	s.mustDelete("file_a", 1)
 }
 
-// A version that S3 always refuses ends a Delete, after everything else was removed.
+// If S3 always refuses a version, Delete removes everything else and then fails.
 func TestAVersionThatIsAlwaysRefused(t *testing.T) {
 	s := newFixture(t, enabled)
 	s.put("file_a")

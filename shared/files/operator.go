@@ -47,8 +47,8 @@ type File struct {
 	StoredAt time.Time
 }
 
-// Upload stores a file, all of it or nothing, or returns ErrExists: it overwrites
-// none. ErrExists may also mean that an earlier attempt stored it and its response
+// Upload stores a whole file or nothing. It never overwrites a file; it returns
+// ErrExists. ErrExists may also mean that an earlier attempt stored it and its response
 // was lost.
 func (m *Manager) Upload(ctx context.Context, w ids.Workspace, f ids.File, body io.ReadSeeker, contentType string) error {
 	_, err := m.s3.PutObject(ctx, &s3.PutObjectInput{
@@ -64,8 +64,7 @@ func (m *Manager) Upload(ctx context.Context, w ids.Workspace, f ids.File, body 
 	return nil
 }
 
-// List lists the files of the workspace by id. A workspace that does not exist
-// has none.
+// List lists the files of the workspace by id. A missing workspace has none.
 func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]File, error) {
 	prefix := Key(w, "")
 	var files []File
@@ -109,8 +108,8 @@ func (m *Manager) Purge(ctx context.Context, w ids.Workspace) (versions int, err
 }
 
 // sweep removes the versions of the workspace's files that choose picks. It lists them
-// again until none is found: S3 does not promise to continue a listing behind a version
-// that was removed.
+// again until none is found: S3 does not promise to continue a listing after a removed
+// version.
 func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.ListObjectVersionsOutput) []types.ObjectIdentifier) (removed int, err error) {
 	for before := -1; before < removed; {
 		before = removed
@@ -132,8 +131,8 @@ func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.Li
 	return removed, nil
 }
 
-// versions yields the listing of all versions of the workspace's files, page by page. An
-// error is the last that it yields.
+// versions yields the listing of all versions of the workspace's files, page by page. It
+// ends after an error.
 func (m *Manager) versions(ctx context.Context, w ids.Workspace) iter.Seq2[*s3.ListObjectVersionsOutput, error] {
 	return func(yield func(*s3.ListObjectVersionsOutput, error) bool) {
 		pages := s3.NewListObjectVersionsPaginator(m.s3, &s3.ListObjectVersionsInput{

@@ -136,7 +136,7 @@ func truncated(bucket string) string {
 	return "<ListVersionsResult><Name>" + bucket + "</Name><IsTruncated>true</IsTruncated></ListVersionsResult>"
 }
 
-// Here, a listing that continues behind a removed version ends.
+// Here, a listing ends if it continues after a removed version.
 func TestPurgeReadsEveryPage(t *testing.T) {
 	s := newFixture(t, enabled)
 	for range 5 {

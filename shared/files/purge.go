@@ -22,13 +22,14 @@ var errVisible = errors.New("the current version can be read")
 // purge removes every version and delete marker of the key, until a listing shows
 // none. It deletes one listing before it reads the next: if it is interrupted, the next
 // purge has less to do. The newest marker goes last, because an older version would
-// become visible. It stops at visible if a current version can be read: that one must
-// be deleted on condition, or two callers could both report that they deleted it.
+// become visible. It returns visible if a current version can be read. That version must
+// be deleted on condition, because otherwise two callers could both report that they
+// deleted it.
 //
 // If S3 refused to delete something, purge pauses, lists and deletes again: S3 was busy,
 // or another caller has removed it. While S3 is busy, only the request's time ends that.
-// Like any call it has three attempts: the third refusal of another kind without progress
-// in between ends it.
+// For other refusals it has three attempts, like any call: the third refusal without
+// progress in between ends it.
 func (d *deletion) purge(ctx context.Context) (state, error) {
 	inVain := 0   // rounds since the last progress
 	refusals := 0 // of other kinds since then
@@ -59,7 +60,7 @@ func (d *deletion) purge(ctx context.Context) (state, error) {
 	}
 }
 
-// isBusy reports whether S3 refused some versions for a reason that passes.
+// isBusy reports whether S3 refused some versions for a temporary reason.
 func isBusy(err error) bool {
 	r, ok := errors.AsType[*refusal](err)
 	return ok && r.busy
@@ -85,12 +86,12 @@ func (d *deletion) clear(ctx context.Context, found listing) (removed int, refus
 type listing struct {
 	versions []types.ObjectIdentifier // with bytes
 	markers  []types.ObjectIdentifier
-	more     bool // is stored, or may be
+	more     bool // more versions may be stored
 }
 
-// list reads the versions of exactly this key from the newest on, up to the page
-// that has more to delete than the newest marker. It returns errVisible if the
-// newest is no delete marker.
+// list reads the versions of exactly this key, newest first. It stops after a page with
+// anything to delete except the newest marker. It returns errVisible if the newest is
+// not a delete marker.
 func (d *deletion) list(ctx context.Context) (listing, error) {
 	var found listing
 	in := &s3.ListObjectVersionsInput{Bucket: &d.bucket, Prefix: &d.key, MaxKeys: aws.Int32(batch)}
@@ -117,7 +118,7 @@ func (d *deletion) list(ctx context.Context) (listing, error) {
 				found.markers = append(found.markers, types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
 			}
 		}
-		// Keys are listed in order: none of this key follows a longer one.
+		// Keys are listed in order: after a longer key no version of this key follows.
 		found.more = aws.ToBool(page.IsTruncated) && aws.ToString(page.NextKeyMarker) == d.key
 		if !found.more || len(found.versions) > 0 || len(found.markers) > 1 {
 			return found, nil
@@ -126,8 +127,8 @@ func (d *deletion) list(ctx context.Context) (listing, error) {
 	}
 }
 
-// sound refuses a response that is no listing of the bucket, or is truncated
-// without a marker: either could pass for the end of a listing.
+// sound refuses a response that is not a listing of the bucket, or is truncated without
+// a marker: it would look like the end of a listing.
 func sound(bucket string, page *s3.ListObjectVersionsOutput) error {
 	if aws.ToString(page.Name) != bucket {
 		return errors.New("a response that is no listing of the bucket")
@@ -138,8 +139,8 @@ func sound(bucket string, page *s3.ListObjectVersionsOutput) error {
 	return nil
 }
 
-// remove deletes these versions and returns how many, and the refusals of S3 apart
-// from other errors.
+// remove deletes these versions and returns how many. Refusals of S3 and other errors
+// are separate results.
 func (d *deletion) remove(ctx context.Context, versions []types.ObjectIdentifier) (removed int, refused, err error) {
 	for part := range slices.Chunk(versions, batch) {
 		n, err := remove(ctx, d.s3, d.bucket, part)
@@ -162,15 +163,15 @@ type versionDeleter interface {
 type refusal struct {
 	refused, of int
 	code        string // of the first
-	busy        bool   // at least one may pass the next time
+	busy        bool   // at least one may succeed next time
 }
 
 func (r *refusal) Error() string {
 	return fmt.Sprintf("%d of %d versions could not be deleted: %s", r.refused, r.of, r.code)
 }
 
-// remove deletes at most 1000 versions by id and returns how many. S3 responds 200
-// even if it deleted none: versions that it does not confirm are a *refusal.
+// remove deletes at most 1000 versions by id and returns how many. S3 responds 200 even
+// if it deleted none, so unconfirmed versions are a *refusal.
 func remove(ctx context.Context, client versionDeleter, bucket string, versions []types.ObjectIdentifier) (int, error) {
 	out, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
 		Bucket: &bucket,

@@ -1,5 +1,5 @@
 // Package ids holds the identifiers of Signalbox: their form, and a type for each kind.
-// An account's id cannot be passed as a workspace's. An id does not contain its owner.
+// An account's id cannot be passed as a workspace id. An id does not contain its owner.
 package ids
 
 import (
@@ -62,8 +62,7 @@ func New[ID ~string]() ID {
 	return ID(h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:])
 }
 
-// ParseFile reads a file id. Nothing is decoded or folded: any other text is no file
-// id.
+// ParseFile reads a file id. It decodes nothing and is case-sensitive.
 func ParseFile(s string) (File, bool) {
 	name, ok := strings.CutPrefix(s, filePrefix)
 	if !ok || name == "" || len(name) > fileNameBytes {

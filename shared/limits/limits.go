@@ -1,10 +1,10 @@
 // Package limits is an exact rate limiter: the generic cell rate algorithm
 // (GCRA, ITU-T I.371) over one DynamoDB item a caller. Conditional writes settle
-// races: many functions at once let through exactly as much as one.
+// races: many instances at once let through exactly as many requests as one.
 //
 // The item holds the theoretical arrival time, tat: the instant at which the
-// whole burst is free again. A request that passes moves it on by one interval;
-// one that is refused writes nothing.
+// whole burst is free again. A request that passes adds one interval to it. A refused
+// request writes nothing.
 //
 // Two conditional updates make a request pass: one if the caller is idle, the other
 // within the burst. The caller's last arrival time decides which is tried first. That
@@ -29,7 +29,7 @@ import (
 
 // Rate is how many requests a caller may make.
 type Rate struct {
-	interval time.Duration // between two requests, in the long run
+	interval time.Duration // average time between two requests
 	burst    int64
 }
 
@@ -50,7 +50,7 @@ func NewRate(perMinute, burst int64) (Rate, error) {
 	return Rate{interval: (time.Minute + time.Duration(perMinute-1)) / time.Duration(perMinute), burst: burst}, nil
 }
 
-// tolerance is how far tat may lie ahead of a request that passes.
+// tolerance is the longest time by which tat may lie after a request that passes.
 func (r Rate) tolerance() time.Duration { return time.Duration(r.burst-1) * r.interval }
 
 // Decision is the outcome of one request.
@@ -60,7 +60,7 @@ type Decision struct {
 	Remaining  int64         // requests that would pass at this instant
 	Window     time.Duration // from an empty burst to a full one
 	Reset      time.Duration // until the burst is full again
-	RetryAfter time.Duration // until the next request would pass; 0 where this one did
+	RetryAfter time.Duration // until the next request would pass; 0 if this one did
 }
 
 type itemUpdater interface {
@@ -81,9 +81,10 @@ func New(db itemUpdater, table, name string) *Limiter {
 	return &Limiter{db: db, table: table, prefix: "limit#" + name + "#", now: time.Now}
 }
 
-// Take decides on one request of the caller. An error may count a request that did
-// not pass, never the reverse. If DynamoDB throttles the item's partition, the
-// caller is refused as for an exceeded rate; any other throttling is an error.
+// Take decides on one request of the caller. After an error the request may be counted
+// although it did not pass, never the reverse. If DynamoDB throttles the item's
+// partition, the caller is refused as for an exceeded rate; any other throttling is an
+// error.
 func (l *Limiter) Take(ctx context.Context, caller string, rate Rate) (Decision, error) {
 	now := l.now().UnixNano()
 	o, err := l.take(ctx, caller, rate, now)
@@ -97,8 +98,8 @@ func (l *Limiter) Take(ctx context.Context, caller string, rate Rate) (Decision,
 	return rate.decide(o, now), nil
 }
 
-// take tries the likelier update first. An arrival time never goes back, so a
-// remembered one that lies ahead is wrong only if the item is gone.
+// take tries the likelier update first. A stored arrival time never decreases. So if a
+// remembered one is in the future, it is wrong only if the item is gone.
 func (l *Limiter) take(ctx context.Context, caller string, rate Rate, now int64) (outcome, error) {
 	if l.seen.of(caller) > now {
 		if o, err := l.withinBurst(ctx, caller, rate, now); err != nil || o.applied || o.tat > now {
@@ -130,9 +131,9 @@ func (l *Limiter) withinBurst(ctx context.Context, caller string, rate Rate, now
 		map[string]int64{":interval": interval, ":now": now, ":latest": latest})
 }
 
-// isOwnThrottle reports whether DynamoDB throttled the partition of this item: few
-// items share one, so the requests that were too many are nearly always this
-// caller's. Throttling of the table or the account, or without a reason, is not.
+// isOwnThrottle reports whether DynamoDB throttled the partition of this item: few items
+// share a partition, so this caller has nearly always sent the excess requests.
+// Throttling of the table or the account, or without a reason, is not the caller's.
 func isOwnThrottle(err error) bool {
 	var reasons []types.ThrottlingReason
 	var throughput *types.ProvisionedThroughputExceededException
@@ -163,11 +164,11 @@ func unlessThrottled(o *dynamodb.Options) {
 // outcome is the state after a conditional update.
 type outcome struct {
 	applied bool
-	tat     int64 // Unix nanoseconds; after the update where it was applied
+	tat     int64 // Unix nanoseconds; after the update if it was applied
 }
 
-// update moves the arrival time on under the condition. latest is the furthest
-// that it can then be; the item must not expire before.
+// update moves the arrival time on if the condition holds. The new time is latest at
+// most; the item must not expire before it.
 func (l *Limiter) update(ctx context.Context, caller string, latest int64, update, condition string, numbers map[string]int64) (outcome, error) {
 	values := map[string]types.AttributeValue{":exp": calls.Number(latest/int64(time.Second) + 1)}
 	for name, n := range numbers {
@@ -233,9 +234,9 @@ func (r Rate) decide(o outcome, now int64) Decision {
 // maxCallers is how many callers an instance remembers.
 const maxCallers = 1000
 
-// memory holds the last arrival time seen of some callers. It may be wrong or
-// out of date: only the order of updates depends on it, never a decision. The
-// zero memory is empty.
+// memory holds the last seen arrival time of some callers. It may be wrong or out of
+// date: only the order of updates depends on it, never a decision. The zero memory is
+// empty.
 type memory struct {
 	mu  sync.Mutex
 	tat map[string]int64

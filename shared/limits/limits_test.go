@@ -31,7 +31,7 @@ type fixture struct {
 	db      *dynamodb.Client
 	now     int64 // Unix nanoseconds
 	calls   int
-	between func() // runs before each call but the first, as another caller might
+	between func() // runs before each call but the first, like a concurrent request
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -71,7 +71,7 @@ func (f *fixture) take(l *limits.Limiter, caller string, rate limits.Rate) (limi
 	return d, f.calls
 }
 
-// item returns what the limiter "test" stores of the caller "a", 0 if it stores nothing.
+// item returns the item of caller "a" in limiter "test", or 0 if there is none.
 func (f *fixture) item() (tat, exp int64) {
 	item := f.world.Item("control", "limit#test#a", "")
 	if item == nil {
@@ -100,7 +100,7 @@ func mustRate(t *testing.T, perMinute, burst int64) limits.Rate {
 	return rate
 }
 
-// gcra is the algorithm as it is written down, in one process, in nanoseconds.
+// gcra is the textbook algorithm in one process, in nanoseconds.
 type gcra struct{ tat, interval, burst int64 }
 
 func newGCRA(perMinute, burst int64) *gcra {
@@ -134,8 +134,8 @@ func TestRatesHaveBounds(t *testing.T) {
 	}
 }
 
-// Every decision is GCRA's, whatever the rate, the clock, what each of two instances
-// remembers, and which request the other instance takes between two updates.
+// Every decision is GCRA's, for any rate and clock, any memory of two instances, and any
+// request of the other instance between two updates.
 func TestTakeIsGCRA(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that repeats
 	rates := [][2]int64{{60, 20}, {60, 1}, {7, 3}, {limits.MaxPerMinute, limits.MaxBurst}, {1, limits.MaxBurst}, {limits.MaxPerMinute, 1}}
@@ -206,7 +206,7 @@ func TestAnItemRemovedBetweenUpdatesGrantsNothing(t *testing.T) {
 	}
 }
 
-// An instance that remembers where a caller stands writes once for each request.
+// If an instance remembers a caller's arrival time, it writes once for each request.
 func TestConsecutiveRequestsAreOneUpdateEach(t *testing.T) {
 	f := newFixture(t)
 	l, rate := f.newLimiter("test"), mustRate(t, 60, 20)
@@ -236,7 +236,7 @@ func TestTheMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// An update that failed may have been applied, whichever of the two came first.
+// A failed update may have been applied, so the limiter does not try the other one.
 func TestAfterAFaultNoOtherUpdateIsTried(t *testing.T) {
 	f, rate := newFixture(t), mustRate(t, 1, 20)
 	broken := faults.Wrap(f)

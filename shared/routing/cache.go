@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// keptFor is how long an opened key stays in memory, counted from before KMS
-	// was asked.
+	// keptFor is how long an opened key stays in memory. It starts before the call to
+	// KMS.
 	keptFor = time.Minute
 	// openTimeout bounds one opening, which may outlive the request that began it:
 	// others may be waiting for the same key.
 	openTimeout = 10 * time.Second
 )
 
-// cacheKey is a hash of a whole seal and its place. A credential that was replaced,
-// moved or rewrapped has another one.
+// cacheKey is a hash of a whole seal and its place. A replaced, moved or rewrapped
+// credential has another cacheKey.
 type cacheKey [sha256.Size]byte
 
 func keyOf(s byok.Stored) cacheKey {
@@ -42,20 +42,21 @@ func keyOf(s byok.Stored) cacheKey {
 	return cacheKey(hash.Sum(nil))
 }
 
-// cache keeps opened keys, bounded in number and age, and wipes those that leave.
+// cache keeps opened keys, bounded in number and age, and wipes each key that it
+// drops.
 type cache struct {
 	most int
 
 	mu      sync.Mutex
 	entries map[cacheKey]*entry
-	open    *list.List // of *entry: those of entries that are open, the oldest first
+	open    *list.List // of *entry: the open ones, oldest first
 }
 
-// entry is a key that is being opened, or is open. It is wiped when it has left the
-// cache and no request is about to copy it.
+// entry is a key that is being opened, or is open. It is wiped once it has left the
+// cache and no request still has to copy it.
 type entry struct {
 	key     cacheKey
-	done    chan struct{} // closed once plain or err is there
+	done    chan struct{} // closed once plain or err is set
 	plain   secret.Bytes
 	err     error
 	element *list.Element // in the cache's list, once open
@@ -68,8 +69,8 @@ func newCache(most int) *cache {
 	return &cache{most: most, entries: make(map[cacheKey]*entry), open: list.New()}
 }
 
-// get returns a copy of the key, opened at most once for all who ask at the same
-// time. Errors are not kept.
+// get returns a copy of the key. Requests at the same time share one opening. Errors
+// are not kept.
 func (c *cache) get(ctx context.Context, key cacheKey, open func(context.Context) (secret.Bytes, error)) (secret.Bytes, error) {
 	if c.most < 0 {
 		return safely(ctx, open)

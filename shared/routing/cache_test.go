@@ -37,7 +37,7 @@ func mustGet(t *testing.T, c *cache, key cacheKey, open func(context.Context) (s
 	if err != nil || string(got.Reveal()) != "sk-secret" {
 		t.Fatalf("got %q, %v", got.Reveal(), err)
 	}
-	got.Wipe() // the caller's copy: what is kept stays whole
+	got.Wipe() // wipes the caller's copy, not the kept key
 }
 
 // Age makes the rows that Identify read older.
@@ -45,7 +45,7 @@ func (c *Caller) Age(by time.Duration) {
 	c.ahead.Load().begun = c.ahead.Load().begun.Add(-by)
 }
 
-// An opened key serves no seal and no place that differ in any part.
+// An opened key is not used for a seal or place that differs in any part.
 func TestAKeyIsKeptForOneSealInOnePlace(t *testing.T) {
 	stored := func() byok.Stored {
 		return byok.Stored{
@@ -144,7 +144,7 @@ func TestConcurrentOpeningsShareOneCall(t *testing.T) {
 	})
 }
 
-// It is wiped whether a request waits for it or no request does any more.
+// The key is wiped, with or without a request that waits for it.
 func TestClearingWhileAKeyIsBeingOpened(t *testing.T) {
 	for _, patience := range []time.Duration{time.Minute, time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -171,7 +171,8 @@ func TestClearingWhileAKeyIsBeingOpened(t *testing.T) {
 	}
 }
 
-// A panic ends neither the process nor the cache: it is an error for all who wait.
+// A panic ends neither the process nor the cache: all waiting requests get an
+// error.
 func TestAPanicIsAnError(t *testing.T) {
 	for _, most := range []int{-1, 10} {
 		synctest.Test(t, func(t *testing.T) {
@@ -196,7 +197,7 @@ func TestAPanicIsAnError(t *testing.T) {
 	}
 }
 
-// Slow and failing calls to KMS leave the open keys in the cache, and nothing else.
+// Slow and failing calls to KMS leave exactly the open keys in the cache.
 func TestOpeningsDoNotDriveOutOpenKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(2)

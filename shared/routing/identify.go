@@ -76,7 +76,7 @@ func (r *Reader) Identify(ctx context.Context, b auth.Bearer) (*Caller, error) {
 }
 
 // look reads the rows of an API key. Beside the key it reads the workspace that the key
-// meant last time. That is a guess, judged by the rows of this look: if it is wrong, the
+// meant last time. That guess is checked against the rows just read. If it is wrong, the
 // right workspace is read after them.
 func (r *Reader) look(ctx context.Context, hash auth.KeyHash) (*rows, error) {
 	is := rows{begun: time.Now()}
@@ -115,7 +115,7 @@ func (r *Reader) look(ctx context.Context, hash auth.KeyHash) (*rows, error) {
 	if heldErr != nil {
 		return nil, classify(heldErr)
 	}
-	// Nothing is said about the credentials of a workspace that is not the caller's.
+	// If the workspace is not the caller's, no error may describe its credentials.
 	if _, err := workspace.row.For(is.caller); err != nil {
 		return nil, classify(err)
 	}
@@ -165,7 +165,7 @@ type guesses struct {
 	all map[auth.KeyHash]meaning
 }
 
-// mostGuesses bounds them. They start over when there are more.
+// mostGuesses bounds the map. When it holds so many guesses, it is emptied.
 const mostGuesses = 10_000
 
 func (g *guesses) of(hash auth.KeyHash) (m meaning, ok bool) {

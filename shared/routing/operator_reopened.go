@@ -11,8 +11,8 @@ import (
 func (m Models) IsEmpty() bool { return !m.AllBut && len(m.Listed) == 0 }
 
 // Reopened returns the models that get the provider's shared endpoint back without this
-// credential: it removes the endpoint for them, and no other enabled credential of the
-// provider does.
+// credential: this credential removes the endpoint for them, and no other enabled
+// credential of the provider does.
 //
 // An enabled credential that is_byok_only removes it for every model. One that
 // is_required removes it for its allowed_models; nil means every model.

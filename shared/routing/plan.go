@@ -1,8 +1,9 @@
 // Package routing gives a router the meaning of stored credentials' flags and
 // allow-lists: the credentials that a request may use, their order, and whether it may
-// use a provider's shared endpoint. NewPlan is that meaning as a pure function, the
-// reference for other implementations; infra/router/plans.json has it as cases. Reader
-// finds who calls, applies NewPlan to the stored rows, and opens the keys of the plan.
+// use a provider's shared endpoint. NewPlan is that meaning as a pure function and the
+// reference for other implementations; infra/router/plans.json contains test cases.
+// Reader finds who calls, applies NewPlan to the stored rows, and opens the keys of the
+// plan.
 //
 // It is for the platform's router, which runs under its own role. No Lambda function
 // links this package, because no function may read a credential.
@@ -23,12 +24,12 @@ type Request struct {
 	Model string
 	// APIKeyHash is the lower-case hexadecimal SHA-256 of the calling API key.
 	APIKeyHash string
-	// UserID is the calling user, by the router's own authentication and never by a
-	// header of the client. It is empty if unknown; an empty UserID matches no
+	// UserID is the calling user. It comes from the router's own authentication, never
+	// from a header of the client. It is empty if unknown; an empty UserID matches no
 	// allowed_user_ids.
 	UserID string
-	// Providers are the candidate providers in the router's order. Repeats count once,
-	// at their first place.
+	// Providers are the candidate providers in the router's order. A repeated provider
+	// counts once, at its first place.
 	Providers []string
 }
 
@@ -38,7 +39,7 @@ type Plan struct {
 	Steps []Step
 	// Skipped are the credentials of candidate providers that are in no step.
 	Skipped []Skipped
-	// Removed are the candidate providers without a shared endpoint in the steps.
+	// Removed are the candidate providers for which the shared endpoint may not be used.
 	Removed []Removed
 }
 
@@ -56,8 +57,7 @@ func (s Step) IsShared() bool { return s.Credential == "" }
 // Reason is why a credential is not used for a request.
 type Reason string
 
-// The reasons in the order in which they are looked for; the first that holds is
-// the one reported.
+// The reasons in the order of the checks; the first that holds is reported.
 const (
 	SkippedDisabled Reason = "disabled"
 	SkippedModel    Reason = "model"   // allowed_models does not contain the model
@@ -74,7 +74,7 @@ type Skipped struct {
 // Removed is a provider with a shared endpoint that may not be used.
 type Removed struct {
 	Provider string
-	// By are the credentials that say so, in their order; at least one.
+	// By are the credentials that remove it, at least one, in their order.
 	By []ids.Credential
 }
 
@@ -92,8 +92,8 @@ type Removed struct {
 //
 // An enabled credential removes the shared endpoint of its provider if it is
 // is_byok_only, or if it is is_required and its allowed_models has the model. It does so
-// for all callers, admitted or not: no platform credit is spent against its owner's
-// word. A disabled credential removes nothing.
+// for all callers, admitted or not: the owner has forbidden to spend platform credit. A
+// disabled credential removes nothing.
 func NewPlan(credentials []byok.Credential, r Request) Plan {
 	credentials = slices.SortedFunc(slices.Values(credentials), inOrder)
 	var plan Plan
@@ -180,8 +180,8 @@ func removedFor(c byok.Credential) Models {
 
 // MovesOn reports whether a provider's answer with this status moves a request on to the
 // next step. So do a connection that cannot be made and a time-out before the first
-// byte. Nothing else does: no other status, nothing after the first byte, and never a
-// refusal or an outage of the process that plans requests and opens keys.
+// byte. Nothing else does: no other status, no event after the first byte, and no refusal
+// or outage of the process that plans requests and opens keys.
 func MovesOn(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:

@@ -34,7 +34,7 @@ func steps(p routing.Plan) []string {
 	return all
 }
 
-// vectors are the meaning of the flags for routers in other languages.
+// vectors are test cases of the flags for routers in other languages.
 type vectors struct {
 	MovesOn  []int       `json:"moves_on"`
 	Reported map[int]int `json:"reported_of_shared"`
@@ -119,8 +119,8 @@ func removals(id string) []byok.Credential {
 	return all
 }
 
-// In all setups of three credentials, the plans with and without the first differ in the
-// shared endpoint for the reopened models, and for no others.
+// For all sets of three credentials, compare the plans with and without the first one.
+// Their shared endpoint differs for the reopened models, and for no others.
 func TestReopened(t *testing.T) {
 	isShared := func(model string, credentials ...byok.Credential) bool {
 		return slices.Contains(steps(routing.NewPlan(credentials, request(model))), provider+" shared")

@@ -20,20 +20,21 @@ import (
 )
 
 var (
-	// ErrManagementKey means that the API key is for administration. It routes nothing.
+	// ErrManagementKey means that the API key is for administration and cannot route
+	// requests.
 	ErrManagementKey = errors.New("a management key cannot route requests")
 	// ErrNoWorkspace means that the key's workspace is deleted, or that the key is
 	// bound to none and its account has no default: the request is refused.
 	ErrNoWorkspace = auth.ErrNoWorkspace
 	// ErrUnreadable means that the account, the workspace or one of its credentials is
-	// stored in a form that cannot be read. It may forbid something that the others allow, so
-	// no plan is made. Another attempt does not help.
+	// stored in a form that cannot be read. The unreadable row may forbid what the others
+	// allow, so there is no plan. A retry does not help.
 	ErrUnreadable = byok.ErrUnreadable
-	// ErrTooMany means that the workspace holds more credentials than it may. Another
-	// attempt does not help.
+	// ErrTooMany means that the workspace holds more credentials than it may. A retry
+	// does not help.
 	ErrTooMany = byok.ErrTooMany
-	// ErrUnavailable means that DynamoDB or KMS could not be asked, or that the KMS
-	// key is disabled or gone. Another attempt may succeed.
+	// ErrUnavailable means that DynamoDB or KMS did not answer, or that the KMS key is
+	// disabled or deleted. A retry may succeed.
 	ErrUnavailable = errors.New("stored credentials are unavailable")
 )
 
@@ -46,10 +47,9 @@ type decrypter interface {
 	Decrypt(context.Context, *kms.DecryptInput, ...func(*kms.Options)) (*kms.DecryptOutput, error)
 }
 
-// ownTables and ownKeys make calls under the reader's own rules, whatever client they
-// were given: jittered retries, a bound on each attempt, and no empty or malformed
-// responses. An empty response to Query would be read as a workspace without
-// credentials.
+// ownTables and ownKeys make calls under the reader's own rules, with any client:
+// jittered retries, a bound on each attempt, and no empty or malformed responses. An
+// empty response to Query would be read as a workspace without credentials.
 type (
 	ownTables struct {
 		tables
@@ -92,8 +92,8 @@ type Config struct {
 	// while credentials are being rewrapped, the other one.
 	SealingKeyARNs []string
 	// Keys is how many opened provider keys stay in memory, each for 60 seconds at
-	// most. 0 means 1,000; less than 0 keeps none. Those that requests are waiting
-	// for come on top.
+	// most. 0 means 1,000; less than 0 keeps none. Keys for waiting requests are not
+	// counted.
 	Keys int
 }
 
@@ -102,9 +102,9 @@ const defaultKeys = 1000
 // Reader reads the credentials of a workspace for each request and opens their
 // keys. It is safe for concurrent use; Close it after use.
 //
-// A changed row takes effect at the next request: keeping opened keys saves the call to
-// KMS only, never the look at the row. During an outage of KMS those keys stay usable
-// for the rest of their 60 seconds.
+// A changed row takes effect at the next request: a kept key saves only the call to KMS;
+// every request reads the row. During an outage of KMS those keys stay usable for the
+// rest of their 60 seconds.
 type Reader struct {
 	config     Config
 	tables     tables
@@ -135,7 +135,7 @@ func NewReader(db tables, keys decrypter, c Config) (*Reader, error) {
 	return r, nil
 }
 
-// Close wipes every key that is kept; one that a request is waiting for, when the
+// Close wipes every kept key. If a request waits for a key, that key is wiped once the
 // request has it. The Reader can be used afterwards.
 func (r *Reader) Close() { r.opened.clear() }
 
@@ -150,12 +150,12 @@ func (r *Reader) Kept() int {
 type Reading struct {
 	Plan
 	reader *Reader
-	stored map[Step]byok.Stored // of the steps of the plan, no others
+	stored map[Step]byok.Stored // only for the steps of the plan
 }
 
 // Read plans a request of the caller, with the caller's APIKeyHash. The first Read after
-// Identify uses the rows that Identify has just read. Any other reads the key and all
-// else again. The errors are Identify's.
+// Identify uses the rows that Identify has just read. Any other Read reads the key and
+// all rows again. It returns the errors of Identify.
 func (r *Reader) Read(ctx context.Context, c *Caller, request Request) (*Reading, error) {
 	read := c.ahead.Swap(nil)
 	if read == nil || time.Since(read.begun) > byok.ReadTime {
@@ -178,8 +178,8 @@ func (r *Reader) Read(ctx context.Context, c *Caller, request Request) (*Reading
 	return reading, nil
 }
 
-// Only returns the reading without the sealed keys of all other steps: it needs little
-// memory, and opens this step alone.
+// Only returns the reading with the sealed key of this step alone: it needs little memory
+// and opens no other step.
 func (r *Reading) Only(step Step) *Reading {
 	only := &Reading{Plan: r.Plan, reader: r.reader, stored: make(map[Step]byok.Stored)}
 	if stored, ok := r.stored[step]; ok {
@@ -189,8 +189,8 @@ func (r *Reading) Only(step Step) *Reading {
 }
 
 // Open returns the provider key of a step of this reading, when its turn has come. The
-// caller wipes the key after use. The error is ErrUnavailable, or one from package seal
-// if the record will never open here. The key is never empty.
+// caller wipes the key after use. The error is ErrUnavailable, or an error of package
+// seal if the record can never be opened here. The key is never empty.
 func (r *Reading) Open(ctx context.Context, step Step) (secret.Bytes, error) {
 	stored, ok := r.stored[step]
 	if !ok {

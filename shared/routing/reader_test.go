@@ -32,7 +32,7 @@ type fixture struct {
 	tenant    testkit.Tenant
 	account   ids.Account
 	workspace ids.Workspace // the account's default
-	bearer    auth.Bearer   // a standard key of the account, bound to no workspace
+	bearer    auth.Bearer   // a standard key of the account, not bound to a workspace
 	reader    *routing.Reader
 	faults    *faults.Transport
 }
@@ -137,14 +137,14 @@ func (f *fixture) calls(operation string) int {
 	return n
 }
 
-// change changes the stored credential behind the service's back.
+// change changes the stored credential directly in the table.
 func (f *fixture) change(t *testing.T, c byok.Credential, change func(testkit.Row)) {
 	t.Helper()
 	key := testkit.Key("workspace#"+string(f.workspace), "credential#"+string(c.ID))
 	testkit.Rows{DB: f.db, Table: f.engines.Tables.Credentials}.Change(t, key, change)
 }
 
-// A bound key costs one read less than one for which the account's default is read.
+// A bound key costs one read less than an unbound key, which needs the account's default.
 func TestTenRequestsCostOneDecrypt(t *testing.T) {
 	f := newFixture(t)
 	f.store(t, byok.Settings{})
@@ -166,7 +166,7 @@ func TestTenRequestsCostOneDecrypt(t *testing.T) {
 	}
 }
 
-// What the row says counts at the next request, with the opened key still kept.
+// A change of the row counts at the next request, even while the opened key is kept.
 func TestChangesCountAtTheNextRequest(t *testing.T) {
 	for name, change := range map[string]func(*testing.T, *fixture, byok.Credential) error{
 		"disabled": func(t *testing.T, f *fixture, c byok.Credential) error {
@@ -201,7 +201,7 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 		}
 	})
 	for part, size := range map[string]int{"ciphertext": 40, "nonce": 12, "wrapped_key": 100} {
-		t.Run("sealed otherwise: "+part, func(t *testing.T) {
+		t.Run("with another "+part, func(t *testing.T) {
 			f := newFixture(t)
 			c := f.store(t, byok.Settings{})
 			f.mustOpen(t)
@@ -303,8 +303,8 @@ func TestAKeyThatMeansAnotherWorkspaceNow(t *testing.T) {
 	}
 }
 
-// A caller serves one request: a second Read reads the key again. So does the first, if
-// the request is planned much later.
+// A caller is for one request: a second Read reads the key again. So does the first Read if
+// it comes much later.
 func TestACallerIsNotRemembered(t *testing.T) {
 	f := newFixture(t)
 	for _, reads := range []int{0, 2} {
@@ -408,8 +408,8 @@ func TestAnEmptyResponseIsAnError(t *testing.T) {
 	}
 }
 
-// Only the steps of a reading's own plan open, whatever else is stored.
-func TestAStepOfNoPlanOpensNothing(t *testing.T) {
+// A reading opens only the steps of its own plan.
+func TestOnlyStepsOfThePlanOpen(t *testing.T) {
 	f := newFixture(t)
 	c := f.store(t, byok.Settings{})
 	f.mustOpen(t) // kept
@@ -462,7 +462,7 @@ func BenchmarkReader(b *testing.B) {
 			decrypts := f.calls("Decrypt")
 			perThousand := func(n int) float64 { return float64(n) * 1000 / float64(b.N) }
 			b.ReportMetric(perThousand(decrypts), "decrypts/1000")
-			// Query and GetItem are side by side.
+			// Query and GetItem run in parallel, as one round trip.
 			b.ReportMetric(perThousand(f.calls("Query")+decrypts), "round-trips/1000")
 		})
 	}

@@ -13,15 +13,15 @@ import (
 )
 
 // TestRotationLeavesNoGap rotates a provider key while four routers plan
-// requests. The states of the workspace are known and all different; each plan
-// must show a state between the plan's beginning and its end, and none before one
-// that an earlier plan showed.
+// requests. The states of the workspace are known and all different. Each plan
+// must show a state from between its beginning and its end, and no state older
+// than an earlier plan showed.
 func TestRotationLeavesNoGap(t *testing.T) {
 	const rotations, routers = 3, 4 // each rotation waits for routers, two seconds
 	f := newFixture(t)
 	store := f.credentials()
 	drafts := make([]byok.Draft, rotations+1)
-	states := map[string]int64{} // the number of each state, by its plan
+	states := map[string]int64{} // plan → number of its state
 	shared := provider + " shared"
 	for n := range drafts {
 		var err error
@@ -37,8 +37,8 @@ func TestRotationLeavesNoGap(t *testing.T) {
 	}
 	testkit.Must(t, store.Create(t.Context(), drafts[0]))
 
-	// Numbers of states: the next one while a step runs, the current one, and the
-	// latest that a plan showed.
+	// Numbers of states: begun is the state that the running step leads to, ended
+	// the last complete one, and shown the latest one that a plan showed.
 	var begun, ended, shown, plans atomic.Int64
 	var all sync.WaitGroup
 	for range routers {

@@ -10,24 +10,24 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// between is the least time from the beginning of a read to that of the next one with
-// the same key. It bounds the load that one tenant's requests put on DynamoDB.
+// between is the shortest time between the beginnings of two reads of the same key. It
+// bounds the load that one tenant's requests put on DynamoDB.
 const between = 4 * time.Millisecond
 
 // reads shares reads between requests that wait at the same time. Each request gets the
 // result of a read that began after the request arrived. It never shares a read under
-// way, because that may miss a revocation that committed before the request. A result
-// serves all who waited for it, so nobody may change it.
+// way, because that read may miss a revocation that committed before the request. All
+// waiting requests share the result, so nobody may change it.
 type reads[K comparable, V any] struct {
 	read func(context.Context, K) (V, error)
 
 	mu sync.Mutex
-	// next holds a key from the beginning of a read until the next one may begin. Its
-	// value is the read that begins then, or nil if no request waits for one.
+	// next holds a key from the beginning of a read until the next read may begin. The
+	// value is that next read, or nil if no request waits for it.
 	next map[K]*flight[V]
 }
 
-// flight is one read, and its result once done is closed.
+// flight is one read. Its result is set once done is closed.
 type flight[V any] struct {
 	done  chan struct{}
 	value V
@@ -50,7 +50,7 @@ func (r *reads[K, V]) get(ctx context.Context, key K) (value V, err error) {
 	}
 }
 
-// join returns a read that has not begun, unless it begins this one itself.
+// join returns the next read of the key, and begins it if it need not wait.
 func (r *reads[K, V]) join(key K) *flight[V] {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"signalbox.dev/shared/byok"
 )
 
-// Ten thousand requests a second for a second, while the value changes all the time:
-// each gets a value no older than itself, from at most 300 reads.
+// Ten thousand requests come in one second, while the value changes all the time.
+// Each gets a value no older than itself, from at most 300 reads.
 func TestSharedReadsBeginAfterTheirRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const requests = 10_000
@@ -67,8 +67,8 @@ func TestALoneReadBeginsAtOnce(t *testing.T) {
 	})
 }
 
-// A request that gives up ends nobody else's read. A read that hangs or panics is an
-// error for all who wait for it, and for nobody after them.
+// If a request gives up, the read goes on for the others. If a read hangs or panics,
+// all waiting requests get an error, and later requests do not.
 func TestSharedReadsFail(t *testing.T) {
 	for name, fail := range map[string]func(context.Context) error{
 		"hangs":  func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
@@ -87,7 +87,7 @@ func TestSharedReadsFail(t *testing.T) {
 			if _, err := shared.get(impatient, "k"); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: impatient: %v", name, err)
 			}
-			if got, err := shared.get(t.Context(), "k"); got != "fine" || err != nil { // the read after it
+			if got, err := shared.get(t.Context(), "k"); got != "fine" || err != nil { // the next read
 				t.Errorf("%s: next: %q, %v", name, got, err)
 			}
 			calls.Store(0)

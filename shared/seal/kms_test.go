@@ -22,14 +22,14 @@ const (
 
 var errKMS = errors.New("KMS is out of reach")
 
-// fakeKMS is KMS with two fixed keys: frozen vectors open. It encrypts, and
+// fakeKMS is KMS with two fixed keys, so frozen vectors open. It encrypts, and
 // authenticates the context. The functions alter its responses.
 type fakeKMS struct {
 	generated   func(*kms.GenerateDataKeyOutput)
 	decrypted   func(*kms.DecryptOutput)
 	reEncrypted func(*kms.ReEncryptOutput)
 	failing     string // the ARN of a key that is out of reach
-	blind       bool   // takes every context for that of home
+	blind       bool   // ignores the context and uses that of home()
 	asked       int    // how often ReEncrypt was called
 }
 

@@ -15,18 +15,17 @@ type reEncrypter interface {
 	ReEncrypt(context.Context, *kms.ReEncryptInput, ...func(*kms.Options)) (*kms.ReEncryptOutput, error)
 }
 
-// Rewrapper moves records to another KMS key and opens none: a data key passes
-// from key to key inside KMS. Its role has kms:ReEncryptFrom and
-// kms:ReEncryptTo, and not kms:Decrypt.
+// Rewrapper moves records to another KMS key and opens none: KMS rewraps the data key
+// inside. Its role has kms:ReEncryptFrom and kms:ReEncryptTo, and not kms:Decrypt.
 type Rewrapper struct {
 	kms  reEncrypter
 	to   string
 	from []string
 }
 
-// NewRewrapper moves records to one KMS key, only from these keys. What is moved is
-// vouched for by the new key: a record under an attacker's key must not become one that
-// an Opener trusts.
+// NewRewrapper moves records to one KMS key, only from these keys. An Opener trusts
+// every record under the new key, so a record under an attacker's key must not be moved
+// there.
 func NewRewrapper(client reEncrypter, to string, from ...string) *Rewrapper {
 	return &Rewrapper{kms: client, to: to, from: from}
 }
@@ -34,11 +33,11 @@ func NewRewrapper(client reEncrypter, to string, from ...string) *Rewrapper {
 // To is the ARN of the key that records are moved to.
 func (r *Rewrapper) To() string { return r.to }
 
-// Rewrap gives the record with its data key wrapped under the other key. Nonce and
+// Rewrap returns the record with its data key wrapped under the other key. Nonce and
 // ciphertext do not change and may be absent. A record that is already under that key
-// is returned unchanged. It returns ErrFormat, ErrKey or ErrDataKey if the record will
-// never move. It returns any other error if KMS could not be asked, or if a key is
-// disabled or gone. It may be repeated: nothing is kept of an attempt.
+// is returned unchanged. It returns ErrFormat, ErrKey or ErrDataKey if the record can
+// never be moved. It returns another error if KMS did not answer, or if a key is
+// disabled or deleted. It may be repeated: an attempt has no effect.
 func (r *Rewrapper) Rewrap(ctx context.Context, sealed Sealed, of Binding) (Sealed, error) {
 	if err := of.complete(); err != nil {
 		return Sealed{}, fmt.Errorf("rewrapping: %w", err)

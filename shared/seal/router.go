@@ -23,16 +23,16 @@ type Opener struct {
 	keyARNs []string
 }
 
-// NewOpener opens records sealed under these KMS keys and no others: a record
-// must not choose the key that vouches for it.
+// NewOpener opens records sealed under these KMS keys and no others: a record must not
+// choose the key by which it is trusted.
 func NewOpener(client decrypter, keyARNs ...string) *Opener {
 	return &Opener{kms: client, keyARNs: keyARNs}
 }
 
 // Open decrypts a record for the binding under which it is stored. It returns
-// ErrFormat, ErrKey, ErrDataKey or ErrCiphertext if the record will never open there.
-// It returns any other error if KMS could not be asked, or if its key is disabled or
-// gone. The caller wipes the secret after use.
+// ErrFormat, ErrKey, ErrDataKey or ErrCiphertext if the record can never be opened
+// there. It returns another error if KMS did not answer, or if its key is disabled or
+// deleted. The caller wipes the secret after use.
 func (o *Opener) Open(ctx context.Context, sealed Sealed, from Binding) (secret.Bytes, error) {
 	if err := from.complete(); err != nil {
 		return secret.Bytes{}, fmt.Errorf("opening: %w", err)
@@ -59,7 +59,7 @@ func (o *Opener) Open(ctx context.Context, sealed Sealed, from Binding) (secret.
 	return secret.New(plain), nil
 }
 
-// unwrap has KMS decrypt the data key.
+// unwrap lets KMS decrypt the data key.
 func (o *Opener) unwrap(ctx context.Context, sealed Sealed, from Binding) ([]byte, error) {
 	out, err := o.kms.Decrypt(ctx, &kms.DecryptInput{
 		KeyId:             &sealed.KeyARN,
@@ -78,7 +78,7 @@ func (o *Opener) unwrap(ctx context.Context, sealed Sealed, from Binding) ([]byt
 	return out.Plaintext, nil
 }
 
-// refused reports whether KMS rejects the wrapped key itself, as opposed to a fault
+// refused reports whether KMS rejects the wrapped key itself. Other errors are faults
 // of KMS.
 func refused(err error) bool {
 	_, invalid := errors.AsType[*types.InvalidCiphertextException](err)

@@ -1,16 +1,16 @@
 // Package seal encrypts one secret for one place: a provider key for the credential
 // that holds it. It guards the secret at rest from readers of the table or a backup,
 // and from writers of the table: a record moved to another credential, workspace,
-// account or provider opens nowhere.
+// account or provider cannot be opened.
 //
-// It trusts KMS with the key that wraps the data keys and refuses every record it
-// cannot account for. It cannot distinguish an old record of the same credential from
-// the newest: credentials are never re-sealed under the same id.
+// It trusts KMS with the key that wraps the data keys and refuses every record that it
+// does not recognise. It cannot distinguish an old record of a credential from the
+// newest. That is safe, because no credential is sealed twice under one id.
 //
 // # Format 1
 //
 // A fresh 256-bit data key from KMS GenerateDataKey (AES_256) encrypts one secret and
-// is then forgotten; KMS wraps it under the sealing key with the encryption context
+// is then wiped. KMS wraps it under the sealing key with the encryption context
 //
 //	purpose     signalbox/credential
 //	account     <account id>
@@ -25,16 +25,16 @@
 //	"signalbox/credential", "1", account, workspace, credential, provider
 //
 // all in UTF-8, ids in lower case. The ARN of the sealing key is stored beside the
-// record. It is no part of the associated data, so a rewrap under another key does not
-// touch the secret.
+// record. It is not in the associated data, so a rewrap under another key does not
+// change the ciphertext.
 //
 // To open a record: KMS Decrypt of the wrapped key, under the recorded key and that
 // context; AES-256-GCM under the result. The recorded key must be one that the reader
-// trusts beforehand: a writer of the table can name any other.
+// trusts beforehand: a writer of the table could name any key.
 //
 // To move a record to another key: KMS ReEncrypt of the wrapped key, from the recorded
-// key to the other, both times with that context; the wrapped key and the recorded ARN
-// change, and nothing else does.
+// key to the other, both times with that context. Only the wrapped key and the
+// recorded ARN change.
 //
 // Package byok documents a record's place in storage. infra/interop opens records with
 // another implementation, written in Python from this text.
@@ -67,22 +67,21 @@ const (
 	tagSize     = 16
 )
 
-// The reasons for which a record does not open. No error comes with a secret, not even
-// an empty one.
+// The reasons why a record cannot be opened. With an error no secret is returned, not
+// even an empty one.
 var (
-	// ErrFormat means that the record is of an unknown format or misshapen.
+	// ErrFormat means that the record has an unknown format or the wrong shape.
 	ErrFormat = errors.New("sealed record of unknown format or shape")
 	// ErrKey means that the record names a KMS key that is not trusted.
 	ErrKey = errors.New("sealed under a KMS key that is not trusted")
 	// ErrDataKey means that KMS does not accept the wrapped key for this binding:
-	// the record was moved here, or its wrapped key was altered.
+	// the record was moved, or its wrapped key was altered.
 	ErrDataKey = errors.New("the wrapped data key does not belong to this binding")
-	// ErrCiphertext means that nonce, ciphertext or binding are not those that
-	// were sealed together.
+	// ErrCiphertext means that nonce, ciphertext and binding were not sealed together.
 	ErrCiphertext = errors.New("the ciphertext is not authentic for this binding")
 )
 
-// Binding is the place a secret is sealed for.
+// Binding is the place that a secret is sealed for.
 type Binding struct {
 	Account    ids.Account
 	Workspace  ids.Workspace
@@ -111,8 +110,8 @@ func (b Binding) context() map[string]string {
 	}
 }
 
-// associatedData binds the secret to its place in AES-GCM. Lengths separate the parts,
-// which otherwise could run together.
+// associatedData binds the secret to its place in AES-GCM. The lengths keep the parts
+// apart.
 func (b Binding) associatedData() []byte {
 	var data []byte
 	for _, part := range []string{
@@ -125,7 +124,7 @@ func (b Binding) associatedData() []byte {
 	return data
 }
 
-// complete refuses a binding that would bind less than it should.
+// complete refuses a binding with an empty part.
 func (b Binding) complete() error {
 	if b.Account == "" || b.Workspace == "" || b.Credential == "" || b.Provider == "" {
 		return errors.New("incomplete binding")
@@ -141,7 +140,7 @@ func (s Sealed) check() error {
 	return s.checkWrapped()
 }
 
-// checkWrapped is check without the secret, which need not be there.
+// checkWrapped is check without nonce and ciphertext.
 func (s Sealed) checkWrapped() error {
 	if s.Format != format || s.KeyARN == "" || len(s.WrappedKey) == 0 {
 		return ErrFormat
@@ -165,7 +164,7 @@ func NewSealer(client generator, keyARN string) *Sealer {
 	return &Sealer{kms: client, keyARN: keyARN}
 }
 
-// Seal encrypts the secret for the binding. A failed call leaves no trace and may be
+// Seal encrypts the secret for the binding. A failed call has no effect and may be
 // repeated. The caller wipes the secret.
 func (s *Sealer) Seal(ctx context.Context, plain secret.Bytes, to Binding) (Sealed, error) {
 	if err := to.complete(); err != nil {
@@ -180,7 +179,7 @@ func (s *Sealer) Seal(ctx context.Context, plain secret.Bytes, to Binding) (Seal
 		return Sealed{}, fmt.Errorf("generating a data key: %w", err)
 	}
 	defer clear(out.Plaintext)
-	// A record that names another key than ours would open nowhere.
+	// A record that names another key could never be opened.
 	if len(out.Plaintext) != dataKeySize || len(out.CiphertextBlob) == 0 || aws.ToString(out.KeyId) != s.keyARN {
 		return Sealed{}, errors.New("generating a data key: malformed response")
 	}

@@ -116,7 +116,7 @@ func TestAFaultOfKMSIsNeverASecret(t *testing.T) {
 	}
 }
 
-// A data key of 128 bits would be accepted by AES.
+// AES would accept a data key of 128 bits.
 func TestADataKeyIs256BitsAndWiped(t *testing.T) {
 	var keys [][]byte
 	k := &fakeKMS{
@@ -168,8 +168,9 @@ func TestARewrappedRecordOpensUnderTheOtherKey(t *testing.T) {
 // trustedARN is a key that the opener trusts and KMS does not have.
 const trustedARN = "trusted"
 
-// vector is a frozen record. Records like these are in customers' tables: every one
-// must keep opening. infra/interop reads the data key, which KMS unwraps.
+// vector is a frozen record. Records like these are in customers' tables: it must
+// always be possible to open every one. infra/interop reads the data key, which KMS
+// unwraps.
 type vector struct {
 	Format                                   int
 	Account, Workspace, Credential, Provider string
@@ -196,7 +197,8 @@ func flip(b []byte, i int) []byte {
 }
 
 // Only a frozen record opens, and only at its own place. The right check refuses every
-// altered one, without a call to KMS if it can. A rewrap ignores nonce and ciphertext.
+// altered record, if possible without a call to KMS. A rewrap ignores nonce and
+// ciphertext.
 func TestAlteredRecords(t *testing.T) {
 	data, err := os.ReadFile("testdata/vectors.json")
 	var vectors []vector
@@ -240,7 +242,7 @@ func TestAlteredRecords(t *testing.T) {
 			func(v *vector) { v.WrappedKey = nil },
 		}},
 		{seal.ErrKey, seal.ErrKey, []func(*vector){func(v *vector) { v.KeyARN += "0" }}},
-		{seal.ErrKey, nil, []func(*vector){func(v *vector) { v.KeyARN = nextARN }}}, // it is there already
+		{seal.ErrKey, nil, []func(*vector){func(v *vector) { v.KeyARN = nextARN }}}, // it has that key already
 		{seal.ErrDataKey, seal.ErrDataKey, []func(*vector){
 			func(v *vector) { v.Account = "x" },
 			func(v *vector) { v.Workspace = "x" },
@@ -251,7 +253,7 @@ func TestAlteredRecords(t *testing.T) {
 			func(v *vector) { v.WrappedKey = flip(v.WrappedKey, 20) },
 		}},
 		{seal.ErrCiphertext, nil, []func(*vector){
-			func(v *vector) { v.WrappedKey = other.WrappedKey }, // of a record at the same place
+			func(v *vector) { v.WrappedKey = other.WrappedKey }, // from another record at the same place
 			func(v *vector) { v.Nonce = other.Nonce },
 			func(v *vector) { v.Nonce = flip(v.Nonce, 0) },
 			func(v *vector) { v.Ciphertext = other.Ciphertext },
@@ -275,7 +277,7 @@ func TestAlteredRecords(t *testing.T) {
 	}
 }
 
-// errOther stands for every error that is none of the package's own.
+// errOther stands for every error that the package does not declare.
 var errOther = errors.New("another error")
 
 // kind returns the package's error that err wraps, or nil.

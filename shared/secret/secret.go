@@ -4,7 +4,7 @@
 //
 // The bytes live in a closure, not in a field. fmt does not call methods on unexported
 // fields, and printers built on reflection call none at all. They could reach a slice
-// or a pointer to one. They cannot reach a captured variable.
+// or a pointer to a slice. They cannot reach a captured variable.
 package secret
 
 import (
@@ -34,8 +34,8 @@ func (s Bytes) Reveal() []byte {
 }
 
 // Wipe overwrites the bytes with zeros, for every copy of s. It cannot reach
-// copies that the Go runtime or another library has made; it shortens the time
-// in which a dump of memory shows the secret, no more.
+// copies that the Go runtime or another library has made; it only shortens the time in
+// which a dump of memory shows the secret.
 func (s Bytes) Wipe() {
 	clear(s.Reveal())
 }

@@ -1,4 +1,4 @@
-// Package spelling finds the known name that a misspelt one stands for.
+// Package spelling finds the known name that is meant by a misspelt one.
 package spelling
 
 import (
@@ -9,13 +9,14 @@ import (
 const (
 	// farthest is the largest edit distance of a misspelt name.
 	farthest = 3
-	// leastPart is the length from which a part of a name stands for the whole.
+	// leastPart is the shortest part of a name that may stand for the name.
 	leastPart = 4
 )
 
 // Nearest returns the known name that was meant, or "": the one with the smallest edit
 // distance; else one that ends the name, as "key" ends "apiKey"; else one that contains
-// it, as "allowed_models" contains "model". The name may be a secret: no copy stays.
+// it, as "allowed_models" contains "model". The name may be a secret, so no copy of it
+// stays.
 func Nearest(name []byte, known []string) string {
 	nearest, best := "", farthest+1
 	for _, candidate := range known {
@@ -44,7 +45,7 @@ func Nearest(name []byte, known []string) string {
 
 // letters returns the ASCII letters and digits of the name, in lower case.
 func letters(name []byte) []byte {
-	kept := make([]byte, 0, len(name)) // it never grows: that would leave a copy
+	kept := make([]byte, 0, len(name)) // it never grows, because growing would leave a copy
 	for _, c := range name {
 		if c = byte(lower(rune(c))); 'a' <= c && c <= 'z' || '0' <= c && c <= '9' { //nolint:gosec // it was a byte
 			kept = append(kept, c)

@@ -33,9 +33,8 @@ type Listed struct {
 	Fault error
 }
 
-// List lists the account's jobs, oldest first. The table has no index by
-// account, since no request needs one: this scans the whole table, and is paid
-// for by its size.
+// List lists the account's jobs, oldest first. It scans the whole table, so its
+// cost grows with the table: no request needs an index by account.
 func (l *Lister) List(ctx context.Context, account ids.Account) ([]Listed, error) {
 	pages := dynamodb.NewScanPaginator(l.db, &dynamodb.ScanInput{
 		TableName: &l.table, ConsistentRead: aws.Bool(true),

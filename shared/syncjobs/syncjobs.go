@@ -1,9 +1,9 @@
 // Package syncjobs keeps the state of directory sync jobs. The sync worker, another
 // service, writes it through Writer. The API reads it through Store.
 //
-// A job goes queued → running → succeeded or failed, or queued → failed, and no other
-// way. Each step is one conditional write: two workers cannot both take it. The fields
-// of a job always agree with its state, even if the row does not.
+// A job goes queued → running → succeeded or failed, or queued → failed, and takes no
+// other step. Each step is one conditional write: two workers cannot both take it. The
+// fields of a job always agree with its state, even if the row does not.
 package syncjobs
 
 import (
@@ -35,10 +35,10 @@ const (
 // Finished reports whether the job will not change any more.
 func (s Status) Finished() bool { return s == Succeeded || s == Failed }
 
-// ErrNotFound means that there is no such job, or that it is another account's.
+// ErrNotFound means that there is no such job or that another account has it.
 var ErrNotFound = errors.New("no such sync job")
 
-// Job is a sync job. What its state does not carry is nil.
+// Job is a sync job. A field that its state does not have is nil.
 type Job struct {
 	ID            ids.Job
 	Status        Status
@@ -87,13 +87,13 @@ func NewStore(db itemGetter, table string) *Store { return &Store{db: db, table:
 // it.
 type Found struct {
 	id      ids.Job
-	account ids.Account // "" where the row names none
+	account ids.Account // "" if the row names none
 	item    item
 	fault   error
 }
 
-// Find looks a job up, strongly consistent. That it does not exist, or cannot be
-// read, shows in For.
+// Find looks a job up, strongly consistent. It does not fail for a missing or
+// unreadable job; For does.
 func (s *Store) Find(ctx context.Context, id ids.Job) (Found, error) {
 	out, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.table,
@@ -119,8 +119,8 @@ func (s *Store) Find(ctx context.Context, id ids.Job) (Found, error) {
 	return found, nil
 }
 
-// For yields the job if it is the account's, else ErrNotFound. Only to the
-// account it belongs to is a job that cannot be read another error.
+// For yields the job if it is the account's, else ErrNotFound. If the job cannot be
+// read, its own account gets another error.
 func (f Found) For(account ids.Account) (Job, error) {
 	if account == "" || f.account != account {
 		return Job{}, ErrNotFound
@@ -131,8 +131,8 @@ func (f Found) For(account ids.Account) (Job, error) {
 	return f.item.job(f.id), nil
 }
 
-// Fault is the fault of the row, or nil. It is for the operator: a caller learns from
-// For.
+// Fault is the fault of the row, or nil. It is for the operator; a caller gets the
+// error of For.
 func (f Found) Fault() error { return f.fault }
 
 // check refuses a row that contradicts itself.
@@ -148,8 +148,8 @@ func (i item) check() error {
 	return nil
 }
 
-// job reads the row as its state allows: a count left over in a failed job, for
-// example, is left out.
+// job reads the fields that the row's state has. It leaves out a count in a failed job,
+// for example.
 func (i item) job(id ids.Job) Job {
 	j := Job{ID: id, Status: i.Status, CreatedAt: time.Unix(i.CreatedAt, 0).UTC()}
 	if i.Status != Queued {

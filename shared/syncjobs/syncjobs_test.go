@@ -126,7 +126,7 @@ func TestOnlyLegalStepsAreTaken(t *testing.T) {
 	}
 }
 
-// The fields of a job agree with its state, whatever the row holds.
+// A job has only the fields of its state, even if the row holds more.
 func TestFieldsOfAnotherStateAreLeftOut(t *testing.T) {
 	f := newFixture(t)
 	for status, want := range map[syncjobs.Status][5]bool{ // started, finished, synced, deleted, message
@@ -229,8 +229,8 @@ func TestALostAnswerCreatesOneJobAndAFailedWriteNone(t *testing.T) {
 	}
 }
 
-// If the response to a step is lost, the Writer knows the step as its own: in the SDK's
-// retry, and in one repeat after an error. To another Writer it is another's.
+// If the response to a step is lost, the Writer recognises the step as its own: in the
+// SDK's retry, and in one repeat after an error. Another Writer does not.
 func TestALostAnswerIsTheWritersOwnStep(t *testing.T) {
 	f := newFixture(t)
 	another := *f
@@ -242,7 +242,7 @@ func TestALostAnswerIsTheWritersOwnStep(t *testing.T) {
 		}
 	}
 	for name, take := range steps() {
-		for _, attempt := range []int{1, 0} { // that loses its response; 0 is each of them
+		for _, attempt := range []int{1, 0} { // this attempt loses its response; 0 means every attempt
 			id := f.newJob()
 			if name == "succeed" {
 				testkit.Must(t, f.writer.Start(t.Context(), f.account, id))
@@ -269,15 +269,15 @@ func TestALostAnswerIsTheWritersOwnStep(t *testing.T) {
 	}
 }
 
-func TestAnUnreadableRowIsNoJob(t *testing.T) {
+func TestAnUnreadableRowIsAnError(t *testing.T) {
 	f := newFixture(t)
 	for attribute, value := range map[string]types.AttributeValue{
-		"account": testkit.Number("9"), // which decodes into a string
+		"account": testkit.Number("9"), // it decodes into a string
 		"v":       testkit.Number("2"), "status": testkit.Text("paused"), "started_at": testkit.Text("yesterday"),
 	} {
 		id := ids.New[ids.Job]()
 		f.put(id, attribute, value)
-		for range 20 { // attributes are decoded in any order, and no more of them after the bad one
+		for range 20 { // attributes are decoded in any order, up to the bad one
 			if found, err := f.store.Find(t.Context(), id); err != nil || found.Fault() == nil {
 				t.Fatalf("%s: found %+v, %v", attribute, found, err)
 			}

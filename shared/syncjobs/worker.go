@@ -22,10 +22,10 @@ import (
 )
 
 var (
-	// ErrState means that the job is not in a state from which this step may be
-	// taken, or that the account has no such job.
+	// ErrState means that this step is not allowed in the job's state, or that the
+	// account has no such job.
 	ErrState = errors.New("the sync job is not in a state that allows this")
-	// ErrInvalid is wrapped by errors that describe a value that no step can record.
+	// ErrInvalid is wrapped by errors that describe an invalid value.
 	ErrInvalid = errors.New("invalid")
 )
 
@@ -37,14 +37,14 @@ type itemWriter interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 }
 
-// Writer moves jobs on. Every step names the account, checks the state the job
-// comes from, and sets all that the new state carries, in one conditional write.
+// Writer moves jobs on. Every step is one conditional write: it names the account,
+// checks the old state, and sets every field of the new state.
 //
-// The row keeps a random token of its last step, because a step may be taken and its
-// response lost. The SDK's repeat then finds the token, and the step succeeds. If a step
-// ends with another error than ErrState and ErrInvalid, it may have been taken. The same
-// step by the same Writer then has the same token: it succeeds once, whether or not the
-// first was taken. Any other repeat, and every other Writer, gets ErrState.
+// The row keeps a random token of its last step, because the response to a step may be
+// lost. The SDK's repeat then finds the token, and the step succeeds. If a step ends
+// with another error than ErrState and ErrInvalid, it may have been taken. The same step
+// by the same Writer then has the same token: it succeeds once, whether or not the first
+// was taken. Any other repeat, and every other Writer, gets ErrState.
 type Writer struct {
 	db    itemWriter
 	table string
@@ -54,7 +54,7 @@ type Writer struct {
 	unsure map[step]string // the tokens of steps that may have been taken
 }
 
-// maxUnsure bounds the tokens in memory: the token of a step that nobody repeats stays.
+// maxUnsure bounds the tokens in memory: the token of a step that is not repeated stays.
 const maxUnsure = 1000
 
 // step is one step of a job, with the values that it records.

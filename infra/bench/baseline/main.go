@@ -1,6 +1,6 @@
 // Command baseline is a small Go Lambda with the functions' AWS clients. Each function is
-// measured against it. It configures and warms its clients as the functions do, reads an
-// event with the same decoder, calls each service once, and does nothing else.
+// measured against it. It configures and warms its clients like the functions, reads an
+// event with the same decoder, and calls each service once.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package instant is AWS for benchmarks: every call is answered at once, in the
-// process, with the answer that a request that succeeds gets.
+// Package instant is a fake of AWS for benchmarks: every call succeeds at once, in the
+// process.
 package instant
 
 import (
@@ -29,7 +29,7 @@ import (
 	"signalbox.dev/shared/boot"
 )
 
-// What the answers contain.
+// The values in the answers.
 const (
 	account   = "0a1b2c3d-0000-4000-8000-000000000001"
 	Workspace = "0a1b2c3d-0000-4000-8000-000000000002"
@@ -37,9 +37,8 @@ const (
 	File      = "file_0123456789abcdef0123456789abcdef"
 )
 
-// Compare measures a function, which gets the event as often as the benchmark asks, and
-// its AWS calls alone: the inputs of the SDK's calls that one request has made, again.
-// Each response must have the status.
+// Compare measures a function with the event, and then its AWS calls alone: it repeats
+// the SDK calls that one request has made. Each response must have the status.
 func Compare(b *testing.B, build func(*boot.Environment) lambda.Handler, e functest.Event, status string) {
 	b.Helper()
 	event := e.As("sbx_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG").Payload()
@@ -133,8 +132,7 @@ func (services) Do(r *http.Request) (*http.Response, error) {
 	return model.Response(r, http.StatusOK, header, []byte(answer(operation, request))), nil
 }
 
-// answer is the JSON that answers an operation: for an item under the key that
-// was asked for, of the KMS key that was named.
+// answer is the JSON that answers an operation, for the requested item or KMS key.
 func answer(operation string, request []byte) string {
 	var asked struct {
 		KeyID string `json:"KeyId"`

@@ -9,12 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// difference is what an engine does differently from AWS.
+// difference is one way in which an engine differs from AWS.
 type difference struct {
-	engine string // one or more
-	what   string // and whose fault it is
+	engine string // one name or more
+	what   string // the difference, and which side is wrong
 	aws    string // AWS's sentence in quotes, or ours with AWS's page
-	// diverges means that both store something else from then on.
+	// diverges means that the two store different things from then on.
 	diverges bool
 	// explains reports whether this is why the responses differ.
 	explains func(what string, engine, model object) bool
@@ -67,7 +67,7 @@ var differences = []difference{
 		engine:   "s3mock",
 		what:     "A deletion returns the version that it hides instead of the delete marker. S3Mock is wrong.",
 		aws:      `VersionId: "Returns the version ID of the delete marker created as a result of the DELETE operation." (API reference, DeleteObject)`,
-		diverges: true, // in the order in which both show their versions
+		diverges: true, // the two show their versions in different orders
 		explains: func(what string, engine, model object) bool {
 			return isDelete(what) && model["marker"] == true && engine["marker"] == true
 		},

@@ -71,7 +71,6 @@ type input struct {
 	Select, ReturnConsumedCapacity      string
 }
 
-// getItem is the input of GetItem.
 type getItem struct{ input }
 
 func (in *getItem) touches() []Touch { return []Touch{in.Key.touch(in.TableName, false)} }
@@ -100,7 +99,6 @@ func (w *World) get(in input) (items []wire, err error) {
 	return items, err
 }
 
-// batchGetItem is the input of BatchGetItem.
 type batchGetItem struct{ RequestItems map[string]input }
 
 func (in *batchGetItem) touches() (all []Touch) {
@@ -152,7 +150,6 @@ func (in *batchWriteItem) apply(w *World) (any, error) {
 	return object{"UnprocessedItems": object{}}, nil
 }
 
-// query is the input of Query.
 type query struct{ input }
 
 func (in *query) partition() (primaryKey, error) {
@@ -172,7 +169,6 @@ func (in *query) apply(w *World) (any, error) {
 	return w.page(in.input, func(k primaryKey) bool { return k.pk == of.pk && strings.HasPrefix(k.sk, of.sk) })
 }
 
-// scan is the input of Scan.
 type scan struct{ input }
 
 func (in *scan) touches() []Touch { return []Touch{{Item: in.TableName + "/", Prefix: true}} }
@@ -214,7 +210,7 @@ func (w *World) page(in input, has func(primaryKey) bool) (any, error) {
 		out["Items"] = items
 	}
 	if in.ReturnConsumedCapacity != "" {
-		if len(encode(read)) > readUnit { // which is more than DynamoDB counts
+		if len(encode(read)) > readUnit { // this is more than DynamoDB counts
 			return nil, notModelled("a read of several units")
 		}
 		out["ConsumedCapacity"] = object{"TableName": in.TableName, "CapacityUnits": 1}
@@ -309,7 +305,6 @@ func (e effect) commit() {
 	}
 }
 
-// transactWriteItems is the input of TransactWriteItems.
 type transactWriteItems struct {
 	TransactItems      []map[string]input // each with one write, by its kind
 	ClientRequestToken string

@@ -19,8 +19,8 @@ func text(s string) object  { return object{"S": s} }
 func number(n int) object   { return object{"N": fmt.Sprint(n)} }
 func boolean(b bool) object { return object{"BOOL": b} }
 
-// requests generates requests of the kinds that the product makes, on few items, so
-// that they meet. The partition keys begin with run.
+// requests generates requests of the product's kinds. They use few items and so affect
+// each other. The partition keys begin with run.
 type requests struct {
 	*rapid.T
 	run string
@@ -57,7 +57,7 @@ func (g requests) item(key object) object {
 
 var placeholder = regexp.MustCompile(`[#:]\w+`)
 
-// with adds an expression and its placeholders to the request. None is added for "".
+// with adds an expression and its placeholders to the request. It adds nothing for "".
 func (g requests) with(in object, member, expression string) object {
 	if expression == "" {
 		return in

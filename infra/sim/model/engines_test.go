@@ -26,9 +26,9 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-// TestMain makes the same 50 sequences a test in each run, unless the flags -rapid.checks
-// and -rapid.seed ask for others. A failure prints its seed, so rapid need not keep a
-// file of it in the repository.
+// TestMain makes each test use the same 50 sequences in every run. The flags -rapid.checks
+// and -rapid.seed change that. A failure prints its seed, so rapid need not keep a file of
+// it in the repository.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	asked := map[string]bool{}
@@ -95,8 +95,8 @@ func (c client) Do(r *http.Request) (*http.Response, error) {
 
 type object = map[string]any
 
-// call sends a request in the JSON protocol and returns the response. The code of an
-// error is without its namespace.
+// call sends a request in the JSON protocol and returns the response. It removes the
+// namespace from the code of an error.
 func (s side) call(t testing.TB, target string, in any) object {
 	t.Helper()
 	service, version, endpoint := "dynamodb", "1.0", dynamodb.NewFromConfig(s.config).Options().BaseEndpoint

@@ -68,7 +68,6 @@ func (r *parser) next() string {
 	return r.tokens[0]
 }
 
-// take reads the next token.
 func (r *parser) take() string {
 	token := r.next()
 	r.expect(token)
@@ -131,7 +130,6 @@ func (r *parser) not() condition {
 	return holds
 }
 
-// comparators compare two values.
 var comparators = map[string]func(a, b types.AttributeValue) bool{
 	"=":  equal,
 	"<>": func(a, b types.AttributeValue) bool { return !equal(a, b) },
@@ -204,7 +202,6 @@ func (r *parser) value() types.AttributeValue {
 
 var isName = regexp.MustCompile(`^[A-Za-z]\w*$`)
 
-// path reads a document path.
 func (r *parser) path() (p path) {
 	for {
 		name := r.take()
@@ -220,7 +217,6 @@ func (r *parser) path() (p path) {
 	}
 }
 
-// projection reads the paths of a projection.
 func (r *parser) projection() []path { return list(r, r.path) }
 
 // partition reads a key condition: pk = :a, or pk = :a AND begins_with(sk, :b). It returns

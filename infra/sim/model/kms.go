@@ -31,7 +31,6 @@ func (in keyInput) usable(w *World) error {
 	return nil
 }
 
-// generateDataKey is the input of GenerateDataKey.
 type generateDataKey struct {
 	keyInput
 
@@ -52,7 +51,6 @@ func (in *generateDataKey) apply(w *World) (any, error) {
 	return object{"KeyId": in.KeyID, "CiphertextBlob": blob, "Plaintext": plaintext}, nil
 }
 
-// decrypt is the input of Decrypt.
 type decrypt struct {
 	keyInput
 

@@ -17,7 +17,7 @@ type keys struct {
 	made []object
 }
 
-// call sends a request, and hides what is random in the response.
+// call sends a request, and hides the random parts of the response.
 func (k *keys) call(operation string, in object) object {
 	out := k.side.call(k, "TrentService."+operation, in)
 	if out["CiphertextBlob"] != nil {

@@ -4,11 +4,11 @@
 // and no process: a simulation can apply calls in every order.
 //
 // The model assumes that a request is well formed: the packages' own tests make the
-// same requests on real engines. It refuses those that fail because of what is stored,
-// with AWS's errors. A request for something that it lacks gets the error NotModelled,
-// with status 501. It has no access policies, no states of keys, no secondary indexes and
-// no expiry of items. Its reads are always consistent, because the simulation decides which
-// calls are stale, throttled, in conflict or lost.
+// same requests on real engines. If a request fails because of stored data, the model
+// returns AWS's error. If the model lacks a feature, it returns NotModelled with status
+// 501. It has no access policies, no states of keys, no secondary indexes and no expiry of
+// items. Its reads are always consistent, because the simulation decides which calls are
+// stale, throttled, in conflict or lost.
 //
 // Only tests import it. Its own tests compare it with real engines.
 package model
@@ -44,7 +44,7 @@ type Config struct {
 // concurrent use. Its clock is time.Now, and its ids come from crypto/rand.
 type World struct {
 	tables      map[string]table
-	tokens      map[string][]map[string]input // of the transactions that were applied
+	tokens      map[string][]map[string]input // tokens of the applied transactions
 	bucket      bucket
 	keys        []string // their ARNs
 	ciphertexts map[string]ciphertext
@@ -89,8 +89,8 @@ var operations = map[string]func() operation{
 	kmsTarget + "Decrypt":                 func() operation { return &decrypt{} },
 }
 
-// read reads a request of the SDK. AWS ignores members that it does not know. The model
-// must not, because it would ignore a member that AWS knows.
+// read reads a request of the SDK. AWS ignores unknown members. The model must not, because
+// AWS may know a member that the model does not.
 func read(r *http.Request, body []byte) (Label, operation, error) {
 	target := r.Header.Get("X-Amz-Target")
 	if target == "" {
@@ -126,7 +126,7 @@ func (w *World) Do(r *http.Request, body []byte) *http.Response {
 	return respond(r, http.StatusOK, out)
 }
 
-// Answer returns an error in the form of the service that was asked.
+// Answer returns an error in the form of the request's service.
 func Answer(r *http.Request, e *Error) *http.Response {
 	code, target := e.Code, r.Header.Get("X-Amz-Target")
 	if target == "" {

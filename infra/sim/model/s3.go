@@ -23,10 +23,10 @@ const maxKeys = 1000
 
 type bucket struct {
 	name       string
-	versioning string               // "" for a bucket that never had it
+	versioning string               // "" if it was never set
 	versions   map[string][]Version // of each key, newest first
-	// numbers are those of all versions that there ever were, by key and id, in the
-	// order in which they were made.
+	// numbers number all versions ever made, by key and id, in the order of their
+	// creation.
 	numbers map[[2]string]int
 }
 
@@ -38,7 +38,7 @@ type Version struct {
 	Modified time.Time
 }
 
-// exists reports whether the key has a current version that is no delete marker.
+// exists reports whether the key has a current version that is not a delete marker.
 func (b *bucket) exists(key string) bool {
 	versions := b.versions[key]
 	return len(versions) > 0 && !versions[0].Marker
@@ -60,8 +60,8 @@ func without(versions []Version, id string) []Version {
 	return slices.DeleteFunc(slices.Clone(versions), func(v Version) bool { return v.ID == id })
 }
 
-// remove deletes the current version, or the version of an id. It returns the delete
-// marker that was made, or the version that was removed.
+// remove deletes the current version, or the version with an id. It returns the new
+// delete marker, or the removed version.
 func (b *bucket) remove(key, id string) Version {
 	if id == "" && b.versioning != "" {
 		return b.add(key, Version{Marker: true})
@@ -79,7 +79,7 @@ func (b *bucket) remove(key, id string) Version {
 	return gone
 }
 
-// request is one to a bucket.
+// request is a request to a bucket.
 type request struct {
 	bucket string
 	bucketOperation
@@ -112,7 +112,7 @@ func readS3(r *http.Request, body []byte) (Label, operation, error) {
 		label.Operation = "ListObjectVersions"
 		in.bucketOperation = listVersions{asked}
 	case asked.Has("list-type"):
-		label.Operation = "ListObjectsV2" // for a reader: the model has none
+		label.Operation = "ListObjectsV2" // only for the reader: the model lacks it
 		err = errors.New("the operation")
 	case asked.Has("delete"):
 		label.Operation = "DeleteObjects"

@@ -19,15 +19,15 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-// bucket is that of the model or of an engine.
+// bucket is a bucket of the model or of an engine.
 type bucket struct {
 	testing.TB
 	*s3.Client
 	name *string
-	ids  map[string]string // of versions, by the order in which they are seen
+	ids  map[string]string // of versions, numbered in the order of their appearance
 }
 
-// version names a version: both sides see theirs in the same order.
+// version names a version. Both sides see their versions in the same order.
 func (b bucket) version(id *string) string {
 	if id == nil || *id == "null" {
 		return aws.ToString(id)
@@ -77,7 +77,7 @@ func (b bucket) remove(key string, condition *string) object {
 	return object{"version": b.version(out.VersionId), "marker": aws.ToBool(out.DeleteMarker)}
 }
 
-// removeVersions deletes some versions, twice: the second time they are gone.
+// removeVersions deletes some versions twice: the second time they are absent.
 func (b bucket) removeVersions(numbers []int) object { return b.removeThese(b.pick(numbers)) }
 
 func (b bucket) removeThese(picked []types.ObjectIdentifier) object {
@@ -100,7 +100,7 @@ func (b bucket) removeThese(picked []types.ObjectIdentifier) object {
 	return both
 }
 
-// list lists all versions under a prefix, so many a page, in the order of the service.
+// list lists all versions under a prefix in pages of a size, in the order of the service.
 func (b bucket) list(prefix string, limit int32) (out object, found []types.ObjectIdentifier) {
 	var entries []string
 	in := &s3.ListObjectVersionsInput{Bucket: b.name, Prefix: &prefix, MaxKeys: &limit}
@@ -155,8 +155,8 @@ func draw(t *rapid.T) (name string, make func(bucket) object) {
 	}
 }
 
-// No engine divides the versions of a key into pages as AWS does. What a page lists can be
-// removed before the next one is asked for.
+// No engine divides the versions of a key into pages like AWS. The versions of a page may
+// be removed before the next page is requested.
 func TestVersionsArePaged(t *testing.T) {
 	for limit := int32(1); limit < 20; limit++ {
 		w := model.New(model.Config{Bucket: "bucket", Versioning: "Enabled"})

@@ -40,7 +40,7 @@ func checkAll(values iter.Seq[types.AttributeValue]) error {
 	return nil
 }
 
-// check refuses sets, and numbers that are no integers as Go writes them.
+// check refuses sets, and numbers that are not integers in Go's notation.
 func check(v types.AttributeValue) error {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS, *types.AttributeValueMemberB, *types.AttributeValueMemberBOOL, *types.AttributeValueMemberNULL:

@@ -1,5 +1,5 @@
-// Package client sends the contract's requests to a service, over HTTP as any
-// client does, and reads the responses. Only tests import it.
+// Package client sends the contract's requests to a service over HTTP and reads the
+// responses. Only tests import it.
 package client
 
 import (
@@ -35,7 +35,7 @@ func New(base string, connections int) *Client {
 // Request is one request. Each of its methods returns a changed copy.
 type Request struct {
 	Client       *Client
-	Operation    string // whose responses are acceptable
+	Operation    string // the responses of this operation are acceptable
 	Method, Path string // the path as in the request line, below the base URL
 	Header       http.Header
 	Body         string

@@ -20,12 +20,11 @@ import (
 	"signalbox.dev/infra/sim/model"
 )
 
-// Refuse fails the attempt before it reaches the engine, as a refused connection
-// does.
+// Refuse fails the attempt like a refused connection, before it reaches the engine.
 func Refuse() Fault { return before(syscall.ECONNREFUSED) }
 
-// TimeOut fails the attempt, which does not reach the engine, by the time-out of
-// attempts: the request itself has time left.
+// TimeOut fails the attempt with the time-out of attempts, before it reaches the
+// engine. The request itself has time left.
 func TimeOut() Fault { return before(os.ErrDeadlineExceeded) }
 
 // before fails the attempt with the error before it reaches the engine.
@@ -38,8 +37,8 @@ func networkError(r *http.Request, err error) error {
 	return &url.Error{Op: "Post", URL: r.URL.String(), Err: &net.OpError{Op: "read", Net: "tcp", Err: err}}
 }
 
-// Answer is an AWS error; the attempt does not reach the engine. The body is in the
-// form of the service that was asked.
+// Answer is an AWS error; the attempt does not reach the engine. The body has the form
+// of the request's service.
 func Answer(status int, code, message string) Fault {
 	return answer(&model.Error{Status: status, Code: code, Message: message})
 }
@@ -48,8 +47,8 @@ func answer(e *model.Error) Fault {
 	return func(r *http.Request, _ Apply) (*http.Response, error) { return model.Answer(r, e), nil }
 }
 
-// Throttle is the error of a service that throttles, under its own name for it.
-// DynamoDB's has no reasons: see ThrottleFor.
+// Throttle is the error of a service that throttles. DynamoDB's has no reasons here:
+// see ThrottleFor.
 func Throttle() Fault {
 	return func(r *http.Request, apply Apply) (*http.Response, error) {
 		fault := Answer(http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
@@ -63,8 +62,8 @@ func Throttle() Fault {
 	}
 }
 
-// ThrottleFor is DynamoDB's error for a throttled key range, table or account, with the
-// reasons that distinguish them, such as "TableWriteKeyRangeThroughputExceeded".
+// ThrottleFor is DynamoDB's error for a throttled key range, table or account, with
+// reasons such as "TableWriteKeyRangeThroughputExceeded".
 func ThrottleFor(code string, reasons ...string) Fault {
 	all := []map[string]string{}
 	for _, reason := range reasons {
@@ -86,7 +85,7 @@ func Conflict() Fault {
 }
 
 // CancellationReasons returns the codes with which DynamoDB cancels a transaction
-// because of an item; an item without one has "None".
+// because of an item. Any other item has "None".
 func CancellationReasons() []string {
 	return []string{
 		"ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded",
@@ -201,14 +200,14 @@ func RefuseVersions(code string) Fault {
 	}
 }
 
-// Pretend answers this; the attempt does not reach the engine.
+// Pretend gives this answer; the attempt does not reach the engine.
 func Pretend(status int, body string) Fault {
 	return func(r *http.Request, _ Apply) (*http.Response, error) {
 		return response(r, status, "", []byte(body)), nil
 	}
 }
 
-// Otherwise lets the engine apply the attempt and answers this instead.
+// Otherwise lets the engine apply the attempt and gives this answer instead.
 func Otherwise(status int, body string) Fault {
 	return after(func(r *http.Request, answer *http.Response) (*http.Response, error) {
 		return response(r, status, answer.Header.Get("Content-Type"), []byte(body)), nil
@@ -264,7 +263,7 @@ func EmptyAnswer() Fault {
 			return nil, networkError(r, syscall.ECONNRESET)
 		}
 		_ = answer.Body.Close()
-		answer.Header.Del("X-Amz-Crc32") // by which the SDK would notice
+		answer.Header.Del("X-Amz-Crc32") // the SDK would notice the change by this header
 		answer.Body, answer.ContentLength = http.NoBody, -1
 		return answer, nil
 	})
@@ -278,8 +277,8 @@ func NoHeaders() Fault {
 	})
 }
 
-// Then lets the engine apply the attempt and calls f before the answer is passed on: f
-// happens between two calls of a request.
+// Then lets the engine apply the attempt and calls f before it returns the answer. So
+// f runs between two calls of a request.
 func Then(f func()) Fault {
 	return after(func(_ *http.Request, answer *http.Response) (*http.Response, error) {
 		f()

@@ -1,7 +1,7 @@
 // Package faults makes calls to AWS fail on purpose. A Transport is an HTTP client
-// between SDK clients and an engine. It records every attempt and makes chosen
-// ones fail as networks and services do: refused, applied with the answer lost,
-// throttled, stalled, cut off, garbled. Only tests import it.
+// between SDK clients and an engine. It records every attempt and makes chosen ones
+// fail like networks and services: refused, applied with the answer lost, throttled,
+// stalled, cut off, garbled. Only tests import it.
 //
 //	broken := faults.Wrap(engines.Config.HTTPClient)
 //	broken.Inject(faults.Rule{Operation: "PutItem", Call: 1, Attempt: 1, Fault: faults.LoseAnswer()})
@@ -34,7 +34,7 @@ type Fault func(r *http.Request, apply Apply) (*http.Response, error)
 // Apply sends an attempt to the engine and returns the engine's answer.
 type Apply = func() (*http.Response, error)
 
-// Rule contains a fault and which attempts meet it.
+// Rule contains a fault and selects the attempts that meet it.
 type Rule struct {
 	// Operation is AWS's name, such as "PutItem"; "" means every operation.
 	Operation string
@@ -55,7 +55,7 @@ func (r Rule) meets(c Call) bool {
 type Call struct {
 	model.Label
 
-	Number  int  // of the call among those of its operation, from 1
+	Number  int  // number of the call for its operation, from 1
 	Attempt int  // of this call, from 1
 	Failed  bool // it met a fault
 	// Input is the JSON of a call to DynamoDB or KMS.
@@ -96,8 +96,8 @@ type Transport struct {
 	calls []Call
 }
 
-// Wrap returns a transport before the client that sends the requests; nil means a
-// new one of the SDK's.
+// Wrap returns a transport before the client that sends the requests; nil means a new
+// client of the SDK.
 func Wrap(next Client) *Transport {
 	if next == nil {
 		next = awshttp.NewBuildableClient()
@@ -105,7 +105,7 @@ func Wrap(next Client) *Transport {
 	return &Transport{next: next}
 }
 
-// Inject adds a rule. Where several meet an attempt, the first decides.
+// Inject adds a rule. If several rules match an attempt, the first decides.
 func (t *Transport) Inject(r Rule) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

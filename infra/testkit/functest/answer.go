@@ -19,10 +19,10 @@ type Answer struct {
 	Status int
 	Header map[string]string
 	Body   string
-	// Reason is that of a 401; Issues are the paths of the issues of a 400.
+	// Reason is the reason of a 401. Issues are the paths of a 400's issues.
 	Reason string
 	Issues []string
-	// RequestID is that of the X-Request-Id, which is the event's.
+	// RequestID is the X-Request-Id. It must be the event's.
 	RequestID string
 	// Line is the request's log line, Audit its audit line or nil.
 	Line, Audit map[string]any
@@ -83,7 +83,7 @@ func (a *Answer) read(t testing.TB) {
 		}
 	}
 	if a.Line == nil || a.Line["status"] != float64(a.Status) || a.Line["request_id"] != a.RequestID {
-		t.Errorf("no log line of its own: %s", a.log)
+		t.Errorf("no log line with the answer's status and request id: %s", a.log)
 	}
 }
 

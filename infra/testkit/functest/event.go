@@ -1,4 +1,4 @@
-// Package functest makes a function's requests as API Gateway sends them, and reads its
+// Package functest makes a function's requests in the form of API Gateway, and reads its
 // answers. Only tests import it.
 //
 // Every request carries markers in the places in which a caller might put a secret. Every
@@ -14,11 +14,11 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Private is part of values that may be stored and sent to their owner, and must not be
-// logged: what a caller wrote, a name for example.
+// Private is part of texts that a caller wrote, for example a name. They may be stored
+// and sent to their owner, and must not be logged.
 const Private = "xqPRIVATEqx"
 
-// Event is a request as API Gateway passes it on.
+// Event is a request in the form of API Gateway.
 type Event struct {
 	Method, Resource string
 	// RequestID is the gateway's.
@@ -29,12 +29,11 @@ type Event struct {
 	Header map[string][]string
 	Stage  map[string]string
 	Body   string
-	// IsBase64Encoded is whether the body is sent in base64.
+	// IsBase64Encoded means that the body is sent in base64.
 	IsBase64Encoded bool
 }
 
-// NewEvent returns a request of the method for the resource, under a limit that
-// is practically none.
+// NewEvent returns a request of the method for the resource, practically without a limit.
 func NewEvent(method, resource string) Event {
 	e := Event{Method: method, Resource: resource, RequestID: string(ids.New[ids.Job]())}
 	return e.Limited("1000000", "100000")
@@ -95,8 +94,8 @@ func with[V any](m map[string]V, name string, value V) map[string]V {
 	return all
 }
 
-// Payload returns the proxy event, payload format 1.0, with markers wherever a
-// function must not look.
+// Payload returns the proxy event, payload format 1.0, with markers in every place that a
+// function must not read.
 func (e Event) Payload() []byte {
 	header, query := maps.Clone(e.Header), with(e.Query, "token", []string{testkit.Marker + "query"})
 	for _, name := range []string{"User-Agent", "Cookie", "X-Request-Id", "X-Api-Key"} {
@@ -121,7 +120,8 @@ func (e Event) Payload() []byte {
 	return encoded
 }
 
-// lastOf returns the map of single values that a gateway sends beside all values.
+// lastOf returns the map of last values that a gateway sends beside the map of all
+// values.
 func lastOf(all map[string][]string) map[string]string {
 	single := map[string]string{}
 	for name, values := range all {

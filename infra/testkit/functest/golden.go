@@ -18,14 +18,14 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-var update = flag.Bool("update", false, "write the golden responses in testdata anew")
+var update = flag.Bool("update", false, "write the golden responses in testdata again")
 
 // Golden compares the answer, to the byte, with testdata/<response>.response, and returns
 // it. `go test -run TestSimulation . -args -update` writes the files.
 //
-// A random value is written as a name: one of names, which has the value of each without
-// its dollar sign, $CREATED (a credential's id), $ETAG or $REQUEST. Nothing else is
-// normalised: the simulation's time is virtual.
+// A random value is written as $NAME: $CREATED (a credential's id), $ETAG, $REQUEST or a
+// name in names. names has the value of each name, without the dollar sign. Nothing else
+// is normalised, because the simulation's time is virtual.
 func Golden(t testing.TB, response string, names map[string]string, a Answer) Answer {
 	t.Helper()
 	path, got := filepath.Join("testdata", response+".response"), a.text(names)
@@ -60,7 +60,7 @@ func (a Answer) text(names map[string]string) string {
 	return etag.ReplaceAllString(named, `ETag: "$$ETAG"`)
 }
 
-// lines are the lines of a response. Its JSON body has a line for each member.
+// lines are the lines of a response. Its JSON body has one line for each member.
 func lines(response string) []string {
 	head, body, _ := strings.Cut(response, "\n\n")
 	var indented bytes.Buffer
