@@ -98,8 +98,8 @@ func (e *Engines) keep(p program, at string, ended <-chan error) {
 // insist launches the program again if it ends before it answers.
 func (e *Engines) insist(ctx context.Context, p program, port func() (string, error)) (ended <-chan error, err error) {
 	for range starts {
-		at, err := port()
-		if err != nil {
+		var at string
+		if at, err = port(); err != nil {
 			return nil, err
 		}
 		if ended, err = e.launch(ctx, p, at); !errors.Is(err, errEnded) {
