@@ -108,8 +108,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return exit.Done
 	}
 	code := exit.Code(err, a.changes.tried())
-	if errors.Is(err, syscall.EPIPE) && !a.changes.tried() {
-		return exit.Failed // the reader has read enough, for instance `admin key list | head -1`
+	if errors.Is(err, syscall.EPIPE) && (code == exit.Failed || code == exit.Usage) {
+		return exit.Failed // the reader has read enough, for instance `admin key list | head -1`, or of help
 	}
 	given := append(slices.Clone(args), os.Getenv("SIGNALBOX_ACCOUNT")) // kong reads it, too
 	a.report(arguments.Hide(err, exit.Sentence(err, code), given), arguments.AsksForJSON(args))

@@ -260,6 +260,10 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	r.repaired()
 	after := r.contents()
 	r.wantRepaired()
+	// They are reported even if nobody reads the list.
+	if got := r.unread(r.repairArgs()...); got.code != exit.Uncertain || !strings.Contains(got.stderr, "findings are left for you") {
+		r.Errorf("unread: exit code %d, stderr %s", got.code, got.stderr)
+	}
 	if got := r.repaired(); len(got.audits()) > 0 {
 		t.Errorf("the second repair: %v", got.audits())
 	}

@@ -167,7 +167,7 @@ type localStack struct {
 	Outputs       map[string]string `json:"outputs"`
 }
 
-// ConnectLocal connects to the single-machine edition that stackFile describes.
+// ConnectLocal connects to the single-machine edition that stack.json describes.
 func (t *Target) ConnectLocal() error {
 	path := filepath.Join(t.dir, "stack.json")
 	written, err := os.ReadFile(path) //nolint:gosec // the operator names the directory
