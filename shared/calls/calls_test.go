@@ -77,10 +77,15 @@ func TestDescribeLeavesOutWhatAWSWrote(t *testing.T) {
 	sending := func(err error) error {
 		return &smithyhttp.RequestSendError{Err: &url.Error{Op: "Get", URL: "http://an-engine:3002/" + marker, Err: err}}
 	}
+	refused := &awshttp.ResponseError{RequestID: "request-1", ResponseError: &smithyhttp.ResponseError{
+		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusBadRequest}},
+		Err:      &smithy.GenericAPIError{Code: "ValidationException", Message: marker},
+	}}
 	for want, err := range map[string]error{
-		"operation=PutItem code=ValidationException":               &smithy.GenericAPIError{Code: "ValidationException", Message: "value " + marker},
-		"host=an-engine:3002 network=dial tcp: connection refused": sending(&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}),
-		"host=an-engine:3002":                                      sending(errors.New("malformed HTTP response " + marker)),
+		"code=ValidationException status=400 aws_request_id=request-1": refused,
+		"operation=PutItem code=ValidationException":                   &smithy.GenericAPIError{Code: "ValidationException", Message: "value " + marker},
+		"host=an-engine:3002 network=dial tcp: connection refused":     sending(&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}),
+		"host=an-engine:3002": sending(errors.New("malformed HTTP response " + marker)),
 	} {
 		got := calls.Describe(&smithy.OperationError{ServiceID: "DynamoDB", OperationName: "PutItem", Err: err}).String()
 		if strings.Contains(got, marker) || !strings.Contains(got, want) {

@@ -62,8 +62,8 @@ func readError(r io.Reader) ([]byte, error) {
 		Message string `json:"errorMessage"`
 		Type    string `json:"errorType"`
 	}
-	if err := json.NewDecoder(r).Decode(&reported); err != nil {
-		return nil, err
+	if json.NewDecoder(r).Decode(&reported) != nil {
+		reported.Message = "an error report that cannot be read"
 	}
 	return nil, &FunctionError{Type: reported.Type, Message: reported.Message}
 }
