@@ -134,6 +134,8 @@ type exchange struct {
 type met struct {
 	call  string
 	fault *Fault
+	// logged is what the log has of the error, nil if that is not known.
+	logged map[string]any
 }
 
 func (m met) String() string { return m.fault.Name }

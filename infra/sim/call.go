@@ -2,7 +2,9 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -230,7 +232,7 @@ func (r *run) apply(a alternative) string {
 		c.patience += silence
 	}
 	got := f.reply(r, c)
-	c.actor.met = append(c.actor.met, met{c.name, f})
+	c.actor.met = append(c.actor.met, met{c.name, f, got.logged(c)})
 	text := c.name + " → FAULT: " + f.Name
 	if got.response != nil {
 		text += ": " + outcome(got.response, nil)
@@ -265,6 +267,34 @@ func (c *call) staying() *Fault {
 
 // code is an error's code in DynamoDB's and KMS's JSON or in S3's XML.
 var code = regexp.MustCompile(`(?:"Code":"|<Code>|"__type":"[^"]*?)([A-Za-z]+)["<]`)
+
+// logged is what the contract has in the log of the reply's error: AWS's code, status and
+// request id, or the host and a word for a failure of the network.
+func (r reply) logged(c *call) map[string]any {
+	as := map[string]any{"operation": c.label.Operation}
+	switch {
+	case r.fault.is(never):
+		as["code"] = "deadline"
+	case r.response == nil:
+		as["code"], as["host"] = "connection", c.request.URL.Host
+		if errors.Is(r.err, os.ErrDeadlineExceeded) {
+			as["code"] = "timeout"
+		}
+	default:
+		body := peek(r.response)
+		found := failure.FindSubmatch(body)
+		whole := json.Valid(body) || bytes.HasSuffix(body, []byte("</Error>"))
+		if r.response.StatusCode < http.StatusBadRequest || found == nil || !whole {
+			return nil
+		}
+		as["code"], as["status"] = string(append(found[1], found[2]...)), float64(r.response.StatusCode)
+		as["aws_request_id"] = cmp.Or(r.response.Header.Get("X-Amzn-Requestid"), r.response.Header.Get("X-Amz-Request-Id"))
+	}
+	return as
+}
+
+// failure finds the code of a whole response, not those of a transaction's items.
+var failure = regexp.MustCompile(`"__type":"[^"]*?([A-Za-z]+)"|<Code>([A-Za-z]+)<`)
 
 // peek reads the body of a response, and leaves the response as it was.
 func peek(response *http.Response) []byte {

@@ -162,6 +162,7 @@ func (r *run) judgeLog(x *exchange) {
 			r.problem("%s: status %d, and the log line has the error %v", x.Name, x.answer.Status, line["error"])
 		}
 	}
+	r.judgeLoggedError(x)
 	if token := x.token(); token != "" && line["event"] == nil && (!x.asked || line["error"] == nil) {
 		want["key"] = hashOf(token)[:12]
 	}
@@ -190,6 +191,26 @@ func (r *run) judgeLog(x *exchange) {
 		want["outcome"] = "uncertain"
 	}
 	r.compare(x, "audit line", audit, want)
+}
+
+// judgeLoggedError requires that the log describes the one fault that a request failed of.
+func (r *run) judgeLoggedError(x *exchange) {
+	if x.answer.Status != http.StatusInternalServerError || len(x.met) == 0 || r.Clock != 0 {
+		return
+	}
+	first, last := x.met[0], x.met[len(x.met)-1]
+	for _, m := range x.met {
+		if m.call != first.call || m.logged == nil || m.logged["code"] != first.logged["code"] {
+			return
+		}
+	}
+	logged, _ := x.answer.Line["error"].(map[string]any)
+	switch {
+	case last.logged["code"] == "deadline": // of this call or of a later one
+		r.compare(x, "error in the log", logged, map[string]any{"code": "deadline"})
+	case x.took() < limit-time.Second:
+		r.compare(x, "error in the log", logged, last.logged)
+	}
 }
 
 func (r *run) compare(x *exchange, kind string, line, want map[string]any) {
