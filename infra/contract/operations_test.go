@@ -43,6 +43,12 @@ func everyOperation() error {
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(the.spec.Operations())), slices.Sorted(slices.Values(listed))); diff != "" {
 		return fmt.Errorf("list the operations of infra/openapi.yaml (-) in infra/contract/operations_test.go (+):\n%s", diff)
 	}
+	// Tests of these parameters would otherwise try nothing, and pass.
+	for _, parameter := range []string{"workspace_id", "If-None-Match"} {
+		if !slices.ContainsFunc(operations, func(o operation) bool { return the.spec.Has(o.id, parameter) }) {
+			return fmt.Errorf("no operation of infra/openapi.yaml has the parameter %s", parameter)
+		}
+	}
 	return nil
 }
 
@@ -52,7 +58,7 @@ type operation struct {
 	// valid makes something of the tenant's, in the workspace if a workspace owns it, and
 	// returns a request about it that succeeds.
 	valid func(t *testing.T, n tenant, workspace string) request
-	// unknown is a request about nothing. Where the path has no id, its body is no JSON.
+	// unknown is a request about nothing. If the path has no id, its body is no JSON.
 	unknown func() request
 }
 

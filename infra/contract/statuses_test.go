@@ -35,6 +35,12 @@ func TestEveryStatus(t *testing.T) {
 	n := newTenant(t)
 	for _, o := range operations {
 		route := the.spec.Operations()[o.id]
+		// The firewall and the gateway send these for every operation.
+		for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError} {
+			if the.spec.Statuses(o.id)[status] == "" {
+				t.Errorf("%s: infra/openapi.yaml lacks the %d", o.id, status)
+			}
+		}
 		for status, r := range o.statuses(t, n) {
 			if declared, _, _ := strings.Cut(route, "{"); !strings.HasPrefix(r.Method+" "+r.Path, declared) {
 				t.Errorf("%s is %s in the description, not %s %s", o.id, route, r.Method, r.Path)
