@@ -10,34 +10,46 @@ import (
 	"strings"
 	"testing"
 
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/shared/syncjobs"
 )
 
-// TestAuthorizationHeader sends headers that the gateway could join, split or
-// change. shared/auth tests the rules.
-func TestAuthorizationHeader(t *testing.T) {
+// TestHeaders sends headers that the gateway could join, split or change. The rules are
+// tested in shared/auth, shared/api and TestSimulation of each function.
+func TestHeaders(t *testing.T) {
 	t.Parallel()
-	token := testkit.Marker + "0123456789"
-	for _, h := range []struct {
-		name, reason string
-		values       []string
-	}{
-		{"no header", "missing", nil},
-		{"two headers", "malformed", []string{"Bearer " + token, "Bearer " + token}},
-		{"two headers, one empty", "malformed", []string{"Bearer " + token, ""}},
-		{"tab for space", "malformed", []string{"Bearer\t" + token}},
-		{"not ASCII", "malformed", []string{"Bearer " + token + "é"}},
-		{"longest", "unknown_key", []string{"Bearer " + strings.Repeat("k", 256)}},
-	} {
-		t.Run(h.name, func(t *testing.T) {
-			for _, o := range operations {
-				o.unknown().With("Authorization", h.values...).Do(t).Because(t, h.reason)
-			}
-		})
-	}
 	n := newTenant(t)
-	for name, scheme := range map[string]string{"Authorization": "bearer ", "aUTHORIZATION": "BEARER   "} {
-		get(unknownJob).With(name, scheme+n.management).Do(t).Is(t, http.StatusNotFound)
+	anonymous, create := get(n.job(t, syncjobs.Succeeded)), post(bodyWith("")).As(n.management)
+	read, bearer := anonymous.As(n.management), "Bearer "+n.management
+	tag := read.Do(t).Header.Get("Etag")
+	for _, c := range []struct {
+		request request
+		header  string
+		name    string
+		values  []string
+		status  int
+	}{
+		{anonymous, "Authorization", "none", nil, 401},
+		{anonymous, "Authorization", "two", []string{bearer, bearer}, 401},
+		{anonymous, "Authorization", "two, one empty", []string{bearer, ""}, 401},
+		{anonymous, "Authorization", "tab for space", []string{"Bearer\t" + n.management}, 401},
+		{anonymous, "Authorization", "not ASCII", []string{bearer + "é"}, 401},
+		{anonymous, "aUTHORIZATION", "in another case", []string{"bearer   " + n.management}, 200},
+		{read, "If-None-Match", "two", []string{`"a,b"`, tag}, 304},
+		{read, "If-None-Match", "a list", []string{`"a,b", W/"c", ` + tag}, 304},
+		{create, "Content-Type", "with its charset", []string{`application/json;charset="UTF-8"`}, 201},
+		{create, "Content-Type", "none", nil, 400},
+		{create, "Content-Type", "a list", []string{"application/json, text/plain"}, 400},
+		{create, "Content-Type", "two", []string{"application/json", "application/json"}, 400},
+		{create, "Content-Encoding", "identity", []string{"identity"}, 201},
+		{create, "Content-Encoding", "another", []string{"gzip"}, 400},
+		{create, "Idempotency-Key", "quoted, with a comma", []string{`"a,b"`}, 201},
+		{create, "Idempotency-Key", "tab inside", []string{"a\tb"}, 400},
+		{create, "Idempotency-Key", "not ASCII", []string{"clé"}, 400},
+		{create, "Idempotency-Key", "two", []string{"a", "a"}, 400},
+	} {
+		t.Run(c.header+" "+c.name, func(t *testing.T) {
+			c.request.With(c.header, c.values...).Do(t).Is(t, c.status)
+		})
 	}
 }
 

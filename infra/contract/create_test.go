@@ -55,31 +55,6 @@ func TestStrictJSON(t *testing.T) {
 	}
 }
 
-// TestContentHeaders sends headers that the gateway could join, split or lose.
-func TestContentHeaders(t *testing.T) {
-	t.Parallel()
-	n := newTenant(t)
-	for name, c := range map[string]struct {
-		name   string
-		values []string
-		status int
-	}{
-		"with its charset":  {"Content-Type", []string{`application/json;charset="UTF-8"`}, 201},
-		"no type":           {"Content-Type", nil, 400},
-		"a list of types":   {"Content-Type", []string{"application/json, text/plain"}, 400},
-		"type sent twice":   {"Content-Type", []string{"application/json", "application/json"}, 400},
-		"identity encoding": {"Content-Encoding", []string{"identity"}, 201},
-		"other encoding":    {"Content-Encoding", []string{"gzip"}, 400},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := post(bodyWith("")).As(n.management).With(c.name, c.values...).Do(t).Is(t, c.status)
-			if c.status == http.StatusBadRequest {
-				r.Refuses(t, "")
-			}
-		})
-	}
-}
-
 // TestFields sends each member with the values that its schema makes worth trying: code
 // and description must agree. (checkEnvelope compares accepted requests, too.)
 func TestFields(t *testing.T) {
@@ -239,31 +214,6 @@ func TestReplay(t *testing.T) {
 	n.once(body).With("Content-Type", "text/plain").Do(t).Refuses(t, "")
 	n.Disable(t, n.management)
 	n.once(body).Do(t).Because(t, "disabled")
-}
-
-// TestIdempotencyKey sends values that the gateway could change, join or lose.
-func TestIdempotencyKey(t *testing.T) {
-	t.Parallel()
-	n := newTenant(t)
-	for name, c := range map[string]struct {
-		values []string
-		valid  bool
-	}{
-		"quoted, comma":     {[]string{`"a,b"`}, true},
-		"tab inside":        {[]string{"a\tb"}, false},
-		"not ASCII":         {[]string{"clé"}, false},
-		"sent twice":        {[]string{"a", "b"}, false},
-		"sent twice, alike": {[]string{"a", "a"}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := post(bodyWith("")).As(n.management).With("Idempotency-Key", c.values...).Do(t)
-			if c.valid {
-				fresh(t, r)
-			} else {
-				r.Refuses(t, "")
-			}
-		})
-	}
 }
 
 // TestCreatesAtOnceUnderOneKey: 40 clients with one idempotency key get one credential;
