@@ -32,8 +32,9 @@ func (r *Registry) CreateWorkspace(ctx context.Context, account ids.Account, nam
 	return id, err
 }
 
-// SetDefaultWorkspace makes it the workspace of every request that names none. It
-// returns ErrNoWorkspace or ErrWorkspaceDeleted.
+// SetDefaultWorkspace makes the workspace the account's default. A request that names no
+// workspace uses it, unless its API key is bound to one. SetDefaultWorkspace returns
+// ErrNoWorkspace or ErrWorkspaceDeleted.
 func (r *Registry) SetDefaultWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	err := r.transact(ctx, "setting the default workspace",
 		types.TransactWriteItem{ConditionCheck: r.workspaceLives(account, workspace)},
@@ -50,8 +51,8 @@ func (r *Registry) SetDefaultWorkspace(ctx context.Context, account ids.Account,
 	return err
 }
 
-// FindWorkspace looks up a workspace of the account, deleted or not; without an
-// id it is the account's default. It returns ErrNoAccount or ErrNoWorkspace.
+// FindWorkspace looks up a workspace of the account, also a deleted one. Without an id
+// it looks up the account's default. It returns ErrNoAccount or ErrNoWorkspace.
 func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id ids.Workspace) (Workspace, error) {
 	owner, err := r.account(ctx, account)
 	if err != nil {
@@ -117,8 +118,9 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 	return ErrWorkspaceDeleted
 }
 
-// MakeRoom ends the pause after a count, because credentials were deleted: a full
-// workspace may be counted again. It changes nothing if there is no such workspace.
+// MakeRoom is for the time after a deletion of credentials. It removes the time of the
+// workspace's last count, so the next create in a full workspace may count again. It
+// changes nothing if there is no such time.
 func (r *Registry) MakeRoom(ctx context.Context, workspace ids.Workspace) error {
 	_, err := r.update(ctx, "making room in a workspace", &dynamodb.UpdateItemInput{
 		Key:                 workspaceAt(workspace).attributes(),
@@ -130,10 +132,10 @@ func (r *Registry) MakeRoom(ctx context.Context, workspace ids.Workspace) error 
 
 // DeleteWorkspace disables every key bound to the workspace. One transaction then marks
 // the workspace as deleted and removes it as its account's default. Last,
-// DeleteWorkspace disables the keys that were bound or enabled in between; after the
-// mark no key can be. After an error some keys may be disabled, and the workspace
-// deleted or not: deleting it again finishes the rest. It returns ErrNoAccount or
-// ErrNoWorkspace.
+// DeleteWorkspace disables the keys that were bound or enabled in between. After the
+// mark no key can be bound or enabled. After an error some keys may be disabled, and the
+// workspace may be deleted: deleting it again finishes the rest. It returns ErrNoAccount
+// or ErrNoWorkspace.
 func (r *Registry) DeleteWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	if _, err := r.FindWorkspace(ctx, account, workspace); err != nil {
 		return err
@@ -156,11 +158,11 @@ func (r *Registry) DeleteWorkspace(ctx context.Context, account ids.Account, wor
 }
 
 // DeletionDelay is the longest time from a workspace's DeletedAt until its deletion
-// takes effect. A purge waits for the requests before that.
+// takes effect. A purge waits for requests that began before then.
 const DeletionDelay = 5 * time.Second
 
-// markDeleted returns nil if the workspace was deleted before. Each attempt takes a new
-// time.
+// markDeleted returns nil also if the workspace is already deleted. Each attempt stores
+// its own time.
 func (r *Registry) markDeleted(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	for attempt := 1; ; attempt++ {
 		owner, err := r.account(ctx, account)
@@ -205,8 +207,8 @@ func (r *Registry) mark(account ids.Account, workspace ids.Workspace) *types.Upd
 	}
 }
 
-// withoutDefault clears the workspace as the account's default, or makes sure
-// that it is not the default.
+// withoutDefault removes the workspace as the account's default, or checks that it is
+// not the default.
 func (r *Registry) withoutDefault(account ids.Account, workspace ids.Workspace, isDefault bool) types.TransactWriteItem {
 	is := map[string]types.AttributeValue{":workspace": calls.Text(string(workspace))}
 	if !isDefault {
