@@ -41,8 +41,8 @@ func isVisible(s string) bool {
 	return true
 }
 
-// attempt is a request and the record under its idempotency key. Without such a key it
-// has no id, nothing is stored, and the request is never a replay.
+// attempt is a request and the record under its idempotency key. Without such a key there
+// is no id and no record, and the request is never a replay.
 type attempt struct {
 	credentials credentials
 	request     *api.Request
@@ -63,7 +63,7 @@ func newAttempt(ctx context.Context, c credentials, r *api.Request, key string) 
 	return a, err
 }
 
-// replayed returns the response to the earlier request; ok is false if there was none.
+// replayed returns the response to the earlier request. If there was none, ok is false.
 func (a *attempt) replayed(body *api.Object) (response api.Response, ok bool, err error) {
 	if a.id == "" {
 		return api.Response{}, false, nil
@@ -123,8 +123,8 @@ func (a *attempt) commit(ctx context.Context, draft byok.Draft) (response api.Re
 	return created(answer), false, err
 }
 
-// replay returns the response to another request under this idempotency key; ok is
-// false if there is none.
+// replay returns the response to another request under this idempotency key. If there is
+// none, ok is false.
 func (a *attempt) replay(other byok.Remembered) (response api.Response, ok bool, err error) {
 	replayed, ok, err := other.Replay(a.fingerprint)
 	if errors.Is(err, byok.ErrDifferentRequest) {

@@ -8,14 +8,14 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// members are the members of a request's body.
+// members are the names that a request's body may have.
 var members = []string{
 	"key", "provider", "name", "workspace_id",
 	"allowed_api_key_hashes", "allowed_models", "allowed_user_ids",
 	"disabled", "is_byok_only", "is_fallback", "is_required",
 }
 
-// decode reads a new credential, and the workspace if one is named. It reports
+// decode reads a new credential, and its workspace if the body names one. It reports
 // faults as issues of the object.
 func decode(o *api.Object) (byok.New, ids.Workspace) {
 	n := byok.New{

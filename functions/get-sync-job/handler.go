@@ -36,7 +36,7 @@ type handler struct {
 	jobs finder
 }
 
-// prepare looks the job up while the key is being looked up: neither depends on
+// prepare looks up the job at the same time as the key is looked up. Neither depends on
 // the other.
 func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	id, ok := ids.Parse[ids.Job](r.Path("id"))

@@ -1,7 +1,7 @@
 // Command get-sync-job is the Lambda function behind
 // GET /api/v1/scim/sync-jobs/{id}: it returns the state of a directory sync job of
 // the caller's account. It takes a management key and responds 401, 404, 304 or
-// 200. Its role can only read.
+// 200. Its role can read two tables and write logs and traces, nothing else.
 package main
 
 import (

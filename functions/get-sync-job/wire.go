@@ -7,8 +7,8 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// body is the body of the 200. Every member is present: existing clients fail on an
-// absent one.
+// body is the body of the 200. Every field is present, because existing clients fail if
+// one is absent. A field without a value is null.
 type body struct {
 	Data job `json:"data"`
 }
