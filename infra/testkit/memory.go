@@ -44,8 +44,8 @@ func Heap(t testing.TB) []byte {
 	return dump
 }
 
-// Masked is a random secret, kept with its bits inverted. So a test can write it and
-// search the heap for it without a copy of its own.
+// Masked is a random secret with its bits inverted. A test keeps it in this form, so a
+// search of the heap for the secret does not find the test's own copy.
 type Masked []byte
 
 // NewMasked returns a secret with this number of letters.
@@ -77,7 +77,7 @@ func (m Masked) AppendEscaped(to []byte) []byte {
 // Copies counts the copies of the secret, plain and escaped, in the dump of a heap.
 // For a long secret it searches for a few fragments and counts the most frequent.
 func (m Masked) Copies(dump []byte) (found int) {
-	const fragment = 16 // so many letters count as a copy
+	const fragment = 16 // letters that count as a copy
 	plain, escaped := m.Append(make([]byte, 0, len(m))), m.AppendEscaped(make([]byte, 0, 6*len(m)))
 	defer clear(plain) // they are on the heap themselves
 	defer clear(escaped)

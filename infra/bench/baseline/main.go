@@ -41,7 +41,7 @@ func warm(client aws.HTTPClient, services ...string) {
 	var all sync.WaitGroup
 	for _, service := range services {
 		all.Go(func() {
-			request, err := http.NewRequest(http.MethodGet, os.Getenv("AWS_ENDPOINT_URL_"+service), nil) //nolint:gosec // the bench says where
+			request, err := http.NewRequest(http.MethodGet, os.Getenv("AWS_ENDPOINT_URL_"+service), nil) //nolint:gosec // the bench sets the address
 			if err != nil {
 				return
 			}
