@@ -112,23 +112,6 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestSortOrder: positions count from 0, for each workspace and provider.
-func TestSortOrder(t *testing.T) {
-	t.Parallel()
-	n := newTenant(t)
-	second := bodyWith(`,"workspace_id":"` + n.second + `"`)
-	another := func(body string) string { return strings.Replace(body, "openai", "anthropic/2", 1) }
-	var got []int64
-	for _, body := range []string{
-		bodyWith(""), bodyWith(""), second, another(bodyWith("")), bodyWith(`,"workspace_id":"` + n.workspace + `"`), another(second), second,
-	} {
-		got = append(got, post(body).As(n.management).Do(t).Created(t).SortOrder)
-	}
-	if want := []int64{0, 1, 0, 0, 2, 0, 1}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
 // TestCreatesAtOnce: of 40 credentials in one workspace no two have one position.
 func TestCreatesAtOnce(t *testing.T) {
 	t.Parallel()

@@ -21,12 +21,6 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// tooLarge gives the request a body that no gateway passes on to a function.
-func tooLarge(r request) request {
-	r.Body = strings.Repeat(" ", 11<<20)
-	return r
-}
-
 // TestEveryStatus reaches each status of each operation in the description. Those
 // of a server in trouble are left to TestOtherParameters, the firewall's 403 to
 // AWS.
