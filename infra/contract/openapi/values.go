@@ -45,7 +45,7 @@ const body = 60_000
 
 func texts(schema *openapi3.Schema, sample string) []string {
 	letter, all := "😀", []string{text("x", 40_000)}
-	if most := schema.MaxLength; most != nil && *most > body/uint64(len(letter)) {
+	if atMost(schema.MaxLength) > body/uint64(len(letter)) {
 		letter = "k"
 	}
 	for _, length := range around(schema.MinLength, schema.MaxLength) {
@@ -89,6 +89,13 @@ func around(least uint64, most *uint64) []uint64 {
 		lengths = append(lengths, *most, *most+1)
 	}
 	return lengths
+}
+
+func atMost(length *uint64) uint64 {
+	if length == nil {
+		return 0
+	}
+	return *length
 }
 
 func text(letters string, times uint64) string {
