@@ -242,7 +242,7 @@ torture: engines functions $(BUILD)/engines $(BUILD)/local ## Kill processes and
 .PHONY: simulate
 simulate: go ## Play requests in every order of their calls and with every fault, in virtual time (SEEDS=… or HOURS=…: random ones; MUTANTS=1: planted defects, ONLY=… of that name)
 ifdef MUTANTS
-	@go run ./infra/mutate -planted infra/sim/mutants.txt -timeout 30m $(if $(ONLY),-only "$(ONLY)")
+	@go run ./infra/mutate -planted '*/*/testdata/mutants.txt' -timeout 30m $(if $(ONLY),-only "$(ONLY)")
 else
 	@set -o pipefail; go test -count=1 -v -timeout 0 -run '^TestSimulation$$' ./functions/... ./shared/auth \
 		-args -simulate $(if $(SEEDS),-seeds $(SEEDS)) $(if $(HOURS),-hours $(HOURS)) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'
