@@ -12,11 +12,10 @@ ARGS ?=
 
 BUILD := .build
 STATE := .local
-# The functions by their logical ids in template.yaml, each with its folder.
-GetSyncJobFunction := functions/get-sync-job
-CreateByokKeyFunction := functions/create-byok-key
-DeleteFileFunction := functions/delete-file
-FUNCTIONS := GetSyncJobFunction CreateByokKeyFunction DeleteFileFunction
+# The functions by their logical ids in template.yaml, each with its folder: functions/get-sync-job is GetSyncJobFunction.
+PAIRS := $(shell ls functions | awk -F- '{ id = ""; for (i = 1; i <= NF; i++) id = id toupper(substr($$i, 1, 1)) substr($$i, 2); print id "Function:=functions/" $$0 }')
+$(foreach pair,$(PAIRS),$(eval $(pair)))
+FUNCTIONS := $(foreach pair,$(PAIRS),$(firstword $(subst :=, ,$(pair))))
 # The modules that make test tests, the longest first. They run in parallel, because
 # most tests wait for an engine.
 TESTED := . infra/admin infra/torture infra/local infra/contract infra/router
@@ -242,7 +241,7 @@ torture: engines functions $(BUILD)/engines $(BUILD)/local ## Kill processes and
 .PHONY: simulate
 simulate: go ## Play requests in every order of their calls and with every fault, in virtual time (SEEDS=… or HOURS=…: random ones; MUTANTS=1: planted defects, ONLY=… of that name)
 ifdef MUTANTS
-	@go run ./infra/mutate -planted infra/sim/mutants.txt -timeout 30m $(if $(ONLY),-only "$(ONLY)")
+	@go run ./infra/mutate -planted '*/*/testdata/mutants.txt' -timeout 30m $(if $(ONLY),-only "$(ONLY)")
 else
 	@set -o pipefail; go test -count=1 -v -timeout 0 -run '^TestSimulation$$' ./functions/... ./shared/auth \
 		-args -simulate $(if $(SEEDS),-seeds $(SEEDS)) $(if $(HOURS),-hours $(HOURS)) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'

@@ -35,13 +35,13 @@ func main() {
 	only := flag.String("only", "", "mutate the files whose path contains this")
 	timeout := flag.Duration("timeout", 5*time.Minute, "bounds the tests of one mutant")
 	simulated := flag.Bool("simulated", false, "mutate what requests pass through, and let the simulation alone notice")
-	list := flag.String("planted", "", "simulate with each mutant of this list instead")
+	lists := flag.String("planted", "", "simulate with each mutant of these lists instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	try := func() error { return run(ctx, *n, *seed, *only, *timeout, *simulated) }
-	if *list != "" {
-		try = func() error { return plant(ctx, *list, *only, *timeout) }
+	if *lists != "" {
+		try = func() error { return plant(ctx, *lists, *only, *timeout) }
 	}
 	if err := try(); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "mutate:", err)

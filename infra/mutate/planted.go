@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,8 +21,8 @@ type planted struct {
 	function string // the package whose simulation notices it
 }
 
-// readPlanted reads a list of planted mutants. Each begins with "== name", then the
-// package and the file. Each run of lines that begin with "-" is replaced by the run
+// readPlanted reads the list testdata/mutants.txt of a package. Each mutant begins with
+// "== name", then the file. Each run of lines that begin with "-" is replaced by the run
 // after it that begins with "+".
 func readPlanted(path string) (list []planted, err error) {
 	text, err := os.ReadFile(path) //nolint:gosec // a list of ours
@@ -32,8 +34,7 @@ func readPlanted(path string) (list []planted, err error) {
 		if len(lines) < 3 {
 			return nil, fmt.Errorf("%s: a mutant is incomplete: %s", path, block)
 		}
-		p := planted{name: lines[0]}
-		p.function, p.file, _ = strings.Cut(lines[1], " ")
+		p := planted{mutant: mutant{file: lines[1]}, name: lines[0], function: filepath.Dir(filepath.Dir(path))}
 		source, err := os.ReadFile(p.file)
 		if err != nil {
 			return nil, err
@@ -60,16 +61,21 @@ var (
 // found is the line that replays a failure.
 var found = regexp.MustCompile(`-schedule='[^']*'`)
 
-// plant runs the simulation with each of the mutants, and reports which schedule finds
-// it. One that none finds is an error.
-func plant(ctx context.Context, path, only string, timeout time.Duration) error {
-	list, err := readPlanted(path)
+// plant runs the simulation with each mutant of the lists, and reports which schedule
+// finds it. One that none finds is an error.
+func plant(ctx context.Context, lists, only string, timeout time.Duration) error {
+	paths, err := filepath.Glob(lists)
+	var list []planted
+	for _, path := range paths {
+		more, failed := readPlanted(path)
+		list, err = append(list, more...), cmp.Or(err, failed)
+	}
 	if err != nil {
 		return err
 	}
 	list = slices.DeleteFunc(list, func(p planted) bool { return !strings.Contains(p.name, only) })
 	if len(list) == 0 {
-		return fmt.Errorf("%s: no mutant has %q in its name", path, only)
+		return fmt.Errorf("%s: no mutant has %q in its name", lists, only)
 	}
 	missed := 0
 	for _, p := range list {

@@ -109,13 +109,12 @@ func (p *played) note(schedule string, r result) bool {
 	p.schedules++
 	if len(r.problems) > 0 {
 		p.failed++
-		if len(r.steps) == 0 { // Ask found the problems before any actor began
-			p.t.Errorf("%s", strings.Join(r.problems, "\n"))
-			return p.failed < shown
+		what := strings.Join(r.problems, "\n") // Ask found them before any actor began
+		if len(r.steps) > 0 {
+			what = r.report() + "\nThe calls in their order, with the virtual time in ms; each actor has a column:\n" + r.trace()
 		}
 		folder, _ := os.Getwd()
-		p.t.Errorf("%s\nThe calls in their order, with the virtual time in ms; each actor has a column:\n%s\nReplay it:\ngo test ./%s/%s -run TestSimulation -schedule='%s'",
-			r.report(), r.trace(), filepath.Base(filepath.Dir(folder)), filepath.Base(folder), schedule)
+		p.t.Errorf("%s\nReplay it:\ngo test ./%s/%s -run TestSimulation -schedule='%s'", what, filepath.Base(filepath.Dir(folder)), filepath.Base(folder), schedule)
 	}
 	return p.failed < shown
 }
