@@ -12,7 +12,7 @@ import json
 import re
 import unittest
 
-from deployed import Deployed
+from deployed import functions
 from first_deployment_test import ALL
 from stack import Stack
 from translate import SOURCE
@@ -75,7 +75,7 @@ class Deployment(unittest.TestCase):
 
     def test_the_boundary_has_the_functions_actions(self):
         """`make iam` tries their resources and conditions too."""
-        policies = (policy for function in Deployed(**ALL).functions().values() for policy in function["policies"])
+        policies = (policy for function in functions(Stack(**ALL)).values() for policy in function["policies"])
         missing = set().union(*(actions(policy["Statement"]) for policy in policies)) - actions(self.policies["boundary"])
         self.assertFalse(missing, (
             "infra/boundary-policy.json lacks these actions of the functions' policies in template.yaml; "

@@ -87,8 +87,8 @@ def matches(pattern: str, line: dict) -> bool:
 # its value, or the name of a log line and the number of lines.
 INCIDENTS = {
     **{f"{operation}RollbackAlarm": [{line: 1} for line in [*server_errors(operation), f"Errors of {operation}Function"]] for operation in OPERATIONS},
-    "ServerErrorsAlarm": [{"5XXError of AWS::StackName": errors, "Count of AWS::StackName": 100 * errors} for errors in (5, 3000)],
-    "LatencyAlarm": [{"Latency of AWS::StackName": 2000}],
+    "ServerErrorsAlarm": [{"5XXError of signalbox": errors, "Count of signalbox": 100 * errors} for errors in (5, 3000)],
+    "LatencyAlarm": [{"Latency of signalbox": 2000}],
     "CrashesAlarm": [{f"Errors of {operation}Function": 1} for operation in OPERATIONS],
     "FunctionThrottlesAlarm": [{f"Throttles of {operation}Function": 1} for operation in OPERATIONS],
     "ThrottledAlarm": [{"deleteFile 429": 101}, {"throttled": 101}, {"deleteFile 429": 51, "throttled": 50}],
@@ -99,7 +99,7 @@ INCIDENTS = {
     "KeyChangeAlarm": [{"key change": 1}],
 }
 # On an ordinary day, with clients' mistakes, no alarm fires.
-QUIET = {name: 100 for name, line in FUNCTIONS.items() if "error" not in line} | {f"{metric} of AWS::StackName": n for metric, n in {"Count": 300_000, "5XXError": 4, "Latency": 1999}.items()}
+QUIET = {name: 100 for name, line in FUNCTIONS.items() if "error" not in line} | {f"{metric} of signalbox": n for metric, n in {"Count": 300_000, "5XXError": 4, "Latency": 1999}.items()}
 # The minutes of an incident after which an alarm fires.
 MINUTES = collections.defaultdict(lambda: 5, {"LatencyAlarm": 15, "ThrottledAlarm": 15, "TableThrottlesAlarm": 10}) | {
     alarm: 1 for alarm in [*(f"{operation}RollbackAlarm" for operation in OPERATIONS), "SealingFailuresAlarm", "KeyChangeAlarm"]}
@@ -112,7 +112,7 @@ class Incidents(unittest.TestCase):
         cls.filters = {name: cls.stack.properties(name) for name in cls.stack.of_type("AWS::Logs::MetricFilter")}
 
     def lines(self, name: str) -> dict:
-        group = self.filters[name]["LogGroupName"]["Ref"].removesuffix("LogGroup")
+        group = self.filters[name]["LogGroupName"].removeprefix("signalbox-").removesuffix("LogGroup")
         return LINES.get(group) or LINES[group + "Function"]
 
     def test_each_filter_counts_exactly_its_lines(self):
@@ -141,8 +141,7 @@ class Incidents(unittest.TestCase):
 
         def value(metric: dict) -> int:
             first = (metric.get("Dimensions") or [{"Value": ""}])[0]["Value"]
-            of = first["Ref"] if isinstance(first, dict) else first
-            return sums[metric["MetricName"], of]
+            return sums[metric["MetricName"], first.removeprefix("signalbox-")]
 
         found = value(properties) if "MetricName" in properties else None
         if "Metrics" in properties:
