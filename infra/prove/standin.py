@@ -12,7 +12,6 @@ import zipfile
 
 import boto3
 from account import ROOT, WORK, Account, Answer, Subject
-from botocore.exceptions import ClientError
 from declared import Declared
 from translate import source
 
@@ -135,7 +134,6 @@ class StandIn(Account):
         return {
             "cloudformation_detect_stack_drift": {"StackDriftDetectionId": "1"},
             "cloudformation_describe_stack_drift_detection_status": {"DetectionStatus": "DETECTION_COMPLETE"},
-            "iam_get_policy": {"Policy": {"DefaultVersionId": "v1"}},
             "cloudwatch_get_metric_data": {"MetricDataResults": [{"Values": [1.0]}]},
         }.get(name)
 
@@ -163,48 +161,9 @@ class StandIn(Account):
             {"LogicalResourceId": n, "StackResourceDriftStatus": "IN_SYNC"} for n, t in self.types.items() if t not in unsupported
         ]}
 
-    def _policy(self, kind: str, physical: str, member: str, by: str = "") -> str:
-        for name, properties in self.template.of(kind).items():
-            if physical in (self.physical[name], properties.get(by)) or physical in (properties.get(by) or ()):
-                return properties[member]
-        raise ClientError({"Error": {"Code": "NoSuchEntity", "Message": physical}}, "get")
-
-    def kms_get_key_policy(self, KeyId: str, PolicyName: str) -> dict:
-        return {"Policy": json.dumps(self._policy("AWS::KMS::Key", KeyId, "KeyPolicy"))}
-
-    def s3_get_bucket_policy(self, Bucket: str) -> dict:
-        return {"Policy": json.dumps(self._policy("AWS::S3::BucketPolicy", Bucket, "PolicyDocument", "Bucket"))}
-
-    def sns_get_topic_attributes(self, TopicArn: str) -> dict:
-        return {"Attributes": {"Policy": json.dumps(self._policy("AWS::SNS::TopicPolicy", TopicArn, "PolicyDocument", "Topics"))}}
-
-    def logs_describe_resource_policies(self) -> dict:
-        return {"resourcePolicies": [
-            {"policyName": self.physical[n], "policyDocument": p["PolicyDocument"] if isinstance(p["PolicyDocument"], str) else json.dumps(p["PolicyDocument"])}
-            for n, p in self.template.of("AWS::Logs::ResourcePolicy").items()
-        ]}
-
-    def iam_get_policy_version(self, PolicyArn: str, VersionId: str) -> dict:
-        return {"PolicyVersion": {"Document": self._policy("AWS::IAM::ManagedPolicy", PolicyArn, "PolicyDocument")}}
-
-    def _role(self, role: str) -> dict:
-        return next(p for n, p in self.template.of("AWS::IAM::Role").items() if self.physical[n] == role)
-
-    def _inline(self, role: str) -> dict:
-        inline = {p["PolicyName"]: p["PolicyDocument"] for p in self._role(role).get("Policies", [])}
-        return inline | {p["PolicyName"]: p["PolicyDocument"] for p in self.template.of("AWS::IAM::Policy").values() if role in p["Roles"]}
-
-    def iam_get_role_policy(self, RoleName: str, PolicyName: str) -> dict:
-        return {"PolicyDocument": self._inline(RoleName).get(PolicyName, {})}
-
-    def iam_list_role_policies(self, RoleName: str) -> dict:
-        return {"PolicyNames": list(self._inline(RoleName))}
-
-    def iam_get_role(self, RoleName: str) -> dict:
-        return {"Role": {"AssumeRolePolicyDocument": self._role(RoleName)["AssumeRolePolicyDocument"]}}
-
-    def iam_list_attached_role_policies(self, RoleName: str) -> dict:
-        return {"AttachedPolicies": [{"PolicyArn": arn} for arn in self._role(RoleName).get("ManagedPolicyArns", [])]}
+    def cloudcontrol_get_resource(self, TypeName: str, Identifier: str) -> dict:
+        (properties,) = (p for kind, identifier, p in self.template.with_policies().values() if (kind, identifier) == (TypeName, Identifier))
+        return {"ResourceDescription": {"Properties": json.dumps(properties)}}
 
     def logs_filter_log_events(self, logGroupName: str, startTime: int) -> dict:
         name = next(n for n, p in self.physical.items() if p == logGroupName).removesuffix("LogGroup")
