@@ -61,9 +61,8 @@ class Recorded:
         name = f"{self._service}.{operation}"
 
         def call(**arguments):
-            own = name.replace(".", "_")
-            record = getattr(self._standin, own, None)
-            answer = record(**arguments) if record else self._standin.constant(own) or getattr(self._engine, operation)(**arguments)
+            record = getattr(self._standin, name.replace(".", "_"), None)
+            answer = (record or getattr(self._engine, operation))(**arguments)
             lie = self._standin.lies.get(name)
             return lie(answer, arguments) if lie else answer
 
@@ -99,15 +98,12 @@ class StandIn(Account):
         self.parameters = {n: str(p.get("Default", "")) for n, p in source()["Parameters"].items()} | {"Architecture": "x86_64"}
         self.physical: dict[str, str] = {}
         self.outputs = dict(edition.stack["outputs"])
-        template = Declared(self._described())
-        own = edition.stack["outputs"]
-        for name, resource in template.expected.items():
-            key = own.get(name + "Arn", "").rpartition("key/")[2]
-            self.physical[name] = own.get(name + "Name") or key or f"{STACK}-{name}"
+        self.template = Declared(self._described())  # which sees the names that are added here
+        for name, resource in self.template.expected.items():
+            key = self.outputs.get(name + "Arn", "").rpartition("key/")[2]
+            self.physical[name] = self.outputs.get(name + "Name") or key or f"{STACK}-{name}"
             if resource["Type"] == "AWS::SNS::Topic":
                 self.physical[name] = f"arn:aws:sns:us-east-1:{self.id}:{STACK}-{name}"
-        self.types = {name: r["Type"] for name, r in template.expected.items()}
-        self.template = Declared(self._described())
         self.outputs = {n: self.template.resolve(o["Value"]) for n, o in self.template.outputs.items()}
 
     def _described(self) -> Subject:
@@ -129,14 +125,6 @@ class StandIn(Account):
 
     # ------------------------------------------------------------ right answers
 
-    def constant(self, name: str) -> dict | None:
-        """The answers that depend on no argument."""
-        return {
-            "cloudformation_detect_stack_drift": {"StackDriftDetectionId": "1"},
-            "cloudformation_describe_stack_drift_detection_status": {"DetectionStatus": "DETECTION_COMPLETE"},
-            "cloudwatch_get_metric_data": {"MetricDataResults": [{"Values": [1.0]}]},
-        }.get(name)
-
     def cloudformation_describe_stacks(self, StackName: str) -> dict:
         return {"Stacks": [{
             "StackId": self._described().id, "StackStatus": "UPDATE_COMPLETE", "Tags": [],
@@ -146,7 +134,7 @@ class StandIn(Account):
 
     def cloudformation_list_stack_resources(self, StackName: str) -> dict:
         return {"StackResourceSummaries": [
-            {"LogicalResourceId": n, "PhysicalResourceId": p, "ResourceType": self.types[n], "ResourceStatus": "UPDATE_COMPLETE"}
+            {"LogicalResourceId": n, "PhysicalResourceId": p, "ResourceType": self.template.resources[n]["Type"], "ResourceStatus": "UPDATE_COMPLETE"}
             for n, p in self.physical.items()
         ]}
 
@@ -155,11 +143,21 @@ class StandIn(Account):
         packaged["Globals"]["Function"]["CodeUri"] = "s3://artifacts/code"
         return {"TemplateBody": json.dumps(packaged)}
 
+    def cloudformation_detect_stack_drift(self, StackName: str) -> dict:
+        return {"StackDriftDetectionId": "1"}
+
+    def cloudformation_describe_stack_drift_detection_status(self, StackDriftDetectionId: str) -> dict:
+        return {"DetectionStatus": "DETECTION_COMPLETE"}
+
     def cloudformation_describe_stack_resource_drifts(self, StackName: str) -> dict:
         unsupported = ("AWS::IAM::Policy", "AWS::S3::BucketPolicy", "AWS::Lambda::Permission")
         return {"StackResourceDrifts": [
-            {"LogicalResourceId": n, "StackResourceDriftStatus": "IN_SYNC"} for n, t in self.types.items() if t not in unsupported
+            {"LogicalResourceId": n, "StackResourceDriftStatus": "IN_SYNC"}
+            for n, r in self.template.expected.items() if r["Type"] not in unsupported
         ]}
+
+    def cloudwatch_get_metric_data(self, **_) -> dict:
+        return {"MetricDataResults": [{"Values": [1.0]}]}
 
     def cloudcontrol_get_resource(self, TypeName: str, Identifier: str) -> dict:
         (properties,) = (p for kind, identifier, p in self.template.with_policies().values() if (kind, identifier) == (TypeName, Identifier))
