@@ -34,14 +34,12 @@ class Alarms(unittest.TestCase):
 
     def test_a_filter_makes_each_custom_metric_and_an_alarm_watches_it(self):
         made = {
-            transformation["MetricName"]: {
-                dimension["Key"] for dimension in transformation.get("Dimensions", [])
-            }
+            (transformation["MetricName"], frozenset(dimension["Key"] for dimension in transformation.get("Dimensions", [])))
             for name in self.stack.of_type("AWS::Logs::MetricFilter")
             for transformation in self.stack.properties(name)["MetricTransformations"]
         }
         watched = {
-            metric["MetricName"]: {dimension["Name"] for dimension in metric.get("Dimensions", [])}
+            (metric["MetricName"], frozenset(dimension["Name"] for dimension in metric.get("Dimensions", [])))
             for _, metric in self.watched() if metric["Namespace"] == "Signalbox/signalbox"
         }
         self.assertEqual(watched, made)
