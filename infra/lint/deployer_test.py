@@ -1,4 +1,4 @@
-"""infra/service-policy.json can update every resource of the template.
+"""infra/service-policy.json can update every resource of the template, infra/verifier-policy.json read it.
 
 policies/deployment.test.mjs tries what the policies beside it must allow and must refuse.
 
@@ -63,13 +63,21 @@ class Deployment(unittest.TestCase):
         }
 
     def test_the_service_role_updates_every_resource(self):
-        allowed, known = actions(self.policies["service"]), schemas()
+        others = re.compile(f"{UNUSED.pattern}|{ADMINISTRATORS.pattern}")
+        self.check("service", ("create", "read", "update", "delete"), others)
+
+    def test_the_verifier_reads_every_resource(self):
+        """Some schemas name actions that change something, also to read."""
+        self.check("verifier", ["read"], re.compile(rf"{UNUSED.pattern}|\w+:(?!Get|List|Describe)\w+"))
+
+    def check(self, policy: str, verbs, others: re.Pattern):
+        """The policy allows the actions of these verbs that every resource needs, but for others."""
+        allowed, known = actions(self.policies[policy]), schemas()
         for kind in {r["Type"] for r in Stack(**ALL).resources.values()}:
-            handlers = known[kind].get("handlers", {})
-            for verb in ("create", "read", "update", "delete"):
-                for action in handlers.get(verb, {}).get("permissions", []):
+            for verb in verbs:
+                for action in known[kind].get("handlers", {}).get(verb, {}).get("permissions", []):
                     with self.subTest(f"{verb} {kind}: {action}"):
-                        self.assertTrue(action in allowed or UNUSED.fullmatch(action) or ADMINISTRATORS.fullmatch(action))
+                        self.assertTrue(action in allowed or others.fullmatch(action))
 
     def test_they_name_their_actions_and_fit(self):
         for name, statements in self.policies.items():
