@@ -26,7 +26,8 @@ class Functions(unittest.TestCase):
 
     def test_a_changed_setting_publishes_a_version(self):
         """Without one the alias keeps the old setting, such as an environment variable."""
-        self.assertIs(source()["Globals"]["Function"].get("AutoPublishAliasAllProperties"), True)
+        for function in self.functions:
+            self.assertIs(source()["Resources"][function]["Properties"].get("AutoPublishAliasAllProperties"), True, function)
 
     def test_a_changed_build_syncs_no_function(self):
         config = tomllib.loads((SOURCE.parent / "samconfig.toml").read_text())
