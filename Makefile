@@ -18,8 +18,7 @@ $(foreach pair,$(PAIRS),$(eval $(pair)))
 FUNCTIONS := $(foreach pair,$(PAIRS),$(firstword $(subst :=, ,$(pair))))
 # The modules that make test tests, the longest first. They run in parallel, because
 # most tests wait for an engine.
-TESTED := . infra/admin infra/torture infra/local infra/contract infra/router
-MODULES := $(TESTED)
+MODULES := . infra/admin infra/torture infra/local infra/contract infra/router
 
 # -trimpath lets all clones on a machine share Go's build cache. Without symbols for a
 # debugger a test is linked faster.
@@ -41,23 +40,11 @@ RACED := $(shell command -v cc >/dev/null 2>&1 && echo CGO_ENABLED=1 go test -ra
 # more than double the contract's CPU time.
 WITHOUT_RACE := infra/contract infra/torture
 
-# The other targets are for those who change the code.
-HELP_FIRST := run router doctor admin reset test build docs sam-local
-HELP_DEPLOY := protect prove verify prove-clean rewrap-demo sbom release reproduce
+##@ To use it, on this machine:
 
 .PHONY: help
 help: ## List these targets
-	@awk -F ':.*## ' -v first='$(HELP_FIRST)' -v deploy='$(HELP_DEPLOY)' ' \
-		/^[a-z-]+:.*## / { line[$$1] = sprintf("  %-16s %s\n", $$1, $$2); other[++n] = $$1 } \
-		function list(title, names, count,   i) { \
-			print title; \
-			for (i = 1; i <= count; i++) { printf "%s", line[names[i]]; delete line[names[i]] } \
-		} \
-		END { \
-			list("To use it, on this machine:", a, split(first, a, " ")); \
-			list("\nTo deploy and operate it:", b, split(deploy, b, " ")); \
-			list("\nTo change it:", other, n) \
-		}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: doctor
 doctor: ## Check that this machine has the programs that the targets need
@@ -83,7 +70,11 @@ docs: go infra/local/node_modules/.installed ## Write the reference page into .b
 reset: ## Remove everything that `make run` keeps in .local/
 	@if [ -x $(BUILD)/local ]; then $(BUILD)/local -state $(STATE) -reset; else rm -rf $(STATE); fi
 
-TESTS := $(addprefix test@,$(TESTED))
+.PHONY: admin
+admin: $(BUILD)/admin ## Run the operator's command on the edition of `make run`, not on SIGNALBOX_STACK (ARGS='key list'; without ARGS: help)
+	@$(BUILD)/admin --local $(STATE) $(ARGS)
+
+TESTS := $(addprefix test@,$(MODULES))
 
 .PHONY: test
 test: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Run every Go test, on real engines, offline once installed
@@ -100,6 +91,52 @@ $(TESTS): test@%:
 	@results=$$(cd "$*" && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
 		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" $(or $(if $(filter $*,$(WITHOUT_RACE)),,$(RACED)),go test) -shuffle=on -count=1 -timeout 40m ./... 2>&1); status=$$?; \
 		printf '== %s\n%s\n' "$*" "$$results"; exit $$status
+
+.PHONY: build
+build: first $(BUILD)/engines $(BUILD)/admin ## Build the functions and the tools for this machine
+
+##@ To deploy and operate it:
+
+PROVE = infra/prove/run prove.py $(1) --stack "$(STACK)" $(if $(PATIENCE),--patience $(PATIENCE))
+
+.PHONY: prove
+prove: first $(BUILD)/admin ## Make the checks that only AWS can answer: deploy STACK=signalbox-prove, report, remove everything (needs an AWS account and the SAM CLI; ARCHITECTURE=…, YES=yes)
+	@command -v sam >/dev/null || { echo "The SAM CLI is missing: see https://docs.aws.amazon.com/serverless-application-model/" >&2; exit 1; }
+	@exec $(call PROVE,run) $(if $(ARCHITECTURE),--architecture $(ARCHITECTURE)) $(if $(YES),--yes)
+
+.PHONY: prove-clean
+prove-clean: ## Remove the remains of an interrupted `make prove` (STACK=signalbox-prove)
+	@exec $(call PROVE,clean)
+
+.PHONY: verify
+verify: $(BUILD)/admin ## Check a deployed stack with test accounts, which are removed again (STACK=signalbox-prod)
+	@exec $(call PROVE,verify)
+
+.PHONY: protect
+protect: ## Protect a deployed stack from deletion, and its tables, keys and bucket from being replaced (STACK=signalbox-prod)
+	@command -v aws >/dev/null || { echo "The AWS CLI is missing: see https://aws.amazon.com/cli/" >&2; exit 1; }
+	@test -n "$(STACK)" || { echo "No stack is named: make protect STACK=signalbox-prod" >&2; exit 1; }
+	@aws cloudformation update-termination-protection --enable-termination-protection --stack-name "$(STACK)"
+	@aws cloudformation set-stack-policy --stack-policy-body file://infra/stack-policy.json --stack-name "$(STACK)"
+
+.PHONY: release
+release: go ## Build the operator's command for Linux and macOS into .build/release, with SBOMs and checksums (VERSION=v1.2.3)
+	@infra/release/admin $(VERSION)
+
+.PHONY: sbom
+sbom: go ## Build the functions into .build/release, with SBOMs, licences and checksums
+	@infra/release/sbom
+
+.PHONY: reproduce
+reproduce: go ## Build the functions of the last commit at two places, once without a cache, and compare (some minutes)
+	@infra/release/reproduce
+
+.PHONY: rewrap-demo
+rewrap-demo: engines $(BUILD)/engines ## Move CREDENTIALS=100000 to another sealing key, killed on the way (some minutes)
+	@cd infra/admin && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -v -count=1 -timeout 2h \
+		-run "^TestAKilledRewrapGoesOn$$" . -args -credentials $(or $(CREDENTIALS),100000)
+
+##@ To change it:
 
 .PHONY: second-opinion
 second-opinion: engines functions $(BUILD)/engines ## Test what is stored on DynamoDB Local, S3Mock and moto's KMS (needs Java 17, Maven and Python)
@@ -162,9 +199,6 @@ bench: functions engines $(BUILD)/engines $(BUILD)/minimal ## Measure the functi
 $(BUILD)/minimal: go
 	@$(GO_BUILD) -o $@ ./infra/bench/baseline
 
-.PHONY: build
-build: first $(BUILD)/engines $(BUILD)/admin ## Build the functions and the tools for this machine
-
 # The programs of make run, built from nothing as fast as possible.
 .PHONY: first
 first: go node
@@ -209,27 +243,6 @@ cross: go ## Compile the edition, the operator's command and the authorizer for 
 			.) echo ./functions/...;; infra/local) echo . ./cmd/...;; *) echo .;; esac) ); \
 	done; done
 
-.PHONY: admin
-admin: $(BUILD)/admin ## Run the operator's command on the edition of `make run`, not on SIGNALBOX_STACK (ARGS='key list'; without ARGS: help)
-	@$(BUILD)/admin --local $(STATE) $(ARGS)
-
-.PHONY: release
-release: go ## Build the operator's command for Linux and macOS into .build/release, with SBOMs and checksums (VERSION=v1.2.3)
-	@infra/release/admin $(VERSION)
-
-.PHONY: sbom
-sbom: go ## Build the functions into .build/release, with SBOMs, licences and checksums
-	@infra/release/sbom
-
-.PHONY: reproduce
-reproduce: go ## Build the functions of the last commit at two places, once without a cache, and compare (some minutes)
-	@infra/release/reproduce
-
-.PHONY: rewrap-demo
-rewrap-demo: engines $(BUILD)/engines ## Move CREDENTIALS=100000 to another sealing key, killed on the way (some minutes)
-	@cd infra/admin && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -v -count=1 -timeout 2h \
-		-run "^TestAKilledRewrapGoesOn$$" . -args -credentials $(or $(CREDENTIALS),100000)
-
 # If a test fails, -artifacts keeps the state of its service.
 .PHONY: torture
 torture: engines functions $(BUILD)/engines $(BUILD)/local ## Kill processes and overload the edition, and compare every response with what is stored (LENGTH=4m each, SEED=…)
@@ -256,31 +269,9 @@ mutate: engines functions $(BUILD)/engines ## Change N=200 conditions at random,
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
 		go run ./infra/mutate -n $(or $(N),200) $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-only $(ONLY)) $(if $(SIMULATED),-simulated)
 
-PROVE = infra/prove/run prove.py $(1) --stack "$(STACK)" $(if $(PATIENCE),--patience $(PATIENCE))
-
-.PHONY: prove
-prove: first $(BUILD)/admin ## Make the checks that only AWS can answer: deploy STACK=signalbox-prove, report, remove everything (needs an AWS account and the SAM CLI; ARCHITECTURE=…, YES=yes)
-	@command -v sam >/dev/null || { echo "The SAM CLI is missing: see https://docs.aws.amazon.com/serverless-application-model/" >&2; exit 1; }
-	@exec $(call PROVE,run) $(if $(ARCHITECTURE),--architecture $(ARCHITECTURE)) $(if $(YES),--yes)
-
-.PHONY: prove-clean
-prove-clean: ## Remove the remains of an interrupted `make prove` (STACK=signalbox-prove)
-	@exec $(call PROVE,clean)
-
-.PHONY: verify
-verify: $(BUILD)/admin ## Check a deployed stack with test accounts, which are removed again (STACK=signalbox-prod)
-	@exec $(call PROVE,verify)
-
 .PHONY: prove-dry-run
 prove-dry-run: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Make the checks of prove and verify without an AWS account, against right answers and lies
 	@infra/prove/run prove_test.py
-
-.PHONY: protect
-protect: ## Protect a deployed stack from deletion, and its tables, keys and bucket from being replaced (STACK=signalbox-prod)
-	@command -v aws >/dev/null || { echo "The AWS CLI is missing: see https://aws.amazon.com/cli/" >&2; exit 1; }
-	@test -n "$(STACK)" || { echo "No stack is named: make protect STACK=signalbox-prod" >&2; exit 1; }
-	@aws cloudformation update-termination-protection --enable-termination-protection --stack-name "$(STACK)"
-	@aws cloudformation set-stack-policy --stack-policy-body file://infra/stack-policy.json --stack-name "$(STACK)"
 
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 

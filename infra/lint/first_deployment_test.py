@@ -100,8 +100,6 @@ class Order(unittest.TestCase):
         graph = Template("", {"Resources": self.stack.resources}).graph.graph
         return networkx.descendants(graph, name)
 
-    def test_the_gateways_logging_waits_for_an_api(self):
+    def test_the_gateways_logging_waits_for_an_api_and_the_stage_for_the_logging(self):
         self.assertIn("Api", self.waits_for("GatewayLogging"))
-
-    def test_the_stage_waits_for_the_gateways_logging(self):
         self.assertIn("GatewayLogging", self.waits_for("ApiStage"))

@@ -22,7 +22,7 @@ class Functions(unittest.TestCase):
     def test_each_writes_to_the_log_group_that_the_alarms_watch(self):
         for function in self.functions:
             log = self.stack.properties(function).get("LoggingConfig", {}).get("LogGroup")
-            self.assertEqual(log, {"Ref": function.removesuffix("Function") + "LogGroup"}, function)
+            self.assertEqual(log, self.stack.named(function.removesuffix("Function") + "LogGroup"), function)
 
     def test_a_changed_setting_publishes_a_version(self):
         """Without one the alias keeps the old setting, such as an environment variable."""

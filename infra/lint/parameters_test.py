@@ -5,7 +5,6 @@ are resolved. So a version keeps its environment until code or template change. 
 setting that must follow a parameter needs another way; these tests check that it has one.
 """
 
-import json
 import unittest
 
 from stack import Stack
@@ -64,11 +63,7 @@ class Environment(unittest.TestCase):
                 same_version = versions(plain, function) == versions(other, function)
                 self.assertEqual(same_environment, same_version, (parameter, function))
 
-    def test_the_next_sealing_key_reaches_function_version_and_policy(self):
-        arn = "arn:aws:kms:eu-central-1:111122223333:key/next"
-        stack = Stack(NextSealingKeyArn=arn)
-        environment = stack.properties("CreateByokKeyFunction")["Environment"]
-        self.assertEqual(environment["Variables"]["SEALING_KEY_ARN"], arn)
-        (version,) = versions(stack, "CreateByokKeyFunction").values()
-        self.assertIn(arn, version["Description"])
-        self.assertIn(arn, json.dumps(stack.properties("CreateByokKeyPolicy")))
+    def test_the_next_sealing_key_reaches_the_function(self):
+        """`make iam` tries the policy. The test above checks the version."""
+        environment = Stack(**self.OTHERS).properties("CreateByokKeyFunction")["Environment"]
+        self.assertEqual(environment["Variables"]["SEALING_KEY_ARN"], self.OTHERS["NextSealingKeyArn"])

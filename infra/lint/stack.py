@@ -1,14 +1,39 @@
-"""The translated template as CloudFormation evaluates it.
-
-Stack resolves the intrinsic functions that these tests need, if they depend only on parameters.
-References to resources stay.
-"""
+"""The translated template as CloudFormation evaluates it, in an account of these names."""
 
 import functools
 import re
 import tomllib
 
 from translate import SOURCE, translate
+
+ACCOUNT = "111122223333"
+REGION = "eu-central-1"
+STACK = "signalbox"
+
+# A property with the value of AWS::NoValue is left out.
+NOTHING = object()
+
+PSEUDO = {
+    "AWS::AccountId": ACCOUNT,
+    "AWS::NoValue": NOTHING,
+    "AWS::Partition": "aws",
+    "AWS::Region": REGION,
+    "AWS::StackName": STACK,
+    "AWS::URLSuffix": "amazonaws.com",
+}
+
+# The result of !GetAtt X.Arn, by type.
+ARNS = {
+    kind: "arn:${AWS::Partition}:" + pattern for kind, pattern in {
+        "AWS::DynamoDB::Table": "dynamodb:${AWS::Region}:${AWS::AccountId}:table/{}",
+        "AWS::Events::Rule": "events:${AWS::Region}:${AWS::AccountId}:rule/{}",
+        "AWS::IAM::Role": "iam::${AWS::AccountId}:role/{}",
+        "AWS::KMS::Key": "kms:${AWS::Region}:${AWS::AccountId}:key/{}",
+        "AWS::Lambda::Function": "lambda:${AWS::Region}:${AWS::AccountId}:function:{}",
+        "AWS::Logs::LogGroup": "logs:${AWS::Region}:${AWS::AccountId}:log-group:{}:*",
+        "AWS::S3::Bucket": "s3:::{}",
+    }.items()
+}
 
 
 @functools.cache  # a translation takes a second
@@ -25,6 +50,8 @@ def environments() -> dict[str, dict[str, str]]:
 
 class Stack:
     """The translated template under these parameters; the rest are defaults."""
+
+    pseudo = PSEUDO
 
     def __init__(self, **given: str):
         template = _translated(frozenset(given.items()))
@@ -46,43 +73,59 @@ class Stack:
         return self.resolve(self.resources[name]["Properties"])
 
     def resolve(self, value):
-        """The value with its parameters put in."""
+        """The value without intrinsic functions."""
         if isinstance(value, list):
-            return [self.resolve(item) for item in value]
+            return [item for item in map(self.resolve, value) if item is not NOTHING]
         if not isinstance(value, dict):
             return value
         if len(value) == 1:
             (function, argument), = value.items()
-            if function == "Ref" and argument in self._parameters:
-                return self._parameters[argument]
-            if function == "Fn::If":
-                condition, then, otherwise = argument
-                return self.resolve(then if self._holds(condition) else otherwise)
-            if function == "Fn::Sub":
-                return self._substitute(argument)
-            if function == "Fn::Join":
-                separator, items = argument
-                return separator.join(self._text(item) for item in self.resolve(items))
-            if function == "Fn::Split":
-                separator, text = argument
-                return self.resolve(text).split(separator)
-            if function == "Fn::Select":
-                index, items = argument
-                return self.resolve(items)[int(index)]
-        return {name: self.resolve(item) for name, item in value.items()}
+            match function:
+                case "Ref":
+                    return self.named(argument)
+                case "Fn::GetAtt":
+                    return self.named(".".join(argument))
+                case "Fn::If":
+                    condition, then, otherwise = argument
+                    return self.resolve(then if self._holds(condition) else otherwise)
+                case "Fn::Sub":
+                    text, own = argument if isinstance(argument, list) else (argument, {})
+                    own = self.resolve(own)
+                    return re.sub(r"\$\{([^!}]+)\}", lambda found: own[found[1]] if found[1] in own else self.named(found[1]), text)
+                case "Fn::Join":
+                    separator, items = argument
+                    return separator.join(self.resolve(items))
+                case "Fn::Split":
+                    separator, text = argument
+                    return self.resolve(text).split(separator)
+                case "Fn::Select":
+                    index, items = argument
+                    return self.resolve(items)[int(index)]
+        resolved = {name: self.resolve(item) for name, item in value.items()}
+        return {name: item for name, item in resolved.items() if item is not NOTHING}
 
-    def _text(self, value) -> str:
-        """The value within a text. A resource is ${Id}, as in Fn::Sub."""
-        return f"${{{value['Ref']}}}" if isinstance(value, dict) else value
+    def named(self, name: str):
+        """The result of !Ref name, or of !GetAtt name. An attribute other than Arn stays ${name}."""
+        for values in (self._parameters, self.pseudo):
+            if name in values:
+                return values[name]
+        identifier, _, attribute = name.partition(".")
+        if not attribute:
+            return self.physical(identifier)
+        if attribute == "Arn" and (pattern := ARNS.get(self.resources[identifier]["Type"])):
+            return self.resolve({"Fn::Sub": pattern}).format(self.physical(identifier))
+        return f"${{{name}}}"
 
-    def _substitute(self, argument) -> str:
-        text, named = argument if isinstance(argument, list) else (argument, {})
-        named = self._parameters | {k: str(self.resolve(v)) for k, v in named.items()}
-        return re.sub(
-            r"\$\{([^!}]+)\}",
-            lambda found: named.get(found[1], found[0]),
-            text,
-        )
+    def physical(self, identifier: str) -> str:
+        """A name like the one that CloudFormation makes."""
+        name = f"{STACK}-{identifier}"
+        return name.lower() if self.resources[identifier]["Type"] == "AWS::S3::Bucket" else name
+
+    def role(self, identifier: str) -> dict:
+        """The properties of a role, with the policies that are attached to it."""
+        role = self.properties(identifier)
+        attached = [p for p in map(self.properties, self.of_type("AWS::IAM::Policy")) if self.physical(identifier) in p.pop("Roles")]
+        return role | {"Policies": role.get("Policies", []) + attached}
 
     def _holds(self, condition) -> bool:
         if isinstance(condition, str):

@@ -8,9 +8,8 @@ import json
 
 from account import Subject
 from checks import Differs, Failed, check, until
-from deployed import PSEUDO, Deployed
 from samtranslator.yaml_helper import yaml_parse
-from stack import environments
+from stack import PSEUDO, Stack, environments
 from translate import source
 
 DRIFT = 'CloudFormation User Guide, "Detect unmanaged configuration changes to stacks and resources with drift detection"'
@@ -21,14 +20,19 @@ COMPARED = {
     "AWS::IAM::Role", "AWS::Lambda::Function", "AWS::Logs::LogGroup", "AWS::Logs::MetricFilter", "AWS::S3::Bucket", "AWS::SNS::Topic",
 }
 
-# The property with the policy, by type. Drift detection compares few of these policies.
-POLICY = {
-    "AWS::IAM::ManagedPolicy": "PolicyDocument", "AWS::KMS::Key": "KeyPolicy", "AWS::Logs::ResourcePolicy": "PolicyDocument",
-    "AWS::S3::BucketPolicy": "PolicyDocument", "AWS::SNS::TopicPolicy": "PolicyDocument",
+# The properties with policies, by the type that Cloud Control reads. Drift detection compares few of
+# these policies.
+POLICIES = {
+    "AWS::IAM::ManagedPolicy": ["PolicyDocument"],
+    "AWS::IAM::Role": ["AssumeRolePolicyDocument", "ManagedPolicyArns", "Policies"],
+    "AWS::KMS::Key": ["KeyPolicy"],
+    "AWS::Logs::ResourcePolicy": ["PolicyDocument"],
+    "AWS::S3::BucketPolicy": ["PolicyDocument"],
+    "AWS::SNS::TopicInlinePolicy": ["PolicyDocument"],  # it cannot read a TopicPolicy
 }
 
 
-class Declared(Deployed):
+class Declared(Stack):
     """The translated template, resolved with the stack's parameters and resources."""
 
     def __init__(self, subject: Subject) -> None:
@@ -52,6 +56,14 @@ class Declared(Deployed):
     def of(self, kind: str) -> dict:
         """The properties of all resources of a type."""
         return {name: self.properties(name) for name, r in self.expected.items() if r["Type"] == kind}
+
+    def with_policies(self) -> dict[str, tuple[str, str, dict]]:
+        """The resources with policies: type and identifier for Cloud Control, and the properties."""
+        found = {n: (kind, self.physical(n), p) for kind in POLICIES for n, p in self.of(kind).items()}
+        found |= {n: ("AWS::IAM::Role", self.physical(n), self.role(n)) for n in self.of("AWS::IAM::Role")}
+        found |= {n: ("AWS::S3::BucketPolicy", p["Bucket"], p) for n, p in self.of("AWS::S3::BucketPolicy").items()}
+        found |= {n: ("AWS::SNS::TopicInlinePolicy", topic, p) for n, p in self.of("AWS::SNS::TopicPolicy").items() for topic in p["Topics"]}
+        return found
 
 
 def declared(subject: Subject) -> Declared:
@@ -129,9 +141,10 @@ def drift(s: Subject) -> str:
         f"{d['LogicalResourceId']} {d['StackResourceDriftStatus']} " + " ".join(p["PropertyPath"] for p in d.get("PropertyDifferences", []))
         for d in found if d["StackResourceDriftStatus"] in ("MODIFIED", "DELETED")
     ]
+    policed = declared(s).with_policies()
     silent = [r for r in s.resources if states.get(r["LogicalResourceId"]) not in ("IN_SYNC", "MODIFIED", "DELETED")]
     drifted += [f"{r['LogicalResourceId']} not reported" for r in silent if r["ResourceType"] in COMPARED]
-    opened = [r["LogicalResourceId"] for r in silent if r["ResourceType"] not in COMPARED | POLICY.keys() | {"AWS::IAM::Policy"}]
+    opened = [r["LogicalResourceId"] for r in silent if r["LogicalResourceId"] not in policed and r["ResourceType"] not in COMPARED | {"AWS::IAM::Policy"}]
     seen = f"{len(s.resources) - len(silent)} in sync; NOT CHECKED: {', '.join(sorted(opened)) or 'none'}"
     if end["DetectionStatus"] == "DETECTION_FAILED":
         seen += f"; incomplete: {end.get('DetectionStatusReason', '')}"
@@ -142,6 +155,8 @@ def drift(s: Subject) -> str:
 
 def canonical(value, name: str = ""):
     """A policy in a form in which equal policies are equal."""
+    if isinstance(value, str) and value.startswith("{"):
+        value = json.loads(value)
     if isinstance(value, dict):
         return {k: canonical(v, k) for k, v in value.items()}
     if isinstance(value, list):
@@ -150,60 +165,18 @@ def canonical(value, name: str = ""):
     return text if name in ("Sid", "Effect", "Version", "Id") else [text]
 
 
-def wanted(template: Declared) -> dict[str, tuple]:
-    """The policies of the template by logical id, each with its resource's type and properties. A role
-    has several: those by name, its trust, and the managed ones."""
-    found = {
-        name: (kind, properties, properties[member])
-        for kind, member in POLICY.items() for name, properties in template.of(kind).items()
-    }
-    attached = template.of("AWS::IAM::Policy").values()
-    for name, role in template.of("AWS::IAM::Role").items():
-        inline = role.get("Policies", []) + [p for p in attached if template.physical(name) in p["Roles"]]
-        found[name] = "AWS::IAM::Role", role, {
-            "trust": role["AssumeRolePolicyDocument"], "managed": role.get("ManagedPolicyArns", []),
-            **{p["PolicyName"]: p["PolicyDocument"] for p in inline},
-        }
-    return found
-
-
-def in_force(s: Subject, name: str, kind: str, properties: dict):
-    """The policy that AWS has for a resource, in the form of wanted."""
-    client, pages, physical = s.account.client, s.account.pages, s.physical.get(name, "")
-    match kind:
-        case "AWS::IAM::ManagedPolicy":
-            version = client("iam").get_policy(PolicyArn=physical)["Policy"]["DefaultVersionId"]
-            return client("iam").get_policy_version(PolicyArn=physical, VersionId=version)["PolicyVersion"]["Document"]
-        case "AWS::IAM::Role":
-            return {
-                "trust": client("iam").get_role(RoleName=physical)["Role"]["AssumeRolePolicyDocument"],
-                "managed": [p["PolicyArn"] for p in pages("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=physical)],
-                **{policy: client("iam").get_role_policy(RoleName=physical, PolicyName=policy)["PolicyDocument"]
-                   for policy in pages("iam", "list_role_policies", "PolicyNames", RoleName=physical)},
-            }
-        case "AWS::KMS::Key":
-            return client("kms").get_key_policy(KeyId=physical, PolicyName="default")["Policy"]
-        case "AWS::Logs::ResourcePolicy":
-            found = pages("logs", "describe_resource_policies", "resourcePolicies")
-            return next(p["policyDocument"] for p in found if p["policyName"] == physical)
-        case "AWS::S3::BucketPolicy":
-            return client("s3").get_bucket_policy(Bucket=properties["Bucket"])["Policy"]
-    (topic,) = properties["Topics"]
-    return client("sns").get_topic_attributes(TopicArn=topic)["Attributes"]["Policy"]
-
-
-@check("each policy of a key, bucket, topic, role and log group is the template's, and no role has more", "template.yaml; " + DRIFT)
+@check("each policy of a key, bucket, topic, role and log group is the template's, and no role has more",
+       "template.yaml; Cloud Control API Reference, GetResource; " + DRIFT)
 def policies(s: Subject) -> str:
-    wrong, count = [], 0
-    for name, (kind, properties, policy) in wanted(declared(s)).items():
-        count += len(policy) if kind == "AWS::IAM::Role" else 1
+    template, wrong = declared(s), []
+    found = template.with_policies()
+    for name, (kind, identifier, properties) in found.items():
         try:
-            want, have = (
-                canonical(json.loads(p) if isinstance(p, str) else p) for p in (policy, in_force(s, name, kind, properties))
-            )
-            wrong += [f"{name} differs at {part}" for part in sorted(want | have) if want.get(part) != have.get(part)]
+            read = s.account.client("cloudcontrol").get_resource(TypeName=kind, Identifier=identifier)["ResourceDescription"]
+            want, have = (canonical({m: p.get(m, []) for m in POLICIES[kind]}) for p in (properties, json.loads(read["Properties"])))
+            wrong += [name + path for path in differences(want, have)]
         except Exception as error:  # an unreadable policy is not the template's
             wrong.append(f"{name}: {type(error).__name__}: {error}")
     if wrong:
         raise Failed("; ".join(wrong))
-    return f"{count} policies"
+    return f"the policies of {len(found)} resources"

@@ -23,6 +23,11 @@ times (the third is a function that crashes) and removes everything, also after 
 the system backups of the tables for 35 days, both free of charge. It takes about 45 minutes and costs less than 3 dollars.
 """
 
+# A function that takes a request from Lambda and ends.
+CRASH = """#!/bin/sh
+curl -s "http://$AWS_LAMBDA_RUNTIME_API/2018-06-01/runtime/invocation/next" >/dev/null
+exit 1
+"""
 
 say = lambda text: print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)  # noqa: E731
 
@@ -105,12 +110,9 @@ def _succeed(done: subprocess.CompletedProcess) -> None:
 @check("a version that crashes gets a part of the requests, its callers get 500 in our envelope, and its alarm rolls it back",
        'AWS SAM Developer Guide, "Deploying serverless applications gradually"; ' + TYPES + ": INTEGRATION_FAILURE", CHANGED, late=True)
 def canary(s: Subject) -> str:
-    d, architecture = s.deployment, s.parameters["Architecture"]
-    shutil.copytree(d.folder(architecture), d.folder("crash"), dirs_exist_ok=True)
-    subprocess.run(
-        ["go", "build", "-trimpath", "-tags", "lambda.norpc", "-o", d.folder("crash") / "GetSyncJobFunction" / "bootstrap", "./infra/prove/faulty"],
-        cwd=ROOT, check=True, env=os.environ | {"GOOS": "linux", "CGO_ENABLED": "0", "GOARCH": {"arm64": "arm64", "x86_64": "amd64"}[architecture]},
-    )
+    d = s.deployment
+    shutil.copytree(d.folder(s.parameters["Architecture"]), d.folder("crash"), dirs_exist_ok=True)
+    (d.folder("crash") / "GetSyncJobFunction" / "bootstrap").write_text(CRASH)
 
     def version() -> str:
         return s.account.client("lambda").get_alias(FunctionName=s.physical["GetSyncJobFunction"], Name="live")["FunctionVersion"]

@@ -44,6 +44,18 @@ def api(when, **fields):
     return lie
 
 
+def role(change):
+    """Changes the properties of each role."""
+
+    def lie(answer, asked):
+        properties = json.loads(answer["ResourceDescription"]["Properties"])
+        if asked["TypeName"] == "AWS::IAM::Role":
+            change(properties)
+        return {"ResourceDescription": {"Properties": json.dumps(properties)}}
+
+    return lie
+
+
 line = lambda new: lambda answer, arguments: {"events": answer["events"] + [{"message": new}]}  # noqa: E731
 
 
@@ -54,6 +66,7 @@ def missing(*_):
 ENVELOPE = '{{"error":{{"code":{0},"message":"x","metadata":{{"request_id":"r"}}}}}}'.format
 alarm = lambda e: "Alarm" not in e["LogicalResourceId"] or "ServerErrors" in e["LogicalResourceId"]  # noqa: E731
 DRIFTS = "cloudformation.describe_stack_resource_drifts"
+READ = "cloudcontrol.get_resource"
 
 # The check, the operation that lies, the lie, the verdict.
 LIES = [
@@ -64,12 +77,12 @@ LIES = [
     ("drift", DRIFTS, text('("AccessTable", "StackResourceDriftStatus": )"IN_SYNC"', r'\1"MODIFIED"'), FAIL),
     ("drift", DRIFTS, text('("ServerErrorsAlarm", "StackResourceDriftStatus": )"IN_SYNC"', r'\1"DELETED"'), FAIL),
     ("drift", DRIFTS, without("StackResourceDrifts", alarm), FAIL),
-    ("policies", "s3.get_bucket_policy", missing, FAIL),
-    ("policies", "iam.get_policy_version", missing, FAIL),
-    ("policies", "iam.get_role_policy", text("GenerateDataKey", "Decrypt"), FAIL),
-    ("policies", "iam.list_role_policies", lambda a, _: {"PolicyNames": a["PolicyNames"] + ["more"]}, FAIL),
-    ("policies", "iam.list_attached_role_policies", lambda a, _: {"AttachedPolicies": [{"PolicyArn": "arn:aws:iam::aws:policy/AdministratorAccess"}]}, FAIL),
-    ("policies", "kms.get_key_policy", text("signalbox/credential", "anything"), FAIL),
+    ("policies", READ, missing, FAIL),
+    ("policies", READ, text("GenerateDataKey", "Decrypt"), FAIL),
+    ("policies", READ, text("signalbox/credential", "anything"), FAIL),
+    ("policies", READ, role(lambda p: p["Policies"].append({"PolicyName": "more", "PolicyDocument": {}})), FAIL),
+    ("policies", READ, role(lambda p: p.update(ManagedPolicyArns=["arn:aws:iam::aws:policy/AdministratorAccess"])), FAIL),
+    ("policies", READ, role(lambda p: p["AssumeRolePolicyDocument"]["Statement"].append({})), FAIL),
     ("large-body", "api", api(lambda a, m, p, k, body: body and len(body) > 6 << 20, status=413, body='{"message":"Too Long"}'), DIFFERS),
     ("large-body", "api", api(lambda a, m, p, k, body: body and len(body) > 6 << 20, status=201, body='{"data":{}}'), FAIL),
     ("sealing", "kms.decrypt", lambda a, _: a | {"Plaintext": bytes(32)}, FAIL),

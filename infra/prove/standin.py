@@ -12,7 +12,6 @@ import zipfile
 
 import boto3
 from account import ROOT, WORK, Account, Answer, Subject
-from botocore.exceptions import ClientError
 from declared import Declared
 from translate import source
 
@@ -62,9 +61,8 @@ class Recorded:
         name = f"{self._service}.{operation}"
 
         def call(**arguments):
-            own = name.replace(".", "_")
-            record = getattr(self._standin, own, None)
-            answer = record(**arguments) if record else self._standin.constant(own) or getattr(self._engine, operation)(**arguments)
+            record = getattr(self._standin, name.replace(".", "_"), None)
+            answer = (record or getattr(self._engine, operation))(**arguments)
             lie = self._standin.lies.get(name)
             return lie(answer, arguments) if lie else answer
 
@@ -100,15 +98,12 @@ class StandIn(Account):
         self.parameters = {n: str(p.get("Default", "")) for n, p in source()["Parameters"].items()} | {"Architecture": "x86_64"}
         self.physical: dict[str, str] = {}
         self.outputs = dict(edition.stack["outputs"])
-        template = Declared(self._described())
-        own = edition.stack["outputs"]
-        for name, resource in template.expected.items():
-            key = own.get(name + "Arn", "").rpartition("key/")[2]
-            self.physical[name] = own.get(name + "Name") or key or f"{STACK}-{name}"
+        self.template = Declared(self._described())  # which sees the names that are added here
+        for name, resource in self.template.expected.items():
+            key = self.outputs.get(name + "Arn", "").rpartition("key/")[2]
+            self.physical[name] = self.outputs.get(name + "Name") or key or f"{STACK}-{name}"
             if resource["Type"] == "AWS::SNS::Topic":
                 self.physical[name] = f"arn:aws:sns:us-east-1:{self.id}:{STACK}-{name}"
-        self.types = {name: r["Type"] for name, r in template.expected.items()}
-        self.template = Declared(self._described())
         self.outputs = {n: self.template.resolve(o["Value"]) for n, o in self.template.outputs.items()}
 
     def _described(self) -> Subject:
@@ -130,15 +125,6 @@ class StandIn(Account):
 
     # ------------------------------------------------------------ right answers
 
-    def constant(self, name: str) -> dict | None:
-        """The answers that depend on no argument."""
-        return {
-            "cloudformation_detect_stack_drift": {"StackDriftDetectionId": "1"},
-            "cloudformation_describe_stack_drift_detection_status": {"DetectionStatus": "DETECTION_COMPLETE"},
-            "iam_get_policy": {"Policy": {"DefaultVersionId": "v1"}},
-            "cloudwatch_get_metric_data": {"MetricDataResults": [{"Values": [1.0]}]},
-        }.get(name)
-
     def cloudformation_describe_stacks(self, StackName: str) -> dict:
         return {"Stacks": [{
             "StackId": self._described().id, "StackStatus": "UPDATE_COMPLETE", "Tags": [],
@@ -148,7 +134,7 @@ class StandIn(Account):
 
     def cloudformation_list_stack_resources(self, StackName: str) -> dict:
         return {"StackResourceSummaries": [
-            {"LogicalResourceId": n, "PhysicalResourceId": p, "ResourceType": self.types[n], "ResourceStatus": "UPDATE_COMPLETE"}
+            {"LogicalResourceId": n, "PhysicalResourceId": p, "ResourceType": self.template.resources[n]["Type"], "ResourceStatus": "UPDATE_COMPLETE"}
             for n, p in self.physical.items()
         ]}
 
@@ -157,54 +143,25 @@ class StandIn(Account):
         packaged["Globals"]["Function"]["CodeUri"] = "s3://artifacts/code"
         return {"TemplateBody": json.dumps(packaged)}
 
+    def cloudformation_detect_stack_drift(self, StackName: str) -> dict:
+        return {"StackDriftDetectionId": "1"}
+
+    def cloudformation_describe_stack_drift_detection_status(self, StackDriftDetectionId: str) -> dict:
+        return {"DetectionStatus": "DETECTION_COMPLETE"}
+
     def cloudformation_describe_stack_resource_drifts(self, StackName: str) -> dict:
         unsupported = ("AWS::IAM::Policy", "AWS::S3::BucketPolicy", "AWS::Lambda::Permission")
         return {"StackResourceDrifts": [
-            {"LogicalResourceId": n, "StackResourceDriftStatus": "IN_SYNC"} for n, t in self.types.items() if t not in unsupported
+            {"LogicalResourceId": n, "StackResourceDriftStatus": "IN_SYNC"}
+            for n, r in self.template.expected.items() if r["Type"] not in unsupported
         ]}
 
-    def _policy(self, kind: str, physical: str, member: str, by: str = "") -> str:
-        for name, properties in self.template.of(kind).items():
-            if physical in (self.physical[name], properties.get(by)) or physical in (properties.get(by) or ()):
-                return properties[member]
-        raise ClientError({"Error": {"Code": "NoSuchEntity", "Message": physical}}, "get")
+    def cloudwatch_get_metric_data(self, **_) -> dict:
+        return {"MetricDataResults": [{"Values": [1.0]}]}
 
-    def kms_get_key_policy(self, KeyId: str, PolicyName: str) -> dict:
-        return {"Policy": json.dumps(self._policy("AWS::KMS::Key", KeyId, "KeyPolicy"))}
-
-    def s3_get_bucket_policy(self, Bucket: str) -> dict:
-        return {"Policy": json.dumps(self._policy("AWS::S3::BucketPolicy", Bucket, "PolicyDocument", "Bucket"))}
-
-    def sns_get_topic_attributes(self, TopicArn: str) -> dict:
-        return {"Attributes": {"Policy": json.dumps(self._policy("AWS::SNS::TopicPolicy", TopicArn, "PolicyDocument", "Topics"))}}
-
-    def logs_describe_resource_policies(self) -> dict:
-        return {"resourcePolicies": [
-            {"policyName": self.physical[n], "policyDocument": p["PolicyDocument"] if isinstance(p["PolicyDocument"], str) else json.dumps(p["PolicyDocument"])}
-            for n, p in self.template.of("AWS::Logs::ResourcePolicy").items()
-        ]}
-
-    def iam_get_policy_version(self, PolicyArn: str, VersionId: str) -> dict:
-        return {"PolicyVersion": {"Document": self._policy("AWS::IAM::ManagedPolicy", PolicyArn, "PolicyDocument")}}
-
-    def _role(self, role: str) -> dict:
-        return next(p for n, p in self.template.of("AWS::IAM::Role").items() if self.physical[n] == role)
-
-    def _inline(self, role: str) -> dict:
-        inline = {p["PolicyName"]: p["PolicyDocument"] for p in self._role(role).get("Policies", [])}
-        return inline | {p["PolicyName"]: p["PolicyDocument"] for p in self.template.of("AWS::IAM::Policy").values() if role in p["Roles"]}
-
-    def iam_get_role_policy(self, RoleName: str, PolicyName: str) -> dict:
-        return {"PolicyDocument": self._inline(RoleName).get(PolicyName, {})}
-
-    def iam_list_role_policies(self, RoleName: str) -> dict:
-        return {"PolicyNames": list(self._inline(RoleName))}
-
-    def iam_get_role(self, RoleName: str) -> dict:
-        return {"Role": {"AssumeRolePolicyDocument": self._role(RoleName)["AssumeRolePolicyDocument"]}}
-
-    def iam_list_attached_role_policies(self, RoleName: str) -> dict:
-        return {"AttachedPolicies": [{"PolicyArn": arn} for arn in self._role(RoleName).get("ManagedPolicyArns", [])]}
+    def cloudcontrol_get_resource(self, TypeName: str, Identifier: str) -> dict:
+        (properties,) = (p for kind, identifier, p in self.template.with_policies().values() if (kind, identifier) == (TypeName, Identifier))
+        return {"ResourceDescription": {"Properties": json.dumps(properties)}}
 
     def logs_filter_log_events(self, logGroupName: str, startTime: int) -> dict:
         name = next(n for n, p in self.physical.items() if p == logGroupName).removesuffix("LogGroup")

@@ -38,10 +38,4 @@ if (problems.length > 0) {
 for (const { name, allowed, denied, tried, survivors: unnoticed } of judged) {
   console.log(`${name}: ${allowed} calls must be allowed, ${denied} denied; of ${tried} mutants a call notices ${tried - unnoticed.length}`)
 }
-console.log('\nGranted, and seen by no recorder:')
-for (const why of new Set(needed.map((call) => call.why).filter(Boolean))) {
-  console.log(`  ${[...new Set(needed.filter((call) => call.why === why).map((call) => call.action))].join(', ')}: ${why}`)
-}
-console.log('\nMutants that no call notices, with reason:')
-for (const [pattern, why] of reasons) console.log(`  ${survivors.filter((mutant) => pattern.test(mutant)).length} like ${pattern.source}: ${why}`)
 console.log('\nEvery recorded call is allowed, everything forbidden is denied, and no policy grants more than it must.')
