@@ -102,18 +102,20 @@ func (s *fixture) mustNotFind(f ids.File) {
 
 func TestDeleteLeavesNothing(t *testing.T) {
 	for versioning, histories := range map[types.BucketVersioningStatus][]string{off: {"w", "w"}, enabled: {"w", "wmww", "wwm", "wmm"}} {
-		s := newFixture(t, versioning)
-		file, sibling := ids.File("file_1"), ids.File("file_10")
-		s.put(sibling)
-		for _, history := range histories { // the same id again is a new file
-			s.fill(file, history)
-			s.mustDelete(file, strings.Count(history, "w"))
-			s.mustNotFind(file)
-		}
-		s.mustNotFind("file_never")
-		if n := s.left(sibling); n != 1 {
-			t.Errorf("of file_10 %d versions are left, want 1", n)
-		}
+		t.Run("versioning "+string(versioning), func(t *testing.T) {
+			s := newFixture(t, versioning)
+			file, sibling := ids.File("file_1"), ids.File("file_10")
+			s.put(sibling)
+			for _, history := range histories { // the same id again is a new file
+				s.fill(file, history)
+				s.mustDelete(file, strings.Count(history, "w"))
+				s.mustNotFind(file)
+			}
+			s.mustNotFind("file_never")
+			if n := s.left(sibling); n != 1 {
+				t.Errorf("of file_10 %d versions are left, want 1", n)
+			}
+		})
 	}
 }
 
