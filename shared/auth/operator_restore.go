@@ -219,15 +219,18 @@ func (r *Registry) disable(at primaryKey) types.TransactWriteItem {
 	}}
 }
 
+// forgotten removes the count of used room, so that the next claim counts again. It also
+// removes the last claim's request: its copies do not share a place any more.
+const forgotten = "REMOVE used, claimed_by"
+
 // RaiseCounter makes sure that the workspace's next credential of the provider
 // gets at least this sort_order. It also returns nil if the counter is high enough. A
 // counter that is too low is older than some credentials. The count of used room is then
-// too low as well: RaiseCounter removes it together with claimed_by, and the next claim
-// counts again.
+// too low as well, and is forgotten.
 func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, provider string, next int64) error {
 	_, err := r.update(ctx, "raising a counter", &dynamodb.UpdateItemInput{
 		Key:                      workspaceAt(workspace).attributes(),
-		UpdateExpression:         aws.String("SET #next.#provider = :next REMOVE used, claimed_by"),
+		UpdateExpression:         aws.String("SET #next.#provider = :next " + forgotten),
 		ConditionExpression:      aws.String("attribute_exists(pk) AND (attribute_not_exists(#next.#provider) OR #next.#provider < :next)"),
 		ExpressionAttributeNames: map[string]string{"#next": "next", "#provider": provider},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
@@ -238,11 +241,11 @@ func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, pr
 }
 
 // ForgetRoom lets the workspace's next claim count if the row counts less room than the
-// stored credentials take. Like RaiseCounter, it also removes claimed_by.
+// stored credentials take.
 func (r *Registry) ForgetRoom(ctx context.Context, workspace ids.Workspace, stored Room) error {
 	held, err := r.update(ctx, "forgetting a workspace's room", &dynamodb.UpdateItemInput{
 		Key:                       workspaceAt(workspace).attributes(),
-		UpdateExpression:          aws.String("REMOVE used, claimed_by"),
+		UpdateExpression:          aws.String(forgotten),
 		ConditionExpression:       aws.String("used < :credentials OR bytes < :bytes"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":credentials": calls.Number(stored.Credentials), ":bytes": calls.Number(stored.Bytes)},
 	})

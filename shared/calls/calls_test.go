@@ -77,12 +77,8 @@ func TestDescribeLeavesOutWhatAWSWrote(t *testing.T) {
 	sending := func(err error) error {
 		return &smithyhttp.RequestSendError{Err: &url.Error{Op: "Get", URL: "http://an-engine:3002/" + marker, Err: err}}
 	}
-	refused := &awshttp.ResponseError{RequestID: "request-1", ResponseError: &smithyhttp.ResponseError{
-		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusBadRequest}},
-		Err:      &smithy.GenericAPIError{Code: "ValidationException", Message: marker},
-	}}
 	for want, err := range map[string]error{
-		"code=ValidationException status=400 aws_request_id=request-1": refused,
+		"code=ValidationException status=400 aws_request_id=request-1": responded(400, &smithy.GenericAPIError{Code: "ValidationException", Message: marker}),
 		"operation=PutItem code=ValidationException":                   &smithy.GenericAPIError{Code: "ValidationException", Message: "value " + marker},
 		"host=an-engine:3002 network=dial tcp: connection refused":     sending(&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}),
 		"host=an-engine:3002": sending(errors.New("malformed HTTP response " + marker)),
@@ -97,12 +93,14 @@ func TestDescribeLeavesOutWhatAWSWrote(t *testing.T) {
 	}
 }
 
+// responded is an error of a service.
+func responded(status int, err error) error {
+	return &awshttp.ResponseError{RequestID: "request-1", ResponseError: &smithyhttp.ResponseError{
+		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err,
+	}}
+}
+
 func TestCodes(t *testing.T) {
-	response := func(status int, err error) error {
-		return &awshttp.ResponseError{RequestID: "request-1", ResponseError: &smithyhttp.ResponseError{
-			Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err,
-		}}
-	}
 	for _, c := range []struct {
 		err  error
 		want string
@@ -111,9 +109,9 @@ func TestCodes(t *testing.T) {
 		{context.Canceled, "canceled"},
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, "timeout"},
 		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "connection"},
-		{response(0, errors.New("reset")), "connection"},
-		{response(200, errors.New("syntax")), "malformed_response"},
-		{response(400, &smithy.GenericAPIError{Code: "ValidationException"}), "ValidationException"},
+		{responded(0, errors.New("reset")), "connection"},
+		{responded(200, errors.New("syntax")), "malformed_response"},
+		{responded(400, &smithy.GenericAPIError{Code: "ValidationException"}), "ValidationException"},
 		{errors.New("our own words"), "connection"},
 	} {
 		err := &smithy.OperationError{ServiceID: "KMS", OperationName: "Decrypt", Err: c.err}
@@ -121,7 +119,7 @@ func TestCodes(t *testing.T) {
 			t.Errorf("%v: code %s, want %s", err, got, c.want)
 		}
 	}
-	err := &smithy.OperationError{ServiceID: "KMS", OperationName: "Decrypt", Err: response(503, errors.New("syntax"))}
+	err := &smithy.OperationError{ServiceID: "KMS", OperationName: "Decrypt", Err: responded(503, errors.New("syntax"))}
 	if got := calls.Describe(err).String(); !strings.Contains(got, "503") || !strings.Contains(got, "request-1") {
 		t.Errorf("Describe = %s", got)
 	}

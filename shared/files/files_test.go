@@ -101,20 +101,20 @@ func (s *fixture) mustNotFind(f ids.File) {
 }
 
 func TestDeleteLeavesNothing(t *testing.T) {
-	for _, versioning := range []types.BucketVersioningStatus{off, enabled} {
+	for versioning, histories := range map[types.BucketVersioningStatus][]string{off: {"w", "w"}, enabled: {"w", "wmww", "wwm", "wmm"}} {
 		t.Run("versioning "+string(versioning), func(t *testing.T) {
 			s := newFixture(t, versioning)
 			file, sibling := ids.File("file_1"), ids.File("file_10")
-			s.put(file)
 			s.put(sibling)
-			s.mustDelete(file, 1)
-			s.mustNotFind(file)
+			for _, history := range histories { // the same id again is a new file
+				s.fill(file, history)
+				s.mustDelete(file, strings.Count(history, "w"))
+				s.mustNotFind(file)
+			}
 			s.mustNotFind("file_never")
 			if n := s.left(sibling); n != 1 {
 				t.Errorf("of file_10 %d versions are left, want 1", n)
 			}
-			s.put(file) // the same id again is a new file
-			s.mustDelete(file, 1)
 		})
 	}
 }
@@ -138,16 +138,6 @@ func TestDeleteLeavesAHiddenSiblingHidden(t *testing.T) {
 	}
 }
 
-func TestDeleteRemovesEveryVersionAndMarker(t *testing.T) {
-	s := newFixture(t, enabled)
-	for i, history := range []string{"wmww", "wwm", "wmm"} {
-		f := ids.File(fmt.Sprint("file_", i))
-		s.fill(f, history)
-		s.mustDelete(f, strings.Count(history, "w"))
-		s.mustNotFind(f)
-	}
-}
-
 func TestDeleteOnASuspendedBucket(t *testing.T) {
 	s := newFixture(t, off)
 	s.put("file_null") // before versioning: version null
@@ -157,13 +147,8 @@ func TestDeleteOnASuspendedBucket(t *testing.T) {
 	s.put("file_old")
 	s.engines.SetVersioning(t, s.bucket.Name, suspended)
 	s.put("file_new")
-	for _, f := range []ids.File{"file_null", "file_both", "file_old", "file_new"} {
-		if _, err := s.store.Delete(t.Context(), s.workspace, f); err != nil {
-			t.Errorf("%s: %v", f, err)
-		}
-		if n := s.left(f); n != 0 {
-			t.Errorf("of %s %d versions and markers are left", f, n)
-		}
+	for f, versions := range map[ids.File]int{"file_null": 0, "file_both": 2, "file_old": 1, "file_new": 0} {
+		s.mustDelete(f, versions)
 		s.mustNotFind(f)
 	}
 }

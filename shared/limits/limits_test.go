@@ -178,19 +178,6 @@ func TestTakeIsGCRA(t *testing.T) {
 	}
 }
 
-func TestABurstIsTheCallersOwn(t *testing.T) {
-	f := newFixture(t)
-	rate, l := mustRate(t, 60, 1), f.newLimiter("test")
-	for _, fresh := range []struct {
-		limiter *limits.Limiter
-		caller  string
-	}{{l, "a"}, {l, "b"}, {f.newLimiter("another"), "a"}} {
-		if d, _ := f.take(fresh.limiter, fresh.caller, rate); !d.Allowed {
-			t.Errorf("%s is refused: %+v", fresh.caller, d)
-		}
-	}
-}
-
 // No request passes because its item was removed between two updates.
 func TestAnItemRemovedBetweenUpdatesGrantsNothing(t *testing.T) {
 	f := newFixture(t)
@@ -206,7 +193,8 @@ func TestAnItemRemovedBetweenUpdatesGrantsNothing(t *testing.T) {
 	}
 }
 
-// If an instance remembers a caller's arrival time, it writes once for each request.
+// If an instance remembers a caller's arrival time, it writes once for each request. A
+// burst is the caller's own.
 func TestConsecutiveRequestsAreOneUpdateEach(t *testing.T) {
 	f := newFixture(t)
 	l, rate := f.newLimiter("test"), mustRate(t, 60, 20)
@@ -217,6 +205,12 @@ func TestConsecutiveRequestsAreOneUpdateEach(t *testing.T) {
 	}
 	if d, calls := f.take(f.newLimiter("test"), "a", rate); d.Allowed || calls != 1 {
 		t.Errorf("an instance that remembers nothing: %+v after %d updates", d, calls)
+	}
+	if d, _ := f.take(l, "b", rate); !d.Allowed {
+		t.Errorf("another caller is refused: %+v", d)
+	}
+	if d, _ := f.take(f.newLimiter("another"), "a", rate); !d.Allowed {
+		t.Errorf("in another limiter: %+v", d)
 	}
 	f.now += (20 * time.Second).Nanoseconds() // to the arrival time itself
 	if d, calls := f.take(l, "a", rate); !d.Allowed || calls != 1 {

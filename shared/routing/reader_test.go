@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -166,62 +165,51 @@ func TestTenRequestsCostOneDecrypt(t *testing.T) {
 	}
 }
 
-// A change of the row counts at the next request, even while the opened key is kept.
+// A change of a row counts at the next request, even while the opened key is kept.
 func TestChangesCountAtTheNextRequest(t *testing.T) {
-	for name, change := range map[string]func(*testing.T, *fixture, byok.Credential) error{
-		"disabled": func(t *testing.T, f *fixture, c byok.Credential) error {
-			return f.manager().Disable(t.Context(), f.workspace, c.ID)
-		},
-		"deleted": func(t *testing.T, f *fixture, c byok.Credential) error {
-			return f.manager().Delete(t.Context(), f.workspace, c.ID)
-		},
-		"restricted": func(t *testing.T, f *fixture, c byok.Credential) error {
-			list, err := attributevalue.Marshal([]string{"n"})
-			f.change(t, c, func(row testkit.Row) { row["allowed_models"] = list })
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			c := f.store(t, byok.Settings{})
-			f.mustOpen(t)
-			testkit.Must(t, change(t, f, c))
-			if got := steps(f.read(t).Plan); !slices.Equal(got, []string{"openai shared"}) {
-				t.Errorf("plan %v", got)
-			}
-		})
-	}
-	t.Run("moved", func(t *testing.T) {
-		f := newFixture(t)
-		f.store(t, byok.Settings{})
-		f.mustOpen(t)
-		f.change(t, f.store(t, byok.Settings{}), func(row testkit.Row) { row["account"] = testkit.Text("another") })
-		if _, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrUnreadable) {
-			t.Errorf("a row of another account: %v", err)
-		}
-	})
-	for part, size := range map[string]int{"ciphertext": 40, "nonce": 12, "wrapped_key": 100} {
-		t.Run("with another "+part, func(t *testing.T) {
-			f := newFixture(t)
-			c := f.store(t, byok.Settings{})
-			f.mustOpen(t)
+	other := testkit.Text("another")
+	part := func(name string, size int) func(*fixture, byok.Credential) {
+		return func(f *fixture, c byok.Credential) {
 			f.change(t, c, func(row testkit.Row) {
-				row["seal"].(*types.AttributeValueMemberM).Value[part] = &types.AttributeValueMemberB{Value: make([]byte, size)}
+				row["seal"].(*types.AttributeValueMemberM).Value[name] = &types.AttributeValueMemberB{Value: make([]byte, size)}
 			})
-			if key, err := f.open(t); err == nil || key != "" {
-				t.Errorf("opened %q, %v", key, err)
-			}
-		})
-	}
-	t.Run("workspace deleted", func(t *testing.T) {
-		f := newFixture(t)
-		f.store(t, byok.Settings{})
-		f.mustOpen(t)
-		f.tenant.DeleteWorkspace(t, f.workspace)
-		if _, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrNoWorkspace) {
-			t.Errorf("a deleted workspace: %v", err)
 		}
-	})
+	}
+	for name, c := range map[string]struct {
+		change func(*fixture, byok.Credential)
+		want   error // nil if the plan has no credential
+	}{
+		"disabled": {func(f *fixture, c byok.Credential) {
+			testkit.Must(t, f.manager().Disable(t.Context(), f.workspace, c.ID))
+		}, nil},
+		"deleted": {func(f *fixture, c byok.Credential) {
+			testkit.Must(t, f.manager().Delete(t.Context(), f.workspace, c.ID))
+		}, nil},
+		"restricted": {func(f *fixture, c byok.Credential) {
+			f.change(t, c, func(row testkit.Row) {
+				row["allowed_models"] = &types.AttributeValueMemberL{Value: []types.AttributeValue{other}}
+			})
+		}, nil},
+		"moved": {func(f *fixture, c byok.Credential) {
+			f.change(t, c, func(row testkit.Row) { row["account"] = other })
+		}, routing.ErrUnreadable},
+		"with another ciphertext":  {part("ciphertext", 40), seal.ErrCiphertext},
+		"with another nonce":       {part("nonce", 12), seal.ErrCiphertext},
+		"with another wrapped key": {part("wrapped_key", 100), seal.ErrDataKey},
+		"workspace deleted":        {func(f *fixture, _ byok.Credential) { f.tenant.DeleteWorkspace(t, f.workspace) }, routing.ErrNoWorkspace},
+	} {
+		f := newFixture(t)
+		credential := f.store(t, byok.Settings{})
+		f.mustOpen(t)
+		c.change(f, credential)
+		reading, err := f.plan(t, f.bearer)
+		if err == nil && c.want != nil {
+			_, err = reading.Open(t.Context(), reading.Steps[0])
+		}
+		if !errors.Is(err, c.want) || c.want == nil && !slices.Equal(steps(reading.Plan), []string{"openai shared"}) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
 }
 
 // A known key costs one round trip: no read waits for another one.
@@ -329,28 +317,32 @@ func TestACallerIsNotRemembered(t *testing.T) {
 	}
 }
 
+// The reader must not plan from an empty response: the client does not check responses.
 func TestOutages(t *testing.T) {
 	f := newFixture(t)
 	f.store(t, byok.Settings{})
-	f.mustOpen(t)
-	outage := faults.Answer(http.StatusBadRequest, "KMSInternalException", "no")
-	f.faults.Inject(faults.Rule{Operation: "Decrypt", Fault: outage})
-	f.mustOpen(t) // kept
-	f.store(t, byok.Settings{Fallback: true})
-	reading := f.read(t)
-	if key, err := reading.Open(t.Context(), reading.Steps[2]); !errors.Is(err, routing.ErrUnavailable) || key.Reveal() != nil {
-		t.Errorf("without KMS: %q, %v", key.Reveal(), err)
+	outages := []faults.Rule{{Operation: "Query", Fault: faults.Pretend(http.StatusOK, "{}")}}
+	for _, operation := range []string{"Query", "GetItem", "Decrypt"} {
+		outages = append(outages, faults.Rule{Operation: operation, Fault: faults.Refuse()}, faults.Rule{Operation: operation, Fault: faults.EmptyAnswer()})
 	}
-	f.reader.Close()
-	if key, err := f.open(t); !errors.Is(err, routing.ErrUnavailable) || key != "" {
-		t.Errorf("without KMS, nothing kept: %q, %v", key, err)
-	}
-	for _, operation := range []string{"Query", "GetItem"} {
-		f.faults.Heal()
-		f.faults.Inject(faults.Rule{Operation: operation, Fault: faults.Refuse()})
-		if _, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrUnavailable) {
-			t.Errorf("without %s: %v", operation, err)
+	for _, outage := range outages {
+		f.mustOpen(t)
+		f.faults.Inject(outage)
+		if outage.Operation == "Decrypt" {
+			f.mustOpen(t) // kept
+			f.reader.Close()
 		}
+		reading, err := f.plan(t, f.bearer)
+		if err == nil && outage.Operation == "Decrypt" {
+			var key secret.Bytes
+			if key, err = reading.Open(t.Context(), reading.Steps[0]); key.Reveal() != nil {
+				t.Errorf("opened %q", key.Reveal())
+			}
+		}
+		if !errors.Is(err, routing.ErrUnavailable) {
+			t.Errorf("an outage of %s: %v", outage.Operation, err)
+		}
+		f.faults.Heal()
 	}
 }
 
@@ -382,29 +374,6 @@ func TestAnEmptyKeyIsAnError(t *testing.T) {
 		if key, err := f.open(t); !errors.Is(err, seal.ErrCiphertext) || key != "" {
 			t.Errorf("%s: opened %q, %v", name, key, err)
 		}
-	}
-}
-
-// The client does not check responses. The reader must not plan from an empty one.
-func TestAnEmptyResponseIsAnError(t *testing.T) {
-	f := newFixture(t)
-	f.store(t, byok.Settings{BYOKOnly: true})
-	for _, operation := range []string{"Query", "GetItem"} {
-		f.faults.Heal()
-		f.faults.Inject(faults.Rule{Operation: operation, Fault: faults.EmptyAnswer()})
-		if reading, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrUnavailable) {
-			t.Errorf("%s: planned %+v, %v", operation, reading, err)
-		}
-	}
-	f.faults.Heal()
-	f.faults.Inject(faults.Rule{Operation: "Query", Fault: faults.Pretend(http.StatusOK, "{}")})
-	if reading, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrUnavailable) {
-		t.Errorf("a listing of nothing: planned %+v, %v", reading, err)
-	}
-	f.faults.Heal()
-	f.faults.Inject(faults.Rule{Operation: "Decrypt", Fault: faults.EmptyAnswer()})
-	if key, err := f.open(t); !errors.Is(err, routing.ErrUnavailable) || key != "" {
-		t.Errorf("Decrypt: %q, %v", key, err)
 	}
 }
 

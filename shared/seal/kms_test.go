@@ -11,8 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/kms/types"
-
-	"signalbox.dev/shared/seal"
 )
 
 const (
@@ -29,7 +27,6 @@ type fakeKMS struct {
 	decrypted   func(*kms.DecryptOutput)
 	reEncrypted func(*kms.ReEncryptOutput)
 	failing     string // the ARN of a key that is out of reach
-	blind       bool   // ignores the context and uses that of home()
 	asked       int    // how often ReEncrypt was called
 }
 
@@ -42,8 +39,6 @@ func (k *fakeKMS) crypt(arn *string, context map[string]string, blob []byte, wra
 		return nil, &types.IncorrectKeyException{}
 	case aws.ToString(arn) == k.failing:
 		return nil, errKMS
-	case k.blind:
-		context = contextOf(home())
 	}
 	block, err := aes.NewCipher(master[:])
 	if err != nil {
@@ -104,12 +99,4 @@ func (k *fakeKMS) ReEncrypt(_ context.Context, in *kms.ReEncryptInput, _ ...func
 		k.reEncrypted(out)
 	}
 	return out, err
-}
-
-// contextOf is the documented encryption context of a binding.
-func contextOf(b seal.Binding) map[string]string {
-	return map[string]string{
-		"purpose": "signalbox/credential", "account": string(b.Account), "workspace": string(b.Workspace),
-		"credential": string(b.Credential), "provider": b.Provider,
-	}
 }

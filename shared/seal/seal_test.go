@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -29,62 +28,50 @@ func home() seal.Binding {
 	}
 }
 
-func newRecord(t *testing.T, k *fakeKMS) seal.Sealed {
+func sealed(t *testing.T, k *fakeKMS, text string) seal.Sealed {
 	t.Helper()
-	sealed, err := seal.NewSealer(k, keyARN).Seal(t.Context(), secret.New([]byte(plain)), home())
+	record, err := seal.NewSealer(k, keyARN).Seal(t.Context(), secret.New([]byte(text)), home())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sealed
+	return record
 }
 
+// A rewrap changes the wrapped key alone, and both records open.
 func TestWhatIsSealedOpensAtHome(t *testing.T) {
-	k := &fakeKMS{}
 	for _, text := range []string{plain, "k", "", `{"type":"service_account"}` + "\n\x00", strings.Repeat("x", 32768)} {
-		sealed, err := seal.NewSealer(k, keyARN).Seal(t.Context(), secret.New([]byte(text)), home())
-		if err != nil {
-			t.Fatal(err)
+		k := &fakeKMS{}
+		before, twin := sealed(t, k, text), sealed(t, k, text)
+		if bytes.Equal(before.Nonce, twin.Nonce) || bytes.Equal(before.WrappedKey, twin.WrappedKey) || bytes.Equal(before.Ciphertext, twin.Ciphertext) {
+			t.Error("two seals of one secret share a part")
 		}
-		if len(text) > 3 && bytes.Contains(fmt.Append(nil, sealed), []byte(text)) {
-			t.Error("the record shows the secret")
+		rewrapper := seal.NewRewrapper(k, nextARN, "another", keyARN)
+		after, err := rewrapper.Rewrap(t.Context(), before, home())
+		want := before
+		want.KeyARN, want.WrappedKey = nextARN, after.WrappedKey
+		if diff := cmp.Diff(want, after); err != nil || diff != "" || bytes.Equal(before.WrappedKey, after.WrappedKey) {
+			t.Errorf("%v, rewrapped (-want +got):\n%s", err, diff)
 		}
-		opened, err := seal.NewOpener(k, "another", keyARN).Open(t.Context(), sealed, home())
-		if err != nil || string(opened.Reveal()) != text {
-			t.Errorf("opened %q, %v; want %q", opened.Reveal(), err, text)
+		for name, record := range map[string]seal.Sealed{"before": before, "after": after} {
+			opened, err := seal.NewOpener(k, keyARN, nextARN).Open(t.Context(), record, home())
+			if err != nil || string(opened.Reveal()) != text {
+				t.Errorf("%s: opened %q, %v; want %q", name, opened.Reveal(), err, text)
+			}
 		}
-	}
-	a, b := newRecord(t, k), newRecord(t, k)
-	if bytes.Equal(a.Nonce, b.Nonce) || bytes.Equal(a.WrappedKey, b.WrappedKey) || bytes.Equal(a.Ciphertext, b.Ciphertext) {
-		t.Error("two seals of one secret share a part")
-	}
-}
-
-// The associated data bind the secret even if KMS does not check its context.
-func TestTheCiphertextIsBoundByItself(t *testing.T) {
-	k := &fakeKMS{blind: true}
-	record := newRecord(t, k)
-	for name, c := range map[string]struct {
-		binding seal.Binding
-		want    error
-	}{
-		"home":         {home(), nil},
-		"moved":        {seal.Binding{Account: home().Account, Workspace: home().Workspace, Credential: "x", Provider: home().Provider}, seal.ErrCiphertext},
-		"run together": {seal.Binding{Account: home().Account + "0", Workspace: home().Workspace[1:], Credential: home().Credential, Provider: home().Provider}, seal.ErrCiphertext},
-	} {
-		if _, err := seal.NewOpener(k, keyARN).Open(t.Context(), record, c.binding); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
+		if again, err := rewrapper.Rewrap(t.Context(), after, home()); err != nil || cmp.Diff(after, again) != "" || k.asked != 1 {
+			t.Errorf("rewrapped again: %+v, %v after %d calls", again, err, k.asked)
 		}
 	}
 }
 
 func TestAFaultOfKMSIsNeverASecret(t *testing.T) {
-	record := newRecord(t, &fakeKMS{})
+	record := sealed(t, &fakeKMS{}, plain)
 	broken := &fakeKMS{failing: keyARN}
 	if opened, err := seal.NewOpener(broken, keyARN).Open(t.Context(), record, home()); !errors.Is(err, errKMS) || opened.Reveal() != nil {
 		t.Errorf("opened %q, %v", opened.Reveal(), err)
 	}
-	if sealed, err := seal.NewSealer(broken, keyARN).Seal(t.Context(), secret.New([]byte(plain)), home()); !errors.Is(err, errKMS) || sealed.Ciphertext != nil {
-		t.Errorf("sealed %v, %v", sealed, err)
+	if record, err := seal.NewSealer(broken, keyARN).Seal(t.Context(), secret.New([]byte(plain)), home()); !errors.Is(err, errKMS) || record.Ciphertext != nil {
+		t.Errorf("sealed %v, %v", record, err)
 	}
 	for name, alter := range map[string]func(*kms.GenerateDataKeyOutput){
 		"no data key":    func(o *kms.GenerateDataKeyOutput) { o.Plaintext = nil },
@@ -94,8 +81,8 @@ func TestAFaultOfKMSIsNeverASecret(t *testing.T) {
 		"another key":    func(o *kms.GenerateDataKeyOutput) { o.KeyId = aws.String(keyARN + "0") },
 	} {
 		sealer := seal.NewSealer(&fakeKMS{generated: alter}, keyARN)
-		if sealed, err := sealer.Seal(t.Context(), secret.New([]byte(plain)), home()); err == nil || sealed.Ciphertext != nil {
-			t.Errorf("%s: sealed %v", name, sealed)
+		if record, err := sealer.Seal(t.Context(), secret.New([]byte(plain)), home()); err == nil || record.Ciphertext != nil {
+			t.Errorf("%s: sealed %v", name, record)
 		}
 	}
 	for failing, alter := range map[string]func(*kms.ReEncryptOutput){
@@ -123,7 +110,7 @@ func TestADataKeyIs256BitsAndWiped(t *testing.T) {
 		generated: func(o *kms.GenerateDataKeyOutput) { keys = append(keys, o.Plaintext) },
 		decrypted: func(o *kms.DecryptOutput) { keys = append(keys, o.Plaintext) },
 	}
-	record := newRecord(t, k)
+	record := sealed(t, k, plain)
 	if _, err := seal.NewOpener(k, keyARN).Open(t.Context(), record, home()); err != nil {
 		t.Fatal(err)
 	}
@@ -138,30 +125,6 @@ func TestADataKeyIs256BitsAndWiped(t *testing.T) {
 		if len(bytes.Trim(key, "\x00")) > 0 {
 			t.Errorf("data key %d of %d is not wiped", i+1, len(keys))
 		}
-	}
-}
-
-func TestARewrappedRecordOpensUnderTheOtherKey(t *testing.T) {
-	k := &fakeKMS{}
-	before := newRecord(t, k)
-	rewrapper := seal.NewRewrapper(k, nextARN, "another", keyARN)
-	after, err := rewrapper.Rewrap(t.Context(), before, home())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := before
-	want.KeyARN, want.WrappedKey = nextARN, after.WrappedKey
-	if diff := cmp.Diff(want, after); diff != "" || bytes.Equal(before.WrappedKey, after.WrappedKey) {
-		t.Errorf("rewrapped (-want +got):\n%s", diff)
-	}
-	for name, record := range map[string]seal.Sealed{"before": before, "after": after} {
-		opened, err := seal.NewOpener(k, keyARN, nextARN).Open(t.Context(), record, home())
-		if err != nil || string(opened.Reveal()) != plain {
-			t.Errorf("%s: opened %q, %v", name, opened.Reveal(), err)
-		}
-	}
-	if again, err := rewrapper.Rewrap(t.Context(), after, home()); err != nil || cmp.Diff(after, again) != "" || k.asked != 1 {
-		t.Errorf("rewrapped again: %+v, %v after %d calls", again, err, k.asked)
 	}
 }
 
