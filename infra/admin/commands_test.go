@@ -71,40 +71,34 @@ func TestListsFitTheTerminal(t *testing.T) {
 	}
 }
 
-// A list shows the operator every setting of a credential.
-func TestEverySettingIsListed(t *testing.T) {
-	t.Parallel()
-	settings := testkit.FilledSettings(t)
-	view, err := json.Marshal(viewCredential(byok.Credential{Settings: settings}))
-	testkit.Must(t, err)
-	var shown map[string]any
-	testkit.Must(t, json.Unmarshal(view, &shown))
-	for name, want := range testkit.SettingsByName(t, settings) {
-		if diff := cmp.Diff(want, shown[name]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-// Each setting is shown with its value in JSON. Go prints some kinds differently: a pointer
-// is printed as an address.
+// The operator sees each setting: with its value in JSON, and in words. Go prints some kinds
+// differently: a pointer is printed as an address.
 func TestEverySettingIsShown(t *testing.T) {
 	t.Parallel()
+	inJSON := func(value any) (read any) {
+		encoded, err := json.Marshal(value)
+		testkit.Must(t, err)
+		testkit.Must(t, json.Unmarshal(encoded, &read))
+		return read
+	}
 	type others struct {
 		Text, NoText     *string
 		Number, NoNumber *int64
 		Flag             *bool
 		Plain            int64
 	}
-	texts, number := testkit.FilledSettings(t), int64(7)
-	for _, settings := range []any{texts, byok.Settings{}, others{Text: new("a\nb"), Number: &number, Flag: new(false), Plain: number}} {
+	filled, number := testkit.FilledSettings(t), int64(7)
+	view := inJSON(viewCredential(byok.Credential{Settings: filled})).(map[string]any)
+	for name, value := range filled.ByName() {
+		if diff := cmp.Diff(inJSON(value), view[name]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, settings := range []any{filled, byok.Settings{}, others{Text: new("a\nb"), Number: &number, Flag: new(false), Plain: number}} {
 		for field, value := range reflect.ValueOf(settings).Fields() {
-			encoded, err := json.Marshal(value.Interface())
-			testkit.Must(t, err)
-			var want any
-			testkit.Must(t, json.Unmarshal(encoded, &want))
+			want := inJSON(value.Interface())
 			if got := settingText(value.Interface()); got != asWords(want, value.Kind() == reflect.Slice) {
-				t.Errorf("the setting %s, %s as JSON, is shown as %q", field.Name, encoded, got)
+				t.Errorf("the setting %s, %v in JSON, is shown as %q", field.Name, want, got)
 			}
 		}
 	}
