@@ -10,11 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
@@ -119,7 +117,7 @@ func (d *fixture) run(ctx context.Context, stdin io.Reader, args ...string) answ
 	if d.change != nil {
 		d.change(a)
 	}
-	code := runParsed(ctx, a, append([]string{"--local", d.dir}, args...))
+	code := a.run(ctx, append([]string{"--local", d.dir}, args...))
 	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
@@ -142,38 +140,11 @@ func (d *fixture) json(into any, args ...string) {
 	}
 }
 
-// parsers are those that no command line uses. Making one takes more CPU than most
-// commands take.
-var parsers = sync.Pool{New: func() any {
-	p, err := newParser()
-	if err != nil {
-		panic(err)
-	}
-	return p
-}}
-
-// runParsed runs a command line with a parser that may have read other command lines.
-func runParsed(ctx context.Context, a *app, args []string) int {
-	p := parsers.Get().(*parser)
-	defer parsers.Put(p)
-	a.parser = func() (*parser, error) { return p, nil }
-	forget := func(node kong.Visitable, next kong.Next) error {
-		if value, ok := node.(*kong.Value); ok {
-			value.Set = false // kong resets the value
-		}
-		return next(nil)
-	}
-	if err := kong.Visit(p.Model, forget); err != nil {
-		panic(err)
-	}
-	return a.run(ctx, args)
-}
-
 // on executes a command line unchanged.
 func on(t *testing.T, args ...string) answer {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := runParsed(t.Context(), newApp(strings.NewReader(""), &stdout, &stderr), args)
+	code := newApp(strings.NewReader(""), &stdout, &stderr).run(t.Context(), args)
 	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 

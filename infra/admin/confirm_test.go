@@ -14,6 +14,7 @@ import (
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 )
 
@@ -97,8 +98,9 @@ func TestOnlyTheConfirmedWorkspaceIsDeleted(t *testing.T) {
 	}
 }
 
-// If the response to a deletion is lost, the repeated call finds nothing.
-func TestADeletionThatIsSentTwiceIsUncertain(t *testing.T) {
+// If the response to a deletion is lost, the repeated call finds nothing. If every response
+// is lost, the change may have been made.
+func TestAChangeWhoseResponseIsLostIsUncertain(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	credential := string(d.seal(d.workspace, "n"))
@@ -110,6 +112,9 @@ func TestADeletionThatIsSentTwiceIsUncertain(t *testing.T) {
 	if audits := d.want(exit.NotFound, "key", "delete", strings.Repeat("0", 64), "--yes").audits(); len(audits) != 1 || audits[0]["outcome"] != "refused" {
 		t.Errorf("without a repetition: %v", audits)
 	}
+	hash := string(auth.HashKey(d.must("key", "create", "k")))
+	d.broken().Inject(faults.Rule{Operation: "UpdateItem", Fault: faults.LoseAnswer()})
+	d.want(exit.Uncertain, "key", "disable", hash)
 }
 
 // process returns the command as a process. It runs this binary: see TestMain.

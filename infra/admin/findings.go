@@ -104,22 +104,15 @@ func inspect(live *auth.Survey, credentials stored, r accessRestore) []finding {
 	return i.found
 }
 
-// report adds a finding that the operator must settle.
-func (i *inspection) report(kind, id string, account ids.Account, problem, remedy string) {
+// report adds a finding that the operator must settle. Its caller may change that.
+func (i *inspection) report(kind, id string, account ids.Account, problem, remedy string) *finding {
 	i.found = append(i.found, finding{Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: byOperator, Remedy: remedy})
+	return &i.found[len(i.found)-1]
 }
 
-// note adds a finding that is not an inconsistency.
-func (i *inspection) note(kind, id string, account ids.Account, problem, remedy string) {
-	i.report(kind, id, account, problem, remedy)
-	i.found[len(i.found)-1].By = byNone
-}
-
-// repairable adds a finding that can be repaired.
-func (i *inspection) repairable(kind, id string, account ids.Account, problem, remedy, action string, repair repair) {
-	i.found = append(i.found, finding{
-		Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: byRepair, Remedy: remedy, Action: action, Repair: repair,
-	})
+// repairedBy lets a repair settle the finding.
+func (f *finding) repairedBy(action string, repair repair) {
+	f.By, f.Action, f.Repair = byRepair, action, repair
 }
 
 func (i *inspection) keys() {
@@ -133,11 +126,11 @@ func (i *inspection) keys() {
 			problem, disable = i.revoked(key), func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, key.Account, hash) }
 		}
 		if problem != "" && !key.Disabled {
-			i.repairable("key", string(hash), key.Account, "enabled, but "+problem, "disable it", "key.disable", disable)
+			i.report("key", string(hash), key.Account, "enabled, but "+problem, "disable it").repairedBy("key.disable", disable)
 			continue
 		}
 		if _, existed := i.old.Keys[hash]; i.Old != nil && !existed && !key.Disabled {
-			i.note("key", string(hash), key.Account, "made after the restore, at "+string(output.When(key.CreatedAt)), "it stays enabled")
+			i.report("key", string(hash), key.Account, "made after the restore, at "+string(output.When(key.CreatedAt)), "it stays enabled").By = byNone
 		}
 	}
 }
@@ -187,7 +180,7 @@ func (i *inspection) workspaces() {
 		case !owned:
 			i.report("workspace", string(id), w.Account, "its account does not exist", "it cannot be reached: look for the account in a backup")
 		case !was.DeletedAt.IsZero() && w.DeletedAt.IsZero():
-			i.repairable("workspace", string(id), w.Account, "live, but deleted in the old table", "delete it and disable its keys", "workspace.delete",
+			i.report("workspace", string(id), w.Account, "live, but deleted in the old table", "delete it and disable its keys").repairedBy("workspace.delete",
 				func(ctx context.Context, r *auth.Registry) error { return r.DeleteWorkspace(ctx, w.Account, id) })
 		}
 	}
@@ -199,11 +192,11 @@ func (i *inspection) lists() {
 		if place.IsKey() {
 			remedy = "add it and disable the key, which may be half deleted"
 		}
-		i.repairable("list", place.String(), "", "the row is there, its list entry is not", remedy, "list.add",
+		i.report("list", place.String(), "", "the row is there, its list entry is not", remedy).repairedBy("list.add",
 			func(ctx context.Context, r *auth.Registry) error { return r.Relist(ctx, place) })
 	}
 	for _, place := range i.live.Stray {
-		i.repairable("list", place.String(), "", "a list entry without its row", "remove it", "list.remove",
+		i.report("list", place.String(), "", "a list entry without its row", "remove it").repairedBy("list.remove",
 			func(ctx context.Context, r *auth.Registry) error { return r.Unlist(ctx, place) })
 	}
 	for _, place := range i.live.Unknown {
@@ -219,7 +212,7 @@ func (i *inspection) accounts() {
 			i.report("account", string(id), id, "unreadable: "+account.Fault.Error(), "look at its row")
 		case account.Default == "" || w.Fault != nil:
 		case !exists || w.Account != id || !w.DeletedAt.IsZero():
-			i.repairable("account", string(id), id, "its default workspace is deleted or not its own", "clear the default", "workspace.default.clear",
+			i.report("account", string(id), id, "its default workspace is deleted or not its own", "clear the default").repairedBy("workspace.default.clear",
 				func(ctx context.Context, r *auth.Registry) error { return r.ClearDefault(ctx, id, account.Default) })
 		}
 	}
@@ -252,15 +245,15 @@ func (i *inspection) counters() {
 		for provider, next := range sorted(given[id]) {
 			if is := w.Next[provider]; w.Fault == nil && is < next {
 				raised = true
-				i.repairable("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, and %d was given out", provider, is, next-1),
-					fmt.Sprintf("raise it to %d", next), "counter.raise",
+				i.report("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, and %d was given out", provider, is, next-1),
+					fmt.Sprintf("raise it to %d", next)).repairedBy("counter.raise",
 					func(ctx context.Context, r *auth.Registry) error { return r.RaiseCounter(ctx, id, provider, next) })
 			}
 		}
 		room := i.room[id]
 		if w.Fault == nil && !raised && w.Taken != nil && (w.Taken.Credentials < room.Credentials || w.Taken.Bytes < room.Bytes) {
-			i.repairable("counter", string(id), w.Account, fmt.Sprintf("it has room for %d credentials of %d bytes taken, and %d of at least %d bytes are stored",
-				w.Taken.Credentials, w.Taken.Bytes, room.Credentials, max(0, room.Bytes)), "have the next create count them", "counter.forget",
+			i.report("counter", string(id), w.Account, fmt.Sprintf("it has room for %d credentials of %d bytes taken, and %d of at least %d bytes are stored",
+				w.Taken.Credentials, w.Taken.Bytes, room.Credentials, max(0, room.Bytes)), "have the next create count them").repairedBy("counter.forget",
 				func(ctx context.Context, r *auth.Registry) error { return r.ForgetRoom(ctx, id, room) })
 		}
 	}
@@ -291,7 +284,7 @@ func (i *inspection) credentials() {
 			i.report("workspace", string(id), i.old.Workspaces[id].Account, output.Count(credentials, "credential")+" of a workspace that does not exist",
 				"they cannot be reached: create them again in another")
 		case !w.DeletedAt.IsZero():
-			i.note("workspace", string(id), w.Account, output.Count(credentials, "credential")+" of a deleted workspace", "admin workspace purge")
+			i.report("workspace", string(id), w.Account, output.Count(credentials, "credential")+" of a deleted workspace", "admin workspace purge").By = byNone
 		}
 	}
 }

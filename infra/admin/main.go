@@ -85,7 +85,6 @@ type app struct {
 	now            func() time.Time
 	pause          func(context.Context, time.Duration) error
 	http           aws.HTTPClient // nil means the target's own
-	parser         func() (*parser, error)
 	// terminal means that standard error is a terminal. interactive means that standard
 	// input is one as well.
 	terminal, interactive bool
@@ -96,7 +95,7 @@ type app struct {
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 	return &app{
-		stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, pause: pause, parser: newParser,
+		stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, pause: pause,
 		terminal: output.IsTerminal(stderr), interactive: output.IsTerminal(stderr) && output.IsTerminal(stdin), width: output.WidthOf(stdout),
 	}
 }
@@ -126,11 +125,17 @@ func (a *app) report(message string, asJSON bool) {
 }
 
 func (a *app) execute(ctx context.Context, args []string) error {
-	parser, err := a.parser()
+	given := new(commandLine)
+	parser, err := kong.New(given, append(arguments.Options(),
+		kong.Name("admin"),
+		kong.Description("Operate Signalbox: a deployed stack, or the single-machine edition."),
+		kong.NoDefaultHelp(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Tree: true, WrapUpperBound: 100}),
+		kong.Writers(a.stdout, a.stderr),
+	)...)
 	if err != nil {
 		return err
 	}
-	parser.Stdout, parser.Stderr = a.stdout, a.stderr
 	if len(args) > 0 && args[0] == arguments.CompleteWord {
 		return arguments.Complete(a.stdout, parser.Model.Node, args[1:])
 	}
@@ -141,7 +146,6 @@ func (a *app) execute(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	given := parser.given
 	t, err := target.Choose(given.Local, given.Stack, given.Region)
 	if err != nil {
 		return err
@@ -187,24 +191,6 @@ func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, co
 		s.note("%v", s.lost)
 	}
 	return cmp.Or(err, s.lost)
-}
-
-// parser reads a command line into given.
-type parser struct {
-	*kong.Kong
-	given *commandLine
-}
-
-func newParser() (*parser, error) {
-	options := []kong.Option{
-		kong.Name("admin"),
-		kong.Description("Operate Signalbox: a deployed stack, or the single-machine edition."),
-		kong.NoDefaultHelp(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Tree: true, WrapUpperBound: 100}),
-	}
-	given := new(commandLine)
-	k, err := kong.New(given, append(options, arguments.Options()...)...)
-	return &parser{k, given}, err
 }
 
 // bare reports whether a command line names no command and has no other mistake.

@@ -98,7 +98,7 @@ func ends(ts *testscript.TestScript, want int, args []string) {
 	var stderr strings.Builder
 	a := newApp(strings.NewReader(strings.ReplaceAll(stdin, `\n`, "\n")), ts.Stdout(), io.MultiWriter(ts.Stderr(), &stderr))
 	a.terminal, a.interactive = flag == "-type", flag == "-type"
-	if code := runParsed(context.Background(), a, args); code != want {
+	if code := a.run(context.Background(), args); code != want {
 		ts.Fatalf("exit code %d, want %d", code, want)
 	}
 	// A command that changes something names its target.

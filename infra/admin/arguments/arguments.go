@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,19 +109,13 @@ func parseTime(s string) (time.Time, error) {
 	return at, nil
 }
 
+// forJSON matches the flags that ask for JSON in a command line with a line break around each
+// argument.
+var forJSON = regexp.MustCompile(`\n(--json(=true|=1|=yes)?|(--output[=\n]|-o\n?)json)\n`)
+
 // AsksForJSON reports whether a command line asks for JSON, even if it has another mistake.
-func AsksForJSON(args []string) (asks bool) {
-	for i, arg := range args {
-		switch arg {
-		case "--json", "--json=true", "--json=1", "--json=yes", "--output=json", "-ojson":
-			asks = true
-		case "--json=false", "--json=0", "--json=no":
-			asks = false
-		case "--output", "-o":
-			asks = asks || slices.Equal(args[i+1:min(i+2, len(args))], []string{"json"})
-		}
-	}
-	return asks
+func AsksForJSON(args []string) bool {
+	return forJSON.MatchString("\n" + strings.Join(args, "\n") + "\n")
 }
 
 var (

@@ -59,19 +59,16 @@ func Complete(to io.Writer, at *kong.Node, words []string) error {
 	flags := slices.Clone(at.Flags)
 	var valueOf *kong.Flag // the flag whose value comes next
 	for _, word := range words[:len(words)-1] {
-		name, isFlag := strings.CutPrefix(word, "--")
+		flag := slices.IndexFunc(flags, func(f *kong.Flag) bool { return "--"+f.Name == word && !f.IsBool() })
+		child := slices.IndexFunc(at.Children, func(n *kong.Node) bool { return n.Name == word })
 		switch {
 		case valueOf != nil:
 			valueOf = nil
-		case isFlag:
-			if i := slices.IndexFunc(flags, func(f *kong.Flag) bool { return f.Name == name && !f.IsBool() }); i >= 0 {
-				valueOf = flags[i]
-			}
-		default:
-			if i := slices.IndexFunc(at.Children, func(n *kong.Node) bool { return n.Name == word }); i >= 0 {
-				at = at.Children[i]
-				flags = append(flags, at.Flags...)
-			}
+		case flag >= 0:
+			valueOf = flags[flag]
+		case child >= 0:
+			at = at.Children[child]
+			flags = append(flags, at.Flags...)
 		}
 	}
 	var candidates []string

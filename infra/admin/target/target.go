@@ -78,6 +78,7 @@ func newOutputs(values map[string]string) (o Outputs, err error) {
 const (
 	stackVariable = "SIGNALBOX_STACK"
 	localDefault  = ".local"
+	demoFile      = "demo.json" // in the edition's state
 )
 
 // Choose returns the service that the flags --local, --stack and --region name. A flag
@@ -120,9 +121,9 @@ func (t *Target) ChooseAccount(command *kong.Node) error {
 	if t.stack != "" {
 		return exit.UsageError("missing flag --account: name the account, or set SIGNALBOX_ACCOUNT (`admin account list` lists accounts)")
 	}
-	account, err := demoAccount(t.dir)
-	if err != nil {
-		return err
+	account := t.Demo()
+	if account == "" {
+		return exit.UsageError(fmt.Sprintf("missing flag --account: %s names no demo account; name one, or start the edition with `make run`", filepath.Join(t.dir, demoFile)))
 	}
 	command.Flags[i].Target.SetString(string(account))
 	t.demo = true
@@ -228,25 +229,13 @@ func (t *Target) Silent() (silent []string) {
 
 // Demo is the edition's demo account; "" if there is none.
 func (t *Target) Demo() ids.Account {
-	account, _ := demoAccount(t.dir)
-	return account
-}
-
-// demoAccount is the default account of a command on the edition.
-func demoAccount(dir string) (ids.Account, error) {
-	path := filepath.Join(dir, "demo.json")
 	var facts struct {
 		Account string `json:"account_id"`
 	}
-	written, err := os.ReadFile(path) //nolint:gosec // the operator names the directory
-	if err == nil {
-		err = json.Unmarshal(written, &facts)
-	}
-	account, ok := ids.Parse[ids.Account](facts.Account)
-	if err != nil || !ok {
-		return "", exit.UsageError(fmt.Sprintf("missing flag --account: %s names no demo account; name one, or start the edition with `make run`", path))
-	}
-	return account, nil
+	written, _ := os.ReadFile(filepath.Join(t.dir, demoFile)) // an unreadable file names no account
+	_ = json.Unmarshal(written, &facts)
+	account, _ := ids.Parse[ids.Account](facts.Account)
+	return account
 }
 
 // ConnectStack asks CloudFormation for the names of the stack's tables and

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"math/rand/v2"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,5 +54,51 @@ func TestCompletionScripts(t *testing.T) {
 	bash := exec.Command("bash", "-c", try) //nolint:gosec // the script under test; TestMain puts the command on the path
 	if got, err := bash.CombinedOutput(); err != nil || string(got) != "management standard\n" {
 		t.Errorf("%v: %s", err, got)
+	}
+}
+
+// A usage error repeats at most 11 characters in a row of a secret that was typed anywhere.
+func TestNoUsageErrorRepeatsASecret(t *testing.T) {
+	const hex, mixed = "0123456789abcdef", "aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789-_./~=+,:;" + "\\\"'{} \n\x01é" // quoting changes the last characters
+	secret := func(seed uint64) string {
+		random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
+		letters := [][]rune{[]rune(mixed), []rune(hex)}[seed%2]
+		drawn := make([]rune, 16+random.IntN(60))
+		for i := range drawn {
+			drawn[i] = letters[random.IntN(len(letters))]
+		}
+		return string(drawn)
+	}
+	check := func(secret string, args ...string) {
+		t.Helper()
+		shown := strings.ToLower(on(t, args...).stderr)
+		for i := range max(0, len(shown)-11) {
+			if strings.Contains(strings.ToLower(secret+strconv.Quote(secret)), shown[i:i+12]) {
+				t.Fatalf("%q: %s", args, shown)
+			}
+		}
+		if flag, _, ok := strings.Cut(args[len(args)-1], "="); ok && strings.HasPrefix(flag, "--expires-") && !strings.Contains(shown, flag) {
+			t.Errorf("%q: %s", args, shown)
+		}
+	}
+	dir := t.TempDir()
+	for _, words := range []string{
+		"SECRET", "SECRET list", "key SECRET", "help SECRET", "account list SECRET", "--SECRET", "-SECRET", "--SECRET=1",
+		"account list -oSECRET", "account list --output=SECRET", "account list --json=SECRET", "account list --limit SECRET",
+		"key create k --kind SECRET", "key create k --expires-in=SECRET", "key create k --expires-at=SECRET", "key disable SECRET",
+		"job show /SECRET", "file delete SECRET", "file upload SECRET", "credential show SECRET", "credential list --workspace SECRET",
+		"credential list --provider openai,SECRET", "credential plan --model m --provider openai --api-key-hash SECRET", "credential rewrap --to SECRET", "credential rewrap --from=SECRET",
+	} {
+		for seed := range uint64(3) {
+			args := strings.Fields("--local DIR " + words)
+			for i := range args {
+				args[i] = strings.NewReplacer("DIR", dir, "SECRET", secret(seed)).Replace(args[i])
+			}
+			check(secret(seed), args...)
+		}
+	}
+	for seed := range uint64(3) {
+		t.Setenv("SIGNALBOX_ACCOUNT", secret(seed))
+		check(secret(seed), "--local", dir, "key", "list")
 	}
 }
