@@ -6,13 +6,10 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/renameio/v2"
 
-	"signalbox.dev/infra/local/damage"
+	"signalbox.dev/infra/local/state"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
@@ -45,11 +42,15 @@ type Facts struct {
 // leaves an account without a known key. The outputs are those of the stack.
 func Ensure(ctx context.Context, c aws.Config, outputs map[string]string, file, baseURL string) (Facts, error) {
 	m := newMaker(c, outputs)
-	facts, err := read(file)
-	if err == nil {
+	var facts Facts
+	exists, err := state.Read(file, &facts, facts.check)
+	if damaged, ok := errors.AsType[*state.Damage](err); ok {
+		damaged.Renewable = true
+	}
+	if exists {
 		err = m.registry.CheckAccount(ctx, facts.AccountID)
 	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, auth.ErrNoAccount) {
+	if err == nil && !exists || errors.Is(err, auth.ErrNoAccount) {
 		facts, err = m.account(ctx)
 	}
 	if err != nil {
@@ -63,29 +64,17 @@ func Ensure(ctx context.Context, c aws.Config, outputs map[string]string, file, 
 	return facts, write(file, facts)
 }
 
-func read(file string) (Facts, error) {
-	text, err := os.ReadFile(file) //nolint:gosec // a file of the state folder
-	if err != nil {
-		return Facts{}, err
+func (f *Facts) check() error {
+	if f.AccountID == "" {
+		return errors.New("it names no account")
 	}
-	var facts Facts
-	if err = json.Unmarshal(text, &facts); err == nil && facts.AccountID == "" {
-		err = errors.New("it names no account")
-	}
-	if err != nil {
-		return Facts{}, &damage.Error{Err: fmt.Errorf("reading %s: %w", file, err), Renewable: true}
-	}
-	return facts, nil
+	return nil
 }
 
 // write writes the facts, and beside them variables for a shell: demo.env. Other users of
 // the machine cannot read the keys.
 func write(file string, facts Facts) error {
-	text, err := json.MarshalIndent(facts, "", "  ") //nolint:gosec // the file is there to hold the keys
-	if err != nil {
-		return err
-	}
-	if err := renameio.WriteFile(file, append(text, '\n'), 0o600); err != nil {
+	if err := state.Write(file, facts); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
 	variables := fmt.Sprintf("export URL=%s\nexport MANAGEMENT_KEY=%s\nexport API_KEY=%s\n", facts.BaseURL, facts.ManagementKey, facts.APIKey)

@@ -17,7 +17,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"signalbox.dev/infra/local/damage"
 	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/docs"
 	"signalbox.dev/infra/local/engines"
@@ -25,6 +24,7 @@ import (
 	"signalbox.dev/infra/local/provision"
 	"signalbox.dev/infra/local/runtime"
 	"signalbox.dev/infra/local/samlocal"
+	"signalbox.dev/infra/local/state"
 	"signalbox.dev/infra/local/template"
 	"signalbox.dev/infra/reach"
 )
@@ -111,7 +111,7 @@ func (e *Edition) start(ctx context.Context, o Options, t *template.Template) er
 		return err
 	}
 	e.BaseURL = "http://" + e.listeners[0].Addr().String() + "/api/v1"
-	if err := describe(e.lock, e.BaseURL); err != nil {
+	if err := state.Describe(e.lock, e.BaseURL); err != nil {
 		return e.advise(ctx, fmt.Errorf("locking the state folder: %w", err))
 	}
 	made, err := e.startEngines(ctx, o, t)
@@ -143,8 +143,9 @@ func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Templa
 		return nil, fmt.Errorf("starting the engines: %w", err)
 	}
 	if db != (elsewhere{}) {
-		if err := db.write(o.State); err != nil {
-			return nil, err
+		// Before any table is made: otherwise nobody could name a table after a crash.
+		if err := state.Write(elsewhereFile(o.State), db); err != nil {
+			return nil, fmt.Errorf("writing down where the tables are: %w", err)
 		}
 	}
 	clients := e.engines.Config()
@@ -158,12 +159,32 @@ func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Templa
 	}
 	outputs := t.Outputs(made)
 	outputs["ApiBaseUrl"] = e.BaseURL
-	if err := e.writeStack(o, outputs); err != nil {
-		return nil, err
+	if err := e.writeStack(outputs); err != nil {
+		return nil, fmt.Errorf("writing the stack's outputs: %w", err)
 	}
 	e.demo = fillDemo(o, clients, outputs, e.BaseURL)
 	e.Demo, err = e.demo(ctx)
 	return made, err
+}
+
+// writeStack writes what other programs on this machine need, such as the operator's
+// command: the stack's outputs and the engines.
+func (e *Edition) writeStack(outputs map[string]string) error {
+	type endpoints struct {
+		DynamoDB string `json:"dynamodb"`
+		KMS      string `json:"kms"`
+		S3       string `json:"s3"`
+	}
+	return state.Write(filepath.Join(e.state, "stack.json"), struct {
+		Region          string            `json:"region"`
+		Endpoints       endpoints         `json:"endpoints"`
+		AccessKeyID     string            `json:"access_key_id"`
+		SecretAccessKey string            `json:"secret_access_key"`
+		Outputs         map[string]string `json:"outputs"`
+	}{
+		e.engines.Region, endpoints{e.engines.DynamoDB, e.engines.KMS, e.engines.S3},
+		e.engines.AccessKeyID, e.engines.SecretAccessKey, outputs,
+	})
 }
 
 // lost lists everything that a reset removes.
@@ -175,10 +196,10 @@ func (e *Edition) advise(ctx context.Context, err error) error {
 	switch {
 	case err == nil || ctx.Err() != nil || conflict || errors.Is(err, engines.ErrConfig):
 		return err
-	case isFull(e.state):
+	case state.IsFull(e.state):
 		return fmt.Errorf("the disk is full: make room for %s (%w)", e.state, err)
 	}
-	damaged, isDamaged := errors.AsType[*damage.Error](err)
+	damaged, isDamaged := errors.AsType[*state.Damage](err)
 	switch {
 	case isDamaged && damaged.Renewable:
 		return fmt.Errorf("%w: remove this file; the next start makes a new demo account and keeps everything else", err)
@@ -199,7 +220,7 @@ func (e *Edition) lockState(ctx context.Context, o Options) error {
 	}
 	_, err := os.Stat(filepath.Join(o.State, provision.ResourcesFile))
 	e.used = err == nil
-	if e.lock, err = Lock(o.State); errors.Is(err, errInUse) {
+	if e.lock, err = state.Lock(o.State); errors.Is(err, state.ErrInUse) {
 		return err
 	}
 	if err == nil {
@@ -236,7 +257,7 @@ func (e *Edition) Wait(ctx context.Context) error {
 		return fmt.Errorf("the gateway stopped: %w", err)
 	case err := <-e.engines.Done():
 		err = fmt.Errorf("an engine stopped: %w", err)
-		if isFull(e.state) {
+		if state.IsFull(e.state) {
 			return fmt.Errorf("the disk is full: make room for %s (%w)", e.state, err)
 		}
 		return err

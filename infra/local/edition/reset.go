@@ -7,23 +7,25 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"signalbox.dev/infra/local/state"
 )
 
 // Reset removes the state folder, and its tables in another's DynamoDB, unless an
 // edition uses it.
-func Reset(ctx context.Context, state string, warnings io.Writer) error {
-	if _, err := os.Lstat(state); errors.Is(err, fs.ErrNotExist) {
+func Reset(ctx context.Context, dir string, warnings io.Writer) error {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	lock, err := Lock(state)
-	if errors.Is(err, errInUse) {
+	lock, err := state.Lock(dir)
+	if errors.Is(err, state.ErrInUse) {
 		return err
 	}
 	if err != nil {
-		return os.RemoveAll(state) // it cannot be locked, so no edition uses it
+		return os.RemoveAll(dir) // it cannot be locked, so no edition uses it
 	}
-	if err := dropTables(ctx, state); err != nil && warnings != nil {
+	if err := dropTables(ctx, dir); err != nil && warnings != nil {
 		_, _ = fmt.Fprintln(warnings, "local:", err)
 	}
-	return errors.Join(os.RemoveAll(state), lock.Close())
+	return errors.Join(os.RemoveAll(dir), lock.Close())
 }

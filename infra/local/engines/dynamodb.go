@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"signalbox.dev/infra/local/damage"
+	"signalbox.dev/infra/local/state"
 )
 
 // ExtendDB is the DynamoDB engine of the single-machine edition.
@@ -57,7 +57,7 @@ func checkDatabase(dir string) error {
 	if errors.Is(err, os.ErrNotExist) || err == nil && (text == "" || text == magic) {
 		return nil // provision notices if it held tables
 	}
-	return &damage.Error{Err: cmp.Or(err, fmt.Errorf("%s is not a database", path))}
+	return &state.Damage{Err: cmp.Or(err, fmt.Errorf("%s is not a database", path))}
 }
 
 // readStart returns the first bytes of a file, or all of a shorter one.

@@ -41,7 +41,7 @@ func (s *Service) open(blob []byte, context map[string]string, named string) ([]
 		return nil, key{}, invalid
 	}
 	id := string(blob[1 : 1+idLength])
-	if _, known := s.state.Keys[id]; !known {
+	if _, known := s.keys.Keys[id]; !known {
 		return nil, key{}, invalid // no message repeats a byte of it
 	}
 	if named != "" {

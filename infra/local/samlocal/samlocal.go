@@ -18,9 +18,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"signalbox.dev/infra/local/engines"
+	"signalbox.dev/infra/local/state"
 	"signalbox.dev/infra/local/template"
 )
 
@@ -94,7 +93,7 @@ func (s *Server) write(c Config) error {
 		return err
 	}
 	for function, event := range c.Events {
-		if err := writeJSON(filepath.Join(events, function+".json"), json.RawMessage(event)); err != nil {
+		if err := state.Write(filepath.Join(events, function+".json"), json.RawMessage(event)); err != nil {
 			return err
 		}
 	}
@@ -103,15 +102,6 @@ func (s *Server) write(c Config) error {
 	}
 	// SAM reads parameters from YAML and TOML only. JSON is YAML.
 	return errors.Join(
-		writeJSON(filepath.Join(s.folder, "parameters.yaml"), parameters),
-		writeJSON(filepath.Join(s.folder, "env.json"), environment))
-}
-
-// writeJSON writes a file that other users cannot read, because events contain keys.
-func writeJSON(path string, v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	return renameio.WriteFile(path, append(text, '\n'), 0o600)
+		state.Write(filepath.Join(s.folder, "parameters.yaml"), parameters),
+		state.Write(filepath.Join(s.folder, "env.json"), environment))
 }
