@@ -193,8 +193,9 @@ const lost = ", which removes every account, credential, sync job and file in it
 // advise adds advice for the user to the error of a start.
 func (e *Edition) advise(ctx context.Context, err error) error {
 	_, conflict := errors.AsType[*conflictError](err)
+	_, isConfig := errors.AsType[engines.ConfigError](err)
 	switch {
-	case err == nil || ctx.Err() != nil || conflict || errors.Is(err, engines.ErrConfig):
+	case err == nil || ctx.Err() != nil || conflict || isConfig:
 		return err
 	case state.IsFull(e.state):
 		return fmt.Errorf("the disk is full: make room for %s (%w)", e.state, err)
