@@ -1,18 +1,17 @@
 package edition
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"signalbox.dev/infra/local/engines"
-	"signalbox.dev/infra/local/provision"
 	"signalbox.dev/infra/local/state"
 	"signalbox.dev/infra/reach"
 )
@@ -30,36 +29,20 @@ type elsewhere struct {
 // that runs on this platform, or the one on DynamoDB Local's usual port.
 func chooseDynamoDB(o Options, hasOwn bool) (elsewhere, error) {
 	kept, err := readElsewhere(o.State)
-	if err != nil {
-		return elsewhere{}, err
-	}
-	_, err = os.Stat(filepath.Join(o.State, provision.ResourcesFile))
-	own := kept == elsewhere{} && err == nil
+	isKept := kept != elsewhere{} || isUsed(o.State)
 	switch {
-	case own && o.DynamoDB != "":
-		return kept, &conflictError{o.State, "a DynamoDB of its own"}
-	case kept != elsewhere{} && o.DynamoDB != "" && o.DynamoDB != kept.Endpoint:
-		return kept, &conflictError{o.State, kept.Endpoint}
-	case own, kept != elsewhere{}:
-		return kept, nil
-	case o.DynamoDB != "":
-		return elsewhere{o.DynamoDB, newPrefix()}, nil
-	case hasOwn:
+	case err != nil:
+		return kept, err
+	case isKept && o.DynamoDB != "" && o.DynamoDB != kept.Endpoint:
+		return kept, fmt.Errorf("the state in %s has its tables in %s: %w", o.State, cmp.Or(kept.Endpoint, "a DynamoDB of its own"), errKept)
+	case isKept, o.DynamoDB == "" && hasOwn:
 		return kept, nil
 	}
-	return elsewhere{engines.Usual, newPrefix()}, nil
+	return elsewhere{cmp.Or(o.DynamoDB, engines.Usual), "signalbox-" + strings.ToLower(rand.Text()[:8]) + "-"}, nil
 }
 
-// conflictError is the error of a start with another DynamoDB than that of the
-// state folder.
-type conflictError struct{ state, where string }
-
-// Error implements error.
-func (e *conflictError) Error() string {
-	return fmt.Sprintf("the state in %s has its tables in %s: leave DYNAMODB out, or begin anew: make reset", e.state, e.where)
-}
-
-func newPrefix() string { return "signalbox-" + strings.ToLower(rand.Text()[:8]) + "-" }
+// errKept is the error of a start with another DynamoDB than that of the state folder.
+var errKept = errors.New("leave DYNAMODB out, or begin anew: make reset")
 
 func elsewhereFile(dir string) string { return filepath.Join(dir, "dynamodb.json") }
 
