@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/smithy-go"
+
 	"signalbox.dev/infra/local/state"
 )
 
@@ -118,11 +120,6 @@ func (s *Service) usable(name string) (key, error) {
 	return k, err
 }
 
-// awsError is an error that AWS would give.
-type awsError struct{ code, message string }
-
-func (e *awsError) Error() string { return e.code + ": " + e.message }
-
 func fault(code, format string, args ...any) error {
-	return &awsError{code: code, message: fmt.Sprintf(format, args...)}
+	return &smithy.GenericAPIError{Code: code, Message: fmt.Sprintf(format, args...)}
 }
