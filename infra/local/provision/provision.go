@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
 	"golang.org/x/sync/errgroup"
 
@@ -52,9 +53,9 @@ type provisioner struct {
 // too; the names of the tables begin with it. That DynamoDB may keep its tables in memory
 // only: if all of them are gone, Make warns and makes them again.
 func Make(ctx context.Context, t *template.Template, c aws.Config, dir, prefix string, warn func(text string)) (template.Resources, error) {
-	tables, failedTables := t.Tables()
-	buckets, failedBuckets := t.Buckets()
-	keys, failedKeys := t.Keys()
+	tables, failedTables := template.Declared[table](t, "AWS::DynamoDB::Table")
+	buckets, failedBuckets := template.Declared[bucket](t, "AWS::S3::Bucket")
+	keys, failedKeys := template.Declared[struct{}](t, "AWS::KMS::Key")
 	if err := errors.Join(failedTables, failedBuckets, failedKeys); err != nil {
 		return nil, err
 	}
@@ -70,14 +71,14 @@ func Make(ctx context.Context, t *template.Template, c aws.Config, dir, prefix s
 		return nil, err
 	}
 	all, ctx := errgroup.WithContext(ctx)
-	for _, table := range tables {
-		all.Go(func() error { return p.table(ctx, table) })
+	for _, it := range tables {
+		all.Go(func() error { return p.table(ctx, it) })
 	}
-	for _, bucket := range buckets {
-		all.Go(func() error { return p.bucket(ctx, bucket) })
+	for _, it := range buckets {
+		all.Go(func() error { return p.bucket(ctx, it) })
 	}
-	for _, key := range keys {
-		all.Go(func() error { return p.key(ctx, key.ID) })
+	for _, it := range keys {
+		all.Go(func() error { return p.key(ctx, it.ID) })
 	}
 	if err := all.Wait(); err != nil {
 		return nil, fmt.Errorf("making the template's resources: %w", err)
@@ -122,7 +123,12 @@ func (p *provisioner) done(id string, a template.Attributes) {
 	p.made[id] = a
 }
 
-func (p *provisioner) bucket(ctx context.Context, b template.Resource[template.Bucket]) error {
+// bucket has the properties that requests depend on.
+type bucket struct {
+	VersioningConfiguration *types.VersioningConfiguration
+}
+
+func (p *provisioner) bucket(ctx context.Context, b template.Resource[bucket]) error {
 	// Upper case is not allowed in bucket names.
 	name := strings.ToLower(template.StackName + "-" + b.ID)
 	err := p.ensure(b.ID, func() error {

@@ -22,7 +22,7 @@ const (
 
 // forget drops all tables from the record if a DynamoDB that the edition did not start kept
 // them in memory and has lost them.
-func (p *provisioner) forget(ctx context.Context, tables []template.Resource[template.Table]) error {
+func (p *provisioner) forget(ctx context.Context, tables []template.Resource[table]) error {
 	if p.prefix == "" {
 		return nil
 	}
@@ -41,11 +41,18 @@ func (p *provisioner) forget(ctx context.Context, tables []template.Resource[tem
 	return nil
 }
 
-func (p *provisioner) tableName(t template.Resource[template.Table]) *string {
+// table has the properties that requests depend on.
+type table struct {
+	AttributeDefinitions    []types.AttributeDefinition
+	KeySchema               []types.KeySchemaElement
+	TimeToLiveSpecification *types.TimeToLiveSpecification
+}
+
+func (p *provisioner) tableName(t template.Resource[table]) *string {
 	return aws.String(cmp.Or(p.prefix, template.StackName+"-") + t.ID)
 }
 
-func (p *provisioner) table(ctx context.Context, t template.Resource[template.Table]) error {
+func (p *provisioner) table(ctx context.Context, t template.Resource[table]) error {
 	it := &dynamodb.DescribeTableInput{TableName: p.tableName(t)}
 	err := p.ensure(t.ID, func() error {
 		found, err := p.db.DescribeTable(ctx, it)
