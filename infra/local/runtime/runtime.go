@@ -25,6 +25,8 @@ const (
 	// MaxPayload bounds a request.
 	MaxPayload = 6 << 20
 	initTime   = 10 * time.Second
+	// maxLineBytes bounds a line of a log: a longer one is cut.
+	maxLineBytes = 256 << 10
 )
 
 // Defaults of Config.
