@@ -33,7 +33,7 @@ func Copy(root, folder, server string) error {
 	all := maps.Clone(files)
 	maps.Copy(all, licences)
 	for name, place := range all {
-		text, err := content(root, name, place)
+		text, err := os.ReadFile(filepath.Join(root, place)) //nolint:gosec // one of the files listed above
 		if err != nil {
 			return err
 		}
@@ -51,14 +51,6 @@ func Copy(root, folder, server string) error {
 		return err
 	}
 	return errors.Join(page.Execute(index, values{Server: server, Policy: policy}), index.Close())
-}
-
-// content reads a file. A file without a place is embedded.
-func content(root, name, place string) ([]byte, error) {
-	if place == "" {
-		return own.ReadFile(name)
-	}
-	return os.ReadFile(filepath.Join(root, place)) //nolint:gosec // one of the files listed above
 }
 
 func withServer(text []byte, server string) ([]byte, error) {

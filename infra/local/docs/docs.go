@@ -10,7 +10,7 @@ package docs
 
 import (
 	"context"
-	"embed"
+	_ "embed" // of the page
 	"encoding/json"
 	"errors"
 	"html/template"
@@ -24,17 +24,17 @@ import (
 	"signalbox.dev/infra/local/demo"
 )
 
-//go:embed page.html page.css page.js
-var own embed.FS
+//go:embed page.html
+var html string
 
-var page = template.Must(template.ParseFS(own, "page.html"))
+var page = template.Must(template.New("page").Parse(html))
 
 // files are the files that the page loads, by name, with the place of each in the
-// repository. Those without a place are embedded.
+// repository.
 var files = map[string]string{
 	document:               "infra/openapi.yaml",
-	"page.css":             "",
-	"page.js":              "",
+	"page.css":             "infra/local/docs/page.css",
+	"page.js":              "infra/local/docs/page.js",
 	"swagger-ui-bundle.js": viewer + "swagger-ui-bundle.js",
 	"swagger-ui.css":       viewer + "swagger-ui.css",
 }
@@ -70,10 +70,6 @@ func Pages(c Config) map[string]http.Handler {
 		all["/docs/"+name] = func(w http.ResponseWriter, r *http.Request) {
 			if name == document {
 				w.Header().Set("Content-Type", "application/yaml")
-			}
-			if place == "" {
-				http.ServeFileFS(w, r, own, name)
-				return
 			}
 			http.ServeFile(w, r, filepath.Join(c.Root, place))
 		}
