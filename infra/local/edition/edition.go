@@ -135,11 +135,8 @@ func (e *Edition) openState() (lock *os.File, err error) {
 		return nil, err
 	}
 	e.atEnd(lock.Close)
-	if e.journal, err = newJournal(filepath.Join(dir, "logs"), e.options.Terminal); err != nil {
-		return nil, err
-	}
-	e.atEnd(e.journal.close)
-	return lock, nil
+	e.journal, err = newJournal(filepath.Join(dir, "logs"), e.options.Terminal)
+	return lock, err
 }
 
 // isUsed reports whether a start has made the tables of the state folder.

@@ -18,13 +18,7 @@ func (e *Edition) runFunctions(t *template.Template, made template.Resources) er
 	if err != nil {
 		return err
 	}
-	c := runtime.Config{
-		Region: template.Region, Account: template.Account, Output: e.journal.line, Log: e.journal.log,
-		Environment: map[string]string{
-			"AWS_ACCESS_KEY_ID":     e.engines.AccessKeyID,
-			"AWS_SECRET_ACCESS_KEY": e.engines.SecretAccessKey,
-		},
-	}
+	c := runtime.Config{Region: template.Region, Account: template.Account, Output: e.journal.line, Log: e.journal.log}
 	for _, f := range declared {
 		to := e.engines.Engines
 		if e.options.Through != nil {
@@ -34,9 +28,10 @@ func (e *Edition) runFunctions(t *template.Template, made template.Resources) er
 		}
 		environment := map[string]string{}
 		maps.Copy(environment, f.Properties.Environment.Variables)
-		environment["AWS_ENDPOINT_URL_DYNAMODB"] = to.DynamoDB
-		environment["AWS_ENDPOINT_URL_KMS"] = to.KMS
-		environment["AWS_ENDPOINT_URL_S3"] = to.S3
+		maps.Copy(environment, map[string]string{
+			"AWS_ACCESS_KEY_ID": to.AccessKeyID, "AWS_SECRET_ACCESS_KEY": to.SecretAccessKey,
+			"AWS_ENDPOINT_URL_DYNAMODB": to.DynamoDB, "AWS_ENDPOINT_URL_KMS": to.KMS, "AWS_ENDPOINT_URL_S3": to.S3,
+		})
 		c.Functions = append(c.Functions, runtime.Function{
 			Name: f.ID, Binary: filepath.Join(e.options.Functions, f.ID, "bootstrap"), Handler: f.Properties.Handler,
 			MemoryMB: f.Properties.MemorySize, Timeout: time.Duration(f.Properties.Timeout) * time.Second, Environment: environment,
@@ -77,9 +72,9 @@ func (e *Edition) serveSAMLocal(t *template.Template, made template.Resources) e
 	if c.Functions, err = t.Functions(made); err != nil {
 		return err
 	}
-	server, err := samlocal.Start(c)
+	end, err := samlocal.Start(c)
 	if err == nil {
-		e.atEnd(server.Close)
+		e.atEnd(end)
 	}
 	return err
 }
