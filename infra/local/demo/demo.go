@@ -1,5 +1,5 @@
 // Package demo fills a fresh stack with an account to try the service on: its
-// workspaces, keys, sync jobs in every state, and files. The account is made
+// workspace, keys, sync jobs in every state, and files. The account is made
 // once. Every start fills up its files and writes its facts to a file. It writes
 // through the service's own packages.
 package demo
@@ -25,14 +25,13 @@ import (
 
 // Facts are everything needed to try the service.
 type Facts struct {
-	BaseURL          string                       `json:"base_url"`
-	ManagementKey    string                       `json:"management_key"`
-	APIKey           string                       `json:"api_key"`
-	AccountID        ids.Account                  `json:"account_id"`
-	WorkspaceID      ids.Workspace                `json:"workspace_id"`
-	OtherWorkspaceID ids.Workspace                `json:"other_workspace_id"`
-	SyncJobs         map[syncjobs.Status]ids.Job  `json:"sync_jobs"`
-	Files            map[ids.Workspace][]ids.File `json:"files"`
+	BaseURL       string                       `json:"base_url"`
+	ManagementKey string                       `json:"management_key"`
+	APIKey        string                       `json:"api_key"`
+	AccountID     ids.Account                  `json:"account_id"`
+	WorkspaceID   ids.Workspace                `json:"workspace_id"`
+	SyncJobs      map[syncjobs.Status]ids.Job  `json:"sync_jobs"`
+	Files         map[ids.Workspace][]ids.File `json:"files"`
 	// Parameters are values of components/parameters in openapi.yaml, by their names there.
 	Parameters map[string]string `json:"parameters"`
 }
@@ -57,9 +56,11 @@ func Ensure(ctx context.Context, c aws.Config, outputs map[string]string, file, 
 		return Facts{}, fmt.Errorf("demo account: %w", err)
 	}
 	facts.BaseURL = baseURL
-	if facts.Files, err = m.files(ctx, facts); err != nil {
+	files, err := m.files(ctx, facts.WorkspaceID)
+	if err != nil {
 		return Facts{}, fmt.Errorf("demo files: %w", err)
 	}
+	facts.Files = map[ids.Workspace][]ids.File{facts.WorkspaceID: files}
 	facts.Parameters = facts.parameters(0)
 	return facts, write(file, facts)
 }

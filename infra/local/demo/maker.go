@@ -16,11 +16,8 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// How many files each workspace has at a start.
-const (
-	filesHere  = 25
-	filesThere = 8
-)
+// fileCount is how many files the workspace has at a start.
+const fileCount = 25
 
 type maker struct {
 	s3         *s3.Client
@@ -37,12 +34,9 @@ func newMaker(c aws.Config, outputs map[string]string) maker {
 	}
 }
 
-// account makes an account with two workspaces, two keys, and a sync job in each state.
+// account makes an account with a workspace, two keys, and a sync job in each state.
 func (m maker) account(ctx context.Context) (f Facts, err error) {
 	if f.AccountID, f.WorkspaceID, err = m.registry.CreateAccount(ctx, "Demo"); err != nil {
-		return f, err
-	}
-	if f.OtherWorkspaceID, err = m.registry.CreateWorkspace(ctx, f.AccountID, "other"); err != nil {
 		return f, err
 	}
 	for token, k := range map[*string]auth.NewKey{
@@ -78,20 +72,8 @@ func (m maker) syncJob(ctx context.Context, account ids.Account, status syncjobs
 	return id, err
 }
 
-// files lists both workspaces' files, after filling them up.
-func (m maker) files(ctx context.Context, f Facts) (map[ids.Workspace][]ids.File, error) {
-	here, err := m.filled(ctx, f.WorkspaceID, filesHere)
-	if err != nil {
-		return nil, err
-	}
-	there, err := m.filled(ctx, f.OtherWorkspaceID, filesThere)
-	if err != nil {
-		return nil, err
-	}
-	return map[ids.Workspace][]ids.File{f.WorkspaceID: here, f.OtherWorkspaceID: there}, nil
-}
-
-func (m maker) filled(ctx context.Context, w ids.Workspace, want int) ([]ids.File, error) {
+// files lists the workspace's files, after filling them up.
+func (m maker) files(ctx context.Context, w ids.Workspace) ([]ids.File, error) {
 	prefix := files.Key(w, "")
 	listed, err := m.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &m.bucket, Prefix: &prefix})
 	if err != nil {
@@ -102,7 +84,7 @@ func (m maker) filled(ctx context.Context, w ids.Workspace, want int) ([]ids.Fil
 		all = append(all, ids.File(strings.TrimPrefix(*object.Key, prefix)))
 	}
 	uploads, ctx := errgroup.WithContext(ctx)
-	for len(all) < want {
+	for len(all) < fileCount {
 		id := ids.NewFile()
 		all = append(all, id)
 		uploads.Go(func() error { return m.upload(ctx, w, id) })

@@ -187,7 +187,7 @@ func checkFacts(t *testing.T, e *edition.Edition, state string) {
 	if diff := cmp.Diff(e.Demo, facts); diff != "" {
 		t.Errorf("demo.json differs:\n%s", diff)
 	}
-	if len(facts.Files[facts.WorkspaceID]) < 20 || len(facts.Files[facts.OtherWorkspaceID]) < 5 || len(facts.SyncJobs) != 4 {
+	if len(facts.Files[facts.WorkspaceID]) < 20 || len(facts.SyncJobs) != 4 {
 		t.Errorf("too few files or sync jobs: %v %v", facts.Files, facts.SyncJobs)
 	}
 	var stack struct{ Outputs map[string]string }
