@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"signalbox.dev/infra/local/child"
-	"signalbox.dev/infra/local/port"
 )
 
 const (
@@ -66,7 +65,7 @@ func (e *Engines) start(ctx context.Context, p program) (string, error) {
 	// If it ends at once, it gets another port: another program may have been faster.
 	ended, err := e.insist(ctx, p, func() (string, error) {
 		var err error
-		at, err = port.Free()
+		at, err = child.FreePort()
 		return at, err
 	})
 	if err != nil {
