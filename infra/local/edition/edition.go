@@ -148,7 +148,7 @@ func isUsed(dir string) bool {
 // serve serves the API, and the reference page beside it.
 func (e *Edition) serve(listeners []net.Listener, api template.API) {
 	pages := docs.Pages(docs.Config{Root: e.options.Root, Demo: e.demo, Log: e.journal.log})
-	e.gateway = gateway.New(gateway.Config{API: api, Functions: e.lambda, Account: template.Account, Pages: pages, Log: e.journal.log})
+	e.gateway = gateway.New(gateway.Config{API: api, Functions: e.lambda, Pages: pages, Log: e.journal.log})
 	server := e.gateway.Server()
 	for _, l := range listeners {
 		go func() { e.served <- server.Serve(l) }()

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/uuid"
@@ -33,7 +32,6 @@ var (
 type exchange struct {
 	// id is $context.requestId: always fresh.
 	id     string
-	time   time.Time
 	path   string
 	query  string
 	source string
@@ -41,7 +39,7 @@ type exchange struct {
 
 // newExchange takes the path and the query unchanged from the request line.
 func newExchange(r *http.Request) *exchange {
-	x := &exchange{id: uuid.NewString(), time: time.Now()}
+	x := &exchange{id: uuid.NewString()}
 	x.path, x.query, _ = strings.Cut(r.RequestURI, "?")
 	x.source, _, _ = net.SplitHostPort(r.RemoteAddr)
 	return x

@@ -38,8 +38,6 @@ type Functions interface {
 type Config struct {
 	API       template.API
 	Functions Functions
-	// Account is the account id that events name.
-	Account string
 	// Pages, by exact path, are served to a GET or a HEAD if the API has no such route.
 	Pages map[string]http.Handler
 	// Log gets the reason why an answer is missing. The caller does not get it.

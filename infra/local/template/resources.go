@@ -16,7 +16,6 @@ type Function struct {
 
 // API has the properties of the AWS::Serverless::Api.
 type API struct {
-	StageName string
 	Variables map[string]string
 	// GatewayResponses have types such as MISSING_AUTHENTICATION_TOKEN.
 	GatewayResponses map[string]GatewayResponse
