@@ -125,10 +125,6 @@ func (f *fixture) storeKey(key []byte, settings byok.Settings) byok.Credential {
 	return draft.Credential
 }
 
-func (f *fixture) manager() *byok.Manager {
-	return byok.NewManager(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Credentials)
-}
-
 // answer is a response as a router sees it.
 type answer struct {
 	status int
@@ -354,7 +350,8 @@ func TestRevocation(t *testing.T) {
 	f.tenant.Disable(t, f.token)
 	withdrawn("a disabled API key", plan)
 	f.token = f.tenant.StandardKey(t, "")
-	testkit.Must(t, f.manager().Disable(t.Context(), f.tenant.Workspace, c.ID))
+	manager := byok.NewManager(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Credentials)
+	testkit.Must(t, manager.Disable(t.Context(), f.tenant.Workspace, c.ID))
 	if a := f.open(f.plan()); a.header.Get("Authorization") != "Bearer sk-second" {
 		t.Errorf("%+v", a)
 	}

@@ -71,7 +71,7 @@ type Edition struct {
 	lambda  *runtime.Lambda
 	engines *engines.Engines
 	journal *journal
-	// ends end what was started; Close calls the last one first.
+	// ends has a function for each part that was started. Close calls the last one first.
 	ends []func() error
 	// used is set if an earlier start has made the tables.
 	used bool

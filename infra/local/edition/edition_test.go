@@ -153,8 +153,7 @@ func TestEdition(t *testing.T) {
 	for _, host := range hosts {
 		clientOf(strings.Replace(e.BaseURL, "127.0.0.1", host, 1)).Unrouted(http.MethodGet, "/nothing").Do(t).Is(t, http.StatusNotFound)
 	}
-	// What is written for `sam local` is tested by .ci/sam. A page of another site is no
-	// function.
+	// .ci/sam tests the files for `sam local`. Its proxy refuses a page of another site.
 	var environment map[string]map[string]string
 	readPrivate(t, filepath.Join(o.State, samlocal.Folder, "env.json"), &environment)
 	for function := range environment {

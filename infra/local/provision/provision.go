@@ -51,7 +51,7 @@ type provisioner struct {
 // Make makes missing resources, concurrently, and returns all names. It records ARNs in
 // dir, because keys have no names in the engines. A prefix means a DynamoDB that others use
 // too; the names of the tables begin with it. That DynamoDB may keep its tables in memory
-// only: if all of them are gone, Make warns and makes them again.
+// only: if all are gone, Make warns and makes them again.
 func Make(ctx context.Context, t *template.Template, c aws.Config, dir, prefix string, warn func(text string)) (template.Resources, error) {
 	tables, failedTables := template.Declared[table](t, "AWS::DynamoDB::Table")
 	buckets, failedBuckets := template.Declared[bucket](t, "AWS::S3::Bucket")

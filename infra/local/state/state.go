@@ -1,5 +1,5 @@
-// Package state has what the parts of the edition do in its state folder: lock it, read and
-// write JSON files in it, and report that something in it is damaged.
+// Package state locks an edition's state folder, and reads and writes JSON files in it.
+// Damage is the error if something in the folder is wrong or missing.
 package state
 
 import (
@@ -29,7 +29,7 @@ func (d *Damage) Error() string { return d.Err.Error() }
 // Unwrap returns the cause.
 func (d *Damage) Unwrap() error { return d.Err }
 
-// Read decodes a JSON file and checks what it holds. It reports whether the file exists.
+// Read decodes a JSON file and checks its content. It reports whether the file exists.
 func Read(path string, into any, check func() error) (exists bool, err error) {
 	text, err := os.ReadFile(path) //nolint:gosec // a file of the state folder
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,8 +47,8 @@ func Read(path string, into any, check func() error) (exists bool, err error) {
 	return true, nil
 }
 
-// Write replaces a JSON file as a whole and flushes it. Other users cannot read it, because
-// most of these files hold keys.
+// Write replaces a JSON file as a whole and flushes it. Most of these files hold keys, so
+// other users cannot read them.
 func Write(path string, content any) error {
 	text, err := json.MarshalIndent(content, "", "  ")
 	if err != nil {
@@ -61,8 +61,8 @@ func Write(path string, content any) error {
 var ErrInUse = errors.New("another edition uses")
 
 // Lock takes the state folder for this process until the file is closed or the
-// process ends. If another edition has it, the error is ErrInUse and names that edition:
-// the lock file holds what Describe wrote.
+// process ends. If another edition has it, the error is ErrInUse and names that edition by
+// the text that Describe wrote.
 func Lock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // a file of the state folder
