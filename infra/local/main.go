@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,6 +50,30 @@ func run(ctx context.Context, arguments []string, out, warnings io.Writer) error
 		err = e.Wait(ctx)
 	}
 	return errors.Join(err, e.Close())
+}
+
+// banner is printed when everything answers. Its calls go to the base URL. Its lines are
+// short, for narrow terminals.
+func banner(e *edition.Edition, baseURL, state string) string {
+	if absolute, err := filepath.Abs(state); err == nil {
+		state = absolute
+	}
+	return fmt.Sprintf(`
+Signalbox is at %s
+Its reference:  %s/docs
+
+A call of each operation:
+
+  %s
+
+Operate it with .build/admin:
+
+  make admin ARGS='key list'
+
+State:  %s
+Logs:   %s
+`, baseURL, strings.TrimSuffix(e.BaseURL, "/api/v1"), strings.Join(e.Demo.Curls(baseURL), "\n\n  "), state, filepath.Join(state, "logs")) +
+		"Stop:   Ctrl-C keeps the state;\n        `make reset` removes it\n\n"
 }
 
 // action holds the other arguments.

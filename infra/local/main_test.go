@@ -1,8 +1,9 @@
-package main_test
+package main
 
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	local "signalbox.dev/infra/local"
 	"signalbox.dev/infra/local/child/childtest"
 	"signalbox.dev/infra/testkit"
 )
@@ -23,7 +23,7 @@ const asCommand = "SIGNALBOX_TEST_LOCAL"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
-		local.Main()
+		main()
 		return
 	}
 	m.Run()
@@ -140,7 +140,6 @@ func TestBadArguments(t *testing.T) {
 	}{
 		{[]string{"-param", "DeleteBurst"}, "want Name=Value"},
 		{[]string{"-param", "Nope=1"}, "the template has no parameter Nope"},
-		{[]string{"-param", "DeleteBurst=0"}, "parameter DeleteBurst: 0 is less than 1"},
 		{[]string{"-functions", "nowhere"}, "/nowhere/GetSyncJobFunction/bootstrap, "},
 		{[]string{"-port", ""}, "want a number: make run PORT=3000"},
 		{[]string{"-port", "65536"}, "port 65536 is out of range: choose one up to 65535: make run PORT=3000"},
@@ -148,7 +147,7 @@ func TestBadArguments(t *testing.T) {
 	} {
 		t.Run(strings.Join(c.arguments, " "), func(t *testing.T) {
 			t.Parallel()
-			if err := local.Run(t.Context(), flags(t.TempDir(), c.arguments...)); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := run(t.Context(), flags(t.TempDir(), c.arguments...), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Error(err)
 			}
 		})

@@ -125,10 +125,6 @@ func (f *fixture) storeKey(key []byte, settings byok.Settings) byok.Credential {
 	return draft.Credential
 }
 
-func (f *fixture) manager() *byok.Manager {
-	return byok.NewManager(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Credentials)
-}
-
 // answer is a response as a router sees it.
 type answer struct {
 	status int
@@ -136,10 +132,10 @@ type answer struct {
 	header http.Header
 }
 
-// post sends a request with these headers, each a name and a value.
-func (f *fixture) post(path, body string, header ...string) answer {
+// send sends a request with these headers, each a name and a value.
+func (f *fixture) send(method, path, body string, header ...string) (status int, responseHeader http.Header, text []byte) {
 	f.Helper()
-	r, err := http.NewRequestWithContext(f.Context(), http.MethodPost, "http://"+f.address+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(f.Context(), method, "http://"+f.address+path, strings.NewReader(body))
 	testkit.Must(f, err)
 	for pair := range slices.Chunk(header, 2) {
 		r.Header.Add(pair[0], pair[1])
@@ -147,9 +143,16 @@ func (f *fixture) post(path, body string, header ...string) answer {
 	response, err := f.client.Do(r)
 	testkit.Must(f, err)
 	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
+	text, err = io.ReadAll(response.Body)
 	testkit.Must(f, err)
-	a := answer{status: response.StatusCode, header: response.Header}
+	return response.StatusCode, response.Header, text
+}
+
+// post sends a request as a router does.
+func (f *fixture) post(path, body string, header ...string) (a answer) {
+	f.Helper()
+	var text []byte
+	a.status, a.header, text = f.send(http.MethodPost, path, body, header...)
 	if a.status != http.StatusOK {
 		var envelope struct {
 			Error struct {
@@ -163,21 +166,6 @@ func (f *fixture) post(path, body string, header ...string) answer {
 		a.reason = envelope.Error.Metadata.Reason
 	}
 	return a
-}
-
-// ask sends a request such as "GET /health", and returns the status and the body of its
-// response.
-func (f *fixture) ask(request string) (status int, body string) {
-	f.Helper()
-	method, path, _ := strings.Cut(request, " ")
-	r, err := http.NewRequestWithContext(f.Context(), method, "http://"+f.address+path, nil)
-	testkit.Must(f, err)
-	response, err := f.client.Do(r)
-	testkit.Must(f, err)
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	testkit.Must(f, err)
-	return response.StatusCode, string(text)
 }
 
 func bearer(token string) []string { return []string{"Authorization", "Bearer " + token} }
@@ -245,16 +233,17 @@ func TestEachAttemptGetsItsKey(t *testing.T) {
 	for request, want := range map[string]int{
 		"GET /health": 200, "GET /metrics": 200, "GET /": 404, "GET /plan": 404, "GET /open/v1/chat": 404, "POST /health": 404, "POST /metrics": 404, "POST /plans": 404,
 	} {
-		if status, _ := f.ask(request); status != want {
+		method, path, _ := strings.Cut(request, " ")
+		if status, _, _ := f.send(method, path, ""); status != want {
 			t.Errorf("%s: %d, want %d", request, status, want)
 		}
 	}
-	_, metrics := f.ask("GET /metrics")
+	_, _, metrics := f.send(http.MethodGet, "/metrics", "")
 	for _, line := range []string{
 		`signalbox_router_opened_total{kind="credential",outcome="ok"} 4`, `signalbox_router_opened_total{kind="shared",outcome="ok"} 1`,
 		`signalbox_router_decisions_total{path="/open",reason="unknown_plan",status="503"} 1`, "signalbox_router_kept_keys 3", "signalbox_router_plans 0",
 	} {
-		if !strings.Contains(metrics, line+"\n") {
+		if !strings.Contains(string(metrics), line+"\n") {
 			t.Errorf("the metrics lack %s:\n%s", line, metrics)
 		}
 	}
@@ -361,7 +350,8 @@ func TestRevocation(t *testing.T) {
 	f.tenant.Disable(t, f.token)
 	withdrawn("a disabled API key", plan)
 	f.token = f.tenant.StandardKey(t, "")
-	testkit.Must(t, f.manager().Disable(t.Context(), f.tenant.Workspace, c.ID))
+	manager := byok.NewManager(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Credentials)
+	testkit.Must(t, manager.Disable(t.Context(), f.tenant.Workspace, c.ID))
 	if a := f.open(f.plan()); a.header.Get("Authorization") != "Bearer sk-second" {
 		t.Errorf("%+v", a)
 	}

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"signalbox.dev/infra/local/child"
-	"signalbox.dev/infra/local/port"
 	"signalbox.dev/infra/testkit"
 )
 
@@ -55,7 +54,7 @@ type running struct {
 // Start starts an edition with these parameters, and its state in the folder. It returns
 // when the edition serves requests.
 func Start(ctx context.Context, state string, parameters map[string]string) (*Service, error) {
-	free, err := port.Free()
+	free, err := child.FreePort()
 	if err != nil {
 		return nil, err
 	}

@@ -1,41 +1,41 @@
 // Package demo fills a fresh stack with an account to try the service on: its
-// workspaces, keys, sync jobs in every state, and files. The account is made
+// workspace, keys, sync jobs in every state, and files. The account is made
 // once. Every start fills up its files and writes its facts to a file. It writes
 // through the service's own packages.
 package demo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/renameio/v2"
+	"golang.org/x/sync/errgroup"
 
-	"signalbox.dev/infra/local/damage"
+	"signalbox.dev/infra/local/state"
+	"signalbox.dev/infra/reach"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
 
 // Facts are everything needed to try the service.
 type Facts struct {
-	BaseURL          string                       `json:"base_url"`
-	ManagementKey    string                       `json:"management_key"`
-	APIKey           string                       `json:"api_key"`
-	AccountID        ids.Account                  `json:"account_id"`
-	WorkspaceID      ids.Workspace                `json:"workspace_id"`
-	OtherWorkspaceID ids.Workspace                `json:"other_workspace_id"`
-	SyncJobs         map[syncjobs.Status]ids.Job  `json:"sync_jobs"`
-	Files            map[ids.Workspace][]ids.File `json:"files"`
+	BaseURL       string                       `json:"base_url"`
+	ManagementKey string                       `json:"management_key"`
+	APIKey        string                       `json:"api_key"`
+	AccountID     ids.Account                  `json:"account_id"`
+	WorkspaceID   ids.Workspace                `json:"workspace_id"`
+	SyncJobs      map[syncjobs.Status]ids.Job  `json:"sync_jobs"`
+	Files         map[ids.Workspace][]ids.File `json:"files"`
 	// Parameters are values of components/parameters in openapi.yaml, by their names there.
 	Parameters map[string]string `json:"parameters"`
 }
@@ -45,47 +45,41 @@ type Facts struct {
 // leaves an account without a known key. The outputs are those of the stack.
 func Ensure(ctx context.Context, c aws.Config, outputs map[string]string, file, baseURL string) (Facts, error) {
 	m := newMaker(c, outputs)
-	facts, err := read(file)
-	if err == nil {
+	var facts Facts
+	exists, err := state.Read(file, &facts, facts.check)
+	if damaged, ok := errors.AsType[*state.Damage](err); ok {
+		damaged.Renewable = true
+	}
+	if exists {
 		err = m.registry.CheckAccount(ctx, facts.AccountID)
 	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, auth.ErrNoAccount) {
+	if err == nil && !exists || errors.Is(err, auth.ErrNoAccount) {
 		facts, err = m.account(ctx)
 	}
 	if err != nil {
 		return Facts{}, fmt.Errorf("demo account: %w", err)
 	}
 	facts.BaseURL = baseURL
-	if facts.Files, err = m.files(ctx, facts); err != nil {
+	stored, err := m.files(ctx, facts.WorkspaceID)
+	if err != nil {
 		return Facts{}, fmt.Errorf("demo files: %w", err)
 	}
+	facts.Files = map[ids.Workspace][]ids.File{facts.WorkspaceID: stored}
 	facts.Parameters = facts.parameters(0)
 	return facts, write(file, facts)
 }
 
-func read(file string) (Facts, error) {
-	text, err := os.ReadFile(file) //nolint:gosec // a file of the state folder
-	if err != nil {
-		return Facts{}, err
+func (f *Facts) check() error {
+	if f.AccountID == "" {
+		return errors.New("it names no account")
 	}
-	var facts Facts
-	if err = json.Unmarshal(text, &facts); err == nil && facts.AccountID == "" {
-		err = errors.New("it names no account")
-	}
-	if err != nil {
-		return Facts{}, &damage.Error{Err: fmt.Errorf("reading %s: %w", file, err), Renewable: true}
-	}
-	return facts, nil
+	return nil
 }
 
 // write writes the facts, and beside them variables for a shell: demo.env. Other users of
 // the machine cannot read the keys.
 func write(file string, facts Facts) error {
-	text, err := json.MarshalIndent(facts, "", "  ") //nolint:gosec // the file is there to hold the keys
-	if err != nil {
-		return err
-	}
-	if err := renameio.WriteFile(file, append(text, '\n'), 0o600); err != nil {
+	if err := state.Write(file, facts); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
 	variables := fmt.Sprintf("export URL=%s\nexport MANAGEMENT_KEY=%s\nexport API_KEY=%s\n", facts.BaseURL, facts.ManagementKey, facts.APIKey)
@@ -157,4 +151,91 @@ func (f Facts) calls(choice int) []call {
 		{http.MethodPost, "/byok", f.ManagementKey, `{"provider":"openai","key":"sk-demo-0123456789abcdef","name":"My first key"}`},
 		{http.MethodDelete, "/files/" + of["FileId"], f.APIKey, ""},
 	}
+}
+
+// fileCount is how many files the workspace has at a start.
+const fileCount = 25
+
+type maker struct {
+	s3         *s3.Client
+	bucket     string
+	registry   *auth.Registry
+	jobsWriter *syncjobs.Writer
+}
+
+func newMaker(c aws.Config, outputs map[string]string) maker {
+	db := reach.DynamoDB(c)
+	return maker{
+		s3: reach.S3(c), bucket: outputs["FilesBucketName"],
+		registry: auth.NewRegistry(db, outputs["AccessTableName"]), jobsWriter: syncjobs.NewWriter(db, outputs["SyncJobsTableName"]),
+	}
+}
+
+// account makes an account with a workspace, two keys, and a sync job in each state.
+func (m maker) account(ctx context.Context) (f Facts, err error) {
+	if f.AccountID, f.WorkspaceID, err = m.registry.CreateAccount(ctx, "Demo"); err != nil {
+		return f, err
+	}
+	for token, k := range map[*string]auth.NewKey{
+		&f.ManagementKey: {Account: f.AccountID, Kind: auth.Management, Name: "demo management key"},
+		&f.APIKey:        {Account: f.AccountID, Workspace: f.WorkspaceID, Kind: auth.Standard, Name: "demo key"},
+	} {
+		made, _, err := m.registry.CreateKey(ctx, k)
+		if err != nil {
+			return f, err
+		}
+		*token = string(made.Reveal())
+	}
+	f.SyncJobs = make(map[syncjobs.Status]ids.Job)
+	for _, status := range []syncjobs.Status{syncjobs.Queued, syncjobs.Running, syncjobs.Succeeded, syncjobs.Failed} {
+		if f.SyncJobs[status], err = m.syncJob(ctx, f.AccountID, status); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+func (m maker) syncJob(ctx context.Context, account ids.Account, status syncjobs.Status) (ids.Job, error) {
+	id, err := m.jobsWriter.Create(ctx, account)
+	if err == nil && status != syncjobs.Queued {
+		err = m.jobsWriter.Start(ctx, account, id)
+	}
+	if err == nil && status == syncjobs.Succeeded {
+		err = m.jobsWriter.Succeed(ctx, account, id, 12, 1)
+	}
+	if err == nil && status == syncjobs.Failed {
+		err = m.jobsWriter.Fail(ctx, account, id, "The identity provider did not answer")
+	}
+	return id, err
+}
+
+// files lists the workspace's files, after filling them up.
+func (m maker) files(ctx context.Context, w ids.Workspace) ([]ids.File, error) {
+	prefix := files.Key(w, "")
+	listed, err := m.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &m.bucket, Prefix: &prefix})
+	if err != nil {
+		return nil, fmt.Errorf("listing files: %w", err)
+	}
+	var all []ids.File
+	for _, object := range listed.Contents {
+		all = append(all, ids.File(strings.TrimPrefix(*object.Key, prefix)))
+	}
+	uploads, ctx := errgroup.WithContext(ctx)
+	for len(all) < fileCount {
+		id := ids.NewFile()
+		all = append(all, id)
+		uploads.Go(func() error { return m.upload(ctx, w, id) })
+	}
+	return all, uploads.Wait()
+}
+
+func (m maker) upload(ctx context.Context, w ids.Workspace, id ids.File) error {
+	key := files.Key(w, id)
+	_, err := m.s3.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &m.bucket, Key: &key, Body: strings.NewReader("A file of the demo account: " + string(id) + "\n"),
+	})
+	if err != nil {
+		return fmt.Errorf("uploading a file: %w", err)
+	}
+	return nil
 }

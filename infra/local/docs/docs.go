@@ -10,31 +10,35 @@ package docs
 
 import (
 	"context"
-	"embed"
+	_ "embed" // of the page
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html/template"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 
 	"signalbox.dev/infra/local/demo"
 )
 
-//go:embed page.html page.css page.js
-var own embed.FS
+//go:embed page.html
+var html string
 
-var page = template.Must(template.ParseFS(own, "page.html"))
+var page = template.Must(template.New("page").Parse(html))
 
 // files are the files that the page loads, by name, with the place of each in the
-// repository. Those without a place are embedded.
+// repository.
 var files = map[string]string{
 	document:               "infra/openapi.yaml",
-	"page.css":             "",
-	"page.js":              "",
+	"page.css":             "infra/local/docs/page.css",
+	"page.js":              "infra/local/docs/page.js",
 	"swagger-ui-bundle.js": viewer + "swagger-ui-bundle.js",
 	"swagger-ui.css":       viewer + "swagger-ui.css",
 }
@@ -70,10 +74,6 @@ func Pages(c Config) map[string]http.Handler {
 		all["/docs/"+name] = func(w http.ResponseWriter, r *http.Request) {
 			if name == document {
 				w.Header().Set("Content-Type", "application/yaml")
-			}
-			if place == "" {
-				http.ServeFileFS(w, r, own, name)
-				return
 			}
 			http.ServeFile(w, r, filepath.Join(c.Root, place))
 		}
@@ -150,4 +150,54 @@ func (c Config) demo() http.HandlerFunc {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(text)
 	}
+}
+
+// licences go with the copy of the viewer.
+var licences = map[string]string{"swagger-ui.LICENSE": viewer + "LICENSE", "swagger-ui.NOTICE": viewer + "NOTICE"}
+
+// servers is the part of the document that names the API's addresses.
+var servers = regexp.MustCompile(`(?m)^servers:\n( .*\n)+`)
+
+// Copy writes the page for any web host into the folder, without a demo account.
+// The document's servers are replaced by the one given; without one they stay, and
+// the page only shows the document. The page sends requests only to its own
+// origin: the API lets no other page read its answers.
+func Copy(root, folder, server string) error {
+	if at, err := url.Parse(server); server != "" && (err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http") {
+		return fmt.Errorf("the server %q is no URL: make docs SERVER=https://api.example.com/api/v1", server)
+	}
+	if _, err := os.Stat(filepath.Join(root, viewer)); err != nil {
+		return fmt.Errorf("the viewer is not installed: make engines (%w)", err)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // for a web server to read
+		return err
+	}
+	all := maps.Clone(files)
+	maps.Copy(all, licences)
+	for name, place := range all {
+		text, err := os.ReadFile(filepath.Join(root, place)) //nolint:gosec // one of the files listed above
+		if err != nil {
+			return err
+		}
+		if name == document && server != "" {
+			if text, err = withServer(text, server); err != nil {
+				return err
+			}
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil { //nolint:gosec // for a web server to read
+			return err
+		}
+	}
+	index, err := os.Create(filepath.Join(folder, "index.html")) //nolint:gosec // the folder that the user chose
+	if err != nil {
+		return err
+	}
+	return errors.Join(page.Execute(index, values{Server: server, Policy: policy}), index.Close())
+}
+
+func withServer(text []byte, server string) ([]byte, error) {
+	if len(servers.FindAll(text, 2)) != 1 {
+		return nil, errors.New("openapi.yaml has no list of servers")
+	}
+	return servers.ReplaceAllLiteral(text, fmt.Appendf(nil, "servers:\n  - url: %q\n", server)), nil
 }

@@ -1,22 +1,18 @@
 package edition
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/google/renameio/v2"
 
-	"signalbox.dev/infra/local/damage"
 	"signalbox.dev/infra/local/engines"
-	"signalbox.dev/infra/local/provision"
+	"signalbox.dev/infra/local/state"
 	"signalbox.dev/infra/reach"
 )
 
@@ -33,73 +29,37 @@ type elsewhere struct {
 // that runs on this platform, or the one on DynamoDB Local's usual port.
 func chooseDynamoDB(o Options, hasOwn bool) (elsewhere, error) {
 	kept, err := readElsewhere(o.State)
-	if err != nil {
-		return elsewhere{}, err
-	}
-	_, err = os.Stat(filepath.Join(o.State, provision.ResourcesFile))
-	own := kept == elsewhere{} && err == nil
+	isKept := kept != elsewhere{} || isUsed(o.State)
 	switch {
-	case own && o.DynamoDB != "":
-		return kept, &conflictError{o.State, "a DynamoDB of its own"}
-	case kept != elsewhere{} && o.DynamoDB != "" && o.DynamoDB != kept.Endpoint:
-		return kept, &conflictError{o.State, kept.Endpoint}
-	case own, kept != elsewhere{}:
-		return kept, nil
-	case o.DynamoDB != "":
-		return elsewhere{o.DynamoDB, newPrefix()}, nil
-	case hasOwn:
+	case err != nil:
+		return kept, err
+	case isKept && o.DynamoDB != "" && o.DynamoDB != kept.Endpoint:
+		return kept, fmt.Errorf("the state in %s has its tables in %s: %w", o.State, cmp.Or(kept.Endpoint, "a DynamoDB of its own"), errKept)
+	case isKept, o.DynamoDB == "" && hasOwn:
 		return kept, nil
 	}
-	return elsewhere{engines.Usual, newPrefix()}, nil
+	return elsewhere{cmp.Or(o.DynamoDB, engines.Usual), "signalbox-" + strings.ToLower(rand.Text()[:8]) + "-"}, nil
 }
 
-// conflictError is the error of a start with another DynamoDB than that of the
-// state folder.
-type conflictError struct{ state, where string }
+// errKept is the error of a start with another DynamoDB than that of the state folder.
+var errKept = errors.New("leave DYNAMODB out, or begin anew: make reset")
 
-// Error implements error.
-func (e *conflictError) Error() string {
-	return fmt.Sprintf("the state in %s has its tables in %s: leave DYNAMODB out, or begin anew: make reset", e.state, e.where)
-}
+func elsewhereFile(dir string) string { return filepath.Join(dir, "dynamodb.json") }
 
-func newPrefix() string { return "signalbox-" + strings.ToLower(rand.Text()[:8]) + "-" }
-
-func (e elsewhere) file(state string) string { return filepath.Join(state, "dynamodb.json") }
-
-func readElsewhere(state string) (e elsewhere, err error) {
-	text, err := os.ReadFile(e.file(state))
-	if errors.Is(err, fs.ErrNotExist) {
-		return e, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &e)
-	}
-	if err == nil && (e.Endpoint == "" || e.Prefix == "") {
-		err = errors.New("it names no DynamoDB")
-	}
-	if err != nil {
-		err = &damage.Error{Err: fmt.Errorf("reading %s: %w", e.file(state), err)}
-	}
+func readElsewhere(dir string) (e elsewhere, err error) {
+	_, err = state.Read(elsewhereFile(dir), &e, func() error {
+		if e.Endpoint == "" || e.Prefix == "" {
+			return errors.New("it names no DynamoDB")
+		}
+		return nil
+	})
 	return e, err
-}
-
-// write keeps the DynamoDB in the state folder. It comes before any table: otherwise nobody
-// could name a table after a crash.
-func (e elsewhere) write(state string) error {
-	text, err := json.MarshalIndent(e, "", "  ")
-	if err == nil {
-		err = renameio.WriteFile(e.file(state), append(text, '\n'), 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("writing down where the tables are: %w", err)
-	}
-	return nil
 }
 
 // dropTables deletes the tables of the state folder, and no others, if they are in
 // another's DynamoDB. Its error names those that are left there.
-func dropTables(ctx context.Context, state string) error {
-	e, err := readElsewhere(state)
+func dropTables(ctx context.Context, dir string) error {
+	e, err := readElsewhere(dir)
 	if err != nil || e == (elsewhere{}) {
 		return err
 	}

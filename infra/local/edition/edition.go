@@ -10,21 +10,18 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
-	"signalbox.dev/infra/local/damage"
 	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/docs"
 	"signalbox.dev/infra/local/engines"
 	"signalbox.dev/infra/local/gateway"
 	"signalbox.dev/infra/local/provision"
 	"signalbox.dev/infra/local/runtime"
-	"signalbox.dev/infra/local/samlocal"
+	"signalbox.dev/infra/local/state"
 	"signalbox.dev/infra/local/template"
 	"signalbox.dev/infra/reach"
 )
@@ -66,18 +63,16 @@ type Edition struct {
 	// Demo is the demo account, as it was at the start.
 	Demo demo.Facts
 
+	options Options
 	// demo returns the present demo account.
-	demo      func(context.Context) (demo.Facts, error)
-	listeners []net.Listener
-	gateway   *gateway.Gateway
-	server    *http.Server
-	served    chan error
-	lambda    *runtime.Lambda
-	engines   *engines.Engines
-	samLocal  *samlocal.Server
-	journal   *journal
-	lock      *os.File
-	state     string
+	demo    func(context.Context) (demo.Facts, error)
+	gateway *gateway.Gateway
+	served  chan error
+	lambda  *runtime.Lambda
+	engines *engines.Engines
+	journal *journal
+	// ends has a function for each part that was started. Close calls the last one first.
+	ends []func() error
 	// used is set if an earlier start has made the tables.
 	used bool
 }
@@ -92,138 +87,80 @@ func Start(ctx context.Context, o Options) (*Edition, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Edition{served: make(chan error, 2)}
-	if err := e.start(ctx, o, loaded); err != nil {
+	e := &Edition{options: o, served: make(chan error, 2)}
+	if err := e.start(ctx, loaded); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
 }
 
-func (e *Edition) start(ctx context.Context, o Options, t *template.Template) error {
+func (e *Edition) start(ctx context.Context, t *template.Template) error {
 	api, err := t.API()
 	if err != nil {
 		return err
 	}
-	if err := e.lockState(ctx, o); err != nil {
-		return err
+	lock, err := e.openState()
+	if err != nil {
+		return e.advise(ctx, err)
 	}
-	if e.listeners, err = listen(o.Port); err != nil {
-		return err
-	}
-	e.BaseURL = "http://" + e.listeners[0].Addr().String() + "/api/v1"
-	if err := describe(e.lock, e.BaseURL); err != nil {
-		return e.advise(ctx, fmt.Errorf("locking the state folder: %w", err))
-	}
-	made, err := e.startEngines(ctx, o, t)
+	listeners, err := listen(e.options.Port)
 	if err != nil {
 		return err
 	}
-	if err := e.runFunctions(o, t, made); err != nil {
-		return err
+	for _, l := range listeners {
+		e.atEnd(func() error { _ = l.Close(); return nil }) // the server may have closed it
 	}
-	e.serve(o, api)
-	return e.serveSAMLocal(o, t, made)
-}
-
-// startEngines starts the engines and makes the template's tables, keys and bucket in them,
-// and the demo account. If the state is at fault, the error says how to repair it.
-func (e *Edition) startEngines(ctx context.Context, o Options, t *template.Template) (template.Resources, error) {
-	made, err := e.fillEngines(ctx, o, t)
-	return made, e.advise(ctx, err)
-}
-
-func (e *Edition) fillEngines(ctx context.Context, o Options, t *template.Template) (template.Resources, error) {
-	db, err := chooseDynamoDB(o, engines.HasDynamoDB(o.Root))
+	e.BaseURL = "http://" + listeners[0].Addr().String() + "/api/v1"
+	made, err := e.fillEngines(ctx, lock, t)
 	if err != nil {
-		return nil, err
+		return e.advise(ctx, err)
 	}
-	if e.engines, err = engines.Start(ctx, engines.Config{
-		Dir: filepath.Join(o.State, "engines"), Root: o.Root, Log: e.journal.log, DynamoDB: db.Endpoint,
-	}); err != nil {
-		return nil, fmt.Errorf("starting the engines: %w", err)
-	}
-	if db != (elsewhere{}) {
-		if err := db.write(o.State); err != nil {
-			return nil, err
-		}
-	}
-	clients := e.engines.Config()
-	made, err := provision.Make(ctx, t, clients, o.State, db.Prefix, func(text string) {
-		if o.Warnings != nil {
-			_, _ = fmt.Fprintf(o.Warnings, "The DynamoDB at %s %s.\n", db.Endpoint, text)
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	outputs := t.Outputs(made)
-	outputs["ApiBaseUrl"] = e.BaseURL
-	if err := e.writeStack(o, outputs); err != nil {
-		return nil, err
-	}
-	e.demo = fillDemo(o, clients, outputs, e.BaseURL)
-	e.Demo, err = e.demo(ctx)
-	return made, err
-}
-
-// lost lists everything that a reset removes.
-const lost = ", which removes every account, credential, sync job and file in it"
-
-// advise adds advice for the user to the error of a start.
-func (e *Edition) advise(ctx context.Context, err error) error {
-	_, conflict := errors.AsType[*conflictError](err)
-	switch {
-	case err == nil || ctx.Err() != nil || conflict || errors.Is(err, engines.ErrConfig):
-		return err
-	case isFull(e.state):
-		return fmt.Errorf("the disk is full: make room for %s (%w)", e.state, err)
-	}
-	damaged, isDamaged := errors.AsType[*damage.Error](err)
-	switch {
-	case isDamaged && damaged.Renewable:
-		return fmt.Errorf("%w: remove this file; the next start makes a new demo account and keeps everything else", err)
-	case isDamaged:
-		return fmt.Errorf("the state in %s is damaged: %w. Put back a copy of it if you have one. Otherwise: make reset%s", e.state, err, lost)
-	case e.used:
-		return fmt.Errorf("%w. The logs are in %[2]s/logs and %[2]s/engines/*/*.log. "+
-			"Try again first. If the engine cannot use what is stored there: put back a copy, or make reset%[3]s", err, e.state, lost)
-	}
-	return err
-}
-
-// lockState locks the state folder and opens the logs.
-func (e *Edition) lockState(ctx context.Context, o Options) error {
-	e.state = o.State
-	if err := os.MkdirAll(o.State, 0o700); err != nil {
-		return e.advise(ctx, fmt.Errorf("making the state folder: %w", err))
-	}
-	_, err := os.Stat(filepath.Join(o.State, provision.ResourcesFile))
-	e.used = err == nil
-	if e.lock, err = Lock(o.State); errors.Is(err, errInUse) {
+	if err := e.runFunctions(t, made); err != nil {
 		return err
 	}
-	if err == nil {
-		e.journal, err = newJournal(filepath.Join(o.State, "logs"), o.Terminal)
-	}
-	return e.advise(ctx, err)
+	e.serve(listeners, api)
+	return e.serveSAMLocal(t, made)
 }
 
-// fillDemo returns the function that makes the demo account, or reads it and lists its
-// files.
-func fillDemo(o Options, c aws.Config, outputs map[string]string, baseURL string) func(context.Context) (demo.Facts, error) {
-	return func(ctx context.Context) (demo.Facts, error) {
-		return demo.Ensure(ctx, c, outputs, filepath.Join(o.State, "demo.json"), baseURL)
+func (e *Edition) atEnd(end func() error) { e.ends = append(e.ends, end) }
+
+// openState locks the state folder and opens the logs.
+func (e *Edition) openState() (lock *os.File, err error) {
+	dir := e.options.State
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the state folder: %w", err)
 	}
+	e.used = isUsed(dir)
+	if lock, err = state.Lock(dir); err != nil {
+		return nil, err
+	}
+	e.atEnd(lock.Close)
+	e.journal, err = newJournal(filepath.Join(dir, "logs"), e.options.Terminal)
+	return lock, err
+}
+
+// isUsed reports whether a start has made the tables of the state folder.
+func isUsed(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, provision.ResourcesFile))
+	return err == nil
 }
 
 // serve serves the API, and the reference page beside it.
-func (e *Edition) serve(o Options, api template.API) {
-	pages := docs.Pages(docs.Config{Root: o.Root, Demo: e.demo, Log: e.journal.log})
-	e.gateway = gateway.New(gateway.Config{API: api, Functions: e.lambda, Account: template.Account, Pages: pages, Log: e.journal.log})
-	e.server = e.gateway.Server()
-	for _, l := range e.listeners {
-		go func() { e.served <- e.server.Serve(l) }()
+func (e *Edition) serve(listeners []net.Listener, api template.API) {
+	pages := docs.Pages(docs.Config{Root: e.options.Root, Demo: e.demo, Log: e.journal.log})
+	e.gateway = gateway.New(gateway.Config{API: api, Functions: e.lambda, Pages: pages, Log: e.journal.log})
+	server := e.gateway.Server()
+	for _, l := range listeners {
+		go func() { e.served <- server.Serve(l) }()
 	}
+	e.atEnd(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			return server.Close()
+		}
+		return nil
+	})
 }
 
 // Wait waits until the context is done, which is no error, or until an engine or
@@ -236,8 +173,8 @@ func (e *Edition) Wait(ctx context.Context) error {
 		return fmt.Errorf("the gateway stopped: %w", err)
 	case err := <-e.engines.Done():
 		err = fmt.Errorf("an engine stopped: %w", err)
-		if isFull(e.state) {
-			return fmt.Errorf("the disk is full: make room for %s (%w)", e.state, err)
+		if state.IsFull(e.options.State) {
+			return diskFull(e.options.State, err)
 		}
 		return err
 	}
@@ -247,31 +184,8 @@ func (e *Edition) Wait(ctx context.Context) error {
 // state folder. It also cleans up after a start that failed half way.
 func (e *Edition) Close() error {
 	var problems []error
-	if e.server != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-		defer cancel()
-		if err := e.server.Shutdown(ctx); err != nil {
-			problems = append(problems, e.server.Close())
-		}
-	} else {
-		for _, l := range e.listeners {
-			problems = append(problems, l.Close())
-		}
-	}
-	if e.samLocal != nil {
-		problems = append(problems, e.samLocal.Close())
-	}
-	if e.lambda != nil {
-		e.lambda.Close()
-	}
-	if e.engines != nil {
-		problems = append(problems, e.engines.Close())
-	}
-	if e.journal != nil {
-		problems = append(problems, e.journal.close())
-	}
-	if e.lock != nil {
-		problems = append(problems, e.lock.Close())
+	for _, end := range slices.Backward(e.ends) {
+		problems = append(problems, end())
 	}
 	return errors.Join(problems...)
 }

@@ -7,42 +7,74 @@ import (
 	"time"
 
 	"signalbox.dev/infra/local/runtime"
+	"signalbox.dev/infra/local/samlocal"
 	"signalbox.dev/infra/local/template"
 )
 
 // runFunctions makes the Lambda runtime. In addition to Lambda's variables, the functions
 // get only the endpoints and credentials of the engines.
-func (e *Edition) runFunctions(o Options, t *template.Template, made template.Resources) error {
+func (e *Edition) runFunctions(t *template.Template, made template.Resources) error {
 	declared, err := t.Functions(made)
 	if err != nil {
 		return err
 	}
-	c := runtime.Config{
-		Region: template.Region, Account: template.Account, Output: e.journal.line, Log: e.journal.log,
-		Environment: map[string]string{
-			"AWS_ACCESS_KEY_ID":     e.engines.AccessKeyID,
-			"AWS_SECRET_ACCESS_KEY": e.engines.SecretAccessKey,
-		},
-	}
+	c := runtime.Config{Region: template.Region, Account: template.Account, Output: e.journal.line, Log: e.journal.log}
 	for _, f := range declared {
 		to := e.engines.Engines
-		if o.Through != nil {
-			if to, err = o.Through(to, f.ID, made); err != nil {
+		if e.options.Through != nil {
+			if to, err = e.options.Through(to, f.ID, made); err != nil {
 				return err
 			}
 		}
 		environment := map[string]string{}
 		maps.Copy(environment, f.Properties.Environment.Variables)
-		environment["AWS_ENDPOINT_URL_DYNAMODB"] = to.DynamoDB
-		environment["AWS_ENDPOINT_URL_KMS"] = to.KMS
-		environment["AWS_ENDPOINT_URL_S3"] = to.S3
+		maps.Copy(environment, map[string]string{
+			"AWS_ACCESS_KEY_ID": to.AccessKeyID, "AWS_SECRET_ACCESS_KEY": to.SecretAccessKey,
+			"AWS_ENDPOINT_URL_DYNAMODB": to.DynamoDB, "AWS_ENDPOINT_URL_KMS": to.KMS, "AWS_ENDPOINT_URL_S3": to.S3,
+		})
 		c.Functions = append(c.Functions, runtime.Function{
-			Name: f.ID, Binary: filepath.Join(o.Functions, f.ID, "bootstrap"), Handler: f.Properties.Handler,
+			Name: f.ID, Binary: filepath.Join(e.options.Functions, f.ID, "bootstrap"), Handler: f.Properties.Handler,
 			MemoryMB: f.Properties.MemorySize, Timeout: time.Duration(f.Properties.Timeout) * time.Second, Environment: environment,
 		})
 	}
 	if e.lambda, err = runtime.New(c); err != nil {
 		return fmt.Errorf("%w; `make functions` builds one for each functions/*/main.go", err)
 	}
+	e.atEnd(func() error { e.lambda.Close(); return nil })
 	return nil
+}
+
+// The edition's port, and two more: that of `sam local start-api` is in
+// samconfig.toml, and the next one is for its containers.
+const samLocalPort = 2
+
+// serveSAMLocal lets `sam local` serve the same data, and writes an event of each
+// function for `sam local invoke`.
+func (e *Edition) serveSAMLocal(t *template.Template, made template.Resources) error {
+	o := e.options
+	c := samlocal.Config{
+		State: o.State, Engines: e.engines, Parameters: o.Parameters, Events: make(map[string][]byte), Log: e.journal.log,
+	}
+	if o.Port != 0 && o.Port <= maxPort-samLocalPort {
+		c.Port = o.Port + samLocalPort
+	}
+	requests, err := e.Demo.Requests()
+	if err != nil {
+		return fmt.Errorf("sample events: %w", err)
+	}
+	for _, r := range requests {
+		function, event, err := e.gateway.Event(r)
+		if err != nil {
+			return fmt.Errorf("sample events: %w", err)
+		}
+		c.Events[function] = event
+	}
+	if c.Functions, err = t.Functions(made); err != nil {
+		return err
+	}
+	end, err := samlocal.Start(c)
+	if err == nil {
+		e.atEnd(end)
+	}
+	return err
 }

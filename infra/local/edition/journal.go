@@ -14,48 +14,59 @@ import (
 	"time"
 )
 
-// editionLog is the name of the edition's own log.
-const editionLog = "edition"
-
 // journal writes the logs: a file for each function, as there is a log group for
 // each in the cloud, and one for the edition itself.
 type journal struct {
 	// log writes to edition.log.
 	log      *slog.Logger
-	terminal io.Writer
+	terminal *terminal // nil if there is none
 	dir      string
-
-	mu    sync.Mutex
-	files map[string]*os.File
 }
 
-func newJournal(dir string, terminal io.Writer) (*journal, error) {
+func newJournal(dir string, shown io.Writer) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of logs: %w", err)
 	}
-	j := &journal{terminal: terminal, dir: dir, files: make(map[string]*os.File)}
-	file, err := j.file(editionLog)
-	if err != nil {
+	j := &journal{dir: dir}
+	file := j.file("edition")
+	if _, err := file.Write(nil); err != nil {
 		return nil, fmt.Errorf("opening a log: %w", err)
 	}
 	var handler slog.Handler = slog.NewJSONHandler(file, nil)
-	if terminal != nil {
+	if shown != nil {
+		j.terminal = &terminal{to: shown}
 		// An error is shown at once, with the log to read.
-		shown := slog.NewTextHandler(locked{j}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: shortTime})
-		handler = slog.NewMultiHandler(handler, shown.WithAttrs([]slog.Attr{slog.String("log", j.path(editionLog))}))
+		text := slog.NewTextHandler(j.terminal, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: shortTime})
+		handler = slog.NewMultiHandler(handler, text.WithAttrs([]slog.Attr{slog.String("log", string(file))}))
 	}
 	j.log = slog.New(handler)
 	return j, nil
 }
 
-// locked writes to the terminal, one line at a time.
-type locked struct{ *journal }
+// terminal writes one line at a time.
+type terminal struct {
+	mu sync.Mutex
+	to io.Writer
+}
 
 // Write implements io.Writer.
-func (l locked) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.terminal.Write(line)
+func (t *terminal) Write(line []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.to.Write(line)
+}
+
+// logFile is the path of a file to which each write is appended.
+type logFile string
+
+// Write implements io.Writer.
+func (f logFile) Write(line []byte) (int, error) {
+	file, err := os.OpenFile(string(f), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	n, err := file.Write(line)
+	return n, errors.Join(err, file.Close())
 }
 
 func shortTime(_ []string, a slog.Attr) slog.Attr {
@@ -65,29 +76,15 @@ func shortTime(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-func (j *journal) path(name string) string { return filepath.Join(j.dir, name+".log") }
-
-func (j *journal) file(name string) (*os.File, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if file, ok := j.files[name]; ok {
-		return file, nil
-	}
-	file, err := os.OpenFile(j.path(name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err == nil {
-		j.files[name] = file
-	}
-	return file, err
-}
+func (j *journal) file(name string) logFile { return logFile(filepath.Join(j.dir, name+".log")) }
 
 // line writes a line of a function. A log that cannot be written does not stop a
 // request.
 func (j *journal) line(function string, line []byte) {
-	if file, err := j.file(function); err == nil {
-		_, _ = file.Write(append(line[:len(line):len(line)], '\n'))
-	}
+	file := j.file(function)
+	_, _ = file.Write(append(line[:len(line):len(line)], '\n'))
 	if j.terminal != nil {
-		_, _ = io.WriteString(locked{j}, readable(function, line, j.path(function)))
+		_, _ = io.WriteString(j.terminal, readable(function, line, string(file)))
 	}
 }
 
@@ -113,14 +110,4 @@ func readable(function string, line []byte, log string) string {
 	}
 	text := fmt.Sprintf("%s %s %d %.1f ms %s", r.Time.Local().Format(time.TimeOnly), r.Operation, r.Status, r.Duration, r.Reason)
 	return strings.TrimSpace(text) + "\n"
-}
-
-func (j *journal) close() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var problems []error
-	for _, file := range j.files {
-		problems = append(problems, file.Close())
-	}
-	return errors.Join(problems...)
 }

@@ -5,10 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -26,17 +22,6 @@ const usualCommand = "docker run -d -p 127.0.0.1:8000:8000 amazon/dynamodb-local
 
 // elsewhereTime bounds the time that a DynamoDB that runs already may take to answer.
 const elsewhereTime = 3 * time.Second
-
-// HasDynamoDB reports whether ExtendDB's package is installed for this platform,
-// or could be.
-func HasDynamoDB(root string) bool {
-	_, err := os.Stat(filepath.Join(root, "infra", "local", "node_modules", "@"+ExtendDB, platform(), ExtendDB))
-	return err == nil || platform() == tried
-}
-
-func platform() string {
-	return runtime.GOOS + "-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
-}
 
 // Elsewhere makes SDK clients that reach a DynamoDB that runs already, whatever
 // proxy the environment names.

@@ -5,13 +5,13 @@
 package engines
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -29,13 +29,8 @@ const (
 	secretAccessKey = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY" //nolint:gosec // AWS's published example
 )
 
-// ErrConfig means that nothing was started because an engine is not installed.
-var ErrConfig = errors.New("configuration")
-
-// configError is an ErrConfig with its own text.
-type configError struct{ error }
-
-func (configError) Is(target error) bool { return target == ErrConfig }
+// ConfigError means that nothing was started because an engine is not there.
+type ConfigError struct{ error }
 
 // host is the address that the engines listen on.
 const host = "127.0.0.1"
@@ -45,7 +40,7 @@ type Config struct {
 	// Dir is the folder of their state. Start makes it if it does not exist.
 	Dir string
 	// Root is the repository's folder: the engines are installed and built there. Empty means
-	// the nearest folder with a template.yaml, from the working directory upwards.
+	// the working directory.
 	Root string
 	// DynamoDB is the URL of a running DynamoDB, which is neither started nor stopped. If it
 	// is empty, this package starts one.
@@ -70,16 +65,16 @@ type Engines struct {
 
 // Start returns when all engines answer. The context bounds the start only.
 func Start(ctx context.Context, c Config) (*Engines, error) {
-	programs, err := c.complete()
+	programs, err := c.programs()
 	if err == nil && c.DynamoDB != "" {
 		err = answersElsewhere(ctx, c.DynamoDB)
 	}
 	if err != nil {
-		return nil, configError{err}
+		return nil, ConfigError{err}
 	}
 	e := &Engines{
 		Engines: reach.Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey, DynamoDB: c.DynamoDB},
-		log:     c.Log,
+		log:     cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
 		done:    make(chan error, len(services)+2),
 	}
 	e.life, e.end = context.WithCancel(context.Background())
@@ -126,46 +121,6 @@ func (e *Engines) serve(name string, handler http.Handler) (string, error) {
 		}
 	}()
 	return "http://" + listener.Addr().String(), nil
-}
-
-// complete fills in defaults and returns the programs to run. It is nil for an engine in
-// this process.
-func (c *Config) complete() (programs [len(services)]*program, err error) {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Root == "" {
-		if c.Root, err = findRoot(); err != nil {
-			return programs, err
-		}
-	}
-	for i, s := range services {
-		if i == dynamoDB && c.DynamoDB != "" {
-			continue
-		}
-		if programs[i], err = s.program(*c); err != nil {
-			return programs, err
-		}
-	}
-	return programs, nil
-}
-
-// findRoot looks for the repository from the working directory upwards.
-func findRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "template.yaml")); err == nil {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("no template.yaml here or above: run this in the repository")
-		}
-		dir = parent
-	}
 }
 
 // Done sends an error if an ended engine cannot be started again.

@@ -1,15 +1,16 @@
-package engines_test
+package engines
 
 import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"strings"
 	"testing"
 
-	"signalbox.dev/infra/local/engines"
 	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
 )
@@ -17,7 +18,7 @@ import (
 // The engines go on after an unsigned request, because a Lambda function opens its
 // connections with such a request.
 func TestUnsignedRequests(t *testing.T) {
-	e, err := engines.Start(t.Context(), engines.Config{Dir: t.TempDir()})
+	e, err := Start(t.Context(), Config{Root: "../../..", Dir: t.TempDir()})
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, e.Close()) })
 	for _, url := range []string{e.DynamoDB, e.S3, e.KMS} {
@@ -36,7 +37,7 @@ func TestUnsignedRequests(t *testing.T) {
 }
 
 func TestAMissingEngineIsNamed(t *testing.T) {
-	_, err := engines.Start(t.Context(), engines.Config{Root: t.TempDir(), Dir: t.TempDir()})
+	_, err := Start(t.Context(), Config{Root: t.TempDir(), Dir: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "make engines") {
 		t.Errorf("%v, want the command that installs the engine", err)
 	}
@@ -53,8 +54,23 @@ func TestTheEngineFinishesARequest(t *testing.T) {
 	defer engine.Close()
 	answer := httptest.NewRecorder()
 	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader("a whole request"))
-	engines.Front(engine.URL).ServeHTTP(answer, request)
+	front(engine.URL).ServeHTTP(answer, request)
 	if got := answer.Body.String(); got != "a whole request" {
 		t.Errorf("the engine answered %q", got)
+	}
+}
+
+// An engine that ends at each start is an error, and Close then has nothing to wait for.
+func TestAnEngineThatNeverStartsIsAnError(t *testing.T) {
+	e := &Engines{log: slog.New(slog.DiscardHandler), done: make(chan error, 1)}
+	e.life, e.end = context.WithCancel(t.Context())
+	at, err := e.start(t.Context(), program{name: "engine", dir: t.TempDir(), command: func(ctx context.Context, _ string) *exec.Cmd {
+		return exec.CommandContext(ctx, "false")
+	}})
+	if !errors.Is(err, errEnded) {
+		t.Errorf("started at %q: %v", at, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"signalbox.dev/infra/local/child"
-	"signalbox.dev/infra/local/port"
 )
 
 const (
@@ -62,13 +61,7 @@ func (e *Engines) start(ctx context.Context, p program) (string, error) {
 	if err := os.WriteFile(p.log(), nil, 0o600); err != nil {
 		return "", fmt.Errorf("emptying the log of %s: %w", p.name, err)
 	}
-	var at string
-	// If it ends at once, it gets another port: another program may have been faster.
-	ended, err := e.insist(ctx, p, func() (string, error) {
-		var err error
-		at, err = port.Free()
-		return at, err
-	})
+	at, ended, err := e.insist(ctx, p, "")
 	if err != nil {
 		return "", err
 	}
@@ -86,7 +79,7 @@ func (e *Engines) keep(p program, at string, ended <-chan error) {
 			return
 		}
 		e.log.Warn("an engine ended; it is started again", "engine", p.name, "error", err, "engine_log", p.log())
-		if ended, err = e.insist(e.life, p, func() (string, error) { return at, nil }); err != nil {
+		if _, ended, err = e.insist(e.life, p, at); err != nil {
 			if e.life.Err() == nil {
 				e.done <- fmt.Errorf("starting %s again: %w", p.name, err)
 			}
@@ -95,18 +88,20 @@ func (e *Engines) keep(p program, at string, ended <-chan error) {
 	}
 }
 
-// insist launches the program again if it ends before it answers.
-func (e *Engines) insist(ctx context.Context, p program, port func() (string, error)) (ended <-chan error, err error) {
+// insist launches the program, and again if it ends before it answers. An empty port means
+// any, each time another one: another program may have been faster.
+func (e *Engines) insist(ctx context.Context, p program, port string) (at string, ended <-chan error, err error) {
 	for range starts {
-		var at string
-		if at, err = port(); err != nil {
-			return nil, err
+		if at = port; at == "" {
+			if at, err = child.FreePort(); err != nil {
+				return "", nil, err
+			}
 		}
 		if ended, err = e.launch(ctx, p, at); !errors.Is(err, errEnded) {
-			return ended, err
+			return at, ended, err
 		}
 	}
-	return nil, err
+	return "", nil, err
 }
 
 // launch runs the program on the port, and returns when it answers. ended later gets the

@@ -25,13 +25,8 @@ func (g *Gateway) event(r *http.Request, x *exchange, route template.Route, para
 		Headers: last(headers), MultiValueHeaders: headers,
 		QueryStringParameters: last(query), MultiValueQueryStringParameters: query,
 		PathParameters: parameters, StageVariables: g.config.API.Variables,
-		RequestContext: events.APIGatewayProxyRequestContext{
-			AccountID: g.config.Account, APIID: "local", Stage: g.config.API.StageName,
-			ResourcePath: route.Path, HTTPMethod: r.Method, Path: x.path, Protocol: r.Proto, DomainName: r.Host,
-			RequestID: x.id, RequestTimeEpoch: x.time.UnixMilli(),
-			Identity: events.APIGatewayRequestIdentity{SourceIP: x.source, UserAgent: r.UserAgent()},
-		},
-		Body: string(body),
+		RequestContext: events.APIGatewayProxyRequestContext{RequestID: x.id, Identity: events.APIGatewayRequestIdentity{SourceIP: x.source}},
+		Body:           string(body),
 	})
 	return encoded
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/uuid"
@@ -32,7 +32,6 @@ var (
 type exchange struct {
 	// id is $context.requestId: always fresh.
 	id     string
-	time   time.Time
 	path   string
 	query  string
 	source string
@@ -40,7 +39,7 @@ type exchange struct {
 
 // newExchange takes the path and the query unchanged from the request line.
 func newExchange(r *http.Request) *exchange {
-	x := &exchange{id: uuid.NewString(), time: time.Now()}
+	x := &exchange{id: uuid.NewString()}
 	x.path, x.query, _ = strings.Cut(r.RequestURI, "?")
 	x.source, _, _ = net.SplitHostPort(r.RemoteAddr)
 	return x
@@ -103,4 +102,28 @@ func (x *exchange) send(w http.ResponseWriter, r response) {
 	w.WriteHeader(r.status)
 	// An error means that the client has disconnected, or that the status has no body.
 	_, _ = io.WriteString(w, r.body)
+}
+
+// The types of gateway responses that can occur on one machine.
+const (
+	missingAuthenticationToken = "MISSING_AUTHENTICATION_TOKEN"
+	throttled                  = "THROTTLED"
+	requestTooLarge            = "REQUEST_TOO_LARGE"
+	badRequestBody             = "BAD_REQUEST_BODY"
+	integrationFailure         = "INTEGRATION_FAILURE"
+)
+
+// own renders a gateway response that the template declares. A type that the template does
+// not declare gets an empty 500.
+func (g *Gateway) own(x *exchange, kind string) response {
+	declared := g.config.API.GatewayResponses[kind]
+	r := response{status: cmp.Or(declared.StatusCode, http.StatusInternalServerError), header: http.Header{}}
+	for name, expression := range declared.ResponseParameters.Headers {
+		if expression == "context.requestId" {
+			expression = x.id
+		}
+		r.header.Set(name, strings.Trim(expression, "'"))
+	}
+	r.body = strings.ReplaceAll(declared.ResponseTemplates["application/json"], "$context.requestId", x.id)
+	return r
 }

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -37,8 +38,6 @@ type Functions interface {
 type Config struct {
 	API       template.API
 	Functions Functions
-	// Account is the account id that events name.
-	Account string
 	// Pages, by exact path, are served to a GET or a HEAD if the API has no such route.
 	Pages map[string]http.Handler
 	// Log gets the reason why an answer is missing. The caller does not get it.
@@ -62,6 +61,49 @@ func New(c Config) *Gateway {
 		}
 	}
 	return g
+}
+
+// route is a route with its path in segments. {name} matches any segment that is
+// not empty.
+type route struct {
+	template.Route
+	segments []string
+}
+
+func newRoute(r template.Route) route {
+	return route{Route: r, segments: strings.Split(r.Path, "/")}
+}
+
+// find matches the received path. It decodes and cleans nothing, and a trailing slash
+// counts as a segment.
+func (g *Gateway) find(method, path string) (template.Route, map[string]string, bool) {
+	given := strings.Split(path, "/")
+	for _, r := range g.routes {
+		if r.Method != method {
+			continue
+		}
+		if parameters, ok := r.match(given); ok {
+			return r.Route, parameters, true
+		}
+	}
+	return template.Route{}, nil, false
+}
+
+func (r route) match(given []string) (map[string]string, bool) {
+	if len(given) != len(r.segments) {
+		return nil, false
+	}
+	parameters := make(map[string]string)
+	for i, segment := range r.segments {
+		name, isName := strings.CutPrefix(segment, "{")
+		switch {
+		case isName && given[i] != "":
+			parameters[strings.TrimSuffix(name, "}")] = given[i]
+		case segment != given[i]:
+			return nil, false
+		}
+	}
+	return parameters, true
 }
 
 // Server makes an HTTP server of the gateway.

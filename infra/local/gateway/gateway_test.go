@@ -36,9 +36,7 @@ func start(t *testing.T, f gateway.Functions) string {
 	testkit.Must(t, err)
 	api, err := loaded.API()
 	testkit.Must(t, err)
-	g := gateway.New(gateway.Config{
-		API: api, Functions: f, Account: "000000000000", Log: slog.New(slog.DiscardHandler),
-	})
+	g := gateway.New(gateway.Config{API: api, Functions: f, Log: slog.New(slog.DiscardHandler)})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)
 	server := g.Server()

@@ -1,6 +1,7 @@
 package kms
 
 import (
+	"cmp"
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/binary"
@@ -41,21 +42,15 @@ func (s *Service) open(blob []byte, context map[string]string, named string) ([]
 		return nil, key{}, invalid
 	}
 	id := string(blob[1 : 1+idLength])
-	if _, known := s.state.Keys[id]; !known {
+	if _, known := s.keys.Keys[id]; !known {
 		return nil, key{}, invalid // no message repeats a byte of it
 	}
-	if named != "" {
-		k, err := s.usable(named)
-		if err != nil {
-			return nil, key{}, err
-		}
-		if k.ID != id {
-			return nil, key{}, fault("IncorrectKeyException", "The key ID in the request does not identify a CMK that can perform this operation.")
-		}
-	}
-	k, err := s.usable(id)
+	k, err := s.usable(cmp.Or(named, id))
 	if err != nil {
 		return nil, key{}, err
+	}
+	if k.ID != id {
+		return nil, key{}, fault("IncorrectKeyException", "The key ID in the request does not identify a CMK that can perform this operation.")
 	}
 	head, sealed := blob[:headLength], blob[headLength:]
 	index := binary.BigEndian.Uint32(head[1+idLength:])

@@ -9,10 +9,8 @@
 package kms
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -20,9 +18,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/renameio/v2"
+	"github.com/aws/smithy-go"
 
-	"signalbox.dev/infra/local/damage"
+	"signalbox.dev/infra/local/state"
 )
 
 // The region and the account in the ARNs of the keys.
@@ -53,41 +51,32 @@ func (k key) arn() string { return "arn:aws:kms:" + Region + ":" + Account + ":k
 type Service struct {
 	file string
 
-	mu    sync.Mutex
-	state state
+	mu   sync.Mutex
+	keys keys
 }
 
-type state struct{ Keys map[string]key }
+// keys is the content of the file.
+type keys struct{ Keys map[string]key }
 
 // Open loads the keys of the folder. It makes the folder if it does not exist.
 func Open(dir string) (*Service, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the keys: %w", err)
 	}
-	s := &Service{file: filepath.Join(dir, "keys.json"), state: state{map[string]key{}}}
-	data, err := os.ReadFile(s.file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
+	s := &Service{file: filepath.Join(dir, "keys.json")}
+	exists, err := state.Read(s.file, &s.keys, s.check)
+	if !exists {
+		s.keys.Keys = make(map[string]key)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the keys: %w", err)
-	}
-	err = json.Unmarshal(data, &s.state)
-	if err == nil {
-		err = s.state.check()
-	}
-	if err != nil {
-		return nil, &damage.Error{Err: fmt.Errorf("reading the keys in %s: %w", s.file, err)}
-	}
-	return s, nil
+	return s, err
 }
 
-// check refuses a state that no Service has written.
-func (s state) check() error {
-	if s.Keys == nil {
+// check refuses keys that no Service has written.
+func (s *Service) check() error {
+	if s.keys.Keys == nil {
 		return errors.New("the keys are missing")
 	}
-	for id, k := range s.Keys {
+	for id, k := range s.keys.Keys {
 		if k.ID != id || len(k.Material) == 0 {
 			return fmt.Errorf("key %s is incomplete", id)
 		}
@@ -98,16 +87,13 @@ func (s state) check() error {
 // put stores a new key, or a key's new state, before the answer is sent. If it fails,
 // nothing has changed.
 func (s *Service) put(k key) error {
-	changed := state{maps.Clone(s.state.Keys)}
+	changed := keys{maps.Clone(s.keys.Keys)}
 	changed.Keys[k.ID] = k
-	data, err := json.Marshal(changed)
-	if err == nil {
-		err = renameio.WriteFile(s.file, data, 0o600)
+	if err := state.Write(s.file, changed); err != nil {
+		return err
 	}
-	if err == nil {
-		s.state = changed
-	}
-	return err
+	s.keys = changed
+	return nil
 }
 
 // find returns a key by its id or its ARN.
@@ -115,7 +101,7 @@ func (s *Service) find(name string) (key, error) {
 	if name == "" {
 		return key{}, fault("ValidationException", "A key must be named")
 	}
-	k, ok := s.state.Keys[strings.TrimPrefix(name, "arn:aws:kms:"+Region+":"+Account+":key/")]
+	k, ok := s.keys.Keys[strings.TrimPrefix(name, "arn:aws:kms:"+Region+":"+Account+":key/")]
 	if !ok {
 		return key{}, fault("NotFoundException", "Key '%s' does not exist", name)
 	}
@@ -134,11 +120,6 @@ func (s *Service) usable(name string) (key, error) {
 	return k, err
 }
 
-// awsError is an error that AWS would give.
-type awsError struct{ code, message string }
-
-func (e *awsError) Error() string { return e.code + ": " + e.message }
-
 func fault(code, format string, args ...any) error {
-	return &awsError{code: code, message: fmt.Sprintf(format, args...)}
+	return &smithy.GenericAPIError{Code: code, Message: fmt.Sprintf(format, args...)}
 }

@@ -2,10 +2,76 @@ package kms
 
 import (
 	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
 	"time"
 
+	"github.com/aws/smithy-go"
 	"github.com/google/uuid"
 )
+
+// maxRequest bounds a request; the largest that AWS takes is far smaller.
+const maxRequest = 64 << 10
+
+// ServeHTTP serves AWS JSON 1.1, like KMS.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+	w.Header().Set("X-Amzn-Requestid", uuid.NewString())
+	answer, err := s.call(r, http.MaxBytesReader(w, r.Body, maxRequest))
+	if err != nil {
+		status := http.StatusBadRequest
+		known, ok := errors.AsType[*smithy.GenericAPIError](err)
+		if !ok {
+			status, known = http.StatusInternalServerError, &smithy.GenericAPIError{Code: "KMSInternalException", Message: err.Error()}
+		}
+		w.WriteHeader(status)
+		answer = map[string]string{"__type": known.Code, "message": known.Message}
+	}
+	_ = json.NewEncoder(w).Encode(answer) // an error means that the client has disconnected
+}
+
+// call carries out one operation.
+func (s *Service) call(r *http.Request, body io.Reader) (any, error) {
+	name, ok := strings.CutPrefix(r.Header.Get("X-Amz-Target"), "TrentService.")
+	operation := operations[name]
+	if r.Method != http.MethodPost || !ok || operation == nil {
+		return nil, fault("UnknownOperationException", "")
+	}
+	var in request
+	if err := json.NewDecoder(body).Decode(&in); err != nil {
+		return nil, fault("SerializationException", "malformed request")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return operation(s, in)
+}
+
+// request has the members of the requests of all operations.
+type request struct {
+	KeyID                        string `json:"KeyId"`
+	KeySpec                      string
+	CiphertextBlob               []byte
+	EncryptionContext            map[string]string
+	SourceKeyID                  string `json:"SourceKeyId"`
+	DestinationKeyID             string `json:"DestinationKeyId"`
+	SourceEncryptionContext      map[string]string
+	DestinationEncryptionContext map[string]string
+}
+
+var operations = map[string]func(*Service, request) (any, error){
+	"CreateKey":           (*Service).create,
+	"DescribeKey":         (*Service).describe,
+	"EnableKey":           become(enabled, false),
+	"DisableKey":          become(disabled, false),
+	"ScheduleKeyDeletion": become(pendingDeletion, false), // nothing deletes it
+	"CancelKeyDeletion":   become(disabled, true),
+	"GenerateDataKey":     (*Service).generate,
+	"Decrypt":             (*Service).decrypt,
+	"ReEncrypt":           (*Service).reEncrypt,
+}
 
 // create makes a key.
 func (s *Service) create(in request) (any, error) {
@@ -18,28 +84,27 @@ func (s *Service) create(in request) (any, error) {
 	return map[string]any{"KeyMetadata": k.metadata()}, s.put(k)
 }
 
-// change alters the state of a key.
-func (s *Service) change(name string, in request) (any, error) {
+func (s *Service) describe(in request) (any, error) {
 	k, err := s.find(in.KeyID)
-	if err != nil {
-		return nil, err
+	return map[string]any{"KeyMetadata": k.metadata()}, err
+}
+
+// become returns the operation that puts a key into a state. A key that is pending deletion
+// takes only the operation for such keys, which no other key takes.
+func become(state string, pending bool) func(*Service, request) (any, error) {
+	return func(s *Service, in request) (any, error) {
+		k, err := s.find(in.KeyID)
+		switch isPending := k.State == pendingDeletion; {
+		case err != nil:
+			return nil, err
+		case isPending && !pending:
+			return nil, fault("KMSInvalidStateException", "%s is pending deletion.", k.arn())
+		case !isPending && pending:
+			return nil, fault("KMSInvalidStateException", "%s is not pending deletion.", k.arn())
+		}
+		k.State = state
+		return map[string]any{"KeyId": k.arn(), "KeyState": k.State}, s.put(k)
 	}
-	isPending, isCancelled := k.State == pendingDeletion, name == "CancelKeyDeletion"
-	switch {
-	case isPending && !isCancelled:
-		return nil, fault("KMSInvalidStateException", "%s is pending deletion.", k.arn())
-	case !isPending && isCancelled:
-		return nil, fault("KMSInvalidStateException", "%s is not pending deletion.", k.arn())
-	}
-	switch name {
-	case "EnableKey":
-		k.State = enabled
-	case "DisableKey", "CancelKeyDeletion":
-		k.State = disabled
-	case "ScheduleKeyDeletion": // nothing deletes it
-		k.State = pendingDeletion
-	}
-	return map[string]any{"KeyId": k.arn(), "KeyState": k.State}, s.put(k)
 }
 
 func (s *Service) decrypt(in request) (any, error) {

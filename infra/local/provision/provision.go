@@ -7,19 +7,31 @@ package provision
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
 	"golang.org/x/sync/errgroup"
 
+	"signalbox.dev/infra/local/state"
 	"signalbox.dev/infra/local/template"
 	"signalbox.dev/infra/reach"
 )
+
+// ResourcesFile maps the logical ids of all resources made to ARNs.
+const ResourcesFile = "resources.json"
+
+// errGone is the error of a resource that was made and does not exist.
+var errGone = &state.Damage{Err: errors.New("it is gone")}
 
 // provisioner makes resources and collects their attributes.
 type provisioner struct {
@@ -39,48 +51,121 @@ type provisioner struct {
 // Make makes missing resources, concurrently, and returns all names. It records ARNs in
 // dir, because keys have no names in the engines. A prefix means a DynamoDB that others use
 // too; the names of the tables begin with it. That DynamoDB may keep its tables in memory
-// only: if all of them are gone, Make warns and makes them again.
+// only: if all are gone, Make warns and makes them again.
 func Make(ctx context.Context, t *template.Template, c aws.Config, dir, prefix string, warn func(text string)) (template.Resources, error) {
-	tables, err := t.Tables()
-	if err != nil {
-		return nil, err
-	}
-	buckets, err := t.Buckets()
-	if err != nil {
-		return nil, err
-	}
-	keys, err := t.Keys()
-	if err != nil {
+	tables, failedTables := template.Declared[table](t, "AWS::DynamoDB::Table")
+	buckets, failedBuckets := template.Declared[bucket](t, "AWS::S3::Bucket")
+	keys, failedKeys := template.Declared[struct{}](t, "AWS::KMS::Key")
+	if err := errors.Join(failedTables, failedBuckets, failedKeys); err != nil {
 		return nil, err
 	}
 	p := &provisioner{
 		db: reach.DynamoDB(c), keys: reach.KMS(c), s3: reach.S3(c),
-		made: make(template.Resources), prefix: prefix, warn: warn,
+		existing: make(map[string]string), made: make(template.Resources), prefix: prefix, warn: warn,
 	}
-	if p.existing, err = readResources(dir); err != nil {
+	record := filepath.Join(dir, ResourcesFile)
+	if _, err := state.Read(record, &p.existing, p.check); err != nil {
 		return nil, err
 	}
 	if err := p.forget(ctx, tables); err != nil {
 		return nil, err
 	}
 	all, ctx := errgroup.WithContext(ctx)
-	for _, table := range tables {
-		all.Go(func() error { return p.table(ctx, table) })
+	for _, it := range tables {
+		all.Go(func() error { return p.table(ctx, it) })
 	}
-	for _, bucket := range buckets {
-		all.Go(func() error { return p.bucket(ctx, bucket) })
+	for _, it := range buckets {
+		all.Go(func() error { return p.bucket(ctx, it) })
 	}
-	for _, key := range keys {
-		all.Go(func() error { return p.key(ctx, key.ID) })
+	for _, it := range keys {
+		all.Go(func() error { return p.key(ctx, it.ID) })
 	}
 	if err := all.Wait(); err != nil {
 		return nil, fmt.Errorf("making the template's resources: %w", err)
 	}
-	return maps.Clone(p.made), p.writeResources(dir)
+	for id, attributes := range p.made {
+		p.existing[id] = attributes["Arn"]
+	}
+	if err := state.Write(record, p.existing); err != nil {
+		return nil, fmt.Errorf("recording what was made: %w", err)
+	}
+	return p.made, nil
+}
+
+func (p *provisioner) check() error {
+	if len(p.existing) == 0 {
+		return errors.New("it names nothing")
+	}
+	return nil
+}
+
+// ensure makes a resource that does not exist yet.
+func (p *provisioner) ensure(id string, find, create func() error) error {
+	err := find()
+	switch {
+	case !isMissing(err):
+		return err
+	case p.existing[id] != "":
+		return errGone
+	}
+	return create()
+}
+
+// isMissing reports whether an engine has answered that a resource does not exist.
+func isMissing(err error) bool {
+	failed, ok := errors.AsType[smithy.APIError](err)
+	return ok && slices.Contains([]string{"ResourceNotFoundException", "NotFoundException", "NotFound"}, failed.ErrorCode())
 }
 
 func (p *provisioner) done(id string, a template.Attributes) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.made[id] = a
+}
+
+// bucket has the properties that requests depend on.
+type bucket struct {
+	VersioningConfiguration *types.VersioningConfiguration
+}
+
+func (p *provisioner) bucket(ctx context.Context, b template.Resource[bucket]) error {
+	// Upper case is not allowed in bucket names.
+	name := strings.ToLower(template.StackName + "-" + b.ID)
+	err := p.ensure(b.ID, func() error {
+		_, err := p.s3.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name})
+		return err
+	}, func() error {
+		_, err := p.s3.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})
+		return err
+	})
+	if versioning := b.Properties.VersioningConfiguration; err == nil && versioning != nil {
+		_, err = p.s3.PutBucketVersioning(ctx, &s3.PutBucketVersioningInput{Bucket: &name, VersioningConfiguration: versioning})
+	}
+	if err != nil {
+		return fmt.Errorf("bucket %s: %w", name, err)
+	}
+	p.done(b.ID, template.Attributes{"Ref": name, "Arn": "arn:aws:s3:::" + name})
+	return nil
+}
+
+// key finds the key by its recorded ARN, because a key has no name, or makes one. A
+// crash before it is recorded leaves an unused key.
+func (p *provisioner) key(ctx context.Context, id string) error {
+	arn := p.existing[id]
+	if arn == "" {
+		created, err := p.keys.CreateKey(ctx, &kms.CreateKeyInput{})
+		if err != nil {
+			return fmt.Errorf("creating key %s: %w", id, err)
+		}
+		arn = aws.ToString(created.KeyMetadata.Arn)
+	}
+	found, err := p.keys.DescribeKey(ctx, &kms.DescribeKeyInput{KeyId: &arn})
+	if isMissing(err) {
+		return fmt.Errorf("key %s (%s): %w, and everything that it sealed is lost", id, arn, errGone)
+	}
+	if err != nil {
+		return fmt.Errorf("finding key %s: %w", id, err)
+	}
+	p.done(id, template.Attributes{"Ref": aws.ToString(found.KeyMetadata.KeyId), "Arn": arn})
+	return nil
 }

@@ -41,7 +41,7 @@ func (d tables) Do(r *http.Request) (*http.Response, error) {
 
 // If ExtendDB is killed while it makes a table, it never finishes that table.
 func TestAnUnfinishedTable(t *testing.T) {
-	made := template.Resource[template.Table]{ID: "Table"}
+	made := template.Resource[table]{ID: "Table"}
 	name := template.StackName + "-" + made.ID
 	for recorded, want := range map[string]string{"": "ACTIVE", "its ARN": "CREATING"} {
 		d := tables{name: "CREATING"}

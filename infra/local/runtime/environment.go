@@ -12,10 +12,9 @@ const version = "1"
 
 // environment returns the whole environment of an instance of the function.
 func (c Config) environment(f Function, api, stream string) []string {
+	folder := filepath.Dir(f.Binary)
 	all := make(map[string]string)
 	maps.Copy(all, f.Environment)
-	maps.Copy(all, c.Environment)
-	folder := filepath.Dir(f.Binary)
 	maps.Copy(all, map[string]string{
 		"AWS_DEFAULT_REGION":              c.Region,
 		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": strconv.Itoa(f.MemoryMB),

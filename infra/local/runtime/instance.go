@@ -1,14 +1,17 @@
 package runtime
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -73,14 +76,28 @@ func (l *Lambda) run(i *instance) error {
 	go func() { _ = server.Serve(listener) }()
 	defer func() { _ = server.Close() }()
 
-	output := &lines{emit: func(line []byte) { l.config.Output(i.function.Name, line) }}
-	defer output.flush()
+	output, write := io.Pipe()
+	var printed sync.WaitGroup
+	printed.Go(func() { l.printLines(i.function.Name, output) })
+	defer printed.Wait()
+	defer func() { _ = write.Close() }()
 	stream := time.Now().UTC().Format("2006/01/02/") + "[" + version + "]" + uuid.NewString()
 	cmd := exec.CommandContext(i.life, i.function.Binary) //nolint:gosec // the configured program
 	cmd.Dir = filepath.Dir(i.function.Binary)
 	cmd.Env = l.config.environment(i.function, listener.Addr().String(), stream)
-	cmd.Stdout, cmd.Stderr = output, output
+	cmd.Stdout, cmd.Stderr = write, write
 	return child.Run(cmd, func() {})
+}
+
+// printLines passes on the lines of a process's output.
+func (l *Lambda) printLines(function string, output io.Reader) {
+	for lines := bufio.NewReaderSize(output, maxLineBytes); ; {
+		line, _, err := lines.ReadLine()
+		if err != nil {
+			return
+		}
+		l.config.Output(function, line)
+	}
 }
 
 // reason is the error of a request if its instance ended with err, before the instance

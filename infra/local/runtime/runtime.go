@@ -25,6 +25,8 @@ const (
 	// MaxPayload bounds a request.
 	MaxPayload = 6 << 20
 	initTime   = 10 * time.Second
+	// maxLineBytes bounds a line of a log: a longer one is cut.
+	maxLineBytes = 256 << 10
 )
 
 // Defaults of Config.
@@ -64,7 +66,7 @@ type Function struct {
 	Handler  string
 	MemoryMB int
 	Timeout  time.Duration
-	// Environment holds the function's own variables.
+	// Environment holds the function's own variables. Lambda's win over them.
 	Environment map[string]string
 }
 
@@ -73,9 +75,6 @@ type Config struct {
 	Functions []Function
 	Region    string
 	Account   string
-	// Environment holds variables for every function, in addition to Lambda's own:
-	// credentials and endpoints. It wins over a function's own variables.
-	Environment map[string]string
 	// Instances bounds the instances of each function. Zero means 10.
 	Instances int
 	// Wait bounds how long a request waits for an instance. Zero means 10 s.

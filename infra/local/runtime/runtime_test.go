@@ -97,12 +97,11 @@ func start(t *testing.T, change func(*runtime.Config)) *runtime.Lambda {
 	c := runtime.Config{
 		Functions: []runtime.Function{{
 			Name: "F", Binary: binary, Handler: "bootstrap", MemoryMB: 256, Timeout: never,
-			Environment: map[string]string{"TABLE": "things", "AWS_REGION": "elsewhere", "AWS_ENDPOINT_URL_S3": ""},
+			Environment: map[string]string{"TABLE": "things", "AWS_REGION": "elsewhere", "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:1"},
 		}},
 		Region: "us-east-1", Account: "000000000000", Wait: never,
-		Environment: map[string]string{"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:1"},
-		Output:      func(string, []byte) {},
-		Log:         slog.New(slog.DiscardHandler),
+		Output: func(string, []byte) {},
+		Log:    slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
 		change(&c)

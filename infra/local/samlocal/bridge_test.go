@@ -1,4 +1,4 @@
-package samlocal_test
+package samlocal
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"testing"
 
-	"signalbox.dev/infra/local/samlocal"
 	"signalbox.dev/infra/testkit"
 )
 
@@ -15,7 +14,7 @@ import (
 func TestOnlyTheBridgesNetworkIsServed(t *testing.T) {
 	listener, err := net.ListenTCP("tcp", &net.TCPAddr{})
 	testkit.Must(t, err)
-	l := samlocal.Within(listener, netip.MustParsePrefix("127.0.0.2/31"))
+	l := within{listener, netip.MustParsePrefix("127.0.0.2/31")}
 	defer func() { _ = l.Close() }()
 	dial := func(from string) net.Conn {
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}

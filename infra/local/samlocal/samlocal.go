@@ -18,9 +18,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"signalbox.dev/infra/local/engines"
+	"signalbox.dev/infra/local/state"
 	"signalbox.dev/infra/local/template"
 )
 
@@ -49,32 +48,23 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Server serves containers until it is closed.
-type Server struct {
-	folder string
-	proxy  *proxy
-}
-
-// Start starts the proxy and writes the files.
-func Start(c Config) (*Server, error) {
-	s := &Server{folder: filepath.Join(c.State, Folder)}
-	var err error
-	if s.proxy, err = startProxy(c); err != nil {
+// Start starts the proxy and writes the files. end ends the proxy and removes the files
+// that show that it runs.
+func Start(c Config) (end func() error, err error) {
+	p, err := startProxy(c)
+	if err != nil {
 		return nil, fmt.Errorf("serving containers: %w", err)
 	}
-	if err := s.write(c); err != nil {
-		return nil, errors.Join(fmt.Errorf("writing what sam local reads: %w", err), s.Close())
+	folder := filepath.Join(c.State, Folder)
+	end = func() error { return errors.Join(os.RemoveAll(folder), p.close()) }
+	if err := c.write(folder, p.port); err != nil {
+		return nil, errors.Join(fmt.Errorf("writing what sam local reads: %w", err), end())
 	}
-	return s, nil
+	return end, nil
 }
 
-// Close ends the proxy and removes the files that show that it runs.
-func (s *Server) Close() error {
-	return errors.Join(os.RemoveAll(s.folder), s.proxy.close())
-}
-
-func (s *Server) write(c Config) error {
-	url := "http://" + net.JoinHostPort(Host, strconv.Itoa(s.proxy.port))
+func (c Config) write(folder string, port int) error {
+	url := "http://" + net.JoinHostPort(Host, strconv.Itoa(port))
 	environment := make(map[string]map[string]string)
 	for _, f := range c.Functions {
 		environment[f.ID] = maps.Clone(f.Properties.Environment.Variables)
@@ -94,24 +84,15 @@ func (s *Server) write(c Config) error {
 		return err
 	}
 	for function, event := range c.Events {
-		if err := writeJSON(filepath.Join(events, function+".json"), json.RawMessage(event)); err != nil {
+		if err := state.Write(filepath.Join(events, function+".json"), json.RawMessage(event)); err != nil {
 			return err
 		}
 	}
-	if err := os.MkdirAll(s.folder, 0o700); err != nil {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
 	// SAM reads parameters from YAML and TOML only. JSON is YAML.
 	return errors.Join(
-		writeJSON(filepath.Join(s.folder, "parameters.yaml"), parameters),
-		writeJSON(filepath.Join(s.folder, "env.json"), environment))
-}
-
-// writeJSON writes a file that other users cannot read, because events contain keys.
-func writeJSON(path string, v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	return renameio.WriteFile(path, append(text, '\n'), 0o600)
+		state.Write(filepath.Join(folder, "parameters.yaml"), parameters),
+		state.Write(filepath.Join(folder, "env.json"), environment))
 }

@@ -3,22 +3,7 @@ package template
 import (
 	"fmt"
 	"strings"
-
-	dynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	s3 "github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
-
-// Table has the properties of an AWS::DynamoDB::Table.
-type Table struct {
-	AttributeDefinitions    []dynamodb.AttributeDefinition
-	KeySchema               []dynamodb.KeySchemaElement
-	TimeToLiveSpecification *dynamodb.TimeToLiveSpecification
-}
-
-// Bucket has the properties of an AWS::S3::Bucket.
-type Bucket struct {
-	VersioningConfiguration *s3.VersioningConfiguration
-}
 
 // Function has the properties of an AWS::Serverless::Function, with Globals merged in.
 type Function struct {
@@ -31,7 +16,6 @@ type Function struct {
 
 // API has the properties of the AWS::Serverless::Api.
 type API struct {
-	StageName string
 	Variables map[string]string
 	// GatewayResponses have types such as MISSING_AUTHENTICATION_TOKEN.
 	GatewayResponses map[string]GatewayResponse
@@ -65,19 +49,10 @@ type Route struct {
 	Function string
 }
 
-// Tables returns the declared tables.
-func (t *Template) Tables() ([]Resource[Table], error) {
-	return declared(scope{t, nil}, "AWS::DynamoDB::Table", Table{}, nil)
-}
-
-// Buckets returns the declared buckets.
-func (t *Template) Buckets() ([]Resource[Bucket], error) {
-	return declared(scope{t, nil}, "AWS::S3::Bucket", Bucket{}, nil)
-}
-
-// Keys returns the declared KMS keys.
-func (t *Template) Keys() ([]Resource[struct{}], error) {
-	return declared(scope{t, nil}, "AWS::KMS::Key", struct{}{}, nil)
+// Declared returns all resources of a type that depends on no other resource, such as
+// AWS::DynamoDB::Table, with the properties that are fields of P.
+func Declared[P any](t *Template, kind string) ([]Resource[P], error) {
+	return declared(scope{t, nil}, kind, *new(P), nil)
 }
 
 // Functions returns all functions. Their environments are resolved with the resources made.
@@ -88,7 +63,7 @@ func (t *Template) Functions(made Resources) ([]Resource[Function], error) {
 
 // API returns the template's one API, with its routes.
 func (t *Template) API() (API, error) {
-	apis, err := declared(scope{t, nil}, "AWS::Serverless::Api", API{}, nil)
+	apis, err := Declared[API](t, "AWS::Serverless::Api")
 	if err == nil && len(apis) != 1 {
 		err = fmt.Errorf("the template declares %d APIs; one is needed", len(apis))
 	}

@@ -22,7 +22,7 @@ import (
 // succeeds, all deletes by version succeed, and each reports the same as S3. shared/files
 // tests the rest, on S3Mock too (infra/second-opinion).
 func TestDeletesAtOnce(t *testing.T) {
-	running, err := engines.Start(t.Context(), engines.Config{Dir: t.TempDir()})
+	running, err := engines.Start(t.Context(), engines.Config{Root: "../../../..", Dir: t.TempDir()})
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, running.Close()) })
 	c, bucket, key := reach.S3(running.Config()), aws.String("files"), aws.String("files/w/f")

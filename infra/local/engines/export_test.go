@@ -1,4 +1,0 @@
-package engines
-
-// Front is the proxy before ExtendDB.
-var Front = front
