@@ -10,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
+	"signalbox.dev/infra/sim/model"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/files"
@@ -181,11 +180,7 @@ func limitRow(token string) string { return "limit#delete-file#" + hashOf(token)
 
 // arrival is the arrival time that the limiter has stored for the key.
 func (w *World) arrival(token string) int64 {
-	tat, _ := w.model.Item(controlTable, limitRow(token), "")["tat"].(*types.AttributeValueMemberN)
-	if tat == nil {
-		return 0
-	}
-	stored, _ := strconv.ParseInt(tat.Value, 10, 64)
+	stored, _ := model.Integer(w.model.Item(controlTable, limitRow(token), "")["tat"])
 	return stored
 }
 
