@@ -58,10 +58,10 @@ var (
 	sign    = regexp.MustCompile(`(?m)^[-+]`)
 )
 
-// found is the line that replays a failure.
-var found = regexp.MustCompile(`-schedule='[^']*'`)
+// found is the line of the scenario that failed.
+var found = regexp.MustCompile(`--- FAIL: TestSimulation/(\S+)`)
 
-// plant runs the simulation with each mutant of the lists, and reports which schedule
+// plant runs the simulation with each mutant of the lists, and reports which scenario
 // finds it. One that none finds is an error.
 func plant(ctx context.Context, lists, only string, timeout time.Duration) error {
 	paths, err := filepath.Glob(lists)
@@ -79,15 +79,15 @@ func plant(ctx context.Context, lists, only string, timeout time.Duration) error
 	}
 	missed := 0
 	for _, p := range list {
-		schedule, err := p.simulate(ctx, timeout)
+		scenario, err := p.simulate(ctx, timeout)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		if schedule == "" {
+		if scenario == "" {
 			missed++
-			schedule = "NOT FOUND"
+			scenario = "NOT FOUND"
 		}
-		fmt.Printf("%-55s %-16s %s\n", p.name, p.function, schedule)
+		fmt.Printf("%-55s %-16s %s\n", p.name, p.function, scenario)
 	}
 	if missed > 0 {
 		return fmt.Errorf("%d of %d mutants are not found", missed, len(list))
@@ -95,10 +95,11 @@ func plant(ctx context.Context, lists, only string, timeout time.Duration) error
 	return nil
 }
 
-// simulate plays the function's simulation with the mutant, and returns the schedule
-// that finds it.
+// simulate plays the function's simulation with the mutant, and returns the scenario
+// that finds it, or "".
 func (p planted) simulate(ctx context.Context, timeout time.Duration) (string, error) {
 	out, err := p.run(ctx, timeout, judge{".", []string{"-run", simulation, "./" + p.function, "-args", "-simulate"}})
+	failed := found.FindStringSubmatch(out)
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
@@ -106,10 +107,8 @@ func (p planted) simulate(ctx context.Context, timeout time.Duration) (string, e
 		return "", fmt.Errorf("it does not compile:\n%s", out)
 	case err == nil:
 		return "", nil
+	case failed == nil:
+		return "", fmt.Errorf("the simulation ends before a scenario: %w\n%s", err, out)
 	}
-	schedule := found.FindString(out)
-	if schedule == "" {
-		return "", fmt.Errorf("the simulation ends without a schedule: %w\n%s", err, out)
-	}
-	return schedule, nil
+	return failed[1], nil
 }

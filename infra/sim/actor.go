@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"regexp"
-	"slices"
 	"strconv"
 	"time"
 
@@ -118,16 +117,14 @@ func (w *World) newInstance(client aws.HTTPClient) *instance {
 
 type exchange struct {
 	*actor
-	event functest.Event
-	// payload is the whole event. asked means that Ask checks the response.
-	payload []byte
-	asked   bool
-	raw     []byte
-	log     string
-	answer  functest.Answer
-	before  objects // the stored file right before and after
-	after   objects
-	judge   func()
+	event  functest.Event
+	asked  bool // Ask checks the response
+	raw    []byte
+	log    string
+	answer functest.Answer
+	before objects // the stored file right before and after
+	after  objects
+	judge  func()
 }
 
 // met is a fault that an actor's call met.
@@ -157,11 +154,11 @@ func (m met) during(a *actor) *actor {
 
 // request makes an actor that sends the request to the instance.
 func (w *World) request(a *actor, i *instance, e functest.Event, judge func(*exchange)) *exchange {
-	x := &exchange{actor: a, event: e, payload: e.Payload()}
+	x := &exchange{actor: a, event: e}
 	x.judge = func() { judge(x) }
 	a.work = func(ctx context.Context) {
 		i.log.Reset()
-		raw, err := i.handler.Invoke(ctx, slices.Clone(x.payload)) // it is wiped
+		raw, err := i.handler.Invoke(ctx, e.Payload())
 		if err != nil {
 			w.problem("%s: the function returned an error: %v", a.Name, err)
 		}

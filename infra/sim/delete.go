@@ -10,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
+	"signalbox.dev/infra/sim/model"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/files"
@@ -179,19 +178,9 @@ func limitObject(token string) string { return "the limit of key " + hashOf(toke
 
 func limitRow(token string) string { return "limit#delete-file#" + hashOf(token) }
 
-// ForgetRate removes the limiter's item of the key, as DynamoDB removes an expired one.
-func (w *World) ForgetRate(token string) {
-	w.Rows(controlTable).Delete(w.t, testkit.Key(limitRow(token)))
-	w.showed(w.past(), sets(limitObject(token), "removed", func(int64) int64 { return 0 }))
-}
-
 // arrival is the arrival time that the limiter has stored for the key.
 func (w *World) arrival(token string) int64 {
-	tat, _ := w.model.Item(controlTable, limitRow(token), "")["tat"].(*types.AttributeValueMemberN)
-	if tat == nil {
-		return 0
-	}
-	stored, _ := strconv.ParseInt(tat.Value, 10, 64)
+	stored, _ := model.Integer(w.model.Item(controlTable, limitRow(token), "")["tat"])
 	return stored
 }
 

@@ -5,7 +5,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/sim/model"
@@ -74,15 +72,9 @@ func (f *fixture) take(l *limits.Limiter, caller string, rate limits.Rate) (limi
 // item returns the item of caller "a" in limiter "test", or 0 if there is none.
 func (f *fixture) item() (tat, exp int64) {
 	item := f.world.Item("control", "limit#test#a", "")
-	if item == nil {
-		return 0, 0
-	}
-	number := func(name string) int64 {
-		n, err := strconv.ParseInt(item[name].(*types.AttributeValueMemberN).Value, 10, 64)
-		testkit.Must(f, err)
-		return n
-	}
-	return number("tat"), number("exp")
+	tat, _ = model.Integer(item["tat"])
+	exp, _ = model.Integer(item["exp"])
+	return tat, exp
 }
 
 // expire removes that item, as DynamoDB does.

@@ -23,14 +23,15 @@ type table map[primaryKey]Item
 // primaryKey is the key of an item. Its sort key is "" if the table has none.
 type primaryKey struct{ pk, sk string }
 
-// key reads the primary key of an item.
-func (i wire) key() primaryKey { return primaryKey{textOf(i["pk"]), textOf(i["sk"])} }
+// keyOf reads the primary key of an item.
+func keyOf(i Item) primaryKey { return primaryKey{textOf(i["pk"]), textOf(i["sk"])} }
 
 // touch is the item of a table with the primary key.
-func (i wire) touch(table string, write bool) Touch {
-	name := table + "/" + i.key().pk
-	if sk := i.key().sk; sk != "" {
-		name += "/" + sk
+func touch(table string, i Item, write bool) Touch {
+	key := keyOf(i)
+	name := table + "/" + key.pk
+	if key.sk != "" {
+		name += "/" + key.sk
 	}
 	return Touch{Item: name, Write: write}
 }
@@ -55,8 +56,8 @@ func (t table) sorted() []primaryKey {
 // input has all members of the requests for items of one table.
 type input struct {
 	TableName                           string
-	Item, Key                           wire
-	Keys                                []wire
+	Item, Key                           Item
+	Keys                                []Item
 	ConsistentRead                      bool
 	ConditionExpression                 *string
 	UpdateExpression                    *string
@@ -64,7 +65,7 @@ type input struct {
 	FilterExpression                    *string
 	ProjectionExpression                *string
 	ExpressionAttributeNames            map[string]string
-	ExpressionAttributeValues           wire
+	ExpressionAttributeValues           Item
 	ReturnValues                        string
 	ReturnValuesOnConditionCheckFailure string
 	Limit                               *int
@@ -73,10 +74,10 @@ type input struct {
 
 type getItem struct{ input }
 
-func (in *getItem) touches() []Touch { return []Touch{in.Key.touch(in.TableName, false)} }
+func (in *getItem) touches() []Touch { return []Touch{touch(in.TableName, in.Key, false)} }
 
 func (in *getItem) apply(w *World) (any, error) {
-	in.Keys = []wire{in.Key}
+	in.Keys = []Item{in.Key}
 	items, err := w.get(in.input)
 	if err != nil || len(items) == 0 {
 		return object{}, err
@@ -85,15 +86,15 @@ func (in *getItem) apply(w *World) (any, error) {
 }
 
 // get reads items of a table.
-func (w *World) get(in input) (items []wire, err error) {
+func (w *World) get(in input) (items []Item, err error) {
 	paths, err := parse(in, in.ProjectionExpression, (*parser).projection)
 	if err != nil {
 		return nil, err
 	}
 	t, err := w.table(in.TableName)
 	for _, key := range in.Keys {
-		if item, ok := t[key.key()]; ok {
-			items = append(items, wire(project(item, paths)))
+		if item, ok := t[keyOf(key)]; ok {
+			items = append(items, project(item, paths))
 		}
 	}
 	return items, err
@@ -104,34 +105,34 @@ type batchGetItem struct{ RequestItems map[string]input }
 func (in *batchGetItem) touches() (all []Touch) {
 	for table, reads := range in.RequestItems {
 		for _, key := range reads.Keys {
-			all = append(all, key.touch(table, false))
+			all = append(all, touch(table, key, false))
 		}
 	}
 	return inOrder(all)
 }
 
 func (in *batchGetItem) apply(w *World) (any, error) {
-	responses := map[string][]wire{}
+	responses := map[string][]Item{}
 	for name, reads := range in.RequestItems {
 		reads.TableName = name
 		items, err := w.get(reads)
 		if err != nil {
 			return nil, err
 		}
-		responses[name] = append([]wire{}, items...)
+		responses[name] = append([]Item{}, items...)
 	}
 	return object{"Responses": responses, "UnprocessedKeys": object{}}, nil
 }
 
 // batchWriteItem is the input of BatchWriteItem. Only deletions are modelled.
 type batchWriteItem struct {
-	RequestItems map[string][]struct{ DeleteRequest struct{ Key wire } }
+	RequestItems map[string][]struct{ DeleteRequest struct{ Key Item } }
 }
 
 func (in *batchWriteItem) touches() (all []Touch) {
 	for table, deletions := range in.RequestItems {
 		for _, one := range deletions {
-			all = append(all, one.DeleteRequest.Key.touch(table, true))
+			all = append(all, touch(table, one.DeleteRequest.Key, true))
 		}
 	}
 	return inOrder(all)
@@ -144,7 +145,7 @@ func (in *batchWriteItem) apply(w *World) (any, error) {
 			return nil, err
 		}
 		for _, one := range deletions {
-			delete(t, one.DeleteRequest.Key.key())
+			delete(t, keyOf(one.DeleteRequest.Key))
 		}
 	}
 	return object{"UnprocessedItems": object{}}, nil
@@ -191,15 +192,15 @@ func (w *World) page(in input, has func(primaryKey) bool) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, read := []wire{}, []wire{}
+	items, read := []Item{}, []Item{}
 	for _, key := range t.sorted() {
 		if !has(key) {
 			continue
 		}
 		item := t[key]
-		read = append(read, wire(item))
+		read = append(read, item)
 		if filter.holds(item) {
-			items = append(items, wire(project(item, paths)))
+			items = append(items, project(item, paths))
 		}
 	}
 	if in.Limit != nil && len(read) >= *in.Limit {
@@ -229,7 +230,7 @@ func (in *write) touches() []Touch {
 	if in.kind == "Put" {
 		key = in.Item
 	}
-	return []Touch{key.touch(in.TableName, in.kind != "ConditionCheck")}
+	return []Touch{touch(in.TableName, key, in.kind != "ConditionCheck")}
 }
 
 func (in *write) apply(w *World) (any, error) {
@@ -243,7 +244,7 @@ func (in *write) apply(w *World) (any, error) {
 	}
 	e.commit()
 	if returned := project(e.item, e.paths); updated && len(returned) > 0 {
-		return object{"Attributes": wire(returned)}, nil
+		return object{"Attributes": returned}, nil
 	}
 	return object{}, nil
 }
@@ -269,23 +270,23 @@ func (in *write) try(w *World) (e effect, err error) {
 	if e.table, err = w.table(in.TableName); err != nil {
 		return e, err
 	}
-	if e.key = in.Key.key(); in.kind == "Put" {
-		e.key = in.Item.key()
+	if e.key = keyOf(in.Key); in.kind == "Put" {
+		e.key = keyOf(in.Item)
 	}
 	old := e.table[e.key]
 	if !condition.holds(old) {
 		failed := refusal("ConditionalCheckFailedException", "The conditional request failed")
 		if in.ReturnValuesOnConditionCheckFailure == "ALL_OLD" && old != nil {
-			failed.Members = object{"Item": wire(old)}
+			failed.Members = object{"Item": old}
 		}
 		return e, failed
 	}
 	switch in.kind {
 	case "Put":
-		e.item = Item(in.Item)
+		e.item = in.Item
 	case "Update":
 		if old == nil {
-			old = Item(in.Key)
+			old = in.Key
 		}
 		for _, a := range actions {
 			e.paths = append(e.paths, a.path)

@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // path is a document path: an attribute and members of maps in it.
@@ -20,7 +18,7 @@ type condition func(Item) bool
 func (c condition) holds(i Item) bool { return c == nil || c(i) }
 
 // operand is the value of a part of an expression for an item, nil if there is none.
-type operand func(Item) types.AttributeValue
+type operand func(Item) any
 
 // action changes one path. The new value is the sum of the operands. Without operands the
 // path is removed.
@@ -45,7 +43,7 @@ func parse[V any](in input, text *string, read func(*parser) V) (result V, err e
 	if text == nil {
 		return result, nil
 	}
-	r := &parser{in.ExpressionAttributeNames, Item(in.ExpressionAttributeValues), *text, token.FindAllString(*text, -1)}
+	r := &parser{in.ExpressionAttributeNames, in.ExpressionAttributeValues, *text, token.FindAllString(*text, -1)}
 	defer func() {
 		if failure := recover(); failure != nil {
 			err = failure.(*Error) //nolint:errcheck,forcetypeassert // any other panic is a defect
@@ -130,9 +128,9 @@ func (r *parser) not() condition {
 	return holds
 }
 
-var comparators = map[string]func(a, b types.AttributeValue) bool{
+var comparators = map[string]func(a, b any) bool{
 	"=":  equal,
-	"<>": func(a, b types.AttributeValue) bool { return !equal(a, b) },
+	"<>": func(a, b any) bool { return !equal(a, b) },
 	"<":  ordered(func(order int) bool { return order < 0 }),
 	"<=": ordered(func(order int) bool { return order <= 0 }),
 	">":  ordered(func(order int) bool { return order > 0 }),
@@ -147,8 +145,8 @@ func (r *parser) comparison() condition {
 	case "begins_with":
 		arguments := r.arguments(name, 2)
 		return func(i Item) bool {
-			text, isText := arguments[0](i).(*types.AttributeValueMemberS)
-			return isText && strings.HasPrefix(text.Value, textOf(arguments[1](i)))
+			text, isText := inside[string](arguments[0](i), "S")
+			return isText && strings.HasPrefix(text, textOf(arguments[1](i)))
 		}
 	}
 	left := r.operand()
@@ -187,12 +185,12 @@ func (r *parser) arguments(function string, count int) []operand {
 func (r *parser) operand() operand {
 	if strings.HasPrefix(r.next(), ":") {
 		value := r.value()
-		return func(Item) types.AttributeValue { return value }
+		return func(Item) any { return value }
 	}
 	return r.path().at
 }
 
-func (r *parser) value() types.AttributeValue {
+func (r *parser) value() any {
 	value, ok := r.values[r.take()]
 	if !ok {
 		r.fail()
@@ -262,7 +260,7 @@ func (r *parser) assigned() operand {
 		return r.operand()
 	}
 	arguments := r.arguments("if_not_exists", 2)
-	return func(old Item) types.AttributeValue {
+	return func(old Item) any {
 		if v := arguments[0](old); v != nil {
 			return v
 		}
@@ -271,29 +269,25 @@ func (r *parser) assigned() operand {
 }
 
 // at returns the value at a path, nil if there is none.
-func (p path) at(i Item) types.AttributeValue {
+func (p path) at(i Item) any {
 	for ; len(p) > 1; p = p[1:] {
-		m, ok := i[p[0]].(*types.AttributeValueMemberM)
-		if !ok {
-			return nil
-		}
-		i = m.Value
+		i, _ = inside[Item](i[p[0]], "M") // a nil map has no attribute
 	}
 	return i[p[0]]
 }
 
 // put sets the value at a path, or removes it if v is nil. It copies the maps on the way.
 // If one does not exist, put makes it or returns false.
-func (p path) put(i Item, v types.AttributeValue, makes bool) bool {
+func (p path) put(i Item, v any, makes bool) bool {
 	for ; len(p) > 1; p = p[1:] {
-		inner := Item{}
-		if m, ok := i[p[0]].(*types.AttributeValueMemberM); ok {
-			inner = maps.Clone(m.Value)
-		} else if !makes {
+		inner, ok := inside[Item](i[p[0]], "M")
+		if !ok && !makes {
 			return false
 		}
-		i[p[0]] = &types.AttributeValueMemberM{Value: inner}
-		i = inner
+		copied := Item{}
+		maps.Copy(copied, inner)
+		i[p[0]] = object{"M": copied}
+		i = copied
 	}
 	if v == nil {
 		delete(i, p[0])
@@ -333,8 +327,8 @@ func apply(actions []action, old Item) (Item, error) {
 }
 
 // value returns the new value, nil for none.
-func (a action) value(old Item) (types.AttributeValue, error) {
-	var values []types.AttributeValue
+func (a action) value(old Item) (any, error) {
+	var values []any
 	for _, o := range a.operands {
 		values = append(values, o(old))
 	}
@@ -348,11 +342,11 @@ func (a action) value(old Item) (types.AttributeValue, error) {
 	}
 	total := int64(0)
 	for _, v := range values {
-		n, ok := v.(*types.AttributeValueMemberN)
+		n, ok := Integer(v)
 		if !ok {
 			return nil, invalid("An operand in the update expression has an incorrect data type")
 		}
-		total += integer(n)
+		total += n
 	}
-	return &types.AttributeValueMemberN{Value: fmt.Sprint(total)}, nil
+	return object{"N": fmt.Sprint(total)}, nil
 }

@@ -107,7 +107,7 @@ func read(r *http.Request, body []byte) (Label, operation, error) {
 	if err := decoder.Decode(in); err != nil {
 		return label, nil, notModelled("a request with %v", err)
 	}
-	return label, in, nil
+	return label, in, checkValues(body)
 }
 
 // Do applies one request of the SDK and returns the response. body is the whole body.

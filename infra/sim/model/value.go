@@ -2,91 +2,63 @@ package model
 
 import (
 	"cmp"
-	"iter"
-	"maps"
 	"reflect"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Item is an item of a table, by attribute. Its values are never changed in place.
-type Item = map[string]types.AttributeValue
+// Item is an item of a table, by attribute. Each value is an object with one member, as in
+// DynamoDB's JSON: {"S": "a text"}. Values are never changed in place.
+type Item = object
 
-// wire is an item, or the values of an expression, in DynamoDB's JSON.
-type wire Item
+// special matches the sets and the numbers in a request's JSON.
+var special = regexp.MustCompile(`"(?:[SNB]S":\[|N":"([^"]*))`)
 
-// MarshalJSON implements json.Marshaler.
-func (i wire) MarshalJSON() ([]byte, error) { return attributevalue.MarshalMapJSON(i) }
-
-// UnmarshalJSON implements json.Unmarshaler. It refuses the values that the model lacks.
-func (i *wire) UnmarshalJSON(data []byte) error {
-	item, err := attributevalue.UnmarshalMapJSON(data)
-	if *i = item; err != nil {
-		return err
-	}
-	return checkAll(maps.Values(item))
-}
-
-func checkAll(values iter.Seq[types.AttributeValue]) error {
-	for v := range values {
-		if err := check(v); err != nil {
-			return err
+// checkValues refuses sets, and numbers that are not integers in Go's notation.
+func checkValues(body []byte) error {
+	for _, found := range special.FindAllSubmatch(body, -1) {
+		n, err := strconv.ParseInt(string(found[1]), 10, 64)
+		if err != nil || strconv.FormatInt(n, 10) != string(found[1]) {
+			return notModelled("the value %s", found[0])
 		}
 	}
 	return nil
 }
 
-// check refuses sets, and numbers that are not integers in Go's notation.
-func check(v types.AttributeValue) error {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS, *types.AttributeValueMemberB, *types.AttributeValueMemberBOOL, *types.AttributeValueMemberNULL:
-		return nil
-	case *types.AttributeValueMemberN:
-		if strconv.FormatInt(integer(v), 10) == v.Value {
-			return nil
-		}
-		return notModelled("the number %s", v.Value)
-	case *types.AttributeValueMemberM:
-		return checkAll(maps.Values(v.Value))
-	case *types.AttributeValueMemberL:
-		return checkAll(slices.Values(v.Value))
-	}
-	return notModelled("values of type %T", v)
-}
-
-// integer returns the value of a number that is an integer.
-func integer(v *types.AttributeValueMemberN) int64 {
-	n, _ := strconv.ParseInt(v.Value, 10, 64) // check refuses others
-	return n
+// inside returns what the value holds, if it is of this kind.
+func inside[V any](value any, kind string) (v V, ok bool) {
+	o, _ := value.(object)
+	v, ok = o[kind].(V)
+	return v, ok
 }
 
 // textOf returns a text, "" for any other value.
-func textOf(v types.AttributeValue) string {
-	if text, ok := v.(*types.AttributeValueMemberS); ok {
-		return text.Value
-	}
-	return ""
+func textOf(v any) string {
+	text, _ := inside[string](v, "S")
+	return text
+}
+
+// Integer returns a number. ok is false for any other value.
+func Integer(v any) (n int64, ok bool) {
+	digits, ok := inside[string](v, "N")
+	n, _ = strconv.ParseInt(digits, 10, 64) // checkValues refuses others
+	return n, ok
 }
 
 // ordered makes a comparator of the order of two texts or two numbers. It is false for
 // other values.
-func ordered(holds func(order int) bool) func(a, b types.AttributeValue) bool {
-	return func(a, b types.AttributeValue) bool {
-		switch a := a.(type) {
-		case *types.AttributeValueMemberS:
-			b, same := b.(*types.AttributeValueMemberS)
-			return same && holds(strings.Compare(a.Value, b.Value))
-		case *types.AttributeValueMemberN:
-			b, same := b.(*types.AttributeValueMemberN)
-			return same && holds(cmp.Compare(integer(a), integer(b)))
+func ordered(holds func(order int) bool) func(a, b any) bool {
+	return func(a, b any) bool {
+		if x, isText := inside[string](a, "S"); isText {
+			y, same := inside[string](b, "S")
+			return same && holds(strings.Compare(x, y))
 		}
-		return false
+		x, isNumber := Integer(a)
+		y, same := Integer(b)
+		return isNumber && same && holds(cmp.Compare(x, y))
 	}
 }
 
 // equal reports whether both values exist and are the same.
-func equal(a, b types.AttributeValue) bool { return a != nil && reflect.DeepEqual(a, b) }
+func equal(a, b any) bool { return a != nil && reflect.DeepEqual(a, b) }
