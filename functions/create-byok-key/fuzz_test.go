@@ -89,14 +89,14 @@ func checkRefusal(t *testing.T, got functest.Answer, m *memory, body []byte) {
 	testkit.Must(t, json.Unmarshal([]byte(got.Body), &refusal))
 	issues := refusal.Error.Metadata.Issues
 	if got.Status != http.StatusBadRequest || len(issues) < 1 || len(issues) > 100 || m.written > 0 {
-		t.Fatalf("status %d, %d stored, %s", got.Status, m.written, got.Body)
+		t.Fatalf("status %d, %d stored, want 400, none and 1 to 100 issues: %s", got.Status, m.written, got.Body)
 	}
-	const repeated = 10 // so many characters cannot be equal by chance
+	const repeated = 10 // texts of this length are not equal by chance
 	name := regexp.MustCompile(strings.Join(members, "|"))
 	path := regexp.MustCompile(`^(/(` + strings.Join(members, "|") + `)(/[0-9]+)?)?$`)
 	for _, i := range issues {
 		if !path.MatchString(i.Path) || i.Message == "" {
-			t.Fatalf("issue %q", i)
+			t.Fatalf("issue %q, want a path of the body and a message", i)
 		}
 		text := name.ReplaceAllString(i.Message, "")
 		for at := 0; at+repeated <= len(text); at++ {

@@ -86,7 +86,7 @@ func (a *attempt) name() string {
 	return fmt.Sprintf("%s#%x", a.id, a.fingerprint)
 }
 
-// refuse answers 400 for problems that storage showed. If a copy of this request was
+// refuse answers 400 for problems found in storage. If a copy of this request was
 // stored first, this one replays its 201. Any other copy under way finds this refusal
 // when it tries to store a credential.
 func (a *attempt) refuse(ctx context.Context, problems []byok.Problem) (api.Response, error) {

@@ -27,7 +27,7 @@ func build(env *boot.Environment) lambda.Handler {
 	return api.Handler(assemble(env))
 }
 
-// assemble makes the operation on the clients and names that env gives.
+// assemble makes the operation from the clients and names of env.
 func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
 	db, keys := boot.DynamoDB(env), kms.NewFromConfig(env.AWS)
 	access, credentials, control := env.Get("ACCESS_TABLE"), env.Get("CREDENTIALS_TABLE"), env.Get("CONTROL_TABLE")

@@ -28,8 +28,8 @@ const (
 type memory struct {
 	*byok.Store
 	dynamodb.QueryAPIClient          // not called
-	given                   byok.New // the last one, with its key in the clear
-	key                     string
+	given                   byok.New // the last one; its key will be wiped
+	key                     string   // the key of given
 	place                   ids.Workspace
 	written                 int
 	control                 map[string]testkit.Row
@@ -48,13 +48,13 @@ func (m *memory) send(t *testing.T, body []byte, idempotencyKeys ...string) func
 	return functest.Handle(t, auth.NewVerifier(m, "access"), operation(handler{workspaces: m, positions: m, keyring: m, credentials: m}), e)
 }
 
-// Seal keeps its input, which will be wiped.
+// Seal keeps its input.
 func (m *memory) Seal(ctx context.Context, account ids.Account, workspace ids.Workspace, n byok.New) (byok.Draft, error) {
 	m.given, m.key, m.place = n, string(n.Key.Reveal()), workspace
 	return m.Store.Seal(ctx, account, workspace, n)
 }
 
-// Default is the one workspace.
+// Default returns the only workspace.
 func (m *memory) Default(context.Context, auth.Caller) (ids.Workspace, error) {
 	return onlyWorkspace, nil
 }

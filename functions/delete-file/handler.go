@@ -98,7 +98,7 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	}
 }
 
-// early is the result of prepare.
+// early is the result of lookUp.
 type early struct {
 	decision limits.Decision
 	limitErr error
@@ -106,8 +106,8 @@ type early struct {
 	namedErr error
 }
 
-// lookUp takes a slot of the limiter and looks up the named workspace, if any, side by
-// side. An unknown key uses a slot of its own, which expires. Authentication first
+// lookUp takes a slot of the limiter and, in parallel, looks up the named workspace, if
+// any. An unknown key uses a slot of its own, which expires. Authentication first
 // would cost every caller a round trip.
 func (h handler) lookUp(ctx context.Context, r *api.Request, q request) (e early) {
 	rate, err := rateOf(r)
@@ -132,7 +132,7 @@ type deleted struct {
 	Type string   `json:"type"`
 }
 
-// delete deletes the file of the workspace that the request means.
+// delete deletes the file in the request's workspace.
 func (h handler) delete(ctx context.Context, r *api.Request, caller auth.Caller, q request, e early) (files.Receipt, error) {
 	if !q.possible {
 		return files.Receipt{}, files.ErrNotFound

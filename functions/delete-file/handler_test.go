@@ -44,8 +44,8 @@ func (deletion) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(
 	}}, nil
 }
 
-// After a fault the audit line contains the file, its workspace, how many versions this request
-// removed, and whether an answer was lost.
+// The audit line of a deletion contains the file, its workspace, how many versions this request
+// removed, and whether an answer was lost. A failed deletion has such a line too.
 func TestAuditLine(t *testing.T) {
 	broken := errors.New("no")
 	for name, c := range map[string]struct {

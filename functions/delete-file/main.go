@@ -1,7 +1,7 @@
 // Command delete-file is the Lambda function behind DELETE /api/v1/files/{file_id}: it
 // deletes every version of a workspace's file for good. It takes any valid key and
-// answers 401, 429, 404 or 200; how many deletions a key may ask for is a parameter of
-// the deployment.
+// answers 401, 429, 404 or 200. A parameter of the deployment limits the deletions of
+// each key.
 package main
 
 import (
@@ -27,7 +27,7 @@ func build(env *boot.Environment) lambda.Handler {
 	return api.Handler(assemble(env))
 }
 
-// assemble makes the operation on the clients and names that env gives.
+// assemble makes the operation from the clients and names of env.
 func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
 	db, objects := boot.DynamoDB(env), s3.NewFromConfig(env.AWS)
 	access, control, bucket := env.Get("ACCESS_TABLE"), env.Get("CONTROL_TABLE"), env.Get("FILES_BUCKET")

@@ -13,9 +13,9 @@ import (
 // limitName names the limiter's policy in headers and in its items.
 const limitName = "delete-file"
 
-// rateOf reads the rate from the stage's variables. A function's environment is
-// fixed when its version is published; only through a stage variable does a changed
-// parameter of the stack reach the next request.
+// rateOf reads the rate from the stage's variables. If a parameter of the stack
+// changes, they change for the next request. A function's environment is fixed when
+// its version is published.
 func rateOf(r *api.Request) (limits.Rate, error) {
 	perMinute, err := strconv.ParseInt(r.StageVariable("deleteRatePerMinute"), 10, 64)
 	if err != nil {

@@ -38,7 +38,7 @@ func matches(headers []string, etag string) bool {
 	}
 }
 
-// cutTag takes one entity tag, its W/ dropped, off the front of s.
+// cutTag cuts one entity tag, without its W/, off the front of s.
 func cutTag(s string) (tag, rest string, ok bool) {
 	s = strings.TrimPrefix(s, "W/")
 	if !strings.HasPrefix(s, `"`) {

@@ -23,7 +23,7 @@ func build(env *boot.Environment) lambda.Handler {
 	return api.Handler(assemble(env))
 }
 
-// assemble makes the operation on the clients and names that env gives.
+// assemble makes the operation from the clients and names of env.
 func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
 	db := boot.DynamoDB(env)
 	access, jobs := env.Get("ACCESS_TABLE"), env.Get("SYNC_JOBS_TABLE")

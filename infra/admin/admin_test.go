@@ -140,7 +140,7 @@ func (d *fixture) json(into any, args ...string) {
 	}
 }
 
-// on executes a command line unchanged.
+// on executes a command line without adding --local.
 func on(t *testing.T, args ...string) answer {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -176,7 +176,7 @@ func (d *fixture) broken() *faults.Transport {
 	return transport
 }
 
-// stopped gives every command from now on a clock that only the command's pauses move.
+// stopped stops the clock of all later commands. Only their own pauses move it.
 func (d *fixture) stopped(now time.Time, during func(time.Duration) error) {
 	d.change = func(a *app) {
 		a.now = func() time.Time { return now }

@@ -25,8 +25,7 @@ func (c *changes) tried() bool { return c.applied.Load() || c.unclear.Load() }
 // readOnly has the first words of the operations that change nothing.
 var readOnly = []string{"Get", "Head", "List", "Query", "Scan", "BatchGet", "Describe", "ReEncrypt"}
 
-// note implements the SDK's extension point: it comes between the retries and the
-// network.
+// note adds a middleware to an operation of the SDK, between the retries and the network.
 func (c *changes) note(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("NoteChanges",
 		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {

@@ -32,12 +32,12 @@ func TestALifetimeMayBeInDays(t *testing.T) {
 	} {
 		got, err := arguments.ParseLifetime(given)
 		if time.Duration(got) != want || (err == nil) != (want > 0) {
-			t.Errorf("%q is %s, %v", given, time.Duration(got), err)
+			t.Errorf("%q is %s, %v; want %s", given, time.Duration(got), err, want)
 		}
 	}
 	now := time.Now()
 	if end, err := (keyCreate{ExpiresIn: arguments.Lifetime(time.Hour)}).end(now); err != nil || !end.Equal(now.Add(time.Hour)) {
-		t.Errorf("from %s on an hour ends at %s, %v", now, end, err)
+		t.Errorf("an hour from %s ends at %s, %v", now, end, err)
 	}
 }
 
@@ -71,8 +71,8 @@ func TestListsFitTheTerminal(t *testing.T) {
 	}
 }
 
-// The operator sees each setting: with its value in JSON, and in words. Go prints some kinds
-// differently: a pointer is printed as an address.
+// The operator sees each setting in JSON and in words. fmt would print a pointer as an
+// address.
 func TestEverySettingIsShown(t *testing.T) {
 	t.Parallel()
 	inJSON := func(value any) (read any) {
@@ -153,6 +153,6 @@ func TestMakeAdminWorksOnTheEdition(t *testing.T) {
 	dry := exec.Command("make", "--no-print-directory", "-n", "-C", "../..", "admin", "ARGS=key list")
 	printed, err := dry.CombinedOutput()
 	if err != nil || !strings.Contains(string(printed), "admin --local .local key list") {
-		t.Errorf("%v: %s", err, printed)
+		t.Errorf("make -n admin: %v, want admin with --local .local:\n%s", err, printed)
 	}
 }

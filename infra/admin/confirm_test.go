@@ -42,17 +42,17 @@ func TestOnlyANameConfirms(t *testing.T) {
 		s := &session{app: &app{interactive: true, stdin: strings.NewReader(typed), stderr: io.Discard}}
 		err := confirmation{}.confirm(t.Context(), s, "removes it", "a name", "", "id")
 		if confirmed := err == nil; confirmed != confirms || !confirmed && exit.Code(err, false) != exit.Refused {
-			t.Errorf("typed %q: %v", typed, err)
+			t.Errorf("typed %q: %v, want confirmed: %t", typed, err, confirms)
 		}
 	}
 }
 
-// reader is called when it is read.
+// reader makes a function an io.Reader.
 type reader func([]byte) (int, error)
 
 func (r reader) Read(into []byte) (int, error) { return r(into) }
 
-// after is an input that comes once something has happened.
+// after returns an input that calls happens before its first byte.
 func after(happens func(), input string) io.Reader {
 	return io.MultiReader(reader(func([]byte) (int, error) {
 		happens()
@@ -79,9 +79,9 @@ func TestAnInterruptedConfirmationChangesNothing(t *testing.T) {
 	}
 }
 
-// A deletion deletes the workspace that was the default at the question, even if another
-// one is the default at the answer.
-func TestOnlyTheConfirmedWorkspaceIsDeleted(t *testing.T) {
+// If the default workspace changes between the question and the answer, the file of the
+// workspace in the question is deleted.
+func TestAFileIsDeletedInTheConfirmedWorkspace(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	second := d.must("workspace", "create", "second")
@@ -122,7 +122,7 @@ func (d *fixture) process(args ...string) *exec.Cmd {
 	return exec.Command("admin", append([]string{"--local", d.dir}, args...)...) //nolint:gosec // the command under test
 }
 
-// A signal ends a command at any wait, and every change has its audit line.
+// A signal ends a waiting command, and every change has its audit line.
 func TestASignalEndsACommand(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)

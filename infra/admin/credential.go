@@ -38,7 +38,7 @@ type credentialList struct {
 type (
 	credentialDisable struct {
 		oneCredential
-		Yes bool `help:"Do not ask for a confirmation if this lets requests use a shared endpoint. Without a terminal none is asked for."`
+		Yes bool `help:"Do not ask for a confirmation if this lets requests use a shared endpoint. Without a terminal it never asks."`
 	}
 	credentialEnable struct{ oneCredential }
 	credentialDelete struct {
@@ -183,7 +183,7 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// Run swaps the places of two credentials.
+// Run gives the new credential the first of the two places and disables the old one.
 func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	moved, warning := false, ""
 	old, err := oneCredential{c.search, c.Old}.find(ctx, s)
@@ -209,7 +209,7 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	return s.out.Say(changed{string(old.ID), "superseded"}, "Credential %s has the place of %s, which is disabled.", successor.ID, old.ID)
 }
 
-// change finds the credential and changes it, if it is confirmed.
+// change finds the credential, and changes it unless confirmed returns an error.
 func (c oneCredential) change(ctx context.Context, s *session, action, state string,
 	change func(context.Context, ids.Workspace, ids.Credential) error, confirmed func(byok.Credential) error,
 ) error {
@@ -224,9 +224,9 @@ func (c oneCredential) change(ctx context.Context, s *session, action, state str
 		"account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID)))
 }
 
-// reopening returns a warning if requests may use the platform's shared endpoint after
-// the credential is disabled or deleted, else "". It stops nothing, because damage of other
-// rows must not prevent a revocation.
+// reopening returns a warning if requests may use the platform's shared endpoint after the
+// credential is disabled or deleted, or if that is not known. It returns no error, because
+// damage of other rows must not prevent a revocation.
 func (s *session) reopening(ctx context.Context, c byok.Credential) (reopens bool, warning string) {
 	const unknown = "it is not known whether requests may use a shared endpoint afterwards: "
 	w, err := s.registry.FindWorkspace(ctx, c.Account, c.Workspace)

@@ -18,7 +18,7 @@ import (
 
 // search defines the workspaces in which a command looks for credentials.
 type search struct {
-	Account   ids.Account   `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"Look in this account alone. If omitted, in all accounts: that reads the whole credentials table."`
+	Account   ids.Account   `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"Look in this account alone. Without it and --workspace: in all accounts, which reads the whole credentials table."`
 	Workspace ids.Workspace `placeholder:"ID" help:"Look in this workspace alone."`
 }
 
@@ -33,7 +33,7 @@ type looked struct {
 // ErrNotFound, because the credential may be one of them.
 func (l looked) absent() error {
 	if l.unread > 0 {
-		return fmt.Errorf("no such credential in %s that can be read: look in all accounts, or name the workspace with --workspace and the whole id", l.where)
+		return fmt.Errorf("no readable credential in %s matches, but some rows are unreadable: give --workspace and the whole id, or search all accounts", l.where)
 	}
 	return fmt.Errorf("%w: looked in %s, at %s", byok.ErrNotFound, l.where, output.Count(len(l.credentials), "credential"))
 }
@@ -64,7 +64,7 @@ func (c search) look(ctx context.Context, s *session) (looked, error) {
 		stored, err := s.credentials.List(ctx, w)
 		if errors.Is(err, byok.ErrUnreadable) {
 			found.unread++
-			s.warn(fmt.Sprintf("workspace %s has a credential that cannot be read, and was left out", w))
+			s.warn(fmt.Sprintf("workspace %s was left out: it has a credential that cannot be read", w))
 			continue
 		}
 		if err != nil {
@@ -81,8 +81,8 @@ type oneCredential struct {
 	ID arguments.CredentialPrefix `arg:"" name:"credential" help:"The credential's id, or a prefix of it that no other has (8 characters or more)."`
 }
 
-// find finds the credential. If the workspace has an unreadable row, find accepts a whole id
-// without finding it, because damage must not prevent a revocation.
+// find finds the credential. If the workspace of --workspace has an unreadable row, find also
+// accepts a whole id that it did not find: damage must not prevent a revocation.
 func (c oneCredential) find(ctx context.Context, s *session) (byok.Credential, error) {
 	found, err := c.look(ctx, s)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c oneCredential) find(ctx context.Context, s *session) (byok.Credential, e
 	case len(matching) == 1:
 		return matching[0], nil
 	case len(matching) > 1:
-		return byok.Credential{}, exit.UsageError(fmt.Sprintf("several credentials have an id with that prefix, %s and %s among them: give more of it", matching[0].ID, matching[1].ID))
+		return byok.Credential{}, exit.UsageError(fmt.Sprintf("several credential ids begin with this prefix, among them %s and %s: give more characters", matching[0].ID, matching[1].ID))
 	case whole && c.Workspace != "" && found.unread > 0:
 		return byok.Credential{ID: id, Account: c.Account, Workspace: c.Workspace}, nil
 	}
@@ -123,8 +123,8 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 	return showCredentials(s, matching, true)
 }
 
-// criterion returns whether a credential matches. It treats a key in the wrong place as a
-// text, too.
+// criterion returns a function that reports whether a credential matches. If the text is a
+// key, given by mistake, its label matches too.
 func (c credentialFind) criterion(ctx context.Context, s *session) (func(byok.Credential) bool, error) {
 	if c.Text != "-" {
 		text, label := strings.ToLower(c.Text), byok.Label([]byte(c.Text))
@@ -139,7 +139,7 @@ func (c credentialFind) criterion(ctx context.Context, s *session) (func(byok.Cr
 	}
 	label := byok.Label([]byte(key))
 	if label == byok.Label(nil) {
-		s.warn("a key that is short or a JSON document has no label of its own: all of them are listed")
+		s.warn("a short key or a JSON document has the label ...: all credentials with this label are listed")
 	}
 	// The leaked key may have been stored with a line break at its end. Then its label is
 	// always "...".

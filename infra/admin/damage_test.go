@@ -58,8 +58,8 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 	shows("disabled", "key disable "+hash+account)
 	shows("active", "key enable "+hash[:8])
 
-	// If only its workspace is searched, an unreadable credential hides the others. With the
-	// whole id both can still be disabled.
+	// In a search of one workspace, an unreadable credential hides the others. With the whole
+	// id each can still be disabled.
 	spoilt := string(d.seal(d.workspace, "spoilt"))
 	d.set(d.engines.Tables.Credentials, "workspace#"+string(d.workspace), "credential#"+spoilt, "name", &types.AttributeValueMemberBOOL{})
 	shows(credential, "credential find leaked")
@@ -67,7 +67,7 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 		shows("disabled", "credential disable "+id+workspace)
 		shows("disabled", "credential disable "+id+workspace+account)
 		got := d.want(exit.Failed, strings.Fields("credential disable "+id+account)...)
-		if !strings.Contains(got.stderr, "cannot be read, and was left out") || !strings.Contains(got.stderr, "name the workspace with --workspace") {
+		if !strings.Contains(got.stderr, "was left out: it has") || !strings.Contains(got.stderr, "give --workspace and the whole id") {
 			t.Errorf("credential %s: %s", id, got.stderr)
 		}
 	}
@@ -91,7 +91,7 @@ func TestADamagedRowIsListedAsBroken(t *testing.T) {
 		}
 		d.table(c.table).Set(t, c.row, "v", testkit.Number("2"))
 		if shown := d.must(strings.Fields("-o json " + c.list)...); strings.Count(shown, `"broken"`) != 1 {
-			t.Errorf("admin %s: %s", c.list, shown)
+			t.Errorf("admin %s: %s, want one broken row", c.list, shown)
 		}
 	}
 }

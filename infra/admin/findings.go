@@ -15,7 +15,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// The values of who settles a finding.
+// The values of finding.By: who settles the finding.
 const (
 	byRepair   = "repair"
 	byOperator = "operator"
@@ -48,10 +48,8 @@ func countFindings(found []finding, by func(finding) string) map[string]int {
 	return counts
 }
 
-func dealer(f finding) string { return f.By }
-
-// clockMargin bounds how far the clock of a machine that makes rows may be ahead. Only a row
-// that was made later than this after the restore is shown to be newer.
+// clockMargin is how far another machine's clock may be wrong. A row counts as newer than
+// the restore only if its time is more than clockMargin after the restore.
 const clockMargin = time.Hour
 
 // accessRestore describes a restore of the access table.
@@ -59,19 +57,19 @@ type accessRestore struct {
 	Since time.Time // the moment to which the table was restored
 	// Old is the table just before the restore. It is nil if there is none.
 	Old    *auth.Survey
-	latest time.Time // no restored row was made later, apart from the error of clocks
+	latest time.Time // no restored row is later than this, unless a clock was wrong
 	now    time.Time
 }
 
-// newAccessRestore returns a restore to the moment since. The restored table was created then.
+// newAccessRestore returns a restore to the moment since. created is when its table was made.
 func newAccessRestore(since, created, now time.Time, old *auth.Survey) accessRestore {
 	r := accessRestore{Since: since, Old: old, now: now}
 	r.latest = slices.MaxFunc([]time.Time{since, created, r.before().Newest()}, time.Time.Compare)
 	return r
 }
 
-// isNew reports whether a row with this time is certainly newer than the restore. Another
-// machine's clock, which may have been wrong, set the time.
+// isNew reports whether a row with this time is certainly newer than the restore. The time
+// comes from another machine's clock, which may be wrong.
 func (r accessRestore) isNew(made time.Time) bool {
 	return made.After(r.latest.Add(clockMargin)) && !made.After(r.now)
 }
@@ -118,7 +116,7 @@ func (f *finding) repairedBy(action string, repair repair) {
 func (i *inspection) keys() {
 	for hash, key := range sorted(i.live.Keys) {
 		if key.Fault != nil {
-			i.report("key", string(hash), "", "unreadable: "+key.Fault.Error(), "no request is let in with it: look at its row, or leave it")
+			i.report("key", string(hash), "", "unreadable: "+key.Fault.Error(), "every request with it is refused: look at its row, or leave it")
 			continue
 		}
 		problem, disable := i.unowned(key)
@@ -154,7 +152,7 @@ func (i *inspection) unowned(key auth.SurveyedKey) (problem string, repair repai
 	return "", nil
 }
 
-// revoked returns the reason why the old table does not let the key in, if there is one.
+// revoked returns the sign in the old table that the key may have been revoked, or "".
 func (i *inspection) revoked(key auth.SurveyedKey) string {
 	switch was, ok := i.old.Keys[key.Hash]; {
 	case !ok && i.isNew(key.CreatedAt):
@@ -219,7 +217,7 @@ func (i *inspection) accounts() {
 }
 
 // counters compares the counters with the credentials and with the old counters. If a
-// restore brings deleted credentials back, their room is not counted.
+// restore brings deleted credentials back, the counter does not include their room.
 func (i *inspection) counters() {
 	given := map[ids.Workspace]map[string]int64{} // one more than the highest sort_order that a credential got
 	note := func(w ids.Workspace, provider string, next int64) {
@@ -245,15 +243,15 @@ func (i *inspection) counters() {
 		for provider, next := range sorted(given[id]) {
 			if is := w.Next[provider]; w.Fault == nil && is < next {
 				raised = true
-				i.report("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, and %d was given out", provider, is, next-1),
+				i.report("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, but %d was given out", provider, is, next-1),
 					fmt.Sprintf("raise it to %d", next)).repairedBy("counter.raise",
 					func(ctx context.Context, r *auth.Registry) error { return r.RaiseCounter(ctx, id, provider, next) })
 			}
 		}
 		room := i.room[id]
 		if w.Fault == nil && !raised && w.Taken != nil && (w.Taken.Credentials < room.Credentials || w.Taken.Bytes < room.Bytes) {
-			i.report("counter", string(id), w.Account, fmt.Sprintf("it has room for %d credentials of %d bytes taken, and %d of at least %d bytes are stored",
-				w.Taken.Credentials, w.Taken.Bytes, room.Credentials, max(0, room.Bytes)), "have the next create count them").repairedBy("counter.forget",
+			i.report("counter", string(id), w.Account, fmt.Sprintf("it counts %d credentials of %d bytes, but %d of at least %d bytes are stored",
+				w.Taken.Credentials, w.Taken.Bytes, room.Credentials, max(0, room.Bytes)), "make the next create count them").repairedBy("counter.forget",
 				func(ctx context.Context, r *auth.Registry) error { return r.ForgetRoom(ctx, id, room) })
 		}
 	}
@@ -273,7 +271,7 @@ func (i *inspection) credentials() {
 		}
 		place := byok.Placement{Workspace: p.Workspace, Provider: p.Provider, SortOrder: p.SortOrder}
 		if twin, taken := places[place]; taken {
-			i.report("credential", string(p.ID), p.Account, fmt.Sprintf("has sort_order %d of %s, as %s has", p.SortOrder, p.Provider, twin),
+			i.report("credential", string(p.ID), p.Account, fmt.Sprintf("has the same sort_order of %s, %d, as %s", p.Provider, p.SortOrder, twin),
 				"delete one of them and create it again")
 		}
 		places[place] = p.ID
@@ -293,7 +291,7 @@ func (i *inspection) credentials() {
 const notBefore = "not in the old table"
 
 // lacking returns the rows that the old table lacks although no command removes them. Such
-// a table is older than the restore, or damaged: its missing keys may not have been
+// a table is older than the restore, or damaged. A key that it lacks was perhaps never
 // deleted.
 func lacking(found []finding) []finding {
 	return slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return f.Problem != notBefore })
@@ -302,7 +300,7 @@ func lacking(found []finding) []finding {
 // lost reports the rows that only one of the two tables has, and the old table's unreadable
 // rows. It does not report revoked keys.
 func (i *inspection) lost() {
-	const damaged = "no command removes it: the old table is older than the restore, or has lost rows, keys among them"
+	const damaged = "no command removes it: the old table is older than the restore, or has lost rows, perhaps of keys too"
 	const unread = "it may have been changed since: look at its row there"
 	for id, was := range sorted(i.old.Accounts) {
 		live, exists := i.live.Accounts[id]
@@ -312,7 +310,7 @@ func (i *inspection) lost() {
 		case !exists:
 			i.onlyOld("account", string(id), id, was.CreatedAt)
 		case was.Default != "" && was.Default != live.Default && i.live.Workspaces[was.Default].DeletedAt.IsZero():
-			i.report("account", string(id), id, "its default workspace was "+string(was.Default), "admin workspace default, if it should be so again")
+			i.report("account", string(id), id, "its default workspace was "+string(was.Default), "if that is still wanted: admin workspace default")
 		}
 	}
 	for id, was := range sorted(i.old.Workspaces) {
@@ -352,9 +350,9 @@ func (i *inspection) lost() {
 func (i *inspection) onlyOld(kind, id string, account ids.Account, created time.Time) {
 	problem := "only in the old table: made at " + string(output.When(created))
 	if created.Before(i.Since.Add(-clockMargin)) {
-		problem += ", before --since: is that the moment restored to?"
+		problem += ", before --since: check that --since is the moment restored to"
 	}
-	i.report(kind, id, account, problem, "create it again, if it is still wanted")
+	i.report(kind, id, account, problem, "create it again if it is still wanted")
 }
 
 // sorted yields a map by its keys.

@@ -148,7 +148,7 @@ func (c jobList) Run(ctx context.Context, s *session) error {
 	return output.List(s.out, views, "job", "status", "created", "finished", "synced", "deleted")
 }
 
-// value is the value at p, or nothing.
+// value returns *p, or the zero value if p is nil.
 func value[T string | time.Time](p *T) (v T) {
 	if p != nil {
 		v = *p

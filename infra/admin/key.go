@@ -35,7 +35,7 @@ type keyCreate struct {
 	ExpiresAt time.Time          `xor:"end" placeholder:"TIME" help:"When the key expires, such as 2027-01-31T00:00:00Z."`
 }
 
-// end is when the key ends; zero if never.
+// end returns when the key expires, or the zero time if never.
 func (c keyCreate) end(now time.Time) (time.Time, error) {
 	end := c.ExpiresAt
 	if c.ExpiresIn != 0 {
@@ -70,12 +70,12 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 	return nil
 }
 
-// unseen deletes a key that could not be shown, because nobody can have it.
+// unseen deletes a key that could not be shown, because nobody can use it.
 func (c keyCreate) unseen(ctx context.Context, s *session, hash auth.KeyHash, shown error) error {
 	err := s.registry.DeleteKey(ctx, c.Account, hash)
 	s.audit(ctx, "key.delete", err, "account", c.Account, "key", hash)
 	if err != nil {
-		return fmt.Errorf("the key could not be shown (%w), and cannot be shown again; delete key %s: %w", shown, hash.Short(), err)
+		return fmt.Errorf("the key could not be shown (%w), and deleting it failed (%w): delete key %s", shown, err, hash.Short())
 	}
 	return fmt.Errorf("the key could not be shown, so it is deleted again: %w", shown)
 }
@@ -108,12 +108,12 @@ func (c keyEnable) Run(ctx context.Context, s *session) error {
 // Run deletes a key.
 func (c keyDelete) Run(ctx context.Context, s *session) error {
 	return c.change(ctx, s, "key.delete", "deleted", s.registry.DeleteKey, func(key auth.Key) error {
-		return c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `key disable` can be taken back",
+		return c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `key disable` can be undone",
 			key.Name, key.Hash.Short(), string(key.Hash))
 	})
 }
 
-// change finds the key and changes it, if it is confirmed.
+// change finds the key, and changes it unless confirmed returns an error.
 func (c oneKey) change(ctx context.Context, s *session, action, state string,
 	change func(context.Context, ids.Account, auth.KeyHash) error, confirmed func(auth.Key) error,
 ) error {
@@ -128,14 +128,14 @@ func (c oneKey) change(ctx context.Context, s *session, action, state string,
 		"account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash)))
 }
 
-// find finds the key. A whole hash needs no list.
+// find finds the key. With a whole hash, it reads no list.
 func (c oneKey) find(ctx context.Context, s *session) (auth.SurveyedKey, error) {
 	if len(c.Hash) == arguments.HashLength {
 		return c.get(ctx, s, auth.KeyHash(c.Hash))
 	}
 	keys, err := c.look(ctx, s, func(k auth.Key) bool { return strings.HasPrefix(string(k.Hash), string(c.Hash)) })
 	if err == nil && len(keys) > 1 {
-		err = exit.UsageError("several keys have a hash with that prefix: give more of it")
+		err = exit.UsageError("several key hashes begin with this prefix: give more digits")
 	}
 	if err != nil {
 		return auth.SurveyedKey{}, err
@@ -165,7 +165,7 @@ func (c keySearch) get(ctx context.Context, s *session, hash auth.KeyHash) (auth
 	return key, err
 }
 
-// look returns the keys that match. There is at least one.
+// look returns the keys that match, or ErrNoKey if there are none.
 func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Key) bool) ([]auth.SurveyedKey, error) {
 	keys, err := c.all(ctx, s)
 	if err != nil {
@@ -202,7 +202,7 @@ type keyFind struct {
 	Text string `arg:"" help:"The beginning of a hash, as logs have it, or a part of the name. - reads a leaked key from standard input."`
 }
 
-// Run finds keys. It treats a key in the wrong place as a text, too.
+// Run finds keys. If the text is a key, given by mistake, it finds that key too.
 func (c keyFind) Run(ctx context.Context, s *session) error {
 	found, err := c.find(ctx, s)
 	if err != nil {

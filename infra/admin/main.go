@@ -1,6 +1,6 @@
-// Command admin is the operator's command of Signalbox: accounts, workspaces,
-// API keys, sync jobs, files and stored credentials, in the single-machine
-// edition or in a deployed stack.
+// Command admin is the operator's command of Signalbox. It manages accounts,
+// workspaces, API keys, sync jobs, files and stored credentials, in the
+// single-machine edition or in a deployed stack.
 //
 // It shows an API key once, when it is made, and never shows a provider key. Every change
 // leaves an audit line on standard error, with the user, the action, its object and the
@@ -41,8 +41,8 @@ func main() {
 	os.Exit(code)
 }
 
-// commandLine is the table of commands and flags. A command changes something
-// unless it is marked with reads: its target is then named before it runs.
+// commandLine is the table of commands and flags. A command without the tag
+// `reads` changes something, so its target is named before it runs.
 type commandLine struct {
 	Help      helpFlag    `short:"h" help:"Show help."`
 	Version   versionFlag `help:"Show the version."`
@@ -50,7 +50,7 @@ type commandLine struct {
 	Stack     *string     `xor:"target" placeholder:"NAME" help:"Work on the deployed stack NAME, with the AWS credentials of your environment."`
 	Region    string      `placeholder:"REGION" help:"The region of the stack, if it is not your default."`
 	JSON      bool        `name:"json" help:"Write JSON for scripts instead of tables; errors too, as {\"error\":{\"message\":…}} on standard error."`
-	Output    string      `short:"o" enum:"table,wide,json,yaml" default:"table" placeholder:"FORMAT" help:"Write a table, a wide one with all columns whatever the terminal's width, JSON as --json does, or YAML."`
+	Output    string      `short:"o" enum:"table,wide,json,yaml" default:"table" placeholder:"FORMAT" help:"Write a table, a wide table (all columns at any width of the terminal), JSON as with --json, or YAML."`
 	Limit     int         `placeholder:"N" help:"List N rows at most."`
 	AuditFile string      `env:"SIGNALBOX_AUDIT_FILE" type:"path" placeholder:"FILE" help:"Append the audit line of each change to FILE as JSON, besides standard error."`
 
@@ -108,7 +108,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	}
 	code := exit.Code(err, a.changes.tried())
 	if errors.Is(err, syscall.EPIPE) && (code == exit.Failed || code == exit.Usage) {
-		return exit.Failed // the reader has read enough, for instance `admin key list | head -1`, or of help
+		return exit.Failed // the reader has stopped reading, as in `admin key list | head -1`
 	}
 	given := append(slices.Clone(args), os.Getenv("SIGNALBOX_ACCOUNT")) // kong reads it, too
 	a.report(arguments.Hide(err, exit.Sentence(err, code), given), arguments.AsksForJSON(args))
@@ -170,7 +170,7 @@ func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, co
 		if err != nil {
 			return exit.UsageError(fmt.Sprintf("--audit-file: %v; nothing was done", errors.Unwrap(err))) // without the path, which may be a secret
 		}
-		defer func() { _ = file.Close() }() // each line is written by then, or reported
+		defer func() { _ = file.Close() }() // each line was written, or its failure reported
 		audits = file
 	}
 	if !t.IsLocal() {
@@ -231,7 +231,7 @@ func (c helpCommand) AfterApply(k *kong.Kong) error {
 	return err
 }
 
-// overview writes one screen: which commands there are.
+// overview writes one screen with all commands.
 func overview(to io.Writer, model *kong.Application) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage: admin COMMAND …\n\n", model.Help)

@@ -28,7 +28,7 @@ type restoreCheck struct{}
 type restoreRepair struct {
 	Since      time.Time `required:"" placeholder:"TIME" help:"The moment that the access table was restored to, such as 2026-11-21T10:00:00Z."`
 	Before     string    `placeholder:"OLD_TABLE" help:"A table with the contents of the access table just before the restore. Keys that are disabled or absent there are disabled. If omitted, only the faults that the restored tables themselves show are repaired."`
-	Incomplete bool      `help:"Go on though OLD_TABLE lacks accounts or workspaces. Keys that it lacks are disabled."`
+	Incomplete bool      `help:"Go on even if OLD_TABLE lacks accounts or workspaces. Keys that it lacks are disabled."`
 	DryRun     bool      `help:"Only report the repairs."`
 	confirmation
 }
@@ -55,7 +55,7 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 	if err := output.List(s.out, found); err != nil {
 		return err
 	}
-	counts := countFindings(found, dealer)
+	counts := countFindings(found, func(f finding) string { return f.By })
 	s.note("%s, %s, %s, %s: %s for `admin restore repair`, %d for you, %d to know.",
 		output.Count(len(live.Accounts), "account"), output.Count(len(live.Workspaces), "workspace"), output.Count(len(live.Keys), "key"),
 		output.Count(len(stored.placements), "credential"), output.Count(counts[byRepair], "finding"), counts[byOperator], counts[byNone])
@@ -96,9 +96,9 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	}
 	if lacking := lacking(found); len(lacking) > 0 && !c.Incomplete {
 		return exit.Refusal(fmt.Sprintf("%s is not the access table just before the restore: it lacks %s (%s %s among them), and no command removes an account or a workspace. "+
-			"Name another table, or add --incomplete; --dry-run lists what happens. Nothing was changed", c.Before, output.Count(len(lacking), "row"), lacking[0].Kind, lacking[0].ID))
+			"Name another table, or add --incomplete; --dry-run lists what would happen. Nothing was changed", c.Before, output.Count(len(lacking), "row"), lacking[0].Kind, lacking[0].ID))
 	}
-	counts := countFindings(found, dealer)
+	counts := countFindings(found, func(f finding) string { return f.By })
 	if counts[byRepair] > 0 {
 		table := s.target.Outputs.AccessTableName
 		kinds := countFindings(found, func(f finding) string { return f.Action })
@@ -130,7 +130,7 @@ func withoutBefore(live *auth.Survey, restore accessRestore) string {
 	}
 	since := output.When(restore.Since)
 	if enabled == 0 {
-		return fmt.Sprintf("Without --before it is not known which workspaces were deleted after %s. No key of that time is enabled.", since)
+		return fmt.Sprintf("Without --before it is not known which workspaces were deleted after %s. All enabled keys are newer.", since)
 	}
 	return fmt.Sprintf(`Without --before it is not known what was revoked after %s.
 %s may be older: each may have been disabled or deleted since, and workspaces deleted.
@@ -159,14 +159,14 @@ func (s *session) survey(ctx context.Context) (*auth.Survey, stored, error) {
 		if err != nil {
 			return nil, stored{}, err
 		}
-		// Each of two pages may be rounded up: what is left is no more than is stored.
+		// Count may round up each of two pages, so the difference is at most what is stored.
 		found.room[p.Workspace] = auth.Room{Credentials: credentials, Bytes: bytes - 2*byok.ReadUnit}
 	}
 	live, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
 	return live, found, err
 }
 
-// restore asks the tables about the restore.
+// restore describes the restore, and reads the old table if --before names one.
 func (c restoreRepair) restore(ctx context.Context, s *session) (accessRestore, error) {
 	none := accessRestore{}
 	live, err := s.describe(ctx, s.target.Outputs.AccessTableName)
@@ -215,8 +215,8 @@ func related(live, old *auth.Survey) bool {
 	return false
 }
 
-// repair makes the repairs one after the other, keys first. It goes on after one
-// that fails, unless many in a row do.
+// repair makes the repairs one after the other, keys first. It goes on after a failed
+// one, unless failuresInARow fail without a success in between.
 func (s *session) repair(ctx context.Context, found []finding) error {
 	inARow, failed := 0, 0
 	for i := range found {
@@ -231,7 +231,7 @@ func (s *session) repair(ctx context.Context, found []finding) error {
 			f.Outcome = "interrupted"
 			return ctx.Err()
 		case errors.Is(err, auth.ErrNeedless):
-			f.Outcome = "needed no more"
+			f.Outcome = "no longer needed"
 		case err != nil:
 			f.Outcome = output.Optional("failed: " + exit.Sentence(err, exit.Uncertain))
 			failed++

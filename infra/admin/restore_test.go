@@ -39,7 +39,7 @@ type restored struct {
 
 // newRestored makes an account, restores its access table to an earlier moment, and cuts
 // some transactions in half. Keys and workspaces have names that describe their history.
-// It makes this many more of the keys disabled since.
+// more is the number of additional keys that are disabled after that moment.
 func newRestored(t *testing.T, more int) *restored {
 	t.Helper()
 	d := newApart(t)
@@ -198,7 +198,7 @@ func (r *restored) wantLetIn(want ...string) {
 }
 
 // wantRepaired checks the live table: it lets in no key that was or may have been revoked,
-// has no deleted workspace, and gives out no position twice.
+// the workspace "deleted since" is deleted, and no position is given out twice.
 func (r *restored) wantRepaired() {
 	r.Helper()
 	r.wantLetIn("kept", "unbound")
@@ -213,7 +213,7 @@ func (r *restored) wantRepaired() {
 	r.wantFound(r.findings("restore", "check"), "operator: workspace made since: 1 credential of a workspace that does not exist")
 }
 
-// repaired repairs. Rows that only the old table has are left for the operator, and reported.
+// repaired runs a repair. It must report the rows that only the old table has as findings.
 func (r *restored) repaired() answer {
 	r.Helper()
 	got := r.want(exit.Uncertain, r.repairArgs()...)
@@ -232,7 +232,7 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 		"operator: key made since: only in the old table: made",
 		"operator: workspace made since: 1 credential of a workspace that does not exist",
 		"operator: workspace made since: only in the old table: made",
-		"repair: counter default: the next sort_order of openai is 1, and 1 was given out",
+		"repair: counter default: the next sort_order of openai is 1, but 1 was given out",
 		"repair: key deleted since: enabled, but not in the old table: deleted since, or not shown to be newer than the restore",
 		"repair: key disabled since: enabled, but disabled in the old table",
 		"repair: key half deleted: enabled, but half deleted in the old table: a list lacks it",
@@ -247,7 +247,7 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	r.repaired()
 	after := r.contents()
 	r.wantRepaired()
-	// They are reported even if nobody reads the list.
+	// The findings are reported even if nobody reads the list.
 	if got := r.unread(r.repairArgs()...); got.code != exit.Uncertain || !strings.Contains(got.stderr, "findings are left for you") {
 		r.Errorf("unread: exit code %d, stderr %s", got.code, got.stderr)
 	}
@@ -257,7 +257,7 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	if diff := cmp.Diff(after, r.contents()); diff != "" {
 		t.Errorf("the second repair changed (-before +after):\n%s", diff)
 	}
-	// With a --since that is too early no key counts as newer than the restore.
+	// A --since that is too early makes no key count as newer than the restore.
 	r.reset()
 	r.since = "2026-01-01T00:00:00Z"
 	r.repaired()
@@ -361,8 +361,8 @@ func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
 	r.wantLetIn("2 hours", "kept", "unbound")
 }
 
-// A repair lists differences between the tables that it cannot settle. A row of the old
-// table counts whole or not at all.
+// A repair lists differences between the tables that it cannot settle. If a row of
+// the old table is unreadable, none of its values count.
 func TestARepairReportsDifferencesThatItCannotSettle(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t, 0)
@@ -377,7 +377,7 @@ func TestARepairReportsDifferencesThatItCannotSettle(t *testing.T) {
 		"operator: account Acme: its default workspace was another",
 		"operator: key kept: unreadable in the old table: item version 2",
 		"operator: workspace default: unreadable in the old table: stored bool where string is expected",
-		"repair: counter foreign: the next sort_order of openai is 0, and 98 was given out",
+		"repair: counter foreign: the next sort_order of openai is 0, but 98 was given out",
 		"repair: key kept: enabled, but unreadable in the old table",
 	)
 	r.wantLetIn("unbound")
@@ -443,7 +443,7 @@ func TestRepairRefusesWrongArguments(t *testing.T) {
 	if diff := cmp.Diff(before, r.contents()); diff != "" {
 		t.Errorf("a refusal changed (-before +after):\n%s", diff)
 	}
-	// On a terminal it asks, after it has named its target.
+	// On a terminal the command names its target, then asks.
 	for _, c := range []struct {
 		typed string
 		code  int
@@ -492,7 +492,7 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 	r.credential(r.workspace, 0)
 	r.wantFound(without(r.findings("restore", "check"), before),
 		"none: workspace default: 3 credentials of a deleted workspace",
-		"operator: credential ID: has sort_order 0 of openai, as ID has",
+		"operator: credential ID: has the same sort_order of openai, 0, as ID",
 		"operator: item somebody's item: not an item of the access table",
 		"operator: key broken: unreadable: item version 2",
 		"operator: workspace deleted since: unreadable: stored bool where string is expected",

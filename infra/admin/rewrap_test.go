@@ -124,7 +124,7 @@ func TestAKilledRewrapGoesOn(t *testing.T) {
 	under := m.opened()
 	t.Logf("killed: %d under the old key, %d under the next, and all of them open", under[m.own], under[m.next])
 	if under[m.own] == 0 || under[m.next] == 0 {
-		t.Error("not in the middle")
+		t.Errorf("by key: %v, want some under each", under)
 	}
 
 	var both sync.WaitGroup
@@ -147,7 +147,7 @@ func TestRewrapRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
 	m := newMove(t, 1)
 	m.want(exit.Refused, "credential", "rewrap", "--to", m.next) // not deployed
-	m.want(exit.Usage, "credential", "rewrap", "--to", m.own)    // from where?
+	m.want(exit.Usage, "credential", "rewrap", "--to", m.own)    // --from is missing
 	m.deploy()
 	for _, args := range [][]string{
 		{}, {"--to", "alias/next"}, {"--to", strings.TrimPrefix(m.next, "arn:aws:kms:us-east-1:000000000000:key/")},
@@ -158,7 +158,7 @@ func TestRewrapRefusesWrongArguments(t *testing.T) {
 	}
 	m.want(exit.Refused, "credential", "rewrap", "--to", m.own, "--from", m.next)
 	if under := m.opened(); under[m.own] != 1 {
-		t.Errorf("under the keys are %v", under)
+		t.Errorf("by key: %v", under)
 	}
 	// An unreadable table does not count as empty.
 	m.broken().Inject(faults.Rule{Operation: "Scan", Fault: faults.Refuse()})
@@ -187,7 +187,7 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 		t.Errorf("%+v", view)
 	}
 	if !strings.Contains(got.stderr, "\n7 of ") {
-		t.Errorf("its progress is not shown: %s", got.stderr)
+		t.Errorf("the progress is not shown: %s", got.stderr)
 	}
 	var outcomes []any
 	for _, line := range got.audits() {
@@ -197,7 +197,7 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 		t.Errorf("audit (-want +got):\n%s", diff)
 	}
 	if under := m.opened(); under[m.next] != 60 {
-		t.Errorf("under the keys are %v", under)
+		t.Errorf("by key: %v", under)
 	}
 	if shown := m.must("credential", "rewrap", "--to", m.next); !strings.Contains(shown, "already there   60") {
 		t.Errorf("shown\n%s", shown)
@@ -219,7 +219,7 @@ func TestRewrapGivesUpIfNothingCanSucceed(t *testing.T) {
 	}
 }
 
-// It goes on after any number of failures, if other moves succeed between them.
+// A rewrap goes on after any number of failures, if other moves succeed between them.
 func TestRewrapOutlastsScatteredFailures(t *testing.T) {
 	t.Parallel()
 	m := newMove(t, 3*(failuresInARow+2))
@@ -235,7 +235,7 @@ func TestRewrapOutlastsScatteredFailures(t *testing.T) {
 	}
 	failed := view.Failed[0]
 	if row := m.rows()[failed.ID]; row.Workspace != failed.Workspace || row.Seal.KeyARN != m.own || !strings.Contains(failed.Reason, "KMSInvalidStateException") {
-		t.Errorf("%+v is %+v", failed, row)
+		t.Errorf("failed %+v, stored %+v", failed, row)
 	}
 }
 
@@ -273,7 +273,7 @@ func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 // least three times as many.
 func (m *move) kill(after int) {
 	m.Helper()
-	command := m.process("credential", "rewrap", "--to", m.next, "--rate", strconv.Itoa(after)) // a third a second
+	command := m.process("credential", "rewrap", "--to", m.next, "--rate", strconv.Itoa(after)) // the third takes a second
 	testkit.Must(m, command.Start())
 	for m.moved() < after {
 		time.Sleep(10 * time.Millisecond)

@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 					ends(ts, want, args)
 				}
 			}
-			t.Chdir(".") // and back
+			t.Chdir(".") // the test's cleanup returns to this folder
 			testscript.Run(t, testscript.Params{
 				Files: []string{script},
 				Setup: func(env *testscript.Env) error {
@@ -67,7 +67,7 @@ func TestScripts(t *testing.T) {
 }
 
 // give sets the script's variables in this process. The function that it returns removes
-// them, because the kit must not see them.
+// them, because testkit must not use them.
 func give(ts *testscript.TestScript, variables []string) (take func()) {
 	before := os.Environ()
 	for _, variable := range variables {
@@ -104,12 +104,12 @@ func ends(ts *testscript.TestScript, want int, args []string) {
 	// A command that changes something names its target.
 	shown := stderr.String()
 	if changed := strings.Contains(shown, "target: ") && !slices.Contains(args, "--dry-run"); want == exit.Done && changed != strings.Contains(shown, "audit") {
-		ts.Fatalf("an audit line: %v, want %v", !changed, changed)
+		ts.Fatalf("has an audit line: %v, want %v", !changed, changed)
 	}
 }
 
-// keep VAR [PATTERN] puts the last output into a variable. With a pattern it keeps only the
-// match of the pattern's group in the output or in standard error.
+// keep implements `keep VAR [PATTERN]`. It puts the last output into a variable. With a
+// pattern, it keeps only the match of its group in the output or in standard error.
 func keep(ts *testscript.TestScript, _ bool, args []string) {
 	value := strings.TrimSpace(ts.ReadFile("stdout"))
 	if len(args) > 1 {
@@ -122,16 +122,16 @@ func keep(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], value)
 }
 
-// sealScripted is seal VAR DRAFT: it stores a credential of the account's default
+// sealScripted implements `seal VAR DRAFT`. It stores a credential of the account's default
 // workspace with these settings, and puts its id into a variable.
 func (d *fixture) sealScripted(ts *testscript.TestScript, _ bool, args []string) {
 	id := d.seal(d.workspace, args[0], func(draft *byok.Draft) { ts.Check(json.Unmarshal([]byte(args[1]), draft)) })
 	ts.Setenv(args[0], string(id))
 }
 
-// controlPlane stands in for CloudFormation and STS, which have no local engine. It has
-// the stack signalbox and a stack of another product. It returns the environment variables
-// with which a command reaches it.
+// controlPlane fakes CloudFormation and STS, which have no local engine. It knows two
+// stacks: signalbox, and another, which lacks the outputs that admin needs. It returns the
+// environment variables with which a command reaches it.
 func controlPlane(t *testing.T, d *fixture) []string {
 	t.Helper()
 	var outputs strings.Builder

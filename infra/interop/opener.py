@@ -2,8 +2,8 @@
 
 It uses no code of Signalbox: this shows that the documentation suffices for a
 router in another language, which may copy this file. The caller names the place
-at which it found the record, and the KMS keys that it trusts. The record never
-decides either.
+at which it found the record, and the KMS keys that it trusts. The record
+chooses neither.
 """
 
 import dataclasses

@@ -8,7 +8,7 @@ KEPT = {"AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::S3::Bucket"}
 
 
 def adopted() -> dict:
-    """Properties that name another resource are set by the deployment that follows."""
+    """The template without properties that name another resource. The next deployment sets them."""
     template = translate()
     kept = {n: r for n, r in template["Resources"].items() if r["Type"] in KEPT and r["DeletionPolicy"] != "Delete"}
     for resource in kept.values():

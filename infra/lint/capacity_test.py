@@ -44,7 +44,7 @@ def throttle(stack: Stack, route: str) -> int:
 
 class Ceilings(unittest.TestCase):
     def check(self, stack: Stack, requests: dict[str, tuple[int, Units]]):
-        """The tables admit so many requests of each route at once."""
+        """Checks that the tables admit this many requests of each route at once."""
         for table, properties in ((name, stack.properties(name)) for name in stack.of_type("AWS::DynamoDB::Table")):
             for which, ceiling in enumerate(("MaxReadRequestUnits", "MaxWriteRequestUnits")):
                 allowed = properties["OnDemandThroughput"][ceiling]

@@ -29,7 +29,7 @@ STATEFUL = {
     "AWS::S3::Bucket", "AWS::S3::BucketPolicy",
 }
 
-# All other resources follow the rule in the test below.
+# All other STATEFUL resources follow the rule in the test below.
 EXCEPTIONS = {
     # Disposable data, or a copy of CloudTrail's records.
     "ControlTable": ("Delete", "Delete"),

@@ -1,5 +1,5 @@
 # Installs the linters that requirements.txt and package-lock.json pin, once each;
-# after that they need no network. Sourced by the commands beside it, which stand
+# after that they need no network. The commands of this folder source it, and run
 # in this folder.
 # shellcheck shell=bash
 

@@ -40,7 +40,7 @@ def translate(**parameters: str) -> dict:
     # The source suppresses one check; the translation must pass it.
     template["Resources"]["AccessLogGroup"].pop("Metadata")
     logging.disable(logging.WARNING)
-    # The names of managed policies: the template has none.
+    # `load` returns managed policies by name. The template names none.
     translated = transform(template, parameters, types.SimpleNamespace(load=dict))
     # The transform drops the API's metadata on the stage that it generates.
     beside = template["Resources"]["Api"]["Metadata"]

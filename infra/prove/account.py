@@ -18,9 +18,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORK = ROOT / ".build" / "prove"
 REGION = boto3.Session().region_name  # read before the imports of infra/lint, which set a region
 
-sys.path.insert(0, str(ROOT / "infra" / "lint"))  # the translated template, resolved
+sys.path.insert(0, str(ROOT / "infra" / "lint"))  # has stack.py and translate.py
 
-# Posted as a provider key, sent as an Idempotency-Key: no log line may hold it.
+# Posted in a provider key and sent as an Idempotency-Key. No log line may contain it.
 MARKER = "zQ7-marker-mX4w"
 PROVIDER_KEY = f"sk-{MARKER}-AbCd"
 
@@ -127,7 +127,7 @@ class Subject:
         return json.loads(done.stdout)
 
     def _note(self, kind: str, identifier: str) -> str:
-        """Records the test accounts and jobs, in the form that the contract suite uses too."""
+        """Records a test account or job, in the form that the contract suite uses too."""
         with self.noted.open("a") as file:
             print(kind, identifier, file=file)
         return identifier
@@ -232,7 +232,7 @@ class Subject:
         return self.send("DELETE", f"/files/{file}", key or self.management)
 
     def at_once(self, count: int, send) -> list[Answer]:
-        """Sends many requests at one instant."""
+        """Sends many requests at the same time."""
         barrier = threading.Barrier(count)
 
         def one(i: int) -> Answer:

@@ -65,7 +65,7 @@ class Report:
 
 
 def make(checks: list[Check], subject) -> list[Report]:
-    """Makes the checks one after another. An error is a FAIL: an unfinished check shows nothing."""
+    """Makes the checks one after another. An error is a FAIL: an unfinished check proves nothing."""
     reports = []
     for c in sorted(checks, key=Check.order):
         try:
@@ -74,7 +74,7 @@ def make(checks: list[Check], subject) -> list[Report]:
             verdict, seen = result.verdict, str(result)
         except Exception as error:  # any error is reported
             verdict, seen = FAIL, f"could not be checked: {type(error).__name__}: {error}"
-        seen = subject.redact(seen)[:1000]  # cut only now: a cut secret would not be recognised
+        seen = subject.redact(seen)[:1000]  # cut after redact, which does not recognise a cut secret
         print(time.strftime("%H:%M:%S"), f"{verdict:11} {c.name}: {seen}", file=sys.stderr, flush=True)
         reports.append(Report(c, verdict, seen))
     return reports

@@ -14,7 +14,7 @@ from translate import source
 
 DRIFT = 'CloudFormation User Guide, "Detect unmanaged configuration changes to stacks and resources with drift detection"'
 
-# Drift detection reports these types. If it leaves out a resource of them, that is a fault.
+# Drift detection reports every resource of these types. A missing one is a fault.
 COMPARED = {
     "AWS::ApiGateway::RestApi", "AWS::ApiGateway::Stage", "AWS::CloudWatch::Alarm", "AWS::DynamoDB::Table", "AWS::Events::Rule",
     "AWS::IAM::Role", "AWS::Lambda::Function", "AWS::Logs::LogGroup", "AWS::Logs::MetricFilter", "AWS::S3::Bucket", "AWS::SNS::Topic",
@@ -28,7 +28,7 @@ POLICIES = {
     "AWS::KMS::Key": ["KeyPolicy"],
     "AWS::Logs::ResourcePolicy": ["PolicyDocument"],
     "AWS::S3::BucketPolicy": ["PolicyDocument"],
-    "AWS::SNS::TopicInlinePolicy": ["PolicyDocument"],  # it cannot read a TopicPolicy
+    "AWS::SNS::TopicInlinePolicy": ["PolicyDocument"],  # Cloud Control cannot read a TopicPolicy
 }
 
 
@@ -93,13 +93,13 @@ def differences(ours, theirs, path: str = "") -> list[str]:
 
 
 def _packaged(value):
-    """Without the parts that `sam build` and `sam deploy` change: the code's place, and metadata."""
+    """Without the parts that `sam build` and `sam deploy` change: the code's location and metadata."""
     if isinstance(value, dict):
         return {k: _packaged(v) for k, v in value.items() if k not in ("CodeUri", "Metadata")}
     return [_packaged(v) for v in value] if isinstance(value, list) else value
 
 
-@check("the deployed template is template.yaml, the code's place aside", "template.yaml")
+@check("the deployed template is template.yaml, except for the code's location", "template.yaml")
 def template(s: Subject) -> str:
     theirs = s.account.client("cloudformation").get_template(StackName=s.id, TemplateStage="Original")["TemplateBody"]
     theirs = yaml_parse(theirs) if isinstance(theirs, str) else theirs

@@ -56,7 +56,7 @@ def secrets_in_logs(s: Subject) -> str:
     return f"{sum(map(len, found.values()))} lines of {len(groups)} log groups, searched for {len(s.secrets)} secrets"
 
 
-@check("a refused deletion moves RateLimited", 'CloudWatch Logs User Guide, "Filter and pattern syntax for metric filters"', late=True)
+@check("a refused deletion counts in the metric RateLimited", 'CloudWatch Logs User Guide, "Filter and pattern syntax for metric filters"', late=True)
 def metric_filters(s: Subject) -> str:
     (limited,) = (t for f in declared(s).of("AWS::Logs::MetricFilter").values() for t in f["MetricTransformations"] if t["MetricName"] == "RateLimited")
 
@@ -66,7 +66,7 @@ def metric_filters(s: Subject) -> str:
         got = s.account.client("cloudwatch").get_metric_data(MetricDataQueries=[query], StartTime=s.began - 60, EndTime=time.time() + 60)
         return any(r["Values"] for r in got["MetricDataResults"])
 
-    if not until(s.patience, moved):  # the contract suite was refused
+    if not until(s.patience, moved):  # deletions of the contract suite were refused
         raise Failed(f"RateLimited has no data in {s.patience:.0f} s")
     return "RateLimited has data"
 
@@ -115,7 +115,7 @@ def alarm_topic(s: Subject) -> str:
 
 # These tests of the contract suite send requests that a gateway may refuse by itself:
 # slashes in an id, bytes that are not UTF-8, bodies over 10 MB. The
-# function then does nothing, so a failure DIFFERS.
+# function then does nothing, so the verdict is DIFFERS.
 GATEWAY_DECIDES = re.compile("|".join((
     r"TestIDs/(far_too_long|escaped_(slash|path|dots|backslash|NUL|line_feed)|not_UTF-8)",
     r"TestWorkspaceParameter/.*%(ff|fe|zz|00).*", r"TestUnknownRoutes/.*(//|/)",

@@ -12,7 +12,7 @@ import (
 	"signalbox.dev/shared/routing"
 )
 
-// plan is the decision about a request. It is kept until its last turn.
+// plan is the decision about a request. plans keeps it until its last turn.
 type plan struct {
 	name    string
 	made    time.Time
@@ -58,7 +58,7 @@ func (p *plans) add(made plan) (name string) {
 		p.remove(oldest)
 	}
 	p.byName[made.name] = p.byAge.PushBack(&made)
-	time.AfterFunc(byok.ReadTime, func() { // rows are large
+	time.AfterFunc(byok.ReadTime, func() { // a reading holds large rows
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		made.reading = nil

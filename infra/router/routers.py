@@ -122,7 +122,7 @@ MESSAGE = {"id": "1", "type": "message", "role": "assistant", "model": "m", "con
 
 
 class Faulty:
-    """A TCP proxy before an engine: up, down (it hangs up) or silent."""
+    """A TCP proxy before an engine: up, down (it closes connections) or silent."""
 
     def __init__(self, url: str) -> None:
         self.to, self.port, self.mode, self.open = int(url.rsplit(":", 1)[1]), free_port(), "up", set()
@@ -145,7 +145,7 @@ class Faulty:
                 return
             from_engine, to_engine = await asyncio.open_connection("127.0.0.1", self.to)
             await asyncio.gather(self.copy(reader, to_engine), self.copy(from_engine, writer))
-        except (OSError, asyncio.CancelledError):  # hung up, or the end of the program
+        except (OSError, asyncio.CancelledError):  # the connection was closed, or the program ends
             pass
         finally:
             self.open.discard(writer)
@@ -299,14 +299,14 @@ class Tenant:
         bench.provider.secrets |= {self.key, self.management}
 
     def plan(self, model: str) -> list[tuple[str, str]]:
-        """The plan for the tenant's key: (provider, key) by turn."""
+        """The plan for the tenant's key: (provider, key) in order."""
         keys = {c["id"]: c["key"] for c in self.credentials}
         steps = plan(self.credentials, {"model": model, "api_key_hash": self.hash, "providers": MODELS[model]})
         return [(provider, keys.get(id, "sk-platform-" + provider)) for provider, id in steps]
 
 
 def plan(credentials: list[dict], request: dict) -> list[tuple[str, str | None]]:
-    """A second routing.NewPlan, written from the contract: (provider, credential) by turn."""
+    """A second implementation of routing.NewPlan: (provider, credential) in order."""
     within = lambda value, allowed: allowed is None or bool(value) and value in allowed
     live = sorted((c for c in credentials if not c.get("disabled")), key=lambda c: (c["sort_order"], c["id"]))
     covers = lambda c: within(request["model"], c.get("allowed_models"))
@@ -367,7 +367,7 @@ async def faults(bench: Bench, via: str) -> None:
         engine.set("up")
         check(got == TIMED_OUT, f"an engine that is {mode} ends the request through {via}", got, bench.last)
         got = await bench.call(tenant.key, "small", [401], via)
-        check(got == (200, [("openai", stored["key"]), ("openai", "sk-platform-openai")]), "it is served again", got, bench.last)
+        check(got == (200, [("openai", stored["key"]), ("openai", "sk-platform-openai")]), "requests are served again", got, bench.last)
     print(f"{via}: DynamoDB or KMS down or silent: 503, and no provider was called", flush=True)
 
 
@@ -434,7 +434,7 @@ async def changes(bench: Bench, via: str, turns: int) -> None:
         current = new
     done = True
     await callers
-    check(not failed and ended <= len(calls) / 10, "no request fails", failed[:3], ended, len(calls))
+    check(not failed and ended <= len(calls) / 10, "no request fails, and at most one in ten times out", failed[:3], ended, len(calls))
     late = [c for c in calls for key, began, until in off if c[2] == key and c[0] >= began and c[1] <= until]
     after = sum(any(c[0] >= began and c[1] <= until for _, began, until in off) for c in calls)
     check(not late and after, "a request after a change does not use the old key", late[:3], after)

@@ -1,5 +1,5 @@
 """LiteLLM's side of the authorizer, for chat completions. litellm.yaml names it. The guard
-runs before LiteLLM, like Envoy's first tier: it asks for the plan and removes members that
+runs before LiteLLM, like Envoy's first tier: it asks for the plan and refuses members that
 LiteLLM would read as its own settings. LiteLLM chooses a deployment for each attempt; the
 authorizer's step replaces it and its key."""
 
@@ -76,7 +76,7 @@ def moves_on(answer: int) -> bool:
 
 async def note_call(request: httpx.Request) -> None:
     plan = request_plan.get({})
-    plan["answer"] = plan.get("answer") or 0  # a redirect is followed
+    plan["answer"] = plan.get("answer") or 0  # a redirect's status stays when it is followed
 
 
 async def note_answer(response: httpx.Response) -> None:

@@ -76,6 +76,6 @@ func TestTokens(t *testing.T) {
 	shape := regexp.MustCompile(`^sbx_[A-Za-z0-9_-]{43}$`)
 	first, second := string(auth.NewToken().Reveal()), string(auth.NewToken().Reveal())
 	if !shape.MatchString(first) || first == second {
-		t.Errorf("tokens %s and %s", first, second)
+		t.Errorf("tokens %s and %s, want different ones that match %s", first, second, shape)
 	}
 }

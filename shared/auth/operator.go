@@ -16,7 +16,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// The Registry's refusals, apart from ErrNoWorkspace. Nothing was written then.
+// The Registry's refusals, besides ErrNoWorkspace. After a refusal nothing was written.
 var (
 	// ErrNoAccount means that there is no such account.
 	ErrNoAccount = errors.New("no such account")
@@ -86,8 +86,8 @@ func (r *Registry) account(ctx context.Context, id ids.Account) (accountItem, er
 // firstWorkspace is the name of an account's first workspace.
 const firstWorkspace = "default"
 
-// CreateAccount makes an account with a first workspace, its default, both or
-// neither. After an error with ids, both may be stored.
+// CreateAccount stores an account and its default workspace in one transaction. If
+// it returns ids with an error, both may be stored.
 func (r *Registry) CreateAccount(ctx context.Context, name string) (ids.Account, ids.Workspace, error) {
 	if err := checkName(name); err != nil {
 		return "", "", err

@@ -34,14 +34,14 @@ type Survey struct {
 	Unknown []Place
 }
 
-// SurveyedAccount is an account. If Fault is set, the rest means nothing.
+// SurveyedAccount is an account. If Fault is set, ignore the other fields.
 type SurveyedAccount struct {
 	Default   ids.Workspace // "" if it has none
 	CreatedAt time.Time
 	Fault     error
 }
 
-// SurveyedWorkspace is a workspace. If Fault is set, the rest means nothing.
+// SurveyedWorkspace is a workspace. If Fault is set, ignore the other fields.
 type SurveyedWorkspace struct {
 	Workspace
 	Account ids.Account
@@ -50,7 +50,7 @@ type SurveyedWorkspace struct {
 	Fault   error
 }
 
-// SurveyedKey is an API key with its account, which is "" if it cannot be read.
+// SurveyedKey is an API key with its account, or "" if the account cannot be read.
 type SurveyedKey struct {
 	Key
 	Account ids.Account
@@ -185,9 +185,9 @@ func (s *Survey) faulty(pk string) bool {
 
 // The repairs of a restored table. Each is one conditional write and can be repeated. Its
 // conditions check the cause again: a survey may have seen a part of a change. Without
-// the cause nothing is written, and the error is ErrNeedless.
+// the cause nothing is written. All but RaiseCounter then return ErrNeedless.
 
-// ErrNeedless means that the table does not need the repair, or not any more.
+// ErrNeedless means that the table does not need the repair, or no longer needs it.
 var ErrNeedless = errors.New("the table does not need this repair any more")
 
 // DisableOrphan disables a key without an account.
@@ -240,8 +240,8 @@ func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, pr
 	return err
 }
 
-// ForgetRoom lets the workspace's next claim count if the row counts less room than the
-// stored credentials take.
+// ForgetRoom makes the workspace's next claim count its credentials, if the row counts less
+// room than they take.
 func (r *Registry) ForgetRoom(ctx context.Context, workspace ids.Workspace, stored Room) error {
 	held, err := r.update(ctx, "forgetting a workspace's room", &dynamodb.UpdateItemInput{
 		Key:                       workspaceAt(workspace).attributes(),

@@ -31,8 +31,8 @@ func (o oneRow) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Opt
 	return &dynamodb.ScanOutput{Items: []map[string]types.AttributeValue{o.row}}, nil
 }
 
-// A row without a flag or a list would restrict nothing. A row that names another place
-// may have been moved here.
+// If a row lacks a flag or a list, a router must not treat it as one without restrictions.
+// A row that names another workspace or id may have been moved here.
 func TestADamagedRowIsUnreadable(t *testing.T) {
 	f := newFixture(t)
 	c := f.newCredential()
@@ -58,8 +58,8 @@ func TestADamagedRowIsUnreadable(t *testing.T) {
 		}
 	}
 	check("nothing", sound, nil)
-	// A renamed attribute would be lost in existing rows. A setting has the name of the
-	// API, which cannot change.
+	// The names of attributes must not change, because existing rows have them. Settings
+	// have the names of the API, which cannot change.
 	settings := maps.Keys(maps.Collect(byok.Settings{}.ByName()))
 	for _, name := range slices.AppendSeq(strings.Fields("account created_at id label pk seal sk sort_order v workspace"), settings) {
 		if sound[name] == nil {
@@ -83,13 +83,13 @@ func TestADamagedRowIsUnreadable(t *testing.T) {
 		check(what, row, byok.ErrUnreadable)
 	}
 	const list, flag = "*types.AttributeValueMemberL *types.AttributeValueMemberNULL", "*types.AttributeValueMemberBOOL"
-	sounds := map[string]string{ // the other values that such an attribute may have
+	harmless := map[string]string{ // the other types that such an attribute may have
 		"id": "", "v": "", "account": "", "workspace": "", "provider": "*types.AttributeValueMemberS *types.AttributeValueMemberN", "sort_order": "*types.AttributeValueMemberN",
 		"disabled": flag, "is_byok_only": flag, "is_fallback": flag, "is_required": flag,
 		"allowed_models": list, "allowed_user_ids": list, "allowed_api_key_hashes": list,
 	}
 	for _, damaged := range testkit.Damage(sound) {
-		types, decides := sounds[damaged.Attribute]
+		types, decides := harmless[damaged.Attribute]
 		switch {
 		case !decides:
 		case slices.Contains(strings.Fields(types), fmt.Sprintf("%T", damaged.Value)):

@@ -97,7 +97,7 @@ func TestRetriedErrors(t *testing.T) {
 		{cancelled("ConditionalCheckFailed"), false}, {&smithy.GenericAPIError{Code: "ValidationException"}, false},
 	} {
 		if got := calls.Retryer().IsErrorRetryable(c.err); got != c.want {
-			t.Errorf("%v is retried: %t", c.err, got)
+			t.Errorf("%v: retried is %t, want %t", c.err, got, c.want)
 		}
 	}
 }

@@ -17,14 +17,14 @@ type decrypter interface {
 }
 
 // Opener opens the records of a Sealer. It is for the platform's router, which has its
-// own role. No function of this service can use it, because IAM denies it kms:Decrypt.
+// own role. The functions of this service cannot use it: IAM denies them kms:Decrypt.
 type Opener struct {
 	kms     decrypter
 	keyARNs []string
 }
 
-// NewOpener opens records sealed under these KMS keys and no others: a record must not
-// choose the key by which it is trusted.
+// NewOpener returns an Opener of records under these KMS keys alone. A record names its
+// key, and anybody who writes records can name his own.
 func NewOpener(client decrypter, keyARNs ...string) *Opener {
 	return &Opener{kms: client, keyARNs: keyARNs}
 }
@@ -78,8 +78,8 @@ func (o *Opener) unwrap(ctx context.Context, sealed Sealed, from Binding) ([]byt
 	return out.Plaintext, nil
 }
 
-// refused reports whether KMS rejects the wrapped key itself. Other errors are faults
-// of KMS.
+// refused reports whether KMS rejects the wrapped key itself. Other errors say nothing
+// about the record.
 func refused(err error) bool {
 	_, invalid := errors.AsType[*types.InvalidCiphertextException](err)
 	_, incorrect := errors.AsType[*types.IncorrectKeyException](err)

@@ -119,7 +119,7 @@ func (s *Store) Find(ctx context.Context, id ids.Job) (Found, error) {
 	return found, nil
 }
 
-// For yields the job if it is the account's, else ErrNotFound. If the job cannot be
+// For returns the job if it is the account's, else ErrNotFound. If the job cannot be
 // read, its own account gets another error.
 func (f Found) For(account ids.Account) (Job, error) {
 	if account == "" || f.account != account {
@@ -135,7 +135,7 @@ func (f Found) For(account ids.Account) (Job, error) {
 // error of For.
 func (f Found) Fault() error { return f.fault }
 
-// check refuses a row that contradicts itself.
+// check refuses a row with an unknown status or version.
 func (i item) check() error {
 	switch i.Status {
 	case Queued, Running, Succeeded, Failed:

@@ -29,9 +29,9 @@ func Options() []kong.Option {
 }
 
 const (
-	errNotHash       = exit.UsageError("that is not a key's hash: it has 64 hexadecimal characters, or give the first 8 or more (`admin key list`)")
+	errNotHash       = exit.UsageError("that is not a key's hash: give its 64 hexadecimal digits, or the first 8 or more (`admin key list`)")
 	errNotCredential = exit.UsageError("that is not a credential's id: give the UUID, or its first 8 characters or more (`admin credential find`)")
-	errNotCallerHash = exit.UsageError("that is not an API key's hash: give all its 64 digits (`admin key list`)")
+	errNotCallerHash = exit.UsageError("that is not an API key's hash: give all 64 digits (`admin key list`)")
 
 	// ErrEnded refuses a key that would expire before it is made.
 	ErrEnded = exit.UsageError("a key cannot expire before it is made")
@@ -77,7 +77,7 @@ func ParseLifetime(s string) (Lifetime, error) {
 	case d <= 0:
 		return 0, ErrEnded
 	case d > MaxDays*24*time.Hour:
-		return 0, fmt.Errorf("a key lasts at most %dd: leave --expires-in out for one that never expires", MaxDays)
+		return 0, fmt.Errorf("a key lasts at most %dd: omit --expires-in for a key that never expires", MaxDays)
 	}
 	return Lifetime(d), nil
 }
@@ -142,7 +142,7 @@ func Hide(err error, message string, args []string) string {
 
 // without hides the text that the message shares with the argument. The message may
 // repeat a part of the argument, such as an element of a list or the value in -oVALUE, with
-// %s or %q, and in lower case. A few characters stay, because most are the message's own.
+// %s or %q, and in lower case. Short matches stay, because most are the message's own words.
 func without(message, arg string) string {
 	const few = 11
 	plain := strings.ToLower(arg)

@@ -18,7 +18,7 @@ import (
 // The words up to the cursor follow; the last is the word under the cursor.
 const CompleteWord = "__complete"
 
-// Completion writes a script that asks the command, so the script cannot become outdated.
+// Completion writes a script that asks admin for candidates, so it cannot become outdated.
 type Completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish,powershell" help:"bash, zsh, fish or powershell. To try it: source <(admin completion bash), admin completion fish | source, or admin completion powershell | Out-String | Invoke-Expression."`
 }
@@ -50,8 +50,8 @@ complete -c admin -n '__fish_seen_subcommand_from upload' -F`,
 	return cmp.Or(err, ErrShown)
 }
 
-// Complete writes the words that the last one can become, a line each: commands, flags
-// and listed values. It reads no table, so it knows no ids.
+// Complete writes the candidates for the last word, one on each line: commands, flags and
+// listed values. It reads no table, so it knows no ids.
 func Complete(to io.Writer, at *kong.Node, words []string) error {
 	if len(words) == 0 {
 		return nil

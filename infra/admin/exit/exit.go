@@ -22,7 +22,7 @@ const (
 	Done      = 0
 	Uncertain = 1 // it may have been done, or a part of it: check before you repeat it
 	Usage     = 2 // the command line is wrong; nothing was done
-	// After these two nothing was done, unless the response to a first attempt was lost.
+	// After NotFound or Refused nothing was done, unless the response to a first attempt was lost.
 	// Then the second attempt of a deletion finds nothing; the second attempt of an upload
 	// or of a job's step is refused.
 	NotFound = 3
@@ -45,7 +45,7 @@ type Findings string
 
 func (e Findings) Error() string { return string(e) }
 
-// Code classifies the error of a command. tried means that it tried to change something.
+// Code returns the exit code for an error. tried means that something may have been changed.
 func Code(err error, tried bool) int {
 	if code := kind(err); code != Uncertain || tried {
 		return code
@@ -80,7 +80,7 @@ func kind(err error) int {
 	return Uncertain
 }
 
-// Sentence returns an error as a sentence for people, with its code.
+// Sentence returns an error, which has this exit code, as a sentence for people.
 func Sentence(err error, code int) string {
 	var api smithy.APIError
 	var op *smithy.OperationError

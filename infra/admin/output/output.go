@@ -41,16 +41,16 @@ type Column[T any] struct {
 	Cell  func(T) string
 }
 
-// The tag `title` makes a field a line of a card. Other tags apply in a list, in a narrow
-// list and in a still narrower one. They give another title, leave the field out ("-"), or
-// shorten it to a number of characters ("id,8").
+// The tag `title` makes a field a line of a card and a column of a list. In lists the tags
+// `list`, `narrow` and `narrower` override it, the widest form first. They give another
+// title, leave the field out ("-"), or shorten it to a number of characters ("id,8").
 var (
 	inCard  = []string{"title"}
 	inLists = [][]string{{"title", "list"}, {"title", "list", "narrow"}, {"title", "list", "narrow", "narrower"}} // the widest first
 )
 
-// columns returns the columns of T by these tags. If there are titles, it returns only the
-// columns with these titles in a wide list.
+// columns returns the columns of T by these tags. If titles are given, it returns only the
+// columns that have one of these titles in the widest list, in this order.
 func columns[T any](tags []string, titles ...string) (chosen []Column[T]) {
 	all := map[string]Column[T]{}
 	for field := range reflect.TypeFor[T]().Fields() {
@@ -84,7 +84,7 @@ func lastTag(field reflect.StructField, tags []string) (last string) {
 	return last
 }
 
-// cell is a value in a table.
+// cell returns a value as text.
 func cell(v reflect.Value) string {
 	switch is := v.Kind(); {
 	case is == reflect.Pointer && v.IsNil():
@@ -103,8 +103,8 @@ func cell(v reflect.Value) string {
 	return fmt.Sprint(v)
 }
 
-// List shows rows for scripts, or as the widest table that fits the terminal, with these
-// columns or all. If no table fits, it shows each row as a card.
+// List encodes rows for scripts. For people it writes the widest table that fits the
+// terminal, or cards if none fits. If titles are given, it shows only these columns.
 func List[T any](o Writer, rows []T, titles ...string) error {
 	if o.Limit > 0 && len(rows) > o.Limit {
 		o.Note("%d of %d are shown: leave out --limit for all.", o.Limit, len(rows))
@@ -156,8 +156,7 @@ func card[T any](row T, columns []Column[T]) string {
 	})
 }
 
-// Aligned puts the tab-separated text of write into columns. Memory takes all that is
-// written to it.
+// Aligned puts the tab-separated text of write into columns. A write to memory never fails.
 func Aligned(write func(io.Writer)) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -176,8 +175,8 @@ func (o Writer) fits(text string) bool {
 	return true
 }
 
-// One shows one value as a card, or for scripts. In the card, more lines follow its
-// columns.
+// One shows one value as a card, or encodes it for scripts. Only the card has the lines of
+// more, at its end.
 func One[T any](o Writer, row T, more ...Column[T]) error {
 	if o.ForScripts() {
 		return o.Encode(row)
@@ -240,8 +239,8 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// Printable changes texts of customers, such as names, so that they cannot move the cursor
-// or break the table.
+// Printable quotes a text with unprintable characters, so that it cannot move the cursor or
+// break the table. An empty text becomes -.
 func Printable(s string) string {
 	for _, r := range s {
 		if !unicode.IsPrint(r) {

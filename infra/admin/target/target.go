@@ -59,7 +59,7 @@ type Outputs struct {
 	SyncJobsTableName    string
 	FilesBucketName      string
 	// SealingKeyArn is the key that new credentials are sealed under.
-	// OwnSealingKeyArn is the stack's own key, if it is another.
+	// OwnSealingKeyArn is the stack's own key, which may be the same.
 	SealingKeyArn    string
 	OwnSealingKeyArn string
 }
@@ -82,7 +82,7 @@ const (
 )
 
 // Choose returns the service that the flags --local, --stack and --region name. A flag
-// wins over the environment. An empty flag, for instance from a shell's unset variable,
+// overrides the environment. An empty flag, for instance from a shell's unset variable,
 // counts as missing.
 func Choose(local, stack *string, region string) (*Target, error) {
 	t := &Target{region: region}
@@ -207,7 +207,7 @@ func (t *Target) unreached(err error) error {
 	case len(t.engines):
 		return fmt.Errorf("%s is not running: start it with `make run`, or name a deployed stack with --stack", t.Name)
 	case 0:
-		return fmt.Errorf("an engine of %s broke off a call; its logs are in %s/logs and %[2]s/engines: %w", t.Name, t.dir, err)
+		return fmt.Errorf("an engine of %s closed the connection during a call; its logs are in %s/logs and %[2]s/engines: %w", t.Name, t.dir, err)
 	default:
 		return fmt.Errorf("%s runs, but its %s does not answer: see %s/logs and %[3]s/engines; start it again with `make run`", t.Name, strings.Join(silent, " and "), t.dir)
 	}

@@ -58,11 +58,11 @@ func (r recorder) s3(q *http.Request, body []byte) (calls []Call) {
 		c.set("s3:delimiter", query.Get("delimiter"))
 		return []Call{c}
 	}
-	// IAM does not have this action: a judge of the policies fails.
+	// IAM has no such action, so the check of the policies fails.
 	return []Call{r.call("s3:"+q.Method+" "+q.URL.RawQuery, bucket)}
 }
 
-// deleteObject is another action if it names a version.
+// deleteObject returns s3:DeleteObjectVersion if the request names a version.
 func (r recorder) deleteObject(bucket, object, version, ifMatch string) Call {
 	c := r.call("s3:DeleteObject", bucket)
 	if version != "" {

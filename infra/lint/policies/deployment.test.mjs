@@ -53,7 +53,7 @@ const good = {
 
 const attacks = {
   deployer: {
-    'a change set with the rights of whoever deploys': ['cloudformation:CreateChangeSet', stackArn],
+    'a change set without a service role': ['cloudformation:CreateChangeSet', stackArn],
     'a change set under another role': ['cloudformation:CreateChangeSet', stackArn, { 'cloudformation:RoleArn': 'arn:aws:iam::ACCOUNT:role/admin' }],
     'a change set on another stack': ['cloudformation:CreateChangeSet', 'arn:aws:cloudformation:REGION:ACCOUNT:stack/other/1', { 'cloudformation:RoleArn': serviceRole }],
     'an update without a change set': ['cloudformation:UpdateStack', stackArn, { 'cloudformation:RoleArn': serviceRole }],
@@ -67,7 +67,7 @@ const attacks = {
     'AdministratorAccess attached': ['iam:AttachRolePolicy', role, managed('AdministratorAccess')],
     'a key\'s policy written': ['kms:PutKeyPolicy', key('SEALING_KEY')],
     'a row read': ['dynamodb:GetItem', 'arn:aws:dynamodb:REGION:ACCOUNT:table/STACK-AccessTable-1'],
-    'a function\'s code replaced past CloudFormation': ['lambda:UpdateFunctionCode', 'arn:aws:lambda:REGION:ACCOUNT:function:STACK-F'],
+    'a function\'s code replaced without CloudFormation': ['lambda:UpdateFunctionCode', 'arn:aws:lambda:REGION:ACCOUNT:function:STACK-F'],
     'another stack\'s artifact replaced': ['s3:PutObject', 'arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1/other/code.zip'],
     'the artifacts\' bucket opened': ['s3:PutBucketPolicy', 'arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1'],
   },
@@ -77,7 +77,7 @@ const attacks = {
     'a policy for a role without a boundary': ['iam:PutRolePolicy', role],
     'AdministratorAccess attached': ['iam:AttachRolePolicy', role, { ...bound, ...managed('AdministratorAccess') }],
     'a boundary removed': ['iam:DeleteRolePermissionsBoundary', role, bound],
-    'a boundary exchanged': ['iam:PutRolePermissionsBoundary', role, { 'iam:PermissionsBoundary': 'arn:aws:iam::aws:policy/AdministratorAccess' }],
+    'a boundary replaced': ['iam:PutRolePermissionsBoundary', role, { 'iam:PermissionsBoundary': 'arn:aws:iam::aws:policy/AdministratorAccess' }],
     'the boundary itself widened': ['iam:CreatePolicyVersion', 'arn:aws:iam::ACCOUNT:policy/boundary-STACK'],
     'its own rights widened': ['iam:PutRolePolicy', serviceRole, bound],
     'the deployer\'s rights widened': ['iam:PutRolePolicy', 'arn:aws:iam::ACCOUNT:role/deploy-STACK', bound],
@@ -91,7 +91,7 @@ const attacks = {
     'its own key disabled': ['kms:DisableKey', key('SEALING_KEY')],
     'an alias put on a foreign key': ['kms:CreateAlias', key('other')],
     'a sealed key opened': ['kms:Decrypt', key('SEALING_KEY'), { 'kms:EncryptionContext:purpose': 'signalbox/credential' }],
-    'a foreign key granted away through DynamoDB': ['kms:CreateGrant', key('other'), through('dynamodb')],
+    'a grant on a foreign key through DynamoDB': ['kms:CreateGrant', key('other'), through('dynamodb')],
     'a foreign API deleted': ['apigateway:DELETE', 'arn:aws:apigateway:REGION::/restapis/other'],
     'a foreign API changed': ['apigateway:PATCH', 'arn:aws:apigateway:REGION::/restapis/other/stages/live'],
     'a foreign domain changed': ['apigateway:PATCH', 'arn:aws:apigateway:REGION::/domainnames/www.example.com'],
@@ -139,7 +139,7 @@ test('infra/boundary-policy.json allows the calls of the functions', () => {
   assert.deepEqual([...new Set(calls.map((call) => call.function))], names)
   const refused = calls.map((call) => requestOf(stack, call)).filter((request) => !allowed(request, [policies.boundary], leftToIam(stack.account)))
   assert.deepEqual([...new Set(refused.map(({ action, arn }) => `${action} on ${arn}`))], [],
-    'it refuses these; a stack that exists needs the new boundary before it is deployed, or each request that needs them gets 500')
+    'the boundary refuses these calls. Change the boundary of an existing stack before you deploy: else requests that need these calls get 500')
 })
 
 for (const [who, policy] of Object.entries(policies)) {

@@ -17,7 +17,7 @@ export function* mutants(policy) {
 }
 
 function* statementMutants(s) {
-  if (s.NotAction || s.NotResource || s.NotPrincipal) throw new Error(`${s.Sid}: Not… is not understood here`)
+  if (s.NotAction || s.NotResource || s.NotPrincipal) throw new Error(`${s.Sid}: Not… is not supported`)
   for (const [change, Action] of removals('action', listOf(s.Action))) yield [change, { ...s, Action }]
   for (const [change, Resource] of removals('resource', listOf(s.Resource))) yield [change, { ...s, Resource }]
   for (const [change, Condition] of conditionMutants(s.Condition ?? {})) yield [change, { ...s, Condition }]

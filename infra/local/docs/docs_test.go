@@ -16,8 +16,8 @@ import (
 	"signalbox.dev/infra/testkit"
 )
 
-// The page and the demo account's keys are served to this machine's own names
-// alone; every other request gets what it got without them, on the same connection.
+// The page and the demo account's keys are served for this machine's own names
+// only. Other names get a 421. Other requests get the gateway's response.
 func TestPagesBesideTheAPI(t *testing.T) {
 	loaded, err := template.Load("../../../template.yaml", nil)
 	testkit.Must(t, err)

@@ -33,7 +33,7 @@ const closeTime = 5 * time.Second
 type Options struct {
 	// Root is the repository's folder: the template is there.
 	Root string
-	// State is the folder of everything that is kept. It is made if need be.
+	// State is the folder for all stored data. It is created if absent.
 	State string
 	// Port is the port on 127.0.0.1, and on ::1 if there is IPv6. Zero means any free
 	// port.
@@ -49,10 +49,10 @@ type Options struct {
 	// Terminal, if there is one, gets a line for each request.
 	Terminal io.Writer
 	// Warnings, if there is one, gets a line for each thing that the user needs to know,
-	// such as tables that another's DynamoDB has lost.
+	// such as tables that the DynamoDB of Options.DynamoDB has lost.
 	Warnings io.Writer
 	// Through, if there is one, gets the engines and returns the endpoints by which the
-	// function reaches them. It also gets the names of everything in them.
+	// function reaches them. It also gets the names of their resources.
 	Through func(to reach.Engines, function string, made template.Resources) (reach.Engines, error)
 }
 
