@@ -12,10 +12,11 @@ ARGS ?=
 
 BUILD := .build
 STATE := .local
-# The functions by their logical ids in template.yaml, each with its folder: functions/get-sync-job is GetSyncJobFunction.
-PAIRS := $(shell ls functions | awk -F- '{ id = ""; for (i = 1; i <= NF; i++) id = id toupper(substr($$i, 1, 1)) substr($$i, 2); print id "Function:=functions/" $$0 }')
-$(foreach pair,$(PAIRS),$(eval $(pair)))
-FUNCTIONS := $(foreach pair,$(PAIRS),$(firstword $(subst :=, ,$(pair))))
+# The functions by their logical ids in template.yaml, each with its folder.
+GetSyncJobFunction := functions/get-sync-job
+CreateByokKeyFunction := functions/create-byok-key
+DeleteFileFunction := functions/delete-file
+FUNCTIONS := GetSyncJobFunction CreateByokKeyFunction DeleteFileFunction
 # The modules that make test tests, the longest first. They run in parallel, because
 # most tests wait for an engine.
 MODULES := . infra/admin infra/torture infra/local infra/contract infra/router

@@ -34,6 +34,10 @@ class Functions(unittest.TestCase):
         excluded = [line.partition("=")[0] for line in config["default"]["sync"]["parameters"]["watch_exclude"]]
         self.assertEqual(sorted(excluded), sorted(self.functions), "watch_exclude in samconfig.toml")
 
+    def test_make_builds_each(self):
+        built = re.search(r"(?m)^FUNCTIONS := (.*)", (SOURCE.parent / "Makefile").read_text())
+        self.assertEqual(set(built[1].split()), self.functions, "FUNCTIONS in the Makefile")
+
     def test_an_alarm_widget_or_query_of_several_functions_has_all(self):
         """Each query, and each alarm or widget of two functions, names all functions equally often."""
         queries = self.stack.of_type("AWS::Logs::QueryDefinition")
