@@ -80,6 +80,7 @@ LIES = [
     ("policies", READ, missing, FAIL),
     ("policies", READ, text("GenerateDataKey", "Decrypt"), FAIL),
     ("policies", READ, text("signalbox/credential", "anything"), FAIL),
+    ("policies", READ, text("signalbox/credential", "Signalbox/credential"), FAIL),
     ("policies", READ, role(lambda p: p["Policies"].append({"PolicyName": "more", "PolicyDocument": {}})), FAIL),
     ("policies", READ, role(lambda p: p.update(ManagedPolicyArns=["arn:aws:iam::aws:policy/AdministratorAccess"])), FAIL),
     ("policies", READ, role(lambda p: p["AssumeRolePolicyDocument"]["Statement"].append({})), FAIL),

@@ -109,13 +109,17 @@ func parseTime(s string) (time.Time, error) {
 	return at, nil
 }
 
-// forJSON matches the flags that ask for JSON in a command line with a line break around each
-// argument.
-var forJSON = regexp.MustCompile(`\n(--json(=true|=1|=yes)?|(--output[=\n]|-o\n?)json)\n`)
+// forJSON matches the flags that ask for JSON in a command line with one argument in each
+// line. notJSON matches the flags that take that back.
+var (
+	forJSON = regexp.MustCompile(`(?m)^(--json(=true|=1|=yes)?|(--output[=\n]|-o\n?)json)$`)
+	notJSON = regexp.MustCompile(`(?m)^--json=(false|0|no)$`)
+)
 
 // AsksForJSON reports whether a command line asks for JSON, even if it has another mistake.
 func AsksForJSON(args []string) bool {
-	return forJSON.MatchString("\n" + strings.Join(args, "\n") + "\n")
+	since := notJSON.Split(strings.Join(args, "\n"), -1)
+	return forJSON.MatchString(since[len(since)-1])
 }
 
 var (

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
 
 	"signalbox.dev/infra/local/gateway"
 	"signalbox.dev/infra/local/runtime"
@@ -22,10 +25,12 @@ type functions struct {
 	answer string
 	err    error
 	calls  int
+	event  []byte
 }
 
-func (f *functions) Invoke(context.Context, string, []byte) ([]byte, error) {
+func (f *functions) Invoke(_ context.Context, _ string, event []byte) ([]byte, error) {
 	f.calls++
+	f.event = event
 	return []byte(f.answer), f.err
 }
 
@@ -119,5 +124,16 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%s: %s: %q, want %q", c.name, name, got, want)
 			}
 		}
+	}
+}
+
+// A function writes the caller's address into its log.
+func TestTheEventNamesTheCaller(t *testing.T) {
+	f := &functions{answer: `{"statusCode":200,"body":""}`}
+	send(t, start(t, f), "GET /v1/things/a HTTP/1.1\r\nHost: a\r\n\r\n")
+	var got events.APIGatewayProxyRequest
+	testkit.Must(t, json.Unmarshal(f.event, &got))
+	if at := got.RequestContext.Identity.SourceIP; at != "127.0.0.1" || got.RequestContext.RequestID == "" {
+		t.Errorf("from %q, id %q", at, got.RequestContext.RequestID)
 	}
 }
