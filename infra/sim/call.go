@@ -128,7 +128,7 @@ func (r *run) inspect(c *call) {
 
 var (
 	reads  = regexp.MustCompile(`GetItem$|^Query$|^Scan$`)
-	writes = regexp.MustCompile(`^(PutItem|UpdateItem|TransactWriteItems)$`)
+	writes = regexp.MustCompile(`^(PutItem|UpdateItem|DeleteItem|TransactWriteItems)$`)
 )
 
 // wait returns the answer at its time.
