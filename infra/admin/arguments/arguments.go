@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -109,17 +110,19 @@ func parseTime(s string) (time.Time, error) {
 	return at, nil
 }
 
-// forJSON matches the flags that ask for JSON in a command line with one argument in each
-// line. notJSON matches the flags that take that back.
-var (
-	forJSON = regexp.MustCompile(`(?m)^(--json(=true|=1|=yes)?|(--output[=\n]|-o\n?)json)$`)
-	notJSON = regexp.MustCompile(`(?m)^--json=(false|0|no)$`)
-)
-
 // AsksForJSON reports whether a command line asks for JSON, even if it has another mistake.
-func AsksForJSON(args []string) bool {
-	since := notJSON.Split(strings.Join(args, "\n"), -1)
-	return forJSON.MatchString(since[len(since)-1])
+func AsksForJSON(args []string) (asks bool) {
+	for i, arg := range args {
+		switch arg {
+		case "--json", "--json=true", "--json=1", "--json=yes", "--output=json", "-ojson":
+			asks = true
+		case "--json=false", "--json=0", "--json=no":
+			asks = false
+		case "--output", "-o":
+			asks = asks || slices.Equal(args[i+1:min(i+2, len(args))], []string{"json"})
+		}
+	}
+	return asks
 }
 
 var (
