@@ -80,7 +80,7 @@ def status(s: Subject) -> str:
 
 
 def differences(ours, theirs, path: str = "") -> list[str]:
-    """The paths at which two values differ. A number equals its text."""
+    """The paths at which two values differ. A number or a boolean equals its text."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return [
             d for name in sorted(ours.keys() | theirs.keys())
@@ -88,8 +88,8 @@ def differences(ours, theirs, path: str = "") -> list[str]:
         ]
     if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         return [d for i, (a, b) in enumerate(zip(ours, theirs)) for d in differences(a, b, f"{path}/{i}")]
-    same = ours == theirs or None not in (ours, theirs) and not isinstance(ours, (dict, list)) and str(ours).lower() == str(theirs).lower()
-    return [] if same else [path]
+    ours, theirs = (v if v is None or isinstance(v, str) else json.dumps(v) for v in (ours, theirs))
+    return [] if ours == theirs else [path]
 
 
 def _packaged(value):
@@ -174,8 +174,7 @@ def policies(s: Subject) -> str:
         try:
             read = s.account.client("cloudcontrol").get_resource(TypeName=kind, Identifier=identifier)["ResourceDescription"]
             want, have = (canonical({m: p.get(m, []) for m in POLICIES[kind]}) for p in (properties, json.loads(read["Properties"])))
-            if want != have:
-                wrong += [name + path for path in differences(want, have) or [" in the case of letters"]]
+            wrong += [name + path for path in differences(want, have)]
         except Exception as error:  # an unreadable policy is not the template's
             wrong.append(f"{name}: {type(error).__name__}: {error}")
     if wrong:
