@@ -13,19 +13,19 @@ from translate import source
 Units = dict[str, tuple[int, int]]  # read and write units, by table
 
 
-def routes() -> dict[str, dict[str, Units]]:
+def needs() -> dict[str, dict[str, Units]]:
     """The units of a request by route: of a typical one, of which many may come at once,
     and of the largest. They are strongly consistent reads of 4 KB and writes of 1 KB, and
     double in a transaction. A key, an account or a limiter item is 1 KB."""
-    units = {}
+    found = {}
     for name, function in source()["Resources"].items():
         if function["Type"] != "AWS::Serverless::Function":
             continue
         if "Units" not in function["Metadata"]:
             raise ValueError(f"{name}: its Metadata in template.yaml has no Units")
         for event in function["Properties"]["Events"].values():
-            units[f"{event['Properties']['Method']} {event['Properties']['Path']}"] = function["Metadata"]["Units"]
-    return units
+            found[f"{event['Properties']['Method']} {event['Properties']['Path']}"] = function["Metadata"]["Units"]
+    return found
 
 
 def throttles(stack: Stack) -> dict[str, dict]:
@@ -48,21 +48,22 @@ class Ceilings(unittest.TestCase):
         for table, properties in ((name, stack.properties(name)) for name in stack.of_type("AWS::DynamoDB::Table")):
             for which, ceiling in enumerate(("MaxReadRequestUnits", "MaxWriteRequestUnits")):
                 allowed = properties["OnDemandThroughput"][ceiling]
-                needs = {route: count * units.get(table, (0, 0))[which] for route, (count, units) in requests.items()}
-                each = ", ".join(f"{need:,} for {route}" for route, need in needs.items() if need)
-                self.assertLessEqual(sum(needs.values()), allowed, (
-                    f"{table} needs {sum(needs.values()):,} units a second ({each}), but {ceiling} is {allowed:,}: "
+                needed = {route: count * units.get(table, (0, 0))[which] for route, (count, units) in requests.items()}
+                each = ", ".join(f"{need:,} for {route}" for route, need in needed.items() if need)
+                self.assertLessEqual(sum(needed.values()), allowed, (
+                    f"{table} needs {sum(needed.values()):,} units a second ({each}), but {ceiling} is {allowed:,}: "
                     "raise it in template.yaml (OnDemandThroughput), or lower ReadsPerSecond or WritesPerSecond"))
 
     def test_the_ceilings_are_above_the_throttles(self):
+        units = needs()
         for name, parameters in environments().items():
             with self.subTest(name):
                 stack = Stack(**parameters)
-                rates = {route: throttle(stack, route) for route in routes()}
-                self.check(stack, {route: (rate, routes()[route]["Largest"]) for route, rate in rates.items()})
-                self.check(stack, {route: (2 * rate, routes()[route]["Typical"]) for route, rate in rates.items()})
+                rates = {route: throttle(stack, route) for route in units}
+                self.check(stack, {route: (rate, units[route]["Largest"]) for route, rate in rates.items()})
+                self.check(stack, {route: (2 * rate, units[route]["Typical"]) for route, rate in rates.items()})
 
     def test_each_route_except_a_get_has_its_own_throttle(self):
         own = throttles(Stack()).keys() - {"* *"}
-        self.assertEqual(own, {route for route in routes() if not route.startswith("GET ")}, (
+        self.assertEqual(own, {route for route in needs() if not route.startswith("GET ")}, (
             "MethodSettings in template.yaml need one entry for each route that is no GET; without it the route is under ReadsPerSecond"))
