@@ -46,7 +46,6 @@ func (f *fixture) places() map[ids.Credential]string {
 }
 
 func TestSupersede(t *testing.T) {
-	const comesFirst = "a successor that comes first" // a repeat must not move it back
 	unchanged := func(*byok.Draft) {}
 	for name, c := range map[string]struct {
 		change func(*byok.Draft)
@@ -54,7 +53,6 @@ func TestSupersede(t *testing.T) {
 		want   error
 	}{
 		"alike":                   {unchanged, false, nil},
-		comesFirst:                {unchanged, false, nil},
 		"another name":            {func(d *byok.Draft) { d.Name = "other" }, false, nil},
 		"another flag":            {func(d *byok.Draft) { d.Required = true }, false, byok.ErrOtherSettings},
 		"another flag, anyway":    {func(d *byok.Draft) { d.Required = true }, true, nil},
@@ -66,9 +64,6 @@ func TestSupersede(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			old, successor := f.pair(c.change)
-			if name == comesFirst {
-				old, successor = successor, old
-			}
 			before := f.places()
 			want := map[ids.Credential]string{successor: "first", old: "second, disabled"}
 			if c.want != nil {
@@ -83,6 +78,18 @@ func TestSupersede(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// If the successor came first from the beginning, a repeat must not move it back.
+func TestASuccessorThatComesFirstStays(t *testing.T) {
+	f := newFixture(t)
+	successor, old := f.pair(func(*byok.Draft) {})
+	for _, first := range []bool{true, false} {
+		changed, err := f.manager.Supersede(t.Context(), f.workspace, old, successor, false)
+		if got := f.places(); err != nil || changed != first || got[successor] != "first" || got[old] != "second, disabled" {
+			t.Errorf("changed: %v, %v; got %v", changed, err, got)
+		}
 	}
 }
 

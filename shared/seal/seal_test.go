@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -44,6 +45,9 @@ func TestWhatIsSealedOpensAtHome(t *testing.T) {
 		before, twin := sealed(t, k, text), sealed(t, k, text)
 		if bytes.Equal(before.Nonce, twin.Nonce) || bytes.Equal(before.WrappedKey, twin.WrappedKey) || bytes.Equal(before.Ciphertext, twin.Ciphertext) {
 			t.Error("two seals of one secret share a part")
+		}
+		if len(text) > 3 && bytes.Contains(fmt.Append(nil, before), []byte(text)) {
+			t.Error("the record shows the secret")
 		}
 		rewrapper := seal.NewRewrapper(k, nextARN, "another", keyARN)
 		after, err := rewrapper.Rewrap(t.Context(), before, home())
