@@ -13,8 +13,8 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// A router reads every credential of a workspace for each request, so a workspace
-// has a bound: one Query reads up to 1 MB. A deployment may choose a lower number.
+// A router reads every credential of a workspace for each request, in one page of a Query,
+// so a workspace has a bound. A deployment may choose a lower number.
 const (
 	// MaxStored is how many credentials a workspace holds at most, disabled ones
 	// included.
@@ -24,9 +24,9 @@ const (
 	MaxBytes = 1_000_000
 )
 
-// ErrTooMany means that a workspace holds more than its bound: a router refuses it
-// until the operator has deleted some.
-var ErrTooMany = fmt.Errorf("the workspace holds more than %d credentials or %d bytes of them", MaxStored, MaxBytes)
+// ErrTooMany means that the credentials of a workspace do not fit into one page of a Query,
+// 1 MB: a router refuses the workspace until the operator has deleted some.
+var ErrTooMany = errors.New("the workspace's credentials take more than the 1 MB that a router reads at once")
 
 const (
 	// rowBytes bounds the bytes of a row without its settings: the names of attributes,

@@ -28,10 +28,10 @@ func (s Stored) Binding() seal.Binding { return s.binding() }
 const ReadTime = 2 * time.Second
 
 // ReadAll reads the credentials of a workspace with their sealed keys from the
-// credentials table, strongly consistent, in one Query and within ReadTime. If one Query
-// does not reach the end, or finds more than MaxStored, the error is ErrTooMany. If a row
-// is incomplete or names another place, the error is ErrUnreadable for the whole
-// workspace: the row may hold a flag that restricts the others.
+// credentials table, strongly consistent, in one Query and within ReadTime. If one page
+// does not hold them all, the error is ErrTooMany. If a row is incomplete or names another
+// place, the error is ErrUnreadable for the whole workspace: the row may hold a flag that
+// restricts the others.
 func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, account ids.Account, w ids.Workspace) ([]Stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadTime)
 	defer cancel()
@@ -48,14 +48,14 @@ func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, acco
 
 // readRows returns the rows that a query of the workspace finds. It returns ErrUnreadable
 // if a row cannot be decoded. If strict is set, it also does so for a row that is
-// incomplete or not of this workspace and account, and returns ErrTooMany if the
-// workspace holds more than its bound.
+// incomplete or not of this workspace and account, and returns ErrTooMany if they do not
+// fit into one page.
 func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.QueryInput, account ids.Account, w ids.Workspace, strict bool) ([]item, error) {
 	var rows []item
 	pages := dynamodb.NewQueryPaginator(db, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
-		if err == nil && strict && (page.LastEvaluatedKey != nil || len(page.Items) > MaxStored) {
+		if err == nil && strict && page.LastEvaluatedKey != nil {
 			err = ErrTooMany
 		}
 		if err != nil {

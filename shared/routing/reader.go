@@ -30,8 +30,8 @@ var (
 	// stored in a form that cannot be read. The unreadable row may forbid what the others
 	// allow, so there is no plan. A retry does not help.
 	ErrUnreadable = byok.ErrUnreadable
-	// ErrTooMany means that the workspace holds more credentials than it may. A retry
-	// does not help.
+	// ErrTooMany means that the workspace's credentials take more than one page of a Query,
+	// 1 MB. A retry does not help.
 	ErrTooMany = byok.ErrTooMany
 	// ErrUnavailable means that DynamoDB or KMS did not answer, or that the KMS key is
 	// disabled or deleted. A retry may succeed.

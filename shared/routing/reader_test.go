@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -346,13 +347,14 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// Another attempt does not help if the workspace holds too much, or cannot be read.
-func TestAWorkspaceBeyondItsBoundIsRefused(t *testing.T) {
+// Another attempt does not help if the workspace holds more than a page, or cannot be read.
+func TestAWorkspaceOfMoreThanAPageIsRefused(t *testing.T) {
 	f := newFixture(t)
 	c := f.store(t, byok.Settings{})
 	rows := testkit.Rows{DB: f.db, Table: f.engines.Tables.Credentials}
 	row := rows.Get(t, testkit.Key("workspace#"+string(f.workspace), "credential#"+string(c.ID)))
-	for range byok.MaxStored {
+	row["name"] = testkit.Text(strings.Repeat("n", 350_000))
+	for range 4 { // an engine may end a page after the row that passes 1 MB
 		id := string(ids.New[ids.Credential]())
 		row["id"], row["sk"] = testkit.Text(id), testkit.Text("credential#"+id)
 		rows.Put(t, row)
