@@ -149,8 +149,8 @@ opinion@%:
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" infra/second-opinion/run $*
 
 .PHONY: routers
-routers: engines functions $(BUILD)/admin $(BUILD)/local $(BUILD)/router ## Check what Envoy and LiteLLM do with stored keys (needs Python; REQUESTS=10000, SEED=1, ROUTERS='envoy litellm')
-	@REQUESTS="$(or $(REQUESTS),10000)" SEED="$(or $(SEED),1)" ROUTERS="$(or $(ROUTERS),envoy litellm)" infra/router/routers
+routers: engines functions $(BUILD)/admin $(BUILD)/local $(BUILD)/router ## Check what Envoy does with stored keys (needs Python; REQUESTS=10000, SEED=1)
+	@REQUESTS="$(or $(REQUESTS),10000)" SEED="$(or $(SEED),1)" infra/router/routers
 
 .PHONY: clients
 clients: first docs ## Call the API through generated clients (Go, TypeScript, Python), schemathesis and the reference page (needs Python and Chromium)
