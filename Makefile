@@ -98,7 +98,7 @@ build: first $(BUILD)/engines $(BUILD)/admin ## Build the functions and the tool
 
 ##@ To deploy and operate it:
 
-PROVE = infra/prove/run prove.py $(1) --stack "$(STACK)" $(if $(PATIENCE),--patience $(PATIENCE))
+PROVE = infra/cloud/run cloud.py $(1) --stack "$(STACK)" $(if $(PATIENCE),--patience $(PATIENCE))
 
 .PHONY: prove
 prove: first $(BUILD)/admin ## Make the checks that only AWS can answer: deploy STACK=signalbox-prove, report, remove everything (needs an AWS account and the SAM CLI; ARCHITECTURE=…, YES=yes)
@@ -163,7 +163,7 @@ iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against t
 	@sha256sum --status -c $(BUILD)/iam/functions.sum 2>/dev/null || { mkdir -p $(BUILD)/iam; cd infra/contract && \
 		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" \
 		SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" go test -count=1 .; }
-	@infra/lint/iam
+	@infra/cloud/iam
 
 .PHONY: vulnerabilities
 vulnerabilities: go ## Look for known vulnerabilities in the packages that the functions link
@@ -171,7 +171,7 @@ vulnerabilities: go ## Look for known vulnerabilities in the packages that the f
 
 .PHONY: audit
 audit: node ## Look for known vulnerabilities in the npm and PyPI packages of tools and engines (needs Python)
-	@infra/lint/audit
+	@infra/cloud/audit
 
 # From 1.27 on the standard library has the JSON module. A `go 1.27` line in go.mod
 # would fail if Go 1.26 may not fetch another.
@@ -272,7 +272,7 @@ mutate: engines functions $(BUILD)/engines ## Change N=200 conditions at random,
 
 .PHONY: prove-dry-run
 prove-dry-run: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Make the checks of prove and verify without an AWS account, against right answers and lies
-	@infra/prove/run prove_test.py
+	@infra/cloud/run dry_run.py
 
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -282,9 +282,9 @@ lint: go node ## Lint the code, its import directions and modules, the template,
 		echo "== lint $$m"; ( cd $$m && $(GOLANGCI_LINT) run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./... ); \
 	done
 	@set -e; for m in $(MODULES) infra/clients/go; do ( cd $$m && go mod tidy -diff ); done
-	@infra/lint/openapi
-	@infra/lint/scripts
-	@infra/lint/template
+	@infra/cloud/openapi
+	@infra/cloud/scripts
+	@infra/cloud/template
 
 .PHONY: fmt
 fmt: ## Format the code

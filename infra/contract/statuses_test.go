@@ -56,7 +56,7 @@ var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-
 
 // TestOtherParameters starts an edition with a versioned bucket and a low throughput. It
 // provokes each kind of answer, the last ones without tables and without the key, and
-// compares the functions' log lines with infra/log-lines.json, on which infra/lint tries
+// compares the functions' log lines with infra/log-lines.json, on which infra/cloud tries
 // every metric filter and alarm. SIGNALBOX_LINES=record writes the lines that changed.
 func TestOtherParameters(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,6 @@
 """opener.py opens the frozen vectors of shared/seal, each for its own binding and no other.
 
-This needs no KMS, because each vector contains its data key. The check `sealing` of infra/prove
+This needs no KMS, because each vector contains its data key. The check `sealing` of infra/cloud
 opens a credential that the API has stored.
 """
 

@@ -16,9 +16,7 @@ from botocore.exceptions import ClientError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORK = ROOT / ".build" / "prove"
-REGION = boto3.Session().region_name  # read before the imports of infra/lint, which set a region
-
-sys.path.insert(0, str(ROOT / "infra" / "lint"))  # has stack.py and translate.py
+REGION = boto3.Session().region_name  # read before the imports of infra/cloud, which set a region
 
 # Posted in a provider key and sent as an Idempotency-Key. No log line may contain it.
 MARKER = "zQ7-marker-mX4w"

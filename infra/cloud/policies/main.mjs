@@ -1,5 +1,5 @@
 // Judges the policies of the translated template by the recorded calls of the functions.
-// infra/lint/iam runs it.
+// infra/cloud/iam runs it.
 //     main.mjs STACK.json CALLS.jsonl
 
 import { judge } from './judge.mjs'

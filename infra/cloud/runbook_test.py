@@ -68,8 +68,8 @@ def follow(commands: str) -> tuple[str, list[list[str]]]:
         shutil.copytree(SOURCE.parent / "infra", here / "infra", ignore=lambda folder, names: [
             n for n in names if not n.endswith(".json") or pathlib.Path(folder).name != "infra"
         ])
-        (here / "infra/lint").mkdir()
-        (here / "infra/lint/adopt").symlink_to(here / "bin/make")
+        (here / "infra/cloud").mkdir()
+        (here / "infra/cloud/adopt").symlink_to(here / "bin/make")
         calls = here / "calls"
         calls.touch()
         ran = subprocess.run(

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 
-from account import WORK, Account, Subject  # sets the path to infra/lint
+from account import WORK, Account, Subject
 import behaviour, declared, observed  # noqa: E401, F401 - they declare the checks
 from checks import CHANGED, CHECKS, FAIL, LIVE, OWN, Report, catalogue, make, markdown
 from life import Cleaner, Deployment

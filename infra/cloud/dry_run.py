@@ -17,7 +17,7 @@ from account import Answer
 import declared
 import life
 import observed
-import prove
+import cloud
 from behaviour import works
 from checks import CHANGED, CHECKS, DIFFERS, FAIL, LIVE, NOT_CHECKED, OWN, PASS, Check, Failed, Report, make
 from standin import Edition, StandIn
@@ -136,9 +136,9 @@ class Checks(unittest.TestCase):
         self.aws.lies = {}
         expected = {"tls": NOT_CHECKED, "parameters": DIFFERS}  # the edition has no TLS, and runs on x86_64
         subject, reported = self.aws.subject(), []
-        with mock.patch("prove.Subject", return_value=subject), mock.patch.dict(os.environ, self.aws.edition.environment()), \
-                mock.patch("prove.markdown", side_effect=lambda title, reports: reported.extend(reports) or title):
-            self.assertEqual(prove.main(["verify", "--stack", "signalbox-dry", "--patience", "5"], lambda: self.aws), 0)
+        with mock.patch("cloud.Subject", return_value=subject), mock.patch.dict(os.environ, self.aws.edition.environment()), \
+                mock.patch("cloud.markdown", side_effect=lambda title, reports: reported.extend(reports) or title):
+            self.assertEqual(cloud.main(["verify", "--stack", "signalbox-dry", "--patience", "5"], lambda: self.aws), 0)
         for report in reported:
             with self.subTest(report.check.name):
                 self.assertEqual(report.verdict, expected.get(report.check.name, PASS), report.seen)
@@ -200,11 +200,11 @@ class Life(unittest.TestCase):
 
     def test_removed_however_it_ends(self) -> None:
         for end in (None, KeyboardInterrupt, SystemExit, RuntimeError):
-            with self.subTest(end=end), mock.patch("prove.Deployment") as deployment, mock.patch("prove.Cleaner") as cleaner, \
-                    mock.patch("prove.checked", return_value=[], side_effect=end), mock.patch("prove.report", return_value=0):
+            with self.subTest(end=end), mock.patch("cloud.Deployment") as deployment, mock.patch("cloud.Cleaner") as cleaner, \
+                    mock.patch("cloud.checked", return_value=[], side_effect=end), mock.patch("cloud.report", return_value=0):
                 deployment.return_value.architectures = []
                 try:
-                    prove.main(["run", "--stack", "dry", "--yes"], self.account)
+                    cloud.main(["run", "--stack", "dry", "--yes"], self.account)
                 except BaseException as error:
                     self.assertIs(type(error), end)
                 cleaner.return_value.clean.assert_called_once_with()

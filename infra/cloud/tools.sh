@@ -4,7 +4,7 @@
 # shellcheck shell=bash
 
 # The linters write nothing into this folder.
-work=../../.build/lint
+work=../../.build/cloud
 # The folder of the linters that are written in Python.
 bin=$work/venv/bin
 
