@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/auth"
 )
 
@@ -93,5 +95,26 @@ func TestADamagedRowIsListedAsBroken(t *testing.T) {
 		if shown := d.must(strings.Fields("-o json " + c.list)...); strings.Count(shown, `"broken"`) != 1 {
 			t.Errorf("admin %s: %s, want one broken row", c.list, shown)
 		}
+	}
+}
+
+// A response without a list is not the end of a table: a command that believed it would leave
+// keys enabled, or call an account empty.
+func TestAResponseWithoutAListIsAnError(t *testing.T) {
+	t.Parallel()
+	d := newApart(t)
+	d.must("key", "create", "one")
+	d.seal(d.workspace, "one")
+	second := d.must("workspace", "create", "second")
+	d.must("workspace", "delete", second, "--yes")
+	broken := d.broken()
+	for _, operation := range []string{"Scan", "Query"} {
+		broken.Inject(faults.Rule{Operation: operation, Fault: faults.Pretend(http.StatusOK, "{}")})
+	}
+	for _, command := range []string{
+		"account list", "workspace list", "key list", "key find one", "credential list", "credential find one",
+		"job list", "restore check", "workspace delete " + second + " --yes", "workspace purge " + second + " --yes",
+	} {
+		d.want(exit.Failed, strings.Fields(command)...)
 	}
 }

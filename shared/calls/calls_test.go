@@ -210,6 +210,31 @@ func listVersions(ctx context.Context, c aws.Config) error {
 	return err
 }
 
+// page reads a page of a table. count lets the service only count.
+func page(count bool) func(context.Context, aws.Config) error {
+	return func(ctx context.Context, c aws.Config) error {
+		in := &dynamodb.ScanInput{TableName: aws.String("t")}
+		if count {
+			in.Select = types.SelectCount
+		}
+		out, err := dynamodb.NewFromConfig(c).Scan(ctx, in)
+		if err == nil && out.Count != 3 {
+			return errors.New("another count")
+		}
+		return err
+	}
+}
+
+func query(ctx context.Context, c aws.Config) error {
+	_, err := dynamodb.NewFromConfig(c).Query(ctx, &dynamodb.QueryInput{TableName: aws.String("t")})
+	return err
+}
+
+func queryCount(ctx context.Context, c aws.Config) error {
+	_, err := dynamodb.NewFromConfig(c).Query(ctx, &dynamodb.QueryInput{TableName: aws.String("t"), Select: types.SelectCount})
+	return err
+}
+
 // Only a form of success that the service sends is accepted; an error is unchanged.
 func TestWhole(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -226,6 +251,15 @@ func TestWhole(t *testing.T) {
 		"an error":                  {getItem, service{status: 400, body: `{"__type":"ValidationException"}`}, "ValidationException"},
 		"out of reach":              {getItem, service{}, "connection"},
 		"out of time":               {getItem, service{status: 200, body: `{"Item":`, ends: context.DeadlineExceeded}, "deadline"},
+		"a page":                    {page(false), service{status: 200, body: `{"Count":3,"Items":[{},{},{}]}`}, ""},
+		"a page without a list":     {page(false), service{status: 200, body: `{"Count":3}`}, "malformed_response"},
+		"an empty page":             {query, service{status: 200, body: `{"Count":0,"Items":[],"LastEvaluatedKey":{"pk":{"S":"a"}}}`}, ""},
+		"a query without a list":    {query, service{status: 200, body: "{}"}, "malformed_response"},
+		"a null list":               {query, service{status: 200, body: `{"Count":0,"Items":null}`}, "malformed_response"},
+		"a count":                   {page(true), service{status: 200, body: ` {"Count":3,"ScannedCount":3}`}, ""},
+		"a count of none":           {queryCount, service{status: 200, body: `{"Count":0,"ScannedCount":0}`}, ""},
+		"a count without a number":  {queryCount, service{status: 200, body: `{"ScannedCount":0,"ConsumedCapacity":{"CapacityUnits":0.5}}`}, "malformed_response"},
+		"a count that breaks off":   {queryCount, service{status: 200, body: `{"Count":`, ends: context.DeadlineExceeded}, "deadline"},
 		"XML":                       {listVersions, service{status: 200, body: "<ListVersionsResult/>"}, ""},
 		"text":                      {listVersions, service{status: 200, body: "fine"}, "malformed_response"},
 		"a redirection":             {listVersions, service{status: 300, body: "<Error><Code>Elsewhere</Code></Error>"}, "Elsewhere"},
