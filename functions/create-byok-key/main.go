@@ -29,11 +29,11 @@ func build(env *boot.Environment) lambda.Handler {
 
 // assemble makes the operation from the clients and names of env.
 func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
-	db, keys := boot.DynamoDB(env), kms.NewFromConfig(env.AWS)
+	db, keys := boot.DynamoDB(env), kms.NewFromConfig(env.AWS())
 	access, credentials, control := env.Get("ACCESS_TABLE"), env.Get("CREDENTIALS_TABLE"), env.Get("CONTROL_TABLE")
 	sealer := seal.NewSealer(keys, env.Get("SEALING_KEY_ARN"))
-	env.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {
-		o := keys.Options()
+	o := keys.Options()
+	env.WarmUp(o.HTTPClient, func(ctx context.Context) (smithyendpoints.Endpoint, error) {
 		return o.EndpointResolverV2.ResolveEndpoint(ctx, kms.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
 	})
 	store := byok.NewStore(db, credentials, control, sealer)

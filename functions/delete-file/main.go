@@ -29,10 +29,10 @@ func build(env *boot.Environment) lambda.Handler {
 
 // assemble makes the operation from the clients and names of env.
 func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
-	db, objects := boot.DynamoDB(env), s3.NewFromConfig(env.AWS)
+	db, objects := boot.DynamoDB(env), s3.NewFromConfig(env.AWS())
 	access, control, bucket := env.Get("ACCESS_TABLE"), env.Get("CONTROL_TABLE"), env.Get("FILES_BUCKET")
-	env.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {
-		o := objects.Options()
+	o := objects.Options()
+	env.WarmUp(o.HTTPClient, func(ctx context.Context) (smithyendpoints.Endpoint, error) {
 		return o.EndpointResolverV2.ResolveEndpoint(ctx, s3.EndpointParameters{Bucket: &bucket, Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
 	})
 	return auth.NewVerifier(db, access), env.Log, operation(

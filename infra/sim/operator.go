@@ -67,7 +67,7 @@ func (w *World) operator(do act, repeats bool) *actor {
 	a.limit = max(limit, do.lasts)
 	var err error
 	a.work = func(ctx context.Context) {
-		err = do.run(ctx, newClients(environment(a, slog.New(slog.DiscardHandler)).AWS))
+		err = do.run(ctx, newClients(environment(a, slog.New(slog.DiscardHandler)).AWS()))
 	}
 	a.then = func() { w.judgeAct(a, do, err) }
 	a.result = func() string { return fmt.Sprint(err) }

@@ -121,7 +121,7 @@ func newWorld(t testing.TB, s Scenario) *World {
 			Bucket: bucket, Versioning: s.Versioning, Keys: []string{keyARN},
 		}),
 	}
-	w.Direct = newClients(environment(w.newActor("direct"), slog.New(slog.DiscardHandler)).AWS)
+	w.Direct = newClients(environment(w.newActor("direct"), slog.New(slog.DiscardHandler)).AWS())
 	w.Tenant = testkit.NewTenant(t, w.Direct.Registry)
 	w.Name(string(w.Tenant.ID), "account")
 	w.Name(keyARN[len(keyARN)-36:], "sealing")

@@ -7,22 +7,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	smithyendpoints "github.com/aws/smithy-go/endpoints"
 	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/shared/calls"
@@ -30,14 +23,14 @@ import (
 
 // Environment is the environment of a function at its cold start.
 type Environment struct {
-	// AWS configures SDK clients.
-	AWS aws.Config
 	// Log writes JSON lines with Lambda's request id in each.
 	Log *slog.Logger
 
-	getenv    func(string) string
-	missing   []string
-	endpoints []Endpoint
+	config  aws.Config
+	client  func() *httpClient // makes the HTTP client of a service
+	getenv  func(string) string
+	missing []string
+	warmUps []func(context.Context)
 }
 
 // Start builds a function and serves it; it returns only by ending the process.
@@ -58,11 +51,11 @@ func Start(build func(*Environment) lambda.Handler) {
 
 // NewEnvironment returns the environment of a function. Its clients use the config with
 // the policies of every function. Start makes the one for the process; a test may make
-// others.
+// others. If the config has an HTTP client, all clients share it.
 func NewEnvironment(config aws.Config, log *slog.Logger, getenv func(string) string) *Environment {
 	config.Retryer = calls.Retryer
-	config.APIOptions = []func(*middleware.Stack) error{calls.Counted, calls.Whole}
-	return &Environment{AWS: config, Log: log, getenv: getenv}
+	config.APIOptions = append([]func(*middleware.Stack) error{calls.Counted, calls.Whole}, config.APIOptions...)
+	return &Environment{Log: log, config: config, client: newHTTPClient, getenv: getenv}
 }
 
 func newEnvironment(getenv func(string) string, log *slog.Logger) (*Environment, error) {
@@ -85,6 +78,16 @@ func (e *Environment) assemble(build func(*Environment) lambda.Handler) (lambda.
 	return handler, nil
 }
 
+// AWS returns the configuration for the SDK client of one service. Each service has its
+// own connections, so that the outage of one does not close those of another.
+func (e *Environment) AWS() aws.Config {
+	config := e.config
+	if config.HTTPClient == nil {
+		config.HTTPClient = e.client()
+	}
+	return config
+}
+
 // Get returns a required variable of the environment.
 func (e *Environment) Get(name string) string {
 	value := e.getenv(name)
@@ -93,17 +96,6 @@ func (e *Environment) Get(name string) string {
 	}
 	return value
 }
-
-// Every attempt is bounded: if a connection died while Lambda had the process frozen,
-// it must not use up a request's whole time. The SDK's defaults would allow that.
-const (
-	connectTimeout  = time.Second
-	responseTimeout = 2 * time.Second
-	// attemptTimeout bounds a whole attempt, including a response that stops in the
-	// middle. Three attempts without the pauses fit into a request's time. The
-	// request's own deadline ends anything longer.
-	attemptTimeout = 3 * time.Second
-)
 
 // awsConfig configures the clients from the variables that Lambda sets, and
 // from AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE> if the services are
@@ -121,77 +113,10 @@ func awsConfig() (aws.Config, error) {
 	configured := aws.Config{
 		Region:        env.Region,
 		Credentials:   credentials.StaticCredentialsProvider{Value: env.Credentials},
-		HTTPClient:    calls.Reconnect(httpClient()),
 		ConfigSources: []any{env},
 	}
 	if env.BaseEndpoint != "" {
 		configured.BaseEndpoint = &env.BaseEndpoint
 	}
 	return configured, nil
-}
-
-func httpClient() *awshttp.BuildableClient {
-	return awshttp.NewBuildableClient().
-		WithTimeout(attemptTimeout).
-		WithDialerOptions(func(d *net.Dialer) { d.Timeout = connectTimeout }).
-		WithTransportOptions(func(t *http.Transport) {
-			t.TLSHandshakeTimeout = connectTimeout
-			t.ResponseHeaderTimeout = responseTimeout
-		})
-}
-
-// warmUpTime bounds the whole warm-up.
-const warmUpTime = time.Second
-
-// Endpoint resolves the endpoint of a client.
-type Endpoint func(context.Context) (smithyendpoints.Endpoint, error)
-
-// WarmUp opens one connection to each of the endpoints during the init phase, all
-// side by side: name resolution, TCP, TLS and the parsing of root certificates
-// are then done before the first request. An error is ignored:
-// the first request then opens the connection.
-func (e *Environment) WarmUp(endpoints ...Endpoint) {
-	e.endpoints = append(e.endpoints, endpoints...)
-}
-
-// DynamoDB returns the client that every function has; its connection is opened by
-// the warm-up. A function makes the clients of other services itself, because
-// every other function would link them too.
-func DynamoDB(e *Environment) *dynamodb.Client {
-	client := dynamodb.NewFromConfig(e.AWS)
-	e.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {
-		o := client.Options()
-		return o.EndpointResolverV2.ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
-	})
-	return client
-}
-
-func (e *Environment) warm() {
-	ctx, cancel := context.WithTimeout(context.Background(), warmUpTime)
-	defer cancel()
-	var opened []func(context.Context)
-	for _, find := range e.endpoints {
-		opened = append(opened, func(ctx context.Context) { e.connect(ctx, find) })
-	}
-	calls.Together(ctx, opened...)
-}
-
-// connect sends an unsigned GET to the endpoint. The connection stays in the pool
-// of the HTTP client that all clients share.
-func (e *Environment) connect(ctx context.Context, find Endpoint) {
-	endpoint, err := find(ctx)
-	if err != nil {
-		return
-	}
-	get, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint.URI.Scheme+"://"+endpoint.URI.Host+"/", nil)
-	if err != nil {
-		return
-	}
-	response, err := e.AWS.HTTPClient.Do(get)
-	if err != nil {
-		return
-	}
-	// The connection returns to the pool once the body is read completely.
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
-	_ = response.Body.Close()
 }

@@ -9,7 +9,9 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 
@@ -40,27 +43,31 @@ type network struct {
 	dialled     chan net.Conn
 	closed      chan struct{}
 	connections atomic.Int64
+	open        atomic.Int64
 	purged      atomic.Int64 // how many of the first connections are gone
+	refuses     atomic.Bool  // whether new connections are refused
 }
 
 // connection is the client's end of a connection. If the network purged it, a written
-// request is lost and the read is reset.
+// request is lost and the read is reset. So are all requests to http://broken.test.
 type connection struct {
 	net.Conn
 	network *network
+	broken  bool
 	number  int64
+	closed  sync.Once
 }
 
-func (c connection) gone() bool { return c.number <= c.network.purged.Load() }
+func (c *connection) gone() bool { return c.broken || c.number <= c.network.purged.Load() }
 
-func (c connection) Write(b []byte) (int, error) {
+func (c *connection) Write(b []byte) (int, error) {
 	if c.gone() {
-		return len(b), c.Close()
+		return len(b), c.Conn.Close()
 	}
 	return c.Conn.Write(b)
 }
 
-func (c connection) Read(b []byte) (int, error) {
+func (c *connection) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if err != nil && c.gone() {
 		err = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
@@ -68,12 +75,21 @@ func (c connection) Read(b []byte) (int, error) {
 	return n, err
 }
 
+func (c *connection) Close() error {
+	c.closed.Do(func() { c.network.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// response is how long a response takes: a client has then ended its own write.
+const response = 10 * time.Millisecond
+
 // serve serves http://aws.test in the synctest bubble.
 func serve(t *testing.T, handler http.HandlerFunc) *network {
 	t.Helper()
 	n := &network{dialled: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice that the client disconnects
+		time.Sleep(response)
 		handler(w, r)
 	})}
 	go func() { _ = server.Serve(n) }()
@@ -82,12 +98,16 @@ func serve(t *testing.T, handler http.HandlerFunc) *network {
 	return n
 }
 
-func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	if n.refuses.Load() {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	}
 	number := n.connections.Add(1)
 	here, there := net.Pipe()
 	select {
 	case n.dialled <- there:
-		return connection{here, n, number}, nil
+		n.open.Add(1)
+		return &connection{Conn: here, network: n, broken: address == "broken.test:80", number: number}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -113,7 +133,7 @@ func (n *network) Addr() net.Addr { return &net.TCPAddr{} }
 func (n *network) database(t *testing.T) (db *dynamodb.Client) {
 	t.Helper()
 	if _, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
-		db = dynamodb.NewFromConfig(env.AWS)
+		db = dynamodb.NewFromConfig(env.AWS())
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -156,7 +176,7 @@ func TestEndpointsComeFromTheEnvironment(t *testing.T) {
 	for _, endpoint := range []string{"", "http://aws.test"} {
 		lambdaSets(t, endpoint)
 		if _, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {
-			if got := env.AWS.BaseEndpoint; (got != nil) != (endpoint != "") || got != nil && *got != endpoint {
+			if got := env.AWS().BaseEndpoint; (got != nil) != (endpoint != "") || got != nil && *got != endpoint {
 				t.Errorf("%q: the base endpoint is %v", endpoint, got)
 			}
 			return nil
@@ -207,14 +227,13 @@ func TestTheWarmUpOpensTheFirstCallsConnection(t *testing.T) {
 		var db *dynamodb.Client
 		_, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
 			db = boot.DynamoDB(env)
-			env.WarmUp(
-				func(context.Context) (smithyendpoints.Endpoint, error) {
-					return smithyendpoints.Endpoint{}, errors.New("ignored")
-				},
-				func(context.Context) (smithyendpoints.Endpoint, error) {
-					return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "no host"}}, nil
-				},
-			)
+			unused := db.Options().HTTPClient
+			env.WarmUp(unused, func(context.Context) (smithyendpoints.Endpoint, error) {
+				return smithyendpoints.Endpoint{}, errors.New("ignored")
+			})
+			env.WarmUp(unused, func(context.Context) (smithyendpoints.Endpoint, error) {
+				return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "no host"}}, nil
+			})
 			return nil
 		})
 		if err != nil {
@@ -257,11 +276,7 @@ func TestTheWarmUpIsBounded(t *testing.T) {
 // meets at most one lost connection and retries without a pause.
 func TestAFrozenFunctionReconnectsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const response = 10 * time.Millisecond
-		n := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			time.Sleep(response)
-			answerJSON(w, "{}")
-		})
+		n := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, "{}") })
 		db := n.database(t)
 		call := func(ctx context.Context) {
 			if _, err := db.ListTables(ctx, nil); err != nil {
@@ -278,6 +293,119 @@ func TestAFrozenFunctionReconnectsAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// If a service resets every connection, no connection is left of a failed call, and
+// another service keeps its own.
+func TestAnOutageOfOneServiceLeavesTheConnectionsOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, "{}") })
+		var healthy, broken *dynamodb.Client
+		_, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
+			healthy = dynamodb.NewFromConfig(env.AWS())
+			broken = dynamodb.NewFromConfig(env.AWS(), once, func(o *dynamodb.Options) { o.BaseEndpoint = new("http://broken.test") })
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const requests = 100
+		for range requests {
+			calls.Together(t.Context(),
+				func(ctx context.Context) {
+					if _, err := healthy.ListTables(ctx, nil); err != nil {
+						t.Error(err)
+					}
+				},
+				func(ctx context.Context) {
+					if _, err := broken.ListTables(ctx, nil); err == nil {
+						t.Error("the broken service answered")
+					}
+				})
+			synctest.Wait()
+		}
+		if n.open.Load() != 1 || n.connections.Load() != 1+requests {
+			t.Errorf("%d connections are open of %d, want 1 of %d", n.open.Load(), n.connections.Load(), 1+requests)
+		}
+	})
+}
+
+// Idle connections are closed only after a call that may have met a dead one.
+func TestWhichCallsCloseIdleConnections(t *testing.T) {
+	const busy = 3 // connections
+	for name, c := range map[string]struct {
+		before   func(*network)
+		late     bool          // the call that fails gets no response
+		parallel int           // calls that succeed beside it
+		time     time.Duration // of the call that fails
+		want     int64         // connections that stay open
+	}{
+		"it was broken off":             {func(n *network) { n.purged.Store(busy) }, false, 0, time.Minute, 0},
+		"its response did not begin":    {nil, true, 0, time.Minute, 0},
+		"its own time ended":            {nil, true, 0, time.Second, busy - 1},
+		"no connection could be opened": {func(n *network) { n.refuses.Store(true) }, false, busy, time.Minute, busy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var fails atomic.Bool
+				n := serve(t, func(w http.ResponseWriter, r *http.Request) {
+					if fails.Load() && c.late {
+						<-r.Context().Done()
+						return
+					}
+					answerJSON(w, "{}")
+				})
+				db := n.database(t)
+				call := func(ctx context.Context) {
+					if _, err := db.ListTables(ctx, nil); err != nil {
+						t.Error(err)
+					}
+				}
+				calls.Together(t.Context(), call, call, call)
+				synctest.Wait()
+				if c.before != nil {
+					c.before(n)
+				}
+				fails.Store(true)
+				all := slices.Repeat([]func(context.Context){call}, c.parallel)
+				calls.Together(t.Context(), append(all, func(ctx context.Context) {
+					time.Sleep(time.Microsecond) // the others have their connections
+					ctx, cancel := context.WithTimeout(ctx, c.time)
+					defer cancel()
+					if _, err := db.ListTables(ctx, nil, once); err == nil {
+						t.Error("the call succeeded")
+					}
+				})...)
+				synctest.Wait()
+				if n.open.Load() != c.want || n.connections.Load() != busy {
+					t.Errorf("%d connections are open of %d, want %d of %d", n.open.Load(), n.connections.Load(), c.want, busy)
+				}
+			})
+		})
+	}
+}
+
+// A request is signed for one host.
+func TestARedirectIsNotFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://elsewhere.test/", http.StatusTemporaryRedirect)
+		})
+		get, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://aws.test/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := n.database(t).Options().HTTPClient.Do(get)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusTemporaryRedirect {
+			t.Errorf("status %d, %v", answer.StatusCode, err)
+		}
+	})
+}
+
+// once makes a call without retries.
+func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 // A response that does not begin, or that stops in the middle, ends its attempt.
 func TestAnAttemptIsBounded(t *testing.T) {

@@ -7,8 +7,6 @@ import (
 	"net/http"
 
 	"github.com/aws/aws-lambda-go/lambda"
-
-	"signalbox.dev/shared/calls"
 )
 
 // Assemble is Start without serving. The function reads these variables; the SDK reads
@@ -25,7 +23,11 @@ func AssembleOn(dial func(ctx context.Context, network, address string) (net.Con
 		return nil, err
 	}
 	if dial != nil {
-		env.AWS.HTTPClient = calls.Reconnect(httpClient().WithTransportOptions(func(t *http.Transport) { t.DialContext = dial }))
+		env.client = func() *httpClient {
+			client := newHTTPClient()
+			client.Transport.(*http.Transport).DialContext = dial
+			return client
+		}
 	}
 	return env.assemble(build)
 }

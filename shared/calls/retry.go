@@ -6,13 +6,10 @@ import (
 	"errors"
 	"math/big"
 	"net"
-	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
@@ -92,30 +89,6 @@ func lostConnection(err error) bool {
 
 func isThrottle(err error) bool {
 	return retry.IsErrorThrottles(retry.DefaultThrottles).IsErrorThrottle(err).Bool() || WhyCancelled(err) == Throttled
-}
-
-// Reconnect returns an HTTP client that opens a new connection after a failed call. If
-// Lambda froze the process, all connections in the pool may be dead, and retries must not
-// try them one by one.
-func Reconnect(client *awshttp.BuildableClient) aws.HTTPClient {
-	r := new(reconnecting)
-	r.current.Store(client)
-	return r
-}
-
-type reconnecting struct {
-	current atomic.Pointer[awshttp.BuildableClient]
-}
-
-// Do implements aws.HTTPClient.
-func (r *reconnecting) Do(request *http.Request) (*http.Response, error) {
-	client := r.current.Load()
-	response, err := client.Do(request)
-	if err != nil {
-		// A copy of the client has no connections.
-		r.current.CompareAndSwap(client, client.WithTimeout(client.GetTimeout()))
-	}
-	return response, err
 }
 
 func retryIf(applies func(error) bool) retry.IsErrorRetryable {

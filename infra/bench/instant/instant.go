@@ -44,8 +44,9 @@ func Compare(b *testing.B, build func(*boot.Environment) lambda.Handler, e funct
 	event := e.As("sbx_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG").Payload()
 	config := aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: services{}}
 	handle := func(options ...func(*middleware.Stack) error) func(context.Context) error {
-		env := boot.NewEnvironment(config, slog.New(slog.NewJSONHandler(io.Discard, nil)), func(name string) string { return name })
-		env.AWS.APIOptions = append(env.AWS.APIOptions, options...)
+		with := config
+		with.APIOptions = options
+		env := boot.NewEnvironment(with, slog.New(slog.NewJSONHandler(io.Discard, nil)), func(name string) string { return name })
 		handler := build(env)
 		payload, want := make([]byte, len(event)), []byte(`"statusCode":`+status)
 		return func(ctx context.Context) error {
