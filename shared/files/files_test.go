@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,11 +83,12 @@ func (s *fixture) left(f ids.File) int {
 	return found.Left
 }
 
-func (s *fixture) mustDelete(f ids.File, versions int) {
+// mustDelete deletes the file, and expects one of these numbers of removed versions.
+func (s *fixture) mustDelete(f ids.File, versions ...int) {
 	s.Helper()
 	receipt, err := s.store.Delete(s.Context(), s.workspace, f)
-	if err != nil || receipt.Versions != versions || receipt.AnswerLost {
-		s.Errorf("Delete: %+v, %v; want %d versions", receipt, err, versions)
+	if err != nil || !slices.Contains(versions, receipt.Versions) || receipt.AnswerLost {
+		s.Errorf("Delete: %+v, %v; want %v versions", receipt, err, versions)
 	}
 	if n := s.left(f); n != 0 {
 		s.Errorf("after a successful Delete %d versions and markers are left", n)
@@ -147,8 +149,10 @@ func TestDeleteOnASuspendedBucket(t *testing.T) {
 	s.put("file_old")
 	s.engines.SetVersioning(t, s.bucket.Name, suspended)
 	s.put("file_new")
-	for f, versions := range map[ids.File]int{"file_null": 0, "file_both": 2, "file_old": 1, "file_new": 0} {
-		s.mustDelete(f, versions)
+	// S3's delete marker replaces the null version, so one version of file_both is left to
+	// remove. versitygw keeps the null version beside its marker.
+	for f, versions := range map[ids.File][]int{"file_null": {0}, "file_both": {1, 2}, "file_old": {1}, "file_new": {0}} {
+		s.mustDelete(f, versions...)
 		s.mustNotFind(f)
 	}
 }
