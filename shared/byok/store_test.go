@@ -275,7 +275,7 @@ func TestACountIsWhole(t *testing.T) {
 			t.Errorf("counted %d of %d bytes, %v; want %d of %d to %d", rows, bytes, err, wantRows, leastBytes, mostBytes)
 		}
 	}
-	count(0, 0, 4096) // DynamoDB Local charges nothing for an empty page
+	count(0, 0, 4096) // DynamoDB may charge nothing for an empty page
 	f.fill(byok.MaxStored+1, 1)
 	count(byok.MaxStored+1, 3*4096, 3*4096)
 	f.fill(3, 350_000)

@@ -22,7 +22,7 @@ const (
 	stopTime = 300 * time.Millisecond
 	// starts bounds the starts in a row of an engine that ends at once.
 	starts = 3
-	// answerTime bounds how long an engine may take to answer: a Java program on a
+	// answerTime bounds how long an engine may take to answer: a Python program on a
 	// loaded machine. ExtendDB tries for ever to open a damaged database.
 	answerTime = 2 * time.Minute
 )

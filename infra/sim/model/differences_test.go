@@ -23,31 +23,6 @@ type difference struct {
 // differences are all that the model and the engines may disagree on.
 var differences = []difference{
 	{
-		engine:   "dynamodb-local",
-		what:     "An update that does not fit the item fails a transaction as a ValidationException. DynamoDB Local is wrong.",
-		aws:      `"Code: ValidationError [...] The provided expression refers to an attribute that does not exist in the item." (API reference, TransactWriteItems, cancellation reasons)`,
-		diverges: true,
-		explains: func(what string, engine, model object) bool {
-			return strings.HasPrefix(what, "TransactWriteItems") && engine["__type"] == "ValidationException" && model["__type"] == "TransactionCanceledException"
-		},
-	},
-	{
-		engine: "dynamodb-local",
-		what:   "A deletion returns the consumed capacity unasked. DynamoDB Local is wrong.",
-		aws:    `"ConsumedCapacity is only returned if the ReturnConsumedCapacity parameter was specified." (API reference, DeleteItem)`,
-		explains: func(what string, engine, model object) bool {
-			return strings.HasPrefix(what, "DeleteItem") && engine["ConsumedCapacity"] != nil && len(engine) == 1 && len(model) == 0
-		},
-	},
-	{
-		engine: "dynamodb-local",
-		what:   "A Query that reads nothing consumes no capacity. The model counts one unit.",
-		aws:    "AWS rounds a read up to whole units of 4 KB (Developer Guide, read consumption).",
-		explains: func(what string, engine, model object) bool {
-			return strings.HasPrefix(what, "Query") && engine["ScannedCount"] == 0.0 && model["ScannedCount"] == 0.0
-		},
-	},
-	{
 		engine: "versitygw",
 		what:   "A conditional deletion of what never existed fails with PreconditionFailed. AWS documents NoSuchKey; the service takes either.",
 		aws:    "S3 answers Not Found if the object of a conditional deletion does not exist (S3 User Guide, conditional deletes).",
@@ -56,38 +31,19 @@ var differences = []difference{
 		},
 	},
 	{
-		engine: "versitygw s3mock",
-		what:   "versitygw repeats versions on a later page, or leaves some out. S3Mock shows all versions of a key on one page. Both are wrong; TestVersionsArePaged tests the model.",
+		engine: "versitygw ministack",
+		what:   "A later page repeats versions, or leaves some out. Both engines are wrong; TestVersionsArePaged tests the model.",
 		aws:    `VersionIdMarker: "Specifies the object version you want to start listing from." MaxKeys: "Sets the maximum number of keys returned in the response." (API reference, ListObjectVersions)`,
 		explains: func(what string, _, _ object) bool {
 			return strings.HasPrefix(what, "list versions") && !strings.HasSuffix(what, " 1000")
 		},
 	},
 	{
-		engine:   "s3mock",
-		what:     "A deletion returns the version that it hides instead of the delete marker. S3Mock is wrong.",
-		aws:      `VersionId: "Returns the version ID of the delete marker created as a result of the DELETE operation." (API reference, DeleteObject)`,
-		diverges: true, // the two show their versions in different orders
+		engine: "ministack",
+		what:   "A conditional deletion over a delete marker fails with NoSuchKey, as if nothing was there. S3 answers PreconditionFailed; the service takes either.",
+		aws:    "If the current version is a delete marker, a conditional deletion fails with 412 (S3 User Guide, conditional deletes).",
 		explains: func(what string, engine, model object) bool {
-			return isDelete(what) && model["marker"] == true && engine["marker"] == true
-		},
-	},
-	{
-		engine: "s3mock",
-		what:   "A deletion in a bucket without versioning claims a delete marker. S3Mock is wrong.",
-		aws:    `"Indicates whether the specified object version that was permanently deleted was (true) or was not (false) a delete marker" (API reference, DeleteObject)`,
-		explains: func(what string, engine, model object) bool {
-			return isDelete(what) && model["version"] == "" && engine["version"] == ""
-		},
-	},
-	{
-		engine:   "s3mock",
-		what:     "After the newest version was deleted by its id, S3Mock takes the object for absent. S3Mock is wrong.",
-		aws:      "If the current version is deleted by its id, the next most recent version becomes the current one (S3 User Guide, deleting object versions).",
-		diverges: true,
-		explains: func(what string, engine, model object) bool {
-			uploads := strings.HasPrefix(what, "put") && engine["stored"] != nil && model["__type"] == "PreconditionFailed"
-			return uploads || isDelete(what) && engine["__type"] == "NoSuchKey" && model["marker"] == true
+			return isDelete(what) && engine["__type"] == "NoSuchKey" && model["__type"] == "PreconditionFailed"
 		},
 	},
 	{
@@ -100,8 +56,8 @@ var differences = []difference{
 		},
 	},
 	{
-		engine:   "versitygw s3mock",
-		what:     "A deletion of what does not exist makes no delete marker. Both engines are wrong.",
+		engine:   "versitygw",
+		what:     "A deletion of what does not exist makes no delete marker. versitygw is wrong.",
 		aws:      "A deletion without a version id inserts a delete marker (S3 User Guide, deleting object versions).",
 		diverges: true,
 		explains: func(what string, engine, model object) bool {
@@ -109,11 +65,11 @@ var differences = []difference{
 		},
 	},
 	{
-		engine: "moto",
-		what:   "Another key than the ciphertext's is an AccessDeniedException. moto is wrong.",
+		engine: "local-kms",
+		what:   "Another key than the ciphertext's is an InvalidCiphertextException. local-kms is wrong.",
 		aws:    `IncorrectKeyException: "The request was rejected because the specified KMS key cannot decrypt the data." (API reference, Decrypt)`,
 		explains: func(_ string, engine, model object) bool {
-			return engine["__type"] == "AccessDeniedException" && model["__type"] == "IncorrectKeyException"
+			return engine["__type"] == "InvalidCiphertextException" && model["__type"] == "IncorrectKeyException"
 		},
 	},
 }

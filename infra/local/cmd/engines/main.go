@@ -17,7 +17,7 @@ import (
 	"signalbox.dev/infra/local/engines"
 )
 
-// startTime is long enough for a Java program on a loaded machine.
+// startTime is long enough for a Python program on a loaded machine.
 const startTime = 150 * time.Second
 
 func main() {

@@ -20,7 +20,7 @@ import (
 
 // versitygw alone does not settle many deletes at once. Here one conditional delete
 // succeeds, all deletes by version succeed, and each reports the same as S3. shared/files
-// tests the rest, on S3Mock too (infra/second-opinion).
+// tests the rest, on ministack too (infra/second-opinion).
 func TestDeletesAtOnce(t *testing.T) {
 	running, err := engines.Start(t.Context(), engines.Config{Root: "../../../..", Dir: t.TempDir()})
 	testkit.Must(t, err)
