@@ -165,7 +165,7 @@ func checkHeader(h *openapi3.Header, values []string) error {
 func transport(name string) bool {
 	switch name {
 	case "Content-Type", "Content-Length", "Date", "Connection", "Keep-Alive",
-		"Via", "X-Amz-Apigw-Id", "X-Amzn-Requestid", "X-Amzn-Trace-Id":
+		"Via", "X-Amz-Apigw-Id", "X-Amz-Request-Id", "X-Amzn-Errortype", "X-Amzn-Requestid", "X-Amzn-Trace-Id":
 		return true
 	}
 	return strings.HasPrefix(name, "X-Amz-Cf-")

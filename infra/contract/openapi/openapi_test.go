@@ -34,10 +34,11 @@ func TestCheckResponse(t *testing.T) {
 	}
 	with := func(old, replacement string) string { return strings.Replace(job, old, replacement, 1) }
 	for name, err := range map[string]error{
-		"job":              check("getSyncJob", 200, job, ""),
-		"unchanged":        check("getSyncJob", 304, "", "Content-Type"),
-		"optional header":  check("getSyncJob", 200, job, "Retry-After"),
-		"transport header": check("getSyncJob", 200, job, "X-Amz-Cf-Id", "a"),
+		"job":                  check("getSyncJob", 200, job, ""),
+		"unchanged":            check("getSyncJob", 304, "", "Content-Type"),
+		"optional header":      check("getSyncJob", 200, job, "Retry-After"),
+		"transport header":     check("getSyncJob", 200, job, "X-Amz-Cf-Id", "a"),
+		"the gateway's answer": check("getSyncJob", 200, job, "x-amzn-ErrorType", "a"),
 	} {
 		if err != nil {
 			t.Errorf("%s: reported %v", name, err)

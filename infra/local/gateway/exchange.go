@@ -107,17 +107,30 @@ func (x *exchange) send(w http.ResponseWriter, r response) {
 // The types of gateway responses that can occur on one machine.
 const (
 	missingAuthenticationToken = "MISSING_AUTHENTICATION_TOKEN"
+	invalidSignature           = "INVALID_SIGNATURE"
 	throttled                  = "THROTTLED"
 	requestTooLarge            = "REQUEST_TOO_LARGE"
 	badRequestBody             = "BAD_REQUEST_BODY"
 	integrationFailure         = "INTEGRATION_FAILURE"
 )
 
+// errorTypes are the values of x-amzn-ErrorType, which API Gateway adds to its own
+// responses, customised ones too.
+var errorTypes = map[string]string{
+	missingAuthenticationToken: "MissingAuthenticationTokenException",
+	invalidSignature:           "IncompleteSignatureException",
+	throttled:                  "TooManyRequestsException",
+	requestTooLarge:            "RequestTooLargeException",
+	badRequestBody:             "BadRequestException",
+	integrationFailure:         "InternalServerErrorException",
+}
+
 // own renders a gateway response that the template declares. A type that the template does
 // not declare gets an empty 500.
 func (g *Gateway) own(x *exchange, kind string) response {
 	declared := g.config.API.GatewayResponses[kind]
 	r := response{status: cmp.Or(declared.StatusCode, http.StatusInternalServerError), header: http.Header{}}
+	r.header.Set("x-amzn-ErrorType", errorTypes[kind])
 	for name, expression := range declared.ResponseParameters.Headers {
 		if expression == "context.requestId" {
 			expression = x.id

@@ -131,7 +131,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		page.ServeHTTP(w, r)
 		return
 	}
-	x.send(w, g.own(x, missingAuthenticationToken))
+	kind := missingAuthenticationToken
+	if r.Header.Get("Authorization") != "" {
+		kind = invalidSignature // a REST API looks for a signature of AWS's own kind
+	}
+	x.send(w, g.own(x, kind))
 }
 
 func (g *Gateway) respond(r *http.Request, x *exchange, route template.Route, parameters map[string]string) response {

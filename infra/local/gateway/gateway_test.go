@@ -76,12 +76,15 @@ func TestRefusals(t *testing.T) {
 		name, request string
 		status        int
 		body          string
+		errorType     string
 	}{
-		{"body over 10 MB", thing + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(large), large), 400, `{"code":400,"large":true}`},
-		{"broken chunk", thing + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, `{"code":400,"body":true}`},
+		{"body over 10 MB", thing + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(large), large), 400, `{"code":400,"large":true}`, "RequestTooLargeException"},
+		{"broken chunk", thing + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, `{"code":400,"body":true}`, "BadRequestException"},
+		{"unknown route", "GET /v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n", 404, `{"code":404}`, "MissingAuthenticationTokenException"},
+		{"unknown route with a key", "GET /v1/nothing HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\n\r\n", 404, `{"code":404}`, "IncompleteSignatureException"},
 	} {
 		response, body := send(t, address, c.request)
-		if response.StatusCode != c.status || body != c.body {
+		if response.StatusCode != c.status || body != c.body || response.Header.Get("x-amzn-ErrorType") != c.errorType {
 			t.Errorf("%s: got %d %s %v", c.name, response.StatusCode, body, response.Header)
 		}
 	}
@@ -102,12 +105,12 @@ func TestAnswers(t *testing.T) {
 		header map[string]string
 	}{
 		{"plain", `{"statusCode":201,"body":"{}","headers":{"ETag":"\"a\"","Retry-After":"5"}}`, nil, "{}", 201,
-			map[string]string{"Etag": `"a"`, "Retry-After": "5", "Content-Type": "application/json"}},
+			map[string]string{"Etag": `"a"`, "Retry-After": "5", "Content-Type": "application/json", "X-Amzn-Errortype": ""}},
 		{"renamed", `{"statusCode":401,"body":"{}","headers":{"WWW-Authenticate":"Bearer"}}`, nil, "{}", 401,
 			map[string]string{"X-Amzn-Remapped-Www-Authenticate": "Bearer", "Www-Authenticate": ""}},
 		{"not modified", `{"statusCode":304,"headers":{"ETag":"\"a\""},"body":""}`, nil, "", 304, map[string]string{"Etag": `"a"`}},
 		{"base64 stays", `{"statusCode":200,"body":"e30=","isBase64Encoded":true}`, nil, "e30=", 200, nil},
-		{"not JSON", `oops`, nil, `{"code":500}`, 500, nil},
+		{"not JSON", `oops`, nil, `{"code":500}`, 500, map[string]string{"X-Amzn-Errortype": "InternalServerErrorException"}},
 		{"no status", `{"body":"x"}`, nil, `{"code":500}`, 500, nil},
 		{"odd status", `{"statusCode":600}`, nil, `{"code":500}`, 500, nil},
 		{"body not text", `{"statusCode":200,"body":{}}`, nil, `{"code":500}`, 500, nil},
