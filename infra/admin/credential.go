@@ -56,36 +56,45 @@ type credentialSupersede struct {
 
 // credentialView has the API's names. Fields without such a name are only for people.
 type credentialView struct {
-	ID          ids.Credential  `json:"id" title:"credential" narrow:"id,8"` // enough to find a credential, see oneCredential
-	Called      string          `json:"-" title:"name" narrow:"-"`
-	Label       string          `json:"label"`
-	Marked      string          `json:"-" title:"label"`
-	For         string          `json:"-" title:"provider"`
-	Order       int64           `json:"-" title:"sort order" list:"order" narrower:"-"`
-	State       string          `json:"-" title:"state"`
-	EndsInSpace bool            `json:"ends_with_white_space"`
-	Account     ids.Account     `json:"account_id" title:"account" narrow:"-"`
-	Workspace   ids.Workspace   `json:"workspace_id" title:"workspace" narrow:"in,8"`
-	CreatedAt   output.Optional `json:"created_at" title:"created" narrow:"-"`
-	SortOrder   int64           `json:"sort_order"`
-	Flags       string          `json:"-" list:"flags"`
-	Limits      string          `json:"-" list:"only for"`
+	ID        ids.Credential  `json:"id" title:"credential" narrow:"id,8"` // enough to find a credential, see oneCredential
+	Called    string          `json:"-" title:"name" narrow:"-"`
+	Label     string          `json:"label"`
+	Marked    string          `json:"-" title:"label"`
+	For       string          `json:"-" title:"provider"`
+	Order     int64           `json:"-" title:"sort order" list:"order" narrower:"-"`
+	State     string          `json:"-" title:"state"`
+	KeyForm   output.Optional `json:"key_form"` // see byok.Form
+	Account   ids.Account     `json:"account_id" title:"account" narrow:"-"`
+	Workspace ids.Workspace   `json:"workspace_id" title:"workspace" narrow:"in,8"`
+	CreatedAt output.Optional `json:"created_at" title:"created" narrow:"-"`
+	SortOrder int64           `json:"sort_order"`
+	Flags     string          `json:"-" list:"flags"`
+	Limits    string          `json:"-" list:"only for"`
 	byok.Settings
 }
 
 func viewCredential(c byok.Credential) credentialView {
 	view := credentialView{
-		ID: c.ID, Called: c.Name, Label: c.Label, Marked: c.Label, For: c.Provider, Order: c.SortOrder, State: "active", EndsInSpace: c.EndsInSpace,
+		ID: c.ID, Called: c.Name, Label: c.Label, Marked: marked(c), For: c.Provider, Order: c.SortOrder, State: "active", KeyForm: output.Optional(c.Form),
 		Account: c.Account, Workspace: c.Workspace, CreatedAt: output.When(c.CreatedAt), SortOrder: c.SortOrder,
 		Flags: flags(c.Settings), Limits: limits(c.Settings), Settings: c.Settings,
-	}
-	if c.EndsInSpace { // it was probably pasted wrongly
-		view.Marked += " (ends with white space)"
 	}
 	if c.Disabled {
 		view.State = "disabled"
 	}
 	return view
+}
+
+// marked is the label, and the reason why a router cannot send the key in a header.
+func marked(c byok.Credential) string {
+	switch c.Form {
+	case byok.Document:
+		return c.Label + " (a document)"
+	case byok.NoHeader:
+		return c.Label + " (no header can carry it)"
+	case byok.Header:
+	}
+	return c.Label
 }
 
 // showCredentials lists credentials. If it lists all workspaces, each row names its own.

@@ -108,7 +108,7 @@ type credentialFind struct {
 
 // Run finds credentials by a text or a leaked key.
 func (c credentialFind) Run(ctx context.Context, s *session) error {
-	matches, err := c.criterion(ctx, s)
+	matches, unsure, err := c.criterion(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -117,33 +117,46 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	matching := slices.DeleteFunc(slices.Clone(found.credentials), func(v byok.Credential) bool { return !matches(v) })
-	if len(matching) == 0 {
-		return found.absent()
+	others := slices.DeleteFunc(slices.Clone(found.credentials), func(v byok.Credential) bool { return matches(v) || !unsure(v) })
+	if len(others) > 0 {
+		s.note("%s with the label ... may contain the key: `admin credential find ...` lists them.", output.Count(len(others), "document"))
 	}
-	return showCredentials(s, matching, true)
+	if len(matching) > 0 {
+		return showCredentials(s, matching, true)
+	}
+	err = found.absent()
+	if c.Text != "-" && errors.Is(err, byok.ErrNotFound) {
+		err = fmt.Errorf("%w. In a label, upper and lower case differ", err)
+	}
+	return err
 }
 
-// criterion returns a function that reports whether a credential matches. If the text is a
-// key, given by mistake, its label matches too.
-func (c credentialFind) criterion(ctx context.Context, s *session) (func(byok.Credential) bool, error) {
+// criterion returns two functions. The first reports whether a credential matches. The second
+// reports whether the key may be in another one. If the text is a key, given by mistake, its
+// label matches too.
+func (c credentialFind) criterion(ctx context.Context, s *session) (matches, unsure func(byok.Credential) bool, err error) {
+	unknown := byok.Label(nil)
 	if c.Text != "-" {
 		text, label := strings.ToLower(c.Text), byok.Label([]byte(c.Text))
 		return func(v byok.Credential) bool {
 			return strings.HasSuffix(v.Label, c.Text) || v.Provider == text || strings.HasPrefix(string(v.ID), text) ||
-				strings.Contains(strings.ToLower(v.Name), text) || v.Label == label && label != byok.Label(nil)
-		}, nil
+				strings.Contains(strings.ToLower(v.Name), text) || v.Label == label && label != unknown
+		}, func(byok.Credential) bool { return false }, nil
 	}
-	key, err := s.leakedKey(ctx)
+	text, err := s.leakedText(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	label := byok.Label([]byte(key))
-	if label == byok.Label(nil) {
-		s.warn("a short key or a JSON document has the label ...: all credentials with this label are listed")
+	labels := slices.DeleteFunc(each(possibleKeys(text), func(key string) string { return byok.Label([]byte(key)) }),
+		func(label string) bool { return label == unknown })
+	if len(labels) == 0 || byok.FormOf([]byte(text)) == byok.Document {
+		s.warn("a short key or a document has the label ...: all credentials with this label are listed")
+		labels = append(labels, unknown)
 	}
-	// The leaked key may have been stored with a line break at its end. Then its label is
-	// always "...".
-	return func(v byok.Credential) bool { return v.Label == label || v.EndsInSpace }, nil
+	// The key may have been stored with something before or after it. Then no header can
+	// carry it, and its label is "...".
+	return func(v byok.Credential) bool { return slices.Contains(labels, v.Label) || v.Form == byok.NoHeader },
+		func(v byok.Credential) bool { return v.Form == byok.Document }, nil
 }
 
 type credentialShow struct{ oneCredential }

@@ -218,17 +218,39 @@ func (c keyFind) Run(ctx context.Context, s *session) error {
 
 func (c keyFind) find(ctx context.Context, s *session) ([]auth.SurveyedKey, error) {
 	if c.Text == "-" {
-		token, err := s.leakedKey(ctx)
+		text, err := s.leakedText(ctx)
 		if err != nil {
 			return nil, err
 		}
-		key, err := c.get(ctx, s, auth.HashKey(token))
-		return []auth.SurveyedKey{key}, err
+		return c.leaked(ctx, s, auth.TokensIn(text))
 	}
 	text, hash := strings.ToLower(c.Text), auth.HashKey(c.Text)
 	return c.look(ctx, s, func(k auth.Key) bool {
 		return strings.HasPrefix(string(k.Hash), text) || strings.Contains(strings.ToLower(k.Name), text) || k.Hash == hash
 	})
+}
+
+// leaked returns those of the keys that exist.
+func (c keyFind) leaked(ctx context.Context, s *session, tokens []string) (found []auth.SurveyedKey, err error) {
+	if len(tokens) == 0 {
+		return nil, exit.UsageError("standard input has no API key: a key is sbx_ and 43 of A-Z a-z 0-9 _ -")
+	}
+	var absent error
+	for _, token := range tokens {
+		key, err := c.get(ctx, s, auth.HashKey(token))
+		switch {
+		case errors.Is(err, auth.ErrNoKey):
+			absent = err
+		case err != nil:
+			return nil, err
+		default:
+			found = append(found, key)
+		}
+	}
+	if len(found) == 0 {
+		return nil, absent
+	}
+	return found, nil
 }
 
 type keyList struct {

@@ -99,7 +99,7 @@ func rowsOf(plan routing.Plan, stored []byok.Credential) []planRow {
 	for i, step := range plan.Steps {
 		row := planRow{step: strconv.Itoa(i + 1), provider: step.Provider, uses: "shared endpoint"}
 		if !step.IsShared() {
-			row.uses, row.label = "credential "+string(step.Credential), find(step.Credential).Label
+			row.uses, row.label = "credential "+string(step.Credential), marked(find(step.Credential))
 		}
 		rows = append(rows, row)
 	}
@@ -109,7 +109,7 @@ func rowsOf(plan routing.Plan, stored []byok.Credential) []planRow {
 	for _, skipped := range plan.Skipped {
 		c := find(skipped.Credential)
 		rows = append(rows, planRow{
-			provider: c.Provider, uses: "credential " + string(c.ID), label: c.Label, why: "skipped: " + reasonInWords(skipped.Reason),
+			provider: c.Provider, uses: "credential " + string(c.ID), label: marked(c), why: "skipped: " + reasonInWords(skipped.Reason),
 		})
 	}
 	for _, removed := range plan.Removed {

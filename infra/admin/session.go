@@ -214,21 +214,6 @@ func (s *session) line(ctx context.Context) (string, error) {
 	return strings.TrimSpace(text), err
 }
 
-// leakedKey reads a key from standard input, without white space around it.
-func (s *session) leakedKey(ctx context.Context) (string, error) {
-	if s.interactive {
-		s.note("Paste the key, then press Enter and Ctrl-D.")
-	}
-	key, err := while(ctx, func() ([]byte, error) { return io.ReadAll(s.stdin) })
-	if err == nil && strings.TrimSpace(string(key)) == "" {
-		err = exit.UsageError("standard input is empty")
-	}
-	if err != nil {
-		return "", fmt.Errorf("reading the key: %w", err)
-	}
-	return strings.TrimSpace(string(key)), nil
-}
-
 // while returns the result of a read. It stops waiting if the context ends.
 func while[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	type result struct {

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"regexp"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -189,6 +191,18 @@ const (
 	// random bits.
 	tokenBytes = 32
 )
+
+// tokenForm is infra/openapi.yaml's form of an API key.
+var tokenForm = regexp.MustCompile(tokenPrefix + `[A-Za-z0-9_-]+`)
+
+// TokensIn returns the API keys in a text, each once, whatever stands around them.
+func TokensIn(text string) []string {
+	found := slices.DeleteFunc(tokenForm.FindAllString(text, -1), func(token string) bool {
+		return len(token) != len(tokenPrefix)+base64.RawURLEncoding.EncodedLen(tokenBytes)
+	})
+	slices.Sort(found)
+	return slices.Compact(found)
+}
 
 // NewToken makes an API key: the prefix and 43 characters of base64url.
 func NewToken() secret.Bytes {

@@ -18,8 +18,7 @@
 //	account, workspace, id, provider
 //	            what the key is sealed for
 //	disabled    whether it may not be used
-//	ends_in_space
-//	            true if the key ends with white space; else there is no such attribute
+//	key_form    see Form; absent if a header can carry the key
 //	seal        a map: format (number), key_arn (string), and the binaries
 //	            wrapped_key, nonce and ciphertext; package seal defines them
 //
@@ -29,6 +28,7 @@
 package byok
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
 	"iter"
@@ -36,7 +36,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"signalbox.dev/shared/ids"
@@ -88,11 +87,10 @@ type Credential struct {
 	Account   ids.Account
 	Workspace ids.Workspace
 	Label     string
-	// EndsInSpace reports that the key ends with white space, usually because it was
-	// pasted wrongly. A list shows it. It reveals nothing else about the key.
-	EndsInSpace bool
-	CreatedAt   time.Time // whole seconds
-	SortOrder   int64     // lower is tried first; unique within workspace and provider
+	// Form is shown in lists. It reveals nothing else about the key.
+	Form      Form
+	CreatedAt time.Time // whole seconds
+	SortOrder int64     // lower is tried first; unique within workspace and provider
 }
 
 const (
@@ -118,10 +116,34 @@ func Label(key []byte) string {
 	return string(key[:labelHead]) + unlabelled + string(key[len(key)-labelTail:])
 }
 
-// endsInSpace reports whether a key ends with white space, a line break included.
-func endsInSpace(key []byte) bool {
-	last, _ := utf8.DecodeLastRune(key)
-	return unicode.IsSpace(last)
+// Form says why a router cannot send a stored key in a header. It is computed once, when the
+// key is stored.
+type Form string
+
+const (
+	// Header means that an HTTP header carries the key unchanged to any server.
+	Header Form = ""
+	// Document means a service account or a set of keys: it begins with { or [.
+	Document Form = "document"
+	// NoHeader means any other key that a header would change, or not carry. Most were
+	// pasted with a line break, a byte order mark or an invisible space.
+	NoHeader Form = "no_header"
+)
+
+// FormOf returns the form of a key. A header carries visible ASCII, and spaces within it.
+func FormOf(key []byte) Form {
+	if start := bytes.TrimLeft(key, " \t\r\n"); len(start) > 0 && (start[0] == '{' || start[0] == '[') {
+		return Document
+	}
+	for _, b := range key {
+		if b < ' ' || b > '~' {
+			return NoHeader
+		}
+	}
+	if len(key) == 0 || key[0] == ' ' || key[len(key)-1] == ' ' {
+		return NoHeader
+	}
+	return Header
 }
 
 // The bounds of a credential, as in infra/openapi.yaml.

@@ -32,11 +32,11 @@ type item struct {
 	Account   ids.Account    `dynamodbav:"account"`
 	Workspace ids.Workspace  `dynamodbav:"workspace"`
 	Settings
-	Label       string      `dynamodbav:"label"`
-	EndsInSpace bool        `dynamodbav:"ends_in_space,omitempty"`
-	CreatedAt   int64       `dynamodbav:"created_at"` // Unix seconds
-	SortOrder   int64       `dynamodbav:"sort_order"`
-	Seal        seal.Sealed `dynamodbav:"seal"`
+	Label     string      `dynamodbav:"label"`
+	Form      Form        `dynamodbav:"key_form,omitempty"`
+	CreatedAt int64       `dynamodbav:"created_at"` // Unix seconds
+	SortOrder int64       `dynamodbav:"sort_order"`
+	Seal      seal.Sealed `dynamodbav:"seal"`
 }
 
 func partition(w ids.Workspace) string { return "workspace#" + string(w) }
@@ -47,7 +47,7 @@ func newItem(d Draft) item {
 	return item{
 		PK: partition(d.Workspace), SK: sortKey(d.ID), Version: itemVersion,
 		ID: d.ID, Account: d.Account, Workspace: d.Workspace,
-		Settings: d.Settings, Label: d.Label, EndsInSpace: d.EndsInSpace,
+		Settings: d.Settings, Label: d.Label, Form: d.Form,
 		CreatedAt: d.CreatedAt.Unix(), SortOrder: d.SortOrder, Seal: d.sealed,
 	}
 }
@@ -56,7 +56,7 @@ func newItem(d Draft) item {
 func (i item) credential() Credential {
 	return Credential{
 		Settings: i.Settings, ID: i.ID, Account: i.Account, Workspace: i.Workspace,
-		Label: i.Label, EndsInSpace: i.EndsInSpace, CreatedAt: time.Unix(i.CreatedAt, 0).UTC(), SortOrder: i.SortOrder,
+		Label: i.Label, Form: i.Form, CreatedAt: time.Unix(i.CreatedAt, 0).UTC(), SortOrder: i.SortOrder,
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 func TestListReadsAllButTheSeal(t *testing.T) {
 	f := newFixture(t)
 	d := f.newDraft()
-	d.Settings, d.EndsInSpace = testkit.FilledSettings(t), true // a lost setting would allow more than was meant
+	d.Settings, d.Form = testkit.FilledSettings(t), byok.NoHeader // a lost setting would allow more than was meant
 	testkit.Must(t, f.store.Create(t.Context(), d))
 	want := []byok.Credential{d.Credential}
 	f.faults.Heal()
@@ -55,15 +55,18 @@ func TestListReadsAllButTheSeal(t *testing.T) {
 	}
 }
 
-// Most keys that end with white space were pasted wrongly. They are stored as sent.
-func TestAKeyThatEndsWithWhiteSpaceIsMarked(t *testing.T) {
+// A key is stored as sent. If no header can carry it, lists say so from that day on.
+func TestAKeyThatNoHeaderCarriesIsMarked(t *testing.T) {
 	f := newFixture(t)
-	for key, ends := range map[string]bool{
-		"sk-0123456789AbCd": false, " sk-0123456789AbCd": false, "sk-0123456789AbCd\n": true, "k\r\n": true, "k ": true, "k\u00a0": true, "\xa0": false, "": false,
+	for key, form := range map[string]byok.Form{
+		"sk-0123456789AbCd": byok.Header, "two words ~": byok.Header, `"quoted"`: byok.Header, "!": byok.Header,
+		"sk-0123456789AbCd\n": byok.NoHeader, "k\r\n": byok.NoHeader, "k ": byok.NoHeader, "k\u00a0": byok.NoHeader, "": byok.NoHeader,
+		" sk-0123456789AbCd": byok.NoHeader, "\nk": byok.NoHeader, "\tk": byok.NoHeader, "\ufeffk": byok.NoHeader, "\u200bk": byok.NoHeader, "k\x7f": byok.NoHeader, "é": byok.NoHeader,
+		`{"type":"service_account"}`: byok.Document, "[1]": byok.Document, "\r\n {\n}\n": byok.Document, "\ufeff{}": byok.NoHeader,
 	} {
 		d, err := f.store.Seal(t.Context(), f.account, f.workspace, byok.New{Settings: byok.Settings{Provider: "openai"}, Key: secret.New([]byte(key))})
-		if err != nil || d.EndsInSpace != ends {
-			t.Errorf("%q: %t, %v", key, d.EndsInSpace, err)
+		if err != nil || d.Form != form {
+			t.Errorf("%q: %q, %v, want %q", key, d.Form, err, form)
 		}
 	}
 }

@@ -54,13 +54,13 @@ type Draft struct {
 // wipes the key.
 func (s *Store) Seal(ctx context.Context, account ids.Account, workspace ids.Workspace, n New) (Draft, error) {
 	c := Credential{
-		Settings:    n.Settings,
-		ID:          ids.New[ids.Credential](),
-		Account:     account,
-		Workspace:   workspace,
-		Label:       Label(n.Key.Reveal()),
-		EndsInSpace: endsInSpace(n.Key.Reveal()),
-		CreatedAt:   s.now().UTC().Truncate(time.Second),
+		Settings:  n.Settings,
+		ID:        ids.New[ids.Credential](),
+		Account:   account,
+		Workspace: workspace,
+		Label:     Label(n.Key.Reveal()),
+		Form:      FormOf(n.Key.Reveal()),
+		CreatedAt: s.now().UTC().Truncate(time.Second),
 	}
 	sealed, err := s.sealer.Seal(ctx, n.Key, c.binding())
 	if err != nil {

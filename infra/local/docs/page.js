@@ -75,11 +75,13 @@ function prepared(facts, hash) {
   return { statePlugins: { spec: { wrapActions: { updateJsonSpec: (original) => (document) => original(change(document)) } } } };
 }
 
-// careful asks before it sends a key that ends with white space: the API stores it unchanged.
+// careful asks before it sends a key that no header can carry: the API stores it unchanged.
+// A document (a service account) is not meant for a header.
 function careful({ React: { createElement } }) {
   const pasted = (body) => {
     try {
-      return /\s$/.test(JSON.parse(body).key);
+      const { key } = JSON.parse(body);
+      return !/^\s*[{[]/.test(key) && /^ | $|[^ -~]/.test(key);
     } catch {
       return false; // the API's answer explains it better
     }
@@ -87,7 +89,7 @@ function careful({ React: { createElement } }) {
   const execute = (Execute, { oas3Selectors }) => (properties) => {
     const ask = (event) => {
       if (pasted(oas3Selectors.requestBodyValue(properties.path, properties.method)) &&
-        !confirm("The key ends with white space or a line break. Most often that is a mistake of pasting, and no router can send such a key in a header. Store it as it is?")) {
+        !confirm("The key has a line break, a blank at an end, or a character that is not visible ASCII. Most often that is a mistake of pasting, and no router can send such a key in a header. Store it as it is?")) {
         event.stopPropagation();
       }
     };
