@@ -2,7 +2,6 @@ package model
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"errors"
 	"maps"
@@ -13,8 +12,12 @@ import (
 
 const dynamoDBTarget = "DynamoDB_20120810."
 
-// readUnit is how many bytes a strongly consistent read gets for a unit of capacity.
-const readUnit = 4096
+const (
+	// readUnit is how many bytes a strongly consistent read gets for a unit of capacity.
+	readUnit = 4096
+	// pageSize is how many bytes a Query or Scan reads at once.
+	pageSize = 1 << 20
+)
 
 // table has the items of a table. Each table has the partition key pk, and perhaps the
 // sort key sk.
@@ -44,13 +47,16 @@ func (w *World) table(name string) (table, error) {
 	return t, nil
 }
 
-// sorted returns the keys of all items in the order in which DynamoDB reads them: by a
-// hash of the partition key, then by the sort key.
-func (t table) sorted() []primaryKey {
-	hash := func(k primaryKey) []byte { sum := sha256.Sum256([]byte(k.pk)); return sum[:] }
-	return slices.SortedFunc(maps.Keys(t), func(a, b primaryKey) int {
-		return cmp.Or(bytes.Compare(hash(a), hash(b)), strings.Compare(a.sk, b.sk))
-	})
+// sorted returns the keys of all items in the order in which DynamoDB reads them.
+func (t table) sorted() []primaryKey { return slices.SortedFunc(maps.Keys(t), inOrderOfReads) }
+
+// inOrderOfReads compares by a hash of the partition key, then by the sort key.
+func inOrderOfReads(a, b primaryKey) int {
+	if a.pk == b.pk {
+		return strings.Compare(a.sk, b.sk)
+	}
+	x, y := sha256.Sum256([]byte(a.pk)), sha256.Sum256([]byte(b.pk))
+	return bytes.Compare(x[:], y[:])
 }
 
 // input has all members of the requests for items of one table.
@@ -69,6 +75,7 @@ type input struct {
 	ReturnValues                        string
 	ReturnValuesOnConditionCheckFailure string
 	Limit                               *int
+	ExclusiveStartKey                   Item
 	Select, ReturnConsumedCapacity      string
 }
 
@@ -178,7 +185,7 @@ func (in *scan) apply(w *World) (any, error) {
 	return w.page(in.input, func(primaryKey) bool { return true })
 }
 
-// page reads the items with these keys. The model has one page for each read.
+// page reads the items with these keys that fit into 1 MB.
 func (w *World) page(in input, has func(primaryKey) bool) (any, error) {
 	filter, err := parse(in, in.FilterExpression, (*parser).condition)
 	if err != nil {
@@ -192,29 +199,31 @@ func (w *World) page(in input, has func(primaryKey) bool) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, read := []Item{}, []Item{}
-	for _, key := range t.sorted() {
-		if !has(key) {
-			continue
-		}
+	start := keyOf(in.ExclusiveStartKey)
+	keys := slices.DeleteFunc(t.sorted(), func(k primaryKey) bool {
+		return !has(k) || in.ExclusiveStartKey != nil && inOrderOfReads(k, start) <= 0
+	})
+	items, read, bytes := []Item{}, 0, 0
+	for _, key := range keys {
 		item := t[key]
-		read = append(read, item)
+		if size := sizeOf(item); bytes+size <= pageSize && (in.Limit == nil || read < *in.Limit) {
+			read, bytes = read+1, bytes+size
+		} else {
+			break
+		}
 		if filter.holds(item) {
 			items = append(items, project(item, paths))
 		}
 	}
-	if in.Limit != nil && len(read) >= *in.Limit {
-		return nil, notModelled("a second page of a read")
+	out := object{"Count": len(items), "ScannedCount": read}
+	if read < len(keys) || in.Limit != nil && read == *in.Limit {
+		out["LastEvaluatedKey"] = project(t[keys[read-1]], []path{{"pk"}, {"sk"}})
 	}
-	out := object{"Count": len(items), "ScannedCount": len(read)}
 	if in.Select != "COUNT" {
 		out["Items"] = items
 	}
 	if in.ReturnConsumedCapacity != "" {
-		if len(encode(read)) > readUnit { // this is more than DynamoDB counts
-			return nil, notModelled("a read of several units")
-		}
-		out["ConsumedCapacity"] = object{"TableName": in.TableName, "CapacityUnits": 1}
+		out["ConsumedCapacity"] = object{"TableName": in.TableName, "CapacityUnits": max(1, (bytes+readUnit-1)/readUnit)}
 	}
 	return out, nil
 }
@@ -375,6 +384,19 @@ func Cancelled(reasons ...map[string]any) *Error {
 	e := refusal("TransactionCanceledException", "Transaction cancelled, please refer cancellation reasons for specific reasons")
 	e.Members = object{"CancellationReasons": reasons}
 	return e
+}
+
+// Put stores an item without a request.
+func (w *World) Put(tableName string, i Item) { w.tables[tableName][keyOf(i)] = i }
+
+// Count returns how many items a partition has.
+func (w *World) Count(tableName, pk string) (n int) {
+	for key := range w.tables[tableName] {
+		if key.pk == pk {
+			n++
+		}
+	}
+	return n
 }
 
 // Item returns the item of a primary key, nil if there is none. sk is "" if the table

@@ -143,9 +143,6 @@ func Answer(r *http.Request, e *Error) *http.Response {
 	return respond(r, e.Status, out)
 }
 
-// maxPage is how many bytes DynamoDB returns in one response.
-const maxPage = 1 << 20
-
 func encode(out any) []byte {
 	body, err := json.Marshal(out)
 	if err != nil {
@@ -157,9 +154,6 @@ func encode(out any) []byte {
 // respond writes a response in the JSON protocol of DynamoDB and KMS.
 func respond(r *http.Request, status int, out any) *http.Response {
 	body := encode(out)
-	if len(body) > maxPage {
-		return Answer(r, notModelled("a response of several pages"))
-	}
 	return Response(r, status, http.Header{
 		"X-Amzn-Requestid": {rand.Text()}, "Content-Type": {r.Header.Get("Content-Type")}, "X-Amz-Crc32": {fmt.Sprint(crc32.ChecksumIEEE(body))},
 	}, body)

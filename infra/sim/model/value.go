@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"encoding/base64"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -62,3 +63,37 @@ func ordered(holds func(order int) bool) func(a, b any) bool {
 
 // equal reports whether both values exist and are the same.
 func equal(a, b any) bool { return a != nil && reflect.DeepEqual(a, b) }
+
+// sizeOf returns the size of an item in bytes, as DynamoDB counts it (Developer Guide, item
+// sizes and formats).
+func sizeOf(i Item) (size int) {
+	for name, value := range i {
+		size += len(name) + sizeOfValue(value)
+	}
+	return size
+}
+
+func sizeOfValue(value any) int {
+	o, _ := value.(object)
+	for kind, inner := range o {
+		switch v := inner.(type) {
+		case string:
+			switch kind {
+			case "B":
+				return base64.StdEncoding.DecodedLen(len(v)) - strings.Count(v, "=")
+			case "N":
+				return (len(strings.Trim(v, "-0"))+1)/2 + 1 + strings.Count(v, "-")
+			}
+			return len(v)
+		case object: // a map
+			return 3 + len(v) + sizeOf(v)
+		case []any: // a list
+			size := 3 + len(v)
+			for _, element := range v {
+				size += sizeOfValue(element)
+			}
+			return size
+		}
+	}
+	return 1 // BOOL or NULL
+}
