@@ -18,7 +18,7 @@ import (
 
 type credentialCommands struct {
 	List      credentialList      `cmd:"" reads:"" help:"List the credentials of a workspace, by label: keys are never shown."`
-	Find      credentialFind      `cmd:"" reads:"" anywhere:"" help:"Find credentials in all workspaces by label, last characters, provider, name or id, or by a leaked key."`
+	Find      credentialFind      `cmd:"" reads:"" anywhere:"" help:"Find credentials in all workspaces by label, last characters, provider, name, id or allowed API key, or by a leaked key."`
 	Show      credentialShow      `cmd:"" reads:"" anywhere:"" help:"Show a credential with its flags and allow-lists, wherever it is."`
 	Disable   credentialDisable   `cmd:"" anywhere:"" help:"Disable a credential, wherever it is: routers skip it from the next request on."`
 	Enable    credentialEnable    `cmd:"" anywhere:"" help:"Enable a disabled credential, wherever it is."`

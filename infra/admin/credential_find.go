@@ -103,7 +103,7 @@ func (c oneCredential) find(ctx context.Context, s *session) (byok.Credential, e
 
 type credentialFind struct {
 	search
-	Text string `arg:"" help:"A label (sk-...AbCd), its last characters, a provider, a part of the name, or the beginning of an id. - reads a leaked key from standard input and looks for its label."`
+	Text string `arg:"" help:"A label (sk-...AbCd), its last characters, a provider, a part of the name, or the beginning of an id or of an allowed API key's hash. - reads a leaked key from standard input and looks for its label."`
 }
 
 // Run finds credentials by a text or a leaked key.
@@ -131,6 +131,11 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 	return err
 }
 
+// lists reports whether the credential allows an API key whose hash begins with the text.
+func lists(c byok.Credential, text string) bool {
+	return len(text) >= 8 && slices.ContainsFunc(c.AllowedAPIKeyHashes, func(hash string) bool { return strings.HasPrefix(hash, text) })
+}
+
 // criterion returns two functions. The first reports whether a credential matches. The second
 // reports whether the key may be in another one. If the text is a key, given by mistake, its
 // label matches too.
@@ -140,7 +145,7 @@ func (c credentialFind) criterion(ctx context.Context, s *session) (matches, uns
 		text, label := strings.ToLower(c.Text), byok.Label([]byte(c.Text))
 		return func(v byok.Credential) bool {
 			return strings.HasSuffix(v.Label, c.Text) || v.Provider == text || strings.HasPrefix(string(v.ID), text) ||
-				strings.Contains(strings.ToLower(v.Name), text) || v.Label == label && label != unknown
+				strings.Contains(strings.ToLower(v.Name), text) || v.Label == label && label != unknown || lists(v, text)
 		}, func(byok.Credential) bool { return false }, nil
 	}
 	text, err := s.leakedText(ctx)

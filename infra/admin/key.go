@@ -95,9 +95,19 @@ type (
 	}
 )
 
-// Run disables a key.
+// Run disables a key. Only then it looks for the lists that have the key, because nothing
+// must delay a revocation.
 func (c keyDisable) Run(ctx context.Context, s *session) error {
-	return c.change(ctx, s, "key.disable", "disabled", s.registry.DisableKey, unasked)
+	var key auth.SurveyedKey
+	disable := func(ctx context.Context, account ids.Account, hash auth.KeyHash) error {
+		key = auth.SurveyedKey{Account: account, Key: auth.Key{Hash: hash}}
+		return s.registry.DisableKey(ctx, account, hash)
+	}
+	err := c.change(ctx, s, "key.disable", "disabled", disable, unasked)
+	if err == nil {
+		s.warn(s.allowing(ctx, key))
+	}
+	return err
 }
 
 // Run enables a key.
@@ -107,7 +117,8 @@ func (c keyEnable) Run(ctx context.Context, s *session) error {
 
 // Run deletes a key.
 func (c keyDelete) Run(ctx context.Context, s *session) error {
-	return c.change(ctx, s, "key.delete", "deleted", s.registry.DeleteKey, func(key auth.Key) error {
+	return c.change(ctx, s, "key.delete", "deleted", s.registry.DeleteKey, func(key auth.SurveyedKey) error {
+		s.warn(s.allowing(ctx, key))
 		return c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `key disable` can be undone",
 			key.Name, key.Hash.Short(), string(key.Hash))
 	})
@@ -115,17 +126,41 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 
 // change finds the key, and changes it unless confirmed returns an error.
 func (c oneKey) change(ctx context.Context, s *session, action, state string,
-	change func(context.Context, ids.Account, auth.KeyHash) error, confirmed func(auth.Key) error,
+	change func(context.Context, ids.Account, auth.KeyHash) error, confirmed func(auth.SurveyedKey) error,
 ) error {
 	key, err := c.find(ctx, s)
 	if err == nil {
-		if err := confirmed(key.Key); err != nil {
+		if err := confirmed(key); err != nil {
 			return err
 		}
 		err = change(ctx, key.Account, key.Hash)
 	}
 	return s.finish(ctx, action, err, changed{string(key.Hash), state}, fmt.Sprintf("Key %s is %s.", key.Hash.Short(), state),
 		"account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash)))
+}
+
+// allowing returns a warning if credentials list the key in allowed_api_key_hashes: a key that
+// takes its place is not in these lists.
+func (s *session) allowing(ctx context.Context, key auth.SurveyedKey) string {
+	if key.Account == "" { // it cannot be read: no request with the key passes
+		return ""
+	}
+	found, err := search{Account: key.Account}.look(ctx, s)
+	if err != nil {
+		return "it is not known which credentials allow this key: " + exit.Sentence(err, exit.Failed)
+	}
+	var names []string
+	for _, c := range found.credentials {
+		if slices.Contains(c.AllowedAPIKeyHashes, string(key.Hash)) {
+			names = append(names, fmt.Sprintf("%.8s %q", c.ID, c.Name))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("this key is in the allow-list of %s: %s. A key that takes its place is not: its requests pass over the credential, "+
+		"to the platform's shared endpoint unless a flag removes that. Rotation in infra/operations/daily.md has the steps",
+		output.Count(len(names), "credential"), strings.Join(names, ", "))
 }
 
 // find finds the key. With a whole hash, it reads no list.
