@@ -228,6 +228,7 @@ $(BUILD)/router: go
 .PHONY: $(addprefix build-,$(FUNCTIONS)) $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS))
 $(addprefix build-,$(FUNCTIONS)): build-%: $(if $(SIGNALBOX_GOARCH),$(BUILD)/sam-local/%)
 	GOOS=linux GOARCH=$(or $(SIGNALBOX_GOARCH),arm64) $(GO_BUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./$($*)
+	chmod 755 "$(ARTIFACTS_DIR)/bootstrap" # Lambda runs it as another user, whatever the umask is here
 $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
 	GOOS=linux GOARCH=$$(go env GOHOSTARCH) $(GO_BUILD) -o $@/bootstrap ./$($*)
 
