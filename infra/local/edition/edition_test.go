@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -275,6 +276,16 @@ func TestDamagedState(t *testing.T) {
 				t.Errorf("want one line that ends with %q, got %q", c.want, text)
 			}
 		})
+	}
+}
+
+// Nothing is damaged if the user may not write: a reset would be the wrong advice.
+func TestAFolderThatCannotBeWritten(t *testing.T) {
+	for _, cause := range []error{syscall.EACCES, syscall.EPERM, syscall.EROFS} {
+		err := edition.Advise(t.Context(), t.TempDir(), &fs.PathError{Op: "open", Path: "lock", Err: cause})
+		if !errors.Is(err, cause) || strings.Contains(err.Error(), "reset") || !strings.Contains(err.Error(), "cannot be written") {
+			t.Errorf("%v: %v", cause, err)
+		}
 	}
 }
 

@@ -1,8 +1,16 @@
 package edition
 
+import "context"
+
 // ChooseDynamoDB returns the DynamoDB for a state folder's tables; "" means the edition's
 // own.
 func ChooseDynamoDB(o Options, hasOwn bool) (endpoint string, err error) {
 	chosen, err := chooseDynamoDB(o, hasOwn)
 	return chosen.Endpoint, err
+}
+
+// Advise is the advice for the error of a start on a used state folder.
+func Advise(ctx context.Context, dir string, err error) error {
+	e := &Edition{options: Options{State: dir}, used: true}
+	return e.advise(ctx, err)
 }

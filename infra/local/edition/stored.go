@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/engines"
@@ -93,6 +94,8 @@ func (e *Edition) advise(ctx context.Context, err error) error {
 		return err
 	case state.IsFull(dir):
 		return diskFull(dir, err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("the folder %s or something in it belongs to another user, or cannot be written: %w", dir, err)
 	case isDamaged && damaged.Renewable:
 		return fmt.Errorf("%w: remove this file; the next start makes a new demo account and keeps everything else", err)
 	case isDamaged:
