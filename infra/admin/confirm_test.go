@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -181,6 +182,41 @@ func TestAKeyThatCannotBeShownIsDeleted(t *testing.T) {
 	}
 	if listed := d.must("key", "list"); strings.Contains(listed, "unseen") {
 		t.Errorf("listed\n%s", listed)
+	}
+}
+
+// A closed or discarded standard output accepts every byte.
+func TestNoKeyIsMadeForNobody(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	for _, to := range []string{">&-", ">/dev/null"} {
+		for _, format := range []string{"table", "json"} {
+			command := d.process("-o", format, "key", "create", "unseen")
+			shell := exec.Command("sh", append([]string{"-c", `exec "$0" "$@" ` + to, command.Path}, command.Args[1:]...)...) //nolint:gosec // the command under test
+			if shown, err := shell.CombinedOutput(); shell.ProcessState.ExitCode() != exit.Usage || !strings.Contains(string(shown), "no key was made") {
+				t.Errorf("%s %s: %v: %s", to, format, err, shown)
+			}
+		}
+	}
+	if listed := d.must("key", "list"); strings.Contains(listed, "unseen") {
+		t.Errorf("listed\n%s", listed)
+	}
+}
+
+// A service may have applied a write that it answered with a 5xx.
+func TestAWriteAnsweredWithA500IsUncertain(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	hash := string(auth.HashKey(d.must("key", "create", "k")))
+	for status, code := range map[int]int{
+		http.StatusInternalServerError: exit.Uncertain, http.StatusServiceUnavailable: exit.Uncertain, http.StatusFound: exit.Uncertain, http.StatusBadRequest: exit.Failed,
+	} {
+		d.broken().Inject(faults.Rule{Operation: "UpdateItem", Fault: faults.Otherwise(status, `{"__type":"SomeException"}`)})
+		got := d.want(code, "key", "disable", hash)
+		want := map[int]string{exit.Uncertain: "uncertain", exit.Failed: "refused"}[code]
+		if audits := got.audits(); len(audits) != 1 || audits[0]["outcome"] != want {
+			t.Errorf("%d: %v", status, audits)
+		}
 	}
 }
 

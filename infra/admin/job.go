@@ -59,6 +59,12 @@ type jobView struct {
 	FinishedAt    output.Optional `json:"finished_at" title:"finished" narrow:"-"`
 }
 
+// changedJob is the JSON result of a step. The API, too, calls it a status.
+type changedJob struct {
+	ID     ids.Job         `json:"id"`
+	Status syncjobs.Status `json:"status"`
+}
+
 // Run queues a job.
 func (c jobCreate) Run(ctx context.Context, s *session) error {
 	var id ids.Job
@@ -66,7 +72,7 @@ func (c jobCreate) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		id, err = s.jobWriter.Create(ctx, c.Account)
 	}
-	return s.finish(ctx, "job.create", err, changed{string(id), string(syncjobs.Queued)}, string(id), "account", c.Account, "job", id)
+	return s.finish(ctx, "job.create", err, changedJob{id, syncjobs.Queued}, string(id), "account", c.Account, "job", id)
 }
 
 // Run starts a job.
@@ -89,7 +95,7 @@ func (c oneJob) step(ctx context.Context, s *session, verb string, to syncjobs.S
 	if errors.Is(err, syncjobs.ErrState) {
 		err = c.why(ctx, s)
 	}
-	return s.finish(ctx, "job."+verb, err, changed{string(c.ID), string(to)}, fmt.Sprintf("Job %s is %s.", c.ID, to), "account", c.Account, "job", c.ID)
+	return s.finish(ctx, "job."+verb, err, changedJob{c.ID, to}, fmt.Sprintf("Job %s is %s.", c.ID, to), "account", c.Account, "job", c.ID)
 }
 
 // why distinguishes a job in another state from a missing job.

@@ -54,6 +54,9 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	if output.IsDiscarded(s.stdout) {
+		return exit.UsageError("standard output is closed or discarded, so nobody would see the key: no key was made")
+	}
 	token, key, err := s.registry.CreateKey(ctx, auth.NewKey{
 		Account: c.Account, Workspace: c.Workspace, Kind: c.Kind, Name: c.Name, ExpiresAt: end,
 	})

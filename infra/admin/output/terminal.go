@@ -19,6 +19,18 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
+// IsDiscarded reports whether a stream leads nowhere. Go opens the null device in place of a
+// closed standard output.
+func IsDiscarded(stream any) bool {
+	file, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	is, err := file.Stat()
+	null, other := os.Stat(os.DevNull)
+	return err == nil && other == nil && os.SameFile(is, null)
+}
+
 // WidthOf is the number of columns of a terminal, or 0 if the stream is not a terminal.
 func WidthOf(stream any) int {
 	file, ok := stream.(*os.File)
