@@ -3,16 +3,22 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"signalbox.dev/infra/admin/arguments"
+	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
+	"signalbox.dev/shared/spelling"
 )
 
 type credentialPlan struct {
@@ -20,6 +26,7 @@ type credentialPlan struct {
 	Model      string               `required:"" placeholder:"SLUG" help:"The model that is asked for."`
 	APIKeyHash arguments.CallerHash `name:"api-key-hash" placeholder:"HASH" help:"The whole hash of the calling API key (admin key list). If omitted, no list of allowed keys has it."`
 	User       string               `placeholder:"ID" help:"The calling user, if known."`
+	Router     string               `type:"existingfile" placeholder:"FILE" help:"The router's configuration, such as router.yaml. Models in allow-lists that it does not route are named: they cover no request."`
 	Providers  []arguments.Provider `name:"provider" required:"" placeholder:"SLUG" help:"The providers that the router may choose, in its order: repeat the flag, or separate them with commas."`
 }
 
@@ -82,6 +89,9 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	if err := c.warnOfModels(s, stored); err != nil {
+		return err
+	}
 	plan := routing.NewPlan(stored, routing.Request{
 		Model: c.Model, APIKeyHash: string(c.APIKeyHash), UserID: c.User, Providers: each(c.Providers, func(p arguments.Provider) string { return string(p) }),
 	})
@@ -89,6 +99,37 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 		return s.out.Encode(viewPlan(plan))
 	}
 	return output.List(s.out, rowsOf(plan, stored))
+}
+
+// warnOfModels names the models in allow-lists that the router's configuration lacks.
+func (c credentialPlan) warnOfModels(s *session, stored []byok.Credential) error {
+	if c.Router == "" {
+		return nil
+	}
+	text, err := os.ReadFile(c.Router)
+	if err != nil {
+		return err
+	}
+	var router struct {
+		Models map[string]any `json:"models"`
+	}
+	if err := yaml.Unmarshal(text, &router); err != nil || len(router.Models) == 0 {
+		return exit.UsageError("--router: the file has no models, as infra/router/router.yaml has them")
+	}
+	routed := slices.Sorted(maps.Keys(router.Models))
+	for _, v := range stored {
+		for _, model := range v.AllowedModels {
+			if slices.Contains(routed, model) {
+				continue
+			}
+			advice := ""
+			if near := spelling.Nearest([]byte(model), routed); near != "" {
+				advice = "; did you mean " + near + "?"
+			}
+			s.warn(fmt.Sprintf("credential %.8s allows %q, which the router does not route, so this covers no request%s", v.ID, model, advice))
+		}
+	}
+	return nil
 }
 
 func rowsOf(plan routing.Plan, stored []byok.Credential) []planRow {
