@@ -72,7 +72,7 @@ func TestOtherParameters(t *testing.T) {
 	n, other, bad := s.tenant(t), s.tenant(t), s.tenant(t)
 	jobs, access := testkit.Rows{DB: s.DynamoDB, Table: s.Jobs}, testkit.Rows{DB: s.DynamoDB, Table: s.Access}
 	damaged := n.job(t, syncjobs.Succeeded)
-	jobs.Set(t, testkit.Key("job#"+damaged), "status", testkit.Text("nonsense"))
+	jobs.Set(t, testkit.Key("job#"+damaged), "created_at", testkit.Number("1760000000000")) // milliseconds
 	access.Set(t, testkit.Key("key#"+hashOf(bad.management), "key"), "kind", testkit.Text("nonsense"))
 	lines := map[string]json.RawMessage{}
 	ask := func(name string, r request, status int) {

@@ -3,13 +3,11 @@ package syncjobs
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -60,11 +58,8 @@ func (l *Lister) List(ctx context.Context, account ids.Account) ([]Listed, error
 func listed(stored map[string]types.AttributeValue) Listed {
 	pk, _ := stored["pk"].(*types.AttributeValueMemberS) // the table's key is always there
 	id := ids.Job(strings.TrimPrefix(pk.Value, jobPrefix))
-	var row item
-	if attributevalue.UnmarshalMap(stored, &row) != nil {
-		return Listed{Job: Job{ID: id}, Fault: errors.New("unreadable item")}
-	}
-	if err := row.check(); err != nil {
+	row, err := read(stored)
+	if err != nil {
 		return Listed{Job: Job{ID: id}, Fault: err}
 	}
 	return Listed{Job: row.job(id)}

@@ -113,8 +113,11 @@ func (s *Store) Find(ctx context.Context, id ids.Job) (Found, error) {
 	if account, ok := out.Item["account"].(*types.AttributeValueMemberS); ok {
 		found.account = ids.Account(account.Value)
 	}
-	if err := attributevalue.UnmarshalMap(out.Item, &found.item); err != nil || found.account == "" || found.item.check() != nil {
-		found.fault = fmt.Errorf("stored sync job %s is unreadable", id)
+	if found.item, err = read(out.Item); err == nil && found.account == "" {
+		err = errors.New("no account")
+	}
+	if err != nil {
+		found.fault = fmt.Errorf("stored sync job %s: %w", id, err)
 	}
 	return found, nil
 }
@@ -135,7 +138,23 @@ func (f Found) For(account ids.Account) (Job, error) {
 // error of For.
 func (f Found) Fault() error { return f.fault }
 
-// check refuses a row with an unknown status or version.
+// read decodes a row and checks it. The error names the attribute that is wrong, and
+// contains no value.
+func read(stored map[string]types.AttributeValue) (item, error) {
+	var i item
+	if attributevalue.UnmarshalMap(stored, &i) != nil {
+		return i, errors.New("an attribute has another type")
+	}
+	return i, i.check()
+}
+
+// The times that a job can have, in Unix seconds: the years 2000 to 9999. A time in
+// milliseconds is later.
+const (
+	earliest = 946684800
+	latest   = 253402300799
+)
+
 func (i item) check() error {
 	switch i.Status {
 	case Queued, Running, Succeeded, Failed:
@@ -144,6 +163,16 @@ func (i item) check() error {
 	}
 	if i.Version != itemVersion {
 		return errors.New("unknown version")
+	}
+	for name, at := range map[string]*int64{"created_at": &i.CreatedAt, "started_at": i.StartedAt, "finished_at": i.FinishedAt} {
+		if at != nil && (*at < earliest || *at > latest) {
+			return fmt.Errorf("%s is not a time in seconds, from 2000 to 9999", name)
+		}
+	}
+	for name, count := range map[string]*int64{"synced_groups": i.SyncedGroups, "deleted_groups": i.DeletedGroups} {
+		if count != nil && *count < 0 {
+			return fmt.Errorf("%s is negative", name)
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package syncjobs_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -69,10 +70,12 @@ func (f *fixture) put(id ids.Job, attribute string, value types.AttributeValue) 
 	f.Helper()
 	row := testkit.Row{
 		"pk": testkit.Text("job#" + string(id)), "v": testkit.Number("1"), "account": testkit.Text(string(f.account)), "status": testkit.Text("succeeded"),
-		"created_at": testkit.Number("1"), "started_at": testkit.Number("2"), "finished_at": testkit.Number("3"),
+		"created_at": testkit.Number("1760000001"), "started_at": testkit.Number("1760000002"), "finished_at": testkit.Number("1760000003"),
 		"synced_groups": testkit.Number("4"), "deleted_groups": testkit.Number("5"), "error_message": testkit.Text("left over"),
 	}
-	row[attribute] = value
+	if row[attribute] = value; value == nil {
+		delete(row, attribute)
+	}
 	testkit.Rows{DB: f.db, Table: f.table}.Put(f, row)
 }
 
@@ -270,21 +273,65 @@ func TestAnUnreadableRowIsAnError(t *testing.T) {
 		"account": testkit.Number("9"), // it decodes into a string
 		"v":       testkit.Number("2"), "status": testkit.Text("paused"), "started_at": testkit.Text("yesterday"),
 	} {
-		id := ids.New[ids.Job]()
-		f.put(id, attribute, value)
-		for range 20 { // attributes are decoded in any order, up to the bad one
-			if found, err := f.store.Find(t.Context(), id); err != nil || found.Fault() == nil {
-				t.Fatalf("%s: found %+v, %v", attribute, found, err)
-			}
-			if job, err := f.find(id, f.account); err == nil || errors.Is(err, syncjobs.ErrNotFound) != (attribute == "account") {
-				t.Fatalf("%s: %+v, %v", attribute, job, err)
-			}
-			if job, err := f.find(id, ids.New[ids.Account]()); !errors.Is(err, syncjobs.ErrNotFound) {
-				t.Fatalf("%s: to another account %+v, %v", attribute, job, err)
-			}
+		f.mustBeUnreadable(attribute, value)
+	}
+	for _, attribute := range []string{"status", "created_at"} {
+		f.mustBeUnreadable(attribute, nil)
+	}
+	for _, attribute := range []string{"created_at", "started_at", "finished_at"} {
+		// The last second of 1999, the first of 10000, and a time in milliseconds.
+		for _, at := range []string{"946684799", "253402300800", "1760000000000", "-1", "0"} {
+			f.mustBeUnreadable(attribute, testkit.Number(at))
 		}
+	}
+	for _, attribute := range []string{"synced_groups", "deleted_groups"} {
+		f.mustBeUnreadable(attribute, testkit.Number("-1"))
 	}
 	if job, err := f.find(ids.New[ids.Job](), ""); !errors.Is(err, syncjobs.ErrNotFound) {
 		t.Errorf("no job of no account: %+v, %v", job, err)
+	}
+}
+
+// A row may lack any other value, and the first and the last time are valid.
+func TestMissingValuesAreNil(t *testing.T) {
+	f := newFixture(t)
+	for _, attribute := range []string{"started_at", "finished_at", "synced_groups", "deleted_groups"} {
+		id := ids.New[ids.Job]()
+		f.put(id, attribute, nil)
+		j := f.read(id)
+		got := map[string]bool{
+			"started_at": j.StartedAt == nil, "finished_at": j.FinishedAt == nil, "synced_groups": j.SyncedGroups == nil, "deleted_groups": j.DeletedGroups == nil,
+		}
+		for name, isNil := range got {
+			if isNil != (name == attribute) {
+				t.Errorf("without %s, %s is nil: %t", attribute, name, isNil)
+			}
+		}
+	}
+	for _, at := range []string{"946684800", "253402300799"} {
+		id := ids.New[ids.Job]()
+		f.put(id, "created_at", testkit.Number(at))
+		if got := fmt.Sprint(f.read(id).CreatedAt.Unix()); got != at {
+			t.Errorf("created at %s, want %s", got, at)
+		}
+	}
+}
+
+// mustBeUnreadable checks that a row with this value is an error for its account, and not
+// found for others. If the value is nil, the row lacks it.
+func (f *fixture) mustBeUnreadable(attribute string, value types.AttributeValue) {
+	f.Helper()
+	id := ids.New[ids.Job]()
+	f.put(id, attribute, value)
+	for range 20 { // attributes are decoded in any order, up to the bad one
+		if found, err := f.store.Find(f.Context(), id); err != nil || found.Fault() == nil {
+			f.Fatalf("%s: found %+v, %v", attribute, found, err)
+		}
+		if job, err := f.find(id, f.account); err == nil || errors.Is(err, syncjobs.ErrNotFound) != (attribute == "account") {
+			f.Fatalf("%s: %+v, %v", attribute, job, err)
+		}
+		if job, err := f.find(id, ids.New[ids.Account]()); !errors.Is(err, syncjobs.ErrNotFound) {
+			f.Fatalf("%s: to another account %+v, %v", attribute, job, err)
+		}
 	}
 }

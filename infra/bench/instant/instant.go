@@ -142,13 +142,13 @@ func answer(operation string, request []byte) string {
 	_ = json.Unmarshal(request, &asked) // the SDK wrote it
 	has := func(text string) bool { return bytes.Contains(request, []byte(text)) }
 	item := func(attributes string) string {
-		return `{"Item":{` + string(asked.Key[1:len(asked.Key)-1]) + `,"v":{"N":"1"},"account":{"S":"` + account + `"},"created_at":{"N":"1"},` + attributes + `}}`
+		return `{"Item":{` + string(asked.Key[1:len(asked.Key)-1]) + `,"v":{"N":"1"},"account":{"S":"` + account + `"},"created_at":{"N":"1760000000"},` + attributes + `}}`
 	}
 	switch {
 	case operation == "GetItem" && has("idem#"):
 		return `{}`
 	case operation == "GetItem" && has("job#"):
-		return item(`"status":{"S":"running"},"started_at":{"N":"2"}`)
+		return item(`"status":{"S":"running"},"started_at":{"N":"1760000001"}`)
 	case operation == "GetItem" && has("workspace#"):
 		return item(`"name":{"S":"w"}`)
 	case operation == "GetItem":
