@@ -22,11 +22,9 @@ type workspaces interface {
 }
 
 type positions interface {
-	// Claim fails if the workspace is not live or is full. An error may leave a gap.
-	Claim(ctx context.Context, account ids.Account, workspace ids.Workspace, need auth.Need, room auth.Room) (auth.Claim, error)
-	// Return gives back the room of a claim that will not be stored. After an error the
-	// room stays taken until the workspace is full and is counted.
-	Return(context.Context, auth.Claim) error
+	// Next fails if the workspace is not live. After an error a position may be taken: a
+	// gap, which is allowed.
+	Next(ctx context.Context, account ids.Account, workspace ids.Workspace, provider string, bytes int64) (auth.Position, error)
 }
 
 type keyring interface {
@@ -35,15 +33,14 @@ type keyring interface {
 }
 
 type credentials interface {
-	// Seal and Recall change nothing and may be repeated.
+	// Seal, HasRoom and Recall change nothing and may be repeated.
 	Seal(context.Context, ids.Account, ids.Workspace, byok.New) (byok.Draft, error)
+	HasRoom(ctx context.Context, w ids.Workspace, most, size int64) (bool, error)
 	Recall(context.Context, byok.RequestID) (byok.Remembered, error)
 	// Create and CreateOnce store everything or nothing; after an error everything
 	// may be stored.
 	Create(context.Context, byok.Draft) error
-	CreateOnce(ctx context.Context, d byok.Draft, id byok.RequestID, earlier byok.Remembered, fingerprint, response []byte) (byok.Remembered, error)
-	// Refuse affects only requests that are under way. It may be repeated.
-	Refuse(ctx context.Context, id byok.RequestID, earlier byok.Remembered, fingerprint []byte, why []byok.Problem) (byok.Remembered, error)
+	CreateOnce(ctx context.Context, d byok.Draft, id byok.RequestID, fingerprint, response []byte) (byok.Remembered, error)
 }
 
 type handler struct {
@@ -78,45 +75,37 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 		if issues := append(headerIssues, object.Issues()...); len(issues) > 0 {
 			return api.Response{}, api.Invalid(issues)
 		}
-		room, err := roomOf(r)
+		most, err := bound(r)
 		if err = cmp.Or(err, recallErr); err != nil {
 			return api.Response{}, err
 		}
 		if response, ok, err := attempt.replayed(object); ok || err != nil {
 			return response, err
 		}
-		need := auth.Need{Provider: n.Provider, Bytes: n.Size(), Request: attempt.name()}
-		draft, claim, problems, err := h.draft(ctx, caller, named, n, need, room)
-		if err != nil || len(problems) > 0 {
-			_ = h.positions.Return(ctx, claim)
-		}
+		draft, problems, err := h.draft(ctx, caller, named, n, most)
 		if err != nil {
 			return api.Response{}, err
 		}
 		if len(problems) > 0 {
 			return attempt.refuse(ctx, problems)
 		}
-		response, late, err := attempt.commit(ctx, draft)
-		if late {
-			_ = h.positions.Return(ctx, claim)
-		}
-		return response, err
+		return attempt.commit(ctx, draft)
 	}
 }
 
-// roomOf reads how much a workspace may hold from the stage's variables, as deleteFile
-// reads its rate. During a deployment a new version may serve requests before the stage
-// has a new variable.
-func roomOf(r *api.Request) (auth.Room, error) {
-	room := auth.Room{Credentials: byok.MaxStored, Bytes: byok.MaxBytes}
-	if given := r.StageVariable("credentialsPerWorkspace"); given != "" {
-		n, err := strconv.ParseInt(given, 10, 64)
-		if err != nil || n < 1 || n > byok.MaxStored {
-			return auth.Room{}, fmt.Errorf("stage variable credentialsPerWorkspace is not a number from 1 to %d", byok.MaxStored)
-		}
-		room.Credentials = n
+// bound reads how many credentials a workspace may hold from the stage's variables, as
+// deleteFile reads its rate. During a deployment a new version may serve requests before
+// the stage has a new variable.
+func bound(r *api.Request) (int64, error) {
+	given := r.StageVariable("credentialsPerWorkspace")
+	if given == "" {
+		return byok.MaxStored, nil
 	}
-	return room, nil
+	n, err := strconv.ParseInt(given, 10, 64)
+	if err != nil || n < 1 || n > byok.MaxStored {
+		return 0, fmt.Errorf("stage variable credentialsPerWorkspace is not a number from 1 to %d", byok.MaxStored)
+	}
+	return n, nil
 }
 
 // note adds the credential's id to the audit line, also after a failed write, because
@@ -129,23 +118,24 @@ func created(body []byte) api.Response {
 	return api.Response{Status: http.StatusCreated, Body: body}
 }
 
+var errFull = errors.New("the workspace is full")
+
 // draft checks a valid request against storage. The workspace and the allow-listed
-// keys must be the account's. At the same time draft claims the credential's position and
-// seals the key. The position may stay unused. The claim is returned also with problems
-// or an error, because its room must be given back.
-func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, need auth.Need, room auth.Room) (byok.Draft, auth.Claim, []byok.Problem, error) {
+// keys must be the account's. At the same time draft takes the credential's position and
+// seals the key. The position may stay unused.
+func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, most int64) (byok.Draft, []byok.Problem, error) {
 	account, hashes := caller.Account(), keyHashes(n.AllowedAPIKeyHashes)
 	workspace, workspaceErr := named, error(nil)
 	if named == "" {
 		workspace, workspaceErr = h.workspaces.Default(ctx, caller)
 		if workspaceErr != nil && !errors.Is(workspaceErr, auth.ErrNoWorkspace) {
-			return byok.Draft{}, auth.Claim{}, nil, workspaceErr
+			return byok.Draft{}, nil, workspaceErr
 		}
 	}
 	var (
 		owned                          map[auth.KeyHash]bool
 		draft                          byok.Draft
-		claim                          auth.Claim
+		sortOrder                      int64
 		ownedErr, sealErr, positionErr error
 	)
 	steps := []func(context.Context){
@@ -155,7 +145,7 @@ func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Worksp
 		steps = append(steps,
 			func(ctx context.Context) { draft, sealErr = h.credentials.Seal(ctx, account, workspace, n) },
 			func(ctx context.Context) {
-				claim, positionErr = h.positions.Claim(ctx, account, workspace, need, room)
+				sortOrder, positionErr = h.place(ctx, account, workspace, n, most)
 			},
 		)
 	}
@@ -168,15 +158,31 @@ func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Worksp
 	}
 	if err := cmp.Or(workspaceErr, positionErr); errors.Is(err, auth.ErrNoWorkspace) {
 		problems = append(problems, byok.Problem{Path: "/workspace_id", Message: "must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"})
-	} else if errors.Is(err, auth.ErrFull) {
+	} else if errors.Is(err, errFull) {
 		problems = append(problems, byok.Problem{Path: "/workspace_id", Message: fmt.Sprintf(
-			"the workspace is full: it holds at most %d credentials, disabled ones included, and %d bytes of them; a deletion makes room within a minute", room.Credentials, room.Bytes)})
+			"the workspace is full: it holds at most %d credentials, disabled ones included, and %d bytes of them", most, byok.MaxBytes)})
 	}
 	if len(problems) > 0 {
-		return byok.Draft{}, claim, problems, nil
+		return byok.Draft{}, problems, nil
 	}
-	draft.SortOrder = claim.Position
-	return draft, claim, nil, cmp.Or(ownedErr, positionErr, sealErr)
+	draft.SortOrder = sortOrder
+	return draft, nil, cmp.Or(ownedErr, positionErr, sealErr)
+}
+
+// place takes a position. A workspace that gave out more than it may hold is counted: some
+// of its credentials may be deleted, or were never stored. The count comes after the
+// position, so nobody can have another account's workspace counted.
+func (h handler) place(ctx context.Context, account ids.Account, workspace ids.Workspace, n byok.New, most int64) (sortOrder int64, err error) {
+	size := n.Size()
+	position, err := h.positions.Next(ctx, account, workspace, n.Provider, size)
+	if err != nil || position.Made.Credentials <= most && position.Made.Bytes <= byok.MaxBytes {
+		return position.SortOrder, err
+	}
+	room, err := h.credentials.HasRoom(ctx, workspace, most, size)
+	if err == nil && !room {
+		err = errFull
+	}
+	return position.SortOrder, err
 }
 
 // invalid is the 400 for these problems.

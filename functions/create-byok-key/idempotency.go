@@ -77,50 +77,38 @@ func (a *attempt) replayed(body *api.Object) (response api.Response, ok bool, er
 	return a.replay(a.earlier)
 }
 
-// name is the same for all copies of this request, and different for any other request.
-// It is "" without an idempotency key.
-func (a *attempt) name() string {
-	if a.id == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s#%x", a.id, a.fingerprint)
-}
-
-// refuse answers 400 for problems found in storage. If a copy of this request was
-// stored first, this one replays its 201. Any other copy under way finds this refusal
-// when it tries to store a credential.
+// refuse answers 400 for problems found in storage. A copy of this request may have been
+// stored since, and have caused them: then it replays the 201 of the copy.
 func (a *attempt) refuse(ctx context.Context, problems []byok.Problem) (api.Response, error) {
-	if a.id == "" {
-		return api.Response{}, invalid(problems)
-	}
-	faster, err := a.credentials.Refuse(ctx, a.id, a.earlier, a.fingerprint, problems)
-	if err != nil {
-		return api.Response{}, err
-	}
-	if response, ok, err := a.replay(faster); ok || err != nil {
-		return response, err
+	if a.id != "" {
+		faster, err := a.credentials.Recall(ctx, a.id)
+		if err != nil {
+			return api.Response{}, err
+		}
+		if response, ok, err := a.replay(faster); ok || err != nil {
+			return response, err
+		}
 	}
 	return api.Response{}, invalid(problems)
 }
 
-// commit stores the credential and answers 201. late means that another request under
-// the same key was stored first. The draft is then not stored. If the other request was
-// a copy, the response is its 201.
-func (a *attempt) commit(ctx context.Context, draft byok.Draft) (response api.Response, late bool, err error) {
+// commit stores the credential and answers 201. If another request under the same key was
+// stored first, it stores nothing and replays that one's 201.
+func (a *attempt) commit(ctx context.Context, draft byok.Draft) (response api.Response, err error) {
 	answer := api.JSON(newBody(draft.Credential))
 	var faster byok.Remembered
 	if a.id == "" {
 		err = a.credentials.Create(ctx, draft)
 	} else {
-		faster, err = a.credentials.CreateOnce(ctx, draft, a.id, a.earlier, a.fingerprint, answer)
+		faster, err = a.credentials.CreateOnce(ctx, draft, a.id, a.fingerprint, answer)
 	}
 	if err == nil {
 		if response, ok, err := a.replay(faster); ok || err != nil {
-			return response, true, err
+			return response, err
 		}
 	}
 	note(a.request, draft.Workspace, draft.ID)
-	return created(answer), false, err
+	return created(answer), err
 }
 
 // replay returns the response to another request under this idempotency key. If there is
@@ -129,9 +117,6 @@ func (a *attempt) replay(other byok.Remembered) (response api.Response, ok bool,
 	replayed, ok, err := other.Replay(a.fingerprint)
 	if errors.Is(err, byok.ErrDifferentRequest) {
 		return api.Response{}, false, api.Invalid([]api.Issue{{Message: "Idempotency-Key was used for a different request"}})
-	}
-	if refusal, refused := errors.AsType[*byok.Refusal](err); refused {
-		return api.Response{}, false, invalid(refusal.Problems)
 	}
 	if !ok {
 		return api.Response{}, false, err

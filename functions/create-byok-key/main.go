@@ -36,11 +36,10 @@ func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
 	env.WarmUp(o.HTTPClient, func(ctx context.Context) (smithyendpoints.Endpoint, error) {
 		return o.EndpointResolverV2.ResolveEndpoint(ctx, kms.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
 	})
-	store := byok.NewStore(db, credentials, control, sealer)
 	return auth.NewVerifier(db, access), env.Log, operation(handler{
 		workspaces:  auth.NewWorkspaces(db, access),
-		positions:   auth.NewPositions(db, access, store.Count),
+		positions:   auth.NewPositions(db, access, auth.Room{Credentials: byok.MaxStored, Bytes: byok.MaxBytes}),
 		keyring:     auth.NewKeyring(db, access),
-		credentials: store,
+		credentials: byok.NewStore(db, credentials, control, sealer),
 	})
 }

@@ -59,12 +59,10 @@ func (m *memory) Default(context.Context, auth.Caller) (ids.Workspace, error) {
 	return onlyWorkspace, nil
 }
 
-// Claim gives every credential the first position.
-func (m *memory) Claim(context.Context, ids.Account, ids.Workspace, auth.Need, auth.Room) (auth.Claim, error) {
-	return auth.Claim{}, nil
+// Next gives every credential the first position.
+func (m *memory) Next(context.Context, ids.Account, ids.Workspace, string, int64) (auth.Position, error) {
+	return auth.Position{}, nil
 }
-
-func (m *memory) Return(context.Context, auth.Claim) error { return nil }
 
 // Owned reports that every key is the account's.
 func (m *memory) Owned(_ context.Context, _ ids.Account, hashes []auth.KeyHash) (map[auth.KeyHash]bool, error) {

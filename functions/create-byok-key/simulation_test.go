@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +21,7 @@ const (
 	key, idem, account = "GetItem key#", "GetItem idem#", "GetItem account#"
 	position, dataKey  = "UpdateItem workspace#", "GenerateDataKey"
 	hashes             = "BatchGetItem key#"
-	workspace, refusal = "GetItem workspace#", "PutItem idem#"
+	workspace, count   = "GetItem workspace#", "Query workspace#"
 	put, both          = "PutItem workspace#", "TransactWriteItems workspace#+idem#"
 )
 
@@ -38,9 +40,10 @@ var (
 	named = sim.Create{Idempotency: "once"}
 	// other is another request under the same idempotency key.
 	other = sim.Create{Idempotency: "once", Changed: map[string]any{"disabled": true}}
-	// last is a request in a workspace for one credential.
-	last = sim.Create{Most: 1}
 )
+
+// full is how many credentials a workspace may hold.
+const full = 100
 
 func alone() []sim.Scenario {
 	// Each prepare may change the world and the request.
@@ -64,7 +67,7 @@ func alone() []sim.Scenario {
 	hash := func(token string) string { return string(auth.HashKey(token)) }
 	return []sim.Scenario{
 		scenario("responses", askResponses), scenario("bodies", askBodies), scenario("headers", askHeaders),
-		scenario("stored rows", askStored), scenario("another body", askForRoom),
+		scenario("stored rows", askStored), scenario("room", askForRoom),
 		frozen, behind,
 		one("default workspace", 4, []string{key, account, position, dataKey, put}, unnamed, nil),
 		one("named workspace", 3, []string{key, position, dataKey, put}, sim.Create{}, nil),
@@ -82,25 +85,15 @@ func alone() []sim.Scenario {
 			w.Expire("once")
 		}),
 		one("another request", 1, []string{key, idem}, other, earlier),
-		one("refused before, now there is room", 0, nil, sim.Create{Idempotency: "once", Most: 1}, func(w *sim.World, c *sim.Create) {
-			old := w.Created("old", last)
-			w.Wait(30 * time.Second)
-			w.Refused("earlier", *c)
-			w.DeletedCredential(old)
-			w.Wait(31 * time.Second)
-		}),
-		one("a refused request has left its room", 0, nil, last, func(w *sim.World, _ *sim.Create) {
-			w.Refused("earlier", refused(w))
-		}),
-		one("a full workspace is counted", 0, nil, last, func(w *sim.World, c *sim.Create) {
-			w.DeletedCredential(w.Created("old", *c))
-			w.Wait(2 * time.Minute)
-		}),
+		one("room after many deletions", 4, []string{key, position, count, dataKey, put}, sim.Create{}, func(w *sim.World, _ *sim.Create) { w.Fill(60, 90) }),
+		one("full workspace", 3, []string{key, position, count, dataKey}, sim.Create{}, func(w *sim.World, _ *sim.Create) { w.Fill(full, 0) }),
+		one("full workspace, idempotency key", 4, []string{key, idem, position, count, dataKey, idem}, named, func(w *sim.World, _ *sim.Create) { w.Fill(full, 0) }),
+		one("room by the parameter", 3, []string{key, position, dataKey, put}, sim.Create{Most: 7}, func(w *sim.World, _ *sim.Create) { w.Fill(6, 0) }),
 		one("unknown member", 1, []string{key}, sim.Create{Unnamed: true, Changed: map[string]any{testkit.Marker + "models": "x"}, Never: http.StatusBadRequest}, nil),
-		one("unknown API key in the list", 4, []string{key, account, position, dataKey, hashes, position}, unnamed, func(w *sim.World, c *sim.Create) {
+		one("unknown API key in the list", 3, []string{key, account, position, dataKey, hashes}, unnamed, func(w *sim.World, c *sim.Create) {
 			c.Hashes = []string{hash(w.Tenant.Management), w.UnknownHash()}
 		}),
-		one("another account's API key in the list", 4, []string{key, account, position, dataKey, hashes, position}, sim.Create{Unnamed: true, Never: http.StatusBadRequest}, func(w *sim.World, c *sim.Create) {
+		one("another account's API key in the list", 3, []string{key, account, position, dataKey, hashes}, sim.Create{Unnamed: true, Never: http.StatusBadRequest}, func(w *sim.World, c *sim.Create) {
 			c.Hashes = []string{hash(stranger(w).Management)}
 		}),
 		one("another account's workspace", 3, []string{key, position, workspace, dataKey}, invalid, func(w *sim.World, c *sim.Create) {
@@ -109,7 +102,7 @@ func alone() []sim.Scenario {
 		one("unknown workspace", 3, []string{key, position, workspace, dataKey}, invalid, func(_ *sim.World, c *sim.Create) {
 			c.Workspace = ids.New[ids.Workspace]()
 		}),
-		one("deleted workspace", 4, []string{key, idem, position, workspace, dataKey, refusal}, named, withoutWorkspace),
+		one("deleted workspace", 4, []string{key, idem, position, workspace, dataKey, idem}, named, withoutWorkspace),
 		one("no default workspace", 2, []string{key, account}, unnamed, withoutWorkspace),
 		one("standard key", 1, []string{key, idem}, sim.Create{Idempotency: "once", Never: http.StatusForbidden}, func(w *sim.World, c *sim.Create) {
 			c.Token = w.StandardKey("")
@@ -117,9 +110,6 @@ func alone() []sim.Scenario {
 		one("unknown key", 1, []string{key, idem}, named, func(w *sim.World, c *sim.Create) { c.Token = w.UnknownKey() }),
 	}
 }
-
-// refused is a request for a place in a workspace for one credential. It gets a 400.
-func refused(w *sim.World) sim.Create { return sim.Create{Most: 1, Hashes: []string{w.UnknownHash()}} }
 
 // together makes a scenario of requests at the same time. beside makes the acts before and
 // beside them.
@@ -139,30 +129,33 @@ func deletion(w *sim.World) { w.DeleteWorkspace("delete workspace", w.Tenant.Wor
 func revocation(w *sim.World) { w.RevokeKey("revoke key", w.Tenant.Management) }
 
 func pairs() []sim.Scenario {
-	lastNamed := sim.Create{Idempotency: "once", Most: 1}
+	filled := func(stored, deleted int) func(*sim.World) { return func(w *sim.World) { w.Fill(stored, deleted) } }
 	return []sim.Scenario{
 		together("the same request twice", nothing, named, named),
 		together("two requests under one idempotency key", nothing, named, other),
 		together("two requests", nothing, sim.Create{}, sim.Create{}),
-		together("two requests for the last place", nothing, last, last),
+		together("two requests for the last place", filled(full-1, 0), sim.Create{}, sim.Create{}),
+		together("two requests for the last place after a deletion", filled(full-1, 1), sim.Create{}, sim.Create{}),
+		together("the same request twice for the last place", filled(full-1, 0), named, named),
 		scenario("a request that is refused and one for the last place", func(w *sim.World) {
-			w.Create("A", last)
-			w.Create("B", refused(w))
+			w.Fill(full-1, 0)
+			w.Create("A", sim.Create{})
+			w.Create("B", sim.Create{Hashes: []string{w.UnknownHash()}})
 		}),
-		together("the same request twice for the last place", nothing, lastNamed, lastNamed),
 		together("two requests, record expired", func(w *sim.World) {
 			w.Created("earlier", named)
 			w.Expire("once")
 		}, named, named),
 		together("delete a credential of a full workspace", func(w *sim.World) {
+			w.Fill(full-1, 0)
 			w.DeleteCredential("delete credential", w.Credential("old"))
-		}, last),
+		}, sim.Create{}),
 		together("delete workspace", deletion, sim.Create{}),
 		together("delete default workspace", deletion, sim.Create{Unnamed: true}),
 		together("delete workspace, idempotency key", deletion, named),
 		together("revoke key", revocation, named),
 		together("repair after a restore", func(w *sim.World) {
-			w.Credential("old")
+			w.Fill(full, 0)
 			w.Restore()
 			w.Repair("repair")
 		}, sim.Create{}),
@@ -243,24 +236,47 @@ func askResponses(w *sim.World) {
 	}
 }
 
-// askForRoom repeats a request in a workspace with one place left. A copy shares its place.
-// The same Idempotency-Key with another, perhaps larger body is not a copy. The bytes of a
-// workspace have a bound too.
+// askForRoom creates 90 credentials, deletes 60 and fills the workspace. Room is free at
+// once after a deletion. A workspace has a bound in bytes too.
 func askForRoom(w *sim.World) {
-	set := func(name, value string) {
-		w.Rows("access").Set(w.TB(), testkit.Key("workspace#"+string(w.Tenant.Workspace), "workspace"), name, testkit.Number(value))
+	create := func() ids.Credential {
+		var body struct{ Data struct{ ID ids.Credential } }
+		_ = json.Unmarshal([]byte(w.Ask("201", post(least+"}")).Body), &body)
+		return body.Data.ID
 	}
-	set("used", "99")
-	ask := func(want, members string) {
-		w.Ask(want, post(least+members+"}").With("Idempotency-Key", "one"))
-		w.Rows("control").Become(w.TB(), nil) // as if the next request came at the same time
+	var made []ids.Credential
+	for range 90 {
+		made = append(made, create())
 	}
-	ask("201", "")
-	ask("201", "")
-	ask("400 /workspace_id", `,"disabled":true`)
-	set("used", "1")
-	set("bytes", "999999")
-	w.Ask("400 /workspace_id", post(least+"}"), "1000000 bytes of them")
+	for _, id := range made[:60] {
+		w.DeletedCredential(id)
+	}
+	for range 70 {
+		create()
+	}
+	isFull := func(e functest.Event) {
+		w.Ask("400 /workspace_id", e, "it holds at most 100 credentials, disabled ones included, and 700000 bytes of them")
+	}
+	isFull(post(least + "}"))
+	w.DeletedCredential(made[60])
+	create()
+	isFull(post(least+"}").With("Idempotency-Key", "one"))
+
+	large := func(most int) functest.Event {
+		e := createRequest(map[string]any{"provider": "z-ai", "key": strings.Repeat("k", 32768), "workspace_id": w.NewWorkspace("large")})
+		e.Stage["credentialsPerWorkspace"] = strconv.Itoa(most)
+		return e
+	}
+	e := large(100)
+	for range 20 { // 34 KB each
+		w.Ask("201", e)
+	}
+	isFull(e)
+	few := large(7)
+	for range 7 {
+		w.Ask("201", few)
+	}
+	w.Ask("400 /workspace_id", few, "it holds at most 7 credentials")
 }
 
 // askBodies sends bodies of several kinds. Each response has all issues. FuzzDecode compares
@@ -317,8 +333,6 @@ func askHeaders(w *sim.World) {
 		sound.Stage = map[string]string{"credentialsPerWorkspace": most}
 		w.Ask("500", sound, "credentialsPerWorkspace is not a number from 1 to 100")
 	}
-	sound.Stage = map[string]string{"credentialsPerWorkspace": "1"}
-	w.Ask("400 /workspace_id", sound, "it holds at most 1 credentials")
 	sound.Stage = map[string]string{"credentialsPerWorkspace": "100"}
 	w.Ask("201", sound)
 }

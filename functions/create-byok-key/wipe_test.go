@@ -48,8 +48,8 @@ func (m masked) body(template string) []byte {
 // refusing is storage that has no workspace and cannot seal.
 type refusing struct{ *memory }
 
-func (refusing) Claim(context.Context, ids.Account, ids.Workspace, auth.Need, auth.Room) (auth.Claim, error) {
-	return auth.Claim{}, auth.ErrNoWorkspace
+func (refusing) Next(context.Context, ids.Account, ids.Workspace, string, int64) (auth.Position, error) {
+	return auth.Position{}, auth.ErrNoWorkspace
 }
 
 func (refusing) GenerateDataKey(context.Context, *kms.GenerateDataKeyInput, ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error) {

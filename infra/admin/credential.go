@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,7 +155,27 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	listed := slices.DeleteFunc(found.credentials, func(v byok.Credential) bool {
 		return len(c.Provider) > 0 && !slices.Contains(c.Provider, arguments.Provider(v.Provider)) || c.State != "" && c.State != viewCredential(v).State
 	})
+	holding := map[ids.Workspace]bool{}
+	for _, v := range found.credentials {
+		holding[v.Workspace] = true
+	}
+	if err := s.warnOfSize(ctx, slices.Sorted(maps.Keys(holding))...); err != nil {
+		return err
+	}
 	return showCredentials(s, listed, c.AllWorkspaces)
+}
+
+// warnOfSize names the workspaces that a router refuses because they hold too much.
+func (s *session) warnOfSize(ctx context.Context, workspaces ...ids.Workspace) error {
+	for _, w := range workspaces {
+		err := s.credentials.CheckSize(ctx, w)
+		if errors.Is(err, byok.ErrTooMany) {
+			s.warn(fmt.Sprintf("routers refuse workspace %s: %v. Delete some", w, byok.ErrTooMany))
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Run disables a credential. That can be undone, so it asks only on a terminal, and only
@@ -176,16 +198,7 @@ func (c credentialEnable) Run(ctx context.Context, s *session) error {
 
 // Run deletes a credential.
 func (c credentialDelete) Run(ctx context.Context, s *session) error {
-	remove := func(ctx context.Context, w ids.Workspace, id ids.Credential) error {
-		if err := s.credentials.Delete(ctx, w, id); err != nil {
-			return err
-		}
-		if err := s.registry.MakeRoom(ctx, w); err != nil { // the next count finds the room
-			s.warn("a full workspace may have room only in a minute: " + exit.Sentence(err, exit.Uncertain))
-		}
-		return nil
-	}
-	return c.change(ctx, s, "credential.delete", "deleted", remove, func(found byok.Credential) error {
+	return c.change(ctx, s, "credential.delete", "deleted", s.credentials.Delete, func(found byok.Credential) error {
 		_, warning := s.reopening(ctx, found)
 		s.warn(warning)
 		return c.confirm(ctx, s, "removes "+named("credential", found.Name, string(found.ID))+" and its sealed key for good", found.Name, string(found.ID))

@@ -239,20 +239,12 @@ func (i *inspection) counters() {
 		}
 	}
 	for id, w := range sorted(i.live.Workspaces) {
-		raised := false // raising a counter forgets the room as well
 		for provider, next := range sorted(given[id]) {
 			if is := w.Next[provider]; w.Fault == nil && is < next {
-				raised = true
 				i.report("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, but %d was given out", provider, is, next-1),
 					fmt.Sprintf("raise it to %d", next)).repairedBy("counter.raise",
 					func(ctx context.Context, r *auth.Registry) error { return r.RaiseCounter(ctx, id, provider, next) })
 			}
-		}
-		room := i.room[id]
-		if w.Fault == nil && !raised && w.Taken != nil && (w.Taken.Credentials < room.Credentials || w.Taken.Bytes < room.Bytes) {
-			i.report("counter", string(id), w.Account, fmt.Sprintf("it counts %d credentials of %d bytes, but %d of at least %d bytes are stored",
-				w.Taken.Credentials, w.Taken.Bytes, room.Credentials, max(0, room.Bytes)), "make the next create count them").repairedBy("counter.forget",
-				func(ctx context.Context, r *auth.Registry) error { return r.ForgetRoom(ctx, id, room) })
 		}
 	}
 }
@@ -283,6 +275,8 @@ func (i *inspection) credentials() {
 				"they cannot be reached: create them again in another")
 		case !w.DeletedAt.IsZero():
 			i.report("workspace", string(id), w.Account, output.Count(credentials, "credential")+" of a deleted workspace", "admin workspace purge").By = byNone
+		case i.tooMany[id]:
+			i.report("workspace", string(id), w.Account, "routers refuse it: "+byok.ErrTooMany.Error(), "delete some of its credentials")
 		}
 	}
 }

@@ -140,7 +140,7 @@ The audit lines of `+"`admin`"+` since then name them ("key.disable", "key.delet
 // stored are the credentials of the credentials table.
 type stored struct {
 	placements []byok.Placement
-	room       map[ids.Workspace]auth.Room // the least room that a workspace's credentials take
+	tooMany    map[ids.Workspace]bool // a router refuses the workspace
 }
 
 // survey reads both tables, the credentials first. A counter moves before its credential is
@@ -150,17 +150,16 @@ func (s *session) survey(ctx context.Context) (*auth.Survey, stored, error) {
 	if err != nil {
 		return nil, stored{}, err
 	}
-	found := stored{placements, map[ids.Workspace]auth.Room{}}
+	found := stored{placements, map[ids.Workspace]bool{}}
 	for _, p := range placements {
-		if _, counted := found.room[p.Workspace]; counted {
+		if _, checked := found.tooMany[p.Workspace]; checked {
 			continue
 		}
-		credentials, bytes, err := s.credentials.Count(ctx, p.Workspace)
-		if err != nil {
+		err := s.credentials.CheckSize(ctx, p.Workspace)
+		if err != nil && !errors.Is(err, byok.ErrTooMany) {
 			return nil, stored{}, err
 		}
-		// Count may round up each of two pages, so the difference is at most what is stored.
-		found.room[p.Workspace] = auth.Room{Credentials: credentials, Bytes: bytes - 2*byok.ReadUnit}
+		found.tooMany[p.Workspace] = err != nil
 	}
 	live, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
 	return live, found, err

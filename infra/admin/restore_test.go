@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -50,11 +49,11 @@ func newRestored(t *testing.T, more int) *restored {
 	var other accountView
 	r.json(&other, "account", "create", "Other")
 	r.workspaces["foreign"] = other.Workspace
-	positions := auth.NewPositions(r.db, r.old, nil)
+	positions := auth.NewPositions(r.db, r.old, auth.Room{})
 	credential := func(w ids.Workspace) {
-		claim, err := positions.Claim(t.Context(), r.account, w, auth.Need{Provider: "openai"}, auth.Room{Credentials: 1000})
+		position, err := positions.Next(t.Context(), r.account, w, "openai", 1)
 		testkit.Must(t, err)
-		r.credential(w, claim.Position)
+		r.credential(w, position.SortOrder)
 	}
 
 	deleted := r.must("workspace", "create", "deleted since")
@@ -264,40 +263,6 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	r.repaired()
 	if diff := cmp.Diff(after, r.contents()); diff != "" {
 		t.Errorf("with another --since (-before +after):\n%s", diff)
-	}
-}
-
-// If a restore brings deleted credentials back, they take up room again. Otherwise creates
-// would fill the workspace beyond the bound, and a router would refuse it.
-func TestRestoredCredentialsTakeUpRoom(t *testing.T) {
-	t.Parallel()
-	d := newApart(t)
-	db, access := dynamodb.NewFromConfig(d.engines.Config), d.engines.Tables.Access
-	store := byok.NewStore(db, d.engines.Tables.Credentials, d.engines.Tables.Control, nil)
-	positions := auth.NewPositions(db, access, store.Count)
-	claim := func() (auth.Claim, error) {
-		return positions.Claim(t.Context(), d.account, d.workspace, auth.Need{Provider: "openai", Bytes: 20_000}, auth.Room{Credentials: 2, Bytes: byok.MaxBytes})
-	}
-	for range 2 {
-		claimed, err := claim()
-		testkit.Must(t, err)
-		d.seal(d.workspace, "n", func(draft *byok.Draft) {
-			draft.SortOrder, draft.AllowedModels = claimed.Position, []string{strings.Repeat("m", 15_000)}
-		})
-	}
-	d.must("restore", "check")
-	// They had been deleted, and a count had found none, or smaller ones.
-	for attribute, counted := range map[string]string{"used": "0", "bytes": "1"} {
-		d.set(access, "workspace#"+string(d.workspace), "workspace", attribute, testkit.Number(counted))
-		d.want(exit.Uncertain, "restore", "check")
-		d.must("restore", "repair", "--since", time.Now().UTC().Format(time.RFC3339), "--yes")
-		d.must("restore", "check")
-		if _, err := claim(); !errors.Is(err, auth.ErrFull) {
-			t.Errorf("%s: a third credential of two: %v", attribute, err)
-		}
-		if err := auth.NewRegistry(db, access).ForgetRoom(t.Context(), d.workspace, auth.Room{Credentials: 2, Bytes: 2}); !errors.Is(err, auth.ErrNeedless) {
-			t.Errorf("%s: forgotten without a reason: %v", attribute, err)
-		}
 	}
 }
 

@@ -75,6 +75,15 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	var live []ids.Workspace
+	for _, w := range found {
+		if w.DeletedAt.IsZero() {
+			live = append(live, w.ID)
+		}
+	}
+	if err := s.warnOfSize(ctx, live...); err != nil {
+		return err
+	}
 	return output.List(s.out, only(each(found, viewWorkspace), c.State, func(v workspaceView) string { return v.State }))
 }
 

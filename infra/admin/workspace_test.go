@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -127,4 +128,30 @@ func TestAnUploadLeavesNothingInAPurgedWorkspace(t *testing.T) {
 	if left := d.left(d.workspace); got.code != exit.Refused || left != 0 {
 		t.Errorf("exit code %d and %d things left: %s", got.code, left, got.stderr)
 	}
+}
+
+// A workspace that a router refuses is named wherever the operator looks.
+func TestAWorkspaceThatRoutersRefuse(t *testing.T) {
+	t.Parallel()
+	d := newApart(t)
+	id := string(d.seal(d.workspace, "n"))
+	d.set(d.engines.Tables.Access, "workspace#"+string(d.workspace), "workspace", "next", &types.AttributeValueMemberM{Value: testkit.Row{"openai": testkit.Number("9")}})
+	check := func(code int, named string) {
+		t.Helper()
+		for command, code := range map[string]int{"workspace list": exit.Done, "credential list": exit.Done, "restore check": code} {
+			got := d.want(code, strings.Fields(command)...)
+			if shown := got.stdout + got.stderr; strings.Contains(shown, "more than the 1 MB") != (named != "") || !strings.Contains(shown, named) {
+				t.Errorf("admin %s: %s", command, shown)
+			}
+		}
+	}
+	check(exit.Done, "")
+	rows := d.table(d.engines.Tables.Credentials)
+	row := rows.Get(t, testkit.Key("workspace#"+string(d.workspace), "credential#"+id))
+	for n := range int64(4) { // an engine may end a page after the row that passes 1 MB
+		id := string(ids.New[ids.Credential]())
+		row["sk"], row["id"], row["sort_order"], row["name"] = testkit.Text("credential#"+id), testkit.Text(id), testkit.Number(strconv.FormatInt(n+2, 10)), testkit.Text(strings.Repeat("n", 350_000))
+		rows.Put(t, row)
+	}
+	check(exit.Uncertain, string(d.workspace))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"math"
 	"regexp"
 	"strconv"
 	"time"
@@ -125,6 +126,8 @@ type exchange struct {
 	before objects // the stored file right before and after
 	after  objects
 	judge  func()
+	// leastStored and mostStored are the numbers of credentials in the workspace while it ran.
+	leastStored, mostStored int
 }
 
 // met is a fault that an actor's call met.
@@ -154,7 +157,7 @@ func (m met) during(a *actor) *actor {
 
 // request makes an actor that sends the request to the instance.
 func (w *World) request(a *actor, i *instance, e functest.Event, judge func(*exchange)) *exchange {
-	x := &exchange{actor: a, event: e}
+	x := &exchange{actor: a, event: e, leastStored: math.MaxInt}
 	x.judge = func() { judge(x) }
 	a.work = func(ctx context.Context) {
 		i.log.Reset()

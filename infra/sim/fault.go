@@ -91,7 +91,7 @@ var menus = map[string][]*Fault{}
 func (c *call) faults() []*Fault {
 	items := strings.Count(c.label.Item, " + ") + 1
 	recorded := strings.Contains(c.label.Item, "idem#")
-	returns := bytes.Contains(c.body, []byte("UPDATED_NEW"))
+	returns := bytes.Contains(c.body, []byte("UPDATED_NEW")) || bytes.Contains(c.body, []byte("COUNT"))
 	key := fmt.Sprint(c.label.Operation, items, recorded, returns)
 	if menus[key] == nil {
 		for _, f := range makeFaults(c.label.Operation, items, recorded, returns) {

@@ -252,7 +252,7 @@ func (w *World) judgePurged(workspace ids.Workspace) {
 func (w *World) Restore() {
 	w.restored = true
 	w.Rows(accessTable).Change(w.t, testkit.Key("workspace#"+string(w.Tenant.Workspace), "workspace"), func(row testkit.Row) {
-		row["next"], row["used"], row["bytes"] = &types.AttributeValueMemberM{}, testkit.Number("0"), testkit.Number("0")
+		row["next"], row["made"], row["made_bytes"] = &types.AttributeValueMemberM{}, testkit.Number("0"), testkit.Number("0")
 	})
 }
 
@@ -285,10 +285,12 @@ func (w *World) Repair(name string) {
 				made(c.Registry.DisableStranded(ctx, key))
 			}
 		}
+		next := int64(0) // of the one workspace and provider
 		for _, p := range placements {
-			if survey.Workspaces[p.Workspace].Next[p.Provider] <= p.SortOrder {
-				made(c.Registry.RaiseCounter(ctx, p.Workspace, p.Provider, p.SortOrder+1))
-			}
+			next = max(next, p.SortOrder+1)
+		}
+		if survey.Workspaces[w.Tenant.Workspace].Next[provider] < next {
+			made(c.Registry.RaiseCounter(ctx, w.Tenant.Workspace, provider, next))
 		}
 		if err := errors.Join(failed...); err != nil {
 			return err
@@ -312,28 +314,19 @@ func (w *World) DisableCredential(name string, id ids.Credential) {
 	w.does(name, func(ctx context.Context, c Clients) error { return c.Manager.Disable(ctx, w.Tenant.Workspace, id) })
 }
 
-// DeleteCredential makes an actor that deletes a credential. It also lets a full
-// workspace be counted again.
+// DeleteCredential makes an actor that deletes a credential.
 func (w *World) DeleteCredential(name string, id ids.Credential) {
 	w.removed[id] = true
 	w.act(act{
-		name: name, run: func(ctx context.Context, c Clients) error { return w.deleteCredential(ctx, c, id) },
-		shows: []event{leaves}, refused: map[error][]event{byok.ErrNotFound: nil},
+		name: name, run: func(ctx context.Context, c Clients) error { return c.Manager.Delete(ctx, w.Tenant.Workspace, id) },
+		refused: map[error][]event{byok.ErrNotFound: nil},
 	})
 }
 
 // DeletedCredential deletes a credential before all others begin.
 func (w *World) DeletedCredential(id ids.Credential) {
 	w.removed[id] = true
-	w.must(w.deleteCredential(w.t.Context(), w.Direct, id))
-	w.showed(w.past(), leaves)
-}
-
-func (w *World) deleteCredential(ctx context.Context, c Clients, id ids.Credential) error {
-	if err := c.Manager.Delete(ctx, w.Tenant.Workspace, id); err != nil {
-		return err
-	}
-	return c.Registry.MakeRoom(ctx, w.Tenant.Workspace)
+	w.must(w.Direct.Manager.Delete(w.t.Context(), w.Tenant.Workspace, id))
 }
 
 // Supersede makes an actor that supersedes a credential with its successor.

@@ -116,6 +116,9 @@ func (r *run) start(a *actor) {
 	r.ticks++
 	a.run, a.began, a.beganAt, a.afterRepair = r, time.Now(), r.ticks, r.repaired
 	r.actors = append(r.actors, a)
+	for _, check := range r.checks {
+		check()
+	}
 	go func() {
 		a.act()
 		r.mu.Lock()

@@ -73,7 +73,7 @@ type World struct {
 	removed   map[ids.Credential]bool           // by the operator
 	changed   map[ids.Credential]bool           // by the operator
 	twins     map[string][]*exchange            // of one request under one idempotency key
-	unstored  []*exchange                       // creates that may have claimed room for nothing
+	filled    map[ids.Credential]bool           // by Fill
 	limited   map[string]bool                   // API keys whose rate is judged
 	filesAct  bool                              // an act of the operator's changes files
 	purged    bool                              // the tenant's workspace is purged
@@ -81,7 +81,6 @@ type World struct {
 	repaired  bool                              // the access table was repaired
 	fresh     map[ids.Credential]bool           // created by a request that began after the repair
 	creates   bool                              // a request for a credential is under way
-	most      int                               // credentials that a workspace may hold, if that is judged
 	settled   func()                            // judges when all actors have ended, if no act is unfinished
 	// unfinished means that an act of the operator failed before its end.
 	unfinished bool
@@ -115,7 +114,7 @@ func newWorld(t testing.TB, s Scenario) *World {
 	w := &World{
 		Scenario: s, t: t, began: time.Now(), names: map[string]string{},
 		answered: map[ids.Credential]map[string]any{}, uncertain: map[string]int{},
-		limited: map[string]bool{}, twins: map[string][]*exchange{}, removed: map[ids.Credential]bool{}, changed: map[ids.Credential]bool{}, fresh: map[ids.Credential]bool{},
+		limited: map[string]bool{}, twins: map[string][]*exchange{}, removed: map[ids.Credential]bool{}, changed: map[ids.Credential]bool{}, fresh: map[ids.Credential]bool{}, filled: map[ids.Credential]bool{},
 		model: model.New(model.Config{
 			Tables: []string{accessTable, credentialsTable, jobsTable, controlTable},
 			Bucket: bucket, Versioning: s.Versioning, Keys: []string{keyARN},

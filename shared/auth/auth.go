@@ -2,8 +2,8 @@
 // workspaces, and the access table that holds them. It is independent of HTTP.
 //
 // It keeps a caller from reaching the data of another account. It trusts the access
-// table, which only the operator's command writes (a request counts the credentials of
-// a workspace, nothing else). It refuses every row that it does not recognise: a row
+// table, which only the operator's command writes (a request moves the counters of a
+// workspace, nothing else). It refuses every row that it does not recognise: a row
 // that contradicts itself is not a valid key.
 //
 // The files named operator*.go are for the operator's command. Requests use the others.

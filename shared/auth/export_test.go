@@ -7,6 +7,3 @@ func (r *Registry) SetClock(now time.Time) { r.now = func() time.Time { return n
 
 // SetClock stops the verifier's clock at now.
 func (v *Verifier) SetClock(now time.Time) { v.now = func() time.Time { return now } }
-
-// SetClock makes claims use a clock.
-func (p *Positions) SetClock(now func() time.Time) { p.now = now }

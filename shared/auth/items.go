@@ -114,18 +114,10 @@ type workspaceItem struct {
 	DeletedAt *int64 `dynamodbav:"deleted_at,omitempty"`
 	// Next is the sort_order of the next credential, by provider.
 	Next map[string]int64 `dynamodbav:"next"`
-	// Used and Bytes are the last count plus all later claims, less the claims given back.
-	// They are nil if nothing was counted yet.
-	Used  *int64 `dynamodbav:"used,omitempty"`
-	Bytes *int64 `dynamodbav:"bytes,omitempty"`
-	// ClaimedAt and CountedAt are Unix nanoseconds, or 0 if it never happened.
-	ClaimedAt int64 `dynamodbav:"claimed_at,omitempty"`
-	CountedAt int64 `dynamodbav:"counted_at,omitempty"`
-	// ClaimedBy is the request of the last claim.
-	ClaimedBy string `dynamodbav:"claimed_by,omitempty"`
-	// Epoch grows with each count and each copy that shares a claim. A claim of an earlier
-	// epoch is not given back.
-	Epoch int64 `dynamodbav:"epoch,omitempty"`
+	// Made and MadeBytes are the number and the bytes of all credentials that got a position.
+	// They are nil if that is not known, as after a restore.
+	Made      *int64 `dynamodbav:"made,omitempty"`
+	MadeBytes *int64 `dynamodbav:"made_bytes,omitempty"`
 }
 
 // isLive is the condition that a workspace exists, is live and belongs to the account.

@@ -46,7 +46,6 @@ type SurveyedWorkspace struct {
 	Workspace
 	Account ids.Account
 	Next    map[string]int64 // the sort_order that a provider's next credential gets
-	Taken   *Room            // nil if it must be counted
 	Fault   error
 }
 
@@ -154,9 +153,6 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 			fault = errors.New("no workspace of this version")
 		}
 		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, Fault: fault}
-		if row.Used != nil && row.Bytes != nil {
-			w.Taken = &Room{*row.Used, *row.Bytes}
-		}
 		s.Workspaces[w.ID] = w
 		if fault == nil {
 			wanted[workspaceOf(row.Account, w.ID)] = true
@@ -219,39 +215,20 @@ func (r *Registry) disable(at primaryKey) types.TransactWriteItem {
 	}}
 }
 
-// forgotten removes the count of used room, so that the next claim counts again. It also
-// removes the last claim's request: its copies do not share a place any more.
-const forgotten = "REMOVE used, claimed_by"
-
 // RaiseCounter makes sure that the workspace's next credential of the provider
 // gets at least this sort_order. It also returns nil if the counter is high enough. A
-// counter that is too low is older than some credentials. The count of used room is then
-// too low as well, and is forgotten.
+// counter that is too low is older than some credentials. So is made, which is removed: the
+// next create then counts what is stored.
 func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, provider string, next int64) error {
 	_, err := r.update(ctx, "raising a counter", &dynamodb.UpdateItemInput{
 		Key:                      workspaceAt(workspace).attributes(),
-		UpdateExpression:         aws.String("SET #next.#provider = :next " + forgotten),
+		UpdateExpression:         aws.String("SET #next.#provider = :next REMOVE made, made_bytes"),
 		ConditionExpression:      aws.String("attribute_exists(pk) AND (attribute_not_exists(#next.#provider) OR #next.#provider < :next)"),
 		ExpressionAttributeNames: map[string]string{"#next": "next", "#provider": provider},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":next": calls.Number(next),
 		},
 	})
-	return err
-}
-
-// ForgetRoom makes the workspace's next claim count its credentials, if the row counts less
-// room than they take.
-func (r *Registry) ForgetRoom(ctx context.Context, workspace ids.Workspace, stored Room) error {
-	held, err := r.update(ctx, "forgetting a workspace's room", &dynamodb.UpdateItemInput{
-		Key:                       workspaceAt(workspace).attributes(),
-		UpdateExpression:          aws.String(forgotten),
-		ConditionExpression:       aws.String("used < :credentials OR bytes < :bytes"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":credentials": calls.Number(stored.Credentials), ":bytes": calls.Number(stored.Bytes)},
-	})
-	if err == nil && !held {
-		return ErrNeedless
-	}
 	return err
 }
 

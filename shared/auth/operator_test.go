@@ -122,12 +122,12 @@ func TestAnAccountBeginsWithALiveDefaultWorkspace(t *testing.T) {
 		}
 	}
 	f.faults.Inject(faults.Rule{Operation: "UpdateItem", Fault: faults.EmptyAnswer()})
-	if got, err := f.claim(f.newPositions(), f.account); err == nil {
+	if got, err := f.next(f.newPositions(), f.account); err == nil {
 		t.Errorf("position %d from an empty response", got)
 	}
 	f.faults.Heal()
 	for _, want := range []int64{1, 2} { // the empty response left a gap
-		got, err := f.claim(f.newPositions(), f.account)
+		got, err := f.next(f.newPositions(), f.account)
 		if err != nil || got != want {
 			t.Errorf("position %d, %v; want %d", got, err, want)
 		}

@@ -76,13 +76,13 @@ func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id id
 	return workspace, nil
 }
 
-// newWorkspace is the row of a new workspace. Its counters start as an empty map
-// because a claim can only set a member of an existing map. Its count starts at 0.
+// newWorkspace is the row of a new workspace. Its counters start as an empty map because
+// Positions can only set a member of an existing map.
 func (r *Registry) newWorkspace(account ids.Account, id ids.Workspace, name string) workspaceItem {
 	return workspaceItem{
 		header:  newHeader(workspaceAt(id)),
 		Account: account, Name: name, CreatedAt: r.now().Unix(), Next: map[string]int64{},
-		Used: new(int64), Bytes: new(int64),
+		Made: new(int64), MadeBytes: new(int64),
 	}
 }
 
@@ -116,18 +116,6 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 		return fmt.Errorf("stored %s: %w", primaryKeyOf(row).PK, fault)
 	}
 	return ErrWorkspaceDeleted
-}
-
-// MakeRoom is for the time after a deletion of credentials. It removes the time of the
-// workspace's last count, so the next create in a full workspace may count again. It
-// changes nothing if there is no such time.
-func (r *Registry) MakeRoom(ctx context.Context, workspace ids.Workspace) error {
-	_, err := r.update(ctx, "making room in a workspace", &dynamodb.UpdateItemInput{
-		Key:                 workspaceAt(workspace).attributes(),
-		UpdateExpression:    aws.String("REMOVE counted_at"),
-		ConditionExpression: aws.String("attribute_exists(counted_at)"),
-	})
-	return err
 }
 
 // DeleteWorkspace disables every key bound to the workspace. One transaction then marks

@@ -99,21 +99,21 @@ func TestADamagedWorkspaceIsOutOfReach(t *testing.T) {
 				t.Errorf("%s: for %s: %q, %v", damaged, caller, w, err)
 			}
 		}
-		if n, err := f.claim(positions, stranger.account); !errors.Is(err, auth.ErrNoWorkspace) {
+		if n, err := f.next(positions, stranger.account); !errors.Is(err, auth.ErrNoWorkspace) {
 			t.Errorf("%s: for another account: position %d, %v", damaged, n, err)
 		}
 		_, findErr := found.For(owner)
-		_, claimErr := f.claim(positions, f.account)
+		_, positionErr := f.next(positions, f.account)
 		deciding := slices.Contains([]string{"nothing", "account", "v", "deleted_at"}, damaged.Attribute)
 		_, marked := damaged.Row["deleted_at"]
-		if deciding && (findErr == nil) != (claimErr == nil) || marked && (findErr == nil || claimErr == nil) {
-			t.Errorf("%s: found: %v; claimed: %v", damaged, findErr, claimErr)
+		if deciding && (findErr == nil) != (positionErr == nil) || marked && (findErr == nil || positionErr == nil) {
+			t.Errorf("%s: found: %v; position: %v", damaged, findErr, positionErr)
 		}
-		if claimErr != nil && errors.Is(findErr, auth.ErrNoWorkspace) != errors.Is(claimErr, auth.ErrNoWorkspace) {
-			t.Errorf("%s: found: %v; claimed: %v", damaged, findErr, claimErr)
+		if positionErr != nil && errors.Is(findErr, auth.ErrNoWorkspace) != errors.Is(positionErr, auth.ErrNoWorkspace) {
+			t.Errorf("%s: found: %v; position: %v", damaged, findErr, positionErr)
 		}
 		if damaged.Attribute == "nothing" {
-			f.wantError(errors.Join(findErr, claimErr), nil)
+			f.wantError(errors.Join(findErr, positionErr), nil)
 		}
 		if damaged.Attribute == "v" && (findErr == nil || !marked && errors.Is(findErr, auth.ErrNoWorkspace)) {
 			t.Errorf("%s: its own account reads %v", damaged, findErr)

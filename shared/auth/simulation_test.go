@@ -237,7 +237,7 @@ func askRegistry(w *sim.World) {
 		refused(auth.ErrNoWorkspace, err, newKey(own.ID, workspace), r.SetDefaultWorkspace(ctx, own.ID, workspace), r.DeleteWorkspace(ctx, own.ID, workspace))
 	}
 	refused(auth.ErrWorkspaceDeleted, newKey(own.ID, deleted), r.SetDefaultWorkspace(ctx, own.ID, deleted), r.EnableKey(ctx, own.ID, stranded))
-	refused(nil, r.DeleteWorkspace(ctx, own.ID, deleted), r.MakeRoom(ctx, nowhere), r.RaiseCounter(ctx, nowhere, "openai", 1))
+	refused(nil, r.DeleteWorkspace(ctx, own.ID, deleted), r.RaiseCounter(ctx, nowhere, "openai", 1))
 	for _, hash := range []auth.KeyHash{unknown, auth.HashKey(stranger.Management)} {
 		refused(auth.ErrNoKey, r.DisableKey(ctx, own.ID, hash), r.EnableKey(ctx, own.ID, hash), r.DeleteKey(ctx, own.ID, hash))
 	}

@@ -161,9 +161,9 @@ var providers string
 // Problem is one fault of a new credential.
 type Problem struct {
 	// Path is a JSON pointer to the member or to one element.
-	Path string `dynamodbav:"path"`
+	Path string
 	// Message contains no part of the value.
-	Message string `dynamodbav:"message"`
+	Message string
 }
 
 // Problems returns every fault of a new credential that can be found without

@@ -180,7 +180,7 @@ func (f *fixture) direct() *byok.Manager {
 // response.
 func (f *fixture) createOnce(id byok.RequestID, response string) (replayed string) {
 	f.Helper()
-	earlier, err := f.store.CreateOnce(f.Context(), f.newDraft(), id, byok.Remembered{}, fingerprint, []byte(response))
+	earlier, err := f.store.CreateOnce(f.Context(), f.newDraft(), id, fingerprint, []byte(response))
 	return f.replay(earlier, err)
 }
 

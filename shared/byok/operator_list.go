@@ -77,7 +77,12 @@ func (m *Manager) ListAll(ctx context.Context) (all []Credential, unreadable int
 	return all, unreadable, nil
 }
 
-// Count is Store.Count for the operator.
-func (m *Manager) Count(ctx context.Context, w ids.Workspace) (credentials, bytes int64, err error) {
-	return count(ctx, m.db, m.table, w)
+// CheckSize returns ErrTooMany for a workspace that a router refuses because its credentials
+// take more than a page.
+func (m *Manager) CheckSize(ctx context.Context, w ids.Workspace) error {
+	page, err := count(ctx, m.db, m.table, w)
+	if err == nil && page.LastEvaluatedKey != nil {
+		err = ErrTooMany
+	}
+	return err
 }

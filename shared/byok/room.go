@@ -19,9 +19,9 @@ const (
 	// MaxStored is how many credentials a workspace holds at most, disabled ones
 	// included.
 	MaxStored = 100
-	// MaxBytes is how many bytes they take at most: less than the 1,048,576 of a Query,
-	// since Size and Count are not exact.
-	MaxBytes = 1_000_000
+	// MaxBytes is how many bytes they take at most. That is less than the 1,048,576 of a
+	// page, because creates at the same time may together pass the bound.
+	MaxBytes = 700_000
 )
 
 // ErrTooMany means that the credentials of a workspace do not fit into one page of a Query,
@@ -66,32 +66,31 @@ func bytesOf(value reflect.Value) int {
 	}
 }
 
-// ReadUnit is how many bytes DynamoDB reads for one unit of capacity.
-const ReadUnit = 4096
+// readUnit is how many bytes DynamoDB reads for one unit of capacity.
+const readUnit = 4096
 
-// Count returns how many credentials the workspace holds, and how many bytes they
-// take, each page rounded up to a ReadUnit. DynamoDB counts them: no attribute is read.
-// It stops after the page that passes the bound, at the latest after the second.
-func (s *Store) Count(ctx context.Context, w ids.Workspace) (credentials, bytes int64, err error) {
-	return count(ctx, s.db, s.credentials, w)
+// HasRoom reports whether the workspace has room for one more credential of that size, if
+// it may hold that many. DynamoDB counts them: no attribute is read.
+func (s *Store) HasRoom(ctx context.Context, w ids.Workspace, most, size int64) (bool, error) {
+	page, err := count(ctx, s.db, s.credentials, w)
+	if err != nil {
+		return false, err
+	}
+	bytes := int64(aws.ToFloat64(page.ConsumedCapacity.CapacityUnits) * readUnit)
+	// More than a page is more than MaxBytes, whatever capacity the page names.
+	return page.LastEvaluatedKey == nil && int64(page.Count) < most && bytes+size <= MaxBytes, nil
 }
 
-func count(ctx context.Context, db dynamodb.QueryAPIClient, table string, w ids.Workspace) (credentials, bytes int64, err error) {
+// count counts the credentials of a workspace in one page, strongly consistent.
+func count(ctx context.Context, db dynamodb.QueryAPIClient, table string, w ids.Workspace) (*dynamodb.QueryOutput, error) {
 	in := queryOf(table, w)
 	in.Select, in.ReturnConsumedCapacity = types.SelectCount, types.ReturnConsumedCapacityTotal
-	for {
-		page, err := db.Query(ctx, in)
-		if err == nil && page.ConsumedCapacity == nil {
-			err = errors.New("the response names no capacity")
-		}
-		if err != nil {
-			return 0, 0, fmt.Errorf("counting credentials: %w", err)
-		}
-		credentials += int64(page.Count)
-		bytes += int64(aws.ToFloat64(page.ConsumedCapacity.CapacityUnits) * ReadUnit)
-		in.ExclusiveStartKey = page.LastEvaluatedKey
-		if page.LastEvaluatedKey == nil || credentials > MaxStored || bytes > MaxBytes {
-			return credentials, bytes, nil
-		}
+	page, err := db.Query(ctx, in)
+	if err == nil && page.ConsumedCapacity == nil {
+		err = errors.New("the response names no capacity")
 	}
+	if err != nil {
+		return nil, fmt.Errorf("counting credentials: %w", err)
+	}
+	return page, nil
 }

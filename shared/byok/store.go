@@ -3,7 +3,6 @@ package byok
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -134,45 +133,21 @@ const recordVersion = 2
 
 // record is the record of a request, in the control table under its id. The
 // response is the body of its 201, which contains no secret.
-//
-// Refusal is a random name. It is set if the request was refused because of stored data.
-// Such a record stops the copies of the request that are under way. A request that saw it
-// at its start is a new try, and replaces it.
 type record struct {
 	PK          string         `dynamodbav:"pk"`
 	Version     int            `dynamodbav:"v"`
-	Fingerprint []byte         `dynamodbav:"fingerprint,omitempty"`
-	Workspace   ids.Workspace  `dynamodbav:"workspace,omitempty"`
-	Credential  ids.Credential `dynamodbav:"credential,omitempty"`
-	Response    string         `dynamodbav:"response,omitempty"`
-	Refusal     string         `dynamodbav:"refusal,omitempty"`
-	Refused     []byte         `dynamodbav:"refused,omitempty"` // the fingerprint of the refused request
-	Problems    []Problem      `dynamodbav:"problems,omitempty"`
+	Fingerprint []byte         `dynamodbav:"fingerprint"`
+	Workspace   ids.Workspace  `dynamodbav:"workspace"`
+	Credential  ids.Credential `dynamodbav:"credential"`
+	Response    string         `dynamodbav:"response"`
 	Expires     int64          `dynamodbav:"exp"` // Unix seconds
 }
 
 // Remembered is the record of an earlier request under the same id, if any.
-type Remembered struct {
-	record *record
-	seen   string // the refusal found at the start of the request
-}
+type Remembered struct{ record *record }
 
-// Refusal is the error of a request if a copy sent at the same time was refused.
-type Refusal struct{ Problems []Problem }
-
-func (r *Refusal) Error() string { return "a copy of the request was refused" }
-
-// Recall looks up an earlier request, strongly consistent. A refused request may succeed
-// now, so Recall only notes its refusal.
+// Recall looks up an earlier request, strongly consistent.
 func (s *Store) Recall(ctx context.Context, id RequestID) (Remembered, error) {
-	earlier, err := s.look(ctx, id)
-	if earlier.record != nil && earlier.record.Refusal != "" {
-		return Remembered{seen: earlier.record.Refusal}, err
-	}
-	return earlier, err
-}
-
-func (s *Store) look(ctx context.Context, id RequestID) (Remembered, error) {
 	out, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &s.control,
 		Key:            map[string]types.AttributeValue{"pk": calls.Text(string(id))},
@@ -197,7 +172,7 @@ func (s *Store) decodeRecord(id RequestID, item map[string]types.AttributeValue)
 	if r.Expires <= s.now().Unix() {
 		return Remembered{}, nil
 	}
-	return Remembered{record: &r}, nil
+	return Remembered{&r}, nil
 }
 
 // Replayed is an earlier response and the credential that it names.
@@ -208,14 +183,10 @@ type Replayed struct {
 }
 
 // Replay returns the earlier response to the same request; ok is false if there is
-// none. The error is ErrDifferentRequest if the earlier request was different, and a
-// *Refusal if a copy was refused.
+// none. The error is ErrDifferentRequest if the earlier request was different.
 func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err error) {
 	if m.record == nil {
 		return Replayed{}, false, nil
-	}
-	if hmac.Equal(m.record.Refused, fingerprint) {
-		return Replayed{}, false, &Refusal{m.record.Problems}
 	}
 	if !hmac.Equal(m.record.Fingerprint, fingerprint) {
 		return Replayed{}, false, ErrDifferentRequest
@@ -223,50 +194,22 @@ func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err 
 	return Replayed{Workspace: m.record.Workspace, Credential: m.record.Credential, Response: []byte(m.record.Response)}, true, nil
 }
 
-// refusalLife is how long a refusal is kept: more than any request takes plus the largest
-// difference of clocks.
-const refusalLife = time.Minute
-
-// Refuse records that the request is refused for these problems. It runs before the
-// answer, and then no earlier copy can store anything. If another request under the same
-// id was stored first, Refuse returns that request's record. After an error the refusal
-// may be stored; it does not affect requests that begin later.
-func (s *Store) Refuse(ctx context.Context, id RequestID, earlier Remembered, fingerprint []byte, why []Problem) (Remembered, error) {
-	put := s.remember(record{PK: string(id), Refusal: rand.Text(), Refused: fingerprint, Problems: why}, earlier, refusalLife)
-	_, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName: put.TableName, Item: put.Item,
-		ConditionExpression: put.ConditionExpression, ExpressionAttributeValues: put.ExpressionAttributeValues,
-		ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
-	})
-	if found, failed := calls.ConditionFailed(err); failed {
-		faster, err := s.decodeRecord(id, found)
-		if err == nil && faster.record == nil { // it has expired since
-			return s.Refuse(ctx, id, earlier, fingerprint, why)
-		}
-		return faster, err
-	}
-	if err != nil {
-		return Remembered{}, fmt.Errorf("remembering a refusal: %w", err)
-	}
-	return Remembered{}, nil
-}
-
 // CreateOnce stores the draft and the record of its request, both or neither. If another
 // request under the same id was stored first, it stores nothing and returns that
-// request's record. earlier is the result of Recall. After an error the credential may be
-// stored; the same request again finds it.
-func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, earlier Remembered, fingerprint, response []byte) (Remembered, error) {
+// request's record. After an error the credential may be stored; the same request again
+// finds it.
+func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerprint, response []byte) (Remembered, error) {
 	put := s.put(d)
 	for attempt := 1; ; attempt++ {
 		_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 			TransactItems: []types.TransactWriteItem{{Put: put}, {Put: s.remember(record{
 				PK: string(id), Fingerprint: fingerprint, Workspace: d.Workspace, Credential: d.ID, Response: string(response),
-			}, earlier, recordLife)}},
+			})}},
 		})
 		if err == nil {
 			return Remembered{}, nil
 		}
-		faster, err := s.faster(ctx, id, earlier, fingerprint, err)
+		faster, err := s.faster(ctx, id, err)
 		if faster.record != nil && faster.record.Credential == d.ID {
 			return Remembered{}, nil // the response to one of our own attempts was lost
 		}
@@ -282,14 +225,11 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, earlier R
 	}
 }
 
-// remember is the conditional write of a record. It may replace an expired record or the
-// refusal that was seen. A response also replaces the refusal of a different request,
-// which a late copy may have left. That request stays stopped, because it finds the
-// response.
-func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *types.Put {
+// remember is the conditional write of a record. It may replace an expired one.
+func (s *Store) remember(r record) *types.Put {
 	now := s.now()
-	r.Version, r.Expires = recordVersion, now.Add(kept).Unix()
-	put := &types.Put{
+	r.Version, r.Expires = recordVersion, now.Add(recordLife).Unix()
+	return &types.Put{
 		TableName: &s.control, Item: calls.Encode(r),
 		ConditionExpression: aws.String("attribute_not_exists(pk) OR exp <= :now"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
@@ -299,22 +239,13 @@ func (s *Store) remember(r record, earlier Remembered, kept time.Duration) *type
 		// error.
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	if r.Refusal == "" {
-		put.ConditionExpression = aws.String(*put.ConditionExpression + " OR attribute_exists(refused) AND refused <> :own")
-		put.ExpressionAttributeValues[":own"] = &types.AttributeValueMemberB{Value: r.Fingerprint}
-	}
-	if earlier.seen != "" {
-		put.ConditionExpression = aws.String(*put.ConditionExpression + " OR refusal = :seen")
-		put.ExpressionAttributeValues[":seen"] = calls.Text(earlier.seen)
-	}
-	return put
 }
 
 // faster finds out why the transaction failed. It returns the record of a faster
 // request, or no record if another attempt may succeed, or the error. If DynamoDB
 // names several reasons, the condition of the record, the second item, decides: it means
 // that there is a response.
-func (s *Store) faster(ctx context.Context, id RequestID, earlier Remembered, fingerprint []byte, failed error) (Remembered, error) {
+func (s *Store) faster(ctx context.Context, id RequestID, failed error) (Remembered, error) {
 	if found, unmet := calls.Unmet(failed, 1); unmet {
 		return s.decodeRecord(id, found)
 	}
@@ -322,15 +253,9 @@ func (s *Store) faster(ctx context.Context, id RequestID, earlier Remembered, fi
 	if why != calls.InConflict && why != calls.Throttled {
 		return Remembered{}, failed
 	}
-	found, err := s.look(ctx, id)
-	switch {
-	case err != nil:
-		return Remembered{}, err
-	case found.record != nil && (found.record.Refusal == "" || found.record.Refusal != earlier.seen && hmac.Equal(found.record.Refused, fingerprint)):
-		return found, nil
-	case why == calls.Throttled:
-		return Remembered{}, failed
-	default:
-		return Remembered{}, nil // the conflict may be over
+	found, err := s.Recall(ctx, id)
+	if err == nil && found.record == nil && why == calls.Throttled {
+		err = failed // the SDK has repeated it already
 	}
+	return found, err
 }

@@ -3,6 +3,7 @@ package byok_test
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ func TestALostResponseIsNotAReplay(t *testing.T) {
 	f := newFixture(t)
 	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Attempt: 1, Fault: faults.LoseAnswer()})
 	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: faults.Cancel("ThrottlingError", "None")})
-	faster, err := f.store.CreateOnce(t.Context(), f.newDraft(), newRequest(), byok.Remembered{}, fingerprint, []byte("{}"))
+	faster, err := f.store.CreateOnce(t.Context(), f.newDraft(), newRequest(), fingerprint, []byte("{}"))
 	if _, ok, replayErr := faster.Replay(fingerprint); err != nil || ok || replayErr != nil || len(f.stored()) != 1 {
 		t.Errorf("%v; a replay: %t, %v; %d credentials are stored", err, ok, replayErr, len(f.stored()))
 	}
@@ -71,7 +72,7 @@ func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
 			}
 		}
 		f.faults.Heal()
-		if earlier, err := f.store.CreateOnce(t.Context(), f.newDraft(), id, byok.Remembered{}, fingerprint, []byte("another")); err == nil {
+		if earlier, err := f.store.CreateOnce(t.Context(), f.newDraft(), id, fingerprint, []byte("another")); err == nil {
 			t.Errorf("%s: created beside %+v", attribute, earlier)
 		}
 		for _, c := range f.faults.Calls() {
@@ -83,96 +84,6 @@ func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
 			t.Errorf("%s: %d credentials are stored, want %d", attribute, got, stored)
 		}
 	}
-}
-
-// A refusal stops every copy of its request that began before it, and none that saw it.
-// A copy that was stored first prevails. The refusal is gone after a minute.
-func TestARefusal(t *testing.T) {
-	f := newFixture(t)
-	why := []byok.Problem{{Path: "/workspace_id", Message: "full"}}
-	refuse := func(id byok.RequestID, earlier byok.Remembered) byok.Remembered {
-		t.Helper()
-		faster, err := f.store.Refuse(t.Context(), id, earlier, fingerprint, why)
-		testkit.Must(t, err)
-		return faster
-	}
-	create := func(id byok.RequestID, earlier byok.Remembered) byok.Remembered {
-		t.Helper()
-		faster, err := f.store.CreateOnce(t.Context(), f.newDraft(), id, earlier, fingerprint, []byte("response"))
-		testkit.Must(t, err)
-		return faster
-	}
-	isRefused := func(m byok.Remembered) {
-		t.Helper()
-		_, _, err := m.Replay(fingerprint)
-		refusal, ok := errors.AsType[*byok.Refusal](err)
-		_, _, other := m.Replay([]byte("another request's"))
-		if !ok || !slices.Equal(refusal.Problems, why) || !errors.Is(other, byok.ErrDifferentRequest) {
-			t.Errorf("replayed: %v; to another request: %v", err, other)
-		}
-	}
-	seen := func(id byok.RequestID) byok.Remembered {
-		t.Helper()
-		m, err := f.store.Recall(t.Context(), id)
-		if _, ok, replayErr := m.Replay(fingerprint); err != nil || ok || replayErr != nil {
-			t.Fatalf("recalled %+v, %v, %v", m, err, replayErr)
-		}
-		return m
-	}
-
-	id, before := newRequest(), byok.Remembered{}
-	_ = refuse(id, before)
-	isRefused(create(id, before))
-	isRefused(refuse(id, before))
-	first := seen(id)
-	_ = refuse(id, first)
-	isRefused(create(id, first)) // it saw another refusal
-	second := seen(id)
-	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Attempt: 1, Fault: faults.Cancel("None", "TransactionConflict")})
-	isRefused(create(id, first)) // and finds the refusal after a conflict
-	f.faults.Heal()
-	if _, ok, err := create(id, second).Replay(fingerprint); ok || err != nil {
-		t.Errorf("a new try: %t, %v", ok, err)
-	}
-	if replayed, ok, err := refuse(id, second).Replay(fingerprint); !ok || err != nil || string(replayed.Response) != "response" {
-		t.Errorf("refused after a copy was stored: %+v, %t, %v", replayed, ok, err)
-	}
-
-	// A late copy of a refused request does not stop a different one, and stays stopped.
-	for _, conflict := range []bool{false, true} {
-		f.faults.Heal()
-		if conflict {
-			f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: faults.Cancel("None", "TransactionConflict")})
-		}
-		id, other := newRequest(), []byte("another request's")
-		_ = refuse(id, before)
-		faster, err := f.store.CreateOnce(t.Context(), f.newDraft(), id, before, other, []byte("response"))
-		if _, ok, replayErr := faster.Replay(other); err != nil || ok || replayErr != nil {
-			t.Errorf("a different request: %v; a replay: %t, %v", err, ok, replayErr)
-		}
-		if _, _, err := create(id, before).Replay(fingerprint); !errors.Is(err, byok.ErrDifferentRequest) {
-			t.Errorf("then a copy of the refused one: %v", err)
-		}
-	}
-	f.faults.Heal()
-
-	stored := len(f.rows())
-	id = newRequest()
-	_ = refuse(id, before)
-	*f.clock = f.clock.Add(30 * time.Second) // more than a request takes plus the difference of clocks
-	isRefused(create(id, before))
-	*f.clock = f.clock.Add(31 * time.Second)
-	if got := f.replay(create(id, before), nil); got != "" || len(f.rows()) != stored+1 {
-		t.Errorf("replayed %q, %d credentials are stored", got, len(f.rows()))
-	}
-
-	// An earlier refusal may expire while another one is being stored.
-	id = newRequest()
-	_ = refuse(id, before)
-	*f.clock = f.clock.Add(59 * time.Second)
-	f.faults.Inject(faults.Rule{Operation: "PutItem", Fault: faults.Then(func() { *f.clock = f.clock.Add(2 * time.Second) })})
-	_ = refuse(id, before)
-	isRefused(create(id, before))
 }
 
 // fill stores rows of so many bytes each.
@@ -241,7 +152,8 @@ func fill(setting reflect.Value) (grows int64, known bool) {
 	return 0, false
 }
 
-// Size is never less than DynamoDB counts, and at most 700 bytes more.
+// Size is never less than DynamoDB counts, and at most 700 bytes more. So a workspace with
+// room for so many by Size has room for them as stored.
 func TestSizesAreCounted(t *testing.T) {
 	largest := validCredential()
 	largest.Key = secret.New([]byte(strings.Repeat("k", 32768)))
@@ -254,36 +166,46 @@ func TestSizesAreCounted(t *testing.T) {
 	}
 	for name, n := range map[string]byok.New{"small": validCredential(), "largest": largest} {
 		f := newFixture(t)
-		const stored = 8 // Count rounds up their sum, not each of them
+		const stored = 8 // DynamoDB rounds up their sum, not each of them
 		for range stored {
 			d, err := f.store.Seal(t.Context(), f.account, f.workspace, n)
 			testkit.Must(t, err)
 			testkit.Must(t, f.store.Create(t.Context(), d))
 		}
-		count, bytes, err := f.store.Count(t.Context(), f.workspace)
-		if count != stored || err != nil || bytes > n.Size()*stored+4095 || bytes < (n.Size()-700)*stored {
-			t.Errorf("%s: counted %d of %d bytes, %v; estimated %d each", name, count, bytes, err, n.Size())
-		}
+		t.Log(name)
+		f.hasRoom(100, byok.MaxBytes-stored*n.Size()-4095, true)
+		f.hasRoom(100, byok.MaxBytes-stored*(n.Size()-700), false)
 	}
 }
 
-func TestACountIsWhole(t *testing.T) {
+func (f *fixture) hasRoom(most, size int64, want bool) {
+	f.Helper()
+	if got, err := f.store.HasRoom(f.Context(), f.workspace, most, size); err != nil || got != want {
+		f.Errorf("room for %d bytes, if it may hold %d: %t, %v; want %t", size, most, got, err, want)
+	}
+}
+
+func TestRoomIsCounted(t *testing.T) {
 	f := newFixture(t)
-	count := func(wantRows, leastBytes, mostBytes int64) {
-		t.Helper()
-		if rows, bytes, err := f.store.Count(t.Context(), f.workspace); err != nil || rows != wantRows || bytes < leastBytes || bytes > mostBytes {
-			t.Errorf("counted %d of %d bytes, %v; want %d of %d to %d", rows, bytes, err, wantRows, leastBytes, mostBytes)
-		}
+	f.hasRoom(1, byok.MaxBytes-4096, true) // DynamoDB may charge nothing for an empty page
+	f.hasRoom(1, byok.MaxBytes+1, false)
+	f.fill(99, 1)
+	f.hasRoom(100, 1, true)
+	f.hasRoom(99, 1, false)
+	testkit.Must(t, f.manager.CheckSize(t.Context(), f.workspace))
+	f.fill(4, 350_000) // more than a page, wherever it ends
+	f.hasRoom(1000, 0, false)
+	if err := f.manager.CheckSize(t.Context(), f.workspace); !errors.Is(err, byok.ErrTooMany) {
+		t.Errorf("more than a page: %v", err)
 	}
-	count(0, 0, 4096) // DynamoDB may charge nothing for an empty page
-	f.fill(byok.MaxStored+1, 1)
-	count(byok.MaxStored+1, 3*4096, 3*4096)
-	f.fill(3, 350_000)
-	if _, bytes, err := f.store.Count(t.Context(), f.workspace); err != nil || bytes <= byok.MaxBytes {
-		t.Errorf("counted %d bytes, %v", bytes, err)
-	}
+	// moto names one unit for any page.
+	f.faults.Inject(faults.Rule{Operation: "Query", Fault: faults.Otherwise(http.StatusOK,
+		`{"Count":1,"ScannedCount":1,"ConsumedCapacity":{"CapacityUnits":1},"LastEvaluatedKey":{"pk":{"S":"a"},"sk":{"S":"b"}}}`)})
+	f.hasRoom(100, 1, false)
+	f.faults.Heal()
 	f.faults.Inject(faults.Rule{Operation: "Query", Fault: faults.EmptyAnswer()})
-	if rows, _, err := f.store.Count(t.Context(), f.workspace); err == nil {
-		t.Errorf("an empty response counts as %d", rows)
+	room, err := f.store.HasRoom(t.Context(), f.workspace, 100, 1)
+	if sizeErr := f.manager.CheckSize(t.Context(), f.workspace); err == nil || sizeErr == nil {
+		t.Errorf("from an empty response: room %t, %v, %v", room, err, sizeErr)
 	}
 }
