@@ -52,7 +52,7 @@ class Ceilings(unittest.TestCase):
                 each = ", ".join(f"{need:,} for {route}" for route, need in needed.items() if need)
                 self.assertLessEqual(sum(needed.values()), allowed, (
                     f"{table} needs {sum(needed.values()):,} units a second ({each}), but {ceiling} is {allowed:,}: "
-                    "raise it in template.yaml (OnDemandThroughput), or lower ReadsPerSecond or WritesPerSecond"))
+                    "raise it in template.yaml (OnDemandThroughput), or lower ReadsPerSecond, CreatesPerSecond or DeletesPerSecond"))
 
     def test_the_ceilings_are_above_the_throttles(self):
         units = needs()

@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -112,36 +113,42 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestCreatesAtOnce: of 40 credentials in one workspace no two have one position.
+// TestCreatesAtOnce: of 20 credentials in one workspace no two have one position.
 func TestCreatesAtOnce(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	const atATime = 40 // slow engines serve as many in a function's ten seconds
 	positions, ids := map[int64]bool{}, map[string]bool{}
-	responses, _ := atOnce(t, atATime, func(int) request { return post(bodyWith("")).As(n.management) })
+	responses, _ := atOnce(t, mostPosts, func(int) request { return post(bodyWith("")).As(n.management) })
 	for _, r := range responses {
 		c := r.Created(t)
 		positions[c.SortOrder], ids[c.ID] = true, true
 	}
-	if len(ids) != atATime || len(positions) != atATime {
-		t.Errorf("got %d ids and %d positions, want %d each", len(ids), len(positions), atATime)
+	if len(ids) != mostPosts || len(positions) != mostPosts {
+		t.Errorf("got %d ids and %d positions, want %d each", len(ids), len(positions), mostPosts)
 	}
 }
 
-// TestAFullWorkspace: one credential more than the bound is a 400 that names it.
+// TestAFullWorkspace: beyond the bound the credentials are counted as they are stored.
+// TestSimulation of create-byok-key fills a workspace.
 func TestAFullWorkspace(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	testkit.Rows{DB: n.DynamoDB, Table: n.Access}.Change(t, testkit.Key("workspace#"+n.workspace, "workspace"), func(row testkit.Row) {
-		row["used"], row["claimed_at"] = testkit.Number("100"), testkit.Number("1")
-	})
-	post(bodyWith("")).As(n.management).Do(t).Created(t) // of the 100 none is stored
-	testkit.Rows{DB: n.DynamoDB, Table: n.Access}.Set(t, testkit.Key("workspace#"+n.workspace, "workspace"), "used", testkit.Number("100"))
+	rows := testkit.Rows{DB: n.DynamoDB, Table: n.Access}
+	rows.Set(t, testkit.Key("workspace#"+n.workspace, "workspace"), "made", testkit.Number("100"))
+	first := post(bodyWith("")).As(n.management).Do(t).Created(t) // of the 100 none is stored
+	credentials := testkit.Rows{DB: n.DynamoDB, Table: n.Credentials}
+	row := credentials.Get(t, testkit.Key("workspace#"+n.workspace, "credential#"+first.ID))
+	for i := range 99 {
+		row["sk"] = testkit.Text(fmt.Sprintf("credential#00000000-0000-4000-8000-%012d", i))
+		credentials.Put(t, row)
+	}
 	refused := post(bodyWith("")).As(n.management).Do(t)
 	refused.Refuses(t, "/workspace_id")
 	if !strings.Contains(string(refused.Body), "at most 100 credentials") {
 		t.Errorf("refused as %s", refused.Body)
 	}
+	credentials.Delete(t, row)
+	post(bodyWith("")).As(n.management).Do(t).Created(t)
 }
 
 // once returns a request under the idempotency key of the suite.
@@ -190,13 +197,13 @@ func TestReplay(t *testing.T) {
 	n.once(body).Do(t).Because(t, "disabled")
 }
 
-// TestCreatesAtOnceUnderOneKey: 40 clients with one idempotency key get one credential;
+// TestCreatesAtOnceUnderOneKey: 20 clients with one idempotency key get one credential;
 // each gets a 201.
 func TestCreatesAtOnceUnderOneKey(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	firsts, bodies := 0, map[string]bool{}
-	responses, _ := atOnce(t, 40, func(int) request { return n.once(bodyWith("")) })
+	responses, _ := atOnce(t, mostPosts, func(int) request { return n.once(bodyWith("")) })
 	for _, r := range responses {
 		bodies[string(r.Is(t, http.StatusCreated).Body)] = true
 		if _, replayed := r.Header["Idempotent-Replayed"]; !replayed {

@@ -8,17 +8,22 @@
 package contract_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"signalbox.dev/infra/contract/openapi"
 	"signalbox.dev/infra/contract/record"
@@ -69,8 +74,33 @@ func newServer(ctx context.Context, base, stack string) (server, error) {
 	if err != nil {
 		return server{}, err
 	}
+	creates, err := strconv.Atoi(cmp.Or(opened.Parameters["CreatesPerSecond"], "50"))
+	if err != nil {
+		return server{}, err
+	}
+	c.HTTP.Transport = paced{c.HTTP.Transport, rate.NewLimiter(rate.Limit(creates)/2, mostPosts)}
 	l, err := limiterOf(opened.Parameters)
 	return server{c, opened, l}, err
+}
+
+// mostPosts is how many creates the suite sends at once. The gateway's throttle for them is
+// low.
+const mostPosts = 20
+
+// paced sends creates at half the gateway's rate.
+type paced struct {
+	http.RoundTripper
+	creates *rate.Limiter
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p paced) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPost {
+		if err := p.creates.Wait(r.Context()); err != nil {
+			return nil, err
+		}
+	}
+	return p.RoundTripper.RoundTrip(r)
 }
 
 var the suite
@@ -113,7 +143,7 @@ func run(m *testing.M) (code int, err error) {
 	if file != "" {
 		the.calls = &sync.Map{}
 	}
-	s, stop, err := start(the.state, nil)
+	s, stop, err := start(the.state, map[string]string{"CreatesPerSecond": "1000"}) // or the suite would take long
 	if err != nil {
 		return 0, err
 	}

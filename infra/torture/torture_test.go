@@ -108,7 +108,7 @@ func (s *storm) run(t *testing.T) {
 	state := t.ArtifactDir()
 	var err error
 	s.service, err = Start(t.Context(), state, map[string]string{
-		"ReadsPerSecond": fmt.Sprint(s.Throttle), "WritesPerSecond": fmt.Sprint(s.Throttle),
+		"ReadsPerSecond": fmt.Sprint(s.Throttle), "CreatesPerSecond": fmt.Sprint(s.Throttle), "DeletesPerSecond": fmt.Sprint(s.Throttle),
 		"DeleteRatePerMinute": fmt.Sprint(unlimited), "DeleteBurst": fmt.Sprint(unlimited), "FilesVersioning": s.Versioning,
 	})
 	testkit.Must(t, err)

@@ -22,7 +22,7 @@ func loadOwn(t *testing.T, overrides map[string]string) *template.Template {
 }
 
 func TestAPI(t *testing.T) {
-	api, err := loadOwn(t, map[string]string{"DeleteRatePerMinute": "600", "WritesPerSecond": "7", "ReadsPerSecond": "9"}).API()
+	api, err := loadOwn(t, map[string]string{"DeleteRatePerMinute": "600", "DeletesPerSecond": "7", "ReadsPerSecond": "9"}).API()
 	testkit.Must(t, err)
 	remove := template.Route{Method: "DELETE", Path: "/api/v1/files/{file_id}", Function: "DeleteFileFunction"}
 	routes := map[template.Route]bool{}
