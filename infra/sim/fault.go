@@ -106,7 +106,7 @@ func (c *call) faults() []*Fault {
 
 // makeFaults makes the faults of an operation on a number of items. recorded means that
 // one of them is an idempotency record. returns means that a write asks for the changed
-// item; any other write accepts an empty answer.
+// item, or a Query for a count; any other write accepts an empty answer.
 func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	all := append(common(), proxies(operation)...)
 	add := func(name string, traits trait, do faults.Fault) { all = append(all, fault(name, traits, do)) }
@@ -122,6 +122,10 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 		add("empty object", final, faults.Pretend(http.StatusOK, "{}"))
 	}
 	switch operation {
+	case "Query":
+		if returns {
+			add("no capacity", final, faults.Pretend(http.StatusOK, `{"Count":100,"ScannedCount":100}`))
+		}
 	case "GetItem":
 		add("another item", final, faults.AnotherItem())
 	case "PutItem", "UpdateItem", "DeleteItem":
