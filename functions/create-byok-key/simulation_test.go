@@ -13,6 +13,7 @@ import (
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
 
@@ -131,36 +132,60 @@ func revocation(w *sim.World) { w.RevokeKey("revoke key", w.Tenant.Management) }
 func pairs() []sim.Scenario {
 	filled := func(stored, deleted int) func(*sim.World) { return func(w *sim.World) { w.Fill(stored, deleted) } }
 	return []sim.Scenario{
-		together("the same request twice", nothing, named, named),
-		together("two requests under one idempotency key", nothing, named, other),
-		together("two requests", nothing, sim.Create{}, sim.Create{}),
-		together("two requests for the last place", filled(full-1, 0), sim.Create{}, sim.Create{}),
-		together("two requests for the last place after a deletion", filled(full-1, 1), sim.Create{}, sim.Create{}),
-		together("the same request twice for the last place", filled(full-1, 0), named, named),
+		together("the same request twice", nothing, named, named).Reaches("A: 201 replayed", "B: 201 replayed"),
+		together("two requests under one idempotency key", nothing, named, other).Reaches("A: 400", "B: 400"),
+		together("two requests", nothing, sim.Create{}, sim.Create{}).Reaches("A: 201", "B: 201"),
+		together("two requests for the last place", filled(full-1, 0), sim.Create{}, sim.Create{}).
+			Reaches("A: 400 /workspace_id", "B: 400 /workspace_id", sim.BoundPassed),
+		together("two requests for the last place after a deletion", filled(full-1, 1), sim.Create{}, sim.Create{}).
+			Reaches("A: 400 /workspace_id", "B: 400 /workspace_id", sim.BoundPassed),
+		together("the same request twice for the last place", filled(full-1, 0), named, named).Reaches("A: 201 replayed", "B: 201 replayed"),
 		scenario("a request that is refused and one for the last place", func(w *sim.World) {
 			w.Fill(full-1, 0)
 			w.Create("A", sim.Create{})
 			w.Create("B", sim.Create{Hashes: []string{w.UnknownHash()}})
-		}),
+		}).Reaches("A: 201", "B: 400 /allowed_api_key_hashes/0", "B: 400 /allowed_api_key_hashes/0 /workspace_id"),
 		together("two requests, record expired", func(w *sim.World) {
 			w.Created("earlier", named)
 			w.Expire("once")
-		}, named, named),
+		}, named, named).Reaches("A: 201 replayed", "B: 201 replayed"),
 		together("delete a credential of a full workspace", func(w *sim.World) {
 			w.Fill(full-1, 0)
 			w.DeleteCredential("delete credential", w.Credential("old"))
-		}, sim.Create{}),
-		together("delete workspace", deletion, sim.Create{}),
-		together("delete default workspace", deletion, sim.Create{Unnamed: true}),
-		together("delete workspace, idempotency key", deletion, named),
-		together("revoke key", revocation, named),
+		}, sim.Create{}).Reaches("A: 201", "A: 400 /workspace_id"),
+		together("delete workspace", deletion, sim.Create{}).Reaches("A: 201", "A: 400 /workspace_id"),
+		together("delete default workspace", deletion, sim.Create{Unnamed: true}).Reaches("A: 201", "A: 400 /workspace_id"),
+		together("delete workspace, idempotency key", deletion, named).Reaches("A: 201", "A: 400 /workspace_id"),
+		together("revoke key", revocation, named).Reaches("A: 201", "A: 401 disabled"),
 		together("repair after a restore", func(w *sim.World) {
 			w.Fill(full, 0)
 			w.Restore()
 			w.Repair("repair")
-		}, sim.Create{}),
-		listedKeyDeleted("delete a listed key", 1, sim.Create{}),
+		}, sim.Create{}).Reaches("A: 201", "A: 400 /workspace_id"),
+		listedKeyDeleted("delete a listed key", 1, sim.Create{}).Reaches("A: 201", "A: 400 /allowed_api_key_hashes/0"),
+		rotation("supersede, and disable the successor", 0).Reaches("supersede: the new credential is disabled"),
+		rotation("supersede, and disable the successor later", byok.ReadTime).Reaches("supersede: done", "supersede: the new credential is disabled"),
+		scenario("two successors", func(w *sim.World) {
+			old, first, second := w.Credential("old"), w.Credential("first"), w.Credential("second")
+			w.Supersede("first", old, first)
+			w.Supersede("second", old, second)
+		}).Reaches("first: done", "second: done"),
+		scenario("two supersede each other", func(w *sim.World) {
+			one, two := w.Credential("one"), w.Credential("two")
+			w.Supersede("first", one, two)
+			w.Supersede("second", two, one)
+		}).Reaches("first: the new credential is disabled", "second: the new credential is disabled"),
 	}
+}
+
+// rotation makes a scenario of a credential that is superseded, and the disabling of its
+// successor after a time.
+func rotation(name string, after time.Duration) sim.Scenario {
+	return scenario(name, func(w *sim.World) {
+		old, successor := w.Credential("old"), w.Credential("successor")
+		w.Supersede("supersede", old, successor)
+		w.DisableCredential("disable", successor, after)
+	})
 }
 
 // listedKeyDeleted makes a scenario of equal requests that list an API key, and the
@@ -182,22 +207,20 @@ func orders() []sim.Scenario {
 		together("purge workspace", func(w *sim.World) {
 			w.Credential("old")
 			w.PurgeWorkspace("purge workspace")
-		}, sim.Create{}),
-		together("the same request twice, workspace deleted", deletion, named, named),
-		listedKeyDeleted("the same request twice, listed key deleted", 2, named),
+		}, sim.Create{}).Reaches("A: 201", "A: 400 /workspace_id"),
+		together("the same request twice, workspace deleted", deletion, named, named).Reaches("B: 201 replayed", sim.CopiesDiffer),
+		listedKeyDeleted("the same request twice, listed key deleted", 2, named).Reaches("B: 201 replayed", sim.CopiesDiffer),
 	}
 }
 
 func crowds() []sim.Scenario {
 	return []sim.Scenario{
-		together("the same request three times", nothing, named, named, other),
-		together("three requests, key revoked", revocation, sim.Create{Unnamed: true}, sim.Create{}, named),
-		together("supersede while created", func(w *sim.World) {
-			old, successor := w.Credential("old"), w.Credential("successor")
-			w.Supersede("supersede", old, successor)
-			w.DisableCredential("disable", successor)
-			w.DeleteCredential("delete", old)
-		}, named),
+		together("the same request three times", nothing, named, named, other).Reaches("B: 201 replayed", "B: 400", "C: 201", "C: 400"),
+		together("three requests, key revoked", revocation, sim.Create{Unnamed: true}, sim.Create{}, named).Reaches("A: 201", "C: 401 disabled"),
+		together("three requests for the last place, and a deletion", func(w *sim.World) {
+			w.Fill(full-1, 7)
+			w.DeleteCredential("delete credential", w.Credential("old"))
+		}, sim.Create{}, named, named).Reaches("A: 201", "A: 400 /workspace_id", "B: 201 replayed", sim.BoundPassed),
 	}
 }
 

@@ -152,39 +152,40 @@ func pairs() []sim.Scenario {
 		return sim.Delete{PerMinute: 60, Burst: burst, File: file}
 	}
 	return []sim.Scenario{
-		twoKeys("two deletes", "", "w", nothing),
-		together("two deletes of one key", "", "w", nothing, limited(1, file), limited(1, "file_none")),
+		twoKeys("two deletes", "", "w", nothing).Reaches("A: 404", "B: 404"),
+		together("two deletes of one key", "", "w", nothing, limited(1, file), limited(1, "file_none")).Reaches("A: 429", "B: 429"),
 		together("two deletes within the burst", "", "w", func(w *sim.World) { w.Deleted(limited(3, "file_none")) },
-			limited(3, file), limited(3, "file_none")),
-		together("upload over the file", "", "w", upload, sim.Delete{}),
-		together("revoke key", "", "w", func(w *sim.World) { w.RevokeKey("revoke key", w.Tenant.Management) }, sim.Delete{}),
+			limited(3, file), limited(3, "file_none")).Reaches("A: 200", "B: 404"),
+		together("upload over the file", "", "w", upload, sim.Delete{}).Reaches("A: 200", "upload: done", "upload: the file exists already"),
+		together("revoke key", "", "w", func(w *sim.World) { w.RevokeKey("revoke key", w.Tenant.Management) }, sim.Delete{}).
+			Reaches("A: 200", "A: 401 disabled"),
 		scenario("delete workspace", "", func(w *sim.World) {
 			stored(w, "w")
 			bound := w.StandardKey(w.Tenant.Workspace)
 			w.Delete("A", sim.Delete{Token: bound, Unnamed: true})
 			w.DeleteWorkspace("delete workspace", w.Tenant.Workspace, bound)
-		}),
+		}).Reaches("A: 200", "A: 401 disabled"),
 		together("delete named workspace", "", "w", func(w *sim.World) {
 			w.DeleteWorkspace("delete workspace", w.Tenant.Workspace)
-		}, sim.Delete{}),
+		}, sim.Delete{}).Reaches("A: 200", "A: 404"),
 	}
 }
 
 func orders() []sim.Scenario {
 	return []sim.Scenario{
-		together("purge workspace", "", "w", purgeWorkspace, sim.Delete{}),
-		together("purge workspace of versions", enabled, "ww", purgeWorkspace, sim.Delete{}),
-		twoKeys("two deletes and an upload", "", "", upload),
+		together("purge workspace", "", "w", purgeWorkspace, sim.Delete{}).Reaches("A: 200", "A: 404"),
+		together("purge workspace of versions", enabled, "ww", purgeWorkspace, sim.Delete{}).Reaches("A: 200", "A: 404"),
+		twoKeys("two deletes and an upload", "", "", upload).Reaches("A: 200", "B: 200", "A: 404"),
 	}
 }
 
 func crowds() []sim.Scenario {
 	limited := sim.Delete{PerMinute: 60, Burst: 2}
 	return []sim.Scenario{
-		twoKeys("two deletes of two versions", enabled, "ww", nothing),
-		twoKeys("two deletes, versioning suspended", suspended, "w", nothing),
-		together("upload over versions", enabled, "ww", upload, sim.Delete{}),
-		together("three deletes and an upload", "", "w", upload, limited, limited, limited),
+		twoKeys("two deletes of two versions", enabled, "ww", nothing).Reaches("A: 200", "B: 404"),
+		twoKeys("two deletes, versioning suspended", suspended, "w", nothing).Reaches("A: 200", "B: 404"),
+		together("upload over versions", enabled, "ww", upload, sim.Delete{}).Reaches("A: 200", "upload: done"),
+		together("three deletes and an upload", "", "w", upload, limited, limited, limited).Reaches("A: 200", "A: 429"),
 	}
 }
 

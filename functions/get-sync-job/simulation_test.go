@@ -28,6 +28,9 @@ func TestSimulation(t *testing.T) {
 			w.Read("A", request(w))
 		}}
 	}
+	several := func(name string, set func(*sim.World)) sim.Scenario {
+		return sim.Scenario{Name: name, Assemble: assemble, Set: set}
+	}
 	own := func(w *sim.World) sim.Read { return sim.Read{Job: string(w.Job(syncjobs.Running))} }
 	sim.Suite{
 		Alone: []sim.Scenario{
@@ -49,25 +52,25 @@ func TestSimulation(t *testing.T) {
 			}),
 		},
 		Pairs: []sim.Scenario{
-			{Name: "the job finishes", Assemble: assemble, Set: func(w *sim.World) {
+			several("the job finishes", func(w *sim.World) {
 				job := w.Job(syncjobs.Running)
 				w.Read("A", sim.Read{Job: string(job)})
 				w.Step("succeed", job, syncjobs.Succeeded, syncjobs.Running)
 				w.Step("fail", job, syncjobs.Failed, syncjobs.Running, syncjobs.Queued)
-			}},
-			{Name: "revoke key", Assemble: assemble, Set: func(w *sim.World) {
+			}).Reaches("A: 200", "succeed: done", "fail: done"),
+			several("revoke key", func(w *sim.World) {
 				w.Read("A", own(w))
 				w.RevokeKey("revoke key", w.Tenant.Management)
-			}},
+			}).Reaches("A: 200", "A: 401 disabled"),
 		},
 		Crowds: []sim.Scenario{
-			{Name: "two workers", Assemble: assemble, Set: func(w *sim.World) {
+			several("two workers", func(w *sim.World) {
 				job := w.Job(syncjobs.Queued)
 				w.Read("A", sim.Read{Job: string(job)})
 				w.Step("start", job, syncjobs.Running, syncjobs.Queued)
 				w.Step("start too", job, syncjobs.Running, syncjobs.Queued)
 				w.Step("succeed", job, syncjobs.Succeeded, syncjobs.Running)
-			}},
+			}).Reaches("start: done", "start too: done", "succeed: done"),
 		},
 	}.Play(t)
 }

@@ -19,6 +19,12 @@ import (
 	"signalbox.dev/shared/seal"
 )
 
+// The states that the judge of creates notes.
+const (
+	BoundPassed  = "the workspace holds more than its bound"
+	CopiesDiffer = "two copies of a request get different answers"
+)
+
 // Create is a request for a credential.
 type Create struct {
 	Token       string        // the tenant's management key by default
@@ -110,6 +116,9 @@ type once struct{ request, answer string }
 
 // judgeCreate notes the facts that the response shows.
 func (w *World) judgeCreate(x *exchange, c Create) {
+	if x.run != nil && x.mostStored > c.bound() {
+		w.reached[BoundPassed] = true
+	}
 	idem := "idempotency key " + c.Token + c.Idempotency
 	encoded, _ := json.Marshal(c.body())
 	request := string(encoded)
@@ -245,7 +254,11 @@ func (w *World) judgeTwins() {
 	for _, twins := range w.twins {
 		for i, x := range twins {
 			for _, y := range twins[:i] {
-				if x.overlaps(y.actor) && x.answer.Status != y.answer.Status && !w.disturbed(x, y) {
+				if !x.overlaps(y.actor) || x.answer.Status == y.answer.Status {
+					continue
+				}
+				w.reached[CopiesDiffer] = true
+				if !w.disturbed(x, y) {
 					w.problem("the same request, sent at the same time, got %d as %s and %d as %s", x.answer.Status, x.Name, y.answer.Status, y.Name)
 				}
 			}

@@ -174,6 +174,19 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	return all
 }
 
+// meanings explain the names that need it, for the legend of a table.
+var meanings = map[string]string{
+	"answer empty":            "the call is applied; its answer has headers and no body",
+	"answer null":             "the call is applied; the body of its answer is null",
+	"another item":            "the answer has an item of another key",
+	"applied, answer lost":    "the call is applied; the connection breaks before the answer",
+	"connection purged":       "the connection was closed while Lambda had the process frozen; the call is not applied",
+	"given up, applied later": "the attempt times out; the service applies it at a later step",
+	"headers lost":            "the call is applied; its answer has no headers, so it does not show a delete marker or a version",
+	"nothing confirmed":       "DeleteObjects answers 200, names no version, and deletes nothing",
+	"silent":                  "the call is not applied, and the attempt times out",
+}
+
 // The faults that a scenario may require.
 var (
 	gone     = fault("connection purged", passes|main, faults.Refuse()) // while Lambda had the process frozen

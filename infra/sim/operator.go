@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/infra/sim/model"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
@@ -36,6 +36,9 @@ type act struct {
 	stops   time.Duration // the earliest time it may give up if calls are slow; 0 means after lasts
 	// fragile means that any fault may end it. It is then repeated.
 	fragile bool
+	// rereads means that it reads again after a call without an answer, and so finds that the
+	// call was applied.
+	rereads bool
 }
 
 // refusals are all errors with which an act is refused. It has then changed nothing.
@@ -70,7 +73,12 @@ func (w *World) operator(do act, repeats bool) *actor {
 		err = do.run(ctx, newClients(environment(a, slog.New(slog.DiscardHandler)).AWS()))
 	}
 	a.then = func() { w.judgeAct(a, do, err) }
-	a.result = func() string { return fmt.Sprint(err) }
+	a.result = func() string {
+		if err == nil {
+			return "done"
+		}
+		return err.Error()
+	}
 	if repeats {
 		do.name += again
 		a.again = func() *actor { return w.operator(do, false) }
@@ -85,7 +93,9 @@ func (w *World) judgeAct(a *actor, do act, err error) {
 	}
 	if err == nil {
 		w.showed(a, do.shows...)
-		w.judgeAnswers(a, "done")
+		if !do.rereads {
+			w.judgeAnswers(a, "done")
+		}
 		return
 	}
 	is := func(refusal error) bool { return errors.Is(err, refusal) }
@@ -308,10 +318,13 @@ func (w *World) Credential(name string) ids.Credential {
 	return id
 }
 
-// DisableCredential makes an actor that disables a credential.
-func (w *World) DisableCredential(name string, id ids.Credential) {
+// DisableCredential makes an actor that disables a credential after a time.
+func (w *World) DisableCredential(name string, id ids.Credential, after time.Duration) {
 	w.changed[id] = true
-	w.does(name, func(ctx context.Context, c Clients) error { return c.Manager.Disable(ctx, w.Tenant.Workspace, id) })
+	w.does(name, func(ctx context.Context, c Clients) error {
+		time.Sleep(after)
+		return c.Manager.Disable(ctx, w.Tenant.Workspace, id)
+	})
 }
 
 // DeleteCredential makes an actor that deletes a credential.
@@ -329,15 +342,50 @@ func (w *World) DeletedCredential(id ids.Credential) {
 	w.must(w.Direct.Manager.Delete(w.t.Context(), w.Tenant.Workspace, id))
 }
 
-// Supersede makes an actor that supersedes a credential with its successor.
+// Supersede makes an actor that supersedes a credential with its successor. The step that
+// disables the old one must leave a successor enabled, in an earlier place. No two
+// credentials may ever have the same place.
 func (w *World) Supersede(name string, old, successor ids.Credential) {
 	w.changed[old], w.changed[successor] = true, true
+	if w.successors == nil {
+		w.successors = map[ids.Credential][]ids.Credential{}
+		w.checks = append(w.checks, w.watchRotations())
+	}
+	w.successors[old] = append(w.successors[old], successor)
 	w.act(act{
 		name: name,
 		run: func(ctx context.Context, c Clients) error {
 			_, err := c.Manager.Supersede(ctx, w.Tenant.Workspace, old, successor, false)
 			return err
 		},
-		refused: map[error][]event{byok.ErrNotFound: nil, byok.ErrSuccessorDisabled: nil, byok.ErrOtherSettings: nil},
+		rereads: true, refused: map[error][]event{byok.ErrNotFound: nil, byok.ErrSuccessorDisabled: nil, byok.ErrOtherSettings: nil},
 	})
+}
+
+// watchRotations returns the check of each step for all the credentials that are superseded.
+func (w *World) watchRotations() func() {
+	was := map[ids.Credential]bool{} // disabled
+	return func() {
+		disabled, places := map[ids.Credential]bool{}, map[ids.Credential]int64{}
+		taken := map[int64]bool{}
+		for id := range w.changed {
+			row := w.model.Item(credentialsTable, "workspace#"+string(w.Tenant.Workspace), "credential#"+string(id))
+			if row == nil { // deleted
+				continue
+			}
+			disabled[id], _ = row["disabled"].(map[string]any)["BOOL"].(bool)
+			places[id], _ = model.Integer(row["sort_order"])
+			if taken[places[id]] {
+				w.problem("two credentials have the place %d", places[id])
+			}
+			taken[places[id]] = true
+		}
+		for old, successors := range w.successors {
+			usable := func(id ids.Credential) bool { return !disabled[id] && places[id] < places[old] }
+			if disabled[old] && !was[old] && !slices.ContainsFunc(successors, usable) {
+				w.problem("%s is disabled, and no successor is enabled in an earlier place", w.names[string(old)])
+			}
+		}
+		was = disabled
+	}
 }

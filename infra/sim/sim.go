@@ -8,8 +8,10 @@
 // pass, and no test waits for them.
 //
 // A schedule is a short text. It contains only the steps that differ from the first
-// choice. A failure prints one line to replay it, and its calls as a table with a
-// column for each actor. Only tests import this package.
+// choice. The first failure of a suite prints one line to replay it, and its calls as a
+// table with a column for each actor. The others print the line alone. A scenario of several
+// actors names the results that some schedule must reach: an exhaustive search over orders
+// that all end early shows nothing. Only tests import this package.
 package sim
 
 import (
@@ -76,6 +78,7 @@ type result struct {
 	trace    func() string
 	steps    []step // without the repetitions
 	pruned   bool
+	reached  map[string]bool // the states, see Scenario.Reaches
 }
 
 const (
@@ -107,7 +110,7 @@ func (s Scenario) play(t *testing.T, faults int, choose chooser) (done result) {
 		if !done.pruned {
 			r.finish()
 		}
-		done.problems, done.trace = r.readable(r.problems), r.trace
+		done.problems, done.trace, done.reached = r.readable(r.problems), r.trace, r.reached
 	})
 	return done
 }
@@ -179,6 +182,7 @@ func (r *run) notice() {
 			r.ticks++
 			a.endedAt = r.ticks
 			a.then()
+			r.reached[a.Name+": "+a.result()] = true
 			r.rows = append(r.rows, row{time.Since(r.began), a, "ENDS: " + a.result()})
 		}
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -31,10 +32,18 @@ type Suite struct {
 	Orders []Scenario
 	// Crowds are three actors or more: they are played by seeds.
 	Crowds []Scenario
+
+	// Each of the pairs, orders and crowds names what it Reaches.
 }
 
 // shown is how many failures of a scenario are shown.
 const shown = 3
+
+// suite is what the scenarios of a suite share.
+type suite struct {
+	tried  map[string]bool // kinds of calls, with every fault
+	failed bool            // a failure was shown whole
+}
 
 // Play plays the suite. With -short it plays every order of the pairs without a
 // fault, and some seeds.
@@ -58,25 +67,26 @@ func (s Suite) Play(t *testing.T) {
 		s.playSeeds(t)
 		return
 	}
-	tried := map[string]bool{}
+	state := &suite{tried: map[string]bool{}}
 	each := func(scenarios []Scenario, play func(*testing.T, Scenario)) {
 		for _, scenario := range scenarios {
 			t.Run(scenario.Name, func(t *testing.T) { play(t, scenario) })
 		}
 	}
-	each(s.Alone, func(t *testing.T, scenario Scenario) { scenario.playAlone(t, tried) })
+	each(s.Alone, func(t *testing.T, scenario Scenario) { scenario.playAlone(t, state) })
 	faults := map[bool]int{true: 1}[*simulate]
-	each(s.Pairs, func(t *testing.T, scenario Scenario) { scenario.playOrders(t, faults) })
+	each(s.Pairs, func(t *testing.T, scenario Scenario) { scenario.playOrders(t, state, faults) })
 	if *simulate {
-		each(s.Orders, func(t *testing.T, scenario Scenario) { scenario.playOrders(t, 0) })
+		each(s.Orders, func(t *testing.T, scenario Scenario) { scenario.playOrders(t, state, 0) })
 	}
 	each(s.Crowds, func(t *testing.T, scenario Scenario) {
-		p := newPlayed(t, scenario)
+		p := newPlayed(t, scenario, state)
 		for seed := range map[bool]uint64{false: shortSeeds, true: longSeeds}[*simulate] / uint64(len(s.Crowds)) {
 			r := scenario.random(t, 1+seed)
 			p.note(r.schedule(scenario.Name), r)
 		}
 		p.log("seeds")
+		p.checkReached()
 	})
 }
 
@@ -93,13 +103,16 @@ type played struct {
 	pruned    int
 	failed    int
 	began     time.Time
+	reached   map[string]bool
+	suite     *suite
 }
 
-func newPlayed(t *testing.T, s Scenario) *played {
-	return &played{t: t, scenario: s, began: time.Now()}
+func newPlayed(t *testing.T, s Scenario, of *suite) *played {
+	return &played{t: t, scenario: s, began: time.Now(), reached: map[string]bool{}, suite: of}
 }
 
-// note counts a run and reports its problems; it is false when enough have failed.
+// note counts a run and reports its problems; it is false when enough have failed. It shows
+// the first failure of the suite whole, and the others as a line each.
 func (p *played) note(schedule string, r result) bool {
 	p.t.Helper()
 	if r.pruned {
@@ -107,15 +120,23 @@ func (p *played) note(schedule string, r result) bool {
 		return true
 	}
 	p.schedules++
-	if len(r.problems) > 0 {
-		p.failed++
-		what := strings.Join(r.problems, "\n") // Ask found them before any actor began
-		if len(r.steps) > 0 {
-			what = r.report() + "\nThe calls in their order, with the virtual time in ms; each actor has a column:\n" + r.trace()
-		}
-		folder, _ := os.Getwd()
-		p.t.Errorf("%s\nReplay it:\ngo test ./%s/%s -run TestSimulation -schedule='%s'", what, filepath.Base(filepath.Dir(folder)), filepath.Base(folder), schedule)
+	maps.Copy(p.reached, r.reached)
+	if len(r.problems) == 0 {
+		return true
 	}
+	p.failed++
+	folder, _ := os.Getwd()
+	replay := fmt.Sprintf("go test ./%s/%s -run TestSimulation -schedule='%s'", filepath.Base(filepath.Dir(folder)), filepath.Base(folder), schedule)
+	switch {
+	case p.suite.failed:
+		line, _, _ := strings.Cut(r.problems[0], "\n")
+		p.t.Errorf("%.200s: %s", line, replay)
+	case len(r.steps) > 0:
+		p.t.Errorf("%s\nThe calls in their order, with the virtual time in ms; each actor has a column:\n%s\nReplay it:\n%s", r.report(), r.trace(), replay)
+	default: // Ask found them before any actor began
+		p.t.Errorf("%s\nReplay it:\n%s", strings.Join(r.problems, "\n"), replay)
+	}
+	p.suite.failed = true
 	return p.failed < shown
 }
 
@@ -126,23 +147,37 @@ func (r result) report() string {
 	return "It breaks the contract:\n  " + strings.Join(r.problems, "\n  ")
 }
 
+// checkReached requires that some run reached each wanted state.
+func (p *played) checkReached() {
+	p.t.Helper()
+	if p.failed > 0 {
+		return
+	}
+	missing := slices.DeleteFunc(slices.Clone(p.scenario.wanted), func(state string) bool { return p.reached[state] })
+	if len(missing) > 0 || len(p.scenario.wanted) == 0 {
+		short := slices.DeleteFunc(slices.Sorted(maps.Keys(p.reached)), func(state string) bool { return len(state) > widest })
+		p.t.Errorf("no schedule reached %q, of the %d states that the scenario names; reached were %q", missing, len(p.scenario.wanted), short)
+	}
+}
+
 func (p *played) log(what string) {
 	p.t.Helper()
 	p.t.Logf("%s: %d schedules (%s), %d cut short, %v", p.scenario.Name, p.schedules, what, p.pruned, time.Since(p.began).Round(time.Millisecond))
 }
 
-func (s Scenario) playOrders(t *testing.T, faults int) {
+func (s Scenario) playOrders(t *testing.T, of *suite, faults int) {
 	t.Helper()
-	p := newPlayed(t, s)
+	p := newPlayed(t, s, of)
 	s.explore(t, faults, p.note)
 	p.log(fmt.Sprintf("orders, %d faults", faults))
+	p.checkReached()
 }
 
 // playAlone plays a single request without a fault, then with each fault of each call. A
 // fault that is not a main one is tried with the first scenario that makes the call.
-func (s Scenario) playAlone(t *testing.T, tried map[string]bool) {
+func (s Scenario) playAlone(t *testing.T, of *suite) {
 	t.Helper()
-	p := newPlayed(t, s)
+	p := newPlayed(t, s, of)
 	plain := s.play(t, manyFaults, first)
 	if !p.note(plain.schedule(s.Name), plain) || !*simulate {
 		return
@@ -151,7 +186,7 @@ func (s Scenario) playAlone(t *testing.T, tried map[string]bool) {
 		c := step.enabled[0].call
 		kind := s.Versioning + kindOf(c.name)
 		for j, a := range step.enabled {
-			if !a.added || a.call != c || tried[kind] && !a.fault.is(main) {
+			if !a.added || a.call != c || of.tried[kind] && !a.fault.is(main) {
 				continue
 			}
 			r := s.play(t, 1, func(at int, _ []alternative) int { return map[int]int{i: j}[at] })
@@ -159,7 +194,7 @@ func (s Scenario) playAlone(t *testing.T, tried map[string]bool) {
 				return
 			}
 		}
-		tried[kind] = true
+		of.tried[kind] = true
 	}
 	p.log("one fault each")
 }
@@ -178,7 +213,7 @@ func (s Suite) playSeeds(t *testing.T) {
 			r := scenario.random(t, seed)
 			count++
 			if len(r.problems) > 0 {
-				p := newPlayed(t, scenario)
+				p := newPlayed(t, scenario, &suite{})
 				p.note(r.schedule(scenario.Name), r)
 				t.Logf("seed %d", seed)
 				return

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,7 +32,8 @@ func (r row) String() string {
 	return string(letters[:widest-1-len(outcome)]) + "…" + string(outcome)
 }
 
-// trace is the run as a table: a column for each actor, a row for each step.
+// trace is the run as a table: a column for each actor, a row for each step. Its legend
+// explains the faults.
 func (r *run) trace() string {
 	var heads, lines strings.Builder
 	indent := map[*actor]int{}
@@ -56,6 +58,11 @@ func (r *run) trace() string {
 			_, _ = fmt.Fprintf(&lines, "%8s  then each of them again, one after the other:\n", "")
 		}
 		_, _ = fmt.Fprintf(&lines, "%8d  %*s%s\n", row.at.Milliseconds(), indent[cmp.Or(row.actor.repeats, row.actor)], "", row)
+	}
+	for _, name := range slices.Sorted(maps.Keys(meanings)) {
+		if strings.Contains(lines.String(), "FAULT: "+name) {
+			_, _ = fmt.Fprintf(&lines, "%8s  %s: %s\n", "", name, meanings[name])
+		}
 	}
 	return heads.String() + "\n" + lines.String()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -36,6 +37,7 @@ type Scenario struct {
 	// of these calls come one after the other. Neither is checked if Calls is nil.
 	Calls      []string
 	RoundTrips int
+	wanted     []string // see Reaches
 
 	// Frozen means that all connections are lost when the actors begin, as if Lambda
 	// had the process frozen for an hour.
@@ -46,6 +48,14 @@ type Scenario struct {
 	// Page is the number of versions that S3 lists at once; 0 means the requested
 	// number.
 	Page int
+}
+
+// Reaches names states that some schedule of the scenario must reach: the result of an actor,
+// such as "A: 201", or a state that the judge notes. If none does, the scenario does not
+// show what it was written for, and fails.
+func (s Scenario) Reaches(states ...string) Scenario {
+	s.wanted = append(slices.Clone(s.wanted), states...)
+	return s
 }
 
 // World is shared by the actors of one schedule.
@@ -68,25 +78,27 @@ type World struct {
 	asked     *instance // of requests without a fault
 	operation api.Operation
 
-	answered  map[ids.Credential]map[string]any // in a 201
-	uncertain map[string]int                    // perhaps stored by a request that got a 500
-	removed   map[ids.Credential]bool           // by the operator
-	changed   map[ids.Credential]bool           // by the operator
-	twins     map[string][]*exchange            // of one request under one idempotency key
-	filled    map[ids.Credential]bool           // by Fill
-	limited   map[string]bool                   // API keys whose rate is judged
-	filesAct  bool                              // an act of the operator's changes files
-	purged    bool                              // the tenant's workspace is purged
-	restored  bool                              // the access table is older than the credentials
-	repaired  bool                              // the access table was repaired
-	fresh     map[ids.Credential]bool           // created by a request that began after the repair
-	creates   bool                              // a request for a credential is under way
-	settled   func()                            // judges when all actors have ended, if no act is unfinished
+	answered   map[ids.Credential]map[string]any   // in a 201
+	uncertain  map[string]int                      // perhaps stored by a request that got a 500
+	removed    map[ids.Credential]bool             // by the operator
+	changed    map[ids.Credential]bool             // by the operator
+	successors map[ids.Credential][]ids.Credential // of those that are superseded
+	twins      map[string][]*exchange              // of one request under one idempotency key
+	filled     map[ids.Credential]bool             // by Fill
+	limited    map[string]bool                     // API keys whose rate is judged
+	filesAct   bool                                // an act of the operator's changes files
+	purged     bool                                // the tenant's workspace is purged
+	restored   bool                                // the access table is older than the credentials
+	repaired   bool                                // the access table was repaired
+	fresh      map[ids.Credential]bool             // created by a request that began after the repair
+	creates    bool                                // a request for a credential is under way
+	settled    func()                              // judges when all actors have ended, if no act is unfinished
 	// unfinished means that an act of the operator failed before its end.
 	unfinished bool
 	earliest   int
 	finally    []func() // when all is settled
 	problems   []string
+	reached    map[string]bool
 }
 
 // Clients are the clients of an actor.
@@ -112,7 +124,7 @@ func newClients(config aws.Config) Clients {
 func newWorld(t testing.TB, s Scenario) *World {
 	t.Helper()
 	w := &World{
-		Scenario: s, t: t, began: time.Now(), names: map[string]string{},
+		Scenario: s, t: t, began: time.Now(), names: map[string]string{}, reached: map[string]bool{},
 		answered: map[ids.Credential]map[string]any{}, uncertain: map[string]int{},
 		limited: map[string]bool{}, twins: map[string][]*exchange{}, removed: map[ids.Credential]bool{}, changed: map[ids.Credential]bool{}, fresh: map[ids.Credential]bool{}, filled: map[ids.Credential]bool{},
 		model: model.New(model.Config{

@@ -165,7 +165,26 @@ func scenario(title string, names []string) sim.Scenario {
 				w.Command(name, func(ctx context.Context, c sim.Clients) error { return run(ctx, c.Registry) }, refused...)
 			}
 		}
-	}}
+	}}.Reaches(reached(title, names)...)
+}
+
+// reached are the results that some order of several commands must have: each is done, and
+// these are also refused.
+func reached(title string, names []string) (states []string) {
+	for _, name := range names {
+		states = append(states, name+": done")
+	}
+	for refused, why := range map[string]error{
+		"enable key beside delete key": auth.ErrNoKey, "disable key beside delete key": auth.ErrNoKey,
+		"create key beside delete workspace": auth.ErrWorkspaceDeleted, "set second beside delete second": auth.ErrWorkspaceDeleted,
+		"enable key beside delete workspace": auth.ErrWorkspaceDeleted, "set default beside delete workspace": auth.ErrWorkspaceDeleted,
+		"create key beside delete workspace beside delete workspace": auth.ErrWorkspaceDeleted,
+	} {
+		if title == refused {
+			states = append(states, names[0]+": "+why.Error())
+		}
+	}
+	return states
 }
 
 // damage leaves half of three transactions, as a restored table may: a key missing from
