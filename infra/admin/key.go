@@ -237,7 +237,8 @@ func (c keySearch) all(ctx context.Context, s *session) (keys []auth.SurveyedKey
 
 type keyFind struct {
 	keySearch
-	Text string `arg:"" help:"The beginning of a hash, as logs have it, or a part of the name. - reads a leaked key from standard input."`
+	Text  string `arg:"" optional:"" help:"The beginning of a hash, as logs have it, or a part of the name. - reads a leaked key from standard input. If omitted, every key."`
+	State string `enum:"active,disabled,expired,broken," default:"" placeholder:"STATE" help:"Find those that are active, disabled, expired or broken."`
 }
 
 // Run finds keys. If the text is a key, given by mistake, it finds that key too.
@@ -251,6 +252,7 @@ func (c keyFind) Run(ctx context.Context, s *session) error {
 		view.Account = output.Optional(key.Account)
 		return view
 	})
+	views = only(views, c.State, func(v keyView) string { return v.State })
 	return showKeys(s, views, "account")
 }
 

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -20,29 +20,23 @@ import (
 
 type restoreCommands struct {
 	Check  restoreCheck  `cmd:"" reads:"" help:"Report inconsistencies in the access and credentials tables, and change nothing. The exit code is 1 if there are any."`
-	Repair restoreRepair `cmd:"" help:"Repair the access table after a restore to an earlier moment. Repeat it if it was interrupted."`
+	Repair restoreRepair `cmd:"" help:"Repair the access table after a restore to an earlier moment: whatever was revoked stays revoked. Repeat it if it was interrupted."`
 }
 
 type restoreCheck struct{}
 
 type restoreRepair struct {
-	Since      time.Time `required:"" placeholder:"TIME" help:"The moment that the access table was restored to, such as 2026-11-21T10:00:00Z."`
-	Before     string    `placeholder:"OLD_TABLE" help:"A table with the contents of the access table just before the restore. Keys that are disabled or absent there are disabled. If omitted, only the faults that the restored tables themselves show are repaired."`
-	Incomplete bool      `help:"Go on even if OLD_TABLE lacks accounts or workspaces. Keys that it lacks are disabled."`
-	DryRun     bool      `help:"Only report the repairs."`
+	Before         string `xor:"before" required:"" placeholder:"OLD_TABLE" help:"A table with the contents of the access table just before the restore. A key stays enabled only if both tables show it enabled and unchanged."`
+	DisableAllKeys bool   `xor:"before" required:"" help:"There is no such table: disable every key."`
+	Incomplete     bool   `help:"Go on even if OLD_TABLE lacks accounts or workspaces. Their keys are disabled."`
+	DryRun         bool   `help:"Only report the repairs."`
 	confirmation
 }
 
 const (
 	errInconsistent = exit.Findings("the tables are inconsistent")
 	errNotRepaired  = exit.Findings("not everything could be repaired: repeat the command")
-	errLeft         = exit.Findings("findings are left for you: they are listed")
-)
-
-const (
-	errFuture    = exit.UsageError("--since lies in the future: give the moment that the table was restored to")
-	errSameTable = exit.UsageError("--before names the access table itself: give a table with what the access table held before the restore")
-	errUnrelated = exit.UsageError("no account is in both the access table and the table that --before names")
+	errLeft         = exit.Findings("everything else is repaired; findings are left for you: they are listed")
 )
 
 // Run reports inconsistencies.
@@ -51,7 +45,7 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	found := inspect(live, stored, accessRestore{})
+	found := check(live, stored)
 	if err := output.List(s.out, found); err != nil {
 		return err
 	}
@@ -68,15 +62,9 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 // Run repairs. Every repair is a conditional write and can be made again. If a run was
 // interrupted or killed, the operator repeats it.
 func (c restoreRepair) Run(ctx context.Context, s *session) error {
-	if c.Since.After(s.now()) {
-		return errFuture
-	}
-	if c.Before == s.target.Outputs.AccessTableName {
-		return errSameTable
-	}
-	s.note("The access table %s, restored to %s; credentials in %s; before: %s.",
-		s.target.Outputs.AccessTableName, output.When(c.Since), s.target.Outputs.CredentialsTableName, cmp.Or(c.Before, "not named"))
-	restore, err := c.restore(ctx, s)
+	table := s.target.Outputs.AccessTableName
+	s.note("The access table %s; credentials in %s; before: %s.", table, s.target.Outputs.CredentialsTableName, cmp.Or(c.Before, "no table, so every key is disabled"))
+	before, err := c.readBefore(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -84,13 +72,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	found := inspect(live, stored, restore)
-	switch {
-	case restore.Old == nil:
-		s.note("%s", withoutBefore(live, restore))
-	case !related(live, restore.Old):
-		return errUnrelated
-	}
+	found := compare(live, stored, before)
 	if c.DryRun {
 		return output.List(s.out, found)
 	}
@@ -100,13 +82,11 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	}
 	counts := countFindings(found, func(f finding) string { return f.By })
 	if counts[byRepair] > 0 {
-		table := s.target.Outputs.AccessTableName
-		kinds := countFindings(found, func(f finding) string { return f.Action })
-		delete(kinds, "") // of findings that are not repaired
+		kinds := countFindings(slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return f.By != byRepair }), func(f finding) string { return string(f.Remedy) })
 		if err := c.confirm(ctx, s, fmt.Sprintf("makes these changes, which --dry-run lists, in the table %s: %v", table, kinds), table); err != nil {
 			return err
 		}
-		attrs := []any{"table", table, "since", output.When(c.Since), "before", c.Before}
+		attrs := []any{"table", table, "before", c.Before}
 		if err := s.begin(ctx, "restore.repair", attrs...); err != nil {
 			return err
 		}
@@ -119,22 +99,32 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	return errors.Join(err, output.List(s.out, found))
 }
 
-// withoutBefore warns that some changes are unknown without the table before the
-// restore.
-func withoutBefore(live *auth.Survey, restore accessRestore) string {
-	enabled := 0
-	for _, key := range live.Keys {
-		if key.Fault == nil && !key.Disabled && !restore.isNew(key.CreatedAt) {
-			enabled++
-		}
+// readBefore reads the table before the restore; nil means that there is none. It refuses the
+// access table itself, and a table that was restored to the same moment or an earlier one: it
+// would show revoked keys enabled.
+func (c restoreRepair) readBefore(ctx context.Context, s *session) (*auth.Survey, error) {
+	if c.DisableAllKeys {
+		return nil, nil //nolint:nilnil // there is no table
 	}
-	since := output.When(restore.Since)
-	if enabled == 0 {
-		return fmt.Sprintf("Without --before it is not known which workspaces were deleted after %s. All enabled keys are newer.", since)
+	live, err := s.describe(ctx, s.target.Outputs.AccessTableName)
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Sprintf(`Without --before it is not known what was revoked after %s.
-%s may be older: each may have been disabled or deleted since, and workspaces deleted.
-The audit lines of `+"`admin`"+` since then name them ("key.disable", "key.delete", "workspace.delete"): repeat those commands.`, since, output.Count(enabled, "enabled key"))
+	before, err := s.describe(ctx, c.Before)
+	if _, ok := errors.AsType[*types.ResourceNotFoundException](err); ok {
+		return nil, exit.UsageError("there is no table " + c.Before)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if aws.ToString(before.TableName) == aws.ToString(live.TableName) {
+		return nil, exit.UsageError("--before names the access table itself: give a table with what the access table held before the restore")
+	}
+	if was, is := before.RestoreSummary, live.RestoreSummary; was != nil && (is == nil || !aws.ToTime(was.RestoreDateTime).After(aws.ToTime(is.RestoreDateTime))) {
+		return nil, exit.UsageError(fmt.Sprintf("%s was restored to the state of %s, and the access table to no earlier one: give a table with the state just before the restore",
+			c.Before, output.When(aws.ToTime(was.RestoreDateTime))))
+	}
+	return auth.ReadSurvey(ctx, s.db, c.Before)
 }
 
 // stored are the credentials of the credentials table.
@@ -165,53 +155,15 @@ func (s *session) survey(ctx context.Context) (*auth.Survey, stored, error) {
 	return live, found, err
 }
 
-// restore describes the restore, and reads the old table if --before names one.
-func (c restoreRepair) restore(ctx context.Context, s *session) (accessRestore, error) {
-	none := accessRestore{}
-	live, err := s.describe(ctx, s.target.Outputs.AccessTableName)
-	if err != nil {
-		return none, err
-	}
-	var old *auth.Survey
-	if c.Before != "" {
-		before, err := s.describe(ctx, c.Before)
-		if _, ok := errors.AsType[*types.ResourceNotFoundException](err); ok {
-			return none, exit.UsageError("there is no table " + c.Before)
-		}
-		if err != nil {
-			return none, err
-		}
-		if r := before.RestoreSummary; r != nil && aws.ToTime(r.RestoreDateTime).Before(c.Since) {
-			return none, exit.UsageError(fmt.Sprintf("%s holds the state of %s, which is before --since: give a table with the state just before the restore",
-				c.Before, output.When(*r.RestoreDateTime)))
-		}
-		if old, err = auth.ReadSurvey(ctx, s.db, c.Before); err != nil {
-			return none, err
-		}
-	}
-	return newAccessRestore(c.Since, *live.CreationDateTime, s.now(), old), nil
-}
-
 func (s *session) describe(ctx context.Context, table string) (*types.TableDescription, error) {
 	out, err := s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if err != nil {
 		return nil, fmt.Errorf("describing table %s: %w", table, err)
 	}
-	if out.Table == nil || out.Table.CreationDateTime == nil {
+	if out.Table == nil || out.Table.TableName == nil {
 		return nil, fmt.Errorf("describing table %s: empty response", table)
 	}
 	return out.Table, nil
-}
-
-// related reports whether two tables have an account in common. With an unrelated table
-// the repair would disable every key.
-func related(live, old *auth.Survey) bool {
-	for id := range live.Accounts {
-		if _, both := old.Accounts[id]; both {
-			return true
-		}
-	}
-	return false
 }
 
 // repair makes the repairs one after the other, keys first. It goes on after a failed
@@ -224,12 +176,12 @@ func (s *session) repair(ctx context.Context, found []finding) error {
 			continue
 		}
 		err := f.Repair(ctx, s.registry)
-		s.audit(ctx, f.Action, err, "account", f.Account, f.Kind, f.ID, "problem", f.Problem, "remedy", f.Remedy)
+		s.audit(ctx, string(f.Remedy), err, "account", f.Account, f.Kind, f.ID, "problem", f.Problem)
 		switch f.Outcome = "repaired"; {
 		case ctx.Err() != nil:
 			f.Outcome = "interrupted"
 			return ctx.Err()
-		case errors.Is(err, auth.ErrNeedless):
+		case errors.Is(err, auth.ErrNeedless), errors.Is(err, auth.ErrNoKey):
 			f.Outcome = "no longer needed"
 		case err != nil:
 			f.Outcome = output.Optional("failed: " + exit.Sentence(err, exit.Uncertain))

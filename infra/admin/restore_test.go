@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -30,7 +29,6 @@ type restored struct {
 	*fixture
 	db         *dynamodb.Client
 	old        string // the table before the restore
-	since      string // the moment
 	keys       map[string]auth.KeyHash
 	workspaces map[string]ids.Workspace
 	atMoment   []testkit.Row // the access table as the restore left it
@@ -68,7 +66,7 @@ func newRestored(t *testing.T, more int) *restored {
 	r.key("unbound")
 	r.must("key", "disable", string(r.keys["disabled before"]))
 	credential(r.workspace)
-	r.since, r.atMoment = time.Now().UTC().Format(time.RFC3339), r.table(r.old).All(t)
+	r.atMoment = r.table(r.old).All(t)
 
 	for name, hash := range r.keys {
 		if strings.HasPrefix(name, "disabled since") {
@@ -136,7 +134,7 @@ func (r *restored) contents() []string {
 }
 
 func (r *restored) repairArgs(more ...string) []string {
-	return append([]string{"restore", "repair", "--since", r.since, "--before", r.old, "--yes"}, more...)
+	return append([]string{"restore", "repair", "--before", r.old, "--yes"}, more...)
 }
 
 // unnamed matches an id that has no name here.
@@ -213,7 +211,8 @@ func (r *restored) wantRepaired() {
 	r.want(exit.Uncertain, "restore", "check") // findings for the operator alone count too
 }
 
-// repaired runs a repair. It must report the rows that only the old table has as findings.
+// repaired runs a repair. It leaves one finding: a credential was stored in a workspace that
+// the restore has lost.
 func (r *restored) repaired() answer {
 	r.Helper()
 	got := r.want(exit.Uncertain, r.repairArgs()...)
@@ -229,17 +228,19 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	before := r.contents()
 	r.wantLetIn("deleted since", "disabled since", "half deleted", "half restored", "kept", "of a deleted workspace", "unbound")
 	r.wantFound(r.findings(r.repairArgs("--dry-run")...),
-		"operator: key made since: only in the old table: made",
+		"none: key made since: only in the table before: create it again if it is still wanted",
+		"none: workspace made since: only in the table before: create it again if it is still wanted",
 		"operator: workspace made since: 1 credential of a workspace that does not exist",
-		"operator: workspace made since: only in the old table: made",
 		"repair: counter default: the next sort_order of openai is 1, but 1 was given out",
-		"repair: key deleted since: enabled, but not in the old table: deleted since, or not shown to be newer than the restore",
-		"repair: key disabled since: enabled, but disabled in the old table",
-		"repair: key half deleted: enabled, but half deleted in the old table: a list lacks it",
-		"repair: key of a deleted workspace: enabled, but disabled in the old table",
+		"repair: counter foreign: its number of credentials is the restored one",
+		"repair: key deleted since: enabled, but not in the table before",
+		"repair: key disabled since: enabled, but disabled in the table before",
+		"repair: key half deleted: enabled, but in the table before: half deleted: a list lacks it",
+		"repair: key half restored: enabled, but half deleted: a list lacks it",
+		"repair: key of a deleted workspace: enabled, but disabled in the table before",
 		"repair: list account#Acme key#nobody's: a list entry without its row",
 		"repair: list workspace#default key#half restored: the row is there, its list entry is not",
-		"repair: workspace deleted since: live, but deleted in the old table",
+		"repair: workspace deleted since: live, but deleted in the table before",
 	)
 	if diff := cmp.Diff(before, r.contents()); diff != "" {
 		t.Errorf("a check or a dry run changed (-before +after):\n%s", diff)
@@ -256,13 +257,6 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	}
 	if diff := cmp.Diff(after, r.contents()); diff != "" {
 		t.Errorf("the second repair changed (-before +after):\n%s", diff)
-	}
-	// A --since that is too early makes no key count as newer than the restore.
-	r.reset()
-	r.since = "2026-01-01T00:00:00Z"
-	r.repaired()
-	if diff := cmp.Diff(after, r.contents()); diff != "" {
-		t.Errorf("with another --since (-before +after):\n%s", diff)
 	}
 }
 
@@ -302,51 +296,74 @@ func TestAnInterruptedRepairGoesOn(t *testing.T) {
 	}
 }
 
-// A key without a row in the old table stays only if it is certainly newer than the
-// restore. The clock of the machine that made it may have been ahead.
-func TestAKeyMadeAfterTheRestoreStays(t *testing.T) {
+var unbound = []string{"unbound"}
+
+func before(r *restored) string           { return r.old }
+func restoredTable(r *restored) string    { return r.engines.Tables.Access }
+func kept(r *restored) string             { return "key#" + string(r.keys["kept"]) }
+func unboundKey(r *restored) string       { return "key#" + string(r.keys["unbound"]) }
+func defaultWorkspace(r *restored) string { return "workspace#" + string(r.workspace) }
+func ownAccount(r *restored) string       { return "account#" + string(r.account) }
+
+// A key stays enabled only if both tables show it enabled and unchanged. A row that cannot be
+// read counts as revoked; it is named, and the exit code is not 0.
+func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t, 0)
-	for name, after := range map[string]time.Duration{
-		"6 minutes": 6 * time.Minute, "50 minutes": 50 * time.Minute, "2 hours": 2 * time.Hour, "in the future": 3*time.Hour + time.Minute,
+	const changed = "repair: key kept: enabled, but of another account, kind, workspace or expiry in the table before"
+	unreadable := &types.AttributeValueMemberBOOL{}
+	for name, c := range map[string]struct {
+		table func(r *restored) string // the table that is changed
+		row   func(r *restored) string // the row
+		set   string
+		to    types.AttributeValue
+		found string
+		letIn []string
+	}{
+		"unreadable":                      {before, kept, "v", testkit.Number("2"), "operator: key kept: unreadable in the table before: item version 2", unbound},
+		"another expiry":                  {before, kept, "expires_at", testkit.Number("4102444800"), changed, unbound},
+		"bound to none":                   {before, kept, "workspace", testkit.Text(""), changed, unbound},
+		"another account":                 {before, kept, "account", testkit.Text(string(ids.New[ids.Account]())), changed, unbound},
+		"another kind":                    {before, unboundKey, "kind", testkit.Text("management"), strings.Replace(changed, "kept", "unbound", 1), []string{"kept"}},
+		"an unreadable workspace":         {before, defaultWorkspace, "name", unreadable, "operator: workspace default: unreadable in the table before: stored bool where string is expected", unbound},
+		"an unreadable workspace, live":   {restoredTable, defaultWorkspace, "name", unreadable, "operator: workspace default: unreadable: stored bool where string is expected", unbound},
+		"a deleted workspace":             {before, defaultWorkspace, "deleted_at", testkit.Number("1"), "repair: workspace default: live, but deleted in the table before", unbound},
+		"a deleted workspace, live":       {restoredTable, defaultWorkspace, "deleted_at", testkit.Number("1"), "repair: account Acme: its default workspace is deleted or not its own", unbound},
+		"an unreadable account":           {before, ownAccount, "name", unreadable, "operator: account Acme: unreadable in the table before: stored bool where string is expected", nil},
+		"an unreadable account, restored": {restoredTable, ownAccount, "name", unreadable, "operator: account Acme: unreadable: stored bool where string is expected", nil},
 	} {
-		r.key(name)
-		r.set(r.engines.Tables.Access, "key#"+string(r.keys[name]), "key", "created_at", testkit.Number(fmt.Sprint(time.Now().Add(after).Unix())))
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRestored(t, 0)
+			row := c.row(r)
+			kind, _, _ := strings.Cut(row, "#")
+			r.set(c.table(r), row, kind, c.set, c.to)
+			if found := r.findings(r.repairArgs("--dry-run")...); !slices.Contains(found, c.found) {
+				t.Errorf("found %q, want %q", found, c.found)
+			}
+			r.want(exit.Uncertain, r.repairArgs()...)
+			r.wantLetIn(c.letIn...)
+		})
 	}
-	// The account is newer, too: the old table need not have it.
-	var account accountView
-	r.json(&account, "account", "create", "fresh")
-	later := testkit.Number(fmt.Sprint(time.Now().Add(2 * time.Hour).Unix()))
-	r.set(r.engines.Tables.Access, "account#"+string(account.ID), "account", "created_at", later)
-	r.set(r.engines.Tables.Access, "workspace#"+string(account.Workspace), "workspace", "created_at", later)
-	now := time.Now().Add(3 * time.Hour)
-	r.change = func(a *app) { a.now = func() time.Time { return now } }
-	if found := r.findings(r.repairArgs()...); !slices.Contains(found, "none: key 2 hours: made after the restore,") {
-		t.Errorf("found %q", found)
-	}
-	r.wantLetIn("2 hours", "kept", "unbound")
 }
 
-// A repair lists differences between the tables that it cannot settle. If a row of
-// the old table is unreadable, none of its values count.
-func TestARepairReportsDifferencesThatItCannotSettle(t *testing.T) {
+// If a row of the table before is unreadable, none of its values count.
+func TestDifferencesThatARepairLeaves(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t, 0)
 	before := r.findings(r.repairArgs("--dry-run")...)
-	r.set(r.old, "account#"+string(r.account), "account", "default_workspace", testkit.Text("another"))
 	next := &types.AttributeValueMemberM{Value: testkit.Row{"openai": testkit.Number("99")}}
 	r.set(r.old, "workspace#"+string(r.workspaces["foreign"]), "workspace", "next", next)
 	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "next", next)
-	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "name", &types.AttributeValueMemberBOOL{})
-	r.set(r.old, "key#"+string(r.keys["kept"]), "key", "v", testkit.Number("2"))
+	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "deleted_at", testkit.Number("1"))
+	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "v", testkit.Number("2"))
 	r.wantFound(without(r.findings(r.repairArgs()...), before),
-		"operator: account Acme: its default workspace was another",
-		"operator: key kept: unreadable in the old table: item version 2",
-		"operator: workspace default: unreadable in the old table: stored bool where string is expected",
+		"operator: workspace default: unreadable in the table before: item version 2",
 		"repair: counter foreign: the next sort_order of openai is 0, but 98 was given out",
-		"repair: key kept: enabled, but unreadable in the old table",
+		"repair: key half deleted: enabled, but in the table before: its workspace cannot be read",
+		"repair: key kept: enabled, but in the table before: its workspace cannot be read",
 	)
 	r.wantLetIn("unbound")
+	r.wantFound(r.findings("restore", "check"), "operator: workspace made since: 1 credential of a workspace that does not exist")
 }
 
 // A repair goes on after a failed write, unless many in a row fail. Each write leaves an
@@ -399,13 +416,18 @@ func TestRepairRefusesWrongArguments(t *testing.T) {
 			t.Errorf("%v: %s%s", args, got.stderr, got.stdout)
 		}
 	}
-	refused(exit.Usage, "--since")
-	refused(exit.Usage, `"tomorrow" is not a time`, "--since", "tomorrow")
-	refused(exit.Usage, "future", "--since", time.Now().Add(time.Hour).Format(time.RFC3339), "--yes")
-	refused(exit.Usage, "itself", "--since", r.since, "--before", r.engines.Tables.Access, "--yes")
-	refused(exit.Usage, "no table nosuch", "--since", r.since, "--before", "nosuch", "--yes")
-	refused(exit.Usage, "no account", "--since", r.since, "--before", r.engines.Tables.Credentials, "--yes")
-	refused(exit.Usage, "nothing was changed", "--since", r.since, "--before", r.old)
+	refused(exit.Usage, "--before")
+	refused(exit.Usage, "--before", "--before", r.old, "--disable-all-keys", "--yes")
+	refused(exit.Usage, "itself", "--before", r.engines.Tables.Access, "--yes")
+	refused(exit.Usage, "no table nosuch", "--before", "nosuch", "--yes")
+	refused(exit.Refused, "it lacks", "--before", r.engines.Tables.Credentials, "--yes")
+	refused(exit.Usage, "nothing was changed", "--before", r.old)
+	// A table that was restored to the same moment, or to an earlier one, has the revoked keys.
+	for before, live := range map[string]string{"1700000000": "1700000000", "1600000000": "1700000000", "1500000000": ""} {
+		r.describing(live, before)
+		refused(exit.Usage, "restored to the state of", "--before", r.old, "--yes")
+	}
+	r.change = nil
 	if diff := cmp.Diff(before, r.contents()); diff != "" {
 		t.Errorf("a refusal changed (-before +after):\n%s", diff)
 	}
@@ -414,7 +436,7 @@ func TestRepairRefusesWrongArguments(t *testing.T) {
 		typed string
 		code  int
 	}{{"yes\n", exit.Refused}, {r.engines.Tables.Access + "\n", exit.Uncertain}} {
-		got := r.typed(c.typed, "restore", "repair", "--since", r.since, "--before", r.old)
+		got := r.typed(c.typed, "restore", "repair", "--before", r.old)
 		if got.code != c.code || !strings.Contains(got.stderr, "The access table "+r.engines.Tables.Access) {
 			t.Errorf("typed %q: exit code %d, %s", c.typed, got.code, got.stderr)
 		}
@@ -429,10 +451,26 @@ func TestRepairRefusesWrongArguments(t *testing.T) {
 	if diff := cmp.Diff(before, r.contents()); diff != "" {
 		t.Errorf("a refusal changed (-before +after):\n%s", diff)
 	}
+	r.describing("1700000000", "1700000001")
+	r.want(exit.Uncertain, r.repairArgs("--incomplete")...)
+	r.wantLetIn("unbound")
 }
 
-// Without the old table a repair uses only the restored tables.
-func TestRepairWithoutTheOldTable(t *testing.T) {
+// describing makes DescribeTable say to which moments the access table and the table before
+// were restored. No moment means that a table was not restored.
+func (r *restored) describing(moments ...string) {
+	broken := r.broken()
+	for i, moment := range moments {
+		summary := ""
+		if moment != "" {
+			summary = `,"RestoreSummary":{"RestoreInProgress":false,"RestoreDateTime":` + moment + `}`
+		}
+		broken.Inject(faults.Rule{Operation: "DescribeTable", Call: i + 1, Fault: faults.Otherwise(http.StatusOK, `{"Table":{"TableName":"`+fmt.Sprint(i)+`"`+summary+`}}`)})
+	}
+}
+
+// Without the table before, the check compares the live tables, and a repair disables every key.
+func TestWithoutTheTableBefore(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t, 0)
 	table, before := r.engines.Tables.Access, r.findings("restore", "check")
@@ -457,7 +495,7 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 	}
 	r.credential(r.workspace, 0)
 	r.wantFound(without(r.findings("restore", "check"), before),
-		"none: workspace default: 3 credentials of a deleted workspace",
+		"none: workspace default: 3 credentials of a deleted workspace: admin workspace purge",
 		"operator: credential ID: has the same sort_order of openai, 0, as ID",
 		"operator: item somebody's item: not an item of the access table",
 		"operator: key broken: unreadable: item version 2",
@@ -471,6 +509,7 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 		"repair: key half deleted: enabled, but bound to a deleted workspace",
 		"repair: key half restored: enabled, but bound to a deleted workspace",
 		"repair: key kept: enabled, but bound to a deleted workspace",
+		"repair: key of a deleted workspace: enabled, but its workspace cannot be read",
 		"repair: key orphan: enabled, but its account does not exist",
 		"repair: list account#Acme key#orphan: a list entry without its row",
 		"repair: list account#ID key#orphan: the row is there, its list entry is not",
@@ -479,11 +518,11 @@ func TestRepairWithoutTheOldTable(t *testing.T) {
 		"repair: list workspace#default key#foreign: a list entry without its row",
 		"repair: list workspace#foreign key#foreign: the row is there, its list entry is not",
 	)
-	got := r.want(exit.Uncertain, "restore", "repair", "--since", r.since, "--yes")
-	if !strings.Contains(got.stderr, "it is not known what was revoked after "+r.since+".\n10 enabled keys may be older") {
+	got := r.want(exit.Uncertain, "restore", "repair", "--disable-all-keys", "--yes")
+	if !strings.Contains(got.stderr, "so every key is disabled") {
 		t.Errorf("stderr %s", got.stderr)
 	}
-	r.wantLetIn("of a deleted workspace", "unbound")
+	r.wantLetIn()
 	for _, f := range r.findings("restore", "check") {
 		if strings.HasPrefix(f, byRepair) {
 			t.Errorf("left: %s", f)

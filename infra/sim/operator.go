@@ -292,7 +292,7 @@ func (w *World) Repair(name string) {
 		}
 		for _, hash := range slices.Sorted(maps.Keys(survey.Keys)) {
 			if key := survey.Keys[hash]; !key.Disabled && !survey.Workspaces[key.Workspace].DeletedAt.IsZero() {
-				made(c.Registry.DisableStranded(ctx, key))
+				made(c.Registry.DisableKey(ctx, key.Account, hash))
 			}
 		}
 		next := int64(0) // of the one workspace and provider

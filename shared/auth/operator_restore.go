@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -36,9 +35,8 @@ type Survey struct {
 
 // SurveyedAccount is an account. If Fault is set, ignore the other fields.
 type SurveyedAccount struct {
-	Default   ids.Workspace // "" if it has none
-	CreatedAt time.Time
-	Fault     error
+	Default ids.Workspace // "" if it has none
+	Fault   error
 }
 
 // SurveyedWorkspace is a workspace. If Fault is set, ignore the other fields.
@@ -46,6 +44,7 @@ type SurveyedWorkspace struct {
 	Workspace
 	Account ids.Account
 	Next    map[string]int64 // the sort_order that a provider's next credential gets
+	Counts  bool             // the row has the number of all credentials that it made
 	Fault   error
 }
 
@@ -59,25 +58,6 @@ type SurveyedKey struct {
 // creation was restored.
 func (s *Survey) HalfDeleted(hash KeyHash) bool {
 	return slices.ContainsFunc(s.Missing, func(p Place) bool { return p.SK == keyAt(hash).PK })
-}
-
-// Newest is the latest CreatedAt in the table, by the clocks of the machines that set it.
-func (s *Survey) Newest() (newest time.Time) {
-	note := func(created time.Time, fault error) {
-		if fault == nil && created.After(newest) {
-			newest = created
-		}
-	}
-	for _, account := range s.Accounts {
-		note(account.CreatedAt, account.Fault)
-	}
-	for _, workspace := range s.Workspaces {
-		note(workspace.CreatedAt, workspace.Fault)
-	}
-	for _, key := range s.Keys {
-		note(key.CreatedAt, key.Fault)
-	}
-	return newest
 }
 
 // Place is the primary key of an item, with methods for the operator's command.
@@ -152,7 +132,7 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 		if fault == nil && (row.Account == "" || row.Next == nil) {
 			fault = errors.New("no workspace of this version")
 		}
-		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, Fault: fault}
+		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, Counts: row.Made != nil || row.MadeBytes != nil, Fault: fault}
 		s.Workspaces[w.ID] = w
 		if fault == nil {
 			wanted[workspaceOf(row.Account, w.ID)] = true
@@ -161,7 +141,7 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 		var row accountItem
 		fault := decode(item, &row)
 		s.Accounts[ids.Account(strings.TrimPrefix(at.PK, accountPrefix))] = SurveyedAccount{
-			Default: row.DefaultWorkspace, CreatedAt: time.Unix(row.CreatedAt, 0).UTC(), Fault: fault,
+			Default: row.DefaultWorkspace, Fault: fault,
 		}
 	case inList && (strings.HasPrefix(at.SK, keyPrefix) || strings.HasPrefix(at.SK, workspacePrefix)):
 		if decode(item, new(header)) != nil {
@@ -185,19 +165,6 @@ func (s *Survey) faulty(pk string) bool {
 
 // ErrNeedless means that the table does not need the repair, or no longer needs it.
 var ErrNeedless = errors.New("the table does not need this repair any more")
-
-// DisableOrphan disables a key without an account.
-func (r *Registry) DisableOrphan(ctx context.Context, key SurveyedKey) error {
-	gone := r.accountExists(key.Account)
-	gone.ConditionExpression = aws.String("attribute_not_exists(pk)")
-	return r.repair(ctx, "disabling a key without an account", types.TransactWriteItem{ConditionCheck: gone}, r.disable(keyAt(key.Hash)))
-}
-
-// DisableStranded disables a key if the workspace that it is bound to is not live or not
-// its account's.
-func (r *Registry) DisableStranded(ctx context.Context, key SurveyedKey) error {
-	return r.repair(ctx, "disabling a key without a workspace", r.workspaceIsGone(key.Account, key.Workspace), r.disable(keyAt(key.Hash)))
-}
 
 // workspaceIsGone is the opposite of workspaceLives.
 func (r *Registry) workspaceIsGone(account ids.Account, id ids.Workspace) types.TransactWriteItem {
@@ -229,6 +196,20 @@ func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, pr
 			":next": calls.Number(next),
 		},
 	})
+	return err
+}
+
+// ForgetMade removes the number of credentials that the workspace made, so that the next one
+// is counted. A restored number is too low.
+func (r *Registry) ForgetMade(ctx context.Context, workspace ids.Workspace) error {
+	held, err := r.update(ctx, "forgetting a number of credentials", &dynamodb.UpdateItemInput{
+		Key:                 workspaceAt(workspace).attributes(),
+		UpdateExpression:    aws.String("REMOVE made, made_bytes"),
+		ConditionExpression: aws.String("attribute_exists(made) OR attribute_exists(made_bytes)"),
+	})
+	if err == nil && !held {
+		return ErrNeedless
+	}
 	return err
 }
 

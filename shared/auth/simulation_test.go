@@ -215,7 +215,7 @@ func askRegistry(w *sim.World) {
 	own.DeleteWorkspace(t, deleted)
 	_, err := r.CreateWorkspace(ctx, own.ID, strings.Repeat("é", 255))
 	testkit.Must(t, err)
-	bound, key := auth.HashKey(own.StandardKey(t, second)), auth.HashKey(own.Management)
+	own.StandardKey(t, second)
 	rows := w.Rows("access")
 	before := rows.All(t)
 	nobody, nowhere, unknown := ids.New[ids.Account](), ids.New[ids.Workspace](), auth.HashKey("nobody's")
@@ -262,9 +262,7 @@ func askRegistry(w *sim.World) {
 	}
 	_, err = r.FindKey(ctx, unknown)
 	refused(auth.ErrNoKey, err)
-	survey, err := auth.ReadSurvey(ctx, w.Direct.DB, "access")
-	testkit.Must(t, err)
-	refused(auth.ErrNeedless, r.DisableOrphan(ctx, survey.Keys[key]), r.DisableStranded(ctx, survey.Keys[bound]), r.ClearDefault(ctx, own.ID, own.Workspace))
+	refused(auth.ErrNeedless, r.ClearDefault(ctx, own.ID, own.Workspace), r.ForgetMade(ctx, nowhere))
 	if after := rows.All(t); !reflect.DeepEqual(before, after) {
 		t.Errorf("a refused command changed %v to %v", before, after)
 	}

@@ -64,11 +64,12 @@ func (i item) credential() Credential {
 type stored struct {
 	item
 	readable bool
+	whole    bool // see isWhole
 }
 
 func decode(row map[string]types.AttributeValue) (s stored) {
 	if attributevalue.UnmarshalMap(row, &s.item) == nil {
-		s.readable = s.isSound()
+		s.readable, s.whole = s.isSound(), isWhole(row)
 		return s
 	}
 	s.item = item{} // the decoder may have set any field

@@ -31,8 +31,8 @@ func TestListReadsAllButTheSeal(t *testing.T) {
 		t.Errorf("%v, credentials (-want +got):\n%s", err, diff)
 	}
 	survey, err := byok.Survey(t.Context(), dynamodb.NewFromConfig(f.faulty), f.env.Tables.Credentials)
-	placed := byok.Placement{Workspace: f.workspace, ID: d.ID, Account: f.account, Provider: d.Provider, SortOrder: d.SortOrder}
-	if err != nil || !slices.Contains(survey, placed) {
+	placed := byok.Placement{Workspace: f.workspace, ID: d.ID, Account: f.account, Provider: d.Provider, SortOrder: d.SortOrder, AllowedAPIKeyHashes: d.AllowedAPIKeyHashes}
+	if err != nil || !slices.ContainsFunc(survey, func(p byok.Placement) bool { return cmp.Equal(p, placed) }) {
 		t.Errorf("the survey lacks %+v, %v", placed, err)
 	}
 	everywhere, _, err := f.manager.ListAll(t.Context())

@@ -39,14 +39,17 @@ func scan(ctx context.Context, db dynamodb.ScanAPIClient, in *dynamodb.ScanInput
 }
 
 // Placement is the position of a stored credential in its workspace and provider.
-// If it is unreadable, only Workspace and ID are certain.
+// If it is unreadable, or lacks an attribute that a router needs, only Workspace and ID are
+// certain.
 type Placement struct {
-	Workspace  ids.Workspace
-	ID         ids.Credential
-	Account    ids.Account
-	Provider   string
-	SortOrder  int64
-	Unreadable bool
+	Workspace ids.Workspace
+	ID        ids.Credential
+	Account   ids.Account
+	Provider  string
+	SortOrder int64
+	// AllowedAPIKeyHashes is nil if every API key may use the credential.
+	AllowedAPIKeyHashes []string
+	Unreadable          bool
 }
 
 // Survey reads the placement of every credential in the credentials table. It reads no
@@ -54,13 +57,13 @@ type Placement struct {
 func Survey(ctx context.Context, db dynamodb.ScanAPIClient, table string) ([]Placement, error) {
 	var placements []Placement
 	in := &dynamodb.ScanInput{TableName: &table, Limit: aws.Int32(surveyPage)}
-	for rows, err := range scan(ctx, db, in, "pk", "sk", "v", "id", "account", "workspace", "provider", "sort_order") {
+	for rows, err := range scan(ctx, db, in, shown()...) {
 		if err != nil {
 			return nil, err
 		}
 		for _, row := range rows {
 			workspace, id := row.place()
-			placements = append(placements, Placement{workspace, id, row.Account, row.Provider, row.SortOrder, !row.readable})
+			placements = append(placements, Placement{workspace, id, row.Account, row.Provider, row.SortOrder, row.AllowedAPIKeyHashes, !row.readable || !row.whole})
 		}
 	}
 	return placements, nil
