@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/awsmodel"
 	"signalbox.dev/infra/testkit"
 )
 
@@ -25,8 +25,8 @@ type call struct {
 	actor   *actor
 	name    string // the operation and its item
 	number  int    // among the actor's calls of this name
-	label   model.Label
-	touches []model.Touch
+	label   awsmodel.Label
+	touches []awsmodel.Touch
 
 	request *http.Request
 	body    []byte
@@ -74,7 +74,7 @@ func (a *actor) Do(r *http.Request) (*http.Response, error) {
 	if _, ok := r.Context().Deadline(); !ok {
 		return nil, errors.New("a call without a deadline")
 	}
-	c.label, c.touches = model.Footprint(r, c.body)
+	c.label, c.touches = awsmodel.Footprint(r, c.body)
 	a.run.park(c)
 	select {
 	case got := <-c.answer:
@@ -179,7 +179,7 @@ func (w *World) answer(c *call) *http.Response {
 	var response *http.Response
 	if theirs.Sub(signed).Abs() > tolerated {
 		code := map[bool]string{true: "RequestTimeTooSkewed", false: "InvalidSignatureException"}[request.Header.Get("X-Amz-Target") == ""]
-		response = model.Answer(request, &model.Error{Status: http.StatusForbidden, Code: code, Message: quoting})
+		response = awsmodel.Answer(request, &awsmodel.Error{Status: http.StatusForbidden, Code: code, Message: quoting})
 	} else {
 		response = w.model.Do(request, c.body)
 	}

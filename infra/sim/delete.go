@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/awsmodel"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/files"
@@ -180,7 +180,7 @@ func limitRow(token string) string { return "limit#delete-file#" + hashOf(token)
 
 // arrival is the arrival time that the limiter has stored for the key.
 func (w *World) arrival(token string) int64 {
-	stored, _ := model.Integer(w.model.Item(controlTable, limitRow(token), "")["tat"])
+	stored, _ := awsmodel.Integer(w.model.Item(controlTable, limitRow(token), "")["tat"])
 	return stored
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/awsmodel"
 )
 
 // node is a point of a depth-first exploration.
@@ -151,7 +151,7 @@ func dependent(a, b alternative) bool {
 	if a.call.String() == b.call.String() {
 		return true
 	}
-	return !model.Commute(a.call.touches, b.call.touches)
+	return !awsmodel.Commute(a.call.touches, b.call.touches)
 }
 
 // random plays the scenario once with choices of the seed, and up to crowdFaults

@@ -11,7 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/awsmodel"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
@@ -374,7 +374,7 @@ func (w *World) watchRotations() func() {
 				continue
 			}
 			disabled[id], _ = row["disabled"].(map[string]any)["BOOL"].(bool)
-			places[id], _ = model.Integer(row["sort_order"])
+			places[id], _ = awsmodel.Integer(row["sort_order"])
 			if taken[places[id]] {
 				w.problem("two credentials have the place %d", places[id])
 			}

@@ -3,7 +3,7 @@
 //
 // One schedule is one testing/synctest bubble. Each function's main.go assembles the
 // handler, with the real SDK and the real retry policy. Below the SDK an HTTP client
-// holds each call until a scheduler chooses it. Then package model applies the call and
+// holds each call until a scheduler chooses it. Then package awsmodel applies the call and
 // answers, or a fault happens instead. So the real time-outs, back-offs and deadlines
 // pass, and no test waits for them.
 //

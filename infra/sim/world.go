@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/awsmodel"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -67,7 +67,7 @@ type World struct {
 
 	t         testing.TB
 	applying  sync.Mutex // guards the model: a request before the run makes parallel calls
-	model     *model.World
+	model     *awsmodel.World
 	began     time.Time
 	actors    []*actor
 	made      int
@@ -127,7 +127,7 @@ func newWorld(t testing.TB, s Scenario) *World {
 		Scenario: s, t: t, began: time.Now(), names: map[string]string{}, reached: map[string]bool{},
 		answered: map[ids.Credential]map[string]any{}, uncertain: map[string]int{},
 		limited: map[string]bool{}, twins: map[string][]*exchange{}, removed: map[ids.Credential]bool{}, changed: map[ids.Credential]bool{}, fresh: map[ids.Credential]bool{}, filled: map[ids.Credential]bool{},
-		model: model.New(model.Config{
+		model: awsmodel.New(awsmodel.Config{
 			Tables: []string{accessTable, credentialsTable, jobsTable, controlTable},
 			Bucket: bucket, Versioning: s.Versioning, Keys: []string{keyARN},
 		}),

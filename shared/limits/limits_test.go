@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
-	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/awsmodel"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/calls"
@@ -25,7 +25,7 @@ import (
 // compare with an engine. All limiters on it have one manual clock.
 type fixture struct {
 	*testing.T
-	world   *model.World
+	world   *awsmodel.World
 	db      *dynamodb.Client
 	now     int64 // Unix nanoseconds
 	calls   int
@@ -34,7 +34,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{T: t, world: model.New(model.Config{Tables: []string{"control"}}), now: 1_800_000_000_000_000_000}
+	f := &fixture{T: t, world: awsmodel.New(awsmodel.Config{Tables: []string{"control"}}), now: 1_800_000_000_000_000_000}
 	f.db = client(f)
 	return f
 }
@@ -72,8 +72,8 @@ func (f *fixture) take(l *limits.Limiter, caller string, rate limits.Rate) (limi
 // item returns the item of caller "a" in limiter "test", or 0 if there is none.
 func (f *fixture) item() (tat, exp int64) {
 	item := f.world.Item("control", "limit#test#a", "")
-	tat, _ = model.Integer(item["tat"])
-	exp, _ = model.Integer(item["exp"])
+	tat, _ = awsmodel.Integer(item["tat"])
+	exp, _ = awsmodel.Integer(item["exp"])
 	return tat, exp
 }
 

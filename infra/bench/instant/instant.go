@@ -24,7 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go/middleware"
 
-	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/awsmodel"
 	"signalbox.dev/infra/testkit/functest"
 	"signalbox.dev/shared/boot"
 )
@@ -127,10 +127,10 @@ func (services) Do(r *http.Request) (*http.Response, error) {
 	}
 	header := http.Header{"X-Amz-Request-Id": {"instant"}}
 	if r.Method == http.MethodDelete {
-		return model.Response(r, http.StatusNoContent, header, nil), nil
+		return awsmodel.Response(r, http.StatusNoContent, header, nil), nil
 	}
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	return model.Response(r, http.StatusOK, header, []byte(answer(operation, request))), nil
+	return awsmodel.Response(r, http.StatusOK, header, []byte(answer(operation, request))), nil
 }
 
 // answer is the JSON that answers an operation, for the requested item or KMS key.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/awsmodel"
 )
 
 // Refuse fails the attempt like a refused connection, before it reaches the engine.
@@ -40,11 +40,11 @@ func networkError(r *http.Request, err error) error {
 // Answer is an AWS error; the attempt does not reach the engine. The body has the form
 // of the request's service.
 func Answer(status int, code, message string) Fault {
-	return answer(&model.Error{Status: status, Code: code, Message: message})
+	return answer(&awsmodel.Error{Status: status, Code: code, Message: message})
 }
 
-func answer(e *model.Error) Fault {
-	return func(r *http.Request, _ Apply) (*http.Response, error) { return model.Answer(r, e), nil }
+func answer(e *awsmodel.Error) Fault {
+	return func(r *http.Request, _ Apply) (*http.Response, error) { return awsmodel.Answer(r, e), nil }
 }
 
 // Throttle is the error of a service that throttles. DynamoDB's has no reasons here:
@@ -73,7 +73,7 @@ func ThrottleFor(code string, reasons ...string) Fault {
 	if code == "ThrottlingException" {
 		member = "throttlingReasons"
 	}
-	return answer(&model.Error{
+	return answer(&awsmodel.Error{
 		Status: http.StatusBadRequest, Code: code, Message: "Throughput exceeds the current capacity.", Members: map[string]any{member: all},
 	})
 }
@@ -100,7 +100,7 @@ func Cancel(reasons ...string) Fault {
 	for _, code := range reasons {
 		all = append(all, map[string]any{"Code": code, "Message": "as a test has it"})
 	}
-	return answer(model.Cancelled(all...))
+	return answer(awsmodel.Cancelled(all...))
 }
 
 // Unprocessed is the answer to a BatchGetItem or BatchWriteItem if nothing was
@@ -308,5 +308,5 @@ func respond(r *http.Request, body any) (*http.Response, error) {
 }
 
 func response(r *http.Request, status int, contentType string, body []byte) *http.Response {
-	return model.Response(r, status, http.Header{"Content-Type": {contentType}, "X-Amzn-Requestid": {"made-up-by-a-test"}}, body)
+	return awsmodel.Response(r, status, http.Header{"Content-Type": {contentType}, "X-Amzn-Requestid": {"made-up-by-a-test"}}, body)
 }

@@ -19,7 +19,7 @@ import (
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
-	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/awsmodel"
 )
 
 // Client sends requests; the SDK's HTTP clients and http.Client do.
@@ -53,7 +53,7 @@ func (r Rule) meets(c Call) bool {
 
 // Call is one attempt of a call, as it was sent.
 type Call struct {
-	model.Label
+	awsmodel.Label
 
 	Number  int  // number of the call for its operation, from 1
 	Attempt int  // of this call, from 1
@@ -71,7 +71,7 @@ func read(r *http.Request) (Call, error) {
 	// "attempt=2; max=3"; other clients than the SDK do not send it.
 	_, _ = fmt.Sscanf(r.Header.Get("Amz-Sdk-Request"), "attempt=%d", &c.Attempt)
 	if r.Header.Get("X-Amz-Target") == "" {
-		c.Label, _ = model.Footprint(r, nil)
+		c.Label, _ = awsmodel.Footprint(r, nil)
 		return c, nil
 	}
 	body, err := io.ReadAll(r.Body)
@@ -82,7 +82,7 @@ func read(r *http.Request) (Call, error) {
 	if err := json.Unmarshal(body, &c.Input); err != nil {
 		return c, fmt.Errorf("recording a request: %w", err)
 	}
-	c.Label, _ = model.Footprint(r, body)
+	c.Label, _ = awsmodel.Footprint(r, body)
 	return c, nil
 }
 

@@ -1,4 +1,4 @@
-package model_test
+package awsmodel_test
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"pgregory.net/rapid"
 
-	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/awsmodel"
 	"signalbox.dev/infra/testkit"
 )
 
@@ -50,7 +50,7 @@ type side struct {
 // sides returns the model and the engines, with the same tables and keys in both.
 func sides(engines testkit.Engines, arns ...string) (fake, real side) {
 	engines.Config.HTTPClient = awshttp.NewBuildableClient() // one pool of connections for all clients
-	w := model.New(model.Config{Tables: slices.Collect(maps.Keys(engines.Tables.Keys())), Keys: arns})
+	w := awsmodel.New(awsmodel.Config{Tables: slices.Collect(maps.Keys(engines.Tables.Keys())), Keys: arns})
 	return side{client{w}, engines.Config}, side{engines.Config.HTTPClient, engines.Config}
 }
 
@@ -79,7 +79,7 @@ func compare[S any](t *testing.T, engine string, begin func(*rapid.T) (fake, rea
 func oneOf[V any](t *rapid.T, values ...V) V { return rapid.SampledFrom(values).Draw(t, "choice") }
 
 // client sends requests to a World.
-type client struct{ *model.World }
+type client struct{ *awsmodel.World }
 
 // Do implements aws.HTTPClient.
 func (c client) Do(r *http.Request) (*http.Response, error) {

@@ -1,4 +1,4 @@
-package model_test
+package awsmodel_test
 
 import (
 	"maps"

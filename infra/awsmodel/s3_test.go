@@ -1,4 +1,4 @@
-package model_test
+package awsmodel_test
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 	"pgregory.net/rapid"
 
-	"signalbox.dev/infra/sim/model"
+	"signalbox.dev/infra/awsmodel"
 	"signalbox.dev/infra/testkit"
 )
 
@@ -159,7 +159,7 @@ func draw(t *rapid.T) (name string, make func(bucket) object) {
 // be removed before the next page is requested.
 func TestVersionsArePaged(t *testing.T) {
 	for limit := int32(1); limit < 20; limit++ {
-		w := model.New(model.Config{Bucket: "bucket", Versioning: "Enabled"})
+		w := awsmodel.New(awsmodel.Config{Bucket: "bucket", Versioning: "Enabled"})
 		b := modelBucket(t, w, "bucket")
 		for range 3 {
 			for _, key := range []string{"files/1", "files/10", "files/2"} {
@@ -190,7 +190,7 @@ func TestVersionsArePaged(t *testing.T) {
 }
 
 // modelBucket is the bucket of a World.
-func modelBucket(t testing.TB, w *model.World, name string) bucket {
+func modelBucket(t testing.TB, w *awsmodel.World, name string) bucket {
 	return bucket{t, s3.New(s3.Options{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
 		HTTPClient: client{w},
@@ -203,7 +203,7 @@ func TestS3Sequences(t *testing.T) {
 		t.Run(string(cmp.Or(versioning, "Unversioned")), func(t *testing.T) {
 			compare(t, "SIGNALBOX_S3", func(rt *rapid.T) (fake, real bucket, _ func() (string, func(bucket) object)) {
 				name := engines.Bucket(t, versioning)
-				w := model.New(model.Config{Bucket: name, Versioning: string(versioning)})
+				w := awsmodel.New(awsmodel.Config{Bucket: name, Versioning: string(versioning)})
 				return modelBucket(t, w, name), bucket{t, s3.NewFromConfig(engines.Config), &name, map[string]string{}},
 					func() (string, func(bucket) object) { return draw(rt) }
 			})

@@ -1,4 +1,4 @@
-// Package model is an executable model of the parts of DynamoDB, S3 and KMS that the
+// Package awsmodel is an executable model of the parts of DynamoDB, S3 and KMS that the
 // simulated functions and commands use. A World applies the requests that the AWS SDK
 // sends, one at a time, and returns the responses that AWS documents. It needs no network
 // and no process: a simulation can apply calls in every order.
@@ -11,7 +11,7 @@
 // stale, throttled, in conflict or lost.
 //
 // Only tests import it. Its own tests compare it with real engines.
-package model
+package awsmodel
 
 import (
 	"bytes"
