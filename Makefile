@@ -31,8 +31,8 @@ export GOFLAGS := $(filter-out $(DEFAULTS),$(shell go env GOFLAGS 2>/dev/null)) 
 export CGO_ENABLED := 0
 
 # SAM's builds and the local ones use one command: stripped, reproducible, without the
-# RPC mode that Lambda no longer uses.
-GO_BUILD := go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags '-s -w -buildid='
+# RPC mode that Lambda no longer uses. The tag lambda leaves out operator*.go.
+GO_BUILD := go build -trimpath -buildvcs=false -tags lambda.norpc,lambda -ldflags '-s -w -buildid='
 GO_TOOL := go build -trimpath -buildvcs=false -ldflags '-s -w'
 
 # The race detector needs cgo and a C compiler; without one the tests still run.

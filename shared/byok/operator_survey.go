@@ -1,13 +1,20 @@
+//go:build !lambda
+
 package byok
 
 import (
 	"context"
 	"fmt"
 	"iter"
+	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -67,4 +74,50 @@ func Survey(ctx context.Context, db dynamodb.ScanAPIClient, table string) ([]Pla
 		}
 	}
 	return placements, nil
+}
+
+// stored is a row as it was read. If it is not readable, only its key is certain.
+type stored struct {
+	item
+	readable bool
+	whole    bool // see isWhole
+}
+
+func decode(row map[string]types.AttributeValue) (s stored) {
+	if attributevalue.UnmarshalMap(row, &s.item) == nil {
+		s.readable, s.whole = s.isSound(), isWhole(row)
+		return s
+	}
+	s.item = item{} // the decoder may have set any field
+	_ = attributevalue.UnmarshalMap(map[string]types.AttributeValue{"pk": row["pk"], "sk": row["sk"]}, &s.item)
+	return s
+}
+
+// place is the workspace and the id in the row's key.
+func (i item) place() (ids.Workspace, ids.Credential) {
+	return ids.Workspace(strings.TrimPrefix(i.PK, partition(""))), ids.Credential(strings.TrimPrefix(i.SK, sortKey("")))
+}
+
+// project makes the projection of these attributes. A "." separates the parts of a
+// path. Some names are reserved words of DynamoDB, so each one has an alias.
+func project(paths ...string) (expression string, names map[string]string) {
+	names = map[string]string{}
+	aliases := map[string]string{}
+	var wanted []string
+	for _, path := range paths {
+		var parts []string
+		for part := range strings.SplitSeq(path, ".") {
+			if aliases[part] == "" {
+				aliases[part] = "#a" + strconv.Itoa(len(aliases))
+				names[aliases[part]] = part
+			}
+			parts = append(parts, aliases[part])
+		}
+		wanted = append(wanted, strings.Join(parts, "."))
+	}
+	return strings.Join(wanted, ", "), names
+}
+
+func primaryKey(w ids.Workspace, id ids.Credential) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": calls.Text(partition(w)), "sk": calls.Text(sortKey(id))}
 }
