@@ -42,7 +42,7 @@ func TestWordsAreCompleted(t *testing.T) {
 // The scripts need no target. make needs bash, so bash is installed and can run its script.
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
-	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
 		if got := on(t, "--stack", "absent", "completion", shell); got.code != exit.Done || !strings.Contains(got.stdout, arguments.CompleteWord) || got.stderr != "" {
 			t.Errorf("%s: exit code %d: %s%s", shell, got.code, got.stdout, got.stderr)
 		}

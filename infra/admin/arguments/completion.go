@@ -20,7 +20,7 @@ const CompleteWord = "__complete"
 
 // Completion writes a script that asks admin for candidates, so it cannot become outdated.
 type Completion struct {
-	Shell string `arg:"" enum:"bash,zsh,fish,powershell" help:"bash, zsh, fish or powershell. To try it: source <(admin completion bash), admin completion fish | source, or admin completion powershell | Out-String | Invoke-Expression."`
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish. To try it: source <(admin completion bash), or admin completion fish | source."`
 }
 
 // AfterApply implements a hook of kong's: a script needs no target.
@@ -40,11 +40,6 @@ _admin() {
 compdef _admin admin`,
 		"fish": `complete -c admin -f -a '(admin ` + CompleteWord + ` (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
 complete -c admin -n '__fish_seen_subcommand_from upload' -F`,
-		"powershell": `Register-ArgumentCompleter -Native -CommandName admin -ScriptBlock {
-  param($word, $line, $cursor)
-  $words = @($line.CommandElements | Select-Object -Skip 1 | Where-Object { $_.Extent.EndOffset -lt $cursor -or $_.Extent.Text -ne $word } | ForEach-Object { $_.Extent.Text })
-  & admin ` + CompleteWord + ` @words "$word" 2>$null | ForEach-Object { [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_) }
-}`,
 	}[c.Shell]
 	_, err := fmt.Fprintln(k.Stdout, script)
 	return cmp.Or(err, ErrShown)
