@@ -12,9 +12,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 
@@ -153,10 +155,12 @@ func codeOf(err error) string {
 }
 
 // noteRepeats sets AnswerLost if the SDK retries: the first attempt may have been
-// applied.
+// applied. With a 503 S3 says that it was not.
 func (d *deletion) noteRepeats(o *s3.Options) {
-	o.Retryer = calls.Deciding(o.Retryer, func(_ error, again bool) bool {
-		d.receipt.AnswerLost = d.receipt.AnswerLost || again
+	o.Retryer = calls.Deciding(o.Retryer, func(err error, again bool) bool {
+		response, answered := errors.AsType[*awshttp.ResponseError](err)
+		refused := answered && response.HTTPStatusCode() == http.StatusServiceUnavailable
+		d.receipt.AnswerLost = d.receipt.AnswerLost || again && !refused
 		return again
 	})
 }

@@ -315,3 +315,46 @@ func TestAVersionThatIsAlwaysRefused(t *testing.T) {
 		t.Errorf("it deleted %d times", tried)
 	}
 }
+
+// A response that says that nothing was done is not a lost one.
+func TestWhetherAnAnswerWasLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		first faults.Fault // of two attempts
+		want  files.Receipt
+		err   error
+	}{
+		"S3 was busy":          {faults.Answer(http.StatusServiceUnavailable, "SlowDown", ""), files.Receipt{Versions: 1}, nil},
+		"S3 failed":            {faults.Answer(http.StatusInternalServerError, "InternalError", ""), files.Receipt{Versions: 1, AnswerLost: true}, nil},
+		"S3 was not reached":   {faults.Refuse(), files.Receipt{Versions: 1, AnswerLost: true}, nil},
+		"the response is lost": {faults.LoseAnswer(), files.Receipt{AnswerLost: true}, files.ErrNotFound},
+	} {
+		s := newFixture(t, off)
+		s.put("file_a")
+		s.inject(faults.Rule{Operation: "DeleteObject", Attempt: 1, Fault: c.first})
+		if receipt, err := s.store.Delete(t.Context(), s.workspace, "file_a"); receipt != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: %+v, %v", name, receipt, err)
+		}
+	}
+}
+
+// A listing whose marker does not move would be read until the request's time ends.
+func TestAListingThatDoesNotMove(t *testing.T) {
+	s := newFixture(t, enabled)
+	s.put("file_a")
+	pages := 0
+	page := faults.Otherwise(http.StatusOK, "<ListVersionsResult><Name>"+s.bucket.Name+"</Name><IsTruncated>true</IsTruncated>"+
+		"<NextKeyMarker>"+files.Key(s.workspace, "file_a")+"</NextKeyMarker><NextVersionIdMarker>1</NextVersionIdMarker></ListVersionsResult>")
+	client, _ := s.through(faults.Rule{Operation: "ListObjectVersions", Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+		if pages++; pages > 10 {
+			return faults.Answer(http.StatusForbidden, "AccessDenied", "")(r, apply)
+		}
+		return page(r, apply)
+	}})
+	if receipt, err := files.NewStore(client, s.bucket.Name).Delete(t.Context(), s.workspace, "file_a"); err == nil || pages != 2 {
+		t.Errorf("%+v, %v after %d pages", receipt, err, pages)
+	}
+	pages = 0
+	if stored, err := files.NewManager(client, s.bucket.Name).Versions(t.Context(), s.workspace); err == nil || pages != 2 {
+		t.Errorf("%+v, %v after %d pages", stored, err, pages)
+	}
+}

@@ -137,17 +137,16 @@ func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.Li
 // ends after an error.
 func (m *Manager) versions(ctx context.Context, w ids.Workspace) iter.Seq2[*s3.ListObjectVersionsOutput, error] {
 	return func(yield func(*s3.ListObjectVersionsOutput, error) bool) {
-		pages := s3.NewListObjectVersionsPaginator(m.s3, &s3.ListObjectVersionsInput{
-			Bucket: &m.bucket, Prefix: aws.String(Key(w, "")), MaxKeys: aws.Int32(batch),
-		})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx)
+		in := &s3.ListObjectVersionsInput{Bucket: &m.bucket, Prefix: aws.String(Key(w, "")), MaxKeys: aws.Int32(batch)}
+		for {
+			page, err := m.s3.ListObjectVersions(ctx, in)
 			if err == nil {
-				err = sound(m.bucket, page)
+				err = sound(in, page)
 			}
-			if !yield(page, err) || err != nil {
+			if !yield(page, err) || err != nil || !aws.ToBool(page.IsTruncated) {
 				return
 			}
+			in.KeyMarker, in.VersionIdMarker = page.NextKeyMarker, page.NextVersionIdMarker
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (d *deletion) list(ctx context.Context) (listing, error) {
 	for {
 		page, err := d.s3.ListObjectVersions(ctx, in)
 		if err == nil {
-			err = sound(d.bucket, page)
+			err = sound(in, page)
 		}
 		if err != nil {
 			return listing{}, err
@@ -127,14 +127,18 @@ func (d *deletion) list(ctx context.Context) (listing, error) {
 	}
 }
 
-// sound refuses a response that is not a listing of the bucket, or is truncated without
-// a marker: it would look like the end of a listing.
-func sound(bucket string, page *s3.ListObjectVersionsOutput) error {
-	if aws.ToString(page.Name) != bucket {
+// sound refuses a response that is not a listing of the bucket. It also refuses a truncated
+// one without a marker, which would look like the end of a listing, and one with the marker
+// of the request, which would never end.
+func sound(in *s3.ListObjectVersionsInput, page *s3.ListObjectVersionsOutput) error {
+	key, version := aws.ToString(page.NextKeyMarker), aws.ToString(page.NextVersionIdMarker)
+	switch {
+	case aws.ToString(page.Name) != *in.Bucket:
 		return errors.New("a response that is no listing of the bucket")
-	}
-	if aws.ToBool(page.IsTruncated) && aws.ToString(page.NextKeyMarker) == "" {
-		return errors.New("a truncated listing without a marker")
+	case !aws.ToBool(page.IsTruncated):
+		return nil
+	case key == "" || key == aws.ToString(in.KeyMarker) && version == aws.ToString(in.VersionIdMarker):
+		return errors.New("a truncated listing without another marker")
 	}
 	return nil
 }
