@@ -83,11 +83,11 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 			return response, err
 		}
 		draft, problems, err := h.draft(ctx, caller, named, n, most)
+		if len(problems) > 0 {
+			return attempt.refuse(ctx, problems, err)
+		}
 		if err != nil {
 			return api.Response{}, err
-		}
-		if len(problems) > 0 {
-			return attempt.refuse(ctx, problems)
 		}
 		return attempt.commit(ctx, draft)
 	}
@@ -122,7 +122,7 @@ var errFull = errors.New("the workspace is full")
 
 // draft checks a valid request against storage. The workspace and the allow-listed
 // keys must be the account's. At the same time draft takes the credential's position and
-// seals the key. The position may stay unused.
+// seals the key. The position may stay unused. An error beside problems is for the log.
 func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, most int64) (byok.Draft, []byok.Problem, error) {
 	account, hashes := caller.Account(), keyHashes(n.AllowedAPIKeyHashes)
 	workspace, workspaceErr := named, error(nil)
@@ -156,14 +156,18 @@ func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Worksp
 	if ownedErr == nil {
 		problems = foreignKeys(hashes, owned)
 	}
+	var damage error // of the named workspace's row, for the log
 	if err := cmp.Or(workspaceErr, positionErr); errors.Is(err, auth.ErrNoWorkspace) {
+		if errors.Is(err, auth.ErrUnreadable) {
+			damage = err
+		}
 		problems = append(problems, byok.Problem{Path: "/workspace_id", Message: "must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"})
 	} else if errors.Is(err, errFull) {
 		problems = append(problems, byok.Problem{Path: "/workspace_id", Message: fmt.Sprintf(
 			"the workspace is full: it holds at most %d credentials, disabled ones included, and %d bytes of them", most, byok.MaxBytes)})
 	}
 	if len(problems) > 0 {
-		return byok.Draft{}, problems, nil
+		return byok.Draft{}, problems, damage
 	}
 	draft.SortOrder = sortOrder
 	return draft, nil, cmp.Or(ownedErr, positionErr, sealErr)
@@ -186,7 +190,7 @@ func (h handler) place(ctx context.Context, account ids.Account, workspace ids.W
 }
 
 // invalid is the 400 for these problems.
-func invalid(problems []byok.Problem) error {
+func invalid(problems []byok.Problem) *api.Error {
 	issues := make([]api.Issue, len(problems))
 	for i, p := range problems {
 		issues[i] = api.Issue{Path: p.Path, Message: p.Message}

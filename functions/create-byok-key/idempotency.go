@@ -78,8 +78,9 @@ func (a *attempt) replayed(body *api.Object) (response api.Response, ok bool, er
 }
 
 // refuse answers 400 for problems found in storage. A copy of this request may have been
-// stored since, and have caused them: then it replays the 201 of the copy.
-func (a *attempt) refuse(ctx context.Context, problems []byok.Problem) (api.Response, error) {
+// stored since, and have caused them: then it replays the 201 of the copy. damage, if there
+// is any, is logged.
+func (a *attempt) refuse(ctx context.Context, problems []byok.Problem, damage error) (api.Response, error) {
 	if a.id != "" {
 		faster, err := a.credentials.Recall(ctx, a.id)
 		if err != nil {
@@ -89,7 +90,7 @@ func (a *attempt) refuse(ctx context.Context, problems []byok.Problem) (api.Resp
 			return response, err
 		}
 	}
-	return api.Response{}, invalid(problems)
+	return api.Response{}, invalid(problems).Because(damage)
 }
 
 // commit stores the credential and answers 201. If another request under the same key was

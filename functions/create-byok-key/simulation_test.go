@@ -380,4 +380,8 @@ func askStored(w *sim.World) {
 	} {
 		w.Unreadable(c.table, c.row, func() { w.Ask("500", c.event, "stored "+c.text) })
 	}
+	// A row that names no account is nobody's.
+	row := testkit.Key("workspace#"+string(workspace), "workspace")
+	w.Rows("access").Set(w.TB(), row, "account", testkit.Number("9"))
+	w.Ask("400 /workspace_id", post(least+`,"workspace_id":"`+string(workspace)+`"}`), "stored workspace "+string(workspace))
 }

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -44,9 +45,9 @@ func NewPositions(db itemUpdater, table string, unknown Room) *Positions {
 
 // Next takes the provider's next position, from 0, for a credential of that size. The same
 // conditional write fails with ErrNoWorkspace if the workspace is not live or not the
-// account's. If the row cannot be read, its own account gets another error. No two
-// credentials get the same position. After any other error a position may be taken. A
-// position that is not used leaves a gap, which is allowed.
+// account's. If the row cannot be read, the error is ErrUnreadable too, and for its own
+// account only that. No two credentials get the same position. After any other error a
+// position may be taken. A position that is not used leaves a gap, which is allowed.
 func (p *Positions) Next(ctx context.Context, account ids.Account, workspace ids.Workspace, provider string, bytes int64) (Position, error) {
 	out, err := p.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &p.table, Key: workspaceAt(workspace).attributes(),
@@ -82,6 +83,9 @@ func (p *Positions) whyNot(ctx context.Context, account ids.Account, workspace i
 	found, err := NewWorkspaces(p.db, p.table).Find(ctx, workspace)
 	if err == nil {
 		_, err = found.For(Caller{account: account, kind: Management})
+	}
+	if errors.Is(err, ErrNoWorkspace) && found.fault != nil {
+		err = fmt.Errorf("%w: %w", err, found.fault)
 	}
 	if err == nil && found.item.Next == nil {
 		err = fmt.Errorf("stored workspace %s: %w: no counters", workspace, ErrUnreadable)
