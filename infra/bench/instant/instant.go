@@ -156,7 +156,7 @@ func answer(operation string, request []byte) string {
 	case operation == "UpdateItem" && has("limit#"):
 		return `{"Attributes":{"tat":{"N":"1"}}}`
 	case operation == "UpdateItem":
-		return `{"Attributes":{"next":{"M":{"openai":{"N":"1"}}}}}`
+		return `{"Attributes":{"next":{"M":{"openai":{"N":"1"}}},"made":{"N":"1"},"made_bytes":{"N":"1"}}}`
 	case operation == "GenerateDataKey":
 		const key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 		return `{"KeyId":"` + asked.KeyID + `","CiphertextBlob":"` + key + `","Plaintext":"` + key + `"}`
