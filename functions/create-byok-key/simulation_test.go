@@ -157,7 +157,13 @@ func pairs() []sim.Scenario {
 		together("delete default workspace", deletion, sim.Create{Unnamed: true}).Reaches("A: 201", "A: 400 /workspace_id"),
 		together("delete workspace, idempotency key", deletion, named).Reaches("A: 201", "A: 400 /workspace_id"),
 		together("revoke key", revocation, named).Reaches("A: 201", "A: 401 disabled"),
-		together("repair after a restore", func(w *sim.World) {
+		scenario("repair after a restore", func(w *sim.World) {
+			w.Credential("old")
+			w.Restore()
+			w.Create("A", sim.Create{}) // repeated before the repair, which would mend more
+			w.Repair("repair")
+		}).Reaches("A: 201", "repair: done"),
+		together("repair of a full workspace", func(w *sim.World) {
 			w.Fill(full, 0)
 			w.Restore()
 			w.Repair("repair")
@@ -169,6 +175,11 @@ func pairs() []sim.Scenario {
 			old, first, second := w.Credential("old"), w.Credential("first"), w.Credential("second")
 			w.Supersede("first", old, first)
 			w.Supersede("second", old, second)
+		}).Reaches("first: done", "second: done"),
+		scenario("one successor of two", func(w *sim.World) {
+			one, successor, two := w.Credential("one"), w.Credential("successor"), w.Credential("two")
+			w.Supersede("first", one, successor)
+			w.Supersede("second", two, successor)
 		}).Reaches("first: done", "second: done"),
 		scenario("two supersede each other", func(w *sim.World) {
 			one, two := w.Credential("one"), w.Credential("two")

@@ -315,6 +315,10 @@ func (w *World) judgeLimit(x *exchange, d Delete) {
 			own = own || m.fault.ownThrottle()
 		}
 	}
+	// A throttled item is the caller's doing: one call, then 429.
+	if own && (len(x.met) > 1 || x.answer.Status != http.StatusTooManyRequests) && x.knowsCaller() && !slices.ContainsFunc(x.met, func(m met) bool { return !m.fault.ownThrottle() }) {
+		w.problem("%s: %d after %v", x.Name, x.answer.Status, x.met)
+	}
 	switch x.answer.Status {
 	case http.StatusOK, http.StatusNotFound:
 		w.showed(x.actor, pass(true))

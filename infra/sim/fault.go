@@ -138,7 +138,9 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 				{"TableWriteProvisionedThroughputExceeded"},
 				{ofItem, "TableWriteMaxOnDemandThroughputExceeded"},
 			} {
-				add("throttled for "+strings.Join(reasons, " and "), passes, faults.ThrottleFor("ThrottlingException", reasons...))
+				for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"} {
+					add(code+" for "+strings.Join(reasons, " and "), passes, faults.ThrottleFor(code, reasons...))
+				}
 			}
 		}
 	case "BatchGetItem":

@@ -356,6 +356,9 @@ func (w *World) Supersede(name string, old, successor ids.Credential) {
 		name: name,
 		run: func(ctx context.Context, c Clients) error {
 			_, err := c.Manager.Supersede(ctx, w.Tenant.Workspace, old, successor, false)
+			if row := w.model.Item(credentialsTable, "workspace#"+string(w.Tenant.Workspace), "credential#"+string(old)); err == nil && row != nil && row["disabled"].(map[string]any)["BOOL"] != true {
+				w.problem("%s: done, and the old one is enabled", name)
+			}
 			return err
 		},
 		rereads: true, refused: map[error][]event{byok.ErrNotFound: nil, byok.ErrSuccessorDisabled: nil, byok.ErrOtherSettings: nil},
