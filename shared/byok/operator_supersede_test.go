@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
@@ -107,43 +105,6 @@ func TestSupersedeRefuses(t *testing.T) {
 	_, other := f.pair(func(d *byok.Draft) { d.Provider = "mistral" })
 	if _, err := f.manager.Supersede(t.Context(), f.workspace, old, other, true); !errors.Is(err, byok.ErrOtherProvider) {
 		t.Errorf("of another provider: %v", err)
-	}
-}
-
-// After any fault of the transaction, both credentials have changed or neither, and
-// another call finishes.
-func TestSupersedeUnderFaults(t *testing.T) {
-	for name, c := range map[string]struct {
-		fault  faults.Fault
-		passes bool // the same call succeeds
-	}{
-		"refused":       {faults.Refuse(), false},
-		"answer lost":   {faults.LoseAnswer(), false},
-		"in conflict":   {faults.Cancel("TransactionConflict", "None"), true},
-		"changed since": {faults.Cancel("None", "ConditionalCheckFailed"), true},
-		"throttled":     {faults.Cancel("ThrottlingError", "None"), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			old, successor := f.pair(func(*byok.Draft) {})
-			f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: c.fault})
-			_, err := f.manager.Supersede(t.Context(), f.workspace, old, successor, false)
-			if (err == nil) != c.passes {
-				t.Errorf("the first call: %v", err)
-			}
-			places := f.places()
-			if !slices.Contains([]string{"first", "second, disabled"}, places[old]) ||
-				(places[old] == "first") != (places[successor] == "second") {
-				t.Errorf("half done: %v", places)
-			}
-			f.faults.Heal()
-			if _, err := f.manager.Supersede(t.Context(), f.workspace, old, successor, false); err != nil {
-				t.Errorf("the second call: %v", err)
-			}
-			if places := f.places(); places[old] != "second, disabled" || places[successor] != "first" {
-				t.Errorf("in the end %v", places)
-			}
-		})
 	}
 }
 

@@ -271,15 +271,6 @@ func TestRefusalsAreRetried(t *testing.T) {
 	}
 }
 
-// A file can never be read while S3 refuses to delete its version.
-func TestARefusedVersionStaysHidden(t *testing.T) {
-	s := newFixture(t, enabled)
-	s.put("file_a")
-	s.inject(faults.Rule{Operation: "DeleteObjects", Call: 1, Fault: faults.RefuseVersions("SlowDown")},
-		faults.Rule{Operation: "ListObjectVersions", Call: 2, Fault: faults.Then(func() { s.mustBeHidden("file_a") })})
-	s.mustDelete("file_a", 1)
-}
-
 // If S3 always refuses a version, Delete removes everything else and then fails.
 func TestAVersionThatIsAlwaysRefused(t *testing.T) {
 	s := newFixture(t, enabled)

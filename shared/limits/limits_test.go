@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,7 +15,6 @@ import (
 
 	"signalbox.dev/infra/awsmodel"
 	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/limits"
 )
@@ -219,50 +217,5 @@ func TestTheMemoryIsBounded(t *testing.T) {
 	}
 	if n := l.Remembers(); n != limits.Remembered {
 		t.Errorf("%d callers are remembered, want %d", n, limits.Remembered)
-	}
-}
-
-// A failed update may have been applied, so the limiter does not try the other one.
-func TestAfterAFaultNoOtherUpdateIsTried(t *testing.T) {
-	f, rate := newFixture(t), mustRate(t, 1, 20)
-	broken := faults.Wrap(f)
-	l := limits.New(client(broken), "control", "test").At(func() time.Time { return time.Unix(0, f.now) })
-	for call := 1; call <= 3; call += 2 {
-		broken.Inject(faults.Rule{Operation: "UpdateItem", Call: call, Fault: faults.Refuse()})
-		if d, err := l.Take(t.Context(), "a", rate); err == nil || d.Allowed {
-			t.Errorf("update %d failed: %+v", call, d)
-		}
-		f.take(l, "a", rate)
-	}
-	broken.Heal()
-	broken.Inject(faults.Rule{Fault: faults.EmptyAnswer()})
-	if d, err := l.Take(t.Context(), "b", rate); err == nil || d.Allowed {
-		t.Errorf("after an empty response: %+v", d)
-	}
-}
-
-// Only the caller's own requests throttle the caller's item: they are refused after one
-// call, because more of them would throttle it more. Any other throttle is retried, and
-// is then an error, which the operator sees.
-func TestOnlyAThrottledItemIsAnExceededRate(t *testing.T) {
-	const item, table, account = "TableWriteKeyRangeThroughputExceeded", "TableWriteMaxOnDemandThroughputExceeded", "TableWriteAccountLimitExceeded"
-	for _, code := range []string{"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"} {
-		for _, c := range []struct {
-			reasons []string
-			calls   int
-		}{
-			{[]string{item}, 1}, {[]string{item, item}, 1},
-			{nil, 3}, {[]string{""}, 3}, {[]string{table}, 3}, {[]string{item, table}, 3}, {[]string{account, item}, 3},
-		} {
-			synctest.Test(t, func(t *testing.T) {
-				broken := faults.Wrap(nil) // every call is throttled
-				broken.Inject(faults.Rule{Fault: faults.ThrottleFor(code, c.reasons...)})
-				own := c.calls == 1
-				d, err := limits.New(client(broken), "control", "test").Take(t.Context(), "a", mustRate(t, 60, 20))
-				if d.Allowed || (err == nil) != own || own && d.RetryAfter != time.Second || len(broken.Calls()) != c.calls {
-					t.Errorf("%s %q: %+v, %v after %d calls, want %d", code, c.reasons, d, err, len(broken.Calls()), c.calls)
-				}
-			})
-		}
 	}
 }
