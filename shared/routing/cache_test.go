@@ -40,10 +40,8 @@ func mustGet(t *testing.T, c *cache, key cacheKey, open func(context.Context) (s
 	got.Wipe() // wipes the caller's copy, not the kept key
 }
 
-// Age makes the rows that Identify read older.
-func (c *Caller) Age(by time.Duration) {
-	c.ahead.Load().begun = c.ahead.Load().begun.Add(-by)
-}
+// Age makes the rows of the reading older.
+func (r *Reading) Age(by time.Duration) { r.begun = r.begun.Add(-by) }
 
 // An opened key is not used for a seal or place that differs in any part.
 func TestAKeyIsKeptForOneSealInOnePlace(t *testing.T) {

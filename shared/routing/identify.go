@@ -5,31 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
-
-// Caller is an API key that Identify has verified, for one request.
-type Caller struct {
-	meaning
-	hash  auth.KeyHash
-	ahead atomic.Pointer[rows] // read by Identify, for the first Read
-}
-
-// Account is the account that the key belongs to.
-func (c *Caller) Account() ids.Account { return c.caller.Account() }
-
-// Workspace is the workspace that the key is bound to, or else the default of its
-// account.
-func (c *Caller) Workspace() ids.Workspace { return c.workspace }
-
-// KeyHash is the API key's hash.
-func (c *Caller) KeyHash() auth.KeyHash { return c.hash }
 
 // meaning is the owner of an API key, and the workspace that it stands for.
 type meaning struct {
@@ -59,20 +45,23 @@ type held struct {
 	storedErr error
 }
 
-// Identify finds who calls: the API key's account, and the workspace that the key is
-// bound to or else the account's default. It reads the key, the workspace and its
-// credentials side by side, strongly consistent, and opens nothing.
-//
-// It returns an *auth.Rejection, ErrManagementKey, ErrNoWorkspace, ErrUnreadable,
-// ErrTooMany or ErrUnavailable.
-func (r *Reader) Identify(ctx context.Context, b auth.Bearer) (*Caller, error) {
-	read, err := r.look(ctx, b.Hash())
-	if err != nil {
-		return nil, err
+// Identify finds who calls, from the API key's row alone. A router may ask it before it
+// accepts a request's body. The error is an *auth.Rejection, ErrManagementKey or
+// ErrUnavailable.
+func (r *Reader) Identify(ctx context.Context, hash auth.KeyHash) (auth.Caller, error) {
+	caller, err := r.keys.get(ctx, hash)
+	switch {
+	case err != nil:
+		err = classify(err)
+	case caller.MayManage():
+		err = ErrManagementKey
+	default:
+		return caller, nil
 	}
-	c := &Caller{meaning: read.meaning, hash: b.Hash()}
-	c.ahead.Store(read)
-	return c, nil
+	if !errors.Is(err, ErrUnavailable) {
+		r.guesses.forget(hash) // from now on the refused key costs one read
+	}
+	return auth.Caller{}, err
 }
 
 // look reads the rows of an API key. Beside the key it reads the workspace that the key
@@ -90,7 +79,7 @@ func (r *Reader) look(ctx context.Context, hash auth.KeyHash) (*rows, error) {
 	readHeld := func(ctx context.Context, of tenant) { workspace, heldErr = r.tenants.get(ctx, of) }
 
 	guess, guessed := r.guesses.of(hash)
-	look := []func(context.Context){func(ctx context.Context) { is.caller, callerErr = r.keys.get(ctx, hash) }}
+	look := []func(context.Context){func(ctx context.Context) { is.caller, callerErr = r.Identify(ctx, hash) }}
 	if guessed {
 		look = append(look,
 			func(ctx context.Context) { readWorkspace(ctx, guess.caller) },
@@ -98,10 +87,7 @@ func (r *Reader) look(ctx context.Context, hash auth.KeyHash) (*rows, error) {
 	}
 	calls.Together(ctx, look...)
 	if callerErr != nil {
-		return nil, classify(callerErr)
-	}
-	if is.caller.MayManage() {
-		return nil, ErrManagementKey
+		return nil, callerErr
 	}
 	if !guessed || is.caller != guess.caller {
 		readWorkspace(ctx, is.caller)
@@ -137,20 +123,37 @@ func (r *Reader) workspaceOf(ctx context.Context, c auth.Caller) (ids.Workspace,
 }
 
 // readTenant reads a workspace's row and its credentials side by side.
-func (r *Reader) readTenant(ctx context.Context, of tenant) (is held, err error) {
+func (r *Reader) readTenant(ctx context.Context, of tenant, settle settle) (is held, err error) {
 	calls.Together(ctx, func(ctx context.Context) {
 		is.row, err = r.workspaces.Find(ctx, of.workspace)
 	}, func(ctx context.Context) {
-		is.stored, is.storedErr = byok.ReadAll(ctx, r.tables, r.config.CredentialsTable, of.account, of.workspace)
+		is.stored, is.storedErr = byok.ReadAll(ctx, metered{r.tables, settle}, r.config.CredentialsTable, of.account, of.workspace)
 	})
 	return is, err
 }
 
-// classify returns the error as an error that Identify names.
+// metered reports the read units that a Query consumed.
+type metered struct {
+	tables
+	settle settle
+}
+
+// Query implements dynamodb.QueryAPIClient.
+func (m metered) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
+	out, err := m.tables.Query(ctx, in, options...)
+	if err == nil && out.ConsumedCapacity != nil {
+		m.settle(aws.ToFloat64(out.ConsumedCapacity.CapacityUnits))
+	}
+	return out, err
+}
+
+// classify returns the error as an error that Read names.
 func classify(err error) error {
 	_, rejected := errors.AsType[*auth.Rejection](err)
 	switch {
-	case rejected, errors.Is(err, ErrNoWorkspace), errors.Is(err, ErrUnreadable), errors.Is(err, ErrTooMany), errors.Is(err, ErrUnavailable):
+	case rejected, errors.Is(err, ErrManagementKey), errors.Is(err, ErrNoWorkspace), errors.Is(err, ErrUnreadable),
+		errors.Is(err, ErrTooMany), errors.Is(err, ErrUnavailable):
 		return err
 	case errors.Is(err, auth.ErrUnreadable):
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
@@ -182,4 +185,10 @@ func (g *guesses) remember(hash auth.KeyHash, m meaning) {
 		g.all = make(map[auth.KeyHash]meaning)
 	}
 	g.all[hash] = m
+}
+
+func (g *guesses) forget(hash auth.KeyHash) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.all, hash)
 }

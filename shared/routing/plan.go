@@ -178,13 +178,25 @@ func removedFor(c byok.Credential) Models {
 	}
 }
 
+// Next returns the step that serves the next attempt: the first one that is not among the
+// tried steps. Call it on the plan as of now. The tried steps are those before the attempt
+// in the plan as it was made.
+func (p Plan) Next(isTried func(Step) bool) (next Step, ok bool) {
+	i := slices.IndexFunc(p.Steps, func(s Step) bool { return !isTried(s) })
+	if i < 0 {
+		return Step{}, false
+	}
+	return p.Steps[i], true
+}
+
 // MovesOn reports whether a provider's answer with this status moves a request on to the
-// next step. So do a connection that cannot be made and a time-out before the first
+// next step. So does a connection that cannot be made, or that breaks before the first
 // byte. Nothing else does: no other status, no event after the first byte, and no refusal
-// or outage of the process that plans requests and opens keys.
+// or outage of the process that plans requests and opens keys. A time-out after the request
+// was sent does not, because the provider may have done the work and bills it.
 func MovesOn(status int) bool {
 	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
 		return true
 	default:
 		return status >= http.StatusInternalServerError
@@ -194,8 +206,11 @@ func MovesOn(status int) bool {
 // Reported is the status that the caller gets if a provider's answer to the last step has
 // this status: the caller can do nothing about a refusal of the platform's own key.
 func (s Step) Reported(status int) int {
-	if s.IsShared() && (status == http.StatusUnauthorized || status == http.StatusForbidden) {
-		return http.StatusBadGateway
+	switch status {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
+		if s.IsShared() {
+			return http.StatusBadGateway
+		}
 	}
 	return status
 }

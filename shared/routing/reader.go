@@ -112,6 +112,7 @@ type Reader struct {
 	opener     *seal.Opener
 	opened     *cache
 	guesses    guesses
+	budget     budget
 
 	keys     *reads[auth.KeyHash, auth.Caller]
 	defaults *reads[auth.Caller, ids.Workspace]
@@ -129,9 +130,15 @@ func NewReader(db tables, keys decrypter, c Config) (*Reader, error) {
 	r := &Reader{config: c, tables: ownTables{db, calls.Retryer()},
 		opener: seal.NewOpener(ownKeys{keys, calls.Retryer()}, c.SealingKeyARNs...), opened: newCache(c.Keys)}
 	r.workspaces = auth.NewWorkspaces(r.tables, c.AccessTable)
-	r.keys = newReads(auth.NewVerifier(r.tables, c.AccessTable).Verify)
-	r.defaults = newReads(r.workspaces.Default)
+	verifier := auth.NewVerifier(r.tables, c.AccessTable)
+	r.keys = newReads(func(ctx context.Context, hash auth.KeyHash, _ settle) (auth.Caller, error) {
+		return verifier.Verify(ctx, hash)
+	})
+	r.defaults = newReads(func(ctx context.Context, c auth.Caller, _ settle) (ids.Workspace, error) {
+		return r.workspaces.Default(ctx, c)
+	})
 	r.tenants = newReads(r.readTenant)
+	r.tenants.charge = r.budget.charge
 	return r, nil
 }
 
@@ -149,27 +156,34 @@ func (r *Reader) Kept() int {
 // Reading is a plan together with the sealed keys that it names.
 type Reading struct {
 	Plan
+	Account   ids.Account
+	Workspace ids.Workspace // the one that the API key is bound to, or else its account's default
+
 	reader *Reader
+	begun  time.Time
 	stored map[Step]byok.Stored // only for the steps of the plan
 }
 
-// Read plans a request of the caller, with the caller's APIKeyHash. The first Read after
-// Identify uses the rows that Identify has just read. Any other Read reads the key and
-// all rows again. It returns the errors of Identify.
-func (r *Reader) Read(ctx context.Context, c *Caller, request Request) (*Reading, error) {
-	read := c.ahead.Swap(nil)
-	if read == nil || time.Since(read.begun) > byok.ReadTime {
-		var err error
-		if read, err = r.look(ctx, c.hash); err != nil {
-			return nil, err
-		}
+// Read finds who calls by the hash of the API key, and plans a request of that caller. It
+// reads the key, the workspace and its credentials in parallel, strongly consistent, and
+// opens nothing. It sets the request's APIKeyHash.
+//
+// The error is an *auth.Rejection, ErrManagementKey, ErrNoWorkspace, ErrUnreadable,
+// ErrTooMany or ErrUnavailable.
+func (r *Reader) Read(ctx context.Context, hash auth.KeyHash, request Request) (*Reading, error) {
+	read, err := r.look(ctx, hash)
+	if err != nil {
+		return nil, err
 	}
-	request.APIKeyHash = string(c.hash)
+	request.APIKeyHash = string(hash)
 	credentials := make([]byok.Credential, len(read.stored))
 	for i, s := range read.stored {
 		credentials[i] = s.Credential
 	}
-	reading := &Reading{Plan: NewPlan(credentials, request), reader: r, stored: make(map[Step]byok.Stored)}
+	reading := &Reading{
+		Plan: NewPlan(credentials, request), Account: read.caller.Account(), Workspace: read.workspace,
+		reader: r, begun: read.begun, stored: make(map[Step]byok.Stored),
+	}
 	for _, s := range read.stored {
 		if step := (Step{s.Provider, s.ID}); slices.Contains(reading.Steps, step) {
 			reading.stored[step] = s
@@ -178,15 +192,19 @@ func (r *Reader) Read(ctx context.Context, c *Caller, request Request) (*Reading
 	return reading, nil
 }
 
-// Only returns the reading with the sealed key of this step alone: it needs little memory
-// and opens no other step.
-func (r *Reading) Only(step Step) *Reading {
-	only := &Reading{Plan: r.Plan, reader: r.reader, stored: make(map[Step]byok.Stored)}
-	if stored, ok := r.stored[step]; ok {
-		only.stored[step] = stored
+// First returns what an attempt at the first step needs, without the other keys: it takes
+// little memory.
+func (r *Reading) First() *Reading {
+	first := *r
+	first.Plan, first.stored = Plan{Steps: r.Steps[:1:1]}, make(map[Step]byok.Stored)
+	if stored, ok := r.stored[r.Steps[0]]; ok {
+		first.stored[r.Steps[0]] = stored
 	}
-	return only
+	return &first
 }
+
+// IsFresh reports whether the rows may still serve a first attempt.
+func (r *Reading) IsFresh() bool { return time.Since(r.begun) <= byok.ReadTime }
 
 // Open returns the provider key of a step of this reading, when its turn has come. The
 // caller wipes the key after use. The error is ErrUnavailable, or an error of package

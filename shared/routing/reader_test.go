@@ -94,17 +94,13 @@ func bearer(t testing.TB, token string) auth.Bearer {
 	return b
 }
 
-// plan identifies the caller and plans a request, as a router does for each.
+// plan plans a request, as a router does for each.
 func (f *fixture) plan(t testing.TB, b auth.Bearer) (*routing.Reading, error) {
 	t.Helper()
-	caller, err := f.reader.Identify(t.Context(), b)
-	if err != nil {
-		return nil, err
-	}
-	return f.reader.Read(t.Context(), caller, request("m"))
+	return f.reader.Read(t.Context(), b.Hash(), request("m"))
 }
 
-func (f *fixture) read(t testing.TB) *routing.Reading {
+func (f *fixture) mustPlan(t testing.TB) *routing.Reading {
 	t.Helper()
 	reading, err := f.plan(t, f.bearer)
 	testkit.Must(t, err)
@@ -114,7 +110,7 @@ func (f *fixture) read(t testing.TB) *routing.Reading {
 // open opens the first step of a new reading.
 func (f *fixture) open(t testing.TB) (string, error) {
 	t.Helper()
-	reading := f.read(t)
+	reading := f.mustPlan(t)
 	key, err := reading.Open(t.Context(), reading.Steps[0])
 	return string(key.Reveal()), err
 }
@@ -228,7 +224,7 @@ func TestAKnownKeyIsReadSideBySide(t *testing.T) {
 	f.mustOpen(t)
 }
 
-func TestIdentify(t *testing.T) {
+func TestReadFindsWhoCalls(t *testing.T) {
 	f, stranger := newFixture(t), newFixture(t)
 	other, deleted := f.tenant.NewWorkspace(t), f.tenant.NewWorkspace(t)
 	bound := f.tenant.StandardKey(t, deleted)
@@ -263,9 +259,9 @@ func TestIdentify(t *testing.T) {
 		"of an account without default": {withoutDefault, "", is(routing.ErrNoWorkspace)},
 	} {
 		for range 2 { // the second time by a guess
-			caller, err := f.reader.Identify(t.Context(), bearer(t, c.token))
-			if !c.refused(err) || err == nil && (caller.Workspace() != c.workspace || caller.KeyHash() != auth.HashKey(c.token)) {
-				t.Errorf("%s: %+v, %v", name, caller, err)
+			reading, err := f.plan(t, bearer(t, c.token))
+			if !c.refused(err) || err == nil && reading.Workspace != c.workspace {
+				t.Errorf("%s: %+v, %v", name, reading, err)
 			}
 		}
 	}
@@ -278,42 +274,100 @@ func TestAKeyThatMeansAnotherWorkspaceNow(t *testing.T) {
 	f.mustOpen(t)
 	other := f.tenant.NewWorkspace(t)
 	testkit.Must(t, f.tenant.Registry.SetDefaultWorkspace(t.Context(), f.account, other))
-	if got := steps(f.read(t).Plan); !slices.Equal(got, []string{"openai shared"}) {
+	if got := steps(f.mustPlan(t).Plan); !slices.Equal(got, []string{"openai shared"}) {
 		t.Errorf("with another default: %v", got)
 	}
 	testkit.Must(t, f.tenant.Registry.SetDefaultWorkspace(t.Context(), f.account, f.workspace))
-	if got := f.read(t).Steps[0].Credential; got != c.ID {
+	if got := f.mustPlan(t).Steps[0].Credential; got != c.ID {
 		t.Errorf("with the first default again: %v", got)
 	}
 	row := testkit.Key("key#"+string(f.bearer.Hash()), "key")
 	testkit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, row, "workspace", testkit.Text(string(other)))
-	if got := steps(f.read(t).Plan); !slices.Equal(got, []string{"openai shared"}) {
+	if got := steps(f.mustPlan(t).Plan); !slices.Equal(got, []string{"openai shared"}) {
 		t.Errorf("bound to another: %v", got)
 	}
 }
 
-// A caller is for one request: a second Read reads the key again. So does the first Read if
-// it comes much later.
-func TestACallerIsNotRemembered(t *testing.T) {
+// A refused key costs one read of its own row, although it was planned for before.
+func TestARefusedKeyCostsOneRead(t *testing.T) {
 	f := newFixture(t)
-	for _, reads := range []int{0, 2} {
-		token := f.tenant.StandardKey(t, "")
-		caller, err := f.reader.Identify(t.Context(), bearer(t, token))
-		testkit.Must(t, err)
-		for range reads {
-			_, err = f.reader.Read(t.Context(), caller, request("m"))
-			testkit.Must(t, err)
+	token := f.tenant.StandardKey(t, "")
+	f.bearer = bearer(t, token)
+	f.mustPlan(t)
+	f.tenant.Disable(t, token)
+	for n, want := range []int{4, 1, 1} { // the first refusal still makes the guess's reads
+		f.faults.Heal()
+		if _, err := f.plan(t, f.bearer); err == nil {
+			t.Error("a disabled key")
 		}
-		if reads == 0 {
-			caller.Age(byok.ReadTime)
+		if got := f.calls("GetItem") + f.calls("Query"); got != want {
+			t.Errorf("refusal %d made %d reads, want %d", n+1, got, want)
 		}
-		f.tenant.Disable(t, token)
-		_, readErr := f.reader.Read(t.Context(), caller, request("m"))
-		_, identifyErr := f.reader.Identify(t.Context(), bearer(t, token))
-		for _, err := range []error{readErr, identifyErr} {
-			if _, ok := errors.AsType[*auth.Rejection](err); !ok {
-				t.Errorf("after %d reads, with a disabled key: %v", reads, err)
+	}
+}
+
+// Identify reads the key alone.
+func TestIdentifyReadsTheKeyAlone(t *testing.T) {
+	f := newFixture(t)
+	f.mustPlan(t)
+	f.faults.Heal()
+	caller, err := f.reader.Identify(t.Context(), f.bearer.Hash())
+	if err != nil || caller.Account() != f.account || f.calls("GetItem") != 1 || f.calls("Query") != 0 {
+		t.Errorf("%+v, %v, with %d gets and %d queries", caller, err, f.calls("GetItem"), f.calls("Query"))
+	}
+	manager := bearer(t, f.tenant.ManagementKey(t))
+	if _, err := f.reader.Identify(t.Context(), manager.Hash()); !errors.Is(err, routing.ErrManagementKey) {
+		t.Errorf("a management key: %v", err)
+	}
+}
+
+// A reading that is kept for a first attempt opens the first step, for two seconds.
+func TestTheFirstStepOfAReading(t *testing.T) {
+	f := newFixture(t)
+	f.store(t, byok.Settings{})
+	f.store(t, byok.Settings{})
+	reading := f.mustPlan(t)
+	first := reading.First()
+	if len(first.Steps) != 1 || first.Steps[0] != reading.Steps[0] || !first.IsFresh() || first.Workspace != f.workspace || first.Account != f.account {
+		t.Errorf("%+v of %+v", first, reading)
+	}
+	key, err := first.Open(t.Context(), reading.Steps[0])
+	if string(key.Reveal()) != "sk-secret" || err != nil {
+		t.Errorf("opened %q, %v", key.Reveal(), err)
+	}
+	if _, err := first.Open(t.Context(), reading.Steps[1]); err == nil {
+		t.Error("opened the second step")
+	}
+	if first.Age(byok.ReadTime); first.IsFresh() {
+		t.Error("it is fresh after two seconds")
+	}
+}
+
+// An attempt is served by the first step of the plan as of now that is not among the steps
+// before it in the plan as it was made.
+func TestNext(t *testing.T) {
+	a, b, c, d := routing.Step{Credential: "a"}, routing.Step{Credential: "b"}, routing.Step{}, routing.Step{Credential: "d"}
+	made := []routing.Step{a, b, c}
+	for name, test := range map[string]struct {
+		now  []routing.Step
+		want []routing.Step // of the attempts
+	}{
+		"unchanged":          {made, made},
+		"the first is gone":  {[]routing.Step{b, c}, []routing.Step{b, b, c}},
+		"the second is gone": {[]routing.Step{a, c}, []routing.Step{a, c, c}},
+		"superseded":         {[]routing.Step{a, d, c}, []routing.Step{a, d, d}},
+		"none is left":       {[]routing.Step{a}, []routing.Step{a}},
+		"a new one is first": {[]routing.Step{d, a, b, c}, []routing.Step{d, d, d}},
+	} {
+		var got []routing.Step
+		for n := range made {
+			step, ok := routing.Plan{Steps: test.now}.Next(func(s routing.Step) bool { return slices.Contains(made[:n], s) })
+			if ok {
+				got = append(got, step)
 			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}
 }
@@ -384,11 +438,11 @@ func TestOnlyStepsOfThePlanOpen(t *testing.T) {
 	f := newFixture(t)
 	c := f.store(t, byok.Settings{})
 	f.mustOpen(t) // kept
-	earlier := f.read(t).Steps[0]
+	earlier := f.mustPlan(t).Steps[0]
 	testkit.Must(t, f.manager().Disable(t.Context(), f.workspace, c.ID))
 	restricted := f.store(t, byok.Settings{AllowedModels: []string{"n"}})
 	used := f.store(t, byok.Settings{})
-	reading := f.read(t)
+	reading := f.mustPlan(t)
 	for name, step := range map[string]routing.Step{
 		"shared endpoint":          {Provider: provider},
 		"unknown credential":       {Provider: provider, Credential: "another"},

@@ -3,6 +3,8 @@ package routing
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
 )
 
 // Ten thousand requests come in one second, while the value changes all the time.
@@ -18,7 +21,7 @@ func TestSharedReadsBeginAfterTheirRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const requests = 10_000
 		var version, begun atomic.Int64
-		shared := newReads(func(context.Context, string) (int64, error) {
+		shared := newReads(func(context.Context, string, settle) (int64, error) {
 			n := begun.Add(1)
 			time.Sleep(time.Duration(n*7%10) * time.Millisecond)
 			seen := version.Load()
@@ -42,29 +45,118 @@ func TestSharedReadsBeginAfterTheirRequests(t *testing.T) {
 		}
 		time.Sleep(between)
 		synctest.Wait()
-		if len(shared.next) != 0 {
-			t.Errorf("%d keys are left", len(shared.next))
+		if len(shared.paces) != 0 {
+			t.Errorf("%d keys are left", len(shared.paces))
 		}
 	})
 }
 
-// A lone request waits for nobody, and other keys do not wait for it.
+// A serial caller waits for nobody, and other keys do not wait for it.
 func TestALoneReadBeginsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := newReads(func(_ context.Context, key string) (string, error) { return key, nil })
+		shared := newReads(func(_ context.Context, key string, _ settle) (string, error) {
+			time.Sleep(time.Millisecond)
+			return key, nil
+		})
 		began := time.Now()
-		for _, key := range []string{"a", "b"} {
+		for n, key := range []string{"a", "a", "b", "a"} {
 			if got, err := shared.get(t.Context(), key); got != key || err != nil {
 				t.Errorf("got %q, %v", got, err)
 			}
-		}
-		if d := time.Since(began); d != 0 {
-			t.Errorf("it took %v", d)
-		}
-		if _, err := shared.get(t.Context(), "a"); err != nil || time.Since(began) != between {
-			t.Errorf("the next one took %v, %v", time.Since(began), err)
+			if d := time.Since(began); d != time.Duration(n+1)*time.Millisecond {
+				t.Errorf("after request %d: %v", n, d)
+			}
 		}
 	})
+}
+
+// After a read for several requests, the next one begins 4 ms after that one began. So it
+// does after a read that hangs.
+func TestReadsForManyArePaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var begun []time.Duration
+		start := time.Now()
+		shared := newReads(func(context.Context, string, settle) (string, error) {
+			begun = append(begun, time.Since(start))
+			if time.Sleep(time.Millisecond); len(begun) == 3 {
+				time.Sleep(700 * time.Millisecond)
+			}
+			return "", nil
+		})
+		var group sync.WaitGroup
+		for _, at := range []time.Duration{0, 0, 0, 1500, 6000} { // µs
+			time.Sleep(at*time.Microsecond - time.Since(start))
+			group.Go(func() {
+				if _, err := shared.get(t.Context(), "k"); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		group.Wait()
+		if want := []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 9 * time.Millisecond}; !slices.Equal(begun, want) {
+			t.Errorf("the reads began at %v, want %v", begun, want)
+		}
+	})
+}
+
+// After its burst an account consumes 1,000 read units a second, however many requests and
+// workspaces it has. Others do not wait.
+func TestAnAccountHasABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const cost, seconds = 245, 10
+		var b budget
+		used := map[ids.Account]int{}
+		var mu sync.Mutex
+		shared := newReads(func(_ context.Context, of tenant, settle settle) (string, error) {
+			time.Sleep(10 * time.Millisecond)
+			units := 1
+			if of.account == "large" {
+				units = cost
+			}
+			mu.Lock()
+			used[of.account] += units
+			mu.Unlock()
+			settle(float64(units))
+			return "", nil
+		})
+		shared.charge = b.charge
+		var group sync.WaitGroup
+		end := time.Now().Add(seconds * time.Second)
+		for caller := range 64 {
+			of := tenant{"large", ids.Workspace(rune('a' + caller%2))}
+			if caller == 0 {
+				of.account = "small"
+			}
+			group.Go(func() {
+				for time.Now().Before(end) {
+					began := time.Now()
+					if _, err := shared.get(t.Context(), of); err != nil || of.account == "small" && time.Since(began) > 10*time.Millisecond {
+						t.Errorf("%s: %v after %v", of.account, err, time.Since(began))
+					}
+				}
+			})
+		}
+		group.Wait()
+		// Before the first answers the cost of the workspaces is unknown: three reads each.
+		if n := used["large"]; n < seconds*1000 || n > (seconds+1)*1000+6*cost {
+			t.Errorf("%d read units in %d seconds", n, seconds)
+		}
+		if n := used["small"]; n < 100*seconds {
+			t.Errorf("the other account made %d reads", n)
+		}
+	})
+}
+
+// The maps of budgets are bounded.
+func TestBudgetsAreBounded(t *testing.T) {
+	var b budget
+	for n := range 2 * mostBudgets {
+		settle, wait := b.charge(tenant{account: ids.Account(strconv.Itoa(n))})
+		if settle(3); wait != 0 || len(b.paid)+len(b.costs) > mostBudgets+1 {
+			t.Fatalf("%v, %d entries", wait, len(b.paid)+len(b.costs))
+		}
+	}
 }
 
 // If a request gives up, the read goes on for the others. If a read hangs or panics,
@@ -76,7 +168,7 @@ func TestSharedReadsFail(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var calls atomic.Int64
-			shared := newReads(func(ctx context.Context, _ string) (string, error) {
+			shared := newReads(func(ctx context.Context, _ string, _ settle) (string, error) {
 				if calls.Add(1) > 1 {
 					return "fine", nil
 				}
