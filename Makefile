@@ -145,7 +145,7 @@ second-opinion: engines functions $(BUILD)/engines ## Run the tests of storage o
 
 .PHONY: routers
 routers: engines functions $(BUILD)/admin $(BUILD)/local $(BUILD)/router ## Check what Envoy does with stored keys (needs Python; REQUESTS=10000, SEED=1)
-	@REQUESTS="$(or $(REQUESTS),10000)" SEED="$(or $(SEED),1)" infra/router/routers
+	@infra/router/routers -requests "$(or $(REQUESTS),10000)" -seed "$(or $(SEED),1)"
 
 .PHONY: clients
 clients: first docs ## Call the API through generated clients (Go, TypeScript, Python), schemathesis and the reference page (needs Python and Chromium)

@@ -1,28 +1,21 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/routing"
-	"signalbox.dev/shared/seal"
-	"signalbox.dev/shared/secret"
 )
 
 const (
@@ -30,8 +23,16 @@ const (
 	credentialHeader = "X-Signalbox-Credential" //nolint:gosec // a name
 	providerHeader   = "X-Signalbox-Provider"
 	hostHeader       = "X-Signalbox-Host"
-	attemptHeader    = "X-Signalbox-Attempt"
-	retriesHeader    = "X-Envoy-Max-Retries"
+	servedByHeader   = "X-Signalbox-Served-By"
+	// For the router's log, on refusals too.
+	accountHeader   = "X-Signalbox-Account"
+	workspaceHeader = "X-Signalbox-Workspace"
+	keyHeader       = "X-Signalbox-Key" // the first characters of the API key's hash
+	nthHeader       = "X-Signalbox-Attempt"
+	reasonHeader    = "X-Signalbox-Reason"
+
+	attemptHeader = "X-Envoy-Attempt-Count"
+	retriesHeader = "X-Envoy-Max-Retries"
 
 	// requestTime bounds a request to the authorizer, with its body.
 	requestTime = 5 * time.Second
@@ -51,6 +52,7 @@ var messages = map[int]string{
 	http.StatusForbidden:             "No provider may serve this request",
 	http.StatusNotFound:              "Resource not found",
 	http.StatusRequestEntityTooLarge: "Request body too large",
+	http.StatusUnprocessableEntity:   "A stored credential cannot be used",
 	http.StatusServiceUnavailable:    "Stored credentials are unavailable",
 }
 
@@ -62,7 +64,7 @@ func unavailable(cause error) *refusal {
 type authorizer struct {
 	config  config
 	reader  *routing.Reader
-	plans   *plans
+	kept    readings
 	metrics *metrics
 	log     *slog.Logger
 }
@@ -74,6 +76,8 @@ func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	r = r.WithContext(ctx)
 	switch {
+	case isUnder(r, "/who"):
+		a.answer(w, r, "/who", a.who)
 	case isUnder(r, "/plan"):
 		a.answer(w, r, "/plan", a.plan)
 	case isUnder(r, "/open"):
@@ -108,7 +112,7 @@ func (a *authorizer) answer(w http.ResponseWriter, r *http.Request, path string,
 		}
 		a.log.LogAttrs(r.Context(), slog.LevelError, "refused", attrs...)
 	}
-	refuse(w, status, reason)
+	a.refuse(w, status, reason)
 }
 
 // safely returns a panic as a refusal. A panic that aborts the response goes on, so the
@@ -126,78 +130,120 @@ func (a *authorizer) safely(w http.ResponseWriter, r *http.Request, handle func(
 	return handle(w, r)
 }
 
-func refuse(w http.ResponseWriter, status int, reason string) {
+// refuse writes the refusal. The status of an outage is a setting, because some routers
+// drop the body of a 5xx; the body says 503.
+func (a *authorizer) refuse(w http.ResponseWriter, status int, reason string) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
+	w.Header().Set(reasonHeader, reason)
+	if status == http.StatusServiceUnavailable {
+		w.WriteHeader(a.config.OutageStatus)
+	} else {
+		w.WriteHeader(status)
+	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{ // the connection may be gone
 		"code": status, "message": messages[status], "metadata": map[string]any{"reason": reason},
 	}})
 }
 
-// plan decides how a request may be served and remembers it for /open.
-func (a *authorizer) plan(w http.ResponseWriter, r *http.Request) *refusal {
-	made, refused := a.decide(w, r)
+// bearerOf returns the hash of the caller's API key, which may be unknown.
+func bearerOf(w http.ResponseWriter, r *http.Request) (auth.KeyHash, *refusal) {
+	bearer, err := auth.ParseBearer(r.Header.Values("Authorization"))
+	if err != nil {
+		return "", refusalOf(err)
+	}
+	w.Header().Set(keyHeader, bearer.Hash().Short())
+	return bearer.Hash(), nil
+}
+
+// who finds who calls, without the body.
+func (a *authorizer) who(w http.ResponseWriter, r *http.Request) *refusal {
+	hash, refused := bearerOf(w, r)
 	if refused != nil {
 		return refused
 	}
-	w.Header().Set(planHeader, a.plans.add(made))
+	caller, err := a.reader.Identify(r.Context(), hash)
+	if err != nil {
+		return refusalOf(err)
+	}
+	w.Header().Set(accountHeader, string(caller.Account()))
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// plan decides how a request may be served.
+func (a *authorizer) plan(w http.ResponseWriter, r *http.Request) *refusal {
+	made, reading, refused := a.decide(w, r)
+	if refused != nil {
+		return refused
+	}
+	name := a.config.nameKeys.name(made)
+	a.kept.keep(name, reading.First())
+	w.Header().Set(planHeader, name)
 	w.Header().Set(retriesHeader, strconv.Itoa(len(made.steps)-1))
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
 
-// decide finds who calls, reads the model from the body, and plans the request.
-func (a *authorizer) decide(w http.ResponseWriter, r *http.Request) (plan, *refusal) {
-	caller, refused := a.identify(r)
-	if refused != nil {
-		return plan{}, refused
+// decide reads the model from the body and plans the request. It reads rows only for a
+// body that it can serve.
+func (a *authorizer) decide(w http.ResponseWriter, r *http.Request) (plan, *routing.Reading, *refusal) {
+	p := plan{made: time.Now()}
+	var refused *refusal
+	if p.hash, refused = bearerOf(w, r); refused != nil {
+		return plan{}, nil, refused
 	}
-	body := http.MaxBytesReader(w, r.Body, a.config.MaxBodyBytes)
-	model, err := readModel(body)
+	var err error
+	p.model, err = readModel(http.MaxBytesReader(w, r.Body, a.config.MaxBodyBytes))
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	users := r.Header.Values(a.config.UserIDHeader) // none if no header is configured
-	providers := a.config.Models[model]
 	switch {
 	case tooLarge:
-		return plan{}, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
+		return plan{}, nil, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
 	case err != nil:
-		return plan{}, &refusal{http.StatusBadRequest, "malformed_body", nil}
+		return plan{}, nil, &refusal{http.StatusBadRequest, "malformed_body", nil}
 	case len(users) > 1: // one of them may be the client's
-		return plan{}, &refusal{http.StatusBadRequest, "repeated_user_id", nil}
-	case providers == nil:
-		return plan{}, &refusal{http.StatusNotFound, "unknown_model", nil}
+		return plan{}, nil, &refusal{http.StatusBadRequest, "repeated_user_id", nil}
+	case len(users) == 1:
+		p.userID = users[0]
 	}
-	request := routing.Request{Model: model, Providers: providers}
-	if len(users) == 1 {
-		request.UserID = users[0]
+	reading, refused := a.read(w, r, p)
+	if refused != nil {
+		return plan{}, nil, refused
 	}
-	reading, err := a.reader.Read(r.Context(), caller, request)
-	if err != nil {
-		return plan{}, refusalOf(err)
+	if len(reading.Steps) == 0 {
+		return plan{}, nil, &refusal{http.StatusForbidden, "no_step", nil}
 	}
-	steps := a.offered(reading)
-	if len(steps) == 0 {
-		return plan{}, &refusal{http.StatusForbidden, "no_step", nil}
+	for _, step := range reading.Steps {
+		p.steps = append(p.steps, idOf(step))
 	}
-	return plan{caller: caller, request: request, steps: steps, reading: reading.Only(steps[0])}, nil
+	return p, reading, nil
 }
 
-func (a *authorizer) identify(r *http.Request) (*routing.Caller, *refusal) {
-	bearer, err := auth.ParseBearer(r.Header.Values("Authorization"))
+// read plans the plan's request by the rows as they are now.
+func (a *authorizer) read(w http.ResponseWriter, r *http.Request, p plan) (*routing.Reading, *refusal) {
+	providers := a.config.Models[p.model]
+	if providers == nil {
+		return nil, &refusal{http.StatusNotFound, "unknown_model", nil}
+	}
+	reading, err := a.reader.Read(r.Context(), p.hash, routing.Request{Model: p.model, UserID: p.userID, Providers: providers})
 	if err != nil {
 		return nil, refusalOf(err)
 	}
-	caller, err := a.reader.Identify(r.Context(), bearer)
-	if err != nil {
-		return nil, refusalOf(err)
-	}
-	return caller, nil
+	note(w, reading)
+	reading.Steps = a.offered(reading)
+	return reading, nil
 }
 
-// refusalOf returns the refusal for the reader's error.
+func note(w http.ResponseWriter, reading *routing.Reading) {
+	w.Header().Set(accountHeader, string(reading.Account))
+	w.Header().Set(workspaceHeader, string(reading.Workspace))
+}
+
+// refusalOf returns the refusal for the reader's error. An outage is a 503; what a retry
+// cannot help is a 4xx.
 func refusalOf(err error) *refusal {
 	rejection, rejected := errors.AsType[*auth.Rejection](err)
 	switch {
@@ -207,6 +253,10 @@ func refusalOf(err error) *refusal {
 		return &refusal{http.StatusForbidden, "management_key", nil}
 	case errors.Is(err, routing.ErrNoWorkspace):
 		return &refusal{http.StatusForbidden, "no_workspace", nil}
+	case errors.Is(err, routing.ErrTooMany):
+		return &refusal{http.StatusUnprocessableEntity, "workspace_too_large", err}
+	case errors.Is(err, routing.ErrUnreadable):
+		return &refusal{http.StatusUnprocessableEntity, "unreadable_row", err}
 	default:
 		return unavailable(err)
 	}
@@ -216,133 +266,103 @@ func refusalOf(err error) *refusal {
 // platform has no key.
 func (a *authorizer) offered(reading *routing.Reading) []routing.Step {
 	return slices.DeleteFunc(slices.Clone(reading.Steps), func(s routing.Step) bool {
-		return s.IsShared() && a.config.Providers[s.Provider].KeyFile == ""
+		return s.IsShared() && len(a.config.Providers[s.Provider].key.Reveal()) == 0
 	})
 }
 
-// readModel reads the model from a request's body: one JSON object with one member
-// "model". A name that differs only in case counts as a second one, because some
-// providers would read it.
-func readModel(body io.Reader) (model string, err error) {
-	d := jsontext.NewDecoder(body, jsontext.AllowDuplicateNames(true))
-	malformed := errors.New("the body is not a JSON object with one model")
-	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {
-		return "", cmp.Or(err, malformed)
-	}
-	models := 0
-	for d.PeekKind() == '"' {
-		token, err := d.ReadToken()
-		if err != nil {
-			return "", err
-		}
-		name := token.String()
-		if !strings.EqualFold(name, "model") {
-			if err := d.SkipValue(); err != nil {
-				return "", err
-			}
-			continue
-		}
-		value, err := d.ReadToken()
-		if models++; err != nil || models > 1 || name != "model" || value.Kind() != '"' {
-			return "", cmp.Or(err, malformed)
-		}
-		model = value.String()
-	}
-	if _, err := d.ReadToken(); err != nil { // the object's end
-		return "", err
-	}
-	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) || model == "" {
-		return "", errors.Join(err, malformed)
-	}
-	return model, nil
-}
-
-// open sends the key of the plan's next step. Without a plan it sends the first step's key.
+// open sends the key of one attempt.
 func (a *authorizer) open(w http.ResponseWriter, r *http.Request) *refusal {
-	t, refused := a.turn(w, r)
+	reading, step, refused := a.attempt(w, r)
 	if refused != nil {
 		return refused
 	}
-	credential := string(cmp.Or(t.step.Credential, "shared"))
-	key, err := a.key(r.Context(), t)
-	if err != nil {
-		a.metrics.opened.WithLabelValues(kind(t.step), "unavailable").Inc()
-		return unavailable(fmt.Errorf("%s: %w", t, err))
+	kind, servedBy, credential := "credential", "own", string(step.Credential)
+	if step.IsShared() {
+		kind, servedBy, credential = "shared", "platform", "shared"
 	}
-	defer key.Wipe()
-	if !fitsHeader(key.Reveal()) {
-		a.metrics.opened.WithLabelValues(kind(t.step), "no_header").Inc()
-		return &refusal{http.StatusServiceUnavailable, "key_is_no_header", fmt.Errorf("%s: no header can carry its key unchanged", t)}
-	}
-	provider := a.config.Providers[t.step.Provider]
+	provider := a.config.Providers[step.Provider]
 	w.Header().Set(credentialHeader, credential)
-	w.Header().Set(providerHeader, t.step.Provider)
+	w.Header().Set(providerHeader, step.Provider)
 	w.Header().Set(hostHeader, provider.Host)
-	w.Header().Set(attemptHeader, strconv.Itoa(t.taken+1))
+	w.Header().Set(servedByHeader, servedBy)
+	key := provider.key
+	if !step.IsShared() {
+		var err error
+		if key, err = reading.Open(r.Context(), step); err != nil {
+			refused = &refusal{http.StatusUnprocessableEntity, "unreadable_key", err}
+			if errors.Is(err, routing.ErrUnavailable) {
+				refused = unavailable(err)
+			}
+		} else if form := byok.FormOf(key.Reveal()); form != byok.Header {
+			refused = &refusal{http.StatusUnprocessableEntity, "key_is_" + string(form), errors.New("no header can carry its key")}
+		}
+		defer key.Wipe()
+	}
+	if refused != nil {
+		a.metrics.opened.WithLabelValues(kind, refused.reason).Inc()
+		refused.cause = fmt.Errorf("credential %s for %s, workspace %s, account %s: %w", credential, step.Provider, reading.Workspace, reading.Account, refused.cause)
+		return refused
+	}
 	sendKey(w, r, provider.Header, *provider.Prefix, key.Reveal())
-	a.metrics.opened.WithLabelValues(kind(t.step), "ok").Inc()
+	a.metrics.opened.WithLabelValues(kind, "ok").Inc()
 	return nil
 }
 
-func kind(s routing.Step) string {
-	if s.IsShared() {
-		return "shared"
-	}
-	return "credential"
-}
-
-// turn takes the next turn of the request's plan, or plans a request that has none. The
-// plan's reading serves its first turn while it is fresh. Before any other turn it reads
-// the rows again, because a revoked credential must serve no later attempt.
-func (a *authorizer) turn(w http.ResponseWriter, r *http.Request) (turn, *refusal) {
+// attempt returns the step that serves this attempt, by the rows as they are now. The
+// plan's own reading serves the first attempt while it is fresh. A request without a plan
+// is planned, and gets the first step.
+func (a *authorizer) attempt(w http.ResponseWriter, r *http.Request) (*routing.Reading, routing.Step, *refusal) {
 	names := r.Header.Values(planHeader)
 	if len(names) == 0 {
-		made, refused := a.decide(w, r)
+		_, reading, refused := a.decide(w, r)
 		if refused != nil {
-			return turn{}, refused
+			return nil, routing.Step{}, refused
 		}
-		return turn{made, made.steps[0]}, nil
+		return reading, reading.Steps[0], nil
 	}
-	t, ok := a.plans.take(names[0], func(c *routing.Caller) bool { return len(names) == 1 && mayBe(r, c) })
+	made, ok := a.config.nameKeys.plan(names[0])
+	if !ok || len(names) > 1 || time.Since(made.made) > a.config.PlanAge || !mayBe(r, made.hash) {
+		return nil, routing.Step{}, &refusal{http.StatusForbidden, "unknown_plan", nil}
+	}
+	w.Header().Set(keyHeader, made.hash.Short())
+	n, ok := countOf(r, len(made.steps))
 	if !ok {
-		return turn{}, &refusal{http.StatusServiceUnavailable, "unknown_plan", nil}
+		return nil, routing.Step{}, &refusal{http.StatusForbidden, "unknown_attempt", nil}
 	}
-	if t.reading != nil {
-		return t, nil
+	w.Header().Set(nthHeader, strconv.Itoa(n))
+	var reading *routing.Reading
+	if n == 1 {
+		reading = a.kept.take(names[0])
 	}
-	var err error
-	t.reading, err = a.reader.Read(r.Context(), t.caller, t.request)
-	if err != nil {
-		if refused := refusalOf(err); refused.status == http.StatusServiceUnavailable {
-			return turn{}, refused
+	if reading != nil {
+		note(w, reading)
+	} else {
+		var refused *refusal
+		if reading, refused = a.read(w, r, made); refused != nil {
+			return nil, routing.Step{}, refused
 		}
 	}
-	if err != nil || !slices.Contains(t.reading.Steps, t.step) {
-		return turn{}, &refusal{http.StatusServiceUnavailable, "step_withdrawn", nil}
+	step, ok := reading.Next(func(s routing.Step) bool { return slices.Contains(made.steps[:n-1], idOf(s)) })
+	if !ok {
+		return nil, routing.Step{}, &refusal{http.StatusForbidden, "no_step", nil}
 	}
-	return t, nil
+	return reading, step, nil
+}
+
+// countOf returns the number of the attempt, from 1 to most.
+func countOf(r *http.Request, most int) (n int, ok bool) {
+	counts := r.Header.Values(attemptHeader)
+	if len(counts) != 1 {
+		return 0, false
+	}
+	n, err := strconv.Atoi(counts[0])
+	return n, err == nil && strconv.Itoa(n) == counts[0] && n >= 1 && n <= most
 }
 
 // mayBe reports whether the request can come from the plan's caller. If the router sends
 // an API key, it must be that caller's.
-func mayBe(r *http.Request, c *routing.Caller) bool {
+func mayBe(r *http.Request, hash auth.KeyHash) bool {
 	given := r.Header.Values("Authorization")
 	bearer, err := auth.ParseBearer(given)
-	return len(given) == 0 || err == nil && bearer.Hash() == c.KeyHash()
-}
-
-// key returns the key of this turn's step. The caller wipes it.
-func (a *authorizer) key(ctx context.Context, t turn) (secret.Bytes, error) {
-	if !t.step.IsShared() {
-		return t.reading.Open(ctx, t.step)
-	}
-	text, err := os.ReadFile(a.config.Providers[t.step.Provider].KeyFile)
-	if err != nil {
-		return secret.Bytes{}, err
-	}
-	key := bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
-	if len(key) == 0 {
-		return secret.Bytes{}, fmt.Errorf("the platform's key: %w", seal.ErrCiphertext)
-	}
-	return secret.New(key), nil
+	return len(given) == 0 || err == nil && bearer.Hash() == hash
 }

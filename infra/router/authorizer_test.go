@@ -10,14 +10,17 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
 	"signalbox.dev/infra/testkit"
@@ -55,12 +58,14 @@ func newFixture(t *testing.T) *fixture {
 	f.tenant = testkit.NewTenant(t, auth.NewRegistry(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Access))
 	f.token = f.tenant.StandardKey(t, "")
 	f.faults = faults.Wrap(f.engines.Config.HTTPClient)
-	keyFile := filepath.Join(t.TempDir(), "key")
-	testkit.Must(t, os.WriteFile(keyFile, []byte(platformKey+"\n"), 0o600))
-	var err error
-	f.config, err = readConfig(strings.NewReader(strings.NewReplacer("ACCESS", f.engines.Tables.Access, "CREDENTIALS", f.engines.Tables.Credentials,
-		"KEY_ARN", f.engines.KeyARN, "KEY_FILE", keyFile).Replace(`
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "key"), platformKey+"\n")
+	write(t, filepath.Join(folder, "names"), newNameKey()+"\n")
+	file := filepath.Join(folder, "router.yaml")
+	write(t, file, strings.NewReplacer("ACCESS", f.engines.Tables.Access, "CREDENTIALS", f.engines.Tables.Credentials,
+		"KEY_ARN", f.engines.KeyARN, "FOLDER", folder).Replace(`
 listen: 127.0.0.1:0
+name_keys_file: FOLDER/names
 stack: {AccessTableName: ACCESS, CredentialsTableName: CREDENTIALS, SealingKeyArn: "KEY_ARN"}
 user_id_header: X-Router-User
 max_body_bytes: 1000
@@ -69,10 +74,12 @@ models:
   m: [openai, anthropic]
   n: [mistral]
 providers:
-  openai: {host: api.openai.example, key_file: KEY_FILE}
+  openai: {host: api.openai.example, key_file: FOLDER/key}
   anthropic: {host: api.anthropic.example, header: x-api-key}
   mistral: {host: api.mistral.example}
-`)))
+`))
+	var err error
+	f.config, err = readConfig(file)
 	testkit.Must(t, err)
 	faulty := f.engines.Config
 	faulty.HTTPClient = f.faults
@@ -94,7 +101,7 @@ func (f *fixture) serve() {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() {
-		ended <- serve(ctx, newServer(f.config, f.reader, slog.New(slog.NewJSONHandler(f.log, nil))), listener)
+		ended <- serve(ctx, newServer(f.config, f.reader, slog.New(slog.NewJSONHandler(f.log, nil))), listener, f.config.MaxConnections)
 	}()
 	f.Cleanup(func() {
 		f.client.CloseIdleConnections()
@@ -180,9 +187,15 @@ func (f *fixture) plan() (name string) {
 	return a.header.Get("X-Signalbox-Plan")
 }
 
-func (f *fixture) open(plan string) answer {
+// open asks for the key of an attempt, as Envoy counts it.
+func (f *fixture) open(plan string, attempt int) answer {
 	f.Helper()
-	return f.post("/open/v1/chat", "", "X-Signalbox-Plan", plan)
+	return f.post("/open/v1/chat", "", "X-Signalbox-Plan", plan, "X-Envoy-Attempt-Count", strconv.Itoa(attempt))
+}
+
+func write(t testing.TB, file, text string) {
+	t.Helper()
+	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 func (a answer) is(t testing.TB, what string, status int, reason string) {
@@ -199,11 +212,11 @@ func (a answer) is(t testing.TB, what string, status int, reason string) {
 }
 
 // isKey checks that the response has this key of the step, and nothing else.
-func (a answer) isKey(t testing.TB, header, value, provider string, credential ids.Credential, attempt string) {
+func (a answer) isKey(t testing.TB, header, value, provider string, credential ids.Credential, servedBy string) {
 	t.Helper()
 	a.is(t, provider, http.StatusOK, "")
 	for name, want := range map[string]string{
-		header: value, "X-Signalbox-Provider": provider, "X-Signalbox-Credential": string(credential), "X-Signalbox-Attempt": attempt,
+		header: value, "X-Signalbox-Provider": provider, "X-Signalbox-Credential": string(credential), "X-Signalbox-Served-By": servedBy,
 		"X-Signalbox-Host": "api." + provider + ".example",
 	} {
 		if got := a.header.Values(name); len(got) != 1 || got[0] != want {
@@ -223,12 +236,18 @@ func TestEachAttemptGetsItsKey(t *testing.T) {
 		t.Errorf("%s retries", got)
 	}
 	plan := a.header.Get("X-Signalbox-Plan")
-	f.open(plan).isKey(t, "Authorization", "Bearer sk-first", "openai", first.ID, "1")
-	f.open(plan).isKey(t, "X-Api-Key", "sk-second", "anthropic", second.ID, "2")
-	f.open(plan).isKey(t, "Authorization", "Bearer "+platformKey, "openai", "shared", "3")
-	f.open(plan).isKey(t, "Authorization", "Bearer sk-last", "openai", last.ID, "4")
-	f.open(plan).is(t, "after the last step", http.StatusServiceUnavailable, "unknown_plan")
-	f.post("/open/v1/chat", `{"model":"m"}`, bearer(f.token)...).isKey(t, "Authorization", "Bearer sk-first", "openai", first.ID, "1")
+	for _, header := range []http.Header{a.header, f.open(plan, 1).header, f.open(plan, 2).header} {
+		if header.Get("X-Signalbox-Account") != string(f.tenant.ID) || header.Get("X-Signalbox-Workspace") != string(f.tenant.Workspace) ||
+			header.Get("X-Signalbox-Key") != auth.HashKey(f.token).Short() {
+			t.Errorf("for the log: %v", header)
+		}
+	}
+	f.open(plan, 1).isKey(t, "Authorization", "Bearer sk-first", "openai", first.ID, "own")
+	f.open(plan, 2).isKey(t, "X-Api-Key", "sk-second", "anthropic", second.ID, "own")
+	f.open(plan, 3).isKey(t, "Authorization", "Bearer "+platformKey, "openai", "shared", "platform")
+	f.open(plan, 4).isKey(t, "Authorization", "Bearer sk-last", "openai", last.ID, "own")
+	f.open(plan, 5).is(t, "after the last step", http.StatusForbidden, "unknown_attempt")
+	f.post("/open/v1/chat", `{"model":"m"}`, bearer(f.token)...).isKey(t, "Authorization", "Bearer sk-first", "openai", first.ID, "own")
 
 	for request, want := range map[string]int{
 		"GET /health": 200, "GET /metrics": 200, "GET /": 404, "GET /plan": 404, "GET /open/v1/chat": 404, "POST /health": 404, "POST /metrics": 404, "POST /plans": 404,
@@ -240,8 +259,8 @@ func TestEachAttemptGetsItsKey(t *testing.T) {
 	}
 	_, _, metrics := f.send(http.MethodGet, "/metrics", "")
 	for _, line := range []string{
-		`signalbox_router_opened_total{kind="credential",outcome="ok"} 4`, `signalbox_router_opened_total{kind="shared",outcome="ok"} 1`,
-		`signalbox_router_decisions_total{path="/open",reason="unknown_plan",status="503"} 1`, "signalbox_router_kept_keys 3", "signalbox_router_plans 0",
+		`signalbox_router_opened_total{kind="credential",outcome="ok"} 6`, `signalbox_router_opened_total{kind="shared",outcome="ok"} 1`,
+		`signalbox_router_decisions_total{path="/open",reason="unknown_attempt",status="403"} 1`, "signalbox_router_kept_keys 3",
 	} {
 		if !strings.Contains(string(metrics), line+"\n") {
 			t.Errorf("the metrics lack %s:\n%s", line, metrics)
@@ -285,11 +304,14 @@ func TestRefusals(t *testing.T) {
 		"half a body":          {`{"model":"n"`, unbound, 400, "malformed_body"},
 		"invalid UTF-8":        {"{\"model\":\"n\",\"x\":\"\xff\"}", unbound, 400, "malformed_body"},
 		"too large a body":     {`{"model":"n","x":"` + strings.Repeat("x", 1000) + `"}`, unbound, 413, "body_too_large"},
-		"an unknown caller's ": {``, bearer("sbx_unknown"), 401, "unknown_key"},
+		"an unknown caller's ": {``, bearer("sbx_unknown"), 400, "malformed_body"}, // no row is read for it
 	} {
 		for _, path := range []string{"/plan/v1/chat", "/plan", "/plan//a/../b"} {
 			a := f.post(path, c.body, c.header...)
 			a.is(t, name+" "+path, c.status, c.reason)
+			if a.header.Get("X-Signalbox-Reason") != c.reason {
+				t.Errorf("%s: for the log %q", name, a.header.Get("X-Signalbox-Reason"))
+			}
 			if (a.header.Get("X-Signalbox-Plan") == "") != (c.status != 200) {
 				t.Errorf("%s: a plan %q", name, a.header.Get("X-Signalbox-Plan"))
 			}
@@ -300,79 +322,185 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Only its caller can use a plan, and only for a limited time.
+// Before the body arrives, the caller is found by the key alone.
+func TestWho(t *testing.T) {
+	f := newFixture(t)
+	for name, c := range map[string]struct {
+		header []string
+		status int
+		reason string
+	}{
+		"no key":           {nil, 401, "missing"},
+		"two keys":         {append(bearer(f.token), bearer(f.token)...), 401, "malformed"},
+		"an unknown key":   {bearer("sbx_unknown"), 401, "unknown_key"},
+		"a disabled key":   {bearer(f.tenant.DisabledKey(t)), 401, "disabled"},
+		"a management key": {bearer(f.tenant.ManagementKey(t)), 403, "management_key"},
+		"a standard key":   {bearer(f.token), 200, ""},
+	} {
+		a := f.post("/who/v1/chat", "", c.header...)
+		a.is(t, name, c.status, c.reason)
+		if isNamed := a.header.Get("X-Signalbox-Account") == string(f.tenant.ID); isNamed != (c.status == 200) {
+			t.Errorf("%s: %v", name, a.header)
+		}
+	}
+}
+
+// Only its caller can use a plan, for a limited time and for its own attempts. Each
+// authorizer with the same name keys serves it.
 func TestAPlanIsItsCallersOwn(t *testing.T) {
 	f := newFixture(t)
 	f.store("sk-first", byok.Settings{})
 	stranger := f.tenant.StandardKey(t, "")
 	plan := f.plan()
-	unknown := func(what string, header ...string) {
+	refused := func(what, reason string, header ...string) {
 		t.Helper()
-		f.post("/open", `{"model":"m"}`, header...).is(t, what, http.StatusServiceUnavailable, "unknown_plan")
+		f.post("/open", `{"model":"m"}`, header...).is(t, what, http.StatusForbidden, reason)
 	}
-	unknown("another's key", append(bearer(stranger), "X-Signalbox-Plan", plan)...)
-	unknown("a malformed key", "Authorization", "x", "X-Signalbox-Plan", plan)
-	unknown("two plans", "X-Signalbox-Plan", plan, "X-Signalbox-Plan", plan)
-	unknown("an unknown plan", append(bearer(f.token), "X-Signalbox-Plan", "x")...)
-	f.post("/open", "", append(bearer(f.token), "X-Signalbox-Plan", plan)...).is(t, "its own", http.StatusOK, "")
-	plan = f.plan()
+	first := []string{"X-Envoy-Attempt-Count", "1", "X-Signalbox-Plan"}
+	refused("another's key", "unknown_plan", append(bearer(stranger), append(first, plan)...)...)
+	refused("a malformed key", "unknown_plan", append(first, plan, "Authorization", "x")...)
+	refused("two plans", "unknown_plan", append(first, plan, "X-Signalbox-Plan", plan)...)
+	for _, forged := range []string{"x", plan[1:], plan[:len(plan)-1], plan[:len(plan)-8], plan + "A", plan + "=", strings.Replace(plan, plan[:1], "B", 1)} {
+		refused("a forged plan", "unknown_plan", append(first, forged)...)
+	}
+	for _, count := range [][]string{{}, {"0"}, {"3"}, {"-1"}, {"+1"}, {"01"}, {" 1 1"}, {"1.0"}, {""}, {"1", "1"}, {"99999999999999999999"}} {
+		header := []string{"X-Signalbox-Plan", plan}
+		for _, c := range count {
+			header = append(header, "X-Envoy-Attempt-Count", c)
+		}
+		refused("attempt "+strings.Join(count, ", "), "unknown_attempt", header...)
+	}
+	f.post("/open", "", append(bearer(f.token), append(first, plan)...)...).is(t, "its own", http.StatusOK, "")
+	other := f.plan()
+	if other == plan {
+		t.Error("equal requests have one name")
+	}
+	f.config.nameKeys = append(nameKeys{[]byte(strings.Repeat("k", nameKeySize))}, f.config.nameKeys...)
 	f.serve()
-	unknown("a plan from before a restart", append(bearer(f.token), "X-Signalbox-Plan", plan)...)
-	f.config.MaxPlans, f.config.PlanAge = 2, time.Nanosecond
+	f.open(other, 1).is(t, "after a restart, with another first key", http.StatusOK, "")
+	f.open(other, 2).is(t, "its second attempt", http.StatusOK, "")
+	f.config.nameKeys = f.config.nameKeys[:1]
 	f.serve()
-	unknown("an old plan", append(bearer(f.token), "X-Signalbox-Plan", f.plan())...)
-	f.config.PlanAge = time.Minute
+	f.open(other, 1).is(t, "without its key", http.StatusForbidden, "unknown_plan")
+	f.config.PlanAge = time.Nanosecond
 	f.serve()
-	first, second, third := f.plan(), f.plan(), f.plan()
-	unknown("one plan too many", "X-Signalbox-Plan", first)
-	for _, plan := range []string{second, third} {
-		f.open(plan).is(t, "within the bound", http.StatusOK, "")
+	f.open(f.plan(), 1).is(t, "an old plan", http.StatusForbidden, "unknown_plan")
+}
+
+// A name holds a plan of any size in few characters, and what is signed is what is read.
+func TestNames(t *testing.T) {
+	keys, err := readNameKeys([]byte(newNameKey() + "\r\n" + newNameKey()))
+	testkit.Must(t, err)
+	made := time.UnixMilli(1_800_000_000_123)
+	for steps, most := range map[int]int{1: 110, 10: 180, 100: 900} {
+		p := plan{made: made, hash: auth.HashKey("k"), model: "gpt-5.2", userID: "\xff", steps: make([]stepID, steps)}
+		for i := range p.steps {
+			p.steps[i] = idOf(routing.Step{Provider: "openai", Credential: ids.Credential(strconv.Itoa(i))})
+		}
+		name := keys.name(p)
+		if got, ok := keys[:1].plan(name); !ok || !reflect.DeepEqual(got, p) || len(name) > most {
+			t.Errorf("%d steps: %+v, %t, of %+v in %d characters", steps, got, ok, p, len(name))
+		}
+		if _, ok := keys[1:].plan(name); ok {
+			t.Error("another key verifies it")
+		}
+		for i := range name { // each character counts
+			other := []byte(name)
+			other[i] ^= 1
+			if _, ok := keys.plan(string(other)); ok {
+				t.Fatalf("character %d is not signed", i)
+			}
+		}
+	}
+	for _, file := range []string{"", "\n", "AAAA\n", newNameKey() + "\n\n", newNameKey() + "A"} {
+		if _, err := readNameKeys([]byte(file)); err == nil {
+			t.Errorf("a file of %q", file)
+		}
 	}
 }
 
-// Revocation takes effect at the next request, and at the next attempt of the same one.
-func TestRevocation(t *testing.T) {
+// Each attempt is decided by the rows as they are then: a withdrawn step is passed over, a
+// successor serves in its predecessor's place, and a request without a step left ends.
+func TestChangesBetweenAttempts(t *testing.T) {
 	f := newFixture(t)
-	c := f.store("sk-first", byok.Settings{})
-	f.store("sk-second", byok.Settings{})
-	withdrawn := func(what, plan string) {
+	manager := byok.NewManager(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Credentials)
+	first, second := f.store("sk-first", byok.Settings{}), f.store("sk-second", byok.Settings{})
+	sends := func(what, plan string, attempt int, key string) {
 		t.Helper()
-		f.open(plan).is(t, what, http.StatusServiceUnavailable, "step_withdrawn")
+		if a := f.open(plan, attempt); a.header.Get("Authorization") != "Bearer "+key {
+			t.Errorf("%s: %+v, want %s", what, a, key)
+		}
 	}
 	plan := f.plan()
-	f.open(plan).is(t, "the first attempt", http.StatusOK, "")
-	f.store("sk-third", byok.Settings{BYOKOnly: true})
-	f.open(plan).is(t, "the second credential", http.StatusOK, "")
-	withdrawn("the shared endpoint", plan)
+	sends("the first attempt", plan, 1, "sk-first")
+	third := f.store("sk-third", byok.Settings{})
+	_, err := manager.Supersede(t.Context(), f.tenant.Workspace, second.ID, third.ID, false)
+	testkit.Must(t, err)
+	sends("superseded", plan, 2, "sk-third")
+	sends("the shared endpoint after it", plan, 3, "sk-third") // it was not in the plan as it was made
 
 	plan = f.plan()
-	f.open(plan).is(t, "the first attempt", http.StatusOK, "")
+	sends("the first attempt", plan, 1, "sk-first")
+	testkit.Must(t, manager.Disable(t.Context(), f.tenant.Workspace, third.ID))
+	sends("disabled", plan, 2, platformKey)
+	f.store("sk-only", byok.Settings{Provider: "openai", BYOKOnly: true, AllowedModels: []string{}})
+	f.open(plan, 3).is(t, "no step is left", http.StatusForbidden, "no_step")
+	testkit.Must(t, manager.Disable(t.Context(), f.tenant.Workspace, first.ID))
+	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "the next request", http.StatusForbidden, "no_step")
+
+	f.store("sk-last", byok.Settings{})
+	plan = f.plan()
 	f.tenant.Disable(t, f.token)
-	withdrawn("a disabled API key", plan)
+	sends("just planned", plan, 1, "sk-last")
+	f.open(plan, 1).is(t, "a disabled API key", http.StatusUnauthorized, "disabled")
 	f.token = f.tenant.StandardKey(t, "")
-	manager := byok.NewManager(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Credentials)
-	testkit.Must(t, manager.Disable(t.Context(), f.tenant.Workspace, c.ID))
-	if a := f.open(f.plan()); a.header.Get("Authorization") != "Bearer sk-second" {
-		t.Errorf("%+v", a)
-	}
 	f.tenant.DeleteWorkspace(t, f.tenant.Workspace)
 	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "a deleted workspace", http.StatusForbidden, "no_workspace")
 }
 
-func TestKeysThatNoHeaderCarries(t *testing.T) {
-	for key, fits := range map[string]bool{
-		"sk-1": true, "a b": true, "~!": true,
-		"sk-1\n": false, "a\nb": false, " a": false, "a ": false, "a\tb": false, "a\x00": false, "\x7f": false, "é": false, "": false,
+// Rows are read for a body that can be served, and not a second time for the first attempt.
+func TestReads(t *testing.T) {
+	f := newFixture(t)
+	f.store("sk-first", byok.Settings{})
+	f.plan()
+	for what, c := range map[string]struct {
+		ask  func()
+		want int
+	}{
+		"a malformed body":           {func() { f.post("/plan", "{", bearer(f.token)...) }, 0},
+		"an unknown model":           {func() { f.post("/plan", `{"model":"o"}`, bearer(f.token)...) }, 0},
+		"who":                        {func() { f.post("/who", "", bearer(f.token)...) }, 1},
+		"a plan":                     {func() { f.plan() }, 4},
+		"a plan and its key":         {func() { f.open(f.plan(), 1) }, 4},
+		"the first attempt repeated": {func() { p := f.plan(); f.open(p, 1); f.open(p, 1) }, 8},
+		"two attempts":               {func() { p := f.plan(); f.open(p, 1); f.open(p, 2) }, 8},
 	} {
-		if fitsHeader([]byte(key)) != fits {
-			t.Errorf("%q", key)
+		f.faults.Heal()
+		c.ask()
+		reads := 0
+		for _, call := range f.faults.Calls() {
+			if call.Service == "DynamoDB" {
+				reads++
+			}
+		}
+		if reads != c.want {
+			t.Errorf("%s: %d reads, want %d", what, reads, c.want)
 		}
 	}
-	f := newFixture(t)
-	c := f.store("{\n}", byok.Settings{})
-	f.open(f.plan()).is(t, "a document", http.StatusServiceUnavailable, "key_is_no_header")
-	if log := f.log.String(); !strings.Contains(log, string(c.ID)) || strings.Contains(log, `{\n}`) {
-		t.Errorf("logged %s", log)
+}
+
+func TestKeysThatNoHeaderCarries(t *testing.T) {
+	for key, reason := range map[string]string{`{"type":"service_account"}`: "key_is_document", "sk-\n": "key_is_no_header"} {
+		f := newFixture(t)
+		c := f.store(key, byok.Settings{})
+		a := f.open(f.plan(), 1)
+		a.is(t, key, http.StatusUnprocessableEntity, reason)
+		if got := a.header.Get("X-Signalbox-Credential"); got != string(c.ID) {
+			t.Errorf("for the log: %q", got)
+		}
+		if log := f.log.String(); !strings.Contains(log, string(c.ID)) || strings.Contains(log, "sk-") || strings.Contains(log, "service_account") {
+			t.Errorf("logged %s", log)
+		}
 	}
 }
 
@@ -389,15 +517,13 @@ func TestOutages(t *testing.T) {
 			f.faults.Heal()
 		}
 		f.faults.Inject(faults.Rule{Operation: "Decrypt", Fault: fault})
-		plan := f.plan()
-		f.open(plan).is(t, "Decrypt", http.StatusServiceUnavailable, "unavailable")
+		f.open(f.plan(), 1).is(t, "Decrypt", http.StatusServiceUnavailable, "unavailable")
 		f.faults.Heal()
 	}
-	// The turn is spent: the router must not ask again for the same step.
 	plan := f.plan()
 	f.faults.Inject(faults.Rule{Operation: "Query", Fault: faults.Refuse()})
-	f.open(plan).is(t, "just planned", http.StatusOK, "")
-	f.open(plan).is(t, "the second attempt", http.StatusServiceUnavailable, "unavailable")
+	f.open(plan, 1).is(t, "just planned", http.StatusOK, "")
+	f.open(plan, 2).is(t, "the second attempt", http.StatusServiceUnavailable, "unavailable")
 	f.faults.Heal()
 	if log := f.log.String(); strings.Contains(log, `"stack"`) {
 		t.Errorf("an outage caused a panic: %s", log)
@@ -407,10 +533,29 @@ func TestOutages(t *testing.T) {
 	if log := f.log.String(); !strings.Contains(log, `"stack":"goroutine`) || strings.Contains(log, "sk-") {
 		t.Errorf("logged %s", log)
 	}
-	testkit.Must(t, os.WriteFile(f.config.Providers["openai"].KeyFile, nil, 0o600))
-	f.token = f.tenant.StandardKey(t, f.tenant.NewWorkspace(t)) // without credentials
-	f.faults.Heal()
-	f.open(f.plan()).is(t, "an empty platform key", http.StatusServiceUnavailable, "unavailable")
+	f.config.OutageStatus = http.StatusFailedDependency
+	f.serve()
+	status, _, text := f.send(http.MethodPost, "/plan", `{"model":"m"}`, bearer(f.token)...)
+	if status != http.StatusFailedDependency || !strings.Contains(string(text), `"code":503`) {
+		t.Errorf("with another status for outages: %d %s", status, text)
+	}
+}
+
+// A retry does not help if a row is damaged.
+func TestDamagedRows(t *testing.T) {
+	f := newFixture(t)
+	c := f.store("sk-first", byok.Settings{})
+	rows := testkit.Rows{DB: dynamodb.NewFromConfig(f.engines.Config), Table: f.engines.Tables.Credentials}
+	at := testkit.Key("workspace#"+string(f.tenant.Workspace), "credential#"+string(c.ID))
+	rows.Change(t, at, func(row testkit.Row) {
+		row["seal"].(*types.AttributeValueMemberM).Value["nonce"] = &types.AttributeValueMemberB{Value: make([]byte, 12)} //nolint:errcheck // as it is stored
+	})
+	f.open(f.plan(), 1).is(t, "a damaged seal", http.StatusUnprocessableEntity, "unreadable_key")
+	rows.Set(t, at, "disabled", testkit.Text("no"))
+	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "a damaged flag", http.StatusUnprocessableEntity, "unreadable_row")
+	if log := f.log.String(); strings.Count(log, "refused") != 2 {
+		t.Errorf("logged %s", log)
+	}
 }
 
 // Only one buffer holds a key while it is written, and it is wiped.
@@ -455,24 +600,23 @@ func TestNoCopyOfAKeyIsLeft(t *testing.T) {
 	}
 }
 
-// The rows of a plan serve only its first turn, for two seconds.
-func TestPlansForgetTheirRows(t *testing.T) {
-	for wait, kept := range map[time.Duration]bool{byok.ReadTime - 1: true, byok.ReadTime + 1: false} {
-		synctest.Test(t, func(t *testing.T) {
-			p := newPlans(1, time.Minute)
-			name := p.add(plan{steps: make([]routing.Step, 2), reading: new(routing.Reading)})
-			time.Sleep(wait)
-			synctest.Wait()
-			anybody := func(*routing.Caller) bool { return true }
-			if first, ok := p.take(name, anybody); !ok || (first.reading != nil) != kept {
-				t.Errorf("after %v: %v, with rows: %v", wait, ok, first.reading != nil)
-			}
-			if second, ok := p.take(name, anybody); !ok || second.reading != nil {
-				t.Errorf("the second turn: %v, with rows: %v", ok, second.reading != nil)
-			}
-			if p.count() != 0 {
-				t.Errorf("%d plans are left", p.count())
-			}
-		})
-	}
+// Finished requests leave nothing, and kept readings are bounded.
+func TestReadings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r readings
+		for n := range mostReadings + 10 {
+			r.keep(strconv.Itoa(n), new(routing.Reading))
+		}
+		if len(r.all) != mostReadings {
+			t.Errorf("%d are kept", len(r.all))
+		}
+		if r.take("1"); r.all["1"] != nil {
+			t.Error("a reading serves two attempts")
+		}
+		time.Sleep(byok.ReadTime)
+		synctest.Wait()
+		if len(r.all) != 0 {
+			t.Errorf("%d are left after two seconds", len(r.all))
+		}
+	})
 }

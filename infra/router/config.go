@@ -1,11 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,19 +14,25 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/secret"
 )
 
-// config is the configuration file. router.yaml explains each field.
+// config is the configuration file, with the files that it names. router.yaml explains
+// each field.
 type config struct {
-	Listen       string                `yaml:"listen"`
-	Stack        stack                 `yaml:"stack"`
-	UserIDHeader string                `yaml:"user_id_header"`
-	MaxBodyBytes int64                 `yaml:"max_body_bytes"`
-	MaxPlans     int                   `yaml:"max_plans"`
-	PlanAge      time.Duration         `yaml:"plan_age"`
-	MaxKeys      int                   `yaml:"max_keys"`
-	Models       map[string][]string   `yaml:"models"`
-	Providers    map[string]*aProvider `yaml:"providers"`
+	Listen         string                `yaml:"listen"`
+	NameKeysFile   string                `yaml:"name_keys_file"`
+	Stack          stack                 `yaml:"stack"`
+	UserIDHeader   string                `yaml:"user_id_header"`
+	OutageStatus   int                   `yaml:"outage_status"`
+	MaxBodyBytes   int64                 `yaml:"max_body_bytes"`
+	MaxConnections int                   `yaml:"max_connections"`
+	PlanAge        time.Duration         `yaml:"plan_age"`
+	MaxKeys        int                   `yaml:"max_keys"`
+	Models         map[string][]string   `yaml:"models"`
+	Providers      map[string]*aProvider `yaml:"providers"`
+
+	nameKeys nameKeys
 }
 
 // stack has the names of the stack's outputs.
@@ -42,12 +49,19 @@ type aProvider struct {
 	Header  string  `yaml:"header"`
 	Prefix  *string `yaml:"prefix"`
 	KeyFile string  `yaml:"key_file"`
+
+	key secret.Bytes // the platform's; empty without a KeyFile
 }
 
-// readConfig reads the file and reports all its faults in one error.
-func readConfig(file io.Reader) (config, error) {
-	c := config{MaxBodyBytes: 16 << 20, MaxPlans: 100_000, PlanAge: 10 * time.Minute}
-	decoder := yaml.NewDecoder(file)
+// readConfig reads the file, and the files that it names, and reports all their faults in
+// one error.
+func readConfig(file string) (config, error) {
+	text, err := os.ReadFile(file) //nolint:gosec // the operator's own choice
+	if err != nil {
+		return config{}, err
+	}
+	c := config{OutageStatus: http.StatusServiceUnavailable, MaxBodyBytes: 4 << 20, MaxConnections: 1024, PlanAge: 10 * time.Minute}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&c); err != nil {
 		return config{}, err
@@ -58,13 +72,16 @@ func readConfig(file io.Reader) (config, error) {
 			faults = append(faults, fmt.Errorf(format, args...))
 		}
 	}
-	_, _, err := c.address()
+	_, _, err = c.address()
 	fault(err != nil, "listen: %v", err)
+	err = c.readNameKeys()
+	fault(err != nil, "name_keys_file: %v", err)
 	fault(c.Stack.AccessTable == "", "stack: AccessTableName is missing")
 	fault(c.Stack.CredentialsTable == "", "stack: CredentialsTableName is missing")
 	fault(c.Stack.SealingKey == "", "stack: SealingKeyArn is missing")
 	fault(c.MaxBodyBytes < 1, "max_body_bytes: must be positive")
-	fault(c.MaxPlans < 1, "max_plans: must be positive")
+	fault(c.MaxConnections < 1, "max_connections: must be positive")
+	fault(c.OutageStatus < 400 || c.OutageStatus > 599, "outage_status: must be 400 to 599")
 	fault(c.PlanAge <= 0, "plan_age: must be positive")
 	fault(len(c.Models) == 0, "models: at least one is needed")
 	for model, providers := range c.Models {
@@ -78,6 +95,8 @@ func readConfig(file io.Reader) (config, error) {
 		fault(p == nil || p.Host == "", "providers: %q has no host", name)
 		if p != nil {
 			p.complete()
+			err := p.readKey()
+			fault(err != nil, "providers: %q: key_file: %v", name, err)
 		}
 	}
 	return c, errors.Join(faults...)
@@ -95,6 +114,33 @@ func (p *aProvider) complete() {
 			p.Prefix = new("Bearer ")
 		}
 	}
+}
+
+func (c *config) readNameKeys() error {
+	text, err := os.ReadFile(c.NameKeysFile)
+	if err != nil {
+		return err
+	}
+	defer clear(text)
+	c.nameKeys, err = readNameKeys(text)
+	return err
+}
+
+// readKey reads the platform's key. A line break at its end is left out.
+func (p *aProvider) readKey() error {
+	if p.KeyFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(p.KeyFile)
+	if err != nil {
+		return err
+	}
+	p.key = secret.New(bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r")))
+	if byok.FormOf(p.key.Reveal()) != byok.Header {
+		p.key.Wipe()
+		return errors.New("the file does not hold one key that a header can carry")
+	}
+	return nil
 }
 
 // address is the address to listen on, a Unix socket or a loopback address: a client that

@@ -2,23 +2,47 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"signalbox.dev/infra/testkit"
 )
 
-func TestConfig(t *testing.T) {
+// exampleConfig returns the example, and writes the files that it names into a folder.
+func exampleConfig(t *testing.T) (text, folder string) {
+	t.Helper()
 	example, err := os.ReadFile("router.yaml")
 	testkit.Must(t, err)
-	c, err := readConfig(strings.NewReader(string(example)))
+	folder = t.TempDir()
+	write(t, filepath.Join(folder, "openai"), "sk-openai\r\n")
+	write(t, filepath.Join(folder, "anthropic"), "sk-anthropic")
+	write(t, filepath.Join(folder, "name-keys"), newNameKey()+"\n")
+	return strings.ReplaceAll(string(example), "/run/secrets", folder), folder
+}
+
+func readText(t *testing.T, text string) (config, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "router.yaml")
+	write(t, file, text)
+	return readConfig(file)
+}
+
+func TestConfig(t *testing.T) {
+	example, folder := exampleConfig(t)
+	c, err := readText(t, example)
 	testkit.Must(t, err)
+	for name, want := range map[string]string{"openai": "sk-openai", "azure": "", "anthropic": "sk-anthropic"} {
+		if got := string(c.Providers[name].key.Reveal()); got != want {
+			t.Errorf("%s: the key %q", name, got)
+		}
+	}
 	for name, want := range map[string]string{"openai": "Authorization: Bearer ", "azure": "Api-Key: ", "anthropic": "X-Api-Key: "} {
 		if p := c.Providers[name]; p.Header+": "+*p.Prefix != want {
 			t.Errorf("%s: %q", name, p.Header+": "+*p.Prefix)
 		}
 	}
-	c, err = readConfig(strings.NewReader(strings.Replace(string(example), "# prefix:", "prefix:", 1)))
+	c, err = readText(t, strings.Replace(example, "# prefix:", "prefix:", 1))
 	if testkit.Must(t, err); *c.Providers["azure"].Prefix != "Token " {
 		t.Errorf("the prefix is %q", *c.Providers["azure"].Prefix)
 	}
@@ -41,14 +65,25 @@ func TestConfig(t *testing.T) {
 		"  azure:=  azzure:":                                            `"azzure" is not a provider`,
 		"host: api.openai.com=host: ''":                                 `"openai" has no host`,
 		"\nproviders:=\nproviders:\n  mistral:":                         `"mistral" has no host`,
-		"max_plans: 100000=max_plans: 0":                                "max_plans",
+		"max_connections: 1024=max_connections: 0":                      "max_connections",
+		"outage_status: 503=outage_status: 200":                         "outage_status",
+		"outage_status: 503=outage_status: 600":                         "outage_status",
+		"/name-keys=/none":                                              "name_keys_file: open",
+		"/name-keys=/openai":                                            "name_keys_file: line 1",
+		"key_file: =key_file: /none":                                    `"openai": key_file: open`,
 		"plan_age: 10m=plan_age: 0s":                                    "plan_age",
-		"max_body_bytes: 16777216=max_body_bytes: 0":                    "max_body_bytes",
+		"max_body_bytes: 4194304=max_body_bytes: 0":                     "max_body_bytes",
 	} {
 		from, to, _ := strings.Cut(change, "=")
-		changed := strings.Replace(string(example), from, to, 1)
-		if _, err := readConfig(strings.NewReader(changed)); changed == string(example) || err == nil || !strings.Contains(err.Error(), complaint) {
+		changed := strings.Replace(example, from, to, 1)
+		if _, err := readText(t, changed); changed == example || err == nil || !strings.Contains(err.Error(), complaint) {
 			t.Errorf("%s: %v", change, err)
+		}
+	}
+	for _, key := range []string{"", "\n", "sk-a\nsk-b\n", `{"type":"service_account"}`} {
+		write(t, filepath.Join(folder, "openai"), key)
+		if _, err := readText(t, example); err == nil || !strings.Contains(err.Error(), `"openai": key_file`) || strings.Contains(err.Error(), "sk-") {
+			t.Errorf("a platform key of %q: %v", key, err)
 		}
 	}
 }

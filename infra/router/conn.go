@@ -7,22 +7,28 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 )
 
 // placeholder stands for a key in net/http, because net/http keeps copies of every header
 // in buffers. A secretConn writes the key itself.
 const placeholder = "signalbox-placeholder-for-a-key"
 
-// secretListener accepts connections that can send a secret.
-type secretListener struct{ net.Listener }
+// secretListener accepts connections that can send a secret, as many as free holds.
+type secretListener struct {
+	net.Listener
+	free chan struct{}
+}
 
 // Accept implements net.Listener.
 func (l secretListener) Accept() (net.Conn, error) {
+	l.free <- struct{}{}
 	c, err := l.Listener.Accept()
 	if err != nil {
+		<-l.free
 		return nil, err
 	}
-	return &secretConn{Conn: c}, nil
+	return &secretConn{Conn: c, closed: sync.OnceFunc(func() { <-l.free })}, nil
 }
 
 // secretConn replaces the placeholder in its next write by a secret. One buffer holds the
@@ -30,6 +36,13 @@ func (l secretListener) Accept() (net.Conn, error) {
 type secretConn struct {
 	net.Conn
 	secret []byte // nil if there is no secret to send
+	closed func()
+}
+
+// Close implements net.Conn.
+func (c *secretConn) Close() error {
+	defer c.closed()
+	return c.Conn.Close()
 }
 
 // Write implements net.Conn. It writes nothing if the placeholder is missing.
@@ -71,15 +84,4 @@ func sendKey(w http.ResponseWriter, r *http.Request, header, prefix string, key 
 	if err := http.NewResponseController(w).Flush(); err != nil || c.secret != nil {
 		panic(http.ErrAbortHandler)
 	}
-}
-
-// fitsHeader reports whether an HTTP header carries the key unchanged to any server:
-// visible ASCII, and spaces within.
-func fitsHeader(key []byte) bool {
-	for _, b := range key {
-		if b < ' ' || b > '~' {
-			return false
-		}
-	}
-	return len(key) > 0 && key[0] != ' ' && key[len(key)-1] != ' '
 }

@@ -3,23 +3,29 @@
 // plans the request by the flags of the stored credentials, and opens one key for each
 // attempt. Its configuration is one file, router.yaml.
 //
+//	POST /who/…   The caller's API key. 200 with X-Signalbox-Account.
 //	POST /plan/…  The caller's API key and the whole body. 200 with X-Signalbox-Plan, and
 //	              X-Envoy-Max-Retries for as many attempts as the plan has steps.
-//	POST /open/…  X-Signalbox-Plan, once for each attempt. 200 with the provider's key in
-//	              the header that the provider takes, X-Signalbox-Credential,
-//	              -Provider, -Host and -Attempt. Without a plan: the caller's API key and
-//	              the body, for one attempt.
+//	POST /open/…  X-Signalbox-Plan, and X-Envoy-Attempt-Count from 1, once for each attempt.
+//	              200 with the provider's key in the header that the provider takes,
+//	              X-Signalbox-Provider, -Host, -Credential and -Served-By. Without a plan:
+//	              the caller's API key and the body, for one attempt.
 //	GET  /health  200 while the process serves.
 //	GET  /metrics for Prometheus.
 //
-// A refusal is 400, 401, 403, 404, 413 or 503 with a reason in the API's error envelope.
-// It ends the caller's request: only a provider's answer moves on to the next step
-// (routing.MovesOn). A panic, a restart and any other failure of this process also end the
-// request: there is no other key to fall back to.
+// A refusal is a 4xx or 503 with a reason in the API's error envelope. A retry can help
+// only after a 503. Any refusal ends the caller's request: only a provider's answer moves on
+// to the next step (routing.MovesOn). Responses name the account, the workspace and the
+// API key's hash for the router's log.
+//
+// It remembers no plan: the plan's name contains it, signed with a key that all authorizers
+// share. So a router may ask another one, or the same one after a restart.
 //
 // It listens on this machine only, because a client that reaches it with an API key gets
-// provider keys. It trusts the router to send the caller's own API key, and to set
-// user_id_header itself.
+// provider keys. It trusts the router to send the caller's own API key, to count the
+// attempts, and to set user_id_header itself.
+//
+// `router names-key` prints a line for the file of name keys.
 package main
 
 import (
@@ -52,6 +58,10 @@ const (
 func main() {
 	file := flag.String("config", "router.yaml", "the configuration file")
 	flag.Parse()
+	if flag.Arg(0) == "names-key" {
+		fmt.Println(newNameKey()) //nolint:forbidigo // the command's output
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
@@ -62,12 +72,7 @@ func main() {
 }
 
 func run(ctx context.Context, file string, log *slog.Logger) error {
-	opened, err := os.Open(file) //nolint:gosec // the operator's own choice
-	if err != nil {
-		return err
-	}
-	c, err := readConfig(opened)
-	_ = opened.Close() // it was only read
+	c, err := readConfig(file)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
@@ -98,14 +103,13 @@ func run(ctx context.Context, file string, log *slog.Logger) error {
 		return err
 	}
 	log.Info("listening", "address", listener.Addr().String())
-	return serve(ctx, newServer(c, reader, log), listener)
+	return serve(ctx, newServer(c, reader, log), listener, c.MaxConnections)
 }
 
 // newServer returns the server for the listeners of serve.
 func newServer(c config, reader *routing.Reader, log *slog.Logger) *http.Server {
-	plans := newPlans(c.MaxPlans, c.PlanAge)
 	return &http.Server{
-		Handler:           &authorizer{config: c, reader: reader, plans: plans, metrics: newMetrics(reader.Kept, plans.count), log: log},
+		Handler:           &authorizer{config: c, reader: reader, metrics: newMetrics(reader.Kept), log: log},
 		ConnContext:       withConn,
 		ReadHeaderTimeout: readTime, ReadTimeout: readTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeaders,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -113,9 +117,9 @@ func newServer(c config, reader *routing.Reader, log *slog.Logger) *http.Server 
 }
 
 // serve serves until the context ends, and then lets requests under way finish.
-func serve(ctx context.Context, server *http.Server, listener net.Listener) error {
+func serve(ctx context.Context, server *http.Server, listener net.Listener, connections int) error {
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(secretListener{listener}) }()
+	go func() { ended <- server.Serve(secretListener{listener, make(chan struct{}, connections)}) }()
 	select {
 	case err := <-ended:
 		return err
@@ -124,6 +128,9 @@ func serve(ctx context.Context, server *http.Server, listener net.Listener) erro
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	err := server.Shutdown(ctx)
+	if err != nil {
+		_ = server.Close() // also ends an Accept that waits for a connection's end
+	}
 	if failed := <-ended; !errors.Is(failed, http.ErrServerClosed) {
 		err = errors.Join(err, failed)
 	}

@@ -21,10 +21,9 @@ func start(t *testing.T, listen string) (end func() error) {
 	t.Helper()
 	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", os.DevNull)
-	example, err := os.ReadFile("router.yaml")
-	testkit.Must(t, err)
-	file := filepath.Join(t.TempDir(), "router.yaml")
-	testkit.Must(t, os.WriteFile(file, []byte(strings.Replace(string(example), "127.0.0.1:9180", listen, 1)), 0o600)) //nolint:gosec // a folder of the test
+	example, folder := exampleConfig(t)
+	file := filepath.Join(folder, "router.yaml")
+	write(t, file, strings.Replace(example, "127.0.0.1:9180", listen, 1))
 	ctx, stop := context.WithCancel(t.Context())
 	lines, log := io.Pipe()
 	ended := make(chan error, 1)

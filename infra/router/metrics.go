@@ -18,8 +18,8 @@ type metrics struct {
 	opened   *prometheus.CounterVec
 }
 
-// newMetrics makes the metrics. keys and plans return the numbers in memory.
-func newMetrics(keys, plans func() int) *metrics {
+// newMetrics makes the metrics. keys returns the number in memory.
+func newMetrics(keys func() int) *metrics {
 	registry := prometheus.NewRegistry()
 	m := &metrics{
 		Handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
@@ -34,12 +34,9 @@ func newMetrics(keys, plans func() int) *metrics {
 			Name: "signalbox_router_opened_total", Help: "Keys that were asked for, of credentials and of shared endpoints.",
 		}, []string{"kind", "outcome"}),
 	}
-	gauge := func(name, help string, count func() int) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(count()) })
-	}
-	registry.MustRegister(m.requests, m.duration, m.opened,
-		gauge("signalbox_router_kept_keys", "Opened keys in memory.", keys),
-		gauge("signalbox_router_plans", "Plans of requests under way.", plans))
+	kept := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "signalbox_router_kept_keys", Help: "Opened keys in memory."},
+		func() float64 { return float64(keys()) })
+	registry.MustRegister(m.requests, m.duration, m.opened, kept)
 	return m
 }
 

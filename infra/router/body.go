@@ -1,0 +1,170 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+var errMalformed = errors.New("the body is not a JSON object with one model")
+
+// readModel reads the model from a request's body: one JSON object with one member
+// "model". A name that differs only in case counts as a second one, because some
+// providers would read it.
+func readModel(body io.Reader) (model string, err error) {
+	d := jsontext.NewDecoder(&abridged{body: body}, jsontext.AllowDuplicateNames(true))
+	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {
+		return "", cmp.Or(err, errMalformed)
+	}
+	models := 0
+	for d.PeekKind() == '"' {
+		token, err := d.ReadToken()
+		if err != nil {
+			return "", err
+		}
+		name := token.String()
+		if !strings.EqualFold(name, "model") {
+			if err := d.SkipValue(); err != nil {
+				return "", err
+			}
+			continue
+		}
+		value, err := d.ReadToken()
+		if models++; err != nil || models > 1 || name != "model" || value.Kind() != '"' {
+			return "", cmp.Or(err, errMalformed)
+		}
+		model = value.String()
+	}
+	if _, err := d.ReadToken(); err != nil { // the object's end
+		return "", err
+	}
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) || model == "" {
+		return "", errors.Join(err, errMalformed)
+	}
+	return model, nil
+}
+
+// longest is how many bytes of a string or number reach the decoder, which keeps each whole
+// one in memory. The name of a model is shorter.
+const longest = 4096
+
+// abridged passes JSON on without the rest of long strings and white space: an image is
+// megabytes of base64. It checks that rest as the decoder would. A longer number is
+// malformed.
+type abridged struct {
+	body     io.Reader
+	inString bool
+	text     text
+	length   int // of the string or number so far
+
+	afterSpace bool
+}
+
+// Read implements io.Reader.
+func (a *abridged) Read(p []byte) (int, error) {
+	for {
+		n, err := a.body.Read(p)
+		kept := p[:0]
+		for _, b := range p[:n] {
+			isKept, ok := a.next(b)
+			if !ok {
+				return 0, errMalformed
+			}
+			if isKept {
+				kept = append(kept, b)
+			}
+		}
+		if len(kept) > 0 || err != nil {
+			return len(kept), err
+		}
+	}
+}
+
+// next reports whether the decoder needs the byte, and whether the JSON is sound so far.
+func (a *abridged) next(b byte) (isKept, ok bool) {
+	if !a.inString {
+		switch b {
+		case '"':
+			a.inString, a.length = true, 0
+		case '{', '}', '[', ']', ':', ',':
+			a.length = 0
+		case ' ', '\t', '\r', '\n':
+			isKept = !a.afterSpace
+			a.length, a.afterSpace = 0, true
+			return isKept, true
+		default:
+			a.length++
+		}
+		a.afterSpace = false
+		return true, a.length <= longest
+	}
+	isKept = a.length < longest || a.length == longest && !a.text.isWhole()
+	ends, ok := a.text.next(b)
+	switch {
+	case ends:
+		a.inString, a.length = false, 0
+		return true, true
+	case isKept && a.length < longest:
+		a.length++
+	case !isKept:
+		a.length = longest + 1 // once a character is left out, so is the rest
+	}
+	return isKept, ok
+}
+
+// text is the state within a JSON string.
+type text struct {
+	escaped bool
+	digits  int // of \u that are still to come
+	unit    int // their value
+	high    bool
+	partial []byte // of a UTF-8 character
+}
+
+// isWhole reports whether no character is incomplete.
+func (t *text) isWhole() bool {
+	return !t.escaped && t.digits == 0 && !t.high && len(t.partial) == 0
+}
+
+// next reports whether the byte ends the string, and whether the string is sound so far.
+func (t *text) next(b byte) (ends, ok bool) {
+	switch {
+	case t.digits > 0:
+		digit := strings.IndexByte("0123456789abcdef", b|0x20) //nolint:mnd // lower case
+		if digit < 0 || b < '0' {
+			return false, false
+		}
+		t.unit = t.unit<<4 | digit //nolint:mnd // hexadecimal
+		if t.digits--; t.digits > 0 {
+			return false, true
+		}
+		wasHigh := t.high
+		t.high = t.unit>>10 == 0xD800>>10
+		return false, wasHigh == (t.unit>>10 == 0xDC00>>10)
+	case t.escaped:
+		t.escaped = false
+		if b == 'u' {
+			t.digits, t.unit = 4, 0 //nolint:mnd // \uXXXX
+			return false, true
+		}
+		return false, !t.high && strings.IndexByte(`"\/bfnrt`, b) >= 0
+	case b == '\\':
+		t.escaped = true
+		return false, true
+	case t.high: // unpaired
+		return false, false
+	case b >= utf8.RuneSelf || len(t.partial) > 0:
+		t.partial = append(t.partial, b)
+		if utf8.FullRune(t.partial) {
+			ok, t.partial = utf8.Valid(t.partial), t.partial[:0]
+			return false, ok
+		}
+		return false, true
+	default:
+		return b == '"', b >= ' '
+	}
+}

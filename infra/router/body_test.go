@@ -1,0 +1,72 @@
+package main
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Long strings are left out, and still checked: for bodies with a damage at any place the
+// model is read if the whole body is sound, and only then.
+func TestLongStringsAreChecked(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a seed
+	units := []string{"a", "é", "€", "\U0001f511", `\"`, `\\`, `\/`, `\n`, `\u00e9`, `\uD83D\uDD11`, `\u4f60`, " ", "{", "~"}
+	damages := []string{"\"", "\\", `\x`, `\u12`, `\ud83d`, `\udd11`, `\ud83d\u0041`, `\ud83dx`, "\x00", "\n", "\xff", "\xc3", "\xe2\x82", "\xf0\x9f\x94", "\xc0\xaf", "\xed\xa0\x80"}
+	for round := range 3000 {
+		var text strings.Builder
+		unit := random.IntN(len(units) + 2) // often one unit alone
+		for text.Len() < longest-20+random.IntN(40) || random.IntN(20) > 0 {
+			text.WriteString(units[min(unit, len(units)-1)])
+			if unit >= len(units) {
+				text.Reset()
+				for text.Len() < 2*longest {
+					text.WriteString(units[random.IntN(len(units))])
+				}
+			}
+		}
+		if random.IntN(2) > 0 {
+			text.WriteString(damages[random.IntN(len(damages))])
+			text.WriteString(units[random.IntN(len(units))])
+		}
+		body := `{"messages":["` + text.String() + `"],"model":"m"}`
+		isSound := jsontext.Value(body).IsValid()
+		model, err := readModel(iotest.OneByteReader(strings.NewReader(body)))
+		if isSound != (err == nil) || isSound && model != "m" {
+			t.Fatalf("round %d: %q, %v, sound: %t, of …%q", round, model, err, isSound, body[max(0, len(body)-80):])
+		}
+	}
+}
+
+// A body costs little memory, whatever its strings and numbers are.
+func TestALargeBodyCostsLittleMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		value   string
+		isSound bool
+	}{
+		"a string":        {`"` + strings.Repeat("A", 4<<20) + `"`, true},
+		"escapes":         {`"` + strings.Repeat(`\u4f60`, 700_000) + `"`, true},
+		"a name":          {`{"` + strings.Repeat("A", 4<<20) + `":1}`, true},
+		"a number":        {strings.Repeat("9", 4<<20), false},
+		"a short number":  {strings.Repeat("9", longest), true},
+		"white space":     {strings.Repeat(" ", 4<<20) + "1", true},
+		"many values":     {"[" + strings.Repeat("1,", 2<<20) + "1]", true},
+		"a deep value":    {strings.Repeat("[", 4<<20), false},
+		"an endless text": {`"` + strings.Repeat("A", 4<<20), false},
+	} {
+		body := strings.NewReader(`{"x":` + c.value + `,"model":"m"}`)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		model, err := readModel(body)
+		runtime.ReadMemStats(&after)
+		if (err == nil) != c.isSound || c.isSound && model != "m" {
+			t.Errorf("%s: %q, %v", name, model, err)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 512<<10 {
+			t.Errorf("%s: %d bytes of memory", name, n)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/routing"
+)
+
+// plan is what /open needs to know about a request. The plan's name contains it, so no
+// authorizer remembers plans: any one that has the same keys serves any attempt.
+type plan struct {
+	made   time.Time // in whole milliseconds
+	hash   auth.KeyHash
+	model  string
+	userID string
+	steps  []stepID
+}
+
+// stepID identifies a step among those of one plan.
+type stepID [6]byte
+
+func idOf(s routing.Step) stepID {
+	hash := sha256.Sum256([]byte(s.Provider + "\n" + string(s.Credential)))
+	return stepID(hash[:])
+}
+
+// A name is, in base64, a version, the time, random bytes, the key's hash, the model and
+// the user each after their length, the steps, and a MAC of all that. The random bytes give
+// equal requests different names.
+const (
+	nameVersion = 1
+	randomSize  = 6
+	headSize    = 1 + 8 + randomSize + sha256.Size
+	macSize     = 16 // 128 bits cannot be guessed, and no better attack is known
+	nameKeySize = 32
+)
+
+var nameCoding = base64.RawURLEncoding.Strict() // one name for each content
+
+// nameKeys sign names: the first signs, all verify.
+type nameKeys [][]byte
+
+// newNameKey returns a line for the file of name keys.
+func newNameKey() string {
+	key := make([]byte, nameKeySize)
+	_, _ = rand.Read(key) // it never fails
+	return nameCoding.EncodeToString(key)
+}
+
+// readNameKeys reads a file with one key a line.
+func readNameKeys(file []byte) (keys nameKeys, err error) {
+	for line := range bytes.Lines(file) {
+		key, err := nameCoding.DecodeString(string(bytes.TrimRight(line, "\r\n")))
+		if err != nil || len(key) != nameKeySize {
+			return nil, fmt.Errorf("line %d is not a line of `router names-key`", len(keys)+1)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("the file is empty: `router names-key` prints a line for it")
+	}
+	return keys, nil
+}
+
+func mac(key, content []byte) []byte {
+	m := hmac.New(sha256.New, key)
+	_, _ = m.Write(content) // a hash never fails
+	return m.Sum(nil)[:macSize]
+}
+
+// name returns the name of a plan.
+func (k nameKeys) name(p plan) string {
+	content := make([]byte, 0, headSize+len(p.model)+len(p.userID)+len(p.steps)*len(stepID{})+2*binary.MaxVarintLen64+macSize)
+	content = append(content, nameVersion)
+	content = binary.BigEndian.AppendUint64(content, uint64(p.made.UnixMilli())) //nolint:gosec // after 1970
+	content = content[:len(content)+randomSize]
+	_, _ = rand.Read(content[len(content)-randomSize:]) // it never fails
+	content, _ = hex.AppendDecode(content, []byte(p.hash))
+	for _, text := range []string{p.model, p.userID} {
+		content = append(binary.AppendUvarint(content, uint64(len(text))), text...)
+	}
+	for _, step := range p.steps {
+		content = append(content, step[:]...)
+	}
+	return nameCoding.EncodeToString(append(content, mac(k[0], content)...))
+}
+
+// plan returns the plan of a name. There is none if no key has signed the name.
+func (k nameKeys) plan(name string) (p plan, ok bool) {
+	all, err := nameCoding.DecodeString(name)
+	if err != nil || len(all) < headSize+macSize {
+		return plan{}, false
+	}
+	content, signed := all[:len(all)-macSize], all[len(all)-macSize:]
+	for _, key := range k {
+		ok = ok || hmac.Equal(signed, mac(key, content))
+	}
+	if !ok || content[0] != nameVersion {
+		return plan{}, false
+	}
+	p.made = time.UnixMilli(int64(binary.BigEndian.Uint64(content[1:]))) //nolint:gosec // as it was written
+	p.hash = auth.KeyHash(hex.EncodeToString(content[headSize-sha256.Size : headSize]))
+	content = content[headSize:]
+	for _, text := range []*string{&p.model, &p.userID} {
+		length, n := binary.Uvarint(content)
+		*text = string(content[n : n+int(length)]) //nolint:gosec // as it was written
+		content = content[n+len(*text):]
+	}
+	for len(content) > 0 {
+		p.steps = append(p.steps, stepID(content))
+		content = content[len(stepID{}):]
+	}
+	return p, true
+}
+
+// readings keeps the readings of plans for their first attempt, while they are fresh and not
+// too many. An attempt whose reading is lost reads the rows again.
+type readings struct {
+	mu  sync.Mutex
+	all map[string]*routing.Reading
+}
+
+// mostReadings bounds the memory: a reading holds a sealed key.
+const mostReadings = 1000
+
+func (r *readings) keep(name string, reading *routing.Reading) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.all) >= mostReadings {
+		return
+	}
+	if r.all == nil {
+		r.all = make(map[string]*routing.Reading)
+	}
+	r.all[name] = reading
+	time.AfterFunc(byok.ReadTime, func() { r.take(name) })
+}
+
+// take returns the plan's reading once, or nil.
+func (r *readings) take(name string) *routing.Reading {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reading := r.all[name]
+	delete(r.all, name)
+	if reading == nil || !reading.IsFresh() {
+		return nil
+	}
+	return reading
+}
