@@ -15,9 +15,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-WORK = ROOT / ".build" / "prove"
-REGION = boto3.Session().region_name  # read before the imports of infra/cloud, which set a region
-
+WORK = ROOT / ".build" / "cloud"
 # Posted in a provider key and sent as an Idempotency-Key. No log line may contain it.
 MARKER = "zQ7-marker-mX4w"
 PROVIDER_KEY = f"sk-{MARKER}-AbCd"
@@ -59,11 +57,12 @@ class Account:
     """The AWS account of the credentials in the environment."""
 
     def __init__(self) -> None:
-        self.session, self.region = boto3.Session(region_name=REGION), REGION
+        self.session = boto3.Session()
+        self.region = self.session.region_name
         if not self.region:
-            raise SystemExit("prove: no AWS region: set AWS_REGION")
+            raise SystemExit("cloud: no AWS region: set AWS_REGION")
         if self.session.get_credentials() is None:
-            raise SystemExit("prove: no AWS credentials: set AWS_PROFILE, or sign in with `aws sso login`")
+            raise SystemExit("cloud: no AWS credentials: set AWS_PROFILE, or sign in with `aws sso login`")
         self._clients: dict = {}
         caller = self.client("sts").get_caller_identity()
         self.id, self.caller = caller["Account"], caller["Arn"]
@@ -93,12 +92,13 @@ class Subject:
     """A deployed stack with its test account."""
 
     patience = 600.0  # seconds to wait for a metric, a log line or a message
-    deployment = None  # the stack's Life, if `make prove` made it
+    deployment = None  # the stack's Deployment, if `make prove` made it
+    template = None  # the template that it must have, if that is not template.yaml
 
-    def __init__(self, account: Account, name: str, url: str = "", admin: list[str] | None = None) -> None:
+    def __init__(self, account: Account, name: str, url: str = "") -> None:
         described = account.stack(name)
         if described is None:
-            raise SystemExit(f"prove: there is no stack {name} in {account.region}")
+            raise SystemExit(f"cloud: there is no stack {name} in {account.region}")
         self.account, self.name, self.id = account, name, described["StackId"]
         self.status = described["StackStatus"]
         self.outputs = {o["OutputKey"]: o["OutputValue"] for o in described.get("Outputs", [])}
@@ -106,7 +106,6 @@ class Subject:
         self.resources = account.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=self.id)
         self.physical = {r["LogicalResourceId"]: r.get("PhysicalResourceId", "") for r in self.resources}
         self.url = urllib.parse.urlsplit(url or self.outputs["ApiBaseUrl"])
-        self._admin = admin or ["--stack", name]
         self.s3 = account.client("s3")
         self.bucket = self.outputs["FilesBucketName"]
         self.began = time.time()
@@ -119,7 +118,7 @@ class Subject:
 
     def admin(self, *arguments: str, stdin: bytes = b"") -> dict:
         """Runs the operator's command."""
-        done = subprocess.run([ROOT / ".build" / "admin", *self._admin, "--json", *arguments], input=stdin, capture_output=True, check=False)
+        done = subprocess.run([ROOT / ".build" / "admin", "--stack", self.name, "--json", *arguments], input=stdin, capture_output=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"admin {' '.join(arguments[:2])}: {done.stderr.decode().strip()}")
         return json.loads(done.stdout)

@@ -4,8 +4,7 @@ import json
 import re
 import unittest
 
-from stack import Stack
-from translate import SOURCE
+from stack import SOURCE, Stack
 
 
 class Alarms(unittest.TestCase):

@@ -7,8 +7,8 @@ requests at the sustained rate, and smaller ones all at once at rate and burst.
 
 import unittest
 
-from stack import Stack, environments
-from translate import source
+from stack import Stack, environments, source
+
 
 Units = dict[str, tuple[int, int]]  # read and write units, by table
 

@@ -25,7 +25,7 @@ def report(title: str, name: str, reports: list[Report]) -> int:
     (WORK / f"{name}.md").write_text(text)
     print(text)
     failed = [r.check.name for r in reports if r.verdict == FAIL]
-    print("prove: failed:", ", ".join(failed) or "none", file=sys.stderr)
+    print("cloud: failed:", ", ".join(failed) or "none", file=sys.stderr)
     return int(bool(failed))
 
 
@@ -62,7 +62,7 @@ def run(o: argparse.Namespace, account: Account) -> int:
 
 
 def main(arguments: list[str], connect=Account) -> int:
-    parser = argparse.ArgumentParser(prog="prove", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="cloud", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("verify", "run", "clean", "list"))
     parser.add_argument("--stack", default="", help="name of the stack")
     parser.add_argument("--architecture", default="arm64", choices=("arm64", "x86_64"), help="of the first deployment; the second has the other one")
@@ -73,7 +73,7 @@ def main(arguments: list[str], connect=Account) -> int:
         print(catalogue(), end="")
         return 0
     if not o.stack:
-        sys.exit("prove: no stack is named: add STACK=NAME")
+        sys.exit("cloud: no stack is named: add STACK=NAME")
     account = connect()
     if o.command == "clean":
         Cleaner(account, o.stack).clean()
@@ -94,4 +94,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:
-        sys.exit("prove: interrupted")
+        sys.exit("cloud: interrupted")

@@ -1,16 +1,22 @@
 """Checks that the stack equals template.yaml and samconfig.toml.
 
 Drift detection compares AWS with the deployed template, and only the properties in that
-template. So the deployed template is first compared with ours.
+template. So the deployed template is first compared with ours. Drift detection is silent about
+many types, so what gives access is read from each service.
 """
 
+import functools
+import hashlib
+import io
 import json
+import subprocess
+import urllib.request
+import zipfile
 
-from account import Subject
+from account import ROOT, WORK, Subject, code
+from botocore.exceptions import ClientError
 from checks import Differs, Failed, check, until
-from samtranslator.yaml_helper import yaml_parse
-from stack import PSEUDO, Stack, environments
-from translate import source
+from stack import PSEUDO, Stack, environments, source, yaml_parse
 
 DRIFT = 'CloudFormation User Guide, "Detect unmanaged configuration changes to stacks and resources with drift detection"'
 
@@ -20,23 +26,12 @@ COMPARED = {
     "AWS::IAM::Role", "AWS::Lambda::Function", "AWS::Logs::LogGroup", "AWS::Logs::MetricFilter", "AWS::S3::Bucket", "AWS::SNS::Topic",
 }
 
-# The properties with policies, by the type that Cloud Control reads. Drift detection compares few of
-# these policies.
-POLICIES = {
-    "AWS::IAM::ManagedPolicy": ["PolicyDocument"],
-    "AWS::IAM::Role": ["AssumeRolePolicyDocument", "ManagedPolicyArns", "Policies"],
-    "AWS::KMS::Key": ["KeyPolicy"],
-    "AWS::Logs::ResourcePolicy": ["PolicyDocument"],
-    "AWS::S3::BucketPolicy": ["PolicyDocument"],
-    "AWS::SNS::TopicInlinePolicy": ["PolicyDocument"],  # Cloud Control cannot read a TopicPolicy
-}
-
 
 class Declared(Stack):
     """The translated template, resolved with the stack's parameters and resources."""
 
     def __init__(self, subject: Subject) -> None:
-        super().__init__(**subject.parameters)
+        super().__init__(template=subject.template, **subject.parameters)
         self.names, account = subject.physical, subject.account
         self.pseudo = PSEUDO | {
             "AWS::AccountId": account.id, "AWS::Partition": account.partition, "AWS::Region": account.region,
@@ -56,14 +51,6 @@ class Declared(Stack):
     def of(self, kind: str) -> dict:
         """The properties of all resources of a type."""
         return {name: self.properties(name) for name, r in self.expected.items() if r["Type"] == kind}
-
-    def with_policies(self) -> dict[str, tuple[str, str, dict]]:
-        """The resources with policies: type and identifier for Cloud Control, and the properties."""
-        found = {n: (kind, self.physical(n), p) for kind in POLICIES for n, p in self.of(kind).items()}
-        found |= {n: ("AWS::IAM::Role", self.physical(n), self.role(n)) for n in self.of("AWS::IAM::Role")}
-        found |= {n: ("AWS::S3::BucketPolicy", p["Bucket"], p) for n, p in self.of("AWS::S3::BucketPolicy").items()}
-        found |= {n: ("AWS::SNS::TopicInlinePolicy", topic, p) for n, p in self.of("AWS::SNS::TopicPolicy").items() for topic in p["Topics"]}
-        return found
 
 
 def declared(subject: Subject) -> Declared:
@@ -103,17 +90,18 @@ def _packaged(value):
 def template(s: Subject) -> str:
     theirs = s.account.client("cloudformation").get_template(StackName=s.id, TemplateStage="Original")["TemplateBody"]
     theirs = yaml_parse(theirs) if isinstance(theirs, str) else theirs
-    if different := differences(_packaged(source()), _packaged(theirs)):
+    if different := differences(_packaged(s.template or source()), _packaged(theirs)):
         raise Failed(f"{len(different)} differences: {', '.join(different[:10])}")
     return "the same"
 
 
-@check("each parameter is the one in samconfig.toml, or the default", "samconfig.toml")
+@check("each parameter is the one in samconfig.toml; a stack that it does not name DIFFERS from the defaults", "samconfig.toml")
 def parameters(s: Subject) -> str:
     want = {name: str(p.get("Default", "")) for name, p in source()["Parameters"].items()}
-    want |= s.deployment.parameters if s.deployment else environments().get(s.name, {})
+    known = s.deployment.parameters if s.deployment else environments().get(s.name)
+    want |= known or {}
     if different := [f"{n} is {s.parameters.get(n)!r}, not {v!r}" for n, v in sorted(want.items()) if s.parameters.get(n) != v]:
-        raise Differs(", ".join(different))
+        raise (Differs if known is None else Failed)(", ".join(different))
     return f"{len(want)} parameters"
 
 
@@ -141,10 +129,9 @@ def drift(s: Subject) -> str:
         f"{d['LogicalResourceId']} {d['StackResourceDriftStatus']} " + " ".join(p["PropertyPath"] for p in d.get("PropertyDifferences", []))
         for d in found if d["StackResourceDriftStatus"] in ("MODIFIED", "DELETED")
     ]
-    policed = declared(s).with_policies()
     silent = [r for r in s.resources if states.get(r["LogicalResourceId"]) not in ("IN_SYNC", "MODIFIED", "DELETED")]
     drifted += [f"{r['LogicalResourceId']} not reported" for r in silent if r["ResourceType"] in COMPARED]
-    opened = [r["LogicalResourceId"] for r in silent if r["LogicalResourceId"] not in policed and r["ResourceType"] not in COMPARED | {"AWS::IAM::Policy"}]
+    opened = [r["LogicalResourceId"] for r in silent if r["ResourceType"] not in READ | COMPARED]
     seen = f"{len(s.resources) - len(silent)} in sync; NOT CHECKED: {', '.join(sorted(opened)) or 'none'}"
     if end["DetectionStatus"] == "DETECTION_FAILED":
         seen += f"; incomplete: {end.get('DetectionStatusReason', '')}"
@@ -165,18 +152,172 @@ def canonical(value, name: str = ""):
     return text if name in ("Sid", "Effect", "Version", "Id") else [text]
 
 
-@check("each policy of a key, bucket, topic, role and log group is the template's, and no role has more",
-       "template.yaml; Cloud Control API Reference, GetResource; " + DRIFT)
-def policies(s: Subject) -> str:
-    template, wrong = declared(s), []
-    found = template.with_policies()
-    for name, (kind, identifier, properties) in found.items():
+# ---- What gives access, as the service has it and as the template says. Each function returns both,
+# (have, want), for one resource of the type.
+
+READERS: dict = {}
+
+
+def reads(kind: str):
+    def declare(read):
+        READERS[kind] = read
+        return read
+    return declare
+
+
+def absent(error: ClientError) -> bool:
+    return code(error) in ("ResourceNotFoundException", "PolicyNotFoundException", "NoSuchBucketPolicy")
+
+
+@reads("AWS::IAM::Role")
+def _role(s: Subject, name: str, want: dict):
+    iam, role = s.account.client("iam"), s.physical[name]
+    there = iam.get_role(RoleName=role)["Role"]
+    inline = s.account.pages("iam", "list_role_policies", "PolicyNames", RoleName=role)
+    return {
+        "Trust": there["AssumeRolePolicyDocument"], "Path": there["Path"],
+        "Boundary": there.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn", ""),
+        "Attached": [p["PolicyArn"] for p in s.account.pages("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=role)],
+        "Policies": {p: iam.get_role_policy(RoleName=role, PolicyName=p)["PolicyDocument"] for p in inline},
+    }, {
+        "Trust": want["AssumeRolePolicyDocument"], "Path": want.get("Path", "/"), "Boundary": want.get("PermissionsBoundary", ""),
+        "Attached": want.get("ManagedPolicyArns", []),
+        "Policies": {p["PolicyName"]: p["PolicyDocument"] for p in declared(s).role(name)["Policies"]},
+    }
+
+
+@reads("AWS::IAM::ManagedPolicy")
+def _managed(s: Subject, name: str, want: dict):
+    iam, arn = s.account.client("iam"), s.physical[name]
+    version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+    return iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"], want["PolicyDocument"]
+
+
+@reads("AWS::KMS::Key")
+def _key(s: Subject, name: str, want: dict):
+    kms, key = s.account.client("kms"), s.physical[name]
+    there, rotation = kms.describe_key(KeyId=key)["KeyMetadata"], kms.get_key_rotation_status(KeyId=key)
+    # DynamoDB grants itself the storage key. The sealing key's policy has no kms:CreateGrant.
+    grants = [g["GranteePrincipal"] for g in s.account.pages("kms", "list_grants", "Grants", KeyId=key)]
+    return {
+        "Policy": kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"], "State": there["KeyState"], "MultiRegion": there.get("MultiRegion", False),
+        "Rotates": rotation["KeyRotationEnabled"], "Days": rotation.get("RotationPeriodInDays", 365),
+        "Grants": [g for g in grants if not g.startswith("dynamodb.")],
+    }, {
+        "Policy": want["KeyPolicy"], "State": "Enabled", "MultiRegion": want.get("MultiRegion", False),
+        "Rotates": want["EnableKeyRotation"], "Days": want["RotationPeriodInDays"], "Grants": [],
+    }
+
+
+@reads("AWS::Logs::ResourcePolicy")
+def _log_policy(s: Subject, name: str, want: dict):
+    found = s.account.pages("logs", "describe_resource_policies", "resourcePolicies")
+    return [p["policyDocument"] for p in found if p["policyName"] == want["PolicyName"]], [want["PolicyDocument"]]
+
+
+@reads("AWS::S3::BucketPolicy")
+def _bucket_policy(s: Subject, name: str, want: dict):
+    return s.s3.get_bucket_policy(Bucket=want["Bucket"])["Policy"], want["PolicyDocument"]
+
+
+@reads("AWS::SNS::TopicPolicy")
+def _topic_policy(s: Subject, name: str, want: dict):
+    (topic,) = want["Topics"]
+    return s.account.client("sns").get_topic_attributes(TopicArn=topic)["Attributes"]["Policy"], want["PolicyDocument"]
+
+
+@reads("AWS::DynamoDB::Table")
+def _table_policy(s: Subject, name: str, want: dict):
+    try:
+        return s.account.client("dynamodb").get_resource_policy(ResourceArn=declared(s).named(name + ".Arn"))["Policy"], {}
+    except ClientError as error:
+        if not absent(error):
+            raise
+        return {}, {}
+
+
+@reads("AWS::Lambda::Function")
+def _callers(s: Subject, name: str, want: dict):
+    """Who may call the function: its policies, with its alias and without, and its URLs."""
+    client, function = s.account.client("lambda"), s.physical[name]
+
+    def policy(**of) -> list:
         try:
-            read = s.account.client("cloudcontrol").get_resource(TypeName=kind, Identifier=identifier)["ResourceDescription"]
-            want, have = (canonical({m: p.get(m, []) for m in POLICIES[kind]}) for p in (properties, json.loads(read["Properties"])))
-            wrong += [name + path for path in differences(want, have)]
-        except Exception as error:  # an unreadable policy is not the template's
-            wrong.append(f"{name}: {type(error).__name__}: {error}")
+            return json.loads(client.get_policy(FunctionName=function, **of)["Policy"])["Statement"]
+        except ClientError as error:
+            if not absent(error):
+                raise
+            return []
+
+    granted = {json.dumps({k: v for k, v in p.items() if k != "Sid"}) for p in policy() + policy(Qualifier="live")}
+    live = s.physical[name + "Aliaslive"]
+    permitted = [p for p in declared(s).of("AWS::Lambda::Permission").values() if p["FunctionName"] == live]
+    return {
+        "Policy": [json.loads(p) for p in sorted(granted)],
+        "Urls": [u["FunctionUrl"] for u in s.account.pages("lambda", "list_function_url_configs", "FunctionUrlConfigs", FunctionName=function)],
+    }, {
+        "Policy": [{
+            "Effect": "Allow", "Principal": {"Service": p["Principal"]}, "Action": p["Action"], "Resource": live,
+            "Condition": {"ArnLike": {"AWS:SourceArn": p["SourceArn"]}},
+        } for p in permitted],
+        "Urls": [],
+    }
+
+
+READ = {*READERS, "AWS::IAM::Policy", "AWS::Lambda::Permission", "AWS::Lambda::Alias", "AWS::Lambda::Version"}
+
+
+@check("whatever may use a key, table, bucket, topic, role, log group or function is what the template says",
+       "template.yaml; the services' own operations, because drift detection is silent about most policies")
+def access(s: Subject) -> str:
+    wrong, count = [], 0
+    for kind, read in READERS.items():
+        for name, properties in declared(s).of(kind).items():
+            count += 1
+            try:
+                have, want = map(canonical, read(s, name, properties))
+                wrong += [name + path for path in differences(want, have)]
+            except Exception as error:  # an unreadable policy is not the template's
+                wrong.append(f"{name}: {type(error).__name__}: {error}")
     if wrong:
         raise Failed("; ".join(wrong))
-    return f"the policies of {len(found)} resources"
+    return f"{count} resources"
+
+
+@check("each alias sends all requests to one version, which is built from this repository and configured as the template says",
+       "AWS Lambda API Reference, GetFunction, GetAlias")
+def functions(s: Subject) -> str:
+    client, wrong, found = s.account.client("lambda"), [], declared(s).of("AWS::Lambda::Function")
+    for name, want in found.items():
+        alias = client.get_alias(FunctionName=s.physical[name], Name="live")
+        if alias.get("RoutingConfig", {}).get("AdditionalVersionWeights"):
+            wrong.append(f"{name}: its alias sends a part of the requests elsewhere")
+        if f"{declared(s).named(name + '.Arn')}:{alias['FunctionVersion']}" not in s.physical.values():
+            wrong.append(f"{name}: its alias is at version {alias['FunctionVersion']}, which is not the stack's")
+        there = client.get_function(FunctionName=s.physical[name], Qualifier="live")
+        have = there["Configuration"]
+        wrong += [name + path for path in differences(
+            {"Role": want["Role"], "Handler": want["Handler"], "Runtime": want["Runtime"], "Architectures": want["Architectures"],
+             "Environment": want["Environment"]["Variables"], "Layers": [], "Timeout": want["Timeout"], "MemorySize": want["MemorySize"]},
+            {"Role": have["Role"], "Handler": have["Handler"], "Runtime": have["Runtime"], "Architectures": have.get("Architectures"),
+             "Environment": have["Environment"]["Variables"], "Layers": have.get("Layers", []), "Timeout": have["Timeout"],
+             "MemorySize": have["MemorySize"]})]
+        with urllib.request.urlopen(there["Code"]["Location"]) as response:
+            deployed = zipfile.ZipFile(io.BytesIO(response.read())).read("bootstrap")
+        if hashlib.sha256(deployed).digest() != built(name, s.parameters["Architecture"]):
+            wrong.append(f"{name} is not what this commit and toolchain build")
+    if wrong:
+        raise Failed("; ".join(wrong))
+    return f"{len(found)} functions on {s.parameters['Architecture']}, byte for byte"
+
+
+@functools.cache
+def built(function: str, architecture: str) -> bytes:
+    """The digest of the program that `sam build` makes."""
+    folder = WORK / "code" / function
+    folder.mkdir(parents=True, exist_ok=True)
+    goarch = {"arm64": "arm64", "x86_64": "amd64"}[architecture]
+    subprocess.run(
+        ["make", "--silent", "-C", ROOT, f"build-{function}", f"ARTIFACTS_DIR={folder}", f"SIGNALBOX_GOARCH={goarch}"], check=True, capture_output=True
+    )
+    return hashlib.sha256((folder / "bootstrap").read_bytes()).digest()

@@ -13,8 +13,8 @@ import unittest
 
 from deployed import functions
 from first_deployment_test import ALL
-from stack import Stack
-from translate import SOURCE
+from stack import SOURCE, Stack
+
 
 # Properties that the template does not use, and services that it does not use. The
 # schemas do not say which property needs which permission.

@@ -10,8 +10,8 @@ import unittest
 import networkx
 from cfnlint.template import Template
 
-from stack import Stack
-from translate import SOURCE
+from stack import SOURCE, Stack
+
 
 # Every condition of the template holds.
 ALL = {

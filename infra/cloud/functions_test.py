@@ -5,8 +5,7 @@ import re
 import tomllib
 import unittest
 
-from stack import Stack
-from translate import SOURCE, source
+from stack import SOURCE, Stack, source
 
 
 class Functions(unittest.TestCase):

@@ -13,8 +13,8 @@ import operator
 import re
 import unittest
 
-from stack import Stack
-from translate import SOURCE
+from stack import SOURCE, Stack
+
 
 FUNCTIONS = json.loads((SOURCE.parent / "infra/log-lines.json").read_text())
 

@@ -1,6 +1,5 @@
 """The stack of `make prove`: deployed with the SAM CLI, changed, and removed by its tag."""
 
-import collections
 import os
 import re
 import shutil
@@ -34,10 +33,11 @@ say = lambda text: print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush
 
 class Deployment:
     pace = 0.25  # seconds between two requests while a canary is deployed
+    template = None  # what is deployed, if that is not template.yaml
 
     def __init__(self, account: Account, name: str, architecture: str) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", name):
-            raise SystemExit(f"prove: {name!r}: at most 20 lower-case letters, digits and dashes, the first a letter")
+            raise SystemExit(f"cloud: {name!r}: at most 20 lower-case letters, digits and dashes, the first a letter")
         self.account, self.name, self.tags = account, name, {TAG: name}
         self.architectures = sorted(["arm64", "x86_64"], key=lambda a: a != architecture)
         self.bucket = f"{name}-{account.id}-{account.region}"
@@ -46,18 +46,19 @@ class Deployment:
     def agree(self, yes: bool) -> None:
         """Refuses a stack that exists, shows the plan and asks."""
         if self.account.stack(self.name):
-            raise SystemExit(f"prove: stack {self.name} exists: choose another name, or run make prove-clean STACK={self.name} if prove made it")
+            raise SystemExit(f"cloud: stack {self.name} exists: choose another name, or run make prove-clean STACK={self.name} if prove made it")
         if not self.account.client("apigateway").get_account().get("cloudwatchRoleArn"):
-            raise SystemExit("prove: the region has no logging role for API Gateway: deploy a stack with GatewayLoggingRole=Create first")
+            raise SystemExit("cloud: the region has no logging role for API Gateway: deploy a stack with GatewayLoggingRole=Create first")
         print(PLAN.format(account=self.account.id, region=self.account.region, name=self.name, bucket=self.bucket), file=sys.stderr)
         if not yes and input("Start? Type the name of the stack: ").strip() != self.name:
-            raise SystemExit("prove: not started")
+            raise SystemExit("cloud: not started")
 
     def folder(self, architecture: str):
         return WORK / f"build-{architecture}"
 
     def sam(self, *arguments: str) -> subprocess.CompletedProcess:
         say("sam " + " ".join(arguments))
+        WORK.mkdir(parents=True, exist_ok=True)
         config = WORK / "samconfig.toml"
         config.write_text("version = 0.1\n")  # the project's samconfig.toml names other stacks
         # A new session, because Ctrl-C must not stop a deployment.
@@ -68,7 +69,7 @@ class Deployment:
 
     def prepare(self) -> None:
         """Builds for both architectures, and makes the bucket for SAM's uploads."""
-        for architecture in self.architectures:
+        for architecture in dict.fromkeys(self.architectures):
             _succeed(self.sam(
                 "build", "--build-in-source", "--template", "template.yaml", "--build-dir", str(self.folder(architecture)),
                 "--parameter-overrides", f"Architecture={architecture}",
@@ -90,8 +91,11 @@ class Deployment:
         if role := re.fullmatch(r"arn:([\w-]+):sts::(\d+):assumed-role/([^/]+)/.*", self.account.caller):
             self.parameters["RouterRoleArn"] = "arn:{}:iam::{}:role/{}".format(*role.groups())
         _succeed(self.update(self.folder(architecture), self.parameters))
+        return self.subject()
+
+    def subject(self) -> Subject:
         subject = Subject(self.account, self.name)
-        subject.deployment = self
+        subject.deployment, subject.template = self, self.template
         return subject
 
     def update(self, folder, parameters: dict[str, str]) -> subprocess.CompletedProcess:
@@ -104,7 +108,7 @@ class Deployment:
 
 def _succeed(done: subprocess.CompletedProcess) -> None:
     if done.returncode:
-        raise SystemExit(f"prove: {' '.join(map(str, done.args[:2]))}: {done.stdout}{done.stderr}")
+        raise SystemExit(f"cloud: {' '.join(map(str, done.args[:2]))}: {done.stdout}{done.stderr}")
 
 
 @check("a version that crashes gets a part of the requests, its callers get 500 in our envelope, and its alarm rolls it back",
@@ -129,13 +133,14 @@ def canary(s: Subject) -> str:
 
 def judge_canary(answers: list, status: str, before: str, after: str) -> str:
     """The finding about a canary from its answers, and from the versions before and after."""
-    counts = collections.Counter(a.status for a in answers)
-    crashed = [a for a in answers if a.status not in (200, 429)]
-    seen = f"{status}, alias at version {after}, before {before}; answers {dict(counts)}"
+    crashed = [i for i, a in enumerate(answers) if a.status not in (200, 429)]
+    during = answers[crashed[0]:crashed[-1] + 1] if crashed else []
+    share = len(crashed) / max(1, len(during))
+    seen = f"{status}, alias at version {after}, before {before}; {len(crashed)} of {len(during)} answers from the new version"
     expect(status == "UPDATE_ROLLBACK_COMPLETE" and before == after, seen)
-    expect(0 < len(crashed) < counts[200], seen)
-    for answer in crashed:
-        refused(answer, 500)
+    expect(len(during) > 50 and 0.04 < share < 0.2, seen)
+    for i in crashed:
+        refused(answers[i], 500)
     return seen
 
 
@@ -170,7 +175,7 @@ class Cleaner:
                     if not re.search("NotFound|NoSuchBucket|NonExistentQueue|QueueDoesNotExist", code(error)):
                         problems.append(f"{arn}: {error}")
         if problems:
-            raise SystemExit(f"prove: not everything was removed, run make prove-clean STACK={self.name}: " + "; ".join(problems))
+            raise SystemExit(f"cloud: not everything was removed, run make prove-clean STACK={self.name}: " + "; ".join(problems))
         say(f"removed: everything tagged {TAG}={self.name}. Keys stay for 7 days, system backups of the tables for 35, both free of charge")
 
     def _delete_stack(self) -> None:
@@ -180,7 +185,7 @@ class Cleaner:
             return
         # A stack without resources has no tags yet.
         if stack["StackStatus"] != "REVIEW_IN_PROGRESS" and {"Key": TAG, "Value": self.name} not in stack.get("Tags", []):
-            raise SystemExit(f"prove: stack {self.name} has no tag {TAG}={self.name}: prove did not make it")
+            raise SystemExit(f"cloud: stack {self.name} has no tag {TAG}={self.name}: prove did not make it")
         cloudformation, asked = self.account.client("cloudformation"), False
 
         def gone() -> bool:
@@ -188,7 +193,7 @@ class Cleaner:
             now = self.account.stack(stack["StackId"])
             status = now["StackStatus"] if now else "DELETE_COMPLETE"
             if status == "DELETE_FAILED" and asked:
-                raise SystemExit(f"prove: stack {self.name}: DELETE_FAILED: {now.get('StackStatusReason')}")
+                raise SystemExit(f"cloud: stack {self.name}: DELETE_FAILED: {now.get('StackStatusReason')}")
             if not asked and (not status.endswith("_IN_PROGRESS") or status in ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")) and status != "DELETE_COMPLETE":
                 say(f"deleting stack {self.name}")
                 cloudformation.delete_stack(StackName=stack["StackId"])
@@ -196,7 +201,7 @@ class Cleaner:
             return status == "DELETE_COMPLETE"
 
         if not until(2400, gone):
-            raise SystemExit(f"prove: stack {self.name} is still there: run make prove-clean STACK={self.name}")
+            raise SystemExit(f"cloud: stack {self.name} is still there: run make prove-clean STACK={self.name}")
 
     def _revive_key(self, resource: str) -> None:
         kms, key = self.account.client("kms"), resource.removeprefix("key/")

@@ -7,8 +7,7 @@ setting that must follow a parameter needs another way; these tests check that i
 
 import unittest
 
-from stack import Stack
-from translate import translate
+from stack import Stack, translate
 
 
 def versions(stack: Stack, function: str) -> dict:

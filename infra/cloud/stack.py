@@ -1,11 +1,28 @@
-"""The translated template as CloudFormation evaluates it, in an account of these names."""
+"""template.yaml as CloudFormation sees it: translated, with every name resolved.
 
+Used as a program it prints the translation, or with --retained the part of it that an
+import of retained resources accepts (infra/operations/restore.md):
+    stack.py [--retained] [Parameter=value ...]
+"""
+
+import copy
 import functools
+import json
+import logging
+import os
+import pathlib
 import re
+import sys
 import tomllib
+import types
+from unittest import mock
 
-from translate import SOURCE, translate
+IN_REGION = mock.patch.dict(os.environ, {"AWS_DEFAULT_REGION": "eu-central-1"})  # the translator needs one, and does not use it
+with IN_REGION:
+    from samtranslator.translator.transform import transform
+    from samtranslator.yaml_helper import yaml_parse
 
+SOURCE = pathlib.Path(__file__).resolve().parents[2] / "template.yaml"
 ACCOUNT = "111122223333"
 REGION = "eu-central-1"
 STACK = "signalbox"
@@ -27,7 +44,7 @@ ARNS = {
     kind: "arn:${AWS::Partition}:" + pattern for kind, pattern in {
         "AWS::DynamoDB::Table": "dynamodb:${AWS::Region}:${AWS::AccountId}:table/{}",
         "AWS::Events::Rule": "events:${AWS::Region}:${AWS::AccountId}:rule/{}",
-        "AWS::IAM::Role": "iam::${AWS::AccountId}:role/{}",
+        "AWS::IAM::Role": "iam::${AWS::AccountId}:role{path}{}",
         "AWS::KMS::Key": "kms:${AWS::Region}:${AWS::AccountId}:key/{}",
         "AWS::Lambda::Function": "lambda:${AWS::Region}:${AWS::AccountId}:function:{}",
         "AWS::Logs::LogGroup": "logs:${AWS::Region}:${AWS::AccountId}:log-group:{}:*",
@@ -36,9 +53,53 @@ ARNS = {
 }
 
 
+@functools.cache  # it takes half a second
+def _parsed() -> dict:
+    return yaml_parse(SOURCE.read_text())
+
+
+def source() -> dict:
+    """The template, with intrinsic functions in their long form."""
+    return copy.deepcopy(_parsed())
+
+
+def translate(template: dict | None = None, **parameters: str) -> dict:
+    """The template that CloudFormation works on, given these parameters."""
+    template = copy.deepcopy(template or source())
+    # `sam deploy` uploads the code before the transform runs.
+    template["Globals"]["Function"]["CodeUri"] = "s3://artifacts/code.zip"
+    for resource in template["Resources"].values():
+        resource.get("Properties", {}).pop("CodeUri", None)
+    # The source suppresses one check; the translation must pass it.
+    template["Resources"]["AccessLogGroup"].pop("Metadata", None)
+    logging.disable(logging.WARNING)
+    # `load` returns managed policies by name. The template names none.
+    with IN_REGION:
+        translated = transform(template, parameters, types.SimpleNamespace(load=dict))
+    logging.disable(logging.NOTSET)
+    # The transform drops the API's metadata on the stage that it generates.
+    translated["Resources"]["ApiStage"]["Metadata"] = source()["Resources"]["Api"]["Metadata"]
+    return translated
+
+
 @functools.cache  # a translation takes a second
 def _translated(given: frozenset) -> dict:
     return translate(**dict(given))
+
+
+KEPT = {"AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::S3::Bucket"}
+
+
+def retained(template: dict) -> dict:
+    """The resources that a removed stack leaves, without properties that name another resource: the next deployment sets them."""
+    kept = {n: r for n, r in template["Resources"].items() if r["Type"] in KEPT and r["DeletionPolicy"] != "Delete"}
+    for resource in kept.values():
+        resource.pop("Metadata", None)
+        resource["Properties"] = {
+            name: value for name, value in resource["Properties"].items()
+            if "Fn::GetAtt" not in json.dumps(value) and name != "KeyPolicy"
+        }
+    return {part: template[part] for part in ("AWSTemplateFormatVersion", "Parameters", "Conditions")} | {"Resources": kept}
 
 
 def environments() -> dict[str, dict[str, str]]:
@@ -53,8 +114,8 @@ class Stack:
 
     pseudo = PSEUDO
 
-    def __init__(self, **given: str):
-        template = _translated(frozenset(given.items()))
+    def __init__(self, template: dict | None = None, **given: str):
+        template = translate(template, **given) if template else _translated(frozenset(given.items()))
         self.resources, self.outputs = template["Resources"], template["Outputs"]
         self._conditions = template["Conditions"]
         self._parameters = {
@@ -113,7 +174,8 @@ class Stack:
         if not attribute:
             return self.physical(identifier)
         if attribute == "Arn" and (pattern := ARNS.get(self.resources[identifier]["Type"])):
-            return self.resolve({"Fn::Sub": pattern}).format(self.physical(identifier))
+            path = self.resolve(self.resources[identifier]["Properties"].get("Path", "/"))
+            return self.resolve({"Fn::Sub": pattern}).format(self.physical(identifier), path=path)
         return f"${{{name}}}"
 
     def physical(self, identifier: str) -> str:
@@ -142,3 +204,9 @@ class Stack:
                 left, right = self.resolve(argument)
                 return left == right
         raise ValueError(f"unknown condition function {function}")
+
+
+if __name__ == "__main__":
+    given = [argument for argument in sys.argv[1:] if argument != "--retained"]
+    printed = translate(**dict(argument.split("=", 1) for argument in given))
+    json.dump(retained(printed) if "--retained" in sys.argv else printed, sys.stdout, indent=1)

@@ -1,17 +1,17 @@
-# Installs the linters that requirements.txt and package-lock.json pin, once each;
-# after that they need no network. The commands of this folder source it, and run
-# in this folder.
+# Installs the tools that requirements.txt and package-lock.json pin, once each; after
+# that they need no network. The commands of this folder source it, and run here.
 # shellcheck shell=bash
 
-# The linters write nothing into this folder.
+# The tools write nothing into this folder.
 work=../../.build/cloud
-# The folder of the linters that are written in Python.
-bin=$work/venv/bin
+bin=$work/venv/bin                              # the linters that are written in Python
+engines=../../.build/second-opinion/venv/bin    # the environment of the engines
 
-python_tools() {
-  mkdir -p "$work"
-  ../release/venv . "${bin%/bin}"
-}
+mkdir -p "$work"
+
+# shellcheck disable=SC2034 # for the commands that source this
+linters() { ../release/venv . "${bin%/bin}"; }
+engine_tools() { ../release/venv ../second-opinion "${engines%/bin}"; }
 
 node_tools() {
   command -v npm >/dev/null || { echo "${0}: needs Node.js 20.19 or newer, with npm" >&2; exit 1; }

@@ -1,0 +1,249 @@
+"""A change behind the stack's back for each check of a stack in use: rehearsal.py makes it on an engine.
+
+To add one, add a row: the check, what is changed, how, how it is changed back, and what the check must see.
+"""
+
+import base64
+import io
+import json
+import time
+import zipfile
+from unittest import mock
+
+from account import MARKER, Answer, Subject
+from stack import yaml_parse
+
+# A server without TLS, and a suite that fails by itself on an engine.
+UNTOLD = {"tls", "contract"}
+STRANGER = "arn:aws:iam::000000000000:role/stranger"
+
+
+MORE = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "dynamodb:*", "Resource": "*"}]})
+
+
+def aws(service: str, operation: str, **arguments):
+    """A call. Strings that begin with $ are physical ids; a function gets the result of the change."""
+
+    def call(s: Subject, made=None):
+        given = {n: a(s, made) if callable(a) else s.physical[a[1:]] if isinstance(a, str) and a.startswith("$") else a for n, a in arguments.items()}
+        return getattr(s.account.client(service), operation)(**given)
+
+    return call
+
+
+def nothing(*_) -> None:
+    pass
+
+
+def policy(read, write, pattern: str, new: str):
+    """Changes the text of a policy, and puts it back."""
+
+    def change(s: Subject) -> str:
+        before = read(s)
+        before = before if isinstance(before, str) else json.dumps(before)
+        assert pattern in before
+        write(s, before.replace(pattern, new))
+        return before
+
+    return change, write
+
+
+role = lambda s: s.account.client("iam").get_role_policy(RoleName=s.physical["CreateByokKeyRole"], PolicyName="CreateByokKey")["PolicyDocument"]  # noqa: E731
+trust = lambda s: s.account.client("iam").get_role(RoleName=s.physical["CreateByokKeyRole"])["Role"]["AssumeRolePolicyDocument"]  # noqa: E731
+key = lambda s: s.account.client("kms").get_key_policy(KeyId=s.physical["SealingKey"], PolicyName="default")["Policy"]  # noqa: E731
+bucket = lambda s: s.s3.get_bucket_policy(Bucket=s.bucket)["Policy"]  # noqa: E731
+topic = lambda s: s.account.client("sns").get_topic_attributes(TopicArn=s.physical["AlarmTopic"])["Attributes"]["Policy"]  # noqa: E731
+log = lambda s: s.account.client("logs").describe_resource_policies()["resourcePolicies"][0]["policyDocument"]  # noqa: E731
+
+
+def put(service: str, operation: str, member: str, **arguments):
+    return lambda s, text: aws(service, operation, **arguments, **{member: text})(s)
+
+
+put_role = put("iam", "put_role_policy", "PolicyDocument", RoleName="$CreateByokKeyRole", PolicyName="CreateByokKey")
+put_trust = put("iam", "update_assume_role_policy", "PolicyDocument", RoleName="$CreateByokKeyRole")
+put_key = put("kms", "put_key_policy", "Policy", KeyId="$SealingKey", PolicyName="default")
+put_bucket = put("s3", "put_bucket_policy", "Policy", Bucket="$FilesBucket")
+put_topic = put("sns", "set_topic_attributes", "AttributeValue", TopicArn="$AlarmTopic", AttributeName="Policy")
+put_log = lambda s, text: s.account.client("logs").put_resource_policy(policyName=f"{s.name}-key-changes", policyDocument=text)  # noqa: E731
+
+
+def put_router(s: Subject, text: str) -> None:
+    """IAM keeps five versions, and only one counts."""
+    iam, arn = s.account.client("iam"), s.physical["RouterPolicy"]
+    iam.create_policy_version(PolicyArn=arn, PolicyDocument=text, SetAsDefault=True)
+
+
+def router(s: Subject) -> dict:
+    iam, arn = s.account.client("iam"), s.physical["RouterPolicy"]
+    return iam.get_policy_version(PolicyArn=arn, VersionId=iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"])["PolicyVersion"]["Document"]
+
+
+# ---- A live version that is not the stack's
+
+
+def live(s: Subject, **alias):
+    return s.account.client("lambda").update_alias(FunctionName=s.physical["CreateByokKeyFunction"], Name="live", **alias)
+
+
+def version(change):
+    """Publishes a changed version, and moves the alias to it."""
+
+    def publish(s: Subject) -> tuple:
+        client, function = s.account.client("lambda"), s.physical["CreateByokKeyFunction"]
+        before = client.get_alias(FunctionName=function, Name="live")["FunctionVersion"]
+        old = client.get_function_configuration(FunctionName=function)
+        change(client, function, old)
+        live(s, FunctionVersion=client.publish_version(FunctionName=function)["Version"])
+        return before, old
+
+    return publish
+
+
+def old_version(s: Subject, made: tuple) -> None:
+    before, old = made
+    live(s, FunctionVersion=before)
+    s.account.client("lambda").update_function_configuration(
+        FunctionName=s.physical["CreateByokKeyFunction"], Role=old["Role"], Environment=old["Environment"])
+
+
+def other_code(client, function: str, _) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("bootstrap", "#!/bin/sh\n")
+    client.update_function_code(FunctionName=function, ZipFile=packed.getvalue())
+
+
+other_role = lambda c, f, _: c.update_function_configuration(FunctionName=f, Role=STRANGER)  # noqa: E731
+other_kms = lambda c, f, old: c.update_function_configuration(  # noqa: E731
+    FunctionName=f, Environment={"Variables": old["Environment"]["Variables"] | {"AWS_ENDPOINT_URL_KMS": "https://stranger.example"}})
+
+
+def part_elsewhere(s: Subject) -> None:
+    client, function = s.account.client("lambda"), s.physical["CreateByokKeyFunction"]
+    other = client.publish_version(FunctionName=function, Description="another")["Version"]
+    live(s, RoutingConfig={"AdditionalVersionWeights": {other: 0.5}})
+
+
+# ---- Log lines and metrics
+
+
+def line(group: str, text: str):
+    def write(s: Subject) -> None:
+        logs, stream = s.account.client("logs"), f"lie-{time.time_ns()}"
+        logs.create_log_stream(logGroupName=s.physical[group], logStreamName=stream)
+        logs.put_log_events(logGroupName=s.physical[group], logStreamName=stream, logEvents=[{"timestamp": int(time.time() * 1000) + 5000, "message": text}])
+        return stream
+
+    def remove(s: Subject, stream: str) -> None:
+        s.account.client("logs").delete_log_stream(logGroupName=s.physical[group], logStreamName=stream)
+
+    return write, remove
+
+
+def counted(value: float):
+    return lambda s: s.account.client("cloudwatch").put_metric_data(
+        Namespace=f"Signalbox/{s.name}", MetricData=[{"MetricName": "RateLimited", "Value": value}])
+
+
+SLOW = json.dumps({"message": "request", "operation": "createByokKey", "duration_ms": 2500})
+HIDDEN = "x" + base64.b64encode(f"a sk-{MARKER}-AbCd".encode()).decode()
+
+
+def unsubscribe(s: Subject) -> None:
+    sns = s.account.client("sns")
+    for found in sns.list_subscriptions_by_topic(TopicArn=s.physical["AlarmTopic"])["Subscriptions"]:
+        sns.unsubscribe(SubscriptionArn=found["SubscriptionArn"])
+
+
+# ---- The stack itself
+
+
+def update(template=lambda body: body, **parameters: str):
+    """Updates the stack without the SAM CLI, and waits for the end."""
+
+    def run(s: Subject) -> str:
+        body = s.account.client("cloudformation").get_template(StackName=s.id, TemplateStage="Original")["TemplateBody"]
+        send(s, template(body), s.parameters | parameters)
+        return body
+
+    return run
+
+
+def send(s: Subject, body: str, parameters: dict[str, str]) -> None:
+    s.s3.put_object(Bucket=s.deployment.bucket, Key="template", Body=body.encode())
+    s.account.client("cloudformation").update_stack(
+        StackName=s.name, TemplateURL=s.s3.generate_presigned_url("get_object", Params={"Bucket": s.deployment.bucket, "Key": "template"}).partition("?")[0],
+        Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"], Parameters=[{"ParameterKey": n, "ParameterValue": v} for n, v in parameters.items()])
+    while s.account.stack(s.name)["StackStatus"].endswith("_IN_PROGRESS"):
+        time.sleep(0.1)
+
+
+def as_before(s: Subject, body: str) -> None:
+    send(s, body, s.parameters)
+
+
+def failing(body: str) -> str:
+    """With an alarm that the engine refuses."""
+    template = yaml_parse(body)
+    template["Resources"]["Refused"] = {"Type": "AWS::CloudWatch::Alarm", "Properties": {
+        "ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 1, "Metrics": [{"Id": "m", "Expression": "1"}]}}
+    return json.dumps(template)
+
+
+def patched(target, name: str, new):
+    patch = mock.patch.object(target, name, new)
+    patch.start()
+    return patch
+
+
+LIES = [
+    ("access", "a grant on the sealing key", aws("kms", "create_grant", KeyId="$SealingKey", GranteePrincipal=STRANGER, Operations=["Decrypt"]),
+     aws("kms", "revoke_grant", KeyId="$SealingKey", GrantId=lambda s, made: made["GrantId"]), "SealingKey/Grants"),
+    ("access", "the sealing key opened to a role", *policy(key, put_key, "CreateByokKeyRole", "Stranger"), "SealingKey/Policy"),
+    ("access", "an encryption context with another case", *policy(key, put_key, "signalbox/credential", "Signalbox/credential"), "SealingKey/Policy"),
+    ("access", "a key that does not rotate", aws("kms", "disable_key_rotation", KeyId="$SealingKey"),
+     aws("kms", "enable_key_rotation", KeyId="$SealingKey", RotationPeriodInDays=365), "SealingKey/Rotates"),
+    ("access", "a disabled key", aws("kms", "disable_key", KeyId="$StorageKey"), aws("kms", "enable_key", KeyId="$StorageKey"), "StorageKey/State"),
+    ("access", "a wider policy of a function", *policy(role, put_role, "kms:GenerateDataKey", "kms:Decrypt"), "CreateByokKeyRole/Policies"),
+    ("access", "one more policy of a function", aws("iam", "put_role_policy", RoleName="$CreateByokKeyRole", PolicyName="more", PolicyDocument=MORE),
+     aws("iam", "delete_role_policy", RoleName="$CreateByokKeyRole", PolicyName="more"), "CreateByokKeyRole/Policies/more"),
+    ("access", "AdministratorAccess", aws("iam", "attach_role_policy", RoleName="$CreateByokKeyRole", PolicyArn="arn:aws:iam::aws:policy/AdministratorAccess"),
+     aws("iam", "detach_role_policy", RoleName="$CreateByokKeyRole", PolicyArn="arn:aws:iam::aws:policy/AdministratorAccess"), "CreateByokKeyRole/Attached"),
+    ("access", "a role that others may assume", *policy(trust, put_trust, "lambda.amazonaws.com", "ec2.amazonaws.com"), "CreateByokKeyRole/Trust"),
+    ("access", "a wider policy of the router", *policy(router, put_router, "dynamodb:Query", "dynamodb:PutItem"), "RouterPolicy"),
+    ("access", "a table opened to a role", aws("dynamodb", "put_resource_policy", ResourceArn=lambda s, _: f"arn:aws:dynamodb:{s.account.region}:{s.account.id}:table/{s.physical['CredentialsTable']}",
+     Policy=json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"AWS": STRANGER}, "Action": "dynamodb:*", "Resource": "*"}]})),
+     aws("dynamodb", "delete_resource_policy", ResourceArn=lambda s, _: f"arn:aws:dynamodb:{s.account.region}:{s.account.id}:table/{s.physical['CredentialsTable']}"), "CredentialsTable/"),
+    ("access", "a function that an account may call", aws("lambda", "add_permission", FunctionName="$CreateByokKeyFunction", StatementId="x", Principal="111122223333", Action="lambda:InvokeFunction"),
+     aws("lambda", "remove_permission", FunctionName="$CreateByokKeyFunction", StatementId="x"), "CreateByokKeyFunction/Policy"),
+    ("access", "a function with a URL", aws("lambda", "create_function_url_config", FunctionName="$CreateByokKeyFunction", AuthType="NONE"),
+     aws("lambda", "delete_function_url_config", FunctionName="$CreateByokKeyFunction"), "CreateByokKeyFunction/Urls"),
+    ("access", "a bucket without TLS", *policy(bucket, put_bucket, "aws:SecureTransport", "aws:MultiFactorAuthPresent"), "FilesBucketPolicy"),
+    ("access", "a topic for everybody", *policy(topic, put_topic, "cloudwatch.amazonaws.com", "ec2.amazonaws.com"), "AlarmTopicPolicy"),
+    ("access", "another rule in the key-changes log", *policy(log, put_log, "aws:SourceArn", "aws:PrincipalArn"), "KeyChangesLogPolicy"),
+    ("functions", "a part of the requests elsewhere", part_elsewhere, lambda s, _: live(s, RoutingConfig={}), "sends a part"),
+    ("functions", "a version with another role", version(other_role), old_version, "CreateByokKeyFunction/Role"),
+    ("functions", "a version that seals elsewhere", version(other_kms), old_version, "CreateByokKeyFunction/Environment/AWS_ENDPOINT_URL_KMS"),
+    ("drift", "a log kept for three days", aws("logs", "put_retention_policy", logGroupName="$CreateByokKeyLogGroup", retentionInDays=3),
+     aws("logs", "put_retention_policy", logGroupName="$CreateByokKeyLogGroup", retentionInDays=1), "CreateByokKeyLogGroup MODIFIED"),
+    ("alarm-recipients", "nobody left", unsubscribe, nothing, "0 of 0 "),
+    ("sealing", "a key that opens to something else", lambda s: patched(s.account.client("kms"), "decrypt", lambda **_: {"Plaintext": bytes(32)}),
+     lambda _, patch: patch.stop(), "could not be checked|is not the one"),
+    ("large-body", "a large body accepted", lambda s: patched(Subject, "send", lambda *a, **b: Answer(201, {}, "{}")), lambda _, patch: patch.stop(), "status 201"),
+    ("secrets-in-logs", "a provider key in a log", *line("GetSyncJobLogGroup", f"sk-{MARKER}-AbCd"), "GetSyncJobLogGroup"),
+    ("secrets-in-logs", "a provider key in base64", *line("AccessLogGroup", HIDDEN), "AccessLogGroup"),
+    ("secrets-in-logs", "an API key in a log", *line("AccessLogGroup", "Bearer sbx_0123456789abcdefghijklmnop"), "AccessLogGroup"),
+    ("latency", "a slow request", *line("CreateByokKeyLogGroup", SLOW), "p99 2500"),
+    ("metric-filters", "a metric of nothing", counted(0), nothing, "counted nothing"),
+    ("parameters", "other parameters", update(ReadsPerSecond="1000000"), as_before, "ReadsPerSecond"),
+    ("template", "another template", update(lambda body: body.replace("signalbox/credential", "signalbox/anything")), as_before, "differences"),
+    ("status", "a failed update", update(failing), nothing, "UPDATE_ROLLBACK_COMPLETE"),
+    ("functions", "other code", version(other_code), lambda s, made: live(s, FunctionVersion=made[0]), "is not what this commit"),
+]
+
+# What the engine does not do: if it is there, the check passes.
+TRUTHS = [
+    ("metric-filters", "a count", counted(5)),
+    ("secrets-in-logs", "a line of the gateway", line("AccessLogGroup", "{}")[0]),
+]

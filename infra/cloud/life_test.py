@@ -1,0 +1,72 @@
+"""Every end of `make prove` removes what it made and nothing else, and a canary is judged by its answers."""
+
+import collections
+import unittest
+from unittest import mock
+
+import cloud
+import life
+from account import Answer
+from checks import Failed
+
+ENVELOPE = '{"error":{"code":500,"message":"x","metadata":{"request_id":"r"}}}'
+GOOD, CRASH, PLAIN = Answer(200, {}, ""), Answer(500, {"x-request-id": "r"}, ENVELOPE), Answer(502, {}, "{}")
+
+
+class Canary(unittest.TestCase):
+    def test_a_tenth_crashes_and_is_rolled_back(self) -> None:
+        tenth = lambda other, n: [other, *[GOOD] * 9] * n + [other]  # noqa: E731
+        life.judge_canary([GOOD] * 50 + tenth(CRASH, 10) + [GOOD] * 50, "UPDATE_ROLLBACK_COMPLETE", "3", "3")
+        for wrong, answers, status, after in (
+            ("not rolled back", tenth(CRASH, 10), "UPDATE_COMPLETE", "4"),
+            ("rolled back for another reason", [GOOD] * 100, "UPDATE_ROLLBACK_COMPLETE", "3"),
+            ("nearly a half", [CRASH, GOOD] * 50, "UPDATE_ROLLBACK_COMPLETE", "3"),
+            ("one in a thousand", [CRASH, *[GOOD] * 999, CRASH], "UPDATE_ROLLBACK_COMPLETE", "3"),
+            ("not our envelope", tenth(PLAIN, 10), "UPDATE_ROLLBACK_COMPLETE", "3"),
+        ):
+            with self.subTest(wrong), self.assertRaises(Failed):
+                life.judge_canary(answers, status, "3", after)
+
+
+class Removal(unittest.TestCase):
+    def account(self) -> mock.MagicMock:
+        account = mock.MagicMock(region="us-east-1", id="1", partition="aws", caller="arn:aws:sts::1:assumed-role/prove/me")
+        account.clients = collections.defaultdict(mock.MagicMock)
+        account.client = account.clients.__getitem__
+        return account
+
+    def test_however_it_ends(self) -> None:
+        for end in (None, KeyboardInterrupt, SystemExit, RuntimeError):
+            with self.subTest(end=end), mock.patch("cloud.Deployment") as deployment, mock.patch("cloud.Cleaner") as cleaner, \
+                    mock.patch("cloud.checked", return_value=[], side_effect=end), mock.patch("cloud.report", return_value=0):
+                deployment.return_value.architectures = []
+                try:
+                    cloud.main(["run", "--stack", "dry", "--yes"], self.account)
+                except BaseException as error:
+                    self.assertIs(type(error), end)
+                cleaner.return_value.clean.assert_called_once_with()
+
+    def test_only_the_tag(self) -> None:
+        account = self.account()
+        account.stack.return_value = {"StackId": "s", "StackStatus": "UPDATE_COMPLETE", "Tags": [{"Key": life.TAG, "Value": "other"}]}
+        with self.assertRaisesRegex(SystemExit, "prove did not make it"):
+            life.Cleaner(account, "dry").clean()
+        account.clients["cloudformation"].delete_stack.assert_not_called()
+
+    def test_keys_go_last(self) -> None:
+        """DynamoDB deletes a table only while its key can be used. An engine does not mind."""
+        account, order = self.account(), []
+        account.stack.return_value = None
+        account.pages.return_value = [{"ResourceARN": f"arn:aws:{r}"} for r in ("kms:us-east-1:1:key/k", "dynamodb:us-east-1:1:table/t")]
+        kms, db = account.clients["kms"], account.clients["dynamodb"]
+        kms.describe_key.return_value = {"KeyMetadata": {"KeyState": "PendingDeletion"}}
+        for client, operations in ((kms, ("enable_key", "schedule_key_deletion")), (db, ("delete_table",))):
+            for operation in operations:
+                getattr(client, operation).side_effect = lambda operation=operation, **_: order.append(operation)
+        with mock.patch("life.until"):
+            life.Cleaner(account, "dry").clean()
+        self.assertEqual(order, ["enable_key", "delete_table", "schedule_key_deletion"])
+
+
+if __name__ == "__main__":
+    unittest.main()

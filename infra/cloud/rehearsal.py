@@ -1,0 +1,289 @@
+"""Plays the life of a stack on ministack, an engine of AWS's APIs that nobody here wrote, with the real SAM and AWS CLIs.
+
+It builds and deploys, makes the checks of `make prove` and `make verify`, changes the stack behind
+their back to see each check fail, follows the runbook, updates, deletes, and adopts what a deleted
+stack leaves. engine.py lists what the engine does otherwise than AWS documents.
+"""
+
+import contextlib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from unittest import mock
+
+import cloud
+import observed
+from account import PROVIDER_KEY, ROOT, WORK, Subject
+from behaviour import works
+from checks import CHANGED, CHECKS, LIVE, OWN, PASS, Report, make
+from declared import declared
+from engine import METRIC_MATH, UNKNOWN_TYPES, UNTAGGED, VERDICTS, Engine, EngineDeployment, contract, stripped
+from lies import LIES, TRUTHS, UNTOLD
+from life import Cleaner, judge_canary
+from runbook import follow, sections
+from stack import yaml_parse
+
+NAME = "signalbox-rehearsal"
+problems: list[str] = []
+
+
+def holds(condition, problem: str) -> None:
+    if not condition:
+        problems.append(problem)
+        print(f"  WRONG: {problem}", flush=True)
+
+
+@contextlib.contextmanager
+def step(what: str):
+    began = time.monotonic()
+    print(f"== {what}", flush=True)
+    try:
+        yield
+    except Exception as error:  # the next steps may find more
+        holds(False, f"{what}: {type(error).__name__}: {error}")
+    print(f"   {time.monotonic() - began:.1f} s", flush=True)
+
+
+# ------------------------------------------------------- the first deployment
+
+
+def refused(d: EngineDeployment, whole: dict, built: pathlib.Path) -> None:
+    """The whole template is refused for its unknown types, and for nothing else."""
+    built.write_text(json.dumps(whole))
+    done = d.update(built.parent, {"Architecture": d.architectures[0]})
+    types = re.search(r"Unrecognized resource types: \[(.*?)\]", done.stderr + done.stdout)
+    holds(done.returncode and types and set(types[1].split(", ")) == UNKNOWN_TYPES, f"the whole template: {(done.stdout + done.stderr)[-500:]}")
+
+
+def rolled_back(d: EngineDeployment, whole: dict, built: pathlib.Path) -> None:
+    """A first deployment that fails leaves protected tables, and the runbook removes them."""
+    built.write_text(json.dumps(stripped(whole, math=True)))
+    done = d.update(built.parent, {"Architecture": d.architectures[0]})
+    holds(done.returncode, "metric math is accepted now: change engine.py")
+    events = d.account.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=d.name)
+    holds(any(METRIC_MATH in e.get("ResourceStatusReason", "") for e in events), f"no event with {METRIC_MATH!r}")
+    holds(d.account.stack(d.name)["StackStatus"] == "ROLLBACK_COMPLETE", "the stack is not in ROLLBACK_COMPLETE")
+    skipped = {e["LogicalResourceId"] for e in events if e["ResourceStatus"] == "DELETE_SKIPPED" and e["ResourceType"] != "AWS::Lambda::Version"}
+    holds(skipped and skipped <= {"AccessTable", "CredentialsTable", "SyncJobsTable"}, f"the rollback leaves {skipped}")
+    wrong = follow("deploy", ["A first deployment that failed"], d.name, {})
+    holds(not wrong, f"deploy.md, A first deployment that failed: {wrong}")
+    holds(not remains(d), f"after the runbook there remain {remains(d)}")
+
+
+def remains(d: EngineDeployment) -> set[str]:
+    """The resources in the account with the stack's name, and its usable keys."""
+    client, found = d.account.client, set()
+    found |= {f"table {t}" for t in client("dynamodb").list_tables()["TableNames"]}
+    found |= {f"bucket {b['Name']}" for b in client("s3").list_buckets()["Buckets"] if b["Name"].startswith(d.name) and b["Name"] != d.bucket}
+    found |= {f"log group {g['logGroupName']}" for g in d.account.pages("logs", "describe_log_groups", "logGroups")}
+    found |= {f"role {r['RoleName']}" for r in d.account.pages("iam", "list_roles", "Roles") if r["RoleName"].startswith(d.name)}
+    found |= {f"function {f['FunctionName']}" for f in d.account.pages("lambda", "list_functions", "Functions")}
+    found |= {f"api {a['id']}" for a in d.account.pages("apigateway", "get_rest_apis", "items")}
+    found |= {f"alarm {a['AlarmName']}" for a in d.account.pages("cloudwatch", "describe_alarms", "MetricAlarms")}
+    for key in d.account.pages("kms", "list_keys", "Keys"):
+        if client("kms").describe_key(KeyId=key["KeyId"])["KeyMetadata"]["KeyState"] == "Enabled":
+            found.add(f"key {key['KeyId']}")
+    return found
+
+
+# ------------------------------------------------------------------ the checks
+
+
+def verdicts(reports: list[Report], s: Subject) -> None:
+    """The verdicts are PASS, or what engine.py says."""
+    for r in reports:
+        verdict, seen = VERDICTS.get(r.check.name, (PASS, ""))
+        holds(r.verdict == verdict and re.search(seen, r.seen), f"{r.check.name}: {r.verdict}, not {verdict}: {r.seen}")
+    if any(r.check.name == "contract" for r in reports):
+        printed = (WORK / f"{s.name}-contract.json").read_text()
+        for difference in contract(observed.results(printed), printed):
+            holds(False, difference)
+
+
+def lies(d: EngineDeployment) -> None:
+    """Each check notices a change behind its back."""
+    s = d.subject()
+    s.make_tenant()
+    works(s)  # so that each function has logged a request
+    live = {c.name: c for c in CHECKS if c.stage == LIVE}
+
+    def report(name: str) -> Report:
+        subject = Subject(d.account, d.name)
+        subject.deployment, subject.template, subject.url, subject.patience, subject.began = d, d.template, s.url, 1, s.began
+        for attribute in ("tenant", "workspace", "management", "standard", "job", "secrets"):
+            setattr(subject, attribute, getattr(s, attribute))
+        with mock.patch("sys.stderr"):
+            return make([live[name]], subject)[0]
+
+    try:
+        holds(live.keys() - UNTOLD == {name for name, *_ in LIES}, "a check has no lie, or a lie no check")
+        before = {name: report(name) for name in live if name != "contract"}
+        for name, what, change, restore, pattern in LIES:
+            made = change(s)
+            r = report(name)
+            restore(s, made)
+            holds(r.verdict != PASS and re.search(pattern, r.seen) and (name in VERDICTS or not re.search(pattern, before[name].seen)),
+                  f"{name} does not notice {what}: {r.verdict}: {r.seen}; before: {before[name].seen}")
+        for name, what, change in TRUTHS:
+            change(s)
+            r = report(name)
+            holds(r.verdict == PASS, f"{name} does not accept {what}: {r.verdict}: {r.seen}")
+    finally:
+        s.remove_tenants()
+
+
+# ----------------------------------------------------------------- the runbook
+
+# The sections that are not played here, with the reasons.
+UNPLAYED = {
+    ("daily", "The operator's command"): "downloads a release",
+    ("daily", "Every day"): "infra/admin/testdata plays it",
+    ("daily", "Another sealing key"): "the engine's KMS has no ReEncrypt: make rewrap-demo",
+    ("deploy", "A first deployment that failed"): "played after the rollback",
+    ("restore", "Some rows were lost or spoilt"): "played with the next one",
+    ("restore", "The settings that a restore loses"): "played with the next one",
+    ("restore", "Take a stack down"): "played at the end",
+    ("restore", "A new stack on retained data"): "played at the end",
+}
+# Sections that a page refers to, before and after.
+WITH = {
+    "The table was deleted": ["The table was deleted", "The settings that a restore loses"],
+    "The whole table back to an earlier moment":
+        ["Some rows were lost or spoilt", "The whole table back to an earlier moment", "The settings that a restore loses"],
+}
+
+
+def runbook(d: EngineDeployment) -> None:
+    for page in ("deploy", "daily", "incidents", "restore"):
+        for heading, commands in sections(page).items():
+            if commands and (page, heading) not in UNPLAYED:
+                began = time.monotonic()
+                wrong = play(d, page, WITH.get(heading, [heading]))
+                print(f"   {page}.md, {heading}: {time.monotonic() - began:.1f} s", flush=True)
+                holds(not wrong, f"{page}.md, {heading}: {wrong}")
+    iam = d.account.client("iam")
+    for name, environment in (("deploy", "prod"), ("verify", "prod-verify")):
+        (statement,) = iam.get_role(RoleName=f"{name}-{d.name}")["Role"]["AssumeRolePolicyDocument"]["Statement"]
+        subjects = [f"repo:example/signalbox:environment:{environment}", f"repo:example@1001/signalbox@2002:environment:{environment}"]
+        holds(list(statement["Condition"]) == ["StringEquals"] and statement["Condition"]["StringEquals"]["token.actions.githubusercontent.com:sub"] == subjects
+              and statement["Condition"]["StringEquals"]["token.actions.githubusercontent.com:ref"] == "refs/heads/main", f"{name} trusts {statement}")
+    for name, policy in (("cloudformation", "service"), ("deploy", "deployer"), ("verify", "verifier")):
+        document = iam.get_role_policy(RoleName=f"{name}-{d.name}", PolicyName=policy)["PolicyDocument"]
+        holds(not re.search("ACCOUNT|REGION|STACK|REST_ID|_KEY|DOMAIN|ZONE", json.dumps(document)), f"{policy} has a gap: {document}")
+
+
+def play(d: EngineDeployment, page: str, headings: list[str]) -> str:
+    """Follows sections, with an account of their own in place of the ids that the page makes up."""
+    s = d.subject()
+    s.make_tenant()
+    try:
+        key = s.admin("key", "list", "--account", s.tenant)[0]["hash"]
+        body = json.dumps({"provider": "openai", "key": PROVIDER_KEY, "allowed_api_key_hashes": [key]}).encode()
+        made = [s.send("POST", "/byok", s.management, body, Content_Type="application/json") for _ in range(2)]
+        first, second = (m.json()["data"]["id"] for m in made)
+        role(d, "router", s.outputs["RouterPolicyArn"])
+        if page == "restore":
+            lose(d, s.outputs["AccessTableName"], headings[0] == "The table was deleted")
+        return follow(page, headings, d.name, {
+            r"find AbCd": f"find {first[:8]}", r"6d68ca91(?=\s)": first[:8], r"(?<=WORKSPACE=)0{8}-\S+": s.workspace, r"0{8}-0{4}-4000-8000-0{12}": first,
+            r"0{8}-0{4}-4000-8000-0{11}1": second, r"3f9a1c04d2e85b7a\w+": key, r"3f9a1c04d2e8": key[:12], r"3f9a1c04": key[:8],
+            r"VERSION=12\b": "VERSION=1", r"(?<=MOMENT=)\S+": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            r"(?<=for TABLE in )AccessTable [\w ]+": "AccessTable",  # one is enough
+            "--backup-type SYSTEM": "--backup-type USER",  # the engine makes no backup of a deleted table
+        }, {"logs describe-query-definitions": s.physical["DeleteFileLogGroup"]}, SIGNALBOX_ACCOUNT=s.tenant)
+    finally:
+        s.remove_tenants()
+
+
+def lose(d: EngineDeployment, table: str, lost: bool) -> None:
+    """Backs a table up, and deletes it if it is lost."""
+    dynamodb = d.account.client("dynamodb")
+    dynamodb.create_backup(TableName=table, BackupName="before")
+    if lost:
+        dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
+        dynamodb.delete_table(TableName=table)
+
+
+def role(d: EngineDeployment, name: str, policy: str) -> None:
+    iam = d.account.client("iam")
+    with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}")
+    iam.attach_role_policy(RoleName=name, PolicyArn=policy)
+
+
+# ------------------------------------------------------ update, deletion, adoption
+
+
+def deleted(d: EngineDeployment, s: Subject) -> None:
+    """What remains is what the template keeps, and a new stack adopts it."""
+    role(d, "router", s.outputs["RouterPolicyArn"])
+    wrong = follow("restore", ["Take a stack down"], d.name, {})
+    holds(not wrong, f"restore.md, Take a stack down: {wrong}")
+    d.account.client("cloudformation").delete_stack(StackName=d.name)  # the stand-in for `sam delete` does nothing
+    while d.account.stack(d.name):
+        time.sleep(0.1)
+    kept = {n for n, r in declared(s).expected.items() if r.get("DeletionPolicy", "Delete").startswith("Retain")}
+    kinds = {"AWS::DynamoDB::Table": "table", "AWS::S3::Bucket": "bucket", "AWS::Logs::LogGroup": "log group", "AWS::KMS::Key": "key"}
+    expected = {f"{kinds[r['Type']]} {s.physical[n]}" for n, r in declared(s).expected.items() if n in kept and r["Type"] in kinds}
+    holds(remains(d) == expected, f"after the deletion there remain {remains(d) ^ expected} more or fewer than the template keeps")
+    names = {"ACCESS": "AccessTable", "CREDENTIALS": "CredentialsTable", "JOBS": "SyncJobsTable", "FILES": "FilesBucket", "SEALING": "SealingKey", "STORAGE": "StorageKey"}
+    wrong = follow("restore", ["A new stack on retained data"], d.name, {rf"\b{n}=\S+": f"{n}={s.physical[r]}" for n, r in names.items()})
+    holds(not wrong, f"restore.md, A new stack on retained data: {wrong}")
+    holds(d.account.stack(d.name)["StackStatus"] == "IMPORT_COMPLETE", f"after the import: {d.account.stack(d.name)['StackStatus']}")
+
+
+def cleaned(d: EngineDeployment) -> None:
+    """`make prove-clean` removes the rest, because it has the tag."""
+    d.account.client("cloudformation").delete_stack(StackName=d.name)
+    while d.account.stack(d.name):
+        time.sleep(0.1)
+    Cleaner(d.account, d.name).clean()
+    left = {name for name in remains(d) if not name.startswith((*UNTAGGED, f"table {d.name}-AccessTable"))}  # a restored table has no tag
+    holds(not left, f"after make prove-clean there remain {left}")
+
+
+def main() -> int:
+    began = time.monotonic()
+    subprocess.run([ROOT / "infra/release/venv", ROOT / "infra/release", ROOT / ".build/sam"], check=True)
+    with tempfile.TemporaryDirectory(prefix="rehearsal-") as folder:
+        engine = Engine(pathlib.Path(folder))
+        try:
+            d = EngineDeployment(engine.account, NAME)
+            with step("sam build"):
+                d.prepare()
+            built = d.folder(d.architectures[0]) / "template.yaml"
+            whole = yaml_parse(built.read_text())
+            with step("sam deploy, the whole template: refused for the types that the engine does not know"):
+                refused(d, json.loads(json.dumps(whole)), built)
+            with step("sam deploy, a creation that fails: rolled back, and cleaned as the runbook says"):
+                rolled_back(d, json.loads(json.dumps(whole)), built)
+            with step("sam deploy"):
+                built.write_text(json.dumps(stripped(whole)))
+                s = d.deploy(OWN)
+            with step("the checks of make verify and make prove, the contract suite among them"):
+                verdicts(cloud.checked(s, LIVE, OWN), s)
+            with step("the runbook"):
+                runbook(d)
+            with step("each check, with a change behind its back"):
+                lies(d)
+            with step("sam deploy, other parameters, and the checks after it"):
+                s = d.deploy(CHANGED)
+                verdicts(cloud.checked(s, CHANGED), s)
+            with step("the deletion: what remains is what the template keeps, and a new stack adopts it"):
+                deleted(d, d.subject())
+            with step("make prove-clean"):
+                cleaned(d)
+        finally:
+            engine.close()
+    print(f"{time.monotonic() - began:.0f} s; {len(problems)} problems")
+    for problem in problems:
+        print(f"* {problem}")
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""The commands of infra/operations, run as written: with the real AWS CLI and admin, against an engine.
+
+Each section runs from top to bottom in a fresh shell, after the block of "The shell" and what its page
+needs first. It stops at a command that fails, and at an unassigned variable. Ids that a page makes up
+are replaced by ids of the stack.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+from account import ROOT
+
+PAGES = {path.stem: path.read_text() for path in (ROOT / "infra/operations").glob("*.md")}
+# What every section of a page needs first: names and functions.
+BEFORE = {"incidents": ("Ask the logs", r"(?ms)^saved.*?^}$"), "restore": ("Before you begin", r"(?s)\A.*\Z")}
+WITHOUT_STACK = "A new stack on retained data"
+
+# What the engine lacks, with the answer that a loop or a name needs. The real CLI checks the arguments
+# all the same.
+LACKS = {
+    "cloudformation continue-update-rollback": "",  # no rollback of the engine fails
+    "deploy list-deployments": "None",
+    "health describe-events": "",
+    "logs describe-query-definitions": "",
+    "service-quotas request-service-quota-increase": "",
+    "xray get-trace-summaries": "",
+}
+
+AWS = """#!/bin/bash
+"$REAL_AWS" "$@" >"$SCRATCH/out" 2>"$SCRATCH/err"
+code=$?
+if lacks=$(grep -- "^$1 $2 " "$SCRATCH/lacks"); then
+  echo "$1 $2 $code" >>"$SCRATCH/lacking"
+  [ "$code" = 252 ] || { echo "${lacks#"$1 $2 "}"; exit 0; }
+fi
+cat "$SCRATCH/err" >&2
+cat "$SCRATCH/out"
+exit $code
+"""
+
+# Nobody is there to be asked.
+ADMIN = """#!/bin/bash
+case "$*" in *--dry-run*) ;; *\\ delete\\ *|*\\ purge\\ *|*\\ repair\\ *) set -- "$@" --yes ;; esac
+exec "$REAL_ADMIN" "$@"
+"""
+
+GH = """#!/bin/bash
+case "$*" in *--jq*) echo 1001 2002 ;; esac
+"""
+
+OTHERS = ("curl", "install", "make", "sam", "sleep", "tar")
+
+
+def sections(page: str) -> dict[str, str]:
+    """The commands of each section, by its heading."""
+    return {
+        part.partition("\n")[0]: "\n".join(
+            re.sub(rf"(?m)^{block[1]}", "", block[2])
+            for block in re.finditer(r"(?ms)^( *)```sh\n(.*?)^ *```$", part)
+        )
+        for part in re.split(r"(?m)^## ", PAGES[page])[1:]
+    }
+
+
+def follow(page: str, headings: list[str], stack: str, real: dict[str, str], answers: dict[str, str] = {}, **environment: str) -> str:
+    """Runs sections with the patterns in real replaced. Returns what went wrong, or ""."""
+    parts = [sections("deploy")["The shell"]]
+    if page in BEFORE and headings[0] not in (BEFORE[page][0], WITHOUT_STACK):
+        section, needed = BEFORE[page]
+        parts += re.findall(needed, sections(page)[section])
+    commands = "\n".join((*parts, *(sections(page)[heading] for heading in headings)))
+    for pattern, value in {"signalbox-prod": stack, "(?<=AWS_REGION=)[a-z0-9-]+": os.environ["AWS_REGION"], **real}.items():
+        commands = re.sub(pattern, value, commands)
+    with tempfile.TemporaryDirectory() as work:
+        here = pathlib.Path(work)
+        (here / "infra").symlink_to(ROOT / "infra")
+        (here / "lacks").write_text("".join(f"{command} {answer}\n" for command, answer in (LACKS | answers).items()))
+        (here / "lacking").touch()
+        (here / ".build").mkdir()  # the page puts it first in PATH
+        for name, text in {"aws": AWS, "admin": ADMIN, "gh": GH, **dict.fromkeys(OTHERS, "#!/bin/bash\n")}.items():
+            (here / ".build" / name).write_text(text)
+            (here / ".build" / name).chmod(0o755)
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", commands], cwd=here, text=True, capture_output=True, timeout=300, stdin=subprocess.DEVNULL,
+            env=os.environ | environment | {
+                "AWS_MAX_ATTEMPTS": "1", "PATH": f"{here}/.build:{os.environ['PATH']}", "SCRATCH": str(here), "REAL_AWS": shutil.which("aws"),
+                "REAL_ADMIN": str(ROOT / ".build/admin"),
+            },
+        )
+        if ran.returncode:
+            return f"exit code {ran.returncode}: {ran.stdout[-300:]}{ran.stderr[-700:]}"
+        answered = {line.rpartition(" ")[0] for line in (here / "lacking").read_text().splitlines() if line.endswith(" 0")}
+        return f"the engine has {', '.join(sorted(answered))} now: change LACKS" if answered else ""
