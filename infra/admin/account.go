@@ -36,11 +36,11 @@ func (c accountCreate) Run(ctx context.Context, s *session) error {
 }
 
 type accountRow struct {
-	ID        ids.Account     `json:"id" title:"account"`
-	Name      string          `json:"name" title:"name"`
-	State     string          `json:"state" title:"state"` // active or broken
-	Workspace output.Optional `json:"default_workspace_id" title:"default workspace" narrow:"-"`
-	CreatedAt output.Optional `json:"created_at" title:"created" narrow:"-"`
+	ID        ids.Account     `json:"id" list:"account,short"`
+	Name      string          `json:"name" list:"name,16"`
+	State     string          `json:"state" list:"state"` // active or broken
+	Workspace output.Optional `json:"default_workspace_id" list:"default workspace,short"`
+	CreatedAt output.Optional `json:"created_at" list:"age,age"`
 }
 
 // Run lists accounts.
@@ -55,5 +55,5 @@ func (accountList) Run(ctx context.Context, s *session) error {
 			row.State = "broken"
 		}
 		return row
-	}))
+	}), "account", "name", "state", "age", "default workspace")
 }

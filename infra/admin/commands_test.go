@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,7 +19,6 @@ import (
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/infra/testkit"
-	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
@@ -41,32 +41,63 @@ func TestALifetimeMayBeInDays(t *testing.T) {
 	}
 }
 
-// A list leaves out columns, or shortens them, until it fits the terminal. If no table fits,
-// each row is a card.
+// A list has one line for each row. It cuts names, and leaves out columns from the right,
+// until it fits the terminal.
 func TestListsFitTheTerminal(t *testing.T) {
 	t.Parallel()
-	const id = ids.Credential("11111111-2222-4333-8444-555555555555")
-	hash := strings.Repeat("0123456789ab", 5) + "cdef" // callers need it whole, for allow-lists
-	credentials := []byok.Credential{{ID: id, Account: ids.Account(id), Workspace: ids.Workspace(id), Label: "sk-...efgh", SortOrder: 7, Settings: byok.Settings{Provider: "openai", Name: "n"}}}
-	keys := []keyView{{Hash: auth.KeyHash(hash), Kind: auth.Standard, Name: "ci", State: "active"}}
-	showKeys := func(s *session) error { return showKeys(s, keys) }
-	showCredentials := func(s *session) error { return showCredentials(s, credentials, true) }
-	for _, c := range []struct {
-		show  func(*session) error
-		width int
-		want  string
-	}{
-		{showCredentials, 0, "CREDENTIAL PROVIDER ORDER NAME LABEL STATE FLAGS ONLY FOR CREATED WORKSPACE ACCOUNT " + string(id) + " openai 7 n sk-...efgh active - - - " + string(id) + " " + string(id)},
-		{showCredentials, 80, "ID PROVIDER ORDER LABEL STATE FLAGS ONLY FOR IN 11111111 openai 7 sk-...efgh active - - 11111111"},
-		{showCredentials, 65, "ID PROVIDER LABEL STATE FLAGS ONLY FOR IN 11111111 openai sk-...efgh active - - 11111111"},
-		{showCredentials, 20, "credential " + string(id) + " provider openai order 7 name n label sk-...efgh state active flags - only for - created - workspace " + string(id) + " account " + string(id)},
-		{showKeys, 117, "KEY HASH KIND NAME WORKSPACE STATE CREATED EXPIRES " + hash + " standard ci - active - -"},
-		{showKeys, 116, "KEY HASH KIND NAME WORKSPACE STATE CREATED EXPIRES " + hash[:12] + " standard ci - active - -"},
+	now := time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)
+	const first, second = "11111111-2222-4333-8444-555555555555", "11111111-2222-4999-8444-555555555555"
+	credential := func(id ids.Credential, name string, age time.Duration) byok.Credential {
+		return byok.Credential{
+			ID: id, Account: first, Workspace: first, Label: "sk-...efgh", SortOrder: 7, CreatedAt: now.Add(-age),
+			Settings: byok.Settings{Provider: "openai", Name: name},
+		}
+	}
+	found := []byok.Credential{credential(first, "n", 3*24*time.Hour), credential(second, "Nightly batch of the research team", 90*time.Minute)}
+	const all = "ID NAME LABEL AGE WORKSPACE ACCOUNT STATE PROVIDER ORDER FLAGS ONLY FOR"
+	for width, want := range map[int]string{
+		0: all + " 11111111-2222-43 n sk-...efgh 3d 11111111 11111111 active openai 7 - -" +
+			" 11111111-2222-49 Nightly batch of the research team sk-...efgh 90m 11111111 11111111 active openai 7 - -",
+		120: all + " 11111111-2222-43 n sk-...efgh 3d 11111111 11111111 active openai 7 - -" +
+			" 11111111-2222-49 Nightly batch of the … sk-...efgh 90m 11111111 11111111 active openai 7 - -",
+		80: "ID NAME LABEL AGE WORKSPACE ACCOUNT STATE 11111111-2222-43 n sk-...efgh 3d 11111111 11111111 active" +
+			" 11111111-2222-49 Nightly batch o… sk-...efgh 90m 11111111 11111111 active" +
+			"Not shown for want of room: PROVIDER, ORDER, FLAGS, ONLY FOR (-o json has everything).",
+		5: "ID 11111111-2222-43 11111111-2222-49" + "Not shown for want of room: NAME, LABEL, AGE, WORKSPACE, ACCOUNT, STATE, PROVIDER, ORDER, FLAGS, ONLY FOR (-o json has everything).",
 	} {
 		var shown strings.Builder
-		testkit.Must(t, c.show(&session{out: output.Writer{To: &shown, Width: c.width}}))
-		if diff := cmp.Diff(c.want, strings.Join(strings.Fields(shown.String()), " ")); diff != "" {
-			t.Errorf("%d columns (-want +got):\n%s", c.width, diff)
+		notes := ""
+		s := &session{out: output.Writer{To: &shown, Width: width, Now: now, Note: func(format string, args ...any) { notes += fmt.Sprintf(format, args...) }}}
+		testkit.Must(t, showCredentials(s, found, true))
+		if diff := cmp.Diff(want, strings.Join(strings.Fields(shown.String()), " ")+notes); diff != "" {
+			t.Errorf("%d columns (-want +got):\n%s", width, diff)
+		}
+		for line := range strings.Lines(shown.String()) {
+			if width >= 20 && utf8.RuneCountInString(strings.TrimRight(line, "\n")) > width {
+				t.Errorf("%d columns: %q", width, line)
+			}
+		}
+		if lines := strings.Count(shown.String(), "\n"); lines != 3 {
+			t.Errorf("%d columns: %d lines for 2 rows", width, lines)
+		}
+	}
+}
+
+// Ages are in their largest unit.
+func TestAges(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)
+	for age, want := range map[time.Duration]string{
+		0: "0s", 119 * time.Second: "119s", 2 * time.Minute: "2m", 119 * time.Minute: "119m", 2 * time.Hour: "2h", 47 * time.Hour: "47h", 48 * time.Hour: "2d",
+		1000 * 24 * time.Hour: "1000d", -90 * 24 * time.Hour: "in 90d", -time.Minute: "in 60s",
+	} {
+		type row struct {
+			At output.Optional `list:"at,age"`
+		}
+		var shown strings.Builder
+		testkit.Must(t, output.List(output.Writer{To: &shown, Now: now}, []row{{output.When(now.Add(-age))}, {}}, "at"))
+		if got := shown.String(); got != "AT\n"+want+"\n-\n" {
+			t.Errorf("%s is shown as %q, want %q", age, got, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -56,44 +57,58 @@ type credentialSupersede struct {
 	Anyway bool                       `help:"Supersede even if the two differ in flags or allow-lists."`
 }
 
-// credentialView has the API's names. Fields without such a name are only for people.
+// credentialView is a credential for scripts, with the API's names.
 type credentialView struct {
-	ID        ids.Credential  `json:"id" title:"credential" narrow:"id,8"` // enough to find a credential, see oneCredential
-	Called    string          `json:"-" title:"name" narrow:"-"`
+	ID        ids.Credential  `json:"id"`
 	Label     string          `json:"label"`
-	Marked    string          `json:"-" title:"label"`
-	For       string          `json:"-" title:"provider"`
-	Order     int64           `json:"-" title:"sort order" list:"order" narrower:"-"`
-	State     string          `json:"-" title:"state"`
 	KeyForm   output.Optional `json:"key_form"` // see byok.Form
-	Account   ids.Account     `json:"account_id" title:"account" narrow:"-"`
-	Workspace ids.Workspace   `json:"workspace_id" title:"workspace" narrow:"in,8"`
-	CreatedAt output.Optional `json:"created_at" title:"created" narrow:"-"`
+	Account   ids.Account     `json:"account_id"`
+	Workspace ids.Workspace   `json:"workspace_id"`
+	CreatedAt output.Optional `json:"created_at"`
 	SortOrder int64           `json:"sort_order"`
-	Flags     string          `json:"-" list:"flags"`
-	Limits    string          `json:"-" list:"only for"`
 	byok.Settings
 }
 
-func viewCredential(c byok.Credential) credentialView {
-	view := credentialView{
-		ID: c.ID, Called: c.Name, Label: c.Label, Marked: marked(c), For: c.Provider, Order: c.SortOrder, State: "active", KeyForm: output.Optional(c.Form),
-		Account: c.Account, Workspace: c.Workspace, CreatedAt: output.When(c.CreatedAt), SortOrder: c.SortOrder,
-		Flags: flags(c.Settings), Limits: limits(c.Settings), Settings: c.Settings,
+// credentialRow is a credential for people.
+type credentialRow struct {
+	ID        ids.Credential  `title:"credential" list:"id,short"`
+	Name      string          `title:"name" list:"name,16"`
+	Provider  string          `title:"provider"`
+	Label     string          `title:"label"`
+	State     string          `title:"state"`
+	SortOrder int64           `title:"sort order" list:"order"`
+	Workspace ids.Workspace   `title:"workspace" list:"workspace,short"`
+	Account   ids.Account     `title:"account" list:"account,short"`
+	CreatedAt output.Optional `title:"created" list:"age,age"`
+	Flags     string          `list:"flags"`
+	Limits    string          `list:"only for"`
+
+	view credentialView
+}
+
+// MarshalJSON implements json.Marshaler.
+func (r credentialRow) MarshalJSON() ([]byte, error) { return json.Marshal(r.view) }
+
+func viewCredential(c byok.Credential) credentialRow {
+	created := output.When(c.CreatedAt)
+	row := credentialRow{
+		ID: c.ID, Name: c.Name, Provider: c.Provider, Label: marked(c), State: "active", SortOrder: c.SortOrder,
+		Workspace: c.Workspace, Account: c.Account, CreatedAt: created, Flags: flags(c.Settings), Limits: limits(c.Settings),
+		view: credentialView{c.ID, c.Label, output.Optional(c.Form), c.Account, c.Workspace, created, c.SortOrder, c.Settings},
 	}
 	if c.Disabled {
-		view.State = "disabled"
+		row.State = "disabled"
 	}
-	return view
+	return row
 }
 
 // marked is the label, and the reason why a router cannot send the key in a header.
 func marked(c byok.Credential) string {
 	switch c.Form {
 	case byok.Document:
-		return c.Label + " (a document)"
+		return c.Label + " (document)"
 	case byok.NoHeader:
-		return c.Label + " (no header can carry it)"
+		return c.Label + " (no header)"
 	case byok.Header:
 	}
 	return c.Label
@@ -101,9 +116,9 @@ func marked(c byok.Credential) string {
 
 // showCredentials lists credentials. If it lists all workspaces, each row names its own.
 func showCredentials(s *session, found []byok.Credential, everywhere bool) error {
-	titles := []string{"credential", "provider", "order", "name", "label", "state", "flags", "only for", "created"}
+	titles := []string{"id", "name", "provider", "label", "state", "order", "age", "flags", "only for"}
 	if everywhere {
-		titles = append(titles, "workspace", "account")
+		titles = []string{"id", "name", "label", "age", "workspace", "account", "state", "provider", "order", "flags", "only for"}
 	}
 	return output.List(s.out, each(found, viewCredential), titles...)
 }

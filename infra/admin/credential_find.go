@@ -172,13 +172,16 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	var settings []output.Column[credentialView]
+	var settings []output.Column[credentialRow]
 	for name, value := range found.ByName() {
 		switch name {
 		case "provider", "name", "disabled": // they have columns
 		default:
-			settings = append(settings, output.Column[credentialView]{Title: name, Cell: func(credentialView) string { return settingText(value) }})
+			settings = append(settings, output.Column[credentialRow]{Title: name, Cell: func(credentialRow) string { return settingText(value) }})
 		}
+	}
+	if found.Form == byok.NoHeader {
+		s.warn("no header can carry the key: a router refuses every request for which its turn comes. Create it again without what was pasted around it")
 	}
 	return output.One(s.out, viewCredential(found), settings...)
 }

@@ -38,9 +38,9 @@ type fileDelete struct {
 }
 
 type fileView struct {
-	ID       ids.File        `json:"id" title:"file"`
+	ID       ids.File        `json:"id" title:"file" list:"file"`
 	Bytes    int64           `json:"bytes" title:"bytes"`
-	StoredAt output.Optional `json:"stored_at" title:"stored"`
+	StoredAt output.Optional `json:"stored_at" title:"stored" list:"age,age"`
 }
 
 // Run uploads a file.
@@ -104,7 +104,7 @@ func (c fileList) Run(ctx context.Context, s *session) error {
 	view := func(f files.File) fileView {
 		return fileView{ID: f.ID, Bytes: f.Bytes, StoredAt: output.When(f.StoredAt)}
 	}
-	return output.List(s.out, each(found, view))
+	return output.List(s.out, each(found, view), "file", "bytes", "age")
 }
 
 // Run deletes a file.

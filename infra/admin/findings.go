@@ -23,13 +23,13 @@ const (
 
 // finding is something that the tables should not hold, or that they have lost.
 type finding struct {
-	Kind    string          `json:"kind" title:"kind"` // key, workspace, list, account, counter, credential or item
-	ID      string          `json:"id" title:"id"`
-	Account output.Optional `json:"account_id" title:"account"`
-	Problem string          `json:"problem" title:"problem"`
-	By      string          `json:"by" title:"by"`
-	Remedy  output.Optional `json:"remedy" title:"remedy"`   // an action of the repair, by its name in audit lines, or advice
-	Outcome output.Optional `json:"outcome" title:"outcome"` // of the repair, after it was tried
+	Kind    string          `json:"kind" list:"kind"` // key, workspace, list, account, counter, credential or item
+	ID      string          `json:"id" list:"id,short"`
+	Account output.Optional `json:"account_id" list:"account,short"`
+	Problem string          `json:"problem" list:"problem,30"`
+	By      string          `json:"by" list:"by"`
+	Remedy  output.Optional `json:"remedy" list:"remedy"`      // an action of the repair, by its name in audit lines, or advice
+	Outcome output.Optional `json:"outcome" list:"outcome,30"` // of the repair, after it was tried
 
 	Repair repair `json:"-"`
 }

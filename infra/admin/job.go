@@ -49,14 +49,14 @@ type (
 )
 
 type jobView struct {
-	ID            ids.Job         `json:"id" title:"job"`
+	ID            ids.Job         `json:"id" title:"job" list:"job,short"`
 	Status        syncjobs.Status `json:"status" title:"status"`
-	SyncedGroups  *int64          `json:"synced_groups" title:"synced groups" list:"synced" narrow:"-"`
-	DeletedGroups *int64          `json:"deleted_groups" title:"deleted groups" list:"deleted" narrow:"-"`
-	ErrorMessage  *string         `json:"error_message" title:"error message" list:"-"`
-	CreatedAt     output.Optional `json:"created_at" title:"created"`
-	StartedAt     output.Optional `json:"started_at" title:"started" list:"-"`
-	FinishedAt    output.Optional `json:"finished_at" title:"finished" narrow:"-"`
+	SyncedGroups  *int64          `json:"synced_groups" title:"synced groups" list:"synced"`
+	DeletedGroups *int64          `json:"deleted_groups" title:"deleted groups" list:"deleted"`
+	ErrorMessage  *string         `json:"error_message" title:"error message"`
+	CreatedAt     output.Optional `json:"created_at" title:"created" list:"age,age"`
+	StartedAt     output.Optional `json:"started_at" title:"started" list:"started,age"`
+	FinishedAt    output.Optional `json:"finished_at" title:"finished" list:"finished,age"`
 }
 
 // changedJob is the JSON result of a step. The API, too, calls it a status.
@@ -151,7 +151,7 @@ func (c jobList) Run(ctx context.Context, s *session) error {
 		return view
 	})
 	views = only(views, c.Status, func(v jobView) string { return string(v.Status) })
-	return output.List(s.out, views, "job", "status", "created", "finished", "synced", "deleted")
+	return output.List(s.out, views, "job", "status", "age", "started", "finished", "synced", "deleted")
 }
 
 // value returns *p, or the zero value if p is nil.

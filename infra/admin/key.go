@@ -21,6 +21,7 @@ type keyCommands struct {
 	Create  keyCreate  `cmd:"" help:"Create an API key and show it, once."`
 	List    keyList    `cmd:"" reads:"" help:"List the account's API keys."`
 	Find    keyFind    `cmd:"" reads:"" anywhere:"" help:"Find API keys in all accounts by hash or name, or by a leaked key."`
+	Show    keyShow    `cmd:"" reads:"" anywhere:"" help:"Show a key with its whole hash and its times, wherever it is."`
 	Disable keyDisable `cmd:"" anywhere:"" help:"Disable a key, wherever it is: it is refused from the next request on."`
 	Enable  keyEnable  `cmd:"" anywhere:"" help:"Enable a disabled key, wherever it is."`
 	Delete  keyDelete  `cmd:"" anywhere:"" help:"Delete a key, wherever it is. This cannot be undone."`
@@ -92,6 +93,7 @@ type oneKey struct {
 type (
 	keyDisable struct{ oneKey }
 	keyEnable  struct{ oneKey }
+	keyShow    struct{ oneKey }
 	keyDelete  struct {
 		oneKey
 		confirmation
@@ -111,6 +113,15 @@ func (c keyDisable) Run(ctx context.Context, s *session) error {
 		s.warn(s.allowing(ctx, key))
 	}
 	return err
+}
+
+// Run shows a key.
+func (c keyShow) Run(ctx context.Context, s *session) error {
+	key, err := c.find(ctx, s)
+	if err != nil {
+		return err
+	}
+	return output.One(s.out, viewSurveyed(key, s.now()))
 }
 
 // Run enables a key.
@@ -247,13 +258,9 @@ func (c keyFind) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	views := each(found, func(key auth.SurveyedKey) keyView {
-		view := viewKey(key.Key, s.now())
-		view.Account = output.Optional(key.Account)
-		return view
-	})
+	views := each(found, func(key auth.SurveyedKey) keyView { return viewSurveyed(key, s.now()) })
 	views = only(views, c.State, func(v keyView) string { return v.State })
-	return showKeys(s, views, "account")
+	return output.List(s.out, views, "key", "name", "kind", "state", "age", "account", "workspace", "expires")
 }
 
 func (c keyFind) find(ctx context.Context, s *session) ([]auth.SurveyedKey, error) {
@@ -300,14 +307,14 @@ type keyList struct {
 }
 
 type keyView struct {
-	Hash      auth.KeyHash    `json:"hash" title:"key hash" narrow:"key hash,12"` // enough to name a key, here and in logs
+	Hash      auth.KeyHash    `json:"hash" title:"key hash" list:"key,short"`
 	Kind      auth.Kind       `json:"kind" title:"kind"`
-	Name      string          `json:"name" title:"name"`
-	Account   output.Optional `json:"account_id,omitempty" title:"account"`
-	Workspace output.Optional `json:"workspace_id" title:"workspace"`
+	Name      string          `json:"name" title:"name" list:"name,16"`
+	Account   output.Optional `json:"account_id,omitempty" title:"account" list:"account,short"`
+	Workspace output.Optional `json:"workspace_id" title:"workspace" list:"workspace,short"`
 	State     string          `json:"state" title:"state"` // active, disabled, expired or broken
-	CreatedAt output.Optional `json:"created_at" title:"created"`
-	ExpiresAt output.Optional `json:"expires_at" title:"expires"`
+	CreatedAt output.Optional `json:"created_at" title:"created" list:"age,age"`
+	ExpiresAt output.Optional `json:"expires_at" title:"expires" list:"expires,age"`
 }
 
 type createdKeyView struct {
@@ -320,6 +327,12 @@ func viewKey(k auth.Key, now time.Time) keyView {
 		Hash: k.Hash, Kind: k.Kind, Name: k.Name, Workspace: output.Optional(k.Workspace), State: stateOf(k, now),
 		CreatedAt: output.When(k.CreatedAt), ExpiresAt: output.When(k.ExpiresAt),
 	}
+}
+
+func viewSurveyed(k auth.SurveyedKey, now time.Time) keyView {
+	view := viewKey(k.Key, now)
+	view.Account = output.Optional(k.Account)
+	return view
 }
 
 func stateOf(k auth.Key, now time.Time) string {
@@ -344,10 +357,5 @@ func (c keyList) Run(ctx context.Context, s *session) error {
 	views := each(keys, func(k auth.Key) keyView { return viewKey(k, s.now()) })
 	views = only(views, c.State, func(v keyView) string { return v.State })
 	views = only(views, c.Kind, func(v keyView) string { return string(v.Kind) })
-	return showKeys(s, views)
-}
-
-// showKeys lists keys by their hash.
-func showKeys(s *session, views []keyView, more ...string) error {
-	return output.List(s.out, views, append([]string{"key hash", "kind", "name", "workspace", "state", "created", "expires"}, more...)...)
+	return output.List(s.out, views, "key", "name", "kind", "state", "age", "expires", "workspace")
 }

@@ -41,7 +41,7 @@ func TestALeakedKeyIsFoundInEveryForm(t *testing.T) {
 		"a variable":             func(key string) string { return "export OPENAI_API_KEY=" + key },
 		"a line of YAML, quoted": func(key string) string { return "key: '" + key + "'," },
 	} {
-		for command, secret := range map[string][2]string{"key": {key, hash[:12]}, "credential": {providerKey, credential}} {
+		for command, secret := range map[string][2]string{"key": {key, hash[:8]}, "credential": {providerKey, credential[:8]}} {
 			if command == "key" && strings.Contains(form("sbx"), `\u`) {
 				continue // no character of an API key is ever escaped
 			}
@@ -56,7 +56,7 @@ func TestALeakedKeyIsFoundInEveryForm(t *testing.T) {
 			t.Errorf("%q: exit code %d: %s", other, got.code, got.stderr)
 		}
 	}
-	if got := d.feed("{\n"+key+"\n"+string(auth.NewToken().Reveal())+"\n}", "key", "find", "-"); got.code != exit.Done || !strings.Contains(got.stdout, hash[:12]) {
+	if got := d.feed("{\n"+key+"\n"+string(auth.NewToken().Reveal())+"\n}", "key", "find", "-"); got.code != exit.Done || !strings.Contains(got.stdout, hash[:8]) {
 		t.Errorf("two keys, one of them unknown: exit code %d: %s%s", got.code, got.stdout, got.stderr)
 	}
 }

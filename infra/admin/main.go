@@ -50,7 +50,7 @@ type commandLine struct {
 	Stack     *string     `xor:"target" placeholder:"NAME" help:"Work on the deployed stack NAME, with the AWS credentials of your environment."`
 	Region    string      `placeholder:"REGION" help:"The region of the stack, if it is not your default."`
 	JSON      bool        `name:"json" help:"Write JSON for scripts instead of tables; errors too, as {\"error\":{\"message\":…}} on standard error."`
-	Output    string      `short:"o" enum:"table,wide,json,yaml" default:"table" placeholder:"FORMAT" help:"Write a table, a wide table (all columns at any width of the terminal), JSON as with --json, or YAML."`
+	Output    string      `short:"o" enum:"table,json,yaml" default:"table" placeholder:"FORMAT" help:"Write a table, JSON as with --json, or YAML. JSON and YAML have whole ids and hashes, and all times."`
 	Limit     int         `placeholder:"N" help:"List N rows at most."`
 	AuditFile string      `env:"SIGNALBOX_AUDIT_FILE" type:"path" placeholder:"FILE" help:"Append the audit line of each change to FILE as JSON, besides standard error."`
 

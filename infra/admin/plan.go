@@ -69,11 +69,11 @@ func viewPlan(p routing.Plan) planView {
 
 // planRow is a line of a plan for people: a step, or the reason why there is none.
 type planRow struct {
-	step     string `title:"step"`
-	provider string `title:"provider"`
-	uses     string `title:"uses"`
-	label    string `title:"label"`
-	why      string `title:"why not"`
+	step     string `list:"step"`
+	provider string `list:"provider"`
+	uses     string `list:"uses,short"`
+	label    string `list:"label"`
+	why      string `list:"why not,16"`
 }
 
 // Run shows how a router would serve a request now.
@@ -98,7 +98,7 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	if s.out.ForScripts() {
 		return s.out.Encode(viewPlan(plan))
 	}
-	return output.List(s.out, rowsOf(plan, stored))
+	return output.List(s.out, rowsOf(plan, stored), "step", "provider", "uses", "label", "why not")
 }
 
 // warnOfModels names the models in allow-lists that the router's configuration lacks.
@@ -150,7 +150,7 @@ func rowsOf(plan routing.Plan, stored []byok.Credential) []planRow {
 	for _, skipped := range plan.Skipped {
 		c := find(skipped.Credential)
 		rows = append(rows, planRow{
-			provider: c.Provider, uses: "credential " + string(c.ID), label: marked(c), why: "skipped: " + reasonInWords(skipped.Reason),
+			provider: c.Provider, uses: "credential " + string(c.ID), label: marked(c), why: reasonInWords(skipped.Reason),
 		})
 	}
 	for _, removed := range plan.Removed {
@@ -160,7 +160,7 @@ func rowsOf(plan routing.Plan, stored []byok.Credential) []planRow {
 			if find(id).BYOKOnly {
 				flag = "is_byok_only"
 			}
-			by = append(by, string(id)+" ("+flag+")")
+			by = append(by, fmt.Sprintf("%.8s (%s)", id, flag))
 		}
 		rows = append(rows, planRow{provider: removed.Provider, uses: "shared endpoint", why: "removed by " + strings.Join(by, ", ")})
 	}
@@ -170,13 +170,13 @@ func rowsOf(plan routing.Plan, stored []byok.Credential) []planRow {
 func reasonInWords(reason routing.Reason) string {
 	switch reason {
 	case routing.SkippedDisabled:
-		return "it is disabled"
+		return "disabled"
 	case routing.SkippedModel:
-		return "its allowed_models do not contain the model"
+		return "model not allowed"
 	case routing.SkippedAPIKey:
-		return "its allowed_api_key_hashes do not contain the key"
+		return "API key not allowed"
 	case routing.SkippedUser:
-		return "its allowed_user_ids do not contain the user"
+		return "user not allowed"
 	}
 	return string(reason)
 }

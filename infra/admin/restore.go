@@ -46,7 +46,7 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	found := check(live, stored)
-	if err := output.List(s.out, found); err != nil {
+	if err := output.List(s.out, found, "kind", "id", "problem", "by", "remedy", "account"); err != nil {
 		return err
 	}
 	counts := countFindings(found, func(f finding) string { return f.By })
@@ -74,7 +74,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	}
 	found := compare(live, stored, before)
 	if c.DryRun {
-		return output.List(s.out, found)
+		return output.List(s.out, found, "kind", "id", "problem", "by", "remedy", "account")
 	}
 	if lacking := lacking(found); len(lacking) > 0 && !c.Incomplete {
 		return exit.Refusal(fmt.Sprintf("%s is not the access table just before the restore: it lacks %s (%s %s among them), and no command removes an account or a workspace. "+
@@ -96,7 +96,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	if err == nil && counts[byOperator] > 0 {
 		err = errLeft
 	}
-	return errors.Join(err, output.List(s.out, found))
+	return errors.Join(err, output.List(s.out, found, "kind", "id", "outcome", "problem", "by", "remedy", "account"))
 }
 
 // readBefore reads the table before the restore; nil means that there is none. It refuses the

@@ -386,7 +386,7 @@ func TestARepairGoesOnAfterOneThatFails(t *testing.T) {
 		for _, line := range got.audits() {
 			outcomes[line["outcome"]]++
 		}
-		failed, repaired := strings.Count(got.stdout, " failed: "), strings.Count(got.stdout, " repaired\n")
+		failed, repaired := strings.Count(got.stdout, " failed: "), strings.Count(got.stdout, " repaired ")
 		want := map[any]int{"begun": 1, "done": repaired, "uncertain": 2} // the failed write, and the whole repair
 		if failures > 1 {
 			want = map[any]int{"begun": 1, "refused": failures, "uncertain": 1}

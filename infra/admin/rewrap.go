@@ -58,16 +58,16 @@ type rewrapResult struct {
 
 // rewrapFailure is a credential that could not be moved, and the reason.
 type rewrapFailure struct {
-	Workspace ids.Workspace  `json:"workspace_id" title:"workspace"`
-	ID        ids.Credential `json:"id" title:"credential"`
-	Reason    string         `json:"reason" title:"reason"`
+	Workspace ids.Workspace  `json:"workspace_id" list:"workspace,short"`
+	ID        ids.Credential `json:"id" list:"credential,short"`
+	Reason    string         `json:"reason" list:"reason,30"`
 }
 
 // surveyView is the number of credentials under one key.
 type surveyView struct {
-	Key         arguments.KeyARN `json:"key" title:"key"`
-	Credentials int              `json:"credentials" title:"credentials"`
-	Status      string           `json:"status" title:"status"`
+	Key         arguments.KeyARN `json:"key" list:"key,short"`
+	Credentials int              `json:"credentials" list:"credentials"`
+	Status      string           `json:"status" list:"status,16"`
 }
 
 // Run moves all credentials, or counts them. If it was interrupted or killed, it may be
@@ -244,7 +244,7 @@ func (r *rewrapRun) showSurvey(o output.Writer, found map[arguments.KeyARN]int) 
 		}
 		views = append(views, view)
 	}
-	return output.List(o, views)
+	return output.List(o, views, "key", "credentials", "status")
 }
 
 func (v rewrapResult) show(o output.Writer) error {
@@ -252,5 +252,5 @@ func (v rewrapResult) show(o output.Writer) error {
 	if err := output.One(o, v); err != nil || o.ForScripts() || len(v.Failed) == 0 {
 		return err
 	}
-	return output.List(o, v.Failed)
+	return output.List(o, v.Failed, "credential", "workspace", "reason")
 }

@@ -53,7 +53,7 @@ func TestScripts(t *testing.T) {
 				Files: []string{script},
 				Setup: func(env *testscript.Env) error {
 					env.Vars = append(append(env.Vars, variables...), "ACCOUNT="+string(d.account),
-						"WORKSPACE="+string(d.workspace), "NONE=00000000-0000-4000-8000-000000000000", "MARKER="+providerKey)
+						"WORKSPACE="+string(d.workspace), "ACCOUNT8="+string(d.account[:8]), "WORKSPACE8="+string(d.workspace[:8]), "NONE=00000000-0000-4000-8000-000000000000", "MARKER="+providerKey)
 					testkit.Must(t, os.CopyFS(filepath.Join(env.WorkDir, ".local"), os.DirFS(d.dir)))
 					return errors.Join(os.Chdir(env.WorkDir), os.Remove(".local/demo.json"))
 				},
@@ -119,14 +119,20 @@ func keep(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		value = found[1]
 	}
-	ts.Setenv(args[0], value)
+	setID(ts, args[0], value)
+}
+
+// setID sets a variable, and one with 8 after its name to the form in which lists show ids.
+func setID(ts *testscript.TestScript, name, value string) {
+	ts.Setenv(name, value)
+	ts.Setenv(name+"8", value[:min(8, len(value))])
 }
 
 // sealScripted implements `seal VAR DRAFT`. It stores a credential of the account's default
 // workspace with these settings, and puts its id into a variable.
 func (d *fixture) sealScripted(ts *testscript.TestScript, _ bool, args []string) {
 	id := d.seal(d.workspace, args[0], func(draft *byok.Draft) { ts.Check(json.Unmarshal([]byte(args[1]), draft)) })
-	ts.Setenv(args[0], string(id))
+	setID(ts, args[0], string(id))
 }
 
 // controlPlane fakes CloudFormation and STS, which have no local engine. It knows two

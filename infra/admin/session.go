@@ -68,11 +68,8 @@ func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer)
 		who:         []any{"user", "unknown", "target", t.Name},
 		auditFile:   auditFile,
 		out: output.Writer{
-			To: a.stdout, JSON: given.JSON || given.Output == "json", YAML: given.Output == "yaml", Width: a.width, Limit: given.Limit,
+			To: a.stdout, JSON: given.JSON || given.Output == "json", YAML: given.Output == "yaml", Width: a.width, Limit: given.Limit, Now: a.now(),
 		},
-	}
-	if given.Output == "wide" {
-		s.out.Width = 0
 	}
 	s.out.Note = s.note
 	if u, err := user.Current(); err == nil {

@@ -14,6 +14,7 @@ import (
 type workspaceCommands struct {
 	Create  workspaceCreate  `cmd:"" help:"Create a workspace."`
 	List    workspaceList    `cmd:"" reads:"" help:"List the account's workspaces, deleted ones included."`
+	Show    workspaceShow    `cmd:"" reads:"" help:"Show a workspace with its whole id and its times."`
 	Default workspaceDefault `cmd:"" help:"Make a workspace the account's default, which requests that name none use."`
 	Delete  workspaceDelete  `cmd:"" help:"Delete a workspace and disable every key bound to it. Repeat it if it was interrupted."`
 	Purge   workspacePurge   `cmd:"" help:"Delete the credentials and files of a deleted workspace. This cannot be undone."`
@@ -37,6 +38,7 @@ type oneWorkspace struct {
 
 type (
 	workspaceDefault struct{ oneWorkspace }
+	workspaceShow    struct{ oneWorkspace }
 	workspaceDelete  struct {
 		oneWorkspace
 		confirmation
@@ -44,12 +46,12 @@ type (
 )
 
 type workspaceView struct {
-	ID        ids.Workspace   `json:"id" title:"workspace"`
-	Name      string          `json:"name" title:"name"`
+	ID        ids.Workspace   `json:"id" title:"workspace" list:"workspace,short"`
+	Name      string          `json:"name" title:"name" list:"name,16"`
 	State     string          `json:"-" title:"state"` // live or deleted
 	Default   bool            `json:"default" title:"default"`
-	CreatedAt output.Optional `json:"created_at" title:"created" narrow:"-"`
-	DeletedAt output.Optional `json:"deleted_at" title:"deleted" narrow:"-"`
+	CreatedAt output.Optional `json:"created_at" title:"created" list:"age,age"`
+	DeletedAt output.Optional `json:"deleted_at" title:"deleted" list:"deleted,age"`
 }
 
 func viewWorkspace(w auth.Workspace) workspaceView {
@@ -84,7 +86,16 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 	if err := s.warnOfSize(ctx, live...); err != nil {
 		return err
 	}
-	return output.List(s.out, only(each(found, viewWorkspace), c.State, func(v workspaceView) string { return v.State }))
+	return output.List(s.out, only(each(found, viewWorkspace), c.State, func(v workspaceView) string { return v.State }), "workspace", "name", "state", "default", "age", "deleted")
+}
+
+// Run shows a workspace.
+func (c workspaceShow) Run(ctx context.Context, s *session) error {
+	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
+	if err != nil {
+		return err
+	}
+	return output.One(s.out, viewWorkspace(found))
 }
 
 // Run changes the default workspace.
@@ -136,8 +147,8 @@ type purgeView struct {
 // purgeRow is a credential or a file that a purge would remove.
 type purgeRow struct {
 	Kind     string          `json:"kind" title:"kind"`
-	ID       string          `json:"id" title:"id"`
-	Name     output.Optional `json:"name" title:"name"`
+	ID       string          `json:"id" title:"id" list:"id,short"`
+	Name     output.Optional `json:"name" title:"name" list:"name,16"`
 	Versions *int64          `json:"versions" title:"versions"`
 	Bytes    *int64          `json:"bytes" title:"bytes"`
 }
@@ -196,7 +207,7 @@ func (c workspacePurge) preview(ctx context.Context, s *session) error {
 		versions := int64(v.Versions)
 		rows = append(rows, purgeRow{Kind: "file", ID: string(v.ID), Versions: &versions, Bytes: &v.Bytes})
 	}
-	return output.List(s.out, rows)
+	return output.List(s.out, rows, "kind", "id", "name", "versions", "bytes")
 }
 
 // purge sweeps at once. It sweeps again if requests from before the deletion may still

@@ -153,5 +153,5 @@ func TestAWorkspaceThatRoutersRefuse(t *testing.T) {
 		row["sk"], row["id"], row["sort_order"], row["name"] = testkit.Text("credential#"+id), testkit.Text(id), testkit.Number(strconv.FormatInt(n+2, 10)), testkit.Text(strings.Repeat("n", 350_000))
 		rows.Put(t, row)
 	}
-	check(exit.Uncertain, string(d.workspace))
+	check(exit.Uncertain, string(d.workspace[:8]))
 }

@@ -43,7 +43,7 @@ func uuids[ID ~string]() kong.Option {
 	return parsed(func(s string) (ID, error) {
 		id, ok := ids.Parse[ID](s)
 		if !ok {
-			return "", fmt.Errorf("%q is not an id: give the whole UUID, which -o wide and -o json show", s)
+			return "", fmt.Errorf("%q is not an id: give the whole UUID, which -o json shows", s)
 		}
 		return id, nil
 	})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -26,6 +25,8 @@ type Writer struct {
 	JSON, YAML bool
 	// Width is the number of columns of the terminal; 0 if there is none.
 	Width int
+	// Now is the time from which lists count ages.
+	Now time.Time
 	// Limit bounds the rows of a list; 0 means no bound. Note gets a line if rows are left
 	// out.
 	Limit int
@@ -35,53 +36,20 @@ type Writer struct {
 // ForScripts reports whether a script reads the results.
 func (o Writer) ForScripts() bool { return o.JSON || o.YAML }
 
-// Column is one column of a table of T, or a line of a card.
+// Column is a line of a card.
 type Column[T any] struct {
 	Title string
 	Cell  func(T) string
 }
 
-// The tag `title` makes a field a line of a card and a column of a list. In lists the tags
-// `list`, `narrow` and `narrower` override it, the widest form first. They give another
-// title, leave the field out ("-"), or shorten it to a number of characters ("id,8").
-var (
-	inCard  = []string{"title"}
-	inLists = [][]string{{"title", "list"}, {"title", "list", "narrow"}, {"title", "list", "narrow", "narrower"}} // the widest first
-)
-
-// columns returns the columns of T by these tags. If titles are given, it returns only the
-// columns that have one of these titles in the widest list, in this order.
-func columns[T any](tags []string, titles ...string) (chosen []Column[T]) {
-	all := map[string]Column[T]{}
+// columns returns the fields of T that have the tag `title`.
+func columns[T any]() (all []Column[T]) {
 	for field := range reflect.TypeFor[T]().Fields() {
-		title, characters, _ := strings.Cut(lastTag(field, tags), ",")
-		enough, err := strconv.Atoi(characters)
-		column := Column[T]{title, func(row T) string {
-			text := cell(reflect.ValueOf(row).FieldByIndex(field.Index))
-			if err == nil {
-				text = text[:min(enough, len(text))]
-			}
-			return text
-		}}
-		if len(titles) == 0 {
-			chosen = append(chosen, column)
-		}
-		all[lastTag(field, inLists[0])] = column
-	}
-	for _, title := range titles {
-		chosen = append(chosen, all[title])
-	}
-	return slices.DeleteFunc(chosen, func(c Column[T]) bool { return c.Title == "" || c.Title == "-" })
-}
-
-// lastTag returns the last of these tags that a field has.
-func lastTag(field reflect.StructField, tags []string) (last string) {
-	for _, tag := range tags {
-		if value, ok := field.Tag.Lookup(tag); ok {
-			last = value
+		if title, ok := field.Tag.Lookup("title"); ok {
+			all = append(all, Column[T]{title, func(row T) string { return cell(reflect.ValueOf(row).FieldByIndex(field.Index)) }})
 		}
 	}
-	return last
+	return all
 }
 
 // cell returns a value as text.
@@ -103,50 +71,6 @@ func cell(v reflect.Value) string {
 	return fmt.Sprint(v)
 }
 
-// List encodes rows for scripts. For people it writes the widest table that fits the
-// terminal, or cards if none fits. If titles are given, it shows only these columns.
-func List[T any](o Writer, rows []T, titles ...string) error {
-	if o.Limit > 0 && len(rows) > o.Limit {
-		o.Note("%d of %d are shown: leave out --limit for all.", o.Limit, len(rows))
-		rows = rows[:o.Limit]
-	}
-	if o.ForScripts() {
-		if rows == nil {
-			rows = []T{}
-		}
-		return o.Encode(rows)
-	}
-	for _, tags := range inLists {
-		if shown := table(rows, columns[T](tags, titles...)); o.fits(shown) || len(rows) == 0 {
-			_, err := io.WriteString(o.To, shown)
-			return err
-		}
-	}
-	cards := make([]string, len(rows))
-	for i, row := range rows {
-		cards[i] = card(row, columns[T](inLists[0], titles...))
-	}
-	_, err := io.WriteString(o.To, strings.Join(cards, "\n"))
-	return err
-}
-
-// table is a line of titles and a line for each row.
-func table[T any](rows []T, columns []Column[T]) string {
-	return Aligned(func(w io.Writer) {
-		cells := make([]string, len(columns))
-		for i, c := range columns {
-			cells[i] = strings.ToUpper(c.Title)
-		}
-		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
-		for _, row := range rows {
-			for i, c := range columns {
-				cells[i] = Printable(c.Cell(row))
-			}
-			_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
-		}
-	})
-}
-
 // card is a line for each column of a row.
 func card[T any](row T, columns []Column[T]) string {
 	return Aligned(func(w io.Writer) {
@@ -165,23 +89,13 @@ func Aligned(write func(io.Writer)) string {
 	return b.String()
 }
 
-// fits reports whether the terminal, if there is one, is wide enough for a text.
-func (o Writer) fits(text string) bool {
-	for line := range strings.Lines(text) {
-		if o.Width > 0 && utf8.RuneCountInString(strings.TrimRight(line, "\n")) > o.Width {
-			return false
-		}
-	}
-	return true
-}
-
 // One shows one value as a card, or encodes it for scripts. Only the card has the lines of
 // more, at its end.
 func One[T any](o Writer, row T, more ...Column[T]) error {
 	if o.ForScripts() {
 		return o.Encode(row)
 	}
-	_, err := io.WriteString(o.To, card(row, append(columns[T](inCard), more...)))
+	_, err := io.WriteString(o.To, card(row, append(columns[T](), more...)))
 	return err
 }
 
@@ -204,9 +118,13 @@ func (o Writer) Encode(value any) error {
 	}
 	written := escaped(encoded.String())
 	if o.YAML {
-		var err error
-		if written, err = yaml.JSONToYAML(written); err != nil {
+		converted, err := yaml.JSONToYAML(written)
+		if err != nil {
 			return err
+		}
+		// YAML has characters that move a terminal's cursor unescaped. JSON is YAML, too.
+		if bytes.Equal(converted, escaped(string(converted))) {
+			written = converted
 		}
 	}
 	_, err := o.To.Write(written)
