@@ -121,8 +121,8 @@ protect: ## Protect a deployed stack from deletion, and its tables, keys and buc
 	@aws cloudformation set-stack-policy --stack-policy-body file://infra/stack-policy.json --stack-name "$(STACK)"
 
 .PHONY: release
-release: go ## Build the operator's command for Linux and macOS into .build/release, with SBOMs and checksums (VERSION=v1.2.3)
-	@infra/release/admin $(VERSION)
+release: go ## Build the operator's command and the authorizer into .build/release, with SBOMs and checksums (VERSION=v1.2.3)
+	@infra/release/programs $(VERSION)
 
 .PHONY: sbom
 sbom: go ## Build the functions into .build/release, with SBOMs, licences and checksums

@@ -25,7 +25,7 @@
 // provider keys. It trusts the router to send the caller's own API key, to count the
 // attempts, and to set user_id_header itself.
 //
-// `router names-key` prints a line for the file of name keys.
+// `router names-key` prints a line for the file of name keys, `router -version` the version.
 package main
 
 import (
@@ -57,7 +57,12 @@ const (
 
 func main() {
 	file := flag.String("config", "router.yaml", "the configuration file")
+	shown := flag.Bool("version", false, "show the version")
 	flag.Parse()
+	if *shown {
+		fmt.Println("router", version) //nolint:forbidigo // the command's output
+		return
+	}
 	if flag.Arg(0) == "names-key" {
 		fmt.Println(newNameKey()) //nolint:forbidigo // the command's output
 		return
