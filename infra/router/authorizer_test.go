@@ -548,7 +548,7 @@ func TestDamagedRows(t *testing.T) {
 	rows := testkit.Rows{DB: dynamodb.NewFromConfig(f.engines.Config), Table: f.engines.Tables.Credentials}
 	at := testkit.Key("workspace#"+string(f.tenant.Workspace), "credential#"+string(c.ID))
 	rows.Change(t, at, func(row testkit.Row) {
-		row["seal"].(*types.AttributeValueMemberM).Value["nonce"] = &types.AttributeValueMemberB{Value: make([]byte, 12)} //nolint:errcheck // as it is stored
+		row["seal"].(*types.AttributeValueMemberM).Value["nonce"] = &types.AttributeValueMemberB{Value: make([]byte, 12)}
 	})
 	f.open(f.plan(), 1).is(t, "a damaged seal", http.StatusUnprocessableEntity, "unreadable_key")
 	rows.Set(t, at, "disabled", testkit.Text("no"))

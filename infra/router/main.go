@@ -64,7 +64,7 @@ func main() {
 		return
 	}
 	if flag.Arg(0) == "names-key" {
-		fmt.Println(newNameKey()) //nolint:forbidigo // the command's output
+		fmt.Println(newNameKey())
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

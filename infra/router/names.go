@@ -84,7 +84,7 @@ func mac(key, content []byte) []byte {
 func (k nameKeys) name(p plan) string {
 	content := make([]byte, 0, headSize+len(p.model)+len(p.userID)+len(p.steps)*len(stepID{})+2*binary.MaxVarintLen64+macSize)
 	content = append(content, nameVersion)
-	content = binary.BigEndian.AppendUint64(content, uint64(p.made.UnixMilli())) //nolint:gosec // after 1970
+	content = binary.BigEndian.AppendUint64(content, uint64(p.made.UnixMilli()))
 	content = content[:len(content)+randomSize]
 	_, _ = rand.Read(content[len(content)-randomSize:]) // it never fails
 	content, _ = hex.AppendDecode(content, []byte(p.hash))

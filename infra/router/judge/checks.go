@@ -103,7 +103,7 @@ func (b *bench) checks() {
 	fmt.Printf("plans.json: %d cases\n", len(v.Cases))
 	plain := b.tenant("plain")
 	posted := plain.store(nil)
-	g := b.call(plain.key, "small")
+	g := b.call(plain.key)
 	check(g.status == http200 && slices.Equal(g.received, []received{{"openai", posted.key}}), "the provider receives the key that was posted", g)
 	for _, c := range []struct {
 		name string
@@ -166,9 +166,9 @@ func (b *bench) refusals(t *tenant) string {
 	g = b.send(t.key, "small", forged, "?key=sk-forged&k%65y=sk-forged")
 	check(g.status == http200 && slices.Equal(g.received, t.plan("small")[:1]), "a client's own headers and query have no effect", g)
 	check(slices.Equal(g.header.Values("X-Signalbox-Served-By"), []string{"own"}), "served by the tenant's own key", g.header)
-	g = b.call(t.key, "small", "500")
+	g = b.call(t.key, "500")
 	check(g.status == http200 && slices.Equal(g.header.Values("X-Signalbox-Served-By"), []string{"platform"}), "served by the platform's key", g.status, g.header)
-	g = b.call(t.key, "small", "500", "402")
+	g = b.call(t.key, "500", "402")
 	check(g.status == 502 && g.reason() == "platform_key_refused" && g.header.Get("X-Signalbox-Served-By") == "platform", "a refused platform key", g.status, g.text, g.header)
 	return fmt.Sprintf("%d, each with its reason in the envelope", len(cases)+1)
 }
@@ -194,9 +194,9 @@ func (b *bench) exactly(v vectors) string {
 	}
 	requests := make([]asking, *b.requests)
 	for i := range requests {
-		r := asking{tenants[b.random.IntN(2)], pick("small", "large", "other").(string), nil, pick(forged, map[string]string(nil)).(map[string]string)}
+		r := asking{tenants[b.random.IntN(2)], []string{"small", "large", "other"}[b.random.IntN(3)], nil, []map[string]string{forged, nil}[b.random.IntN(2)]}
 		for range 8 {
-			r.answers = append(r.answers, pick("200", "200", "200", "200", "0", "401", "402", "403", "408", "409", "429", strconv.Itoa(400+b.random.IntN(200))).(string))
+			r.answers = append(r.answers, []string{"200", "200", "200", "200", "0", "401", "402", "403", "408", "409", "429", strconv.Itoa(400 + b.random.IntN(200))}[b.random.IntN(12)])
 		}
 		requests[i] = r
 	}
@@ -248,7 +248,7 @@ func (b *bench) streams(t *tenant) string {
 
 // timeouts: the provider may have done the work, so no other attempt follows.
 func (b *bench) timeouts(t *tenant) string {
-	g := b.call(t.key, "small", "hang")
+	g := b.call(t.key, "hang")
 	check(g.status == 504 && slices.Equal(g.received, t.plan("small")[:1]), "a time-out", g.status, g.received)
 	return "one attempt, 504"
 }
@@ -292,7 +292,7 @@ func (b *bench) changes() string {
 		}
 		for !stop.Load() {
 			began := time.Now()
-			g := b.call(t.key, "small")
+			g := b.call(t.key)
 			check(g.status == http200 && len(g.received) == 1, "no request fails beside a change", g.status, g.text)
 			mu.Lock()
 			calls = append(calls, call{began, time.Now(), g.received})
@@ -345,7 +345,7 @@ func (b *bench) succession() string {
 		var g got
 		together(2, func(i int) {
 			if i == 0 {
-				g = b.call(t.key, "small", "held,429")
+				g = b.call(t.key, "held,429")
 				return
 			}
 			b.wait(&b.providers.mu, func() bool { return len(b.providers.received[number]) == 1 })
@@ -404,7 +404,7 @@ func (b *bench) restart(t *tenant, count int, signal syscall.Signal, answers []s
 		}
 		for !stop.Load() {
 			<-tick.C
-			g := b.call(t.key, "small", answers...)
+			g := b.call(t.key, answers...)
 			check(g.status == http200 && slices.Equal(g.received, t.plan("small")[:2]), "a request during a restart", g.status, g.text, g.received)
 			all.Add(1)
 		}
@@ -419,11 +419,11 @@ func (b *bench) faults() string {
 			t := b.tenant("fault")
 			key := t.store(nil).key
 			engine.set(mode)
-			g := b.call(t.key, "small")
+			g := b.call(t.key)
 			engine.set("up")
 			check(g.status == http503 && len(g.received) == 0 && g.reason() == "unavailable", "an engine that is "+mode, g.status, g.text, g.received)
-			for g = b.call(t.key, "small", "401"); g.status == http503; { // its connections are made again
-				g = b.call(t.key, "small", "401")
+			for g = b.call(t.key, "401"); g.status == http503; { // its connections are made again
+				g = b.call(t.key, "401")
 			}
 			check(g.status == http200 && slices.Equal(g.received, []received{{"openai", key}, {"openai", "sk-platform-openai"}}), "requests are served again", g)
 		}
@@ -436,7 +436,7 @@ func (b *bench) faults() string {
 func (b *bench) memory(t *tenant) string {
 	const most = 4 << 20
 	for range 20 {
-		b.call(t.key, "small")
+		b.call(t.key)
 	}
 	start, body := []int{b.envoy.memory(), b.authorizers[0].memory()}, `{"model":"small","x":"`+strings.Repeat("A", most-100)
 	var attackers []net.Conn
@@ -454,7 +454,7 @@ func (b *bench) memory(t *tenant) string {
 		}()
 	}
 	for range 100 {
-		g := b.call(t.key, "small")
+		g := b.call(t.key)
 		check(g.status == http200, "a tenant is served beside the attack", g.status, g.text)
 		look()
 	}
@@ -484,11 +484,11 @@ func (b *bench) memory(t *tenant) string {
 func (b *bench) kill(t *tenant) string {
 	b.envoy.stop(os.Kill)
 	b.envoy.start()
-	g := b.call(t.key, "small", "429")
+	g := b.call(t.key, "429")
 	check(g.status == http200 && slices.Equal(g.received, t.plan("small")[:2]), "after a kill of Envoy", g)
 	b.authorizers[0].stop(os.Kill)
 	b.authorizers[1].stop(os.Kill)
-	g = b.call(t.key, "small")
+	g = b.call(t.key)
 	check(g.status == http503 && len(g.received) == 0 && g.reason() == "no_authorizer", "without an authorizer", g.status, g.text)
 	return "Envoy serves again; without an authorizer it answers 503"
 }

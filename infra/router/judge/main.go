@@ -221,7 +221,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	}
 	if err != nil {
 		for _, log := range []string{"authorizer-0.log", "envoy.log"} {
-			text, _ := os.ReadFile(filepath.Join(b.work, log))
+			text, _ := os.ReadFile(filepath.Join(b.work, log)) //nolint:gosec // our own
 			fmt.Fprintf(os.Stderr, "%s: …%s\n", log, text[max(0, len(text)-2000):])
 		}
 	}
@@ -260,7 +260,7 @@ func (b *bench) start() {
 
 	names, err := exec.Command(filepath.Join(*b.build, "router"), "names-key").Output() //nolint:gosec,noctx // our own
 	must(err)
-	must(os.WriteFile(filepath.Join(b.work, "name-keys"), names, 0o600)) //nolint:gosec // a folder of the judge
+	must(os.WriteFile(filepath.Join(b.work, "name-keys"), names, 0o600))
 	authorizers := []int{freePort(), freePort()}
 	for i, port := range authorizers {
 		file := filepath.Join(b.work, fmt.Sprintf("router-%d.yaml", i))
@@ -296,25 +296,25 @@ func (b *bench) routerConfig(c map[string]any, port int, outputs map[string]stri
 	c["name_keys_file"] = filepath.Join(b.work, "name-keys")
 	c["outage_status"] = http.StatusFailedDependency
 	c["models"] = models
-	stack := c["stack"].(map[string]any)
+	stack := as[map[string]any](c["stack"])
 	for name := range stack {
 		stack[name] = outputs[name]
 	}
-	for name, provider := range c["providers"].(map[string]any) {
+	for name, provider := range as[map[string]any](c["providers"]) {
 		file := filepath.Join(b.work, name)
-		must(os.WriteFile(file, []byte("sk-platform-"+name+"\n"), 0o600)) //nolint:gosec // a folder of the judge
-		provider.(map[string]any)["key_file"] = file
+		must(os.WriteFile(file, []byte("sk-platform-"+name+"\n"), 0o600))
+		as[map[string]any](provider)["key_file"] = file
 	}
 }
 
 // envoyConfig sets the addresses. The providers here have no TLS, and answer within 5 s.
 func (b *bench) envoyConfig(c map[string]any, port, admin int, authorizers []int) {
 	c["admin"] = map[string]any{"address": socket(admin)}
-	resources := c["static_resources"].(map[string]any)
-	resources["listeners"].([]any)[0].(map[string]any)["address"] = socket(port)
-	for _, each := range resources["clusters"].([]any) {
-		cluster := each.(map[string]any)
-		name := cluster["name"].(string)
+	resources := as[map[string]any](c["static_resources"])
+	as[map[string]any](as[[]any](resources["listeners"])[0])["address"] = socket(port)
+	for _, each := range as[[]any](resources["clusters"]) {
+		cluster := as[map[string]any](each)
+		name := as[string](cluster["name"])
 		switch {
 		case name == "signalbox_authorizer":
 			setEndpoints(cluster, authorizers...)
@@ -335,7 +335,14 @@ func setEndpoints(cluster map[string]any, ports ...int) {
 	for _, port := range ports {
 		all = append(all, map[string]any{"endpoint": map[string]any{"address": socket(port)}})
 	}
-	cluster["load_assignment"].(map[string]any)["endpoints"] = []any{map[string]any{"lb_endpoints": all}}
+	as[map[string]any](cluster["load_assignment"])["endpoints"] = []any{map[string]any{"lb_endpoints": all}}
+}
+
+// as returns a part of a YAML file.
+func as[T any](part any) T {
+	t, ok := part.(T)
+	check(ok, "a part of an example", part)
+	return t
 }
 
 // replace sets each member of that name.
@@ -382,9 +389,9 @@ type got struct {
 	header   http.Header
 }
 
-// call calls a model with these answers of the providers.
-func (b *bench) call(key, model string, answers ...string) got {
-	return b.send(key, model, nil, "", answers...)
+// call calls the model "small" with these answers of the providers.
+func (b *bench) call(key string, answers ...string) got {
+	return b.send(key, "small", nil, "", answers...)
 }
 
 func (b *bench) send(key, model string, header map[string]string, query string, answers ...string) got {

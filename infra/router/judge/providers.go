@@ -53,7 +53,7 @@ func newProviders() *providers {
 	for name := range keyHeaders {
 		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
 		must(err)
-		p.ports[name] = l.Addr().(*net.TCPAddr).Port
+		p.ports[name] = as[*net.TCPAddr](l.Addr()).Port
 		go func() {
 			_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, name) })) //nolint:gosec // until the end
 		}()
@@ -237,5 +237,5 @@ func (b *bench) writeYAML(example, file string, change func(map[string]any)) {
 	change(c)
 	text, err = yaml.Marshal(c)
 	must(err)
-	must(os.WriteFile(file, text, 0o600)) //nolint:gosec // a folder of the judge
+	must(os.WriteFile(file, text, 0o600))
 }
