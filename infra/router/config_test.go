@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -84,6 +85,28 @@ func TestConfig(t *testing.T) {
 		write(t, filepath.Join(folder, "openai"), key)
 		if _, err := readText(t, example); err == nil || !strings.Contains(err.Error(), `"openai": key_file`) || strings.Contains(err.Error(), "sk-") {
 			t.Errorf("a platform key of %q: %v", key, err)
+		}
+	}
+}
+
+// The body's limit is one number: a body that Envoy passes on is one that the authorizer
+// reads, and one that can be sent a second time.
+func TestEnvoyHasTheSameBodyLimit(t *testing.T) {
+	example, _ := exampleConfig(t)
+	c, err := readText(t, example)
+	testkit.Must(t, err)
+	if byDefault, err := readText(t, strings.Replace(example, "max_body_bytes:", "# max_body_bytes:", 1)); err != nil || byDefault.MaxBodyBytes != c.MaxBodyBytes {
+		t.Errorf("the default is %d, %v", byDefault.MaxBodyBytes, err)
+	}
+	envoy, err := os.ReadFile("envoy.yaml")
+	testkit.Must(t, err)
+	limit := strconv.FormatInt(c.MaxBodyBytes, 10)
+	for text, count := range map[string]int{
+		"max_request_bytes: " + limit + "}": 1, "request_body_buffer_limit: " + limit + "\n": 1, "request_body_buffer_limit: " + limit + " ": 1,
+		"range_match: {start: " + strconv.FormatInt(c.MaxBodyBytes+1, 10) + ",": 1, "request_bytes: ": 1, "request_body_buffer_limit: ": 2, "range_match: ": 1,
+	} {
+		if n := strings.Count(string(envoy), text); n != count {
+			t.Errorf("%q stands there %d times, want %d", text, n, count)
 		}
 	}
 }
