@@ -108,6 +108,10 @@ func alone() []sim.Scenario {
 		one("standard key", 1, []string{key, idem}, sim.Create{Idempotency: "once", Never: http.StatusForbidden}, func(w *sim.World, c *sim.Create) {
 			c.Token = w.StandardKey("")
 		}),
+		scenario("purge", func(w *sim.World) {
+			w.Credential("old")
+			w.PurgeWorkspace("purge")
+		}),
 		one("unknown key", 1, []string{key, idem}, named, func(w *sim.World, c *sim.Create) { c.Token = w.UnknownKey() }),
 	}
 }

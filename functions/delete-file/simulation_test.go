@@ -114,6 +114,10 @@ func alone() []sim.Scenario {
 		pages("many markers, little time", "wwwmmmmmmmmm", 3),
 		pages("versions and markers in turn, little time", "wmwmwmwmwmwmwm", 5),
 		pages("a marker on a page of its own, little time", "wmwwmwwm", 1),
+		scenario("purge", enabled, func(w *sim.World) {
+			stored(w, "wmwm")
+			w.PurgeWorkspace("purge")
+		}),
 		one("unknown key", "", "w", 1, lookUp, sim.Delete{}, func(w *sim.World, d *sim.Delete) { d.Token = w.UnknownKey() }),
 	}
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +38,7 @@ func TestSimulation(t *testing.T) {
 		Alone: []sim.Scenario{
 			{Name: "responses", Assemble: assemble, Set: askResponses},
 			{Name: "jobs", Assemble: assemble, Set: askJobs},
+			{Name: "create a job", Assemble: assemble, Set: createJob},
 			one("own job", both, own),
 			one("another account's job", both, func(w *sim.World) sim.Read { return sim.Read{Job: string(foreignJob(w)), Never: true} }),
 			one("unknown job", both, func(*sim.World) sim.Read { return sim.Read{Job: string(ids.New[ids.Job]()), Never: true} }),
@@ -73,6 +76,18 @@ func TestSimulation(t *testing.T) {
 			}).Reaches("start: done", "start too: done", "succeed: done"),
 		},
 	}.Play(t)
+}
+
+// createJob is done if the job is stored.
+func createJob(w *sim.World) {
+	w.Command("create", func(ctx context.Context, c sim.Clients) error {
+		job, err := c.Jobs.Create(ctx, w.Tenant.ID)
+		isIt := func(row testkit.Row) bool { return testkit.TextOf(row, "pk") == "job#"+string(job) }
+		if err == nil && !slices.ContainsFunc(w.Rows("sync-jobs").All(w.TB()), isIt) {
+			w.TB().Errorf("the job %s was created and is not stored", job)
+		}
+		return err
+	})
 }
 
 // foreignJob makes a job of another account.

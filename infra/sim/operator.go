@@ -115,6 +115,9 @@ func (w *World) judgeAct(a *actor, do act, err error) {
 		w.problem("%s: refused: %v", a.Name, err)
 	default:
 		w.showed(a, do.refused[refusals[refused]]...)
+		if !do.rereads {
+			w.judgeAnswers(a, "refused")
+		}
 	}
 }
 
@@ -218,6 +221,14 @@ func (w *World) PurgeWorkspace(name string, bound ...string) {
 	w.watchRegistry()
 	w.filesAct = true
 	workspace := w.Tenant.Workspace
+	file := Delete{Workspace: workspace, File: theFile}
+	if before := w.look(file); before.Left > 0 && before.Visible == 0 {
+		w.checks = append(w.checks, func() {
+			if w.look(file).Visible > 0 {
+				w.problem("%s: a file that was hidden can be read", name)
+			}
+		})
+	}
 	do := w.deleteWorkspace(name, workspace, bound...)
 	do.lasts, do.fragile = 3*limit, true // it does not repeat a deletion that S3 refuses
 	do.shows = append(do.shows, sets(fileObject(workspace, theFile), "purged", func(bool) bool { return false }))
