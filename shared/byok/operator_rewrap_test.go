@@ -110,6 +110,12 @@ func TestRewrapReportsAReadThatFails(t *testing.T) {
 	if got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(f.newKey())); err == nil {
 		t.Errorf("%v", got)
 	}
+	f.faults.Inject(faults.Rule{Operation: "Scan", Fault: faults.Refuse()})
+	for page, err := range f.rewraps.Pages(t.Context(), 0, 1) { // once
+		if err == nil || page != nil {
+			t.Errorf("a page of %d wrapped keys, %v", len(page), err)
+		}
+	}
 }
 
 func TestRewrapOfACredentialThatChangesInBetween(t *testing.T) {

@@ -2,7 +2,6 @@ package files_test
 
 import (
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -94,46 +93,17 @@ func TestPurgeLeavesNothingOfAWorkspace(t *testing.T) {
 	}
 }
 
-func TestManagerReportsFailures(t *testing.T) {
+// TestSimulation of delete-file plays the faults of an upload and of a purge.
+func TestAListIsWholeOrAnError(t *testing.T) {
 	s := newFixture(t, enabled)
 	s.put("file_a")
-	s.mark("file_a")
-	s.put("file_b")
-	managerWith := func(operation string, fault faults.Fault) *files.Manager {
-		client, _ := s.through(faults.Rule{Operation: operation, Call: 1, Fault: fault})
-		return files.NewManager(client, s.bucket.Name)
+	client, _ := s.through(faults.Rule{Fault: faults.Refuse()})
+	m := files.NewManager(client, s.bucket.Name)
+	listed, listErr := m.List(t.Context(), s.workspace)
+	versions, versionsErr := m.Versions(t.Context(), s.workspace)
+	if listErr == nil || versionsErr == nil {
+		t.Errorf("listed %v, %v", listed, versions)
 	}
-	err := managerWith("PutObject", faults.Refuse()).Upload(t.Context(), s.workspace, "file_c", strings.NewReader("x"), "text/plain")
-	if err == nil || errors.Is(err, files.ErrExists) {
-		t.Errorf("uploading: %v", err)
-	}
-	if listed, err := managerWith("ListObjectsV2", faults.Refuse()).List(t.Context(), s.workspace); err == nil {
-		t.Errorf("listing: %v", listed)
-	}
-	for _, fault := range []faults.Fault{faults.Refuse(), faults.Otherwise(http.StatusOK, "<html/>"), faults.Otherwise(http.StatusOK, truncated(s.bucket.Name))} {
-		if listed, err := managerWith("ListObjectVersions", fault).Versions(t.Context(), s.workspace); err == nil {
-			t.Errorf("listing versions: %v", listed)
-		}
-	}
-	for _, m := range []*files.Manager{
-		managerWith("ListObjectVersions", faults.Refuse()),
-		managerWith("DeleteObjects", faults.Refuse()),
-		managerWith("DeleteObjects", faults.Pretend(http.StatusOK, "<DeleteResult/>")),
-		managerWith("DeleteObjects", faults.RefuseVersions("AccessDenied")),
-	} {
-		if removed, err := m.Purge(t.Context(), s.workspace); err == nil || removed != 0 {
-			t.Errorf("purging: %d, %v", removed, err)
-		}
-		s.mustBeHidden("file_a") // its marker is deleted last
-	}
-	if left := s.left(""); left != 3 {
-		t.Errorf("%d versions and markers left, want 3", left)
-	}
-}
-
-// truncated is a truncated listing of the bucket without a marker.
-func truncated(bucket string) string {
-	return "<ListVersionsResult><Name>" + bucket + "</Name><IsTruncated>true</IsTruncated></ListVersionsResult>"
 }
 
 // Here, a listing ends if it continues after a removed version.

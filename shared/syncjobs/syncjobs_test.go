@@ -208,25 +208,6 @@ func TestInvalidStepsChangeNothing(t *testing.T) {
 	}
 }
 
-func TestALostAnswerCreatesOneJobAndAFailedWriteNone(t *testing.T) {
-	f := newFixture(t)
-	f.faults.Inject(faults.Rule{Operation: "PutItem", Attempt: 1, Fault: faults.LoseAnswer()})
-	job := f.newJob()
-	for _, c := range f.faults.Calls() {
-		if c.Operation == "PutItem" && c.Input["ConditionExpression"] != "attribute_not_exists(pk)" {
-			t.Errorf("attempt %d puts the job on condition %v", c.Attempt, c.Input["ConditionExpression"])
-		}
-	}
-	f.faults.Heal()
-	f.faults.Inject(faults.Rule{Operation: "PutItem", Fault: faults.Refuse()})
-	if id, err := f.writer.Create(t.Context(), f.account); err == nil {
-		t.Errorf("created %s", id)
-	}
-	if got := f.read(job).Status; got != syncjobs.Queued {
-		t.Errorf("the job is %s", got)
-	}
-}
-
 // If the response to a step is lost, the Writer recognises the step as its own: in the
 // SDK's retry, and in one repeat after an error. Another Writer does not.
 func TestALostAnswerIsTheWritersOwnStep(t *testing.T) {
