@@ -44,9 +44,9 @@ func command(t *testing.T, state string, arguments ...string) *exec.Cmd {
 }
 
 // start runs the command until its banner is complete, and returns the banner.
-func start(t *testing.T, state string) (*exec.Cmd, string) {
+func start(t *testing.T, state string, arguments ...string) (*exec.Cmd, string) {
 	t.Helper()
-	cmd := command(t, state)
+	cmd := command(t, state, arguments...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	output, err := cmd.StdoutPipe()

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"signalbox.dev/infra/local/child/childtest"
+	"signalbox.dev/infra/local/demo"
+	"signalbox.dev/infra/local/edition"
+	"signalbox.dev/infra/local/template"
+	"signalbox.dev/infra/reach"
+	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/client"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/seal"
+)
+
+const (
+	clients = 6
+	// patience bounds how long a repeated request may get a 500.
+	patience = time.Minute
+)
+
+// load is what the clients of one account have asked for, with the status of each response.
+type load struct {
+	testkit.Tenant
+	stack  *testkit.Stack
+	client *client.Client
+
+	mu      sync.Mutex
+	creates map[string]int   // by the credential's name; 0 if no response came
+	files   map[ids.File]int // of the deletion; 201 if the file is uploaded and stays
+}
+
+// connect makes the load use the running server with this state.
+func (l *load) connect(t *testing.T, state string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(state, "demo.json")) //nolint:gosec // the test's folder
+	testkit.Must(t, err)
+	var facts demo.Facts
+	testkit.Must(t, json.Unmarshal(text, &facts))
+	l.client = client.New(facts.BaseURL, clients)
+	l.stack, err = testkit.OpenStack(t.Context(), filepath.Join(state, "stack.json"))
+	testkit.Must(t, err)
+}
+
+// keyOf is the provider key of the credential with the name.
+func keyOf(name string) string { return "sk-" + testkit.Marker + "-" + name }
+
+// create asks for a credential. Its name is the idempotency key.
+func (l *load) create(name string) client.Request {
+	provider := "openai"
+	if strings.HasSuffix(name, "bad") {
+		provider = "none"
+	}
+	body := fmt.Sprintf(`{"key":%q,"provider":%q,"name":%q,"workspace_id":%q}`, keyOf(name), provider, name, l.Workspace)
+	return l.client.Post(body).Idempotent(name).As(l.Management)
+}
+
+func (l *load) delete(f ids.File) client.Request {
+	return l.client.Delete(string(f)).In(string(l.Workspace)).As(l.Management)
+}
+
+// act sends requests until one fails, because everything was killed. The context ends then,
+// too: the SDK would go on trying.
+func (l *load) act(ctx context.Context, t *testing.T, worker int, answered func()) {
+	for i := 0; ; i++ {
+		name, f := fmt.Sprintf("%d-%d", worker, i), ids.NewFile()
+		if i%5 == 4 {
+			name += "-bad"
+		}
+		created, _ := l.create(name).Send(ctx) // without a response the status is 0
+		l.note(func() { l.creates[name] = created.Status })
+		err := files.NewManager(l.stack.S3, l.stack.Files).Upload(ctx, l.Workspace, f, strings.NewReader("content"), "text/plain")
+		if created.Status == 0 || created.Status >= http.StatusInternalServerError || err != nil {
+			return
+		}
+		answered()
+		status := http.StatusCreated
+		if i%2 == 0 {
+			deleted, _ := l.delete(f).Send(ctx)
+			if status = deleted.Status; status >= http.StatusBadRequest && status < http.StatusInternalServerError {
+				t.Errorf("deleting %s got %d %s", f, status, deleted.Body)
+			}
+		}
+		l.note(func() { l.files[f] = status })
+	}
+}
+
+func (l *load) note(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+}
+
+// finish repeats a request without a certain response until one comes, and returns its status.
+func finish(t *testing.T, r client.Request, status int) int {
+	t.Helper()
+	for end := time.Now().Add(patience); status == 0 || status >= http.StatusInternalServerError; {
+		a, _ := r.Send(t.Context())
+		if status = a.Status; time.Now().After(end) {
+			t.Fatalf("%s %s: %d %s", r.Method, r.Path, a.Status, a.Body)
+		}
+	}
+	return status
+}
+
+// mustBeStored compares the responses with what is stored. A request that got none is
+// repeated first.
+func (l *load) mustBeStored(t *testing.T) {
+	t.Helper()
+	for name, status := range l.creates {
+		l.creates[name] = finish(t, l.create(name), status)
+	}
+	stored, places := map[string]int{}, map[int64]bool{}
+	for _, c := range testkit.Credentials(t, testkit.Rows{DB: l.stack.DynamoDB, Table: l.stack.Credentials}.Of(t, "workspace#"+string(l.Workspace))) {
+		plain, err := c.Open(t.Context(), seal.NewOpener(l.stack.KMS, l.stack.SealingKey))
+		if err != nil || string(plain.Reveal()) != keyOf(c.Name) || places[c.SortOrder] {
+			t.Errorf("%s opens to another key than the one that was sent, or shares the position %d: %v", c.Name, c.SortOrder, err)
+		}
+		stored[c.Name]++
+		places[c.SortOrder] = true
+	}
+	for name, status := range l.creates {
+		if want := map[int]int{http.StatusCreated: 1}[status]; stored[name] != want || strings.HasSuffix(name, "bad") != (status == http.StatusBadRequest) {
+			t.Errorf("%s got %d and is stored %d times", name, status, stored[name])
+		}
+		delete(stored, name)
+	}
+	if len(stored) > 0 || len(places) == 0 {
+		t.Errorf("%d credentials are stored, and these were not asked for: %v", len(places), stored)
+	}
+	for f, status := range l.files {
+		l.files[f] = finish(t, l.delete(f), status)
+		found := l.stack.Bucket().Look(t, files.Key(l.Workspace, f))
+		if status == http.StatusCreated && found.Visible == 0 || status != http.StatusCreated && found.Left > 0 {
+			t.Errorf("%s got %d, and then %d: %+v", f, status, l.files[f], found)
+		}
+	}
+}
+
+// Everything is killed while clients create credentials, and upload and delete files. Each
+// acknowledged change is stored after the next start, and no refused one is. A change
+// without a response is whole or absent: repeated, it succeeds once.
+func TestAKillLosesNothing(t *testing.T) {
+	t.Parallel()
+	state := filepath.Join(t.TempDir(), "state")
+	limits := []string{"-param", "DeleteRatePerMinute=100000", "-param", "DeleteBurst=100000", "-param", "ReadsPerSecond=100000", "-param", "CreatesPerSecond=100000", "-param", "DeletesPerSecond=100000"}
+	var loads []*load
+	next := func() *exec.Cmd {
+		cmd, _ := start(t, state, limits...)
+		for _, l := range loads {
+			l.connect(t, state)
+			l.mustBeStored(t)
+		}
+		return cmd
+	}
+	for _, responses := range []int64{10, 40, 90} {
+		cmd := next()
+		l := &load{creates: map[string]int{}, files: map[ids.File]int{}}
+		l.connect(t, state)
+		l.Tenant = testkit.NewTenant(t, auth.NewRegistry(l.stack.DynamoDB, l.stack.Access))
+		loads = append(loads, l)
+		ctx, killed := context.WithCancel(t.Context())
+		var count atomic.Int64
+		var all sync.WaitGroup
+		for worker := range clients {
+			all.Go(func() {
+				l.act(ctx, t, worker, func() {
+					if count.Add(1) != responses {
+						return
+					}
+					for _, pid := range append(childtest.Of(t, cmd.Process.Pid), cmd.Process.Pid) {
+						_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+					}
+					killed()
+				})
+			})
+		}
+		all.Wait()
+		killed()
+		_ = cmd.Wait()
+	}
+	_ = next()
+}
+
+// killer is a proxy between functions and engines. It kills a function whose n-th call has
+// been answered, so the function never gets this response.
+type killer struct {
+	*testing.T
+
+	left map[string]*atomic.Int64 // how many calls of the function are left
+}
+
+// through returns endpoints by which the function reaches the engines.
+func (k *killer) through(to reach.Engines, function string, _ template.Resources) (reach.Engines, error) {
+	left := &atomic.Int64{}
+	k.left[function] = left
+	for _, endpoint := range []*string{&to.DynamoDB, &to.KMS, &to.S3} {
+		engine := strings.TrimPrefix(*endpoint, "http://")
+		server := httptest.NewServer(&httputil.ReverseProxy{
+			ErrorLog: log.New(io.Discard, "", 0), // a killed function has closed its connection
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.Out.URL.Scheme, r.Out.URL.Host = "http", engine
+				r.Out.Host = r.In.Host // the signature covers it
+			},
+			ModifyResponse: func(r *http.Response) error {
+				if r.Request.Header.Get("Authorization") != "" && left.Add(-1) == 0 {
+					k.kill(function)
+				}
+				return nil
+			},
+		})
+		k.Cleanup(server.Close)
+		*endpoint = server.URL
+	}
+	return to, nil
+}
+
+// kill kills every instance of the function.
+func (k *killer) kill(function string) {
+	var killed []int
+	for _, pid := range childtest.Of(k, os.Getpid()) {
+		if strings.HasSuffix(childtest.Program(pid), function+"/bootstrap") {
+			killed = append(killed, pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+		}
+	}
+	childtest.AwaitEnd(k, killed)
+}
+
+// A function that is killed between two of its calls answers 500 in the envelope, and a
+// repeated request finishes.
+func TestAFunctionIsKilledBetweenTwoCalls(t *testing.T) {
+	t.Parallel()
+	k, state := &killer{t, map[string]*atomic.Int64{}}, filepath.Join(t.TempDir(), "state")
+	server, err := edition.Start(t.Context(), edition.Options{
+		Root: "../..", State: state, Functions: os.Getenv("SIGNALBOX_FUNCTIONS"), Through: k.through, Parameters: map[string]string{"DeleteBurst": "10000"},
+	})
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, server.Close()) })
+	l := &load{creates: map[string]int{}, files: map[ids.File]int{}}
+	l.connect(t, state)
+	l.Tenant = testkit.NewTenant(t, auth.NewRegistry(l.stack.DynamoDB, l.stack.Access))
+	for function, ask := range map[string]func() (client.Request, func(status int)){
+		"CreateByokKeyFunction": func() (client.Request, func(int)) {
+			name := string(ids.NewFile())
+			return l.create(name), func(status int) { l.creates[name] = status }
+		},
+		"DeleteFileFunction": func() (client.Request, func(int)) {
+			f := ids.NewFile()
+			l.stack.Bucket().Put(t, files.Key(l.Workspace, f), "content")
+			return l.delete(f), func(status int) { l.files[f] = status }
+		},
+	} {
+		for calls := int64(1); ; calls++ {
+			request, note := ask()
+			k.left[function].Store(calls)
+			got, err := request.Send(t.Context())
+			testkit.Must(t, err)
+			if k.left[function].Swap(0) > 0 { // it has fewer calls
+				note(got.Status)
+				if calls < 4 || got.Status >= http.StatusBadRequest {
+					t.Errorf("%s got %d after %d calls", function, got.Status, calls-1)
+				}
+				break
+			}
+			if _, err := got.Is(t, http.StatusInternalServerError).Failure(); err != nil {
+				t.Errorf("%s, killed after call %d: %v", function, calls, err)
+			}
+			note(got.Status)
+		}
+	}
+	l.mustBeStored(t)
+}
