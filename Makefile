@@ -19,7 +19,7 @@ DeleteFileFunction := functions/delete-file
 FUNCTIONS := GetSyncJobFunction CreateByokKeyFunction DeleteFileFunction
 # The modules that make test tests, the longest first. They run in parallel, because
 # most tests wait for an engine.
-MODULES := . infra/admin infra/torture infra/local infra/contract infra/router
+MODULES := . infra/admin infra/local infra/contract infra/router
 
 # -trimpath lets all clones on a machine share Go's build cache. Without symbols for a
 # debugger a test is linked faster.
@@ -37,9 +37,9 @@ GO_TOOL := go build -trimpath -buildvcs=false -ldflags '-s -w'
 
 # The race detector needs cgo and a C compiler; without one the tests still run.
 RACED := $(shell command -v cc >/dev/null 2>&1 && echo CGO_ENABLED=1 go test -race)
-# These modules test other processes: the race detector would watch only the tests, and
-# more than double the contract's CPU time.
-WITHOUT_RACE := infra/contract infra/torture
+# Its tests call other processes: the race detector would watch only the tests, and more
+# than double their CPU time.
+WITHOUT_RACE := infra/contract
 
 ##@ To use it, on this machine:
 
@@ -239,13 +239,6 @@ cross: go ## Compile the edition, the operator's command and the authorizer for 
 		( cd $$m && GOOS=$$os GOARCH=arm64 $(GO_TOOL) -o /dev/null $$(case $$m in \
 			.) echo ./functions/...;; infra/local) echo . ./cmd/...;; *) echo .;; esac) ); \
 	done; done
-
-# If a test fails, -artifacts keeps the state of its service.
-.PHONY: torture
-torture: engines functions $(BUILD)/engines $(BUILD)/local ## Kill processes and overload the edition, and compare every response with what is stored (LENGTH=4m each, SEED=…)
-	@mkdir -p "$(BUILD)/torture"; cd infra/torture && go test -count=1 -v -timeout 0 -p 1 \
-		-artifacts -outputdir "$(CURDIR)/$(BUILD)/torture" -run 'LosesNothing|LoseNothing' . \
-		-args -length $(or $(LENGTH),4m) $(if $(SEED),-seed $(SEED))
 
 # Each package runs in one thread. It shows failures and the number of schedules.
 .PHONY: simulate
