@@ -64,7 +64,7 @@ router: $(BUILD)/router node ## Call models with stored keys, through Envoy and 
 	@exec infra/router/beside "$(STATE)"
 
 .PHONY: docs
-docs: go infra/local/node_modules/.installed ## Write the reference page into .build/docs, for any web host (SERVER=https://api.example.com/api/v1)
+docs: packages ## Write the reference page into .build/docs, for any web host (SERVER=https://api.example.com/api/v1)
 	@cd infra/local && go run ./cmd/docs -root ../.. -to "$(CURDIR)/$(BUILD)/docs" -server "$(SERVER)"
 
 .PHONY: reset
@@ -78,7 +78,10 @@ admin: $(BUILD)/admin ## Run the operator's command on the edition of `make run`
 TESTS := $(addprefix test@,$(MODULES))
 
 .PHONY: test
-test: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Run every Go test, on real engines, offline once installed
+test: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Run every Go test, on real engines, offline once installed (DYNAMODB=dynoxide: without ExtendDB, on the dynoxide in PATH)
+ifneq ($(DYNAMODB),)
+	@echo "On $(DYNAMODB) in place of ExtendDB: two tests of ExtendDB's damaged database do not run." >&2
+endif
 ifeq ($(RACED),)
 	@echo "No C compiler (cc): the tests run WITHOUT the race detector." >&2
 endif
@@ -90,7 +93,7 @@ endif
 .PHONY: $(TESTS)
 $(TESTS): test@%:
 	@results=$$(cd "$*" && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
-		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" $(or $(if $(filter $*,$(WITHOUT_RACE)),,$(RACED)),go test) -shuffle=on -count=1 -timeout 40m ./... 2>&1); status=$$?; \
+		SIGNALBOX_DYNAMODB="$(DYNAMODB)" SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" $(or $(if $(filter $*,$(WITHOUT_RACE)),,$(RACED)),go test) -shuffle=on -count=1 -timeout 40m ./... 2>&1); status=$$?; \
 		printf '== %s\n%s\n' "$*" "$$results"; exit $$status
 
 .PHONY: build
@@ -197,6 +200,7 @@ $(BUILD)/minimal: go
 
 # The programs of make run, built from nothing as fast as possible.
 .PHONY: first
+run sam-local clients: export NEEDS := engine
 first: go node
 	+@infra/local/first "$(MAKE)"
 
@@ -277,17 +281,13 @@ lint: go node ## Lint the code, its import directions and modules, the template,
 fmt: ## Format the code
 	@gofmt -w functions shared infra
 
-# npm installs the pinned engines into a folder here. npm ci begins by removing the
-# folder, so two runs must wait for each other.
-ALONE := $(shell command -v flock >/dev/null 2>&1 && echo flock package.json)
-.PHONY: engines
-engines: infra/local/node_modules/.installed $(BUILD)/objects
-infra/local/node_modules/.installed: infra/local/package.json infra/local/package-lock.json | node
-	@cd infra/local && $(ALONE) sh -c '[ node_modules/.installed -nt package.json ] && [ node_modules/.installed -nt package-lock.json ] || \
-		{ npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.installed; }'
+.PHONY: engines packages engine
+engines: engine $(BUILD)/objects
+packages engine: go node
+	@infra/local/packages $(filter engine,$@)
 
 .PHONY: go node
 go:
-	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer from https://go.dev/dl/" >&2; exit 1; }
+	@infra/local/doctor go
 node:
 	@command -v npm >/dev/null || { echo "Node.js is missing: install Node.js 20 or newer, with npm, from https://nodejs.org/" >&2; exit 1; }

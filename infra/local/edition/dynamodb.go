@@ -25,9 +25,8 @@ type elsewhere struct {
 }
 
 // chooseDynamoDB returns the DynamoDB of the state folder; the zero value is the edition's
-// own. A new folder gets the one in the options. Without that it gets the edition's own if
-// that runs on this platform, or the one on DynamoDB Local's usual port.
-func chooseDynamoDB(o Options, hasOwn bool) (elsewhere, error) {
+// own. A new folder gets the one in the options, or the edition's own.
+func chooseDynamoDB(o Options) (elsewhere, error) {
 	kept, err := readElsewhere(o.State)
 	isKept := kept != elsewhere{} || isUsed(o.State)
 	switch {
@@ -35,10 +34,10 @@ func chooseDynamoDB(o Options, hasOwn bool) (elsewhere, error) {
 		return kept, err
 	case isKept && o.DynamoDB != "" && o.DynamoDB != kept.Endpoint:
 		return kept, fmt.Errorf("the state in %s has its tables in %s: %w", o.State, cmp.Or(kept.Endpoint, "a DynamoDB of its own"), errKept)
-	case isKept, o.DynamoDB == "" && hasOwn:
+	case isKept, o.DynamoDB == "":
 		return kept, nil
 	}
-	return elsewhere{cmp.Or(o.DynamoDB, engines.Usual), "signalbox-" + strings.ToLower(rand.Text()[:8]) + "-"}, nil
+	return elsewhere{o.DynamoDB, "signalbox-" + strings.ToLower(rand.Text()[:8]) + "-"}, nil
 }
 
 // errKept is the error of a start with another DynamoDB than that of the state folder.

@@ -39,7 +39,7 @@ type Options struct {
 	// port.
 	Port int
 	// DynamoDB is the URL of a DynamoDB that runs already, for a new state folder. A used
-	// folder keeps its own. Empty means the edition's own, if the platform has it.
+	// folder keeps its own. Empty means the edition's own.
 	DynamoDB string
 	// Parameters overrides the template's parameters.
 	Parameters map[string]string

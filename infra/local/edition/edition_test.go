@@ -246,9 +246,8 @@ func TestDamagedState(t *testing.T) {
 		reset = "make reset, which removes every account, credential, sync job and file in it"
 		renew = "remove this file; the next start makes a new demo account and keeps everything else"
 	)
-	for _, c := range []struct{ file, content, want string }{
-		{"engines/extenddb/extenddb.sqlite", "removed", reset},
-		{"engines/extenddb/extenddb.sqlite", "garbage", reset},
+	type damage struct{ file, content, want string }
+	cases := []damage{
 		{"engines/kms/keys.json", "removed", reset},
 		{"engines/kms/keys.json", "garbage", reset},
 		{"engines/kms/keys.json", "{}", reset},
@@ -256,7 +255,12 @@ func TestDamagedState(t *testing.T) {
 		{"resources.json", "garbage", reset},
 		{"demo.json", "removed", ""},
 		{"demo.json", "garbage", renew},
-	} {
+	}
+	if os.Getenv("SIGNALBOX_DYNAMODB") == "" { // or another engine runs
+		const database = "engines/extenddb/extenddb.sqlite"
+		cases = append(cases, damage{database, "removed", reset}, damage{database, "garbage", reset})
+	}
+	for _, c := range cases {
 		t.Run(c.file+" "+c.content, func(t *testing.T) {
 			t.Parallel()
 			o := options(t)
@@ -311,33 +315,31 @@ func TestKilledEngines(t *testing.T) {
 }
 
 // A new state folder gets the DynamoDB that is asked for, else one of the edition's
-// own, else DynamoDB Local. A used one keeps its own, and refuses another.
+// own. A used one keeps its own, and refuses another.
 func TestChoiceOfDynamoDB(t *testing.T) {
-	const here, usual = "http://127.0.0.1:8001", "http://127.0.0.1:8000"
+	const here, there = "http://127.0.0.1:8001", "http://127.0.0.1:8000"
 	own, elsewhere := map[string]string{"resources.json": "{}"}, map[string]string{
 		"resources.json": "{}", "dynamodb.json": `{"endpoint":"` + here + `","prefix":"signalbox-a-"}`,
 	}
 	for name, c := range map[string]struct {
 		kept      map[string]string
 		asked     string
-		hasOwn    bool
 		want, err string
 	}{
-		"new":                       {hasOwn: true},
-		"new, asked":                {asked: here, hasOwn: true, want: here},
-		"new, on another platform":  {want: usual},
+		"new":                       {},
+		"new, asked":                {asked: here, want: here},
 		"own":                       {kept: own},
-		"own, asked":                {kept: own, asked: here, hasOwn: true, err: "has its tables in a DynamoDB of its own"},
-		"elsewhere":                 {kept: elsewhere, hasOwn: true, want: here},
+		"own, asked":                {kept: own, asked: here, err: "has its tables in a DynamoDB of its own"},
+		"elsewhere":                 {kept: elsewhere, want: here},
 		"elsewhere, asked the same": {kept: elsewhere, asked: here, want: here},
-		"elsewhere, asked another":  {kept: elsewhere, asked: usual, err: "has its tables in " + here},
-		"damaged":                   {kept: map[string]string{"dynamodb.json": "{}"}, hasOwn: true, err: "it names no DynamoDB"},
+		"elsewhere, asked another":  {kept: elsewhere, asked: there, err: "has its tables in " + here},
+		"damaged":                   {kept: map[string]string{"dynamodb.json": "{}"}, err: "it names no DynamoDB"},
 	} {
 		state := t.TempDir()
 		for file, text := range c.kept {
 			testkit.Must(t, os.WriteFile(filepath.Join(state, file), []byte(text), 0o600))
 		}
-		got, err := edition.ChooseDynamoDB(edition.Options{State: state, DynamoDB: c.asked}, c.hasOwn)
+		got, err := edition.ChooseDynamoDB(edition.Options{State: state, DynamoDB: c.asked})
 		switch {
 		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
 			t.Errorf("%s: %v, want %q", name, err, c.err)

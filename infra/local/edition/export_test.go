@@ -4,8 +4,8 @@ import "context"
 
 // ChooseDynamoDB returns the DynamoDB for a state folder's tables; "" means the edition's
 // own.
-func ChooseDynamoDB(o Options, hasOwn bool) (endpoint string, err error) {
-	chosen, err := chooseDynamoDB(o, hasOwn)
+func ChooseDynamoDB(o Options) (endpoint string, err error) {
+	chosen, err := chooseDynamoDB(o)
 	return chosen.Endpoint, err
 }
 

@@ -24,7 +24,7 @@ func (e *Edition) fillEngines(ctx context.Context, lock *os.File, t *template.Te
 	if err := state.Describe(lock, e.BaseURL); err != nil {
 		return nil, fmt.Errorf("locking the state folder: %w", err)
 	}
-	db, err := chooseDynamoDB(e.options, engines.HasDynamoDB(e.options.Root))
+	db, err := chooseDynamoDB(e.options)
 	if err != nil {
 		return nil, err
 	}

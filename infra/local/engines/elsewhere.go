@@ -14,12 +14,6 @@ import (
 	"signalbox.dev/infra/reach"
 )
 
-// Usual is DynamoDB Local's address by default.
-const Usual = "http://127.0.0.1:8000"
-
-// usualCommand starts DynamoDB Local at that address.
-const usualCommand = "docker run -d -p 127.0.0.1:8000:8000 amazon/dynamodb-local"
-
 // elsewhereTime bounds the time that a DynamoDB that runs already may take to answer.
 const elsewhereTime = 3 * time.Second
 
@@ -36,13 +30,13 @@ func Elsewhere(endpoint string) aws.Config {
 func answersElsewhere(ctx context.Context, endpoint string) error {
 	parsed, err := url.Parse(endpoint)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return fmt.Errorf("%q is not the address of a DynamoDB: make run DYNAMODB=%s", endpoint, Usual)
+		return fmt.Errorf("%q is not the address of a DynamoDB: make run DYNAMODB=http://127.0.0.1:8000", endpoint)
 	}
 	ctx, cancel := context.WithTimeout(ctx, elsewhereTime)
 	defer cancel()
 	db := reach.DynamoDB(Elsewhere(endpoint), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
 	if _, err := db.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)}); err != nil {
-		return fmt.Errorf("no DynamoDB answers at %s; start it, for instance AWS's DynamoDB Local: %s (%w)", endpoint, usualCommand, err)
+		return fmt.Errorf("no DynamoDB answers at %s; start it (%w)", endpoint, err)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ type Config struct {
 	// the working directory.
 	Root string
 	// DynamoDB is the URL of a running DynamoDB, which is neither started nor stopped. If it
-	// is empty, this package starts one.
+	// is empty, this package starts one. Calls reach it through the proxy of front.go.
 	DynamoDB string
 	// Log gets a line for each engine that ended and was started again. Nil means no
 	// log.
@@ -99,7 +99,8 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 			return nil, errors.Join(err, e.Close())
 		}
 	}
-	if db := programs[dynamoDB]; db != nil && db.name == ExtendDB {
+	// A DynamoDB that runs already may be ExtendDB.
+	if db := programs[dynamoDB]; db == nil || db.name == ExtendDB {
 		if e.DynamoDB, err = e.serve("the proxy before DynamoDB", front(e.DynamoDB)); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}

@@ -43,6 +43,23 @@ func TestAMissingEngineIsNamed(t *testing.T) {
 	}
 }
 
+// A DynamoDB that runs already may be ExtendDB, so it is reached through the proxy too.
+func TestADynamoDBThatRunsAlready(t *testing.T) {
+	var asked http.Request
+	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = *r
+		_, _ = io.WriteString(w, `{"TableNames":["one"]}`)
+	}))
+	defer there.Close()
+	e, err := Start(t.Context(), Config{Root: "../../..", Dir: t.TempDir(), DynamoDB: there.URL + "/"})
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, e.Close()) })
+	tables, err := reach.DynamoDB(e.Config()).ListTables(t.Context(), nil)
+	if err != nil || len(tables.TableNames) != 1 || "http://"+asked.Host != e.DynamoDB {
+		t.Errorf("%v, %v; %s was asked as %s", tables, err, e.DynamoDB, asked.Host)
+	}
+}
+
 // If the caller is gone, the engine still gets the whole request and finishes it:
 // otherwise ExtendDB would keep its database locked.
 func TestTheEngineFinishesARequest(t *testing.T) {

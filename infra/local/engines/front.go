@@ -10,15 +10,17 @@ import (
 	"strings"
 )
 
-// front is a proxy before the ExtendDB at the URL. With it ExtendDB finishes every request
+// front is a proxy before the DynamoDB at the URL. With it ExtendDB finishes every request
 // like DynamoDB, even if the client has disconnected. Without it, if a client disconnects in
 // the middle of a write, ExtendDB 0.1.10 drops the request and keeps the lock of its
 // database: every write then fails until ExtendDB is started again. A function that is
 // killed, or runs out of time, is such a client.
 func front(engine string) http.Handler {
+	scheme, address, _ := strings.Cut(engine, "://")
+	address = strings.TrimSuffix(address, "/")
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host = "http", strings.TrimPrefix(engine, "http://")
+			r.Out.URL.Scheme, r.Out.URL.Host = scheme, address
 			r.Out.Host = r.In.Host // the signature covers it
 		},
 		Transport: finishing{&http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 256}},

@@ -18,9 +18,6 @@ import (
 // ExtendDB is the DynamoDB engine of the single-machine edition.
 const ExtendDB = "extenddb"
 
-// tried is the platform of the package that package.json pins.
-const tried = "linux-x64"
-
 // The indexes of services.
 const (
 	dynamoDB = iota
@@ -64,9 +61,10 @@ func (c Config) programs() (all [len(services)]*program, err error) {
 }
 
 func extendDB(c Config) (program, error) {
-	binary, err := installed("DynamoDB", extendDBPath(c.Root))
-	if errors.Is(err, os.ErrNotExist) && platform() != tried {
-		err = fmt.Errorf("there is no DynamoDB engine for %s: only %s was tried", platform(), tried)
+	platform := runtime.GOOS + "-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
+	binary, err := installed("DynamoDB", filepath.Join(c.Root, "infra", "local", "node_modules", "@"+ExtendDB, platform, ExtendDB))
+	if err != nil {
+		err = fmt.Errorf("%w. If there is none for %s, that says what works", err, platform)
 	}
 	dir := filepath.Join(c.Dir, ExtendDB)
 	return program{name: ExtendDB, dir: dir, check: func() error { return checkDatabase(dir) }, command: func(ctx context.Context, port string) *exec.Cmd {
@@ -75,22 +73,6 @@ func extendDB(c Config) (program, error) {
 		cmd.Dir = dir // ExtendDB keeps its database here
 		return cmd
 	}}, err
-}
-
-// extendDBPath is the path of ExtendDB in the npm package for this platform.
-func extendDBPath(root string) string {
-	return filepath.Join(root, "infra", "local", "node_modules", "@"+ExtendDB, platform(), ExtendDB)
-}
-
-// HasDynamoDB reports whether ExtendDB's package is installed for this platform,
-// or could be.
-func HasDynamoDB(root string) bool {
-	_, err := os.Stat(extendDBPath(root))
-	return err == nil || platform() == tried
-}
-
-func platform() string {
-	return runtime.GOOS + "-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
 }
 
 // magic is the first text of every SQLite file ("Database File Format").
