@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/testkit"
 )
 
 func TestWordsAreCompleted(t *testing.T) {
@@ -54,6 +56,35 @@ func TestCompletionScripts(t *testing.T) {
 	bash := exec.Command("bash", "-c", try) //nolint:gosec // the script under test; TestMain puts the command on the path
 	if got, err := bash.CombinedOutput(); err != nil || string(got) != "management standard\n" {
 		t.Errorf("%v: %s", err, got)
+	}
+}
+
+// People type --account first. It moves behind the command, past every flag before it.
+func TestTheAccountMayComeFirst(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"--account A key list":                  "key list --account A",
+		"--account=A --json key list":           "--json key list --account=A",
+		"--json --workspace W --account A x y":  "--json x y --workspace W --account A",
+		"key list --account A":                  "key list --account A",
+		"--account A credential find -- -x":     "credential find --account A -- -x",
+		"-- --account A":                        "-- --account A",
+		"--account":                             "--account",
+		"-ojson --account A key list --limit 2": "-ojson key list --limit 2 --account A",
+	} {
+		if got := arguments.Reorder(strings.Fields(line)); strings.Join(got, " ") != want {
+			t.Errorf("%q became %q, want %q", line, got, want)
+		}
+	}
+	parser, err := kong.New(new(commandLine), arguments.Options()...)
+	testkit.Must(t, err)
+	for _, flag := range parser.Model.Flags {
+		if !flag.IsBool() && flag.Name != "help" {
+			got := arguments.Reorder([]string{"--" + flag.Name, "value", "--account", "A", "key"})
+			if diff := cmp.Diff([]string{"--" + flag.Name, "value", "key", "--account", "A"}, got); diff != "" {
+				t.Errorf("--%s (-want +got):\n%s", flag.Name, diff)
+			}
+		}
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
@@ -17,7 +19,7 @@ type jobCommands struct {
 	Succeed jobSucceed `cmd:"" help:"Mark a running job as succeeded."`
 	Fail    jobFail    `cmd:"" help:"Mark a queued or running job as failed."`
 	Show    jobShow    `cmd:"" reads:"" help:"Show a job."`
-	List    jobList    `cmd:"" reads:"" help:"List the account's jobs. Reads the whole table of jobs: on AWS that costs one read unit for each 4 KB of it."`
+	List    jobList    `cmd:"" reads:"" anywhere:"" help:"List sync jobs, of all accounts without --account. Reads the whole table of jobs: on AWS that costs one read unit for each 4 KB of it."`
 }
 
 type jobCreate struct {
@@ -25,8 +27,9 @@ type jobCreate struct {
 }
 
 type jobList struct {
-	owner
-	Status string `enum:"queued,running,succeeded,failed,broken," default:"" placeholder:"STATUS" help:"List those that are queued, running, succeeded, failed or broken."`
+	Account ids.Account   `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"List those of this account alone."`
+	Status  string        `enum:"queued,running,succeeded,failed,broken," default:"" placeholder:"STATUS" help:"List those that are queued, running, succeeded, failed or broken."`
+	Older   arguments.Age `placeholder:"DURATION" help:"List those that have had their status for longer, such as 1h."`
 }
 
 type oneJob struct {
@@ -49,6 +52,7 @@ type (
 )
 
 type jobView struct {
+	Account       output.Optional `json:"account_id,omitempty" list:"account,short"`
 	ID            ids.Job         `json:"id" title:"job" list:"job,short"`
 	Status        syncjobs.Status `json:"status" title:"status"`
 	SyncedGroups  *int64          `json:"synced_groups" title:"synced groups" list:"synced"`
@@ -136,22 +140,38 @@ func viewJob(j syncjobs.Job) jobView {
 
 // Run lists jobs.
 func (c jobList) Run(ctx context.Context, s *session) error {
-	if err := s.registry.CheckAccount(ctx, c.Account); err != nil {
-		return err
+	if c.Account != "" {
+		if err := s.registry.CheckAccount(ctx, c.Account); err != nil {
+			return err
+		}
 	}
 	found, err := s.jobLister.List(ctx, c.Account)
 	if err != nil {
 		return err
 	}
+	since := s.now().Add(-time.Duration(c.Older))
+	found = slices.DeleteFunc(found, func(job syncjobs.Listed) bool { return c.Older > 0 && !changedAt(job.Job).Before(since) })
 	views := each(found, func(job syncjobs.Listed) jobView {
 		view := viewJob(job.Job)
+		view.Account = output.Optional(job.Account)
 		if job.Fault != nil {
 			view.Status = "broken"
 		}
 		return view
 	})
 	views = only(views, c.Status, func(v jobView) string { return string(v.Status) })
-	return output.List(s.out, views, "job", "status", "age", "started", "finished", "synced", "deleted")
+	return output.List(s.out, views, "job", "status", "age", "started", "finished", "account", "synced", "deleted")
+}
+
+// changedAt is when the job got its status. It is zero for a job that cannot be read.
+func changedAt(j syncjobs.Job) time.Time {
+	latest := j.CreatedAt
+	for _, at := range []*time.Time{j.StartedAt, j.FinishedAt} {
+		if at != nil {
+			latest = *at
+		}
+	}
+	return latest
 }
 
 // value returns *p, or the zero value if p is nil.

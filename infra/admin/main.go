@@ -139,7 +139,7 @@ func (a *app) execute(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == arguments.CompleteWord {
 		return arguments.Complete(a.stdout, parser.Model.Node, args[1:])
 	}
-	command, err := parser.Parse(args)
+	command, err := parser.Parse(arguments.Reorder(args))
 	if usage, ok := errors.AsType[*kong.ParseError](err); ok && bare(usage) {
 		return overview(a.stdout, parser.Model)
 	}
@@ -186,7 +186,11 @@ func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, co
 		s.note("%s", t.Announcement())
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	err := t.Explain(command.Run(s))
+	err := s.completeIDs(ctx, command)
+	if err == nil {
+		err = command.Run(s)
+	}
+	err = t.Explain(err)
 	if err != nil && s.lost != nil {
 		s.note("%v", s.lost)
 	}

@@ -29,18 +29,21 @@ func NewLister(db dynamodb.ScanAPIClient, table string) *Lister { return &Lister
 // Listed is one entry of a listing.
 type Listed struct {
 	Job
+
+	Account ids.Account
 	// Fault is the reason why a stored job cannot be read.
 	Fault error
 }
 
-// List lists the account's jobs, oldest first. It scans the whole table, so its
+// List lists the account's jobs, oldest first; "" means those of all accounts. It scans the whole table, so its
 // cost grows with the table: no request needs an index by account.
 func (l *Lister) List(ctx context.Context, account ids.Account) ([]Listed, error) {
-	pages := dynamodb.NewScanPaginator(l.db, &dynamodb.ScanInput{
-		TableName: &l.table, ConsistentRead: aws.Bool(true),
-		FilterExpression:          aws.String("account = :account"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":account": calls.Text(string(account))},
-	})
+	in := &dynamodb.ScanInput{TableName: &l.table, ConsistentRead: aws.Bool(true)}
+	if account != "" {
+		in.FilterExpression = aws.String("account = :account")
+		in.ExpressionAttributeValues = map[string]types.AttributeValue{":account": calls.Text(string(account))}
+	}
+	pages := dynamodb.NewScanPaginator(l.db, in)
 	var jobs []Listed
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -60,9 +63,16 @@ func (l *Lister) List(ctx context.Context, account ids.Account) ([]Listed, error
 func listed(stored map[string]types.AttributeValue) Listed {
 	pk, _ := stored["pk"].(*types.AttributeValueMemberS) // the table's key is always there
 	id := ids.Job(strings.TrimPrefix(pk.Value, jobPrefix))
+	account, _ := stored["account"].(*types.AttributeValueMemberS)
+	entry := Listed{Job: Job{ID: id}}
+	if account != nil {
+		entry.Account = ids.Account(account.Value)
+	}
 	row, err := read(stored)
 	if err != nil {
-		return Listed{Job: Job{ID: id}, Fault: err}
+		entry.Fault = err
+		return entry
 	}
-	return Listed{Job: row.job(id)}
+	entry.Job = row.job(id)
+	return entry
 }

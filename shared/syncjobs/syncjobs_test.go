@@ -3,6 +3,7 @@ package syncjobs_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,7 +151,7 @@ func TestFieldsOfAnotherStateAreLeftOut(t *testing.T) {
 
 func TestJobsAreListed(t *testing.T) {
 	f, other := newFixture(t), newFixture(t)
-	other.newJob()
+	foreign := other.newJob()
 	list := func() []syncjobs.Listed {
 		t.Helper()
 		jobs, err := f.lister.List(t.Context(), f.account)
@@ -164,8 +165,14 @@ func TestJobsAreListed(t *testing.T) {
 	f.clock = f.clock.Add(time.Second)
 	second := f.newJob()
 	testkit.Must(t, f.writer.Start(t.Context(), f.account, first))
-	if diff := cmp.Diff([]syncjobs.Listed{{Job: f.read(first)}, {Job: f.read(second)}}, list()); diff != "" {
+	if diff := cmp.Diff([]syncjobs.Listed{{Job: f.read(first), Account: f.account}, {Job: f.read(second), Account: f.account}}, list()); diff != "" {
 		t.Errorf("jobs (-want +got):\n%s", diff)
+	}
+	all, err := f.lister.List(t.Context(), "")
+	for id, account := range map[ids.Job]ids.Account{first: f.account, foreign: other.account} {
+		if !slices.ContainsFunc(all, func(j syncjobs.Listed) bool { return j.ID == id && j.Account == account }) {
+			t.Errorf("the list of all accounts lacks %s, %v", id, err)
+		}
 	}
 	for attribute, value := range map[string]types.AttributeValue{"status": testkit.Text("paused"), "v": testkit.Text("one")} {
 		f.put(second, attribute, value)

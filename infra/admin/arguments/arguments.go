@@ -23,9 +23,9 @@ import (
 // Options make kong read the arguments.
 func Options() []kong.Option {
 	return []kong.Option{
-		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), fileIDs(), parsed(parseKeyARN), parsed(ParseLifetime), parsed(parseTime), parsed(parseProvider),
+		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), fileIDs(), parsed(parseKeyARN), parsed(ParseLifetime), parsed(parseAge), parsed(parseTime), parsed(parseProvider),
 		prefixes[HashPrefix](8, HashLength, "", errNotHash), prefixes[CallerHash](HashLength, HashLength, "", errNotCallerHash),
-		prefixes[CredentialPrefix](8, 36, "-", errNotCredential),
+		prefixes[CredentialPrefix](8, idLength, "-", errNotCredential),
 	}
 }
 
@@ -38,16 +38,24 @@ const (
 	ErrEnded = exit.UsageError("a key cannot expire before it is made")
 )
 
-// uuids makes kong read ids.
+// uuids makes kong read ids, or the beginnings of ids. A command gets whole ids, see IsWhole.
 func uuids[ID ~string]() kong.Option {
 	return parsed(func(s string) (ID, error) {
 		id, ok := ids.Parse[ID](s)
+		if start := strings.ToLower(s); !ok && len(s) >= 8 && len(s) < idLength && strings.Trim(start, "0123456789abcdef-") == "" {
+			id, ok = ID(start), true
+		}
 		if !ok {
-			return "", fmt.Errorf("%q is not an id: give the whole UUID, which -o json shows", s)
+			return "", fmt.Errorf("%q is not an id: give the UUID, or its first 8 characters or more", s)
 		}
 		return id, nil
 	})
 }
+
+const idLength = 36
+
+// IsWhole reports whether an id has its full length.
+func IsWhole(id string) bool { return len(id) == idLength }
 
 // fileIDs makes kong read file ids.
 func fileIDs() kong.Option {
@@ -63,8 +71,30 @@ func fileIDs() kong.Option {
 // Lifetime is a duration longer than zero.
 type Lifetime time.Duration
 
-// ParseLifetime reads whole days, such as 90d, or a duration of time.ParseDuration.
+// ParseLifetime reads a duration.
 func ParseLifetime(s string) (Lifetime, error) {
+	d, err := parseDuration(s)
+	switch {
+	case err != nil:
+		return 0, err
+	case d <= 0:
+		return 0, ErrEnded
+	case d > MaxDays*24*time.Hour:
+		return 0, fmt.Errorf("a key lasts at most %dd: omit --expires-in for a key that never expires", MaxDays)
+	}
+	return Lifetime(d), nil
+}
+
+// Age is how long ago something happened.
+type Age time.Duration
+
+func parseAge(s string) (Age, error) {
+	d, err := parseDuration(s)
+	return Age(max(0, d)), err
+}
+
+// parseDuration reads whole days, such as 90d, or a duration of time.ParseDuration.
+func parseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		var n int64
@@ -74,13 +104,7 @@ func ParseLifetime(s string) (Lifetime, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a duration: give days (90d), hours (36h) or minutes (45m)", s)
 	}
-	switch {
-	case d <= 0:
-		return 0, ErrEnded
-	case d > MaxDays*24*time.Hour:
-		return 0, fmt.Errorf("a key lasts at most %dd: omit --expires-in for a key that never expires", MaxDays)
-	}
-	return Lifetime(d), nil
+	return d, nil
 }
 
 // MaxDays is about a hundred years.
@@ -108,6 +132,39 @@ func parseTime(s string) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("%q is not a time: give one such as 2027-01-31T00:00:00Z", s)
 	}
 	return at, nil
+}
+
+// Reorder moves --account and --workspace from before a command to behind it: they are flags
+// of commands, but people type them first.
+func Reorder(args []string) []string {
+	var moved []string
+	rest := slices.Clone(args)
+	for i := 0; i < len(rest) && rest[i] != "--"; {
+		name, _, whole := strings.Cut(rest[i], "=")
+		length := 1
+		if !whole && takesValue(name) && i+1 < len(rest) {
+			length = 2
+		}
+		switch {
+		case !strings.HasPrefix(name, "-"):
+			i = len(rest) // the command begins
+		case name == "--account" || name == "--workspace":
+			moved = append(moved, rest[i:i+length]...)
+			rest = slices.Delete(rest, i, i+length)
+		default:
+			i += length
+		}
+	}
+	end := slices.Index(rest, "--")
+	if end < 0 {
+		end = len(rest)
+	}
+	return slices.Insert(rest, end, moved...)
+}
+
+// takesValue reports whether a flag that may stand before a command is followed by its value.
+func takesValue(flag string) bool {
+	return slices.Contains([]string{"--account", "--workspace", "--local", "--stack", "--region", "--output", "-o", "--limit", "--audit-file"}, flag)
 }
 
 // AsksForJSON reports whether a command line asks for JSON, even if it has another mistake.
