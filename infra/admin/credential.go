@@ -246,7 +246,8 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	return s.out.Say(changed{string(old.ID), "superseded"}, "Credential %s has the place of %s, which is disabled.", successor.ID, old.ID)
 }
 
-// change finds the credential, and changes it unless confirmed returns an error.
+// change finds the credential, and changes it unless confirmed returns an error. If the
+// credential is so already, it makes the change all the same, and says so.
 func (c oneCredential) change(ctx context.Context, s *session, action, state string,
 	change func(context.Context, ids.Workspace, ids.Credential) error, confirmed func(byok.Credential) error,
 ) error {
@@ -257,8 +258,11 @@ func (c oneCredential) change(ctx context.Context, s *session, action, state str
 		}
 		err = change(ctx, found.Workspace, found.ID)
 	}
-	return s.finish(ctx, action, err, changed{string(found.ID), state}, fmt.Sprintf("Credential %s is %s.", found.ID, state),
-		"account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID)))
+	attrs := []any{"account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID))}
+	if err == nil && found.CreatedAt.Unix() > 0 && viewCredential(found).State == state { // an unreadable one has no time
+		return s.unchanged(ctx, action, changed{string(found.ID), state}, fmt.Sprintf("Credential %s was %s already.", found.ID, state), attrs...)
+	}
+	return s.finish(ctx, action, err, changed{string(found.ID), state}, fmt.Sprintf("Credential %s is %s.", found.ID, state), attrs...)
 }
 
 // reopening returns a warning if requests may use the platform's shared endpoint after the

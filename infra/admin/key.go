@@ -91,29 +91,49 @@ type oneKey struct {
 }
 
 type (
-	keyDisable struct{ oneKey }
-	keyEnable  struct{ oneKey }
-	keyShow    struct{ oneKey }
-	keyDelete  struct {
+	keyDisable struct {
+		keySearch
+		Hashes []arguments.HashPrefix `arg:"" name:"hash" help:"The hashes of the keys, or prefixes that no other key has (8 digits or more)."`
+	}
+	keyEnable struct{ oneKey }
+	keyShow   struct{ oneKey }
+	keyDelete struct {
 		oneKey
 		confirmation
 	}
 )
 
-// Run disables a key. Only then it looks for the lists that have the key, because nothing
-// must delay a revocation.
+// Run disables keys, and goes on after a failure. Only then it looks for the lists that have
+// the keys, because nothing must delay a revocation.
 func (c keyDisable) Run(ctx context.Context, s *session) error {
-	var key auth.SurveyedKey
-	disable := func(ctx context.Context, account ids.Account, hash auth.KeyHash) error {
-		key = auth.SurveyedKey{Account: account, Key: auth.Key{Hash: hash}}
-		return s.registry.DisableKey(ctx, account, hash)
+	var disabled []auth.SurveyedKey
+	var failed []error
+	for _, hash := range c.Hashes {
+		key, err := oneKey{c.keySearch, hash}.change(ctx, s, "key.disable", "disabled", s.registry.DisableKey, isDisabled, unasked)
+		if err == nil {
+			disabled = append(disabled, key)
+			continue
+		}
+		failed = append(failed, err)
+		if ctx.Err() != nil {
+			break
+		}
 	}
-	err := c.change(ctx, s, "key.disable", "disabled", disable, unasked)
-	if err == nil {
+	for _, key := range disabled {
 		s.warn(s.allowing(ctx, key))
 	}
-	return err
+	if len(failed) > 0 && len(c.Hashes) > 1 {
+		for _, err := range failed[1:] {
+			s.warn(exit.Sentence(err, exit.Uncertain))
+		}
+		return exit.Findings(fmt.Sprintf("%d of %s disabled; the first of the others: %s", len(disabled), output.Count(len(c.Hashes), "key"), exit.Sentence(failed[0], exit.Uncertain)))
+	}
+	return errors.Join(failed...)
 }
+
+func isDisabled(key auth.Key) bool { return key.Disabled }
+
+func isEnabled(key auth.Key) bool { return !key.Disabled }
 
 // Run shows a key.
 func (c keyShow) Run(ctx context.Context, s *session) error {
@@ -126,31 +146,38 @@ func (c keyShow) Run(ctx context.Context, s *session) error {
 
 // Run enables a key.
 func (c keyEnable) Run(ctx context.Context, s *session) error {
-	return c.change(ctx, s, "key.enable", "active", s.registry.EnableKey, unasked)
+	_, err := c.change(ctx, s, "key.enable", "active", s.registry.EnableKey, isEnabled, unasked)
+	return err
 }
 
 // Run deletes a key.
 func (c keyDelete) Run(ctx context.Context, s *session) error {
-	return c.change(ctx, s, "key.delete", "deleted", s.registry.DeleteKey, func(key auth.SurveyedKey) error {
+	never := func(auth.Key) bool { return false }
+	_, err := c.change(ctx, s, "key.delete", "deleted", s.registry.DeleteKey, never, func(key auth.SurveyedKey) error {
 		s.warn(s.allowing(ctx, key))
 		return c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `key disable` can be undone",
 			key.Name, key.Hash.Short(), string(key.Hash))
 	})
+	return err
 }
 
-// change finds the key, and changes it unless confirmed returns an error.
-func (c oneKey) change(ctx context.Context, s *session, action, state string,
-	change func(context.Context, ids.Account, auth.KeyHash) error, confirmed func(auth.SurveyedKey) error,
-) error {
+// change finds the key, and changes it unless confirmed returns an error. If the key is so
+// already, it makes the change all the same, and says so.
+func (c oneKey) change(ctx context.Context, s *session, action, state string, change func(context.Context, ids.Account, auth.KeyHash) error,
+	already func(auth.Key) bool, confirmed func(auth.SurveyedKey) error,
+) (auth.SurveyedKey, error) {
 	key, err := c.find(ctx, s)
 	if err == nil {
 		if err := confirmed(key); err != nil {
-			return err
+			return key, err
 		}
 		err = change(ctx, key.Account, key.Hash)
 	}
-	return s.finish(ctx, action, err, changed{string(key.Hash), state}, fmt.Sprintf("Key %s is %s.", key.Hash.Short(), state),
-		"account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash)))
+	attrs := []any{"account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash))}
+	if err == nil && already(key.Key) {
+		return key, s.unchanged(ctx, action, changed{string(key.Hash), state}, fmt.Sprintf("Key %s was %s already.", key.Hash.Short(), state), attrs...)
+	}
+	return key, s.finish(ctx, action, err, changed{string(key.Hash), state}, fmt.Sprintf("Key %s is %s.", key.Hash.Short(), state), attrs...)
 }
 
 // allowing returns a warning if credentials list the key in allowed_api_key_hashes: a key that

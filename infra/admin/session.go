@@ -153,6 +153,12 @@ func (s *session) finish(ctx context.Context, action string, err error, result a
 	return s.out.Say(result, "%s", sentence)
 }
 
+// unchanged writes the audit line and the result of a change that was needless.
+func (s *session) unchanged(ctx context.Context, action string, result any, sentence string, attrs ...any) error {
+	s.record(ctx, action, "unchanged", nil, attrs)
+	return s.out.Say(result, "%s", sentence)
+}
+
 // begin notes that a change of many things begins, because a killed process writes no
 // other line. If this line cannot be written, the change must not begin.
 func (s *session) begin(ctx context.Context, action string, attrs ...any) error {

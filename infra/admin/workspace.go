@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,6 +18,7 @@ type workspaceCommands struct {
 	Show    workspaceShow    `cmd:"" reads:"" help:"Show a workspace with its whole id and its times."`
 	Default workspaceDefault `cmd:"" help:"Make a workspace the account's default, which requests that name none use."`
 	Delete  workspaceDelete  `cmd:"" help:"Delete a workspace and disable every key bound to it. Repeat it if it was interrupted."`
+	Erase   workspaceErase   `cmd:"" help:"Delete a workspace with its credentials, its files and the API keys bound to it. This cannot be undone. Repeat it if it was interrupted."`
 	Purge   workspacePurge   `cmd:"" help:"Delete the credentials and files of a deleted workspace. This cannot be undone."`
 }
 
@@ -30,10 +32,10 @@ type workspaceList struct {
 	State string `enum:"live,deleted," default:"" placeholder:"STATE" help:"List those that are live, or deleted."`
 }
 
-// oneWorkspace is the workspace of a command, by its whole id.
+// oneWorkspace is the workspace of a command.
 type oneWorkspace struct {
 	owner
-	ID ids.Workspace `arg:"" name:"workspace" help:"The workspace."`
+	ID ids.Workspace `arg:"" name:"workspace" help:"The workspace, or the first 8 characters of its id or more."`
 }
 
 type (
@@ -171,10 +173,78 @@ func (c workspacePurge) Run(ctx context.Context, s *session) error {
 		}
 		err = s.purge(ctx, c.Account, c.ID, found.DeletedAt.Add(settled), &removed)
 	}
-	sentence := fmt.Sprintf("%s is purged: %s and %s of files removed.",
-		c.ID, output.Count(removed.Credentials, "credential"), output.Count(removed.Versions, "version"))
-	return s.finish(ctx, "workspace.purge", err, removed, sentence, "account", c.Account, "workspace", c.ID,
+	err = removed.orRepeat(err, s.changes.tried())
+	return s.finish(ctx, "workspace.purge", err, removed, fmt.Sprintf("%s is purged: %s removed.", c.ID, removed), "account", c.Account, "workspace", c.ID,
 		"credentials_removed", removed.Credentials, "file_versions_removed", removed.Versions)
+}
+
+// String returns what was removed.
+func (v purgeView) String() string {
+	return fmt.Sprintf("%s and %s of files", output.Count(v.Credentials, "credential"), output.Count(v.Versions, "version"))
+}
+
+// orRepeat adds to an error what was removed before it, and what to do.
+func (v purgeView) orRepeat(err error, tried bool) error {
+	if err == nil || !tried {
+		return err
+	}
+	return &exit.Partial{Err: err, Done: fmt.Sprintf("removed so far: %s. Repeat the command: it goes on", v)}
+}
+
+type workspaceErase struct {
+	oneWorkspace
+	confirmation
+}
+
+type eraseView struct {
+	purgeView
+
+	Keys int `json:"keys_removed"`
+}
+
+// Run does in one act what a deletion, a purge and deletions of keys do.
+func (c workspaceErase) Run(ctx context.Context, s *session) error {
+	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
+	removed := eraseView{purgeView: purgeView{ID: c.ID}}
+	attrs := []any{"account", c.Account, "workspace", c.ID}
+	if err == nil {
+		effect := "removes for good " + named("workspace", found.Name, string(c.ID)) + ", its credentials, its files and every key bound to it"
+		if err := c.confirm(ctx, s, effect, found.Name, string(c.ID)); err != nil {
+			return err
+		}
+		if err := s.begin(ctx, "workspace.erase", attrs...); err != nil {
+			return err
+		}
+		err = removed.orRepeat(s.erase(ctx, c.Account, c.ID, &removed), s.changes.tried())
+	}
+	return s.finish(ctx, "workspace.erase", err, removed, fmt.Sprintf("%s is erased: %s, and %s removed. What remains, and until when: "+
+		"Erase a workspace, in infra/operations/incidents.md.", c.ID, removed.purgeView, output.Count(removed.Keys, "key")),
+		append(attrs, "credentials_removed", removed.Credentials, "file_versions_removed", removed.Versions, "keys_removed", removed.Keys)...)
+}
+
+func (s *session) erase(ctx context.Context, account ids.Account, id ids.Workspace, removed *eraseView) error {
+	if err := s.registry.DeleteWorkspace(ctx, account, id); err != nil {
+		return err
+	}
+	keys, err := s.registry.ListBoundKeys(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		err := s.registry.DeleteKey(ctx, account, key.Hash)
+		if errors.Is(err, auth.ErrNoKey) { // deleted in between
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		removed.Keys++
+	}
+	found, err := s.registry.FindWorkspace(ctx, account, id)
+	if err != nil {
+		return err
+	}
+	return s.purge(ctx, account, id, found.DeletedAt.Add(settled), &removed.purgeView)
 }
 
 // deleted finds the workspace, or refuses a live one.

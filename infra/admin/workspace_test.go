@@ -101,6 +101,9 @@ func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 	if audits := got.audits(); len(audits) != 2 || audits[0]["outcome"] != "begun" || audits[1]["outcome"] != "uncertain" || audits[1]["credentials_removed"] != 1.0 {
 		t.Errorf("audit %v", audits)
 	}
+	if want := "removed so far: 1 credential and 0 versions of files. Repeat the command"; !strings.Contains(got.stderr, want) {
+		t.Errorf("stderr %s", got.stderr)
+	}
 	d.seal(d.workspace, "late")
 	d.set(d.engines.Tables.Access, "key#"+string(bound.Hash), "key", "disabled", &types.AttributeValueMemberBOOL{}) // as after an interrupted deletion
 	d.stopped(d.deletedAt().Add(settled+time.Second), func(time.Duration) error {
@@ -111,6 +114,50 @@ func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 	if left := d.left(d.workspace); left != 0 || strings.Contains(d.must("key", "list"), "active") {
 		t.Errorf("%d things left, or a key is enabled", left)
 	}
+}
+
+// One command deletes a workspace, its credentials, its files and its keys. It may be
+// interrupted anywhere and repeated.
+func TestAWorkspaceIsErased(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	second := ids.Workspace(d.must("workspace", "create", "second"))
+	kept := d.seal(d.workspace, "kept")
+	d.must("key", "create", "kept")
+	for _, name := range []string{"one", "two"} {
+		d.must("key", "create", name, "--workspace", string(second))
+		d.seal(second, name)
+		d.feed("content", "file", "upload", "-", "--workspace", string(second))
+	}
+	d.stopped(time.Now(), func(time.Duration) error { return context.Canceled })
+	got := d.want(exit.Uncertain, "workspace", "erase", string(second[:8]), "--yes")
+	if want := "removed so far: 2 credentials and 2 versions of files. Repeat the command: it goes on"; !strings.Contains(got.stderr, want) {
+		t.Errorf("interrupted: %s", got.stderr)
+	}
+	d.stopped(time.Now(), func(time.Duration) error {
+		d.seal(second, "late") // by a create that was under way
+		return nil
+	})
+	got = d.want(exit.Done, "workspace", "erase", string(second), "--yes")
+	if !strings.Contains(got.stdout, "1 credential and 0 versions of files, and 0 keys removed") {
+		t.Errorf("stdout %s", got.stdout)
+	}
+	audits := got.audits()
+	if len(audits) != 2 || audits[0]["outcome"] != "begun" || audits[1]["outcome"] != "done" || audits[1]["action"] != "workspace.erase" || audits[1]["credentials_removed"] != 1.0 {
+		t.Errorf("audit %v", audits)
+	}
+	d.change = nil
+	if left := d.left(second); left != 0 {
+		t.Errorf("%d things left", left)
+	}
+	if keys := d.must("--json", "key", "list"); strings.Count(keys, `"hash"`) != 1 || !strings.Contains(keys, "kept") {
+		t.Errorf("keys %s", keys)
+	}
+	if listed := d.must("credential", "list"); !strings.Contains(listed, string(kept[:8])) {
+		t.Errorf("another workspace has %s", listed)
+	}
+	d.want(exit.NotFound, "workspace", "erase", string(ids.New[ids.Workspace]()), "--yes")
+	d.want(exit.Usage, "workspace", "erase", string(d.workspace))
 }
 
 // An upload that waits for its content may end after its workspace was purged. It leaves

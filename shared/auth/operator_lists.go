@@ -137,6 +137,15 @@ func (r *Registry) ListKeys(ctx context.Context, account ids.Account) ([]Key, er
 	return keys, nil
 }
 
+// ListBoundKeys lists the keys that are bound to the workspace, also damaged ones.
+func (r *Registry) ListBoundKeys(ctx context.Context, workspace ids.Workspace) ([]Key, error) {
+	keys, err := r.keys(ctx, workspaceAt(workspace).PK)
+	if err != nil {
+		return nil, fmt.Errorf("listing the keys of a workspace: %w", err)
+	}
+	return keys, nil
+}
+
 // keys reads the keys that are listed under pk.
 func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
 	var keys []Key

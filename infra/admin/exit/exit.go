@@ -45,6 +45,16 @@ type Findings string
 
 func (e Findings) Error() string { return string(e) }
 
+// Partial is the error of a command that did a part of its work.
+type Partial struct {
+	Err  error
+	Done string
+}
+
+func (e *Partial) Error() string { return e.Err.Error() + "; " + e.Done }
+
+func (e *Partial) Unwrap() error { return e.Err }
+
 // Code returns the exit code for an error. tried means that something may have been changed.
 func Code(err error, tried bool) int {
 	if code := kind(err); code != Uncertain || tried {
@@ -85,6 +95,9 @@ func Sentence(err error, code int) string {
 	var api smithy.APIError
 	var op *smithy.OperationError
 	var network *url.Error
+	if partial, ok := errors.AsType[*Partial](err); ok {
+		return Sentence(partial.Err, code) + "; " + partial.Done
+	}
 	switch {
 	case errors.Is(err, context.Canceled) && code == Failed:
 		return "interrupted; nothing was changed"
