@@ -367,13 +367,22 @@ func (w *World) Supersede(name string, old, successor ids.Credential) {
 		name: name,
 		run: func(ctx context.Context, c Clients) error {
 			_, err := c.Manager.Supersede(ctx, w.Tenant.Workspace, old, successor, false)
-			if row := w.model.Item(credentialsTable, "workspace#"+string(w.Tenant.Workspace), "credential#"+string(old)); err == nil && row != nil && row["disabled"].(map[string]any)["BOOL"] != true {
+			if disabled, _, exists := w.credential(old); err == nil && exists && !disabled {
 				w.problem("%s: done, and the old one is enabled", name)
 			}
 			return err
 		},
 		rereads: true, refused: map[error][]event{byok.ErrNotFound: nil, byok.ErrSuccessorDisabled: nil, byok.ErrOtherSettings: nil},
 	})
+}
+
+// credential reads a stored credential of the tenant's workspace.
+func (w *World) credential(id ids.Credential) (disabled bool, place int64, exists bool) {
+	row := w.model.Item(credentialsTable, "workspace#"+string(w.Tenant.Workspace), "credential#"+string(id))
+	flag, _ := row["disabled"].(map[string]any)
+	disabled, _ = flag["BOOL"].(bool)
+	place, exists = awsmodel.Integer(row["sort_order"])
+	return disabled, place, exists
 }
 
 // watchRotations returns the check of each step for all the credentials that are superseded.
@@ -383,16 +392,13 @@ func (w *World) watchRotations() func() {
 		disabled, places := map[ids.Credential]bool{}, map[ids.Credential]int64{}
 		taken := map[int64]bool{}
 		for id := range w.changed {
-			row := w.model.Item(credentialsTable, "workspace#"+string(w.Tenant.Workspace), "credential#"+string(id))
-			if row == nil { // deleted
-				continue
+			isDisabled, place, exists := w.credential(id)
+			if exists && taken[place] {
+				w.problem("two credentials have the place %d", place)
 			}
-			disabled[id], _ = row["disabled"].(map[string]any)["BOOL"].(bool)
-			places[id], _ = awsmodel.Integer(row["sort_order"])
-			if taken[places[id]] {
-				w.problem("two credentials have the place %d", places[id])
+			if exists {
+				disabled[id], places[id], taken[place] = isDisabled, place, true
 			}
-			taken[places[id]] = true
 		}
 		for old, successors := range w.successors {
 			usable := func(id ids.Credential) bool { return !disabled[id] && places[id] < places[old] }
