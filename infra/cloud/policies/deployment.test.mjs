@@ -6,8 +6,8 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 
 import { unseen } from './calls.mjs'
-import { allowed, leftToIam } from './simulate.mjs'
-import { readCalls, readStack, requestOf } from './request.mjs'
+import { allowed, everything, leftToIam } from './simulate.mjs'
+import { readCalls, readStack, requestOf, sessionOf } from './request.mjs'
 import { problemsOfPolicy } from './vocabulary.mjs'
 
 const stack = readStack(process.env.STACK)
@@ -19,17 +19,20 @@ const filled = (text) => text.replace(/ACCOUNT|REGION|STACK|REST_ID|SEALING_KEY|
 const policies = Object.fromEntries(['deployer', 'service', 'boundary', 'verifier'].map((name) =>
   [name, JSON.parse(filled(readFileSync(new URL(`../../${name}-policy.json`, import.meta.url), 'utf8')))]))
 
-const may = (who, [action, resource, conditions = {}]) => allowed({
-  principal: filled('arn:aws:iam::ACCOUNT:role/tester'), action, arn: filled(resource), account: ids.ACCOUNT,
-  context: Object.fromEntries(Object.entries(conditions).map(([key, value]) => [key, filled(value)])),
-}, [policies[who]], leftToIam(ids.ACCOUNT))
+const request = ([action, resource, conditions = {}], principal = 'arn:aws:iam::ACCOUNT:role/tester') => ({
+  principal: filled(principal), action, arn: filled(resource), account: ids.ACCOUNT,
+  context: Object.fromEntries(Object.entries(conditions).map(([key, value]) => [key, Array.isArray(value) ? value.map(filled) : filled(value)])),
+})
+const may = (who, call) => allowed(request(call), [policies[who]], leftToIam(ids.ACCOUNT))
 
 const stackArn = 'arn:aws:cloudformation:REGION:ACCOUNT:stack/STACK/1'
 const serviceRole = 'arn:aws:iam::ACCOUNT:role/cloudformation-STACK'
-const role = 'arn:aws:iam::ACCOUNT:role/STACK-CreateByokKeyRole-1'
+const role = 'arn:aws:iam::ACCOUNT:role/STACK/STACK-CreateByokKeyRole-1'
+const outside = 'arn:aws:iam::ACCOUNT:role/STACK-admin' // named like the stack, and not in its path
 const bound = { 'iam:PermissionsBoundary': 'arn:aws:iam::ACCOUNT:policy/boundary-STACK' }
 const managed = (name) => ({ 'iam:PolicyARN': `arn:aws:iam::aws:policy/${name}` })
 const key = (id) => `arn:aws:kms:REGION:ACCOUNT:key/${id}`
+const record = (name) => ({ 'route53:ChangeResourceRecordSetsNormalizedRecordNames': [name] })
 const through = (service) => ({ 'kms:ViaService': `${service}.REGION.amazonaws.com` })
 
 const good = {
@@ -43,11 +46,11 @@ const good = {
     ['iam:CreateRole', role, bound], ['iam:PutRolePolicy', role, bound],
     ['iam:AttachRolePolicy', role, { ...bound, ...managed('service-role/AWSCodeDeployRoleForLambdaLimited') }],
     ['iam:PassRole', role, { 'iam:PassedToService': 'lambda.amazonaws.com' }],
-    ['kms:PutKeyPolicy', key('SEALING_KEY')], ['kms:CreateAlias', 'arn:aws:kms:REGION:ACCOUNT:alias/STACK/sealing'],
+    ['kms:CreateAlias', 'arn:aws:kms:REGION:ACCOUNT:alias/STACK/sealing'],
     ['apigateway:PATCH', 'arn:aws:apigateway:REGION::/restapis/REST_ID/stages/live'],
     ['cloudwatch:PutMetricAlarm', 'arn:aws:cloudwatch:REGION:ACCOUNT:alarm:STACK-CrashesAlarm-1'],
     ['dynamodb:UpdateTable', 'arn:aws:dynamodb:REGION:ACCOUNT:table/STACK-AccessTable-1'],
-    ['route53:ChangeResourceRecordSets', 'arn:aws:route53:::hostedzone/ZONE'],
+    ['route53:ChangeResourceRecordSets', 'arn:aws:route53:::hostedzone/ZONE', record('api.example.com')],
   ],
 }
 
@@ -84,6 +87,13 @@ const attacks = {
     'a foreign role\'s trust changed': ['iam:UpdateAssumeRolePolicy', 'arn:aws:iam::ACCOUNT:role/admin'],
     'a role passed to a server': ['iam:PassRole', role, { 'iam:PassedToService': 'ec2.amazonaws.com' }],
     'a user made': ['iam:CreateUser', 'arn:aws:iam::ACCOUNT:user/STACK-x'],
+    'an administrator\'s trust changed': ['iam:UpdateAssumeRolePolicy', outside],
+    'an administrator passed to a function': ['iam:PassRole', outside, { 'iam:PassedToService': 'lambda.amazonaws.com' }],
+    'an administrator deleted': ['iam:DeleteRole', outside],
+    'another record of the zone changed': ['route53:ChangeResourceRecordSets', 'arn:aws:route53:::hostedzone/ZONE', record('www.example.com')],
+    'an unnamed record of the zone changed': ['route53:ChangeResourceRecordSets', 'arn:aws:route53:::hostedzone/ZONE'],
+    'its own key\'s policy written': ['kms:PutKeyPolicy', key('SEALING_KEY')],
+    'the bucket\'s policy written': ['s3:PutBucketPolicy', 'arn:aws:s3:::STACK-filesbucket-1'],
     'a foreign key\'s policy written': ['kms:PutKeyPolicy', key('other')],
     'a foreign key deleted': ['kms:ScheduleKeyDeletion', key('other')],
     'a foreign key tagged': ['kms:TagResource', key('other')],
@@ -111,6 +121,14 @@ const attacks = {
     'a log read': ['logs:GetLogEvents', 'arn:aws:logs:REGION:ACCOUNT:log-group:STACK-CreateByokKeyLogGroup-1:log-stream:x'],
     'the account\'s log policies removed': ['logs:DeleteResourcePolicy', '*'],
   },
+  verifier: {
+    'a foreign log read': ['logs:FilterLogEvents', 'arn:aws:logs:REGION:ACCOUNT:log-group:other'],
+    'a foreign function read': ['lambda:GetFunction', 'arn:aws:lambda:REGION:ACCOUNT:function:other'],
+    'a foreign table read': ['dynamodb:GetItem', 'arn:aws:dynamodb:REGION:ACCOUNT:table/other'],
+    'a foreign role read': ['iam:GetRole', 'arn:aws:iam::ACCOUNT:role/admin'],
+    'a sealed key opened': ['kms:Decrypt', key('SEALING_KEY'), { 'kms:EncryptionContext:purpose': 'signalbox/credential' }],
+    'a function replaced': ['lambda:UpdateFunctionCode', 'arn:aws:lambda:REGION:ACCOUNT:function:STACK-F'],
+  },
   // The most that a role of the stack can have, with any policy.
   boundary: {
     'a user made': ['iam:CreateUser', 'arn:aws:iam::ACCOUNT:user/x'],
@@ -131,6 +149,52 @@ for (const [who, calls] of Object.entries(good)) {
 for (const [who, listed] of Object.entries(attacks)) {
   for (const [name, call] of Object.entries(listed)) test(`infra/${who}-policy.json refuses: ${name}`, () => assert.ok(!may(who, call)))
 }
+
+// Attacks in steps. Each step with the service role's rights changes what the next one is judged by: a
+// role that the deployer makes and acts as has any policy under the boundary, and a resource policy
+// that names its session lets it pass the boundary (IAM does not apply a boundary's implicit denial to it).
+const own = 'arn:aws:iam::ACCOUNT:role/STACK/STACK-Mine-1'
+const make = [['iam:CreateRole', own, bound], ['iam:PutRolePolicy', own, bound], ['iam:UpdateAssumeRolePolicy', own]]
+const open = (principal) => ({ Version: '2012-10-17', Statement: [{ Effect: 'Allow', Principal: { AWS: filled(principal) }, Action: '*', Resource: '*' }] })
+const purpose = { 'kms:EncryptionContext:purpose': 'signalbox/credential' }
+const chains = {
+  'the sealing key opened by a session that its policy names': [...make, ['kms:PutKeyPolicy', key('SEALING_KEY')], { as: own, call: ['kms:Decrypt', key('SEALING_KEY'), purpose] }],
+  'the sealing key scheduled for deletion by such a session': [...make, ['kms:PutKeyPolicy', key('SEALING_KEY')], { as: own, call: ['kms:ScheduleKeyDeletion', key('SEALING_KEY')] }],
+  'a file read by a session that the bucket names': [...make, ['s3:PutBucketPolicy', 'arn:aws:s3:::STACK-filesbucket-1'], { as: own, call: ['s3:GetObject', 'arn:aws:s3:::STACK-filesbucket-1/files/w/f'] }],
+  'the sealing key opened by a role with every policy': [...make, { as: own, call: ['kms:Decrypt', key('SEALING_KEY'), purpose] }],
+  'the tables exported by a role with every policy': [...make, { as: own, call: ['dynamodb:ExportTableToPointInTime', 'arn:aws:dynamodb:REGION:ACCOUNT:table/STACK-AccessTable-1'] }],
+  'an administrator taken over': [['iam:UpdateAssumeRolePolicy', outside], { as: outside, call: ['kms:ScheduleKeyDeletion', key('SEALING_KEY')] }],
+  'a function under an administrator': [['iam:PassRole', outside, { 'iam:PassedToService': 'lambda.amazonaws.com' }], { as: outside, call: ['iam:CreateUser', 'arn:aws:iam::ACCOUNT:user/x'] }],
+  'the boundary widened by a role under it': [...make, { as: own, call: ['iam:CreatePolicyVersion', 'arn:aws:iam::ACCOUNT:policy/boundary-STACK'] }],
+}
+
+/** Whether every step of the chain is allowed. */
+function succeeds(chain, rights = policies) {
+  const opened = new Map() // the resource policies that a step has written
+  for (const step of chain) {
+    if (Array.isArray(step)) {
+      const [action, resource] = step
+      if (!allowed(request(step), [rights.service], leftToIam(ids.ACCOUNT))) return false
+      if (/:Put(Key|Bucket)Policy$/.test(action)) opened.set(resource, open(sessionOf(filled(own))))
+    } else {
+      const [, resource] = step.call
+      const named = opened.get(resource.replace(/\/files.*/, ''))
+      const identity = step.as === own ? rights.boundary : everything
+      const call = request(step.call, sessionOf(filled(step.as)))
+      if (!allowed(call, [identity], leftToIam(ids.ACCOUNT)) && !(named && allowed(call, [], named))) return false
+    }
+  }
+  return true
+}
+
+for (const [name, chain] of Object.entries(chains)) test(`a deployer cannot reach in steps: ${name}`, () => assert.ok(!succeeds(chain)))
+test('the steps are judged: with the rights of before, three attacks succeed', () => {
+  const more = { Sid: 'Before', Effect: 'Allow', Action: ['kms:PutKeyPolicy', 's3:PutBucketPolicy', 'iam:UpdateAssumeRolePolicy'], Resource: '*' }
+  const before = { ...policies, service: { ...policies.service, Statement: [...policies.service.Statement, more] } }
+  for (const name of ['the sealing key opened by a session that its policy names', 'a file read by a session that the bucket names', 'an administrator taken over']) {
+    assert.ok(succeeds(chains[name], before), name)
+  }
+})
 
 test('infra/boundary-policy.json allows the calls of the functions', () => {
   const names = Object.keys(stack.functions).filter((name) => name !== 'Router')
