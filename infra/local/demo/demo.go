@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,6 +39,21 @@ type Facts struct {
 	Files         map[ids.Workspace][]ids.File `json:"files"`
 	// Parameters are values of components/parameters in openapi.yaml, by their names there.
 	Parameters map[string]string `json:"parameters"`
+}
+
+// Renew removes the file if the demo's workspace is deleted, and then reports true: its key
+// and files are of no use any more. Ensure makes another account, and the old one stays.
+func Renew(ctx context.Context, c aws.Config, outputs map[string]string, file string) (bool, error) {
+	var facts Facts
+	exists, err := state.Read(file, &facts, facts.check)
+	if err != nil || !exists {
+		return false, nil // Ensure reports the error
+	}
+	w, err := newMaker(c, outputs).registry.FindWorkspace(ctx, facts.AccountID, facts.WorkspaceID)
+	if errors.Is(err, auth.ErrNoWorkspace) || err == nil && !w.DeletedAt.IsZero() {
+		return true, os.Remove(file)
+	}
+	return false, nil
 }
 
 // Ensure returns the facts in the file, with the files that exist now. If there is no

@@ -27,6 +27,7 @@ import (
 	"signalbox.dev/infra/local/samlocal"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/client"
+	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/syncjobs"
 )
 
@@ -280,6 +281,24 @@ func TestDamagedState(t *testing.T) {
 				t.Errorf("want one line that ends with %q, got %q", c.want, text)
 			}
 		})
+	}
+}
+
+// After the demo's workspace is deleted, the next start offers calls that succeed.
+func TestADeletedDemoWorkspace(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	e := start(t, o)
+	old := e.Demo
+	stack, err := testkit.OpenStack(t.Context(), filepath.Join(o.State, "stack.json"))
+	testkit.Must(t, err)
+	testkit.Must(t, auth.NewRegistry(stack.DynamoDB, stack.Access).DeleteWorkspace(t.Context(), old.AccountID, old.WorkspaceID))
+	stop(t, e)
+	e = start(t, o)
+	defer stop(t, e)
+	wantServing(t, e)
+	if e.Demo.AccountID == old.AccountID {
+		t.Error("the demo account is the same")
 	}
 }
 

@@ -54,8 +54,16 @@ func (e *Edition) fillEngines(ctx context.Context, lock *os.File, t *template.Te
 	if err := e.writeStack(outputs); err != nil {
 		return nil, fmt.Errorf("writing the stack's outputs: %w", err)
 	}
+	facts := filepath.Join(dir, "demo.json")
+	renewed, err := demo.Renew(ctx, clients, outputs, facts)
+	if err != nil {
+		return nil, fmt.Errorf("demo account: %w", err)
+	}
+	if renewed && e.options.Warnings != nil {
+		_, _ = fmt.Fprintln(e.options.Warnings, "The demo account's workspace is deleted. This is another demo account.")
+	}
 	e.demo = func(ctx context.Context) (demo.Facts, error) {
-		return demo.Ensure(ctx, clients, outputs, filepath.Join(dir, "demo.json"), e.BaseURL)
+		return demo.Ensure(ctx, clients, outputs, facts, e.BaseURL)
 	}
 	e.Demo, err = e.demo(ctx)
 	return made, err
