@@ -12,7 +12,7 @@ import re
 import unittest
 
 from deployed import functions
-from first_deployment_test import ALL
+from template_test import ALL
 from stack import SOURCE, Stack
 
 

@@ -14,6 +14,7 @@ import re
 import unittest
 
 from stack import SOURCE, Stack
+from template_test import of, told
 
 
 FUNCTIONS = json.loads((SOURCE.parent / "infra/log-lines.json").read_text())
@@ -96,10 +97,9 @@ MINUTES = collections.defaultdict(lambda: 5, {"LatencyAlarm": 15, "ThrottledAlar
 
 
 class Incidents(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.stack = Stack()
-        cls.filters = {name: cls.stack.properties(name) for name in cls.stack.of_type("AWS::Logs::MetricFilter")}
+    def setUp(self):
+        self.stack = Stack()
+        self.filters = {name: self.stack.properties(name) for name in self.stack.of_type("AWS::Logs::MetricFilter")}
 
     def lines(self, name: str) -> dict:
         group = self.filters[name]["LogGroupName"].removeprefix("signalbox-").removesuffix("LogGroup")
@@ -163,3 +163,37 @@ class Incidents(unittest.TestCase):
                 statistic = metric.get("Stat") or metric.get("Statistic") or metric["ExtendedStatistic"]
                 self.assertEqual(statistic, "p99" if alarm == "LatencyAlarm" else "Sum", alarm)
             self.assertEqual(properties["TreatMissingData"], "notBreaching", alarm)
+
+    def test_each_notifies_somebody_or_rolls_back(self):
+        rolling_back = {
+            alarm["Name"] for group in self.stack.of_type("AWS::CodeDeploy::DeploymentGroup")
+            for alarm in self.stack.properties(group).get("AlarmConfiguration", {}).get("Alarms", [])
+        }
+        self.assertEqual(rolling_back, {f"signalbox-{operation}RollbackAlarm" for operation in OPERATIONS})
+        for name in self.stack.of_type("AWS::CloudWatch::Alarm"):
+            p = self.stack.properties(name)
+            self.assertNotEqual(p.get("AlarmActions") == [self.stack.named("AlarmTopic")], f"signalbox-{name}" in rolling_back, name)
+            if f"signalbox-{name}" in rolling_back:  # errors of the old version would stop the deployment that fixes them
+                versions = [{"Version", "ExecutedVersion"} & {d["Name"] for d in q["MetricStat"]["Metric"]["Dimensions"]} for q in p["Metrics"] if "MetricStat" in q]
+                self.assertTrue(all(versions), name)
+
+    def test_each_function_writes_to_the_group_that_is_watched(self):
+        for operation in OPERATIONS:
+            log = self.stack.properties(f"{operation}Function").get("LoggingConfig", {}).get("LogGroup")
+            self.assertEqual(log, self.stack.named(f"{operation}LogGroup"))
+
+
+alarm, crash, log = of("ThrottledAlarm"), of("CrashesAlarm"), of("DeleteFileFunction")
+
+LIES = {
+    "test_each_alarm_fires_at_its_incidents_and_not_below": [alarm(lambda p: p.update(Threshold=100000)), crash(lambda p: p["Metrics"].pop())],
+    "test_no_alarm_fires_at_another_line": [of("SealingFailures")(lambda p: p.update(FilterPattern='{ $.message = "request" }'))],
+    "test_each_alarm_fires_in_time": [of("KeyChangeAlarm")(lambda p: p.update(EvaluationPeriods=5)), of("LatencyAlarm")(lambda p: p.update(TreatMissingData="missing"))],
+    "test_each_notifies_somebody_or_rolls_back": [alarm(lambda p: p.pop("AlarmActions")), log(lambda p: p.pop("DeploymentPreference"))],
+    "test_each_function_writes_to_the_group_that_is_watched": [log(lambda p: p.pop("LoggingConfig"))],
+}
+
+
+class Lies(unittest.TestCase):
+    def test_each_test_fails_on_a_wrong_template(self):
+        told(self, Incidents, LIES, {"test_each_operation_has_lines_that_the_alarms_count"})  # which reads no template

@@ -1,0 +1,292 @@
+"""What must hold of template.yaml that nothing else notices: no linter, no engine, no judge of policies.
+
+LIES has a wrong template for each test, which must fail there.
+"""
+
+import contextlib
+import json
+import re
+import unittest
+from unittest import mock
+
+import networkx
+from cfnlint.template import Template as Graph
+
+import stack as evaluator
+from stack import SOURCE, Stack, environments, source
+
+# Every condition of the template holds.
+ALL = {
+    "AlarmEmail": "ops@example.com", "CertificateArn": "arn:aws:acm:eu-central-1:111122223333:certificate/c", "DomainName": "signalbox.example.com",
+    "FilesVersioning": "Enabled", "Firewall": "On", "GatewayLoggingRole": "Create", "HostedZoneId": "Z1",
+}
+
+# A resource, another that must exist before it is created, and why. Nothing else notices a missing one.
+ORDER = [
+    ("GatewayLogging", "Api", "an account without an API refuses the role"),
+    ("ApiStage", "GatewayLogging", "without the role the gateway refuses to log"),
+    ("ApiStage", "ExecutionLogGroup", "the gateway would make the group, unencrypted and kept for ever"),
+    *((f"{o}Function", f"{o}Policy", "the first requests would be denied") for o in ("GetSyncJob", "CreateByokKey", "DeleteFile")),
+]
+
+STATEFUL = {"AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::Logs::LogGroup", "AWS::S3::Bucket", "AWS::S3::BucketPolicy"}
+# All other STATEFUL resources are kept, but not after a failed creation unless they are protected.
+DELETION = {
+    # Disposable data, or a copy of CloudTrail's records.
+    "ControlTable": ("Delete", "Delete"),
+    "KeyChangesLogGroup": ("Delete", "Delete"),
+    # Their names are fixed: a group that stays would hinder the next deployment.
+    "ExecutionLogGroup": ("RetainExceptOnCreate", "Delete"),
+    "FirewallLogGroup": ("Delete", "Delete"),
+    # Other APIs in the region may use the role as soon as it is set.
+    "GatewayLogging": ("Retain", "Retain"),
+    "GatewayLoggingRoleForRegion": ("Retain", "Retain"),
+}
+
+# The gateway's responses: every type that API Gateway documents for a REST API, by our status.
+RESPONSES = {
+    400: {"BAD_REQUEST_BODY", "BAD_REQUEST_PARAMETERS", "DEFAULT_4XX", "REQUEST_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"},
+    401: {"INVALID_API_KEY", "UNAUTHORIZED"},
+    403: {"ACCESS_DENIED", "WAF_FILTERED"},
+    404: {"EXPIRED_TOKEN", "INVALID_SIGNATURE", "MISSING_AUTHENTICATION_TOKEN", "RESOURCE_NOT_FOUND"},
+    429: {"QUOTA_EXCEEDED", "THROTTLED"},
+    500: {"API_CONFIGURATION_ERROR", "AUTHORIZER_CONFIGURATION_ERROR", "AUTHORIZER_FAILURE", "DEFAULT_5XX", "INTEGRATION_FAILURE", "INTEGRATION_TIMEOUT"},
+}
+# The message, and the headers and metadata that only this status has.
+ENVELOPES = {
+    400: ("Invalid request parameters", {}, {"issues"}),
+    401: ("Missing Authentication header", {"WWW-Authenticate": "'Bearer'"}, {"reason"}),
+    403: ("Request refused", {}, set()),
+    404: ("Resource not found", {}, set()),
+    429: ("Rate limit exceeded", {"Retry-After": "'1'"}, set()),
+    500: ("Internal Server Error", {}, set()),
+}
+# The caller chooses none of these values. An error's text may quote the Authorization header.
+LOGGABLE = {
+    "error.responseType", "httpMethod", "identity.sourceIp", "integration.latency", "integration.requestId", "integration.status", "protocol",
+    "requestId", "requestTime", "resourcePath", "responseLatency", "responseLength", "status", "tlsVersion", "waf.status",
+}
+
+Units = dict[str, tuple[int, int]]  # read and write units, by table
+
+
+def needs() -> dict[str, dict[str, Units]]:
+    """The units of a request by route: of a typical one, of which many may come at once,
+    and of the largest. They are strongly consistent reads of 4 KB and writes of 1 KB, and
+    double in a transaction. A key, an account or a limiter item is 1 KB."""
+    return {
+        f"{event['Properties']['Method']} {event['Properties']['Path']}": function["Metadata"]["Units"]
+        for function in source()["Resources"].values() if function["Type"] == "AWS::Serverless::Function"
+        for event in function["Properties"]["Events"].values()
+    }
+
+
+def throttles(stack: Stack) -> dict[str, int]:
+    """The throttle of each route, in requests a second and at one instant; "* *" is that of all other routes."""
+    found = {}
+    for s in stack.properties("ApiStage")["MethodSettings"]:
+        assert s["ThrottlingRateLimit"] == s["ThrottlingBurstLimit"], "rate and burst differ"
+        found[f"{s['HttpMethod']} {s['ResourcePath'][1:].replace('~1', '/')}"] = int(s["ThrottlingRateLimit"])
+    return found
+
+
+class Template(unittest.TestCase):
+    def test_order(self):
+        resources = Stack(**ALL).resources
+        graph = Graph("", {"Resources": resources}).graph.graph
+        for name, first, why in ORDER:
+            self.assertIn(first, networkx.descendants(graph, name), f"{name} must wait for {first}: {why}")
+
+    def test_what_is_kept(self):
+        """A failed first deployment ends in ROLLBACK_COMPLETE: a protected table cannot be deleted, so it is retained even then."""
+        stack = Stack(**ALL)
+        protected = {n for n in stack.resources if str(stack.properties(n).get("DeletionProtectionEnabled", False)).lower() != "false"}
+        self.assertEqual(protected, {"AccessTable", "CredentialsTable", "SyncJobsTable"})
+        for name, resource in stack.resources.items():
+            if resource["Type"] in STATEFUL or name in DELETION:
+                rule = ("Retain" if name in protected else "RetainExceptOnCreate", "Retain")
+                self.assertEqual(tuple(resource.get(p, "Delete") for p in ("DeletionPolicy", "UpdateReplacePolicy")), DELETION.get(name, rule), name)
+        (denied,) = [s for s in json.loads((SOURCE.parent / "infra/stack-policy.json").read_text())["Statement"] if s["Effect"] == "Deny"]
+        self.assertEqual(set(denied["Condition"]["StringEquals"]["ResourceType"]), STATEFUL - {"AWS::Logs::LogGroup", "AWS::S3::BucketPolicy"})
+
+    def test_what_expires(self):
+        stack = Stack(FilesVersionsDays="7")
+        expiring = {t: stack.properties(t).get("TimeToLiveSpecification") for t in stack.of_type("AWS::DynamoDB::Table")}
+        self.assertEqual({t: e for t, e in expiring.items() if e}, {"ControlTable": {"AttributeName": "exp", "Enabled": True}})
+        rules = {rule.pop("Id"): rule for rule in stack.properties("FilesBucket")["LifecycleConfiguration"]["Rules"]}
+        self.assertEqual(rules, {
+            "noncurrent-versions": {"Status": "Enabled", "NoncurrentVersionExpiration": {"NoncurrentDays": "7"}},
+            "delete-markers": {"Status": "Enabled", "ExpiredObjectDeleteMarker": True},
+            "incomplete-uploads": {"Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1}},
+        })
+
+    def test_gateway_responses(self):
+        responses = Stack().properties("Api")["Body"]["x-amazon-apigateway-gateway-responses"]
+        self.assertEqual(set(responses), set().union(*RESPONSES.values()))
+        for code, kinds in RESPONSES.items():
+            message, headers, metadata = ENVELOPES[code]
+            headers = {"X-Request-Id": "context.requestId", "Cache-Control": "'no-store'"} | headers
+            for kind in kinds:
+                response = responses[kind]
+                (media_type, template), = response["responseTemplates"].items()
+                error = json.loads(template)["error"]
+                self.assertEqual(
+                    (response["statusCode"], error["code"], error["message"], set(error["metadata"]), media_type),
+                    (str(code), code, message, {"request_id"} | metadata, "application/json"), kind)
+                self.assertEqual(response["responseParameters"], {f"gatewayresponse.header.{n}": v for n, v in headers.items()}, kind)
+                self.assertEqual(re.findall(r"\$[\w.]+", template), ["$context.requestId"], kind)
+
+    def test_transport(self):
+        stack = Stack(**ALL)
+        for name in ("Api", "Domain"):
+            p = stack.properties(name)
+            self.assertEqual((p["SecurityPolicy"], p["EndpointAccessMode"], p["EndpointConfiguration"]["IpAddressType"]),
+                             ("SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09", "STRICT", "dualstack"), name)
+        private = Stack(PrivateVpcEndpoint="vpce-0123abcd").properties("Api")
+        self.assertEqual(private["EndpointConfiguration"]["Types"] + private["EndpointConfiguration"]["VpcEndpointIds"], ["PRIVATE", "vpce-0123abcd"])
+        (statement,) = private["Policy"]["Statement"]
+        self.assertEqual(statement["Condition"], {"StringEquals": {"aws:SourceVpce": "vpce-0123abcd"}})
+
+    def test_logs_without_secrets(self):
+        stack = Stack(Firewall="On")
+        form = stack.properties("ApiStage")["AccessLogSetting"]["Format"]
+        json.loads(form)
+        self.assertLessEqual(set(re.findall(r"\$context\.([A-Za-z.]+)", form)), LOGGABLE)
+        self.assertEqual(form.count("$"), len(re.findall(r"\$context\.", form)))
+        for settings in stack.properties("ApiStage")["MethodSettings"]:
+            self.assertEqual((settings["LoggingLevel"], settings["DataTraceEnabled"]), ("ERROR", False))
+        redacted = stack.properties("FirewallLogging")["RedactedFields"]
+        for field in ({"SingleHeader": {"Name": "authorization"}}, {"SingleHeader": {"Name": "idempotency-key"}}, {"UriPath": {}}, {"QueryString": {}}):
+            self.assertIn(field, redacted)
+        # A sampled request shows its headers: AWS redacts only the logs.
+        self.assertEqual(set(re.findall(r'"SampledRequestsEnabled": (\w+)', json.dumps(stack.properties("WebAcl")))), {"false"})
+
+    def test_ceilings(self):
+        """They bound the cost of a mistake, and are above the throttles: otherwise admitted requests would fail. In each environment
+        of samconfig.toml two loads must fit: the largest requests at the sustained rate, and smaller ones all at once at rate and burst."""
+        units = needs()
+        for name, parameters in environments().items():
+            stack = Stack(**parameters)
+            own = throttles(stack)
+            self.assertEqual(own.keys() - {"* *"}, {route for route in units if not route.startswith("GET ")}, "a route that is no GET has its own throttle")
+            for load, times in (("Largest", 1), ("Typical", 2)):
+                for table in stack.of_type("AWS::DynamoDB::Table"):
+                    for which, ceiling in enumerate(("MaxReadRequestUnits", "MaxWriteRequestUnits")):
+                        allowed = stack.properties(table)["OnDemandThroughput"][ceiling]
+                        needed = {r: times * own.get(r, own["* *"]) * u[load].get(table, (0, 0))[which] for r, u in units.items()}
+                        each = ", ".join(f"{need:,} for {route}" for route, need in needed.items() if need)
+                        self.assertLessEqual(sum(needed.values()), allowed, (
+                            f"{name}: {table} needs {sum(needed.values()):,} units a second ({each}), but {ceiling} is {allowed:,}: "
+                            "raise it in template.yaml (OnDemandThroughput), or lower ReadsPerSecond, CreatesPerSecond or DeletesPerSecond"))
+
+    def test_a_parameter_reaches_the_live_version(self):
+        """SAM names a version before parameters are resolved. So one that changes a function's environment must change the version,
+        and tunables are variables of the stage, which are read at each request."""
+        plain, versions = Stack(), lambda stack: {n: stack.properties(n) for n in stack.of_type("AWS::Lambda::Version")}
+        for parameter, value in {
+            "CredentialsPerWorkspace": "7", "DeleteBurst": "100", "DeleteRatePerMinute": "600", "FilesVersioning": "Enabled", "StageName": "other",
+            "NextSealingKeyArn": "arn:aws:kms:eu-central-1:111122223333:key/other",
+        }.items():
+            other = Stack(**{parameter: value})
+            environment = lambda stack: [stack.properties(f)["Environment"] for f in stack.of_type("AWS::Lambda::Function")]  # noqa: E731
+            self.assertEqual(environment(plain) == environment(other), versions(plain) == versions(other), parameter)
+        self.assertIn("key/other", other.properties("CreateByokKeyFunction")["Environment"]["Variables"]["SEALING_KEY_ARN"])
+        changed = Stack(DeleteRatePerMinute="600", DeleteBurst="100", CredentialsPerWorkspace="7")
+        self.assertEqual(changed.properties("ApiStage")["Variables"], {"deleteRatePerMinute": "600", "deleteBurst": "100", "credentialsPerWorkspace": "7"})
+        self.assertEqual(changed.properties("ApiStage")["DeploymentId"], plain.properties("ApiStage")["DeploymentId"])
+        for name, resource in source()["Resources"].items():
+            if resource["Type"] == "AWS::Serverless::Function":
+                self.assertIs(resource["Properties"].get("AutoPublishAliasAllProperties"), True, f"{name}: the alias would keep an old setting")
+
+    def test_bounds_of_the_functions(self):
+        """The functions refuse a higher bound: every create would get 500."""
+        parameters = source()["Parameters"]
+        self.assertEqual([parameters[n]["Default"] for n in ("DeleteRatePerMinute", "DeleteBurst", "CredentialsPerWorkspace")], [60, 20, 100])
+        self.assertEqual(parameters["CredentialsPerWorkspace"]["MaxValue"], 100)
+
+    def test_calls_that_can_open_or_stop_a_key_are_reported(self):
+        other = "arn:aws:kms:eu-central-1:111122223333:key/0a1b"
+        stack = Stack(MultiRegionSealingKey="true", NextSealingKeyArn=other)
+        pattern = stack.properties("KeyChangesRule")["EventPattern"]["detail"]
+        actions = set(re.findall(r'"kms:((?:Disable|Put|Replicate|Schedule)\w+)"', json.dumps(stack.properties("SealingKey"))))
+        self.assertEqual(set(pattern["eventName"]), actions | {"DisableKeyRotation"})
+        ours = [stack.named(name) for name in ("SealingKey", "SealingKey.Arn", "StorageKey", "StorageKey.Arn")]
+        self.assertEqual(pattern["requestParameters"]["keyId"], [*ours, other, "0a1b"])
+        (target,) = stack.properties("KeyChangesRule")["Targets"]
+        self.assertEqual(target["Arn"] + ":*", stack.named("KeyChangesLogGroup.Arn"))
+        # No judge of policies asks for EventBridge and SNS.
+        for statement in json.loads(stack.properties("KeyChangesLogPolicy")["PolicyDocument"])["Statement"]:
+            self.assertEqual((statement["Principal"]["Service"][0], statement["Resource"]), ("events.amazonaws.com", stack.named("KeyChangesLogGroup.Arn")))
+        allow, deny = stack.properties("AlarmTopicPolicy")["PolicyDocument"]["Statement"]
+        self.assertEqual((allow["Principal"], set(allow["Condition"])), ({"Service": "cloudwatch.amazonaws.com"}, {"StringEquals", "ArnLike"}))
+        self.assertEqual((deny["Effect"], deny["Principal"], deny["Condition"]), ("Deny", "*", {"Bool": {"aws:SecureTransport": "false"}}))
+
+
+def of(name: str):
+    """Changes the properties of a resource."""
+    return lambda change: lambda template: change(template["Resources"][name]["Properties"])
+
+
+api, bucket, rule, get = of("Api"), of("FilesBucket"), of("KeyChangesRule"), of("GetSyncJobFunction")
+
+# The test, and templates on which it must fail.
+LIES = {
+    "test_order": [lambda t, n=n: t["Resources"][n].pop("DependsOn") for n in ("AccessLogGroup", "GatewayLogging", "GetSyncJobFunction", "CreateByokKeyFunction", "DeleteFileFunction")]
+    + [of("AccessLogGroup")(lambda p: p.pop("Tags"))],
+    "test_what_is_kept": [
+        lambda t: t["Resources"]["SealingKey"].pop("DeletionPolicy"), lambda t: t["Resources"]["AccessTable"].update(DeletionPolicy="RetainExceptOnCreate"),
+        of("AccessTable")(lambda p: p.pop("DeletionProtectionEnabled")),
+    ],
+    "test_what_expires": [of("AccessTable")(lambda p: p.update(TimeToLiveSpecification={"AttributeName": "exp", "Enabled": True})),
+                          bucket(lambda p: p["LifecycleConfiguration"]["Rules"].pop())],
+    "test_gateway_responses": [
+        api(lambda p: p["GatewayResponses"].pop("INTEGRATION_TIMEOUT")), api(lambda p: p["GatewayResponses"]["THROTTLED"].update(StatusCode=503)),
+        api(lambda p: p["GatewayResponses"]["DEFAULT_5XX"]["ResponseTemplates"].update({"application/json": '{"error":{"code":500,"message":"$context.error.message","metadata":{"request_id":"$context.requestId"}}}'})),
+    ],
+    "test_transport": [api(lambda p: p.pop("SecurityPolicy")), of("Domain")(lambda p: p.update(EndpointAccessMode="BASIC")), api(lambda p: p.pop("Policy"))],
+    "test_logs_without_secrets": [
+        api(lambda p: p["AccessLogSetting"].update(Format='{"path":"$context.path"}')), api(lambda p: p["MethodSettings"][1].update(DataTraceEnabled=True)),
+        of("FirewallLogging")(lambda p: p["RedactedFields"].pop(0)),
+    ],
+    "test_ceilings": [of("ControlTable")(lambda p: p["OnDemandThroughput"].update(MaxWriteRequestUnits=100)), api(lambda p: p["MethodSettings"].pop())],
+    "test_a_parameter_reaches_the_live_version": [
+        of("CreateByokKeyFunction")(lambda p: p.pop("VersionDescription")), api(lambda p: p["Variables"].pop("deleteBurst")),
+        get(lambda p: p["Environment"]["Variables"].update(BURST={"Ref": "DeleteBurst"})), get(lambda p: p.pop("AutoPublishAliasAllProperties")),
+    ],
+    "test_bounds_of_the_functions": [lambda t: t["Parameters"]["CredentialsPerWorkspace"].update(MaxValue=1000)],
+    "test_calls_that_can_open_or_stop_a_key_are_reported": [
+        rule(lambda p: p["EventPattern"]["detail"]["eventName"].remove("PutKeyPolicy")), rule(lambda p: p["EventPattern"]["detail"]["requestParameters"]["keyId"].pop(2)),
+        of("AlarmTopicPolicy")(lambda p: p["PolicyDocument"]["Statement"].pop()),
+    ],
+}
+
+
+@contextlib.contextmanager
+def changed(change):
+    """The template with a change."""
+    template = source()
+    change(template)
+    with mock.patch.object(evaluator, "_parsed", return_value=template):
+        evaluator._translated.cache_clear()
+        yield
+    evaluator._translated.cache_clear()
+
+
+def told(test: unittest.TestCase, case: type, lies: dict, without: set[str] = frozenset()) -> None:
+    """Each test of the case fails on each of its lies."""
+    test.assertEqual({n for n in dir(case) if n.startswith("test_")} - without, lies.keys())
+    for name, changes in lies.items():
+        for i, change in enumerate(changes):
+            with changed(change):
+                result = unittest.TestResult()
+                case(name).run(result)
+            test.assertFalse(result.wasSuccessful(), f"{name} does not notice lie {i}")
+
+
+class Lies(unittest.TestCase):
+    def test_each_test_fails_on_a_wrong_template(self):
+        told(self, Template, LIES)
+
+
+if __name__ == "__main__":
+    unittest.main()
