@@ -37,6 +37,7 @@ var page = template.Must(template.New("page").Parse(html))
 // repository.
 var files = map[string]string{
 	document:               "infra/openapi.yaml",
+	overview:               "infra/local/docs/llms.txt",
 	"page.css":             "infra/local/docs/page.css",
 	"page.js":              "infra/local/docs/page.js",
 	"swagger-ui-bundle.js": viewer + "swagger-ui-bundle.js",
@@ -45,6 +46,8 @@ var files = map[string]string{
 
 const (
 	document = "openapi.yaml"
+	// overview is for programs that write clients (llmstxt.org).
+	overview = "llms.txt"
 	viewer   = "infra/local/node_modules/swagger-ui-dist/"
 )
 
@@ -78,6 +81,8 @@ func Pages(c Config) map[string]http.Handler {
 			http.ServeFile(w, r, filepath.Join(c.Root, place))
 		}
 	}
+	// Its usual place is the root. Its links are relative.
+	all["/"+overview] = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/docs/"+overview, http.StatusFound) }
 	pages := make(map[string]http.Handler)
 	for at, handler := range all {
 		pages[at] = guard(handler)
