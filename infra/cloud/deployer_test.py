@@ -23,7 +23,7 @@ UNUSED = re.compile(
     r"|DeleteItem|GetItem|PutItem|Query|Scan|UpdateItem)"
     r"|iam:(.*(Group|User)Policy|DescribeOrganization)"
     r"|kms:(DisableKey|DisableKeyRotation|EnableKey)"
-    r"|lambda:(.*(CodeSigning|CapacityProvider|LayerVersion|RuntimeAlias|FunctionConcurrency).*"
+    r"|lambda:(.*(CodeSigning|CapacityProvider|LayerVersion|RuntimeAlias|GetFunctionConcurrency).*"
     r"|Put(ProvisionedConcurrency|FunctionRecursion|FunctionScaling|RuntimeManagement)Config)"
     r"|codedeploy:RegisterOnPremisesInstance"
     r"|logs:(DeleteDataProtectionPolicy|.*(Bearer|GroupDeletionProtection).*"

@@ -82,6 +82,7 @@ INCIDENTS = {
     "LatencyAlarm": [{"Latency of signalbox": 2000}],
     "CrashesAlarm": [{f"Errors of {operation}Function": 1} for operation in OPERATIONS],
     "FunctionThrottlesAlarm": [{f"Throttles of {operation}Function": 1} for operation in OPERATIONS],
+    "ConcurrencyAlarm": [{f"ConcurrentExecutions of {operation}Function": 80} for operation in OPERATIONS],
     "ThrottledAlarm": [{"deleteFile 429": 101}, {"throttled": 101}, {"deleteFile 429": 51, "throttled": 50}],
     "TableThrottlesAlarm": [{f"{verb}ThrottleEvents of {table}Table": 1} for verb in ("Read", "Write")
                             for table in ("Access", "Credentials", "SyncJobs", "Control")],
@@ -98,7 +99,7 @@ MINUTES = collections.defaultdict(lambda: 5, {"LatencyAlarm": 15, "ThrottledAlar
 
 class Incidents(unittest.TestCase):
     def setUp(self):
-        self.stack = Stack()
+        self.stack = Stack(ReservedConcurrency="100")
         self.filters = {name: self.stack.properties(name) for name in self.stack.of_type("AWS::Logs::MetricFilter")}
 
     def lines(self, name: str) -> dict:
@@ -130,7 +131,7 @@ class Incidents(unittest.TestCase):
         if "Metrics" in properties:
             values = {q["Id"]: value(q["MetricStat"]["Metric"]) for q in properties["Metrics"] if "MetricStat" in q}
             (expression,) = [q["Expression"] for q in properties["Metrics"] if "Expression" in q]
-            functions = {"IF": lambda c, a, b: a if c else b, "SUM": sum, "METRICS": values.values}
+            functions = {"IF": lambda c, a, b: a if c else b, "SUM": sum, "MAX": max, "METRICS": values.values}
             found = eval(expression.replace("/ requests", "/ max(requests, 1)"), functions | {"max": max}, values)
         compare = {"GreaterThanOrEqualToThreshold": operator.ge, "GreaterThanThreshold": operator.gt}
         return compare[properties["ComparisonOperator"]](found, properties["Threshold"])
@@ -161,7 +162,7 @@ class Incidents(unittest.TestCase):
             for metric in [q["MetricStat"] for q in properties.get("Metrics", []) if "MetricStat" in q] or [properties]:
                 self.assertEqual(metric["Period"] * periods, 60 * MINUTES[alarm], alarm)
                 statistic = metric.get("Stat") or metric.get("Statistic") or metric["ExtendedStatistic"]
-                self.assertEqual(statistic, "p99" if alarm == "LatencyAlarm" else "Sum", alarm)
+                self.assertEqual(statistic, {"LatencyAlarm": "p99", "ConcurrencyAlarm": "Maximum"}.get(alarm, "Sum"), alarm)
             self.assertEqual(properties["TreatMissingData"], "notBreaching", alarm)
 
     def test_each_notifies_somebody_or_rolls_back(self):

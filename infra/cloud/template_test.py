@@ -19,6 +19,7 @@ from stack import SOURCE, Stack, environments, source
 ALL = {
     "AlarmEmail": "ops@example.com", "CertificateArn": "arn:aws:acm:eu-central-1:111122223333:certificate/c", "DomainName": "signalbox.example.com",
     "FilesVersioning": "Enabled", "Firewall": "On", "GatewayLoggingRole": "Create", "HostedZoneId": "Z1",
+    "ReservedConcurrency": "100",
 }
 
 # A resource, another that must exist before it is created, and why. Nothing else notices a missing one.
@@ -184,7 +185,7 @@ class Template(unittest.TestCase):
         and tunables are variables of the stage, which are read at each request."""
         plain, versions = Stack(), lambda stack: {n: stack.properties(n) for n in stack.of_type("AWS::Lambda::Version")}
         for parameter, value in {
-            "CredentialsPerWorkspace": "7", "DeleteBurst": "100", "DeleteRatePerMinute": "600", "FilesVersioning": "Enabled", "StageName": "other",
+            "CredentialsPerWorkspace": "7", "DeleteBurst": "100", "DeleteRatePerMinute": "600", "FilesVersioning": "Enabled", "StageName": "other", "ReservedConcurrency": "100",
             "NextSealingKeyArn": "arn:aws:kms:eu-central-1:111122223333:key/other",
         }.items():
             other = Stack(**{parameter: value})
