@@ -69,8 +69,7 @@ type authorizer struct {
 	log     *slog.Logger
 }
 
-// ServeHTTP implements http.Handler. It does not use http.ServeMux, which redirects
-// paths that are not clean.
+// ServeHTTP implements http.Handler.
 func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), requestTime)
 	defer cancel()
@@ -82,10 +81,6 @@ func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.answer(w, r, "/plan", a.plan)
 	case isUnder(r, "/open"):
 		a.answer(w, r, "/open", a.open)
-	case r.Method == http.MethodGet && r.URL.Path == "/metrics":
-		a.metrics.ServeHTTP(w, r)
-	case r.Method == http.MethodGet && r.URL.Path == "/health":
-		w.WriteHeader(http.StatusOK)
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}

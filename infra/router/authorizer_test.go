@@ -44,8 +44,9 @@ type fixture struct {
 	engines testkit.Engines
 	tenant  testkit.Tenant
 	token   string // a standard key of the account
+	file    string
 	config  config
-	reader  *routing.Reader
+	handler *handler
 	faults  *faults.Transport
 	log     *bytes.Buffer
 	address string
@@ -61,8 +62,8 @@ func newFixture(t *testing.T) *fixture {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "key"), platformKey+"\n")
 	write(t, filepath.Join(folder, "names"), newNameKey()+"\n")
-	file := filepath.Join(folder, "router.yaml")
-	write(t, file, strings.NewReplacer("ACCESS", f.engines.Tables.Access, "CREDENTIALS", f.engines.Tables.Credentials,
+	f.file = filepath.Join(folder, "router.yaml")
+	write(t, f.file, strings.NewReplacer("ACCESS", f.engines.Tables.Access, "CREDENTIALS", f.engines.Tables.Credentials,
 		"KEY_ARN", f.engines.KeyARN, "FOLDER", folder).Replace(`
 listen: 127.0.0.1:0
 name_keys_file: FOLDER/names
@@ -79,15 +80,8 @@ providers:
   mistral: {host: api.mistral.example}
 `))
 	var err error
-	f.config, err = readConfig(file)
+	f.config, err = readConfig(f.file)
 	testkit.Must(t, err)
-	faulty := f.engines.Config
-	faulty.HTTPClient = f.faults
-	f.reader, err = routing.NewReader(dynamodb.NewFromConfig(faulty), kms.NewFromConfig(faulty), routing.Config{
-		AccessTable: f.config.Stack.AccessTable, CredentialsTable: f.config.Stack.CredentialsTable, SealingKeyARNs: f.config.Stack.sealingKeys(),
-	})
-	testkit.Must(t, err)
-	t.Cleanup(f.reader.Close)
 	f.serve()
 	return f
 }
@@ -99,10 +93,14 @@ func (f *fixture) serve() {
 	testkit.Must(f, err)
 	f.address = listener.Addr().String()
 	ctx, stop := context.WithCancel(context.Background())
+	faulty := f.engines.Config
+	faulty.HTTPClient = f.faults
+	log := slog.New(slog.NewJSONHandler(f.log, nil))
+	f.handler, err = newHandler(f.file, f.config, faulty, log)
+	testkit.Must(f, err)
+	f.Cleanup(f.reader().Close)
 	ended := make(chan error)
-	go func() {
-		ended <- serve(ctx, newServer(f.config, f.reader, slog.New(slog.NewJSONHandler(f.log, nil))), listener, f.config.MaxConnections)
-	}()
+	go func() { ended <- serve(ctx, newServer(f.handler, log), listener, f.config.MaxConnections) }()
 	f.Cleanup(func() {
 		f.client.CloseIdleConnections()
 		stop()
@@ -111,6 +109,8 @@ func (f *fixture) serve() {
 		}
 	})
 }
+
+func (f *fixture) reader() *routing.Reader { return f.handler.current.Load().reader }
 
 // store stores a credential with the key.
 func (f *fixture) store(key string, settings byok.Settings) byok.Credential {
@@ -250,7 +250,7 @@ func TestEachAttemptGetsItsKey(t *testing.T) {
 	f.post("/open/v1/chat", `{"model":"m"}`, bearer(f.token)...).isKey(t, "Authorization", "Bearer sk-first", "openai", first.ID, "own")
 
 	for request, want := range map[string]int{
-		"GET /health": 200, "GET /metrics": 200, "GET /": 404, "GET /plan": 404, "GET /open/v1/chat": 404, "POST /health": 404, "POST /metrics": 404, "POST /plans": 404,
+		"GET /health": 200, "GET /metrics": 200, "GET /ready": 503, "GET /": 404, "GET /plan": 404, "GET /open/v1/chat": 404, "POST /health": 404, "POST /metrics": 404, "POST /plans": 404,
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		if status, _, _ := f.send(method, path, ""); status != want {
@@ -261,8 +261,9 @@ func TestEachAttemptGetsItsKey(t *testing.T) {
 	for _, line := range []string{
 		`signalbox_router_opened_total{kind="credential",outcome="ok"} 6`, `signalbox_router_opened_total{kind="shared",outcome="ok"} 1`,
 		`signalbox_router_decisions_total{path="/open",reason="unknown_attempt",status="403"} 1`, "signalbox_router_kept_keys 3",
+		`signalbox_router_aws_call_seconds_count{operation="Decrypt",outcome="ok",service="KMS"} 3`, "go_goroutines ",
 	} {
-		if !strings.Contains(string(metrics), line+"\n") {
+		if !strings.Contains(string(metrics), "\n"+line) {
 			t.Errorf("the metrics lack %s:\n%s", line, metrics)
 		}
 	}
@@ -594,7 +595,7 @@ func TestNoCopyOfAKeyIsLeft(t *testing.T) {
 	// The server wipes a key after writing it. It serves a connection's requests one after
 	// the other: after the next response, the last key is wiped.
 	send("GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
-	f.reader.Close()
+	f.reader().Close()
 	if n := key.Copies(testkit.Heap(t)); n != 0 {
 		t.Errorf("%d copies are left", n)
 	}

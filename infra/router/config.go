@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/user"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +23,8 @@ import (
 // each field.
 type config struct {
 	Listen         string                `yaml:"listen"`
+	ListenMode     uint32                `yaml:"listen_mode"`
+	ListenOwner    string                `yaml:"listen_owner"`
 	NameKeysFile   string                `yaml:"name_keys_file"`
 	Stack          stack                 `yaml:"stack"`
 	UserIDHeader   string                `yaml:"user_id_header"`
@@ -60,7 +64,7 @@ func readConfig(file string) (config, error) {
 	if err != nil {
 		return config{}, err
 	}
-	c := config{OutageStatus: http.StatusServiceUnavailable, MaxBodyBytes: 4 << 20, MaxConnections: 1024, PlanAge: 10 * time.Minute}
+	c := config{ListenMode: 0o600, OutageStatus: http.StatusServiceUnavailable, MaxBodyBytes: 4 << 20, MaxConnections: 1024, PlanAge: 10 * time.Minute}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&c); err != nil {
@@ -74,6 +78,9 @@ func readConfig(file string) (config, error) {
 	}
 	_, _, err = c.address()
 	fault(err != nil, "listen: %v", err)
+	_, _, err = c.owner()
+	fault(err != nil, "listen_owner: %v", err)
+	fault(c.ListenMode > 0o777, "listen_mode: must be 0 to 0777")
 	err = c.readNameKeys()
 	fault(err != nil, "name_keys_file: %v", err)
 	fault(c.Stack.AccessTable == "", "stack: AccessTableName is missing")
@@ -157,6 +164,27 @@ func (c config) address() (network, address string, err error) {
 		return "", "", errors.New("the authorizer gives out provider keys and listens on a loopback address or a Unix socket only")
 	}
 	return "tcp", c.Listen, nil
+}
+
+// owner is the owner of the socket, as ids; -1 leaves one as it is.
+func (c config) owner() (uid, gid int, err error) {
+	name, group, _ := strings.Cut(c.ListenOwner, ":")
+	uid, gid = -1, -1
+	if name != "" {
+		found, err := user.Lookup(name)
+		if err != nil {
+			return 0, 0, err
+		}
+		uid, _ = strconv.Atoi(found.Uid) // a number where sockets have owners
+	}
+	if group != "" {
+		found, err := user.LookupGroup(group)
+		if err != nil {
+			return 0, 0, err
+		}
+		gid, _ = strconv.Atoi(found.Gid) // a number where sockets have owners
+	}
+	return uid, gid, nil
 }
 
 func (s stack) sealingKeys() []string {

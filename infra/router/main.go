@@ -11,6 +11,7 @@
 //	              X-Signalbox-Provider, -Host, -Credential and -Served-By. Without a plan:
 //	              the caller's API key and the body, for one attempt.
 //	GET  /health  200 while the process serves.
+//	GET  /ready   200 once a read of DynamoDB has succeeded; `router ready` asks it.
 //	GET  /metrics for Prometheus.
 //
 // A refusal is a 4xx or 503 with a reason in the API's error envelope. A retry can help
@@ -26,6 +27,7 @@
 // attempts, and to set user_id_header itself.
 //
 // `router names-key` prints a line for the file of name keys, `router -version` the version.
+// SIGHUP reads the configuration again; it counts only if it is whole.
 package main
 
 import (
@@ -38,14 +40,11 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/kms"
-
-	"signalbox.dev/shared/routing"
 )
 
 const (
@@ -57,20 +56,27 @@ const (
 
 func main() {
 	file := flag.String("config", "router.yaml", "the configuration file")
+	wait := flag.Duration("wait", 0, "how long the command ready waits")
 	shown := flag.Bool("version", false, "show the version")
 	flag.Parse()
 	if *shown {
-		fmt.Println("router", version) //nolint:forbidigo // the command's output
-		return
-	}
-	if flag.Arg(0) == "names-key" {
-		fmt.Println(newNameKey())
+		fmt.Println("router", version)
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	if err := run(ctx, *file, log); err != nil {
+	var err error
+	switch command := strings.Join(flag.Args(), " "); command {
+	case "":
+		err = run(ctx, *file, slog.New(slog.NewJSONHandler(os.Stderr, nil)))
+	case "ready":
+		err = askReady(ctx, *file, *wait)
+	case "names-key":
+		fmt.Println(newNameKey())
+	default:
+		err = errors.New("no such command: there are ready and names-key")
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "router:", err)
 		os.Exit(1) //nolint:gocritic // the signal handler may end with the process
 	}
@@ -88,33 +94,67 @@ func run(ctx context.Context, file string, log *slog.Logger) error {
 	if aws.Region == "" {
 		return errors.New("no AWS region: set AWS_REGION")
 	}
-	reader, err := routing.NewReader(dynamodb.NewFromConfig(aws), kms.NewFromConfig(aws), routing.Config{
-		AccessTable: c.Stack.AccessTable, CredentialsTable: c.Stack.CredentialsTable,
-		SealingKeyARNs: c.Stack.sealingKeys(), Keys: c.MaxKeys,
-	})
+	h, err := newHandler(file, c, aws, log)
 	if err != nil {
 		return err
 	}
-	defer reader.Close()
-	network, address, _ := c.address() // readConfig has checked it
-
-	if network == "unix" { // a killed process leaves its socket
-		if left, err := os.Lstat(address); err == nil && left.Mode().Type() == os.ModeSocket {
-			_ = os.Remove(address) // if it fails, Listen reports it
-		}
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, network, address)
+	defer func() { h.current.Load().reader.Close() }()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	listener, err := listen(ctx, c)
 	if err != nil {
 		return err
 	}
 	log.Info("listening", "address", listener.Addr().String())
-	return serve(ctx, newServer(c, reader, log), listener, c.MaxConnections)
+	go h.awaitStorage(ctx)
+	go func() {
+		for {
+			select {
+			case <-hangups:
+				h.reload()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return serve(ctx, newServer(h, log), listener, c.MaxConnections)
+}
+
+// listen listens on the configured address. Nobody else can connect to a socket before it
+// has its owner and mode.
+func listen(ctx context.Context, c config) (net.Listener, error) {
+	network, address, _ := c.address() // readConfig has checked it
+	if network == "tcp" {
+		return new(net.ListenConfig).Listen(ctx, network, address)
+	}
+	if left, err := os.Lstat(address); err == nil && left.Mode().Type() == os.ModeSocket { // of a killed process
+		_ = os.Remove(address) // if it fails, Listen reports it
+	}
+	before := syscall.Umask(0o177) //nolint:mnd // the owner alone
+	listener, err := new(net.ListenConfig).Listen(ctx, network, address)
+	syscall.Umask(before)
+	if err != nil {
+		return nil, err
+	}
+	uid, gid, err := c.owner()
+	if err == nil {
+		err = os.Lchown(address, uid, gid)
+	}
+	if err == nil {
+		err = os.Chmod(address, os.FileMode(c.ListenMode))
+	}
+	if err != nil {
+		_ = listener.Close()
+		return nil, err
+	}
+	return listener, nil
 }
 
 // newServer returns the server for the listeners of serve.
-func newServer(c config, reader *routing.Reader, log *slog.Logger) *http.Server {
+func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           &authorizer{config: c, reader: reader, metrics: newMetrics(reader.Kept), log: log},
+		Handler:           handler,
 		ConnContext:       withConn,
 		ReadHeaderTimeout: readTime, ReadTimeout: readTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeaders,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),

@@ -11,8 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/shared/byok"
 )
 
 // start runs the authorizer of the example on another address. It returns after the first
@@ -69,6 +72,19 @@ func TestRunListensOnASocket(t *testing.T) {
 	}
 }
 
+// Only the owner and the group of listen_owner reach a socket.
+func TestASocketHasItsMode(t *testing.T) {
+	for mode, want := range map[string]os.FileMode{"": 0o600, "listen_mode: 0660": 0o660} {
+		t.Setenv("AWS_REGION", "us-east-1")
+		path := filepath.Join(t.TempDir(), "socket")
+		end := start(t, "unix:"+path+"\n"+mode)
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", mode, info.Mode(), err)
+		}
+		testkit.Must(t, end())
+	}
+}
+
 func TestRunRefusesABadConfiguration(t *testing.T) {
 	for _, c := range []struct{ region, profile, listen, complaint string }{
 		{"us-east-1", "", "0.0.0.0:0", "router.yaml: listen: "},
@@ -81,5 +97,81 @@ func TestRunRefusesABadConfiguration(t *testing.T) {
 		if err := start(t, c.listen)(); err == nil || !strings.Contains(err.Error(), c.complaint) {
 			t.Errorf("%+v: %v", c, err)
 		}
+	}
+}
+
+// After SIGHUP a configuration counts if it and its files are whole; else the old one goes on.
+// Plans from before are served.
+func TestReload(t *testing.T) {
+	f := newFixture(t)
+	f.store("sk-first", byok.Settings{})
+	plan := f.plan()
+	folder := filepath.Dir(f.file)
+	whole, err := os.ReadFile(f.file) //nolint:gosec // of the test
+	testkit.Must(t, err)
+	reload := func(what string, isGood bool) {
+		t.Helper()
+		before := f.handler.current.Load()
+		if f.handler.reload(); (f.handler.current.Load() != before) != isGood {
+			t.Errorf("%s counts: %t", what, !isGood)
+		}
+		f.open(f.plan(), 1).is(t, what, http.StatusOK, "")
+	}
+	for what, damage := range map[string]func(){
+		"a missing file":            func() { testkit.Must(t, os.Remove(f.file)) },
+		"half a file":               func() { write(t, f.file, string(whole[:len(whole)/2])) },
+		"another address":           func() { write(t, f.file, strings.Replace(string(whole), "127.0.0.1:0", "127.0.0.1:1", 1)) },
+		"an empty platform key":     func() { write(t, filepath.Join(folder, "key"), "\n") },
+		"a missing platform key":    func() { testkit.Must(t, os.Remove(filepath.Join(folder, "key"))) },
+		"damaged name keys":         func() { write(t, filepath.Join(folder, "names"), "x") },
+		"a table that is not named": func() { write(t, f.file, strings.Replace(string(whole), f.engines.Tables.Access, `""`, 1)) },
+	} {
+		names, err := os.ReadFile(filepath.Join(folder, "names")) //nolint:gosec // of the test
+		testkit.Must(t, err)
+		damage()
+		reload(what, false)
+		write(t, f.file, string(whole))
+		write(t, filepath.Join(folder, "key"), platformKey)
+		write(t, filepath.Join(folder, "names"), string(names))
+	}
+	names, err := os.ReadFile(filepath.Join(folder, "names")) //nolint:gosec // of the test
+	testkit.Must(t, err)
+	write(t, filepath.Join(folder, "names"), newNameKey()+"\n"+string(names))
+	write(t, filepath.Join(folder, "key"), "sk-new")
+	reload("a whole one", true)
+	if a := f.open(plan, 2); a.header.Get("Authorization") != "Bearer sk-new" {
+		t.Errorf("the new platform key: %+v", a)
+	}
+	_, _, metrics := f.send(http.MethodGet, "/metrics", "")
+	for _, line := range []string{`signalbox_router_reloads_total{outcome="ok"} 1`, `signalbox_router_reloads_total{outcome="refused"} 7`} {
+		if !strings.Contains(string(metrics), line) {
+			t.Errorf("the metrics lack %s", line)
+		}
+	}
+}
+
+// The authorizer is ready once a read of DynamoDB has succeeded, and stays so.
+func TestReady(t *testing.T) {
+	f := newFixture(t)
+	text, err := os.ReadFile(f.file) //nolint:gosec // of the test
+	testkit.Must(t, err)
+	write(t, f.file, strings.Replace(string(text), "127.0.0.1:0", f.address, 1))
+	ctx, stop := context.WithCancel(t.Context())
+	f.faults.Inject(faults.Rule{Operation: "GetItem", Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
+		stop()
+		return faults.Refuse()(r, apply)
+	}})
+	f.handler.awaitStorage(ctx) // it ends with the process
+	if err := askReady(t.Context(), f.file, 0); err == nil || !strings.Contains(err.Error(), "503") {
+		t.Errorf("without DynamoDB: %v", err)
+	}
+	f.faults.Heal()
+	f.handler.awaitStorage(t.Context())
+	f.faults.Inject(faults.Rule{Operation: "GetItem", Fault: faults.Refuse()})
+	if err := askReady(t.Context(), f.file, time.Minute); err != nil {
+		t.Errorf("after one read: %v", err)
+	}
+	if err := askReady(t.Context(), filepath.Join(t.TempDir(), "none"), 0); err == nil {
+		t.Error("without a configuration")
 	}
 }

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
 
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/smithy-go/middleware"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"signalbox.dev/shared/calls"
 )
 
 // metrics are for Prometheus. No label names a tenant.
@@ -16,6 +22,8 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	opened   *prometheus.CounterVec
+	reloads  *prometheus.CounterVec
+	aws      *prometheus.HistogramVec
 }
 
 // newMetrics makes the metrics. keys returns the number in memory.
@@ -33,11 +41,33 @@ func newMetrics(keys func() int) *metrics {
 		opened: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "signalbox_router_opened_total", Help: "Keys that were asked for, of credentials and of shared endpoints.",
 		}, []string{"kind", "outcome"}),
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "signalbox_router_reloads_total", Help: "Readings of the configuration after a SIGHUP.",
+		}, []string{"outcome"}),
+		aws: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "signalbox_router_aws_call_seconds", Help: "Time of each attempt of a call to AWS, by its outcome: ok, or AWS's code.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 13), //nolint:mnd // 1 ms to 4 s
+		}, []string{"service", "operation", "outcome"}),
 	}
 	kept := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "signalbox_router_kept_keys", Help: "Opened keys in memory."},
 		func() float64 { return float64(keys()) })
-	registry.MustRegister(m.requests, m.duration, m.opened, kept)
+	registry.MustRegister(m.requests, m.duration, m.opened, m.reloads, m.aws, kept,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// watch is an API option for SDK clients: it counts and times each attempt of a call.
+func (m *metrics) watch(stack *middleware.Stack) error {
+	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("WatchAttempts",
+		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+			began, outcome := time.Now(), "ok"
+			out, metadata, err := next.HandleFinalize(ctx, in)
+			if err != nil {
+				outcome = calls.Code(err)
+			}
+			m.aws.WithLabelValues(awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx), outcome).Observe(time.Since(began).Seconds())
+			return out, metadata, err
+		}), "Retry", middleware.After)
 }
 
 func (m *metrics) note(path string, status int, reason string, took time.Duration) {

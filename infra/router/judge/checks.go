@@ -115,6 +115,7 @@ func (b *bench) checks() {
 		{"timeouts", func() string { return b.timeouts(plain) }},
 		{"changes", b.changes},
 		{"succession", b.succession},
+		{"reload", func() string { return b.reload(plain) }},
 		{"restarts", func() string { return b.restarts(plain) }},
 		{"faults", b.faults},
 		{"memory", func() string { return b.memory(plain) }},
@@ -359,6 +360,56 @@ func (b *bench) succession() string {
 		check(g.status == http200 && slices.Equal(g.received, want), "an attempt after its step was "+name, g.status, g.received, want)
 	}
 	return "a successor serves a request under way; a revoked key does not"
+}
+
+// reload: after SIGHUP, whole files count and others do not, and no request fails.
+func (b *bench) reload(t *tenant) string {
+	file, key := filepath.Join(b.work, "router-0.yaml"), filepath.Join(b.work, "openai")
+	whole, err := os.ReadFile(file) //nolint:gosec // our own
+	must(err)
+	platform, err := os.ReadFile(key) //nolint:gosec // our own
+	must(err)
+	b.useAuthorizers(1)
+	defer b.useAuthorizers(len(b.authorizers))
+	hangUp := func(outcome string, count int) {
+		must(b.authorizers[0].running.Process.Signal(syscall.SIGHUP))
+		line := fmt.Sprintf("signalbox_router_reloads_total{outcome=%q} %d\n", outcome, count)
+		for {
+			r, err := http.Get(b.authorizers[0].url + "/metrics") //nolint:noctx // our own
+			must(err)
+			text, err := io.ReadAll(r.Body)
+			must(err)
+			if strings.Contains(string(text), line) {
+				return
+			}
+		}
+	}
+	var stop atomic.Bool
+	var served atomic.Int64
+	together(5, func(i int) {
+		if i > 0 {
+			for !stop.Load() {
+				g := b.call(t.key, "429")
+				check(g.status == http200 && len(g.received) == 2 && strings.HasPrefix(g.received[1].key, "sk-platform-"), "a request beside a SIGHUP", g.status, g.text, g.received)
+				served.Add(1)
+			}
+			return
+		}
+		defer stop.Store(true)
+		for n := range 5 {
+			must(os.WriteFile(file, whole[:len(whole)/2], 0o600)) //nolint:gosec // our own
+			hangUp("refused", 2*n+1)
+			must(os.WriteFile(file, whole, 0o600)) //nolint:gosec // our own
+			must(os.WriteFile(key, nil, 0o600))
+			hangUp("refused", 2*n+2)
+			must(os.WriteFile(key, fmt.Appendf(nil, "sk-platform-openai-%d", n), 0o600))
+			hangUp("ok", n+1)
+			check(b.call(t.key, "429").received[1].key == fmt.Sprintf("sk-platform-openai-%d", n), "the new platform key is used")
+		}
+		must(os.WriteFile(key, platform, 0o600)) //nolint:gosec // our own
+		hangUp("ok", 6)
+	})
+	return fmt.Sprintf("16 SIGHUP, 10 of them with damaged files: 0 of %d requests failed", served.Load())
 }
 
 // restarts: with one authorizer or two, no request fails while each is ended five times,
