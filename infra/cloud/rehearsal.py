@@ -110,13 +110,14 @@ def lies(d: EngineDeployment) -> None:
     s.make_tenant()
     works(s)  # so that each function has logged a request
     live = {c.name: c for c in CHECKS if c.stage == LIVE}
+    asked: set[str] = set()
 
     def report(name: str) -> Report:
         subject = Subject(d.account, d.name)
         subject.deployment, subject.template, subject.url, subject.patience, subject.began = d, d.template, s.url, 1, s.began
         for attribute in ("tenant", "workspace", "management", "standard", "job", "secrets"):
             setattr(subject, attribute, getattr(s, attribute))
-        with mock.patch("sys.stderr"):
+        with mock.patch("sys.stderr"), recorded(d.account, asked):
             return make([live[name]], subject)[0]
 
     try:
@@ -133,7 +134,34 @@ def lies(d: EngineDeployment) -> None:
             r = report(name)
             holds(r.verdict == PASS, f"{name} does not accept {what}: {r.verdict}: {r.seen}")
     finally:
-        s.remove_tenants()
+        with recorded(d.account, asked):
+            s.remove_tenants()
+    policy = json.loads((ROOT / "infra/verifier-policy.json").read_text())["Statement"]
+    allowed = {a for p in policy for a in (p["Action"] if isinstance(p["Action"], list) else [p["Action"]])}
+    holds(asked and asked <= allowed, f"infra/verifier-policy.json lacks {asked - allowed}")
+
+
+# The action of IAM that an operation needs, if it has another name.
+ACTIONS = {"s3:ListObjectVersions": "s3:ListBucketVersions", "s3:DeleteObjects": "s3:DeleteObjectVersion"}
+
+
+@contextlib.contextmanager
+def recorded(account, asked: set[str]):
+    """Notes the actions that the calls to AWS need."""
+
+    def note(model, **_) -> None:
+        action = f"{model.service_model.service_name}:{model.name}"
+        asked.add(ACTIONS.get(action, action))
+
+    services = ("cloudformation", "cloudwatch", "dynamodb", "iam", "kms", "lambda", "logs", "s3", "sns")
+    events = [account.client(service).meta.events for service in services]
+    for emitter in events:
+        emitter.register("before-call", note, unique_id="note")
+    try:
+        yield
+    finally:
+        for emitter in events:
+            emitter.unregister("before-call", unique_id="note")
 
 
 # ----------------------------------------------------------------- the runbook

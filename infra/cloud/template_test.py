@@ -143,10 +143,22 @@ class Template(unittest.TestCase):
             p = stack.properties(name)
             self.assertEqual((p["SecurityPolicy"], p["EndpointAccessMode"], p["EndpointConfiguration"]["IpAddressType"]),
                              ("SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09", "STRICT", "dualstack"), name)
+        records = [r["Properties"] for r in stack.of_type("AWS::Route53::RecordSet").values()]
+        self.assertEqual([(r["Type"], r["AliasTarget"]["DNSName"]) for r in records], [(t, {"Fn::GetAtt": ["Domain", "RegionalDomainName"]}) for t in ("A", "AAAA")])
         private = Stack(PrivateVpcEndpoint="vpce-0123abcd").properties("Api")
         self.assertEqual(private["EndpointConfiguration"]["Types"] + private["EndpointConfiguration"]["VpcEndpointIds"], ["PRIVATE", "vpce-0123abcd"])
         (statement,) = private["Policy"]["Statement"]
         self.assertEqual(statement["Condition"], {"StringEquals": {"aws:SourceVpce": "vpce-0123abcd"}})
+
+    def test_everything_at_rest_is_under_the_storage_key(self):
+        """The sealing key refuses the services, so a table under it could not be made."""
+        stack, encrypted = Stack(**ALL), set()
+        for name in stack.resources:
+            for key in re.findall(r'"(?i:kms\w*key_?id)": "([^"]+)"', json.dumps(stack.properties(name))):
+                encrypted.add(name)
+                self.assertIn(key, (stack.named("StorageKey"), stack.named("StorageKey.Arn")), name)
+        kinds = {"AWS::DynamoDB::Table", "AWS::Logs::LogGroup", "AWS::S3::Bucket", "AWS::SNS::Topic"}
+        self.assertEqual(encrypted, {n for n, r in stack.resources.items() if r["Type"] in kinds})
 
     def test_logs_without_secrets(self):
         stack = Stack(Firewall="On")
@@ -244,7 +256,10 @@ LIES = {
         api(lambda p: p["GatewayResponses"].pop("INTEGRATION_TIMEOUT")), api(lambda p: p["GatewayResponses"]["THROTTLED"].update(StatusCode=503)),
         api(lambda p: p["GatewayResponses"]["DEFAULT_5XX"]["ResponseTemplates"].update({"application/json": '{"error":{"code":500,"message":"$context.error.message","metadata":{"request_id":"$context.requestId"}}}'})),
     ],
-    "test_transport": [api(lambda p: p.pop("SecurityPolicy")), of("Domain")(lambda p: p.update(EndpointAccessMode="BASIC")), api(lambda p: p.pop("Policy"))],
+    "test_transport": [api(lambda p: p.pop("SecurityPolicy")), of("Domain")(lambda p: p.update(EndpointAccessMode="BASIC")), api(lambda p: p.pop("Policy")), of("DomainRecord")(lambda p: p.update(Type="AAAA"))],
+    "test_everything_at_rest_is_under_the_storage_key": [
+        of("AccessTable")(lambda p: p["SSESpecification"].update(KMSMasterKeyId={"Fn::GetAtt": ["SealingKey", "Arn"]})), of("AccessLogGroup")(lambda p: p.pop("KmsKeyId")),
+    ],
     "test_logs_without_secrets": [
         api(lambda p: p["AccessLogSetting"].update(Format='{"path":"$context.path"}')), api(lambda p: p["MethodSettings"][1].update(DataTraceEnabled=True)),
         of("FirewallLogging")(lambda p: p["RedactedFields"].pop(0)),
