@@ -55,6 +55,10 @@ func run(ctx context.Context, arguments []string, out, warnings io.Writer) error
 // banner is printed when everything answers. Its calls go to the base URL. Its lines are
 // short, for narrow terminals.
 func banner(e *edition.Edition, baseURL, state string) string {
+	variables := ". " + quoted(filepath.Join(state, "demo.env"))
+	if baseURL != e.BaseURL {
+		variables += "; URL=" + baseURL
+	}
 	if absolute, err := filepath.Abs(state); err == nil {
 		state = absolute
 	}
@@ -62,7 +66,10 @@ func banner(e *edition.Edition, baseURL, state string) string {
 Signalbox is at %s
 Its reference:  %s/docs
 
-A call of each operation:
+A call of each operation, for another
+terminal in this folder:
+
+  %s
 
   %s
 
@@ -72,8 +79,16 @@ Operate it with .build/admin:
 
 State:  %s
 Logs:   %s
-`, baseURL, strings.TrimSuffix(e.BaseURL, "/api/v1"), strings.Join(e.Demo.Curls(baseURL), "\n\n  "), state, filepath.Join(state, "logs")) +
+`, baseURL, strings.TrimSuffix(e.BaseURL, "/api/v1"), variables, strings.Join(e.Demo.Curls(), "\n\n  "), state, filepath.Join(state, "logs")) +
 		"Stop:   Ctrl-C keeps the state;\n        `make reset` removes it\n\n"
+}
+
+// quoted is a path as a word of a shell.
+func quoted(path string) string {
+	if !strings.ContainsAny(path, " '\"$`\\*?[](){}<>|&;!#~") {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // action holds the other arguments.

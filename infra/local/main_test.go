@@ -69,7 +69,7 @@ func start(t *testing.T, state string, arguments ...string) (*exec.Cmd, string) 
 // removes the state, but refuses if the edition is running.
 func TestRunAndReset(t *testing.T) {
 	t.Parallel()
-	state := filepath.Join(t.TempDir(), "state")
+	state := filepath.Join(t.TempDir(), "a state")
 	killed, before := start(t, state)
 	children := childtest.Of(t, killed.Process.Pid)
 	testkit.Must(t, killed.Process.Kill())
@@ -81,6 +81,7 @@ func TestRunAndReset(t *testing.T) {
 	if diff := cmp.Diff(anew.ReplaceAllString(before, ""), anew.ReplaceAllString(after, "")); diff != "" {
 		t.Errorf("the banner after a kill differs:\n%s", diff)
 	}
+	variables := regexp.MustCompile(`(?m)^  \. .*$`).FindString(after)
 	curls := regexp.MustCompile(`(?m)^  curl .*$`).FindAllString(after, -1)
 	functions, err := filepath.Glob("../../functions/*/main.go")
 	testkit.Must(t, err)
@@ -88,7 +89,7 @@ func TestRunAndReset(t *testing.T) {
 		t.Fatalf("%d command lines for %d functions in\n%s", len(curls), len(functions), after)
 	}
 	for _, curl := range curls {
-		got, err := exec.Command("sh", "-c", curl).Output() //nolint:gosec // the command's own line
+		got, err := exec.Command("sh", "-c", variables+"\n"+curl).Output() //nolint:gosec // the command's own line
 		if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 20") {
 			t.Errorf("%s\n%s %v, want success", curl, got, err)
 		}

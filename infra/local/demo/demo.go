@@ -100,7 +100,7 @@ func write(file string, facts Facts) error {
 	}
 	variables := fmt.Sprintf("export URL=%s\nexport MANAGEMENT_KEY=%s\nexport API_KEY=%s\n", facts.BaseURL, facts.ManagementKey, facts.APIKey)
 	for _, name := range slices.Sorted(maps.Keys(facts.Parameters)) {
-		variables += "export " + strings.ToUpper(lastWord.FindStringSubmatch(name)[1]) + "=" + facts.Parameters[name] + "\n"
+		variables += "export " + variable(name) + "=" + facts.Parameters[name] + "\n"
 	}
 	if err := renameio.WriteFile(strings.TrimSuffix(file, "json")+"env", []byte(variables), 0o600); err != nil {
 		return fmt.Errorf("writing variables for a shell: %w", err)
@@ -108,22 +108,30 @@ func write(file string, facts Facts) error {
 	return nil
 }
 
-// lastWord gives a parameter its name in a shell: SyncJobId is $JOB.
+// variable is a parameter's name in a shell: SyncJobId is $JOB.
+func variable(parameter string) string {
+	return strings.ToUpper(lastWord.FindStringSubmatch(parameter)[1])
+}
+
 var lastWord = regexp.MustCompile(`([A-Z][a-z]+)Id$`)
 
-// Curls are shell commands for the operations of the API at the base URL.
-func (f Facts) Curls(baseURL string) []string {
+// Curls are shell commands for the operations of the API, with the variables of demo.env.
+func (f Facts) Curls() []string {
+	values := []string{f.ManagementKey, "$MANAGEMENT_KEY", f.APIKey, "$API_KEY"}
+	for name, value := range f.Parameters {
+		values = append(values, value, "$"+variable(name))
+	}
 	var all []string
 	for _, c := range f.calls(0) {
 		command := "curl -i "
 		if c.method == http.MethodDelete {
 			command += "-X DELETE "
 		}
-		command += baseURL + c.path + " -H 'Authorization: Bearer " + c.key + "'"
+		command += "$URL" + c.path + ` -H "Authorization: Bearer ` + c.key + `"`
 		if c.body != "" {
 			command += " -H 'Content-Type: application/json' -d '" + c.body + "'"
 		}
-		all = append(all, command)
+		all = append(all, strings.NewReplacer(values...).Replace(command))
 	}
 	return all
 }
