@@ -50,6 +50,8 @@ VERDICTS = {
     "canary": (FAIL, "UPDATE_COMPLETE"),
 }
 
+# How fast this machine is proves nothing.
+UNJUDGED = {"latency"}
 # It copies the stack's tag to other resources only.
 UNTAGGED = ("bucket ", "log group ")
 

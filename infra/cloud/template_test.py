@@ -166,6 +166,7 @@ class Template(unittest.TestCase):
         json.loads(form)
         self.assertLessEqual(set(re.findall(r"\$context\.([A-Za-z.]+)", form)), LOGGABLE)
         self.assertEqual(form.count("$"), len(re.findall(r"\$context\.", form)))
+        self.assertEqual(Stack(StageName="other").properties("ExecutionLogGroup")["LogGroupName"], "API-Gateway-Execution-Logs_signalbox-Api/other")
         for settings in stack.properties("ApiStage")["MethodSettings"]:
             self.assertEqual((settings["LoggingLevel"], settings["DataTraceEnabled"]), ("ERROR", False))
         redacted = stack.properties("FirewallLogging")["RedactedFields"]
@@ -262,7 +263,7 @@ LIES = {
     ],
     "test_logs_without_secrets": [
         api(lambda p: p["AccessLogSetting"].update(Format='{"path":"$context.path"}')), api(lambda p: p["MethodSettings"][1].update(DataTraceEnabled=True)),
-        of("FirewallLogging")(lambda p: p["RedactedFields"].pop(0)),
+        of("FirewallLogging")(lambda p: p["RedactedFields"].pop(0)), of("ExecutionLogGroup")(lambda p: p.pop("LogGroupName")),
     ],
     "test_ceilings": [of("ControlTable")(lambda p: p["OnDemandThroughput"].update(MaxWriteRequestUnits=100)), api(lambda p: p["MethodSettings"].pop())],
     "test_a_parameter_reaches_the_live_version": [
