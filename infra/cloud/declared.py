@@ -152,7 +152,7 @@ def canonical(value, name: str = ""):
     return text if name in ("Sid", "Effect", "Version", "Id") else [text]
 
 
-# ---- What gives access, as the service has it and as the template says. Each function returns both,
+# ---- What gives access or copies, as the service has it and as the template says. Each function returns both,
 # (have, want), for one resource of the type.
 
 READERS: dict = {}
@@ -163,10 +163,6 @@ def reads(kind: str):
         READERS[kind] = read
         return read
     return declare
-
-
-def absent(error: ClientError) -> bool:
-    return code(error) in ("ResourceNotFoundException", "PolicyNotFoundException", "NoSuchBucketPolicy")
 
 
 @reads("AWS::IAM::Role")
@@ -188,9 +184,14 @@ def _role(s: Subject, name: str, want: dict):
 
 @reads("AWS::IAM::ManagedPolicy")
 def _managed(s: Subject, name: str, want: dict):
+    """The router's policy, and the roles that have it."""
     iam, arn = s.account.client("iam"), s.physical[name]
     version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
-    return iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"], want["PolicyDocument"]
+    roles = [r["RoleName"] for r in s.account.pages("iam", "list_entities_for_policy", "PolicyRoles", PolicyArn=arn)]
+    router = s.parameters["RouterRoleArn"].rpartition("/")[2]
+    return {
+        "Document": iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"], "Roles": [r for r in roles if r != router],
+    }, {"Document": want["PolicyDocument"], "Roles": []}
 
 
 @reads("AWS::KMS::Key")
@@ -226,14 +227,41 @@ def _topic_policy(s: Subject, name: str, want: dict):
     return s.account.client("sns").get_topic_attributes(TopicArn=topic)["Attributes"]["Policy"], want["PolicyDocument"]
 
 
-@reads("AWS::DynamoDB::Table")
-def _table_policy(s: Subject, name: str, want: dict):
+def maybe(ask, member: str):
+    """A member of the answer, or None if there is no such configuration."""
     try:
-        return s.account.client("dynamodb").get_resource_policy(ResourceArn=declared(s).named(name + ".Arn"))["Policy"], {}
+        return ask().get(member) or None
     except ClientError as error:
-        if not absent(error):
+        if code(error) not in ("ResourceNotFoundException", "PolicyNotFoundException", "ReplicationConfigurationNotFoundError"):
             raise
-        return {}, {}
+        return None
+
+
+# Nobody else gets a copy: drift detection compares only what a template sets.
+
+
+@reads("AWS::DynamoDB::Table")
+def _table(s: Subject, name: str, want: dict):
+    dynamodb, table = s.account.client("dynamodb"), s.physical[name]
+    there = dynamodb.describe_table(TableName=table)["Table"]
+    return {
+        "Policy": maybe(lambda: dynamodb.get_resource_policy(ResourceArn=there["TableArn"]), "Policy"), "Stream": there.get("StreamSpecification"),
+        "Replicas": there.get("Replicas") or None,
+        "Kinesis": maybe(lambda: dynamodb.describe_kinesis_streaming_destination(TableName=table), "KinesisDataStreamDestinations"),
+    }, dict.fromkeys(("Policy", "Stream", "Replicas", "Kinesis"))
+
+
+@reads("AWS::S3::Bucket")
+def _bucket(s: Subject, name: str, want: dict):
+    notified = {n: v for n, v in s.s3.get_bucket_notification_configuration(Bucket=s.bucket).items() if n != "ResponseMetadata"}
+    return {
+        "Replication": maybe(lambda: s.s3.get_bucket_replication(Bucket=s.bucket), "ReplicationConfiguration"), "Notifications": notified or None,
+    }, dict.fromkeys(("Replication", "Notifications"))
+
+
+@reads("AWS::Logs::LogGroup")
+def _log_group(s: Subject, name: str, want: dict):
+    return s.account.pages("logs", "describe_subscription_filters", "subscriptionFilters", logGroupName=s.physical[name]), []
 
 
 @reads("AWS::Lambda::Function")
@@ -242,14 +270,10 @@ def _callers(s: Subject, name: str, want: dict):
     client, function = s.account.client("lambda"), s.physical[name]
 
     def policy(**of) -> list:
-        try:
-            return json.loads(client.get_policy(FunctionName=function, **of)["Policy"])["Statement"]
-        except ClientError as error:
-            if not absent(error):
-                raise
-            return []
+        return json.loads(maybe(lambda: client.get_policy(FunctionName=function, **of), "Policy") or '{"Statement": []}')["Statement"]
 
-    granted = {json.dumps({k: v for k, v in p.items() if k != "Sid"}) for p in policy() + policy(Qualifier="live")}
+    versions = [v["Version"] for v in s.account.pages("lambda", "list_versions_by_function", "Versions", FunctionName=function)]
+    granted = {json.dumps({k: v for k, v in p.items() if k != "Sid"}) for of in ({}, *({"Qualifier": q} for q in ("live", *versions))) for p in policy(**of)}
     live = s.physical[name + "Aliaslive"]
     permitted = [p for p in declared(s).of("AWS::Lambda::Permission").values() if p["FunctionName"] == live]
     return {
@@ -267,7 +291,7 @@ def _callers(s: Subject, name: str, want: dict):
 READ = {*READERS, "AWS::IAM::Policy", "AWS::Lambda::Permission", "AWS::Lambda::Alias", "AWS::Lambda::Version"}
 
 
-@check("whatever may use a key, table, bucket, topic, role, log group or function is what the template says",
+@check("whatever may use a key, table, bucket, topic, role, log group or function is what the template says, and nobody else gets a copy",
        "template.yaml; the services' own operations, because drift detection is silent about most policies")
 def access(s: Subject) -> str:
     wrong, count = [], 0

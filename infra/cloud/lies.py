@@ -79,6 +79,16 @@ def router(s: Subject) -> dict:
     return iam.get_policy_version(PolicyArn=arn, VersionId=iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"])["PolicyVersion"]["Document"]
 
 
+def give(s: Subject, role: str) -> None:
+    iam = s.account.client("iam")
+    iam.create_role(RoleName=role, AssumeRolePolicyDocument="{}")
+    iam.attach_role_policy(RoleName=role, PolicyArn=s.physical["RouterPolicy"])
+
+
+def take(s: Subject, role: str) -> None:
+    s.account.client("iam").detach_role_policy(RoleName=role, PolicyArn=s.physical["RouterPolicy"])
+
+
 # ---- A live version that is not the stack's
 
 
@@ -215,6 +225,13 @@ LIES = [
     ("access", "a table opened to a role", aws("dynamodb", "put_resource_policy", ResourceArn=lambda s, _: f"arn:aws:dynamodb:{s.account.region}:{s.account.id}:table/{s.physical['CredentialsTable']}",
      Policy=json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"AWS": STRANGER}, "Action": "dynamodb:*", "Resource": "*"}]})),
      aws("dynamodb", "delete_resource_policy", ResourceArn=lambda s, _: f"arn:aws:dynamodb:{s.account.region}:{s.account.id}:table/{s.physical['CredentialsTable']}"), "CredentialsTable/"),
+    ("access", "the rows of a table in a stream", aws("dynamodb", "update_table", TableName="$CredentialsTable", StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}),
+     aws("dynamodb", "update_table", TableName="$CredentialsTable", StreamSpecification={"StreamEnabled": False}), "CredentialsTable/Stream"),
+    ("access", "the bucket's changes to EventBridge", aws("s3", "put_bucket_notification_configuration", Bucket="$FilesBucket", NotificationConfiguration={"EventBridgeConfiguration": {}}),
+     aws("s3", "put_bucket_notification_configuration", Bucket="$FilesBucket", NotificationConfiguration={}), "FilesBucket/Notifications"),
+    ("access", "log lines to somebody", aws("logs", "put_subscription_filter", logGroupName="$CreateByokKeyLogGroup", filterName="x", filterPattern="", destinationArn="arn:aws:lambda:us-east-1:444455556666:function:x"),
+     aws("logs", "delete_subscription_filter", logGroupName="$CreateByokKeyLogGroup", filterName="x"), "CreateByokKeyLogGroup"),
+    ("access", "the router's policy for another role", lambda s: give(s, "stranger"), lambda s, _: take(s, "stranger"), "RouterPolicy/Roles"),
     ("access", "a function that an account may call", aws("lambda", "add_permission", FunctionName="$CreateByokKeyFunction", StatementId="x", Principal="111122223333", Action="lambda:InvokeFunction"),
      aws("lambda", "remove_permission", FunctionName="$CreateByokKeyFunction", StatementId="x"), "CreateByokKeyFunction/Policy"),
     ("access", "a function with a URL", aws("lambda", "create_function_url_config", FunctionName="$CreateByokKeyFunction", AuthType="NONE"),

@@ -19,6 +19,7 @@ import cloud
 import observed
 from account import PROVIDER_KEY, ROOT, WORK, Subject
 from behaviour import works
+from botocore.exceptions import ClientError
 from checks import CHANGED, CHECKS, LIVE, OWN, PASS, Report, make
 from declared import declared
 from engine import METRIC_MATH, UNJUDGED, UNKNOWN_TYPES, UNTAGGED, VERDICTS, Engine, EngineDeployment, contract, stripped
@@ -107,6 +108,8 @@ def verdicts(reports: list[Report], s: Subject) -> None:
 def lies(d: EngineDeployment) -> None:
     """Each check notices a change behind its back."""
     s = d.subject()
+    with contextlib.suppress(ClientError):  # the runbook gave it, and the stack has no router
+        d.account.client("iam").detach_role_policy(RoleName="router", PolicyArn=s.physical["RouterPolicy"])
     s.make_tenant()
     works(s)  # so that each function has logged a request
     live = {c.name: c for c in CHECKS if c.stage == LIVE}
@@ -142,7 +145,8 @@ def lies(d: EngineDeployment) -> None:
 
 
 # The action of IAM that an operation needs, if it has another name.
-ACTIONS = {"s3:ListObjectVersions": "s3:ListBucketVersions", "s3:DeleteObjects": "s3:DeleteObjectVersion"}
+ACTIONS = {"s3:GetBucketNotificationConfiguration": "s3:GetBucketNotification", "s3:GetBucketReplication": "s3:GetReplicationConfiguration",
+           "s3:ListObjectVersions": "s3:ListBucketVersions", "s3:DeleteObjects": "s3:DeleteObjectVersion"}
 
 
 @contextlib.contextmanager
