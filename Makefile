@@ -259,9 +259,9 @@ fuzz: go ## Fuzz each target for FUZZTIME (10s)
 	@infra/fuzz/run
 
 .PHONY: mutate
-mutate: engines functions $(BUILD)/engines ## Change N=200 conditions at random, one at a time, and list those that no test detects (SEED=…, ONLY=shared/seal; SIMULATED=1: the simulation alone detects them)
+mutate: engines functions $(BUILD)/engines ## Change N=200 conditions, sums and statements at random, one at a time, and list those that no test detects (SEED=…, ONLY=shared/seal)
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
-		go run ./infra/mutate -n $(or $(N),200) $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-only $(ONLY)) $(if $(SIMULATED),-simulated)
+		go run ./infra/mutate -n $(or $(N),200) $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-only $(ONLY))
 
 .PHONY: prove-dry-run
 prove-dry-run: $(BUILD)/admin node ## Play a stack's life on an engine that nobody here wrote, with the real SAM and AWS CLIs (needs Python)

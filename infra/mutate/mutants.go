@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// mutant changes one condition.
+// mutant changes one condition, sum or statement.
 type mutant struct {
 	file       string
 	line       int
-	start, end int    // of the condition, in bytes
+	start, end int    // of what is changed, in bytes
 	was, now   string // as the report shows them
-	code       string // replaces the condition; it names the same variables, so that it compiles
+	code       string // replaces it; it names the same variables, so that it compiles
 }
 
 // commands are modules of their own.
@@ -83,8 +83,29 @@ func mutantsOf(path string) (mutants []mutant, err error) {
 			replace("!("+was+")", "!("+was+")")
 		}
 	}
+	// remove removes each statement that is not needed to compile.
+	remove := func(list []ast.Stmt) {
+		for _, statement := range list {
+			if a, ok := statement.(*ast.AssignStmt); ok && a.Tok == token.DEFINE {
+				continue
+			}
+			switch statement.(type) {
+			case *ast.AssignStmt, *ast.DeferStmt, *ast.ExprStmt, *ast.GoStmt, *ast.IncDecStmt, *ast.SendStmt:
+				from, was := files.Position(statement.Pos()), text(statement.Pos(), statement.End())
+				if !strings.HasPrefix(was, "panic(") {
+					mutants = append(mutants, mutant{path, from.Line, from.Offset, from.Offset + len(was), was, "nothing", "if false {\n" + was + "\n}"})
+				}
+			}
+		}
+	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.BlockStmt:
+			remove(n.List)
+		case *ast.CommClause:
+			remove(n.Body)
+		case *ast.CaseClause:
+			remove(n.Body)
 		case *ast.IfStmt:
 			add(n.Cond, "true", "false")
 		case *ast.ForStmt:
@@ -100,7 +121,11 @@ func mutantsOf(path string) (mutants []mutant, err error) {
 				}
 			}
 		case *ast.BinaryExpr:
-			if operators[n.Op] == nil {
+			switch sum := text(n.Pos(), n.End()); {
+			case operators[n.Op] == nil, n.Op == token.ADD && strings.ContainsAny(sum, "\"`"): // a text has no difference
+				return true
+			case n.Op == token.ADD, n.Op == token.SUB:
+				add(n)
 				return true
 			}
 			add(n, "true", "false")
@@ -116,12 +141,13 @@ func mutantsOf(path string) (mutants []mutant, err error) {
 }
 
 // operators are the replacements of each operator: its opposite, or one with
-// another boundary.
+// another boundary. The sum of two texts does not compile with "-".
 var operators = map[token.Token][]token.Token{
 	token.LAND: {token.LOR}, token.LOR: {token.LAND},
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},
 	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR},
 	token.GTR: {token.GEQ, token.LEQ}, token.GEQ: {token.GTR, token.LSS},
+	token.ADD: {token.SUB}, token.SUB: {token.ADD},
 }
 
 // run lets the judge judge the mutant, and returns the output of its tests.

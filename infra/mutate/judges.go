@@ -15,9 +15,10 @@ const simulation = "^TestSimulation$"
 // registry has the operator's commands that are simulated.
 const registry = "shared/auth"
 
-// simulations returns the judges of each mutant: the simulations of the packages that use
+// judges returns the judges of each mutant: the tests of its package, which for the main
+// package of a command cover the whole module; then the simulations of the packages that use
 // its code, with few schedules, then with all.
-func simulations(ctx context.Context) (func(mutant) []judge, error) {
+func judges(ctx context.Context) (func(mutant) []judge, error) {
 	const format = "{{.ImportPath}} {{join .Deps \" \"}}"
 	out, err := exec.CommandContext(ctx, "go", "list", "-f", format, "./functions/...", "./"+registry).Output()
 	if err != nil {
@@ -31,25 +32,17 @@ func simulations(ctx context.Context) (func(mutant) []judge, error) {
 		}
 	}
 	return func(m mutant) []judge {
-		of := players["./"+filepath.Dir(m.file)]
-		if of == nil || !m.onThePath() {
-			return nil
+		for _, command := range commands {
+			if strings.HasPrefix(m.file, command+"/") {
+				return []judge{{command, []string{"."}}}
+			}
 		}
-		few := slices.Concat([]string{"-run", simulation}, of)
-		return []judge{{".", few}, {".", slices.Concat(few, []string{"-args", "-simulate"})}}
+		folder := "./" + filepath.Dir(m.file)
+		all := []judge{{".", []string{folder}}}
+		if of := players[folder]; of != nil {
+			few := slices.Concat([]string{"-run", simulation}, of)
+			all = append(all, judge{".", few}, judge{".", slices.Concat(few, []string{"-args", "-simulate"})})
+		}
+		return all
 	}, nil
-}
-
-// onThePath reports whether simulated requests or commands pass through the mutant's
-// file. Package boot only starts a function. The operator's own tests cover
-// operator_restore.go on damaged tables.
-func (m mutant) onThePath() bool {
-	folder, name := filepath.Split(m.file)
-	switch {
-	case name == "router.go", name == "operator_restore.go", filepath.Base(folder) == "boot":
-		return false
-	case strings.HasPrefix(name, "operator"):
-		return filepath.Clean(folder) == registry
-	}
-	return true
 }
