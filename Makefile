@@ -60,8 +60,9 @@ sam-local: first ## `make run` with the real `sam local start-api` beside it, on
 	@exec infra/local/sam-local "$(PORT)" $(PARAMS)
 
 .PHONY: router
-router: $(BUILD)/router node ## Call models with stored keys, through Envoy and the authorizer, beside `make run` (needs Envoy)
-	@exec infra/router/beside "$(STATE)"
+router: $(BUILD)/router $(BUILD)/admin ## Show which stored key reaches a provider, through Envoy and the authorizer, beside `make run` (needs Envoy; ROUTER_PORT=9100, REAL=1: the real providers)
+	@cd infra/router && $(GO_TOOL) -o ../../$(BUILD)/beside ./beside && \
+		exec ../../$(BUILD)/beside -state "$(abspath $(STATE))" -port "$(or $(ROUTER_PORT),9100)" $(if $(REAL),-real)
 
 .PHONY: docs
 docs: packages ## Write the reference page into .build/docs, for any web host (SERVER=https://api.example.com/api/v1)

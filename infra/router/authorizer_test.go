@@ -195,7 +195,7 @@ func (f *fixture) open(plan string, attempt int) answer {
 
 func write(t testing.TB, file, text string) {
 	t.Helper()
-	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
+	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600)) //nolint:gosec // of the test
 }
 
 func (a answer) is(t testing.TB, what string, status int, reason string) {

@@ -107,7 +107,7 @@ func TestReload(t *testing.T) {
 	f.store("sk-first", byok.Settings{})
 	plan := f.plan()
 	folder := filepath.Dir(f.file)
-	whole, err := os.ReadFile(f.file) //nolint:gosec // of the test
+	whole, err := os.ReadFile(f.file)
 	testkit.Must(t, err)
 	reload := func(what string, isGood bool) {
 		t.Helper()
@@ -153,7 +153,7 @@ func TestReload(t *testing.T) {
 // The authorizer is ready once a read of DynamoDB has succeeded, and stays so.
 func TestReady(t *testing.T) {
 	f := newFixture(t)
-	text, err := os.ReadFile(f.file) //nolint:gosec // of the test
+	text, err := os.ReadFile(f.file)
 	testkit.Must(t, err)
 	write(t, f.file, strings.Replace(string(text), "127.0.0.1:0", f.address, 1))
 	ctx, stop := context.WithCancel(t.Context())

@@ -25,6 +25,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"signalbox.dev/infra/router/examples"
 )
 
 func main() {
@@ -64,8 +66,12 @@ func must(err error) {
 
 func caught(f func()) (err error) {
 	defer func() {
-		if f, ok := recover().(failure); ok {
-			err = f
+		switch v := recover().(type) {
+		case nil:
+		case error:
+			err = v
+		default:
+			panic(v)
 		}
 	}()
 	f()
@@ -265,7 +271,7 @@ func (b *bench) start() {
 	authorizers := []int{freePort(), freePort()}
 	for i, port := range authorizers {
 		file := filepath.Join(b.work, fmt.Sprintf("router-%d.yaml", i))
-		b.writeYAML("router.yaml", file, func(c map[string]any) { b.routerConfig(c, port, stack.Outputs) })
+		must(examples.Write("router.yaml", file, func(c examples.Object) { b.routerConfig(c, port, stack.Outputs) }))
 		b.authorizers = append(b.authorizers, &process{
 			command: []string{filepath.Join(*b.build, "router"), "-config", file},
 			env: []string{"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=" + stack.ID, "AWS_SECRET_ACCESS_KEY=" + stack.Secret,
@@ -280,7 +286,7 @@ func (b *bench) start() {
 	b.url = fmt.Sprintf("http://127.0.0.1:%d", port)
 	file := filepath.Join(b.work, "envoy.yaml")
 	configure := func(count int) {
-		b.writeYAML("envoy.yaml", file, func(c map[string]any) { b.envoyConfig(c, port, admin, authorizers[:count]) })
+		must(examples.Write("envoy.yaml", file, func(c examples.Object) { b.envoyConfig(c, port, admin, authorizers[:count]) }))
 	}
 	configure(len(authorizers))
 	b.useAuthorizers = func(count int) {
@@ -295,58 +301,30 @@ func (b *bench) start() {
 	together(3, func(i int) { []*process{b.authorizers[0], b.authorizers[1], b.envoy}[i].start() })
 }
 
-func (b *bench) routerConfig(c map[string]any, port int, outputs map[string]string) {
-	c["listen"] = fmt.Sprintf("127.0.0.1:%d", port)
-	c["name_keys_file"] = filepath.Join(b.work, "name-keys")
-	c["outage_status"] = http.StatusFailedDependency
+func (b *bench) routerConfig(c examples.Object, port int, outputs map[string]string) {
+	examples.Route(c, port, filepath.Join(b.work, "name-keys"), outputs)
 	c["models"] = models
-	stack := as[map[string]any](c["stack"])
-	for name := range stack {
-		stack[name] = outputs[name]
-	}
-	for name, provider := range as[map[string]any](c["providers"]) {
+	examples.KeyFiles(c, func(name string) string {
 		file := filepath.Join(b.work, name)
 		must(os.WriteFile(file, []byte("sk-platform-"+name+"\n"), 0o600))
-		as[map[string]any](provider)["key_file"] = file
-	}
+		return file
+	})
 }
 
 // envoyConfig sets the addresses. The providers here have no TLS, and answer within 5 s.
-func (b *bench) envoyConfig(c map[string]any, port, admin int, authorizers []int) {
-	c["admin"] = map[string]any{"address": socket(admin)}
-	resources := as[map[string]any](c["static_resources"])
-	as[map[string]any](as[[]any](resources["listeners"])[0])["address"] = socket(port)
-	for _, each := range as[[]any](resources["clusters"]) {
-		cluster := as[map[string]any](each)
-		name := as[string](cluster["name"])
-		switch {
-		case name == "signalbox_authorizer":
-			setEndpoints(cluster, authorizers...)
-		case cluster["transport_socket"] != nil:
-			delete(cluster, "transport_socket")
-			setEndpoints(cluster, b.providers.ports[name])
+func (b *bench) envoyConfig(c examples.Object, port, admin int, authorizers []int) {
+	c["admin"] = examples.Object{"address": examples.Socket(admin)}
+	examples.Listen(c, port)
+	examples.Serve(c, func(cluster string) []int {
+		if cluster == "signalbox_authorizer" {
+			return authorizers
 		}
-	}
+		if port, ok := b.providers.ports[cluster]; ok {
+			return []int{port}
+		}
+		return nil
+	})
 	replace(c, "per_try_timeout", "5s")
-}
-
-func socket(port int) map[string]any {
-	return map[string]any{"socket_address": map[string]any{"address": "127.0.0.1", "port_value": port}}
-}
-
-func setEndpoints(cluster map[string]any, ports ...int) {
-	var all []any
-	for _, port := range ports {
-		all = append(all, map[string]any{"endpoint": map[string]any{"address": socket(port)}})
-	}
-	as[map[string]any](cluster["load_assignment"])["endpoints"] = []any{map[string]any{"lb_endpoints": all}}
-}
-
-// as returns a part of a YAML file.
-func as[T any](part any) T {
-	t, ok := part.(T)
-	check(ok, "a part of an example", part)
-	return t
 }
 
 // replace sets each member of that name.

@@ -7,15 +7,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // The header in which each provider takes its key.
@@ -53,7 +49,7 @@ func newProviders() *providers {
 	for name := range keyHeaders {
 		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
 		must(err)
-		p.ports[name] = as[*net.TCPAddr](l.Addr()).Port
+		p.ports[name] = l.Addr().(*net.TCPAddr).Port //nolint:errcheck // it listens on TCP
 		go func() {
 			_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, name) })) //nolint:gosec // until the end
 		}()
@@ -226,16 +222,4 @@ func (p *proxy) serve(c net.Conn) {
 	}()
 	_, _ = io.Copy(c, engine)
 	_ = engine.Close()
-}
-
-// writeYAML writes the example with changes.
-func (b *bench) writeYAML(example, file string, change func(map[string]any)) {
-	text, err := os.ReadFile(filepath.Clean(example))
-	must(err)
-	var c map[string]any
-	must(yaml.Unmarshal(text, &c))
-	change(c)
-	text, err = yaml.Marshal(c)
-	must(err)
-	must(os.WriteFile(file, text, 0o600))
 }
