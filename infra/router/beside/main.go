@@ -78,7 +78,7 @@ func (b beside) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	proxy := start(ctx, os.Environ(), envoy, "-c", filepath.Join(*b.state, "envoy.yaml"), "-l", "error", "--use-dynamic-base-id")
-	defer func() { stop(); _ = <-proxy }()
+	defer func() { stop(); <-proxy.ended }()
 	b.explain()
 	for { // one authorizer for each start of make run
 		if err := b.configureRouter(authorizer, stack); err != nil {
@@ -90,16 +90,16 @@ func (b beside) run(ctx context.Context) error {
 			filepath.Join(*b.build, "router"), "-config", filepath.Join(*b.state, "router.yaml"))
 		changed := b.awaitChange(of, &stack, &seen)
 		select {
-		case err := <-proxy:
+		case <-proxy.ended:
 			end()
-			_ = <-router // it has ended because it should
-			return err
-		case err := <-router:
+			<-router.ended
+			return proxy.err
+		case <-router.ended:
 			end()
-			return err
+			return router.err
 		case <-changed:
 			end()
-			_ = <-router // it has ended because it should
+			<-router.ended
 		}
 	}
 }
@@ -162,18 +162,23 @@ func (b beside) configureRouter(port int, s stack) error {
 	})
 }
 
-// start starts a program that ends with the context. The channel gets its end.
-func start(ctx context.Context, env []string, name string, arguments ...string) <-chan error {
+// program runs until ended is closed. Then err says why.
+type program struct {
+	ended chan struct{}
+	err   error
+}
+
+// start starts a program that ends with the context.
+func start(ctx context.Context, env []string, name string, arguments ...string) *program {
 	c := exec.CommandContext(ctx, name, arguments...) //nolint:gosec // our own, and Envoy
 	c.Env, c.Stderr = env, os.Stderr
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
-	ended := make(chan error, 1)
+	p := &program{ended: make(chan struct{})}
 	go func() {
-		err := c.Run()
-		ended <- fmt.Errorf("%s ended: %w", filepath.Base(name), err)
-		close(ended)
+		defer close(p.ended)
+		p.err = fmt.Errorf("%s ended: %w", filepath.Base(name), c.Run())
 	}()
-	return ended
+	return p
 }
 
 func freePort(ctx context.Context) (int, error) {
