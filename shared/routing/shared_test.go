@@ -74,11 +74,15 @@ func TestALoneReadBeginsAtOnce(t *testing.T) {
 // does after a read that hangs.
 func TestReadsForManyArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var begun []time.Duration
 		start := time.Now()
 		shared := newReads(func(context.Context, string, settle) (string, error) {
+			mu.Lock()
 			begun = append(begun, time.Since(start))
-			if time.Sleep(time.Millisecond); len(begun) == 3 {
+			hangs := len(begun) == 3
+			mu.Unlock()
+			if time.Sleep(time.Millisecond); hangs {
 				time.Sleep(700 * time.Millisecond)
 			}
 			return "", nil
