@@ -242,6 +242,9 @@ def play(d: EngineDeployment, page: str, headings: list[str]) -> str:
         return follow(page, headings, d.name, {
             r"find AbCd": f"find {first[:8]}", r"6d68ca91(?=\s)": first[:8], r"(?<=WORKSPACE=)0{8}-\S+": s.workspace, r"0{8}-0{4}-4000-8000-0{12}": first,
             r"0{8}-0{4}-4000-8000-0{11}1": second, r"3f9a1c04d2e85b7a\w+": key, r"3f9a1c04d2e8": key[:12], r"3f9a1c04": key[:8], r"5d70d617": other[:8], r"find alice": f"find {key[:8]}",
+            r"2e91d3ac": s.tenant[:8], r"5ad6c81e": s.workspace[:8], r"28f67c8e": s.job[:8],
+            # The engine's RestoreDateTime is the second of the call, not that of the backup.
+            r"(?=aws dynamodb restore-table-from-backup --target-table-name \"\$TABLE-before\")": "/bin/sleep 1.1; ",
             r"VERSION=12\b": "VERSION=1", r"(?<=MOMENT=)\S+": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             r"(?<=for TABLE in )AccessTable [\w ]+": "AccessTable",  # one is enough
             "--backup-type SYSTEM": "--backup-type USER",  # the engine makes no backup of a deleted table

@@ -44,7 +44,7 @@ exit $code
 
 # Nobody is there to be asked.
 ADMIN = """#!/bin/bash
-case "$*" in *--dry-run*) ;; *\\ delete\\ *|*\\ purge\\ *|*\\ repair\\ *) set -- "$@" --yes ;; esac
+case "$*" in *--dry-run*) ;; *\\ delete\\ *|*\\ purge\\ *|*\\ repair\\ *|*\\ erase\\ *|account\\ disable\\ *) set -- "$@" --yes ;; esac
 exec "$REAL_ADMIN" "$@"
 """
 
