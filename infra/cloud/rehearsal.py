@@ -75,6 +75,17 @@ def rolled_back(d: EngineDeployment, whole: dict, built: pathlib.Path) -> None:
     holds(not remains(d), f"after the runbook there remain {remains(d)}")
 
 
+def protected(d: EngineDeployment) -> None:
+    """`make protect` holds until the runbook takes it away."""
+    subprocess.run(["make", "--silent", "-C", ROOT, "protect", f"STACK={d.name}"], check=True, capture_output=True)
+    cloudformation = d.account.client("cloudformation")
+    policy = json.loads(cloudformation.get_stack_policy(StackName=d.name)["StackPolicyBody"])
+    holds(policy == json.loads((ROOT / "infra/stack-policy.json").read_text()), "make protect set another stack policy")
+    with contextlib.suppress(ClientError):
+        cloudformation.delete_stack(StackName=d.name)
+        holds(False, "make protect did not stop a deletion")
+
+
 def remains(d: EngineDeployment) -> set[str]:
     """The resources in the account with the stack's name, and its usable keys."""
     client, found = d.account.client, set()
@@ -318,6 +329,8 @@ def main() -> int:
             with step("sam deploy"):
                 built.write_text(json.dumps(stripped(whole)))
                 s = d.deploy(OWN)
+            with step("make protect"):
+                protected(d)
             with step("the checks of make verify and make prove, the contract suite among them"):
                 verdicts(cloud.checked(s, LIVE, OWN), s)
             with step("the runbook"):
