@@ -245,8 +245,10 @@ api, bucket, rule, get = of("Api"), of("FilesBucket"), of("KeyChangesRule"), of(
 
 # The test, and templates on which it must fail.
 LIES = {
-    "test_order": [lambda t, n=n: t["Resources"][n].pop("DependsOn") for n in ("AccessLogGroup", "GatewayLogging", "GetSyncJobFunction", "CreateByokKeyFunction", "DeleteFileFunction")]
-    + [of("AccessLogGroup")(lambda p: p.pop("Tags"))],
+    "test_order": [
+        lambda t, n=n: t["Resources"][n].pop("DependsOn")
+        for n in ("AccessLogGroup", "GatewayLogging", "GetSyncJobFunction", "CreateByokKeyFunction", "DeleteFileFunction")
+    ] + [of("AccessLogGroup")(lambda p: p.pop("Tags"))],
     "test_what_is_kept": [
         lambda t: t["Resources"]["SealingKey"].pop("DeletionPolicy"), lambda t: t["Resources"]["AccessTable"].update(DeletionPolicy="RetainExceptOnCreate"),
         of("AccessTable")(lambda p: p.pop("DeletionProtectionEnabled")),
@@ -255,7 +257,8 @@ LIES = {
                           bucket(lambda p: p["LifecycleConfiguration"]["Rules"].pop())],
     "test_gateway_responses": [
         api(lambda p: p["GatewayResponses"].pop("INTEGRATION_TIMEOUT")), api(lambda p: p["GatewayResponses"]["THROTTLED"].update(StatusCode=503)),
-        api(lambda p: p["GatewayResponses"]["DEFAULT_5XX"]["ResponseTemplates"].update({"application/json": '{"error":{"code":500,"message":"$context.error.message","metadata":{"request_id":"$context.requestId"}}}'})),
+        api(lambda p: p["GatewayResponses"]["DEFAULT_5XX"]["ResponseTemplates"].update({
+            "application/json": '{"error":{"code":500,"message":"$context.error.message","metadata":{"request_id":"$context.requestId"}}}'})),
     ],
     "test_transport": [api(lambda p: p.pop("SecurityPolicy")), of("Domain")(lambda p: p.update(EndpointAccessMode="BASIC")), api(lambda p: p.pop("Policy")), of("DomainRecord")(lambda p: p.update(Type="AAAA"))],
     "test_everything_at_rest_is_under_the_storage_key": [
