@@ -128,32 +128,11 @@ protect: ## Protect a deployed stack from deletion, and its tables, keys and buc
 release: go ## Build the operator's command and the authorizer into .build/release, with SBOMs and checksums (VERSION=v1.2.3)
 	@infra/release/programs $(VERSION)
 
-.PHONY: sbom
-sbom: go ## Build the functions into .build/release, with SBOMs, licences and checksums
-	@infra/release/sbom
-
-.PHONY: reproduce
-reproduce: go ## Build the functions of the last commit at two places, once without a cache, and compare (some minutes)
-	@infra/release/reproduce
-
-.PHONY: rewrap-demo
-rewrap-demo: engines $(BUILD)/engines ## Move CREDENTIALS=100000 to another sealing key, killed on the way (some minutes)
-	@cd infra/admin && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -v -count=1 -timeout 2h \
-		-run "^TestAKilledRewrapGoesOn$$" . -args -credentials $(or $(CREDENTIALS),100000)
-
 ##@ To change it:
 
 .PHONY: second-opinion
 second-opinion: engines functions $(BUILD)/engines ## Run the tests of storage on engines that nobody here wrote, and open sealed keys with another program (needs Python)
 	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" infra/second-opinion/run
-
-.PHONY: routers
-routers: engines functions $(BUILD)/admin $(BUILD)/local $(BUILD)/router ## Check what Envoy does with stored keys (needs Python; REQUESTS=10000, SEED=1)
-	@infra/router/routers -requests "$(or $(REQUESTS),10000)" -seed "$(or $(SEED),1)"
-
-.PHONY: clients
-clients: first docs ## Call the API through generated clients (Go, TypeScript, Python), schemathesis and the reference page (needs Python and Chromium)
-	@infra/clients/run
 
 # `make test` records the calls too. This target records them again only if the functions
 # have changed.
@@ -164,44 +143,13 @@ iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against t
 		SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" go test -count=1 .; }
 	@infra/cloud/iam
 
-.PHONY: vulnerabilities
-vulnerabilities: go ## Look for known vulnerabilities in the packages that the functions link
-	@go run golang.org/x/vuln/cmd/govulncheck@v1.8.0 ./functions/...
-
-.PHONY: audit
-audit: node ## Look for known vulnerabilities in the npm and PyPI packages of tools and engines (needs Python)
-	@infra/cloud/audit
-
-# From 1.27 on the standard library has the JSON module. A `go 1.27` line in go.mod
-# would fail if Go 1.26 may not fetch another.
-.PHONY: next-go
-next-go: go ## Simulate the functions, and read every seed of the fuzz targets, with the next release of Go
-	@GOTOOLCHAIN=go1.27.4 go test -count=1 -run '^(TestSimulation|Fuzz.*)$$' ./functions/... ./shared/...
-
-# It shows the medians of the rounds. A round measures the two sides of a ratio one
-# after the other, so the machine's load is the same for both.
-BENCHSTAT := go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da -alpha 1 -ignore pkg
-
-.PHONY: bench
-bench: functions engines $(BUILD)/engines $(BUILD)/minimal ## Measure the functions against a minimal program, as ratios (ROUNDS=11), and a router's calls to AWS
-	@rm -f "$(BUILD)"/{cold,warm}; for round in $$(seq $(or $(ROUNDS),11)); do \
-		go test -run '^$$' -bench . -benchtime 6x ./infra/bench >>"$(BUILD)/cold" || { cat "$(BUILD)/cold"; exit 1; }; \
-		go test -run '^$$' -bench . -benchtime 500x -cpu 1 ./functions/... >>"$(BUILD)/warm" || { cat "$(BUILD)/warm"; exit 1; }; \
-	done
-	@echo "Cold starts and sizes, beside a minimal program (the goal is +10% at most)"
-	@$(BENCHSTAT) -filter '.unit:(sec/op OR bytes)' -col '/by@(minimal function)' "$(BUILD)/cold"
-	@echo "Warm requests on one core, AWS answering at once: each handler beside its AWS calls alone"
-	@$(BENCHSTAT) -filter '.unit:(sec/op OR B/op OR allocs/op)' -col '/by@(calls handler)' "$(BUILD)/warm"
-	@echo "The calls to AWS for 1,000 requests of a router, with opened keys kept and without:"
-	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" go test -run '^$$' -bench Reader -benchtime 1000x ./shared/routing | grep ^Benchmark
-
 .PHONY: $(BUILD)/minimal
 $(BUILD)/minimal: go
 	@$(GO_BUILD) -o $@ ./infra/bench/baseline
 
 # The programs of make run, built from nothing as fast as possible.
 .PHONY: first
-run sam-local clients: export NEEDS := engine
+run sam-local: export NEEDS := engine
 first: go node
 	+@infra/local/first "$(MAKE)"
 
@@ -237,14 +185,6 @@ $(addprefix build-,$(FUNCTIONS)): build-%: $(if $(SIGNALBOX_GOARCH),$(BUILD)/sam
 $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
 	GOOS=linux GOARCH=$$(go env GOHOSTARCH) $(GO_BUILD) -o $@/bootstrap ./$($*)
 
-# Programs for a user's or an operator's machine. No test runs them there.
-.PHONY: cross
-cross: go ## Compile the edition, the operator's command and the authorizer for macOS and Linux on arm64
-	@set -e; for os in darwin linux; do for m in . infra/local infra/admin infra/router; do \
-		( cd $$m && GOOS=$$os GOARCH=arm64 $(GO_TOOL) -o /dev/null $$(case $$m in \
-			.) echo ./functions/...;; infra/local) echo . ./cmd/...;; *) echo .;; esac) ); \
-	done; done
-
 # Each package runs in one thread. It shows failures and the number of schedules.
 .PHONY: simulate
 simulate: go ## Play requests in every order of their calls and with every fault, in virtual time (SEEDS=… or HOURS=…: random ones; MUTANTS=1: planted defects, ONLY=… of that name)
@@ -254,15 +194,6 @@ else
 	@set -o pipefail; go test -count=1 -v -timeout 0 -run '^TestSimulation$$' ./functions/... ./shared/auth \
 		-args -simulate $(if $(SEEDS),-seeds $(SEEDS)) $(if $(HOURS),-hours $(HOURS)) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'
 endif
-
-.PHONY: fuzz
-fuzz: go ## Fuzz each target for FUZZTIME (10s)
-	@infra/fuzz/run
-
-.PHONY: mutate
-mutate: engines functions $(BUILD)/engines ## Change N=200 conditions, sums and statements at random, one at a time, and list those that no test detects (SEED=…, ONLY=shared/seal)
-	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
-		go run ./infra/mutate -n $(or $(N),200) $(if $(SEED),-seed $(SEED)) $(if $(ONLY),-only $(ONLY))
 
 .PHONY: prove-dry-run
 prove-dry-run: $(BUILD)/admin node ## Play a stack's life on an engine that nobody here wrote, with the real SAM and AWS CLIs (needs Python)
@@ -277,10 +208,6 @@ lint: go node ## Lint the code, its import directions and modules, the template,
 	done
 	@set -e; for m in $(MODULES) infra/second-opinion/kms infra/clients/go; do ( cd $$m && go mod tidy -diff ); done
 	@infra/cloud/lint
-
-.PHONY: fmt
-fmt: ## Format the code
-	@gofmt -w functions shared infra
 
 .PHONY: engines packages engine
 engines: engine $(BUILD)/objects

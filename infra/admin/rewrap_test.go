@@ -110,7 +110,7 @@ var credentials = flag.Int("credentials", 30, "how many credentials TestAKilledR
 
 // A rewrap is killed when a third is moved. Then two run at once, while credentials are
 // created and deleted. Every credential is moved, and opens at any time.
-// `make rewrap-demo` moves 100,000.
+// `infra/admin/rewrap-demo` moves 100,000.
 func TestAKilledRewrapGoesOn(t *testing.T) {
 	t.Parallel()
 	began, all := time.Now(), *credentials

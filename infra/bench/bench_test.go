@@ -1,5 +1,5 @@
 // Package bench measures the cold start and the size of the functions beside those of a
-// minimal program with their AWS clients, JSON decoder and warm-up. `make bench` prints the
+// minimal program with their AWS clients, JSON decoder and warm-up. `infra/bench/run` prints the
 // ratios, because machines differ and are shared. The benchmarks of each function measure
 // the time of a warm request beyond its AWS calls.
 package bench

@@ -186,7 +186,7 @@ ASKS_AWS = re.compile(r"\b(ask|aws|functions|output|physical)\b")
 # The sections that are not played here, with the reasons.
 UNPLAYED = {
     ("daily", "The operator's command"): "downloads a release",
-    ("daily", "Another sealing key"): "the engine's KMS has no ReEncrypt: make rewrap-demo",
+    ("daily", "Another sealing key"): "the engine's KMS has no ReEncrypt: infra/admin/rewrap-demo",
     ("deploy", "A first deployment that failed"): "played after the rollback",
     ("restore", "Some rows were lost or spoilt"): "played with the next one",
     ("restore", "The settings that a restore loses"): "played with the next one",

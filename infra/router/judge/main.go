@@ -1,6 +1,6 @@
 // Command judge calls models through Envoy, beside the authorizer, and compares what the
 // providers receive with the plan of a second implementation. Envoy is a foreign engine;
-// envoy.yaml and router.yaml are unchanged except for addresses. `make routers` runs it.
+// envoy.yaml and router.yaml are unchanged except for addresses. `infra/router/routers` runs it.
 //
 // It judges orders and counts. Where an event must come after another one, a provider here
 // waits for it: no check depends on the speed of the machine.
