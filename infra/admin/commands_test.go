@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -13,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/admin/arguments"
@@ -176,6 +180,46 @@ func TestTheCommandAgreesWithTheTemplate(t *testing.T) {
 		if limit := time.Duration(seconds) * time.Second; err != nil || limit >= settled {
 			t.Errorf("a function may run for %s; a purge waits %s", limit, settled)
 		}
+	}
+}
+
+// Every command that the documents show is one, with the flags that it needs.
+func TestTheDocumentsCommandsExist(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../operations/*.md")
+	testkit.Must(t, err)
+	inBlock := regexp.MustCompile(`(?m)^ *(?:\w+=\$\()?admin ([^|)#\n]+)`)
+	inText := regexp.MustCompile("`admin ([a-z]+ [a-z][^`]+)`|make admin ARGS='([^']+)'")
+	quoted, incomplete := regexp.MustCompile(`"\w+( \w+)+"`), regexp.MustCompile(`^(expected "<|missing flags)`) // a sentence may name a command alone
+	assigned := regexp.MustCompile(`(?m)^ *([A-Z_]+)=([^ $\n]+)`)
+	seen := 0
+	for _, page := range append(pages, "../local/README.md", "../routing.md") {
+		text, err := os.ReadFile(page) //nolint:gosec // our own documents
+		testkit.Must(t, err)
+		values := []string{"$NEXT_KEY_ARN", "arn:aws:kms:us-east-1:111122223333:key/0", "$TABLE", "table", "$MOMENT", "2026-11-21T10:00:00Z"}
+		for _, a := range assigned.FindAllStringSubmatch(string(text), -1) {
+			values = append(values, "$"+a[1], a[2])
+		}
+		for _, found := range append(inBlock.FindAllStringSubmatch(string(text), -1), inText.FindAllStringSubmatch(string(text), -1)...) {
+			line := strings.NewReplacer(append(values, `"`, "")...).Replace(quoted.ReplaceAllString(strings.Join(found[1:], ""), "quoted"))
+			for name, example := range map[string]string{
+				"OLD": "6d68ca91", "NEW": "6d68ca92", "FILE": "../router/router.yaml", "M": "m", "H": strings.Repeat("0", 64), "P": "openai",
+				"HASH…": "3f9a1c04", "ID": "2e91d3ac", "COMMAND": "key", "router.yaml": "../router/router.yaml",
+			} {
+				line = regexp.MustCompile(`(^|\s)`+regexp.QuoteMeta(name)+`(\s|$)`).ReplaceAllString(line, "${1}"+example+"${2}")
+			}
+			parser, err := kong.New(new(commandLine), append(arguments.Options(), kong.Name("admin"), kong.NoDefaultHelp(), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))...)
+			testkit.Must(t, err)
+			_, err = parser.Parse(arguments.Reorder(strings.Fields(line)))
+			named := err != nil && strings.HasPrefix(found[0], "`") && incomplete.MatchString(err.Error())
+			if err != nil && !errors.Is(err, arguments.ErrShown) && !named {
+				t.Errorf("%s: admin %s: %v", filepath.Base(page), line, err)
+			}
+			seen++
+		}
+	}
+	if seen < 40 {
+		t.Errorf("%d commands were found", seen)
 	}
 }
 
