@@ -73,7 +73,7 @@ reset: ## Remove everything that `make run` keeps in .local/
 	@if [ -x $(BUILD)/local ]; then $(BUILD)/local -state $(STATE) -reset; else rm -rf $(STATE); fi
 
 .PHONY: admin
-admin: $(BUILD)/admin ## Run the operator's command on the edition of `make run`, not on SIGNALBOX_STACK (ARGS='key list'; without ARGS: help)
+admin: $(BUILD)/admin ## Run the operator's command on the local server of `make run`, not on SIGNALBOX_STACK (ARGS='key list'; without ARGS: help)
 	@$(BUILD)/admin --local $(STATE) $(ARGS)
 
 TESTS := $(addprefix test@,$(MODULES))
@@ -161,8 +161,8 @@ functions: go $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
 $(addprefix $(BUILD)/functions/,$(FUNCTIONS)): $(BUILD)/functions/%: go
 	@$(GO_BUILD) -o $@/bootstrap ./$($*)
 
-.PHONY: edition $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin $(BUILD)/router
-edition: go
+.PHONY: programs $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin $(BUILD)/router
+programs: go
 	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$(BUILD)/" . ./cmd/objects signalbox.dev/shared/...
 $(BUILD)/objects: go
 	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$@" ./cmd/objects

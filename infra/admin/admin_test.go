@@ -32,7 +32,7 @@ type fixture struct {
 	// sealing is the key that new credentials are sealed under. Empty means the
 	// stack's own.
 	sealing string
-	dir     string     // the state folder of the local edition
+	dir     string     // the state folder of the local server
 	change  func(*app) // changes every command from now on; may be nil
 	account ids.Account
 	// workspace is the account's default.
@@ -79,7 +79,7 @@ func (d *fixture) write(name string, content any) {
 	testkit.Must(d, os.WriteFile(filepath.Join(d.dir, name), text, 0o600))
 }
 
-// writeStack writes the local edition's stack.json.
+// writeStack writes the local server's stack.json.
 func (d *fixture) writeStack() {
 	d.Helper()
 	at := d.reached()
@@ -104,7 +104,7 @@ func (d *fixture) table(name string) testkit.Rows {
 // reached are the addresses of the engines.
 func (d *fixture) reached() reach.Engines { return d.engines.Config.ConfigSources[0].(reach.Engines) }
 
-// do executes a command line on the local edition.
+// do executes a command line on the local server.
 func (d *fixture) do(args ...string) answer { return d.feed("", args...) }
 
 func (d *fixture) feed(stdin string, args ...string) answer {

@@ -223,7 +223,7 @@ func TestTheDocumentsCommandsExist(t *testing.T) {
 	}
 }
 
-func TestMakeAdminWorksOnTheEdition(t *testing.T) {
+func TestMakeAdminWorksOnTheLocalServer(t *testing.T) {
 	t.Parallel()
 	dry := exec.Command("make", "--no-print-directory", "-n", "-C", "../..", "admin", "ARGS=key list")
 	printed, err := dry.CombinedOutput()

@@ -1,12 +1,12 @@
 // Command admin is the operator's command of Signalbox. It manages accounts,
 // workspaces, API keys, sync jobs, files and stored credentials, in the
-// single-machine edition or in a deployed stack.
+// local server or in a deployed stack.
 //
 // It shows an API key once, when it is made, and never shows a provider key. Every change
 // leaves an audit line on standard error, with the user, the action, its object and the
 // outcome.
 //
-// It trusts its user, who has the files of the local edition, or AWS
+// It trusts its user, who has the files of the local server, or AWS
 // credentials that may write the stack's tables and bucket.
 package main
 
@@ -46,7 +46,7 @@ func main() {
 type commandLine struct {
 	Help      helpFlag    `short:"h" help:"Show help."`
 	Version   versionFlag `help:"Show the version."`
-	Local     *string     `xor:"target" placeholder:"DIR" help:"Work on the single-machine edition whose state is in DIR. It must be running. Without --local and --stack: the stack that SIGNALBOX_STACK names, else DIR .local."`
+	Local     *string     `xor:"target" placeholder:"DIR" help:"Work on the local server whose state is in DIR. It must be running. Without --local and --stack: the stack that SIGNALBOX_STACK names, else DIR .local."`
 	Stack     *string     `xor:"target" placeholder:"NAME" help:"Work on the deployed stack NAME, with the AWS credentials of your environment."`
 	Region    string      `placeholder:"REGION" help:"The region of the stack, if it is not your default."`
 	JSON      bool        `name:"json" help:"Write JSON for scripts instead of tables; errors too, as {\"error\":{\"message\":…}} on standard error."`
@@ -69,7 +69,7 @@ type commandLine struct {
 // owner names the account that a command acts for. The command finds nothing of other
 // accounts.
 type owner struct {
-	Account ids.Account `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"The account. The single-machine edition has a default: its demo account."`
+	Account ids.Account `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"The account. The local server has a default: its demo account."`
 }
 
 // place names a workspace of an account.
@@ -128,7 +128,7 @@ func (a *app) execute(ctx context.Context, args []string) error {
 	given := new(commandLine)
 	parser, err := kong.New(given, append(arguments.Options(),
 		kong.Name("admin"),
-		kong.Description("Operate Signalbox: a deployed stack, or the single-machine edition."),
+		kong.Description("Operate Signalbox: a deployed stack, or the local server."),
 		kong.NoDefaultHelp(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Tree: true, WrapUpperBound: 100}),
 		kong.Writers(a.stdout, a.stderr),

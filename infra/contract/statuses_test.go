@@ -54,7 +54,7 @@ func TestEveryStatus(t *testing.T) {
 // that are no status.
 var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|file_[0-9a-f]+|"key":"[0-9a-f]+"|key [0-9a-f]{12}|"(duration_ms|aws_calls)":[0-9.]+|"(aws_request_id)":"[^"]*"`)
 
-// TestOtherParameters starts an edition with a versioned bucket and a low throughput. It
+// TestOtherParameters starts a local server with a versioned bucket and a low throughput. It
 // provokes each kind of answer, the last ones without tables and without the key, and
 // compares the functions' log lines with infra/log-lines.json, on which infra/cloud tries
 // every metric filter and alarm. SIGNALBOX_LINES=record writes the lines that changed.

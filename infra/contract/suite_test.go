@@ -3,7 +3,7 @@
 // against infra/openapi.yaml. Accounts, keys, jobs and files are made with the
 // packages that the operator's command uses.
 //
-// By default it builds the functions and starts the single-machine edition. With
+// By default it builds the functions and starts the local server. With
 // SIGNALBOX_BASE_URL in the environment it tests the server there. If
 // SIGNALBOX_FOREIGN_GATEWAY is set, that is an engine whose gateway has other headers.
 package contract_test
@@ -28,7 +28,7 @@ import (
 
 	"signalbox.dev/infra/contract/openapi"
 	"signalbox.dev/infra/contract/record"
-	"signalbox.dev/infra/local/edition"
+	localserver "signalbox.dev/infra/local/server"
 	"signalbox.dev/infra/local/template"
 	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
@@ -45,7 +45,7 @@ const (
 	// unknownJob is a UUID of nothing.
 	unknownJob = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 
-	// startTimeout bounds the start of an edition with an empty state folder.
+	// startTimeout bounds the start of a local server with an empty state folder.
 	startTimeout = 3 * time.Minute
 )
 
@@ -54,7 +54,7 @@ type suite struct {
 	server
 	spec       *openapi.Spec
 	requestIDs *sync.Map // those seen so far: each must be new
-	// state is the state folder of the suite's own edition, empty if the suite tests
+	// state is the state folder of the suite's own server, empty if the suite tests
 	// another server.
 	state string
 	// calls are the functions' calls to AWS, each shape once. Nil if they are not recorded.
@@ -134,7 +134,7 @@ func TestMain(m *testing.M) {
 }
 
 // run tests the server at SIGNALBOX_BASE_URL with the stack in the file SIGNALBOX_STACK, or
-// its own edition. With SIGNALBOX_CALLS it writes
+// its own server. With SIGNALBOX_CALLS it writes
 // the functions' calls to AWS to that file, for infra/cloud/iam.
 func run(m *testing.M) (code int, err error) {
 	the = suite{requestIDs: &sync.Map{}}
@@ -178,12 +178,12 @@ func run(m *testing.M) (code int, err error) {
 	return code, err
 }
 
-// start starts an edition that keeps its state in the folder, with the parameters. stop
+// start starts a local server that keeps its state in the folder, with the parameters. stop
 // ends it and searches all that it left for secrets.
 func start(state string, parameters map[string]string) (s server, stop func() error, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	o := edition.Options{Root: root, State: state, Parameters: parameters}
+	o := localserver.Options{Root: root, State: state, Parameters: parameters}
 	if the.calls != nil {
 		o.Through = func(to reach.Engines, function string, made template.Resources) (reach.Engines, error) {
 			names := make(map[string]string)
@@ -194,13 +194,13 @@ func start(state string, parameters map[string]string) (s server, stop func() er
 			return record.Through(to, function, names, noteCall)
 		}
 	}
-	e, err := edition.Start(ctx, o)
+	e, err := localserver.Start(ctx, o)
 	if err != nil {
-		return server{}, nil, fmt.Errorf("starting the single-machine edition: %w", err)
+		return server{}, nil, fmt.Errorf("starting the local server: %w", err)
 	}
 	stop = func() error {
 		if err := e.Close(); err != nil {
-			return fmt.Errorf("stopping the edition: %w", err)
+			return fmt.Errorf("stopping the local server: %w", err)
 		}
 		leaks, err := testkit.Leaks(state)
 		for _, leak := range leaks {

@@ -21,7 +21,7 @@ import (
 
 	"signalbox.dev/infra/local/child/childtest"
 	"signalbox.dev/infra/local/demo"
-	"signalbox.dev/infra/local/edition"
+	"signalbox.dev/infra/local/server"
 	"signalbox.dev/infra/local/template"
 	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
@@ -251,11 +251,11 @@ func (k *killer) kill(function string) {
 func TestAFunctionIsKilledBetweenTwoCalls(t *testing.T) {
 	t.Parallel()
 	k, state := &killer{t, map[string]*atomic.Int64{}}, filepath.Join(t.TempDir(), "state")
-	server, err := edition.Start(t.Context(), edition.Options{
+	running, err := server.Start(t.Context(), server.Options{
 		Root: "../..", State: state, Functions: os.Getenv("SIGNALBOX_FUNCTIONS"), Through: k.through, Parameters: map[string]string{"DeleteBurst": "10000"},
 	})
 	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, server.Close()) })
+	t.Cleanup(func() { testkit.Must(t, running.Close()) })
 	l := &load{creates: map[string]int{}, files: map[ids.File]int{}}
 	l.connect(t, state)
 	l.Tenant = testkit.NewTenant(t, auth.NewRegistry(l.stack.DynamoDB, l.stack.Access))

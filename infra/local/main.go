@@ -17,7 +17,7 @@ import (
 	"strings"
 	"syscall"
 
-	"signalbox.dev/infra/local/edition"
+	"signalbox.dev/infra/local/server"
 )
 
 func main() {
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// run starts the edition, prints the banner, and waits.
+// run starts the local server, prints the banner, and waits.
 func run(ctx context.Context, arguments []string, out, warnings io.Writer) error {
 	o, do, err := options(arguments, out)
 	if err != nil {
@@ -39,9 +39,9 @@ func run(ctx context.Context, arguments []string, out, warnings io.Writer) error
 	}
 	o.Warnings = warnings
 	if do.reset {
-		return edition.Reset(ctx, o.State, warnings)
+		return server.Reset(ctx, o.State, warnings)
 	}
-	e, err := edition.Start(ctx, o)
+	e, err := server.Start(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func run(ctx context.Context, arguments []string, out, warnings io.Writer) error
 
 // banner is printed when everything answers. Its calls go to the base URL. Its lines are
 // short, for narrow terminals.
-func banner(e *edition.Edition, baseURL, state string) string {
+func banner(e *server.Server, baseURL, state string) string {
 	variables := ". " + quoted(filepath.Join(state, "demo.env"))
 	if baseURL != e.BaseURL {
 		variables += "; URL=" + baseURL
@@ -97,7 +97,7 @@ type action struct {
 	shown string // the base URL in the banner
 }
 
-func options(arguments []string, out io.Writer) (o edition.Options, do action, err error) {
+func options(arguments []string, out io.Writer) (o server.Options, do action, err error) {
 	o.Parameters = make(map[string]string)
 	flags := flag.NewFlagSet("local", flag.ContinueOnError)
 	flags.StringVar(&o.Root, "root", ".", "folder of the repository")
@@ -119,8 +119,8 @@ func options(arguments []string, out io.Writer) (o edition.Options, do action, e
 		return nil
 	})
 	quiet := flags.Bool("quiet", false, "print no line for each request")
-	flags.StringVar(&do.shown, "shown", "", "base URL in the printed calls (default: the edition's own)")
-	flags.StringVar(&o.DynamoDB, "dynamodb", "", "URL of a DynamoDB that runs already, for a new state folder (default: one of the edition's own)")
+	flags.StringVar(&do.shown, "shown", "", "base URL in the printed calls (default: the local server's own)")
+	flags.StringVar(&o.DynamoDB, "dynamodb", "", "URL of a DynamoDB that runs already, for a new state folder (default: one of the local server's own)")
 	flags.BoolVar(&do.reset, "reset", false, "remove the state folder, and stop")
 	flags.SetOutput(io.Discard) // main prints the error
 	if err := flags.Parse(arguments); err != nil {

@@ -64,9 +64,9 @@ func start(t *testing.T, state string, arguments ...string) (*exec.Cmd, string) 
 	return nil, ""
 }
 
-// After a SIGKILL no process of the edition is left, and its demo account survives.
+// After a SIGKILL no process of the local server is left, and its demo account survives.
 // The banner's command lines work when pasted. Ctrl-C ends every process. A reset
-// removes the state, but refuses if the edition is running.
+// removes the state, but refuses if the local server is running.
 func TestRunAndReset(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "a state")
@@ -97,7 +97,7 @@ func TestRunAndReset(t *testing.T) {
 	if children = childtest.Of(t, cmd.Process.Pid); len(children) < 2+len(functions) {
 		t.Errorf("%d children, want two engines and %d functions", len(children), len(functions))
 	}
-	if out, err := command(t, state, "-reset").CombinedOutput(); err == nil || !strings.Contains(string(out), "another edition uses") {
+	if out, err := command(t, state, "-reset").CombinedOutput(); err == nil || !strings.Contains(string(out), "another local server uses") {
 		t.Errorf("reset while it runs: %v %s", err, out)
 	}
 	testkit.Must(t, cmd.Process.Signal(os.Interrupt))

@@ -39,7 +39,7 @@ type Outputs struct {
 const maxAttempts = 10
 
 // OpenStack connects to the stack that the file describes, in the form of the
-// single-machine edition's stack.json. If the file has no endpoints and no keys,
+// local server's stack.json. If the file has no endpoints and no keys,
 // the SDK takes them from the environment.
 func OpenStack(ctx context.Context, file string) (*Stack, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // the path is the test's own
@@ -72,8 +72,8 @@ func OpenStack(ctx context.Context, file string) (*Stack, error) {
 // Bucket is the stack's bucket of files.
 func (s *Stack) Bucket() Bucket { return Bucket{Client: s.S3, Name: s.Files} }
 
-// Leaks searches the state folder of a single-machine edition, with logs and
-// files of engines, for Marker and for API keys. The edition must have ended.
+// Leaks searches the state folder of a local server, with logs and
+// files of engines, for Marker and for API keys. The local server must have ended.
 // It first removes demo.json and the sample events, which contain the demo
 // account's keys on purpose.
 func Leaks(state string) ([]string, error) {

@@ -1,4 +1,4 @@
-// Package testkit provides tests with real engines: the single-machine edition's
+// Package testkit provides tests with real engines: the local server's
 // DynamoDB, KMS and S3, with the tables, the key and the bucket of the template. Only
 // tests import it.
 //

@@ -35,12 +35,12 @@ import (
 )
 
 // Target is the service that a command works on: a deployed stack or the
-// single-machine edition.
+// local server.
 type Target struct {
-	stack, region string            // stack is "" for the edition
-	dir           string            // the edition's state
-	demo          bool              // the command uses the edition's demo account
-	engines       map[string]string // the edition's services and their URLs
+	stack, region string            // stack is "" for the local server
+	dir           string            // the local server's state
+	demo          bool              // the command uses the local server's demo account
+	engines       map[string]string // the local server's services and their URLs
 	// Name is the target's name for people.
 	Name string
 
@@ -78,7 +78,7 @@ func newOutputs(values map[string]string) (o Outputs, err error) {
 const (
 	stackVariable = "SIGNALBOX_STACK"
 	localDefault  = ".local"
-	demoFile      = "demo.json" // in the edition's state
+	demoFile      = "demo.json" // in the local server's state
 )
 
 // Choose returns the service that the flags --local, --stack and --region name. A flag
@@ -104,12 +104,12 @@ func Choose(local, stack *string, region string) (*Target, error) {
 	}
 	t.Name = "stack " + t.stack
 	if t.dir != "" {
-		t.Name = "the local edition (" + t.dir + ")"
+		t.Name = "the local server (" + t.dir + ")"
 	}
 	return t, nil
 }
 
-// IsLocal reports whether the target is the single-machine edition.
+// IsLocal reports whether the target is the local server.
 func (t *Target) IsLocal() bool { return t.stack == "" }
 
 // ChooseAccount completes a command that needs an account and names none.
@@ -123,7 +123,7 @@ func (t *Target) ChooseAccount(command *kong.Node) error {
 	}
 	account := t.Demo()
 	if account == "" {
-		return exit.UsageError(fmt.Sprintf("missing flag --account: %s names no demo account; name one, or start the edition with `make run`", filepath.Join(t.dir, demoFile)))
+		return exit.UsageError(fmt.Sprintf("missing flag --account: %s names no demo account; name one, or start the local server with `make run`", filepath.Join(t.dir, demoFile)))
 	}
 	command.Flags[i].Target.SetString(string(account))
 	t.demo = true
@@ -160,7 +160,7 @@ func httpClient() *awshttp.BuildableClient {
 		WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = responseTimeout })
 }
 
-// localStack has the fields of the edition's stack.json that the command reads. The edition's own type
+// localStack has the fields of the local server's stack.json that the command reads. The local server's own type
 // is in a module that links its engines: a copy costs less.
 type localStack struct {
 	reach.Engines                   // without the endpoints
@@ -168,12 +168,12 @@ type localStack struct {
 	Outputs       map[string]string `json:"outputs"`
 }
 
-// ConnectLocal connects to the single-machine edition that stack.json describes.
+// ConnectLocal connects to the local server that stack.json describes.
 func (t *Target) ConnectLocal() error {
 	path := filepath.Join(t.dir, "stack.json")
 	written, err := os.ReadFile(path) //nolint:gosec // the operator names the directory
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s has no stack.json: start the edition with `make run`, name its state folder with --local, or a deployed stack with --stack", t.folder())
+		return fmt.Errorf("%s has no stack.json: start the local server with `make run`, name its state folder with --local, or a deployed stack with --stack", t.folder())
 	}
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (t *Target) folder() string {
 	return "the folder " + t.dir
 }
 
-// unreached explains the error of a call if no engine of the edition answered it.
+// unreached explains the error of a call if no engine of the local server answered it.
 func (t *Target) unreached(err error) error {
 	switch silent := t.Silent(); len(silent) {
 	case len(t.engines):
@@ -213,7 +213,7 @@ func (t *Target) unreached(err error) error {
 	}
 }
 
-// Silent returns the engines of the edition that accept no connection.
+// Silent returns the engines of the local server that accept no connection.
 func (t *Target) Silent() (silent []string) {
 	for name, endpoint := range t.engines {
 		connection, err := net.DialTimeout("tcp", strings.TrimPrefix(endpoint, "http://"), connectTimeout)
@@ -227,7 +227,7 @@ func (t *Target) Silent() (silent []string) {
 	return silent
 }
 
-// Demo is the edition's demo account; "" if there is none.
+// Demo is the local server's demo account; "" if there is none.
 func (t *Target) Demo() ids.Account {
 	var facts struct {
 		Account string `json:"account_id"`

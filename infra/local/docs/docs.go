@@ -1,6 +1,6 @@
 // Package docs serves the reference page: the contract, infra/openapi.yaml, in
 // Swagger UI, with the demo account's keys and ids filled in. Only the
-// single-machine edition serves it, beside the API, on the loopback interface.
+// local server serves it, beside the API, on the loopback interface.
 //
 // Every user and program of this machine may read the demo account's keys, but no web
 // page may. Another origin's page cannot read a response: there is no
@@ -118,7 +118,7 @@ func isLoopback(host string) bool {
 
 func (c Config) page(w http.ResponseWriter, r *http.Request) {
 	if _, err := os.Stat(filepath.Join(c.Root, viewer)); err != nil {
-		http.Error(w, "the viewer of this page is not installed; stop the edition and run: make engines", http.StatusServiceUnavailable)
+		http.Error(w, "the viewer of this page is not installed; stop the local server and run: make engines", http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -127,7 +127,7 @@ func (c Config) page(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// values differ between the edition's page and the static copy.
+// values differ between the local server's page and the static copy.
 type values struct {
 	// Server is the base URL of the API. Empty means those that the document names.
 	Server string

@@ -15,7 +15,7 @@ import (
 	"signalbox.dev/infra/local/state"
 )
 
-// ExtendDB is the DynamoDB engine of the single-machine edition.
+// ExtendDB is the DynamoDB engine of the local server.
 const ExtendDB = "extenddb"
 
 // The indexes of services.
@@ -27,7 +27,7 @@ const (
 
 var services = [...]struct {
 	variable string // names an engine of infra/second-opinion, for tests
-	// own is the engine of the single-machine edition. Nil means that it runs in this
+	// own is the engine of the local server. Nil means that it runs in this
 	// process.
 	own func(Config) (program, error)
 }{

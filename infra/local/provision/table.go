@@ -20,7 +20,7 @@ const (
 	readTime = 2 * time.Second
 )
 
-// forget drops all tables from the record if a DynamoDB that the edition did not start kept
+// forget drops all tables from the record if a DynamoDB that the local server did not start kept
 // them in memory and has lost them.
 func (p *provisioner) forget(ctx context.Context, tables []template.Resource[table]) error {
 	if p.prefix == "" {
@@ -86,7 +86,7 @@ func (p *provisioner) table(ctx context.Context, t template.Resource[table]) err
 	return nil
 }
 
-// remove deletes a table if the edition was killed while the table was being created, before
+// remove deletes a table if the local server was killed while the table was being created, before
 // it served requests: ExtendDB never finishes such a table. It returns DynamoDB's answer
 // that the table does not exist.
 func (p *provisioner) remove(ctx context.Context, it *dynamodb.DescribeTableInput) error {

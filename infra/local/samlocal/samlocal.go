@@ -1,4 +1,4 @@
-// Package samlocal lets `sam local` serve the data of a running edition. SAM runs the
+// Package samlocal lets `sam local` serve the data of a running local server. SAM runs the
 // functions in containers, so they need an address by which a container reaches the engines.
 // SAM gives them the user's own AWS credentials, so a proxy signs their requests again for
 // the engines. SAM reads names and parameters from files. samconfig.toml names the files
@@ -32,7 +32,7 @@ const Host = "make-run"
 
 // Config configures files and proxy for `sam local`.
 type Config struct {
-	// State is the edition's state folder.
+	// State is the local server's state folder.
 	State string
 	// Port is the preferred port of the proxy. If it is taken or 0, the proxy uses any port.
 	Port int
@@ -40,7 +40,7 @@ type Config struct {
 	Engines *engines.Engines
 	// Functions are the template's functions, with resolved environments.
 	Functions []template.Resource[template.Function]
-	// Parameters are the edition's parameters of the template.
+	// Parameters are the local server's parameters of the template.
 	Parameters map[string]string
 	// Events are sample events, by the logical ids of their functions.
 	Events map[string][]byte

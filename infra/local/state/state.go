@@ -1,4 +1,4 @@
-// Package state locks an edition's state folder, and reads and writes JSON files in it.
+// Package state locks a local server's state folder, and reads and writes JSON files in it.
 // Damage is the error if something in the folder is wrong or missing.
 package state
 
@@ -57,11 +57,11 @@ func Write(path string, content any) error {
 	return renameio.WriteFile(path, append(text, '\n'), 0o600)
 }
 
-// ErrInUse is the error of a state folder that another edition uses.
-var ErrInUse = errors.New("another edition uses")
+// ErrInUse is the error of a state folder that another local server uses.
+var ErrInUse = errors.New("another local server uses")
 
 // Lock takes the state folder for this process until the file is closed or the
-// process ends. If another edition has it, the error is ErrInUse and names that edition by
+// process ends. If another local server has it, the error is ErrInUse and names that server by
 // the text that Describe wrote.
 func Lock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
@@ -80,7 +80,7 @@ func Lock(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// Describe writes the edition's URL and process into the lock file.
+// Describe writes the local server's URL and process into the lock file.
 func Describe(lock *os.File, url string) error {
 	if err := lock.Truncate(0); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package template reads parts of the SAM template for the single-machine edition: routes,
+// Package template reads parts of the SAM template for the local server: routes,
 // functions, the gateway's own responses, tables, keys and buckets. It resolves parameters,
 // conditions and the intrinsic functions that template.yaml uses, but only in these parts.
 // It does not read roles, alarms or log groups. It expects a template that passes cfn-lint.
@@ -78,7 +78,7 @@ func (t *Template) Outputs(made Resources) map[string]string {
 	return outputs
 }
 
-// Resource is a declared resource with the properties that the edition reads.
+// Resource is a declared resource with the properties that the local server reads.
 type Resource[P any] struct {
 	// ID is the logical id.
 	ID         string

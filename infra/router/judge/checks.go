@@ -67,7 +67,7 @@ func (t *tenant) storeKey(key string, settings map[string]any) credential {
 	}
 	text, err := json.Marshal(body)
 	must(err)
-	r, err := http.NewRequest(http.MethodPost, t.api+"/byok", bytes.NewReader(text)) //nolint:noctx // it ends with the edition
+	r, err := http.NewRequest(http.MethodPost, t.api+"/byok", bytes.NewReader(text)) //nolint:noctx // it ends with the local server
 	must(err)
 	r.Header.Set("Authorization", "Bearer "+t.management)
 	r.Header.Set("Content-Type", "application/json")

@@ -107,7 +107,7 @@ type bench struct {
 	providers   *providers
 	dynamodb    *proxy
 	kms         *proxy
-	edition     *process
+	server      *process
 	authorizers []*process
 	envoy       *process
 	url         string // Envoy's
@@ -237,19 +237,19 @@ func (b *bench) run(ctx context.Context) (err error) {
 			p.stop(os.Kill)
 		}
 	}
-	if b.edition != nil {
-		b.edition.stop(syscall.SIGTERM)
+	if b.server != nil {
+		b.server.stop(syscall.SIGTERM)
 	}
 	return err
 }
 
 func (b *bench) start() {
 	state := filepath.Join(b.work, "state")
-	b.edition = &process{
+	b.server = &process{
 		command: []string{filepath.Join(*b.build, "local"), "-root", "../..", "-state", state, "-port", "0"}, env: []string{"QUIET=1"},
-		log: filepath.Join(b.work, "edition.log"), ready: func() bool { _, err := os.Stat(filepath.Join(state, "demo.json")); return err == nil },
+		log: filepath.Join(b.work, "server.log"), ready: func() bool { _, err := os.Stat(filepath.Join(state, "demo.json")); return err == nil },
 	}
-	b.edition.start()
+	b.server.start()
 	var demo struct {
 		URL string `json:"base_url"`
 	}

@@ -1,4 +1,4 @@
-// Command engines runs only the engines of the single-machine edition, for
+// Command engines runs only the engines of the local server, for
 // tests: it prints one line of JSON with their addresses, and stops them
 // when its standard input ends or a signal arrives.
 package main

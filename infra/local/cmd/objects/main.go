@@ -1,4 +1,4 @@
-// Command objects is the S3 engine of the single-machine edition: versitygw, embedded, with
+// Command objects is the S3 engine of the local server: versitygw, embedded, with
 // its files in one folder and its deletes corrected. It is a separate process because
 // versitygw changes its working directory, prints, and can run only once in a process.
 package main

@@ -1,4 +1,4 @@
-package edition
+package server
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 
 // runFunctions makes the Lambda runtime. In addition to Lambda's variables, the functions
 // get only the endpoints and credentials of the engines.
-func (e *Edition) runFunctions(t *template.Template, made template.Resources) error {
+func (e *Server) runFunctions(t *template.Template, made template.Resources) error {
 	declared, err := t.Functions(made)
 	if err != nil {
 		return err
@@ -44,13 +44,13 @@ func (e *Edition) runFunctions(t *template.Template, made template.Resources) er
 	return nil
 }
 
-// The edition's port, and two more: that of `sam local start-api` is in
+// The local server's port, and two more: that of `sam local start-api` is in
 // samconfig.toml, and the next one is for its containers.
 const samLocalPort = 2
 
 // serveSAMLocal lets `sam local` serve the same data, and writes an event of each
 // function for `sam local invoke`.
-func (e *Edition) serveSAMLocal(t *template.Template, made template.Resources) error {
+func (e *Server) serveSAMLocal(t *template.Template, made template.Resources) error {
 	o := e.options
 	c := samlocal.Config{
 		State: o.State, Engines: e.engines, Parameters: o.Parameters, Events: make(map[string][]byte), Log: e.journal.log,

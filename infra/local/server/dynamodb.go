@@ -1,4 +1,4 @@
-package edition
+package server
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 	"signalbox.dev/infra/reach"
 )
 
-// elsewhere is a DynamoDB that the edition neither starts nor stops, and that others
+// elsewhere is a DynamoDB that the local server neither starts nor stops, and that others
 // may use as well. A state folder keeps the one that its tables are in.
 type elsewhere struct {
 	Endpoint string `json:"endpoint"`
@@ -24,8 +24,8 @@ type elsewhere struct {
 	Prefix string `json:"prefix"`
 }
 
-// chooseDynamoDB returns the DynamoDB of the state folder; the zero value is the edition's
-// own. A new folder gets the one in the options, or the edition's own.
+// chooseDynamoDB returns the DynamoDB of the state folder; the zero value is the local server's
+// own. A new folder gets the one in the options, or the local server's own.
 func chooseDynamoDB(o Options) (elsewhere, error) {
 	kept, err := readElsewhere(o.State)
 	isKept := kept != elsewhere{} || isUsed(o.State)

@@ -1,4 +1,4 @@
-package edition
+package server
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 
 // fillEngines starts the engines and makes the template's tables, keys and bucket in them,
 // and the demo account.
-func (e *Edition) fillEngines(ctx context.Context, lock *os.File, t *template.Template) (template.Resources, error) {
+func (e *Server) fillEngines(ctx context.Context, lock *os.File, t *template.Template) (template.Resources, error) {
 	dir := e.options.State
 	if err := state.Describe(lock, e.BaseURL); err != nil {
 		return nil, fmt.Errorf("locking the state folder: %w", err)
@@ -71,7 +71,7 @@ func (e *Edition) fillEngines(ctx context.Context, lock *os.File, t *template.Te
 
 // writeStack writes what other programs on this machine need, such as the operator's
 // command: the stack's outputs and the engines.
-func (e *Edition) writeStack(outputs map[string]string) error {
+func (e *Server) writeStack(outputs map[string]string) error {
 	type endpoints struct {
 		DynamoDB string `json:"dynamodb"`
 		KMS      string `json:"kms"`
@@ -93,7 +93,7 @@ func (e *Edition) writeStack(outputs map[string]string) error {
 const lost = ", which removes every account, credential, sync job and file in it"
 
 // advise adds advice for the user to the error of a start, unless the error is the advice.
-func (e *Edition) advise(ctx context.Context, err error) error {
+func (e *Server) advise(ctx context.Context, err error) error {
 	dir := e.options.State
 	_, isConfig := errors.AsType[engines.ConfigError](err)
 	damaged, isDamaged := errors.AsType[*state.Damage](err)
@@ -120,7 +120,7 @@ func diskFull(dir string, err error) error {
 }
 
 // Reset removes the state folder, and its tables in another's DynamoDB, unless an
-// edition uses it.
+// local server uses it.
 func Reset(ctx context.Context, dir string, warnings io.Writer) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -130,7 +130,7 @@ func Reset(ctx context.Context, dir string, warnings io.Writer) error {
 		return err
 	}
 	if err != nil {
-		return os.RemoveAll(dir) // it cannot be locked, so no edition uses it
+		return os.RemoveAll(dir) // it cannot be locked, so no local server uses it
 	}
 	if err := dropTables(ctx, dir); err != nil && warnings != nil {
 		_, _ = fmt.Fprintln(warnings, "local:", err)

@@ -1,4 +1,4 @@
-package edition_test
+package server_test
 
 import (
 	"context"
@@ -23,8 +23,8 @@ import (
 
 	"signalbox.dev/infra/local/child/childtest"
 	"signalbox.dev/infra/local/demo"
-	"signalbox.dev/infra/local/edition"
 	"signalbox.dev/infra/local/samlocal"
+	"signalbox.dev/infra/local/server"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/client"
 	"signalbox.dev/shared/auth"
@@ -33,37 +33,37 @@ import (
 
 const startTime = 3 * time.Minute
 
-// filled is the state folder of an edition that was started once and closed.
+// filled is the state folder of a local server that was started once and closed.
 var filled string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "edition-")
+	dir, err := os.MkdirTemp("", "server-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	filled = filepath.Join(dir, "state")
-	e, err := edition.Start(context.Background(), inState(filled))
+	e, err := server.Start(context.Background(), inState(filled))
 	if err == nil {
 		err = e.Close()
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "no edition to test (run `make functions engines` first):", err)
+		fmt.Fprintln(os.Stderr, "no local server to test (run `make functions engines` first):", err)
 		return 1
 	}
 	return m.Run()
 }
 
-func inState(folder string) edition.Options {
-	return edition.Options{Root: "../../..", State: folder, Functions: os.Getenv("SIGNALBOX_FUNCTIONS")}
+func inState(folder string) server.Options {
+	return server.Options{Root: "../../..", State: folder, Functions: os.Getenv("SIGNALBOX_FUNCTIONS")}
 }
 
-// options returns those of an edition of the project's own template with a copy of
+// options returns those of a local server of the project's own template with a copy of
 // the filled state folder.
-func options(t *testing.T) edition.Options {
+func options(t *testing.T) server.Options {
 	t.Helper()
 	o := inState(filepath.Join(t.TempDir(), "state"))
 	// Extended attributes are part of the state.
@@ -73,40 +73,40 @@ func options(t *testing.T) edition.Options {
 	return o
 }
 
-func start(t *testing.T, o edition.Options) *edition.Edition {
+func start(t *testing.T, o server.Options) *server.Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTime)
 	defer cancel()
-	e, err := edition.Start(ctx, o)
+	e, err := server.Start(ctx, o)
 	testkit.Must(t, err)
 	return e
 }
 
-func stop(t *testing.T, e *edition.Edition) {
+func stop(t *testing.T, e *server.Server) {
 	t.Helper()
 	if err := e.Close(); err != nil {
 		t.Errorf("closing: %v", err)
 	}
 }
 
-// clientOf returns a client of the edition.
+// clientOf returns a client of the local server.
 func clientOf(base string) *client.Client {
 	c := client.New(base, 1)
 	c.Check = func(testing.TB, client.Request, client.Response) {}
 	return c
 }
 
-func getJob(e *edition.Edition, status syncjobs.Status) client.Request {
+func getJob(e *server.Server, status syncjobs.Status) client.Request {
 	return clientOf(e.BaseURL).Get(string(e.Demo.SyncJobs[status])).As(e.Demo.ManagementKey)
 }
 
-func deleteFile(e *edition.Edition, i int) client.Request {
+func deleteFile(e *server.Server, i int) client.Request {
 	return clientOf(e.BaseURL).Delete(string(e.Demo.Files[e.Demo.WorkspaceID][i])).As(e.Demo.APIKey)
 }
 
 // wantServing sends the demo account's request of each operation, and returns how many
 // these are. One of them deletes the file 1.
-func wantServing(t *testing.T, e *edition.Edition) int {
+func wantServing(t *testing.T, e *server.Server) int {
 	t.Helper()
 	requests, err := e.Demo.Requests()
 	testkit.Must(t, err)
@@ -132,7 +132,7 @@ func wantSoon(t *testing.T, r client.Request) {
 	got.Is(t, http.StatusOK)
 }
 
-func TestEdition(t *testing.T) {
+func TestServer(t *testing.T) {
 	var terminal strings.Builder
 	o := options(t)
 	o.Parameters = map[string]string{"DeleteBurst": "2", "DeleteRatePerMinute": "1"}
@@ -181,7 +181,7 @@ func TestEdition(t *testing.T) {
 }
 
 // checkFacts checks the files that other programs read.
-func checkFacts(t *testing.T, e *edition.Edition, state string) {
+func checkFacts(t *testing.T, e *server.Server, state string) {
 	t.Helper()
 	var facts demo.Facts
 	readPrivate(t, filepath.Join(state, "demo.json"), &facts)
@@ -217,21 +217,21 @@ func readPrivate(t *testing.T, path string, into any) {
 	}
 }
 
-// checkRefusals checks that no second edition starts beside the running one with
+// checkRefusals checks that no second server starts beside the running one with
 // its state or port. What the command's options refuse is tested there.
-func checkRefusals(t *testing.T, running *edition.Edition, o edition.Options) {
+func checkRefusals(t *testing.T, running *server.Server, o server.Options) {
 	t.Helper()
 	_, port, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(running.BaseURL, "http://"), "/api/v1"), ":")
 	taken, err := strconv.Atoi(port)
 	testkit.Must(t, err)
 	samePort, noTemplate := inState(t.TempDir()), inState(t.TempDir())
 	samePort.Port, noTemplate.Root = taken, "nowhere"
-	for want, o := range map[string]edition.Options{
-		"another edition uses " + o.State + " (" + running.BaseURL + ", process " + strconv.Itoa(os.Getpid()) + ")": o,
-		"port " + port + " is taken; choose another: make run PORT=":                                                samePort,
+	for want, o := range map[string]server.Options{
+		"another local server uses " + o.State + " (" + running.BaseURL + ", process " + strconv.Itoa(os.Getpid()) + ")": o,
+		"port " + port + " is taken; choose another: make run PORT=":                                                     samePort,
 		"reading the template": noTemplate,
 	} {
-		if started, err := edition.Start(t.Context(), o); err == nil {
+		if started, err := server.Start(t.Context(), o); err == nil {
 			stop(t, started)
 			t.Errorf("it started; want %q", want)
 		} else if !strings.Contains(err.Error(), want) {
@@ -240,7 +240,7 @@ func checkRefusals(t *testing.T, running *edition.Edition, o edition.Options) {
 	}
 }
 
-// With a damaged state the edition serves, or its start fails with one line that ends with
+// With a damaged state the local server serves, or its start fails with one line that ends with
 // the way out.
 func TestDamagedState(t *testing.T) {
 	const (
@@ -272,7 +272,7 @@ func TestDamagedState(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), startTime)
 			defer cancel()
-			e, err := edition.Start(ctx, o)
+			e, err := server.Start(ctx, o)
 			if err == nil {
 				wantServing(t, e)
 				stop(t, e)
@@ -305,7 +305,7 @@ func TestADeletedDemoWorkspace(t *testing.T) {
 // Nothing is damaged if the user may not write: a reset would be the wrong advice.
 func TestAFolderThatCannotBeWritten(t *testing.T) {
 	for _, cause := range []error{syscall.EACCES, syscall.EPERM, syscall.EROFS} {
-		err := edition.Advise(t.Context(), t.TempDir(), &fs.PathError{Op: "open", Path: "lock", Err: cause})
+		err := server.Advise(t.Context(), t.TempDir(), &fs.PathError{Op: "open", Path: "lock", Err: cause})
 		if !errors.Is(err, cause) || strings.Contains(err.Error(), "reset") || !strings.Contains(err.Error(), "cannot be written") {
 			t.Errorf("%v: %v", cause, err)
 		}
@@ -333,7 +333,7 @@ func TestKilledEngines(t *testing.T) {
 	stop(t, e)
 }
 
-// A new state folder gets the DynamoDB that is asked for, else one of the edition's
+// A new state folder gets the DynamoDB that is asked for, else one of the local server's
 // own. A used one keeps its own, and refuses another.
 func TestChoiceOfDynamoDB(t *testing.T) {
 	const here, there = "http://127.0.0.1:8001", "http://127.0.0.1:8000"
@@ -358,7 +358,7 @@ func TestChoiceOfDynamoDB(t *testing.T) {
 		for file, text := range c.kept {
 			testkit.Must(t, os.WriteFile(filepath.Join(state, file), []byte(text), 0o600))
 		}
-		got, err := edition.ChooseDynamoDB(edition.Options{State: state, DynamoDB: c.asked})
+		got, err := server.ChooseDynamoDB(server.Options{State: state, DynamoDB: c.asked})
 		switch {
 		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
 			t.Errorf("%s: %v, want %q", name, err, c.err)

@@ -1,8 +1,8 @@
-package edition
+package server
 
 import "context"
 
-// ChooseDynamoDB returns the DynamoDB for a state folder's tables; "" means the edition's
+// ChooseDynamoDB returns the DynamoDB for a state folder's tables; "" means the local server's
 // own.
 func ChooseDynamoDB(o Options) (endpoint string, err error) {
 	chosen, err := chooseDynamoDB(o)
@@ -11,6 +11,6 @@ func ChooseDynamoDB(o Options) (endpoint string, err error) {
 
 // Advise is the advice for the error of a start on a used state folder.
 func Advise(ctx context.Context, dir string, err error) error {
-	e := &Edition{options: Options{State: dir}, used: true}
+	e := &Server{options: Options{State: dir}, used: true}
 	return e.advise(ctx, err)
 }

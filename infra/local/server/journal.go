@@ -1,4 +1,4 @@
-package edition
+package server
 
 import (
 	"encoding/json"
@@ -15,9 +15,9 @@ import (
 )
 
 // journal writes the logs: a file for each function, as there is a log group for
-// each in the cloud, and one for the edition itself.
+// each in the cloud, and one for the local server itself.
 type journal struct {
-	// log writes to edition.log.
+	// log writes to server.log.
 	log      *slog.Logger
 	terminal *terminal // nil if there is none
 	dir      string
@@ -28,7 +28,7 @@ func newJournal(dir string, shown io.Writer) (*journal, error) {
 		return nil, fmt.Errorf("making the folder of logs: %w", err)
 	}
 	j := &journal{dir: dir}
-	file := j.file("edition")
+	file := j.file("server")
 	if _, err := file.Write(nil); err != nil {
 		return nil, fmt.Errorf("opening a log: %w", err)
 	}

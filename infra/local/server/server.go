@@ -1,8 +1,8 @@
-// Package edition is all of Signalbox on one machine: the engines with the template's
+// Package server is all of Signalbox on one machine: the engines with the template's
 // resources, the unmodified functions under a Lambda runtime, and the gateway before them,
-// on one loopback port. All its state is in one folder, which one edition at a time may
+// on one loopback port. All its state is in one folder, which one server at a time may
 // use. Every child ends with it, even if it is killed.
-package edition
+package server
 
 import (
 	"context"
@@ -29,7 +29,7 @@ import (
 // closeTime bounds how long Close waits for requests that are under way.
 const closeTime = 5 * time.Second
 
-// Options configure an edition.
+// Options configure a local server.
 type Options struct {
 	// Root is the repository's folder: the template is there.
 	Root string
@@ -39,7 +39,7 @@ type Options struct {
 	// port.
 	Port int
 	// DynamoDB is the URL of a DynamoDB that runs already, for a new state folder. A used
-	// folder keeps its own. Empty means the edition's own.
+	// folder keeps its own. Empty means the local server's own.
 	DynamoDB string
 	// Parameters overrides the template's parameters.
 	Parameters map[string]string
@@ -56,8 +56,8 @@ type Options struct {
 	Through func(to reach.Engines, function string, made template.Resources) (reach.Engines, error)
 }
 
-// Edition is a running edition.
-type Edition struct {
+// Server is a running local server.
+type Server struct {
 	// BaseURL precedes the paths of the contract.
 	BaseURL string
 	// Demo is the demo account, as it was at the start.
@@ -79,7 +79,7 @@ type Edition struct {
 
 // Start starts everything and serves once everything answers. The context
 // bounds the start only.
-func Start(ctx context.Context, o Options) (*Edition, error) {
+func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Functions == "" {
 		o.Functions = filepath.Join(o.Root, ".build", "functions")
 	}
@@ -87,14 +87,14 @@ func Start(ctx context.Context, o Options) (*Edition, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Edition{options: o, served: make(chan error, 2)}
+	e := &Server{options: o, served: make(chan error, 2)}
 	if err := e.start(ctx, loaded); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
 }
 
-func (e *Edition) start(ctx context.Context, t *template.Template) error {
+func (e *Server) start(ctx context.Context, t *template.Template) error {
 	api, err := t.API()
 	if err != nil {
 		return err
@@ -122,10 +122,10 @@ func (e *Edition) start(ctx context.Context, t *template.Template) error {
 	return e.serveSAMLocal(t, made)
 }
 
-func (e *Edition) atEnd(end func() error) { e.ends = append(e.ends, end) }
+func (e *Server) atEnd(end func() error) { e.ends = append(e.ends, end) }
 
 // openState locks the state folder and opens the logs.
-func (e *Edition) openState() (lock *os.File, err error) {
+func (e *Server) openState() (lock *os.File, err error) {
 	dir := e.options.State
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the state folder: %w", err)
@@ -146,7 +146,7 @@ func isUsed(dir string) bool {
 }
 
 // serve serves the API, and the reference page beside it.
-func (e *Edition) serve(listeners []net.Listener, api template.API) {
+func (e *Server) serve(listeners []net.Listener, api template.API) {
 	pages := docs.Pages(docs.Config{Root: e.options.Root, Demo: e.demo, Log: e.journal.log})
 	e.gateway = gateway.New(gateway.Config{API: api, Functions: e.lambda, Pages: pages, Log: e.journal.log})
 	server := e.gateway.Server()
@@ -165,7 +165,7 @@ func (e *Edition) serve(listeners []net.Listener, api template.API) {
 
 // Wait waits until the context is done, which is no error, or until an engine or
 // the gateway has stopped.
-func (e *Edition) Wait(ctx context.Context) error {
+func (e *Server) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -182,7 +182,7 @@ func (e *Edition) Wait(ctx context.Context) error {
 
 // Close lets requests that are under way finish, ends every child, and frees the
 // state folder. It also cleans up after a start that failed half way.
-func (e *Edition) Close() error {
+func (e *Server) Close() error {
 	var problems []error
 	for _, end := range slices.Backward(e.ends) {
 		problems = append(problems, end())
