@@ -22,7 +22,7 @@ type keyCommands struct {
 	List    keyList    `cmd:"" reads:"" help:"List the account's API keys."`
 	Find    keyFind    `cmd:"" reads:"" anywhere:"" help:"Find API keys in all accounts by hash or name, or by a leaked key."`
 	Show    keyShow    `cmd:"" reads:"" anywhere:"" help:"Show a key with its whole hash and its times, wherever it is."`
-	Disable keyDisable `cmd:"" anywhere:"" help:"Disable a key, wherever it is: it is refused from the next request on."`
+	Disable keyDisable `cmd:"" anywhere:"" help:"Disable keys, wherever they are: they are refused from the next request on."`
 	Enable  keyEnable  `cmd:"" anywhere:"" help:"Enable a disabled key, wherever it is."`
 	Delete  keyDelete  `cmd:"" anywhere:"" help:"Delete a key, wherever it is. This cannot be undone."`
 }

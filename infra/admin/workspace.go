@@ -217,8 +217,8 @@ func (c workspaceErase) Run(ctx context.Context, s *session) error {
 		}
 		err = removed.orRepeat(s.erase(ctx, c.Account, c.ID, &removed), s.changes.tried())
 	}
-	return s.finish(ctx, "workspace.erase", err, removed, fmt.Sprintf("%s is erased: %s, and %s removed. What remains, and until when: "+
-		"Erase a workspace, in infra/operations/incidents.md.", c.ID, removed.purgeView, output.Count(removed.Keys, "key")),
+	return s.finish(ctx, "workspace.erase", err, removed, fmt.Sprintf("%s is erased: %s, and %s removed. "+
+		"infra/operations/incidents.md says what remains, and until when.", c.ID, removed.purgeView, output.Count(removed.Keys, "key")),
 		append(attrs, "credentials_removed", removed.Credentials, "file_versions_removed", removed.Versions, "keys_removed", removed.Keys)...)
 }
 
@@ -235,6 +235,7 @@ func (s *session) erase(ctx context.Context, account ids.Account, id ids.Workspa
 		if errors.Is(err, auth.ErrNoKey) { // deleted in between
 			continue
 		}
+		s.audit(ctx, "key.delete", err, "account", account, "key", key.Hash)
 		if err != nil {
 			return err
 		}

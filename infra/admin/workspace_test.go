@@ -131,7 +131,8 @@ func TestAWorkspaceIsErased(t *testing.T) {
 	}
 	d.stopped(time.Now(), func(time.Duration) error { return context.Canceled })
 	got := d.want(exit.Uncertain, "workspace", "erase", string(second[:8]), "--yes")
-	if want := "removed so far: 2 credentials and 2 versions of files. Repeat the command: it goes on"; !strings.Contains(got.stderr, want) {
+	want := "removed so far: 2 credentials and 2 versions of files. Repeat the command: it goes on"
+	if deleted := strings.Count(got.stderr, `"key.delete","outcome":"done"`); !strings.Contains(got.stderr, want) || deleted != 2 {
 		t.Errorf("interrupted: %s", got.stderr)
 	}
 	d.stopped(time.Now(), func(time.Duration) error {

@@ -2,7 +2,6 @@ package byok
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -60,9 +59,6 @@ func readRows(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.Quer
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading credentials: %w", err)
-		}
-		if page.Items == nil { // DynamoDB sends an empty list
-			return nil, errors.New("reading credentials: a response without a list")
 		}
 		for _, stored := range page.Items {
 			var row item
