@@ -546,6 +546,7 @@ func (b *bench) kill(t *tenant) string {
 
 // logs: no key is in a log, and each line of Envoy names whose request it was.
 func (b *bench) logs() {
+	b.envoy.stop(syscall.SIGTERM) // it writes what it has kept
 	files, err := filepath.Glob(filepath.Join(b.work, "[ae][un]*.log"))
 	must(err)
 	for _, file := range files {
@@ -558,19 +559,21 @@ func (b *bench) logs() {
 	lines, named := 0, 0
 	for line := range strings.Lines(string(text)) {
 		var entry struct {
-			Account, Workspace, Key, Reason, Attempt *string
-			Status                                   int
+			Account, Workspace, Key, Refused, Attempt *string
+			Details                                   string
+			Status                                    int
 		}
 		if json.Unmarshal([]byte(line), &entry) != nil {
 			continue
 		}
 		lines++
 		switch {
-		case entry.Attempt != nil && entry.Status != http503, entry.Status == http200:
+		case entry.Details == "via_upstream":
 			check(entry.Account != nil && entry.Workspace != nil && entry.Key != nil, "an attempt's line names the account, the workspace and the key", line)
 			named++
-		case entry.Status == 401 && entry.Key != nil, entry.Status == http403, entry.Status == 422:
-			check(entry.Key != nil, "a refusal's line names the key", line)
+		case entry.Details == "ext_authz_denied":
+			isNamed := entry.Refused != nil && (entry.Key != nil || *entry.Refused == "missing")
+			check(isNamed, "a refusal's line names the key and the reason", line)
 			named++
 		}
 	}
