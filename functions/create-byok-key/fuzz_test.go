@@ -47,7 +47,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		m := newMemory()
+		m := newFakeStore()
 		got := m.send(t, body)
 		if got.Status != http.StatusCreated {
 			checkRefusal(t, got, m, body)
@@ -77,7 +77,7 @@ func FuzzDecode(f *testing.F) {
 
 // checkRefusal checks a 400: nothing is stored, and each issue has a path and a
 // message. The message repeats nothing of the body except names of members.
-func checkRefusal(t *testing.T, got functest.Answer, m *memory, body []byte) {
+func checkRefusal(t *testing.T, got functest.Answer, m *fakeStore, body []byte) {
 	t.Helper()
 	var refusal struct {
 		Error struct {

@@ -46,7 +46,7 @@ func (m masked) body(template string) []byte {
 }
 
 // refusing is storage that has no workspace and cannot seal.
-type refusing struct{ *memory }
+type refusing struct{ *fakeStore }
 
 func (refusing) Next(context.Context, ids.Account, ids.Workspace, string, int64) (auth.Position, error) {
 	return auth.Position{}, auth.ErrNoWorkspace
@@ -64,8 +64,8 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 		return
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collected memory might have held one
-	m := newMemory()
-	broken := refusing{newMemory()}
+	m := newFakeStore()
+	broken := refusing{newFakeStore()}
 	function := func(store *byok.Store, p positions) lambda.Handler {
 		return api.Handler(auth.NewVerifier(m, "access"), slog.New(slog.NewJSONHandler(io.Discard, nil)),
 			operation(handler{workspaces: m, positions: p, keyring: m, credentials: store}))

@@ -149,7 +149,7 @@ type failed struct {
 // during returns the actor. If the call is applied after its client has given up, it
 // returns a stand-in actor that never ends.
 func (m met) during(a *actor) *actor {
-	if !m.fault.is(late) {
+	if !m.fault.is(appliedLate) {
 		return a
 	}
 	return &actor{Name: a.Name + ", late", through: true, beganAt: a.beganAt, endedAt: last}

@@ -136,9 +136,9 @@ func (c *call) wait(got reply) (*http.Response, error) {
 	ctx := c.request.Context()
 	var timeOut <-chan time.Time
 	switch {
-	case got.fault.is(silent):
+	case got.fault.is(attemptTimesOut):
 		timeOut = time.After(silence)
-	case !got.fault.is(never):
+	case !got.fault.is(requestTimesOut):
 		return got.response, got.err
 	}
 	select {
@@ -154,7 +154,7 @@ func (c *call) ends(got reply) {
 	c.actor.run.mu.Lock()
 	defer c.actor.run.mu.Unlock()
 	delete(c.actor.last, c.name)
-	if got.fault != nil && !got.fault.is(answers) {
+	if got.fault != nil && !got.fault.is(usable) {
 		c.actor.last[c.name] = failed{time.Now(), got.err != nil && !errors.Is(got.err, os.ErrDeadlineExceeded)}
 	}
 }
@@ -220,15 +220,15 @@ func (r *run) apply(a alternative) string {
 		r.faults++
 		if f.Stays {
 			c.actor.stays[c.name] = f
-		} else if f.is(busy) {
+		} else if f.is(lastsTwoSeconds) {
 			again := *f
 			again.Stays, again.until = true, time.Now().Add(2*time.Second)
 			c.actor.stays[c.name] = &again
 		}
 	}
-	c.actor.ok[c.name] = f.is(answers)
+	c.actor.ok[c.name] = f.is(usable)
 	c.patience = pause
-	if f.is(silent) {
+	if f.is(attemptTimesOut) {
 		c.patience += silence
 	}
 	got := f.reply(r, c)
@@ -273,7 +273,7 @@ var code = regexp.MustCompile(`(?:"Code":"|<Code>|"__type":"[^"]*?)([A-Za-z]+)["
 func (r reply) logged(c *call) map[string]any {
 	as := map[string]any{"operation": c.label.Operation}
 	switch {
-	case r.fault.is(never):
+	case r.fault.is(requestTimesOut):
 		as["code"] = "deadline"
 	case r.response == nil:
 		as["code"], as["host"] = "connection", c.request.URL.Host

@@ -227,7 +227,7 @@ func (w *World) judgeDelete(x *exchange, d Delete) {
 func (w *World) judgeLostDeletions(x *exchange, d Delete) {
 	noted := 0
 	for _, m := range x.met {
-		if strings.HasPrefix(m.call, "DeleteObject ") && (noted < 3 || m.fault.is(late)) {
+		if strings.HasPrefix(m.call, "DeleteObject ") && (noted < 3 || m.fault.is(appliedLate)) {
 			noted++
 			w.showed(m.during(x.actor), perhaps(sets(fileObject(d.Workspace, d.File), "deleted by a lost attempt", func(bool) bool { return false })))
 		}

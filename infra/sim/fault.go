@@ -28,22 +28,22 @@ type trait uint8
 const (
 	// final means that the request fails.
 	final trait = 0
-	// passes means that the call is repeated, and that the request then ends as if there
+	// recovers means that the call is repeated, and that the request then ends as if there
 	// was no fault.
-	passes trait = 1 << (iota - 1)
+	recovers trait = 1 << (iota - 1)
 	// main faults are tried beside other requests too; the other faults have no further
 	// effects on storage.
 	main
-	// answers means that the fault is an answer that the code may use.
-	answers
-	// silent means that the client waits for the time-out of an attempt.
-	silent
-	// never means that the client waits until its time is up.
-	never
-	// late means that the call is applied after its client has given up.
-	late
-	// busy means that the call and its repetitions meet the fault for two seconds.
-	busy
+	// usable means that the fault is an answer that the code may use.
+	usable
+	// attemptTimesOut means that the client waits for the time-out of an attempt.
+	attemptTimesOut
+	// requestTimesOut means that the client waits until its time is up.
+	requestTimesOut
+	// appliedLate means that the call is applied after its client has given up.
+	appliedLate
+	// lastsTwoSeconds means that the call and its repetitions meet the fault for two seconds.
+	lastsTwoSeconds
 )
 
 func fault(name string, traits trait, do faults.Fault) *Fault {
@@ -64,7 +64,7 @@ const (
 
 // reply makes the fault happen to the call.
 func (f *Fault) reply(r *run, c *call) reply {
-	if f.is(late) {
+	if f.is(appliedLate) {
 		ghost := *c
 		ghost.late, ghost.born, ghost.patience, ghost.answer = true, len(r.steps), 0, make(chan reply, 1)
 		r.mu.Lock()
@@ -80,7 +80,7 @@ func (f *Fault) reply(r *run, c *call) reply {
 // staying is the same fault at each attempt.
 func (f *Fault) staying() *Fault {
 	other := *f
-	other.Name, other.Stays, other.traits = f.Name+" each time", true, f.traits&^passes
+	other.Name, other.Stays, other.traits = f.Name+" each time", true, f.traits&^recovers
 	return &other
 }
 
@@ -96,7 +96,7 @@ func (c *call) faults() []*Fault {
 	if menus[key] == nil {
 		for _, f := range makeFaults(c.label.Operation, items, recorded, returns) {
 			menus[key] = append(menus[key], f)
-			if !f.is(never | late | busy) {
+			if !f.is(requestTimesOut | appliedLate | lastsTwoSeconds) {
 				menus[key] = append(menus[key], f.staying())
 			}
 		}
@@ -111,9 +111,9 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	all := append(common(), proxies(operation)...)
 	add := func(name string, traits trait, do faults.Fault) { all = append(all, fault(name, traits, do)) }
 	if operation != "DeleteObject" && operation != "PutObject" { // these two have answers without a body
-		add("answer empty", passes, faults.EmptyAnswer())
-		add("answer null", passes, faults.Otherwise(http.StatusOK, "null"))
-		add("no content", passes, faults.Otherwise(http.StatusNoContent, ""))
+		add("answer empty", recovers, faults.EmptyAnswer())
+		add("answer null", recovers, faults.Otherwise(http.StatusOK, "null"))
+		add("no content", recovers, faults.Otherwise(http.StatusNoContent, ""))
 	}
 	if strings.Contains(operation, "Object") {
 		add("no bucket", final, faults.Answer(http.StatusNotFound, "NoSuchBucket", quoting))
@@ -129,7 +129,7 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	case "GetItem":
 		add("another item", final, faults.AnotherItem())
 	case "PutItem", "UpdateItem", "DeleteItem":
-		add("in conflict", passes|main, faults.Conflict())
+		add("in conflict", recovers|main, faults.Conflict())
 		if operation == "UpdateItem" {
 			for _, reasons := range [][]string{
 				{ofItem},
@@ -139,16 +139,16 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 				{ofItem, "TableWriteMaxOnDemandThroughputExceeded"},
 			} {
 				for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"} {
-					add(code+" for "+strings.Join(reasons, " and "), passes, faults.ThrottleFor(code, reasons...))
+					add(code+" for "+strings.Join(reasons, " and "), recovers, faults.ThrottleFor(code, reasons...))
 				}
 			}
 		}
 	case "BatchGetItem":
-		add("unprocessed", passes|main, faults.Unprocessed())
-		add("half unprocessed", passes|answers, faults.UnprocessedRest())
+		add("unprocessed", recovers|main, faults.Unprocessed())
+		add("half unprocessed", recovers|usable, faults.UnprocessedRest())
 		add("no responses", final, faults.Otherwise(http.StatusOK, "{}"))
 	case "BatchWriteItem":
-		add("unprocessed", passes|main, faults.Unprocessed())
+		add("unprocessed", recovers|main, faults.Unprocessed())
 	case "TransactWriteItems":
 		all = append(all, cancellations(items, recorded)...)
 	case "GenerateDataKey":
@@ -159,19 +159,19 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 		add("no listing", final, faults.Otherwise(http.StatusOK, "<html/>"))
 		add("more follows nowhere", final, faults.Otherwise(http.StatusOK,
 			"<ListVersionsResult><Name>"+bucket+"</Name><IsTruncated>true</IsTruncated></ListVersionsResult>"))
-		add("an error with status 200", passes, faults.Otherwise(http.StatusOK, "<Error><Code>InternalError</Code></Error>"))
+		add("an error with status 200", recovers, faults.Otherwise(http.StatusOK, "<Error><Code>InternalError</Code></Error>"))
 	case "DeleteObject":
-		add("absent is a failed precondition", passes|answers, unmetPrecondition)
-		add("headers lost", passes, faults.NoHeaders())
-		add("answer of another kind", passes, faults.Otherwise(http.StatusOK, "{}"))
+		add("absent is a failed precondition", recovers|usable, unmetPrecondition)
+		add("headers lost", recovers, faults.NoHeaders())
+		add("answer of another kind", recovers, faults.Otherwise(http.StatusOK, "{}"))
 		for _, code := range []string{"ConditionalRequestConflict", "OperationAborted"} {
-			add(code, passes|main, faults.Answer(http.StatusConflict, code, quoting))
+			add(code, recovers|main, faults.Answer(http.StatusConflict, code, quoting))
 		}
 	case "DeleteObjects":
-		add("versions refused for 2 s", passes|busy, faults.RefuseVersions("SlowDown"))
-		add("versions refused", passes|main, faults.RefuseVersions("InternalError"))
-		add("versions denied", passes, faults.RefuseVersions("AccessDenied"))
-		add("nothing confirmed", passes, faults.Pretend(http.StatusOK, "<DeleteResult/>"))
+		add("versions refused for 2 s", recovers|lastsTwoSeconds, faults.RefuseVersions("SlowDown"))
+		add("versions refused", recovers|main, faults.RefuseVersions("InternalError"))
+		add("versions denied", recovers, faults.RefuseVersions("AccessDenied"))
+		add("nothing confirmed", recovers, faults.Pretend(http.StatusOK, "<DeleteResult/>"))
 	}
 	return all
 }
@@ -191,34 +191,34 @@ var meanings = map[string]string{
 
 // The faults that a scenario may require.
 var (
-	gone     = fault("connection purged", passes|main, faults.Refuse()) // while Lambda had the process frozen
-	timeIsUp = fault("no answer until time is up", never, faults.TimeOut())
+	gone     = fault("connection purged", recovers|main, faults.Refuse()) // while Lambda had the process frozen
+	timeIsUp = fault("no answer until time is up", requestTimesOut, faults.TimeOut())
 )
 
 // common are the faults that every call may meet.
 func common() []*Fault {
 	return []*Fault{
 		gone,
-		fault("applied, answer lost", passes|main, faults.LoseAnswer()),
-		fault("given up, applied later", passes|main|silent|late, faults.TimeOut()),
-		fault("silent", passes|silent, faults.TimeOut()),
-		fault("applied, silent", passes|silent, faults.TimeOutAnswer()),
-		fault("throttled", passes, faults.Throttle()),
-		fault("answer cut", passes, faults.CutAnswer()),
-		fault("answer garbled", passes, faults.Garble()),
-		fault("server error", passes, faults.Answer(http.StatusInternalServerError, "InternalServerError", quoting)),
-		fault("bad gateway", passes, faults.Pretend(http.StatusBadGateway, page)),
+		fault("applied, answer lost", recovers|main, faults.LoseAnswer()),
+		fault("given up, applied later", recovers|main|attemptTimesOut|appliedLate, faults.TimeOut()),
+		fault("silent", recovers|attemptTimesOut, faults.TimeOut()),
+		fault("applied, silent", recovers|attemptTimesOut, faults.TimeOutAnswer()),
+		fault("throttled", recovers, faults.Throttle()),
+		fault("answer cut", recovers, faults.CutAnswer()),
+		fault("answer garbled", recovers, faults.Garble()),
+		fault("server error", recovers, faults.Answer(http.StatusInternalServerError, "InternalServerError", quoting)),
+		fault("bad gateway", recovers, faults.Pretend(http.StatusBadGateway, page)),
 		fault("denied", final|main, faults.Answer(http.StatusForbidden, "AccessDeniedException", quoting)),
 		fault("nothing there", final, faults.Answer(http.StatusNotFound, "ResourceNotFoundException", quoting)),
 		timeIsUp,
-		fault("applied, no answer until time is up", main|never, faults.TimeOutAnswer()),
+		fault("applied, no answer until time is up", main|requestTimesOut, faults.TimeOutAnswer()),
 	}
 }
 
 // proxies are answers of a proxy on the way. S3's client reads such a page as an error
 // without a code, and does not retry it.
 func proxies(operation string) []*Fault {
-	ends := passes
+	ends := recovers
 	if strings.Contains(operation, "Object") {
 		ends = final
 	}
@@ -249,10 +249,10 @@ func cancellations(items int, recorded bool) []*Fault {
 			traits := final
 			switch reason {
 			case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded":
-				traits = passes
+				traits = recovers
 			case "ConditionalCheckFailed":
 				if item == items-1 {
-					traits = passes
+					traits = recovers
 				}
 			}
 			reasons := slices.Repeat([]string{"None"}, items)
@@ -272,7 +272,7 @@ func cancellations(items int, recorded bool) []*Fault {
 	}
 	return append(all,
 		fault("cancelled for no reason", final, faults.Cancel()),
-		fault("transaction in progress", passes, faults.Answer(http.StatusBadRequest, "TransactionInProgressException", quoting)),
+		fault("transaction in progress", recovers, faults.Answer(http.StatusBadRequest, "TransactionInProgressException", quoting)),
 		fault("another transaction's token", final, faults.Answer(http.StatusBadRequest, "IdempotentParameterMismatchException", quoting)),
 	)
 }

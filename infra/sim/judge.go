@@ -116,10 +116,10 @@ func (w *World) judgeAnswers(a *actor, success string) {
 func (a *actor) metFaultThatStays() bool {
 	met := map[string]int{}
 	for _, m := range a.met {
-		if m.fault.is(busy) {
+		if m.fault.is(lastsTwoSeconds) {
 			continue
 		}
-		if met[m.call]++; m.fault.Stays || !m.fault.is(passes) || met[m.call] > 2 {
+		if met[m.call]++; m.fault.Stays || !m.fault.is(recovers) || met[m.call] > 2 {
 			return true
 		}
 	}
@@ -216,11 +216,11 @@ func (r *run) judgeLatency(x *exchange) {
 	most := time.Duration(0)
 	for _, m := range x.met {
 		switch {
-		case m.fault.Stays || !m.fault.is(passes):
+		case m.fault.Stays || !m.fault.is(recovers):
 			return
 		case m.fault == gone:
 			most = max(most, 200*time.Millisecond)
-		case m.fault.is(silent):
+		case m.fault.is(attemptTimesOut):
 			most = silence + 1500*time.Millisecond
 		default:
 			most = 1500 * time.Millisecond

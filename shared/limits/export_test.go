@@ -8,13 +8,14 @@ func (l *Limiter) At(now func() time.Time) *Limiter {
 	return l
 }
 
-// Remembered bounds the callers that an instance remembers; Remembers counts them.
-const Remembered = maxCallers
+// MaxCallers bounds the callers whose arrival times an instance keeps.
+const MaxCallers = maxCallers
 
-// Remember remembers a caller's arrival time and returns the remembered one.
-func (l *Limiter) Remember(caller string, tat int64) int64 {
+// Keep keeps a caller's arrival time, and returns the kept one.
+func (l *Limiter) Keep(caller string, tat int64) int64 {
 	l.seen.keep(caller, tat)
 	return l.seen.of(caller)
 }
 
-func (l *Limiter) Remembers() int { return len(l.seen.tat) }
+// Callers counts the callers whose arrival times are kept.
+func (l *Limiter) Callers() int { return len(l.seen.tat) }

@@ -210,12 +210,12 @@ func TestConsecutiveRequestsAreOneUpdateEach(t *testing.T) {
 
 func TestTheMemoryIsBounded(t *testing.T) {
 	l := newFixture(t).newLimiter("test")
-	for caller := range 20 * limits.Remembered {
-		if l.Remember(fmt.Sprint(caller), 1) != 1 {
+	for caller := range 20 * limits.MaxCallers {
+		if l.Keep(fmt.Sprint(caller), 1) != 1 {
 			t.Fatal("the latest caller is forgotten")
 		}
 	}
-	if n := l.Remembers(); n != limits.Remembered {
-		t.Errorf("%d callers are remembered, want %d", n, limits.Remembered)
+	if n := l.Callers(); n != limits.MaxCallers {
+		t.Errorf("%d callers are kept, want %d", n, limits.MaxCallers)
 	}
 }

@@ -23,9 +23,9 @@ const (
 	onlyKey       = "sbx_only"
 )
 
-// memory is a fake of storage. Everything in it belongs to the same account. It keeps
+// fakeStore is a fake of storage. Everything in it belongs to the same account. It keeps
 // the store's input, and records requests like DynamoDB.
-type memory struct {
+type fakeStore struct {
 	*byok.Store
 	dynamodb.QueryAPIClient          // not called
 	given                   byok.New // the last one; its key will be wiped
@@ -35,37 +35,37 @@ type memory struct {
 	control                 map[string]testkit.Row
 }
 
-func newMemory() *memory {
-	m := &memory{control: map[string]testkit.Row{}}
+func newFakeStore() *fakeStore {
+	m := &fakeStore{control: map[string]testkit.Row{}}
 	m.Store = byok.NewStore(m, "credentials", "control", seal.NewSealer(m, "arn"))
 	return m
 }
 
 // send sends a request with exactly this body.
-func (m *memory) send(t *testing.T, body []byte, idempotencyKeys ...string) functest.Answer {
+func (m *fakeStore) send(t *testing.T, body []byte, idempotencyKeys ...string) functest.Answer {
 	t.Helper()
 	e := createRequest(nil).SendingBytes(body).As(onlyKey).With("Idempotency-Key", idempotencyKeys...)
 	return functest.Handle(t, auth.NewVerifier(m, "access"), operation(handler{workspaces: m, positions: m, keyring: m, credentials: m}), e)
 }
 
 // Seal keeps its input.
-func (m *memory) Seal(ctx context.Context, account ids.Account, workspace ids.Workspace, n byok.New) (byok.Draft, error) {
+func (m *fakeStore) Seal(ctx context.Context, account ids.Account, workspace ids.Workspace, n byok.New) (byok.Draft, error) {
 	m.given, m.key, m.place = n, string(n.Key.Reveal()), workspace
 	return m.Store.Seal(ctx, account, workspace, n)
 }
 
 // Default returns the only workspace.
-func (m *memory) Default(context.Context, auth.Caller) (ids.Workspace, error) {
+func (m *fakeStore) Default(context.Context, auth.Caller) (ids.Workspace, error) {
 	return onlyWorkspace, nil
 }
 
 // Next gives every credential the first position.
-func (m *memory) Next(context.Context, ids.Account, ids.Workspace, string, int64) (auth.Position, error) {
+func (m *fakeStore) Next(context.Context, ids.Account, ids.Workspace, string, int64) (auth.Position, error) {
 	return auth.Position{}, nil
 }
 
 // Owned reports that every key is the account's.
-func (m *memory) Owned(_ context.Context, _ ids.Account, hashes []auth.KeyHash) (map[auth.KeyHash]bool, error) {
+func (m *fakeStore) Owned(_ context.Context, _ ids.Account, hashes []auth.KeyHash) (map[auth.KeyHash]bool, error) {
 	owned := map[auth.KeyHash]bool{}
 	for _, h := range hashes {
 		owned[h] = true
@@ -74,7 +74,7 @@ func (m *memory) Owned(_ context.Context, _ ids.Account, hashes []auth.KeyHash) 
 }
 
 // GetItem fakes DynamoDB for the one API key and for recorded requests.
-func (m *memory) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+func (m *fakeStore) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	pk := testkit.TextOf(in.Key, "pk")
 	if pk != "key#"+string(auth.HashKey(onlyKey)) {
 		return &dynamodb.GetItemOutput{Item: m.control[pk]}, nil
@@ -86,13 +86,13 @@ func (m *memory) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func
 }
 
 // PutItem fakes DynamoDB for a credential.
-func (m *memory) PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+func (m *fakeStore) PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
 	m.written++
 	return &dynamodb.PutItemOutput{}, nil
 }
 
 // TransactWriteItems fakes DynamoDB for a credential and its request.
-func (m *memory) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+func (m *fakeStore) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	m.written++
 	record := in.TransactItems[1].Put.Item
 	m.control[testkit.TextOf(record, "pk")] = record
@@ -100,6 +100,6 @@ func (m *memory) TransactWriteItems(_ context.Context, in *dynamodb.TransactWrit
 }
 
 // GenerateDataKey fakes KMS; these tests open nothing.
-func (m *memory) GenerateDataKey(context.Context, *kms.GenerateDataKeyInput, ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error) {
+func (m *fakeStore) GenerateDataKey(context.Context, *kms.GenerateDataKeyInput, ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error) {
 	return &kms.GenerateDataKeyOutput{KeyId: aws.String("arn"), Plaintext: make([]byte, 32), CiphertextBlob: []byte("wrapped")}, nil
 }
