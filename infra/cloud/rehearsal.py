@@ -22,7 +22,7 @@ from behaviour import works
 from botocore.exceptions import ClientError
 from checks import CHANGED, CHECKS, LIVE, OWN, PASS, Report, make
 from declared import declared
-from engine import METRIC_MATH, UNJUDGED, UNKNOWN_TYPES, UNTAGGED, VERDICTS, Engine, EngineDeployment, contract, stripped
+from engine import FIREWALL_TYPES, METRIC_MATH, UNJUDGED, UNKNOWN_TYPES, UNTAGGED, VERDICTS, Engine, EngineDeployment, contract, stripped
 from lies import LIES, TRUTHS, UNTOLD
 from life import Cleaner, judge_canary
 from runbook import follow, sections
@@ -55,9 +55,9 @@ def step(what: str):
 def refused(d: EngineDeployment, whole: dict, built: pathlib.Path) -> None:
     """The whole template is refused for its unknown types, and for nothing else."""
     built.write_text(json.dumps(whole))
-    done = d.update(built.parent, {"Architecture": d.architectures[0]})
+    done = d.update(built.parent, {"Architecture": d.architectures[0], "Firewall": "On"})
     types = re.search(r"Unrecognized resource types: \[(.*?)\]", done.stderr + done.stdout)
-    holds(done.returncode and types and set(types[1].split(", ")) == UNKNOWN_TYPES, f"the whole template: {(done.stdout + done.stderr)[-500:]}")
+    holds(done.returncode and types and set(types[1].split(", ")) == UNKNOWN_TYPES | FIREWALL_TYPES, f"the whole template: {(done.stdout + done.stderr)[-500:]}")
 
 
 def rolled_back(d: EngineDeployment, whole: dict, built: pathlib.Path) -> None:
