@@ -203,7 +203,7 @@ func TestTheDocumentsCommandsExist(t *testing.T) {
 		for _, found := range append(inBlock.FindAllStringSubmatch(string(text), -1), inText.FindAllStringSubmatch(string(text), -1)...) {
 			line := strings.NewReplacer(append(values, `"`, "")...).Replace(quoted.ReplaceAllString(strings.Join(found[1:], ""), "quoted"))
 			for name, example := range map[string]string{
-				"OLD": "6d68ca91", "NEW": "6d68ca92", "FILE": "../router/router.yaml", "M": "m", "H": strings.Repeat("0", 64), "P": "openai",
+				"OLD": "6d68ca91", "CREDENTIAL": "6d68ca91", "NEW": "6d68ca92", "FILE": "../router/router.yaml", "M": "m", "H": strings.Repeat("0", 64), "P": "openai",
 				"HASH…": "3f9a1c04", "ID": "2e91d3ac", "COMMAND": "key", "router.yaml": "../router/router.yaml",
 			} {
 				line = regexp.MustCompile(`(^|\s)`+regexp.QuoteMeta(name)+`(\s|$)`).ReplaceAllString(line, "${1}"+example+"${2}")

@@ -26,7 +26,7 @@ type finding struct {
 	Kind    string          `json:"kind" list:"kind"` // key, workspace, list, account, counter, credential or item
 	ID      string          `json:"id" list:"id,short"`
 	Account output.Optional `json:"account_id" list:"account,short"`
-	Problem string          `json:"problem" list:"problem,30"`
+	Problem string          `json:"problem" list:"problem,short,46"`
 	By      string          `json:"by" list:"by"`
 	Remedy  output.Optional `json:"remedy" list:"remedy"`      // an action of the repair, by its name in audit lines, or advice
 	Outcome output.Optional `json:"outcome" list:"outcome,30"` // of the repair, after it was tried
@@ -184,11 +184,11 @@ func (i *inspection) workspaces() {
 
 func (i *inspection) lists() {
 	for _, place := range i.live.Missing {
-		i.settle("list", place.String(), "", "the row is there, its list entry is not", "list.add",
+		i.settle("list", place.ID(), "", "not in the list of "+place.PK, "list.add",
 			func(ctx context.Context, r *auth.Registry) error { return r.Relist(ctx, place) })
 	}
 	for _, place := range i.live.Stray {
-		i.settle("list", place.String(), "", "a list entry without its row", "list.remove",
+		i.settle("list", place.ID(), "", "without a row, in the list of "+place.PK, "list.remove",
 			func(ctx context.Context, r *auth.Registry) error { return r.Unlist(ctx, place) })
 	}
 	for _, place := range i.live.Unknown {

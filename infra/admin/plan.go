@@ -24,7 +24,7 @@ import (
 type credentialPlan struct {
 	place
 	Model      string               `required:"" placeholder:"SLUG" help:"The model that is asked for."`
-	APIKeyHash arguments.CallerHash `name:"api-key-hash" placeholder:"HASH" help:"The whole hash of the calling API key (admin key list). If omitted, no list of allowed keys has it."`
+	APIKeyHash arguments.HashPrefix `name:"api-key-hash" placeholder:"HASH" help:"The hash of the calling API key, or a prefix that no other key of the account has. If omitted, no list of allowed keys has it."`
 	User       string               `placeholder:"ID" help:"The calling user, if known."`
 	Router     string               `type:"existingfile" placeholder:"FILE" help:"The router's configuration, such as router.yaml. Models in allow-lists that it does not route are named: they cover no request."`
 	Providers  []arguments.Provider `name:"provider" required:"" placeholder:"SLUG" help:"The providers that the router may choose, in its order: repeat the flag, or separate them with commas."`
@@ -88,6 +88,13 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	stored, err := s.credentials.ReadSettings(ctx, c.Account, workspace.ID)
 	if err != nil {
 		return err
+	}
+	if len(c.APIKeyHash) > 0 && len(c.APIKeyHash) < arguments.HashLength {
+		key, err := oneKey{keySearch{c.Account}, c.APIKeyHash}.find(ctx, s)
+		if err != nil {
+			return err
+		}
+		c.APIKeyHash = arguments.HashPrefix(key.Hash)
 	}
 	if err := c.warnOfModels(s, stored); err != nil {
 		return err

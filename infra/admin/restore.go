@@ -50,7 +50,7 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	counts := countFindings(found, func(f finding) string { return f.By })
-	s.note("%s, %s, %s, %s: %s for `admin restore repair`, %d for you, %d to know.",
+	s.note("%s, %s, %s, %s: %s that `admin restore repair` settles after a restore, %d for you, %d to know.",
 		output.Count(len(live.Accounts), "account"), output.Count(len(live.Workspaces), "workspace"), output.Count(len(live.Keys), "key"),
 		output.Count(len(stored.placements), "credential"), output.Count(counts[byRepair], "finding"), counts[byOperator], counts[byNone])
 	if counts[byRepair]+counts[byOperator] > 0 {

@@ -169,6 +169,7 @@ func (r *restored) findings(args ...string) (listed []string) {
 // wantFound compares findings with the wanted ones.
 func (r *restored) wantFound(found []string, want ...string) {
 	r.Helper()
+	slices.Sort(want)
 	if diff := cmp.Diff(want, found); diff != "" {
 		r.Errorf("found (-want +got):\n%s", diff)
 	}
@@ -238,8 +239,8 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 		"repair: key half deleted: enabled, but in the table before: half deleted: a list lacks it",
 		"repair: key half restored: enabled, but half deleted: a list lacks it",
 		"repair: key of a deleted workspace: enabled, but disabled in the table before",
-		"repair: list account#Acme key#nobody's: a list entry without its row",
-		"repair: list workspace#default key#half restored: the row is there, its list entry is not",
+		"repair: list nobody's: without a row, in the list of account#Acme",
+		"repair: list half restored: not in the list of workspace#default",
 		"repair: workspace deleted since: live, but deleted in the table before",
 	)
 	if diff := cmp.Diff(before, r.contents()); diff != "" {
@@ -511,12 +512,12 @@ func TestWithoutTheTableBefore(t *testing.T) {
 		"repair: key kept: enabled, but bound to a deleted workspace",
 		"repair: key of a deleted workspace: enabled, but its workspace cannot be read",
 		"repair: key orphan: enabled, but its account does not exist",
-		"repair: list account#Acme key#orphan: a list entry without its row",
-		"repair: list account#ID key#orphan: the row is there, its list entry is not",
-		"repair: list workspace#ID key#astray: the row is there, its list entry is not",
-		"repair: list workspace#default key#astray: a list entry without its row",
-		"repair: list workspace#default key#foreign: a list entry without its row",
-		"repair: list workspace#foreign key#foreign: the row is there, its list entry is not",
+		"repair: list orphan: without a row, in the list of account#Acme",
+		"repair: list orphan: not in the list of account#ID",
+		"repair: list astray: not in the list of workspace#ID",
+		"repair: list astray: without a row, in the list of workspace#default",
+		"repair: list foreign: without a row, in the list of workspace#default",
+		"repair: list foreign: not in the list of workspace#foreign",
 	)
 	got := r.want(exit.Uncertain, "restore", "repair", "--disable-all-keys", "--yes")
 	if !strings.Contains(got.stderr, "so every key is disabled") {

@@ -67,12 +67,18 @@ type Place primaryKey
 
 func (p Place) String() string { return p.PK + " " + p.SK }
 
-// IsKey reports whether a list entry names a key.
-func (p Place) IsKey() bool { return strings.HasPrefix(p.SK, keyPrefix) }
+// ID is the id or hash that a list entry names.
+func (p Place) ID() string {
+	_, id, _ := strings.Cut(p.SK, "#")
+	return id
+}
+
+// isKey reports whether a list entry names a key.
+func (p Place) isKey() bool { return strings.HasPrefix(p.SK, keyPrefix) }
 
 // row is the row that a list entry names.
 func (k primaryKey) row() primaryKey {
-	if Place(k).IsKey() {
+	if Place(k).isKey() {
 		return primaryKey{k.SK, keySort}
 	}
 	return primaryKey{k.SK, workspaceSort}

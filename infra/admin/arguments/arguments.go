@@ -24,7 +24,7 @@ import (
 func Options() []kong.Option {
 	return []kong.Option{
 		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), fileIDs(), parsed(parseKeyARN), parsed(ParseLifetime), parsed(parseAge), parsed(parseTime), parsed(parseProvider),
-		prefixes[HashPrefix](8, HashLength, "", errNotHash), prefixes[CallerHash](HashLength, HashLength, "", errNotCallerHash),
+		prefixes[HashPrefix](8, HashLength, "", errNotHash),
 		prefixes[CredentialPrefix](8, idLength, "-", errNotCredential),
 	}
 }
@@ -32,7 +32,6 @@ func Options() []kong.Option {
 const (
 	errNotHash       = exit.UsageError("that is not a key's hash: give its 64 hexadecimal digits, or the first 8 or more (`admin key list`)")
 	errNotCredential = exit.UsageError("that is not a credential's id: give the UUID, or its first 8 characters or more (`admin credential find`)")
-	errNotCallerHash = exit.UsageError("that is not an API key's hash: give all 64 digits (`admin key list`)")
 
 	// ErrEnded refuses a key that would expire before it is made.
 	ErrEnded = exit.UsageError("a key cannot expire before it is made")
@@ -238,8 +237,6 @@ const HashLength = 64
 type (
 	// HashPrefix is a key's hash or a prefix of it.
 	HashPrefix string
-	// CallerHash is the whole hash of an API key.
-	CallerHash string
 	// CredentialPrefix is a credential's id or a prefix of it.
 	CredentialPrefix string
 )

@@ -13,7 +13,7 @@ import (
 )
 
 // A list has one line for each row. The tag `list` of a field overrides its `title` in lists.
-// A comma and one of these words may follow the title:
+// These words may follow the title, each after a comma:
 //
 //	short  ids and hashes are as short as they can be told apart, at least 8 characters
 //	age    a time is shown as its age; a time in the future as "in 3d"
@@ -23,7 +23,8 @@ import (
 type column[T any] struct {
 	Column[T]
 
-	how string
+	how   []string
+	least int // to so many characters its texts may be cut; 0 means never
 }
 
 // List encodes rows for scripts. For people it writes a table with the columns of these
@@ -47,18 +48,17 @@ func List[T any](o Writer, rows []T, titles ...string) error {
 			lines[i+1] = append(lines[i+1], text)
 		}
 	}
-	for i, c := range all {
-		excess := widthOf(lines) - o.Width
-		if least, err := strconv.Atoi(c.how); err == nil && o.Width > 0 && excess > 0 {
-			cut(lines[1:], i, max(least, widest(lines, i)-excess))
-		}
+	shown := len(all)
+	for o.Width > 0 && shown > 1 && leastWidth(lines, all[:shown]) > o.Width {
+		shown--
 	}
-	var left []string
-	for o.Width > 0 && widthOf(lines) > o.Width && len(lines[0]) > 1 {
-		last := len(lines[0]) - 1
-		left = slices.Insert(left, 0, lines[0][last])
-		for i := range lines {
-			lines[i] = lines[i][:last]
+	left := slices.Clone(lines[0][shown:])
+	for i := range lines {
+		lines[i] = lines[i][:shown]
+	}
+	for i, c := range all[:shown] {
+		if excess := widthOf(lines) - o.Width; o.Width > 0 && excess > 0 && c.least > 0 {
+			cut(lines[1:], i, max(c.least, widest(lines, i)-excess))
 		}
 	}
 	table := Aligned(func(w io.Writer) {
@@ -83,8 +83,10 @@ func listed[T any](titles []string) (chosen []column[T]) {
 		if !ok {
 			tag = field.Tag.Get("title")
 		}
-		title, how, _ := strings.Cut(tag, ",")
-		all[title] = column[T]{Column[T]{title, func(row T) string { return cell(reflect.ValueOf(row).FieldByIndex(field.Index)) }}, how}
+		words := strings.Split(tag, ",")
+		title, how := words[0], words[1:]
+		least, _ := strconv.Atoi(words[len(words)-1]) // 0 if it is no number
+		all[title] = column[T]{Column[T]{title, func(row T) string { return cell(reflect.ValueOf(row).FieldByIndex(field.Index)) }}, how, least}
 	}
 	for _, title := range titles {
 		chosen = append(chosen, all[title])
@@ -98,15 +100,13 @@ func texts[T any](o Writer, c column[T], rows []T) []string {
 	for i, row := range rows {
 		all[i] = c.Cell(row)
 	}
-	switch c.how {
-	case "short":
+	if slices.Contains(c.how, "short") {
 		shorten(all)
-	case "age":
-		for i, text := range all {
-			all[i] = o.age(text)
-		}
 	}
 	for i, text := range all {
+		if slices.Contains(c.how, "age") {
+			text = o.age(text)
+		}
 		all[i] = Printable(text)
 	}
 	return all
@@ -179,6 +179,19 @@ func widthOf(lines [][]string) int {
 	width := -2
 	for i := range lines[0] {
 		width += widest(lines, i) + 2
+	}
+	return width
+}
+
+// leastWidth is the width of the table with these columns, with its texts cut.
+func leastWidth[T any](lines [][]string, columns []column[T]) int {
+	width := -2
+	for i, c := range columns {
+		needs := widest(lines, i)
+		if c.least > 0 {
+			needs = min(needs, max(c.least, utf8.RuneCountInString(lines[0][i])))
+		}
+		width += needs + 2
 	}
 	return width
 }
