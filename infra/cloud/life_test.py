@@ -1,13 +1,15 @@
-"""Every end of `make prove` removes what it made and nothing else, and a canary is judged by its answers."""
+"""What no engine plays: the end of `make prove`, a canary, and the stacks that samconfig.toml names."""
 
 import collections
 import unittest
 from unittest import mock
 
 import cloud
+import declared
 import life
 from account import Answer
-from checks import Failed
+from checks import Differs, Failed
+from stack import environments, source
 
 ENVELOPE = '{"error":{"code":500,"message":"x","metadata":{"request_id":"r"}}}'
 GOOD, CRASH, PLAIN = Answer(200, {}, ""), Answer(500, {"x-request-id": "r"}, ENVELOPE), Answer(502, {}, "{}")
@@ -26,6 +28,25 @@ class Canary(unittest.TestCase):
         ):
             with self.subTest(wrong), self.assertRaises(Failed):
                 life.judge_canary(answers, status, "3", after)
+
+
+class Parameters(unittest.TestCase):
+    def test_samconfig_is_the_law_for_the_stacks_that_it_names(self) -> None:
+        defaults = {n: str(p.get("Default", "")) for n, p in source()["Parameters"].items()}
+        stranger = {"RouterRoleArn": "arn:aws:iam::444455556666:role/stranger"}
+        for stack, more, verdict in (
+            ("signalbox-prod", {}, None), ("signalbox-prod", stranger, Failed), ("signalbox-prod", {"LogRetentionDays": "1"}, Failed),
+            ("another", {}, Differs), ("another", stranger, Differs),
+        ):
+            with self.subTest(stack=stack, more=more):
+                found = defaults | environments()["signalbox-prod"] | more
+                subject = mock.Mock(deployment=None, parameters=found)
+                subject.name = stack
+                try:
+                    declared.parameters(subject)
+                    self.assertIsNone(verdict)
+                except Failed as result:
+                    self.assertIs(type(result), verdict)
 
 
 class Removal(unittest.TestCase):
