@@ -567,11 +567,11 @@ func (b *bench) logs() {
 			continue
 		}
 		lines++
-		switch {
-		case entry.Details == "via_upstream":
+		switch entry.Details {
+		case "via_upstream":
 			check(entry.Account != nil && entry.Workspace != nil && entry.Key != nil, "an attempt's line names the account, the workspace and the key", line)
 			named++
-		case entry.Details == "ext_authz_denied":
+		case "ext_authz_denied":
 			isNamed := entry.Refused != nil && (entry.Key != nil || *entry.Refused == "missing")
 			check(isNamed, "a refusal's line names the key and the reason", line)
 			named++
