@@ -18,7 +18,7 @@ import (
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/target"
-	"signalbox.dev/infra/reach"
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/faults"
 	"signalbox.dev/shared/ids"
@@ -102,7 +102,9 @@ func (d *fixture) table(name string) testkit.Rows {
 }
 
 // reached are the addresses of the engines.
-func (d *fixture) reached() reach.Engines { return d.engines.Config.ConfigSources[0].(reach.Engines) }
+func (d *fixture) reached() awsclients.Engines {
+	return d.engines.Config.ConfigSources[0].(awsclients.Engines)
+}
 
 // do executes a command line on the local server.
 func (d *fixture) do(args ...string) answer { return d.feed("", args...) }

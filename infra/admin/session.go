@@ -16,7 +16,7 @@ import (
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/target"
-	"signalbox.dev/infra/reach"
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/calls"
@@ -51,7 +51,7 @@ func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer)
 		t.Config.HTTPClient = a.http
 	}
 	t.Config.APIOptions = append(t.Config.APIOptions, a.changes.note)
-	db, bucket := reach.DynamoDB(t.Config), reach.S3(t.Config)
+	db, bucket := awsclients.DynamoDB(t.Config), awsclients.S3(t.Config)
 	s := &session{
 		app:         a,
 		db:          db,
@@ -61,7 +61,7 @@ func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer)
 		jobLister:   syncjobs.NewLister(db, t.Outputs.SyncJobsTableName),
 		credentials: byok.NewManager(db, t.Outputs.CredentialsTableName),
 		wrappedKeys: byok.NewWrappedKeys(db, t.Outputs.CredentialsTableName),
-		kms:         reach.KMS(t.Config),
+		kms:         awsclients.KMS(t.Config),
 		target:      t,
 		files:       files.NewManager(bucket, t.Outputs.FilesBucketName),
 		fileStore:   files.NewStore(bucket, t.Outputs.FilesBucketName),

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/infra/contract/record"
-	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/routing"
@@ -22,7 +22,7 @@ func (s server) router(t *testing.T) *routing.Reader {
 	t.Helper()
 	db, keys := s.DynamoDB.Options(), s.KMS.Options()
 	if the.calls != nil {
-		to := reach.Engines{DynamoDB: aws.ToString(db.BaseEndpoint), KMS: aws.ToString(keys.BaseEndpoint)}
+		to := awsclients.Engines{DynamoDB: aws.ToString(db.BaseEndpoint), KMS: aws.ToString(keys.BaseEndpoint)}
 		through, err := record.Through(to, "Router", map[string]string{
 			s.Access: "AccessTable", s.Credentials: "CredentialsTable", s.SealingKey: "SealingKey",
 		}, noteCall)

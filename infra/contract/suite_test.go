@@ -26,11 +26,11 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/infra/contract/openapi"
 	"signalbox.dev/infra/contract/record"
 	localserver "signalbox.dev/infra/local/server"
 	"signalbox.dev/infra/local/template"
-	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/client"
 )
@@ -185,7 +185,7 @@ func start(state string, parameters map[string]string) (s server, stop func() er
 	defer cancel()
 	o := localserver.Options{Root: root, State: state, Parameters: parameters}
 	if the.calls != nil {
-		o.Through = func(to reach.Engines, function string, made template.Resources) (reach.Engines, error) {
+		o.Through = func(to awsclients.Engines, function string, made template.Resources) (awsclients.Engines, error) {
 			names := make(map[string]string)
 			for id, attributes := range made {
 				names[attributes["Ref"]], names[attributes["Arn"]] = id, id

@@ -19,11 +19,11 @@ import (
 	"testing"
 	"time"
 
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/infra/local/child/childtest"
 	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/server"
 	"signalbox.dev/infra/local/template"
-	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
 	"signalbox.dev/infra/testkit/client"
 	"signalbox.dev/shared/auth"
@@ -210,7 +210,7 @@ type killer struct {
 }
 
 // through returns endpoints by which the function reaches the engines.
-func (k *killer) through(to reach.Engines, function string, _ template.Resources) (reach.Engines, error) {
+func (k *killer) through(to awsclients.Engines, function string, _ template.Resources) (awsclients.Engines, error) {
 	left := &atomic.Int64{}
 	k.left[function] = left
 	for _, endpoint := range []*string{&to.DynamoDB, &to.KMS, &to.S3} {

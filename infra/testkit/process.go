@@ -15,7 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"signalbox.dev/infra/reach"
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/shared/calls"
 )
 
@@ -56,7 +56,7 @@ func launch() (aws.Config, error) {
 }
 
 // spawn starts the command and waits for its line.
-func spawn(binary, dir string) (at reach.Engines, err error) {
+func spawn(binary, dir string) (at awsclients.Engines, err error) {
 	command := exec.Command(binary) //nolint:gosec // our own command
 	command.Dir = dir
 	var stderr bytes.Buffer

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"signalbox.dev/infra/reach"
+	"signalbox.dev/infra/awsclients"
 )
 
 // Stack is a running stack: AWS clients, and the names of its resources.
@@ -47,10 +47,10 @@ func OpenStack(ctx context.Context, file string) (*Stack, error) {
 		return nil, fmt.Errorf("reading the stack: %w", err)
 	}
 	var described struct {
-		reach.Engines
-		Endpoints  reach.Engines     `json:"endpoints"`
-		Outputs    Outputs           `json:"outputs"`
-		Parameters map[string]string `json:"parameters"`
+		awsclients.Engines
+		Endpoints  awsclients.Engines `json:"endpoints"`
+		Outputs    Outputs            `json:"outputs"`
+		Parameters map[string]string  `json:"parameters"`
 	}
 	if err := json.Unmarshal(text, &described); err != nil {
 		return nil, fmt.Errorf("decoding the stack: %w", err)
@@ -65,7 +65,7 @@ func OpenStack(ctx context.Context, file string) (*Stack, error) {
 		}
 	}
 	return &Stack{
-		DynamoDB: reach.DynamoDB(c), KMS: reach.KMS(c), S3: reach.S3(c), Outputs: described.Outputs, Parameters: described.Parameters,
+		DynamoDB: awsclients.DynamoDB(c), KMS: awsclients.KMS(c), S3: awsclients.S3(c), Outputs: described.Outputs, Parameters: described.Parameters,
 	}, nil
 }
 

@@ -28,7 +28,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/infra/admin/exit"
-	"signalbox.dev/infra/reach"
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
@@ -163,9 +163,9 @@ func httpClient() *awshttp.BuildableClient {
 // localStack has the fields of the local server's stack.json that the command reads. The local server's own type
 // is in a module that links its engines: a copy costs less.
 type localStack struct {
-	reach.Engines                   // without the endpoints
-	Endpoints     reach.Engines     `json:"endpoints"`
-	Outputs       map[string]string `json:"outputs"`
+	awsclients.Engines                    // without the endpoints
+	Endpoints          awsclients.Engines `json:"endpoints"`
+	Outputs            map[string]string  `json:"outputs"`
 }
 
 // ConnectLocal connects to the local server that stack.json describes.

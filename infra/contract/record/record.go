@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"signalbox.dev/infra/reach"
+	"signalbox.dev/infra/awsclients"
 )
 
 // maxIdle is more than the connections that ten instances of a function open.
@@ -84,7 +84,7 @@ func (r recorder) calls(q *http.Request, body []byte) []Call {
 // Through returns endpoints of the caller's own for the services. Each call is passed to
 // note, from several goroutines at once. Names maps the names in requests (tables, buckets
 // and ARNs) to logical ids. The endpoints last as long as the process.
-func Through(to reach.Engines, caller string, names map[string]string, note func(Call)) (reach.Engines, error) {
+func Through(to awsclients.Engines, caller string, names map[string]string, note func(Call)) (awsclients.Engines, error) {
 	targets := map[string]*url.URL{}
 	for service, address := range map[string]string{"DynamoDB_20120810": to.DynamoDB, "TrentService": to.KMS, "": to.S3} {
 		var err error

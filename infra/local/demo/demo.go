@@ -20,8 +20,8 @@ import (
 	"github.com/google/renameio/v2"
 	"golang.org/x/sync/errgroup"
 
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/infra/local/state"
-	"signalbox.dev/infra/reach"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
@@ -188,9 +188,9 @@ type maker struct {
 }
 
 func newMaker(c aws.Config, outputs map[string]string) maker {
-	db := reach.DynamoDB(c)
+	db := awsclients.DynamoDB(c)
 	return maker{
-		s3: reach.S3(c), bucket: outputs["FilesBucketName"],
+		s3: awsclients.S3(c), bucket: outputs["FilesBucketName"],
 		registry: auth.NewRegistry(db, outputs["AccessTableName"]), jobsWriter: syncjobs.NewWriter(db, outputs["SyncJobsTableName"]),
 	}
 }

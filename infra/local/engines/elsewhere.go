@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/infra/local/kms"
-	"signalbox.dev/infra/reach"
 )
 
 // elsewhereTime bounds the time that a DynamoDB that runs already may take to answer.
@@ -20,7 +20,7 @@ const elsewhereTime = 3 * time.Second
 // Elsewhere makes SDK clients that reach a DynamoDB that runs already, whatever
 // proxy the environment names.
 func Elsewhere(endpoint string) aws.Config {
-	e := reach.Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey, DynamoDB: endpoint}
+	e := awsclients.Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey, DynamoDB: endpoint}
 	c := e.Config()
 	c.HTTPClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	return c
@@ -34,7 +34,7 @@ func answersElsewhere(ctx context.Context, endpoint string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, elsewhereTime)
 	defer cancel()
-	db := reach.DynamoDB(Elsewhere(endpoint), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
+	db := awsclients.DynamoDB(Elsewhere(endpoint), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
 	if _, err := db.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)}); err != nil {
 		return fmt.Errorf("no DynamoDB answers at %s; start it (%w)", endpoint, err)
 	}

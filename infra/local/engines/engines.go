@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/infra/local/kms"
-	"signalbox.dev/infra/reach"
 )
 
 // The credentials that the engines accept: AWS's documented example, which is
@@ -52,7 +52,7 @@ type Config struct {
 
 // Engines are running engines.
 type Engines struct {
-	reach.Engines
+	awsclients.Engines
 	log  *slog.Logger
 	done chan error
 	// life ends with Close. Every process then ends too.
@@ -73,7 +73,7 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 		return nil, ConfigError{err}
 	}
 	e := &Engines{
-		Engines: reach.Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey, DynamoDB: c.DynamoDB},
+		Engines: awsclients.Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey, DynamoDB: c.DynamoDB},
 		log:     cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
 		done:    make(chan error, len(services)+2),
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"signalbox.dev/infra/reach"
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/infra/testkit"
 )
 
@@ -30,9 +30,9 @@ func TestUnsignedRequests(t *testing.T) {
 		_ = answer.Body.Close()
 	}
 	config := e.Config()
-	_, tables := reach.DynamoDB(config).ListTables(t.Context(), nil)
-	_, buckets := reach.S3(config).ListBuckets(t.Context(), nil)
-	_, keys := reach.KMS(config).CreateKey(t.Context(), nil)
+	_, tables := awsclients.DynamoDB(config).ListTables(t.Context(), nil)
+	_, buckets := awsclients.S3(config).ListBuckets(t.Context(), nil)
+	_, keys := awsclients.KMS(config).CreateKey(t.Context(), nil)
 	testkit.Must(t, errors.Join(tables, buckets, keys))
 }
 
@@ -54,7 +54,7 @@ func TestADynamoDBThatRunsAlready(t *testing.T) {
 	e, err := Start(t.Context(), Config{Root: "../../..", Dir: t.TempDir(), DynamoDB: there.URL + "/"})
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, e.Close()) })
-	tables, err := reach.DynamoDB(e.Config()).ListTables(t.Context(), nil)
+	tables, err := awsclients.DynamoDB(e.Config()).ListTables(t.Context(), nil)
 	if err != nil || len(tables.TableNames) != 1 || "http://"+asked.Host != e.DynamoDB {
 		t.Errorf("%v, %v; %s was asked as %s", tables, err, e.DynamoDB, asked.Host)
 	}

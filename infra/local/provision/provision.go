@@ -22,9 +22,9 @@ import (
 	"github.com/aws/smithy-go"
 	"golang.org/x/sync/errgroup"
 
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/infra/local/state"
 	"signalbox.dev/infra/local/template"
-	"signalbox.dev/infra/reach"
 )
 
 // ResourcesFile maps the logical ids of all resources made to ARNs.
@@ -60,7 +60,7 @@ func Make(ctx context.Context, t *template.Template, c aws.Config, dir, prefix s
 		return nil, err
 	}
 	p := &provisioner{
-		db: reach.DynamoDB(c), keys: reach.KMS(c), s3: reach.S3(c),
+		db: awsclients.DynamoDB(c), keys: awsclients.KMS(c), s3: awsclients.S3(c),
 		existing: make(map[string]string), made: make(template.Resources), prefix: prefix, warn: warn,
 	}
 	record := filepath.Join(dir, ResourcesFile)

@@ -11,9 +11,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/infra/local/engines"
 	"signalbox.dev/infra/local/state"
-	"signalbox.dev/infra/reach"
 )
 
 // elsewhere is a DynamoDB that the local server neither starts nor stops, and that others
@@ -62,7 +62,7 @@ func dropTables(ctx context.Context, dir string) error {
 	if err != nil || e == (elsewhere{}) {
 		return err
 	}
-	db := reach.DynamoDB(engines.Elsewhere(e.Endpoint), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
+	db := awsclients.DynamoDB(engines.Elsewhere(e.Endpoint), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
 	for pages := dynamodb.NewListTablesPaginator(db, &dynamodb.ListTablesInput{}); pages.HasMorePages() && err == nil; {
 		var page *dynamodb.ListTablesOutput
 		if page, err = pages.NextPage(ctx); err != nil {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/docs"
 	"signalbox.dev/infra/local/engines"
@@ -23,7 +24,6 @@ import (
 	"signalbox.dev/infra/local/runtime"
 	"signalbox.dev/infra/local/state"
 	"signalbox.dev/infra/local/template"
-	"signalbox.dev/infra/reach"
 )
 
 // closeTime bounds how long Close waits for requests that are under way.
@@ -53,7 +53,7 @@ type Options struct {
 	Warnings io.Writer
 	// Through, if there is one, gets the engines and returns the endpoints by which the
 	// function reaches them. It also gets the names of their resources.
-	Through func(to reach.Engines, function string, made template.Resources) (reach.Engines, error)
+	Through func(to awsclients.Engines, function string, made template.Resources) (awsclients.Engines, error)
 }
 
 // Server is a running local server.

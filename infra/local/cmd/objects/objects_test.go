@@ -13,8 +13,8 @@ import (
 	"github.com/aws/smithy-go"
 	"golang.org/x/sync/errgroup"
 
+	"signalbox.dev/infra/awsclients"
 	"signalbox.dev/infra/local/engines"
-	"signalbox.dev/infra/reach"
 	"signalbox.dev/infra/testkit"
 )
 
@@ -25,7 +25,7 @@ func TestDeletesAtOnce(t *testing.T) {
 	running, err := engines.Start(t.Context(), engines.Config{Root: "../../../..", Dir: t.TempDir()})
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, running.Close()) })
-	c, bucket, key := reach.S3(running.Config()), aws.String("files"), aws.String("files/w/f")
+	c, bucket, key := awsclients.S3(running.Config()), aws.String("files"), aws.String("files/w/f")
 	_, made := c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: bucket})
 	_, versioned := c.PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{
 		Bucket: bucket, VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatusEnabled},

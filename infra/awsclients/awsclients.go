@@ -1,9 +1,9 @@
-// Package reach makes AWS clients that reach only engines on this machine, with any AWS
+// Package awsclients makes AWS clients that reach only engines on this machine, with any AWS
 // variables and profiles in the shell.
 //
 // The SDK asks a config's sources for an endpoint only if AWS_ENDPOINT_URL and
 // AWS_IGNORE_CONFIGURED_ENDPOINT_URLS are not set. So the endpoint is set on each client.
-package reach
+package awsclients
 
 import (
 	"cmp"
