@@ -293,7 +293,7 @@ func TestRefusals(t *testing.T) {
 		"two users":            {model, append(bearer(f.token), userHeader, "u", userHeader, "u"), 400, "repeated_user_id"},
 		"the user":             {model, append(bearer(f.token), userHeader, "u"), 200, ""},
 		"a closed provider":    {`{"model":"m"}`, unbound, 403, "no_step"},
-		"an unknown model":     {`{"model":"o"}`, unbound, 404, "unknown_model"},
+		"an unknown model":     {`{"model":"unknown"}`, unbound, 404, "unknown_model"},
 		"no body":              {``, unbound, 400, "malformed_body"},
 		"no object":            {`["model","n"]`, unbound, 400, "malformed_body"},
 		"no model":             {`{"x":{"model":"n"}}`, unbound, 400, "malformed_body"},
@@ -471,7 +471,7 @@ func TestReads(t *testing.T) {
 		want int
 	}{
 		"a malformed body":           {func() { f.post("/plan", "{", bearer(f.token)...) }, 0},
-		"an unknown model":           {func() { f.post("/plan", `{"model":"o"}`, bearer(f.token)...) }, 0},
+		"an unknown model":           {func() { f.post("/plan", `{"model":"unknown"}`, bearer(f.token)...) }, 0},
 		"who":                        {func() { f.post("/who", "", bearer(f.token)...) }, 1},
 		"a plan":                     {func() { f.plan() }, 4},
 		"a plan and its key":         {func() { f.open(f.plan(), 1) }, 4},

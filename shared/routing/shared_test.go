@@ -152,6 +152,23 @@ func TestAnAccountHasABudget(t *testing.T) {
 	})
 }
 
+// A read that cost more than was charged is paid for afterwards.
+func TestAChargeIsCorrected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b budget
+		of := tenant{"a", "w"}
+		settle, _ := b.charge(of)
+		settle(2500)
+		if _, wait := b.charge(of); wait != 2500*time.Millisecond {
+			t.Errorf("the next read waits %v", wait)
+		}
+		time.Sleep(2500 * time.Millisecond)
+		if _, wait := b.charge(of); wait != 0 {
+			t.Errorf("then it still waits %v", wait)
+		}
+	})
+}
+
 // The maps of budgets are bounded.
 func TestBudgetsAreBounded(t *testing.T) {
 	var b budget
