@@ -382,6 +382,7 @@ func TestAPlanIsItsCallersOwn(t *testing.T) {
 	f.serve()
 	f.open(other, 1).is(t, "after a restart, with another first key", http.StatusOK, "")
 	f.open(other, 2).is(t, "its second attempt", http.StatusOK, "")
+	f.open(f.plan(), 2).is(t, "a second attempt whose first one another authorizer has served", http.StatusOK, "")
 	f.config.nameKeys = f.config.nameKeys[:1]
 	f.serve()
 	f.open(other, 1).is(t, "without its key", http.StatusForbidden, "unknown_plan")
