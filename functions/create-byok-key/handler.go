@@ -153,13 +153,13 @@ func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Worksp
 
 	// A request that can never succeed is a 400, even if something else failed.
 	var problems []byok.Problem
-	if ownedErr == nil {
-		problems = foreignKeys(hashes, owned)
+	var damage error // of the rows that the request names, for the log
+	if owned != nil {
+		problems, damage = foreignKeys(hashes, owned), ownedErr
 	}
-	var damage error // of the named workspace's row, for the log
 	if err := cmp.Or(workspaceErr, positionErr); errors.Is(err, auth.ErrNoWorkspace) {
 		if errors.Is(err, auth.ErrUnreadable) {
-			damage = err
+			damage = errors.Join(damage, err)
 		}
 		problems = append(problems, byok.Problem{Path: "/workspace_id", Message: "must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"})
 	} else if errors.Is(err, errFull) {

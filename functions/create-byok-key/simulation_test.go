@@ -396,7 +396,9 @@ func askStored(w *sim.World) {
 		w.Unreadable(c.table, c.row, func() { w.Ask("500", c.event, "stored "+c.text) })
 	}
 	// A row that names no account is nobody's.
-	row := testkit.Key("workspace#"+string(workspace), "workspace")
-	w.Rows("access").Set(w.TB(), row, "account", testkit.Number("9"))
+	for _, row := range []testkit.Row{testkit.Key("workspace#"+string(workspace), "workspace"), testkit.Key("key#"+string(hash), "key")} {
+		w.Rows("access").Set(w.TB(), row, "account", testkit.Number("9"))
+	}
 	w.Ask("400 /workspace_id", post(least+`,"workspace_id":"`+string(workspace)+`"}`), "stored workspace "+string(workspace))
+	w.Ask("400 /allowed_api_key_hashes/0", post(least+`,"allowed_api_key_hashes":["`+string(hash)+`"]}`), "stored key "+hash.Short())
 }

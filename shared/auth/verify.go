@@ -60,7 +60,8 @@ func NewKeyring(db batchGetter, table string) *Keyring {
 
 // Owned returns those of at most 100 different hashes that name a key of the account,
 // disabled and expired keys included. An unreadable key is an error only if it is the
-// account's. Owned has no effect.
+// account's. A key that names no account is nobody's: the error says so, beside the result.
+// Owned has no effect.
 func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []KeyHash) (map[KeyHash]bool, error) {
 	owned := make(map[KeyHash]bool, len(hashes))
 	keys := uniqueKeys(hashes)
@@ -71,18 +72,24 @@ func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []KeyHa
 	if err != nil {
 		return nil, fmt.Errorf("looking up keys: %w", err)
 	}
+	var nobodys error
 	for _, item := range items {
-		if accountOf(item) != account {
+		hash := KeyHash(strings.TrimPrefix(primaryKeyOf(item).PK, keyPrefix))
+		switch accountOf(item) {
+		case account:
+		case "":
+			nobodys = fmt.Errorf("stored key %s: no account", hash.Short())
+			continue
+		default:
 			continue
 		}
 		var key keyItem
-		hash := KeyHash(strings.TrimPrefix(primaryKeyOf(item).PK, keyPrefix))
 		if fault := decode(item, &key); fault != nil {
 			return nil, fmt.Errorf("stored key %s: %w", hash.Short(), fault)
 		}
 		owned[hash] = true
 	}
-	return owned, nil
+	return owned, nobodys
 }
 
 // uniqueKeys names each key once: BatchGetItem refuses repeats.
