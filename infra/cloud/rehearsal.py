@@ -201,22 +201,39 @@ WITH = {
 }
 
 
-# What is wrong before a section is followed, and what must hold after it.
-KEY = lambda d: d.account.client("kms").describe_key(KeyId=d.key)["KeyMetadata"]["KeyState"]  # noqa: E731
+def state(s: Subject) -> str:
+    return s.account.client("kms").describe_key(KeyId=s.physical["SealingKey"])["KeyMetadata"]["KeyState"]
+
+
+def alias(s: Subject) -> str:
+    return s.account.client("lambda").get_alias(FunctionName=s.physical["CreateByokKeyFunction"], Name="live")["FunctionVersion"]
+
+
+def new_version(s: Subject) -> None:
+    client, function = s.account.client("lambda"), s.physical["CreateByokKeyFunction"]
+    timeout = client.get_function_configuration(FunctionName=function)["Timeout"]
+    client.update_function_configuration(FunctionName=function, Timeout=1)  # an unchanged function gets no new version
+    live = client.publish_version(FunctionName=function)["Version"]
+    client.update_function_configuration(FunctionName=function, Timeout=timeout)
+    client.update_alias(FunctionName=function, Name="live", FunctionVersion=live)
+
+
+# A page, what happens before it is followed, and what must hold after it and not before.
 INCIDENTS = [
-    ("SealingFailures", lambda d: d.account.client("kms").disable_key(KeyId=d.key), lambda d: KEY(d) == "Enabled"),
-    ("SealingFailures", lambda d: d.account.client("kms").schedule_key_deletion(KeyId=d.key), lambda d: KEY(d) == "Enabled"),
+    ("SealingFailures", lambda s: s.account.client("kms").disable_key(KeyId=s.physical["SealingKey"]), lambda s: state(s) == "Enabled"),
+    ("SealingFailures", lambda s: s.account.client("kms").schedule_key_deletion(KeyId=s.physical["SealingKey"]), lambda s: state(s) == "Enabled"),
+    ("The way back", new_version, lambda s: alias(s) == "1"),
 ]
 
 
 def incidents(d: EngineDeployment) -> None:
     """Each incident happens, and its page ends it."""
-    d.key = d.subject().physical["SealingKey"]
+    s = d.subject()
     for heading, happens, ended in INCIDENTS:
-        happens(d)
-        holds(not ended(d), f"{heading}: nothing happened")
-        wrong = follow("incidents", [heading], d.name, {})
-        holds(not wrong and ended(d), f"incidents.md, {heading}: {wrong or 'it goes on'}")
+        happens(s)
+        holds(not ended(s), f"{heading}: nothing happened")
+        wrong = follow("incidents", [heading], d.name, {r"VERSION=12\b": "VERSION=1"})
+        holds(not wrong and ended(s), f"incidents.md, {heading}: {wrong or 'it goes on'}")
 
 
 def runbook(d: EngineDeployment) -> None:
