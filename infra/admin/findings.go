@@ -32,6 +32,8 @@ type finding struct {
 	Outcome output.Optional `json:"outcome" list:"outcome,30"` // of the repair, after it was tried
 
 	Repair repair `json:"-"`
+	// lacking means that the table before the restore lacks it.
+	lacking bool
 }
 
 // repair is one conditional write.
@@ -295,13 +297,16 @@ func (i *inspection) credentials() {
 	}
 }
 
-// notBefore is the problem of an account or workspace that the table before lacks. No command
-// removes one, so that table is not from the moment just before the restore, or is damaged.
-const notBefore = "not in the table before"
+// lack notes an account or workspace that the table before lacks. No command removes one, so
+// that table is not from the moment just before the restore, or is damaged.
+func (i *inspection) lack(kind, id string, account ids.Account) {
+	i.note(kind, id, account, "not in the table before")
+	i.found[len(i.found)-1].lacking = true
+}
 
 // lacking returns the accounts and workspaces that the table before lacks.
 func lacking(found []finding) []finding {
-	return slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return f.Problem != notBefore })
+	return slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return !f.lacking })
 }
 
 // differences reports the rows that only one of the two tables has, and the unreadable rows
@@ -332,12 +337,12 @@ func (i *inspection) differences() {
 	}
 	for id := range sorted(i.live.Accounts) {
 		if _, existed := i.before.Accounts[id]; !existed {
-			i.note("account", string(id), id, notBefore)
+			i.lack("account", string(id), id)
 		}
 	}
 	for id, w := range sorted(i.live.Workspaces) {
 		if _, existed := i.before.Workspaces[id]; !existed {
-			i.note("workspace", string(id), w.Account, notBefore)
+			i.lack("workspace", string(id), w.Account)
 		}
 	}
 }
