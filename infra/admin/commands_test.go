@@ -76,13 +76,17 @@ func TestListsFitTheTerminal(t *testing.T) {
 		if diff := cmp.Diff(want, strings.Join(strings.Fields(shown.String()), " ")+notes); diff != "" {
 			t.Errorf("%d columns (-want +got):\n%s", width, diff)
 		}
-		for line := range strings.Lines(shown.String()) {
-			if width >= 20 && utf8.RuneCountInString(strings.TrimRight(line, "\n")) > width {
-				t.Errorf("%d columns: %q", width, line)
-			}
-		}
 		if lines := strings.Count(shown.String(), "\n"); lines != 3 {
 			t.Errorf("%d columns: %d lines for 2 rows", width, lines)
+		}
+	}
+	for width := 20; width < 140; width++ {
+		var shown strings.Builder
+		testkit.Must(t, showCredentials(&session{out: output.Writer{To: &shown, Width: width, Now: now, Note: func(string, ...any) {}}}, found, true))
+		for line := range strings.Lines(shown.String()) {
+			if utf8.RuneCountInString(strings.TrimRight(line, "\n")) > width {
+				t.Errorf("%d columns: %q", width, line)
+			}
 		}
 	}
 }
