@@ -526,7 +526,7 @@ func (b *bench) memory(t *tenant) string {
 		look()
 	})
 	look()
-	check(attacked[0] < start[0]+120 && attacked[1] < start[1]+30, "memory in MB beside the attack", start, attacked)
+	check(attacked[0] < start[0]+240 && attacked[1] < start[1]+30, "memory in MB beside the attack", start, attacked)
 	check(peak[0] < attacked[0]+24*most*4>>20 && peak[1] < start[1]+60, "memory in MB for whole bodies", start, attacked, peak)
 	return fmt.Sprintf("Envoy and the authorizer from %v MB to %v beside 84 bodies without a key, to %v with 24 whole ones of 4 MiB", start, attacked, peak)
 }
