@@ -29,7 +29,9 @@ const (
 	workspaceHeader = "X-Signalbox-Workspace"
 	keyHeader       = "X-Signalbox-Key" // the first characters of the API key's hash
 	nthHeader       = "X-Signalbox-Attempt"
-	reasonHeader    = "X-Signalbox-Reason"
+	// Envoy's, if its buffer did not hold the whole body.
+	partialHeader = "X-Envoy-Auth-Partial-Body"
+	reasonHeader  = "X-Signalbox-Reason"
 
 	attemptHeader = "X-Envoy-Attempt-Count"
 	retriesHeader = "X-Envoy-Max-Retries"
@@ -193,6 +195,7 @@ func (a *authorizer) decide(w http.ResponseWriter, r *http.Request) (plan, *rout
 	var err error
 	p.model, err = readModel(http.MaxBytesReader(w, r.Body, a.config.MaxBodyBytes))
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
+	tooLarge = tooLarge || r.Header.Get(partialHeader) == "true"
 	users := r.Header.Values(a.config.UserIDHeader) // none if no header is configured
 	switch {
 	case tooLarge:

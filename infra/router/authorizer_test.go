@@ -307,6 +307,8 @@ func TestRefusals(t *testing.T) {
 		"half a body":          {`{"model":"n"`, unbound, 400, "malformed_body"},
 		"invalid UTF-8":        {"{\"model\":\"n\",\"x\":\"\xff\"}", unbound, 400, "malformed_body"},
 		"too large a body":     {`{"model":"n","x":"` + strings.Repeat("x", 1000) + `"}`, unbound, 413, "body_too_large"},
+		"a part of a body":     {`{"model":"n",`, append(bearer(f.token), "X-Envoy-Auth-Partial-Body", "true"), 413, "body_too_large"},
+		"a whole body":         {model, append(bearer(f.token), userHeader, "u", "X-Envoy-Auth-Partial-Body", "false"), 200, ""},
 		"an unknown caller's ": {``, bearer("sbx_unknown"), 400, "malformed_body"}, // no row is read for it
 	} {
 		for _, path := range []string{"/plan/v1/chat", "/plan", "/plan//a/../b"} {
