@@ -171,6 +171,12 @@ func TestReady(t *testing.T) {
 	if err := askReady(t.Context(), f.file, time.Minute); err != nil {
 		t.Errorf("after one read: %v", err)
 	}
+	// A fault for which SIGHUP is refused does not stop the one that serves.
+	damaged := filepath.Join(t.TempDir(), "router.yaml")
+	write(t, damaged, "listen: "+f.address+"\nname_keys_file: none\nunknown: true\n")
+	if err := askReady(t.Context(), damaged, 0); err != nil {
+		t.Errorf("with a damaged configuration: %v", err)
+	}
 	if err := askReady(t.Context(), filepath.Join(t.TempDir(), "none"), 0); err == nil {
 		t.Error("without a configuration")
 	}

@@ -119,11 +119,10 @@ func (h *handler) awaitStorage(ctx context.Context) {
 // askReady asks the authorizer of this configuration whether it is ready, until it is or
 // the time has passed.
 func askReady(ctx context.Context, file string, wait time.Duration) error {
-	c, err := readConfig(file)
+	network, address, err := readAddress(file)
 	if err != nil {
 		return err
 	}
-	network, address, _ := c.address() // readConfig has checked it
 	client := http.Client{Timeout: requestTime, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}}}
