@@ -17,9 +17,6 @@ GetSyncJobFunction := functions/get-sync-job
 CreateByokKeyFunction := functions/create-byok-key
 DeleteFileFunction := functions/delete-file
 FUNCTIONS := GetSyncJobFunction CreateByokKeyFunction DeleteFileFunction
-# The modules that make test tests, the longest first. They run in parallel, because
-# most tests wait for an engine.
-MODULES := . infra/admin infra/local infra/contract infra/router
 
 # -trimpath lets all clones on a machine share Go's build cache. Without symbols for a
 # debugger a test is linked faster.
@@ -37,9 +34,6 @@ GO_TOOL := go build -trimpath -buildvcs=false -ldflags '-s -w'
 
 # The race detector needs cgo and a C compiler; without one the tests still run.
 RACED := $(shell command -v cc >/dev/null 2>&1 && echo CGO_ENABLED=1 go test -race)
-# Its tests call other processes: the race detector would watch only the tests, and more
-# than double their CPU time.
-WITHOUT_RACE := infra/contract
 
 ##@ To use it, on this machine:
 
@@ -61,12 +55,12 @@ sam-local: first ## `make run` with the real `sam local start-api` beside it, on
 
 .PHONY: router
 router: $(BUILD)/router $(BUILD)/admin ## Show which stored key reaches a provider, through Envoy and the authorizer, beside `make run` (needs Envoy; ROUTER_PORT=9100, REAL=1: the real providers)
-	@cd infra/router && $(GO_TOOL) -o ../../$(BUILD)/beside ./beside && \
-		exec ../../$(BUILD)/beside -state "$(abspath $(STATE))" -port "$(or $(ROUTER_PORT),9100)" $(if $(REAL),-real)
+	@$(GO_TOOL) -o $(BUILD)/beside ./infra/router/beside && \
+		exec $(BUILD)/beside -state "$(abspath $(STATE))" -port "$(or $(ROUTER_PORT),9100)" $(if $(REAL),-real)
 
 .PHONY: docs
 docs: packages ## Write the reference page into .build/docs, for any web host (SERVER=https://api.example.com/api/v1)
-	@cd infra/local && go run ./cmd/docs -root ../.. -to "$(CURDIR)/$(BUILD)/docs" -server "$(SERVER)"
+	@go run ./infra/local/cmd/docs -to "$(CURDIR)/$(BUILD)/docs" -server "$(SERVER)"
 
 .PHONY: reset
 reset: ## Remove everything that `make run` keeps in .local/
@@ -76,29 +70,21 @@ reset: ## Remove everything that `make run` keeps in .local/
 admin: $(BUILD)/admin ## Run the operator's command on the local server of `make run`, not on SIGNALBOX_STACK (ARGS='key list'; without ARGS: help)
 	@$(BUILD)/admin --local $(STATE) $(ARGS)
 
-TESTS := $(addprefix test@,$(MODULES))
-
 .PHONY: test
-test: engines functions $(BUILD)/engines $(BUILD)/admin $(BUILD)/local ## Run every Go test, on real engines, offline once installed (DYNAMODB=dynoxide: without ExtendDB, on the dynoxide in PATH)
+test: build ## Run every Go test, on real engines, offline once installed (DYNAMODB=dynoxide: without ExtendDB, on the dynoxide in PATH)
 ifneq ($(DYNAMODB),)
 	@echo "On $(DYNAMODB) in place of ExtendDB: two tests of ExtendDB's damaged database do not run." >&2
 endif
 ifeq ($(RACED),)
 	@echo "No C compiler (cc): the tests run WITHOUT the race detector." >&2
 endif
-	@mkdir -p "$(BUILD)/iam" && rm -f "$(BUILD)"/iam/*
-	@echo "Testing $(words $(TESTS)) modules, three at a time; each prints its results when it ends."
-	@$(MAKE) --no-print-directory -k -j3 $(TESTS)
+	@mkdir -p $(BUILD)/iam && rm -f $(BUILD)/iam/*
+	@SIGNALBOX_DYNAMODB="$(DYNAMODB)" SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" \
+		$(or $(RACED),go test) -p 6 -shuffle=on -count=1 -timeout 40m ./...
 	@sha256sum $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum
 
-.PHONY: $(TESTS)
-$(TESTS): test@%:
-	@results=$$(cd "$*" && SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" \
-		SIGNALBOX_DYNAMODB="$(DYNAMODB)" SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" $(or $(if $(filter $*,$(WITHOUT_RACE)),,$(RACED)),go test) -shuffle=on -count=1 -timeout 40m ./... 2>&1); status=$$?; \
-		printf '== %s\n%s\n' "$*" "$$results"; exit $$status
-
 .PHONY: build
-build: first $(BUILD)/engines $(BUILD)/admin ## Build the functions and the tools for this machine
+build: first $(BUILD)/engines $(BUILD)/admin ## Build all that `make run`, `make admin` and `go test ./...` need
 
 ##@ To deploy and operate it:
 
@@ -131,16 +117,15 @@ release: go ## Build the operator's command and the authorizer into .build/relea
 ##@ To change it:
 
 .PHONY: second-opinion
-second-opinion: engines functions $(BUILD)/engines ## Run the tests of storage on engines that nobody here wrote, and open sealed keys with another program (needs Python)
-	@SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" infra/second-opinion/run
+second-opinion: build ## Run the tests of storage on engines that nobody here wrote, and open sealed keys with another program (needs Python)
+	@infra/second-opinion/run
 
 # `make test` records the calls too. This target records them again only if the functions
 # have changed.
 .PHONY: iam
-iam: engines functions $(BUILD)/engines node ## Prove the IAM policies against the functions' recorded calls
-	@sha256sum --status -c $(BUILD)/iam/functions.sum 2>/dev/null || { mkdir -p $(BUILD)/iam; cd infra/contract && \
-		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" SIGNALBOX_ENGINES="$(CURDIR)/$(BUILD)/engines" \
-		SIGNALBOX_FUNCTIONS="$(CURDIR)/$(BUILD)/functions" go test -count=1 .; }
+iam: build ## Prove the IAM policies against the functions' recorded calls
+	@sha256sum --status -c $(BUILD)/iam/functions.sum 2>/dev/null || { mkdir -p $(BUILD)/iam; \
+		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" go test -count=1 ./infra/contract; }
 	@infra/cloud/iam
 
 .PHONY: $(BUILD)/minimal
@@ -149,7 +134,7 @@ $(BUILD)/minimal: go
 
 # The programs of make run, built from nothing as fast as possible.
 .PHONY: first
-run sam-local: export NEEDS := engine
+run sam-local build: export NEEDS := engine
 first: go node
 	+@infra/local/first "$(MAKE)"
 
@@ -161,19 +146,16 @@ functions: go $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
 $(addprefix $(BUILD)/functions/,$(FUNCTIONS)): $(BUILD)/functions/%: go
 	@$(GO_BUILD) -o $@/bootstrap ./$($*)
 
-.PHONY: programs $(BUILD)/local $(BUILD)/engines $(BUILD)/objects $(BUILD)/admin $(BUILD)/router
-programs: go
-	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$(BUILD)/" . ./cmd/objects signalbox.dev/shared/...
+# The packages of shared are compiled with the programs, because the functions need them next.
+PROGRAMS := $(addprefix $(BUILD)/,local engines admin router)
+.PHONY: programs $(BUILD)/objects $(PROGRAMS)
+programs: $(BUILD)/objects
+	@$(GO_TOOL) -o $(BUILD)/ ./infra/local ./shared/...
 $(BUILD)/objects: go
-	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$@" ./cmd/objects
-$(BUILD)/local: go
-	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$@" .
-$(BUILD)/engines: go
-	@cd infra/local && $(GO_TOOL) -o "$(CURDIR)/$@" ./cmd/engines
-$(BUILD)/admin: go
-	@cd infra/admin && $(GO_TOOL) -ldflags "-s -w -X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)" -o "$(CURDIR)/$@" .
-$(BUILD)/router: go
-	@cd infra/router && $(GO_TOOL) -o "$(CURDIR)/$@" .
+	@cd infra/local/cmd/objects && $(GO_TOOL) -o "$(CURDIR)/$@" .
+$(PROGRAMS): go
+	@$(GO_TOOL) $(if $(filter %/admin,$@),-ldflags "-s -w -X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)") -o $@ ./infra/$(or $(PACKAGE),$(@F))
+$(BUILD)/engines: PACKAGE := local/cmd/engines
 
 # SAM's makefile builder runs these through infra/release/<Architecture>/Makefile:
 # the template's parameter decides the deployed architecture. `sam local` runs the
@@ -203,14 +185,12 @@ GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 
 .PHONY: lint
 lint: go node ## Lint the code, its import directions and modules, the template, the OpenAPI document, scripts and workflows
-	@set -e; for m in $(MODULES) infra/second-opinion/kms; do \
-		echo "== lint $$m"; ( cd $$m && $(GOLANGCI_LINT) run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./... ); \
+	@set -e; for m in . infra/local/cmd/objects infra/second-opinion/kms; do \
+		echo "== lint $$m"; ( cd $$m && $(GOLANGCI_LINT) run --config "$(CURDIR)/.golangci.yml" ./... && go mod tidy -diff ); \
 	done
-	@set -e; for m in $(MODULES) infra/second-opinion/kms infra/clients/go; do ( cd $$m && go mod tidy -diff ); done
 	@infra/cloud/lint
 
-.PHONY: engines packages engine
-engines: engine $(BUILD)/objects
+.PHONY: packages engine
 packages engine: go node
 	@infra/local/packages $(filter engine,$@)
 

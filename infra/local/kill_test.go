@@ -252,7 +252,7 @@ func TestAFunctionIsKilledBetweenTwoCalls(t *testing.T) {
 	t.Parallel()
 	k, state := &killer{t, map[string]*atomic.Int64{}}, filepath.Join(t.TempDir(), "state")
 	running, err := server.Start(t.Context(), server.Options{
-		Root: "../..", State: state, Functions: os.Getenv("SIGNALBOX_FUNCTIONS"), Through: k.through, Parameters: map[string]string{"DeleteBurst": "10000"},
+		Root: "../..", State: state, Through: k.through, Parameters: map[string]string{"DeleteBurst": "10000"},
 	})
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, running.Close()) })

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 // flags are the flags of a run on a free port, and further arguments.
 func flags(state string, more ...string) []string {
-	return append([]string{"-root", "../..", "-state", state, "-functions", os.Getenv("SIGNALBOX_FUNCTIONS"), "-port", "0"}, more...)
+	return append([]string{"-root", "../..", "-state", state, "-port", "0"}, more...)
 }
 
 // command returns the command with these arguments.

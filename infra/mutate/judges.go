@@ -34,7 +34,7 @@ func judges(ctx context.Context) (func(mutant) []judge, error) {
 	return func(m mutant) []judge {
 		for _, command := range commands {
 			if strings.HasPrefix(m.file, command+"/") {
-				return []judge{{command, []string{"."}}}
+				return []judge{{".", []string{"./" + command}}}
 			}
 		}
 		folder := "./" + filepath.Dir(m.file)

@@ -19,13 +19,7 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-const (
-	// enginesVariable has the path of the engines' command; the default is make's path.
-	enginesVariable = "SIGNALBOX_ENGINES"
-
-	startTimeout = 3 * time.Minute
-	howToGet     = "run `make engines .build/engines` in the repository first"
-)
+const startTimeout = 3 * time.Minute
 
 // launch starts the engines. They end when their standard input ends: at any end of this
 // process. The SDK prefers some AWS variables to a config, so launch removes all AWS
@@ -42,13 +36,9 @@ func launch() (aws.Config, error) {
 	if err != nil {
 		return aws.Config{}, err
 	}
-	binary := os.Getenv(enginesVariable)
-	if binary == "" {
-		binary = filepath.Join(root, ".build", "engines")
-	}
-	at, err := spawn(binary, root)
+	at, err := spawn(filepath.Join(root, ".build", "engines"), root)
 	if err != nil {
-		return aws.Config{}, fmt.Errorf("%s: %w; %s", binary, err, howToGet)
+		return aws.Config{}, fmt.Errorf("%w; run `make build` in the repository first", err)
 	}
 	c := at.Config()
 	c.Retryer = calls.Retryer
@@ -85,8 +75,8 @@ func spawn(binary, dir string) (at awsclients.Engines, err error) {
 	return at, err
 }
 
-// repository returns the root of the repository. It looks for the template, not for
-// go.mod, because infra/ has other modules.
+// repository returns the root of the repository. It looks for the template, because
+// engines have a go.mod too.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -58,7 +58,7 @@ func run(m *testing.M) int {
 }
 
 func inState(folder string) server.Options {
-	return server.Options{Root: "../../..", State: folder, Functions: os.Getenv("SIGNALBOX_FUNCTIONS")}
+	return server.Options{Root: "../../..", State: folder}
 }
 
 // options returns those of a local server of the project's own template with a copy of

@@ -24,8 +24,8 @@ import (
 
 func main() {
 	b := beside{
-		state:  flag.String("state", "../../.local", "the folder of make run"),
-		build:  flag.String("build", "../../.build", "the folder of the binaries"),
+		state:  flag.String("state", ".local", "the folder of make run"),
+		build:  flag.String("build", ".build", "the folder of the binaries"),
 		port:   flag.Int("port", 9100, "Envoy's port"),
 		isReal: flag.Bool("real", false, "call the real providers"),
 	}
@@ -129,7 +129,7 @@ func (b beside) awaitChange(ctx context.Context, s *stack, seen *[]byte) <-chan 
 }
 
 func (b beside) configureEnvoy(authorizer, standIn int) error {
-	return examples.Write("envoy.yaml", filepath.Join(*b.state, "envoy.yaml"), func(c examples.Object) {
+	return examples.Write("infra/router/envoy.yaml", filepath.Join(*b.state, "envoy.yaml"), func(c examples.Object) {
 		examples.Listen(c, *b.port)
 		examples.Serve(c, func(cluster string) []int {
 			switch {
@@ -156,7 +156,7 @@ func (b beside) configureRouter(port int, s stack) error {
 			return err
 		}
 	}
-	return examples.Write("router.yaml", filepath.Join(*b.state, "router.yaml"), func(c examples.Object) {
+	return examples.Write("infra/router/router.yaml", filepath.Join(*b.state, "router.yaml"), func(c examples.Object) {
 		examples.Route(c, port, names, s.Outputs)
 		examples.KeyFiles(c, func(string) string { return "" })
 	})
@@ -214,7 +214,7 @@ func serveStandIn(ctx context.Context) (port int, err error) {
 // be pasted again.
 func (b beside) explain() {
 	state := *b.state
-	if root, err := filepath.Abs("../.."); err == nil {
+	if root, err := os.Getwd(); err == nil {
 		state = strings.TrimPrefix(state, root+"/")
 	}
 	provider := "In place of the providers, a stand-in on this machine shows which key arrived."

@@ -1,4 +1,4 @@
-package main
+package engines_test
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ import (
 // succeeds, all deletes by version succeed, and each reports the same as S3. shared/files
 // tests the rest, on ministack too (infra/second-opinion).
 func TestDeletesAtOnce(t *testing.T) {
-	running, err := engines.Start(t.Context(), engines.Config{Root: "../../../..", Dir: t.TempDir()})
+	running, err := engines.Start(t.Context(), engines.Config{Root: "../../..", Dir: t.TempDir()})
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, running.Close()) })
 	c, bucket, key := awsclients.S3(running.Config()), aws.String("files"), aws.String("files/w/f")
