@@ -118,7 +118,7 @@ func isLoopback(host string) bool {
 
 func (c Config) page(w http.ResponseWriter, r *http.Request) {
 	if _, err := os.Stat(filepath.Join(c.Root, viewer)); err != nil {
-		http.Error(w, "the viewer of this page is not installed; stop the local server and run: make engines", http.StatusServiceUnavailable)
+		http.Error(w, "the viewer of this page is not installed; stop the local server and run: make build", http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -172,7 +172,7 @@ func Copy(root, folder, server string) error {
 		return fmt.Errorf("the server %q is no URL: make docs SERVER=https://api.example.com/api/v1", server)
 	}
 	if _, err := os.Stat(filepath.Join(root, viewer)); err != nil {
-		return fmt.Errorf("the viewer is not installed: make engines (%w)", err)
+		return fmt.Errorf("the viewer is not installed: make build (%w)", err)
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // for a web server to read
 		return err

@@ -38,7 +38,7 @@ func TestUnsignedRequests(t *testing.T) {
 
 func TestAMissingEngineIsNamed(t *testing.T) {
 	_, err := Start(t.Context(), Config{Root: t.TempDir(), Dir: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "make engines") {
+	if err == nil || !strings.Contains(err.Error(), "make build") {
 		t.Errorf("%v, want the command that installs the engine", err)
 	}
 }

@@ -126,7 +126,7 @@ func installed(service, path string) (string, error) {
 		_, err = os.Stat(binary)
 	}
 	if err != nil {
-		return "", fmt.Errorf("the %s engine is missing; install it: make engines (%w)", service, err)
+		return "", fmt.Errorf("the %s engine is missing; install it: make build (%w)", service, err)
 	}
 	return binary, nil
 }
