@@ -108,7 +108,7 @@ protect: ## Protect a deployed stack from deletion, and its tables, keys and buc
 	@command -v aws >/dev/null || { echo "The AWS CLI is missing: see https://aws.amazon.com/cli/" >&2; exit 1; }
 	@test -n "$(STACK)" || { echo "No stack is named: make protect STACK=signalbox-prod" >&2; exit 1; }
 	@aws cloudformation update-termination-protection --enable-termination-protection --stack-name "$(STACK)"
-	@aws cloudformation set-stack-policy --stack-policy-body file://infra/stack-policy.json --stack-name "$(STACK)"
+	@aws cloudformation set-stack-policy --stack-policy-body file://infra/cloud/stack-policy.json --stack-name "$(STACK)"
 
 .PHONY: release
 release: go ## Build the operator's command and the authorizer into .build/release, with SBOMs and checksums (VERSION=v1.2.3)
@@ -118,19 +118,19 @@ release: go ## Build the operator's command and the authorizer into .build/relea
 
 .PHONY: second-opinion
 second-opinion: build ## Run the tests of storage on engines that nobody here wrote, and open sealed keys with another program (needs Python)
-	@infra/second-opinion/run
+	@infra/test/second-opinion/run
 
 # `make test` records the calls too. This target records them again only if the functions
 # have changed.
 .PHONY: iam
 iam: build ## Prove the IAM policies against the functions' recorded calls
 	@sha256sum --status -c $(BUILD)/iam/functions.sum 2>/dev/null || { mkdir -p $(BUILD)/iam; \
-		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" go test -count=1 ./infra/contract; }
+		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" go test -count=1 ./infra/test/contract; }
 	@infra/cloud/iam
 
 .PHONY: $(BUILD)/minimal
 $(BUILD)/minimal: go
-	@$(GO_BUILD) -o $@ ./infra/bench/baseline
+	@$(GO_BUILD) -o $@ ./infra/test/bench/baseline
 
 # The programs of make run, built from nothing as fast as possible.
 .PHONY: first
@@ -171,7 +171,7 @@ $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
 .PHONY: simulate
 simulate: go ## Play requests in every order of their calls and with every fault, in virtual time (SEEDS=… or HOURS=…: random ones; MUTANTS=1: planted defects, ONLY=… of that name)
 ifdef MUTANTS
-	@go run ./infra/mutate -planted '*/*/testdata/mutants.txt' -timeout 30m $(if $(ONLY),-only "$(ONLY)")
+	@go run ./infra/test/mutate -planted '*/*/testdata/mutants.txt' -timeout 30m $(if $(ONLY),-only "$(ONLY)")
 else
 	@set -o pipefail; go test -count=1 -v -timeout 0 -run '^TestSimulation$$' ./functions/... ./shared/auth \
 		-args -simulate $(if $(SEEDS),-seeds $(SEEDS)) $(if $(HOURS),-hours $(HOURS)) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'
@@ -185,7 +185,7 @@ GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 
 .PHONY: lint
 lint: go node ## Lint the code, its import directions and modules, the template, the OpenAPI document, scripts and workflows
-	@set -e; for m in . infra/local/cmd/objects infra/second-opinion/kms; do \
+	@set -e; for m in . infra/local/cmd/objects infra/test/second-opinion/kms; do \
 		echo "== lint $$m"; ( cd $$m && $(GOLANGCI_LINT) run --config "$(CURDIR)/.golangci.yml" ./... && go mod tidy -diff ); \
 	done
 	@infra/cloud/lint

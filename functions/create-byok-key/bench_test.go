@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"testing"
 
-	"signalbox.dev/infra/bench/instant"
-	"signalbox.dev/infra/testkit/functest"
+	"signalbox.dev/infra/test/bench/instant"
+	"signalbox.dev/infra/test/kit/functest"
 )
 
 var benchEvent = functest.NewEvent(http.MethodPost, "/api/v1/byok").

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/testkit/functest"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/functest"
 	"signalbox.dev/shared/byok"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/testkit/functest"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"signalbox.dev/infra/sim"
-	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/testkit/functest"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/functest"
+	"signalbox.dev/infra/test/sim"
 	"signalbox.dev/shared/ids"
 )
 

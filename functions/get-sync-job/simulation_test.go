@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"signalbox.dev/infra/sim"
-	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/testkit/functest"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/functest"
+	"signalbox.dev/infra/test/sim"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )

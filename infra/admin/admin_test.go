@@ -18,9 +18,9 @@ import (
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/target"
-	"signalbox.dev/infra/awsclients"
-	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/infra/local/awsclients"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/ids"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/exit"
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
 )
 
 func TestWordsAreCompleted(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/target"
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )

@@ -19,7 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"signalbox.dev/infra/admin/exit"
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/byok"
 )
 

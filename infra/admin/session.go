@@ -16,7 +16,7 @@ import (
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/target"
-	"signalbox.dev/infra/awsclients"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/calls"

@@ -14,7 +14,7 @@ from account import PROVIDER_KEY, ROOT, Subject, code
 from botocore.exceptions import ClientError
 from checks import CHANGED, OWN, Differs, Failed, NotChecked, check, until
 
-sys.path.insert(0, str(ROOT / "infra" / "second-opinion"))
+sys.path.insert(0, str(ROOT / "infra" / "test" / "second-opinion"))
 from opener import Place, Record, Refused, open_record  # an opener that shares no code with shared/seal
 
 TYPES = 'API Gateway Developer Guide, "Gateway response types"'
@@ -82,7 +82,7 @@ def works(s: Subject) -> str:
     return ", ".join(seen)
 
 
-@check("the stored key opens for its own tenant and for no other", 'KMS Developer Guide, "Encryption context"; infra/second-opinion/opener.py')
+@check("the stored key opens for its own tenant and for no other", 'KMS Developer Guide, "Encryption context"; infra/test/second-opinion/opener.py')
 def sealing(s: Subject) -> str:
     made = s.create()
     expect(made.status == 201, str(made))

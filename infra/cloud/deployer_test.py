@@ -1,4 +1,4 @@
-"""infra/service-policy.json can update every resource of the template, infra/verifier-policy.json read it.
+"""infra/cloud/service-policy.json can update every resource of the template, infra/cloud/verifier-policy.json read it.
 
 policies/deployment.test.mjs tries what the policies beside it must allow and must refuse.
 
@@ -61,7 +61,7 @@ class Deployment(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.policies = {
-            name: json.loads((SOURCE.parent / f"infra/{name}-policy.json").read_text())["Statement"]
+            name: json.loads((SOURCE.parent / f"infra/cloud/{name}-policy.json").read_text())["Statement"]
             for name in ("boundary", "deployer", "service", "verifier")
         }
 
@@ -87,7 +87,7 @@ class Deployment(unittest.TestCase):
         policies = (policy for function in functions(Stack(**ALL)).values() for policy in function["policies"])
         missing = set().union(*(actions(policy["Statement"]) for policy in policies)) - actions(self.policies["boundary"])
         self.assertFalse(missing, (
-            "infra/boundary-policy.json lacks these actions of the functions' policies in template.yaml; "
+            "infra/cloud/boundary-policy.json lacks these actions of the functions' policies in template.yaml; "
             "a stack that exists needs the new boundary before it is deployed, or each request that needs them gets 500"))
 
     def test_every_role_is_in_the_path_of_the_stack(self):

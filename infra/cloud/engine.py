@@ -27,7 +27,7 @@ FIREWALL_TYPES = {"AWS::WAFv2::LoggingConfiguration", "AWS::WAFv2::WebACLAssocia
 # The creation of an alarm with several metrics fails, and rolls back.
 METRIC_MATH = "Properties.Metrics (metric math) is not supported"
 
-# The tests of infra/contract that fail, by name, with what they print. The gateway takes // for /
+# The tests of infra/test/contract that fail, by name, with what they print. The gateway takes // for /
 # and a final / for nothing, and decodes a path before it routes.
 CONTRACT = {
     r"TestUnknownRoutes/\w+_/.*/": "401, want 404",

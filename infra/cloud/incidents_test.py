@@ -1,6 +1,6 @@
 """Every alarm fires at its incidents and at no other log line.
 
-infra/log-lines.json has the functions' lines, which infra/contract records. Lambda's, the
+infra/test/contract/log-lines.json has the functions' lines, which infra/test/contract records. Lambda's, the
 gateway's and EventBridge's lines have the form that AWS documents. No library evaluates
 patterns with JSON properties correctly. This file evaluates the part of the grammar that
 the template uses; any other pattern is an error.
@@ -17,7 +17,7 @@ from stack import SOURCE, Stack
 from template_test import of, told
 
 
-FUNCTIONS = json.loads((SOURCE.parent / "infra/log-lines.json").read_text())
+FUNCTIONS = json.loads((SOURCE.parent / "infra/test/contract/log-lines.json").read_text())
 
 
 def platform(status: str) -> dict:
@@ -153,7 +153,7 @@ class Incidents(unittest.TestCase):
 
     def test_each_operation_has_lines_that_the_alarms_count(self):
         for operation in OPERATIONS:
-            self.assertTrue(server_errors(operation) and stored_faults(operation), f"{operation} has too few lines in infra/log-lines.json: record them with SIGNALBOX_LINES=record")
+            self.assertTrue(server_errors(operation) and stored_faults(operation), f"{operation} has too few lines in infra/test/contract/log-lines.json: record them with SIGNALBOX_LINES=record")
 
     def test_each_alarm_fires_in_time(self):
         for alarm in INCIDENTS:

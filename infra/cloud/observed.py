@@ -154,12 +154,12 @@ def results(printed: str) -> dict[str, list[str]]:
     return tests
 
 
-@check("every test of infra/contract passes", "infra/openapi.yaml; an answer by the gateway itself to a malformed request DIFFERS")
+@check("every test of infra/test/contract passes", "infra/openapi.yaml; an answer by the gateway itself to a malformed request DIFFERS")
 def contract(s: Subject) -> str:
     described = WORK / f"{s.name}-stack.json"
     described.write_text(json.dumps({"region": s.account.region, "outputs": s.outputs, "parameters": s.parameters}))
     done = subprocess.run(
-        ["go", "test", "-count=1", "-json", "-timeout", "30m", "."], cwd=ROOT / "infra" / "contract", capture_output=True, text=True, check=False,
+        ["go", "test", "-count=1", "-json", "-timeout", "30m", "."], cwd=ROOT / "infra" / "test" / "contract", capture_output=True, text=True, check=False,
         env=os.environ | {
             "SIGNALBOX_BASE_URL": s.url.geturl(), "SIGNALBOX_STACK": str(described),
             "SIGNALBOX_MADE": str(s.noted), "AWS_REGION": s.account.region,

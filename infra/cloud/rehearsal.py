@@ -80,7 +80,7 @@ def protected(d: EngineDeployment) -> None:
     subprocess.run(["make", "--silent", "-C", ROOT, "protect", f"STACK={d.name}"], check=True, capture_output=True)
     cloudformation = d.account.client("cloudformation")
     policy = json.loads(cloudformation.get_stack_policy(StackName=d.name)["StackPolicyBody"])
-    holds(policy == json.loads((ROOT / "infra/stack-policy.json").read_text()), "make protect set another stack policy")
+    holds(policy == json.loads((ROOT / "infra/cloud/stack-policy.json").read_text()), "make protect set another stack policy")
     with contextlib.suppress(ClientError):
         cloudformation.delete_stack(StackName=d.name)
         holds(False, "make protect did not stop a deletion")
@@ -150,9 +150,9 @@ def lies(d: EngineDeployment) -> None:
     finally:
         with recorded(d.account, asked):
             s.remove_tenants()
-    policy = json.loads((ROOT / "infra/verifier-policy.json").read_text())["Statement"]
+    policy = json.loads((ROOT / "infra/cloud/verifier-policy.json").read_text())["Statement"]
     allowed = {a for p in policy for a in (p["Action"] if isinstance(p["Action"], list) else [p["Action"]])}
-    holds(asked and asked <= allowed, f"infra/verifier-policy.json lacks {asked - allowed}")
+    holds(asked and asked <= allowed, f"infra/cloud/verifier-policy.json lacks {asked - allowed}")
 
 
 # The action of IAM that an operation needs, if it has another name.

@@ -107,7 +107,7 @@ class Template(unittest.TestCase):
             if resource["Type"] in STATEFUL or name in DELETION:
                 rule = ("Retain" if name in protected else "RetainExceptOnCreate", "Retain")
                 self.assertEqual(tuple(resource.get(p, "Delete") for p in ("DeletionPolicy", "UpdateReplacePolicy")), DELETION.get(name, rule), name)
-        (denied,) = [s for s in json.loads((SOURCE.parent / "infra/stack-policy.json").read_text())["Statement"] if s["Effect"] == "Deny"]
+        (denied,) = [s for s in json.loads((SOURCE.parent / "infra/cloud/stack-policy.json").read_text())["Statement"] if s["Effect"] == "Deny"]
         self.assertEqual(set(denied["Condition"]["StringEquals"]["ResourceType"]), STATEFUL - {"AWS::Logs::LogGroup", "AWS::S3::BucketPolicy"})
 
     def test_what_expires(self):

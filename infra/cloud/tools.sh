@@ -11,7 +11,7 @@ mkdir -p "$work"
 
 # shellcheck disable=SC2034 # for the commands that source this
 linters() { ../release/venv . "${bin%/bin}"; }
-engine_tools() { ../release/venv ../second-opinion "${engines%/bin}"; }
+engine_tools() { ../release/venv ../test/second-opinion "${engines%/bin}"; }
 
 node_tools() {
   command -v npm >/dev/null || { echo "${0}: needs Node.js 20.19 or newer, with npm" >&2; exit 1; }

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/local/child/childtest"
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
 )
 
 // asCommand makes the test binary run as the command.

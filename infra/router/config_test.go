@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
 )
 
 // exampleConfig returns the example, and writes the files that it names into a folder.

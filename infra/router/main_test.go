@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/byok"
 )
 

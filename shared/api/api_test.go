@@ -20,8 +20,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
-	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/testkit/functest"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/functest"
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/calls"

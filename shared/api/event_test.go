@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"signalbox.dev/infra/testkit/functest"
+	"signalbox.dev/infra/test/kit/functest"
 	"signalbox.dev/shared/api"
 )
 

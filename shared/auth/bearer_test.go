@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/auth"
 )
 

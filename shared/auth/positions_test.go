@@ -7,7 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 )

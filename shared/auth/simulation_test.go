@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"signalbox.dev/infra/sim"
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/sim"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 )

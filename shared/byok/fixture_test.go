@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
-	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
-	"signalbox.dev/infra/awsmodel"
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/awsmodel"
+	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/limits"
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
-	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/testkit/faults"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -472,7 +472,7 @@ func TestAReaderNeedsItsConfiguration(t *testing.T) {
 }
 
 // BenchmarkReader counts the calls to AWS of 1,000 requests that open one credential, with
-// opened keys kept and without. `infra/bench/run` runs it.
+// opened keys kept and without. `infra/test/bench/run` runs it.
 func BenchmarkReader(b *testing.B) {
 	for _, c := range []struct {
 		name string

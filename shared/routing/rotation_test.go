@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/secret"
 )

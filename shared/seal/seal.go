@@ -36,7 +36,7 @@
 // key to the other, both times with that context. Only the wrapped key and the
 // recorded ARN change.
 //
-// Package byok documents a record's place in storage. infra/second-opinion opens records with
+// Package byok documents a record's place in storage. infra/test/second-opinion opens records with
 // another implementation, written in Python from this text.
 package seal
 

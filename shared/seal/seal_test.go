@@ -136,7 +136,7 @@ func TestADataKeyIs256BitsAndWiped(t *testing.T) {
 const trustedARN = "trusted"
 
 // vector is a frozen record. Records like these are in customers' tables: it must
-// always be possible to open every one. infra/second-opinion reads the data key, which KMS
+// always be possible to open every one. infra/test/second-opinion reads the data key, which KMS
 // unwraps.
 type vector struct {
 	Format                                   int

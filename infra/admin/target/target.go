@@ -28,7 +28,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/infra/admin/exit"
-	"signalbox.dev/infra/awsclients"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"

@@ -17,7 +17,7 @@ const ids = {
 }
 const filled = (text) => text.replace(/ACCOUNT|REGION|STACK|REST_ID|SEALING_KEY|STORAGE_KEY|DOMAIN|ZONE/g, (name) => ids[name])
 const policies = Object.fromEntries(['deployer', 'service', 'boundary', 'verifier'].map((name) =>
-  [name, JSON.parse(filled(readFileSync(new URL(`../../${name}-policy.json`, import.meta.url), 'utf8')))]))
+  [name, JSON.parse(filled(readFileSync(new URL(`../${name}-policy.json`, import.meta.url), 'utf8')))]))
 
 const request = ([action, resource, conditions = {}], principal = 'arn:aws:iam::ACCOUNT:role/tester') => ({
   principal: filled(principal), action, arn: filled(resource), account: ids.ACCOUNT,
@@ -144,10 +144,10 @@ const attacks = {
 }
 
 for (const [who, calls] of Object.entries(good)) {
-  for (const call of calls) test(`infra/${who}-policy.json allows: ${call[0]}`, () => assert.ok(may(who, call)))
+  for (const call of calls) test(`infra/cloud/${who}-policy.json allows: ${call[0]}`, () => assert.ok(may(who, call)))
 }
 for (const [who, listed] of Object.entries(attacks)) {
-  for (const [name, call] of Object.entries(listed)) test(`infra/${who}-policy.json refuses: ${name}`, () => assert.ok(!may(who, call)))
+  for (const [name, call] of Object.entries(listed)) test(`infra/cloud/${who}-policy.json refuses: ${name}`, () => assert.ok(!may(who, call)))
 }
 
 // Attacks in steps. Each step with the service role's rights changes what the next one is judged by: a
@@ -196,7 +196,7 @@ test('the steps are judged: with the rights of before, three attacks succeed', (
   }
 })
 
-test('infra/boundary-policy.json allows the calls of the functions', () => {
+test('infra/cloud/boundary-policy.json allows the calls of the functions', () => {
   const names = Object.keys(stack.functions).filter((name) => name !== 'Router')
   const recorded = (name) => readCalls(process.env.CALLS).filter((call) => call.function === name)
   const calls = names.flatMap((name) => [...recorded(name), ...unseen(stack, name, recorded(name))])
@@ -207,5 +207,5 @@ test('infra/boundary-policy.json allows the calls of the functions', () => {
 })
 
 for (const [who, policy] of Object.entries(policies)) {
-  test(`AWS knows the actions and condition keys of infra/${who}-policy.json`, async () => assert.deepEqual(await problemsOfPolicy(policy), []))
+  test(`AWS knows the actions and condition keys of infra/cloud/${who}-policy.json`, async () => assert.deepEqual(await problemsOfPolicy(policy), []))
 }

@@ -13,7 +13,7 @@ import (
 	"signalbox.dev/infra/local/docs"
 	"signalbox.dev/infra/local/gateway"
 	"signalbox.dev/infra/local/template"
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
 )
 
 // The page and the demo account's keys are served for this machine's own names

@@ -1,5 +1,5 @@
 // Package engines runs the services that Signalbox needs on one machine: DynamoDB
-// (ExtendDB), S3 (versitygw) and a stand-in for KMS, or engines of infra/second-opinion
+// (ExtendDB), S3 (versitygw) and a stand-in for KMS, or engines of infra/test/second-opinion
 // instead. All listen on one address and keep their state in one folder. An engine that is a
 // separate process ends with this one, even if this one is killed.
 package engines
@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"signalbox.dev/infra/awsclients"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/local/kms"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"signalbox.dev/infra/awsclients"
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/local/awsclients"
+	"signalbox.dev/infra/test/kit"
 )
 
 // The engines go on after an unsigned request, because a Lambda function opens its

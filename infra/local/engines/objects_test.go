@@ -13,14 +13,14 @@ import (
 	"github.com/aws/smithy-go"
 	"golang.org/x/sync/errgroup"
 
-	"signalbox.dev/infra/awsclients"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/local/engines"
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
 )
 
 // versitygw alone does not settle many deletes at once. Here one conditional delete
 // succeeds, all deletes by version succeed, and each reports the same as S3. shared/files
-// tests the rest, on ministack too (infra/second-opinion).
+// tests the rest, on ministack too (infra/test/second-opinion).
 func TestDeletesAtOnce(t *testing.T) {
 	running, err := engines.Start(t.Context(), engines.Config{Root: "../../..", Dir: t.TempDir()})
 	testkit.Must(t, err)

@@ -26,7 +26,7 @@ const (
 )
 
 var services = [...]struct {
-	variable string // names an engine of infra/second-opinion, for tests
+	variable string // names an engine of infra/test/second-opinion, for tests
 	// own is the engine of the local server. Nil means that it runs in this
 	// process.
 	own func(Config) (program, error)
@@ -108,9 +108,9 @@ func versityGW(c Config) (program, error) {
 	}}, err
 }
 
-// secondOpinion is an engine from infra/second-opinion.
+// secondOpinion is an engine from infra/test/second-opinion.
 func secondOpinion(c Config, name string) (program, error) {
-	script, err := installed(name, filepath.Join(c.Root, "infra", "second-opinion", "engine"))
+	script, err := installed(name, filepath.Join(c.Root, "infra", "test", "second-opinion", "engine"))
 	dir := filepath.Join(c.Dir, name)
 	return program{name: name, dir: dir, command: func(ctx context.Context, port string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, script, name, dir, host, port) //nolint:gosec // a script of ours

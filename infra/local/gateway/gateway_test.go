@@ -17,7 +17,7 @@ import (
 	"signalbox.dev/infra/local/gateway"
 	"signalbox.dev/infra/local/runtime"
 	"signalbox.dev/infra/local/template"
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
 )
 
 // functions is a fake with one answer.

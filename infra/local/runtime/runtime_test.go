@@ -19,7 +19,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"signalbox.dev/infra/local/runtime"
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
 )
 
 // TestMain makes the test binary run as the Lambda function if there is a Runtime API.

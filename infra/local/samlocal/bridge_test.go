@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
 )
 
 // A connection from outside of the network is closed, and the next one accepted.

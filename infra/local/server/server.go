@@ -15,7 +15,7 @@ import (
 	"slices"
 	"time"
 
-	"signalbox.dev/infra/awsclients"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/docs"
 	"signalbox.dev/infra/local/engines"

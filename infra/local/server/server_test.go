@@ -25,8 +25,8 @@ import (
 	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/samlocal"
 	"signalbox.dev/infra/local/server"
-	"signalbox.dev/infra/testkit"
-	"signalbox.dev/infra/testkit/client"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/client"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/syncjobs"
 )

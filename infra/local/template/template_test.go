@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"signalbox.dev/infra/local/template"
-	"signalbox.dev/infra/testkit"
+	"signalbox.dev/infra/test/kit"
 )
 
 // loadOwn loads the project's own template.

@@ -1,0 +1,247 @@
+package contract_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/infra/test/contract/openapi"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+)
+
+// TestStrictJSON sends bodies that the gateway could change or lose on their way
+// into an event. Issues are expected at path; "-" means none. The rules
+// themselves are tested in shared/api.
+func TestStrictJSON(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	for _, c := range []struct{ name, body, path string }{
+		{"white space around", " \t\r\n" + bodyWith("") + " \t\r\n", "-"},
+		{"empty", "", ""},
+		{"NUL after", bodyWith("") + "\x00", ""},
+		{"byte order mark", "\ufeff" + bodyWith(""), ""},
+		{"deep array", bodyWith(`,"allowed_models":` + strings.Repeat("[", 30000)), ""},
+		{"largest", bodyWith("") + strings.Repeat(" ", 65536-len(bodyWith(""))), "-"},
+		{"one byte too large", bodyWith("") + strings.Repeat(" ", 65537-len(bodyWith(""))), ""},
+		{"far too large", bodyWith(`,"name":"` + strings.Repeat("n", 200_000) + `"`), ""},
+		{"surrogate pair", keyBody(`"\ud83d\ude00"`), "-"},
+		{"four-byte character", keyBody(`"😀"`), "-"},
+		{"U+FFFD", keyBody("\"a\ufffdb\""), "/key"},
+		{"unpaired surrogate", keyBody(`"\ud83d"`), "/key"},
+		{"not UTF-8", keyBody("\"a\xffb\""), "/key"},
+		{"overlong", keyBody("\"a\xc0\xafb\""), "/key"},
+		{"surrogate in UTF-8", keyBody("\"\xed\xa0\x80\""), "/key"},
+		{"cut character", keyBody("\"\xf0\x9f\x98\""), "/key"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := post(c.body).As(n.management).Do(t)
+			if c.path == "-" {
+				r.Is(t, http.StatusCreated)
+				return
+			}
+			r.Refuses(t, c.path)
+		})
+	}
+}
+
+// TestFields sends each member with the values that its schema makes worth trying: code
+// and description must agree. (checkEnvelope compares accepted requests, too.)
+func TestFields(t *testing.T) {
+	t.Parallel()
+	together := map[string][]string{
+		"is_byok_only": {`true,"is_fallback":false`, `true,"is_fallback":true`},
+		"is_fallback":  {`true,"is_required":true`},
+	}
+	for member, schema := range the.spec.Properties("NewByokCredential") {
+		t.Run(member, func(t *testing.T) {
+			t.Parallel()
+			n := newTenant(t)
+			samples := map[string]string{"workspace_id": n.second, "allowed_api_key_hashes": hashOf(n.standard)}
+			tried := map[bool]int{}
+			for _, value := range append(openapi.Values(schema, samples[member]), together[member]...) {
+				members := map[string]string{"key": `"k"`, "provider": `"openai"`, member: value}
+				var all []string
+				for name, value := range members {
+					all = append(all, `"`+name+`":`+value)
+				}
+				body := "{" + strings.Join(all, ",") + "}"
+				allowed := the.spec.CheckRequest("createByokKey", []byte(body)) == nil
+				tried[allowed]++
+				got := post(body).As(n.management).Do(t)
+				if want := map[bool]int{true: http.StatusCreated, false: http.StatusBadRequest}[allowed]; got.Status != want {
+					t.Errorf("the description allows %s as %.40s (%d bytes): %t; it got %d %.300s", member, value, len(value), allowed, got.Status, got.Body)
+				}
+				for _, path := range got.Issues() {
+					if path != "/"+member && !strings.HasPrefix(path, "/"+member+"/") {
+						t.Errorf("%s as %.40s: an issue at %q", member, value, path)
+					}
+				}
+			}
+			if tried[true] == 0 || tried[false] == 0 {
+				t.Errorf("the description allows %d and refuses %d of the values of %s: give a sample", tried[true], tried[false], member)
+			}
+		})
+	}
+}
+
+// TestTheKeysBytes: the limit of a key is in bytes, and a schema counts characters.
+func TestTheKeysBytes(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	key := func(characters int) string { return keyBody(`"` + strings.Repeat("é", characters) + `"`) }
+	post(key(16384)).As(n.management).Do(t).Is(t, http.StatusCreated)
+	post(key(16385)).As(n.management).Do(t).Refuses(t, "/key")
+}
+
+// TestProviders: the description has the slugs that the service accepts.
+func TestProviders(t *testing.T) {
+	t.Parallel()
+	if diff := cmp.Diff(byok.Providers(), the.spec.Enum("Provider")); diff != "" {
+		t.Errorf("accepted - and described +:\n%s", diff)
+	}
+}
+
+// TestCreatesAtOnce: of 20 credentials in one workspace no two have one position.
+func TestCreatesAtOnce(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	positions, ids := map[int64]bool{}, map[string]bool{}
+	responses, _ := atOnce(t, mostPosts, func(int) request { return post(bodyWith("")).As(n.management) })
+	for _, r := range responses {
+		c := r.Created(t)
+		positions[c.SortOrder], ids[c.ID] = true, true
+	}
+	if len(ids) != mostPosts || len(positions) != mostPosts {
+		t.Errorf("got %d ids and %d positions, want %d each", len(ids), len(positions), mostPosts)
+	}
+}
+
+// TestAFullWorkspace: beyond the bound the credentials are counted as they are stored.
+// TestSimulation of create-byok-key fills a workspace.
+func TestAFullWorkspace(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	rows := testkit.Rows{DB: n.DynamoDB, Table: n.Access}
+	rows.Set(t, testkit.Key("workspace#"+n.workspace, "workspace"), "made", testkit.Number("100"))
+	first := post(bodyWith("")).As(n.management).Do(t).Created(t) // of the 100 none is stored
+	credentials := testkit.Rows{DB: n.DynamoDB, Table: n.Credentials}
+	row := credentials.Get(t, testkit.Key("workspace#"+n.workspace, "credential#"+first.ID))
+	for i := range 99 {
+		row["sk"] = testkit.Text(fmt.Sprintf("credential#00000000-0000-4000-8000-%012d", i))
+		credentials.Put(t, row)
+	}
+	refused := post(bodyWith("")).As(n.management).Do(t)
+	refused.Refuses(t, "/workspace_id")
+	if !strings.Contains(string(refused.Body), "at most 100 credentials") {
+		t.Errorf("refused as %s", refused.Body)
+	}
+	credentials.Delete(t, row)
+	post(bodyWith("")).As(n.management).Do(t).Created(t)
+}
+
+// once returns a request under the idempotency key of the suite.
+func (n tenant) once(body string) request {
+	return post(body).As(n.management).Idempotent(idempotencyKey)
+}
+
+// replays fails the test unless got repeats the first response.
+func replays(t *testing.T, got, first response) {
+	t.Helper()
+	if string(got.Is(t, http.StatusCreated).Body) != string(first.Body) {
+		t.Errorf("got %s, want the first response %s", got.Body, first.Body)
+	}
+	if v := got.Header.Values("Idempotent-Replayed"); !slices.Equal(v, []string{"true"}) {
+		t.Errorf("Idempotent-Replayed is %q on a replay", v)
+	}
+}
+
+// TestReplay follows one request under its idempotency key. TestSimulation of
+// create-byok-key has the rules of same and different bodies.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	body := bodyWith(`,"name":"one","workspace_id":"` + n.second + `"`)
+	n.once(bodyWith(`,"workspace_id":"`+unknownJob+`"`)).Do(t).Refuses(t, "/workspace_id")
+	first := n.once(body).Do(t) // only a success is remembered
+	respelt := `{"workspace_id": "` + n.second + `",` + "\n" + `"name":"\u006fne","provider":"openai","key":"` + providerKey + `"}`
+	for _, same := range []string{body, respelt} {
+		replays(t, n.once(same).Do(t), first)
+	}
+	n.once(strings.Replace(body, "one", "two", 1)).Do(t).Refuses(t, "")
+	if got := post(body).As(n.management).Do(t).Created(t).SortOrder; got != 1 {
+		t.Errorf("the next credential is at %d, want 1", got)
+	}
+	second := n.once(body).As(n.ManagementKey(t)).Do(t) // another API key's own
+	if first.Created(t).ID == second.Created(t).ID {
+		t.Error("two API keys share one remembered response")
+	}
+
+	// The request's own syntax comes before the replay, storage after it.
+	n.DeleteWorkspace(t, ids.Workspace(n.second))
+	replays(t, n.once(body).Do(t), first)
+	post(body).As(n.management).Do(t).Refuses(t, "/workspace_id")
+	n.once(body).With("Content-Type", "text/plain").Do(t).Refuses(t, "")
+	n.Disable(t, n.management)
+	n.once(body).Do(t).Because(t, "disabled")
+}
+
+// TestCreatesAtOnceUnderOneKey: 20 clients with one idempotency key get one credential;
+// each gets a 201.
+func TestCreatesAtOnceUnderOneKey(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	firsts, bodies := 0, map[string]bool{}
+	responses, _ := atOnce(t, mostPosts, func(int) request { return n.once(bodyWith("")) })
+	for _, r := range responses {
+		bodies[string(r.Is(t, http.StatusCreated).Body)] = true
+		if _, replayed := r.Header["Idempotent-Replayed"]; !replayed {
+			firsts++
+		}
+	}
+	if len(bodies) != 1 || firsts != 1 {
+		t.Errorf("got %d different responses, %d of them first ones, want 1 and 1", len(bodies), firsts)
+	}
+}
+
+// TestItemsExpire: a limiter item and an idempotency record expire, by the
+// attribute of the table's TTL, and not before the contract allows.
+func TestItemsExpire(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	began := time.Now()
+	n.once(bodyWith("")).Do(t).Is(t, http.StatusCreated)
+	del("file_unknown").As(n.management).Do(t).Is(t, http.StatusNotFound)
+	ttl, err := n.DynamoDB.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &n.Control})
+	testkit.Must(t, err)
+	attribute := aws.ToString(ttl.TimeToLiveDescription.AttributeName)
+	control := testkit.Rows{DB: n.DynamoDB, Table: n.Control}
+	items := []testkit.Row{
+		control.Get(t, testkit.Key(string(byok.NewRequestID(hashOf(n.management), idempotencyKey)))),
+		control.Get(t, testkit.Key("limit#delete-file#"+hashOf(n.management))),
+	}
+	least := map[string]time.Duration{"limit": time.Minute / time.Duration(the.perMinute), "idem": 24 * time.Hour}
+	for _, item := range items {
+		kind, _, _ := strings.Cut(testkit.TextOf(item, "pk"), "#")
+		expires, ok := item[attribute].(*types.AttributeValueMemberN)
+		if !ok {
+			t.Fatalf("an item of %s# has no %q", kind, attribute)
+		}
+		seconds, err := strconv.ParseInt(expires.Value, 10, 64)
+		// Two hours of margin: milliseconds, or no end at all, would be far more.
+		if left := time.Unix(seconds, 0).Sub(began); err != nil || left < least[kind] || left > least[kind]+2*time.Hour {
+			t.Errorf("an item of %s# expires in %s, want %s (%v)", kind, left, least[kind], err)
+		}
+	}
+}

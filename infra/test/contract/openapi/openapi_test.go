@@ -1,0 +1,100 @@
+package openapi_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"signalbox.dev/infra/test/contract/openapi"
+)
+
+// TestCheckResponse: a response as the service returns it is accepted, and each
+// change that makes it wrong is reported.
+func TestCheckResponse(t *testing.T) {
+	t.Parallel()
+	spec, err := openapi.Load("../../../openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const job = `{"data":{"id":"7c9e6679-7425-40de-944b-e07fc1f90ae7","status":"running",` +
+		`"synced_groups":null,"deleted_groups":null,"error_message":null,` +
+		`"created_at":"2025-08-24T10:30:00Z","started_at":"2025-08-24T10:30:02Z","finished_at":null}}`
+	check := func(operation string, status int, body, name string, values ...string) error {
+		header := http.Header{
+			"Content-Type": {"application/json"}, "X-Request-Id": {"5f0c"}, "Cache-Control": {"private, no-cache"}, "Etag": {`"a"`}, "Retry-After": {"5"},
+		}
+		header[http.CanonicalHeaderKey(name)] = values
+		if len(values) == 0 {
+			header.Del(name)
+		}
+		return spec.CheckResponse(operation, status, header, []byte(body))
+	}
+	with := func(old, replacement string) string { return strings.Replace(job, old, replacement, 1) }
+	for name, err := range map[string]error{
+		"job":                  check("getSyncJob", 200, job, ""),
+		"unchanged":            check("getSyncJob", 304, "", "Content-Type"),
+		"optional header":      check("getSyncJob", 200, job, "Retry-After"),
+		"transport header":     check("getSyncJob", 200, job, "X-Amz-Cf-Id", "a"),
+		"the gateway's answer": check("getSyncJob", 200, job, "x-amzn-ErrorType", "a"),
+	} {
+		if err != nil {
+			t.Errorf("%s: reported %v", name, err)
+		}
+	}
+	for name, err := range map[string]error{
+		"unknown operation":       check("getNothing", 200, job, ""),
+		"unlisted status":         check("getSyncJob", 204, "", ""),
+		"empty body":              check("getSyncJob", 200, "", ""),
+		"two values":              check("getSyncJob", 200, job+"{}", ""),
+		"body on 304":             check("getSyncJob", 304, "{}", "Content-Type"),
+		"added member":            check("getSyncJob", 200, with(`{"id"`, `{"more":1,"id"`), ""),
+		"no such day":             check("getSyncJob", 200, with("2025-08-24", "2025-02-30"), ""),
+		"started while queued":    check("getSyncJob", 200, with("running", "queued"), ""),
+		"content type":            check("getSyncJob", 200, job, "Content-Type", "application/json; charset=utf-8"),
+		"missing header":          check("getSyncJob", 200, job, "ETag"),
+		"undeclared header":       check("getSyncJob", 200, job, "Access-Control-Allow-Origin", "*"),
+		"repeated header":         check("getSyncJob", 200, job, "ETag", `"a"`, `"b"`),
+		"header out of range":     check("getSyncJob", 200, job, "Retry-After", "0"),
+		"padded number":           check("getSyncJob", 200, job, "Retry-After", "05"),
+		"header without a number": check("getSyncJob", 200, job, "Retry-After", "soon"),
+		"body where none may be":  spec.CheckRequest("deleteFile", []byte("{}")),
+	} {
+		if err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// TestValues: they are on both sides of every bound, and find a missing one.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	letters := func(n int) string { return `"` + strings.Repeat("😀", n) + `"` }
+	list := func(n int, element string) string {
+		return "[" + strings.TrimPrefix(strings.Repeat(","+element, n), ",") + "]"
+	}
+	element := openapi3.NewStringSchema().WithMaxLength(2)
+	for name, c := range map[string]struct {
+		schema *openapi3.Schema
+		sample string
+		want   []string
+	}{
+		"a text":            {openapi3.NewStringSchema().WithMinLength(3).WithMaxLength(5), "", []string{letters(2), letters(3), letters(5), letters(6), "null", "7"}},
+		"a long text":       {openapi3.NewStringSchema().WithMaxLength(20_000), "", []string{`"` + strings.Repeat("k", 20_000) + `"`, `"` + strings.Repeat("k", 20_001) + `"`}},
+		"a text of a kind":  {openapi3.NewStringSchema().WithEnum("a-b"), "", []string{`"a-b"`, `"A-B"`, `"a-b "`, `"ab"`}},
+		"a text to a form":  {openapi3.NewStringSchema().WithPattern("^c-d$"), "c-d", []string{`"c-d"`, `"{c-d}"`, `"-d"`}},
+		"a text, unbounded": {openapi3.NewStringSchema(), "", []string{`"` + strings.Repeat("x", 40_000) + `"`}},
+		"a number":          {openapi3.NewIntegerSchema().WithMin(-3).WithMax(100), "", []string{"-4", "-3", "100", "101", "0.5", `"x"`, "1000000000"}},
+		"a flag":            {openapi3.NewBoolSchema(), "", []string{"true", "false", "null", `"true"`}},
+		"a list":            {openapi3.NewArraySchema().WithItems(element).WithMinItems(2).WithMaxItems(4), "", []string{list(1, `""`), list(2, `""`), list(4, `""`), list(5, `""`), list(300, `""`), `["",` + letters(2) + "]", `["",` + letters(3) + "]", `["",null]`}},
+	} {
+		values := openapi.Values(c.schema, c.sample)
+		for _, want := range c.want {
+			if !slices.Contains(values, want) {
+				t.Errorf("%s: no %.40s among %.300q", name, want, values)
+			}
+		}
+	}
+}

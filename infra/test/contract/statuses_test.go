@@ -1,0 +1,164 @@
+package contract_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/shared/syncjobs"
+)
+
+// TestEveryStatus reaches each status of each operation in the description. Those
+// of a server in trouble are left to TestOtherParameters, the firewall's 403 to
+// AWS.
+func TestEveryStatus(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	for _, o := range operations {
+		route := the.spec.Operations()[o.id]
+		// Every operation can get these, some of them from the firewall or the gateway alone.
+		for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError} {
+			if the.spec.Statuses(o.id)[status] == "" {
+				t.Errorf("%s: infra/openapi.yaml lacks the %d", o.id, status)
+			}
+		}
+		for status, r := range o.statuses(t, n) {
+			if declared, _, _ := strings.Cut(route, "{"); !strings.HasPrefix(r.Method+" "+r.Path, declared) {
+				t.Errorf("%s is %s in the description, not %s %s", o.id, route, r.Method, r.Path)
+			}
+			t.Run(o.id+" "+http.StatusText(status), func(t *testing.T) {
+				if status == http.StatusTooManyRequests {
+					beyondLimit(t, func(int) request { return r })
+					return
+				}
+				r.Do(t).Is(t, status)
+			})
+		}
+	}
+}
+
+// varying parts differ from run to run: times, ids, hashes and numbers
+// that are no status.
+var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|file_[0-9a-f]+|"key":"[0-9a-f]+"|key [0-9a-f]{12}|"(duration_ms|aws_calls)":[0-9.]+|"(aws_request_id)":"[^"]*"`)
+
+// TestOtherParameters starts a local server with a versioned bucket and a low throughput. It
+// provokes each kind of answer, the last ones without tables and without the key, and
+// compares the functions' log lines with infra/test/contract/log-lines.json, on which infra/cloud tries
+// every metric filter and alarm. SIGNALBOX_LINES=record writes the lines that changed.
+func TestOtherParameters(t *testing.T) {
+	t.Parallel()
+	if the.state == "" {
+		t.Log("NOT REACHED at SIGNALBOX_BASE_URL: versioned files, 500s, and the gateway's own 429")
+		return
+	}
+	state := t.TempDir()
+	s, stop, err := start(state, map[string]string{"FilesVersioning": "Enabled", "ReadsPerSecond": "20"})
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, stop()) })
+	t.Run("versions", func(t *testing.T) { deletesEveryVersion(t, s) })
+	n, other, bad := s.tenant(t), s.tenant(t), s.tenant(t)
+	jobs, access := testkit.Rows{DB: s.DynamoDB, Table: s.Jobs}, testkit.Rows{DB: s.DynamoDB, Table: s.Access}
+	damaged := n.job(t, syncjobs.Succeeded)
+	jobs.Set(t, testkit.Key("job#"+damaged), "created_at", testkit.Number("1760000000000")) // milliseconds
+	access.Set(t, testkit.Key("key#"+hashOf(bad.management), "key"), "kind", testkit.Text("nonsense"))
+	lines := map[string]json.RawMessage{}
+	ask := func(name string, r request, status int) {
+		t.Helper()
+		answer := r.At(s.client).Do(t)
+		for tries := 0; status == http.StatusTooManyRequests && answer.Status != status && tries < 5*the.burst; tries++ {
+			answer = r.At(s.client).Do(t)
+		}
+		lines[name] = logLine(t, state, answer.Is(t, status).Header.Get("X-Request-Id"))
+	}
+	for _, o := range operations {
+		for status, r := range o.statuses(t, n) {
+			if status != http.StatusBadRequest { // the gateway's, which reaches no function
+				ask(fmt.Sprintf("%s %d", o.id, status), r, status)
+			}
+		}
+		ask(o.id+" 401 damaged key", o.unknown().As(bad.management), 401)
+	}
+	ask("createByokKey 400", post("{}").As(n.management), 400)
+	ask("getSyncJob 404 damaged job of another", get(damaged).As(other.management), 404)
+	ask("getSyncJob 500 damaged job", get(damaged).As(n.management), 500)
+	_, err = s.KMS.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &s.SealingKey}, func(o *kms.Options) { o.RetryMaxAttempts = 1 })
+	testkit.Must(t, err)
+	ask("createByokKey 500 KMS", post(bodyWith("")).As(n.management), 500)
+	_, err = s.DynamoDB.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &s.Access})
+	testkit.Must(t, err)
+	for _, o := range operations {
+		ask(o.id+" 500", o.unknown().As(n.management), 500)
+	}
+	// Far more at once than twenty a second.
+	_, statuses := atOnce(t, 200, func(int) request { return get(unknownJob).As(n.management).At(s.client) })
+	if statuses[http.StatusTooManyRequests] == 0 {
+		t.Errorf("the gateway never refused: %v", statuses)
+	}
+	text, err := os.ReadFile("log-lines.json")
+	testkit.Must(t, err)
+	var expected map[string]json.RawMessage
+	testkit.Must(t, json.Unmarshal(text, &expected))
+	was, is := alike(t, expected), alike(t, lines)
+	if os.Getenv("SIGNALBOX_LINES") == "record" {
+		var text []string
+		for _, name := range slices.Sorted(maps.Keys(lines)) {
+			line := lines[name]
+			if was[name] == is[name] {
+				line = expected[name]
+			}
+			text = append(text, fmt.Sprintf("  %q: %s", name, line))
+		}
+		testkit.Must(t, os.WriteFile("log-lines.json", []byte("{\n"+strings.Join(text, ",\n")+"\n}\n"), 0o600))
+		return
+	}
+	if diff := cmp.Diff(was, is); diff != "" {
+		t.Errorf("infra/test/contract/log-lines.json (-) is out of date; record it: SIGNALBOX_LINES=record go test -run TestOtherParameters .\n%s", diff)
+	}
+}
+
+// alike returns the lines without varying parts.
+func alike(t *testing.T, lines map[string]json.RawMessage) map[string]string {
+	t.Helper()
+	same := map[string]string{}
+	for name, line := range lines {
+		var fields map[string]any
+		testkit.Must(t, json.Unmarshal(line, &fields))
+		sorted, err := json.Marshal(fields)
+		testkit.Must(t, err)
+		same[name] = varying.ReplaceAllString(string(sorted), "…")
+	}
+	return same
+}
+
+// logLine returns the request's line in the function's log, once it is there.
+func logLine(t *testing.T, state, requestID string) json.RawMessage {
+	t.Helper()
+	for timeout := time.Now().Add(time.Minute); time.Now().Before(timeout); time.Sleep(20 * time.Millisecond) {
+		files, err := filepath.Glob(filepath.Join(state, "logs", "*Function.log"))
+		testkit.Must(t, err)
+		for _, file := range files {
+			content, err := os.ReadFile(file) //nolint:gosec // the suite's own state folder
+			testkit.Must(t, err)
+			for line := range strings.Lines(string(content)) {
+				if strings.Contains(line, requestID) && strings.Contains(line, `"message":"request"`) && strings.HasSuffix(line, "\n") {
+					return json.RawMessage(strings.TrimSuffix(line, "\n"))
+				}
+			}
+		}
+	}
+	t.Fatalf("request %s has no line in the log", requestID)
+	return nil
+}

@@ -1,0 +1,166 @@
+// Package faults makes calls to AWS fail on purpose. A Transport is an HTTP client
+// between SDK clients and an engine. It records every attempt and makes chosen ones
+// fail like networks and services: refused, applied with the answer lost, throttled,
+// stalled, cut off, garbled. Only tests import it.
+//
+//	broken := faults.Wrap(engines.Config.HTTPClient)
+//	broken.Inject(faults.Rule{Operation: "PutItem", Call: 1, Attempt: 1, Fault: faults.LoseAnswer()})
+//	engines.Config.HTTPClient = broken
+package faults
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+
+	"signalbox.dev/infra/test/awsmodel"
+)
+
+// Client sends requests; the SDK's HTTP clients and http.Client do.
+type Client interface {
+	Do(*http.Request) (*http.Response, error)
+}
+
+// Fault happens to one attempt of a call. A fault that does not call apply leaves the
+// engine untouched.
+type Fault func(r *http.Request, apply Apply) (*http.Response, error)
+
+// Apply sends an attempt to the engine and returns the engine's answer.
+type Apply = func() (*http.Response, error)
+
+// Rule contains a fault and selects the attempts that meet it.
+type Rule struct {
+	// Operation is AWS's name, such as "PutItem"; "" means every operation.
+	Operation string
+	// Call counts the calls of the operation from 1. Retries count as one call; 0 means
+	// every call.
+	Call int
+	// Attempt counts the attempts of one call from 1; 0 means every attempt: the SDK's
+	// retries do not help.
+	Attempt int
+	Fault   Fault
+}
+
+func (r Rule) meets(c Call) bool {
+	return (r.Operation == "" || r.Operation == c.Operation) && (r.Call == 0 || r.Call == c.Number) && (r.Attempt == 0 || r.Attempt == c.Attempt)
+}
+
+// Call is one attempt of a call, as it was sent.
+type Call struct {
+	awsmodel.Label
+
+	Number  int  // number of the call for its operation, from 1
+	Attempt int  // of this call, from 1
+	Failed  bool // it met a fault
+	// Input is the JSON of a call to DynamoDB or KMS.
+	Input map[string]any
+	// URL and Header are from the HTTP request: they contain the input of a call to S3.
+	URL    string
+	Header http.Header
+}
+
+// read describes a request and leaves it as it was.
+func read(r *http.Request) (Call, error) {
+	c := Call{URL: r.URL.String(), Header: r.Header.Clone(), Attempt: 1}
+	// "attempt=2; max=3"; other clients than the SDK do not send it.
+	_, _ = fmt.Sscanf(r.Header.Get("Amz-Sdk-Request"), "attempt=%d", &c.Attempt)
+	if r.Header.Get("X-Amz-Target") == "" {
+		c.Label, _ = awsmodel.Footprint(r, nil)
+		return c, nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return c, fmt.Errorf("reading a request to record it: %w", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if err := json.Unmarshal(body, &c.Input); err != nil {
+		return c, fmt.Errorf("recording a request: %w", err)
+	}
+	c.Label, _ = awsmodel.Footprint(r, body)
+	return c, nil
+}
+
+// Transport is an HTTP client for the SDK that fails by its rules. It may be used
+// by several goroutines.
+type Transport struct {
+	next Client
+
+	mu    sync.Mutex
+	rules []Rule
+	calls []Call
+}
+
+// Wrap returns a transport before the client that sends the requests; nil means a new
+// client of the SDK.
+func Wrap(next Client) *Transport {
+	if next == nil {
+		next = awshttp.NewBuildableClient()
+	}
+	return &Transport{next: next}
+}
+
+// Inject adds a rule. If several rules match an attempt, the first decides.
+func (t *Transport) Inject(r Rule) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rules = append(t.rules, r)
+}
+
+// Heal removes all rules and the calls recorded so far: counting starts again.
+func (t *Transport) Heal() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rules, t.calls = nil, nil
+}
+
+// Calls returns the attempts made so far, in the order in which they were sent.
+func (t *Transport) Calls() []Call {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.calls)
+}
+
+// Do implements aws.HTTPClient.
+func (t *Transport) Do(r *http.Request) (*http.Response, error) {
+	call, err := read(r)
+	if err != nil {
+		return nil, err
+	}
+	apply := func() (*http.Response, error) { return t.next.Do(r) }
+	if fault := t.record(call); fault != nil {
+		return fault(r, apply)
+	}
+	return apply()
+}
+
+// record records the attempt and returns the fault it meets, if any.
+func (t *Transport) record(c Call) Fault {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.Number = 1
+	for _, earlier := range t.calls {
+		if c.invocation() == earlier.invocation() {
+			c.Number = earlier.Number
+			break
+		}
+		if c.Operation == earlier.Operation {
+			c.Number = max(c.Number, earlier.Number+1)
+		}
+	}
+	rule := slices.IndexFunc(t.rules, func(r Rule) bool { return r.meets(c) })
+	c.Failed = rule >= 0
+	t.calls = append(t.calls, c)
+	if !c.Failed {
+		return nil
+	}
+	return t.rules[rule].Fault
+}
+
+// invocation is an id that all attempts of a call share.
+func (c Call) invocation() string { return c.Header.Get("Amz-Sdk-Invocation-Id") }

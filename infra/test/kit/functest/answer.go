@@ -1,0 +1,130 @@
+package functest
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/client"
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/auth"
+)
+
+// Answer is a function's answer to one event.
+type Answer struct {
+	Status int
+	Header map[string]string
+	Body   string
+	// Reason is the reason of a 401. Issues are the paths of a 400's issues.
+	Reason string
+	Issues []string
+	// RequestID is the X-Request-Id. It must be the event's.
+	RequestID string
+	// Line is the request's log line, Audit its audit line or nil.
+	Line, Audit map[string]any
+
+	payload []byte
+	log     string
+}
+
+// Handle sends the event to an operation on fakes.
+func Handle(t testing.TB, keys *auth.Verifier, op api.Operation, e Event) Answer {
+	t.Helper()
+	var log bytes.Buffer
+	payload, err := api.Handler(keys, slog.New(slog.NewJSONHandler(&log, nil)), op).Invoke(t.Context(), e.Payload())
+	testkit.Must(t, err)
+	return ReadAnswer(t, payload, log.String())
+}
+
+// ReadAnswer reads a handler's answer and log, and checks the parts that every answer
+// must have.
+func ReadAnswer(t testing.TB, payload []byte, log string) Answer {
+	t.Helper()
+	a := Answer{payload: payload, log: log}
+	a.read(t)
+	a.checkEnvelope(t)
+	return a
+}
+
+// read reads the payload and the log.
+func (a *Answer) read(t testing.TB) {
+	t.Helper()
+	var given struct {
+		StatusCode      int
+		Headers         map[string]string
+		Body            string
+		IsBase64Encoded *bool
+	}
+	d := json.NewDecoder(bytes.NewReader(a.payload))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&given); err != nil || d.More() || given.IsBase64Encoded == nil || *given.IsBase64Encoded {
+		t.Fatalf("no answer of a proxy integration: %s", a.payload)
+	}
+	a.Status, a.Header, a.Body, a.RequestID = given.StatusCode, given.Headers, given.Body, given.Headers["X-Request-Id"]
+	if _, ok := given.Headers["X-Request-Id"]; !ok {
+		t.Errorf("no X-Request-Id: %s", a.payload)
+	}
+	for text := range strings.Lines(a.log) {
+		var line map[string]any
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatalf("log line is no JSON: %s", text)
+		}
+		switch {
+		case line["msg"] == "request" && a.Line == nil:
+			a.Line = line
+		case line["msg"] == "audit" && a.Audit == nil:
+			a.Audit = line
+		default:
+			t.Errorf("unexpected log line: %s", text)
+		}
+	}
+	if a.Line == nil || a.Line["status"] != float64(a.Status) || a.Line["request_id"] != a.RequestID {
+		t.Errorf("no log line with the answer's status and request id: %s", a.log)
+	}
+}
+
+// messages returns the texts of the contract's errors.
+func messages() map[int]string {
+	return map[int]string{
+		http.StatusBadRequest:          "Invalid request parameters",
+		http.StatusUnauthorized:        "Missing Authentication header",
+		http.StatusForbidden:           "Only management keys can perform this operation",
+		http.StatusNotFound:            "Resource not found",
+		http.StatusTooManyRequests:     "Rate limit exceeded",
+		http.StatusInternalServerError: "Internal Server Error",
+	}
+}
+
+// checkEnvelope checks the parts that every answer must have, and reads the envelope of
+// an error.
+func (a *Answer) checkEnvelope(t testing.TB) {
+	t.Helper()
+	if want := map[bool]string{true: "application/json"}[a.Body != ""]; a.Header["Content-Type"] != want {
+		t.Errorf("Content-Type %q, want %q", a.Header["Content-Type"], want)
+	}
+	if a.Status < http.StatusBadRequest {
+		return
+	}
+	var body client.Failure
+	d := json.NewDecoder(strings.NewReader(a.Body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&body); err != nil {
+		t.Fatalf("status %d, error envelope %s: %v", a.Status, a.Body, err)
+	}
+	a.Reason = body.Error.Metadata.Reason
+	for _, issue := range body.Error.Metadata.Issues {
+		if issue.Message == "" {
+			t.Errorf("an issue without a message: %s", a.Body)
+		}
+		a.Issues = append(a.Issues, issue.Path)
+	}
+	if e := body.Error; e.Code != a.Status || e.Message != messages()[a.Status] || e.Metadata.RequestID != a.RequestID ||
+		(a.Reason != "") != (a.Status == http.StatusUnauthorized) || (a.Header["WWW-Authenticate"] == "Bearer") != (a.Reason != "") ||
+		(len(a.Issues) > 0) != (a.Status == http.StatusBadRequest) || a.Header["Cache-Control"] != "no-store" {
+		t.Errorf("error envelope of status %d: %s", a.Status, a.payload)
+	}
+}

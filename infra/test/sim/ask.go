@@ -1,0 +1,58 @@
+package sim
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/functest"
+)
+
+// Ask sends a request before all actors begin. No fault happens to its calls. want is
+// the response by the contract: the status, then the reason of a 401 or the paths of a
+// 400's issues. Each text must occur in the response or in the log. The request is sent
+// with the tenant's management key if it has no Authorization header. The same instance
+// gets all the requests.
+func (w *World) Ask(want string, e functest.Event, texts ...string) functest.Answer {
+	if _, ok := e.Header["Authorization"]; !ok {
+		e = e.As(w.Tenant.Management)
+	}
+	a := w.newActor("request " + strings.TrimSpace(want))
+	if w.asked == nil {
+		w.asked = w.newInstance(a)
+	}
+	x := w.request(a, w.asked, e, func(x *exchange) { w.judgeAsked(x, want, texts) })
+	x.asked = true
+	w.actBefore(a)
+	return x.answer
+}
+
+func (w *World) judgeAsked(x *exchange, want string, texts []string) {
+	shown := x.answer.Body + x.log
+	missing := slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return strings.Contains(shown, text) })
+	if x.summary() != strings.TrimSpace(want) || len(missing) > 0 {
+		w.problem("%s, asked for %.300s: it got %s, without %q: %.500s %s", x.Name, x.event.Payload(), x.summary(), missing, x.answer.Body, x.log)
+	}
+	if logged := strings.Contains(x.log, `"error":`); logged != (x.answer.Status == http.StatusInternalServerError || strings.Contains(strings.Join(texts, " "), "stored ")) {
+		w.problem("%s: an error is logged: %t: %s", x.Name, logged, x.log)
+	}
+	if x.answer.Status == http.StatusCreated {
+		_, made := x.created(w)
+		w.judgeEcho(x, made)
+	}
+	perMinute, _ := strconv.ParseInt(x.event.Stage["deleteRatePerMinute"], 10, 64)
+	burst, err := strconv.ParseInt(x.event.Stage["deleteBurst"], 10, 64)
+	if err == nil && perMinute > 0 && x.answer.Line["operation"] == "deleteFile" {
+		w.judgeLimit(x, Delete{Token: x.token(), PerMinute: perMinute, Burst: burst})
+	}
+}
+
+// Unreadable calls ask while a row has a version that this program does not know.
+func (w *World) Unreadable(table string, key testkit.Row, ask func()) {
+	rows := w.Rows(table)
+	defer rows.Put(w.t, rows.Get(w.t, key))
+	rows.Set(w.t, key, "v", testkit.Number("9"))
+	ask()
+}
