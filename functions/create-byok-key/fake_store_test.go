@@ -32,11 +32,11 @@ type fakeStore struct {
 	key                     string   // the key of given
 	place                   ids.Workspace
 	written                 int
-	control                 map[string]testkit.Row
+	control                 map[string]kit.Row
 }
 
 func newFakeStore() *fakeStore {
-	m := &fakeStore{control: map[string]testkit.Row{}}
+	m := &fakeStore{control: map[string]kit.Row{}}
 	m.Store = byok.NewStore(m, "credentials", "control", seal.NewSealer(m, "arn"))
 	return m
 }
@@ -75,13 +75,13 @@ func (m *fakeStore) Owned(_ context.Context, _ ids.Account, hashes []auth.KeyHas
 
 // GetItem fakes DynamoDB for the one API key and for recorded requests.
 func (m *fakeStore) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	pk := testkit.TextOf(in.Key, "pk")
+	pk := kit.TextOf(in.Key, "pk")
 	if pk != "key#"+string(auth.HashKey(onlyKey)) {
 		return &dynamodb.GetItemOutput{Item: m.control[pk]}, nil
 	}
-	return &dynamodb.GetItemOutput{Item: testkit.Row{
-		"pk": in.Key["pk"], "sk": in.Key["sk"], "v": testkit.Number("1"),
-		"account": testkit.Text(onlyAccount), "kind": testkit.Text("management"), "disabled": &types.AttributeValueMemberBOOL{},
+	return &dynamodb.GetItemOutput{Item: kit.Row{
+		"pk": in.Key["pk"], "sk": in.Key["sk"], "v": kit.Number("1"),
+		"account": kit.Text(onlyAccount), "kind": kit.Text("management"), "disabled": &types.AttributeValueMemberBOOL{},
 	}}, nil
 }
 
@@ -95,7 +95,7 @@ func (m *fakeStore) PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dy
 func (m *fakeStore) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	m.written++
 	record := in.TransactItems[1].Put.Item
-	m.control[testkit.TextOf(record, "pk")] = record
+	m.control[kit.TextOf(record, "pk")] = record
 	return &dynamodb.TransactWriteItemsOutput{}, nil
 }
 

@@ -54,20 +54,20 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		var given map[string]any
-		testkit.Must(t, json.Unmarshal(body, &given))
-		want := testkit.SettingsByName(t, byok.Settings{})
+		kit.Must(t, json.Unmarshal(body, &given))
+		want := kit.SettingsByName(t, byok.Settings{})
 		maps.Copy(want, map[string]any{"name": given["provider"], "workspace_id": onlyWorkspace, "sort_order": 0.0})
 		key := fmt.Sprint(given["key"])
 		maps.DeleteFunc(given, func(name string, value any) bool { return name == "key" || name == "name" && value == nil })
 		maps.Copy(want, given)
 		want["workspace_id"] = strings.ToLower(fmt.Sprint(want["workspace_id"]))
-		stored := testkit.SettingsByName(t, m.given.Settings)
+		stored := kit.SettingsByName(t, m.given.Settings)
 		maps.Copy(stored, map[string]any{"workspace_id": string(m.place), "sort_order": 0.0})
 		if diff := cmp.Diff(want, stored); diff != "" || m.key != key || m.written != 1 {
 			t.Fatalf("%q: key %q, %d stored (-want +stored):\n%s", body, m.key, m.written, diff)
 		}
 		var shown struct{ Data map[string]any }
-		testkit.Must(t, json.Unmarshal([]byte(got.Body), &shown))
+		kit.Must(t, json.Unmarshal([]byte(got.Body), &shown))
 		maps.Copy(want, map[string]any{"id": shown.Data["id"], "created_at": shown.Data["created_at"], "label": byok.Label([]byte(key))})
 		if diff := cmp.Diff(want, shown.Data); diff != "" {
 			t.Fatalf("%q (-want +shown):\n%s", body, diff)
@@ -86,7 +86,7 @@ func checkRefusal(t *testing.T, got functest.Answer, m *fakeStore, body []byte) 
 			}
 		}
 	}
-	testkit.Must(t, json.Unmarshal([]byte(got.Body), &refusal))
+	kit.Must(t, json.Unmarshal([]byte(got.Body), &refusal))
 	issues := refusal.Error.Metadata.Issues
 	if got.Status != http.StatusBadRequest || len(issues) < 1 || len(issues) > 100 || m.written > 0 {
 		t.Fatalf("status %d, %d stored, want 400, none and 1 to 100 issues: %s", got.Status, m.written, got.Body)

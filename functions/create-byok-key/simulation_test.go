@@ -90,7 +90,7 @@ func alone() []sim.Scenario {
 		one("full workspace", 3, []string{key, position, count, dataKey}, sim.Create{}, func(w *sim.World, _ *sim.Create) { w.Fill(full, 0) }),
 		one("full workspace, idempotency key", 4, []string{key, idem, position, count, dataKey, idem}, named, func(w *sim.World, _ *sim.Create) { w.Fill(full, 0) }),
 		one("room by the parameter", 3, []string{key, position, dataKey, put}, sim.Create{Most: 7}, func(w *sim.World, _ *sim.Create) { w.Fill(6, 0) }),
-		one("unknown member", 1, []string{key}, sim.Create{Unnamed: true, Changed: map[string]any{testkit.Marker + "models": "x"}, Never: http.StatusBadRequest}, nil),
+		one("unknown member", 1, []string{key}, sim.Create{Unnamed: true, Changed: map[string]any{kit.Marker + "models": "x"}, Never: http.StatusBadRequest}, nil),
 		one("unknown API key in the list", 3, []string{key, account, position, dataKey, hashes}, unnamed, func(w *sim.World, c *sim.Create) {
 			c.Hashes = []string{hash(w.Tenant.Management), w.UnknownHash()}
 		}),
@@ -246,18 +246,18 @@ func createRequest(body any) functest.Event {
 func post(body string) functest.Event { return createRequest(nil).SendingText(body) }
 
 // stranger makes another account.
-func stranger(w *sim.World) testkit.Tenant { return testkit.NewTenant(w.TB(), w.Tenant.Registry) }
+func stranger(w *sim.World) kit.Tenant { return kit.NewTenant(w.TB(), w.Tenant.Registry) }
 
 // askResponses compares responses with testdata.
 func askResponses(w *sim.World) {
 	t, home, foreign := w.TB(), w.Tenant, stranger(w)
 	names := map[string]string{
 		"KEY_HASH": string(auth.HashKey(home.Management)), "WORKSPACE": string(home.Workspace), "OTHER_WORKSPACE": string(home.NewWorkspace(t)),
-		"PROVIDER_KEY": "sk-" + testkit.Marker,
+		"PROVIDER_KEY": "sk-" + kit.Marker,
 	}
 	same := func(want, response string, e functest.Event) { functest.Golden(t, response, names, w.Ask(want, e)) }
 	full, err := os.ReadFile("testdata/full.request")
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	same("201", "full", post(os.Expand(string(full), func(name string) string { return names[name] })))
 	once := post(least+`}`).With("Idempotency-Key", "once")
 	w.Ask("201", once)
@@ -348,7 +348,7 @@ func askBodies(w *sim.World) {
 	} {
 		w.Ask("400 "+c.paths, post(c.body))
 	}
-	w.Ask("400 "+strings.TrimSpace(strings.Repeat(" ", 99)), post(`{`+strings.Repeat(`"`+testkit.Marker+`":1,`, 101)+`"key":1}`))
+	w.Ask("400 "+strings.TrimSpace(strings.Repeat(" ", 99)), post(`{`+strings.Repeat(`"`+kit.Marker+`":1,`, 101)+`"key":1}`))
 }
 
 // askHeaders sends idempotency keys, and stages with a bound. A standard key gets no issue.
@@ -384,20 +384,20 @@ func askStored(w *sim.World) {
 	hash := auth.HashKey(token)
 	for _, c := range []struct {
 		table string
-		row   testkit.Row
+		row   kit.Row
 		event functest.Event
 		text  string
 	}{
-		{"access", testkit.Key("workspace#"+string(workspace), "workspace"), post(least + `,"workspace_id":"` + string(workspace) + `"}`), "workspace " + string(workspace)},
-		{"access", testkit.Key("key#"+string(hash), "key"), post(least + `,"allowed_api_key_hashes":["` + string(hash) + `"]}`), "key " + hash.Short()},
-		{"access", testkit.Key("account#"+string(w.Tenant.ID), "account"), post(least + "}"), "account " + string(w.Tenant.ID)},
+		{"access", kit.Key("workspace#"+string(workspace), "workspace"), post(least + `,"workspace_id":"` + string(workspace) + `"}`), "workspace " + string(workspace)},
+		{"access", kit.Key("key#"+string(hash), "key"), post(least + `,"allowed_api_key_hashes":["` + string(hash) + `"]}`), "key " + hash.Short()},
+		{"access", kit.Key("account#"+string(w.Tenant.ID), "account"), post(least + "}"), "account " + string(w.Tenant.ID)},
 		{"control", w.Rows("control").All(w.TB())[0], repeated, "idempotency record is unreadable"},
 	} {
 		w.Unreadable(c.table, c.row, func() { w.Ask("500", c.event, "stored "+c.text) })
 	}
 	// A row that names no account is nobody's.
-	for _, row := range []testkit.Row{testkit.Key("workspace#"+string(workspace), "workspace"), testkit.Key("key#"+string(hash), "key")} {
-		w.Rows("access").Set(w.TB(), row, "account", testkit.Number("9"))
+	for _, row := range []kit.Row{kit.Key("workspace#"+string(workspace), "workspace"), kit.Key("key#"+string(hash), "key")} {
+		w.Rows("access").Set(w.TB(), row, "account", kit.Number("9"))
 	}
 	w.Ask("400 /workspace_id", post(least+`,"workspace_id":"`+string(workspace)+`"}`), "stored workspace "+string(workspace))
 	w.Ask("400 /allowed_api_key_hashes/0", post(least+`,"allowed_api_key_hashes":["`+string(hash)+`"]}`), "stored key "+hash.Short())

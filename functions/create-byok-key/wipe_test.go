@@ -25,7 +25,7 @@ import (
 
 // masked is a provider key; the test itself has no copy.
 type masked struct {
-	testkit.Masked
+	kit.Masked
 	name string
 }
 
@@ -60,7 +60,7 @@ func (refusing) GenerateDataKey(context.Context, *kms.GenerateDataKeyInput, ...f
 // not even as garbage. The key may be anywhere in the body, and in any
 // spelling.
 func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
-	if !testkit.Uninterrupted(t) {
+	if !kit.Uninterrupted(t) {
 		return
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collected memory might have held one
@@ -101,7 +101,7 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 		{"no data key", failing, http.StatusInternalServerError, []string{escaped}},
 	} {
 		for _, length := range []int{40, 1000} {
-			key := masked{testkit.NewMasked(length), fmt.Sprintf("%s, %d bytes", c.name, length)}
+			key := masked{kit.NewMasked(length), fmt.Sprintf("%s, %d bytes", c.name, length)}
 			keys = append(keys, key)
 			var status int
 			for _, body := range c.bodies {
@@ -117,9 +117,9 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 		}
 	}
 
-	kept := testkit.NewMasked(40)
+	kept := kit.NewMasked(40)
 	held := kept.Append(nil)
-	dump := testkit.Heap(t)
+	dump := kit.Heap(t)
 	if kept.Copies(dump) == 0 {
 		t.Fatal("the dump of the heap shows nothing")
 	}
@@ -143,8 +143,8 @@ func sendWiped(t *testing.T, function lambda.Handler, body []byte, idempotencyKe
 	event = append(base64.StdEncoding.AppendEncode(event, body), `"}`...)
 	clear(body)
 	payload, err := function.Invoke(t.Context(), event)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	_, err = fmt.Sscanf(string(payload), `{"statusCode":%d`, &status)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	return status
 }

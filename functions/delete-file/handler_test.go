@@ -38,9 +38,9 @@ func (deletion) Take(context.Context, string, limits.Rate) (limits.Decision, err
 
 // GetItem fakes DynamoDB for API keys.
 func (deletion) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	return &dynamodb.GetItemOutput{Item: testkit.Row{
-		"pk": in.Key["pk"], "sk": in.Key["sk"], "v": testkit.Number("1"),
-		"account": testkit.Text("a"), "kind": testkit.Text("standard"), "disabled": &types.AttributeValueMemberBOOL{},
+	return &dynamodb.GetItemOutput{Item: kit.Row{
+		"pk": in.Key["pk"], "sk": in.Key["sk"], "v": kit.Number("1"),
+		"account": kit.Text("a"), "kind": kit.Text("standard"), "disabled": &types.AttributeValueMemberBOOL{},
 	}}, nil
 }
 

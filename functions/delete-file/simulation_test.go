@@ -99,13 +99,13 @@ func alone() []sim.Scenario {
 		one("no such file", "", "", 3, append([]string{list}, deletion...), sim.Delete{}, nil),
 		one("no such file, versioned", enabled, "", 3, append([]string{list}, deletion...), sim.Delete{}, nil),
 		one("another account's workspace", "", "w", 1, lookUp, sim.Delete{Never: true}, func(w *sim.World, d *sim.Delete) {
-			d.Workspace = testkit.NewTenant(w.TB(), w.Tenant.Registry).Workspace
+			d.Workspace = kit.NewTenant(w.TB(), w.Tenant.Registry).Workspace
 		}),
 		one("unknown workspace", "", "w", 1, lookUp, sim.Delete{Never: true}, func(_ *sim.World, d *sim.Delete) { d.Workspace = ids.New[ids.Workspace]() }),
 		one("out of a bound key's reach", "", "w", 1, lookUp, sim.Delete{Never: true}, func(w *sim.World, d *sim.Delete) {
 			d.Token = w.StandardKey(w.NewWorkspace("other"))
 		}),
-		one("no file id", "", "w", 1, []string{key, slot}, sim.Delete{File: testkit.Marker, Never: true}, nil),
+		one("no file id", "", "w", 1, []string{key, slot}, sim.Delete{File: kit.Marker, Never: true}, nil),
 		one("limit exceeded", "", "w", 1, lookUp, sim.Delete{PerMinute: 1, Burst: 1}, second),
 		one("the first after an interval", "", "w", 2, deletion, after(time.Second), nil),
 		one("the first within an interval", "", "w", 2, deletion, after(0, time.Second, time.Second-1), nil),
@@ -205,7 +205,7 @@ func askResponses(w *sim.World) {
 	}
 	unnamed, own := deleteRequest("", file), string(home.Workspace)
 	w.Put(file, "content")
-	same("404", "not-found", deleteRequest(testkit.NewTenant(t, home.Registry).Workspace, file))
+	same("404", "not-found", deleteRequest(kit.NewTenant(t, home.Registry).Workspace, file))
 	same("404", "not-found", deleteRequest(other, file))
 	same("404", "not-found", unnamed.At("file_id", "file_a%2Fb"))
 	same("404", "not-found", unnamed.Asking("workspace_id", own, own))
@@ -220,7 +220,7 @@ func askResponses(w *sim.World) {
 // askFiles deletes files in workspaces of every kind, as every kind of caller.
 func askFiles(w *sim.World) {
 	home, t := w.Tenant, w.TB()
-	other, stranger := w.NewWorkspace("other"), testkit.NewTenant(t, home.Registry)
+	other, stranger := w.NewWorkspace("other"), kit.NewTenant(t, home.Registry)
 	removed := func(id ids.File, e functest.Event) {
 		w.Put(id, "content")
 		if a := w.Ask("200", e); a.Audit["file"] != string(id) || a.Audit["workspace"] != string(home.Workspace) || a.Audit["versions_removed"] != 1.0 {
@@ -253,13 +253,13 @@ func askFiles(w *sim.World) {
 	kept(file, deleteRequest("", file).As(stranger.Management))
 	kept(file, in(own).As(home.StandardKey(t, other)))
 	kept(file, deleteRequest("", file).As(home.StandardKey(t, other)))
-	row := testkit.Key("workspace#"+own, "workspace")
+	row := kit.Key("workspace#"+own, "workspace")
 	w.Unreadable("access", row, func() {
 		w.Ask("500", in(own), "stored workspace "+own)
 		w.Ask("404", in(own).As(stranger.Management), "stored workspace "+own)
 		w.Ask("404", in(own).As(home.StandardKey(t, other)), "stored workspace "+own)
 	})
-	account := testkit.Key("account#"+string(home.ID), "account")
+	account := kit.Key("account#"+string(home.ID), "account")
 	w.Unreadable("access", account, func() { w.Ask("500", deleteRequest("", file), "stored account "+string(home.ID)) })
 }
 

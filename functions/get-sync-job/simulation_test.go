@@ -42,7 +42,7 @@ func TestSimulation(t *testing.T) {
 			one("own job", both, own),
 			one("another account's job", both, func(w *sim.World) sim.Read { return sim.Read{Job: string(foreignJob(w)), Never: true} }),
 			one("unknown job", both, func(*sim.World) sim.Read { return sim.Read{Job: string(ids.New[ids.Job]()), Never: true} }),
-			one("no UUID", []string{getKey}, func(*sim.World) sim.Read { return sim.Read{Job: testkit.Marker, Never: true} }),
+			one("no UUID", []string{getKey}, func(*sim.World) sim.Read { return sim.Read{Job: kit.Marker, Never: true} }),
 			one("standard key", both, func(w *sim.World) sim.Read {
 				r := own(w)
 				r.Token = w.StandardKey("")
@@ -82,7 +82,7 @@ func TestSimulation(t *testing.T) {
 func createJob(w *sim.World) {
 	w.Command("create", func(ctx context.Context, c sim.Clients) error {
 		job, err := c.Jobs.Create(ctx, w.Tenant.ID)
-		isIt := func(row testkit.Row) bool { return testkit.TextOf(row, "pk") == "job#"+string(job) }
+		isIt := func(row kit.Row) bool { return kit.TextOf(row, "pk") == "job#"+string(job) }
 		if err == nil && !slices.ContainsFunc(w.Rows("sync-jobs").All(w.TB()), isIt) {
 			w.TB().Errorf("the job %s was created and is not stored", job)
 		}
@@ -92,8 +92,8 @@ func createJob(w *sim.World) {
 
 // foreignJob makes a job of another account.
 func foreignJob(w *sim.World) ids.Job {
-	job, err := w.Direct.Jobs.Create(w.TB().Context(), testkit.NewTenant(w.TB(), w.Tenant.Registry).ID)
-	testkit.Must(w.TB(), err)
+	job, err := w.Direct.Jobs.Create(w.TB().Context(), kit.NewTenant(w.TB(), w.Tenant.Registry).ID)
+	kit.Must(w.TB(), err)
 	return job
 }
 
@@ -101,7 +101,7 @@ func foreignJob(w *sim.World) ids.Job {
 // account's job gets the same response as a missing job.
 func askResponses(w *sim.World) {
 	failed := w.Job(syncjobs.Queued)
-	testkit.Must(w.TB(), w.Direct.Jobs.Fail(w.TB().Context(), w.Tenant.ID, failed, "The directory refused the connection."))
+	kit.Must(w.TB(), w.Direct.Jobs.Fail(w.TB().Context(), w.Tenant.ID, failed, "The directory refused the connection."))
 	names := map[string]string{"JOB_FAILED": string(failed)}
 	for _, state := range []syncjobs.Status{syncjobs.Queued, syncjobs.Running, syncjobs.Succeeded} {
 		names["JOB_"+strings.ToUpper(string(state))] = string(w.Job(state))
@@ -145,11 +145,11 @@ func askJobs(w *sim.World) {
 	if a := w.Ask("200", readRequest(finished), `"synced_groups":12,"deleted_groups":0,"error_message":null`); a.Header["Retry-After"] != "" {
 		w.TB().Errorf("a finished job: %v", a.Header)
 	}
-	stranger := testkit.NewTenant(w.TB(), w.Tenant.Registry)
+	stranger := kit.NewTenant(w.TB(), w.Tenant.Registry)
 	w.Ask("404", own.As(stranger.Management))
 	w.Ask("401 management_key_required", own.As(w.StandardKey("")))
 	w.Ask("401 management_key_required", readRequest("x").As(w.StandardKey("")))
-	w.Unreadable("sync-jobs", testkit.Key("job#"+finished), func() {
+	w.Unreadable("sync-jobs", kit.Key("job#"+finished), func() {
 		w.Ask("500", readRequest(finished), "stored sync job "+finished)
 		w.Ask("404", readRequest(finished).As(stranger.Management), "stored sync job "+finished)
 	})

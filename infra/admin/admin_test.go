@@ -27,7 +27,7 @@ import (
 // fixture is an account and its operator.
 type fixture struct {
 	*testing.T
-	engines testkit.Engines
+	engines kit.Engines
 	bucket  string
 	// sealing is the key that new credentials are sealed under. Empty means the
 	// stack's own.
@@ -47,22 +47,22 @@ type answer struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	return fixtureOn(t, testkit.Start(t))
+	return fixtureOn(t, kit.Start(t))
 }
 
 // newApart returns a fixture with an access and a credentials table that no other test
 // sees.
 func newApart(t *testing.T) *fixture {
 	t.Helper()
-	engines := testkit.Start(t)
+	engines := kit.Start(t)
 	tables := engines.NewTables(t, 2)
 	engines.Tables.Access, engines.Tables.Credentials = tables[0], tables[1]
 	return fixtureOn(t, engines)
 }
 
-func fixtureOn(t *testing.T, engines testkit.Engines) *fixture {
+func fixtureOn(t *testing.T, engines kit.Engines) *fixture {
 	t.Helper()
-	testkit.Must(t, os.Unsetenv("SIGNALBOX_ACCOUNT")) // the developer's
+	kit.Must(t, os.Unsetenv("SIGNALBOX_ACCOUNT")) // the developer's
 	d := &fixture{T: t, engines: engines, dir: t.TempDir(), bucket: engines.Bucket(t, types.BucketVersioningStatusEnabled)}
 	d.writeStack()
 	var made accountView
@@ -75,8 +75,8 @@ func fixtureOn(t *testing.T, engines testkit.Engines) *fixture {
 func (d *fixture) write(name string, content any) {
 	d.Helper()
 	text, err := json.Marshal(content)
-	testkit.Must(d, err)
-	testkit.Must(d, os.WriteFile(filepath.Join(d.dir, name), text, 0o600))
+	kit.Must(d, err)
+	kit.Must(d, os.WriteFile(filepath.Join(d.dir, name), text, 0o600))
 }
 
 // writeStack writes the local server's stack.json.
@@ -97,8 +97,8 @@ func (d *fixture) outputs() target.Outputs {
 	}
 }
 
-func (d *fixture) table(name string) testkit.Rows {
-	return testkit.Rows{DB: dynamodb.NewFromConfig(d.engines.Config), Table: name}
+func (d *fixture) table(name string) kit.Rows {
+	return kit.Rows{DB: dynamodb.NewFromConfig(d.engines.Config), Table: name}
 }
 
 // reached are the addresses of the engines.

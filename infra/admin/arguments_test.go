@@ -77,7 +77,7 @@ func TestTheAccountMayComeFirst(t *testing.T) {
 		}
 	}
 	parser, err := kong.New(new(commandLine), arguments.Options()...)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	for _, flag := range parser.Model.Flags {
 		if !flag.IsBool() && flag.Name != "help" {
 			got := arguments.Reorder([]string{"--" + flag.Name, "value", "--account", "A", "key"})

@@ -72,7 +72,7 @@ func TestListsFitTheTerminal(t *testing.T) {
 		var shown strings.Builder
 		notes := ""
 		s := &session{out: output.Writer{To: &shown, Width: width, Now: now, Note: func(format string, args ...any) { notes += fmt.Sprintf(format, args...) }}}
-		testkit.Must(t, showCredentials(s, found, true))
+		kit.Must(t, showCredentials(s, found, true))
 		if diff := cmp.Diff(want, strings.Join(strings.Fields(shown.String()), " ")+notes); diff != "" {
 			t.Errorf("%d columns (-want +got):\n%s", width, diff)
 		}
@@ -82,7 +82,7 @@ func TestListsFitTheTerminal(t *testing.T) {
 	}
 	for width := 20; width < 140; width++ {
 		var shown strings.Builder
-		testkit.Must(t, showCredentials(&session{out: output.Writer{To: &shown, Width: width, Now: now, Note: func(string, ...any) {}}}, found, true))
+		kit.Must(t, showCredentials(&session{out: output.Writer{To: &shown, Width: width, Now: now, Note: func(string, ...any) {}}}, found, true))
 		for line := range strings.Lines(shown.String()) {
 			if utf8.RuneCountInString(strings.TrimRight(line, "\n")) > width {
 				t.Errorf("%d columns: %q", width, line)
@@ -103,7 +103,7 @@ func TestAges(t *testing.T) {
 			At output.Optional `list:"at,age"`
 		}
 		var shown strings.Builder
-		testkit.Must(t, output.List(output.Writer{To: &shown, Now: now}, []row{{output.When(now.Add(-age))}, {}}, "at"))
+		kit.Must(t, output.List(output.Writer{To: &shown, Now: now}, []row{{output.When(now.Add(-age))}, {}}, "at"))
 		if got := shown.String(); got != "AT\n"+want+"\n-\n" {
 			t.Errorf("%s is shown as %q, want %q", age, got, want)
 		}
@@ -116,8 +116,8 @@ func TestEverySettingIsShown(t *testing.T) {
 	t.Parallel()
 	inJSON := func(value any) (read any) {
 		encoded, err := json.Marshal(value)
-		testkit.Must(t, err)
-		testkit.Must(t, json.Unmarshal(encoded, &read))
+		kit.Must(t, err)
+		kit.Must(t, json.Unmarshal(encoded, &read))
 		return read
 	}
 	type others struct {
@@ -126,7 +126,7 @@ func TestEverySettingIsShown(t *testing.T) {
 		Flag             *bool
 		Plain            int64
 	}
-	filled, number := testkit.FilledSettings(t), int64(7)
+	filled, number := kit.FilledSettings(t), int64(7)
 	view := inJSON(viewCredential(byok.Credential{Settings: filled})).(map[string]any)
 	for name, value := range filled.ByName() {
 		if diff := cmp.Diff(inJSON(value), view[name]); diff != "" {
@@ -168,7 +168,7 @@ func asWords(value any, isList bool) string {
 func TestTheCommandAgreesWithTheTemplate(t *testing.T) {
 	t.Parallel()
 	template, err := os.ReadFile("../../template.yaml")
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	outputs := regexp.MustCompile(`(?ms)^Outputs:\n.*`).Find(template)
 	for field := range reflect.TypeFor[target.Outputs]().Fields() {
 		if !strings.Contains(string(outputs), "\n  "+field.Name+":\n") {
@@ -191,7 +191,7 @@ func TestTheCommandAgreesWithTheTemplate(t *testing.T) {
 func TestTheDocumentsCommandsExist(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../operations/*.md")
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	inBlock := regexp.MustCompile(`(?m)^ *(?:\w+=\$\()?admin ([^|)#\n]+)`)
 	inText := regexp.MustCompile("`admin ([a-z]+ [a-z][^`]+)`|make admin ARGS='([^']+)'")
 	quoted, incomplete := regexp.MustCompile(`"\w+( \w+)+"`), regexp.MustCompile(`^(expected "<|missing flags)`) // a sentence may name a command alone
@@ -199,7 +199,7 @@ func TestTheDocumentsCommandsExist(t *testing.T) {
 	seen := 0
 	for _, page := range append(pages, "../local/README.md", "../routing.md") {
 		text, err := os.ReadFile(page) //nolint:gosec // our own documents
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		values := []string{"$NEXT_KEY_ARN", "arn:aws:kms:us-east-1:111122223333:key/0", "$TABLE", "table", "$MOMENT", "2026-11-21T10:00:00Z"}
 		for _, a := range assigned.FindAllStringSubmatch(string(text), -1) {
 			values = append(values, "$"+a[1], a[2])
@@ -213,7 +213,7 @@ func TestTheDocumentsCommandsExist(t *testing.T) {
 				line = regexp.MustCompile(`(^|\s)`+regexp.QuoteMeta(name)+`(\s|$)`).ReplaceAllString(line, "${1}"+example+"${2}")
 			}
 			parser, err := kong.New(new(commandLine), append(arguments.Options(), kong.Name("admin"), kong.NoDefaultHelp(), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))...)
-			testkit.Must(t, err)
+			kit.Must(t, err)
 			_, err = parser.Parse(arguments.Reorder(strings.Fields(line)))
 			named := err != nil && strings.HasPrefix(found[0], "`") && incomplete.MatchString(err.Error())
 			if err != nil && !errors.Is(err, arguments.ErrShown) && !named {

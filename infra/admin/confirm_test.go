@@ -142,15 +142,15 @@ func TestASignalEndsACommand(t *testing.T) {
 	} {
 		command := d.process(c.args...)
 		_, err := command.StdinPipe()
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		stderr, err := command.StderrPipe()
-		testkit.Must(t, err)
-		testkit.Must(t, command.Start())
+		kit.Must(t, err)
+		kit.Must(t, command.Start())
 		var got answer
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
 			got.stderr += lines.Text() + "\n"
 			if strings.HasPrefix(lines.Text(), c.await) {
-				testkit.Must(t, command.Process.Signal(c.signal))
+				kit.Must(t, command.Process.Signal(c.signal))
 			}
 		}
 		_ = command.Wait()
@@ -165,8 +165,8 @@ func TestASignalEndsACommand(t *testing.T) {
 func (d *fixture) unread(args ...string) answer {
 	d.Helper()
 	reader, writer, err := os.Pipe()
-	testkit.Must(d, err)
-	testkit.Must(d, reader.Close())
+	kit.Must(d, err)
+	kit.Must(d, reader.Close())
 	command, stderr := d.process(args...), new(bytes.Buffer)
 	command.Stdout, command.Stderr = writer, stderr
 	_ = command.Run()

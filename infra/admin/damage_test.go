@@ -35,9 +35,9 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 	}
 	access := d.table(d.engines.Tables.Access)
 	rows := access.All(t)
-	for _, damage := range []types.AttributeValue{testkit.Number("2"), testkit.Text("one")} {
+	for _, damage := range []types.AttributeValue{kit.Number("2"), kit.Text("one")} {
 		for _, row := range rows {
-			if testkit.TextOf(row, "sk") != "key" {
+			if kit.TextOf(row, "sk") != "key" {
 				access.Set(t, row, "v", damage)
 			}
 		}
@@ -57,7 +57,7 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 	d.want(exit.NotFound, strings.Fields("credential disable "+credential+workspace+" --account "+string(other.ID))...)
 
 	// A restored table may have a key without its list entry.
-	access.Delete(t, testkit.Key("account#"+string(d.account), "key#"+hash))
+	access.Delete(t, kit.Key("account#"+string(d.account), "key#"+hash))
 	shows("disabled", "key disable "+hash+account)
 	shows("active", "key enable "+hash[:8])
 
@@ -84,15 +84,15 @@ func TestADamagedRowIsListedAsBroken(t *testing.T) {
 	hash, job := string(auth.HashKey(d.must("key", "create", "spoilt"))), d.must("job", "create")
 	for _, c := range []struct {
 		list, table string
-		row         testkit.Row
+		row         kit.Row
 	}{
-		{"key list --state broken", d.engines.Tables.Access, testkit.Key("key#"+hash, "key")},
-		{"job list --status broken", d.engines.Tables.SyncJobs, testkit.Key("job#" + job)},
+		{"key list --state broken", d.engines.Tables.Access, kit.Key("key#"+hash, "key")},
+		{"job list --status broken", d.engines.Tables.SyncJobs, kit.Key("job#" + job)},
 	} {
 		if before := d.must(strings.Fields("-o json " + c.list)...); before != "[]" {
 			t.Errorf("admin %s: %s before the damage", c.list, before)
 		}
-		d.table(c.table).Set(t, c.row, "v", testkit.Number("2"))
+		d.table(c.table).Set(t, c.row, "v", kit.Number("2"))
 		if shown := d.must(strings.Fields("-o json " + c.list)...); strings.Count(shown, `"broken"`) != 1 {
 			t.Errorf("admin %s: %s, want one broken row", c.list, shown)
 		}

@@ -31,7 +31,7 @@ type restored struct {
 	old        string // the table before the restore
 	keys       map[string]auth.KeyHash
 	workspaces map[string]ids.Workspace
-	atMoment   []testkit.Row // the access table as the restore left it
+	atMoment   []kit.Row // the access table as the restore left it
 }
 
 // newRestored makes an account, restores its access table to an earlier moment, and cuts
@@ -50,7 +50,7 @@ func newRestored(t *testing.T, more int) *restored {
 	positions := auth.NewPositions(r.db, r.old, auth.Room{})
 	credential := func(w ids.Workspace) {
 		position, err := positions.Next(t.Context(), r.account, w, "openai", 1)
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		r.credential(w, position.SortOrder)
 	}
 
@@ -83,12 +83,12 @@ func newRestored(t *testing.T, more int) *restored {
 	// A restored table, and an old table from a backup, may have half of a transaction that
 	// was under way: a list entry without its row, or a row without its list entry.
 	bound := "workspace#" + string(r.workspace)
-	r.table(r.old).Delete(t, testkit.Key(bound, "key#"+string(r.keys["half deleted"])))
-	r.atMoment = slices.DeleteFunc(r.atMoment, func(row testkit.Row) bool {
-		return testkit.TextOf(row, "pk") == bound && testkit.TextOf(row, "sk") == "key#"+string(r.keys["half restored"])
+	r.table(r.old).Delete(t, kit.Key(bound, "key#"+string(r.keys["half deleted"])))
+	r.atMoment = slices.DeleteFunc(r.atMoment, func(row kit.Row) bool {
+		return kit.TextOf(row, "pk") == bound && kit.TextOf(row, "sk") == "key#"+string(r.keys["half restored"])
 	})
-	stray := testkit.Key("account#"+string(r.account), "key#"+strings.Repeat("0", 64))
-	stray["v"] = testkit.Number("1")
+	stray := kit.Key("account#"+string(r.account), "key#"+strings.Repeat("0", 64))
+	stray["v"] = kit.Number("1")
 	r.atMoment = append(r.atMoment, stray)
 	d.engines.Tables.Access = d.engines.NewTables(t, 1)[0]
 	r.reset()
@@ -121,7 +121,7 @@ func (r *restored) reset() {
 func (r *restored) contents() []string {
 	r.Helper()
 	var rows []map[string]any
-	testkit.Must(r, attributevalue.UnmarshalListOfMaps(r.table(r.engines.Tables.Access).All(r), &rows))
+	kit.Must(r, attributevalue.UnmarshalListOfMaps(r.table(r.engines.Tables.Access).All(r), &rows))
 	contents := make([]string, len(rows))
 	for i, row := range rows {
 		if _, deleted := row["deleted_at"]; deleted {
@@ -201,7 +201,7 @@ func (r *restored) wantRepaired() {
 	r.Helper()
 	r.wantLetIn("kept", "unbound")
 	survey, err := auth.ReadSurvey(r.Context(), r.db, r.engines.Tables.Access)
-	testkit.Must(r, err)
+	kit.Must(r, err)
 	if survey.Workspaces[r.workspaces["deleted since"]].DeletedAt.IsZero() {
 		r.Error("a deleted workspace is live again")
 	}
@@ -320,15 +320,15 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 		found string
 		letIn []string
 	}{
-		"unreadable":                      {before, kept, "v", testkit.Number("2"), "operator: key kept: unreadable in the table before: item version 2", unbound},
-		"another expiry":                  {before, kept, "expires_at", testkit.Number("4102444800"), changed, unbound},
-		"bound to none":                   {before, kept, "workspace", testkit.Text(""), changed, unbound},
-		"another account":                 {before, kept, "account", testkit.Text(string(ids.New[ids.Account]())), changed, unbound},
-		"another kind":                    {before, unboundKey, "kind", testkit.Text("management"), strings.Replace(changed, "kept", "unbound", 1), []string{"kept"}},
+		"unreadable":                      {before, kept, "v", kit.Number("2"), "operator: key kept: unreadable in the table before: item version 2", unbound},
+		"another expiry":                  {before, kept, "expires_at", kit.Number("4102444800"), changed, unbound},
+		"bound to none":                   {before, kept, "workspace", kit.Text(""), changed, unbound},
+		"another account":                 {before, kept, "account", kit.Text(string(ids.New[ids.Account]())), changed, unbound},
+		"another kind":                    {before, unboundKey, "kind", kit.Text("management"), strings.Replace(changed, "kept", "unbound", 1), []string{"kept"}},
 		"an unreadable workspace":         {before, defaultWorkspace, "name", unreadable, "operator: workspace default: unreadable in the table before: stored bool where string is expected", unbound},
 		"an unreadable workspace, live":   {restoredTable, defaultWorkspace, "name", unreadable, "operator: workspace default: unreadable: stored bool where string is expected", unbound},
-		"a deleted workspace":             {before, defaultWorkspace, "deleted_at", testkit.Number("1"), "repair: workspace default: live, but deleted in the table before", unbound},
-		"a deleted workspace, live":       {restoredTable, defaultWorkspace, "deleted_at", testkit.Number("1"), "repair: account Acme: its default workspace is deleted or not its own", unbound},
+		"a deleted workspace":             {before, defaultWorkspace, "deleted_at", kit.Number("1"), "repair: workspace default: live, but deleted in the table before", unbound},
+		"a deleted workspace, live":       {restoredTable, defaultWorkspace, "deleted_at", kit.Number("1"), "repair: account Acme: its default workspace is deleted or not its own", unbound},
 		"an unreadable account":           {before, ownAccount, "name", unreadable, "operator: account Acme: unreadable in the table before: stored bool where string is expected", nil},
 		"an unreadable account, restored": {restoredTable, ownAccount, "name", unreadable, "operator: account Acme: unreadable: stored bool where string is expected", nil},
 	} {
@@ -352,11 +352,11 @@ func TestDifferencesThatARepairLeaves(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t, 0)
 	before := r.findings(r.repairArgs("--dry-run")...)
-	next := &types.AttributeValueMemberM{Value: testkit.Row{"openai": testkit.Number("99")}}
+	next := &types.AttributeValueMemberM{Value: kit.Row{"openai": kit.Number("99")}}
 	r.set(r.old, "workspace#"+string(r.workspaces["foreign"]), "workspace", "next", next)
 	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "next", next)
-	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "deleted_at", testkit.Number("1"))
-	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "v", testkit.Number("2"))
+	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "deleted_at", kit.Number("1"))
+	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "v", kit.Number("2"))
 	r.wantFound(without(r.findings(r.repairArgs()...), before),
 		"operator: workspace default: unreadable in the table before: item version 2",
 		"repair: counter foreign: the next sort_order of openai is 0, but 98 was given out",
@@ -403,7 +403,7 @@ func TestARepairGoesOnAfterOneThatFails(t *testing.T) {
 
 func (d *fixture) set(table, pk, sk, attribute string, value types.AttributeValue) {
 	d.Helper()
-	d.table(table).Set(d, testkit.Key(pk, sk), attribute, value)
+	d.table(table).Set(d, kit.Key(pk, sk), attribute, value)
 }
 
 func TestRepairRefusesWrongArguments(t *testing.T) {
@@ -447,7 +447,7 @@ func TestRepairRefusesWrongArguments(t *testing.T) {
 	}
 	// A table that lacks a workspace is not the table just before the restore.
 	r.reset()
-	r.table(r.old).Delete(t, testkit.Key("workspace#"+string(r.workspace), "workspace"))
+	r.table(r.old).Delete(t, kit.Key("workspace#"+string(r.workspace), "workspace"))
 	refused(exit.Refused, "it lacks 1 row (workspace "+string(r.workspace), r.repairArgs()[2:]...)
 	if diff := cmp.Diff(before, r.contents()); diff != "" {
 		t.Errorf("a refusal changed (-before +after):\n%s", diff)
@@ -479,19 +479,19 @@ func TestWithoutTheTableBefore(t *testing.T) {
 		r.key(name, "--workspace", string(r.workspace))
 	}
 	change := func(key, attribute, to string) {
-		r.set(table, "key#"+string(r.keys[key]), "key", attribute, testkit.Text(to))
+		r.set(table, "key#"+string(r.keys[key]), "key", attribute, kit.Text(to))
 	}
 	change("astray", "workspace", string(ids.New[ids.Workspace]()))
 	change("foreign", "workspace", string(r.workspaces["foreign"]))
 	change("orphan", "account", string(ids.New[ids.Account]()))
 	var other accountView // its default workspace is another account's
 	r.json(&other, "account", "create", "other")
-	r.set(table, "account#"+string(other.ID), "account", "default_workspace", testkit.Text(string(r.workspaces["foreign"])))
-	r.set(table, "workspace#"+string(r.workspace), "workspace", "deleted_at", testkit.Number("1"))
+	r.set(table, "account#"+string(other.ID), "account", "default_workspace", kit.Text(string(r.workspaces["foreign"])))
+	r.set(table, "workspace#"+string(r.workspace), "workspace", "deleted_at", kit.Number("1"))
 	r.set(table, "workspace#"+string(r.workspaces["deleted since"]), "workspace", "name", &types.AttributeValueMemberBOOL{}) // its key stays as it is
 	for _, place := range [][2]string{{"key#broken", "key"}, {"somebody's", "item"}} {
-		row := testkit.Key(place[0], place[1])
-		row["v"] = testkit.Number("2")
+		row := kit.Key(place[0], place[1])
+		row["v"] = kit.Number("2")
 		r.table(table).Put(t, row)
 	}
 	r.credential(r.workspace, 0)

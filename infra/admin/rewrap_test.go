@@ -75,10 +75,10 @@ func (m *move) rewrap(code int, args ...string) (rewrapResult, answer) {
 }
 
 // rows are the stored credentials.
-func (m *move) rows() map[ids.Credential]testkit.Credential {
+func (m *move) rows() map[ids.Credential]kit.Credential {
 	m.Helper()
-	all := map[ids.Credential]testkit.Credential{}
-	for _, row := range testkit.Credentials(m, m.table(m.engines.Tables.Credentials).All(m)) {
+	all := map[ids.Credential]kit.Credential{}
+	for _, row := range kit.Credentials(m, m.table(m.engines.Tables.Credentials).All(m)) {
 		all[row.ID] = row
 	}
 	return all
@@ -209,7 +209,7 @@ func TestRewrapGivesUpIfNothingCanSucceed(t *testing.T) {
 	m := newMove(t, 3*failuresInARow)
 	m.deploy()
 	_, err := m.kms.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &m.own})
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	view, got := m.rewrap(exit.Uncertain)
 	if view.Rewrapped != 0 || len(view.Failed) < failuresInARow || len(view.Failed) == 3*failuresInARow || !strings.Contains(view.Failed[0].Reason, "DisabledException") {
 		t.Errorf("%+v", view)
@@ -274,11 +274,11 @@ func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 func (m *move) kill(after int) {
 	m.Helper()
 	command := m.process("credential", "rewrap", "--to", m.next, "--rate", strconv.Itoa(after)) // the third takes a second
-	testkit.Must(m, command.Start())
+	kit.Must(m, command.Start())
 	for m.moved() < after {
 		time.Sleep(10 * time.Millisecond)
 	}
-	testkit.Must(m, command.Process.Kill())
+	kit.Must(m, command.Process.Kill())
 	_ = command.Wait() // it was killed
 }
 

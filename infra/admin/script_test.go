@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 	for _, script := range scripts {
 		t.Run(filepath.Base(script), func(t *testing.T) {
 			d := newFixture(t)
-			variables := append(testkit.Hostile(t), "SIGNALBOX_STACK=", "SIGNALBOX_ACCOUNT="+string(d.account))
+			variables := append(kit.Hostile(t), "SIGNALBOX_STACK=", "SIGNALBOX_ACCOUNT="+string(d.account))
 			if filepath.Base(script) == "target.txt" {
 				variables = append(variables, controlPlane(t, d)...)
 			}
@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 				Setup: func(env *testscript.Env) error {
 					env.Vars = append(append(env.Vars, variables...), "ACCOUNT="+string(d.account),
 						"WORKSPACE="+string(d.workspace), "ACCOUNT8="+string(d.account[:8]), "WORKSPACE8="+string(d.workspace[:8]), "NONE=00000000-0000-4000-8000-000000000000", "MARKER="+providerKey)
-					testkit.Must(t, os.CopyFS(filepath.Join(env.WorkDir, ".local"), os.DirFS(d.dir)))
+					kit.Must(t, os.CopyFS(filepath.Join(env.WorkDir, ".local"), os.DirFS(d.dir)))
 					return errors.Join(os.Chdir(env.WorkDir), os.Remove(".local/demo.json"))
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -67,7 +67,7 @@ func TestScripts(t *testing.T) {
 }
 
 // give sets the script's variables in this process. The function that it returns removes
-// them, because testkit must not use them.
+// them, because kit must not use them.
 func give(ts *testscript.TestScript, variables []string) (take func()) {
 	before := os.Environ()
 	for _, variable := range variables {

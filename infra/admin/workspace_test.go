@@ -32,11 +32,11 @@ func (d *fixture) seal(w ids.Workspace, name string, changes ...func(*byok.Draft
 		Settings: byok.Settings{Provider: "openai", Name: name},
 		Key:      secret.New([]byte(providerKey)),
 	})
-	testkit.Must(d, err)
+	kit.Must(d, err)
 	for _, change := range changes {
 		change(&draft)
 	}
-	testkit.Must(d, store.Create(d.Context(), draft))
+	kit.Must(d, store.Create(d.Context(), draft))
 	return draft.ID
 }
 
@@ -57,7 +57,7 @@ func (d *fixture) deletedAt() time.Time {
 	d.json(&all, "workspace", "list")
 	own := only(all, string(d.workspace), func(w workspaceView) string { return string(w.ID) })
 	at, err := time.Parse(time.RFC3339, string(own[0].DeletedAt))
-	testkit.Must(d, err)
+	kit.Must(d, err)
 	return at
 }
 
@@ -183,7 +183,7 @@ func TestAWorkspaceThatRoutersRefuse(t *testing.T) {
 	t.Parallel()
 	d := newApart(t)
 	id := string(d.seal(d.workspace, "n"))
-	d.set(d.engines.Tables.Access, "workspace#"+string(d.workspace), "workspace", "next", &types.AttributeValueMemberM{Value: testkit.Row{"openai": testkit.Number("9")}})
+	d.set(d.engines.Tables.Access, "workspace#"+string(d.workspace), "workspace", "next", &types.AttributeValueMemberM{Value: kit.Row{"openai": kit.Number("9")}})
 	check := func(code int, named string) {
 		t.Helper()
 		for command, code := range map[string]int{"workspace list": exit.Done, "credential list": exit.Done, "restore check": code} {
@@ -195,10 +195,10 @@ func TestAWorkspaceThatRoutersRefuse(t *testing.T) {
 	}
 	check(exit.Done, "")
 	rows := d.table(d.engines.Tables.Credentials)
-	row := rows.Get(t, testkit.Key("workspace#"+string(d.workspace), "credential#"+id))
+	row := rows.Get(t, kit.Key("workspace#"+string(d.workspace), "credential#"+id))
 	for n := range int64(4) { // an engine may end a page after the row that passes 1 MB
 		id := string(ids.New[ids.Credential]())
-		row["sk"], row["id"], row["sort_order"], row["name"] = testkit.Text("credential#"+id), testkit.Text(id), testkit.Number(strconv.FormatInt(n+2, 10)), testkit.Text(strings.Repeat("n", 350_000))
+		row["sk"], row["id"], row["sort_order"], row["name"] = kit.Text("credential#"+id), kit.Text(id), kit.Number(strconv.FormatInt(n+2, 10)), kit.Text(strings.Repeat("n", 350_000))
 		rows.Put(t, row)
 	}
 	check(exit.Uncertain, string(d.workspace[:8]))

@@ -40,8 +40,8 @@ const (
 
 // load is what the clients of one account have asked for, with the status of each response.
 type load struct {
-	testkit.Tenant
-	stack  *testkit.Stack
+	kit.Tenant
+	stack  *kit.Stack
 	client *client.Client
 
 	mu      sync.Mutex
@@ -53,16 +53,16 @@ type load struct {
 func (l *load) connect(t *testing.T, state string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(state, "demo.json")) //nolint:gosec // the test's folder
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	var facts demo.Facts
-	testkit.Must(t, json.Unmarshal(text, &facts))
+	kit.Must(t, json.Unmarshal(text, &facts))
 	l.client = client.New(facts.BaseURL, clients)
-	l.stack, err = testkit.OpenStack(t.Context(), filepath.Join(state, "stack.json"))
-	testkit.Must(t, err)
+	l.stack, err = kit.OpenStack(t.Context(), filepath.Join(state, "stack.json"))
+	kit.Must(t, err)
 }
 
 // keyOf is the provider key of the credential with the name.
-func keyOf(name string) string { return "sk-" + testkit.Marker + "-" + name }
+func keyOf(name string) string { return "sk-" + kit.Marker + "-" + name }
 
 // create asks for a credential. Its name is the idempotency key.
 func (l *load) create(name string) client.Request {
@@ -130,7 +130,7 @@ func (l *load) mustBeStored(t *testing.T) {
 		l.creates[name] = finish(t, l.create(name), status)
 	}
 	stored, places := map[string]int{}, map[int64]bool{}
-	for _, c := range testkit.Credentials(t, testkit.Rows{DB: l.stack.DynamoDB, Table: l.stack.Credentials}.Of(t, "workspace#"+string(l.Workspace))) {
+	for _, c := range kit.Credentials(t, kit.Rows{DB: l.stack.DynamoDB, Table: l.stack.Credentials}.Of(t, "workspace#"+string(l.Workspace))) {
 		plain, err := c.Open(t.Context(), seal.NewOpener(l.stack.KMS, l.stack.SealingKey))
 		if err != nil || string(plain.Reveal()) != keyOf(c.Name) || places[c.SortOrder] {
 			t.Errorf("%s opens to another key than the one that was sent, or shares the position %d: %v", c.Name, c.SortOrder, err)
@@ -176,7 +176,7 @@ func TestAKillLosesNothing(t *testing.T) {
 		cmd := next()
 		l := &load{creates: map[string]int{}, files: map[ids.File]int{}}
 		l.connect(t, state)
-		l.Tenant = testkit.NewTenant(t, auth.NewRegistry(l.stack.DynamoDB, l.stack.Access))
+		l.Tenant = kit.NewTenant(t, auth.NewRegistry(l.stack.DynamoDB, l.stack.Access))
 		loads = append(loads, l)
 		ctx, killed := context.WithCancel(t.Context())
 		var count atomic.Int64
@@ -254,11 +254,11 @@ func TestAFunctionIsKilledBetweenTwoCalls(t *testing.T) {
 	running, err := server.Start(t.Context(), server.Options{
 		Root: "../..", State: state, Through: k.through, Parameters: map[string]string{"DeleteBurst": "10000"},
 	})
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, running.Close()) })
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, running.Close()) })
 	l := &load{creates: map[string]int{}, files: map[ids.File]int{}}
 	l.connect(t, state)
-	l.Tenant = testkit.NewTenant(t, auth.NewRegistry(l.stack.DynamoDB, l.stack.Access))
+	l.Tenant = kit.NewTenant(t, auth.NewRegistry(l.stack.DynamoDB, l.stack.Access))
 	for function, ask := range map[string]func() (client.Request, func(status int)){
 		"CreateByokKeyFunction": func() (client.Request, func(int)) {
 			name := string(ids.NewFile())
@@ -274,7 +274,7 @@ func TestAFunctionIsKilledBetweenTwoCalls(t *testing.T) {
 			request, note := ask()
 			k.left[function].Store(calls)
 			got, err := request.Send(t.Context())
-			testkit.Must(t, err)
+			kit.Must(t, err)
 			if k.left[function].Swap(0) > 0 { // it has fewer calls
 				note(got.Status)
 				if calls < 4 || got.Status >= http.StatusBadRequest {

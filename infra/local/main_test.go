@@ -39,7 +39,7 @@ func command(t *testing.T, state string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], flags(state, arguments...)...) //nolint:gosec // the test binary itself
 	// Under the race detector every process would sleep for a second as it ends.
-	cmd.Env = append(append(os.Environ(), asCommand+"=yes", "GORACE=atexit_sleep_ms=0"), testkit.Hostile(t)...)
+	cmd.Env = append(append(os.Environ(), asCommand+"=yes", "GORACE=atexit_sleep_ms=0"), kit.Hostile(t)...)
 	return cmd
 }
 
@@ -50,8 +50,8 @@ func start(t *testing.T, state string, arguments ...string) (*exec.Cmd, string) 
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	output, err := cmd.StdoutPipe()
-	testkit.Must(t, err)
-	testkit.Must(t, cmd.Start())
+	kit.Must(t, err)
+	kit.Must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	var banner strings.Builder
 	for lines := bufio.NewScanner(output); lines.Scan(); {
@@ -72,7 +72,7 @@ func TestRunAndReset(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "a state")
 	killed, before := start(t, state)
 	children := childtest.Of(t, killed.Process.Pid)
-	testkit.Must(t, killed.Process.Kill())
+	kit.Must(t, killed.Process.Kill())
 	_ = killed.Wait()
 	childtest.AwaitEnd(t, children)
 
@@ -84,7 +84,7 @@ func TestRunAndReset(t *testing.T) {
 	variables := regexp.MustCompile(`(?m)^  \. .*$`).FindString(after)
 	curls := regexp.MustCompile(`(?m)^  curl .*$`).FindAllString(after, -1)
 	functions, err := filepath.Glob("../../functions/*/main.go")
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	if len(curls) != len(functions) {
 		t.Fatalf("%d command lines for %d functions in\n%s", len(curls), len(functions), after)
 	}
@@ -100,7 +100,7 @@ func TestRunAndReset(t *testing.T) {
 	if out, err := command(t, state, "-reset").CombinedOutput(); err == nil || !strings.Contains(string(out), "another local server uses") {
 		t.Errorf("reset while it runs: %v %s", err, out)
 	}
-	testkit.Must(t, cmd.Process.Signal(os.Interrupt))
+	kit.Must(t, cmd.Process.Signal(os.Interrupt))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after Ctrl-C: %v", err)
 	}
@@ -121,14 +121,14 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	for i := range 5 {
 		cmd := command(t, state)
-		testkit.Must(t, cmd.Start())
+		kit.Must(t, cmd.Start())
 		time.Sleep(time.Duration(i) * 150 * time.Millisecond)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
 	for _, end := range []os.Signal{os.Kill, os.Interrupt} {
 		cmd, _ := start(t, state)
-		testkit.Must(t, cmd.Process.Signal(end))
+		kit.Must(t, cmd.Process.Signal(end))
 		_ = cmd.Wait()
 	}
 }

@@ -41,8 +41,8 @@ const (
 // fixture is an account, and an authorizer. Its calls to AWS can be made to fail.
 type fixture struct {
 	testing.TB
-	engines testkit.Engines
-	tenant  testkit.Tenant
+	engines kit.Engines
+	tenant  kit.Tenant
 	token   string // a standard key of the account
 	file    string
 	config  config
@@ -55,8 +55,8 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{TB: t, engines: testkit.Start(t), log: new(bytes.Buffer), client: &http.Client{Transport: &http.Transport{}}}
-	f.tenant = testkit.NewTenant(t, auth.NewRegistry(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Access))
+	f := &fixture{TB: t, engines: kit.Start(t), log: new(bytes.Buffer), client: &http.Client{Transport: &http.Transport{}}}
+	f.tenant = kit.NewTenant(t, auth.NewRegistry(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Access))
 	f.token = f.tenant.StandardKey(t, "")
 	f.faults = faults.Wrap(f.engines.Config.HTTPClient)
 	folder := t.TempDir()
@@ -83,7 +83,7 @@ providers:
 `))
 	var err error
 	f.config, err = readConfig(f.file)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	f.serve()
 	return f
 }
@@ -92,14 +92,14 @@ providers:
 func (f *fixture) serve() {
 	f.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(f.Context(), "tcp", "127.0.0.1:0")
-	testkit.Must(f, err)
+	kit.Must(f, err)
 	f.address = listener.Addr().String()
 	ctx, stop := context.WithCancel(context.Background())
 	faulty := f.engines.Config
 	faulty.HTTPClient = f.faults
 	log := slog.New(slog.NewJSONHandler(f.log, nil))
 	f.handler, err = newHandler(f.file, f.config, faulty, log)
-	testkit.Must(f, err)
+	kit.Must(f, err)
 	f.Cleanup(f.reader().Close)
 	ended := make(chan error)
 	go func() { ended <- serve(ctx, newServer(f.handler, log), listener, f.config.MaxConnections) }()
@@ -128,9 +128,9 @@ func (f *fixture) storeKey(key []byte, settings byok.Settings) byok.Credential {
 		settings.Provider = "openai"
 	}
 	draft, err := store.Seal(f.Context(), f.tenant.ID, f.tenant.Workspace, byok.New{Settings: settings, Key: secret.New(key)})
-	testkit.Must(f, err)
+	kit.Must(f, err)
 	draft.SortOrder = time.Now().UnixNano()
-	testkit.Must(f, store.Create(f.Context(), draft))
+	kit.Must(f, store.Create(f.Context(), draft))
 	return draft.Credential
 }
 
@@ -145,15 +145,15 @@ type answer struct {
 func (f *fixture) send(method, path, body string, header ...string) (status int, responseHeader http.Header, text []byte) {
 	f.Helper()
 	r, err := http.NewRequestWithContext(f.Context(), method, "http://"+f.address+path, strings.NewReader(body))
-	testkit.Must(f, err)
+	kit.Must(f, err)
 	for pair := range slices.Chunk(header, 2) {
 		r.Header.Add(pair[0], pair[1])
 	}
 	response, err := f.client.Do(r)
-	testkit.Must(f, err)
+	kit.Must(f, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err = io.ReadAll(response.Body)
-	testkit.Must(f, err)
+	kit.Must(f, err)
 	return response.StatusCode, response.Header, text
 }
 
@@ -197,7 +197,7 @@ func (f *fixture) open(plan string, attempt int) answer {
 
 func write(t testing.TB, file, text string) {
 	t.Helper()
-	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600)) //nolint:gosec // of the test
+	kit.Must(t, os.WriteFile(file, []byte(text), 0o600)) //nolint:gosec // of the test
 }
 
 func (a answer) is(t testing.TB, what string, status int, reason string) {
@@ -396,7 +396,7 @@ func TestAPlanIsItsCallersOwn(t *testing.T) {
 // A name holds a plan of any size in few characters, and what is signed is what is read.
 func TestNames(t *testing.T) {
 	keys, err := readNameKeys([]byte(newNameKey() + "\r\n" + newNameKey()))
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	made := time.UnixMilli(1_800_000_000_123)
 	for steps, most := range map[int]int{1: 110, 10: 180, 100: 900} {
 		p := plan{made: made, hash: auth.HashKey("k"), model: "gpt-5.2", userID: "\xff", steps: make([]stepID, steps)}
@@ -441,17 +441,17 @@ func TestChangesBetweenAttempts(t *testing.T) {
 	sends("the first attempt", plan, 1, "sk-first")
 	third := f.store("sk-third", byok.Settings{})
 	_, err := manager.Supersede(t.Context(), f.tenant.Workspace, second.ID, third.ID, false)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	sends("superseded", plan, 2, "sk-third")
 	sends("the shared endpoint after it", plan, 3, "sk-third") // it was not in the plan as it was made
 
 	plan = f.plan()
 	sends("the first attempt", plan, 1, "sk-first")
-	testkit.Must(t, manager.Disable(t.Context(), f.tenant.Workspace, third.ID))
+	kit.Must(t, manager.Disable(t.Context(), f.tenant.Workspace, third.ID))
 	sends("disabled", plan, 2, platformKey)
 	f.store("sk-only", byok.Settings{Provider: "openai", BYOKOnly: true, AllowedModels: []string{}})
 	f.open(plan, 3).is(t, "no step is left", http.StatusForbidden, "no_step")
-	testkit.Must(t, manager.Disable(t.Context(), f.tenant.Workspace, first.ID))
+	kit.Must(t, manager.Disable(t.Context(), f.tenant.Workspace, first.ID))
 	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "the next request", http.StatusForbidden, "no_step")
 
 	f.store("sk-last", byok.Settings{})
@@ -551,13 +551,13 @@ func TestOutages(t *testing.T) {
 func TestDamagedRows(t *testing.T) {
 	f := newFixture(t)
 	c := f.store("sk-first", byok.Settings{})
-	rows := testkit.Rows{DB: dynamodb.NewFromConfig(f.engines.Config), Table: f.engines.Tables.Credentials}
-	at := testkit.Key("workspace#"+string(f.tenant.Workspace), "credential#"+string(c.ID))
-	rows.Change(t, at, func(row testkit.Row) {
+	rows := kit.Rows{DB: dynamodb.NewFromConfig(f.engines.Config), Table: f.engines.Tables.Credentials}
+	at := kit.Key("workspace#"+string(f.tenant.Workspace), "credential#"+string(c.ID))
+	rows.Change(t, at, func(row kit.Row) {
 		row["seal"].(*types.AttributeValueMemberM).Value["nonce"] = &types.AttributeValueMemberB{Value: make([]byte, 12)}
 	})
 	f.open(f.plan(), 1).is(t, "a damaged seal", http.StatusUnprocessableEntity, "unreadable_key")
-	rows.Set(t, at, "disabled", testkit.Text("no"))
+	rows.Set(t, at, "disabled", kit.Text("no"))
 	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "a damaged flag", http.StatusUnprocessableEntity, "unreadable_row")
 	if log := f.log.String(); strings.Count(log, "refused") != 2 {
 		t.Errorf("logged %s", log)
@@ -566,25 +566,25 @@ func TestDamagedRows(t *testing.T) {
 
 // Only one buffer holds a key while it is written, and it is wiped.
 func TestNoCopyOfAKeyIsLeft(t *testing.T) {
-	if !testkit.Uninterrupted(t) {
+	if !kit.Uninterrupted(t) {
 		return
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collected memory might have held a copy
 	f := newFixture(t)
-	key := testkit.NewMasked(48)
+	key := kit.NewMasked(48)
 	plain := key.Append(make([]byte, 0, len(key)))
 	f.storeKey(plain, byok.Settings{})
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", f.address)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	defer func() { _ = c.Close() }()
 	buffer := make([]byte, 4096)
 	send := func(request string) (response []byte) {
 		_, err := io.WriteString(c, request)
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		n := 0
 		for !bytes.HasSuffix(buffer[:n], []byte("\r\n\r\n")) {
 			read, err := c.Read(buffer[n:])
-			testkit.Must(t, err)
+			kit.Must(t, err)
 			n += read
 		}
 		return buffer[:n]
@@ -601,7 +601,7 @@ func TestNoCopyOfAKeyIsLeft(t *testing.T) {
 	// the other: after the next response, the last key is wiped.
 	send("GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
 	f.reader().Close()
-	if n := key.Copies(testkit.Heap(t)); n != 0 {
+	if n := key.Copies(kit.Heap(t)); n != 0 {
 		t.Errorf("%d copies are left", n)
 	}
 }

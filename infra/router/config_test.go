@@ -14,7 +14,7 @@ import (
 func exampleConfig(t *testing.T) (text, folder string) {
 	t.Helper()
 	example, err := os.ReadFile("router.yaml")
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	folder = t.TempDir()
 	write(t, filepath.Join(folder, "openai"), "sk-openai\r\n")
 	write(t, filepath.Join(folder, "anthropic"), "sk-anthropic")
@@ -32,7 +32,7 @@ func readText(t *testing.T, text string) (config, error) {
 func TestConfig(t *testing.T) {
 	example, folder := exampleConfig(t)
 	c, err := readText(t, example)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	for name, want := range map[string]string{"openai": "sk-openai", "azure": "", "anthropic": "sk-anthropic"} {
 		if got := string(c.Providers[name].key.Reveal()); got != want {
 			t.Errorf("%s: the key %q", name, got)
@@ -44,7 +44,7 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	c, err = readText(t, strings.Replace(example, "# prefix:", "prefix:", 1))
-	if testkit.Must(t, err); *c.Providers["azure"].Prefix != "Token " {
+	if kit.Must(t, err); *c.Providers["azure"].Prefix != "Token " {
 		t.Errorf("the prefix is %q", *c.Providers["azure"].Prefix)
 	}
 	if arns := c.Stack.sealingKeys(); len(arns) != 1 || arns[0] != c.Stack.SealingKey {
@@ -94,12 +94,12 @@ func TestConfig(t *testing.T) {
 func TestEnvoyHasTheSameBodyLimit(t *testing.T) {
 	example, _ := exampleConfig(t)
 	c, err := readText(t, example)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	if byDefault, err := readText(t, strings.Replace(example, "max_body_bytes:", "# max_body_bytes:", 1)); err != nil || byDefault.MaxBodyBytes != c.MaxBodyBytes {
 		t.Errorf("the default is %d, %v", byDefault.MaxBodyBytes, err)
 	}
 	envoy, err := os.ReadFile("envoy.yaml")
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	limit := strconv.FormatInt(c.MaxBodyBytes, 10)
 	for text, count := range map[string]int{
 		"max_request_bytes: " + limit + "}": 1, "request_body_buffer_limit: " + limit + "\n": 1, "request_body_buffer_limit: " + limit + " ": 1,

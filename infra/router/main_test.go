@@ -46,15 +46,15 @@ func TestRunListensOnASocket(t *testing.T) {
 	t.Setenv("AWS_PROFILE", "")
 	path := filepath.Join(t.TempDir(), "socket")
 	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	left.SetUnlinkOnClose(false)
-	testkit.Must(t, left.Close())
+	kit.Must(t, left.Close())
 	end := start(t, "unix:"+path)
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://router/health", nil)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	if response, err := client.Do(r); err != nil || response.StatusCode != http.StatusOK {
 		t.Errorf("health: %v, %v", response, err)
 	}
@@ -63,7 +63,7 @@ func TestRunListensOnASocket(t *testing.T) {
 		t.Error(err)
 	}
 
-	testkit.Must(t, os.WriteFile(path, []byte("a file"), 0o600))
+	kit.Must(t, os.WriteFile(path, []byte("a file"), 0o600))
 	if err := start(t, "unix:"+path)(); err == nil {
 		t.Error("it replaced a file with its socket")
 	}
@@ -81,7 +81,7 @@ func TestASocketHasItsMode(t *testing.T) {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v", mode, info.Mode(), err)
 		}
-		testkit.Must(t, end())
+		kit.Must(t, end())
 	}
 }
 
@@ -108,7 +108,7 @@ func TestReload(t *testing.T) {
 	plan := f.plan()
 	folder := filepath.Dir(f.file)
 	whole, err := os.ReadFile(f.file)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	reload := func(what string, isGood bool) {
 		t.Helper()
 		before := f.handler.current.Load()
@@ -118,16 +118,16 @@ func TestReload(t *testing.T) {
 		f.open(f.plan(), 1).is(t, what, http.StatusOK, "")
 	}
 	for what, damage := range map[string]func(){
-		"a missing file":            func() { testkit.Must(t, os.Remove(f.file)) },
+		"a missing file":            func() { kit.Must(t, os.Remove(f.file)) },
 		"half a file":               func() { write(t, f.file, string(whole[:len(whole)/2])) },
 		"another address":           func() { write(t, f.file, strings.Replace(string(whole), "127.0.0.1:0", "127.0.0.1:1", 1)) },
 		"an empty platform key":     func() { write(t, filepath.Join(folder, "key"), "\n") },
-		"a missing platform key":    func() { testkit.Must(t, os.Remove(filepath.Join(folder, "key"))) },
+		"a missing platform key":    func() { kit.Must(t, os.Remove(filepath.Join(folder, "key"))) },
 		"damaged name keys":         func() { write(t, filepath.Join(folder, "names"), "x") },
 		"a table that is not named": func() { write(t, f.file, strings.Replace(string(whole), f.engines.Tables.Access, `""`, 1)) },
 	} {
 		names, err := os.ReadFile(filepath.Join(folder, "names")) //nolint:gosec // of the test
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		damage()
 		reload(what, false)
 		write(t, f.file, string(whole))
@@ -135,7 +135,7 @@ func TestReload(t *testing.T) {
 		write(t, filepath.Join(folder, "names"), string(names))
 	}
 	names, err := os.ReadFile(filepath.Join(folder, "names")) //nolint:gosec // of the test
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	write(t, filepath.Join(folder, "names"), newNameKey()+"\n"+string(names))
 	write(t, filepath.Join(folder, "key"), "sk-new")
 	reload("a whole one", true)
@@ -154,7 +154,7 @@ func TestReload(t *testing.T) {
 func TestReady(t *testing.T) {
 	f := newFixture(t)
 	text, err := os.ReadFile(f.file)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	write(t, f.file, strings.Replace(string(text), "127.0.0.1:0", f.address, 1))
 	ctx, stop := context.WithCancel(t.Context())
 	f.faults.Inject(faults.Rule{Operation: "GetItem", Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {

@@ -42,12 +42,12 @@ type keyTable struct{}
 
 func (keyTable) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	row := func(kind string) (*dynamodb.GetItemOutput, error) {
-		return &dynamodb.GetItemOutput{Item: testkit.Row{
-			"pk": in.Key["pk"], "sk": in.Key["sk"], "v": testkit.Number("1"),
-			"account": testkit.Text(account), "kind": testkit.Text(kind), "disabled": &types.AttributeValueMemberBOOL{},
+		return &dynamodb.GetItemOutput{Item: kit.Row{
+			"pk": in.Key["pk"], "sk": in.Key["sk"], "v": kit.Number("1"),
+			"account": kit.Text(account), "kind": kit.Text(kind), "disabled": &types.AttributeValueMemberBOOL{},
 		}}, nil
 	}
-	switch testkit.TextOf(in.Key, "pk") {
+	switch kit.TextOf(in.Key, "pk") {
 	case "key#" + string(auth.HashKey(managementToken)):
 		return row("management")
 	case "key#" + string(auth.HashKey(standardToken)):
@@ -83,7 +83,7 @@ func run(t *testing.T, op api.Operation, event map[string]any) functest.Answer {
 		op.Prepare = acting(api.Response{Status: 200, Body: []byte(`{"ok":true}`)}, nil)
 	}
 	payload, err := json.Marshal(event)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	out, log := invoke(t, op, payload)
 	return functest.ReadAnswer(t, out, log)
 }
@@ -249,10 +249,10 @@ func TestHandlerReservesTimeForItsResponse(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		payload, err := json.Marshal(event(standardToken))
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.DiscardHandler), op)
 		_, err = h.Invoke(ctx, payload)
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		if left != 9500*time.Millisecond {
 			t.Errorf("an operation has %v of 10 s", left)
 		}
@@ -290,13 +290,13 @@ func TestHandlerShowsNoSecret(t *testing.T) {
 // No copy of a body stays in memory, even if the event is refused or a secret is used
 // as a member's name.
 func TestNoCopyOfTheBodyStays(t *testing.T) {
-	if !testkit.Uninterrupted(t) {
+	if !kit.Uninterrupted(t) {
 		return
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collected memory might have held one
 	const headers = `"resource":"` + resource + `","httpMethod":"GET","headers":{"Authorization":"Bearer ` + standardToken + `"}}`
 	h := api.Handler(auth.NewVerifier(keyTable{}, "access"), slog.New(slog.DiscardHandler), examined())
-	secrets := map[string]testkit.Masked{}
+	secrets := map[string]kit.Masked{}
 	for name, around := range map[string][2]string{
 		"handled": {``, `",` + headers}, "refused": {``, `"}`}, "duplicate": {``, `","body":""}`}, "wrong type": {``, `","resource":1}`},
 		"cut": {``, ``}, "no base64": {``, `!","isBase64Encoded":true}`}, "in base64, handled": {``, `","isBase64Encoded":true,` + headers},
@@ -306,7 +306,7 @@ func TestNoCopyOfTheBodyStays(t *testing.T) {
 		"in a list": {`{\"key\":[\"`, `\"]}",` + headers}, "a value, cut": {`{\"key\":\"`, `",` + headers},
 		"not quoted": {`{\"key\":`, `}",` + headers}, "no object": {`\"`, `\"",` + headers},
 	} {
-		secrets[name] = testkit.NewMasked(24)
+		secrets[name] = kit.NewMasked(24)
 		secret := secrets[name].Append(make([]byte, 0, 24))
 		payload := append(make([]byte, 0, 1024), `{"body":"`+around[0]...) // never grown, because growing copies
 		if strings.HasPrefix(name, "in base64") {
@@ -316,9 +316,9 @@ func TestNoCopyOfTheBodyStays(t *testing.T) {
 		}
 		clear(secret)
 		_, err := h.Invoke(t.Context(), append(payload, around[1]...))
-		testkit.Must(t, err)
+		kit.Must(t, err)
 	}
-	heap := testkit.Heap(t)
+	heap := kit.Heap(t)
 	for name, secret := range secrets {
 		if n := secret.Copies(heap); n > 0 {
 			t.Errorf("%s: %d copies in memory", name, n)

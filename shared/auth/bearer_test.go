@@ -77,7 +77,7 @@ func TestDeriveNeedsMoreThanTheStoredHash(t *testing.T) {
 // Every token matches the pattern that SECURITY.md gives to secret scanners.
 func TestTokens(t *testing.T) {
 	page, err := os.ReadFile("../../.github/SECURITY.md")
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	pattern := regexp.MustCompile(`(?m)^\\bsbx_.*$`).FindString(string(page))
 	shape, seen := regexp.MustCompile(pattern), map[string]bool{}
 	for range 1000 {

@@ -24,7 +24,7 @@ type fixture struct {
 	*testing.T
 	db        *dynamodb.Client
 	table     string
-	rows      testkit.Rows
+	rows      kit.Rows
 	faults    *faults.Transport
 	registry  *auth.Registry
 	verifier  *auth.Verifier
@@ -34,11 +34,11 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	engines := testkit.Start(t)
+	engines := kit.Start(t)
 	transport := faults.Wrap(nil)
 	engines.Config.HTTPClient = transport
 	f := &fixture{T: t, db: dynamodb.NewFromConfig(engines.Config), table: engines.Tables.Access, faults: transport}
-	f.rows = testkit.Rows{DB: f.db, Table: f.table}
+	f.rows = kit.Rows{DB: f.db, Table: f.table}
 	f.registry, f.verifier = auth.NewRegistry(f.db, f.table), auth.NewVerifier(f.db, f.table)
 	var err error
 	f.account, f.workspace, err = f.registry.CreateAccount(t.Context(), "Acme")
@@ -98,14 +98,14 @@ func (f *fixture) wantError(got, want error) {
 
 // The rows of the fixture.
 
-func (f *fixture) keyRow(key auth.Key) testkit.Row {
-	return testkit.Key("key#"+string(key.Hash), "key")
+func (f *fixture) keyRow(key auth.Key) kit.Row {
+	return kit.Key("key#"+string(key.Hash), "key")
 }
-func (f *fixture) accountRow() testkit.Row {
-	return testkit.Key("account#"+string(f.account), "account")
+func (f *fixture) accountRow() kit.Row {
+	return kit.Key("account#"+string(f.account), "account")
 }
-func (f *fixture) workspaceRow() testkit.Row {
-	return testkit.Key("workspace#"+string(f.workspace), "workspace")
+func (f *fixture) workspaceRow() kit.Row {
+	return kit.Key("workspace#"+string(f.workspace), "workspace")
 }
 
 func TestAnAccountBeginsWithALiveDefaultWorkspace(t *testing.T) {
@@ -156,7 +156,7 @@ func TestAConflictAfterALostResponse(t *testing.T) {
 // TestSimulation lists a sound account.
 func TestAccountsAreListed(t *testing.T) {
 	f := newFixture(t)
-	f.rows.Set(t, f.accountRow(), "v", testkit.Number("3"))
+	f.rows.Set(t, f.accountRow(), "v", kit.Number("3"))
 	f.registry.SetClock(time.Unix(1, 0))
 	_, _, err := f.registry.CreateAccount(t.Context(), "older")
 	f.wantError(err, nil)

@@ -37,9 +37,9 @@ func TestPositions(t *testing.T) {
 	next("openai", 20, 0, auth.Room{Credentials: 1, Bytes: 20})
 	next("z-ai", 30, 0, auth.Room{Credentials: 2, Bytes: 50})
 	next("openai", 5, 1, auth.Room{Credentials: 3, Bytes: 55})
-	f.rows.Change(t, f.workspaceRow(), func(row testkit.Row) { delete(row, "made") })
+	f.rows.Change(t, f.workspaceRow(), func(row kit.Row) { delete(row, "made") })
 	next("openai", 5, 2, auth.Room{Credentials: 101, Bytes: 60})
-	f.rows.Change(t, f.workspaceRow(), func(row testkit.Row) { delete(row, "made_bytes") })
+	f.rows.Change(t, f.workspaceRow(), func(row kit.Row) { delete(row, "made_bytes") })
 	next("openai", 5, 3, auth.Room{Credentials: 102, Bytes: 705})
 	f.wantError(f.registry.RaiseCounter(t.Context(), f.workspace, "openai", 9), nil)
 	next("openai", 5, 9, auth.Room{Credentials: 101, Bytes: 705})
@@ -54,15 +54,15 @@ func TestNoPosition(t *testing.T) {
 	positions, sound := f.newPositions(), f.rows.Get(t, f.workspaceRow())
 	_, err := f.next(positions, "another")
 	f.wantError(err, auth.ErrNoWorkspace)
-	f.rows.Set(t, f.workspaceRow(), "deleted_at", testkit.Number("1"))
+	f.rows.Set(t, f.workspaceRow(), "deleted_at", kit.Number("1"))
 	_, err = f.next(positions, f.account)
 	f.wantError(err, auth.ErrNoWorkspace)
-	for name, damage := range map[string]func(testkit.Row){
-		"made is text":      func(row testkit.Row) { row["made"] = testkit.Text("many") },
-		"no counters":       func(row testkit.Row) { delete(row, "next") },
-		"counters are text": func(row testkit.Row) { row["next"] = testkit.Text("many") },
-		"a counter is text": func(row testkit.Row) {
-			row["next"] = &types.AttributeValueMemberM{Value: testkit.Row{"openai": testkit.Text("many")}}
+	for name, damage := range map[string]func(kit.Row){
+		"made is text":      func(row kit.Row) { row["made"] = kit.Text("many") },
+		"no counters":       func(row kit.Row) { delete(row, "next") },
+		"counters are text": func(row kit.Row) { row["next"] = kit.Text("many") },
+		"a counter is text": func(row kit.Row) {
+			row["next"] = &types.AttributeValueMemberM{Value: kit.Row{"openai": kit.Text("many")}}
 		},
 	} {
 		f.rows.Put(t, sound)

@@ -26,7 +26,7 @@ func TestADamagedKeyGainsNothing(t *testing.T) {
 	f.wantError(f.registry.DisableKey(t.Context(), f.account, disabled.Hash), nil)
 	expired := f.newKey(auth.NewKey{Kind: auth.Standard, ExpiresAt: time.Unix(1, 0)})
 	for name, key := range map[string]auth.Key{"bound": bound, "disabled": disabled, "expired": expired} {
-		for _, damaged := range testkit.Damage(f.rows.Get(t, f.keyRow(key))) {
+		for _, damaged := range kit.Damage(f.rows.Get(t, f.keyRow(key))) {
 			f.rows.Put(t, damaged.Row)
 			caller, reason := f.verify(key.Hash)
 			workspace, isBound := caller.Bound()
@@ -41,8 +41,8 @@ func TestADamagedKeyGainsNothing(t *testing.T) {
 func TestAContradictoryKeyIsUnknown(t *testing.T) {
 	f := newFixture(t)
 	for attribute, value := range map[string]types.AttributeValue{
-		"v": testkit.Number("2"), "account": testkit.Text(""), "kind": testkit.Text("root"), "workspace": testkit.Text(string(f.workspace)), // of a management key
-		"disabled": testkit.Text("no"), "expires_at": &types.AttributeValueMemberNULL{Value: true},
+		"v": kit.Number("2"), "account": kit.Text(""), "kind": kit.Text("root"), "workspace": kit.Text(string(f.workspace)), // of a management key
+		"disabled": kit.Text("no"), "expires_at": &types.AttributeValueMemberNULL{Value: true},
 	} {
 		key := f.newKey(auth.NewKey{Kind: auth.Management})
 		f.rows.Set(t, f.keyRow(key), attribute, value)
@@ -84,10 +84,10 @@ func TestADamagedWorkspaceIsOutOfReach(t *testing.T) {
 	elsewhere, _ := f.verify(f.newKey(auth.NewKey{Kind: auth.Standard, Workspace: f.newWorkspace()}).Hash)
 	live := f.rows.Get(t, f.workspaceRow())
 	deleted := maps.Clone(live)
-	deleted["deleted_at"] = testkit.Number("1")
-	rows := append(testkit.Damage(live), testkit.Damage(deleted)...)
-	rows = append(rows, testkit.Damaged{Attribute: "nothing", Row: live}, testkit.Damaged{Attribute: "deleted_at", Value: testkit.Number("0"), Row: maps.Clone(live)})
-	rows[len(rows)-1].Row["deleted_at"] = testkit.Number("0")
+	deleted["deleted_at"] = kit.Number("1")
+	rows := append(kit.Damage(live), kit.Damage(deleted)...)
+	rows = append(rows, kit.Damaged{Attribute: "nothing", Row: live}, kit.Damaged{Attribute: "deleted_at", Value: kit.Number("0"), Row: maps.Clone(live)})
+	rows[len(rows)-1].Row["deleted_at"] = kit.Number("0")
 	for _, damaged := range rows {
 		f.rows.Put(t, damaged.Row)
 		found, err := workspaces.Find(t.Context(), f.workspace)
@@ -140,23 +140,23 @@ func TestAnUnreadableRowIsNeitherAbsentNorChanged(t *testing.T) {
 	workspaces := func() error { _, err := f.registry.ListWorkspaces(ctx, f.account); return err }
 	find := func() error { _, err := f.registry.FindWorkspace(ctx, f.account, f.workspace); return err }
 
-	f.rows.Set(t, f.keyRow(key), "disabled", testkit.Text("no"))
+	f.rows.Set(t, f.keyRow(key), "disabled", kit.Text("no"))
 	refuse("a key",
 		func() error { return f.registry.EnableKey(ctx, f.account, key.Hash) },
 		func() error { return f.registry.DeleteKey(ctx, f.account, key.Hash) })
-	for attribute, value := range map[string]types.AttributeValue{"deleted_at": testkit.Text("never"), "v": testkit.Number("2")} {
+	for attribute, value := range map[string]types.AttributeValue{"deleted_at": kit.Text("never"), "v": kit.Number("2")} {
 		f.rows.Set(t, f.workspaceRow(), attribute, value)
 		refuse("a workspace",
 			func() error { return f.registry.SetDefaultWorkspace(ctx, f.account, f.workspace) },
 			func() error { return f.registry.DeleteWorkspace(ctx, f.account, f.workspace) })
 	}
-	f.rows.Set(t, f.workspaceRow(), "deleted_at", testkit.Text("never"))
+	f.rows.Set(t, f.workspaceRow(), "deleted_at", kit.Text("never"))
 	refuse("a workspace", workspaces, find)
-	f.rows.Set(t, f.workspaceRow(), "deleted_at", testkit.Number("1"))
+	f.rows.Set(t, f.workspaceRow(), "deleted_at", kit.Number("1"))
 	refuse("a workspace of another version", workspaces, find)
 	owner, _ := f.verify(f.newUnboundKey().Hash)
 	sound := f.rows.Get(t, f.accountRow())
-	for attribute, value := range map[string]types.AttributeValue{"default_workspace": &types.AttributeValueMemberBOOL{Value: true}, "v": testkit.Number("2")} {
+	for attribute, value := range map[string]types.AttributeValue{"default_workspace": &types.AttributeValueMemberBOOL{Value: true}, "v": kit.Number("2")} {
 		f.rows.Put(t, sound)
 		f.rows.Set(t, f.accountRow(), attribute, value)
 		refuse("an account", workspaces, find,
@@ -168,7 +168,7 @@ func TestAnUnreadableRowIsNeitherAbsentNorChanged(t *testing.T) {
 // An unreadable key is rejected.
 func TestAnUnreadableKeyIsNotDisabled(t *testing.T) {
 	f := newFixture(t)
-	f.rows.Set(t, f.keyRow(f.newBoundKey()), "v", testkit.Number("2"))
+	f.rows.Set(t, f.keyRow(f.newBoundKey()), "v", kit.Number("2"))
 	f.faults.Inject(faults.Rule{Operation: "UpdateItem", Fault: faults.Refuse()})
 	f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, f.workspace), nil)
 }
@@ -192,7 +192,7 @@ func (f *fixture) survey(ids ...string) (*auth.Survey, []auth.Place) {
 func TestANeedlessRepairWritesNothing(t *testing.T) {
 	f := newFixture(t)
 	ctx, key := t.Context(), f.newBoundKey()
-	f.rows.Delete(t, testkit.Key("workspace#"+string(f.workspace), "key#"+string(key.Hash)))
+	f.rows.Delete(t, kit.Key("workspace#"+string(f.workspace), "key#"+string(key.Hash)))
 	_, missing := f.survey(string(key.Hash))
 	if len(missing) != 1 {
 		t.Fatalf("missing are %v", missing)
@@ -220,7 +220,7 @@ func TestANeedlessRepairWritesNothing(t *testing.T) {
 	if w := survey.Workspaces[f.workspace]; w.Next["openai"] != 3 || survey.Accounts[f.account].Default != f.workspace {
 		t.Errorf("%+v of %+v", w, survey.Accounts[f.account])
 	}
-	f.rows.Set(t, f.workspaceRow(), "deleted_at", testkit.Number("1"))
+	f.rows.Set(t, f.workspaceRow(), "deleted_at", kit.Number("1"))
 	f.wantError(f.registry.ClearDefault(ctx, f.account, f.workspace), nil)
 	if survey, _ = f.survey(); survey.Accounts[f.account].Default != "" {
 		t.Errorf("%+v", survey.Accounts[f.account])
@@ -233,10 +233,10 @@ func TestASurveyReportsUnreadableRows(t *testing.T) {
 	f := newFixture(t)
 	key := f.newBoundKey()
 	f.wantError(f.registry.RaiseCounter(t.Context(), f.workspace, "openai", 3), nil)
-	f.rows.Set(t, f.keyRow(key), "disabled", testkit.Text("no"))
+	f.rows.Set(t, f.keyRow(key), "disabled", kit.Text("no"))
 	f.rows.Set(t, f.workspaceRow(), "name", &types.AttributeValueMemberBOOL{})
-	f.rows.Set(t, f.accountRow(), "v", testkit.Number("3"))
-	f.rows.Set(t, testkit.Key("account#"+string(f.account), "key#"+string(key.Hash)), "v", testkit.Text("one"))
+	f.rows.Set(t, f.accountRow(), "v", kit.Number("3"))
+	f.rows.Set(t, kit.Key("account#"+string(f.account), "key#"+string(key.Hash)), "v", kit.Text("one"))
 	survey, places := f.survey(string(f.workspace), string(key.Hash))
 	if survey.Keys[key.Hash].Fault == nil || survey.Workspaces[f.workspace].Fault == nil || survey.Accounts[f.account].Fault == nil {
 		t.Errorf("%v, %v, %v", survey.Keys[key.Hash], survey.Workspaces[f.workspace], survey.Accounts[f.account])
@@ -263,15 +263,15 @@ func TestASurveySortsItems(t *testing.T) {
 		{"account#" + id, "job#" + id}: false, {"workspace#" + id, "account"}: false, {"account#" + id, "workspace"}: false,
 		{"key#" + id, "key#" + id}: false, {"other#" + id, "workspace#" + id}: false,
 	} {
-		item := testkit.Key(place[0], place[1])
-		item["v"] = testkit.Number("1")
+		item := kit.Key(place[0], place[1])
+		item["v"] = kit.Number("1")
 		f.rows.Put(t, item)
 		survey, places := f.survey(id)
 		unknown := slices.ContainsFunc(survey.Unknown, func(p auth.Place) bool { return strings.Contains(p.String(), id) })
 		if unknown == isEntry || (len(places) == 1) != isEntry {
 			t.Errorf("%v: unknown %v, entries without a row %v", place, unknown, places)
 		}
-		f.rows.Delete(t, testkit.Key(place[0], place[1]))
+		f.rows.Delete(t, kit.Key(place[0], place[1]))
 	}
 	sound := f.rows.Get(t, f.workspaceRow())
 	for _, attribute := range []string{"v", "account", "next"} {

@@ -194,13 +194,13 @@ func damage(w *sim.World, s situation) {
 	rows, t := w.Rows("access"), w.TB()
 	account := "account#" + string(s.account)
 	unlisted := auth.HashKey(w.Tenant.ManagementKey(t))
-	rows.Delete(t, testkit.Key(account, "key#"+string(unlisted)))
-	stray := rows.Get(t, testkit.Key(account, "key#"+string(s.key)))
-	stray["sk"] = testkit.Text("key#" + w.UnknownHash())
+	rows.Delete(t, kit.Key(account, "key#"+string(unlisted)))
+	stray := rows.Get(t, kit.Key(account, "key#"+string(s.key)))
+	stray["sk"] = kit.Text("key#" + w.UnknownHash())
 	rows.Put(t, stray)
 	third := w.NewWorkspace("third")
 	stranded := auth.HashKey(w.Tenant.StandardKey(t, third))
-	before := rows.Get(t, testkit.Key("key#"+string(stranded), "key"))
+	before := rows.Get(t, kit.Key("key#"+string(stranded), "key"))
 	w.Tenant.DeleteWorkspace(t, third)
 	rows.Put(t, before)
 }
@@ -209,12 +209,12 @@ func damage(w *sim.World, s situation) {
 // another account. It then writes nothing.
 func askRegistry(w *sim.World) {
 	ctx, t, r, own := w.TB().Context(), w.TB(), w.Direct.Registry, w.Tenant
-	stranger := testkit.NewTenant(t, r)
+	stranger := kit.NewTenant(t, r)
 	deleted, second := own.NewWorkspace(t), own.NewWorkspace(t)
 	stranded := auth.HashKey(own.StandardKey(t, deleted))
 	own.DeleteWorkspace(t, deleted)
 	_, err := r.CreateWorkspace(ctx, own.ID, strings.Repeat("é", 255))
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	own.StandardKey(t, second)
 	rows := w.Rows("access")
 	before := rows.All(t)

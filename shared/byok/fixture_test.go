@@ -30,7 +30,7 @@ type fixture struct {
 	rewraps *byok.WrappedKeys
 	faults  *faults.Transport
 
-	env       testkit.Engines
+	env       kit.Engines
 	faulty    aws.Config
 	db        *dynamodb.Client
 	kms       *kms.Client
@@ -42,7 +42,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	env := testkit.Start(t)
+	env := kit.Start(t)
 	f := &fixture{T: t, env: env, faulty: env.Config, faults: faults.Wrap(env.Config.HTTPClient),
 		db: dynamodb.NewFromConfig(env.Config), kms: kms.NewFromConfig(env.Config),
 		account: ids.New[ids.Account](), workspace: ids.New[ids.Workspace](), clock: new(time.Now()), keys: []string{env.KeyARN}}
@@ -63,7 +63,7 @@ func validCredential() byok.New {
 func (f *fixture) newDraft() byok.Draft {
 	f.Helper()
 	d, err := f.store.Seal(f.Context(), f.account, f.workspace, validCredential())
-	testkit.Must(f, err)
+	kit.Must(f, err)
 	d.SortOrder = 7
 	return d
 }
@@ -71,7 +71,7 @@ func (f *fixture) newDraft() byok.Draft {
 func (f *fixture) newCredential() byok.Credential {
 	f.Helper()
 	d := f.newDraft()
-	testkit.Must(f, f.store.Create(f.Context(), d))
+	kit.Must(f, f.store.Create(f.Context(), d))
 	return d.Credential
 }
 
@@ -79,7 +79,7 @@ func (f *fixture) newCredential() byok.Credential {
 func (f *fixture) rows() []byok.Stored {
 	f.Helper()
 	rows, err := byok.ReadAll(f.Context(), f.db, f.env.Tables.Credentials, f.account, f.workspace)
-	testkit.Must(f, err)
+	kit.Must(f, err)
 	return rows
 }
 
@@ -104,7 +104,7 @@ func (f *fixture) wrappedKeys() (own []byok.WrappedKey) {
 	const segments = 3
 	for segment := range int32(segments) {
 		for page, err := range f.rewraps.Pages(f.Context(), segment, segments) {
-			testkit.Must(f, err)
+			kit.Must(f, err)
 			for _, w := range page {
 				if w.Workspace == f.workspace {
 					own = append(own, w)
@@ -161,9 +161,9 @@ func (f *fixture) move(w byok.WrappedKey, from, to string) {
 }
 
 // rewriteRow changes the workspace's one row.
-func (f *fixture) rewriteRow(change func(testkit.Row)) {
+func (f *fixture) rewriteRow(change func(kit.Row)) {
 	f.Helper()
-	table := testkit.Rows{DB: f.db, Table: f.env.Tables.Credentials}
+	table := kit.Rows{DB: f.db, Table: f.env.Tables.Credentials}
 	rows := table.Of(f, "workspace#"+string(f.workspace))
 	if len(rows) != 1 {
 		f.Fatalf("%d rows, want 1", len(rows))
@@ -192,7 +192,7 @@ func (f *fixture) recall(id byok.RequestID) string {
 
 func (f *fixture) replay(earlier byok.Remembered, err error) string {
 	f.Helper()
-	testkit.Must(f, err)
+	kit.Must(f, err)
 	replayed, ok, err := earlier.Replay(fingerprint)
 	if err != nil || ok != (replayed.Response != nil) || ok != (replayed.Credential != "") || ok != (replayed.Workspace != "") {
 		f.Errorf("Replay = %+v, %v, %v", replayed, ok, err)

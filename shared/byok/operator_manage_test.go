@@ -21,8 +21,8 @@ import (
 func TestListReadsAllButTheSeal(t *testing.T) {
 	f := newFixture(t)
 	d := f.newDraft()
-	d.Settings, d.Form = testkit.FilledSettings(t), byok.NoHeader // a lost setting would allow more than was meant
-	testkit.Must(t, f.store.Create(t.Context(), d))
+	d.Settings, d.Form = kit.FilledSettings(t), byok.NoHeader // a lost setting would allow more than was meant
+	kit.Must(t, f.store.Create(t.Context(), d))
 	want := []byok.Credential{d.Credential}
 	f.faults.Heal()
 	got, err := f.manager.List(t.Context(), f.workspace)
@@ -48,7 +48,7 @@ func TestListReadsAllButTheSeal(t *testing.T) {
 	if none, err := f.manager.List(t.Context(), ids.New[ids.Workspace]()); err != nil || len(none) != 0 {
 		t.Errorf("an unknown workspace has %v, %v", none, err)
 	}
-	f.rewriteRow(func(row map[string]types.AttributeValue) { row["disabled"] = testkit.Text("no") })
+	f.rewriteRow(func(row map[string]types.AttributeValue) { row["disabled"] = kit.Text("no") })
 	if got, err := f.manager.List(t.Context(), f.workspace); err == nil {
 		t.Errorf("an unreadable credential is listed as %+v", got)
 	}
@@ -77,7 +77,7 @@ func TestListIsInTheOrderOfUse(t *testing.T) {
 		for order := range int64(5) {
 			d := f.newDraft()
 			d.Provider, d.SortOrder = provider, 4-order
-			testkit.Must(t, f.store.Create(t.Context(), d))
+			kit.Must(t, f.store.Create(t.Context(), d))
 			want = append(want, fmt.Sprint(provider, order))
 		}
 	}

@@ -141,7 +141,7 @@ func TestRewrapOfACredentialThatChangesInBetween(t *testing.T) {
 		}, byok.Changed},
 		"given another key's name": {func(f *fixture, _ byok.WrappedKey, _ string) error {
 			f.rewriteRow(func(row map[string]types.AttributeValue) {
-				row["seal"].(*types.AttributeValueMemberM).Value["key_arn"] = testkit.Text("another")
+				row["seal"].(*types.AttributeValueMemberM).Value["key_arn"] = kit.Text("another")
 			})
 			return nil
 		}, byok.Changed},
@@ -180,19 +180,19 @@ func TestRewrapRefusesForgedRows(t *testing.T) {
 		want   error
 	}{
 		"copied to another credential": {func(row map[string]types.AttributeValue) {
-			row["sk"] = testkit.Text("credential#" + string(ids.New[ids.Credential]()))
+			row["sk"] = kit.Text("credential#" + string(ids.New[ids.Credential]()))
 		}, byok.ErrUnreadable},
 		"as another credential": {func(row map[string]types.AttributeValue) {
 			id := string(ids.New[ids.Credential]())
-			row["sk"], row["id"] = testkit.Text("credential#"+id), testkit.Text(id)
+			row["sk"], row["id"] = kit.Text("credential#"+id), kit.Text(id)
 		}, seal.ErrDataKey},
 		"as another account's": {func(row map[string]types.AttributeValue) {
-			row["account"] = testkit.Text(string(ids.New[ids.Account]()))
+			row["account"] = kit.Text(string(ids.New[ids.Account]()))
 		}, seal.ErrDataKey},
 		"under the attacker's key": {func(row map[string]types.AttributeValue) {
-			row["seal"].(*types.AttributeValueMemberM).Value["key_arn"] = testkit.Text("another")
+			row["seal"].(*types.AttributeValueMemberM).Value["key_arn"] = kit.Text("another")
 		}, seal.ErrKey},
-		"of another version": {func(row map[string]types.AttributeValue) { row["v"] = testkit.Number("2") }, byok.ErrUnreadable},
+		"of another version": {func(row map[string]types.AttributeValue) { row["v"] = kit.Number("2") }, byok.ErrUnreadable},
 		"without a seal":     {func(row map[string]types.AttributeValue) { delete(row, "seal") }, seal.ErrFormat},
 		"of another type":    {func(row map[string]types.AttributeValue) { row["id"] = &types.AttributeValueMemberL{} }, byok.ErrUnreadable},
 	} {

@@ -24,7 +24,7 @@ func (f *fixture) pair(change func(*byok.Draft)) (old, successor ids.Credential)
 	first.SortOrder, second.SortOrder = 3, 8
 	change(&second)
 	for _, d := range []byok.Draft{first, second} {
-		testkit.Must(f, f.store.Create(f.Context(), d))
+		kit.Must(f, f.store.Create(f.Context(), d))
 	}
 	return first.ID, second.ID
 }
@@ -112,14 +112,14 @@ func TestSupersedeRefuses(t *testing.T) {
 // lacks the successor.
 type slowTable struct {
 	*dynamodb.Client
-	successor, old testkit.Row // in the order of their ids
+	successor, old kit.Row // in the order of their ids
 	delay          time.Duration
 	swapped        *atomic.Bool
 }
 
 func (p slowTable) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	if in.ProjectionExpression != nil { // the manager's list
-		return &dynamodb.QueryOutput{Items: []testkit.Row{p.successor, p.old}}, nil
+		return &dynamodb.QueryOutput{Items: []kit.Row{p.successor, p.old}}, nil
 	}
 	select {
 	case <-ctx.Done():
@@ -127,7 +127,7 @@ func (p slowTable) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func
 	case <-time.After(p.delay):
 		old := maps.Clone(p.old)
 		old["disabled"] = &types.AttributeValueMemberBOOL{Value: p.swapped.Load()}
-		return &dynamodb.QueryOutput{Items: []testkit.Row{old}}, nil
+		return &dynamodb.QueryOutput{Items: []kit.Row{old}}, nil
 	}
 }
 
@@ -142,9 +142,9 @@ func TestAReadingThatMissedTheSuccessor(t *testing.T) {
 	for _, delay := range []time.Duration{byok.ReadTime / 2, byok.ReadTime - 1, byok.ReadTime + 1, time.Hour} {
 		f := newFixture(t)
 		old, successor := f.pair(func(*byok.Draft) {})
-		rows := testkit.Rows{DB: f.db, Table: f.env.Tables.Credentials}
-		row := func(id ids.Credential) testkit.Row {
-			return rows.Get(t, testkit.Key("workspace#"+string(f.workspace), "credential#"+string(id)))
+		rows := kit.Rows{DB: f.db, Table: f.env.Tables.Credentials}
+		row := func(id ids.Credential) kit.Row {
+			return rows.Get(t, kit.Key("workspace#"+string(f.workspace), "credential#"+string(id)))
 		}
 		table := slowTable{successor: row(successor), old: row(old), delay: delay, swapped: new(atomic.Bool)}
 		synctest.Test(t, func(t *testing.T) {

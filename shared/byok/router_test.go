@@ -71,11 +71,11 @@ func TestADamagedRowIsUnreadable(t *testing.T) {
 		t.Errorf("a seal is stored as %q", names)
 	}
 	for what, values := range map[string]map[string]types.AttributeValue{
-		"pk of another workspace":  {"pk": testkit.Text("workspace#" + string(ids.New[ids.Workspace]()))},
-		"sk of another credential": {"sk": testkit.Text("credential#" + string(ids.New[ids.Credential]()))},
-		"id that is empty":         {"id": testkit.Text(""), "sk": testkit.Text("credential#")},
-		"provider that is empty":   {"provider": testkit.Text("")},
-		"row of another workspace": {"workspace": testkit.Text("w"), "pk": testkit.Text("workspace#w")}, // a survey cannot notice this
+		"pk of another workspace":  {"pk": kit.Text("workspace#" + string(ids.New[ids.Workspace]()))},
+		"sk of another credential": {"sk": kit.Text("credential#" + string(ids.New[ids.Credential]()))},
+		"id that is empty":         {"id": kit.Text(""), "sk": kit.Text("credential#")},
+		"provider that is empty":   {"provider": kit.Text("")},
+		"row of another workspace": {"workspace": kit.Text("w"), "pk": kit.Text("workspace#w")}, // a survey cannot notice this
 		"list of null":             {"allowed_models": &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberNULL{Value: true}}}},
 	} {
 		row := maps.Clone(sound)
@@ -88,7 +88,7 @@ func TestADamagedRowIsUnreadable(t *testing.T) {
 		"disabled": flag, "is_byok_only": flag, "is_fallback": flag, "is_required": flag,
 		"allowed_models": list, "allowed_user_ids": list, "allowed_api_key_hashes": list,
 	}
-	for _, damaged := range testkit.Damage(sound) {
+	for _, damaged := range kit.Damage(sound) {
 		types, decides := harmless[damaged.Attribute]
 		switch {
 		case !decides:

@@ -64,7 +64,7 @@ func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
 	for _, attribute := range []string{"v", "fingerprint"} {
 		id := newRequest()
 		_ = f.createOnce(id, "response")
-		testkit.Rows{DB: f.db, Table: f.env.Tables.Control}.Set(t, testkit.Key(string(id)), attribute, testkit.Number("1"))
+		kit.Rows{DB: f.db, Table: f.env.Tables.Control}.Set(t, kit.Key(string(id)), attribute, kit.Number("1"))
 		stored := len(f.stored())
 		for range 20 { // attributes are decoded in random order, up to the first error
 			if found, err := f.store.Recall(t.Context(), id); err == nil {
@@ -89,10 +89,10 @@ func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
 // fill stores rows of so many bytes each.
 func (f *fixture) fill(rows, bytes int) {
 	f.Helper()
-	table := testkit.Rows{DB: f.db, Table: f.env.Tables.Credentials}
+	table := kit.Rows{DB: f.db, Table: f.env.Tables.Credentials}
 	for range rows {
-		row := testkit.Key("workspace#"+string(f.workspace), "credential#"+string(ids.New[ids.Credential]()))
-		row["text"] = testkit.Text(strings.Repeat("x", bytes))
+		row := kit.Key("workspace#"+string(f.workspace), "credential#"+string(ids.New[ids.Credential]()))
+		row["text"] = kit.Text(strings.Repeat("x", bytes))
 		table.Put(f, row)
 	}
 }
@@ -169,8 +169,8 @@ func TestSizesAreCounted(t *testing.T) {
 		const stored = 8 // DynamoDB rounds up their sum, not each of them
 		for range stored {
 			d, err := f.store.Seal(t.Context(), f.account, f.workspace, n)
-			testkit.Must(t, err)
-			testkit.Must(t, f.store.Create(t.Context(), d))
+			kit.Must(t, err)
+			kit.Must(t, f.store.Create(t.Context(), d))
 		}
 		t.Log(name)
 		f.hasRoom(100, byok.MaxBytes-stored*n.Size()-4095, true)
@@ -192,7 +192,7 @@ func TestRoomIsCounted(t *testing.T) {
 	f.fill(99, 1)
 	f.hasRoom(100, 1, true)
 	f.hasRoom(99, 1, false)
-	testkit.Must(t, f.manager.CheckSize(t.Context(), f.workspace))
+	kit.Must(t, f.manager.CheckSize(t.Context(), f.workspace))
 	f.fill(4, 350_000) // more than a page, wherever it ends
 	f.hasRoom(1000, 0, false)
 	if err := f.manager.CheckSize(t.Context(), f.workspace); !errors.Is(err, byok.ErrTooMany) {

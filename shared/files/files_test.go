@@ -33,16 +33,16 @@ const (
 // fixture is one workspace in a new bucket.
 type fixture struct {
 	*testing.T
-	bucket    testkit.Bucket
-	engines   testkit.Engines
+	bucket    kit.Bucket
+	engines   kit.Engines
 	workspace ids.Workspace
 	store     *files.Store
 }
 
 func newFixture(t *testing.T, versioning types.BucketVersioningStatus) *fixture {
 	t.Helper()
-	engines := testkit.Start(t)
-	bucket := testkit.Bucket{Client: s3.NewFromConfig(engines.Config), Name: engines.Bucket(t, versioning)}
+	engines := kit.Start(t)
+	bucket := kit.Bucket{Client: s3.NewFromConfig(engines.Config), Name: engines.Bucket(t, versioning)}
 	return &fixture{
 		T: t, bucket: bucket, engines: engines,
 		workspace: ids.New[ids.Workspace](), store: files.NewStore(bucket, bucket.Name),
@@ -276,7 +276,7 @@ func TestAVersionThatIsAlwaysRefused(t *testing.T) {
 	s := newFixture(t, enabled)
 	s.put("file_a")
 	current, err := s.head("file_a")
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	kept := aws.ToString(current.VersionId)
 	s.fill("file_a", "wmwmwmwm")
 	refuse := faults.RefuseVersions("AccessDenied")

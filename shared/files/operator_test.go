@@ -22,7 +22,7 @@ func (s *fixture) manager() *files.Manager { return files.NewManager(s.bucket, s
 func (s *fixture) versions() map[ids.File]files.Stored {
 	s.Helper()
 	listed, err := s.manager().Versions(s.Context(), s.workspace)
-	testkit.Must(s, err)
+	kit.Must(s, err)
 	found := map[ids.File]files.Stored{}
 	for _, f := range listed {
 		found[f.ID] = f
@@ -34,7 +34,7 @@ func TestUploadedFilesAreListed(t *testing.T) {
 	s := newFixture(t, off)
 	m := s.manager()
 	for _, f := range []ids.File{"file_b", "file_a"} {
-		testkit.Must(t, m.Upload(t.Context(), s.workspace, f, strings.NewReader(string(f)+"!"), "text/plain"))
+		kit.Must(t, m.Upload(t.Context(), s.workspace, f, strings.NewReader(string(f)+"!"), "text/plain"))
 	}
 	stored, err := s.head("file_a")
 	if err != nil || aws.ToString(stored.ContentType) != "text/plain" {
@@ -44,7 +44,7 @@ func TestUploadedFilesAreListed(t *testing.T) {
 		t.Errorf("uploading it again: %v, want ErrExists", err)
 	}
 	got, err := m.List(t.Context(), s.workspace)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	want := []files.File{{ID: "file_a", Bytes: 7}, {ID: "file_b", Bytes: 7}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(files.File{}, "StoredAt")); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -59,7 +59,7 @@ func TestPurgeLeavesNothingOfAWorkspace(t *testing.T) {
 		t.Run("versioning "+string(versioning), func(t *testing.T) {
 			s := newFixture(t, versioning)
 			neighbour := ids.New[ids.Workspace]()
-			testkit.Must(t, s.manager().Upload(t.Context(), neighbour, "file_a", strings.NewReader("x"), "text/plain"))
+			kit.Must(t, s.manager().Upload(t.Context(), neighbour, "file_a", strings.NewReader("x"), "text/plain"))
 			s.put("file_a")
 			s.put("file_a")
 			s.put("file_b")

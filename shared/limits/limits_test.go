@@ -63,7 +63,7 @@ func (f *fixture) take(l *limits.Limiter, caller string, rate limits.Rate) (limi
 	f.Helper()
 	f.calls = 0
 	d, err := l.Take(f.Context(), caller, rate)
-	testkit.Must(f, err)
+	kit.Must(f, err)
 	return d, f.calls
 }
 
@@ -79,14 +79,14 @@ func (f *fixture) item() (tat, exp int64) {
 func (f *fixture) expire() {
 	f.Helper()
 	f.calls, f.between = 0, nil
-	_, err := f.db.DeleteItem(f.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("control"), Key: testkit.Key("limit#test#a")})
-	testkit.Must(f, err)
+	_, err := f.db.DeleteItem(f.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("control"), Key: kit.Key("limit#test#a")})
+	kit.Must(f, err)
 }
 
 func mustRate(t *testing.T, perMinute, burst int64) limits.Rate {
 	t.Helper()
 	rate, err := limits.NewRate(perMinute, burst)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	return rate
 }
 

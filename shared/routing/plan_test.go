@@ -66,9 +66,9 @@ type vectorCredential struct {
 
 func TestVectors(t *testing.T) {
 	text, err := os.ReadFile("../../infra/router/plans.json")
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	var all vectors
-	testkit.Must(t, json.Unmarshal(text, &all))
+	kit.Must(t, json.Unmarshal(text, &all))
 	if len(all.Cases) < 60 {
 		t.Errorf("%d cases", len(all.Cases))
 	}

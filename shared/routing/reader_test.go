@@ -27,9 +27,9 @@ import (
 // fixture is an account with a workspace, and a router's reader. Its calls are recorded and
 // can be made to fail.
 type fixture struct {
-	engines   testkit.Engines
+	engines   kit.Engines
 	db        *dynamodb.Client
-	tenant    testkit.Tenant
+	tenant    kit.Tenant
 	account   ids.Account
 	workspace ids.Workspace // the account's default
 	bearer    auth.Bearer   // a standard key of the account, not bound to a workspace
@@ -39,9 +39,9 @@ type fixture struct {
 
 func newFixture(t testing.TB, options ...func(*routing.Config)) *fixture {
 	t.Helper()
-	f := &fixture{engines: testkit.Start(t)}
+	f := &fixture{engines: kit.Start(t)}
 	f.db = dynamodb.NewFromConfig(f.engines.Config)
-	f.tenant = testkit.NewTenant(t, auth.NewRegistry(f.db, f.engines.Tables.Access))
+	f.tenant = kit.NewTenant(t, auth.NewRegistry(f.db, f.engines.Tables.Access))
 	f.account, f.workspace = f.tenant.ID, f.tenant.Workspace
 	f.bearer = bearer(t, f.tenant.StandardKey(t, ""))
 	f.faults = faults.Wrap(f.engines.Config.HTTPClient)
@@ -60,7 +60,7 @@ func (f *fixture) newReader(t testing.TB, config aws.Config, options ...func(*ro
 		option(&c)
 	}
 	reader, err := routing.NewReader(dynamodb.NewFromConfig(config), kms.NewFromConfig(config), c)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	t.Cleanup(reader.Close)
 	return reader
 }
@@ -82,15 +82,15 @@ func (f *fixture) storeKey(t testing.TB, settings byok.Settings, key []byte) byo
 	t.Helper()
 	settings.Provider = provider
 	draft, err := f.credentials().Seal(t.Context(), f.account, f.workspace, byok.New{Settings: settings, Key: secret.New(key)})
-	testkit.Must(t, err)
-	testkit.Must(t, f.credentials().Create(t.Context(), draft))
+	kit.Must(t, err)
+	kit.Must(t, f.credentials().Create(t.Context(), draft))
 	return draft.Credential
 }
 
 func bearer(t testing.TB, token string) auth.Bearer {
 	t.Helper()
 	b, err := auth.ParseBearer([]string{"Bearer " + token})
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	return b
 }
 
@@ -103,7 +103,7 @@ func (f *fixture) plan(t testing.TB, b auth.Bearer) (*routing.Reading, error) {
 func (f *fixture) mustPlan(t testing.TB) *routing.Reading {
 	t.Helper()
 	reading, err := f.plan(t, f.bearer)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	return reading
 }
 
@@ -134,10 +134,10 @@ func (f *fixture) calls(operation string) int {
 }
 
 // change changes the stored credential directly in the table.
-func (f *fixture) change(t *testing.T, c byok.Credential, change func(testkit.Row)) {
+func (f *fixture) change(t *testing.T, c byok.Credential, change func(kit.Row)) {
 	t.Helper()
-	key := testkit.Key("workspace#"+string(f.workspace), "credential#"+string(c.ID))
-	testkit.Rows{DB: f.db, Table: f.engines.Tables.Credentials}.Change(t, key, change)
+	key := kit.Key("workspace#"+string(f.workspace), "credential#"+string(c.ID))
+	kit.Rows{DB: f.db, Table: f.engines.Tables.Credentials}.Change(t, key, change)
 }
 
 // A bound key costs one read less than an unbound key, which needs the account's default.
@@ -164,10 +164,10 @@ func TestTenRequestsCostOneDecrypt(t *testing.T) {
 
 // A change of a row counts at the next request, even while the opened key is kept.
 func TestChangesCountAtTheNextRequest(t *testing.T) {
-	other := testkit.Text("another")
+	other := kit.Text("another")
 	part := func(name string, size int) func(*fixture, byok.Credential) {
 		return func(f *fixture, c byok.Credential) {
-			f.change(t, c, func(row testkit.Row) {
+			f.change(t, c, func(row kit.Row) {
 				row["seal"].(*types.AttributeValueMemberM).Value[name] = &types.AttributeValueMemberB{Value: make([]byte, size)}
 			})
 		}
@@ -177,18 +177,18 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 		want   error // nil if the plan has no credential
 	}{
 		"disabled": {func(f *fixture, c byok.Credential) {
-			testkit.Must(t, f.manager().Disable(t.Context(), f.workspace, c.ID))
+			kit.Must(t, f.manager().Disable(t.Context(), f.workspace, c.ID))
 		}, nil},
 		"deleted": {func(f *fixture, c byok.Credential) {
-			testkit.Must(t, f.manager().Delete(t.Context(), f.workspace, c.ID))
+			kit.Must(t, f.manager().Delete(t.Context(), f.workspace, c.ID))
 		}, nil},
 		"restricted": {func(f *fixture, c byok.Credential) {
-			f.change(t, c, func(row testkit.Row) {
+			f.change(t, c, func(row kit.Row) {
 				row["allowed_models"] = &types.AttributeValueMemberL{Value: []types.AttributeValue{other}}
 			})
 		}, nil},
 		"moved": {func(f *fixture, c byok.Credential) {
-			f.change(t, c, func(row testkit.Row) { row["account"] = other })
+			f.change(t, c, func(row kit.Row) { row["account"] = other })
 		}, routing.ErrUnreadable},
 		"with another ciphertext":  {part("ciphertext", 40), seal.ErrCiphertext},
 		"with another nonce":       {part("nonce", 12), seal.ErrCiphertext},
@@ -231,11 +231,11 @@ func TestReadFindsWhoCalls(t *testing.T) {
 	f.tenant.DeleteWorkspace(t, deleted)
 	expired := f.tenant.NewKey(t, auth.NewKey{Kind: auth.Standard, ExpiresAt: time.Now().Add(-time.Second)})
 	misplaced := f.tenant.StandardKey(t, other)
-	bare := testkit.NewTenant(t, f.tenant.Registry)
+	bare := kit.NewTenant(t, f.tenant.Registry)
 	withoutDefault := bare.StandardKey(t, "")
 	bare.DeleteWorkspace(t, bare.Workspace)
-	rows := testkit.Rows{DB: f.db, Table: f.engines.Tables.Access}
-	rows.Set(t, testkit.Key("key#"+string(auth.HashKey(misplaced)), "key"), "workspace", testkit.Text(string(stranger.workspace)))
+	rows := kit.Rows{DB: f.db, Table: f.engines.Tables.Access}
+	rows.Set(t, kit.Key("key#"+string(auth.HashKey(misplaced)), "key"), "workspace", kit.Text(string(stranger.workspace)))
 	rejected := func(reason auth.Reason) func(error) bool {
 		return func(err error) bool {
 			rejection, ok := errors.AsType[*auth.Rejection](err)
@@ -273,16 +273,16 @@ func TestAKeyThatMeansAnotherWorkspaceNow(t *testing.T) {
 	c := f.store(t, byok.Settings{})
 	f.mustOpen(t)
 	other := f.tenant.NewWorkspace(t)
-	testkit.Must(t, f.tenant.Registry.SetDefaultWorkspace(t.Context(), f.account, other))
+	kit.Must(t, f.tenant.Registry.SetDefaultWorkspace(t.Context(), f.account, other))
 	if got := steps(f.mustPlan(t).Plan); !slices.Equal(got, []string{"openai shared"}) {
 		t.Errorf("with another default: %v", got)
 	}
-	testkit.Must(t, f.tenant.Registry.SetDefaultWorkspace(t.Context(), f.account, f.workspace))
+	kit.Must(t, f.tenant.Registry.SetDefaultWorkspace(t.Context(), f.account, f.workspace))
 	if got := f.mustPlan(t).Steps[0].Credential; got != c.ID {
 		t.Errorf("with the first default again: %v", got)
 	}
-	row := testkit.Key("key#"+string(f.bearer.Hash()), "key")
-	testkit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, row, "workspace", testkit.Text(string(other)))
+	row := kit.Key("key#"+string(f.bearer.Hash()), "key")
+	kit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, row, "workspace", kit.Text(string(other)))
 	if got := steps(f.mustPlan(t).Plan); !slices.Equal(got, []string{"openai shared"}) {
 		t.Errorf("bound to another: %v", got)
 	}
@@ -405,19 +405,19 @@ func TestOutages(t *testing.T) {
 func TestAWorkspaceOfMoreThanAPageIsRefused(t *testing.T) {
 	f := newFixture(t)
 	c := f.store(t, byok.Settings{})
-	rows := testkit.Rows{DB: f.db, Table: f.engines.Tables.Credentials}
-	row := rows.Get(t, testkit.Key("workspace#"+string(f.workspace), "credential#"+string(c.ID)))
-	row["name"] = testkit.Text(strings.Repeat("n", 350_000))
+	rows := kit.Rows{DB: f.db, Table: f.engines.Tables.Credentials}
+	row := rows.Get(t, kit.Key("workspace#"+string(f.workspace), "credential#"+string(c.ID)))
+	row["name"] = kit.Text(strings.Repeat("n", 350_000))
 	for range 4 { // an engine may end a page after the row that passes 1 MB
 		id := string(ids.New[ids.Credential]())
-		row["id"], row["sk"] = testkit.Text(id), testkit.Text("credential#"+id)
+		row["id"], row["sk"] = kit.Text(id), kit.Text("credential#"+id)
 		rows.Put(t, row)
 	}
 	if _, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrTooMany) || errors.Is(err, routing.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
-	key := testkit.Key("workspace#"+string(f.workspace), "workspace")
-	testkit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, key, "v", testkit.Number("2"))
+	key := kit.Key("workspace#"+string(f.workspace), "workspace")
+	kit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, key, "v", kit.Number("2"))
 	if _, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrUnreadable) || errors.Is(err, routing.ErrUnavailable) {
 		t.Errorf("a damaged one: %v", err)
 	}
@@ -439,7 +439,7 @@ func TestOnlyStepsOfThePlanOpen(t *testing.T) {
 	c := f.store(t, byok.Settings{})
 	f.mustOpen(t) // kept
 	earlier := f.mustPlan(t).Steps[0]
-	testkit.Must(t, f.manager().Disable(t.Context(), f.workspace, c.ID))
+	kit.Must(t, f.manager().Disable(t.Context(), f.workspace, c.ID))
 	restricted := f.store(t, byok.Settings{AllowedModels: []string{"n"}})
 	used := f.store(t, byok.Settings{})
 	reading := f.mustPlan(t)

@@ -28,14 +28,14 @@ func TestRotationLeavesNoGap(t *testing.T) {
 		drafts[n], err = store.Seal(t.Context(), f.account, f.workspace, byok.New{
 			Settings: byok.Settings{Provider: provider}, Key: secret.New([]byte("sk-rotated")),
 		})
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		drafts[n].SortOrder = int64(n)
 		if n > 0 {
 			states[fmt.Sprint([]string{string(drafts[n-1].ID), string(drafts[n].ID), shared})] = int64(2*n - 1)
 		}
 		states[fmt.Sprint([]string{string(drafts[n].ID), shared})] = int64(2 * n)
 	}
-	testkit.Must(t, store.Create(t.Context(), drafts[0]))
+	kit.Must(t, store.Create(t.Context(), drafts[0]))
 
 	// Numbers of states: begun is the state that the running step leads to, ended
 	// the last complete one, and shown the latest one that a plan showed.

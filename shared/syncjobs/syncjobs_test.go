@@ -33,7 +33,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	engines := testkit.Start(t)
+	engines := kit.Start(t)
 	f := &fixture{
 		T: t, table: engines.Tables.SyncJobs, faults: faults.Wrap(engines.Config.HTTPClient),
 		account: ids.New[ids.Account](), clock: time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC),
@@ -48,36 +48,36 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) newJob() ids.Job {
 	f.Helper()
 	id, err := f.writer.Create(f.Context(), f.account)
-	testkit.Must(f, err)
+	kit.Must(f, err)
 	return id
 }
 
 func (f *fixture) find(id ids.Job, account ids.Account) (syncjobs.Job, error) {
 	f.Helper()
 	found, err := f.store.Find(f.Context(), id)
-	testkit.Must(f, err)
+	kit.Must(f, err)
 	return found.For(account)
 }
 
 func (f *fixture) read(id ids.Job) syncjobs.Job {
 	f.Helper()
 	job, err := f.find(id, f.account)
-	testkit.Must(f, err)
+	kit.Must(f, err)
 	return job
 }
 
 // put stores a finished row of the job, with one attribute changed.
 func (f *fixture) put(id ids.Job, attribute string, value types.AttributeValue) {
 	f.Helper()
-	row := testkit.Row{
-		"pk": testkit.Text("job#" + string(id)), "v": testkit.Number("1"), "account": testkit.Text(string(f.account)), "status": testkit.Text("succeeded"),
-		"created_at": testkit.Number("1760000001"), "started_at": testkit.Number("1760000002"), "finished_at": testkit.Number("1760000003"),
-		"synced_groups": testkit.Number("4"), "deleted_groups": testkit.Number("5"), "error_message": testkit.Text("left over"),
+	row := kit.Row{
+		"pk": kit.Text("job#" + string(id)), "v": kit.Number("1"), "account": kit.Text(string(f.account)), "status": kit.Text("succeeded"),
+		"created_at": kit.Number("1760000001"), "started_at": kit.Number("1760000002"), "finished_at": kit.Number("1760000003"),
+		"synced_groups": kit.Number("4"), "deleted_groups": kit.Number("5"), "error_message": kit.Text("left over"),
 	}
 	if row[attribute] = value; value == nil {
 		delete(row, attribute)
 	}
-	testkit.Rows{DB: f.db, Table: f.table}.Put(f, row)
+	kit.Rows{DB: f.db, Table: f.table}.Put(f, row)
 }
 
 // step moves a job on.
@@ -140,7 +140,7 @@ func TestFieldsOfAnotherStateAreLeftOut(t *testing.T) {
 		syncjobs.Failed:    {true, true, false, false, true},
 	} {
 		id := ids.New[ids.Job]()
-		f.put(id, "status", testkit.Text(string(status)))
+		f.put(id, "status", kit.Text(string(status)))
 		j := f.read(id)
 		got := [5]bool{j.StartedAt != nil, j.FinishedAt != nil, j.SyncedGroups != nil, j.DeletedGroups != nil, j.ErrorMessage != nil}
 		if got != want {
@@ -155,7 +155,7 @@ func TestJobsAreListed(t *testing.T) {
 	list := func() []syncjobs.Listed {
 		t.Helper()
 		jobs, err := f.lister.List(t.Context(), f.account)
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		return jobs
 	}
 	if got := list(); len(got) != 0 {
@@ -164,7 +164,7 @@ func TestJobsAreListed(t *testing.T) {
 	first := f.newJob()
 	f.clock = f.clock.Add(time.Second)
 	second := f.newJob()
-	testkit.Must(t, f.writer.Start(t.Context(), f.account, first))
+	kit.Must(t, f.writer.Start(t.Context(), f.account, first))
 	if diff := cmp.Diff([]syncjobs.Listed{{Job: f.read(first), Account: f.account}, {Job: f.read(second), Account: f.account}}, list()); diff != "" {
 		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
@@ -174,7 +174,7 @@ func TestJobsAreListed(t *testing.T) {
 			t.Errorf("the list of all accounts lacks %s, %v", id, err)
 		}
 	}
-	for attribute, value := range map[string]types.AttributeValue{"status": testkit.Text("paused"), "v": testkit.Text("one")} {
+	for attribute, value := range map[string]types.AttributeValue{"status": kit.Text("paused"), "v": kit.Text("one")} {
 		f.put(second, attribute, value)
 		if got := list(); len(got) != 2 || got[0].ID != second || got[0].Fault == nil || got[1].Fault != nil {
 			t.Errorf("with a bad %s: %+v", attribute, got)
@@ -189,7 +189,7 @@ func TestJobsAreListed(t *testing.T) {
 func TestInvalidStepsChangeNothing(t *testing.T) {
 	f := newFixture(t)
 	id := f.newJob()
-	testkit.Must(t, f.writer.Start(t.Context(), f.account, id))
+	kit.Must(t, f.writer.Start(t.Context(), f.account, id))
 	before := f.read(id)
 	for name, err := range map[string]error{
 		"negative synced":  f.writer.Succeed(t.Context(), f.account, id, -1, 0),
@@ -209,7 +209,7 @@ func TestInvalidStepsChangeNothing(t *testing.T) {
 		t.Error("a job was created for no account")
 	}
 	message := strings.Repeat("é", 1000) // a thousand code points
-	testkit.Must(t, f.writer.Fail(t.Context(), f.account, id, message))
+	kit.Must(t, f.writer.Fail(t.Context(), f.account, id, message))
 	if got := f.read(id).ErrorMessage; got == nil || *got != message {
 		t.Errorf("the message is %v", got)
 	}
@@ -231,7 +231,7 @@ func TestALostAnswerIsTheWritersOwnStep(t *testing.T) {
 		for _, attempt := range []int{1, 0} { // this attempt loses its response; 0 means every attempt
 			id := f.newJob()
 			if name == "succeed" {
-				testkit.Must(t, f.writer.Start(t.Context(), f.account, id))
+				kit.Must(t, f.writer.Start(t.Context(), f.account, id))
 			}
 			f.faults.Heal()
 			f.faults.Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Attempt: attempt, Fault: faults.LoseAnswer()})
@@ -258,8 +258,8 @@ func TestALostAnswerIsTheWritersOwnStep(t *testing.T) {
 func TestAnUnreadableRowIsAnError(t *testing.T) {
 	f := newFixture(t)
 	for attribute, value := range map[string]types.AttributeValue{
-		"account": testkit.Number("9"), // it decodes into a string
-		"v":       testkit.Number("2"), "status": testkit.Text("paused"), "started_at": testkit.Text("yesterday"),
+		"account": kit.Number("9"), // it decodes into a string
+		"v":       kit.Number("2"), "status": kit.Text("paused"), "started_at": kit.Text("yesterday"),
 	} {
 		f.mustBeUnreadable(attribute, value)
 	}
@@ -269,11 +269,11 @@ func TestAnUnreadableRowIsAnError(t *testing.T) {
 	for _, attribute := range []string{"created_at", "started_at", "finished_at"} {
 		// The last second of 1999, the first of 10000, and a time in milliseconds.
 		for _, at := range []string{"946684799", "253402300800", "1760000000000", "-1", "0"} {
-			f.mustBeUnreadable(attribute, testkit.Number(at))
+			f.mustBeUnreadable(attribute, kit.Number(at))
 		}
 	}
 	for _, attribute := range []string{"synced_groups", "deleted_groups"} {
-		f.mustBeUnreadable(attribute, testkit.Number("-1"))
+		f.mustBeUnreadable(attribute, kit.Number("-1"))
 	}
 	if job, err := f.find(ids.New[ids.Job](), ""); !errors.Is(err, syncjobs.ErrNotFound) {
 		t.Errorf("no job of no account: %+v, %v", job, err)
@@ -298,7 +298,7 @@ func TestMissingValuesAreNil(t *testing.T) {
 	}
 	for _, at := range []string{"946684800", "253402300799"} {
 		id := ids.New[ids.Job]()
-		f.put(id, "created_at", testkit.Number(at))
+		f.put(id, "created_at", kit.Number(at))
 		if got := fmt.Sprint(f.read(id).CreatedAt.Unix()); got != at {
 			t.Errorf("created at %s, want %s", got, at)
 		}

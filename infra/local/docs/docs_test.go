@@ -20,9 +20,9 @@ import (
 // only. Other names get a 421. Other requests get the gateway's response.
 func TestPagesBesideTheAPI(t *testing.T) {
 	loaded, err := template.Load("../../../template.yaml", nil)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	api, err := loaded.API()
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	log := slog.New(slog.DiscardHandler)
 	pages := docs.Pages(docs.Config{Root: "../../..", Log: log, Demo: func(context.Context) (demo.Facts, error) {
 		return demo.Facts{ManagementKey: "sbx_demo"}, nil
@@ -55,7 +55,7 @@ func TestPagesBesideTheAPI(t *testing.T) {
 		request := httptest.NewRequestWithContext(t.Context(), c.method, server.URL, http.NoBody)
 		request.RequestURI, request.Host, request.URL.Opaque = "", c.host, c.target
 		response, err := server.Client().Do(request)
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		body, err := io.ReadAll(response.Body)
 		_ = response.Body.Close()
 		kind := response.Header.Get("Content-Type")

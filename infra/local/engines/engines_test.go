@@ -19,11 +19,11 @@ import (
 // connections with such a request.
 func TestUnsignedRequests(t *testing.T) {
 	e, err := Start(t.Context(), Config{Root: "../../..", Dir: t.TempDir()})
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, e.Close()) })
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, e.Close()) })
 	for _, url := range []string{e.DynamoDB, e.S3, e.KMS} {
 		answer, err := http.Get(url) //nolint:gosec // an engine of ours
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 			t.Error(err)
 		}
@@ -33,7 +33,7 @@ func TestUnsignedRequests(t *testing.T) {
 	_, tables := awsclients.DynamoDB(config).ListTables(t.Context(), nil)
 	_, buckets := awsclients.S3(config).ListBuckets(t.Context(), nil)
 	_, keys := awsclients.KMS(config).CreateKey(t.Context(), nil)
-	testkit.Must(t, errors.Join(tables, buckets, keys))
+	kit.Must(t, errors.Join(tables, buckets, keys))
 }
 
 func TestAMissingEngineIsNamed(t *testing.T) {
@@ -52,8 +52,8 @@ func TestADynamoDBThatRunsAlready(t *testing.T) {
 	}))
 	defer there.Close()
 	e, err := Start(t.Context(), Config{Root: "../../..", Dir: t.TempDir(), DynamoDB: there.URL + "/"})
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, e.Close()) })
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, e.Close()) })
 	tables, err := awsclients.DynamoDB(e.Config()).ListTables(t.Context(), nil)
 	if err != nil || len(tables.TableNames) != 1 || "http://"+asked.Host != e.DynamoDB {
 		t.Errorf("%v, %v; %s was asked as %s", tables, err, e.DynamoDB, asked.Host)

@@ -23,18 +23,18 @@ import (
 // tests the rest, on ministack too (infra/test/second-opinion).
 func TestDeletesAtOnce(t *testing.T) {
 	running, err := engines.Start(t.Context(), engines.Config{Root: "../../..", Dir: t.TempDir()})
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, running.Close()) })
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, running.Close()) })
 	c, bucket, key := awsclients.S3(running.Config()), aws.String("files"), aws.String("files/w/f")
 	_, made := c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: bucket})
 	_, versioned := c.PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{
 		Bucket: bucket, VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatusEnabled},
 	})
-	testkit.Must(t, errors.Join(made, versioned))
+	kit.Must(t, errors.Join(made, versioned))
 	var all []types.ObjectIdentifier
 	for range 5 {
 		put, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: bucket, Key: key, Body: strings.NewReader("x")})
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		all = append(all, types.ObjectIdentifier{Key: key, VersionId: put.VersionId})
 		var deletes errgroup.Group
 		var succeeded atomic.Int32
@@ -73,7 +73,7 @@ func TestDeletesAtOnce(t *testing.T) {
 			return err
 		})
 	}
-	testkit.Must(t, callers.Wait())
+	kit.Must(t, callers.Wait())
 	left, err = c.ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{Bucket: bucket})
 	if err != nil || len(left.Versions)+len(left.DeleteMarkers) != 0 {
 		t.Errorf("%+v is left, %v", left, err)

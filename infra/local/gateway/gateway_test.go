@@ -38,12 +38,12 @@ func (f *functions) Invoke(_ context.Context, _ string, event []byte) ([]byte, e
 func start(t *testing.T, f gateway.Functions) string {
 	t.Helper()
 	loaded, err := template.Load("testdata/template.yaml", nil)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	api, err := loaded.API()
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	g := gateway.New(gateway.Config{API: api, Functions: f, Log: slog.New(slog.DiscardHandler)})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	server := g.Server()
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
@@ -54,16 +54,16 @@ func start(t *testing.T, f gateway.Functions) string {
 func send(t *testing.T, address, text string) (*http.Response, string) {
 	t.Helper()
 	connection, err := net.Dial("tcp", address)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = connection.Close() })
 	if _, err := io.WriteString(connection, text); err != nil {
 		t.Fatal(err)
 	}
 	method, _, _ := strings.Cut(text, " ")
 	response, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: method})
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	body, err := io.ReadAll(response.Body)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	return response, string(body)
 }
 
@@ -135,7 +135,7 @@ func TestTheEventNamesTheCaller(t *testing.T) {
 	f := &functions{answer: `{"statusCode":200,"body":""}`}
 	send(t, start(t, f), "GET /v1/things/a HTTP/1.1\r\nHost: a\r\n\r\n")
 	var got events.APIGatewayProxyRequest
-	testkit.Must(t, json.Unmarshal(f.event, &got))
+	kit.Must(t, json.Unmarshal(f.event, &got))
 	if at := got.RequestContext.Identity.SourceIP; at != "127.0.0.1" || got.RequestContext.RequestID == "" {
 		t.Errorf("from %q, id %q", at, got.RequestContext.RequestID)
 	}

@@ -93,7 +93,7 @@ const never = time.Hour
 func start(t *testing.T, change func(*runtime.Config)) *runtime.Lambda {
 	t.Helper()
 	binary, err := os.Executable()
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	c := runtime.Config{
 		Functions: []runtime.Function{{
 			Name: "F", Binary: binary, Handler: "bootstrap", MemoryMB: 256, Timeout: never,
@@ -107,7 +107,7 @@ func start(t *testing.T, change func(*runtime.Config)) *runtime.Lambda {
 		change(&c)
 	}
 	l, err := runtime.New(c)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	t.Cleanup(l.Close)
 	return l
 }
@@ -115,7 +115,7 @@ func start(t *testing.T, change func(*runtime.Config)) *runtime.Lambda {
 func invoke(t *testing.T, l *runtime.Lambda, do, text string) (answer, error) {
 	t.Helper()
 	request, err := json.Marshal(map[string]string{"Do": do, "Text": text})
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	response, err := l.Invoke(context.Background(), "F", request)
 	if err != nil {
 		return answer{}, err

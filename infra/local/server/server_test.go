@@ -78,7 +78,7 @@ func start(t *testing.T, o server.Options) *server.Server {
 	ctx, cancel := context.WithTimeout(t.Context(), startTime)
 	defer cancel()
 	e, err := server.Start(ctx, o)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	return e
 }
 
@@ -109,12 +109,12 @@ func deleteFile(e *server.Server, i int) client.Request {
 func wantServing(t *testing.T, e *server.Server) int {
 	t.Helper()
 	requests, err := e.Demo.Requests()
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	for _, r := range requests {
 		r.RequestURI = "" // a client must not set it
 		answer, err := http.DefaultClient.Do(r)
-		testkit.Must(t, err)
-		testkit.Must(t, answer.Body.Close())
+		kit.Must(t, err)
+		kit.Must(t, answer.Body.Close())
 		if answer.StatusCode >= http.StatusMultipleChoices {
 			t.Errorf("%s %s: %s", r.Method, r.URL, answer.Status)
 		}
@@ -204,7 +204,7 @@ func checkFacts(t *testing.T, e *server.Server, state string) {
 func readPrivate(t *testing.T, path string, into any) {
 	t.Helper()
 	info, err := os.Stat(path)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("%s has mode %v", path, info.Mode())
 	}
@@ -223,7 +223,7 @@ func checkRefusals(t *testing.T, running *server.Server, o server.Options) {
 	t.Helper()
 	_, port, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(running.BaseURL, "http://"), "/api/v1"), ":")
 	taken, err := strconv.Atoi(port)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	samePort, noTemplate := inState(t.TempDir()), inState(t.TempDir())
 	samePort.Port, noTemplate.Root = taken, "nowhere"
 	for want, o := range map[string]server.Options{
@@ -266,9 +266,9 @@ func TestDamagedState(t *testing.T) {
 			t.Parallel()
 			o := options(t)
 			path := filepath.Join(o.State, c.file)
-			testkit.Must(t, os.RemoveAll(path))
+			kit.Must(t, os.RemoveAll(path))
 			if c.content != "removed" {
-				testkit.Must(t, os.WriteFile(path, []byte(c.content), 0o600))
+				kit.Must(t, os.WriteFile(path, []byte(c.content), 0o600))
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), startTime)
 			defer cancel()
@@ -290,9 +290,9 @@ func TestADeletedDemoWorkspace(t *testing.T) {
 	o := options(t)
 	e := start(t, o)
 	old := e.Demo
-	stack, err := testkit.OpenStack(t.Context(), filepath.Join(o.State, "stack.json"))
-	testkit.Must(t, err)
-	testkit.Must(t, auth.NewRegistry(stack.DynamoDB, stack.Access).DeleteWorkspace(t.Context(), old.AccountID, old.WorkspaceID))
+	stack, err := kit.OpenStack(t.Context(), filepath.Join(o.State, "stack.json"))
+	kit.Must(t, err)
+	kit.Must(t, auth.NewRegistry(stack.DynamoDB, stack.Access).DeleteWorkspace(t.Context(), old.AccountID, old.WorkspaceID))
 	stop(t, e)
 	e = start(t, o)
 	defer stop(t, e)
@@ -356,7 +356,7 @@ func TestChoiceOfDynamoDB(t *testing.T) {
 	} {
 		state := t.TempDir()
 		for file, text := range c.kept {
-			testkit.Must(t, os.WriteFile(filepath.Join(state, file), []byte(text), 0o600))
+			kit.Must(t, os.WriteFile(filepath.Join(state, file), []byte(text), 0o600))
 		}
 		got, err := server.ChooseDynamoDB(server.Options{State: state, DynamoDB: c.asked})
 		switch {

@@ -17,13 +17,13 @@ import (
 func loadOwn(t *testing.T, overrides map[string]string) *template.Template {
 	t.Helper()
 	loaded, err := template.Load("../../../template.yaml", overrides)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	return loaded
 }
 
 func TestAPI(t *testing.T) {
 	api, err := loadOwn(t, map[string]string{"DeleteRatePerMinute": "600", "DeletesPerSecond": "7", "ReadsPerSecond": "9"}).API()
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	remove := template.Route{Method: "DELETE", Path: "/api/v1/files/{file_id}", Function: "DeleteFileFunction"}
 	routes := map[template.Route]bool{}
 	for _, route := range api.Routes {
@@ -129,9 +129,9 @@ func TestFunctions(t *testing.T) {
 		"!If [!Or [Live], yes, no]": "template.yaml:15: !If: no condition",
 	} {
 		path := filepath.Join(t.TempDir(), "template.yaml")
-		testkit.Must(t, os.WriteFile(path, []byte(function+value+"\n"), 0o600))
+		kit.Must(t, os.WriteFile(path, []byte(function+value+"\n"), 0o600))
 		loaded, err := template.Load(path, nil)
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		got, err := loaded.Functions(made)
 		if err != nil {
 			if !strings.Contains(err.Error(), want) {

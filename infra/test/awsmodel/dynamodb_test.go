@@ -238,7 +238,7 @@ func unordered(operation string, out object) object {
 // A Query ends its page before the item that passes 1 MB, and names the capacity of all that
 // it read.
 func TestQueriesOfLargeItems(t *testing.T) {
-	fake, real := sides(testkit.Start(t))
+	fake, real := sides(kit.Start(t))
 	pk, put := text(string(ids.New[ids.Workspace]())), 0
 	for _, size := range []int{0, 1, 3000, 1100, 4000, 90_000, 350_000, 350_000, 240_000, 350_000, 350_000, 350_000, 100} {
 		put++
@@ -267,7 +267,7 @@ func TestQueriesOfLargeItems(t *testing.T) {
 }
 
 func TestDynamoDBSequences(t *testing.T) {
-	fake, real := sides(testkit.Start(t))
+	fake, real := sides(kit.Start(t))
 	compare(t, "SIGNALBOX_DYNAMODB", func(rt *rapid.T) (side, side, func() (string, func(side) object)) {
 		g := requests{rt, string(ids.New[ids.Workspace]()) + "#"}
 		return fake, real, func() (string, func(side) object) {

@@ -48,7 +48,7 @@ type side struct {
 }
 
 // sides returns the model and the engines, with the same tables and keys in both.
-func sides(engines testkit.Engines, arns ...string) (fake, real side) {
+func sides(engines kit.Engines, arns ...string) (fake, real side) {
 	engines.Config.HTTPClient = awshttp.NewBuildableClient() // one pool of connections for all clients
 	w := awsmodel.New(awsmodel.Config{Tables: slices.Collect(maps.Keys(engines.Tables.Keys())), Keys: arns})
 	return side{client{w}, engines.Config}, side{engines.Config.HTTPClient, engines.Config}
@@ -104,20 +104,20 @@ func (s side) call(t testing.TB, target string, in any) object {
 		service, version, endpoint = "kms", "1.1", kms.NewFromConfig(s.config).Options().BaseEndpoint
 	}
 	body, err := json.Marshal(in)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, *endpoint+"/", bytes.NewReader(body))
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	r.Header.Set("X-Amz-Target", target)
 	r.Header.Set("Content-Type", "application/x-amz-json-"+version)
 	credentials, err := s.config.Credentials.Retrieve(t.Context())
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	sum := sha256.Sum256(body)
-	testkit.Must(t, v4.NewSigner().SignHTTP(t.Context(), credentials, r, hex.EncodeToString(sum[:]), service, s.config.Region, time.Now()))
+	kit.Must(t, v4.NewSigner().SignHTTP(t.Context(), credentials, r, hex.EncodeToString(sum[:]), service, s.config.Region, time.Now()))
 	response, err := s.client.Do(r)
-	testkit.Must(t, err)
-	defer func() { testkit.Must(t, response.Body.Close()) }()
+	kit.Must(t, err)
+	defer func() { kit.Must(t, response.Body.Close()) }()
 	text, err := io.ReadAll(response.Body)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	out := object{}
 	if err := json.Unmarshal(text, &out); err != nil && len(text) > 0 {
 		t.Fatalf("%s: %q is no JSON: %v", target, text, err)

@@ -44,7 +44,7 @@ func altered(blob string) string {
 }
 
 func TestKMSSequences(t *testing.T) {
-	engines := testkit.Start(t)
+	engines := kit.Start(t)
 	arns := []string{engines.KeyARN, engines.Key(t)}
 	unknown := arns[0][:len(arns[0])-4] + "ffff"
 	fake, real := sides(engines, arns...)

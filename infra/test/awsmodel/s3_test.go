@@ -172,7 +172,7 @@ func TestVersionsArePaged(t *testing.T) {
 		for pages.HasMorePages() {
 			whole := min(18, len(listed)+int(limit))
 			page, err := pages.NextPage(t.Context())
-			testkit.Must(t, err)
+			kit.Must(t, err)
 			for _, v := range page.Versions {
 				listed[*v.VersionId] = true
 				if limit%2 == 0 {
@@ -198,7 +198,7 @@ func modelBucket(t testing.TB, w *awsmodel.World, name string) bucket {
 }
 
 func TestS3Sequences(t *testing.T) {
-	engines := testkit.Start(t)
+	engines := kit.Start(t)
 	for _, versioning := range []types.BucketVersioningStatus{"", types.BucketVersioningStatusEnabled, types.BucketVersioningStatusSuspended} {
 		t.Run(string(cmp.Or(versioning, "Unversioned")), func(t *testing.T) {
 			compare(t, "SIGNALBOX_S3", func(rt *rapid.T) (fake, real bucket, _ func() (string, func(bucket) object)) {

@@ -133,13 +133,13 @@ func TestCreatesAtOnce(t *testing.T) {
 func TestAFullWorkspace(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	rows := testkit.Rows{DB: n.DynamoDB, Table: n.Access}
-	rows.Set(t, testkit.Key("workspace#"+n.workspace, "workspace"), "made", testkit.Number("100"))
+	rows := kit.Rows{DB: n.DynamoDB, Table: n.Access}
+	rows.Set(t, kit.Key("workspace#"+n.workspace, "workspace"), "made", kit.Number("100"))
 	first := post(bodyWith("")).As(n.management).Do(t).Created(t) // of the 100 none is stored
-	credentials := testkit.Rows{DB: n.DynamoDB, Table: n.Credentials}
-	row := credentials.Get(t, testkit.Key("workspace#"+n.workspace, "credential#"+first.ID))
+	credentials := kit.Rows{DB: n.DynamoDB, Table: n.Credentials}
+	row := credentials.Get(t, kit.Key("workspace#"+n.workspace, "credential#"+first.ID))
 	for i := range 99 {
-		row["sk"] = testkit.Text(fmt.Sprintf("credential#00000000-0000-4000-8000-%012d", i))
+		row["sk"] = kit.Text(fmt.Sprintf("credential#00000000-0000-4000-8000-%012d", i))
 		credentials.Put(t, row)
 	}
 	refused := post(bodyWith("")).As(n.management).Do(t)
@@ -224,16 +224,16 @@ func TestItemsExpire(t *testing.T) {
 	n.once(bodyWith("")).Do(t).Is(t, http.StatusCreated)
 	del("file_unknown").As(n.management).Do(t).Is(t, http.StatusNotFound)
 	ttl, err := n.DynamoDB.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &n.Control})
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	attribute := aws.ToString(ttl.TimeToLiveDescription.AttributeName)
-	control := testkit.Rows{DB: n.DynamoDB, Table: n.Control}
-	items := []testkit.Row{
-		control.Get(t, testkit.Key(string(byok.NewRequestID(hashOf(n.management), idempotencyKey)))),
-		control.Get(t, testkit.Key("limit#delete-file#"+hashOf(n.management))),
+	control := kit.Rows{DB: n.DynamoDB, Table: n.Control}
+	items := []kit.Row{
+		control.Get(t, kit.Key(string(byok.NewRequestID(hashOf(n.management), idempotencyKey)))),
+		control.Get(t, kit.Key("limit#delete-file#"+hashOf(n.management))),
 	}
 	least := map[string]time.Duration{"limit": time.Minute / time.Duration(the.perMinute), "idem": 24 * time.Hour}
 	for _, item := range items {
-		kind, _, _ := strings.Cut(testkit.TextOf(item, "pk"), "#")
+		kind, _, _ := strings.Cut(kit.TextOf(item, "pk"), "#")
 		expires, ok := item[attribute].(*types.AttributeValueMemberN)
 		if !ok {
 			t.Fatalf("an item of %s# has no %q", kind, attribute)

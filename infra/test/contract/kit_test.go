@@ -73,7 +73,7 @@ func checkEnvelope(t testing.TB, q request, r response) {
 
 // secrets are the values of the request that must not come back.
 func secrets(r request) []string {
-	secrets := []string{testkit.Marker}
+	secrets := []string{kit.Marker}
 	for _, value := range slices.Concat(r.Header["Authorization"], r.Header["Idempotency-Key"]) {
 		if _, token, found := strings.Cut(value, " "); found {
 			value = strings.TrimSpace(token)
@@ -102,7 +102,7 @@ func atOnce(t *testing.T, n int, nth func(i int) request) (responses []response,
 	close(start)
 	done.Wait()
 	for i, r := range responses {
-		testkit.Must(t, errs[i])
+		kit.Must(t, errs[i])
 		checkEnvelope(t, requests[i], r)
 		statuses[r.Status]++
 	}
@@ -138,7 +138,7 @@ func comparable(r response) string {
 // workspaces.
 type tenant struct {
 	server
-	testkit.Tenant
+	kit.Tenant
 	workspace, second    string // the default one and another
 	management, standard string // API keys of the whole account
 }
@@ -151,7 +151,7 @@ func newTenant(t *testing.T) tenant {
 
 func (s server) tenant(t *testing.T) tenant {
 	t.Helper()
-	n := testkit.NewTenant(t, auth.NewRegistry(s.DynamoDB, s.Access))
+	n := kit.NewTenant(t, auth.NewRegistry(s.DynamoDB, s.Access))
 	note(t, "account", string(n.ID))
 	return tenant{s, n, string(n.Workspace), string(n.NewWorkspace(t)), n.Management, n.StandardKey(t, "")}
 }
@@ -165,9 +165,9 @@ func note(t *testing.T, kind, id string) {
 		return
 	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the caller's own path
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	_, err = fmt.Fprintln(file, kind, id)
-	testkit.Must(t, errors.Join(err, file.Close()))
+	kit.Must(t, errors.Join(err, file.Close()))
 }
 
 // hashOf returns the name of an API key in allowed_api_key_hashes.
@@ -181,11 +181,11 @@ func (n tenant) job(t *testing.T, status syncjobs.Status) string {
 	t.Helper()
 	jobs := syncjobs.NewWriter(n.DynamoDB, n.Jobs)
 	id, err := jobs.Create(t.Context(), n.ID)
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	note(t, "job", string(id))
 	if status == syncjobs.Succeeded {
-		testkit.Must(t, jobs.Start(t.Context(), n.ID, id))
-		testkit.Must(t, jobs.Succeed(t.Context(), n.ID, id, 12, 0))
+		kit.Must(t, jobs.Start(t.Context(), n.ID, id))
+		kit.Must(t, jobs.Succeed(t.Context(), n.ID, id, 12, 0))
 	}
 	return string(id)
 }

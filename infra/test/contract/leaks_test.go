@@ -15,7 +15,7 @@ import (
 func TestMarkerEverywhere(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
-	const marker = testkit.Marker
+	const marker = kit.Marker
 	valid := post(bodyWith("")).As(n.management)
 	body := func(body string) request { return post(body).As(n.management) }
 	type sent struct {

@@ -26,13 +26,13 @@ func (s server) router(t *testing.T) *routing.Reader {
 		through, err := record.Through(to, "Router", map[string]string{
 			s.Access: "AccessTable", s.Credentials: "CredentialsTable", s.SealingKey: "SealingKey",
 		}, noteCall)
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		db.BaseEndpoint, keys.BaseEndpoint = &through.DynamoDB, &through.KMS
 	}
 	reader, err := routing.NewReader(dynamodb.New(db), kms.New(keys), routing.Config{
 		AccessTable: s.Access, CredentialsTable: s.Credentials, SealingKeyARNs: []string{s.SealingKey},
 	})
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	t.Cleanup(reader.Close)
 	return reader
 }
@@ -43,31 +43,31 @@ func TestARouterSendsTheKeyThatWasPosted(t *testing.T) {
 	n := newTenant(t)
 	router := n.router(t)
 	unbound, err := auth.ParseBearer([]string{"Bearer " + n.standard})
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	unboundReading, err := router.Read(t.Context(), unbound.Hash(), routing.Request{Model: "m", Providers: []string{"openai"}})
 	if err != nil || unboundReading.Workspace != n.Workspace {
 		t.Errorf("an unbound key: %+v, %v", unboundReading, err)
 	}
 	for name, posted := range map[string]string{
 		"a token":           providerKey,
-		"a service account": "{\n  \"type\": \"service_account\",\n  \"private_key\": \"-----BEGIN\\n" + testkit.Marker + "\\n-----END\\n\"\n}\n",
-		"any text":          " \t" + testkit.Marker + "\r\n\u2028 \u00e9\U0001f511\"\\ ",
-		"the longest":       strings.Repeat("k", 32768-len(testkit.Marker)) + testkit.Marker,
+		"a service account": "{\n  \"type\": \"service_account\",\n  \"private_key\": \"-----BEGIN\\n" + kit.Marker + "\\n-----END\\n\"\n}\n",
+		"any text":          " \t" + kit.Marker + "\r\n\u2028 \u00e9\U0001f511\"\\ ",
+		"the longest":       strings.Repeat("k", 32768-len(kit.Marker)) + kit.Marker,
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := json.Marshal(posted)
-			testkit.Must(t, err)
+			kit.Must(t, err)
 			workspace, err := n.Registry.CreateWorkspace(t.Context(), n.ID, t.Name())
-			testkit.Must(t, err)
+			kit.Must(t, err)
 			created := post(strings.TrimSuffix(keyBody(string(text)), "}") + `,"is_byok_only":true,"workspace_id":"` + string(workspace) + `"}`).As(n.management).Do(t).Created(t)
 			bearer, err := auth.ParseBearer([]string{"Bearer " + n.StandardKey(t, workspace)})
-			testkit.Must(t, err)
+			kit.Must(t, err)
 			reading, err := router.Read(t.Context(), bearer.Hash(), routing.Request{Model: "m", Providers: []string{"openai"}})
 			if err != nil || len(reading.Steps) != 1 || string(reading.Steps[0].Credential) != created.ID {
 				t.Fatalf("planned %+v, %v", reading, err)
 			}
 			opened, err := reading.Open(t.Context(), reading.Steps[0])
-			testkit.Must(t, err)
+			kit.Must(t, err)
 			if string(opened.Reveal()) != posted {
 				t.Errorf("opened %d bytes, not the %d that were posted", len(opened.Reveal()), len(posted))
 			}

@@ -66,14 +66,14 @@ func TestOtherParameters(t *testing.T) {
 	}
 	state := t.TempDir()
 	s, stop, err := start(state, map[string]string{"FilesVersioning": "Enabled", "ReadsPerSecond": "20"})
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, stop()) })
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, stop()) })
 	t.Run("versions", func(t *testing.T) { deletesEveryVersion(t, s) })
 	n, other, bad := s.tenant(t), s.tenant(t), s.tenant(t)
-	jobs, access := testkit.Rows{DB: s.DynamoDB, Table: s.Jobs}, testkit.Rows{DB: s.DynamoDB, Table: s.Access}
+	jobs, access := kit.Rows{DB: s.DynamoDB, Table: s.Jobs}, kit.Rows{DB: s.DynamoDB, Table: s.Access}
 	damaged := n.job(t, syncjobs.Succeeded)
-	jobs.Set(t, testkit.Key("job#"+damaged), "created_at", testkit.Number("1760000000000")) // milliseconds
-	access.Set(t, testkit.Key("key#"+hashOf(bad.management), "key"), "kind", testkit.Text("nonsense"))
+	jobs.Set(t, kit.Key("job#"+damaged), "created_at", kit.Number("1760000000000")) // milliseconds
+	access.Set(t, kit.Key("key#"+hashOf(bad.management), "key"), "kind", kit.Text("nonsense"))
 	lines := map[string]json.RawMessage{}
 	ask := func(name string, r request, status int) {
 		t.Helper()
@@ -95,10 +95,10 @@ func TestOtherParameters(t *testing.T) {
 	ask("getSyncJob 404 damaged job of another", get(damaged).As(other.management), 404)
 	ask("getSyncJob 500 damaged job", get(damaged).As(n.management), 500)
 	_, err = s.KMS.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &s.SealingKey}, func(o *kms.Options) { o.RetryMaxAttempts = 1 })
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	ask("createByokKey 500 KMS", post(bodyWith("")).As(n.management), 500)
 	_, err = s.DynamoDB.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &s.Access})
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	for _, o := range operations {
 		ask(o.id+" 500", o.unknown().As(n.management), 500)
 	}
@@ -108,9 +108,9 @@ func TestOtherParameters(t *testing.T) {
 		t.Errorf("the gateway never refused: %v", statuses)
 	}
 	text, err := os.ReadFile("log-lines.json")
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	var expected map[string]json.RawMessage
-	testkit.Must(t, json.Unmarshal(text, &expected))
+	kit.Must(t, json.Unmarshal(text, &expected))
 	was, is := alike(t, expected), alike(t, lines)
 	if os.Getenv("SIGNALBOX_LINES") == "record" {
 		var text []string
@@ -121,7 +121,7 @@ func TestOtherParameters(t *testing.T) {
 			}
 			text = append(text, fmt.Sprintf("  %q: %s", name, line))
 		}
-		testkit.Must(t, os.WriteFile("log-lines.json", []byte("{\n"+strings.Join(text, ",\n")+"\n}\n"), 0o600))
+		kit.Must(t, os.WriteFile("log-lines.json", []byte("{\n"+strings.Join(text, ",\n")+"\n}\n"), 0o600))
 		return
 	}
 	if diff := cmp.Diff(was, is); diff != "" {
@@ -135,9 +135,9 @@ func alike(t *testing.T, lines map[string]json.RawMessage) map[string]string {
 	same := map[string]string{}
 	for name, line := range lines {
 		var fields map[string]any
-		testkit.Must(t, json.Unmarshal(line, &fields))
+		kit.Must(t, json.Unmarshal(line, &fields))
 		sorted, err := json.Marshal(fields)
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		same[name] = varying.ReplaceAllString(string(sorted), "…")
 	}
 	return same
@@ -148,10 +148,10 @@ func logLine(t *testing.T, state, requestID string) json.RawMessage {
 	t.Helper()
 	for timeout := time.Now().Add(time.Minute); time.Now().Before(timeout); time.Sleep(20 * time.Millisecond) {
 		files, err := filepath.Glob(filepath.Join(state, "logs", "*Function.log"))
-		testkit.Must(t, err)
+		kit.Must(t, err)
 		for _, file := range files {
 			content, err := os.ReadFile(file) //nolint:gosec // the suite's own state folder
-			testkit.Must(t, err)
+			kit.Must(t, err)
 			for line := range strings.Lines(string(content)) {
 				if strings.Contains(line, requestID) && strings.Contains(line, `"message":"request"`) && strings.HasSuffix(line, "\n") {
 					return json.RawMessage(strings.TrimSuffix(line, "\n"))

@@ -39,8 +39,8 @@ const (
 	root = "../../.."
 
 	// Every secret of the suite contains the marker: see checkEnvelope, and stop.
-	providerKey    = "sk-" + testkit.Marker + "-a-provider-key-AbCd"
-	idempotencyKey = testkit.Marker + "-idempotency-key"
+	providerKey    = "sk-" + kit.Marker + "-a-provider-key-AbCd"
+	idempotencyKey = kit.Marker + "-idempotency-key"
 
 	// unknownJob is a UUID of nothing.
 	unknownJob = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
@@ -64,14 +64,14 @@ type suite struct {
 // server is a running service and the stack behind it.
 type server struct {
 	client *client.Client
-	*testkit.Stack
+	*kit.Stack
 	limiter
 }
 
 func newServer(ctx context.Context, base, stack string) (server, error) {
 	c := client.New(base, 256)
 	c.Check = checkEnvelope
-	opened, err := testkit.OpenStack(ctx, stack)
+	opened, err := kit.OpenStack(ctx, stack)
 	if err != nil {
 		return server{}, err
 	}
@@ -202,7 +202,7 @@ func start(state string, parameters map[string]string) (s server, stop func() er
 		if err := e.Close(); err != nil {
 			return fmt.Errorf("stopping the local server: %w", err)
 		}
-		leaks, err := testkit.Leaks(state)
+		leaks, err := kit.Leaks(state)
 		for _, leak := range leaks {
 			err = errors.Join(err, errors.New("leak: "+leak))
 		}

@@ -50,9 +50,9 @@ func (w *World) judgeAsked(x *exchange, want string, texts []string) {
 }
 
 // Unreadable calls ask while a row has a version that this program does not know.
-func (w *World) Unreadable(table string, key testkit.Row, ask func()) {
+func (w *World) Unreadable(table string, key kit.Row, ask func()) {
 	rows := w.Rows(table)
 	defer rows.Put(w.t, rows.Get(w.t, key))
-	rows.Set(w.t, key, "v", testkit.Number("9"))
+	rows.Set(w.t, key, "v", kit.Number("9"))
 	ask()
 }

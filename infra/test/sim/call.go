@@ -110,7 +110,7 @@ func (r *run) park(c *call) {
 // write of a request is conditional, and that no listing goes beyond its file.
 func (r *run) inspect(c *call) {
 	asked, query := c.request.URL.String()+string(c.body), c.request.URL.Query()
-	if found := testkit.LeaksIn([]byte(asked)); len(found) > 0 {
+	if found := kit.LeaksIn([]byte(asked)); len(found) > 0 {
 		r.problem("%s contains %v: %s", c, found, asked)
 	}
 	if c.label.Service == "DynamoDB" && reads.MatchString(c.label.Operation) && !strings.Contains(asked, `"ConsistentRead":true`) {

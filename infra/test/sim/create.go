@@ -195,7 +195,7 @@ func (w *World) judgeCreated(x *exchange, c Create, idem, request string) {
 // judgeEcho compares a new credential with its request: a 201 has the sent value of every
 // member, or the contract's default.
 func (w *World) judgeEcho(x *exchange, got map[string]any) {
-	want := testkit.SettingsByName(w.t, byok.Settings{})
+	want := kit.SettingsByName(w.t, byok.Settings{})
 	want["name"], want["workspace_id"] = nil, string(w.Tenant.Workspace)
 	sent := map[string]any{}
 	w.must(json.Unmarshal([]byte(x.event.Body), &sent))
@@ -341,7 +341,7 @@ func (w *World) judgeCredentials() {
 		if w.changed[s.ID] {
 			continue
 		}
-		want := testkit.SettingsByName(w.t, s.Settings)
+		want := kit.SettingsByName(w.t, s.Settings)
 		maps.Copy(want, map[string]any{
 			"id": string(s.ID), "workspace_id": string(s.Workspace), "label": s.Label, "sort_order": float64(s.SortOrder), "created_at": s.CreatedAt.Format(time.RFC3339),
 		})

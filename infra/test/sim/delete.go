@@ -55,7 +55,7 @@ func (d Delete) event() functest.Event {
 
 // Put stores a version of a file of the tenant's workspace; "" stores a delete marker.
 func (w *World) Put(f ids.File, content string) {
-	at := testkit.Bucket{Client: w.Direct.S3, Name: bucket}
+	at := kit.Bucket{Client: w.Direct.S3, Name: bucket}
 	if content == "" {
 		at.Hide(w.t, files.Key(w.Tenant.Workspace, f))
 		return
@@ -164,7 +164,7 @@ func (w *World) watch(d Delete) {
 
 // siblings counts the versions of the files with names that begin with this file's name.
 func (w *World) siblings(d Delete) int {
-	return testkit.Bucket{Client: w.Direct.S3, Name: bucket}.Look(w.t, files.Key(d.Workspace, d.File)).Siblings
+	return kit.Bucket{Client: w.Direct.S3, Name: bucket}.Look(w.t, files.Key(d.Workspace, d.File)).Siblings
 }
 
 func fileObject(workspace ids.Workspace, f ids.File) string {

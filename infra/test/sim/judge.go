@@ -24,7 +24,7 @@ func (x *exchange) read(w *World) {
 		w.problem("%s: a panic: %s", x.Name, x.log)
 	}
 	for place, text := range map[string]string{"the answer": string(x.raw), "the log": x.log} {
-		if found := testkit.LeaksIn([]byte(text)); len(found) > 0 || strings.Contains(text, quoted) {
+		if found := kit.LeaksIn([]byte(text)); len(found) > 0 || strings.Contains(text, quoted) {
 			w.problem("%s: %s contains %v: %s", x.Name, place, found, text)
 		}
 	}

@@ -133,8 +133,8 @@ func (w *World) watchRegistry() {
 	w.showed(w.past(), sets(defaultWorkspace, "set", func(ids.Workspace) ids.Workspace { return w.Tenant.Workspace }))
 	w.finally = append(w.finally, func() {
 		w.judgeRegistry()
-		account := w.Rows(accessTable).Get(w.t, testkit.Key("account#"+string(w.Tenant.ID), "account"))
-		stored := ids.Workspace(testkit.TextOf(account, "default_workspace"))
+		account := w.Rows(accessTable).Get(w.t, kit.Key("account#"+string(w.Tenant.ID), "account"))
+		stored := ids.Workspace(kit.TextOf(account, "default_workspace"))
 		w.showed(atTheEnd, shows(defaultWorkspace, "is "+w.names[string(stored)], func(s ids.Workspace) bool { return s == stored }))
 	})
 }
@@ -272,8 +272,8 @@ func (w *World) judgePurged(workspace ids.Workspace) {
 // a restored access table.
 func (w *World) Restore() {
 	w.restored = true
-	w.Rows(accessTable).Change(w.t, testkit.Key("workspace#"+string(w.Tenant.Workspace), "workspace"), func(row testkit.Row) {
-		row["next"], row["made"], row["made_bytes"] = &types.AttributeValueMemberM{}, testkit.Number("0"), testkit.Number("0")
+	w.Rows(accessTable).Change(w.t, kit.Key("workspace#"+string(w.Tenant.Workspace), "workspace"), func(row kit.Row) {
+		row["next"], row["made"], row["made_bytes"] = &types.AttributeValueMemberM{}, kit.Number("0"), kit.Number("0")
 	})
 }
 

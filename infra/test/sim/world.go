@@ -61,7 +61,7 @@ func (s Scenario) Reaches(states ...string) Scenario {
 // World is shared by the actors of one schedule.
 type World struct {
 	Scenario
-	Tenant testkit.Tenant
+	Tenant kit.Tenant
 	// Direct are clients without faults.
 	Direct Clients
 
@@ -133,7 +133,7 @@ func newWorld(t testing.TB, s Scenario) *World {
 		}),
 	}
 	w.Direct = newClients(environment(w.newActor("direct"), slog.New(slog.DiscardHandler)).AWS())
-	w.Tenant = testkit.NewTenant(t, w.Direct.Registry)
+	w.Tenant = kit.NewTenant(t, w.Direct.Registry)
 	w.Name(string(w.Tenant.ID), "account")
 	w.Name(keyARN[len(keyARN)-36:], "sealing")
 	w.Name(string(w.Tenant.Workspace), "workspace")
@@ -144,7 +144,7 @@ func newWorld(t testing.TB, s Scenario) *World {
 // must ends a run that cannot be set up.
 func (w *World) must(err error) {
 	w.t.Helper()
-	testkit.Must(w.t, err)
+	kit.Must(w.t, err)
 }
 
 // Wait lets virtual time pass before the run.
@@ -176,7 +176,7 @@ func (n noting) Fatalf(format string, a ...any) {
 }
 
 // Rows are the rows of a table: access, credentials, sync-jobs or control.
-func (w *World) Rows(table string) testkit.Rows { return testkit.Rows{DB: w.Direct.DB, Table: table} }
+func (w *World) Rows(table string) kit.Rows { return kit.Rows{DB: w.Direct.DB, Table: table} }
 
 // NewWorkspace makes another workspace of the tenant.
 func (w *World) NewWorkspace(name string) ids.Workspace {
@@ -194,7 +194,7 @@ func (w *World) StandardKey(bound ids.Workspace) string {
 
 // UnknownKey is an API key that is not stored.
 func (w *World) UnknownKey() string {
-	const token = testkit.Marker + "unknown"
+	const token = kit.Marker + "unknown"
 	w.Name(hashOf(token), "unknown")
 	w.showed(w.past(), turnedOff(keyObject(token)))
 	return token
@@ -227,7 +227,7 @@ func (w *World) Expire(idempotency string) {
 	rows := w.Rows(controlTable)
 	for _, row := range rows.All(w.t) {
 		if row["fingerprint"] != nil {
-			rows.Set(w.t, row, "exp", testkit.Number("1"))
+			rows.Set(w.t, row, "exp", kit.Number("1"))
 		}
 	}
 	w.showed(w.past(), sets("idempotency key "+w.Tenant.Management+idempotency, "expired", func(once) once { return once{} }))

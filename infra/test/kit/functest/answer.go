@@ -36,7 +36,7 @@ func Handle(t testing.TB, keys *auth.Verifier, op api.Operation, e Event) Answer
 	t.Helper()
 	var log bytes.Buffer
 	payload, err := api.Handler(keys, slog.New(slog.NewJSONHandler(&log, nil)), op).Invoke(t.Context(), e.Payload())
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	return ReadAnswer(t, payload, log.String())
 }
 

@@ -97,9 +97,9 @@ func with[V any](m map[string]V, name string, value V) map[string]V {
 // Payload returns the proxy event, payload format 1.0, with markers in every place that a
 // function must not read.
 func (e Event) Payload() []byte {
-	header, query := maps.Clone(e.Header), with(e.Query, "token", []string{testkit.Marker + "query"})
+	header, query := maps.Clone(e.Header), with(e.Query, "token", []string{kit.Marker + "query"})
 	for _, name := range []string{"User-Agent", "Cookie", "X-Request-Id", "X-Api-Key"} {
-		header = with(header, name, []string{testkit.Marker + name})
+		header = with(header, name, []string{kit.Marker + name})
 	}
 	var body any
 	if e.Body != "" {
@@ -107,13 +107,13 @@ func (e Event) Payload() []byte {
 	}
 	// Text and maps of text always encode.
 	encoded, _ := json.Marshal(map[string]any{
-		"resource": e.Resource, "path": "/" + testkit.Marker + "path", "httpMethod": e.Method,
+		"resource": e.Resource, "path": "/" + kit.Marker + "path", "httpMethod": e.Method,
 		"headers": lastOf(header), "multiValueHeaders": header,
 		"queryStringParameters": lastOf(query), "multiValueQueryStringParameters": query,
 		"pathParameters": e.Path, "stageVariables": e.Stage,
 		"requestContext": map[string]any{
 			"requestId": e.RequestID, "httpMethod": e.Method, "resourcePath": e.Resource, "stage": "live",
-			"identity": map[string]any{"sourceIp": "192.0.2.1", "userAgent": testkit.Marker + "agent"},
+			"identity": map[string]any{"sourceIp": "192.0.2.1", "userAgent": kit.Marker + "agent"},
 		},
 		"body": body, "isBase64Encoded": e.IsBase64Encoded,
 	})

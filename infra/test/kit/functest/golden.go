@@ -30,10 +30,10 @@ func Golden(t testing.TB, response string, names map[string]string, a Answer) An
 	t.Helper()
 	path, got := filepath.Join("testdata", response+".response"), a.text(names)
 	if *update {
-		testkit.Must(t, os.WriteFile(path, []byte(got), 0o600))
+		kit.Must(t, os.WriteFile(path, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(path) //nolint:gosec // one of our own test's files
-	testkit.Must(t, err)
+	kit.Must(t, err)
 	if string(want) != got {
 		diff := cmp.Diff(lines(string(want)), lines(got))
 		if diff == "" { // only the body's white space differs

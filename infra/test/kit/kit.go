@@ -1,11 +1,11 @@
-// Package testkit provides tests with real engines: the local server's
+// Package kit provides tests with real engines: the local server's
 // DynamoDB, KMS and S3, with the tables, the key and the bucket of the template. Only
 // tests import it.
 //
 // Each test binary has its own engines in a process. It starts with the first test that
 // needs it and ends with the test binary. A new table takes about a second, so the
 // tables are made once and shared: a test makes new accounts, workspaces and ids.
-package testkit
+package kit
 
 import (
 	"context"
