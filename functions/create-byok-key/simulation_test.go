@@ -69,7 +69,6 @@ func alone() []sim.Scenario {
 	return []sim.Scenario{
 		scenario("responses", askResponses), scenario("bodies", askBodies), scenario("headers", askHeaders),
 		scenario("stored rows", askStored), scenario("room", askForRoom),
-		frozen, behind,
 		one("default workspace", 4, []string{key, account, position, dataKey, put}, unnamed, nil),
 		one("named workspace", 3, []string{key, position, dataKey, put}, sim.Create{}, nil),
 		one("everything", 3, []string{key, idem, position, dataKey, hashes, both}, named, func(w *sim.World, c *sim.Create) {
@@ -113,6 +112,7 @@ func alone() []sim.Scenario {
 			w.PurgeWorkspace("purge")
 		}),
 		one("unknown key", 1, []string{key, idem}, named, func(w *sim.World, c *sim.Create) { c.Token = w.UnknownKey() }),
+		frozen, behind,
 	}
 }
 

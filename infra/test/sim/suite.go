@@ -45,8 +45,8 @@ type suite struct {
 	failed bool            // a failure was shown whole
 }
 
-// Play plays the suite. With -short it plays every order of the pairs without a
-// fault, and some seeds.
+// Play plays the suite. Without -simulate the pairs have faults in their first order alone,
+// the orders are left out, and there are fewer seeds.
 func (s Suite) Play(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a run makes much garbage and keeps no memory
@@ -74,8 +74,7 @@ func (s Suite) Play(t *testing.T) {
 		}
 	}
 	each(s.Alone, func(t *testing.T, scenario Scenario) { scenario.playAlone(t, state) })
-	faults := map[bool]int{true: 1}[*simulate]
-	each(s.Pairs, func(t *testing.T, scenario Scenario) { scenario.playOrders(t, state, faults) })
+	each(s.Pairs, func(t *testing.T, scenario Scenario) { scenario.playPair(t, state) })
 	if *simulate {
 		each(s.Orders, func(t *testing.T, scenario Scenario) { scenario.playOrders(t, state, 0) })
 	}
@@ -173,20 +172,42 @@ func (s Scenario) playOrders(t *testing.T, of *suite, faults int) {
 	p.checkReached()
 }
 
-// playAlone plays a single request without a fault, then with each fault of each call. A
-// fault that is not a main one is tried with the first scenario that makes the call.
-func (s Scenario) playAlone(t *testing.T, of *suite) {
+// playPair plays every order, with one fault each if -simulate is given. If not, it plays
+// one fault each in the first order alone.
+func (s Scenario) playPair(t *testing.T, of *suite) {
 	t.Helper()
-	p := newPlayed(t, s, of)
-	plain := s.play(t, manyFaults, first)
-	if !p.note(plain.schedule(s.Name), plain) || !*simulate {
+	if *simulate {
+		s.playOrders(t, of, 1)
 		return
 	}
+	s.playOrders(t, of, 0)
+	p := newPlayed(t, s, of)
+	s.playFaults(t, p)
+}
+
+// playAlone plays a single request without a fault, then with each fault of each call.
+func (s Scenario) playAlone(t *testing.T, of *suite) {
+	t.Helper()
+	s.playFaults(t, newPlayed(t, s, of))
+}
+
+// playFaults plays the first order without a fault, then with each fault of each call. A
+// fault is tried with the first scenario that makes such a call; main ones are tried with
+// each scenario of several actors, once for each kind of call. With -simulate main ones are
+// tried with each call, and each fault also stays.
+func (s Scenario) playFaults(t *testing.T, p *played) {
+	t.Helper()
+	plain := s.play(t, manyFaults, first)
+	if !p.note(plain.schedule(s.Name), plain) {
+		return
+	}
+	here := map[string]bool{}
 	for i, step := range plain.steps {
 		c := step.enabled[0].call
 		kind := s.Versioning + kindOf(c.name)
+		again := *simulate || len(s.wanted) > 0 && !here[kind]
 		for j, a := range step.enabled {
-			if !a.added || a.call != c || of.tried[kind] && !a.fault.is(main) {
+			if !a.added || a.call != c || p.suite.tried[kind] && !(again && a.fault.is(main)) || a.fault.Stays && !*simulate {
 				continue
 			}
 			r := s.play(t, 1, func(at int, _ []alternative) int { return map[int]int{i: j}[at] })
@@ -194,7 +215,7 @@ func (s Scenario) playAlone(t *testing.T, of *suite) {
 				return
 			}
 		}
-		of.tried[kind] = true
+		here[kind], p.suite.tried[kind] = true, true
 	}
 	p.log("one fault each")
 }
