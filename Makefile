@@ -130,10 +130,6 @@ iam: build ## Prove the IAM policies against the functions' recorded calls
 		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" go test -count=1 ./infra/test/contract; }
 	@infra/cloud/iam
 
-.PHONY: $(BUILD)/minimal
-$(BUILD)/minimal: go
-	@$(GO_BUILD) -o $@ ./infra/test/bench/baseline
-
 # The programs of make run, built from nothing as fast as possible.
 .PHONY: first
 run sam-local build: export NEEDS := engine
@@ -171,9 +167,9 @@ $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
 
 # Each package runs in one thread. It shows failures and the number of schedules.
 .PHONY: simulate
-simulate: go ## Play requests in every order of their calls and with every fault, in virtual time (SEEDS=… or HOURS=…: random ones; MUTANTS=1: planted defects, ONLY=… of that name)
-ifdef MUTANTS
-	@go run ./infra/test/mutate -planted '*/*/testdata/mutants.txt' -timeout 30m $(if $(ONLY),-only "$(ONLY)")
+simulate: go ## Play requests in every order of their calls and with every fault, in virtual time (SEEDS=… or HOURS=…: random ones; PLANTED=1: planted defects, ONLY=… of that name)
+ifdef PLANTED
+	@go run ./infra/test/planted $(if $(ONLY),-only "$(ONLY)")
 else
 	@set -o pipefail; go test -count=1 -v -timeout 0 -run '^TestSimulation$$' ./functions/... ./shared/auth \
 		-args -simulate $(if $(SEEDS),-seeds $(SEEDS)) $(if $(HOURS),-hours $(HOURS)) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"signalbox.dev/infra/test/bench/instant"
+	"signalbox.dev/infra/test/kit/instant"
 	"signalbox.dev/infra/test/kit/functest"
 )
 

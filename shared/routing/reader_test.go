@@ -472,7 +472,7 @@ func TestAReaderNeedsItsConfiguration(t *testing.T) {
 }
 
 // BenchmarkReader counts the calls to AWS of 1,000 requests that open one credential, with
-// opened keys kept and without. `infra/test/bench/run` runs it.
+// opened keys kept and without.
 func BenchmarkReader(b *testing.B) {
 	for _, c := range []struct {
 		name string

@@ -1,0 +1,199 @@
+// Command planted runs the simulations with planted defects, one at a time, and reports
+// which scenario finds each. One that none finds is an error. The working tree does not
+// change (go test -overlay).
+//
+// The list testdata/planted.txt of a package has the defects that its simulation must find:
+//
+//	== what goes wrong
+//	shared/limits Rate.tolerance
+//	-r.burst-1
+//	+r.burst
+//
+// The second line names the package and the function. The text after "-" occurs once in
+// the function, white space apart, and "+" replaces it. A defect may have several changes.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func main() {
+	only := flag.String("only", "", "try the defects with this in their name")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *only); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "planted:", err)
+		os.Exit(1)
+	}
+}
+
+// run reads all lists, so that each defect must fit the code, and tries some.
+func run(ctx context.Context, only string) error {
+	lists, err := filepath.Glob("*/*/testdata/planted.txt")
+	if err != nil {
+		return err
+	}
+	var all []defect
+	for _, list := range lists {
+		defects, err := read(list)
+		if err != nil {
+			return fmt.Errorf("%s: %w", list, err)
+		}
+		all = append(all, defects...)
+	}
+	tried := slices.DeleteFunc(all, func(d defect) bool { return !strings.Contains(d.name, only) })
+	if len(tried) == 0 {
+		return fmt.Errorf("no defect has %q in its name", only)
+	}
+	var missed []error
+	for _, d := range tried { // go test uses all cores
+		found, err := d.find(ctx)
+		if err != nil {
+			missed = append(missed, fmt.Errorf("%s: %w", d.name, err))
+			found = "NOT FOUND"
+		}
+		fmt.Printf("%-60s %-26s %s\n", d.name, d.simulation, found)
+	}
+	return errors.Join(missed...)
+}
+
+// defect is a changed file.
+type defect struct {
+	name       string
+	simulation string // the package that must find it
+	file, code string
+}
+
+// read reads a list.
+func read(list string) (defects []defect, err error) {
+	text, err := os.ReadFile(list) //nolint:gosec // a list of ours
+	if err != nil {
+		return nil, err
+	}
+	for block := range strings.SplitSeq(strings.TrimPrefix(string(text), "== "), "\n== ") {
+		name, rest, _ := strings.Cut(block, "\n")
+		where, changes, _ := strings.Cut(rest, "\n")
+		folder, function, _ := strings.Cut(where, " ")
+		d := defect{name: name, simulation: filepath.Dir(filepath.Dir(list))}
+		if d.file, d.code, err = plant(folder, function, changes); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		defects = append(defects, d)
+	}
+	return defects, nil
+}
+
+// change is a run of lines that begin with "-", and the run after it that begins with "+".
+var change = regexp.MustCompile(`(?m)((?:^-.*\n?)+)((?:^\+.*\n?)*)`)
+
+// plant returns the file of the function, and its code with the changes.
+func plant(folder, function, changes string) (file, code string, err error) {
+	file, from, to, err := locate(folder, function)
+	if err != nil {
+		return "", "", err
+	}
+	source, err := os.ReadFile(file) //nolint:gosec // a source of ours
+	if err != nil {
+		return "", "", err
+	}
+	body, unsigned := string(source[from:to]), regexp.MustCompile(`(?m)^[-+]`)
+	type edit struct {
+		from, to int
+		now      string
+	}
+	var edits []edit
+	for _, c := range change.FindAllStringSubmatch(changes, -1) {
+		was := strings.Fields(unsigned.ReplaceAllString(c[1], ""))
+		for i := range was {
+			was[i] = regexp.QuoteMeta(was[i])
+		}
+		places := regexp.MustCompile(strings.Join(was, `\s*`)).FindAllStringIndex(body, -1)
+		if len(places) != 1 {
+			return "", "", fmt.Errorf("%s has this %d times:\n%s", function, len(places), c[1])
+		}
+		edits = append(edits, edit{places[0][0], places[0][1], strings.TrimSpace(unsigned.ReplaceAllString(c[2], ""))})
+	}
+	if len(edits) == 0 {
+		return "", "", errors.New("it changes nothing")
+	}
+	slices.SortFunc(edits, func(a, b edit) int { return b.from - a.from })
+	for _, e := range edits {
+		body = body[:e.from] + e.now + body[e.to:]
+	}
+	return file, string(source[:from]) + body + string(source[to:]), nil
+}
+
+// locate finds a function, or a method as Type.Method, in the package's folder.
+func locate(folder, function string) (file string, from, to int, err error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		return "", 0, 0, err
+	}
+	for _, file := range files {
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return "", 0, 0, err
+		}
+		for _, declared := range parsed.Decls {
+			if f, ok := declared.(*ast.FuncDecl); ok && !strings.HasSuffix(file, "_test.go") && fullName(f) == function {
+				return file, set.Position(f.Pos()).Offset, set.Position(f.End()).Offset, nil
+			}
+		}
+	}
+	return "", 0, 0, fmt.Errorf("%s has no function %s", folder, function)
+}
+
+func fullName(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return f.Name.Name
+	}
+	receiver := f.Recv.List[0].Type
+	if pointer, ok := receiver.(*ast.StarExpr); ok {
+		receiver = pointer.X
+	}
+	return fmt.Sprint(receiver) + "." + f.Name.Name
+}
+
+var failed = regexp.MustCompile(`--- FAIL: TestSimulation/(\S+)`)
+
+// find returns the scenario that finds the defect, in the short simulation or the whole one.
+func (d defect) find(ctx context.Context) (scenario string, err error) {
+	folder, err := os.MkdirTemp("", "signalbox-planted-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	changed, overlay := filepath.Join(folder, "changed.go"), filepath.Join(folder, "overlay.json")
+	root, err := os.Getwd()
+	err = errors.Join(err, os.WriteFile(changed, []byte(d.code), 0o600),
+		os.WriteFile(overlay, fmt.Appendf(nil, `{"Replace":{%q:%q}}`, filepath.Join(root, d.file), changed), 0o600))
+	if err != nil {
+		return "", err
+	}
+	for _, more := range [][]string{nil, {"-args", "-simulate"}} {
+		arguments := append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=30m", "-run=^TestSimulation$", "./" + d.simulation}, more...)
+		out, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput() //nolint:gosec // our own
+		if found := failed.FindSubmatch(out); found != nil {
+			return string(found[1]), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("it does not compile, or ends before a scenario: %w\n%s", err, out)
+		}
+	}
+	return "", errors.New("no scenario finds it")
+}
