@@ -77,8 +77,6 @@ def translate(template: dict | None = None, **parameters: str) -> dict:
     with IN_REGION:
         translated = transform(template, parameters, types.SimpleNamespace(load=dict))
     logging.disable(logging.NOTSET)
-    # The transform drops the API's metadata on the stage that it generates.
-    translated["Resources"]["ApiStage"]["Metadata"] = source()["Resources"]["Api"]["Metadata"]
     return translated
 
 
