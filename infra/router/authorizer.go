@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/calls"
+	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
 )
 
@@ -22,7 +24,6 @@ const (
 	planHeader       = "X-Signalbox-Plan"
 	credentialHeader = "X-Signalbox-Credential" //nolint:gosec // a name
 	providerHeader   = "X-Signalbox-Provider"
-	hostHeader       = "X-Signalbox-Host"
 	servedByHeader   = "X-Signalbox-Served-By"
 	// For the router's log, on refusals too.
 	accountHeader   = "X-Signalbox-Account"
@@ -30,8 +31,9 @@ const (
 	keyHeader       = "X-Signalbox-Key" // the first characters of the API key's hash
 	nthHeader       = "X-Signalbox-Attempt"
 	// Envoy's, if its buffer did not hold the whole body.
-	partialHeader = "X-Envoy-Auth-Partial-Body"
-	reasonHeader  = "X-Signalbox-Reason"
+	partialHeader   = "X-Envoy-Auth-Partial-Body"
+	requestIDHeader = "X-Request-Id"
+	reasonHeader    = "X-Signalbox-Reason"
 
 	attemptHeader = "X-Envoy-Attempt-Count"
 	retriesHeader = "X-Envoy-Max-Retries"
@@ -58,6 +60,10 @@ var messages = map[int]string{
 	http.StatusServiceUnavailable:    "Stored credentials are unavailable",
 }
 
+// howToSend is the message of a missing API key. Anthropic's SDKs send api_key in another
+// header.
+const howToSend = "Missing Authentication header: send the Signalbox API key as Authorization: Bearer (auth_token in Anthropic's SDKs, not api_key)"
+
 func unavailable(cause error) *refusal {
 	return &refusal{http.StatusServiceUnavailable, "unavailable", cause}
 }
@@ -78,7 +84,7 @@ func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(ctx)
 	switch {
 	case isUnder(r, "/who"):
-		a.answer(w, r, "/who", a.who)
+		a.answer(w, r, "/who", a.identify)
 	case isUnder(r, "/plan"):
 		a.answer(w, r, "/plan", a.plan)
 	case isUnder(r, "/open"):
@@ -89,7 +95,7 @@ func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func isUnder(r *http.Request, path string) bool {
-	return r.Method == http.MethodPost && (r.URL.Path == path || strings.HasPrefix(r.URL.Path, path+"/"))
+	return r.URL.Path == path || strings.HasPrefix(r.URL.Path, path+"/")
 }
 
 // answer calls the handler. If the handler does not refuse, it writes the response itself.
@@ -104,6 +110,9 @@ func (a *authorizer) answer(w http.ResponseWriter, r *http.Request, path string,
 	status, reason = refused.status, refused.reason
 	if refused.cause != nil {
 		attrs := []slog.Attr{slog.String("path", path), slog.String("reason", reason), {Key: "error", Value: calls.Describe(refused.cause)}}
+		if id, ok := ids.Parse[string](r.Header.Get(requestIDHeader)); ok {
+			attrs = append(attrs, slog.String("request", id))
+		}
 		if p, ok := errors.AsType[calls.Panic](refused.cause); ok {
 			attrs = append(attrs, slog.String("stack", string(p.Stack)))
 		}
@@ -140,8 +149,12 @@ func (a *authorizer) refuse(w http.ResponseWriter, status int, reason string) {
 	} else {
 		w.WriteHeader(status)
 	}
+	message := messages[status]
+	if reason == string(auth.Missing) {
+		message = howToSend
+	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{ // the connection may be gone
-		"code": status, "message": messages[status], "metadata": map[string]any{"reason": reason},
+		"code": status, "message": message, "metadata": map[string]any{"reason": reason},
 	}})
 }
 
@@ -155,8 +168,8 @@ func bearerOf(w http.ResponseWriter, r *http.Request) (auth.KeyHash, *refusal) {
 	return bearer.Hash(), nil
 }
 
-// who finds who calls, without the body.
-func (a *authorizer) who(w http.ResponseWriter, r *http.Request) *refusal {
+// identify finds who calls, from the API key alone.
+func (a *authorizer) identify(w http.ResponseWriter, r *http.Request) *refusal {
 	hash, refused := bearerOf(w, r)
 	if refused != nil {
 		return refused
@@ -166,12 +179,30 @@ func (a *authorizer) who(w http.ResponseWriter, r *http.Request) *refusal {
 		return refusalOf(err)
 	}
 	w.Header().Set(accountHeader, string(caller.Account()))
-	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// models lists the configured models as OpenAI does. The status is not 200, because Envoy
+// would send the request on; 418 is no other response's, so a mapper can make it 200.
+func (a *authorizer) models(w http.ResponseWriter, r *http.Request) *refusal {
+	if refused := a.identify(w, r); refused != nil {
+		return refused
+	}
+	list := []map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(a.config.Models)) {
+		list = append(list, map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "signalbox"})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusTeapot)
+	_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": list}) // the connection may be gone
 	return nil
 }
 
 // plan decides how a request may be served.
 func (a *authorizer) plan(w http.ResponseWriter, r *http.Request) *refusal {
+	if r.Method == http.MethodGet && r.URL.Path == "/plan/v1/models" {
+		return a.models(w, r)
+	}
 	made, reading, refused := a.decide(w, r)
 	if refused != nil {
 		return refused
@@ -198,6 +229,8 @@ func (a *authorizer) decide(w http.ResponseWriter, r *http.Request) (plan, *rout
 	tooLarge = tooLarge || r.Header.Get(partialHeader) == "true"
 	users := r.Header.Values(a.config.UserIDHeader) // none if no header is configured
 	switch {
+	case r.Method != http.MethodPost:
+		return plan{}, nil, &refusal{http.StatusNotFound, "unknown_call", nil}
 	case tooLarge:
 		return plan{}, nil, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
 	case err != nil:
@@ -281,7 +314,6 @@ func (a *authorizer) open(w http.ResponseWriter, r *http.Request) *refusal {
 	provider := a.config.Providers[step.Provider]
 	w.Header().Set(credentialHeader, credential)
 	w.Header().Set(providerHeader, step.Provider)
-	w.Header().Set(hostHeader, provider.Host)
 	w.Header().Set(servedByHeader, servedBy)
 	key := provider.key
 	if !step.IsShared() {

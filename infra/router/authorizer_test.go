@@ -70,16 +70,15 @@ name_keys_file: FOLDER/names
 stack: {AccessTableName: ACCESS, CredentialsTableName: CREDENTIALS, SealingKeyArn: "KEY_ARN"}
 user_id_header: X-Router-User
 max_body_bytes: 1000
-plan_age: 1m
 models:
   m: [openai, anthropic]
   n: [mistral]
   o: [groq]
 providers:
-  openai: {host: api.openai.example, key_file: FOLDER/key}
-  anthropic: {host: api.anthropic.example, header: x-api-key}
-  mistral: {host: api.mistral.example}
-  groq: {host: api.groq.example, header: x-aigw-api-key}
+  openai: {key_file: FOLDER/key}
+  anthropic: {header: x-api-key}
+  mistral:
+  groq: {host: ignored, header: x-aigw-api-key}
 `))
 	var err error
 	f.config, err = readConfig(f.file)
@@ -158,10 +157,15 @@ func (f *fixture) send(method, path, body string, header ...string) (status int,
 }
 
 // post sends a request as a router does.
-func (f *fixture) post(path, body string, header ...string) (a answer) {
+func (f *fixture) post(path, body string, header ...string) answer {
+	f.Helper()
+	return f.ask(http.MethodPost, path, body, header...)
+}
+
+func (f *fixture) ask(method, path, body string, header ...string) (a answer) {
 	f.Helper()
 	var text []byte
-	a.status, a.header, text = f.send(http.MethodPost, path, body, header...)
+	a.status, a.header, text = f.send(method, path, body, header...)
 	if a.status != http.StatusOK {
 		var envelope struct {
 			Error struct {
@@ -219,7 +223,6 @@ func (a answer) isKey(t testing.TB, header, value, provider string, credential i
 	a.is(t, provider, http.StatusOK, "")
 	for name, want := range map[string]string{
 		header: value, "X-Signalbox-Provider": provider, "X-Signalbox-Credential": string(credential), "X-Signalbox-Served-By": servedBy,
-		"X-Signalbox-Host": "api." + provider + ".example",
 	} {
 		if got := a.header.Values(name); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -252,7 +255,7 @@ func TestEachAttemptGetsItsKey(t *testing.T) {
 	f.post("/open/v1/chat", `{"model":"m"}`, bearer(f.token)...).isKey(t, "Authorization", "Bearer sk-first", "openai", first.ID, "own")
 
 	for request, want := range map[string]int{
-		"GET /health": 200, "GET /metrics": 200, "GET /ready": 503, "GET /": 404, "GET /plan": 404, "GET /open/v1/chat": 404, "POST /health": 404, "POST /metrics": 404, "POST /plans": 404,
+		"GET /health": 200, "GET /metrics": 200, "GET /ready": 503, "GET /": 404, "GET /plan": 401, "POST /health": 404, "POST /metrics": 404, "POST /plans": 404,
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		if status, _, _ := f.send(method, path, ""); status != want {
@@ -324,6 +327,30 @@ func TestRefusals(t *testing.T) {
 		if c.status != 200 {
 			f.post("/open/v1/chat", c.body, c.header...).is(t, name+", opened", c.status, c.reason)
 		}
+	}
+}
+
+// The models are listed for a known caller, under a status that no other response has. Other
+// methods get a refusal with a body.
+func TestModels(t *testing.T) {
+	f := newFixture(t)
+	for _, path := range []string{"/plan/v1/models", "/plan/v1/models?limit=20"} {
+		status, header, text := f.send(http.MethodGet, path, "", bearer(f.token)...)
+		want := `{"data":[`
+		for _, name := range []string{"m", "n", "o"} {
+			want += `{"created":0,"id":"` + name + `","object":"model","owned_by":"signalbox"},`
+		}
+		want = strings.TrimSuffix(want, ",") + `],"object":"list"}` + "\n"
+		if status != http.StatusTeapot || string(text) != want || header.Get("Content-Type") != "application/json" || header.Get("X-Signalbox-Account") != string(f.tenant.ID) {
+			t.Errorf("%s: %d %s %v", path, status, text, header)
+		}
+	}
+	f.ask(http.MethodGet, "/plan/v1/models", "", bearer("sbx_unknown")...).is(t, "an unknown key", http.StatusUnauthorized, "unknown_key")
+	f.ask(http.MethodGet, "/plan/v1/chat/completions", "", bearer(f.token)...).is(t, "another call", http.StatusNotFound, "unknown_call")
+	f.ask(http.MethodGet, "/who/v1/models", "", bearer(f.token)...).is(t, "who", http.StatusOK, "")
+	_, _, text := f.send(http.MethodPost, "/plan", "")
+	if !strings.Contains(string(text), "Authorization: Bearer (auth_token") {
+		t.Errorf("without a key: %s", text)
 	}
 }
 
@@ -535,8 +562,9 @@ func TestOutages(t *testing.T) {
 		t.Errorf("an outage caused a panic: %s", log)
 	}
 	f.faults.Inject(faults.Rule{Operation: "Query", Fault: func(*http.Request, faults.Apply) (*http.Response, error) { panic("sk-secret") }})
-	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "a panic", http.StatusServiceUnavailable, "unavailable")
-	if log := f.log.String(); !strings.Contains(log, `"stack":"goroutine`) || strings.Contains(log, "sk-") {
+	const requestID = "0a1b2c3d-0000-4000-8000-000000000000"
+	f.post("/plan", `{"model":"m"}`, append(bearer(f.token), "X-Request-Id", requestID)...).is(t, "a panic", http.StatusServiceUnavailable, "unavailable")
+	if log := f.log.String(); !strings.Contains(log, `"request":"`+requestID+`","stack":"goroutine`) || strings.Contains(log, "sk-") {
 		t.Errorf("logged %s", log)
 	}
 	f.config.OutageStatus = http.StatusFailedDependency

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -47,9 +48,9 @@ type stack struct {
 	OtherSealingKey  string `yaml:"OtherSealingKeyArn"`
 }
 
-// aProvider is a provider's host, and the header for its key.
+// aProvider is the header for a provider's key.
 type aProvider struct {
-	Host    string  `yaml:"host"`
+	Host    string  `yaml:"host"` // ignored; accepted for files of the version before
 	Header  string  `yaml:"header"`
 	Prefix  *string `yaml:"prefix"`
 	KeyFile string  `yaml:"key_file"`
@@ -64,11 +65,14 @@ func readConfig(file string) (config, error) {
 	if err != nil {
 		return config{}, err
 	}
-	c := config{ListenMode: 0o600, OutageStatus: http.StatusServiceUnavailable, MaxBodyBytes: 4 << 20, MaxConnections: 1024, PlanAge: 10 * time.Minute}
+	c := config{ListenMode: 0o600, OutageStatus: http.StatusServiceUnavailable, MaxBodyBytes: 4 << 20, MaxConnections: 1024, PlanAge: time.Hour}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&c); err != nil {
 		return config{}, err
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return config{}, errors.New("it holds more than one YAML document")
 	}
 	var faults []error
 	fault := func(isFault bool, format string, args ...any) {
@@ -90,20 +94,21 @@ func readConfig(file string) (config, error) {
 	fault(c.MaxConnections < 1, "max_connections: must be positive")
 	fault(c.OutageStatus < 400 || c.OutageStatus > 599, "outage_status: must be 400 to 599")
 	fault(c.PlanAge <= 0, "plan_age: must be positive")
+	for name, p := range c.Providers {
+		fault(!byok.IsProvider(name), "providers: %q is not a provider of the API", name)
+		if p == nil {
+			p = new(aProvider)
+			c.Providers[name] = p
+		}
+		p.complete()
+		err := p.readKey()
+		fault(err != nil, "providers: %q: key_file: %v", name, err)
+	}
 	fault(len(c.Models) == 0, "models: at least one is needed")
 	for model, providers := range c.Models {
 		fault(len(providers) == 0, "models: %q has no providers", model)
 		for _, name := range providers {
 			fault(c.Providers[name] == nil, "models: %q names the provider %q, which is not under providers", model, name)
-		}
-	}
-	for name, p := range c.Providers {
-		fault(!byok.IsProvider(name), "providers: %q is not a provider of the API", name)
-		fault(p == nil || p.Host == "", "providers: %q has no host", name)
-		if p != nil {
-			p.complete()
-			err := p.readKey()
-			fault(err != nil, "providers: %q: key_file: %v", name, err)
 		}
 	}
 	return c, errors.Join(faults...)
