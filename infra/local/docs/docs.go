@@ -25,6 +25,8 @@ import (
 	"regexp"
 	"sync"
 
+	"sigs.k8s.io/yaml"
+
 	"signalbox.dev/infra/local/demo"
 )
 
@@ -46,6 +48,8 @@ var files = map[string]string{
 
 const (
 	document = "openapi.yaml"
+	// asJSON is the document for tools that read no YAML. It is written from it.
+	asJSON = "openapi.json"
 	// overview is for programs that write clients (llmstxt.org).
 	overview = "llms.txt"
 	viewer   = "infra/local/node_modules/swagger-ui-dist/"
@@ -72,6 +76,7 @@ func Pages(c Config) map[string]http.Handler {
 		"/docs":           func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/docs/", http.StatusFound) },
 		"/docs/":          c.page,
 		"/docs/demo.json": c.demo(),
+		"/docs/" + asJSON: c.document,
 	}
 	for name, place := range files {
 		all["/docs/"+name] = func(w http.ResponseWriter, r *http.Request) {
@@ -145,16 +150,30 @@ func (c Config) demo() http.HandlerFunc {
 		facts, err := c.Demo(r.Context())
 		one.Unlock()
 		text, failed := json.Marshal(facts) //nolint:gosec // the page is there to offer the keys
-		if err := errors.Join(err, failed); err != nil {
-			if r.Context().Err() == nil {
-				c.Log.Error("docs", "path", r.URL.Path, "error", err.Error())
-			}
-			http.Error(w, "see the log", http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(text)
+		c.serveJSON(w, r, text, errors.Join(err, failed))
 	}
+}
+
+// document serves the document as JSON.
+func (c Config) document(w http.ResponseWriter, r *http.Request) {
+	text, err := os.ReadFile(filepath.Join(c.Root, files[document]))
+	if err == nil {
+		text, err = yaml.YAMLToJSON(text)
+	}
+	c.serveJSON(w, r, text, err)
+}
+
+// serveJSON serves the text, unless there was an error.
+func (c Config) serveJSON(w http.ResponseWriter, r *http.Request, text []byte, err error) {
+	if err != nil {
+		if r.Context().Err() == nil {
+			c.Log.Error("docs", "path", r.URL.Path, "error", err.Error())
+		}
+		http.Error(w, "see the log", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(text)
 }
 
 // licences go with the copy of the viewer.
@@ -179,15 +198,17 @@ func Copy(root, folder, server string) error {
 	}
 	all := maps.Clone(files)
 	maps.Copy(all, licences)
+	all[asJSON] = files[document]
 	for name, place := range all {
 		text, err := os.ReadFile(filepath.Join(root, place)) //nolint:gosec // one of the files listed above
+		if err == nil && place == files[document] && server != "" {
+			text, err = withServer(text, server)
+		}
+		if err == nil && name == asJSON {
+			text, err = yaml.YAMLToJSON(text)
+		}
 		if err != nil {
 			return err
-		}
-		if name == document && server != "" {
-			if text, err = withServer(text, server); err != nil {
-				return err
-			}
 		}
 		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil { //nolint:gosec // for a web server to read
 			return err
