@@ -137,7 +137,10 @@ func checkJSON(schema *openapi3.SchemaRef, text []byte) error {
 // check checks a value. A body needs all of JSON Schema, which costs a compilation.
 func check(schema *openapi3.SchemaRef, value any, more ...openapi3.SchemaValidationOption) error {
 	instant := func(text string) error {
-		_, err := time.Parse(time.RFC3339, text)
+		at, err := time.Parse(time.RFC3339, text)
+		if err == nil && at.UTC().Format(time.RFC3339) != text {
+			err = fmt.Errorf("%s is not in UTC and whole seconds", text)
+		}
 		return err
 	}
 	return schema.Value.VisitJSON(value, append(more, openapi3.EnableFormatValidation(),

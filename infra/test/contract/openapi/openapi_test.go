@@ -2,13 +2,16 @@ package openapi_test
 
 import (
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"go.yaml.in/yaml/v3"
 
 	"signalbox.dev/infra/test/contract/openapi"
+	"signalbox.dev/infra/test/kit"
 )
 
 // TestCheckResponse: a response as the service returns it is accepted, and each
@@ -52,6 +55,8 @@ func TestCheckResponse(t *testing.T) {
 		"body on 304":             check("getSyncJob", 304, "{}", "Content-Type"),
 		"added member":            check("getSyncJob", 200, with(`{"id"`, `{"more":1,"id"`), ""),
 		"no such day":             check("getSyncJob", 200, with("2025-08-24", "2025-02-30"), ""),
+		"part of a second":        check("getSyncJob", 200, with("30:02Z", "30:02.5Z"), ""),
+		"not in UTC":              check("getSyncJob", 200, with("30:02Z", "30:02+00:00"), ""),
 		"started while queued":    check("getSyncJob", 200, with("running", "queued"), ""),
 		"content type":            check("getSyncJob", 200, job, "Content-Type", "application/json; charset=utf-8"),
 		"missing header":          check("getSyncJob", 200, job, "ETag"),
@@ -65,6 +70,37 @@ func TestCheckResponse(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+// TestGeneratorsReadTheDocument: OpenAPI Generator and ogen refuse a YAML alias, and a client in
+// Python raises TypeError at a pattern beside the format of a date.
+func TestGeneratorsReadTheDocument(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../openapi.yaml")
+	kit.Must(t, err)
+	var document yaml.Node
+	kit.Must(t, yaml.Unmarshal(text, &document))
+	readable(t, &document)
+}
+
+func readable(t *testing.T, node *yaml.Node) {
+	t.Helper()
+	if node.Kind == yaml.AliasNode || node.Anchor != "" {
+		t.Errorf("line %d: an anchor or alias", node.Line)
+		return
+	}
+	var names []string
+	isDate := false
+	for i, child := range node.Content {
+		readable(t, child)
+		if node.Kind == yaml.MappingNode && i%2 == 0 {
+			names = append(names, child.Value)
+			isDate = isDate || child.Value == "format" && strings.HasPrefix(node.Content[i+1].Value, "date")
+		}
+	}
+	if isDate && slices.Contains(names, "pattern") {
+		t.Errorf("line %d: a pattern beside the format of a date", node.Line)
 	}
 }
 
