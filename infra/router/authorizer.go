@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
+	"signalbox.dev/shared/secret"
 )
 
 const (
@@ -49,6 +52,9 @@ type refusal struct {
 	cause  error // for the log; nil if the caller is at fault
 }
 
+// Error implements error.
+func (r *refusal) Error() string { return r.reason }
+
 // The messages are the API's, if it has one for the status.
 var messages = map[int]string{
 	http.StatusBadRequest:            "Invalid request parameters",
@@ -63,10 +69,6 @@ var messages = map[int]string{
 // howToSend is the message of a missing API key. Anthropic's SDKs send api_key in another
 // header.
 const howToSend = "Missing Authentication header: send the Signalbox API key as Authorization: Bearer (auth_token in Anthropic's SDKs, not api_key)"
-
-func unavailable(cause error) *refusal {
-	return &refusal{http.StatusServiceUnavailable, "unavailable", cause}
-}
 
 // authorizer finds who calls, plans requests and opens keys.
 type authorizer struct {
@@ -99,14 +101,15 @@ func isUnder(r *http.Request, path string) bool {
 }
 
 // answer calls the handler. If the handler does not refuse, it writes the response itself.
-func (a *authorizer) answer(w http.ResponseWriter, r *http.Request, path string, handle func(http.ResponseWriter, *http.Request) *refusal) {
+func (a *authorizer) answer(w http.ResponseWriter, r *http.Request, path string, handle func(http.ResponseWriter, *http.Request) error) {
 	began, status, reason := time.Now(), 0, "aborted"
 	defer func() { a.metrics.note(path, status, reason, time.Since(began)) }()
-	refused := a.safely(w, r, handle)
-	if refused == nil {
+	err := safely(w, r, handle)
+	if err == nil {
 		status, reason = http.StatusOK, "ok"
 		return
 	}
+	refused := refusalOf(err)
 	status, reason = refused.status, refused.reason
 	if refused.cause != nil {
 		attrs := []slog.Attr{slog.String("path", path), slog.String("reason", reason), {Key: "error", Value: calls.Describe(refused.cause)}}
@@ -121,16 +124,16 @@ func (a *authorizer) answer(w http.ResponseWriter, r *http.Request, path string,
 	a.refuse(w, status, reason)
 }
 
-// safely returns a panic as a refusal. A panic that aborts the response goes on, so the
+// safely returns a panic as an error. A panic that aborts the response goes on, so the
 // connection is closed.
-func (a *authorizer) safely(w http.ResponseWriter, r *http.Request, handle func(http.ResponseWriter, *http.Request) *refusal) (refused *refusal) {
+func safely(w http.ResponseWriter, r *http.Request, handle func(http.ResponseWriter, *http.Request) error) (err error) {
 	defer func() {
 		switch v := recover(); v {
 		case nil:
 		case http.ErrAbortHandler:
 			panic(v) // net/http closes the connection
 		default:
-			refused = unavailable(calls.Recovered(v))
+			err = calls.Recovered(v)
 		}
 	}()
 	return handle(w, r)
@@ -159,24 +162,24 @@ func (a *authorizer) refuse(w http.ResponseWriter, status int, reason string) {
 }
 
 // bearerOf returns the hash of the caller's API key, which may be unknown.
-func bearerOf(w http.ResponseWriter, r *http.Request) (auth.KeyHash, *refusal) {
+func bearerOf(w http.ResponseWriter, r *http.Request) (auth.KeyHash, error) {
 	bearer, err := auth.ParseBearer(r.Header.Values("Authorization"))
 	if err != nil {
-		return "", refusalOf(err)
+		return "", err
 	}
 	w.Header().Set(keyHeader, bearer.Hash().Short())
 	return bearer.Hash(), nil
 }
 
 // identify finds who calls, from the API key alone.
-func (a *authorizer) identify(w http.ResponseWriter, r *http.Request) *refusal {
-	hash, refused := bearerOf(w, r)
-	if refused != nil {
-		return refused
+func (a *authorizer) identify(w http.ResponseWriter, r *http.Request) error {
+	hash, err := bearerOf(w, r)
+	if err != nil {
+		return err
 	}
 	caller, err := a.reader.Identify(r.Context(), hash)
 	if err != nil {
-		return refusalOf(err)
+		return err
 	}
 	w.Header().Set(accountHeader, string(caller.Account()))
 	return nil
@@ -184,9 +187,9 @@ func (a *authorizer) identify(w http.ResponseWriter, r *http.Request) *refusal {
 
 // models lists the configured models as OpenAI does. The status is not 200, because Envoy
 // would send the request on; 418 is no other response's, so a mapper can make it 200.
-func (a *authorizer) models(w http.ResponseWriter, r *http.Request) *refusal {
-	if refused := a.identify(w, r); refused != nil {
-		return refused
+func (a *authorizer) models(w http.ResponseWriter, r *http.Request) error {
+	if err := a.identify(w, r); err != nil {
+		return err
 	}
 	list := []map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(a.config.Models)) {
@@ -199,30 +202,56 @@ func (a *authorizer) models(w http.ResponseWriter, r *http.Request) *refusal {
 }
 
 // plan decides how a request may be served.
-func (a *authorizer) plan(w http.ResponseWriter, r *http.Request) *refusal {
+func (a *authorizer) plan(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodGet && r.URL.Path == "/plan/v1/models" {
 		return a.models(w, r)
 	}
-	made, reading, refused := a.decide(w, r)
-	if refused != nil {
-		return refused
+	made, err := a.decide(w, r)
+	if err != nil {
+		return err
 	}
-	name := a.config.nameKeys.name(made)
-	a.kept.keep(name, reading.First())
+	name := a.config.nameKeys.name(made.plan)
+	a.kept.keep(name, made.reading.First())
 	w.Header().Set(planHeader, name)
 	w.Header().Set(retriesHeader, strconv.Itoa(len(made.steps)-1))
-	w.WriteHeader(http.StatusOK)
 	return nil
 }
 
-// decide reads the model from the body and plans the request. It reads rows only for a
-// body that it can serve.
-func (a *authorizer) decide(w http.ResponseWriter, r *http.Request) (plan, *routing.Reading, *refusal) {
-	p := plan{made: time.Now()}
-	var refused *refusal
-	if p.hash, refused = bearerOf(w, r); refused != nil {
-		return plan{}, nil, refused
+// planned is a plan with the reading that it was made from.
+type planned struct {
+	plan
+	reading *routing.Reading
+}
+
+// decide plans the request of a body. A refusal that needs no rows still asks who calls: an
+// unknown caller gets a 401, and the router's log has the account of a known one.
+func (a *authorizer) decide(w http.ResponseWriter, r *http.Request) (planned, error) {
+	hash, err := bearerOf(w, r)
+	if err != nil {
+		return planned{}, err
 	}
+	p, err := a.asked(w, r)
+	if err != nil {
+		r = r.WithContext(context.WithoutCancel(r.Context())) // net/http has ended it if the body is late
+		return planned{}, cmp.Or(a.identify(w, r), err)
+	}
+	p.hash = hash
+	reading, err := a.read(w, r, p)
+	if err != nil {
+		return planned{}, err
+	}
+	if len(reading.Steps) == 0 {
+		return planned{}, &refusal{http.StatusForbidden, "no_step", nil}
+	}
+	for _, step := range reading.Steps {
+		p.steps = append(p.steps, idOf(step))
+	}
+	return planned{p, reading}, nil
+}
+
+// asked reads the model and the user that a request names.
+func (a *authorizer) asked(w http.ResponseWriter, r *http.Request) (plan, error) {
+	p := plan{made: time.Now()}
 	var err error
 	p.model, err = readModel(http.MaxBytesReader(w, r.Body, a.config.MaxBodyBytes))
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
@@ -230,41 +259,34 @@ func (a *authorizer) decide(w http.ResponseWriter, r *http.Request) (plan, *rout
 	users := r.Header.Values(a.config.UserIDHeader) // none if no header is configured
 	switch {
 	case r.Method != http.MethodPost:
-		return plan{}, nil, &refusal{http.StatusNotFound, "unknown_call", nil}
+		return plan{}, &refusal{http.StatusNotFound, "unknown_call", nil}
 	case tooLarge:
-		return plan{}, nil, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
+		return plan{}, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
+	case errors.Is(err, os.ErrDeadlineExceeded): // the router had the whole body
+		return plan{}, &refusal{http.StatusServiceUnavailable, "slow_body", err}
 	case err != nil:
-		return plan{}, nil, &refusal{http.StatusBadRequest, "malformed_body", nil}
+		return plan{}, &refusal{http.StatusBadRequest, "malformed_body", nil}
 	case len(users) > 1: // one of them may be the client's
-		return plan{}, nil, &refusal{http.StatusBadRequest, "repeated_user_id", nil}
+		return plan{}, &refusal{http.StatusBadRequest, "repeated_user_id", nil}
+	case a.config.Models[p.model] == nil:
+		return plan{}, &refusal{http.StatusNotFound, "unknown_model", nil}
 	case len(users) == 1:
 		p.userID = users[0]
 	}
-	reading, refused := a.read(w, r, p)
-	if refused != nil {
-		return plan{}, nil, refused
-	}
-	if len(reading.Steps) == 0 {
-		return plan{}, nil, &refusal{http.StatusForbidden, "no_step", nil}
-	}
-	for _, step := range reading.Steps {
-		p.steps = append(p.steps, idOf(step))
-	}
-	return p, reading, nil
+	return p, nil
 }
 
-// read plans the plan's request by the rows as they are now.
-func (a *authorizer) read(w http.ResponseWriter, r *http.Request, p plan) (*routing.Reading, *refusal) {
-	providers := a.config.Models[p.model]
-	if providers == nil {
-		return nil, &refusal{http.StatusNotFound, "unknown_model", nil}
-	}
-	reading, err := a.reader.Read(r.Context(), p.hash, routing.Request{Model: p.model, UserID: p.userID, Providers: providers})
+// read plans the plan's request by the rows as they are now. Steps for shared endpoints
+// without a platform key are left out.
+func (a *authorizer) read(w http.ResponseWriter, r *http.Request, p plan) (*routing.Reading, error) {
+	reading, err := a.reader.Read(r.Context(), p.hash, routing.Request{Model: p.model, UserID: p.userID, Providers: a.config.Models[p.model]})
 	if err != nil {
-		return nil, refusalOf(err)
+		return nil, err
 	}
 	note(w, reading)
-	reading.Steps = a.offered(reading)
+	reading.Steps = slices.DeleteFunc(reading.Steps, func(s routing.Step) bool {
+		return s.IsShared() && len(a.config.Providers[s.Provider].key.Reveal()) == 0
+	})
 	return reading, nil
 }
 
@@ -273,9 +295,12 @@ func note(w http.ResponseWriter, reading *routing.Reading) {
 	w.Header().Set(workspaceHeader, string(reading.Workspace))
 }
 
-// refusalOf returns the refusal for the reader's error. An outage is a 503; what a retry
-// cannot help is a 4xx.
+// refusalOf returns the refusal for an error. An outage is a 503; what a retry cannot help
+// is a 4xx.
 func refusalOf(err error) *refusal {
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		return refused
+	}
 	rejection, rejected := errors.AsType[*auth.Rejection](err)
 	switch {
 	case rejected:
@@ -289,48 +314,31 @@ func refusalOf(err error) *refusal {
 	case errors.Is(err, routing.ErrUnreadable):
 		return &refusal{http.StatusUnprocessableEntity, "unreadable_row", err}
 	default:
-		return unavailable(err)
+		return &refusal{http.StatusServiceUnavailable, "unavailable", err}
 	}
-}
-
-// offered are the steps of the plan without the shared endpoints for which the
-// platform has no key.
-func (a *authorizer) offered(reading *routing.Reading) []routing.Step {
-	return slices.DeleteFunc(slices.Clone(reading.Steps), func(s routing.Step) bool {
-		return s.IsShared() && len(a.config.Providers[s.Provider].key.Reveal()) == 0
-	})
 }
 
 // open sends the key of one attempt.
-func (a *authorizer) open(w http.ResponseWriter, r *http.Request) *refusal {
-	reading, step, refused := a.attempt(w, r)
-	if refused != nil {
-		return refused
+func (a *authorizer) open(w http.ResponseWriter, r *http.Request) error {
+	at, err := a.attempt(w, r)
+	if err != nil {
+		return err
 	}
-	kind, servedBy, credential := "credential", "own", string(step.Credential)
-	if step.IsShared() {
-		kind, servedBy, credential = "shared", "platform", "shared"
-	}
-	provider := a.config.Providers[step.Provider]
-	w.Header().Set(credentialHeader, credential)
-	w.Header().Set(providerHeader, step.Provider)
-	w.Header().Set(servedByHeader, servedBy)
-	key := provider.key
-	if !step.IsShared() {
-		var err error
-		if key, err = reading.Open(r.Context(), step); err != nil {
-			refused = &refusal{http.StatusUnprocessableEntity, "unreadable_key", err}
-			if errors.Is(err, routing.ErrUnavailable) {
-				refused = unavailable(err)
-			}
-		} else if form := byok.FormOf(key.Reveal()); form != byok.Header {
-			refused = &refusal{http.StatusUnprocessableEntity, "key_is_" + string(form), errors.New("no header can carry its key")}
-		}
+	provider := a.config.Providers[at.step.Provider]
+	kind, servedBy, credential, key := "shared", "platform", "shared", provider.key
+	if !at.step.IsShared() {
+		kind, servedBy, credential = "credential", "own", string(at.step.Credential)
+		key, err = at.openKey(r.Context())
 		defer key.Wipe()
 	}
-	if refused != nil {
+	w.Header().Set(credentialHeader, credential)
+	w.Header().Set(providerHeader, at.step.Provider)
+	w.Header().Set(servedByHeader, servedBy)
+	if err != nil {
+		refused := refusalOf(err)
 		a.metrics.opened.WithLabelValues(kind, refused.reason).Inc()
-		refused.cause = fmt.Errorf("credential %s for %s, workspace %s, account %s: %w", credential, step.Provider, reading.Workspace, reading.Account, refused.cause)
+		refused.cause = fmt.Errorf("credential %s for %s, workspace %s, account %s: %w",
+			credential, at.step.Provider, at.reading.Workspace, at.reading.Account, refused.cause)
 		return refused
 	}
 	sendKey(w, r, provider.Header, *provider.Prefix, key.Reveal())
@@ -338,26 +346,46 @@ func (a *authorizer) open(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// attempt returns the step that serves this attempt, by the rows as they are now. The
-// plan's own reading serves the first attempt while it is fresh. A request without a plan
-// is planned, and gets the first step.
-func (a *authorizer) attempt(w http.ResponseWriter, r *http.Request) (*routing.Reading, routing.Step, *refusal) {
+// attempt is the step that serves an attempt, and the reading that can open its key.
+type attempt struct {
+	reading *routing.Reading
+	step    routing.Step
+}
+
+// openKey opens the attempt's key for a header.
+func (at attempt) openKey(ctx context.Context) (secret.Bytes, error) {
+	key, err := at.reading.Open(ctx, at.step)
+	if err != nil {
+		if !errors.Is(err, routing.ErrUnavailable) {
+			err = &refusal{http.StatusUnprocessableEntity, "unreadable_key", err}
+		}
+		return key, err
+	}
+	if form := byok.FormOf(key.Reveal()); form != byok.Header {
+		return key, &refusal{http.StatusUnprocessableEntity, "key_is_" + string(form), errors.New("no header can carry its key")}
+	}
+	return key, nil
+}
+
+// attempt decides by the rows as they are now. The plan's own reading serves the first
+// attempt while it is fresh. A request without a plan is planned, and gets the first step.
+func (a *authorizer) attempt(w http.ResponseWriter, r *http.Request) (attempt, error) {
 	names := r.Header.Values(planHeader)
 	if len(names) == 0 {
-		_, reading, refused := a.decide(w, r)
-		if refused != nil {
-			return nil, routing.Step{}, refused
+		made, err := a.decide(w, r)
+		if err != nil {
+			return attempt{}, err
 		}
-		return reading, reading.Steps[0], nil
+		return attempt{made.reading, made.reading.Steps[0]}, nil
 	}
 	made, ok := a.config.nameKeys.plan(names[0])
 	if !ok || len(names) > 1 || time.Since(made.made) > a.config.PlanAge || !mayBe(r, made.hash) {
-		return nil, routing.Step{}, &refusal{http.StatusForbidden, "unknown_plan", nil}
+		return attempt{}, &refusal{http.StatusForbidden, "unknown_plan", nil}
 	}
 	w.Header().Set(keyHeader, made.hash.Short())
 	n, ok := countOf(r, len(made.steps))
 	if !ok {
-		return nil, routing.Step{}, &refusal{http.StatusForbidden, "unknown_attempt", nil}
+		return attempt{}, &refusal{http.StatusForbidden, "unknown_attempt", nil}
 	}
 	w.Header().Set(nthHeader, strconv.Itoa(n))
 	var reading *routing.Reading
@@ -367,16 +395,16 @@ func (a *authorizer) attempt(w http.ResponseWriter, r *http.Request) (*routing.R
 	if reading != nil {
 		note(w, reading)
 	} else {
-		var refused *refusal
-		if reading, refused = a.read(w, r, made); refused != nil {
-			return nil, routing.Step{}, refused
+		var err error
+		if reading, err = a.read(w, r, made); err != nil {
+			return attempt{}, err
 		}
 	}
 	step, ok := reading.Next(func(s routing.Step) bool { return slices.Contains(made.steps[:n-1], idOf(s)) })
 	if !ok {
-		return nil, routing.Step{}, &refusal{http.StatusForbidden, "no_step", nil}
+		return attempt{}, &refusal{http.StatusForbidden, "no_step", nil}
 	}
-	return reading, step, nil
+	return attempt{reading, step}, nil
 }
 
 // countOf returns the number of the attempt, from 1 to most.

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -51,6 +54,8 @@ type fixture struct {
 	log     *bytes.Buffer
 	address string
 	client  *http.Client
+
+	readTime time.Duration // 0: the server's own
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -101,7 +106,9 @@ func (f *fixture) serve() {
 	kit.Must(f, err)
 	f.Cleanup(f.reader().Close)
 	ended := make(chan error)
-	go func() { ended <- serve(ctx, newServer(f.handler, log), listener, f.config.MaxConnections) }()
+	server := newServer(f.handler, log)
+	server.ReadTimeout = cmp.Or(f.readTime, server.ReadTimeout)
+	go func() { ended <- serve(ctx, server, listener, f.config.MaxConnections) }()
 	f.Cleanup(func() {
 		f.client.CloseIdleConnections()
 		stop()
@@ -285,40 +292,47 @@ func TestRefusals(t *testing.T) {
 		status int
 		reason string
 	}{
-		"no key":               {model, nil, 401, "missing"},
-		"two keys":             {model, append(bearer(f.token), unbound...), 401, "malformed"},
-		"an unknown key":       {model, bearer("sbx_unknown"), 401, "unknown_key"},
-		"a disabled key":       {model, bearer(f.tenant.DisabledKey(t)), 401, "disabled"},
-		"a management key":     {model, bearer(f.tenant.ManagementKey(t)), 403, "management_key"},
-		"no user":              {model, unbound, 403, "no_step"},
-		"an empty user":        {model, append(bearer(f.token), userHeader, ""), 403, "no_step"},
-		"another user":         {model, append(bearer(f.token), userHeader, "U"), 403, "no_step"},
-		"two users":            {model, append(bearer(f.token), userHeader, "u", userHeader, "u"), 400, "repeated_user_id"},
-		"the user":             {model, append(bearer(f.token), userHeader, "u"), 200, ""},
-		"a closed provider":    {`{"model":"m"}`, unbound, 403, "no_step"},
-		"an unknown model":     {`{"model":"unknown"}`, unbound, 404, "unknown_model"},
-		"no body":              {``, unbound, 400, "malformed_body"},
-		"no object":            {`["model","n"]`, unbound, 400, "malformed_body"},
-		"no model":             {`{"x":{"model":"n"}}`, unbound, 400, "malformed_body"},
-		"an empty model":       {`{"model":""}`, unbound, 400, "malformed_body"},
-		"a model of a number":  {`{"model":1}`, unbound, 400, "malformed_body"},
-		"two models":           {`{"model":"n","model":"n"}`, unbound, 400, "malformed_body"},
-		"two models, escaped":  {`{"model":"n","m\u006fdel":"m"}`, unbound, 400, "malformed_body"},
-		"two models, by case":  {`{"Model":"m","model":"n"}`, unbound, 400, "malformed_body"},
-		"a name in capitals":   {`{"MODEL":"n"}`, unbound, 400, "malformed_body"},
-		"trailing data":        {`{"model":"n"}{}`, unbound, 400, "malformed_body"},
-		"half a body":          {`{"model":"n"`, unbound, 400, "malformed_body"},
-		"invalid UTF-8":        {"{\"model\":\"n\",\"x\":\"\xff\"}", unbound, 400, "malformed_body"},
-		"too large a body":     {`{"model":"n","x":"` + strings.Repeat("x", 1000) + `"}`, unbound, 413, "body_too_large"},
-		"a part of a body":     {`{"model":"n",`, append(bearer(f.token), "X-Envoy-Auth-Partial-Body", "true"), 413, "body_too_large"},
-		"a whole body":         {model, append(bearer(f.token), userHeader, "u", "X-Envoy-Auth-Partial-Body", "false"), 200, ""},
-		"an unknown caller's ": {``, bearer("sbx_unknown"), 400, "malformed_body"}, // no row is read for it
+		"no key":                             {model, nil, 401, "missing"},
+		"two keys":                           {model, append(bearer(f.token), unbound...), 401, "malformed"},
+		"an unknown key":                     {model, bearer("sbx_unknown"), 401, "unknown_key"},
+		"a disabled key":                     {model, bearer(f.tenant.DisabledKey(t)), 401, "disabled"},
+		"a management key":                   {model, bearer(f.tenant.ManagementKey(t)), 403, "management_key"},
+		"no user":                            {model, unbound, 403, "no_step"},
+		"an empty user":                      {model, append(bearer(f.token), userHeader, ""), 403, "no_step"},
+		"another user":                       {model, append(bearer(f.token), userHeader, "U"), 403, "no_step"},
+		"two users":                          {model, append(bearer(f.token), userHeader, "u", userHeader, "u"), 400, "repeated_user_id"},
+		"the user":                           {model, append(bearer(f.token), userHeader, "u"), 200, ""},
+		"a closed provider":                  {`{"model":"m"}`, unbound, 403, "no_step"},
+		"an unknown model":                   {`{"model":"unknown"}`, unbound, 404, "unknown_model"},
+		"no body":                            {``, unbound, 400, "malformed_body"},
+		"no object":                          {`["model","n"]`, unbound, 400, "malformed_body"},
+		"no model":                           {`{"x":{"model":"n"}}`, unbound, 400, "malformed_body"},
+		"an empty model":                     {`{"model":""}`, unbound, 400, "malformed_body"},
+		"a model of a number":                {`{"model":1}`, unbound, 400, "malformed_body"},
+		"two models":                         {`{"model":"n","model":"n"}`, unbound, 400, "malformed_body"},
+		"two models, escaped":                {`{"model":"n","m\u006fdel":"m"}`, unbound, 400, "malformed_body"},
+		"two models, by case":                {`{"Model":"m","model":"n"}`, unbound, 400, "malformed_body"},
+		"a name in capitals":                 {`{"MODEL":"n"}`, unbound, 400, "malformed_body"},
+		"trailing data":                      {`{"model":"n"}{}`, unbound, 400, "malformed_body"},
+		"half a body":                        {`{"model":"n"`, unbound, 400, "malformed_body"},
+		"invalid UTF-8":                      {"{\"model\":\"n\",\"x\":\"\xff\"}", unbound, 400, "malformed_body"},
+		"too large a body":                   {`{"model":"n","x":"` + strings.Repeat("x", 1000) + `"}`, unbound, 413, "body_too_large"},
+		"a part of a body":                   {`{"model":"n",`, append(bearer(f.token), "X-Envoy-Auth-Partial-Body", "true"), 413, "body_too_large"},
+		"a whole body":                       {model, append(bearer(f.token), userHeader, "u", "X-Envoy-Auth-Partial-Body", "false"), 200, ""},
+		"an unknown caller's part of a body": {`{"model":"n",`, append(bearer("sbx_unknown"), "X-Envoy-Auth-Partial-Body", "true"), 401, "unknown_key"},
+		"an unknown caller's no body":        {``, bearer("sbx_unknown"), 401, "unknown_key"},
+		"an unknown caller's unknown model":  {`{"model":"unknown"}`, bearer("sbx_unknown"), 401, "unknown_key"},
+		"an unknown caller's two users":      {model, append(bearer("sbx_unknown"), userHeader, "u", userHeader, "u"), 401, "unknown_key"},
+		"a manager's no body":                {``, bearer(f.tenant.ManagementKey(t)), 403, "management_key"},
 	} {
 		for _, path := range []string{"/plan/v1/chat", "/plan", "/plan//a/../b"} {
 			a := f.post(path, c.body, c.header...)
 			a.is(t, name+" "+path, c.status, c.reason)
 			if a.header.Get("X-Signalbox-Reason") != c.reason {
 				t.Errorf("%s: for the log %q", name, a.header.Get("X-Signalbox-Reason"))
+			}
+			if isNamed := a.header.Get("X-Signalbox-Account") == string(f.tenant.ID); isNamed != (c.status != 401 && c.reason != "management_key") {
+				t.Errorf("%s: the account is named: %t", name, isNamed)
 			}
 			if (a.header.Get("X-Signalbox-Plan") == "") != (c.status != 200) {
 				t.Errorf("%s: a plan %q", name, a.header.Get("X-Signalbox-Plan"))
@@ -491,7 +505,7 @@ func TestChangesBetweenAttempts(t *testing.T) {
 	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "a deleted workspace", http.StatusForbidden, "no_workspace")
 }
 
-// Rows are read for a body that can be served, and not a second time for the first attempt.
+// The rows of a workspace are read for a body that can be served, and not a second time for the first attempt.
 func TestReads(t *testing.T) {
 	f := newFixture(t)
 	f.store("sk-first", byok.Settings{})
@@ -500,8 +514,8 @@ func TestReads(t *testing.T) {
 		ask  func()
 		want int
 	}{
-		"a malformed body":           {func() { f.post("/plan", "{", bearer(f.token)...) }, 0},
-		"an unknown model":           {func() { f.post("/plan", `{"model":"unknown"}`, bearer(f.token)...) }, 0},
+		"a malformed body":           {func() { f.post("/plan", "{", bearer(f.token)...) }, 1},
+		"an unknown model":           {func() { f.post("/plan", `{"model":"unknown"}`, bearer(f.token)...) }, 1},
 		"who":                        {func() { f.post("/who", "", bearer(f.token)...) }, 1},
 		"a plan":                     {func() { f.plan() }, 4},
 		"a plan and its key":         {func() { f.open(f.plan(), 1) }, 4},
@@ -572,6 +586,29 @@ func TestOutages(t *testing.T) {
 	status, _, text := f.send(http.MethodPost, "/plan", `{"model":"m"}`, bearer(f.token)...)
 	if status != http.StatusFailedDependency || !strings.Contains(string(text), `"code":503`) {
 		t.Errorf("with another status for outages: %d %s", status, text)
+	}
+}
+
+// The router sends a body that it has whole: if that takes too long, the caller is not at
+// fault.
+func TestASlowBody(t *testing.T) {
+	f := newFixture(t)
+	f.readTime = 100 * time.Millisecond
+	f.serve()
+	for token, want := range map[string]string{f.token: "503 slow_body", "sbx_unknown": "401 unknown_key"} {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", f.address)
+		kit.Must(t, err)
+		_, err = io.WriteString(c, "POST /plan HTTP/1.1\r\nHost: a\r\nContent-Length: 13\r\nAuthorization: Bearer "+token+"\r\n\r\n{\"model\":")
+		kit.Must(t, err)
+		response, err := http.ReadResponse(bufio.NewReader(c), nil)
+		kit.Must(t, err)
+		if got := strconv.Itoa(response.StatusCode) + " " + response.Header.Get("X-Signalbox-Reason"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		kit.Must(t, errors.Join(response.Body.Close(), c.Close()))
+	}
+	if log := f.log.String(); strings.Count(log, "slow_body") != 1 || strings.Contains(log, "model") {
+		t.Errorf("logged %s", log)
 	}
 }
 

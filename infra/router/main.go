@@ -58,7 +58,7 @@ import (
 )
 
 const (
-	readTime     = 4 * time.Second // for headers and body: less than requestTime, so a slow caller gets a 400
+	readTime     = 4 * time.Second // for headers and body: less than requestTime, so there is a response after a slow body
 	idleTime     = 5 * time.Minute
 	shutdownTime = 10 * time.Second
 	maxHeaders   = 64 << 10
