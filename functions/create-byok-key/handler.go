@@ -14,6 +14,7 @@ import (
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/issues"
 )
 
 type workspaces interface {
@@ -72,8 +73,8 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 		object := r.Object(members...)
 		n, named := decode(object)
 		defer n.Key.Wipe()
-		if issues := append(headerIssues, object.Issues()...); len(issues) > 0 {
-			return api.Response{}, api.Invalid(issues)
+		if faults := append(headerIssues, object.Issues()...); len(faults) > 0 {
+			return api.Response{}, api.Invalid(faults...)
 		}
 		most, err := bound(r)
 		if err = cmp.Or(err, recallErr); err != nil {
@@ -123,7 +124,7 @@ var errFull = errors.New("the workspace is full")
 // draft checks a valid request against storage. The workspace and the allow-listed
 // keys must be the account's. At the same time draft takes the credential's position and
 // seals the key. The position may stay unused. An error beside problems is for the log.
-func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, most int64) (byok.Draft, []byok.Problem, error) {
+func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, most int64) (byok.Draft, []issues.Issue, error) {
 	account, hashes := caller.Account(), keyHashes(n.AllowedAPIKeyHashes)
 	workspace, workspaceErr := named, error(nil)
 	if named == "" {
@@ -152,7 +153,7 @@ func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Worksp
 	calls.Together(ctx, steps...)
 
 	// A request that can never succeed is a 400, even if something else failed.
-	var problems []byok.Problem
+	var problems []issues.Issue
 	var damage error // of the rows that the request names, for the log
 	if owned != nil {
 		problems, damage = foreignKeys(hashes, owned), ownedErr
@@ -161,9 +162,9 @@ func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Worksp
 		if errors.Is(err, auth.ErrUnreadable) {
 			damage = errors.Join(damage, err)
 		}
-		problems = append(problems, byok.Problem{Path: "/workspace_id", Message: "must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"})
+		problems = append(problems, issues.Issue{Path: "/workspace_id", Reason: issues.Unknown, Message: "must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"})
 	} else if errors.Is(err, errFull) {
-		problems = append(problems, byok.Problem{Path: "/workspace_id", Message: fmt.Sprintf(
+		problems = append(problems, issues.Issue{Path: "/workspace_id", Reason: issues.Full, Message: fmt.Sprintf(
 			"the workspace is full: it holds at most %d credentials, disabled ones included, and %d bytes of them", most, byok.MaxBytes)})
 	}
 	if len(problems) > 0 {
@@ -189,15 +190,6 @@ func (h handler) place(ctx context.Context, account ids.Account, workspace ids.W
 	return position.SortOrder, err
 }
 
-// invalid is the 400 for these problems.
-func invalid(problems []byok.Problem) *api.Error {
-	issues := make([]api.Issue, len(problems))
-	for i, p := range problems {
-		issues[i] = api.Issue{Path: p.Path, Message: p.Message}
-	}
-	return api.Invalid(issues)
-}
-
 func keyHashes(hashes []string) []auth.KeyHash {
 	var list []auth.KeyHash
 	for _, h := range hashes {
@@ -208,12 +200,13 @@ func keyHashes(hashes []string) []auth.KeyHash {
 
 // foreignKeys reports the hashes that do not name a key of the account. Another account's
 // key and an unknown one get the same message.
-func foreignKeys(hashes []auth.KeyHash, owned map[auth.KeyHash]bool) []byok.Problem {
-	var problems []byok.Problem
+func foreignKeys(hashes []auth.KeyHash, owned map[auth.KeyHash]bool) []issues.Issue {
+	var problems []issues.Issue
 	for i, h := range hashes {
 		if !owned[h] {
-			problems = append(problems, byok.Problem{
+			problems = append(problems, issues.Issue{
 				Path:    api.Element("allowed_api_key_hashes", i),
+				Reason:  issues.Unknown,
 				Message: "must be the hash of an API key of the account",
 			})
 		}

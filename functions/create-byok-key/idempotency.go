@@ -8,6 +8,7 @@ import (
 
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/issues"
 )
 
 // derivation is the purpose of the key that is derived from the bearer token.
@@ -16,12 +17,13 @@ const derivation = "signalbox/idempotency/v1"
 const maxIdempotencyKey = 255
 
 // idempotencyKey returns the header's value, or "" if it is absent.
-func idempotencyKey(r *api.Request) (key string, issues []api.Issue) {
+func idempotencyKey(r *api.Request) (key string, faults []issues.Issue) {
 	switch values := r.Header("Idempotency-Key"); {
 	case len(values) == 0:
 		return "", nil
 	case len(values) > 1 || !isVisible(values[0]):
-		return "", []api.Issue{{
+		return "", []issues.Issue{{
+			Reason:  issues.Invalid,
 			Message: fmt.Sprintf("Idempotency-Key must be sent once, with 1 to %d visible ASCII characters", maxIdempotencyKey),
 		}}
 	default:
@@ -80,7 +82,7 @@ func (a *attempt) replayed(body *api.Object) (response api.Response, ok bool, er
 // refuse answers 400 for problems found in storage. A copy of this request may have been
 // stored since, and have caused them: then it replays the 201 of the copy. damage, if there
 // is any, is logged.
-func (a *attempt) refuse(ctx context.Context, problems []byok.Problem, damage error) (api.Response, error) {
+func (a *attempt) refuse(ctx context.Context, problems []issues.Issue, damage error) (api.Response, error) {
 	if a.id != "" {
 		faster, err := a.credentials.Recall(ctx, a.id)
 		if err != nil {
@@ -90,7 +92,7 @@ func (a *attempt) refuse(ctx context.Context, problems []byok.Problem, damage er
 			return response, err
 		}
 	}
-	return api.Response{}, invalid(problems).Because(damage)
+	return api.Response{}, api.Invalid(problems...).Because(damage)
 }
 
 // commit stores the credential and answers 201. If another request under the same key was
@@ -117,7 +119,7 @@ func (a *attempt) commit(ctx context.Context, draft byok.Draft) (response api.Re
 func (a *attempt) replay(other byok.Remembered) (response api.Response, ok bool, err error) {
 	replayed, ok, err := other.Replay(a.fingerprint)
 	if errors.Is(err, byok.ErrDifferentRequest) {
-		return api.Response{}, false, api.Invalid([]api.Issue{{Message: "Idempotency-Key was used for a different request"}})
+		return api.Response{}, false, api.Invalid(issues.Issue{Reason: issues.KeyReused, Message: "Idempotency-Key was used for a different request"})
 	}
 	if !ok {
 		return api.Response{}, false, err

@@ -354,7 +354,7 @@ func askBodies(w *sim.World) {
 // askHeaders sends idempotency keys, and stages with a bound. A standard key gets no issue.
 func askHeaders(w *sim.World) {
 	sound := post(least + "}")
-	w.Ask("403", post("x").As(w.StandardKey(w.Tenant.Workspace)).With("Idempotency-Key", ""))
+	w.Ask("403 management_key_required", post("x").As(w.StandardKey(w.Tenant.Workspace)).With("Idempotency-Key", ""))
 	w.Ask("400    /key", post(`{"provider":"openai"}`).With("Content-Encoding", "br").With("Content-Type", "x").With("Idempotency-Key", ""), "Idempotency-Key must be sent once")
 	for _, key := range []string{"!", "~", strings.Repeat("k", 255), strings.Repeat("k", 254) + "!"} {
 		first := w.Ask("201", sound.With("Idempotency-Key", key))

@@ -6,6 +6,7 @@ import (
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/issues"
 )
 
 // members are the names that a request's body may have.
@@ -39,16 +40,16 @@ func decode(o *api.Object) (byok.New, ids.Workspace) {
 	if o.Has("workspace_id") {
 		var ok bool
 		if workspace, ok = ids.Parse[ids.Workspace](o.Text("workspace_id")); !ok {
-			o.Report("/workspace_id", "must be a UUID")
+			o.Report("/workspace_id", issues.Invalid, "must be a UUID")
 		}
 	}
 	for _, required := range []string{"key", "provider"} {
 		if !o.Has(required) {
-			o.Report("/"+required, "is required")
+			o.Report("/"+required, issues.Required, "is required")
 		}
 	}
-	for _, p := range n.Problems() {
-		o.Report(p.Path, p.Message)
+	for _, f := range n.Faults() {
+		o.Report(f.Path, f.Reason, f.Message)
 	}
 	if name == nil {
 		n.Name = n.Provider

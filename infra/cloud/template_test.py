@@ -61,15 +61,6 @@ RESPONSES = {
     429: {"QUOTA_EXCEEDED", "THROTTLED"},
     500: {"API_CONFIGURATION_ERROR", "AUTHORIZER_CONFIGURATION_ERROR", "AUTHORIZER_FAILURE", "DEFAULT_5XX", "INTEGRATION_FAILURE", "INTEGRATION_TIMEOUT"},
 }
-# The message, and the headers and metadata that only this status has.
-ENVELOPES = {
-    400: ("Invalid request parameters", {}, {"issues"}),
-    401: ("Missing Authentication header", {"WWW-Authenticate": "'Bearer'"}, {"reason"}),
-    403: ("Request refused", {}, set()),
-    404: ("Resource not found", {}, set()),
-    429: ("Rate limit exceeded", {"Retry-After": "'1'"}, set()),
-    500: ("Internal Server Error", {}, set()),
-}
 # The caller chooses none of these values. An error's text may quote the Authorization header.
 LOGGABLE = {
     "error.responseType", "httpMethod", "identity.sourceIp", "integration.latency", "integration.requestId", "integration.status", "protocol",
@@ -130,19 +121,13 @@ class Template(unittest.TestCase):
         })
 
     def test_gateway_responses(self):
+        """infra/test/contract/openapi compares their headers and bodies with infra/openapi.yaml."""
         responses = Stack().properties("Api")["Body"]["x-amazon-apigateway-gateway-responses"]
         self.assertEqual(set(responses), set().union(*RESPONSES.values()))
         for code, kinds in RESPONSES.items():
-            message, headers, metadata = ENVELOPES[code]
-            headers = {"X-Request-Id": "context.requestId", "Cache-Control": "'no-store'"} | headers
             for kind in kinds:
-                response = responses[kind]
-                (media_type, template), = response["responseTemplates"].items()
-                error = json.loads(template)["error"]
-                self.assertEqual(
-                    (response["statusCode"], error["code"], error["message"], set(error["metadata"]), media_type),
-                    (str(code), code, message, {"request_id"} | metadata, "application/json"), kind)
-                self.assertEqual(response["responseParameters"], {f"gatewayresponse.header.{n}": v for n, v in headers.items()}, kind)
+                (media_type, template), = responses[kind]["responseTemplates"].items()
+                self.assertEqual((responses[kind]["statusCode"], media_type), (str(code), "application/json"), kind)
                 self.assertEqual(re.findall(r"\$[\w.]+", template), ["$context.requestId"], kind)
 
     def test_transport(self):

@@ -25,6 +25,7 @@ import (
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/calls"
+	"signalbox.dev/shared/issues"
 )
 
 const (
@@ -147,7 +148,7 @@ func TestHandlerAnswersInOrder(t *testing.T) {
 	const missing = "Missing Authentication header"
 	unauthenticated := api.Operation{StandardKeyError: api.Unauthenticated(auth.ManagementKeyRequired)}
 	forbidden := api.Operation{StandardKeyError: api.Forbidden()}
-	issues := []api.Issue{{Path: "/a/0", Message: "must be a string"}, {Path: "", Message: "unknown member"}}
+	faults := []issues.Issue{{Path: "/a/0", Reason: issues.Invalid, Message: "must be a string"}, {Reason: issues.UnknownMember, Message: "unknown member"}}
 	cases := map[string]struct {
 		op     api.Operation
 		token  string
@@ -165,12 +166,12 @@ func TestHandlerAnswersInOrder(t *testing.T) {
 		"not found":             {api.Operation{Prepare: acting(api.Response{}, api.NotFound())}, standardToken, 404, errorBody(404, "Resource not found", "")},
 		"wrapped":               {api.Operation{Prepare: acting(api.Response{}, fmt.Errorf("x: %w", api.NotFound()))}, standardToken, 404, errorBody(404, "Resource not found", "")},
 		"rate limited":          {api.Operation{Prepare: acting(api.Response{}, api.RateLimited())}, standardToken, 429, errorBody(429, "Rate limit exceeded", "")},
-		"invalid":               {api.Operation{Prepare: acting(api.Response{}, api.Invalid(issues))}, standardToken, 400, errorBody(400, "Invalid request parameters", `,"issues":[{"path":"/a/0","message":"must be a string"},{"path":"","message":"unknown member"}]`)},
-		"101 issues":            {api.Operation{Prepare: acting(api.Response{}, api.Invalid(slices.Repeat([]api.Issue{{Message: "m"}}, 101)))}, standardToken, 400, errorBody(400, "Invalid request parameters", `,"issues":[`+strings.Repeat(`{"path":"","message":"m"},`, 99)+`{"path":"","message":"m"}]`)},
+		"invalid":               {api.Operation{Prepare: acting(api.Response{}, api.Invalid(faults...))}, standardToken, 400, errorBody(400, "Invalid request parameters", `,"issues":[{"path":"/a/0","reason":"invalid","message":"must be a string"},{"path":"","reason":"unknown_member","message":"unknown member"}]`)},
+		"101 issues":            {api.Operation{Prepare: acting(api.Response{}, api.Invalid(slices.Repeat([]issues.Issue{{Reason: "r", Message: "m"}}, 101)...))}, standardToken, 400, errorBody(400, "Invalid request parameters", `,"issues":[`+strings.Repeat(`{"path":"","reason":"r","message":"m"},`, 99)+`{"path":"","reason":"r","message":"m"}]`)},
 		"unexpected error":      {api.Operation{Prepare: acting(api.Response{}, errors.New("boom"))}, standardToken, 500, errorBody(500, "Internal Server Error", "")},
 		"panic in act":          {api.Operation{Prepare: panickingAct}, standardToken, 500, errorBody(500, "Internal Server Error", "")},
 		"panic in prepare":      {api.Operation{Prepare: panickingPrepare}, standardToken, 500, errorBody(500, "Internal Server Error", "")},
-		"standard, refused 403": {api.Operation{StandardKeyError: api.Forbidden(), Prepare: panickingAct}, standardToken, 403, errorBody(403, "Only management keys can perform this operation", "")},
+		"standard, refused 403": {api.Operation{StandardKeyError: api.Forbidden(), Prepare: panickingAct}, standardToken, 403, errorBody(403, "Only management keys can perform this operation", `,"reason":"management_key_required"`)},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -224,7 +225,7 @@ func TestHandlerAuditsAuthenticatedCallers(t *testing.T) {
 			}
 		}
 	}
-	for outcome, err := range map[string]error{"done": nil, "refused": api.Invalid([]api.Issue{{Message: "no"}}), "uncertain": errors.New("boom")} {
+	for outcome, err := range map[string]error{"done": nil, "refused": api.Invalid(issues.Issue{Reason: issues.Invalid, Message: "no"}), "uncertain": errors.New("boom")} {
 		audit := run(t, api.Operation{Audited: true, Prepare: noting(err)}, event(managementToken)).Audit
 		if audit["outcome"] != outcome || audit["account"] != account ||
 			audit["key"] != auth.HashKey(managementToken).Short() || audit["source_ip"] != "192.0.2.1" || audit["file"] != "file_1" {
@@ -270,7 +271,7 @@ func TestHandlerShowsNoSecret(t *testing.T) {
 			return nil
 		},
 		"request in a panic": func(_ context.Context, r *api.Request) api.Act { panic(r) },
-		"error":              acting(api.Response{}, api.Invalid(api.NewRequest(`{"`+marker+`":"`+marker+`"}`).Object("a").Issues())),
+		"error":              acting(api.Response{}, api.Invalid(api.NewRequest(`{"`+marker+`":"`+marker+`"}`).Object("a").Issues()...)),
 	}
 	for name, prepare := range ops {
 		e := event(standardToken + marker)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"signalbox.dev/shared/issues"
 	"signalbox.dev/shared/spelling"
 )
 
@@ -30,18 +31,18 @@ func (r *Request) Object(names ...string) *Object {
 	o := &Object{body: r.body.Reveal(), names: names, members: map[string]jsontext.Value{}, broken: map[string]bool{}}
 	o.issues = append(o.issues, bodyHeaderIssues(r)...)
 	if len(o.body) > maxBody {
-		o.refuse(fmt.Sprintf("the body is larger than %d bytes", maxBody))
+		o.refuse(issues.TooLarge, fmt.Sprintf("the body is larger than %d bytes", maxBody))
 		return o
 	}
 	if err := o.read(); err != nil {
-		o.refuse(err.Error())
+		o.refuse(issues.Invalid, err.Error())
 	}
 	return o
 }
 
 // refuse reports the body as a whole: the missing members are unknown.
-func (o *Object) refuse(message string) {
-	o.Report("", message)
+func (o *Object) refuse(reason issues.Reason, message string) {
+	o.Report("", reason, message)
 	o.opaque = true
 }
 
@@ -77,7 +78,7 @@ func (o *Object) read() error {
 			return notJSON(d, err)
 		}
 		if unknown != "" {
-			o.Report("", unknown)
+			o.Report("", issues.UnknownMember, unknown)
 			continue
 		}
 		end := d.InputOffset()
@@ -166,9 +167,9 @@ func (o *Object) add(name string, value jsontext.Value) {
 	o.members[name] = value
 	switch {
 	case repeated:
-		o.Report("/"+name, "duplicate member")
+		o.Report("/"+name, issues.Invalid, "duplicate member")
 	case hasReplacement(value):
-		o.Report("/"+name, "contains U+FFFD, invalid UTF-8 or an unpaired surrogate")
+		o.Report("/"+name, issues.Invalid, "contains U+FFFD, invalid UTF-8 or an unpaired surrogate")
 	}
 }
 
@@ -198,18 +199,18 @@ func hasReplacement(value jsontext.Value) bool {
 
 // bodyHeaderIssues checks the headers that describe the body: one Content-Type,
 // application/json in UTF-8, and no Content-Encoding but identity.
-func bodyHeaderIssues(r *Request) []Issue {
-	var issues []Issue
+func bodyHeaderIssues(r *Request) []issues.Issue {
+	var all []issues.Issue
 	if !isJSON(r.Header("Content-Type")) {
-		issues = append(issues, Issue{Message: "Content-Type must be sent once, as application/json with charset utf-8 or none"})
+		all = append(all, issues.Issue{Reason: issues.Invalid, Message: "Content-Type must be sent once, as application/json with charset utf-8 or none"})
 	}
 	for _, encoding := range r.Header("Content-Encoding") {
 		if !strings.EqualFold(strings.TrimSpace(encoding), "identity") {
-			issues = append(issues, Issue{Message: "Content-Encoding must be identity or absent"})
+			all = append(all, issues.Issue{Reason: issues.Invalid, Message: "Content-Encoding must be identity or absent"})
 			break
 		}
 	}
-	return issues
+	return all
 }
 
 func isJSON(contentTypes []string) bool {

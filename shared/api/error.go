@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/issues"
 )
 
 // Error is an unsuccessful response: fixed text, a machine-readable reason and the
@@ -14,23 +15,14 @@ import (
 type Error struct {
 	status int
 	reason auth.Reason
-	issues []Issue
+	issues []issues.Issue
 	header map[string]string
 	cause  error // for the log only
 }
 
-// Issue is one fault of a request.
-type Issue struct {
-	// Path is a JSON pointer (RFC 6901) into the body; "" means the body as a
-	// whole, or a header.
-	Path string `json:"path"`
-	// Message names the fault and contains no part of the request.
-	Message string `json:"message"`
-}
-
 // Invalid is the 400 for a request that can never succeed unchanged.
-func Invalid(issues []Issue) *Error {
-	return &Error{status: http.StatusBadRequest, issues: issues[:min(len(issues), maxIssues)]}
+func Invalid(all ...issues.Issue) *Error {
+	return &Error{status: http.StatusBadRequest, issues: all[:min(len(all), maxIssues)]}
 }
 
 // Unauthenticated is the 401 for a caller without an accepted key.
@@ -39,7 +31,9 @@ func Unauthenticated(reason auth.Reason) *Error {
 }
 
 // Forbidden is the 403 for a key that is not a management key.
-func Forbidden() *Error { return &Error{status: http.StatusForbidden} }
+func Forbidden() *Error {
+	return &Error{status: http.StatusForbidden, reason: auth.ManagementKeyRequired}
+}
 
 // NotFound is the 404 for a resource that does not exist or belongs to another tenant.
 func NotFound() *Error { return &Error{status: http.StatusNotFound} }
@@ -93,9 +87,9 @@ type errorBody struct {
 }
 
 type metadata struct {
-	RequestID string      `json:"request_id"`
-	Reason    auth.Reason `json:"reason,omitzero"`
-	Issues    []Issue     `json:"issues,omitzero"`
+	RequestID string         `json:"request_id"`
+	Reason    auth.Reason    `json:"reason,omitzero"`
+	Issues    []issues.Issue `json:"issues,omitzero"`
 }
 
 // respond is the response to a request that ended in err: an *Error has its own

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"signalbox.dev/shared/issues"
 	"signalbox.dev/shared/secret"
 )
 
@@ -22,24 +23,24 @@ type Object struct {
 	names   []string
 	members map[string]jsontext.Value // parts of body
 	broken  map[string]bool           // paths that have an issue already
-	issues  []Issue
+	issues  []issues.Issue
 	opaque  bool // no members could be read, so none is reported
 }
 
 // Report adds an issue, unless its path has one already: a value of the wrong type
 // is not also too short. If the body could not be read as an object, it adds nothing,
 // because the missing members are unknown.
-func (o *Object) Report(path, message string) {
+func (o *Object) Report(path string, reason issues.Reason, message string) {
 	if o.opaque || path != "" && o.broken[path] {
 		return
 	}
 	o.broken[path] = true
-	o.issues = append(o.issues, Issue{Path: path, Message: message})
+	o.issues = append(o.issues, issues.Issue{Path: path, Reason: reason, Message: message})
 }
 
 // Issues returns every fault reported so far, in this order: faults of headers, of the
 // body's form, of its members.
-func (o *Object) Issues() []Issue { return o.issues }
+func (o *Object) Issues() []issues.Issue { return o.issues }
 
 // Feed writes the members that are present to a hash, in the order of the names
 // given to Request.Object, each name and value after its kind and length. It writes the
@@ -106,7 +107,7 @@ func (o *Object) bytes(name string) []byte {
 		return nil
 	}
 	if value.Kind() != jsontext.KindString {
-		o.Report("/"+name, "must be a string")
+		o.Report("/"+name, issues.Invalid, "must be a string")
 		return nil
 	}
 	return unquoted(value)
@@ -120,7 +121,7 @@ func (o *Object) Bool(name string) bool {
 	}
 	kind := value.Kind()
 	if kind != jsontext.KindTrue && kind != jsontext.KindFalse {
-		o.Report("/"+name, "must be true or false")
+		o.Report("/"+name, issues.Invalid, "must be true or false")
 	}
 	return kind == jsontext.KindTrue
 }
@@ -133,13 +134,13 @@ func (o *Object) Texts(name string) []string {
 		return nil
 	}
 	if value.Kind() != jsontext.KindBeginArray {
-		o.Report("/"+name, "must be an array of strings, or null")
+		o.Report("/"+name, issues.Invalid, "must be an array of strings, or null")
 		return nil
 	}
 	list := []string{}
 	for i, element := range elements(value) {
 		if element.Kind() != jsontext.KindString {
-			o.Report(Element(name, i), "must be a string")
+			o.Report(Element(name, i), issues.Invalid, "must be a string")
 		}
 		list = append(list, string(unquoted(element)))
 	}

@@ -11,9 +11,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/issues"
 )
 
-func issue(path, message string) api.Issue { return api.Issue{Path: path, Message: message} }
+// issue is an issue with the reason that its message has.
+func issue(path, message string) issues.Issue {
+	reason := issues.Invalid
+	switch {
+	case strings.HasPrefix(message, "unknown member"):
+		reason = issues.UnknownMember
+	case strings.HasPrefix(message, "the body is larger"):
+		reason = issues.TooLarge
+	}
+	return issues.Issue{Path: path, Reason: reason, Message: message}
+}
 
 // read reads the body as an object with the members a, b and list: text, boolean
 // and array.
@@ -36,12 +47,12 @@ func TestNullableText(t *testing.T) {
 		`{"a":7}`: {issues: wrong}, `{"a":["x"]}`: {issues: wrong}, `{"a":false}`: {issues: wrong},
 	} {
 		o := api.NewRequest(body).Object("a")
-		text, issues := o.NullableText("a"), ""
+		text, got := o.NullableText("a"), ""
 		for _, i := range o.Issues() {
-			issues += i.Path + " " + i.Message
+			got += i.Path + " " + i.Message
 		}
-		if diff := cmp.Diff(want.text, text); diff != "" || issues != want.issues {
-			t.Errorf("%s: issues %q, want %q; text (-want +got):\n%s", body, issues, want.issues, diff)
+		if diff := cmp.Diff(want.text, text); diff != "" || got != want.issues {
+			t.Errorf("%s: issues %q, want %q; text (-want +got):\n%s", body, got, want.issues, diff)
 		}
 	}
 }
@@ -50,44 +61,44 @@ func TestObjectReportsEveryFault(t *testing.T) {
 	const invalid = "contains U+FFFD, invalid UTF-8 or an unpaired surrogate"
 	cases := map[string]struct {
 		body string
-		want []api.Issue
+		want []issues.Issue
 	}{
 		"nothing":              {`{}`, nil},
 		"all":                  {` {"a":"x","b":true,"list":["y"]} `, nil},
 		"null list":            {`{"list":null}`, nil},
 		"escaped name":         {`{"\u0061":"x"}`, nil},
-		"empty body":           {``, []api.Issue{issue("", "the body is empty; it must be one JSON object")}},
-		"array":                {`[]`, []api.Issue{issue("", "the body must be one JSON object")}},
-		"null":                 {`null`, []api.Issue{issue("", "the body must be one JSON object")}},
-		"truncated":            {`{"a":`, []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 5")}},
-		"byte order mark":      {"\ufeff{}", []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 0")}},
-		"comment":              {`{/**/}`, []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 1")}},
-		"trailing comma":       {`{"a":"x",}`, []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 8")}},
-		"second value":         {`{} {}`, []api.Issue{issue("", "trailing data after the JSON object")}},
-		"trailing brace":       {`{}}`, []api.Issue{issue("", "trailing data after the JSON object")}},
-		"duplicate":            {`{"a":"x","a":"y"}`, []api.Issue{issue("/a", "duplicate member")}},
-		"duplicate escaped":    {`{"a":"x","\u0061":"y"}`, []api.Issue{issue("/a", "duplicate member")}},
-		"unknown":              {`{"sk-secret-in-the-wrong-place":1}`, []api.Issue{issue("", "unknown member")}},
-		"unknown twice":        {`{"x":1,"y":2}`, []api.Issue{issue("", "unknown member"), issue("", "unknown member")}},
-		"other case":           {`{"A":"x"}`, []api.Issue{issue("", "unknown member; did you mean a?")}},
-		"misspelt":             {`{"allowed_model":[]}`, []api.Issue{issue("", "unknown member; did you mean allowed_models?")}},
-		"camel case":           {`{"allowedModels":[]}`, []api.Issue{issue("", "unknown member; did you mean allowed_models?")}},
-		"wrong types":          {`{"a":1,"b":"true","list":{}}`, []api.Issue{issue("/a", "must be a string"), issue("/b", "must be true or false"), issue("/list", "must be an array of strings, or null")}},
-		"elements":             {`{"list":["x",1,null,["y"],{}]}`, []api.Issue{issue("/list/1", "must be a string"), issue("/list/2", "must be a string"), issue("/list/3", "must be a string"), issue("/list/4", "must be a string")}},
-		"not UTF-8":            {"{\"a\":\"\xff\"}", []api.Issue{issue("/a", invalid)}},
-		"lone high surrogate":  {`{"a":"\ud800"}`, []api.Issue{issue("/a", invalid)}},
-		"lone low surrogate":   {`{"a":"x\udc00y"}`, []api.Issue{issue("/a", invalid)}},
-		"replacement":          {"{\"a\":\"\ufffd\"}", []api.Issue{issue("/a", invalid)}},
-		"replacement in list":  {`{"list":["x","\ufffd"]}`, []api.Issue{issue("/list", invalid)}},
+		"empty body":           {``, []issues.Issue{issue("", "the body is empty; it must be one JSON object")}},
+		"array":                {`[]`, []issues.Issue{issue("", "the body must be one JSON object")}},
+		"null":                 {`null`, []issues.Issue{issue("", "the body must be one JSON object")}},
+		"truncated":            {`{"a":`, []issues.Issue{issue("", "the body cannot be parsed as JSON: error at byte 5")}},
+		"byte order mark":      {"\ufeff{}", []issues.Issue{issue("", "the body cannot be parsed as JSON: error at byte 0")}},
+		"comment":              {`{/**/}`, []issues.Issue{issue("", "the body cannot be parsed as JSON: error at byte 1")}},
+		"trailing comma":       {`{"a":"x",}`, []issues.Issue{issue("", "the body cannot be parsed as JSON: error at byte 8")}},
+		"second value":         {`{} {}`, []issues.Issue{issue("", "trailing data after the JSON object")}},
+		"trailing brace":       {`{}}`, []issues.Issue{issue("", "trailing data after the JSON object")}},
+		"duplicate":            {`{"a":"x","a":"y"}`, []issues.Issue{issue("/a", "duplicate member")}},
+		"duplicate escaped":    {`{"a":"x","\u0061":"y"}`, []issues.Issue{issue("/a", "duplicate member")}},
+		"unknown":              {`{"sk-secret-in-the-wrong-place":1}`, []issues.Issue{issue("", "unknown member")}},
+		"unknown twice":        {`{"x":1,"y":2}`, []issues.Issue{issue("", "unknown member"), issue("", "unknown member")}},
+		"other case":           {`{"A":"x"}`, []issues.Issue{issue("", "unknown member; did you mean a?")}},
+		"misspelt":             {`{"allowed_model":[]}`, []issues.Issue{issue("", "unknown member; did you mean allowed_models?")}},
+		"camel case":           {`{"allowedModels":[]}`, []issues.Issue{issue("", "unknown member; did you mean allowed_models?")}},
+		"wrong types":          {`{"a":1,"b":"true","list":{}}`, []issues.Issue{issue("/a", "must be a string"), issue("/b", "must be true or false"), issue("/list", "must be an array of strings, or null")}},
+		"elements":             {`{"list":["x",1,null,["y"],{}]}`, []issues.Issue{issue("/list/1", "must be a string"), issue("/list/2", "must be a string"), issue("/list/3", "must be a string"), issue("/list/4", "must be a string")}},
+		"not UTF-8":            {"{\"a\":\"\xff\"}", []issues.Issue{issue("/a", invalid)}},
+		"lone high surrogate":  {`{"a":"\ud800"}`, []issues.Issue{issue("/a", invalid)}},
+		"lone low surrogate":   {`{"a":"x\udc00y"}`, []issues.Issue{issue("/a", invalid)}},
+		"replacement":          {"{\"a\":\"\ufffd\"}", []issues.Issue{issue("/a", invalid)}},
+		"replacement in list":  {`{"list":["x","\ufffd"]}`, []issues.Issue{issue("/list", invalid)}},
 		"whole pair":           {`{"a":"\ud83d\ude00"}`, nil},
-		"raw control":          {"{\"a\":\"\n\"}", []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 6")}},
-		"number out of range":  {`{"a":1e999}`, []api.Issue{issue("/a", "must be a string")}},
-		"depth bomb in member": {`{"a":` + strings.Repeat("[", 30000) + strings.Repeat("]", 30000) + `}`, []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 10004")}},
-		"nested name":          {`{"a":{"n\"":1}}`, []api.Issue{issue("/a", "must be a string")}},
-		"invalid nested name":  {"{\"a\":{\"\xff\":1}}", []api.Issue{issue("/a", invalid)}},
-		"nested name, cut off": {`{"a":{"n`, []api.Issue{issue("", "the body cannot be parsed as JSON: error at byte 8")}},
-		"after a nested name":  {`{"a":{"n":1},"b":true}`, []api.Issue{issue("/a", "must be a string")}},
-		"mixed": {`{"a":1,"x":2,"b":[]}`, []api.Issue{
+		"raw control":          {"{\"a\":\"\n\"}", []issues.Issue{issue("", "the body cannot be parsed as JSON: error at byte 6")}},
+		"number out of range":  {`{"a":1e999}`, []issues.Issue{issue("/a", "must be a string")}},
+		"depth bomb in member": {`{"a":` + strings.Repeat("[", 30000) + strings.Repeat("]", 30000) + `}`, []issues.Issue{issue("", "the body cannot be parsed as JSON: error at byte 10004")}},
+		"nested name":          {`{"a":{"n\"":1}}`, []issues.Issue{issue("/a", "must be a string")}},
+		"invalid nested name":  {"{\"a\":{\"\xff\":1}}", []issues.Issue{issue("/a", invalid)}},
+		"nested name, cut off": {`{"a":{"n`, []issues.Issue{issue("", "the body cannot be parsed as JSON: error at byte 8")}},
+		"after a nested name":  {`{"a":{"n":1},"b":true}`, []issues.Issue{issue("/a", "must be a string")}},
+		"mixed": {`{"a":1,"x":2,"b":[]}`, []issues.Issue{
 			issue("", "unknown member"), issue("/a", "must be a string"), issue("/b", "must be true or false")}},
 	}
 	for name, c := range cases {
@@ -106,23 +117,23 @@ func TestObjectChecksHeadersAndSize(t *testing.T) {
 	)
 	cases := map[string]struct {
 		header []string
-		want   []api.Issue
+		want   []issues.Issue
 	}{
 		"plain":             {[]string{"Content-Type", "application/json"}, nil},
 		"upper case":        {[]string{"content-type", "Application/JSON; Charset=UTF-8"}, nil},
 		"other parameter":   {[]string{"Content-Type", `application/json; profile="x"`}, nil},
 		"identity":          {[]string{"Content-Type", "application/json", "Content-Encoding", "Identity"}, nil},
 		"space around":      {[]string{"Content-Type", " application/json ", "Content-Encoding", " identity "}, nil},
-		"half a parameter":  {[]string{"Content-Type", "application/json; charset"}, []api.Issue{issue("", contentType)}},
-		"none":              {[]string{}, []api.Issue{issue("", contentType)}},
-		"empty":             {[]string{"Content-Type", ""}, []api.Issue{issue("", contentType)}},
-		"text":              {[]string{"Content-Type", "text/json"}, []api.Issue{issue("", contentType)}},
-		"latin-1":           {[]string{"Content-Type", "application/json; charset=latin1"}, []api.Issue{issue("", contentType)}},
-		"twice":             {[]string{"Content-Type", "application/json", "Content-Type", "application/json"}, []api.Issue{issue("", contentType)}},
-		"list":              {[]string{"Content-Type", "application/json, text/plain"}, []api.Issue{issue("", contentType)}},
-		"gzip":              {[]string{"Content-Type", "application/json", "Content-Encoding", "gzip"}, []api.Issue{issue("", encoding)}},
-		"identity and gzip": {[]string{"Content-Type", "application/json", "Content-Encoding", "identity", "Content-Encoding", "gzip"}, []api.Issue{issue("", encoding)}},
-		"both":              {[]string{"Content-Encoding", "br"}, []api.Issue{issue("", contentType), issue("", encoding)}},
+		"half a parameter":  {[]string{"Content-Type", "application/json; charset"}, []issues.Issue{issue("", contentType)}},
+		"none":              {[]string{}, []issues.Issue{issue("", contentType)}},
+		"empty":             {[]string{"Content-Type", ""}, []issues.Issue{issue("", contentType)}},
+		"text":              {[]string{"Content-Type", "text/json"}, []issues.Issue{issue("", contentType)}},
+		"latin-1":           {[]string{"Content-Type", "application/json; charset=latin1"}, []issues.Issue{issue("", contentType)}},
+		"twice":             {[]string{"Content-Type", "application/json", "Content-Type", "application/json"}, []issues.Issue{issue("", contentType)}},
+		"list":              {[]string{"Content-Type", "application/json, text/plain"}, []issues.Issue{issue("", contentType)}},
+		"gzip":              {[]string{"Content-Type", "application/json", "Content-Encoding", "gzip"}, []issues.Issue{issue("", encoding)}},
+		"identity and gzip": {[]string{"Content-Type", "application/json", "Content-Encoding", "identity", "Content-Encoding", "gzip"}, []issues.Issue{issue("", encoding)}},
+		"both":              {[]string{"Content-Encoding", "br"}, []issues.Issue{issue("", contentType), issue("", encoding)}},
 	}
 	for name, c := range cases {
 		got := api.NewRequest(`{}`, c.header...).Object("a").Issues()
@@ -135,7 +146,7 @@ func TestObjectChecksHeadersAndSize(t *testing.T) {
 	if got := read(t, fits).Issues(); got != nil {
 		t.Errorf("a body of %d bytes: %v", len(fits), got)
 	}
-	want := []api.Issue{issue("", "the body is larger than 65536 bytes")}
+	want := []issues.Issue{issue("", "the body is larger than 65536 bytes")}
 	if diff := cmp.Diff(want, read(t, fits+" ").Issues()); diff != "" {
 		t.Errorf("one byte more (-want +got):\n%s", diff)
 	}
@@ -144,15 +155,15 @@ func TestObjectChecksHeadersAndSize(t *testing.T) {
 func TestReportAddsOneIssueForEachPath(t *testing.T) {
 	o := read(t, `{"a":1}`)
 	for _, path := range []string{"/a", "/list/0", "/list/0", "/list/1"} {
-		o.Report(path, "is wrong")
+		o.Report(path, issues.Invalid, "is wrong")
 	}
-	want := []api.Issue{issue("/a", "must be a string"), issue("/list/0", "is wrong"), issue("/list/1", "is wrong")}
+	want := []issues.Issue{issue("/a", "must be a string"), issue("/list/0", "is wrong"), issue("/list/1", "is wrong")}
 	if diff := cmp.Diff(want, o.Issues()); diff != "" {
 		t.Errorf("issues (-want +got):\n%s", diff)
 	}
 	for _, unreadable := range []string{`[]`, `{"a":"x"`, `{"a":"x"}}`, strings.Repeat(" ", 65537)} {
 		o := read(t, unreadable)
-		o.Report("/a", "is wrong")
+		o.Report("/a", issues.Invalid, "is wrong")
 		if got := o.Issues(); len(got) != 1 || got[0].Path != "" {
 			t.Errorf("%.10s: got %v, want one issue for the whole body", unreadable, got)
 		}

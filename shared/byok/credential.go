@@ -39,6 +39,7 @@ import (
 	"unicode/utf8"
 
 	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/issues"
 	"signalbox.dev/shared/secret"
 	"signalbox.dev/shared/spelling"
 )
@@ -158,28 +159,19 @@ const (
 //go:embed providers.txt
 var providers string
 
-// Problem is one fault of a new credential.
-type Problem struct {
-	// Path is a JSON pointer to the member or to one element.
-	Path string
-	// Message contains no part of the value.
-	Message string
-}
-
-// Problems returns every fault of a new credential that can be found without
-// storage.
-func (n New) Problems() []Problem {
-	var p problems
+// Faults returns every fault of a new credential that can be found without storage.
+func (n New) Faults() []issues.Issue {
+	var p faults
 	p.key(n.Key.Reveal())
 	p.provider(n.Provider)
 	if utf8.RuneCountInString(n.Name) > maxName {
-		p.add("/name", fmt.Sprintf("must have at most %d characters", maxName))
+		p.add("/name", issues.TooLarge, fmt.Sprintf("must have at most %d characters", maxName))
 	}
 	p.hashes(n.AllowedAPIKeyHashes)
 	p.list("/allowed_models", n.AllowedModels)
 	p.list("/allowed_user_ids", n.AllowedUserIDs)
 	if n.BYOKOnly && n.Fallback {
-		p.add("/is_byok_only", "cannot be combined with is_fallback")
+		p.add("/is_byok_only", issues.Invalid, "cannot be combined with is_fallback")
 	}
 	return p
 }
@@ -197,22 +189,22 @@ func IsProvider(slug string) bool {
 	return false
 }
 
-type problems []Problem
+type faults []issues.Issue
 
-func (p *problems) add(path, message string) {
-	*p = append(*p, Problem{Path: path, Message: message})
+func (p *faults) add(path string, reason issues.Reason, message string) {
+	*p = append(*p, issues.Issue{Path: path, Reason: reason, Message: message})
 }
 
-func (p *problems) key(key []byte) {
+func (p *faults) key(key []byte) {
 	switch {
 	case len(key) == 0:
-		p.add("/key", "must not be empty")
+		p.add("/key", issues.Invalid, "must not be empty")
 	case len(key) > maxKey:
-		p.add("/key", fmt.Sprintf("must have at most %d bytes", maxKey))
+		p.add("/key", issues.TooLarge, fmt.Sprintf("must have at most %d bytes", maxKey))
 	}
 }
 
-func (p *problems) provider(slug string) {
+func (p *faults) provider(slug string) {
 	if IsProvider(slug) {
 		return
 	}
@@ -220,28 +212,36 @@ func (p *problems) provider(slug string) {
 	if nearest := spelling.Nearest([]byte(slug), Providers()); nearest != "" {
 		message += "; did you mean " + nearest + "?"
 	}
-	p.add("/provider", message)
+	p.add("/provider", issues.Invalid, message)
 }
 
-func (p *problems) hashes(hashes []string) {
+func (p *faults) hashes(hashes []string) {
 	const path = "/allowed_api_key_hashes"
-	if hashes != nil && len(hashes) == 0 || len(hashes) > maxListed {
-		p.add(path, fmt.Sprintf("must have 1 to %d elements, or be null", maxListed))
+	const message = "must have 1 to %d elements, or be null"
+	switch {
+	case hashes != nil && len(hashes) == 0:
+		p.add(path, issues.Invalid, fmt.Sprintf(message, maxListed))
+	case len(hashes) > maxListed:
+		p.add(path, issues.TooLarge, fmt.Sprintf(message, maxListed))
 	}
 	for i, h := range hashes {
 		if !isHash(h) {
-			p.add(path+"/"+strconv.Itoa(i), fmt.Sprintf("must be %d lower-case hexadecimal digits", hashLetters))
+			p.add(path+"/"+strconv.Itoa(i), issues.Invalid, fmt.Sprintf("must be %d lower-case hexadecimal digits", hashLetters))
 		}
 	}
 }
 
-func (p *problems) list(path string, elements []string) {
+func (p *faults) list(path string, elements []string) {
 	if len(elements) > maxListed {
-		p.add(path, fmt.Sprintf("must have at most %d elements", maxListed))
+		p.add(path, issues.TooLarge, fmt.Sprintf("must have at most %d elements", maxListed))
 	}
 	for i, e := range elements {
+		reason := issues.Invalid
+		if e != "" {
+			reason = issues.TooLarge
+		}
 		if e == "" || utf8.RuneCountInString(e) > maxElement {
-			p.add(path+"/"+strconv.Itoa(i), fmt.Sprintf("must have 1 to %d characters", maxElement))
+			p.add(path+"/"+strconv.Itoa(i), reason, fmt.Sprintf("must have 1 to %d characters", maxElement))
 		}
 	}
 }

@@ -8,52 +8,53 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/issues"
 	"signalbox.dev/shared/secret"
 )
 
 // The bounds of each member; FuzzDecode of create-byok-key checks the rest.
-func TestProblems(t *testing.T) {
+func TestFaults(t *testing.T) {
 	hash := strings.Repeat("0a", 32)
 	many := func(s string, n int) []string { return strings.Fields(strings.Repeat(s+" ", n)) }
 	cases := map[string]struct {
 		change func(*byok.New)
-		want   []string // paths
+		want   []string // path and reason
 	}{
 		"no change":               {func(*byok.New) {}, nil},
 		"longest key":             {func(n *byok.New) { n.Key = secret.New(make([]byte, 32768)) }, nil},
-		"key too long":            {func(n *byok.New) { n.Key = secret.New(make([]byte, 32769)) }, []string{"/key"}},
+		"key too long":            {func(n *byok.New) { n.Key = secret.New(make([]byte, 32769)) }, []string{"/key too_large"}},
 		"last provider":           {func(n *byok.New) { n.Provider = "z-ai" }, nil},
-		"part of a provider":      {func(n *byok.New) { n.Provider = "open" }, []string{"/provider"}},
-		"end of a provider":       {func(n *byok.New) { n.Provider = "enai" }, []string{"/provider"}},
-		"two adjacent providers":  {func(n *byok.New) { n.Provider = "ai21\naion-labs" }, []string{"/provider"}},
+		"part of a provider":      {func(n *byok.New) { n.Provider = "open" }, []string{"/provider invalid"}},
+		"end of a provider":       {func(n *byok.New) { n.Provider = "enai" }, []string{"/provider invalid"}},
+		"two adjacent providers":  {func(n *byok.New) { n.Provider = "ai21\naion-labs" }, []string{"/provider invalid"}},
 		"longest name":            {func(n *byok.New) { n.Name = strings.Repeat("😀", 255) }, nil},
-		"name too long":           {func(n *byok.New) { n.Name = strings.Repeat("x", 256) }, []string{"/name"}},
+		"name too long":           {func(n *byok.New) { n.Name = strings.Repeat("x", 256) }, []string{"/name too_large"}},
 		"hundred hashes":          {func(n *byok.New) { n.AllowedAPIKeyHashes = many(hash, 100) }, nil},
-		"too many hashes":         {func(n *byok.New) { n.AllowedAPIKeyHashes = many(hash, 101) }, []string{"/allowed_api_key_hashes"}},
-		"upper-case hash":         {func(n *byok.New) { n.AllowedAPIKeyHashes = []string{hash, strings.ToUpper(hash)} }, []string{"/allowed_api_key_hashes/1"}},
-		"short hash":              {func(n *byok.New) { n.AllowedAPIKeyHashes = []string{hash[1:]} }, []string{"/allowed_api_key_hashes/0"}},
+		"too many hashes":         {func(n *byok.New) { n.AllowedAPIKeyHashes = many(hash, 101) }, []string{"/allowed_api_key_hashes too_large"}},
+		"upper-case hash":         {func(n *byok.New) { n.AllowedAPIKeyHashes = []string{hash, strings.ToUpper(hash)} }, []string{"/allowed_api_key_hashes/1 invalid"}},
+		"short hash":              {func(n *byok.New) { n.AllowedAPIKeyHashes = []string{hash[1:]} }, []string{"/allowed_api_key_hashes/0 invalid"}},
 		"hundred models":          {func(n *byok.New) { n.AllowedModels = many("m", 100) }, nil},
-		"too many models":         {func(n *byok.New) { n.AllowedModels = many("m", 101) }, []string{"/allowed_models"}},
-		"empty model":             {func(n *byok.New) { n.AllowedModels = []string{"m", ""} }, []string{"/allowed_models/1"}},
+		"too many models":         {func(n *byok.New) { n.AllowedModels = many("m", 101) }, []string{"/allowed_models too_large"}},
+		"empty model":             {func(n *byok.New) { n.AllowedModels = []string{"m", ""} }, []string{"/allowed_models/1 invalid"}},
 		"longest model":           {func(n *byok.New) { n.AllowedModels = []string{strings.Repeat("é", 255)} }, nil},
-		"model too long":          {func(n *byok.New) { n.AllowedModels = []string{strings.Repeat("é", 256)} }, []string{"/allowed_models/0"}},
-		"too many users":          {func(n *byok.New) { n.AllowedUserIDs = many("u", 101) }, []string{"/allowed_user_ids"}},
+		"model too long":          {func(n *byok.New) { n.AllowedModels = []string{strings.Repeat("é", 256)} }, []string{"/allowed_models/0 too_large"}},
+		"too many users":          {func(n *byok.New) { n.AllowedUserIDs = many("u", 101) }, []string{"/allowed_user_ids too_large"}},
 		"byok only and required":  {func(n *byok.New) { n.BYOKOnly, n.Required = true, true }, nil},
-		"byok only as a fallback": {func(n *byok.New) { n.BYOKOnly, n.Fallback = true, true }, []string{"/is_byok_only"}},
+		"byok only as a fallback": {func(n *byok.New) { n.BYOKOnly, n.Fallback = true, true }, []string{"/is_byok_only invalid"}},
 		"everything": {func(n *byok.New) {
 			*n = byok.New{Settings: byok.Settings{Provider: "x", Name: strings.Repeat("x", 256), AllowedAPIKeyHashes: []string{},
 				AllowedModels: []string{""}, AllowedUserIDs: []string{""}, BYOKOnly: true, Fallback: true}}
-		}, []string{"/key", "/provider", "/name", "/allowed_api_key_hashes", "/allowed_models/0", "/allowed_user_ids/0", "/is_byok_only"}},
+		}, []string{"/key invalid", "/provider invalid", "/name too_large", "/allowed_api_key_hashes invalid", "/allowed_models/0 invalid", "/allowed_user_ids/0 invalid", "/is_byok_only invalid"}},
 	}
 	for name, c := range cases {
 		n := validCredential()
 		c.change(&n)
 		var got []string
-		for _, p := range n.Problems() {
-			got = append(got, p.Path)
+		for _, fault := range n.Faults() {
+			got = append(got, fault.Path+" "+string(fault.Reason))
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: paths (-want +got):\n%s", name, diff)
+			t.Errorf("%s: faults (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -69,7 +70,7 @@ func TestAnUnknownProviderGetsASuggestion(t *testing.T) {
 		if want != "" {
 			message += "; did you mean " + want + "?"
 		}
-		if diff := cmp.Diff([]byok.Problem{{Path: "/provider", Message: message}}, n.Problems()); diff != "" {
+		if diff := cmp.Diff([]issues.Issue{{Path: "/provider", Reason: issues.Invalid, Message: message}}, n.Faults()); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", slug, diff)
 		}
 	}

@@ -94,8 +94,14 @@ func declared[P any](s scope, kind string, defaults P, globals *yaml.Node) ([]Re
 		if declared := member(resource, "Type"); declared == nil || declared.Value != kind {
 			continue
 		}
-		if member(resource, "Condition") != nil {
-			return nil, fmt.Errorf("%s: Condition: %w", id, errShape)
+		if name := member(resource, "Condition"); name != nil {
+			holds, err := s.condition(name.Value)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", id, err)
+			}
+			if holds == false {
+				continue
+			}
 		}
 		read := Resource[P]{id, defaults}
 		if err := errors.Join(s.decode(globals, &read.Properties), s.decode(member(resource, "Properties"), &read.Properties)); err != nil {

@@ -227,7 +227,7 @@ func (w *World) judgeRefused(x *exchange, c Create, idem, request string) {
 	}
 	for _, path := range x.answer.Issues {
 		switch {
-		case path == "/workspace_id" && strings.Contains(x.answer.Body, "is full"):
+		case path == "/workspace_id" && strings.Contains(x.answer.Body, `"reason":"full"`):
 			if x.mostStored < c.bound() {
 				w.problem("%s: the workspace is full, though it never held more than %d of %d", x.Name, x.mostStored, c.bound())
 			}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"signalbox.dev/shared/issues"
 )
 
 // Response is a whole response. If none came, its status is 0.
@@ -24,12 +26,9 @@ type Failure struct {
 		Code     int    `json:"code"`
 		Message  string `json:"message"`
 		Metadata struct {
-			RequestID string `json:"request_id"`
-			Reason    string `json:"reason"`
-			Issues    []struct {
-				Path    string `json:"path"`
-				Message string `json:"message"`
-			} `json:"issues"`
+			RequestID string         `json:"request_id"`
+			Reason    string         `json:"reason"`
+			Issues    []issues.Issue `json:"issues"`
 		} `json:"metadata"`
 	} `json:"error"`
 }

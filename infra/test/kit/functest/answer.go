@@ -19,7 +19,7 @@ type Answer struct {
 	Status int
 	Header map[string]string
 	Body   string
-	// Reason is the reason of a 401. Issues are the paths of a 400's issues.
+	// Reason is the reason of a 401 or 403. Issues are the paths of a 400's issues.
 	Reason string
 	Issues []string
 	// RequestID is the X-Request-Id. It must be the event's.
@@ -117,13 +117,14 @@ func (a *Answer) checkEnvelope(t testing.TB) {
 	}
 	a.Reason = body.Error.Metadata.Reason
 	for _, issue := range body.Error.Metadata.Issues {
-		if issue.Message == "" {
-			t.Errorf("an issue without a message: %s", a.Body)
+		if issue.Message == "" || issue.Reason == "" {
+			t.Errorf("an issue without a reason or a message: %s", a.Body)
 		}
 		a.Issues = append(a.Issues, issue.Path)
 	}
 	if e := body.Error; e.Code != a.Status || e.Message != messages()[a.Status] || e.Metadata.RequestID != a.RequestID ||
-		(a.Reason != "") != (a.Status == http.StatusUnauthorized) || (a.Header["WWW-Authenticate"] == "Bearer") != (a.Reason != "") ||
+		(a.Reason != "") != (a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden) ||
+		(a.Header["WWW-Authenticate"] == "Bearer") != (a.Status == http.StatusUnauthorized) ||
 		(len(a.Issues) > 0) != (a.Status == http.StatusBadRequest) || a.Header["Cache-Control"] != "no-store" {
 		t.Errorf("error envelope of status %d: %s", a.Status, a.payload)
 	}
