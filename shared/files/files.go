@@ -72,24 +72,25 @@ func Key(w ids.Workspace, f ids.File) string {
 func (s *Store) Delete(ctx context.Context, w ids.Workspace, f ids.File) (Receipt, error) {
 	d := deletion{Store: s, key: Key(w, f)}
 	for range rounds {
-		current, err := d.hide(ctx)
+		erased, err := d.hide(ctx)
 		if err != nil {
 			return d.receipt, fmt.Errorf("deleting a file: %w", err)
 		}
-		if current == erased {
+		if erased {
 			d.receipt.Versions++
 			return d.receipt, nil
 		}
-		left, err := d.purge(ctx)
+		err = d.purge(ctx)
 		switch {
+		case errors.Is(err, errVisible):
+			continue // written again since: hide it first
 		case err != nil:
 			return d.receipt, fmt.Errorf("purging the versions of a file: %w", err)
-		case left == visible:
-			continue // written again since: hide it first
 		case !d.found:
 			return d.receipt, ErrNotFound
+		default:
+			return d.receipt, nil
 		}
-		return d.receipt, nil
 	}
 	return d.receipt, errors.New("deleting a file: it was written again during each attempt")
 }
@@ -102,21 +103,11 @@ type deletion struct {
 	receipt Receipt
 }
 
-// state is the known state of the object's current version.
-type state int
-
-const (
-	absent  state = iota // nothing, or a delete marker
-	erased               // the only version is gone
-	hidden               // our delete marker is the current version
-	visible              // it can be read
-)
-
 // hide deletes the current version on condition that there is one; S3 lets one caller
-// win. On an unversioned bucket the bytes are then gone; on any other a delete marker
-// hides them. S3 reports this in headers only: a response without these headers proves
-// nothing.
-func (d *deletion) hide(ctx context.Context) (state, error) {
+// win. On an unversioned bucket the bytes are then gone, and hide returns true; on any
+// other a delete marker hides them. S3 reports this in headers only: a response without
+// these headers proves nothing.
+func (d *deletion) hide(ctx context.Context) (erased bool, err error) {
 	for attempt := 1; ; attempt++ {
 		out, err := d.s3.DeleteObject(ctx, &s3.DeleteObjectInput{
 			Bucket: &d.bucket, Key: &d.key,
@@ -126,19 +117,16 @@ func (d *deletion) hide(ctx context.Context) (state, error) {
 		case "":
 			d.found = true
 			_, fromS3 := awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
-			if fromS3 && out.VersionId == nil && !aws.ToBool(out.DeleteMarker) {
-				return erased, nil
-			}
-			return hidden, nil
+			return fromS3 && out.VersionId == nil && !aws.ToBool(out.DeleteMarker), nil
 		case "NoSuchKey", "PreconditionFailed":
-			return absent, nil
+			return false, nil
 		case "ConditionalRequestConflict", "OperationAborted":
 			// S3 saw another write or delete at the same time and applied nothing.
 			if err := calls.Pause(ctx, attempt); err != nil {
-				return absent, err
+				return false, err
 			}
 		default:
-			return absent, err
+			return false, err
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,64 +23,54 @@ var errVisible = errors.New("the current version can be read")
 // purge removes every version and delete marker of the key, until a listing shows
 // none. It deletes one listing before it reads the next: if it is interrupted, the next
 // purge has less to do. The newest marker goes last, because an older version would
-// become visible. It returns visible if a current version can be read. That version must
-// be deleted on condition, because otherwise two callers could both report that they
+// become visible. It returns errVisible if a current version can be read. That version
+// must be deleted on condition, because otherwise two callers could both report that they
 // deleted it.
 //
 // If S3 refused to delete something, purge pauses, lists and deletes again: S3 was busy,
 // or another caller has removed it. While S3 is busy, only the request's time ends that.
 // For other refusals it has three attempts, like any call: the third refusal without
 // progress in between ends it.
-func (d *deletion) purge(ctx context.Context) (state, error) {
+func (d *deletion) purge(ctx context.Context) error {
 	inVain := 0   // rounds since the last progress
 	refusals := 0 // of other kinds since then
 	for {
 		found, err := d.list(ctx)
-		switch {
-		case errors.Is(err, errVisible):
-			return visible, nil
-		case err != nil:
-			return absent, err
-		case len(found.versions)+len(found.markers) == 0:
-			return absent, nil
+		if err != nil || len(found.versions)+len(found.markers) == 0 {
+			return err
 		}
-		removed, refused, err := d.clear(ctx, found)
-		if err != nil {
-			return absent, err
+		removed, err := d.clear(ctx, found)
+		refused, isRefused := errors.AsType[*refusal](err)
+		if err != nil && !isRefused {
+			return err
 		}
 		inVain++
-		if !isBusy(refused) {
+		if !isRefused || !refused.busy {
 			refusals++
 		}
 		if removed > 0 {
 			inVain, refusals = 0, 0
 		}
-		if refused != nil && (refusals > 2 || calls.Pause(ctx, inVain) != nil) {
-			return absent, refused
+		if isRefused && (refusals > 2 || calls.Pause(ctx, inVain) != nil) {
+			return refused
 		}
 	}
 }
 
-// isBusy reports whether S3 refused some versions for a temporary reason.
-func isBusy(err error) bool {
-	r, ok := errors.AsType[*refusal](err)
-	return ok && r.busy
-}
-
-// clear deletes a listing, versions first. It keeps the newest marker if
-// anything may be left.
-func (d *deletion) clear(ctx context.Context, found listing) (removed int, refused, err error) {
-	removed, refused, err = d.remove(ctx, found.versions)
-	d.receipt.Versions += removed
-	if err != nil {
-		return removed, nil, err
+// clear deletes a listing, versions first, and returns how many it deleted. It keeps the
+// newest marker if anything may be left. A *refusal does not stop it.
+func (d *deletion) clear(ctx context.Context, found listing) (int, error) {
+	versions, refused := d.remove(ctx, found.versions)
+	d.receipt.Versions += versions
+	if refused != nil && !isRefusal(refused) {
+		return versions, refused
 	}
 	markers := found.markers
 	if found.more || refused != nil {
 		markers = markers[min(1, len(markers)):]
 	}
-	n, refusedMarkers, err := d.remove(ctx, markers)
-	return removed + n, errors.Join(refused, refusedMarkers), err
+	n, err := d.remove(ctx, markers)
+	return versions + n, cmp.Or(err, refused)
 }
 
 // listing contains the versions and markers of a key, newest first.
@@ -143,20 +134,19 @@ func sound(in *s3.ListObjectVersionsInput, page *s3.ListObjectVersionsOutput) er
 	return nil
 }
 
-// remove deletes these versions and returns how many. Refusals of S3 and other errors
-// are separate results.
-func (d *deletion) remove(ctx context.Context, versions []types.ObjectIdentifier) (removed int, refused, err error) {
+// remove deletes these versions and returns how many. A *refusal does not stop it.
+func (d *deletion) remove(ctx context.Context, versions []types.ObjectIdentifier) (removed int, err error) {
+	var refused error
 	for part := range slices.Chunk(versions, batch) {
 		n, err := remove(ctx, d.s3, d.bucket, part)
 		removed += n
 		d.found = d.found || n > 0
-		if r, ok := errors.AsType[*refusal](err); ok {
-			refused = r
-		} else if err != nil {
-			return removed, nil, err
+		if err != nil && !isRefusal(err) {
+			return removed, err
 		}
+		refused = cmp.Or(refused, err)
 	}
-	return removed, refused, nil
+	return removed, refused
 }
 
 type versionDeleter interface {
@@ -168,6 +158,11 @@ type refusal struct {
 	refused, of int
 	code        string // of the first
 	busy        bool   // at least one may succeed next time
+}
+
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[*refusal](err)
+	return ok
 }
 
 func (r *refusal) Error() string {
