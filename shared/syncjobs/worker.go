@@ -1,7 +1,6 @@
 package syncjobs
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"maps"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -41,33 +39,18 @@ type itemWriter interface {
 // checks the old state, and sets every field of the new state.
 //
 // The row keeps a random token of its last step, because the response to a step may be
-// lost. The SDK's repeat then finds the token, and the step succeeds. If a step ends
-// with another error than ErrState and ErrInvalid, it may have been taken. The same step
-// by the same Writer then has the same token: it succeeds once, whether or not the first
-// was taken. Any other repeat, and every other Writer, gets ErrState.
+// lost: the SDK's repeat then finds the token, and the step succeeds. If a step ends with
+// another error than ErrState and ErrInvalid, it may have been taken. Then the same step
+// returns ErrState, and the job's state shows it.
 type Writer struct {
 	db    itemWriter
 	table string
 	now   func() time.Time
-
-	mu     sync.Mutex
-	unsure map[step]string // the tokens of steps that may have been taken
-}
-
-// maxUnsure bounds the tokens in memory: the token of a step that is not repeated stays.
-const maxUnsure = 1000
-
-// step is one step of a job, with the values that it records.
-type step struct {
-	account  ids.Account
-	job      ids.Job
-	to       Status
-	recorded string
 }
 
 // NewWriter writes jobs to the table.
 func NewWriter(db itemWriter, table string) *Writer {
-	return &Writer{db: db, table: table, now: time.Now, unsure: map[step]string{}}
+	return &Writer{db: db, table: table, now: time.Now}
 }
 
 // Create queues a new job of the account. After an error that comes with an id it may
@@ -95,7 +78,7 @@ func (w *Writer) Create(ctx context.Context, account ids.Account) (ids.Job, erro
 
 // Start records that a queued job runs.
 func (w *Writer) Start(ctx context.Context, account ids.Account, id ids.Job) error {
-	return w.take(ctx, step{account, id, Running, ""}, "started_at = :now", nil, Queued)
+	return w.take(ctx, account, id, step{to: Running, from: []Status{Queued}, set: "started_at = :now"})
 }
 
 // Succeed records that a running job succeeded, with these numbers of groups.
@@ -103,10 +86,11 @@ func (w *Writer) Succeed(ctx context.Context, account ids.Account, id ids.Job, s
 	if synced < 0 || deleted < 0 {
 		return fmt.Errorf("%w: a number of groups cannot be negative", ErrInvalid)
 	}
-	return w.take(ctx, step{account, id, Succeeded, fmt.Sprint(synced, deleted)},
-		"finished_at = :now, synced_groups = :synced, deleted_groups = :deleted",
-		map[string]types.AttributeValue{":synced": calls.Number(synced), ":deleted": calls.Number(deleted)},
-		Running)
+	return w.take(ctx, account, id, step{
+		to: Succeeded, from: []Status{Running},
+		set:    "finished_at = :now, synced_groups = :synced, deleted_groups = :deleted",
+		values: map[string]types.AttributeValue{":synced": calls.Number(synced), ":deleted": calls.Number(deleted)},
+	})
 }
 
 // Fail records that a job failed, running or not yet started. The message is shown
@@ -116,30 +100,39 @@ func (w *Writer) Fail(ctx context.Context, account ids.Account, id ids.Job, mess
 	if message == "" || !utf8.ValidString(message) || utf8.RuneCountInString(message) > maxMessage {
 		return fmt.Errorf("%w: an error message has 1 to %d characters of UTF-8", ErrInvalid, maxMessage)
 	}
-	return w.take(ctx, step{account, id, Failed, message},
-		"finished_at = :now, error_message = :message",
-		map[string]types.AttributeValue{":message": calls.Text(message)},
-		Running, Queued)
+	return w.take(ctx, account, id, step{
+		to: Failed, from: []Status{Running, Queued},
+		set:    "finished_at = :now, error_message = :message",
+		values: map[string]types.AttributeValue{":message": calls.Text(message)},
+	})
 }
 
-// take takes the step of a job of its account from one of the states.
-func (w *Writer) take(ctx context.Context, s step, update string, values map[string]types.AttributeValue, from ...Status) error {
-	token := w.token(s)
-	all := map[string]types.AttributeValue{
-		":account": calls.Text(string(s.account)), ":to": calls.Text(string(s.to)), ":now": calls.Number(w.now().Unix()), ":token": calls.Text(token),
+// step is a change of a job's state, and the attributes that it sets.
+type step struct {
+	to     Status
+	from   []Status
+	set    string
+	values map[string]types.AttributeValue
+}
+
+// take takes the step of a job of the account.
+func (w *Writer) take(ctx context.Context, account ids.Account, id ids.Job, s step) error {
+	token := rand.Text()
+	values := map[string]types.AttributeValue{
+		":account": calls.Text(string(account)), ":to": calls.Text(string(s.to)), ":now": calls.Number(w.now().Unix()), ":token": calls.Text(token),
 	}
-	names := make([]string, len(from))
-	for i, status := range from {
+	maps.Copy(values, s.values)
+	names := make([]string, len(s.from))
+	for i, status := range s.from {
 		names[i] = ":from" + strconv.Itoa(i)
-		all[names[i]] = calls.Text(string(status))
+		values[names[i]] = calls.Text(string(status))
 	}
-	maps.Copy(all, values)
 	_, err := w.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &w.table, Key: primaryKey(s.job),
-		UpdateExpression:                    aws.String("SET #status = :to, step_token = :token, " + update),
+		TableName: &w.table, Key: primaryKey(id),
+		UpdateExpression:                    aws.String("SET #status = :to, step_token = :token, " + s.set),
 		ConditionExpression:                 aws.String("account = :account AND #status IN (" + strings.Join(names, ", ") + ")"),
 		ExpressionAttributeNames:            map[string]string{"#status": "status"},
-		ExpressionAttributeValues:           all,
+		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if stored, failed := calls.ConditionFailed(err); failed {
@@ -149,28 +142,7 @@ func (w *Writer) take(ctx context.Context, s step, update string, values map[str
 		return ErrState
 	}
 	if err != nil {
-		w.keep(s, token)
-		return fmt.Errorf("moving sync job %s to %s: %w", s.job, s.to, err)
+		return fmt.Errorf("moving sync job %s to %s: %w", id, s.to, err)
 	}
 	return nil
-}
-
-// token returns the one under which the step may have been taken, or else a new one. It
-// gives an old one out once, because only one of two callers may succeed.
-func (w *Writer) token(s step) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	token := cmp.Or(w.unsure[s], rand.Text())
-	delete(w.unsure, s)
-	return token
-}
-
-// keep remembers the token of a step that may have been taken.
-func (w *Writer) keep(s step, token string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.unsure) >= maxUnsure {
-		clear(w.unsure) // a repeat of one of these gets ErrState
-	}
-	w.unsure[s] = token
 }
