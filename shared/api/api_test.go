@@ -179,7 +179,10 @@ func TestHandlerAnswersInOrder(t *testing.T) {
 			if got.Status != c.status || got.Body != c.body || got.RequestID != "req-1" {
 				t.Errorf("got %d %s\nwant %d %s", got.Status, got.Body, c.status, c.body)
 			}
-			want := map[string]string{"X-Request-Id": "req-1", "Cache-Control": "no-store", "Content-Type": "application/json"}
+			want := map[string]string{
+				"X-Request-Id": "req-1", "Cache-Control": "no-store", "Content-Type": "application/json",
+				"Strict-Transport-Security": "max-age=31536000", "X-Content-Type-Options": "nosniff",
+			}
 			if c.status == 401 {
 				want["WWW-Authenticate"] = "Bearer"
 			}

@@ -259,7 +259,10 @@ type answer struct {
 
 // encodeAnswer encodes the response with the headers that every response has.
 func encodeAnswer(r Response, requestID string) []byte {
-	header := map[string]string{"X-Request-Id": requestID, "Cache-Control": "no-store"}
+	header := map[string]string{
+		"X-Request-Id": requestID, "Cache-Control": "no-store",
+		"Strict-Transport-Security": "max-age=31536000", "X-Content-Type-Options": "nosniff",
+	}
 	if len(r.Body) > 0 {
 		header["Content-Type"] = "application/json"
 	}

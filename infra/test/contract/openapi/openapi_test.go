@@ -29,6 +29,7 @@ func TestCheckResponse(t *testing.T) {
 	check := func(operation string, status int, body, name string, values ...string) error {
 		header := http.Header{
 			"Content-Type": {"application/json"}, "X-Request-Id": {"5f0c"}, "Cache-Control": {"private, no-cache"}, "Etag": {`"a"`}, "Retry-After": {"5"},
+			"Strict-Transport-Security": {"max-age=31536000"}, "X-Content-Type-Options": {"nosniff"},
 		}
 		header[http.CanonicalHeaderKey(name)] = values
 		if len(values) == 0 {
