@@ -44,8 +44,28 @@ func TestEveryStatus(t *testing.T) {
 					beyondLimit(t, func(int) request { return r })
 					return
 				}
-				r.Do(t).Is(t, status)
+				seesPlanted(t, r.Operation, r.Do(t).Is(t, status))
 			})
+		}
+	}
+}
+
+// listed are the texts of a response whose values the description lists.
+var listed = regexp.MustCompile(`"(reason|provider|message)":"([a-z_]+|Only [^"]+)"`)
+
+// seesPlanted fails the test unless the suite sees another member at each level of the
+// response, and another value of each listed text.
+func seesPlanted(t *testing.T, operation string, r response) {
+	t.Helper()
+	planted := []string{listed.ReplaceAllString(string(r.Body), `"$1":"planted"`)}
+	for at, letter := range string(r.Body) {
+		if letter == '{' {
+			planted = append(planted, string(r.Body[:at+1])+`"planted":1,`+string(r.Body[at+1:]))
+		}
+	}
+	for _, body := range planted {
+		if body != string(r.Body) && the.spec.CheckResponse(operation, r.Status, r.Header, []byte(body)) == nil {
+			t.Errorf("the suite accepts %s", body)
 		}
 	}
 }

@@ -1,15 +1,18 @@
 // Package openapi checks requests and responses against the service's description. It is
-// stricter than OpenAPI: an undeclared header or body is an error.
+// stricter than the description, which lets a response grow within v1: an undeclared
+// member, reason, header or body is an error.
 package openapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +25,7 @@ import (
 type Spec struct {
 	document   *openapi3.T
 	operations map[string]*openapi3.Operation
+	closed     map[*openapi3.Schema]bool
 }
 
 // Load reads the description in the file.
@@ -30,14 +34,60 @@ func Load(file string) (*Spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the description: %w", err)
 	}
-	s := &Spec{document, map[string]*openapi3.Operation{}}
+	s := &Spec{document, map[string]*openapi3.Operation{}, map[*openapi3.Schema]bool{}}
 	for _, item := range document.Paths.Map() {
 		for _, operation := range item.Operations() {
 			s.operations[operation.OperationID] = operation
+			for status, response := range operation.Responses.Map() {
+				for _, content := range response.Value.Content {
+					if err := s.close(content.Schema.Value); err != nil {
+						return nil, fmt.Errorf("%s %s: %w", operation.OperationID, status, err)
+					}
+				}
+			}
 		}
+	}
+	// The examples must fit the closed schemas.
+	if err := document.Validate(context.Background(), openapi3.EnableExamplesValidation()); err != nil {
+		return nil, fmt.Errorf("validating the description: %w", err)
 	}
 	return s, nil
 }
+
+// close closes an object of a response: it gets no other members, and a text whose
+// description lists its values gets no others.
+func (s *Spec) close(object *openapi3.Schema) error {
+	if s.closed[object] {
+		return nil
+	}
+	s.closed[object] = true
+	if allowed := object.AdditionalProperties.Has; allowed == nil || !*allowed {
+		return errors.New("an object of a response is not open: a client would refuse a new member")
+	}
+	object.AdditionalProperties.Has = new(false)
+	for name, property := range object.Properties {
+		schema := property.Value
+		for _, nested := range []*openapi3.SchemaRef{property, schema.Items} {
+			if nested != nil && nested.Value.Type.Is("object") {
+				if err := s.close(nested.Value); err != nil {
+					return err
+				}
+			}
+		}
+		switch name {
+		case "reason", "message":
+			for _, value := range listed.FindAllStringSubmatch(schema.Description, -1) {
+				schema.Enum = append(schema.Enum, value[1])
+			}
+		case "provider":
+			schema.Enum = s.document.Components.Schemas["Provider"].Value.Enum
+		}
+	}
+	return nil
+}
+
+// listed is a value in a description.
+var listed = regexp.MustCompile("`([^`]+)`")
 
 // Statuses maps each status of the operation to the name of its response among the
 // components.
