@@ -25,6 +25,27 @@ const (
 	CopiesDiffer = "two copies of a request get different answers"
 )
 
+// credentialJudge knows what the responses and the operator's acts say of the stored
+// credentials.
+type credentialJudge struct {
+	answered   map[ids.Credential]map[string]any   // in a 201
+	uncertain  map[string]int                      // perhaps stored by a request that got a 500
+	removed    map[ids.Credential]bool             // by the operator
+	changed    map[ids.Credential]bool             // by the operator
+	filled     map[ids.Credential]bool             // by Fill
+	fresh      map[ids.Credential]bool             // created by a request that began after the repair
+	twins      map[string][]*exchange              // of one request under one idempotency key
+	successors map[ids.Credential][]ids.Credential // of those that are superseded
+	watched    bool                                // a request for a credential is under way
+}
+
+func newCredentialJudge() credentialJudge {
+	return credentialJudge{
+		answered: map[ids.Credential]map[string]any{}, uncertain: map[string]int{}, twins: map[string][]*exchange{},
+		removed: map[ids.Credential]bool{}, changed: map[ids.Credential]bool{}, filled: map[ids.Credential]bool{}, fresh: map[ids.Credential]bool{},
+	}
+}
+
 // Create is a request for a credential.
 type Create struct {
 	Token       string        // the tenant's management key by default
@@ -69,8 +90,8 @@ func (c Create) body() map[string]any {
 // have ended.
 func (w *World) Create(name string, c Create) {
 	c = c.withDefaults(w)
-	if !w.creates {
-		w.creates = true
+	if !w.credentials.watched {
+		w.credentials.watched = true
 		w.checks = append(w.checks, w.countStored)
 		w.finally = append(w.finally, w.judgeCredentials, w.judgeTwins)
 	}
@@ -132,15 +153,15 @@ func (w *World) judgeCreate(x *exchange, c Create) {
 		return
 	case http.StatusInternalServerError:
 		if c.Idempotency != "" {
-			w.uncertain[idem] = 1
+			w.credentials.uncertain[idem] = 1
 			w.showed(x.actor, perhaps(on(idem, "created", func(s once) (bool, once) { return s == once{}, once{request, "?"} })))
 		} else {
-			w.uncertain[""]++
+			w.credentials.uncertain[""]++
 		}
 		return
 	}
 	if c.Idempotency != "" {
-		w.twins[idem+request] = append(w.twins[idem+request], x)
+		w.credentials.twins[idem+request] = append(w.credentials.twins[idem+request], x)
 	}
 	switch x.answer.Status {
 	case http.StatusCreated:
@@ -159,9 +180,9 @@ func (w *World) judgeCreated(x *exchange, c Create, idem, request string) {
 	if x.answer.Audit["credential"] != made["id"] || x.answer.Audit["workspace"] != made["workspace_id"] {
 		w.problem("%s: the audit line %v names another credential than the answer", x.Name, x.answer.Audit)
 	}
-	w.answered[id] = made
-	w.fresh[id] = x.afterRepair
-	delete(w.uncertain, idem)
+	w.credentials.answered[id] = made
+	w.credentials.fresh[id] = x.afterRepair
+	delete(w.credentials.uncertain, idem)
 	if replayed {
 		if x.answer.Line["replayed"] != true {
 			w.problem("%s: a replay that is not logged", x.Name)
@@ -174,7 +195,7 @@ func (w *World) judgeCreated(x *exchange, c Create, idem, request string) {
 		}))
 		return
 	}
-	if x.run != nil && x.leastStored >= c.bound() && (!w.restored || x.afterRepair) {
+	if x.run != nil && x.leastStored >= c.bound() && (!w.registry.restored || x.afterRepair) {
 		w.problem("%s: 201, though the workspace for %d held %d all the time", x.Name, c.bound(), x.leastStored)
 	}
 	w.showed(x.actor, seenOn(workspaceObject(fmt.Sprint(made["workspace_id"]))))
@@ -251,7 +272,7 @@ func (w *World) judgeRefused(x *exchange, c Create, idem, request string) {
 // judgeTwins requires the same answer to all copies of a request at the same time, unless
 // somebody else changed the storage that they depend on.
 func (w *World) judgeTwins() {
-	for _, twins := range w.twins {
+	for _, twins := range w.credentials.twins {
 		for i, x := range twins {
 			for _, y := range twins[:i] {
 				if !x.overlaps(y.actor) || x.answer.Status == y.answer.Status {
@@ -289,7 +310,7 @@ func (w *World) Fill(stored, deleted int) {
 		id := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
 		other["id"], other["sk"], other["sort_order"] = text(id), text("credential#"+id), number(n+1)
 		w.model.Put(credentialsTable, other)
-		w.filled[ids.Credential(id)] = true
+		w.credentials.filled[ids.Credential(id)] = true
 	}
 	made := int64(stored + deleted)
 	workspace := w.model.Item(accessTable, partition, "workspace")
@@ -321,24 +342,24 @@ func (w *World) judgeCredentials() {
 	places := map[int64]bool{} // whether the position may be held only once
 	unanswered := 0
 	for _, s := range stored {
-		if w.filled[s.ID] { // it is the seal of another
-			places[s.SortOrder] = places[s.SortOrder] || !w.restored
+		if w.credentials.filled[s.ID] { // it is the seal of another
+			places[s.SortOrder] = places[s.SortOrder] || !w.registry.restored
 			continue
 		}
 		if opened, err := opener.Open(w.t.Context(), s.Sealed, s.Binding()); err != nil || string(opened.Reveal()) != providerKey {
 			w.problem("the stored credential %s does not open: %v", s.ID, err)
 		}
-		alone := !w.restored || w.fresh[s.ID]
+		alone := !w.registry.restored || w.credentials.fresh[s.ID]
 		if other, taken := places[s.SortOrder]; taken && (alone || other) {
 			w.problem("two credentials have the sort_order %d", s.SortOrder)
 		}
 		places[s.SortOrder] = places[s.SortOrder] || alone
-		made, told := w.answered[s.ID]
+		made, told := w.credentials.answered[s.ID]
 		if !told {
 			unanswered++
 			continue
 		}
-		if w.changed[s.ID] {
+		if w.credentials.changed[s.ID] {
 			continue
 		}
 		want := kit.SettingsByName(w.t, s.Settings)
@@ -349,12 +370,12 @@ func (w *World) judgeCredentials() {
 			w.problem("answered %v, stored %v", made, want)
 		}
 	}
-	for id := range w.answered {
-		if !w.removed[id] && !w.purged && !slices.ContainsFunc(stored, func(s byok.Stored) bool { return s.ID == id }) {
+	for id := range w.credentials.answered {
+		if !w.credentials.removed[id] && !w.registry.purged && !slices.ContainsFunc(stored, func(s byok.Stored) bool { return s.ID == id }) {
 			w.problem("the credential %s was answered and is not stored", id)
 		}
 	}
-	for _, n := range w.uncertain {
+	for _, n := range w.credentials.uncertain {
 		unanswered -= n
 	}
 	if unanswered > 0 {

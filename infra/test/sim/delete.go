@@ -33,6 +33,12 @@ type Delete struct {
 	Time int
 }
 
+// fileJudge knows whose deletions are counted, and whether the operator changes files too.
+type fileJudge struct {
+	limited  map[string]bool // API keys whose rate is judged
+	operator bool
+}
+
 // The file that requests are about.
 const theFile ids.File = "file_1"
 
@@ -152,10 +158,10 @@ func (w *World) watch(d Delete) {
 		}
 	})
 	w.finally = append(w.finally, func() {
-		if left := w.siblings(d); left != others && !w.purged {
+		if left := w.siblings(d); left != others && !w.registry.purged {
 			w.problem("%d versions of other files are left of %d", left, others)
 		}
-		for token := range w.limited {
+		for token := range w.files.limited {
 			stored := w.arrival(token)
 			w.showed(atTheEnd, shows(limitObject(token), "the stored arrival time is "+w.offset(stored), func(tat int64) bool { return tat == stored }))
 		}
@@ -209,7 +215,7 @@ func (w *World) judgeDelete(x *exchange, d Delete) {
 		if w.Versioning == "" {
 			w.showed(x.actor, on(fileObject(d.Workspace, d.File), "deleted", func(exists bool) (bool, bool) { return exists, false }))
 			w.judgeLostDeletions(x, d)
-		} else if x.before.Left == 0 && !w.filesAct {
+		} else if x.before.Left == 0 && !w.files.operator {
 			w.problem("%s: 200, and there was nothing", x.Name)
 		}
 	case http.StatusNotFound:
@@ -275,7 +281,7 @@ func (w *World) judgeAbsent(x *exchange, d Delete) {
 
 // overlapped reports whether something else changed files at the same time.
 func (w *World) overlapped(x *exchange) bool {
-	if w.filesAct {
+	if w.files.operator {
 		return true
 	}
 	for _, other := range w.exchanges {
@@ -289,7 +295,7 @@ func (w *World) overlapped(x *exchange) bool {
 // judgeLimit holds the limiter to GCRA (ITU-T I.371): the state is the theoretical
 // arrival time, in Unix nanoseconds.
 func (w *World) judgeLimit(x *exchange, d Delete) {
-	w.limited[d.Token] = true
+	w.files.limited[d.Token] = true
 	interval := (time.Minute.Nanoseconds() + d.PerMinute - 1) / d.PerMinute
 	tolerance, now := (d.Burst-1)*interval, x.began.UnixNano()
 	seconds := func(ns int64) string {
@@ -337,7 +343,7 @@ const uploaded = "uploaded by the operator"
 
 // Upload makes an actor that uploads a file if there is none.
 func (w *World) Upload(name string, f ids.File) {
-	w.filesAct = true
+	w.files.operator = true
 	do := act{name: name, refused: map[error][]event{files.ErrExists: nil}, run: func(ctx context.Context, c Clients) error {
 		return c.Files.Upload(ctx, w.Tenant.Workspace, f, strings.NewReader(uploaded), "text/plain")
 	}}

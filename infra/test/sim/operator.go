@@ -20,6 +20,15 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
+// registryJudge knows what the operator's acts did to the access table.
+type registryJudge struct {
+	watched    bool // an act changes the table: it is judged when all actors have ended, if no act is unfinished
+	unfinished bool // an act failed before its end
+	purged     bool // the tenant's workspace
+	restored   bool // the table is older than the credentials
+	repaired   bool
+}
+
 // act is an act of the operator.
 type act struct {
 	name string
@@ -107,7 +116,7 @@ func (w *World) judgeAct(a *actor, do act, err error) {
 	}
 	switch {
 	case refused < 0:
-		w.unfinished = true
+		w.registry.unfinished = true
 		if !a.metFaultThatStays() && a.took() < cmp.Or(do.stops, a.limit)-time.Second && (!do.fragile || len(a.met) == 0) {
 			w.problem("%s: it failed without a fault that stays: %v", a.Name, err)
 		}
@@ -126,10 +135,10 @@ const defaultWorkspace = "default workspace"
 // watchRegistry judges the registry when all acts have ended, and again after their
 // repetitions.
 func (w *World) watchRegistry() {
-	if w.settled != nil {
+	if w.registry.watched {
 		return
 	}
-	w.settled = w.judgeRegistry
+	w.registry.watched = true
 	w.showed(w.past(), sets(defaultWorkspace, "set", func(ids.Workspace) ids.Workspace { return w.Tenant.Workspace }))
 	w.finally = append(w.finally, func() {
 		w.judgeRegistry()
@@ -219,7 +228,7 @@ func (w *World) deleteWorkspace(name string, workspace ids.Workspace, bound ...s
 // when all earlier requests have ended. Then nothing is left.
 func (w *World) PurgeWorkspace(name string, bound ...string) {
 	w.watchRegistry()
-	w.filesAct = true
+	w.files.operator = true
 	workspace := w.Tenant.Workspace
 	file := Delete{Workspace: workspace, File: theFile}
 	if before := w.look(file); before.Left > 0 && before.Visible == 0 {
@@ -248,7 +257,7 @@ func (w *World) PurgeWorkspace(name string, bound ...string) {
 				time.Sleep(time.Until(quiet))
 			}
 		}
-		w.purged = err == nil
+		w.registry.purged = err == nil
 		w.judgePurged(workspace)
 		return err
 	}
@@ -256,7 +265,7 @@ func (w *World) PurgeWorkspace(name string, bound ...string) {
 }
 
 func (w *World) judgePurged(workspace ids.Workspace) {
-	if !w.purged {
+	if !w.registry.purged {
 		return
 	}
 	credentials, err := byok.ReadAll(w.t.Context(), w.Direct.DB, credentialsTable, w.Tenant.ID, workspace)
@@ -271,7 +280,7 @@ func (w *World) judgePurged(workspace ids.Workspace) {
 // Restore puts the tenant's workspace back to its state before all its credentials, like
 // a restored access table.
 func (w *World) Restore() {
-	w.restored = true
+	w.registry.restored = true
 	w.Rows(accessTable).Change(w.t, kit.Key("workspace#"+string(w.Tenant.Workspace), "workspace"), func(row kit.Row) {
 		row["next"], row["made"], row["made_bytes"] = &types.AttributeValueMemberM{}, kit.Number("0"), kit.Number("0")
 	})
@@ -316,7 +325,7 @@ func (w *World) Repair(name string) {
 		if err := errors.Join(failed...); err != nil {
 			return err
 		}
-		w.repaired = true
+		w.registry.repaired = true
 		return nil
 	})
 }
@@ -331,7 +340,7 @@ func (w *World) Credential(name string) ids.Credential {
 
 // DisableCredential makes an actor that disables a credential after a time.
 func (w *World) DisableCredential(name string, id ids.Credential, after time.Duration) {
-	w.changed[id] = true
+	w.credentials.changed[id] = true
 	w.does(name, func(ctx context.Context, c Clients) error {
 		time.Sleep(after)
 		return c.Manager.Disable(ctx, w.Tenant.Workspace, id)
@@ -340,7 +349,7 @@ func (w *World) DisableCredential(name string, id ids.Credential, after time.Dur
 
 // DeleteCredential makes an actor that deletes a credential.
 func (w *World) DeleteCredential(name string, id ids.Credential) {
-	w.removed[id] = true
+	w.credentials.removed[id] = true
 	w.act(act{
 		name: name, run: func(ctx context.Context, c Clients) error { return c.Manager.Delete(ctx, w.Tenant.Workspace, id) },
 		refused: map[error][]event{byok.ErrNotFound: nil},
@@ -349,7 +358,7 @@ func (w *World) DeleteCredential(name string, id ids.Credential) {
 
 // DeletedCredential deletes a credential before all others begin.
 func (w *World) DeletedCredential(id ids.Credential) {
-	w.removed[id] = true
+	w.credentials.removed[id] = true
 	w.must(w.Direct.Manager.Delete(w.t.Context(), w.Tenant.Workspace, id))
 }
 
@@ -357,12 +366,12 @@ func (w *World) DeletedCredential(id ids.Credential) {
 // disables the old one must leave a successor enabled, in an earlier place. No two
 // credentials may ever have the same place.
 func (w *World) Supersede(name string, old, successor ids.Credential) {
-	w.changed[old], w.changed[successor] = true, true
-	if w.successors == nil {
-		w.successors = map[ids.Credential][]ids.Credential{}
+	w.credentials.changed[old], w.credentials.changed[successor] = true, true
+	if w.credentials.successors == nil {
+		w.credentials.successors = map[ids.Credential][]ids.Credential{}
 		w.checks = append(w.checks, w.watchRotations())
 	}
-	w.successors[old] = append(w.successors[old], successor)
+	w.credentials.successors[old] = append(w.credentials.successors[old], successor)
 	w.act(act{
 		name: name,
 		run: func(ctx context.Context, c Clients) error {
@@ -391,7 +400,7 @@ func (w *World) watchRotations() func() {
 	return func() {
 		disabled, places := map[ids.Credential]bool{}, map[ids.Credential]int64{}
 		taken := map[int64]bool{}
-		for id := range w.changed {
+		for id := range w.credentials.changed {
 			isDisabled, place, exists := w.credential(id)
 			if exists && taken[place] {
 				w.problem("two credentials have the place %d", place)
@@ -400,7 +409,7 @@ func (w *World) watchRotations() func() {
 				disabled[id], places[id], taken[place] = isDisabled, place, true
 			}
 		}
-		for old, successors := range w.successors {
+		for old, successors := range w.credentials.successors {
 			usable := func(id ids.Credential) bool { return !disabled[id] && places[id] < places[old] }
 			if disabled[old] && !was[old] && !slices.ContainsFunc(successors, usable) {
 				w.problem("%s is disabled, and no successor is enabled in an earlier place", w.names[string(old)])

@@ -117,7 +117,7 @@ func (s Scenario) play(t *testing.T, faults int, choose chooser) (done result) {
 
 func (r *run) start(a *actor) {
 	r.ticks++
-	a.run, a.began, a.beganAt, a.afterRepair = r, time.Now(), r.ticks, r.repaired
+	a.run, a.began, a.beganAt, a.afterRepair = r, time.Now(), r.ticks, r.registry.repaired
 	r.actors = append(r.actors, a)
 	for _, check := range r.checks {
 		check()
@@ -285,8 +285,8 @@ func (r *run) abandon() {
 // other, and judges everything.
 func (r *run) finish() {
 	r.budget, r.choose = 0, first
-	if r.settled != nil && !r.unfinished {
-		r.settled()
+	if r.registry.watched && !r.registry.unfinished {
+		r.judgeRegistry()
 	}
 	for _, a := range slices.Clone(r.actors) {
 		for again := a.again(); again != nil; again = again.again() {

@@ -78,27 +78,15 @@ type World struct {
 	asked     *instance // of requests without a fault
 	operation api.Operation
 
-	answered   map[ids.Credential]map[string]any   // in a 201
-	uncertain  map[string]int                      // perhaps stored by a request that got a 500
-	removed    map[ids.Credential]bool             // by the operator
-	changed    map[ids.Credential]bool             // by the operator
-	successors map[ids.Credential][]ids.Credential // of those that are superseded
-	twins      map[string][]*exchange              // of one request under one idempotency key
-	filled     map[ids.Credential]bool             // by Fill
-	limited    map[string]bool                     // API keys whose rate is judged
-	filesAct   bool                                // an act of the operator's changes files
-	purged     bool                                // the tenant's workspace is purged
-	restored   bool                                // the access table is older than the credentials
-	repaired   bool                                // the access table was repaired
-	fresh      map[ids.Credential]bool             // created by a request that began after the repair
-	creates    bool                                // a request for a credential is under way
-	settled    func()                              // judges when all actors have ended, if no act is unfinished
-	// unfinished means that an act of the operator failed before its end.
-	unfinished bool
-	earliest   int
-	finally    []func() // when all is settled
-	problems   []string
-	reached    map[string]bool
+	// What the judges know, each in the file of its judge.
+	credentials credentialJudge
+	files       fileJudge
+	registry    registryJudge
+
+	earliest int
+	finally  []func() // when all is settled
+	problems []string
+	reached  map[string]bool
 }
 
 // Clients are the clients of an actor.
@@ -125,8 +113,7 @@ func newWorld(t testing.TB, s Scenario) *World {
 	t.Helper()
 	w := &World{
 		Scenario: s, t: t, began: time.Now(), names: map[string]string{}, reached: map[string]bool{},
-		answered: map[ids.Credential]map[string]any{}, uncertain: map[string]int{},
-		limited: map[string]bool{}, twins: map[string][]*exchange{}, removed: map[ids.Credential]bool{}, changed: map[ids.Credential]bool{}, fresh: map[ids.Credential]bool{}, filled: map[ids.Credential]bool{},
+		credentials: newCredentialJudge(), files: fileJudge{limited: map[string]bool{}},
 		model: awsmodel.New(awsmodel.Config{
 			Tables: []string{accessTable, credentialsTable, jobsTable, controlTable},
 			Bucket: bucket, Versioning: s.Versioning, Keys: []string{keyARN},
