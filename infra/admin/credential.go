@@ -102,16 +102,12 @@ func viewCredential(c byok.Credential) credentialRow {
 	return row
 }
 
-// marked is the label, and the reason why a router cannot send the key in a header.
+// marked is the label, and the key's form if it is unusual or not known.
 func marked(c byok.Credential) string {
-	switch c.Form {
-	case byok.Document:
-		return c.Label + " (document)"
-	case byok.NoHeader:
-		return c.Label + " (no header)"
-	case byok.Header:
+	if c.Form == byok.Header {
+		return c.Label
 	}
-	return c.Label
+	return fmt.Sprintf("%s (%s)", c.Label, strings.ReplaceAll(cmp.Or(string(c.Form), "not known"), "_", " "))
 }
 
 // showCredentials lists credentials. If it lists all workspaces, each row names its own.

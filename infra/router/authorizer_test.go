@@ -536,6 +536,24 @@ func TestReads(t *testing.T) {
 	}
 }
 
+// An odd key may be right, so it is sent. The log names an odd platform key at the start.
+func TestOddKeys(t *testing.T) {
+	f := newFixture(t)
+	f.store("NAME=sk-1", byok.Settings{})
+	openai := f.config.Providers["openai"]
+	openai.key = secret.New([]byte(`"sk-2"`))
+	f.serve()
+	plan := f.plan()
+	for i, key := range []string{"Bearer NAME=sk-1", `Bearer "sk-2"`} {
+		if got := f.open(plan, i+1); got.header.Get("Authorization") != key {
+			t.Errorf("attempt %d sends %q, status %d", i+1, got.header.Get("Authorization"), got.status)
+		}
+	}
+	if log := f.log.String(); strings.Count(log, `"provider":"openai"`) != 1 || strings.Contains(log, "sk-2") {
+		t.Errorf("logged %s", log)
+	}
+}
+
 func TestKeysThatNoHeaderCarries(t *testing.T) {
 	for key, reason := range map[string]string{`{"type":"service_account"}`: "key_is_document", "sk-\n": "key_is_no_header"} {
 		f := newFixture(t)

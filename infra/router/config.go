@@ -148,7 +148,7 @@ func (p *aProvider) readKey() error {
 		return err
 	}
 	p.key = secret.New(bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r")))
-	if byok.FormOf(p.key.Reveal()) != byok.Header {
+	if !byok.FormOf(p.key.Reveal()).FitsHeader() {
 		p.key.Wipe()
 		return errors.New("the file does not hold one key that a header can carry")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/routing"
 )
@@ -45,6 +46,11 @@ func (h *handler) use(c config) error {
 	})
 	if err != nil {
 		return err
+	}
+	for name, p := range c.Providers {
+		if byok.FormOf(p.key.Reveal()) == byok.Odd {
+			h.log.Warn("the platform's key looks as if something was pasted around it", "provider", name)
+		}
 	}
 	h.current.Store(&authorizer{config: c, reader: reader, metrics: h.metrics, log: h.log})
 	return nil

@@ -18,7 +18,7 @@
 //	account, workspace, id, provider
 //	            what the key is sealed for
 //	disabled    whether it may not be used
-//	key_form    see Form; absent if a header can carry the key
+//	key_form    see Form; absent in a row of an older version
 //	seal        a map: format (number), key_arn (string), and the binaries
 //	            wrapped_key, nonce and ciphertext; package seal defines them
 //
@@ -117,19 +117,26 @@ func Label(key []byte) string {
 	return string(key[:labelHead]) + unlabelled + string(key[len(key)-labelTail:])
 }
 
-// Form says why a router cannot send a stored key in a header. It is computed once, when the
-// key is stored.
+// Form says whether a header carries a stored key, and whether it looks like a key with
+// something pasted around it. It is computed once, when the key is stored. A row of an older
+// version may have none.
 type Form string
 
 const (
 	// Header means that an HTTP header carries the key unchanged to any server.
-	Header Form = ""
+	Header Form = "header"
+	// Odd means that a header carries it, but most providers have no such keys. Perhaps
+	// quotes, "Bearer " or NAME= were pasted with it.
+	Odd Form = "odd"
 	// Document means a service account or a set of keys: it begins with { or [.
 	Document Form = "document"
 	// NoHeader means any other key that a header would change, or not carry. Most were
 	// pasted with a line break, a byte order mark or an invisible space.
 	NoHeader Form = "no_header"
 )
+
+// OddCharacters make a key odd wherever they stand. Colons and the padding of base64 do not.
+const OddCharacters = " \"'`,;<>\\"
 
 // FormOf returns the form of a key. A header carries visible ASCII, and spaces within it.
 func FormOf(key []byte) Form {
@@ -144,8 +151,21 @@ func FormOf(key []byte) Form {
 	if len(key) == 0 || key[0] == ' ' || key[len(key)-1] == ' ' {
 		return NoHeader
 	}
+	if bytes.ContainsAny(key, OddCharacters) || isAssignment(key) {
+		return Odd
+	}
 	return Header
 }
+
+// isAssignment reports whether the key begins with NAME= and a value, as in a shell's file.
+func isAssignment(key []byte) bool {
+	const letters, digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_", "0123456789"
+	name, value, _ := bytes.Cut(key, []byte("="))
+	return len(name) > 0 && strings.IndexByte(digits, name[0]) < 0 && len(bytes.Trim(name, letters+digits)) == 0 && len(value) > 0 && value[0] != '='
+}
+
+// FitsHeader reports whether a router can send the key in a header.
+func (f Form) FitsHeader() bool { return f != Document && f != NoHeader }
 
 // The bounds of a credential, as in infra/openapi.yaml.
 const (

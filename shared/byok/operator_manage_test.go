@@ -54,11 +54,13 @@ func TestListReadsAllButTheSeal(t *testing.T) {
 	}
 }
 
-// A key is stored as sent. If no header can carry it, lists say so from that day on.
-func TestAKeyThatNoHeaderCarriesIsMarked(t *testing.T) {
+// A key is stored as sent. If it looks as if something was pasted around it, lists say so from that day on.
+func TestAnUnusualKeyIsMarked(t *testing.T) {
 	f := newFixture(t)
 	for key, form := range map[string]byok.Form{
-		"sk-0123456789AbCd": byok.Header, "two words ~": byok.Header, `"quoted"`: byok.Header, "!": byok.Header,
+		"sk-0123456789AbCd": byok.Header, "!": byok.Header, "id:secret/+._~-": byok.Header, "c2VjcmV0==": byok.Header, "c2VjcmV0=": byok.Header, "a==b": byok.Header, "9=b": byok.Header, "a.b=c": byok.Header, "=c": byok.Header,
+		"two words ~": byok.Odd, `"sk-1"`: byok.Odd, "'sk-1'": byok.Odd, "`sk-1`": byok.Odd, "sk-1,": byok.Odd, "sk-1;": byok.Odd, "<sk-1>": byok.Odd, `sk-1\n`: byok.Odd,
+		"Bearer sk-1": byok.Odd, "OPENAI_API_KEY=sk-1": byok.Odd, "_k2=s": byok.Odd,
 		"sk-0123456789AbCd\n": byok.NoHeader, "k\r\n": byok.NoHeader, "k ": byok.NoHeader, "k\u00a0": byok.NoHeader, "": byok.NoHeader,
 		" sk-0123456789AbCd": byok.NoHeader, "\nk": byok.NoHeader, "\tk": byok.NoHeader, "\ufeffk": byok.NoHeader, "\u200bk": byok.NoHeader, "k\x7f": byok.NoHeader, "é": byok.NoHeader,
 		`{"type":"service_account"}`: byok.Document, "[1]": byok.Document, "\r\n {\n}\n": byok.Document, "\ufeff{}": byok.NoHeader,
