@@ -62,6 +62,10 @@ def matches(pattern: str, line: dict) -> bool:
     """Whether a line matches a pattern { term && term … }."""
     inner = re.fullmatch(r"\{ (.*) \}", pattern)[1]
     for term in inner.split(" && "):
+        if term == "($.stored IS TRUE)":
+            if line.get("stored") is not True:
+                return False
+            continue
         path, compare, text, number = re.fullmatch(r'\(?\$\.([\w.]+) (=|[<>]=?) (?:"([^"]*)"|(\d+))\)?', term).groups()
         value = line
         for name in path.split("."):

@@ -33,6 +33,9 @@ func (h *handler) record(ctx context.Context, r *Request, status int, err error,
 	if cause := causeOf(err); cause != nil {
 		level = slog.LevelError
 		attrs = append(attrs, slog.Attr{Key: "error", Value: calls.Describe(cause)})
+		if errors.Is(cause, calls.ErrStored) {
+			attrs = append(attrs, slog.Bool("stored", true))
+		}
 		if p, ok := errors.AsType[calls.Panic](cause); ok {
 			attrs = append(attrs, slog.String("stack", string(p.Stack)))
 		}

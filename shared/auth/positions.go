@@ -73,7 +73,7 @@ func (p *Positions) Next(ctx context.Context, account ids.Account, workspace ids
 	}
 	var row workspaceItem
 	if err := attributevalue.UnmarshalMap(out.Attributes, &row); err != nil || row.Next[provider] < 1 || row.Made == nil || row.MadeBytes == nil {
-		return Position{}, fmt.Errorf("stored workspace %s: unreadable counter", workspace)
+		return Position{}, fmt.Errorf("%w workspace %s: unreadable counter", calls.ErrStored, workspace)
 	}
 	return Position{SortOrder: row.Next[provider] - 1, Made: Room{*row.Made, *row.MadeBytes}}, nil
 }
@@ -88,7 +88,7 @@ func (p *Positions) whyNot(ctx context.Context, account ids.Account, workspace i
 		err = fmt.Errorf("%w: %w", err, found.fault)
 	}
 	if err == nil && found.item.Next == nil {
-		err = fmt.Errorf("stored workspace %s: %w: no counters", workspace, ErrUnreadable)
+		err = fmt.Errorf("%w workspace %s: %w: no counters", calls.ErrStored, workspace, ErrUnreadable)
 	}
 	return err
 }

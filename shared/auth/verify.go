@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -36,7 +37,7 @@ func (v *Verifier) Verify(ctx context.Context, hash KeyHash) (Caller, error) {
 		return Caller{}, &Rejection{Reason: UnknownKey}
 	}
 	if found.fault != nil {
-		return Caller{}, &Rejection{Reason: UnknownKey, Fault: fmt.Errorf("stored key %s: %w", hash.Short(), found.fault)}
+		return Caller{}, &Rejection{Reason: UnknownKey, Fault: fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), found.fault)}
 	}
 	switch {
 	case *key.Disabled:
@@ -78,14 +79,14 @@ func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []KeyHa
 		switch accountOf(item) {
 		case account:
 		case "":
-			nobodys = fmt.Errorf("stored key %s: no account", hash.Short())
+			nobodys = fmt.Errorf("%w key %s: no account", calls.ErrStored, hash.Short())
 			continue
 		default:
 			continue
 		}
 		var key keyItem
 		if fault := decode(item, &key); fault != nil {
-			return nil, fmt.Errorf("stored key %s: %w", hash.Short(), fault)
+			return nil, fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), fault)
 		}
 		owned[hash] = true
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -42,7 +43,7 @@ func (w *Workspaces) Find(ctx context.Context, id ids.Workspace) (Found, error) 
 		found.fault = cmp.Or(found.fault, errors.New("no account"))
 	}
 	if found.fault != nil {
-		f.fault = fmt.Errorf("stored workspace %s: %w: %w", id, ErrUnreadable, found.fault)
+		f.fault = fmt.Errorf("%w workspace %s: %w: %w", calls.ErrStored, id, ErrUnreadable, found.fault)
 	}
 	return f, nil
 }
@@ -79,7 +80,7 @@ func (w *Workspaces) Default(ctx context.Context, c Caller) (ids.Workspace, erro
 		return "", fmt.Errorf("looking up the account: %w", err)
 	}
 	if found.fault != nil {
-		return "", fmt.Errorf("stored account %s: %w: %w", c.account, ErrUnreadable, found.fault)
+		return "", fmt.Errorf("%w account %s: %w: %w", calls.ErrStored, c.account, ErrUnreadable, found.fault)
 	}
 	if account.DefaultWorkspace == "" {
 		return "", ErrNoWorkspace

@@ -167,7 +167,7 @@ func (s *Store) decodeRecord(id RequestID, item map[string]types.AttributeValue)
 	}
 	var r record
 	if err := attributevalue.UnmarshalMap(item, &r); err != nil || r.Version != recordVersion || r.PK != string(id) {
-		return Remembered{}, errors.New("stored idempotency record is unreadable")
+		return Remembered{}, fmt.Errorf("%w idempotency record is unreadable", calls.ErrStored)
 	}
 	if r.Expires <= s.now().Unix() {
 		return Remembered{}, nil

@@ -124,6 +124,10 @@ func WhyCancelled(err error) Cancellation {
 	return why
 }
 
+// ErrStored marks a damaged row, which an operator must look at. It begins the error's text:
+// "stored key 0a1b2c3d4e5f: unknown kind".
+var ErrStored = errors.New("stored")
+
 // ConditionFailed reports whether DynamoDB refused a single write because its condition
 // does not hold, and returns the stored item, if the write asked for it.
 func ConditionFailed(err error) (stored map[string]types.AttributeValue, failed bool) {

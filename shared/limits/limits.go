@@ -204,11 +204,11 @@ func arrival(item map[string]types.AttributeValue) (int64, error) {
 	}
 	stored, ok := item["tat"].(*types.AttributeValueMemberN)
 	if !ok {
-		return 0, errors.New("limiter item without an arrival time")
+		return 0, fmt.Errorf("%w limiter item: no arrival time", calls.ErrStored)
 	}
 	tat, err := strconv.ParseInt(stored.Value, 10, 64)
 	if err != nil {
-		return 0, errors.New("limiter item with an unreadable arrival time")
+		return 0, fmt.Errorf("%w limiter item: unreadable arrival time", calls.ErrStored)
 	}
 	return tat, nil
 }

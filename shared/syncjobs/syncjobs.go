@@ -117,7 +117,7 @@ func (s *Store) Find(ctx context.Context, id ids.Job) (Found, error) {
 		err = errors.New("no account")
 	}
 	if err != nil {
-		found.fault = fmt.Errorf("stored sync job %s: %w", id, err)
+		found.fault = fmt.Errorf("%w sync job %s: %w", calls.ErrStored, id, err)
 	}
 	return found, nil
 }

@@ -111,6 +111,10 @@ func TestOtherParameters(t *testing.T) {
 		}
 		ask(o.id+" 401 damaged key", o.unknown().As(bad.management), 401)
 	}
+	kit.Rows{DB: s.DynamoDB, Table: s.Control}.Put(t, kit.Row{
+		"pk": kit.Text("limit#delete-file#" + hashOf(n.management)), "tat": kit.Text("soon"), "exp": kit.Number("4000000000"),
+	})
+	ask("deleteFile 500 damaged limiter item", del("file_unknown").As(n.management), 500)
 	ask("createByokKey 400", post("{}").As(n.management), 400)
 	ask("getSyncJob 404 damaged job of another", get(damaged).As(other.management), 404)
 	ask("getSyncJob 500 damaged job", get(damaged).As(n.management), 500)

@@ -35,8 +35,12 @@ func (w *World) judgeAsked(x *exchange, want string, texts []string) {
 	if x.summary() != strings.TrimSpace(want) || len(missing) > 0 {
 		w.problem("%s, asked for %.300s: it got %s, without %q: %.500s %s", x.Name, x.event.Payload(), x.summary(), missing, x.answer.Body, x.log)
 	}
-	if logged := strings.Contains(x.log, `"error":`); logged != (x.answer.Status == http.StatusInternalServerError || strings.Contains(strings.Join(texts, " "), "stored ")) {
+	damaged := strings.Contains(strings.Join(texts, " "), "stored ")
+	if logged := strings.Contains(x.log, `"error":`); logged != (x.answer.Status == http.StatusInternalServerError || damaged) {
 		w.problem("%s: an error is logged: %t: %s", x.Name, logged, x.log)
+	}
+	if logged := strings.Contains(x.log, `"stored":true`); logged != damaged {
+		w.problem("%s: a damaged row is logged: %t: %s", x.Name, logged, x.log)
 	}
 	if x.answer.Status == http.StatusCreated {
 		_, made := x.created(w)
