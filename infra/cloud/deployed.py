@@ -1,14 +1,14 @@
 """Prints the policies of the translated template, with every name resolved.
 
 The JSON on standard output has the policies of each function's role, and the resource
-policy of each key and bucket.
-    deployed.py [Parameter=value ...]
+policy of each key and bucket. The stack has every optional role and key, so that all
+statements are tried.
 """
 
 import json
 import sys
 
-from stack import ACCOUNT, ARNS, REGION, Stack
+from stack import ACCOUNT, ARNS, REGION, STACK, Stack
 
 
 def functions(stack: Stack) -> dict:
@@ -39,9 +39,11 @@ def own_policies(stack: Stack) -> dict:
 
 
 if __name__ == "__main__":
-    given = dict(argument.split("=", 1) for argument in sys.argv[1:])
+    given = {f"{name}RoleArn": f"arn:aws:iam::{ACCOUNT}:role/{name.lower()}" for name in ("Router", "Rewrap")}
+    given["NextSealingKeyArn"] = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/next"
     stack = Stack(**given)
     json.dump({
+        "name": STACK,
         "account": ACCOUNT,
         "region": REGION,
         "parameters": given,

@@ -1,9 +1,9 @@
 """Every alarm fires at its incidents and at no other log line.
 
-infra/test/contract/log-lines.json has the functions' lines, which infra/test/contract records. Lambda's, the
-gateway's and EventBridge's lines have the form that AWS documents. No library evaluates
-patterns with JSON properties correctly. This file evaluates the part of the grammar that
-the template uses; any other pattern is an error.
+infra/test/contract/log-lines.json has the functions' lines, which infra/test/contract records. The
+gateway's lines follow the template's format; Lambda's and EventBridge's lines, and the names and dimensions of
+AWS's metrics, are those that AWS documents. No library evaluates patterns with JSON properties correctly. This
+file evaluates the part of the grammar that the template uses; any other pattern is an error.
 """
 
 import collections
@@ -14,7 +14,7 @@ import re
 import unittest
 
 from stack import SOURCE, Stack
-from template_test import of, told
+from template_test import ALL, of, told
 
 
 FUNCTIONS = json.loads((SOURCE.parent / "infra/test/contract/log-lines.json").read_text())
@@ -41,19 +41,22 @@ def stored_faults(operation: str) -> set[str]:
     return {name for name, line in lines_of(operation).items() if "text" in line.get("error", {})}
 
 
-LINES = {
-    f"{operation}Function": lines_of(operation)
-    | {"success": platform("success"), "crash": platform("error"), "time-out": platform("timeout")}
-    | {"audit": {"message": "audit", "level": "INFO", "status": 500, "operation": "x"},
-       "cold start": {"message": "cold start", "level": "ERROR", "error": "missing from the environment: ACCESS_TABLE"}}
-    for operation in OPERATIONS
-} | {
-    "Access": {"200": {"status": "200", "responseType": "-"}, "429": {"status": "429", "responseType": "-"},
-               "500": {"status": "500", "responseType": "-"}, "504": {"status": "500", "responseType": "INTEGRATION_TIMEOUT"},
-               "throttled": {"status": "429", "responseType": "THROTTLED"}},
-    "KeyChanges": {"key change": {"source": "aws.kms", "detail-type": "AWS API Call via CloudTrail", "detail": {"eventName": "DisableKey"}},
-                   "other": {"source": "aws.s3", "detail-type": "AWS API Call via CloudTrail", "detail": {"eventName": "PutObject"}}},
+# Lines of a function that are no request's.
+OTHERS = {
+    "success": platform("success"), "crash": platform("error"), "time-out": platform("timeout"),
+    "audit": {"message": "audit", "level": "INFO", "status": 500, "operation": "x"},
+    "cold start": {"message": "cold start", "level": "ERROR", "error": "missing from the environment: ACCESS_TABLE"},
 }
+# The gateway's variables for a request.
+REQUESTS = {
+    "200": {"status": "200"}, "429": {"status": "429"}, "500": {"status": "500"},
+    "504": {"status": "500", "error.responseType": "INTEGRATION_TIMEOUT"}, "throttled": {"status": "429", "error.responseType": "THROTTLED"},
+}
+EVENTS = {
+    "key change": {"source": "aws.kms", "detail-type": "AWS API Call via CloudTrail", "detail": {"eventName": "DisableKey"}},
+    "other": {"source": "aws.s3", "detail-type": "AWS API Call via CloudTrail", "detail": {"eventName": "PutObject"}},
+}
+NAMES = {*FUNCTIONS, *OTHERS, *REQUESTS, *EVENTS}
 
 COMPARE = {"=": fnmatch.fnmatchcase, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 
@@ -82,8 +85,8 @@ def matches(pattern: str, line: dict) -> bool:
 # its value, or the name of a log line and the number of lines.
 INCIDENTS = {
     **{f"{operation}RollbackAlarm": [{line: 1} for line in [*server_errors(operation), f"Errors of {operation}Function"]] for operation in OPERATIONS},
-    "ServerErrorsAlarm": [{"5XXError of signalbox": errors, "Count of signalbox": 100 * errors} for errors in (5, 3000)],
-    "LatencyAlarm": [{"Latency of signalbox": 2000}],
+    "ServerErrorsAlarm": [{"5XXError of Api": errors, "Count of Api": 100 * errors} for errors in (5, 3000)],
+    "LatencyAlarm": [{"Latency of Api": 2000}],
     "CrashesAlarm": [{f"Errors of {operation}Function": 1} for operation in OPERATIONS],
     "FunctionThrottlesAlarm": [{f"Throttles of {operation}Function": 1} for operation in OPERATIONS],
     "ConcurrencyAlarm": [{f"ConcurrentExecutions of {operation}Function": 80} for operation in OPERATIONS],
@@ -95,41 +98,64 @@ INCIDENTS = {
     "KeyChangeAlarm": [{"key change": 1}],
 }
 # On an ordinary day, with clients' mistakes, no alarm fires.
-QUIET = {name: 100 for name, line in FUNCTIONS.items() if "error" not in line} | {f"{metric} of signalbox": n for metric, n in {"Count": 300_000, "5XXError": 4, "Latency": 1999}.items()}
+QUIET = {name: 100 for name, line in FUNCTIONS.items() if "error" not in line} | {f"{metric} of Api": n for metric, n in {"Count": 300_000, "5XXError": 4, "Latency": 1999}.items()}
 # The minutes of an incident after which an alarm fires.
 MINUTES = collections.defaultdict(lambda: 5, {"LatencyAlarm": 15, "ThrottledAlarm": 15, "TableThrottlesAlarm": 10}) | {
     alarm: 1 for alarm in [*(f"{operation}RollbackAlarm" for operation in OPERATIONS), "SealingFailuresAlarm", "KeyChangeAlarm"]}
 
 
+# The alarm's own properties, beside those of its metrics: another one, such as a unit, could keep it from firing.
+PROPERTIES = {
+    "ActionsEnabled", "AlarmActions", "AlarmDescription", "ComparisonOperator", "DatapointsToAlarm", "Dimensions", "EvaluationPeriods", "ExtendedStatistic",
+    "MetricName", "Metrics", "Namespace", "OKActions", "Period", "Statistic", "Threshold", "TreatMissingData",
+}
+Metric = tuple[str, str, frozenset]
+
+
 class Incidents(unittest.TestCase):
     def setUp(self):
-        self.stack = Stack(ReservedConcurrency="100")
-        self.filters = {name: self.stack.properties(name) for name in self.stack.of_type("AWS::Logs::MetricFilter")}
+        self.stack = Stack(**ALL)
+        self.lines = {self.stack.named("KeyChangesLogGroup"): EVENTS, self.stack.named("AccessLogGroup"): {n: self.access(r) for n, r in REQUESTS.items()}}
+        for operation in OPERATIONS:
+            version = self.stack.properties(f"{operation}FunctionAliaslive")["FunctionVersion"]
+            found = {name: line | {"version": version} for name, line in (lines_of(operation) | OTHERS).items()}
+            self.lines[self.stack.properties(f"{operation}Function")["LoggingConfig"]["LogGroup"]] = found
 
-    def lines(self, name: str) -> dict:
-        group = self.filters[name]["LogGroupName"].removeprefix("signalbox-").removesuffix("LogGroup")
-        return LINES.get(group) or LINES[group + "Function"]
+    def access(self, request: dict) -> dict:
+        form = self.stack.properties("ApiStage")["AccessLogSetting"]["Format"]
+        return json.loads(re.sub(r"\$context\.([\w.]+)", lambda found: request.get(found[1], "-"), form))
+
+    def published(self, metric: str, of: str) -> list[Metric]:
+        """AWS publishes a metric under several sets of dimensions."""
+        if of == "Api":
+            stage = {"ApiName": self.stack.properties("Api")["Body"]["info"]["title"], "Stage": self.stack.properties("ApiStage")["StageName"]}
+            return [("AWS/ApiGateway", metric, frozenset(stage.items()))]
+        if of.endswith("Table"):
+            return [("AWS/DynamoDB", metric, frozenset({("TableName", self.stack.named(of))}))]
+        alias, function = self.stack.properties(f"{of}Aliaslive"), ("FunctionName", self.stack.named(of))
+        version = {function, ("Resource", f"{function[1]}:{alias['Name']}"), ("ExecutedVersion", alias["FunctionVersion"])}
+        return [("AWS/Lambda", metric, frozenset(dimensions)) for dimensions in ({function}, version)]
 
     def metrics(self, incident: dict) -> collections.Counter:
-        """The sums of all metrics, by name and dimensions."""
+        """The sums of all metrics, by namespace, name and all dimensions."""
         sums = collections.Counter()
         for what, count in incident.items():
-            metric, _, of = what.partition(" of ")
-            sums[metric, of] += count  # a metric of AWS; a line's name is a metric that no alarm watches
-            for name, properties in self.filters.items():
-                line = self.lines(name).get(what)
+            metric, _, of = (what, "", "") if what in NAMES else what.partition(" of ")
+            for key in self.published(metric, of) if of else []:
+                sums[key] += count
+            for properties in map(self.stack.properties, self.stack.of_type("AWS::Logs::MetricFilter")):
+                line = self.lines.get(properties["LogGroupName"], {}).get(what)
                 if line and matches(properties["FilterPattern"], line):
                     (made,) = properties["MetricTransformations"]
-                    values = [str(line[d["Value"].removeprefix("$.")]) for d in made.get("Dimensions", [])]
-                    sums[made["MetricName"], values[0] if values else ""] += count * int(made["MetricValue"])
+                    dimensions = frozenset((d["Key"], line[d["Value"].removeprefix("$.")]) for d in made.get("Dimensions", []))
+                    sums[made["MetricNamespace"], made["MetricName"], dimensions] += count * int(made["MetricValue"])
         return sums
 
     def goes_off(self, alarm: str, incident: dict) -> bool:
         properties, sums = self.stack.properties(alarm), self.metrics(incident)
 
         def value(metric: dict) -> int:
-            first = (metric.get("Dimensions") or [{"Value": ""}])[0]["Value"]
-            return sums[metric["MetricName"], first.removeprefix("signalbox-")]
+            return sums[metric["Namespace"], metric["MetricName"], frozenset((d["Name"], d["Value"]) for d in metric.get("Dimensions", []))]
 
         found = value(properties) if "MetricName" in properties else None
         if "Metrics" in properties:
@@ -152,7 +178,7 @@ class Incidents(unittest.TestCase):
     def test_no_alarm_fires_at_another_line(self):
         for alarm, incidents in INCIDENTS.items():
             expected = {line for incident in incidents if len(incident) == 1 for line in incident}
-            for line in {line for lines in LINES.values() for line in lines}:
+            for line in NAMES:
                 self.assertEqual(self.goes_off(alarm, {line: 101}), line in expected, (alarm, line))
 
     def test_each_operation_has_lines_that_the_alarms_count(self):
@@ -174,28 +200,26 @@ class Incidents(unittest.TestCase):
             alarm["Name"] for group in self.stack.of_type("AWS::CodeDeploy::DeploymentGroup")
             for alarm in self.stack.properties(group).get("AlarmConfiguration", {}).get("Alarms", [])
         }
-        self.assertEqual(rolling_back, {f"signalbox-{operation}RollbackAlarm" for operation in OPERATIONS})
+        self.assertEqual(rolling_back, {self.stack.named(f"{operation}RollbackAlarm") for operation in OPERATIONS})
         for name in self.stack.of_type("AWS::CloudWatch::Alarm"):
             p = self.stack.properties(name)
-            self.assertNotEqual(p.get("AlarmActions") == [self.stack.named("AlarmTopic")], f"signalbox-{name}" in rolling_back, name)
-            if f"signalbox-{name}" in rolling_back:  # errors of the old version would stop the deployment that fixes them
+            self.assertIs(p["ActionsEnabled"], True, name)
+            self.assertLessEqual(set(p), PROPERTIES, name)
+            for query in p.get("Metrics", []):
+                self.assertLessEqual(set(query) | set(query.get("MetricStat", {})), {"Expression", "Id", "Label", "Metric", "MetricStat", "Period", "ReturnData", "Stat"}, name)
+            self.assertNotEqual(p.get("AlarmActions") == [self.stack.named("AlarmTopic")], self.stack.named(name) in rolling_back, name)
+            if self.stack.named(name) in rolling_back:  # errors of the old version would stop the deployment that fixes them
                 versions = [{"Version", "ExecutedVersion"} & {d["Name"] for d in q["MetricStat"]["Metric"]["Dimensions"]} for q in p["Metrics"] if "MetricStat" in q]
                 self.assertTrue(all(versions), name)
 
-    def test_each_function_writes_to_the_group_that_is_watched(self):
-        for operation in OPERATIONS:
-            log = self.stack.properties(f"{operation}Function").get("LoggingConfig", {}).get("LogGroup")
-            self.assertEqual(log, self.stack.named(f"{operation}LogGroup"))
 
-
-alarm, crash, log = of("ThrottledAlarm"), of("CrashesAlarm"), of("DeleteFileFunction")
+alarm, crash = of("ThrottledAlarm"), of("CrashesAlarm")
 
 LIES = {
     "test_each_alarm_fires_at_its_incidents_and_not_below": [alarm(lambda p: p.update(Threshold=100000)), crash(lambda p: p["Metrics"].pop())],
     "test_no_alarm_fires_at_another_line": [of("SealingFailures")(lambda p: p.update(FilterPattern='{ $.message = "request" }'))],
     "test_each_alarm_fires_in_time": [of("KeyChangeAlarm")(lambda p: p.update(EvaluationPeriods=5)), of("LatencyAlarm")(lambda p: p.update(TreatMissingData="missing"))],
-    "test_each_notifies_somebody_or_rolls_back": [alarm(lambda p: p.pop("AlarmActions")), log(lambda p: p.pop("DeploymentPreference"))],
-    "test_each_function_writes_to_the_group_that_is_watched": [log(lambda p: p.pop("LoggingConfig"))],
+    "test_each_notifies_somebody_or_rolls_back": [alarm(lambda p: p.pop("AlarmActions")), of("DeleteFileFunction")(lambda p: p.pop("DeploymentPreference"))],
 }
 
 

@@ -17,15 +17,16 @@ import tomllib
 import types
 from unittest import mock
 
-IN_REGION = mock.patch.dict(os.environ, {"AWS_DEFAULT_REGION": "eu-central-1"})  # the translator needs one, and does not use it
+IN_REGION = mock.patch.dict(os.environ, {"AWS_DEFAULT_REGION": "eu-central-1"})  # the translator needs one that it knows, and does not use it
 with IN_REGION:
     from samtranslator.translator.transform import transform
     from samtranslator.yaml_helper import yaml_parse
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "template.yaml"
-ACCOUNT = "111122223333"
-REGION = "eu-central-1"
-STACK = "signalbox"
+# Nobody writes these into a template: a literal name, region or account must differ.
+ACCOUNT = "020406080103"
+REGION = "zz-north-9"
+STACK = "odd-9-crane"
 
 # A property with the value of AWS::NoValue is left out.
 NOTHING = object()
@@ -200,7 +201,7 @@ class Stack:
                 return all(self._holds(item) for item in argument)
             case "Fn::Equals":
                 left, right = self.resolve(argument)
-                return left == right
+                return str(left) == str(right)  # CloudFormation compares text
         raise ValueError(f"unknown condition function {function}")
 
 

@@ -4,8 +4,10 @@ LIES has a wrong template for each test, which must fail there.
 """
 
 import contextlib
+import fnmatch
 import json
 import re
+import tomllib
 import unittest
 from unittest import mock
 
@@ -13,13 +15,13 @@ import networkx
 from cfnlint.template import Template as Graph
 
 import stack as evaluator
-from stack import SOURCE, Stack, environments, source
+from stack import ACCOUNT, KEPT, REGION, SOURCE, STACK, Stack, environments, source
 
 # Every condition of the template holds.
 ALL = {
     "AlarmEmail": "ops@example.com", "CertificateArn": "arn:aws:acm:eu-central-1:111122223333:certificate/c", "DomainName": "signalbox.example.com",
     "FilesVersioning": "Enabled", "Firewall": "On", "GatewayLoggingRole": "Create", "HostedZoneId": "Z1",
-    "ReservedConcurrency": "100",
+    "ReservedConcurrency": "100", "StageName": "other",
 }
 
 # A resource, another that must exist before it is created, and why. Nothing else notices a missing one.
@@ -44,11 +46,39 @@ DELETION = {
     "GatewayLoggingRoleForRegion": ("Retain", "Retain"),
 }
 
+# The resource that each variable and each output names: one for each.
+VARIABLES = {
+    "ACCESS_TABLE": "AccessTable", "CONTROL_TABLE": "ControlTable", "CREDENTIALS_TABLE": "CredentialsTable", "FILES_BUCKET": "FilesBucket",
+    "SEALING_KEY_ARN": "SealingKey.Arn", "SYNC_JOBS_TABLE": "SyncJobsTable",
+}
+OUTPUTS = {
+    "AccessTableName": "AccessTable", "AlarmTopicArn": "AlarmTopic", "ControlTableName": "ControlTable", "CredentialsTableName": "CredentialsTable",
+    "FilesBucketName": "FilesBucket", "KeyChangesLogGroupName": "KeyChangesLogGroup", "OwnSealingKeyArn": "SealingKey.Arn",
+    "RouterPolicyArn": "RouterPolicy", "SealingKeyArn": "SealingKey.Arn", "StorageKeyArn": "StorageKey.Arn", "SyncJobsTableName": "SyncJobsTable",
+}
+# The property that names a resource, by type. Any other name would collide with another stack's.
+NAMED = {
+    "AWS::CloudWatch::Dashboard": "DashboardName", "AWS::KMS::Alias": "AliasName", "AWS::Logs::LogGroup": "LogGroupName",
+    "AWS::Logs::QueryDefinition": "Name", "AWS::Logs::ResourcePolicy": "PolicyName", "AWS::WAFv2::WebACL": "Name",
+}
+# The settings of the gateway. Others change requests or responses: binary types, compression, a cache, CORS, an authorizer.
+SETTINGS = {
+    "Api": {"Body", "EndpointAccessMode", "EndpointConfiguration", "Parameters", "SecurityPolicy"},
+    "ApiStage": {"AccessLogSetting", "DeploymentId", "MethodSettings", "RestApiId", "StageName", "TracingEnabled", "Variables"},
+    "Body": {"info", "openapi", "paths", "servers", "x-amazon-apigateway-gateway-responses"},
+    "Method": {"DataTraceEnabled", "HttpMethod", "LoggingLevel", "ResourcePath", "ThrottlingBurstLimit", "ThrottlingRateLimit"},
+}
+# The service that a role trusts, and its managed policy. The other roles are the functions'.
+ROLES = {
+    "DeploymentRole": ("codedeploy", ["AWSCodeDeployRoleForLambdaLimited"]),
+    "GatewayLoggingRoleForRegion": ("apigateway", ["AmazonAPIGatewayPushToCloudWatchLogs"]),
+}
+
 # Properties of every resource of a type.
 EVERY = {
     "AWS::DynamoDB::Table": {"PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}},
     "AWS::KMS::Key": {"EnableKeyRotation": True, "RotationPeriodInDays": 365, "PendingWindowInDays": 30},
-    "AWS::Logs::LogGroup": {"RetentionInDays": "90"},
+    "AWS::Logs::LogGroup": {"RetentionInDays": "90"},  # in the standard class: the other one has no metric filters
     "AWS::S3::Bucket": {"PublicAccessBlockConfiguration": dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)},
 }
 
@@ -66,6 +96,22 @@ LOGGABLE = {
     "error.responseType", "httpMethod", "identity.sourceIp", "integration.latency", "integration.requestId", "integration.status", "protocol",
     "requestId", "requestTime", "resourcePath", "responseLatency", "responseLength", "status", "tlsVersion", "waf.status",
 }
+
+STATEMENTS = json.loads((SOURCE.parent / "infra/cloud/stack-policy.json").read_text())["Statement"]
+
+
+def protects(update: str, name: str, kind: str) -> bool:
+    """Whether the stack policy refuses an update of a resource."""
+    effects = set()
+    for s in STATEMENTS:
+        assert s["Principal"] == "*" and s.keys() <= {"Effect", "Principal", "Action", "Resource", "Condition"}
+        assert s.get("Condition", {"StringEquals": {}}).keys() == {"StringEquals"}
+        fits = lambda value, patterns: any(fnmatch.fnmatchcase(value, p) for p in ([patterns] if isinstance(patterns, str) else patterns))  # noqa: E731
+        if fits(f"Update:{update}", s["Action"]) and fits(f"LogicalResourceId/{name}", s["Resource"]):
+            if "Condition" not in s or kind in s["Condition"]["StringEquals"]["ResourceType"]:
+                effects.add(s["Effect"])
+    return effects != {"Allow"}
+
 
 Units = dict[str, tuple[int, int]]  # read and write units, by table
 
@@ -106,8 +152,8 @@ class Template(unittest.TestCase):
             if resource["Type"] in STATEFUL or name in DELETION:
                 rule = ("Retain" if name in protected else "RetainExceptOnCreate", "Retain")
                 self.assertEqual(tuple(resource.get(p, "Delete") for p in ("DeletionPolicy", "UpdateReplacePolicy")), DELETION.get(name, rule), name)
-        (denied,) = [s for s in json.loads((SOURCE.parent / "infra/cloud/stack-policy.json").read_text())["Statement"] if s["Effect"] == "Deny"]
-        self.assertEqual(set(denied["Condition"]["StringEquals"]["ResourceType"]), STATEFUL - {"AWS::Logs::LogGroup", "AWS::S3::BucketPolicy"})
+            for update in ("Modify", "Replace", "Delete"):
+                self.assertEqual(protects(update, name, resource["Type"]), resource["Type"] in KEPT and update != "Modify", f"{update} {name}")
 
     def test_what_expires(self):
         stack = Stack(FilesVersionsDays="7")
@@ -153,11 +199,79 @@ class Template(unittest.TestCase):
         kinds = {"AWS::DynamoDB::Table", "AWS::Logs::LogGroup", "AWS::S3::Bucket", "AWS::SNS::Topic"}
         self.assertEqual(encrypted, {n for n, r in stack.resources.items() if r["Type"] in kinds})
 
+    def test_functions(self):
+        """A request ends within 10 seconds: before the gateway's 29, and after three attempts of 2 seconds at one call of AWS."""
+        for architecture, go in {"arm64": "arm64", "x86_64": "amd64"}.items():
+            stack = Stack(Architecture=architecture)
+            self.assertIn(f":= {go}\n", (SOURCE.parent / f"infra/release/{architecture}/Makefile").read_text())
+            for name in stack.of_type("AWS::Lambda::Function"):
+                p, operation = stack.properties(name), name.removesuffix("Function")
+                variables = p.pop("Environment")["Variables"]
+                self.assertEqual({n: v for n, v in variables.items() if v}, {n: stack.named(VARIABLES[n]) for n in variables if n in VARIABLES}, name)
+                for varies in ("Code", "Description"):
+                    p.pop(varies)
+                self.assertEqual(p, {
+                    "Architectures": [architecture], "Handler": "bootstrap", "MemorySize": 256, "Runtime": "provided.al2023", "Timeout": 10,
+                    "LoggingConfig": {"LogFormat": "JSON", "LogGroup": stack.named(f"{operation}LogGroup"), "SystemLogLevel": "WARN"},
+                    "Role": stack.named(f"{operation}Role.Arn"), "Tags": [{"Key": "lambda:createdBy", "Value": "SAM"}], "TracingConfig": {"Mode": "Active"},
+                }, name)
+                self.assertEqual(stack.resources[name]["Metadata"]["ContextPath"], {"Fn::Sub": "infra/release/${Architecture}"}, name)
+
+    def test_gateway_changes_nothing(self):
+        stack = Stack()
+        api, stage = stack.properties("Api"), stack.properties("ApiStage")
+        self.assertEqual({"Api": set(api), "ApiStage": set(stage), "Body": set(api["Body"]), "Method": set().union(*stage["MethodSettings"])}, SETTINGS)
+        self.assertEqual(api["Body"]["servers"], [{"x-amazon-apigateway-endpoint-configuration": {"disableExecuteApiEndpoint": False}}])
+        for operations in api["Body"]["paths"].values():
+            for operation in operations.values():
+                integration = operation["x-amazon-apigateway-integration"]
+                self.assertRegex(integration.pop("uri"), r"/functions/[\w-]+Aliaslive/invocations$")
+                self.assertEqual(operation, {"responses": {}, "x-amazon-apigateway-integration": {"httpMethod": "POST", "type": "aws_proxy"}})
+
+    def test_names(self):
+        stack = Stack(**ALL)
+        for kind, name in NAMED.items():
+            for resource in stack.of_type(kind):
+                self.assertIn(STACK, stack.properties(resource).get(name, STACK), resource)
+        self.assertEqual({name: stack.resolve(output["Value"]) for name, output in stack.outputs.items() if name in OUTPUTS},
+                         {output: stack.named(resource) for output, resource in OUTPUTS.items()})
+        aliases = {a["AliasName"]: a["TargetKeyId"] for a in map(stack.properties, stack.of_type("AWS::KMS::Alias"))}
+        self.assertEqual(aliases, {f"alias/{STACK}/{use.lower()}": stack.named(f"{use}Key") for use in ("Sealing", "Storage")})
+
+    def test_roles(self):
+        boundary = f"arn:aws:iam::{ACCOUNT}:policy/boundary"
+        stack = Stack(**ALL, PermissionsBoundaryArn=boundary)
+        for name in stack.of_type("AWS::IAM::Role"):
+            service, managed = ROLES.get(name, ("lambda", []))
+            self.assertEqual(stack.properties(name), {
+                "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [
+                    {"Effect": "Allow", "Principal": {"Service": f"{service}.amazonaws.com"}, "Action": "sts:AssumeRole"}]},
+                **({"ManagedPolicyArns": [f"arn:aws:iam::aws:policy/service-role/{policy}" for policy in managed]} if managed else {}),
+                "Path": f"/{STACK}/", "PermissionsBoundary": boundary,
+            }, name)
+        self.assertEqual(set(stack.of_type("AWS::IAM::Role")) - set(ROLES), {f"{o}Role" for o in ("GetSyncJob", "CreateByokKey", "DeleteFile")})
+
+    def test_samconfig(self):
+        """SAM ignores a parameter that the template does not have."""
+        config = tomllib.loads((SOURCE.parent / "samconfig.toml").read_text())
+        self.assertEqual(len(config) - 1, len(environments()), "two environments have one stack")
+        for name, given in environments().items():
+            self.assertFalse([other for other in environments() if name.startswith(f"{other}-")], f"{name}: the policies of the other stack match this one's resources")
+            for parameter, value in given.items():
+                rule = source()["Parameters"].get(parameter, {"AllowedValues": []})
+                self.assertTrue(
+                    value in map(str, rule.get("AllowedValues", [value])) and re.fullmatch(rule.get("AllowedPattern", ".*"), value)
+                    and (rule["Type"] == "String" or rule.get("MinValue", 0) <= int(value) <= rule.get("MaxValue", int(value))), f"{name}: {parameter}={value}")
+        for name in config.keys() - {"version"}:
+            self.assertEqual(config[name]["deploy"]["parameters"] | {"tags": ""}, {
+                "capabilities": "CAPABILITY_IAM", "confirm_changeset": name == "prod", "fail_on_empty_changeset": False, "resolve_s3": True, "tags": ""}, name)
+
     def test_what_every_resource_of_a_type_has(self):
         stack = Stack(**ALL)
         for kind, properties in EVERY.items():
             for name in stack.of_type(kind):
                 self.assertEqual(stack.properties(name), stack.properties(name) | properties, name)
+                self.assertNotIn("LogGroupClass", stack.properties(name), name)
 
     def test_logs_without_secrets(self):
         stack = Stack(Firewall="On")
@@ -165,7 +279,7 @@ class Template(unittest.TestCase):
         json.loads(form)
         self.assertLessEqual(set(re.findall(r"\$context\.([A-Za-z.]+)", form)), LOGGABLE)
         self.assertEqual(form.count("$"), len(re.findall(r"\$context\.", form)))
-        self.assertEqual(Stack(StageName="other").properties("ExecutionLogGroup")["LogGroupName"], "API-Gateway-Execution-Logs_signalbox-Api/other")
+        self.assertEqual(Stack(StageName="other").properties("ExecutionLogGroup")["LogGroupName"], f"API-Gateway-Execution-Logs_{STACK}-Api/other")
         for settings in stack.properties("ApiStage")["MethodSettings"]:
             self.assertEqual((settings["LoggingLevel"], settings["DataTraceEnabled"]), ("ERROR", False))
         redacted = stack.properties("FirewallLogging")["RedactedFields"]
@@ -218,21 +332,32 @@ class Template(unittest.TestCase):
         self.assertEqual(parameters["CredentialsPerWorkspace"]["MaxValue"], 100)
 
     def test_calls_that_can_open_or_stop_a_key_are_reported(self):
-        other = "arn:aws:kms:eu-central-1:111122223333:key/0a1b"
-        stack = Stack(NextSealingKeyArn=other)
-        pattern = stack.properties("KeyChangesRule")["EventPattern"]["detail"]
-        actions = set(re.findall(r'"kms:((?:Disable|Put|Schedule)\w+)"', json.dumps(stack.properties("SealingKey"))))
-        self.assertEqual(set(pattern["eventName"]), actions | {"DisableKeyRotation", "ReplicateKey"})  # the next key may have replicas
-        ours = [stack.named(name) for name in ("SealingKey", "SealingKey.Arn", "StorageKey", "StorageKey.Arn")]
-        self.assertEqual(pattern["requestParameters"]["keyId"], [*ours, other, "0a1b"])
-        (target,) = stack.properties("KeyChangesRule")["Targets"]
-        self.assertEqual(target["Arn"] + ":*", stack.named("KeyChangesLogGroup.Arn"))
-        # No judge of policies asks for EventBridge and SNS.
-        for statement in json.loads(stack.properties("KeyChangesLogPolicy")["PolicyDocument"])["Statement"]:
-            self.assertEqual((statement["Principal"]["Service"][0], statement["Resource"]), ("events.amazonaws.com", stack.named("KeyChangesLogGroup.Arn")))
-        allow, deny = stack.properties("AlarmTopicPolicy")["PolicyDocument"]["Statement"]
-        self.assertEqual((allow["Principal"], set(allow["Condition"])), ({"Service": "cloudwatch.amazonaws.com"}, {"StringEquals", "ArnLike"}))
-        self.assertEqual((deny["Effect"], deny["Principal"], deny["Condition"]), ("Deny", "*", {"Bool": {"aws:SecureTransport": "false"}}))
+        """No judge of policies asks for EventBridge, CloudWatch and SNS."""
+        next_key = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/0a1b"
+        stack = Stack(NextSealingKeyArn=next_key, AlarmEmail="ops@example.com")
+        group, topic, rule = stack.named("KeyChangesLogGroup.Arn"), stack.named("AlarmTopic"), stack.properties("KeyChangesRule")
+        rule.pop("Description")
+        self.assertEqual(rule, {
+            "EventPattern": {"source": ["aws.kms"], "detail-type": ["AWS API Call via CloudTrail"], "detail": {
+                "eventName": ["DisableKey", "DisableKeyRotation", "PutKeyPolicy", "ReplicateKey", "ScheduleKeyDeletion"],
+                "requestParameters": {"keyId": [*(stack.named(n) for n in ("SealingKey", "SealingKey.Arn", "StorageKey", "StorageKey.Arn")), next_key, "0a1b"]},
+            }},
+            "Targets": [{"Id": "log", "Arn": group.removesuffix(":*")}],
+        })
+        self.assertTrue(stack.properties("KeyChangesLogGroup")["LogGroupName"].startswith("/aws/events/"), "EventBridge writes to no other group")
+        statement = {"Effect": "Allow", "Principal": {"Service": ["events.amazonaws.com", "delivery.logs.amazonaws.com"]}, "Resource": group}
+        self.assertEqual(json.loads(stack.properties("KeyChangesLogPolicy")["PolicyDocument"])["Statement"], [
+            statement | {"Action": "logs:CreateLogStream"},
+            statement | {"Action": "logs:PutLogEvents", "Condition": {"ArnEquals": {"aws:SourceArn": stack.named("KeyChangesRule.Arn")}}},
+        ])
+        publish = {"Action": "sns:Publish", "Resource": topic}
+        self.assertEqual(stack.properties("AlarmTopicPolicy"), {"Topics": [topic], "PolicyDocument": {"Version": "2012-10-17", "Statement": [
+            publish | {"Sid": "Alarms", "Effect": "Allow", "Principal": {"Service": "cloudwatch.amazonaws.com"}, "Condition": {
+                "StringEquals": {"aws:SourceAccount": ACCOUNT}, "ArnLike": {"aws:SourceArn": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{STACK}-*"}}},
+            publish | {"Sid": "DenyPlainHttp", "Effect": "Deny", "Principal": "*", "Condition": {"Bool": {"aws:SecureTransport": "false"}}},
+        ]}})
+        self.assertEqual(stack.properties("AlarmSubscription"), {"TopicArn": topic, "Protocol": "email", "Endpoint": "ops@example.com"})
+        self.assertEqual(stack.resources["AlarmSubscription"]["Condition"], "HasAlarmEmail")
 
 
 def of(name: str):
@@ -278,9 +403,14 @@ LIES = {
     ],
     "test_bounds_of_the_functions": [lambda t: t["Parameters"]["CredentialsPerWorkspace"].update(MaxValue=1000)],
     "test_calls_that_can_open_or_stop_a_key_are_reported": [
-        rule(lambda p: p["EventPattern"]["detail"]["eventName"].remove("PutKeyPolicy")), rule(lambda p: p["EventPattern"]["detail"]["requestParameters"]["keyId"].pop(2)),
+        rule(lambda p: p.update(State="DISABLED")), rule(lambda p: p["EventPattern"]["detail"]["requestParameters"]["keyId"].pop(2)),
         of("AlarmTopicPolicy")(lambda p: p["PolicyDocument"]["Statement"].pop()),
     ],
+    "test_functions": [lambda t: t["Globals"]["Function"].update(Architectures=["x86_64"]), of("CreateByokKeyFunction")(lambda p: p["Environment"]["Variables"].update(CREDENTIALS_TABLE={"Ref": "ControlTable"}))],
+    "test_gateway_changes_nothing": [api(lambda p: p.update(BinaryMediaTypes=["*/*"])), api(lambda p: p["MethodSettings"][0].update(CachingEnabled=True))],
+    "test_names": [of("SealingKeyAlias")(lambda p: p.update(AliasName="alias/signalbox/sealing"))],
+    "test_roles": [of("DeploymentRole")(lambda p: p.pop("PermissionsBoundary"))],
+    "test_samconfig": [lambda t: t["Parameters"].pop("LogRetentionDays")],
 }
 
 

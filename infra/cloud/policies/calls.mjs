@@ -147,7 +147,7 @@ const service = (arn) => arn.split(':')[2]
 function otherResources(stack, call) {
   const own = stack.arns[call.resource]
   if (!own) return []
-  const foreign = own.replace(/signalbox-\w+/, 'elsewhere')
+  const foreign = own.replace(new RegExp(`${stack.name}-\\w+`), 'elsewhere')
   return [...Object.keys(stack.arns).filter((id) => service(stack.arns[id]) === service(own)), foreign]
     .map((resource) => ({ ...call, resource }))
 }

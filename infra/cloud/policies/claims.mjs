@@ -94,36 +94,38 @@ function ofLogs(stack) {
   const { admin, logs } = people(stack)
   const of = (group, account = stack.account) =>
     ({ 'kms:EncryptionContext:aws:logs:arn': [`arn:aws:logs:${stack.region}:${account}:log-group:${group}`] })
-  const groups = ['signalbox-Group', '/aws/events/signalbox-key-changes', 'API-Gateway-Execution-Logs_abc/live', 'aws-waf-logs-signalbox-abc']
+  const own = `${stack.name}-Group`
+  const groups = [own, `/aws/events/${stack.name}-key-changes`, 'API-Gateway-Execution-Logs_abc/live', `aws-waf-logs-${stack.name}-abc`]
   return [
     ...uses.flatMap((use) => groups.map((group) => may(logs, 'keeps logs', `kms:${use}`, of(group)))),
     mayNot(logs, 'keeps logs of another stack', 'kms:Decrypt', of('another')),
-    mayNot(logs, 'keeps logs of another account', 'kms:Decrypt', of('signalbox-Group', '444455556666')),
+    mayNot(logs, 'keeps logs of another account', 'kms:Decrypt', of(own, '444455556666')),
     mayNot(logs, 'keeps what is no log', 'kms:Decrypt'),
-    mayNot(logs, 'grants', 'kms:CreateGrant', of('signalbox-Group')),
-    mayNot(admin, 'reads logs around CloudWatch', 'kms:Decrypt', of('signalbox-Group')),
+    mayNot(logs, 'grants', 'kms:CreateGrant', of(own)),
+    mayNot(admin, 'reads logs around CloudWatch', 'kms:Decrypt', of(own)),
   ]
 }
 
 function ofAlarms(stack) {
   const { admin, cloudwatch } = people(stack)
+  const own = `${stack.name}-Alarm`
   const from = (account, alarm) => ({
     'aws:SourceAccount': [account],
     'aws:SourceArn': [`arn:aws:cloudwatch:${stack.region}:${stack.account}:alarm:${alarm}`],
   })
   // AWS's page on alarms to encrypted topics names these.
   const sending = ['Decrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext'].flatMap((use) => [
-    may(cloudwatch, 'sends an alarm', `kms:${use}`, from(stack.account, 'signalbox-Alarm')),
+    may(cloudwatch, 'sends an alarm', `kms:${use}`, from(stack.account, own)),
     mayNot(cloudwatch, 'sends another stack\'s alarm', `kms:${use}`, from(stack.account, 'another')),
-    mayNot(cloudwatch, 'sends another account\'s alarm', `kms:${use}`, from('444455556666', 'signalbox-Alarm')),
-    mayNot(admin, 'passes for an alarm', `kms:${use}`, from(stack.account, 'signalbox-Alarm')),
+    mayNot(cloudwatch, 'sends another account\'s alarm', `kms:${use}`, from('444455556666', own)),
+    mayNot(admin, 'passes for an alarm', `kms:${use}`, from(stack.account, own)),
   ])
-  const { 'aws:SourceAccount': account, 'aws:SourceArn': alarm } = from(stack.account, 'signalbox-Alarm')
+  const { 'aws:SourceAccount': account, 'aws:SourceArn': alarm } = from(stack.account, own)
   return [
     ...sending,
     mayNot(cloudwatch, 'names no account', 'kms:Decrypt', { 'aws:SourceArn': alarm }),
     mayNot(cloudwatch, 'names no alarm', 'kms:Decrypt', { 'aws:SourceAccount': account }),
-    mayNot(cloudwatch, 'encrypts', 'kms:Encrypt', from(stack.account, 'signalbox-Alarm')),
+    mayNot(cloudwatch, 'encrypts', 'kms:Encrypt', from(stack.account, own)),
   ]
 }
 

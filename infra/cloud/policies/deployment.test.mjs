@@ -12,7 +12,7 @@ import { problemsOfPolicy } from './vocabulary.mjs'
 
 const stack = readStack(process.env.STACK)
 const ids = {
-  ACCOUNT: stack.account, REGION: stack.region, STACK: 'signalbox', REST_ID: 'a1b2c3d4e5', SEALING_KEY: 'sealing-id', STORAGE_KEY: 'storage-id',
+  ACCOUNT: stack.account, REGION: stack.region, STACK: stack.name, REST_ID: 'a1b2c3d4e5', SEALING_KEY: 'sealing-id', STORAGE_KEY: 'storage-id',
   DOMAIN: 'api.example.com', ZONE: 'Z1',
 }
 const filled = (text) => text.replace(/ACCOUNT|REGION|STACK|REST_ID|SEALING_KEY|STORAGE_KEY|DOMAIN|ZONE/g, (name) => ids[name])
