@@ -1,4 +1,5 @@
-"""infra/cloud/service-policy.json can update every resource of the template, infra/cloud/verifier-policy.json read it.
+"""infra/cloud/service-policy.json can update every resource of the template, infra/cloud/verifier-policy.json read it. The pipeline
+keeps its three guards.
 
 policies/deployment.test.mjs tries what the policies beside it must allow and must refuse.
 
@@ -11,6 +12,7 @@ import json
 import re
 import unittest
 
+import yaml
 from deployed import functions
 from template_test import ALL
 from stack import SOURCE, Stack
@@ -44,6 +46,18 @@ ADMINISTRATORS = re.compile(
     r"kms:(CreateKey|PutKeyPolicy|ScheduleKeyDeletion)|s3:(Delete|Put)BucketPolicy|iam:DeleteRolePermissionsBoundary"
     r"|logs:(Delete|Put)ResourcePolicy"
 )
+
+# The stack's name or an id of it, as a whole segment of an ARN.
+OWN = re.compile(r"[:/_-](STACK(-|/|$)|(REST_ID|SEALING_KEY|STORAGE_KEY|DOMAIN|ZONE)(/|$))")
+# Resources of AWS, of the account, or without a name that a policy could give. policies/deployment.test.mjs tries the conditions.
+NOT_OURS = {
+    "boundary": {"arn:aws:kms:REGION:ACCOUNT:key/*", "arn:aws:kms:REGION:*:key/*", "arn:aws:logs:REGION:ACCOUNT:*"},
+    "deployer": {"arn:aws:cloudformation:REGION:aws:transform/Serverless-2016-10-31", "arn:aws:cloudformation:REGION:ACCOUNT:stack/aws-sam-cli-managed-default/*",
+                 "arn:aws:s3:::aws-sam-cli-managed-default-*"},
+    "service": {"arn:aws:apigateway:REGION::/account", "arn:aws:apigateway:REGION::/domainnames", "arn:aws:codedeploy:REGION:ACCOUNT:deploymentconfig:CodeDeployDefault.*",
+                "arn:aws:iam::ACCOUNT:role/aws-service-role/*", "arn:aws:route53:::change/*", "arn:aws:wafv2:REGION:ACCOUNT:regional/managedruleset/*"},
+    "verifier": {"arn:aws:apigateway:REGION::/account"},
+}
 
 
 def schemas() -> dict[str, dict]:
@@ -90,10 +104,17 @@ class Deployment(unittest.TestCase):
             "infra/cloud/boundary-policy.json lacks these actions of the functions' policies in template.yaml; "
             "a stack that exists needs the new boundary before it is deployed, or each request that needs them gets 500"))
 
-    def test_every_role_is_in_the_path_of_the_stack(self):
-        stack = Stack(**ALL)
-        for name in stack.of_type("AWS::IAM::Role"):
-            self.assertEqual(stack.properties(name).get("Path"), "/signalbox/", f"{name}: the service role may touch roles in this path only")
+    def test_each_resource_is_the_stacks(self):
+        """Its ARN contains the stack's name or an id of it. An action on * has no resources, or reads."""
+        known = json.loads((importlib.resources.files("cfnlint.data") / "AdditionalSpecs/Policies.json").read_text())
+        for name, statements in self.policies.items():
+            for statement in statements:
+                resources = {statement["Resource"]} if isinstance(statement["Resource"], str) else set(statement["Resource"])
+                others = {r for r in resources if not OWN.search(r)} - NOT_OURS.get(name, set())
+                self.assertLessEqual(others, {"*"}, f"{name}: {statement['Sid']}")
+                for service, action in (a.split(":") for a in actions([statement] if others else [])):
+                    writes = known[service]["Actions"][action.lower()].get("Resources") and not re.match("Describe|Get|List", action)
+                    self.assertFalse(writes, f"{name}: {statement['Sid']} allows {service}:{action} on the resources of others")
 
     def test_they_name_their_actions_and_fit(self):
         for name, statements in self.policies.items():
@@ -104,3 +125,35 @@ class Deployment(unittest.TestCase):
             for placeholder, length in (("ACCOUNT", 12), ("REGION", 14), ("STACK", 20), ("SEALING_KEY", 36), ("STORAGE_KEY", 36)):
                 policy = policy.replace(placeholder, "x" * length)
             self.assertLess(len(policy), 6_144 if name == "boundary" else 10_240)
+
+
+class Pipeline(unittest.TestCase):
+    """.github/workflows/deploy.yml deploys a tested commit of main, under the service role, and verifies with other credentials."""
+
+    def setUp(self):
+        self.jobs = yaml.safe_load((SOURCE.parent / ".github/workflows/deploy.yml").read_text())["jobs"]
+
+    def uses(self, action: str) -> dict[str, list[dict]]:
+        """The inputs of an action's steps, by job."""
+        found = {job: [s["with"] for s in body.get("steps", []) if s.get("uses", "").startswith(f"{action}@")] for job, body in self.jobs.items()}
+        return {job: inputs for job, inputs in found.items() if inputs}
+
+    def test_a_merged_and_tested_commit(self):
+        self.assertEqual(self.jobs["commit"]["if"], "github.ref == 'refs/heads/main'")
+        self.assertIn({"run": "git merge-base --is-ancestor HEAD origin/main"}, self.jobs["commit"]["steps"])
+        self.assertLessEqual({"commit", "ci"}, set(self.jobs["build"]["needs"]))
+        for job, inputs in self.uses("actions/checkout").items():
+            ref = "${{ inputs.ref }}" if job == "commit" else "${{ needs.commit.outputs.sha }}"
+            self.assertEqual([i["ref"] for i in inputs], [ref], job)
+
+    def test_the_service_role(self):
+        (step,) = [s for s in self.jobs["deploy"]["steps"] if "sam deploy" in s.get("run", "")]
+        self.assertIn('--role-arn "$SERVICE_ROLE"', step["run"])
+        self.assertEqual(step["env"]["SERVICE_ROLE"], "${{ vars.AWS_SERVICE_ROLE_ARN }}")
+
+    def test_credentials_of_each_job(self):
+        roles = {(job, self.jobs[job]["environment"]): [i["role-to-assume"] for i in inputs] for job, inputs in self.uses("aws-actions/configure-aws-credentials").items()}
+        self.assertEqual(roles, {
+            ("deploy", "${{ inputs.environment }}"): ["${{ vars.AWS_ROLE_ARN }}"],
+            ("verify", "${{ inputs.environment }}-verify"): ["${{ vars.AWS_VERIFY_ROLE_ARN }}"],
+        })
