@@ -223,21 +223,6 @@ func TestAFileWrittenAgainAndAgain(t *testing.T) {
 	s.mustDelete("file_a", writes+1)
 }
 
-// A Delete that hid the file succeeds, even if the file is then written again and
-// another call deletes all of it.
-func TestAFileWrittenAgainAndDeletedByAnother(t *testing.T) {
-	s := newFixture(t, enabled)
-	s.put("file_a")
-	other := s.store
-	s.inject(faults.Rule{Operation: "DeleteObject", Call: 1, Fault: faults.Then(func() { s.put("file_a") })},
-		faults.Rule{Operation: "ListObjectVersions", Call: 1, Fault: faults.Then(func() {
-			if _, err := other.Delete(t.Context(), s.workspace, "file_a"); err != nil {
-				t.Error(err)
-			}
-		})})
-	s.mustDelete("file_a", 0)
-}
-
 // paged lists a few versions at a time.
 type paged struct {
 	*s3.Client
