@@ -12,15 +12,18 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// changes records whether a command may have changed anything. It sees every attempt of
-// every call.
-type changes struct {
-	applied atomic.Bool // a write was accepted
-	unclear atomic.Bool // the response to a write was lost, or was a 5xx
+// changes records whether a command, and the action that it is at, may have changed anything.
+// An action ends with its audit line. It sees every attempt of every call.
+type changes struct{ command, action attempts }
+
+// attempts are the attempts to write.
+type attempts struct {
+	applied atomic.Bool // one was accepted
+	unclear atomic.Bool // a response was lost, or was a 5xx
 }
 
 // tried reports whether anything may have been changed.
-func (c *changes) tried() bool { return c.applied.Load() || c.unclear.Load() }
+func (a *attempts) tried() bool { return a.applied.Load() || a.unclear.Load() }
 
 // readOnly has the first words of the operations that change nothing.
 var readOnly = []string{"Get", "Head", "List", "Query", "Scan", "BatchGet", "Describe", "ReEncrypt"}
@@ -41,10 +44,12 @@ func (c *changes) note(stack *middleware.Stack) error {
 			}
 			switch {
 			case err == nil:
-				c.applied.Store(true)
+				c.command.applied.Store(true)
+				c.action.applied.Store(true)
 			case status/100 == 4 || status == 0 && unsent(err):
 			default:
-				c.unclear.Store(true)
+				c.command.unclear.Store(true)
+				c.action.unclear.Store(true)
 			}
 			return out, metadata, err
 		}), middleware.Before)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,27 +165,32 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	listed := slices.DeleteFunc(found.credentials, func(v byok.Credential) bool {
 		return len(c.Provider) > 0 && !slices.Contains(c.Provider, arguments.Provider(v.Provider)) || c.State != "" && c.State != viewCredential(v).State
 	})
-	holding := map[ids.Workspace]bool{}
+	holding := map[ids.Workspace]int{}
 	for _, v := range found.credentials {
-		holding[v.Workspace] = true
+		holding[v.Workspace]++
 	}
-	if err := s.warnOfSize(ctx, slices.Sorted(maps.Keys(holding))...); err != nil {
-		return err
+	for _, w := range s.refusedByRouters(ctx, holding) {
+		s.warn(fmt.Sprintf("routers refuse workspace %s: %v. Delete some", w, byok.ErrTooMany))
 	}
 	return showCredentials(s, listed, c.AllWorkspaces)
 }
 
-// warnOfSize names the workspaces that a router refuses because they hold too much.
-func (s *session) warnOfSize(ctx context.Context, workspaces ...ids.Workspace) error {
-	for _, w := range workspaces {
-		err := s.credentials.CheckSize(ctx, w)
-		if errors.Is(err, byok.ErrTooMany) {
-			s.warn(fmt.Sprintf("routers refuse workspace %s: %v. Delete some", w, byok.ErrTooMany))
-		} else if err != nil {
-			return err
+// refusedByRouters returns the workspaces that a router refuses because their credentials take
+// too much; holding has the number of credentials. It asks only for those that may. If the
+// answer is missing, it warns.
+func (s *session) refusedByRouters(ctx context.Context, holding map[ids.Workspace]int) (refused []ids.Workspace) {
+	for w, credentials := range sorted(holding) {
+		if credentials <= byok.AlwaysReadable {
+			continue
+		}
+		switch err := s.credentials.CheckSize(ctx, w); {
+		case errors.Is(err, byok.ErrTooMany):
+			refused = append(refused, w)
+		case err != nil:
+			s.warn(fmt.Sprintf("it is not known whether routers refuse workspace %s: %s", w, exit.Sentence(err, exit.Failed)))
 		}
 	}
-	return nil
+	return refused
 }
 
 // Run disables a credential. That can be undone, so it asks only on a terminal, and only

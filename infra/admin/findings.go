@@ -14,11 +14,21 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// The values of finding.By: who settles the finding.
+// The values of finding.By: who mends the finding.
 const (
 	byRepair   = "repair"
 	byOperator = "operator"
 	byNone     = "none" // no inconsistency, but worth knowing
+)
+
+// The repairs, by their names in audit lines.
+const (
+	disableKey      = "key.disable"
+	deleteWorkspace = "workspace.delete"
+	clearDefault    = "workspace.default.clear"
+	addToList       = "list.add"
+	raiseCounter    = "counter.raise"
+	forgetMade      = "counter.forget"
 )
 
 // finding is something that the tables should not hold, or that they have lost.
@@ -28,22 +38,42 @@ type finding struct {
 	Account output.Optional `json:"account_id" list:"account,short"`
 	Problem string          `json:"problem" list:"problem,short,46"`
 	By      string          `json:"by" list:"by"`
-	Remedy  output.Optional `json:"remedy" list:"remedy"`      // an action of the repair, by its name in audit lines, or advice
+	Remedy  output.Optional `json:"remedy" list:"remedy"`      // a repair, or advice
 	Outcome output.Optional `json:"outcome" list:"outcome,30"` // of the repair, after it was tried
 
-	Repair repair `json:"-"`
-	// lacking means that the table before the restore lacks it.
-	lacking bool
+	workspace ids.Workspace // of clearDefault
+	entry     auth.Place    // of addToList
+	provider  string        // of raiseCounter
+	next      int64         // of raiseCounter
+	lacking   bool          // the table before the restore lacks it
 }
 
-// repair is one conditional write.
-type repair func(context.Context, *auth.Registry) error
+// repair makes the repair, which is one conditional write or transaction. The deletion of a
+// workspace is several.
+func (f *finding) repair(ctx context.Context, r *auth.Registry) error {
+	account, workspace := ids.Account(f.Account), ids.Workspace(f.ID)
+	switch f.Remedy {
+	case disableKey:
+		return r.DisableKey(ctx, account, auth.KeyHash(f.ID))
+	case deleteWorkspace:
+		return r.DeleteWorkspace(ctx, account, workspace)
+	case clearDefault:
+		return r.ClearDefault(ctx, account, f.workspace)
+	case addToList:
+		return r.Relist(ctx, f.entry)
+	case raiseCounter:
+		return r.RaiseCounter(ctx, workspace, f.provider, f.next)
+	case forgetMade:
+		return r.ForgetMade(ctx, workspace)
+	}
+	return fmt.Errorf("there is no repair %s", f.Remedy)
+}
 
-// countFindings counts findings by one of their texts.
-func countFindings(found []finding, by func(finding) string) map[string]int {
+// countBy counts findings by who mends them.
+func countBy(found []finding) map[string]int {
 	counts := map[string]int{}
 	for _, f := range found {
-		counts[by(f)]++
+		counts[f.By]++
 	}
 	return counts
 }
@@ -51,71 +81,63 @@ func countFindings(found []finding, by func(finding) string) map[string]int {
 // inspection compares the live tables with each other. After a restore it also compares them
 // with the access table before the restore.
 type inspection struct {
-	stored
+	tables
 
-	live      *auth.Survey
 	before    *auth.Survey // empty if there is no such table
 	hasBefore bool
 	restoring bool
+	refused   []ids.Workspace // routers refuse them, because their credentials take too much
 	found     []finding
 }
 
-// check lists the inconsistencies of the live tables.
-func check(live *auth.Survey, credentials stored) []finding {
-	return (&inspection{live: live, stored: credentials, before: &auth.Survey{}}).inspect()
-}
-
-// compare lists what a repair does after a restore, in this order, and what it leaves. before
-// is nil if there is no table before the restore.
-func compare(live *auth.Survey, credentials stored, before *auth.Survey) []finding {
-	return (&inspection{live: live, stored: credentials, before: cmp.Or(before, &auth.Survey{}), hasBefore: before != nil, restoring: true}).inspect()
-}
-
+// inspect lists the inconsistencies. After a restore these are the repairs, in this order, and
+// the findings that a repair leaves.
 func (i *inspection) inspect() []finding {
-	i.keys()
-	i.workspaces()
-	i.lists()
-	i.accounts()
-	i.counters()
-	i.credentials()
+	i.inspectKeys()
+	i.inspectWorkspaces()
+	i.inspectLists()
+	i.inspectAccounts()
+	i.inspectCounters()
+	i.inspectCredentials()
 	if i.restoring {
-		i.differences()
+		i.compareTables()
 	}
 	return i.found
 }
 
-// note adds a finding that nobody needs to settle.
+// note adds a finding that nobody needs to mend.
 func (i *inspection) note(kind, id string, account ids.Account, problem string) *finding {
 	i.found = append(i.found, finding{Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: byNone})
 	return &i.found[len(i.found)-1]
 }
 
-// leave adds a finding that the operator must settle.
+// leave adds a finding that the operator must mend.
 func (i *inspection) leave(kind, id string, account ids.Account, problem, advice string) {
 	f := i.note(kind, id, account, problem)
 	f.By, f.Remedy = byOperator, output.Optional(advice)
 }
 
-// settle adds a finding that the repair settles by an action.
-func (i *inspection) settle(kind, id string, account ids.Account, problem, action string, repair repair) {
+// plan adds a finding that a repair mends.
+func (i *inspection) plan(kind, id string, account ids.Account, problem, repair string) *finding {
 	f := i.note(kind, id, account, problem)
-	f.By, f.Remedy, f.Repair = byRepair, output.Optional(action), repair
+	f.By, f.Remedy = byRepair, output.Optional(repair)
+	return f
 }
 
-// keys disables every enabled key that one of the tables does not show enabled and unchanged.
-func (i *inspection) keys() {
-	for hash, key := range sorted(i.live.Keys) {
+// inspectKeys disables every enabled key that one of the tables does not show enabled and
+// unchanged.
+func (i *inspection) inspectKeys() {
+	for hash, key := range sorted(i.access.Keys) {
 		if key.Fault != nil {
 			i.leave("key", string(hash), "", "unreadable: "+key.Fault.Error(), "every request with it is refused: look at its row")
 			continue
 		}
-		why := unusable(i.live, key)
+		why := unusable(i.access, key)
 		if why == "" && i.restoring {
 			why = i.changed(key)
 		}
 		if why != "" && !key.Disabled {
-			i.settle("key", string(hash), key.Account, "enabled, but "+why, "key.disable",
-				func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, key.Account, hash) })
+			i.plan("key", string(hash), key.Account, "enabled, but "+why, disableKey)
 		}
 	}
 }
@@ -170,71 +192,53 @@ func (i *inspection) deletedBefore(id ids.Workspace) bool {
 	return was.Fault == nil && !was.DeletedAt.IsZero()
 }
 
-func (i *inspection) workspaces() {
-	for id, w := range sorted(i.live.Workspaces) {
-		switch _, owned := i.live.Accounts[w.Account]; {
+func (i *inspection) inspectWorkspaces() {
+	for id, w := range sorted(i.access.Workspaces) {
+		account, owned := i.access.Accounts[w.Account]
+		revived := w.DeletedAt.IsZero() && i.deletedBefore(id)
+		switch {
 		case w.Fault != nil:
 			i.leave("workspace", string(id), "", "unreadable: "+w.Fault.Error(), "look at its row")
 		case !owned:
 			i.leave("workspace", string(id), w.Account, "its account does not exist", "look for the account in a backup")
-		case w.DeletedAt.IsZero() && i.deletedBefore(id):
-			i.settle("workspace", string(id), w.Account, "live, but deleted in the table before", "workspace.delete",
-				func(ctx context.Context, r *auth.Registry) error { return r.DeleteWorkspace(ctx, w.Account, id) })
+		case revived && account.Fault != nil:
+			i.leave("workspace", string(id), w.Account, "live, but deleted in the table before; its account cannot be read", "put the account's row right, then delete it")
+		case revived:
+			i.plan("workspace", string(id), w.Account, "live, but deleted in the table before", deleteWorkspace)
 		}
 	}
 }
 
-func (i *inspection) lists() {
-	for _, place := range i.live.Missing {
-		i.settle("list", place.ID(), "", "not in the list of "+place.PK, "list.add",
-			func(ctx context.Context, r *auth.Registry) error { return r.Relist(ctx, place) })
+func (i *inspection) inspectLists() {
+	for _, entry := range i.access.Missing {
+		i.plan("list", entry.ID(), "", "not in the list of "+entry.PK, addToList).entry = entry
 	}
-	for _, place := range i.live.Stray {
-		i.settle("list", place.ID(), "", "without a row, in the list of "+place.PK, "list.remove",
-			func(ctx context.Context, r *auth.Registry) error { return r.Unlist(ctx, place) })
+	for _, entry := range i.access.Stray {
+		i.note("list", entry.ID(), "", "without a row, in the list of "+entry.PK+": it harms nobody")
 	}
-	for _, place := range i.live.Unknown {
-		i.leave("item", place.String(), "", "not an item of the access table", "look at it")
+	for _, item := range i.access.Unknown {
+		i.leave("item", item.String(), "", "not an item of the access table", "look at it")
 	}
 }
 
-func (i *inspection) accounts() {
-	for id, account := range sorted(i.live.Accounts) {
-		w, exists := i.live.Workspaces[account.Default]
+func (i *inspection) inspectAccounts() {
+	for id, account := range sorted(i.access.Accounts) {
+		w, exists := i.access.Workspaces[account.Default]
 		switch {
 		case account.Fault != nil:
 			i.leave("account", string(id), id, "unreadable: "+account.Fault.Error(), "look at its row")
 		case account.Default == "" || w.Fault != nil:
 		case !exists || w.Account != id || !w.DeletedAt.IsZero():
-			i.settle("account", string(id), id, "its default workspace is deleted or not its own", "workspace.default.clear",
-				func(ctx context.Context, r *auth.Registry) error { return r.ClearDefault(ctx, id, account.Default) })
+			i.plan("account", string(id), id, "its default workspace is deleted or not its own", clearDefault).workspace = account.Default
 		}
 	}
 }
 
-// counters raises the next sort_order above everything that was given out. After a restore it
-// also removes the number of credentials made: the next create then counts.
-func (i *inspection) counters() {
-	given := map[ids.Workspace]map[string]int64{} // one more than the highest sort_order that a credential got
-	note := func(w ids.Workspace, provider string, next int64) {
-		if given[w] == nil {
-			given[w] = map[string]int64{}
-		}
-		given[w][provider] = max(given[w][provider], next)
-	}
-	for _, p := range i.placements {
-		if !p.Unreadable {
-			note(p.Workspace, p.Provider, p.SortOrder+1)
-		}
-	}
-	for id, w := range i.before.Workspaces {
-		if w.Fault == nil {
-			for provider, next := range w.Next {
-				note(id, provider, next)
-			}
-		}
-	}
-	for id, w := range sorted(i.live.Workspaces) {
+// inspectCounters raises the next sort_order above everything that was given out. After a
+// restore it also removes the number of credentials made: the next create then counts.
+func (i *inspection) inspectCounters() {
+	given := i.given()
+	for id, w := range sorted(i.access.Workspaces) {
 		if w.Fault != nil || !w.DeletedAt.IsZero() || i.deletedBefore(id) {
 			continue
 		}
@@ -242,42 +246,62 @@ func (i *inspection) counters() {
 		for provider, next := range sorted(given[id]) {
 			if is := w.Next[provider]; is < next {
 				raised = true
-				i.settle("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, but %d was given out", provider, is, next-1), "counter.raise",
-					func(ctx context.Context, r *auth.Registry) error { return r.RaiseCounter(ctx, id, provider, next) })
+				f := i.plan("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, but %d was given out", provider, is, next-1), raiseCounter)
+				f.provider, f.next = provider, next
 			}
 		}
 		if i.restoring && w.Counts && !raised {
-			i.settle("counter", string(id), w.Account, "its number of credentials is the restored one", "counter.forget",
-				func(ctx context.Context, r *auth.Registry) error { return r.ForgetMade(ctx, id) })
+			i.plan("counter", string(id), w.Account, "its number of credentials is the restored one", forgetMade)
 		}
 	}
 }
 
-// credentials looks for credentials that cannot be reached and for credentials with the
-// same place.
-func (i *inspection) credentials() {
+// given returns for each workspace and provider one more than the highest sort_order that a
+// credential got.
+func (i *inspection) given() map[ids.Workspace]map[string]int64 {
+	given := map[ids.Workspace]map[string]int64{}
+	for id, w := range i.before.Workspaces {
+		if w.Fault == nil {
+			given[id] = maps.Clone(w.Next)
+		}
+	}
+	for _, p := range i.placements {
+		if p.Unreadable {
+			continue
+		}
+		if given[p.Workspace] == nil {
+			given[p.Workspace] = map[string]int64{}
+		}
+		given[p.Workspace][p.Provider] = max(given[p.Workspace][p.Provider], p.SortOrder+1)
+	}
+	return given
+}
+
+// inspectCredentials looks for credentials that cannot be reached, and for credentials with
+// the same sort_order.
+func (i *inspection) inspectCredentials() {
 	inside := map[ids.Workspace]int{}
-	type place struct {
+	type position struct {
 		workspace ids.Workspace
 		provider  string
 		sortOrder int64
 	}
-	places := map[place]ids.Credential{}
+	taken := map[position]ids.Credential{}
 	for _, p := range i.placements {
 		inside[p.Workspace]++
-		w := i.live.Workspaces[p.Workspace]
+		w := i.access.Workspaces[p.Workspace]
 		if p.Unreadable || w.Account != "" && w.Account != p.Account {
 			i.leave("credential", string(p.ID), p.Account, "unreadable or incomplete, or of another account than workspace "+string(p.Workspace)+": routers refuse that workspace", "look at its row, or delete it")
 			continue
 		}
-		at := place{p.Workspace, p.Provider, p.SortOrder}
-		if twin, taken := places[at]; taken {
+		at := position{p.Workspace, p.Provider, p.SortOrder}
+		if twin := taken[at]; twin != "" {
 			i.leave("credential", string(p.ID), p.Account, fmt.Sprintf("has the same sort_order of %s, %d, as %s", p.Provider, p.SortOrder, twin),
 				"delete one of them and create it again")
 		}
-		places[at] = p.ID
+		taken[at] = p.ID
 		unknown := slices.DeleteFunc(slices.Clone(p.AllowedAPIKeyHashes), func(hash string) bool {
-			return i.live.Keys[auth.KeyHash(hash)].Account == p.Account
+			return i.access.Keys[auth.KeyHash(hash)].Account == p.Account
 		})
 		if len(unknown) > 0 {
 			i.note("credential", string(p.ID), p.Account, fmt.Sprintf("its allow-list has %s that the account does not have, %.8s among them",
@@ -285,65 +309,62 @@ func (i *inspection) credentials() {
 		}
 	}
 	for id, credentials := range sorted(inside) {
-		switch w, exists := i.live.Workspaces[id]; {
+		switch w, exists := i.access.Workspaces[id]; {
 		case !exists:
 			i.leave("workspace", string(id), i.before.Workspaces[id].Account, output.Count(credentials, "credential")+" of a workspace that does not exist",
 				"create them again in another workspace")
 		case !w.DeletedAt.IsZero():
 			i.note("workspace", string(id), w.Account, output.Count(credentials, "credential")+" of a deleted workspace: admin workspace purge")
-		case i.tooMany[id]:
+		case slices.Contains(i.refused, id):
 			i.leave("workspace", string(id), w.Account, "routers refuse it: "+byok.ErrTooMany.Error(), "delete some of its credentials")
 		}
 	}
 }
 
-// lack notes an account or workspace that the table before lacks. No command removes one, so
-// that table is not from the moment just before the restore, or is damaged.
-func (i *inspection) lack(kind, id string, account ids.Account) {
-	i.note(kind, id, account, "not in the table before")
-	i.found[len(i.found)-1].lacking = true
-}
-
-// lacking returns the accounts and workspaces that the table before lacks.
+// lacking returns the accounts and workspaces that the table before lacks. No command removes
+// one, so that table is not from the moment just before the restore, or is damaged.
 func lacking(found []finding) []finding {
 	return slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return !f.lacking })
 }
 
-// differences reports the rows that only one of the two tables has, and the unreadable rows
+// compareTables reports the rows that only one of the two tables has, and the unreadable rows
 // of the table before.
-func (i *inspection) differences() {
-	compare := func(kind, id string, account ids.Account, fault error, exists, revoked bool) {
-		switch {
-		case fault != nil:
-			i.leave(kind, id, account, "unreadable in the table before: "+fault.Error(), "it counts as revoked: look at its row there")
-		case !exists && !revoked:
-			i.note(kind, id, account, "only in the table before: create it again if it is still wanted")
-		}
-	}
+func (i *inspection) compareTables() {
 	for id, was := range sorted(i.before.Accounts) {
-		_, exists := i.live.Accounts[id]
-		compare("account", string(id), id, was.Fault, exists, false)
+		_, exists := i.access.Accounts[id]
+		i.compare("account", string(id), id, was.Fault, exists)
 	}
 	for id, was := range sorted(i.before.Workspaces) {
-		_, exists := i.live.Workspaces[id]
-		compare("workspace", string(id), was.Account, was.Fault, exists, !was.DeletedAt.IsZero())
+		_, exists := i.access.Workspaces[id]
+		i.compare("workspace", string(id), was.Account, was.Fault, exists || !was.DeletedAt.IsZero())
 	}
 	for hash, was := range sorted(i.before.Keys) {
-		_, exists := i.live.Keys[hash]
-		compare("key", string(hash), was.Account, was.Fault, exists, was.Disabled)
+		_, exists := i.access.Keys[hash]
+		i.compare("key", string(hash), was.Account, was.Fault, exists || was.Disabled)
 	}
 	if !i.hasBefore {
 		return
 	}
-	for id := range sorted(i.live.Accounts) {
+	for id := range sorted(i.access.Accounts) {
 		if _, existed := i.before.Accounts[id]; !existed {
-			i.lack("account", string(id), id)
+			i.note("account", string(id), id, "not in the table before").lacking = true
 		}
 	}
-	for id, w := range sorted(i.live.Workspaces) {
+	for id, w := range sorted(i.access.Workspaces) {
 		if _, existed := i.before.Workspaces[id]; !existed {
-			i.lack("workspace", string(id), w.Account)
+			i.note("workspace", string(id), w.Account, "not in the table before").lacking = true
 		}
+	}
+}
+
+// compare reports a row of the table before that is unreadable, or that nobody revoked and the
+// restored table lacks.
+func (i *inspection) compare(kind, id string, account ids.Account, fault error, existsOrRevoked bool) {
+	switch {
+	case fault != nil:
+		i.leave(kind, id, account, "unreadable in the table before: "+fault.Error(), "it counts as revoked: look at its row there")
+	case !existsOrRevoked:
+		i.note(kind, id, account, "only in the table before: create it again if it is still wanted")
 	}
 }
 

@@ -106,7 +106,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if err == nil || errors.Is(err, arguments.ErrShown) {
 		return exit.Done
 	}
-	code := exit.Code(err, a.changes.tried())
+	code := exit.Code(err, a.changes.command.tried())
 	if errors.Is(err, syscall.EPIPE) && (code == exit.Failed || code == exit.Usage) {
 		return exit.Failed // the reader has stopped reading, as in `admin key list | head -1`
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -35,24 +34,45 @@ type restoreRepair struct {
 
 const (
 	errInconsistent = exit.Findings("the tables are inconsistent")
-	errNotRepaired  = exit.Findings("not everything could be repaired: repeat the command")
+	errNotRepaired  = exit.Findings("some repairs failed: the list has the reasons. Repeat the command once they are gone")
 	errLeft         = exit.Findings("everything else is repaired; findings are left for you: they are listed")
 )
 
+// tables are the contents of the access table and of the credentials table.
+type tables struct {
+	access     *auth.Survey
+	placements []byok.Placement
+}
+
+// survey reads both tables, the credentials first. A counter moves before its credential is
+// stored, so no credential is ahead of a counter that is read later.
+func (s *session) survey(ctx context.Context) (tables, error) {
+	placements, err := byok.Survey(ctx, s.db, s.target.Outputs.CredentialsTableName)
+	if err != nil {
+		return tables{}, err
+	}
+	access, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
+	return tables{access, placements}, err
+}
+
 // Run reports inconsistencies.
 func (c restoreCheck) Run(ctx context.Context, s *session) error {
-	live, stored, err := s.survey(ctx)
+	live, err := s.survey(ctx)
 	if err != nil {
 		return err
 	}
-	found := check(live, stored)
+	holding := map[ids.Workspace]int{}
+	for _, p := range live.placements {
+		holding[p.Workspace]++
+	}
+	found := (&inspection{tables: live, before: &auth.Survey{}, refused: s.refusedByRouters(ctx, holding)}).inspect()
 	if err := output.List(s.out, found, "kind", "id", "problem", "by", "remedy", "account"); err != nil {
 		return err
 	}
-	counts := countFindings(found, func(f finding) string { return f.By })
-	s.note("%s, %s, %s, %s: %s that `admin restore repair` settles after a restore, %d for you, %d to know.",
-		output.Count(len(live.Accounts), "account"), output.Count(len(live.Workspaces), "workspace"), output.Count(len(live.Keys), "key"),
-		output.Count(len(stored.placements), "credential"), output.Count(counts[byRepair], "finding"), counts[byOperator], counts[byNone])
+	counts := countBy(found)
+	s.note("%s, %s, %s, %s: %s that `admin restore repair` mends after a restore, %d for you, %d to know.",
+		output.Count(len(live.access.Accounts), "account"), output.Count(len(live.access.Workspaces), "workspace"), output.Count(len(live.access.Keys), "key"),
+		output.Count(len(live.placements), "credential"), output.Count(counts[byRepair], "finding"), counts[byOperator], counts[byNone])
 	if counts[byRepair]+counts[byOperator] > 0 {
 		return errInconsistent
 	}
@@ -68,11 +88,11 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	live, stored, err := s.survey(ctx)
+	live, err := s.survey(ctx)
 	if err != nil {
 		return err
 	}
-	found := compare(live, stored, before)
+	found := (&inspection{tables: live, before: before, hasBefore: !c.DisableAllKeys, restoring: true}).inspect()
 	if c.DryRun {
 		return output.List(s.out, found, "kind", "id", "problem", "by", "remedy", "account")
 	}
@@ -80,10 +100,15 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 		return exit.Refusal(fmt.Sprintf("%s is not the access table just before the restore: it lacks %s (%s %s among them), and no command removes an account or a workspace. "+
 			"Name another table, or add --incomplete; --dry-run lists what would happen. Nothing was changed", c.Before, output.Count(len(lacking), "row"), lacking[0].Kind, lacking[0].ID))
 	}
-	counts := countFindings(found, func(f finding) string { return f.By })
+	counts := countBy(found)
 	if counts[byRepair] > 0 {
-		kinds := countFindings(slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return f.By != byRepair }), func(f finding) string { return string(f.Remedy) })
-		if err := c.confirm(ctx, s, fmt.Sprintf("makes these changes, which --dry-run lists, in the table %s: %v", table, kinds), table); err != nil {
+		actions := map[output.Optional]int{}
+		for _, f := range found {
+			if f.By == byRepair {
+				actions[f.Remedy]++
+			}
+		}
+		if err := c.confirm(ctx, s, fmt.Sprintf("makes these changes, which --dry-run lists, in the table %s: %v", table, actions), table); err != nil {
 			return err
 		}
 		attrs := []any{"table", table, "before", c.Before}
@@ -99,12 +124,12 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	return errors.Join(err, output.List(s.out, found, "kind", "id", "outcome", "problem", "by", "remedy", "account"))
 }
 
-// readBefore reads the table before the restore; nil means that there is none. It refuses the
+// readBefore reads the table before the restore; without one it is empty. It refuses the
 // access table itself, and a table that was restored to the same moment or an earlier one: it
 // would show revoked keys enabled.
 func (c restoreRepair) readBefore(ctx context.Context, s *session) (*auth.Survey, error) {
 	if c.DisableAllKeys {
-		return nil, nil //nolint:nilnil // there is no table
+		return &auth.Survey{}, nil
 	}
 	live, err := s.describe(ctx, s.target.Outputs.AccessTableName)
 	if err != nil {
@@ -127,34 +152,6 @@ func (c restoreRepair) readBefore(ctx context.Context, s *session) (*auth.Survey
 	return auth.ReadSurvey(ctx, s.db, c.Before)
 }
 
-// stored are the credentials of the credentials table.
-type stored struct {
-	placements []byok.Placement
-	tooMany    map[ids.Workspace]bool // a router refuses the workspace
-}
-
-// survey reads both tables, the credentials first. A counter moves before its credential is
-// stored, so no credential is ahead of a counter that is read later.
-func (s *session) survey(ctx context.Context) (*auth.Survey, stored, error) {
-	placements, err := byok.Survey(ctx, s.db, s.target.Outputs.CredentialsTableName)
-	if err != nil {
-		return nil, stored{}, err
-	}
-	found := stored{placements, map[ids.Workspace]bool{}}
-	for _, p := range placements {
-		if _, checked := found.tooMany[p.Workspace]; checked {
-			continue
-		}
-		err := s.credentials.CheckSize(ctx, p.Workspace)
-		if err != nil && !errors.Is(err, byok.ErrTooMany) {
-			return nil, stored{}, err
-		}
-		found.tooMany[p.Workspace] = err != nil
-	}
-	live, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
-	return live, found, err
-}
-
 func (s *session) describe(ctx context.Context, table string) (*types.TableDescription, error) {
 	out, err := s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if err != nil {
@@ -166,18 +163,17 @@ func (s *session) describe(ctx context.Context, table string) (*types.TableDescr
 	return out.Table, nil
 }
 
-// repair makes the repairs one after the other, keys first. It goes on after a failed
-// one, unless failuresInARow fail without a success in between.
+// repair makes the repairs one after the other, keys first. It goes on after a failed one.
 func (s *session) repair(ctx context.Context, found []finding) error {
-	inARow, failed := 0, 0
+	var failed error
 	for i := range found {
 		f := &found[i]
 		if f.By != byRepair {
 			continue
 		}
-		err := f.Repair(ctx, s.registry)
+		err := f.repair(ctx, s.registry)
 		s.audit(ctx, string(f.Remedy), err, "account", f.Account, f.Kind, f.ID, "problem", f.Problem)
-		switch f.Outcome = "repaired"; {
+		switch {
 		case ctx.Err() != nil:
 			f.Outcome = "interrupted"
 			return ctx.Err()
@@ -185,16 +181,10 @@ func (s *session) repair(ctx context.Context, found []finding) error {
 			f.Outcome = "no longer needed"
 		case err != nil:
 			f.Outcome = output.Optional("failed: " + exit.Sentence(err, exit.Uncertain))
-			failed++
-			if inARow++; inARow >= failuresInARow {
-				return errNotRepaired
-			}
+			failed = errNotRepaired
 		default:
-			inARow = 0
+			f.Outcome = "repaired"
 		}
 	}
-	if failed > 0 {
-		return errNotRepaired
-	}
-	return nil
+	return failed
 }

@@ -41,6 +41,7 @@ type session struct {
 	out         output.Writer
 
 	who       []any     // begins each audit line
+	whole     string    // the action of many things that has begun
 	auditFile io.Writer // also gets the audit lines; nil if there is none
 	// lost is the first failure to write a line to the file.
 	lost error
@@ -99,6 +100,8 @@ func (s *session) workspace(ctx context.Context, p place) (auth.Workspace, error
 // record writes an audit line to standard error and to the file. Only the JSON form has the
 // error, because people read it in the command's last line.
 func (s *session) record(ctx context.Context, action, outcome string, err error, attrs []any) {
+	s.changes.action.applied.Store(false) // the next action begins
+	s.changes.action.unclear.Store(false)
 	line := slog.NewRecord(s.now(), slog.LevelInfo, "audit", 0)
 	line.Add(s.who...)
 	line.Add("action", action, "outcome", outcome)
@@ -135,7 +138,11 @@ func inWords(action, outcome string, record slog.Record) string {
 // audit notes a change that was tried: action names it, err is its result, and attrs
 // name its objects by ids, never by secrets.
 func (s *session) audit(ctx context.Context, action string, err error, attrs ...any) {
-	s.record(ctx, action, s.outcome(err), err, attrs)
+	during := &s.changes.action
+	if action == s.whole {
+		during = &s.changes.command
+	}
+	s.record(ctx, action, outcome(err, during), err, attrs)
 }
 
 // changed is the JSON result of a change that has no other result.
@@ -162,6 +169,7 @@ func (s *session) unchanged(ctx context.Context, action string, result any, sent
 // begin notes that a change of many things begins, because a killed process writes no
 // other line. If this line cannot be written, the change must not begin.
 func (s *session) begin(ctx context.Context, action string, attrs ...any) error {
+	s.whole = action
 	s.record(ctx, action, "begun", nil, attrs)
 	if lost := s.lost; lost != nil {
 		s.lost = nil
@@ -172,11 +180,11 @@ func (s *session) begin(ctx context.Context, action string, attrs ...any) error 
 
 // outcome is also uncertain if an earlier attempt may have succeeded and a later one
 // was refused.
-func (s *session) outcome(err error) string {
+func outcome(err error, during *attempts) string {
 	switch {
 	case err == nil:
 		return "done"
-	case exit.Code(err, s.changes.tried()) == exit.Uncertain || s.changes.unclear.Load():
+	case exit.Code(err, during.tried()) == exit.Uncertain || during.unclear.Load():
 		return "uncertain"
 	default:
 		return "refused"

@@ -79,15 +79,6 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	var live []ids.Workspace
-	for _, w := range found {
-		if w.DeletedAt.IsZero() {
-			live = append(live, w.ID)
-		}
-	}
-	if err := s.warnOfSize(ctx, live...); err != nil {
-		return err
-	}
 	return output.List(s.out, only(each(found, viewWorkspace), c.State, func(v workspaceView) string { return v.State }), "workspace", "name", "state", "default", "age", "deleted")
 }
 
@@ -173,7 +164,7 @@ func (c workspacePurge) Run(ctx context.Context, s *session) error {
 		}
 		err = s.purge(ctx, c.Account, c.ID, found.DeletedAt.Add(settled), &removed)
 	}
-	err = removed.orRepeat(err, s.changes.tried())
+	err = removed.orRepeat(err, s.changes.command.tried())
 	return s.finish(ctx, "workspace.purge", err, removed, fmt.Sprintf("%s is purged: %s removed.", c.ID, removed), "account", c.Account, "workspace", c.ID,
 		"credentials_removed", removed.Credentials, "file_versions_removed", removed.Versions)
 }
@@ -215,7 +206,7 @@ func (c workspaceErase) Run(ctx context.Context, s *session) error {
 		if err := s.begin(ctx, "workspace.erase", attrs...); err != nil {
 			return err
 		}
-		err = removed.orRepeat(s.erase(ctx, c.Account, c.ID, &removed), s.changes.tried())
+		err = removed.orRepeat(s.erase(ctx, c.Account, c.ID, &removed), s.changes.command.tried())
 	}
 	return s.finish(ctx, "workspace.erase", err, removed, fmt.Sprintf("%s is erased: %s, and %s removed. "+
 		"infra/operations/incidents.md says what remains, and until when.", c.ID, removed.purgeView, output.Count(removed.Keys, "key")),

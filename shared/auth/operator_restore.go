@@ -240,18 +240,6 @@ func (r *Registry) Relist(ctx context.Context, missing Place) error {
 	return r.repair(ctx, "adding a list entry", r.list(primaryKey(missing)), there)
 }
 
-// Unlist removes a list entry if its row is absent or belongs elsewhere.
-func (r *Registry) Unlist(ctx context.Context, stray Place) error {
-	attribute, owner, _ := strings.Cut(stray.PK, "#")
-	return r.repair(ctx, "removing a list entry", r.unlist(primaryKey(stray)),
-		types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-			TableName: &r.table, Key: primaryKey(stray).row().attributes(),
-			ConditionExpression:       aws.String("attribute_not_exists(#owner) OR #owner <> :owner"),
-			ExpressionAttributeNames:  map[string]string{"#owner": attribute},
-			ExpressionAttributeValues: map[string]types.AttributeValue{":owner": calls.Text(owner)},
-		}})
-}
-
 // repair runs the transaction, or returns ErrNeedless if a condition does not hold.
 func (r *Registry) repair(ctx context.Context, doing string, items ...types.TransactWriteItem) error {
 	err := r.transact(ctx, doing, items...)

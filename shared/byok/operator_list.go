@@ -79,6 +79,10 @@ func (m *Manager) ListAll(ctx context.Context) (all []Credential, unreadable int
 	return all, unreadable, nil
 }
 
+// AlwaysReadable is a number of credentials that a router always reads: the largest row takes
+// 72 KB.
+const AlwaysReadable = 14
+
 // CheckSize returns ErrTooMany for a workspace that a router refuses because its credentials
 // take more than a page.
 func (m *Manager) CheckSize(ctx context.Context, w ids.Workspace) error {

@@ -307,9 +307,6 @@ func (w *World) Repair(name string) {
 		for _, place := range survey.Missing {
 			made(c.Registry.Relist(ctx, place))
 		}
-		for _, place := range survey.Stray {
-			made(c.Registry.Unlist(ctx, place))
-		}
 		for _, hash := range slices.Sorted(maps.Keys(survey.Keys)) {
 			if key := survey.Keys[hash]; !key.Disabled && !survey.Workspaces[key.Workspace].DeletedAt.IsZero() {
 				made(c.Registry.DisableKey(ctx, key.Account, hash))
