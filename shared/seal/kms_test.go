@@ -44,7 +44,7 @@ func (k *fakeKMS) crypt(arn *string, context map[string]string, blob []byte, wra
 	if err != nil {
 		return nil, err
 	}
-	aead, err := cipher.NewGCM(block)
+	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
 		return nil, err
 	}
@@ -53,14 +53,9 @@ func (k *fakeKMS) crypt(arn *string, context map[string]string, blob []byte, wra
 		return nil, err
 	}
 	if wrap {
-		nonce := make([]byte, 12)
-		_, _ = rand.Read(nonce)
-		return aead.Seal(nonce, nonce, blob, canonical), nil
+		return aead.Seal(nil, nil, blob, canonical), nil
 	}
-	if len(blob) < 12 {
-		return nil, &types.InvalidCiphertextException{}
-	}
-	dataKey, err := aead.Open(nil, blob[:12], blob[12:], canonical)
+	dataKey, err := aead.Open(nil, nil, blob, canonical)
 	if err != nil {
 		return nil, &types.InvalidCiphertextException{}
 	}

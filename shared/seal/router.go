@@ -52,7 +52,7 @@ func (o *Opener) Open(ctx context.Context, sealed Sealed, from Binding) (secret.
 	if err != nil {
 		return secret.Bytes{}, ErrDataKey
 	}
-	plain, err := aead.Open(nil, sealed.Nonce, sealed.Ciphertext, from.associatedData())
+	plain, err := aead.Open(nil, nil, slices.Concat(sealed.Nonce, sealed.Ciphertext), from.associatedData())
 	if err != nil {
 		return secret.Bytes{}, ErrCiphertext
 	}

@@ -44,7 +44,6 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -187,24 +186,24 @@ func (s *Sealer) Seal(ctx context.Context, plain secret.Bytes, to Binding) (Seal
 	if err != nil {
 		return Sealed{}, fmt.Errorf("sealing: %w", err)
 	}
-	// A random nonce is safe here: the data key encrypts this one message, so no
-	// nonce can repeat under it.
-	nonce := make([]byte, nonceSize)
-	_, _ = rand.Read(nonce) // never fails: crypto/rand ends the process instead
+	// At most 32 KiB; AES-GCM allows 64 GiB under one nonce.
+	record := aead.Seal(nil, nil, plain.Reveal(), to.associatedData())
 	return Sealed{
 		Format:     format,
 		KeyARN:     s.keyARN,
 		WrappedKey: out.CiphertextBlob,
-		Nonce:      nonce,
-		// At most 32 KiB; AES-GCM allows 64 GiB under one nonce.
-		Ciphertext: aead.Seal(nil, nonce, plain.Reveal(), to.associatedData()),
+		Nonce:      record[:nonceSize:nonceSize],
+		Ciphertext: record[nonceSize:],
 	}, nil
 }
 
+// newAEAD makes AES-256-GCM that puts a random nonce before each ciphertext, the only form
+// that FIPS 140-3 allows. A random nonce is safe here: a data key encrypts one message, so
+// no nonce can repeat under it.
 func newAEAD(dataKey []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(dataKey)
 	if err != nil {
 		return nil, err
 	}
-	return cipher.NewGCM(block)
+	return cipher.NewGCMWithRandomNonce(block)
 }

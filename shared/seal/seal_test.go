@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -65,6 +66,15 @@ func TestWhatIsSealedOpensAtHome(t *testing.T) {
 		if again, err := rewrapper.Rewrap(t.Context(), after, home()); err != nil || cmp.Diff(after, again) != "" || k.asked != 1 {
 			t.Errorf("rewrapped again: %+v, %v after %d calls", again, err, k.asked)
 		}
+	}
+}
+
+// The same records are sealed and opened if Go allows FIPS 140-3 algorithms only.
+func TestFIPS140(t *testing.T) {
+	command := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run", "^(TestWhatIsSealedOpensAtHome|TestAlteredRecords)$") //nolint:gosec // this test
+	command.Env = append(os.Environ(), "GODEBUG=fips140=only")
+	if out, err := command.CombinedOutput(); err != nil || bytes.Count(out, []byte("--- PASS")) != 2 {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
