@@ -294,6 +294,20 @@ func TestAFrozenFunctionReconnectsAtOnce(t *testing.T) {
 	})
 }
 
+// A connection that was idle for longer may have died silently: waiting for it costs 2 s.
+func TestAnIdleConnectionLives15Seconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, "{}") })
+		db := n.database(t)
+		for i, want := range []int64{1, 1, 2} {
+			time.Sleep(time.Duration(14*i) * time.Second)
+			if _, err := db.ListTables(t.Context(), nil); err != nil || n.connections.Load() != want {
+				t.Errorf("call %d: %v, %d connections, want %d", i+1, err, n.connections.Load(), want)
+			}
+		}
+	})
+}
+
 // If a service resets every connection, no connection is left of a failed call, and
 // another service keeps its own.
 func TestAnOutageOfOneServiceLeavesTheConnectionsOfAnother(t *testing.T) {

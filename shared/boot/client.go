@@ -25,6 +25,8 @@ const (
 	// middle. Three attempts without the pauses fit into a request's time. The
 	// request's own deadline ends anything longer.
 	attemptTimeout = 3 * time.Second
+	// idleTimeout bounds the life of an idle connection: it may have died silently.
+	idleTimeout = 15 * time.Second
 )
 
 // httpClient is an HTTP client for one service. It closes its idle connections after a
@@ -40,6 +42,7 @@ func newHTTPClient() *httpClient {
 		GetTransport()
 	transport.TLSHandshakeTimeout = connectTimeout
 	transport.ResponseHeaderTimeout = responseTimeout
+	transport.IdleConnTimeout = idleTimeout
 	return &httpClient{http.Client{
 		Transport: transport, Timeout: attemptTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
