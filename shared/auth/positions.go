@@ -82,7 +82,7 @@ func (p *Positions) Next(ctx context.Context, account ids.Account, workspace ids
 func (p *Positions) whyNot(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	found, err := NewWorkspaces(p.db, p.table).Find(ctx, workspace)
 	if err == nil {
-		_, err = found.For(Caller{account: account, kind: Management})
+		err = found.check(account)
 	}
 	if errors.Is(err, ErrNoWorkspace) && found.fault != nil {
 		err = fmt.Errorf("%w: %w", err, found.fault)

@@ -51,16 +51,27 @@ func (w *Workspaces) Find(ctx context.Context, id ids.Workspace) (Found, error) 
 // For yields the workspace if the caller may reach it, else ErrNoWorkspace. If the
 // workspace cannot be read, a caller who may reach it gets another error.
 func (f Found) For(c Caller) (ids.Workspace, error) {
-	bound, isBound := c.Bound()
-	switch {
-	case f.account == "" || f.account != c.account || isBound && bound != f.id:
-		return "", ErrNoWorkspace
-	case f.fault != nil:
-		return "", f.fault
-	case f.item.DeletedAt != nil:
+	if bound, isBound := c.Bound(); isBound && bound != f.id {
 		return "", ErrNoWorkspace
 	}
+	if err := f.check(c.account); err != nil {
+		return "", err
+	}
 	return f.id, nil
+}
+
+// check returns ErrNoWorkspace if the workspace is another account's or deleted, and its
+// own account the fault of its row.
+func (f Found) check(account ids.Account) error {
+	switch {
+	case f.account == "" || f.account != account:
+		return ErrNoWorkspace
+	case f.fault != nil:
+		return f.fault
+	case f.item.DeletedAt != nil:
+		return ErrNoWorkspace
+	}
+	return nil
 }
 
 // Fault is the row's fault, if it has one. It is for the operator; a caller gets
