@@ -1,6 +1,7 @@
 """A change behind the stack's back for each check of a stack in use: rehearsal.py makes it on an engine.
 
-To add one, add a row: the check, what is changed, how, how it is changed back, and what the check must see.
+To add one, add a row: the check, what is changed, how, how it is changed back, and what the check must see. One
+change for each answer that a check reads: `access` compares whole documents.
 """
 
 import base64
@@ -35,48 +36,12 @@ def nothing(*_) -> None:
     pass
 
 
-def policy(read, write, pattern: str, new: str):
-    """Changes the text of a policy, and puts it back."""
-
-    def change(s: Subject) -> str:
-        before = read(s)
-        before = before if isinstance(before, str) else json.dumps(before)
-        assert pattern in before
-        write(s, before.replace(pattern, new))
-        return before
-
-    return change, write
-
-
-role = lambda s: s.account.client("iam").get_role_policy(RoleName=s.physical["CreateByokKeyRole"], PolicyName="CreateByokKey")["PolicyDocument"]  # noqa: E731
-trust = lambda s: s.account.client("iam").get_role(RoleName=s.physical["CreateByokKeyRole"])["Role"]["AssumeRolePolicyDocument"]  # noqa: E731
-key = lambda s: s.account.client("kms").get_key_policy(KeyId=s.physical["SealingKey"], PolicyName="default")["Policy"]  # noqa: E731
-bucket = lambda s: s.s3.get_bucket_policy(Bucket=s.bucket)["Policy"]  # noqa: E731
-topic = lambda s: s.account.client("sns").get_topic_attributes(TopicArn=s.physical["AlarmTopic"])["Attributes"]["Policy"]  # noqa: E731
-log = lambda s: s.account.client("logs").describe_resource_policies()["resourcePolicies"][0]["policyDocument"]  # noqa: E731
-
-
-def put(service: str, operation: str, member: str, **arguments):
-    return lambda s, text: aws(service, operation, **arguments, **{member: text})(s)
-
-
-put_role = put("iam", "put_role_policy", "PolicyDocument", RoleName="$CreateByokKeyRole", PolicyName="CreateByokKey")
-put_trust = put("iam", "update_assume_role_policy", "PolicyDocument", RoleName="$CreateByokKeyRole")
-put_key = put("kms", "put_key_policy", "Policy", KeyId="$SealingKey", PolicyName="default")
-put_bucket = put("s3", "put_bucket_policy", "Policy", Bucket="$FilesBucket")
-put_topic = put("sns", "set_topic_attributes", "AttributeValue", TopicArn="$AlarmTopic", AttributeName="Policy")
-put_log = lambda s, text: s.account.client("logs").put_resource_policy(policyName=f"{s.name}-key-changes", policyDocument=text)  # noqa: E731
-
-
-def put_router(s: Subject, text: str) -> None:
-    """IAM keeps five versions, and only one counts."""
-    iam, arn = s.account.client("iam"), s.physical["RouterPolicy"]
-    iam.create_policy_version(PolicyArn=arn, PolicyDocument=text, SetAsDefault=True)
-
-
-def router(s: Subject) -> dict:
-    iam, arn = s.account.client("iam"), s.physical["RouterPolicy"]
-    return iam.get_policy_version(PolicyArn=arn, VersionId=iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"])["PolicyVersion"]["Document"]
+def open_key(s: Subject) -> str:
+    kms, key = s.account.client("kms"), s.physical["SealingKey"]
+    before = kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"]
+    assert "CreateByokKeyRole" in before
+    kms.put_key_policy(KeyId=key, PolicyName="default", Policy=before.replace("CreateByokKeyRole", "Stranger"))
+    return before
 
 
 def give(s: Subject, role: str) -> None:
@@ -114,7 +79,7 @@ def old_version(s: Subject, made: tuple) -> None:
     before, old = made
     live(s, FunctionVersion=before)
     s.account.client("lambda").update_function_configuration(
-        FunctionName=s.physical["CreateByokKeyFunction"], Role=old["Role"], Environment=old["Environment"])
+        FunctionName=s.physical["CreateByokKeyFunction"], Environment=old["Environment"])
 
 
 def other_code(client, function: str, _) -> None:
@@ -124,7 +89,6 @@ def other_code(client, function: str, _) -> None:
     client.update_function_code(FunctionName=function, ZipFile=packed.getvalue())
 
 
-other_role = lambda c, f, _: c.update_function_configuration(FunctionName=f, Role=STRANGER)  # noqa: E731
 other_kms = lambda c, f, old: c.update_function_configuration(  # noqa: E731
     FunctionName=f, Environment={"Variables": old["Environment"]["Variables"] | {"AWS_ENDPOINT_URL_KMS": "https://stranger.example"}})
 
@@ -210,19 +174,16 @@ def patched(target, name: str, new):
 LIES = [
     ("access", "a grant on the sealing key", aws("kms", "create_grant", KeyId="$SealingKey", GranteePrincipal=STRANGER, Operations=["Decrypt"]),
      aws("kms", "revoke_grant", KeyId="$SealingKey", GrantId=lambda s, made: made["GrantId"]), "SealingKey/Grants"),
-    ("access", "the sealing key opened to a role", *policy(key, put_key, "CreateByokKeyRole", "Stranger"), "SealingKey/Policy"),
-    ("access", "an encryption context with another case", *policy(key, put_key, "signalbox/credential", "Signalbox/credential"), "SealingKey/Policy"),
+    ("access", "the sealing key opened to a role", open_key,
+     aws("kms", "put_key_policy", KeyId="$SealingKey", PolicyName="default", Policy=lambda _, before: before), "SealingKey/Policy"),
     ("access", "a key that does not rotate", aws("kms", "disable_key_rotation", KeyId="$SealingKey"),
      aws("kms", "enable_key_rotation", KeyId="$SealingKey", RotationPeriodInDays=365), "SealingKey/Rotates"),
     ("access", "a disabled key", aws("kms", "disable_key", KeyId="$StorageKey"), aws("kms", "enable_key", KeyId="$StorageKey"), "StorageKey/State"),
-    ("access", "a wider policy of a function", *policy(role, put_role, "kms:GenerateDataKey", "kms:Decrypt"), "CreateByokKeyRole/Policies"),
     ("access", "one more policy of a function", aws("iam", "put_role_policy", RoleName="$CreateByokKeyRole", PolicyName="more", PolicyDocument=MORE),
      aws("iam", "delete_role_policy", RoleName="$CreateByokKeyRole", PolicyName="more"), "CreateByokKeyRole/Policies/more"),
     ("access", "AdministratorAccess",
      aws("iam", "attach_role_policy", RoleName="$CreateByokKeyRole", PolicyArn="arn:aws:iam::aws:policy/AdministratorAccess"),
      aws("iam", "detach_role_policy", RoleName="$CreateByokKeyRole", PolicyArn="arn:aws:iam::aws:policy/AdministratorAccess"), "CreateByokKeyRole/Attached"),
-    ("access", "a role that others may assume", *policy(trust, put_trust, "lambda.amazonaws.com", "ec2.amazonaws.com"), "CreateByokKeyRole/Trust"),
-    ("access", "a wider policy of the router", *policy(router, put_router, "dynamodb:Query", "dynamodb:PutItem"), "RouterPolicy"),
     ("access", "a table opened to a role",
      aws("dynamodb", "put_resource_policy", ResourceArn=lambda s,
          _: f"arn:aws:dynamodb:{s.account.region}:{s.account.id}:table/{s.physical['CredentialsTable']}",
@@ -245,11 +206,7 @@ LIES = [
      aws("lambda", "remove_permission", FunctionName="$CreateByokKeyFunction", StatementId="x"), "CreateByokKeyFunction/Policy"),
     ("access", "a function with a URL", aws("lambda", "create_function_url_config", FunctionName="$CreateByokKeyFunction", AuthType="NONE"),
      aws("lambda", "delete_function_url_config", FunctionName="$CreateByokKeyFunction"), "CreateByokKeyFunction/Urls"),
-    ("access", "a bucket without TLS", *policy(bucket, put_bucket, "aws:SecureTransport", "aws:MultiFactorAuthPresent"), "FilesBucketPolicy"),
-    ("access", "a topic for everybody", *policy(topic, put_topic, "cloudwatch.amazonaws.com", "ec2.amazonaws.com"), "AlarmTopicPolicy"),
-    ("access", "another rule in the key-changes log", *policy(log, put_log, "aws:SourceArn", "aws:PrincipalArn"), "KeyChangesLogPolicy"),
     ("functions", "a part of the requests elsewhere", part_elsewhere, lambda s, _: live(s, RoutingConfig={}), "sends a part"),
-    ("functions", "a version with another role", version(other_role), old_version, "CreateByokKeyFunction/Role"),
     ("functions", "a version that seals elsewhere", version(other_kms), old_version, "CreateByokKeyFunction/Environment/AWS_ENDPOINT_URL_KMS"),
     ("drift", "a log kept for three days", aws("logs", "put_retention_policy", logGroupName="$CreateByokKeyLogGroup", retentionInDays=3),
      aws("logs", "put_retention_policy", logGroupName="$CreateByokKeyLogGroup", retentionInDays=1), "CreateByokKeyLogGroup MODIFIED"),
