@@ -1,6 +1,6 @@
 """What must hold of template.yaml that nothing else notices: no linter, no engine, no judge of policies.
 
-LIES has a wrong template for each test, which must fail there.
+LIES has a wrong template for each test. One rule compares a whole thing, rather than a list of cases.
 """
 
 import contextlib
@@ -61,12 +61,28 @@ NAMED = {
     "AWS::CloudWatch::Dashboard": "DashboardName", "AWS::KMS::Alias": "AliasName", "AWS::Logs::LogGroup": "LogGroupName",
     "AWS::Logs::QueryDefinition": "Name", "AWS::Logs::ResourcePolicy": "PolicyName", "AWS::WAFv2::WebACL": "Name",
 }
-# The settings of the gateway. Others change requests or responses: binary types, compression, a cache, CORS, an authorizer.
-SETTINGS = {
-    "Api": {"Body", "EndpointAccessMode", "EndpointConfiguration", "Parameters", "SecurityPolicy"},
-    "ApiStage": {"AccessLogSetting", "DeploymentId", "MethodSettings", "RestApiId", "StageName", "TracingEnabled", "Variables"},
-    "Body": {"info", "openapi", "paths", "servers", "x-amazon-apigateway-gateway-responses"},
-    "Method": {"DataTraceEnabled", "HttpMethod", "LoggingLevel", "ResourcePath", "ThrottlingBurstLimit", "ThrottlingRateLimit"},
+# The properties that a resource may have, by type. Another one can change what requests and stored data meet: binary types,
+# compression, a cache, CORS, an authorizer; a metric's unit; a disabled key or rule; a log class without metric filters; a stream.
+PROPERTIES = {
+    "AWS::ApiGateway::RestApi": "Body EndpointAccessMode EndpointConfiguration Parameters SecurityPolicy",
+    "AWS::ApiGateway::Stage": "AccessLogSetting DeploymentId MethodSettings RestApiId StageName TracingEnabled Variables",
+    "AWS::CloudWatch::Alarm": "ActionsEnabled AlarmActions AlarmDescription ComparisonOperator DatapointsToAlarm Dimensions EvaluationPeriods ExtendedStatistic "
+                              "MetricName Metrics Namespace OKActions Period Statistic Threshold TreatMissingData",
+    "AWS::DynamoDB::Table": "AttributeDefinitions BillingMode DeletionProtectionEnabled KeySchema OnDemandThroughput PointInTimeRecoverySpecification "
+                            "SSESpecification TimeToLiveSpecification",
+    "AWS::Events::Rule": "Description EventPattern Targets",
+    "AWS::KMS::Key": "Description EnableKeyRotation KeyPolicy MultiRegion PendingWindowInDays RotationPeriodInDays",
+    "AWS::Logs::LogGroup": "KmsKeyId LogGroupName RetentionInDays Tags",
+    "AWS::Logs::MetricFilter": "FilterPattern LogGroupName MetricTransformations",
+    "AWS::S3::Bucket": "BucketEncryption LifecycleConfiguration OwnershipControls PublicAccessBlockConfiguration VersioningConfiguration",
+    "AWS::SNS::Topic": "KmsMasterKeyId",
+}
+# The values that a parameter has if nobody gives one, but for those that are empty.
+DEFAULTS = {
+    "Architecture": "arm64", "CreatesPerSecond": 50, "CredentialsPerWorkspace": 100, "DeleteBurst": 20, "DeleteRatePerMinute": 60, "DeletesPerSecond": 200,
+    "DeploymentPreference": "Canary10Percent5Minutes", "FilesVersioning": "Off", "FilesVersionsDays": 1, "Firewall": "Off",
+    "FirewallRequestsPerFiveMinutes": 10000, "GatewayLoggingRole": "Existing", "LogRetentionDays": 90, "ReadsPerSecond": 1000,
+    "ReservedConcurrency": 0, "StageName": "live", "SystemLogLevel": "WARN",
 }
 # The service that a role trusts, and its managed policy. The other roles are the functions'.
 ROLES = {
@@ -76,10 +92,11 @@ ROLES = {
 
 # Properties of every resource of a type.
 EVERY = {
-    "AWS::DynamoDB::Table": {"PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}},
+    "AWS::CloudWatch::Alarm": {"ActionsEnabled": True},
+    "AWS::DynamoDB::Table": {"BillingMode": "PAY_PER_REQUEST", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}},
     "AWS::KMS::Key": {"EnableKeyRotation": True, "RotationPeriodInDays": 365, "PendingWindowInDays": 30},
-    "AWS::Logs::LogGroup": {"RetentionInDays": "90"},  # in the standard class: the other one has no metric filters
-    "AWS::S3::Bucket": {"PublicAccessBlockConfiguration": dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)},
+    "AWS::Logs::LogGroup": {"RetentionInDays": "90"},
+    "AWS::S3::Bucket": {"OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}, "PublicAccessBlockConfiguration": dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)},
 }
 
 # The gateway's responses: every type that API Gateway documents for a REST API, by our status.
@@ -184,10 +201,25 @@ class Template(unittest.TestCase):
                              ("SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09", "STRICT", "dualstack"), name)
         records = [r["Properties"] for r in stack.of_type("AWS::Route53::RecordSet").values()]
         self.assertEqual([(r["Type"], r["AliasTarget"]["DNSName"]) for r in records], [(t, {"Fn::GetAtt": ["Domain", "RegionalDomainName"]}) for t in ("A", "AAAA")])
+        self.assertEqual(stack.properties("DomainMapping"), {name: stack.named(n) for name, n in (("DomainName", "Domain"), ("RestApiId", "Api"), ("Stage", "ApiStage"))})
         private = Stack(PrivateVpcEndpoint="vpce-0123abcd").properties("Api")
         self.assertEqual(private["EndpointConfiguration"]["Types"] + private["EndpointConfiguration"]["VpcEndpointIds"], ["PRIVATE", "vpce-0123abcd"])
         (statement,) = private["Policy"]["Statement"]
         self.assertEqual(statement["Condition"], {"StringEquals": {"aws:SourceVpce": "vpce-0123abcd"}})
+
+    def test_firewall(self):
+        """It stands before the API, inspects a whole body, and refuses; the rules of AWS refuse by themselves."""
+        stack = Stack(**ALL)
+        acl = stack.properties("WebAcl")
+        self.assertEqual(stack.properties("WebAclAssociation"), {
+            "ResourceArn": f"arn:aws:apigateway:{REGION}::/restapis/{stack.named('Api')}/stages/{stack.named('ApiStage')}", "WebACLArn": stack.named("WebAcl.Arn")})
+        self.assertEqual((acl["DefaultAction"], acl["AssociationConfig"]), ({"Allow": {}}, {"RequestBody": {"API_GATEWAY": {"DefaultSizeInspectionLimit": "KB_64"}}}))
+        actions = {r["Name"]: r.get("OverrideAction") or {a: v["CustomResponse"]["ResponseCode"] for a, v in r["Action"].items()} for r in acl["Rules"]}
+        self.assertEqual(actions, {"body-size": {"Block": 400}, "rate": {"Block": 429}, "known-bad-inputs": {"None": {}}})
+        size, rate, _ = (r["Statement"] for r in acl["Rules"])
+        self.assertEqual(size["SizeConstraintStatement"] | {"TextTransformations": []}, {
+            "FieldToMatch": {"Body": {"OversizeHandling": "MATCH"}}, "ComparisonOperator": "GT", "Size": 65536, "TextTransformations": []})
+        self.assertEqual(rate, {"RateBasedStatement": {"AggregateKeyType": "IP", "EvaluationWindowSec": 300, "Limit": "10000"}})
 
     def test_everything_at_rest_is_under_the_storage_key(self):
         """The sealing key refuses the services, so a table under it could not be made."""
@@ -217,16 +249,23 @@ class Template(unittest.TestCase):
                 }, name)
                 self.assertEqual(stack.resources[name]["Metadata"]["ContextPath"], {"Fn::Sub": "infra/release/${Architecture}"}, name)
 
-    def test_gateway_changes_nothing(self):
+    def test_gateway_hands_requests_to_the_functions(self):
         stack = Stack()
-        api, stage = stack.properties("Api"), stack.properties("ApiStage")
-        self.assertEqual({"Api": set(api), "ApiStage": set(stage), "Body": set(api["Body"]), "Method": set().union(*stage["MethodSettings"])}, SETTINGS)
-        self.assertEqual(api["Body"]["servers"], [{"x-amazon-apigateway-endpoint-configuration": {"disableExecuteApiEndpoint": False}}])
-        for operations in api["Body"]["paths"].values():
+        body = stack.properties("Api")["Body"]
+        self.assertEqual(set(body), {"info", "openapi", "paths", "servers", "x-amazon-apigateway-gateway-responses"})
+        self.assertEqual(body["servers"], [{"x-amazon-apigateway-endpoint-configuration": {"disableExecuteApiEndpoint": False}}])
+        for operations in body["paths"].values():
             for operation in operations.values():
                 integration = operation["x-amazon-apigateway-integration"]
                 self.assertRegex(integration.pop("uri"), r"/functions/[\w-]+Aliaslive/invocations$")
                 self.assertEqual(operation, {"responses": {}, "x-amazon-apigateway-integration": {"httpMethod": "POST", "type": "aws_proxy"}})
+        for settings in stack.properties("ApiStage")["MethodSettings"]:
+            self.assertEqual(set(settings), {"DataTraceEnabled", "HttpMethod", "LoggingLevel", "ResourcePath", "ThrottlingBurstLimit", "ThrottlingRateLimit"})
+        callers = [stack.properties(name) for name in stack.of_type("AWS::Lambda::Permission")]
+        api = f"arn:aws:execute-api:{REGION}:{ACCOUNT}:{stack.named('Api')}/*/"
+        self.assertEqual(len(callers), 3)
+        for permission in callers:
+            self.assertEqual((permission["Principal"], permission["SourceArn"][:len(api)], permission["Action"]), ("apigateway.amazonaws.com", api, "lambda:InvokeFunction"))
 
     def test_names(self):
         stack = Stack(**ALL)
@@ -268,10 +307,10 @@ class Template(unittest.TestCase):
 
     def test_what_every_resource_of_a_type_has(self):
         stack = Stack(**ALL)
-        for kind, properties in EVERY.items():
+        for kind, properties in PROPERTIES.items():
             for name in stack.of_type(kind):
-                self.assertEqual(stack.properties(name), stack.properties(name) | properties, name)
-                self.assertNotIn("LogGroupClass", stack.properties(name), name)
+                self.assertLessEqual(set(stack.properties(name)), set(properties.split()), name)
+                self.assertEqual(stack.properties(name), stack.properties(name) | EVERY.get(kind, {}), name)
 
     def test_logs_without_secrets(self):
         stack = Stack(Firewall="On")
@@ -325,10 +364,10 @@ class Template(unittest.TestCase):
             if resource["Type"] == "AWS::Serverless::Function":
                 self.assertIs(resource["Properties"].get("AutoPublishAliasAllProperties"), True, f"{name}: the alias would keep an old setting")
 
-    def test_bounds_of_the_functions(self):
-        """The functions refuse a higher bound: every create would get 500."""
+    def test_parameters(self):
+        """The functions refuse a higher bound of credentials: every create would get 500."""
         parameters = source()["Parameters"]
-        self.assertEqual([parameters[n]["Default"] for n in ("DeleteRatePerMinute", "DeleteBurst", "CredentialsPerWorkspace")], [60, 20, 100])
+        self.assertEqual({name: p["Default"] for name, p in parameters.items() if p["Default"] != ""}, DEFAULTS)
         self.assertEqual(parameters["CredentialsPerWorkspace"]["MaxValue"], 100)
 
     def test_calls_that_can_open_or_stop_a_key_are_reported(self):
@@ -365,52 +404,28 @@ def of(name: str):
     return lambda change: lambda template: change(template["Resources"][name]["Properties"])
 
 
-api, bucket, rule, get = of("Api"), of("FilesBucket"), of("KeyChangesRule"), of("GetSyncJobFunction")
+api = of("Api")
 
-# The test, and templates on which it must fail.
+# Each test, and a template on which it must fail.
 LIES = {
-    "test_order": [
-        lambda t, n=n: t["Resources"][n].pop("DependsOn")
-        for n in ("AccessLogGroup", "GatewayLogging", "GetSyncJobFunction", "CreateByokKeyFunction", "DeleteFileFunction")
-    ] + [of("AccessLogGroup")(lambda p: p.pop("Tags"))],
-    "test_what_is_kept": [
-        lambda t: t["Resources"]["SealingKey"].pop("DeletionPolicy"), lambda t: t["Resources"]["AccessTable"].update(DeletionPolicy="RetainExceptOnCreate"),
-        of("AccessTable")(lambda p: p.pop("DeletionProtectionEnabled")),
-    ],
-    "test_what_expires": [of("AccessTable")(lambda p: p.update(TimeToLiveSpecification={"AttributeName": "exp", "Enabled": True})),
-                          bucket(lambda p: p["LifecycleConfiguration"]["Rules"].pop())],
-    "test_gateway_responses": [
-        api(lambda p: p["GatewayResponses"].pop("INTEGRATION_TIMEOUT")), api(lambda p: p["GatewayResponses"]["THROTTLED"].update(StatusCode=503)),
-        api(lambda p: p["GatewayResponses"]["DEFAULT_5XX"]["ResponseTemplates"].update({
-            "application/json": '{"error":{"code":500,"message":"$context.error.message","metadata":{"request_id":"$context.requestId"}}}'})),
-    ],
-    "test_transport": [api(lambda p: p.pop("SecurityPolicy")), of("Domain")(lambda p: p.update(EndpointAccessMode="BASIC")), api(lambda p: p.pop("Policy")), of("DomainRecord")(lambda p: p.update(Type="AAAA"))],
-    "test_everything_at_rest_is_under_the_storage_key": [
-        of("AccessTable")(lambda p: p["SSESpecification"].update(KMSMasterKeyId={"Fn::GetAtt": ["SealingKey", "Arn"]})), of("AccessLogGroup")(lambda p: p.pop("KmsKeyId")),
-    ],
-    "test_what_every_resource_of_a_type_has": [
-        of("AccessTable")(lambda p: p.pop("PointInTimeRecoverySpecification")), of("StorageKey")(lambda p: p.pop("EnableKeyRotation")),
-        of("KeyChangesLogGroup")(lambda p: p.pop("RetentionInDays")), bucket(lambda p: p.pop("PublicAccessBlockConfiguration")),
-    ],
-    "test_logs_without_secrets": [
-        api(lambda p: p["AccessLogSetting"].update(Format='{"path":"$context.path"}')), api(lambda p: p["MethodSettings"][1].update(DataTraceEnabled=True)),
-        of("FirewallLogging")(lambda p: p["RedactedFields"].pop(0)), of("ExecutionLogGroup")(lambda p: p.pop("LogGroupName")),
-    ],
-    "test_ceilings": [of("ControlTable")(lambda p: p["OnDemandThroughput"].update(MaxWriteRequestUnits=100)), api(lambda p: p["MethodSettings"].pop())],
-    "test_a_parameter_reaches_the_live_version": [
-        of("CreateByokKeyFunction")(lambda p: p.pop("VersionDescription")), api(lambda p: p["Variables"].pop("deleteBurst")),
-        get(lambda p: p["Environment"]["Variables"].update(BURST={"Ref": "DeleteBurst"})), get(lambda p: p.pop("AutoPublishAliasAllProperties")),
-    ],
-    "test_bounds_of_the_functions": [lambda t: t["Parameters"]["CredentialsPerWorkspace"].update(MaxValue=1000)],
-    "test_calls_that_can_open_or_stop_a_key_are_reported": [
-        rule(lambda p: p.update(State="DISABLED")), rule(lambda p: p["EventPattern"]["detail"]["requestParameters"]["keyId"].pop(2)),
-        of("AlarmTopicPolicy")(lambda p: p["PolicyDocument"]["Statement"].pop()),
-    ],
-    "test_functions": [lambda t: t["Globals"]["Function"].update(Architectures=["x86_64"]), of("CreateByokKeyFunction")(lambda p: p["Environment"]["Variables"].update(CREDENTIALS_TABLE={"Ref": "ControlTable"}))],
-    "test_gateway_changes_nothing": [api(lambda p: p.update(BinaryMediaTypes=["*/*"])), api(lambda p: p["MethodSettings"][0].update(CachingEnabled=True))],
-    "test_names": [of("SealingKeyAlias")(lambda p: p.update(AliasName="alias/signalbox/sealing"))],
-    "test_roles": [of("DeploymentRole")(lambda p: p.pop("PermissionsBoundary"))],
-    "test_samconfig": [lambda t: t["Parameters"].pop("LogRetentionDays")],
+    "test_order": of("AccessLogGroup")(lambda p: p.pop("Tags")),
+    "test_what_is_kept": lambda t: t["Resources"]["AccessTable"].update(DeletionPolicy="RetainExceptOnCreate"),
+    "test_what_expires": of("AccessTable")(lambda p: p.update(TimeToLiveSpecification={"AttributeName": "exp", "Enabled": True})),
+    "test_gateway_responses": api(lambda p: p["GatewayResponses"]["THROTTLED"].update(StatusCode=503)),
+    "test_transport": of("Domain")(lambda p: p.update(EndpointAccessMode="BASIC")),
+    "test_firewall": of("WebAcl")(lambda p: p["Rules"][0]["Action"].update(Count=p["Rules"][0]["Action"].pop("Block"))),
+    "test_everything_at_rest_is_under_the_storage_key": of("AccessTable")(lambda p: p["SSESpecification"].update(KMSMasterKeyId={"Fn::GetAtt": ["SealingKey", "Arn"]})),
+    "test_functions": of("CreateByokKeyFunction")(lambda p: p["Environment"]["Variables"].update(CREDENTIALS_TABLE={"Ref": "ControlTable"})),
+    "test_gateway_hands_requests_to_the_functions": api(lambda p: p["MethodSettings"][0].update(CachingEnabled=True)),
+    "test_names": of("SealingKeyAlias")(lambda p: p.update(AliasName="alias/signalbox/sealing")),
+    "test_roles": of("DeploymentRole")(lambda p: p.pop("PermissionsBoundary")),
+    "test_samconfig": lambda t: t["Parameters"].pop("LogRetentionDays"),
+    "test_what_every_resource_of_a_type_has": of("StorageKey")(lambda p: p.update(Enabled=False)),
+    "test_logs_without_secrets": api(lambda p: p["MethodSettings"][1].update(DataTraceEnabled=True)),
+    "test_ceilings": of("ControlTable")(lambda p: p["OnDemandThroughput"].update(MaxWriteRequestUnits=100)),
+    "test_a_parameter_reaches_the_live_version": of("CreateByokKeyFunction")(lambda p: p.pop("VersionDescription")),
+    "test_parameters": lambda t: t["Parameters"]["CredentialsPerWorkspace"].update(MaxValue=1000),
+    "test_calls_that_can_open_or_stop_a_key_are_reported": of("KeyChangesRule")(lambda p: p["EventPattern"]["detail"]["requestParameters"]["keyId"].pop(2)),
 }
 
 
@@ -426,14 +441,13 @@ def changed(change):
 
 
 def told(test: unittest.TestCase, case: type, lies: dict, without: set[str] = frozenset()) -> None:
-    """Each test of the case fails on each of its lies."""
+    """Each test of the case fails on its lie."""
     test.assertEqual({n for n in dir(case) if n.startswith("test_")} - without, lies.keys())
-    for name, changes in lies.items():
-        for i, change in enumerate(changes):
-            with changed(change):
-                result = unittest.TestResult()
-                case(name).run(result)
-            test.assertFalse(result.wasSuccessful(), f"{name} does not notice lie {i}")
+    for name, change in lies.items():
+        with changed(change):
+            result = unittest.TestResult()
+            case(name).run(result)
+        test.assertTrue(result.failures and not result.errors, f"{name} does not notice its lie: {result.errors}")
 
 
 class Lies(unittest.TestCase):
