@@ -53,26 +53,26 @@ func TestListsFitTheTerminal(t *testing.T) {
 	const first, second = "11111111-2222-4333-8444-555555555555", "11111111-2222-4999-8444-555555555555"
 	credential := func(id ids.Credential, name string, age time.Duration) byok.Credential {
 		return byok.Credential{
-			ID: id, Account: first, Workspace: first, Label: "sk-...efgh", SortOrder: 7, CreatedAt: now.Add(-age),
+			ID: id, Account: first, Workspace: first, Label: "sk-...efgh", Form: byok.Header, SortOrder: 7, CreatedAt: now.Add(-age),
 			Settings: byok.Settings{Provider: "openai", Name: name},
 		}
 	}
 	found := []byok.Credential{credential(first, "n", 3*24*time.Hour), credential(second, "Nightly batch of the research team", 90*time.Minute)}
-	const all = "ID NAME LABEL AGE WORKSPACE ACCOUNT STATE PROVIDER ORDER FLAGS ONLY FOR"
+	const all = "ID NAME PROVIDER STATE WORKSPACE ACCOUNT AGE LABEL ORDER FLAGS ONLY FOR"
 	for width, want := range map[int]string{
-		0: all + " 11111111-2222-43 n sk-...efgh 3d 11111111 11111111 active openai 7 - -" +
-			" 11111111-2222-49 Nightly batch of the research team sk-...efgh 90m 11111111 11111111 active openai 7 - -",
-		120: all + " 11111111-2222-43 n sk-...efgh 3d 11111111 11111111 active openai 7 - -" +
-			" 11111111-2222-49 Nightly batch of the … sk-...efgh 90m 11111111 11111111 active openai 7 - -",
-		80: "ID NAME LABEL AGE WORKSPACE ACCOUNT STATE 11111111-2222-43 n sk-...efgh 3d 11111111 11111111 active" +
-			" 11111111-2222-49 Nightly batch o… sk-...efgh 90m 11111111 11111111 active" +
-			"Not shown for want of room: PROVIDER, ORDER, FLAGS, ONLY FOR (-o json has everything).",
-		5: "ID 11111111-2222-43 11111111-2222-49" + "Not shown for want of room: NAME, LABEL, AGE, WORKSPACE, ACCOUNT, STATE, PROVIDER, ORDER, FLAGS, ONLY FOR (-o json has everything).",
+		0: all + " 11111111-2222-43 n openai active 11111111 11111111 3d sk-...efgh 7 - -" +
+			" 11111111-2222-49 Nightly batch of the research team openai active 11111111 11111111 90m sk-...efgh 7 - -",
+		120: all + " 11111111-2222-43 n openai active 11111111 11111111 3d sk-...efgh 7 - -" +
+			" 11111111-2222-49 Nightly batch of the … openai active 11111111 11111111 90m sk-...efgh 7 - -",
+		80: "ID NAME PROVIDER STATE WORKSPACE ACCOUNT AGE 11111111-2222-43 n openai active 11111111 11111111 3d" +
+			" 11111111-2222-49 Nightly batch of … openai active 11111111 11111111 90m" +
+			"Not shown for want of room: LABEL, ORDER, FLAGS, ONLY FOR (-o json has everything).",
+		5: "ID 11111111-2222-43 11111111-2222-49" + "Not shown for want of room: NAME, PROVIDER, STATE, WORKSPACE, ACCOUNT, AGE, LABEL, ORDER, FLAGS, ONLY FOR (-o json has everything).",
 	} {
 		var shown strings.Builder
 		notes := ""
 		s := &session{out: output.Writer{To: &shown, Width: width, Now: now, Note: func(format string, args ...any) { notes += fmt.Sprintf(format, args...) }}}
-		kit.Must(t, showCredentials(s, found, true))
+		kit.Must(t, showCredentials(s, found, everywhere(true)...))
 		if diff := cmp.Diff(want, strings.Join(strings.Fields(shown.String()), " ")+notes); diff != "" {
 			t.Errorf("%d columns (-want +got):\n%s", width, diff)
 		}
@@ -82,7 +82,7 @@ func TestListsFitTheTerminal(t *testing.T) {
 	}
 	for width := 20; width < 140; width++ {
 		var shown strings.Builder
-		kit.Must(t, showCredentials(&session{out: output.Writer{To: &shown, Width: width, Now: now, Note: func(string, ...any) {}}}, found, true))
+		kit.Must(t, showCredentials(&session{out: output.Writer{To: &shown, Width: width, Now: now, Note: func(string, ...any) {}}}, found, everywhere(true)...))
 		for line := range strings.Lines(shown.String()) {
 			if utf8.RuneCountInString(strings.TrimRight(line, "\n")) > width {
 				t.Errorf("%d columns: %q", width, line)

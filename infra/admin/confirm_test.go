@@ -32,13 +32,13 @@ func (d *fixture) typed(text string, args ...string) answer {
 	return d.feed(text, args...)
 }
 
-// Only a whole name confirms. An unreadable row has no name, and an empty line does not
+// Only a whole name confirms, in any spelling. An unreadable row has no name, and an empty line does not
 // confirm it. testdata/confirm.txt tries each command that asks.
 func TestOnlyANameConfirms(t *testing.T) {
 	t.Parallel()
 	for typed, confirms := range map[string]bool{
 		"a name\n": true, "id\n": true, "a name": false, "": false, "\n": false, "y\n": false, "yes\n": false,
-		"A NAME\n": false, "a name0\n": false, "\na name\n": false,
+		"A  NAME\n": true, "a name0\n": false, "\na name\n": false,
 	} {
 		s := &session{app: &app{interactive: true, stdin: strings.NewReader(typed), stderr: io.Discard}}
 		err := confirmation{}.confirm(t.Context(), s, "removes it", "a name", "", "id")

@@ -19,7 +19,7 @@ import (
 )
 
 type credentialCommands struct {
-	List      credentialList      `cmd:"" reads:"" help:"List the credentials of a workspace, by label: keys are never shown."`
+	List      credentialList      `cmd:"" reads:"" help:"List the credentials of a workspace, by label: keys are never shown. A key of an unusual form is marked (odd), (document) or (no header); (?) means that an older version stored it without a form."`
 	Find      credentialFind      `cmd:"" reads:"" anywhere:"" help:"Find credentials in all workspaces by label, last characters, provider, name, id or allowed API key, or by a leaked key."`
 	Show      credentialShow      `cmd:"" reads:"" anywhere:"" help:"Show a credential with its flags and allow-lists, wherever it is."`
 	Disable   credentialDisable   `cmd:"" anywhere:"" help:"Disable a credential, wherever it is: routers skip it from the next request on."`
@@ -59,6 +59,7 @@ type credentialSupersede struct {
 // credentialView is a credential for scripts, with the API's names.
 type credentialView struct {
 	ID        ids.Credential  `json:"id"`
+	State     string          `json:"state"` // active or disabled
 	Label     string          `json:"label"`
 	KeyForm   output.Optional `json:"key_form"` // see byok.Form
 	Account   ids.Account     `json:"account_id"`
@@ -89,32 +90,43 @@ type credentialRow struct {
 func (r credentialRow) MarshalJSON() ([]byte, error) { return json.Marshal(r.view) }
 
 func viewCredential(c byok.Credential) credentialRow {
-	created := output.When(c.CreatedAt)
-	row := credentialRow{
-		ID: c.ID, Name: c.Name, Provider: c.Provider, Label: marked(c), State: "active", SortOrder: c.SortOrder,
-		Workspace: c.Workspace, Account: c.Account, CreatedAt: created, Flags: flags(c.Settings), Limits: limits(c.Settings),
-		view: credentialView{c.ID, c.Label, output.Optional(c.Form), c.Account, c.Workspace, created, c.SortOrder, c.Settings},
-	}
+	state, created := "active", output.When(c.CreatedAt)
 	if c.Disabled {
-		row.State = "disabled"
+		state = "disabled"
 	}
-	return row
+	return credentialRow{
+		ID: c.ID, Name: c.Name, Provider: c.Provider, Label: marked(c), State: state, SortOrder: c.SortOrder,
+		Workspace: c.Workspace, Account: c.Account, CreatedAt: created, Flags: flags(c.Settings), Limits: limits(c.Settings),
+		view: credentialView{c.ID, state, c.Label, output.Optional(c.Form), c.Account, c.Workspace, created, c.SortOrder, c.Settings},
+	}
 }
 
-// marked is the label, and the key's form if it is unusual or not known.
-func marked(c byok.Credential) string {
+// unusual is the form of the key, "" if it is usual, and "?" if an older version stored none.
+func unusual(c byok.Credential) string {
 	if c.Form == byok.Header {
-		return c.Label
+		return ""
 	}
-	return fmt.Sprintf("%s (%s)", c.Label, strings.ReplaceAll(cmp.Or(string(c.Form), "not known"), "_", " "))
+	return strings.ReplaceAll(cmp.Or(string(c.Form), "?"), "_", " ")
 }
 
-// showCredentials lists credentials. If it lists all workspaces, each row names its own.
-func showCredentials(s *session, found []byok.Credential, everywhere bool) error {
-	titles := []string{"id", "name", "provider", "label", "state", "order", "age", "flags", "only for"}
-	if everywhere {
-		titles = []string{"id", "name", "label", "age", "workspace", "account", "state", "provider", "order", "flags", "only for"}
+// marked is the label, and the key's form if it is unusual.
+func marked(c byok.Credential) string {
+	if form := unusual(c); form != "" {
+		return c.Label + " (" + form + ")"
 	}
+	return c.Label
+}
+
+// everywhere are the titles of a list of several workspaces. If the label was typed, other
+// columns come first.
+func everywhere(typed bool) []string {
+	if typed {
+		return []string{"id", "name", "provider", "state", "workspace", "account", "age", "label", "order", "flags", "only for"}
+	}
+	return []string{"id", "name", "label", "provider", "workspace", "account", "state", "age", "order", "flags", "only for"}
+}
+
+func showCredentials(s *session, found []byok.Credential, titles ...string) error {
 	return output.List(s.out, each(found, viewCredential), titles...)
 }
 
@@ -172,7 +184,10 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	for _, w := range s.refusedByRouters(ctx, holding) {
 		s.warn(fmt.Sprintf("routers refuse workspace %s: %v. Delete some", w, byok.ErrTooMany))
 	}
-	return showCredentials(s, listed, c.AllWorkspaces)
+	if c.AllWorkspaces {
+		return showCredentials(s, listed, everywhere(false)...)
+	}
+	return showCredentials(s, listed, "id", "name", "provider", "label", "state", "order", "age", "flags", "only for")
 }
 
 // refusedByRouters returns the workspaces that a router refuses because their credentials take

@@ -103,65 +103,73 @@ func (c oneCredential) find(ctx context.Context, s *session) (byok.Credential, e
 
 type credentialFind struct {
 	search
-	Text string `arg:"" help:"A label (sk-...AbCd), its last characters, a provider, a part of the name, or the beginning of an id or of an allowed API key's hash. - reads a leaked key from standard input and looks for its label."`
+	Text string `arg:"" help:"A label (sk-...AbCd), its last characters, a provider, a part of the name, or the beginning of an id or of an allowed API key's hash. 'odd', 'document' or 'no header' finds keys of that form, '?' those of an older version. - reads a leaked key from standard input and searches by its label."`
 }
 
 // Run finds credentials by a text or a leaked key.
 func (c credentialFind) Run(ctx context.Context, s *session) error {
-	matches, unsure, err := c.criterion(ctx, s)
-	if err != nil {
-		return err
+	var leaked, labels []string
+	if c.Text == "-" {
+		text, err := s.leakedText(ctx)
+		if err != nil {
+			return err
+		}
+		leaked = possibleKeys(text)
+		labels = each(leaked, func(key string) string { return byok.Label([]byte(key)) })
 	}
 	found, err := c.look(ctx, s)
 	if err != nil {
 		return err
 	}
-	matching := slices.DeleteFunc(slices.Clone(found.credentials), func(v byok.Credential) bool { return !matches(v) })
-	others := slices.DeleteFunc(slices.Clone(found.credentials), func(v byok.Credential) bool { return matches(v) || !unsure(v) })
-	if len(others) > 0 {
-		s.note("%s with the label ... may contain the key: `admin credential find ...` lists them.", output.Count(len(others), "document"))
+	var matching []byok.Credential
+	unsure := 0
+	for _, v := range found.credentials {
+		switch {
+		case c.Text == "-" && shows(v, leaked, labels), c.Text != "-" && c.matches(v):
+			matching = append(matching, v)
+		case c.Text == "-" && (v.Form != byok.Header || v.Label == byok.Label(nil)):
+			unsure++
+		}
 	}
-	if len(matching) > 0 {
-		return showCredentials(s, matching, true)
+	others := output.Count(unsure, "more credential") + " may contain the key, because the label shows too little of it: `admin credential find` lists them with '...', 'odd' or '?'"
+	switch {
+	case len(matching) > 0:
+		if unsure > 0 {
+			s.note("%s.", others)
+		}
+		typed := !slices.ContainsFunc(matching, func(v byok.Credential) bool { return c.Text != "-" && !strings.HasSuffix(v.Label, c.Text) })
+		return showCredentials(s, matching, everywhere(typed)...)
+	case unsure > 0:
+		return exit.Findings("no label shows the key, and `find -` searches by label. " + others)
+	case c.Text == "-" || found.unread > 0:
+		return found.absent()
 	}
-	err = found.absent()
-	if c.Text != "-" && errors.Is(err, byok.ErrNotFound) {
-		err = fmt.Errorf("%w. In a label, upper and lower case differ", err)
+	return fmt.Errorf("%w. In a label, upper and lower case differ", found.absent())
+}
+
+// matches reports whether the text describes a credential. If the text is a key, given by
+// mistake, its label matches too.
+func (c credentialFind) matches(v byok.Credential) bool {
+	text, label := strings.ToLower(c.Text), byok.Label([]byte(c.Text))
+	return strings.HasSuffix(v.Label, c.Text) || v.Provider == text || strings.HasPrefix(string(v.ID), text) || text == unusual(v) ||
+		strings.Contains(folded(v.Name), folded(c.Text)) || v.Label == label && label != byok.Label(nil) || lists(v, text)
+}
+
+// shows reports whether the credential has the label of one of the keys. If something may be
+// stored around its key, the end of the label suffices.
+func shows(v byok.Credential, keys, labels []string) bool {
+	if v.Label == byok.Label(nil) {
+		return false
 	}
-	return err
+	_, end, _ := strings.Cut(v.Label, byok.Label(nil))
+	end = strings.TrimRight(end, byok.OddCharacters)
+	return slices.Contains(labels, v.Label) ||
+		v.Form != byok.Header && end != "" && slices.ContainsFunc(keys, func(key string) bool { return strings.HasSuffix(key, end) })
 }
 
 // lists reports whether the credential allows an API key whose hash begins with the text.
 func lists(c byok.Credential, text string) bool {
 	return len(text) >= 8 && slices.ContainsFunc(c.AllowedAPIKeyHashes, func(hash string) bool { return strings.HasPrefix(hash, text) })
-}
-
-// criterion returns two functions. The first reports whether a credential matches. The second
-// reports whether the key may be in another one. If the text is a key, given by mistake, its
-// label matches too.
-func (c credentialFind) criterion(ctx context.Context, s *session) (matches, unsure func(byok.Credential) bool, err error) {
-	unknown := byok.Label(nil)
-	if c.Text != "-" {
-		text, label := strings.ToLower(c.Text), byok.Label([]byte(c.Text))
-		return func(v byok.Credential) bool {
-			return strings.HasSuffix(v.Label, c.Text) || v.Provider == text || strings.HasPrefix(string(v.ID), text) ||
-				strings.Contains(strings.ToLower(v.Name), text) || v.Label == label && label != unknown || lists(v, text)
-		}, func(byok.Credential) bool { return false }, nil
-	}
-	text, err := s.leakedText(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	labels := slices.DeleteFunc(each(possibleKeys(text), func(key string) string { return byok.Label([]byte(key)) }),
-		func(label string) bool { return label == unknown })
-	if len(labels) == 0 || byok.FormOf([]byte(text)) == byok.Document {
-		s.warn("a short key or a document has the label ...: all credentials with this label are listed")
-		labels = append(labels, unknown)
-	}
-	// The key may have been stored with something before or after it. Then no header can
-	// carry it, and its label is "...".
-	return func(v byok.Credential) bool { return slices.Contains(labels, v.Label) || v.Form == byok.NoHeader },
-		func(v byok.Credential) bool { return v.Form == byok.Document }, nil
 }
 
 type credentialShow struct{ oneCredential }
@@ -180,8 +188,12 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 			settings = append(settings, output.Column[credentialRow]{Title: name, Cell: func(credentialRow) string { return settingText(value) }})
 		}
 	}
-	if found.Form == byok.NoHeader {
+	switch found.Form {
+	case byok.NoHeader:
 		s.warn("no header can carry the key: a router refuses every request for which its turn comes. Create it again without what was pasted around it")
+	case byok.Odd:
+		s.warn("the key has a blank, a quote or another character that few providers use, or begins like NAME=. If that was pasted with it, the provider refuses it: create it again")
+	case byok.Header, byok.Document:
 	}
 	return output.One(s.out, viewCredential(found), settings...)
 }

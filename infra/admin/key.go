@@ -298,16 +298,16 @@ func (c keyFind) find(ctx context.Context, s *session) ([]auth.SurveyedKey, erro
 		}
 		return c.leaked(ctx, s, auth.TokensIn(text))
 	}
-	text, hash := strings.ToLower(c.Text), auth.HashKey(c.Text)
+	text, name, hash := strings.ToLower(c.Text), folded(c.Text), auth.HashKey(c.Text)
 	return c.look(ctx, s, func(k auth.Key) bool {
-		return strings.HasPrefix(string(k.Hash), text) || strings.Contains(strings.ToLower(k.Name), text) || k.Hash == hash
+		return strings.HasPrefix(string(k.Hash), text) || strings.Contains(folded(k.Name), name) || k.Hash == hash
 	})
 }
 
 // leaked returns those of the keys that exist.
 func (c keyFind) leaked(ctx context.Context, s *session, tokens []string) (found []auth.SurveyedKey, err error) {
 	if len(tokens) == 0 {
-		return nil, exit.UsageError("standard input has no API key: a key is sbx_ and 43 of A-Z a-z 0-9 _ -")
+		return nil, exit.UsageError("standard input has no API key that this command can read: a key is sbx_ and 43 of A-Z a-z 0-9 _ -, not encoded")
 	}
 	var absent error
 	for _, token := range tokens {

@@ -1,21 +1,22 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf16"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"signalbox.dev/infra/admin/exit"
 )
 
-// leakedText reads a leaked key from standard input, with whatever stands around it.
+// leakedText reads a leaked key from standard input, with whatever stands around it. Some
+// shells write UTF-16. A key is ASCII, so it can be read without the zero bytes.
 func (s *session) leakedText(ctx context.Context) (string, error) {
 	if s.interactive {
 		s.note("Paste the key, then press Enter and Ctrl-D.")
@@ -24,45 +25,32 @@ func (s *session) leakedText(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the key: %w", err)
 	}
-	text := strings.TrimFunc(decodedText(input), func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) })
+	text := strings.TrimFunc(strings.ReplaceAll(string(input), "\x00", ""), func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError // of a mark of UTF-16
+	})
 	if text == "" {
 		return "", exit.UsageError("standard input is empty")
 	}
 	return text, nil
 }
 
-// decodedText decodes UTF-16, which some shells write. It leaves other input as it is.
-func decodedText(input []byte) string {
-	var order binary.ByteOrder
-	switch {
-	case len(input) < 2 || len(input)%2 != 0:
-		return string(input)
-	case bytes.HasPrefix(input, []byte{0xff, 0xfe}) || input[1] == 0:
-		order = binary.LittleEndian
-	case bytes.HasPrefix(input, []byte{0xfe, 0xff}) || input[0] == 0:
-		order = binary.BigEndian
-	default:
-		return string(input)
-	}
-	units := make([]uint16, len(input)/2)
-	for i := range units {
-		units[i] = order.Uint16(input[2*i:])
-	}
-	return string(utf16.Decode(units))
-}
-
 // possibleKeys returns the parts of a text that may be a provider's key: the whole text, the
-// strings of a JSON document, words, and the value after = or : in a word.
+// strings of a JSON document, words, and parts of words that punctuation separates.
 func possibleKeys(text string) []string {
 	possible := []string{text}
 	var document any
 	if json.Unmarshal([]byte(text), &document) == nil {
 		possible = append(possible, stringsOf(document)...)
 	}
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("\"'`,;{}[]()<>", r) }) {
-		possible = append(possible, word)
-		if i := strings.IndexAny(word, "=:"); i >= 0 {
-			possible = append(possible, word[i+1:])
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r < '!' || r > '~' || strings.ContainsRune("\"'`,;{}[]()<>\\", r) }) {
+		for rest := word; rest != ""; {
+			possible = append(possible, rest, strings.TrimRight(rest, ".:!?"))
+			end := strings.IndexAny(rest, "=:&?|#@/")
+			if end < 0 {
+				break
+			}
+			possible = append(possible, rest[:end])
+			rest = rest[end+1:]
 		}
 	}
 	slices.Sort(possible)
@@ -84,4 +72,10 @@ func stringsOf(document any) (all []string) {
 		}
 	}
 	return all
+}
+
+// folded returns a name without what differs between two spellings of it: composed and
+// decomposed letters, upper and lower case, and kinds and numbers of blanks.
+func folded(name string) string {
+	return strings.Join(strings.Fields(strings.ToLower(norm.NFKC.String(name))), " ")
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf16"
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
 )
 
 // Somebody with a leaked key has it in a mail, a log or a script, and pastes what is there.
@@ -51,12 +54,48 @@ func TestALeakedKeyIsFoundInEveryForm(t *testing.T) {
 			}
 		}
 	}
-	for _, other := range []string{"sk-proj-0123456789", key[:46], key + "x", "sbx_", string([]byte{0, 1, 2, 3})} {
-		if got := d.feed(other, "key", "find", "-"); got.code != exit.Usage || !strings.Contains(got.stderr, "has no API key: a key is sbx_ and 43") {
+	unknown := string(auth.NewToken().Reveal())
+	for _, glued := range []string{key + "-1", unknown + key, key + unknown, "sbx_" + key, littleEndian("\ufeff" + key)[1:]} {
+		if got := d.feed(glued, "key", "find", "-"); got.code != exit.Done || !strings.Contains(got.stdout, hash[:8]) {
+			t.Errorf("%q: exit code %d: %s%s", glued, got.code, got.stdout, got.stderr)
+		}
+	}
+	for _, other := range []string{"sk-proj-0123456789", key[:46], key[:20] + "=\r\n" + key[20:], base64.StdEncoding.EncodeToString([]byte(key)), "sbx_", "\x00\x01"} {
+		if got := d.feed(other, "key", "find", "-"); got.code != exit.Usage || !strings.Contains(got.stderr, "no API key that this command can read") {
 			t.Errorf("%q: exit code %d: %s", other, got.code, got.stderr)
 		}
 	}
-	if got := d.feed("{\n"+key+"\n"+string(auth.NewToken().Reveal())+"\n}", "key", "find", "-"); got.code != exit.Done || !strings.Contains(got.stdout, hash[:8]) {
-		t.Errorf("two keys, one of them unknown: exit code %d: %s%s", got.code, got.stdout, got.stderr)
+}
+
+// A leaked provider key may be stored with something around it. Then it is shown, or said to
+// be possible.
+func TestALeakedKeyIsFoundAsItWasStored(t *testing.T) {
+	t.Parallel()
+	for form, shown := range map[string]bool{
+		"%s": true, "%s,": true, "%s;": true, "OPENAI_API_KEY=%s": true, "<%s>": true, "'%s'": true, "%s\\": true, "`%s`": true,
+		`"%s"`: false, "Bearer %s": false, " %s": false, "%s\n": false, "\ufeff%s": false, `{"key":"%s"}`: false, "key %s": false,
+	} {
+		d := newFixture(t)
+		stored := []byte(fmt.Sprintf(form, providerKey))
+		id := d.seal(d.workspace, "n", func(draft *byok.Draft) { draft.Label, draft.Form = byok.Label(stored), byok.FormOf(stored) })
+		for _, leaked := range []string{providerKey, "x " + providerKey + "\n", string(stored)} {
+			got := d.feed(leaked, "credential", "find", "-", "--account", string(d.account))
+			if isShown := strings.Contains(got.stdout, string(id[:8])); isShown != shown || got.code != map[bool]int{true: exit.Done, false: exit.Uncertain}[shown] ||
+				!shown && !strings.Contains(got.stderr, "1 more credential may contain the key") {
+				t.Errorf("stored as %q, leaked as %q: exit code %d: %s%s", stored, leaked, got.code, got.stdout, got.stderr)
+			}
+		}
+	}
+}
+
+// A name is found in another spelling.
+func TestANameIsFoundInEverySpelling(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.must("key", "create", "Zo\u00eb\u00a0 Caf\u00e9")
+	for _, typed := range []string{"Zoe\u0308 Cafe\u0301", "zo\u00eb  caf\u00e9", "ZO\u00cb\u00a0CAFE\u0301"} {
+		if got := d.do("key", "find", typed); got.code != exit.Done {
+			t.Errorf("%q: exit code %d: %s", typed, got.code, got.stderr)
+		}
 	}
 }

@@ -196,18 +196,18 @@ type confirmation struct {
 	Yes bool `help:"Do not ask for a confirmation. Required without a terminal."`
 }
 
-// confirm returns nil if the operator has typed one of the names or given --yes. The effect
+// confirm returns nil if the operator has typed one of the names, in any spelling, or given --yes. The effect
 // completes the sentence "This …". After an error nothing was done.
 func (c confirmation) confirm(ctx context.Context, s *session, effect string, names ...string) error {
 	if c.Yes {
 		return nil
 	}
 	if !s.interactive {
-		return exit.UsageError("this cannot be undone, and there is no terminal for a confirmation: repeat it with --yes; nothing was changed")
+		return exit.UsageError("there is no terminal for a confirmation: repeat it with --yes; nothing was changed")
 	}
 	_, _ = fmt.Fprintf(s.stderr, "This %s.\nType its name or id to confirm: ", effect)
 	typed, err := s.line(ctx)
-	if err != nil || typed == "" || !slices.Contains(names, typed) {
+	if err != nil || folded(typed) == "" || !slices.ContainsFunc(names, func(name string) bool { return folded(name) == folded(typed) }) {
 		return exit.Refusal("not confirmed: nothing was changed")
 	}
 	return nil

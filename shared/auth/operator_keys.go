@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -194,22 +195,25 @@ const (
 	tokenBytes = 32
 )
 
-// tokenForm is infra/openapi.yaml's form of an API key.
-var tokenForm = regexp.MustCompile(tokenPrefix + `[A-Za-z0-9_-]+`)
+// random is the random part of a token, as infra/openapi.yaml has it.
+var random = regexp.MustCompile(`^[A-Za-z0-9_-]{43}`)
 
 // TokensIn returns the API keys in a text, each once, whatever stands around them.
 func TokensIn(text string) []string {
-	found := slices.DeleteFunc(tokenForm.FindAllString(text, -1), func(token string) bool {
-		return len(token) != len(tokenPrefix)+base64.RawURLEncoding.EncodedLen(tokenBytes)
-	})
+	var found []string
+	for _, rest, more := strings.Cut(text, tokenPrefix); more; _, rest, more = strings.Cut(rest, tokenPrefix) {
+		if part := random.FindString(rest); part != "" {
+			found = append(found, tokenPrefix+part)
+		}
+	}
 	slices.Sort(found)
 	return slices.Compact(found)
 }
 
 // NewToken makes an API key: the prefix and 43 characters of base64url.
 func NewToken() secret.Bytes {
-	random := make([]byte, tokenBytes)
-	_, _ = rand.Read(random) // never fails: crypto/rand ends the process instead
-	defer clear(random)
-	return secret.New(base64.RawURLEncoding.AppendEncode([]byte(tokenPrefix), random))
+	bytes := make([]byte, tokenBytes)
+	_, _ = rand.Read(bytes) // never fails: crypto/rand ends the process instead
+	defer clear(bytes)
+	return secret.New(base64.RawURLEncoding.AppendEncode([]byte(tokenPrefix), bytes))
 }
