@@ -51,9 +51,8 @@ type (
 
 type credentialSupersede struct {
 	search
-	Old    arguments.CredentialPrefix `arg:"" help:"The credential that is replaced, or a prefix of its id. It is disabled, and can be enabled again."`
-	New    arguments.CredentialPrefix `arg:"" help:"The credential that takes its place, in the same workspace. It is enabled, and has the same flags and allow-lists."`
-	Anyway bool                       `help:"Supersede even if the two differ in flags or allow-lists."`
+	Old arguments.CredentialPrefix `arg:"" help:"The credential that is replaced, or a prefix of its id. It is disabled, and can be enabled again."`
+	New arguments.CredentialPrefix `arg:"" help:"The credential that takes its place, in the same workspace. It is enabled, and has the same flags and allow-lists."`
 }
 
 // credentialView is a credential for scripts, with the API's names.
@@ -181,13 +180,18 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	for _, v := range found.credentials {
 		holding[v.Workspace]++
 	}
-	for _, w := range s.refusedByRouters(ctx, holding) {
-		s.warn(fmt.Sprintf("routers refuse workspace %s: %v. Delete some", w, byok.ErrTooMany))
-	}
+	s.warnOfSize(ctx, holding)
 	if c.AllWorkspaces {
 		return showCredentials(s, listed, everywhere(false)...)
 	}
 	return showCredentials(s, listed, "id", "name", "provider", "label", "state", "order", "age", "flags", "only for")
+}
+
+// warnOfSize names the workspaces that a router refuses.
+func (s *session) warnOfSize(ctx context.Context, holding map[ids.Workspace]int) {
+	for _, w := range s.refusedByRouters(ctx, holding) {
+		s.warn(fmt.Sprintf("routers refuse workspace %s: %v. Delete some", w, byok.ErrTooMany))
+	}
 }
 
 // refusedByRouters returns the workspaces that a router refuses because their credentials take
@@ -237,27 +241,22 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 
 // Run gives the new credential the first of the two places and disables the old one.
 func (c credentialSupersede) Run(ctx context.Context, s *session) error {
-	moved, warning := false, ""
+	moved, successor := false, byok.Credential{}
 	old, err := oneCredential{c.search, c.Old}.find(ctx, s)
-	successor := byok.Credential{}
 	if err == nil {
 		successor, err = oneCredential{search{old.Account, old.Workspace}, c.New}.find(ctx, s)
 	}
 	if err == nil {
-		if c.Anyway {
-			_, warning = s.reopening(ctx, old)
-		}
-		moved, err = s.credentials.Supersede(ctx, old.Workspace, old.ID, successor.ID, c.Anyway)
+		moved, err = s.credentials.Supersede(ctx, old.Workspace, old.ID, successor.ID)
 	}
 	s.audit(ctx, "credential.supersede", err, "account", old.Account, "workspace", old.Workspace,
-		"credential", cmp.Or(string(old.ID), string(c.Old)), "successor", cmp.Or(string(successor.ID), string(c.New)), "anyway", c.Anyway)
+		"credential", cmp.Or(string(old.ID), string(c.Old)), "successor", cmp.Or(string(successor.ID), string(c.New)))
 	if err != nil {
 		return err
 	}
 	if !moved {
 		return s.out.Say(changed{string(old.ID), "unchanged"}, "Nothing was changed: %s is disabled, and %s comes before it already.", old.ID, successor.ID)
 	}
-	s.warn(warning) // only now, because the change may have been refused
 	return s.out.Say(changed{string(old.ID), "superseded"}, "Credential %s has the place of %s, which is disabled.", successor.ID, old.ID)
 }
 

@@ -14,6 +14,7 @@ import (
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
 
@@ -24,7 +25,8 @@ type keyCommands struct {
 	Show    keyShow    `cmd:"" reads:"" anywhere:"" help:"Show a key with its whole hash and its times, wherever it is."`
 	Disable keyDisable `cmd:"" anywhere:"" help:"Disable keys, wherever they are: they are refused from the next request on."`
 	Enable  keyEnable  `cmd:"" anywhere:"" help:"Enable a disabled key, wherever it is."`
-	Delete  keyDelete  `cmd:"" anywhere:"" help:"Delete a key, wherever it is. This cannot be undone."`
+	Replace keyReplace `cmd:"" anywhere:"" help:"Rotate a key: add the new one to every allow-list of credentials that has the old one. Repeat it if it was interrupted."`
+	Delete  keyDelete  `cmd:"" anywhere:"" help:"Delete a key, wherever it is, and take it out of allow-lists that have another. This cannot be undone."`
 }
 
 type keyCreate struct {
@@ -101,7 +103,18 @@ type (
 		oneKey
 		confirmation
 	}
+	keyReplace struct {
+		keySearch
+		Old arguments.HashPrefix `arg:"" help:"The hash of the old key, or a prefix. It stays in the lists until you delete it."`
+		New arguments.HashPrefix `arg:"" help:"The hash of the key that takes its place, or a prefix."`
+	}
 )
+
+type replacedView struct {
+	Old     string       `json:"old"`
+	Hash    auth.KeyHash `json:"hash"`
+	Changed int          `json:"changed"` // allow-lists
+}
 
 // Run disables keys, and goes on after a failure. Only then it looks for the lists that have
 // the keys, because nothing must delay a revocation.
@@ -150,15 +163,125 @@ func (c keyEnable) Run(ctx context.Context, s *session) error {
 	return err
 }
 
-// Run deletes a key.
+// Run deletes a key. It is disabled first: until its hash is out of the last list, requests
+// with it must not pass over a credential.
 func (c keyDelete) Run(ctx context.Context, s *session) error {
 	never := func(auth.Key) bool { return false }
-	_, err := c.change(ctx, s, "key.delete", "deleted", s.registry.DeleteKey, never, func(key auth.SurveyedKey) error {
+	remove := func(ctx context.Context, account ids.Account, hash auth.KeyHash) error {
+		err := s.registry.DisableKey(ctx, account, hash)
+		if err != nil && !errors.Is(err, auth.ErrNoKey) {
+			return err
+		}
+		s.audit(ctx, "key.disable", err, "account", account, "key", hash)
+		lists, err := s.relist(ctx, account, func(list []string) []string {
+			return slices.DeleteFunc(slices.Clone(list), func(h string) bool { return h == string(hash) })
+		})
+		for _, credential := range lists.passed {
+			s.warn("credential " + credential + " is for this key alone: no request can use it any more")
+		}
+		if err != nil {
+			return &exit.Partial{Err: err, Done: "the key is disabled: repeat the command"}
+		}
+		return s.registry.DeleteKey(ctx, account, hash)
+	}
+	_, err := c.change(ctx, s, "key.delete", "deleted", remove, never, func(key auth.SurveyedKey) error {
 		s.warn(s.allowing(ctx, key))
 		return c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `key disable` can be undone",
 			key.Name, key.Hash.Short(), string(key.Hash))
 	})
 	return err
+}
+
+// Run adds a key to every allow-list of its account that has the old one. The lists have the
+// old key, too, until it is deleted. The old key may be deleted already, if its hash is whole.
+func (c keyReplace) Run(ctx context.Context, s *session) error {
+	key, err := oneKey{c.keySearch, c.New}.find(ctx, s)
+	if err != nil {
+		return err
+	}
+	if state := stateOf(key.Key, s.now()); state != "active" {
+		return exit.Refusal(fmt.Sprintf("key %s is %s: nothing was changed", key.Hash.Short(), state))
+	}
+	old := string(c.Old)
+	if len(old) < arguments.HashLength {
+		found, err := oneKey{keySearch{key.Account}, c.Old}.find(ctx, s)
+		if err != nil {
+			return err
+		}
+		old = string(found.Hash)
+	}
+	if old == string(key.Hash) {
+		return exit.UsageError("a key cannot replace itself: name the old one, then the new one")
+	}
+	attrs := []any{"account", key.Account, "key", old, "successor", key.Hash}
+	if err := s.begin(ctx, "key.replace", attrs...); err != nil {
+		return err
+	}
+	lists, err := s.relist(ctx, key.Account, func(list []string) []string {
+		if !slices.Contains(list, old) || slices.Contains(list, string(key.Hash)) {
+			return list
+		}
+		return append(slices.Clone(list), string(key.Hash))
+	})
+	for _, credential := range lists.passed {
+		s.warn("the list of credential " + credential + " is full, so the new key is not in it: `admin key delete` of another key makes room")
+	}
+	switch added := output.Count(lists.changed, "allow-list") + " changed"; {
+	case err != nil:
+		err = &exit.Partial{Err: err, Done: added + ": repeat the command"}
+	case len(lists.passed) > 0 || lists.unread:
+		err = exit.Findings(added + ", and not every credential could be: see the warnings")
+	}
+	return s.finish(ctx, "key.replace", err, replacedView{old, key.Hash, lists.changed},
+		fmt.Sprintf("Key %s is in %s beside the old one. Hand it over, then `admin key delete %s`.", key.Hash.Short(), output.Count(lists.changed, "more allow-list"), old[:8]), attrs...)
+}
+
+// relisted is the result of relist.
+type relisted struct {
+	changed int
+	passed  []string // credentials whose list would be empty or too long
+	unread  bool     // some credentials cannot be read
+}
+
+// relistAttempts bounds how often relist reads the lists again that somebody else changed.
+const relistAttempts = 5
+
+// relist replaces each allow-list of the account by what change returns. It goes on after a
+// failure, and returns the first one.
+func (s *session) relist(ctx context.Context, account ids.Account, change func([]string) []string) (r relisted, failed error) {
+	holding := map[ids.Workspace]int{}
+	for range relistAttempts {
+		found, err := search{Account: account}.look(ctx, s)
+		if err != nil {
+			return r, err
+		}
+		clear(holding)
+		r.passed, r.unread, failed = nil, found.unread > 0, nil
+		for _, c := range found.credentials {
+			holding[c.Workspace]++
+			list := change(c.AllowedAPIKeyHashes)
+			if slices.Equal(list, c.AllowedAPIKeyHashes) {
+				continue
+			}
+			err := s.credentials.SetAllowedKeys(ctx, c, list)
+			if errors.Is(err, byok.ErrListLength) {
+				r.passed = append(r.passed, fmt.Sprintf("%.8s %q", c.ID, c.Name))
+				continue
+			}
+			s.audit(ctx, "credential.keys", err, "account", c.Account, "workspace", c.Workspace, "credential", c.ID)
+			if err == nil {
+				r.changed++
+			}
+			failed = cmp.Or(failed, err)
+		}
+		if !errors.Is(failed, byok.ErrChanged) {
+			break
+		}
+	}
+	if r.changed > 0 {
+		s.warnOfSize(ctx, holding)
+	}
+	return r, failed
 }
 
 // change finds the key, and changes it unless confirmed returns an error. If the key is so
@@ -199,8 +322,8 @@ func (s *session) allowing(ctx context.Context, key auth.SurveyedKey) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("this key is in the allow-list of %s: %s. A key that takes its place is not: its requests pass over the credential, "+
-		"to the platform's shared endpoint unless a flag removes that. Rotation in infra/operations/daily.md has the steps",
+	return fmt.Sprintf("this key is in the allow-list of %s: %s. Requests of a key that takes its place pass over the credential, "+
+		"to the platform's shared endpoint unless a flag removes that, until `admin key replace` adds it to the lists",
 		output.Count(len(names), "credential"), strings.Join(names, ", "))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/secret"
@@ -130,5 +131,32 @@ func TestPurgeRemovesEveryCredentialOfOneWorkspace(t *testing.T) {
 	}
 	if left, kept := f.stored(), other.stored(); len(left) != 0 || len(kept) != 1 {
 		t.Errorf("%d credentials left, %d of the other workspace; want 0 and 1", len(left), len(kept))
+	}
+}
+
+// An allow-list of API keys is replaced only as it was read. It never becomes empty.
+func TestSetAllowedKeys(t *testing.T) {
+	f := newFixture(t)
+	d := f.newDraft()
+	d.AllowedAPIKeyHashes = []string{"a", "b"}
+	kit.Must(t, f.store.Create(t.Context(), d))
+	for range 2 { // the second time changes nothing
+		f.faults.Inject(faults.Rule{Operation: "UpdateItem", Attempt: 1, Fault: faults.LoseAnswer()})
+		kit.Must(t, f.manager.SetAllowedKeys(t.Context(), d.Credential, []string{"b", "c"}))
+	}
+	for _, c := range []struct {
+		list []string
+		want error
+	}{{[]string{"a"}, byok.ErrChanged}, {nil, byok.ErrListLength}, {[]string{}, byok.ErrListLength}, {make([]string, 101), byok.ErrListLength}} {
+		if err := f.manager.SetAllowedKeys(t.Context(), d.Credential, c.list); !errors.Is(err, c.want) {
+			t.Errorf("%d hashes: %v, want %v", len(c.list), err, c.want)
+		}
+	}
+	if got := f.stored()[0].AllowedAPIKeyHashes; !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("the list is %q", got)
+	}
+	d.ID = ids.New[ids.Credential]()
+	if err := f.manager.SetAllowedKeys(t.Context(), d.Credential, []string{"b"}); !errors.Is(err, byok.ErrChanged) {
+		t.Errorf("an absent credential: %v", err)
 	}
 }

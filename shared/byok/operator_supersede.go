@@ -33,8 +33,8 @@ const supersedeAttempts = 5
 
 // Supersede rotates a key without a gap: in one transaction the new credential
 // takes the old one's sort_order, the old one takes the new one's and is disabled. If
-// the new one comes first already, both keep theirs. Both must be in the workspace. It
-// reads no key. Unless anyway is set, the two must have the same flags and allow-lists.
+// the new one comes first already, both keep theirs. Both must be in the workspace, and
+// have the same flags and allow-lists. It reads no key.
 //
 // It returns ErrNotFound or one of the errors above. After any other error it may
 // have been applied. Calling it again is safe: if the old credential is disabled and
@@ -45,7 +45,7 @@ const supersedeAttempts = 5
 // therefore looks at the new credential and then waits for ReadTime. A later reading may
 // see one of the two rows changed: it sees the new credential as usable, and possibly the
 // old one too.
-func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor ids.Credential, anyway bool) (changed bool, err error) {
+func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor ids.Credential) (changed bool, err error) {
 	if old == successor {
 		return false, ErrSameCredential
 	}
@@ -54,8 +54,15 @@ func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor
 		if err != nil {
 			return false, err
 		}
-		from, to, err := rotation(credentials, old, successor, anyway)
-		if err != nil || from.Disabled && to.SortOrder < from.SortOrder {
+		from, err := find(credentials, old)
+		if err != nil {
+			return false, err
+		}
+		to, err := find(credentials, successor)
+		if err != nil {
+			return false, err
+		}
+		if err := from.checkSuccessor(to); err != nil || from.Disabled && to.SortOrder < from.SortOrder {
 			return false, err
 		}
 		if err := m.pause(ctx, ReadTime); err != nil {
@@ -73,32 +80,34 @@ func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor
 	}
 }
 
-// rotation finds both credentials and refuses a pair that must not be swapped.
-func rotation(all []Credential, old, successor ids.Credential, anyway bool) (from, to Credential, err error) {
-	for id, found := range map[ids.Credential]*Credential{old: &from, successor: &to} {
-		i := slices.IndexFunc(all, func(c Credential) bool { return c.ID == id })
-		if i < 0 {
-			return from, to, fmt.Errorf("%w: %s", ErrNotFound, id)
-		}
-		*found = all[i]
+// find returns the credential with the id.
+func find(all []Credential, id ids.Credential) (Credential, error) {
+	i := slices.IndexFunc(all, func(c Credential) bool { return c.ID == id })
+	if i < 0 {
+		return Credential{}, fmt.Errorf("%w: %s", ErrNotFound, id)
 	}
-	differing := from.differences(to.Settings)
+	return all[i], nil
+}
+
+// checkSuccessor returns why the other credential cannot supersede this one, or nil.
+func (c Credential) checkSuccessor(to Credential) error {
+	differing := c.differences(to.Settings)
 	switch {
-	case from.Provider != to.Provider:
-		return from, to, ErrOtherProvider
+	case c.Provider != to.Provider:
+		return ErrOtherProvider
 	case to.Disabled:
-		return from, to, ErrSuccessorDisabled
-	case !anyway && len(differing) > 0:
-		return from, to, fmt.Errorf("%w: %s", ErrOtherSettings, strings.Join(differing, ", "))
+		return ErrSuccessorDisabled
+	case len(differing) > 0:
+		return fmt.Errorf("%w: %s", ErrOtherSettings, strings.Join(differing, ", "))
 	}
-	return from, to, nil
+	return nil
 }
 
 // differences names the flags and allow-lists in which the settings mean different
 // things to a router. The order of a list means nothing; a nil one and an empty one
 // mean different things.
 func (s Settings) differences(other Settings) []string {
-	// A router ignores texts for people, and rotation has checked Disabled.
+	// A router ignores texts for people, and checkSuccessor has checked Disabled.
 	s.Name, s.Disabled = other.Name, other.Disabled
 	others := maps.Collect(other.ByName())
 	var names []string

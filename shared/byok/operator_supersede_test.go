@@ -47,17 +47,15 @@ func TestSupersede(t *testing.T) {
 	unchanged := func(*byok.Draft) {}
 	for name, c := range map[string]struct {
 		change func(*byok.Draft)
-		anyway bool
 		want   error
 	}{
-		"alike":                   {unchanged, false, nil},
-		"another name":            {func(d *byok.Draft) { d.Name = "other" }, false, nil},
-		"another flag":            {func(d *byok.Draft) { d.Required = true }, false, byok.ErrOtherSettings},
-		"another flag, anyway":    {func(d *byok.Draft) { d.Required = true }, true, nil},
-		"no list":                 {func(d *byok.Draft) { d.AllowedModels = nil }, false, byok.ErrOtherSettings},
-		"a list in another order": {func(d *byok.Draft) { d.AllowedUserIDs = []string{"u2", "u1", "u2"} }, false, nil},
-		"another list":            {func(d *byok.Draft) { d.AllowedUserIDs = []string{"u1"} }, false, byok.ErrOtherSettings},
-		"disabled":                {func(d *byok.Draft) { d.Disabled = true }, true, byok.ErrSuccessorDisabled},
+		"alike":                   {unchanged, nil},
+		"another name":            {func(d *byok.Draft) { d.Name = "other" }, nil},
+		"another flag":            {func(d *byok.Draft) { d.Required = true }, byok.ErrOtherSettings},
+		"no list":                 {func(d *byok.Draft) { d.AllowedModels = nil }, byok.ErrOtherSettings},
+		"a list in another order": {func(d *byok.Draft) { d.AllowedUserIDs = []string{"u2", "u1", "u2"} }, nil},
+		"another list":            {func(d *byok.Draft) { d.AllowedUserIDs = []string{"u1"} }, byok.ErrOtherSettings},
+		"disabled":                {func(d *byok.Draft) { d.Disabled = true }, byok.ErrSuccessorDisabled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -68,7 +66,7 @@ func TestSupersede(t *testing.T) {
 				want = before
 			}
 			for _, first := range []bool{true, false} { // the second time changes nothing
-				if changed, err := f.manager.Supersede(t.Context(), f.workspace, old, successor, c.anyway); !errors.Is(err, c.want) || changed != (c.want == nil && first) {
+				if changed, err := f.manager.Supersede(t.Context(), f.workspace, old, successor); !errors.Is(err, c.want) || changed != (c.want == nil && first) {
 					t.Errorf("got %v, want %v", err, c.want)
 				}
 				if got := f.places(); got[old] != want[old] || got[successor] != want[successor] {
@@ -84,7 +82,7 @@ func TestASuccessorThatComesFirstStays(t *testing.T) {
 	f := newFixture(t)
 	successor, old := f.pair(func(*byok.Draft) {})
 	for _, first := range []bool{true, false} {
-		changed, err := f.manager.Supersede(t.Context(), f.workspace, old, successor, false)
+		changed, err := f.manager.Supersede(t.Context(), f.workspace, old, successor)
 		if got := f.places(); err != nil || changed != first || got[successor] != "first" || got[old] != "second, disabled" {
 			t.Errorf("changed: %v, %v; got %v", changed, err, got)
 		}
@@ -95,15 +93,15 @@ func TestSupersedeRefuses(t *testing.T) {
 	f := newFixture(t)
 	old, successor := f.pair(func(*byok.Draft) {})
 	for _, pair := range [][2]ids.Credential{{old, ids.New[ids.Credential]()}, {ids.New[ids.Credential](), successor}} {
-		if _, err := f.manager.Supersede(t.Context(), f.workspace, pair[0], pair[1], false); !errors.Is(err, byok.ErrNotFound) {
+		if _, err := f.manager.Supersede(t.Context(), f.workspace, pair[0], pair[1]); !errors.Is(err, byok.ErrNotFound) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if _, err := f.manager.Supersede(t.Context(), f.workspace, old, old, false); !errors.Is(err, byok.ErrSameCredential) {
+	if _, err := f.manager.Supersede(t.Context(), f.workspace, old, old); !errors.Is(err, byok.ErrSameCredential) {
 		t.Errorf("by itself: %v", err)
 	}
 	_, other := f.pair(func(d *byok.Draft) { d.Provider = "mistral" })
-	if _, err := f.manager.Supersede(t.Context(), f.workspace, old, other, true); !errors.Is(err, byok.ErrOtherProvider) {
+	if _, err := f.manager.Supersede(t.Context(), f.workspace, old, other); !errors.Is(err, byok.ErrOtherProvider) {
 		t.Errorf("of another provider: %v", err)
 	}
 }
@@ -160,7 +158,7 @@ func TestAReadingThatMissedTheSuccessor(t *testing.T) {
 				}
 			}()
 			synctest.Wait()
-			if changed, err := byok.NewManager(table, "t").Supersede(t.Context(), f.workspace, old, successor, false); !changed || err != nil {
+			if changed, err := byok.NewManager(table, "t").Supersede(t.Context(), f.workspace, old, successor); !changed || err != nil {
 				t.Errorf("%v, %v", changed, err)
 			}
 			<-read

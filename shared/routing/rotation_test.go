@@ -74,7 +74,7 @@ func TestRotationLeavesNoGap(t *testing.T) {
 	for n := range rotations {
 		step(func() error { return store.Create(t.Context(), drafts[n+1]) })
 		step(func() error {
-			_, err := f.manager().Supersede(t.Context(), f.workspace, drafts[n].ID, drafts[n+1].ID, false)
+			_, err := f.manager().Supersede(t.Context(), f.workspace, drafts[n].ID, drafts[n+1].ID)
 			return err
 		})
 	}

@@ -79,7 +79,7 @@ func kind(err error) int {
 	for code, kinds := range map[int][]error{
 		Usage:    {auth.ErrInvalid, syncjobs.ErrInvalid, byok.ErrSameCredential},
 		NotFound: {auth.ErrNoAccount, auth.ErrNoWorkspace, auth.ErrNoKey, syncjobs.ErrNotFound, byok.ErrNotFound, files.ErrNotFound},
-		Refused:  {auth.ErrWorkspaceDeleted, syncjobs.ErrState, files.ErrExists, auth.ErrNeedless, byok.ErrOtherProvider, byok.ErrOtherSettings, byok.ErrSuccessorDisabled},
+		Refused:  {auth.ErrWorkspaceDeleted, syncjobs.ErrState, files.ErrExists, auth.ErrNeedless, byok.ErrOtherProvider, byok.ErrOtherSettings, byok.ErrSuccessorDisabled, byok.ErrChanged},
 	} {
 		for _, kind := range kinds {
 			if errors.Is(err, kind) {
@@ -112,7 +112,7 @@ func Sentence(err error, code int) string {
 	case errors.Is(err, byok.ErrSuccessorDisabled):
 		return err.Error() + ": enable it first; nothing was changed"
 	case errors.Is(err, byok.ErrOtherSettings):
-		return err.Error() + ": create the new one with the same settings, or repeat it with --anyway; nothing was changed"
+		return err.Error() + ": create the new one with the same settings; nothing was changed"
 	case errors.As(err, &api) && errors.As(err, &op):
 		return fmt.Sprintf("%s answered %s with %s: %s", op.ServiceID, op.OperationName, api.ErrorCode(), api.ErrorMessage())
 	case errors.As(err, &network) && errors.As(err, &op):

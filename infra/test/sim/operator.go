@@ -372,7 +372,7 @@ func (w *World) Supersede(name string, old, successor ids.Credential) {
 	w.act(act{
 		name: name,
 		run: func(ctx context.Context, c Clients) error {
-			_, err := c.Manager.Supersede(ctx, w.Tenant.Workspace, old, successor, false)
+			_, err := c.Manager.Supersede(ctx, w.Tenant.Workspace, old, successor)
 			if disabled, _, exists := w.credential(old); err == nil && exists && !disabled {
 				w.problem("%s: done, and the old one is enabled", name)
 			}
