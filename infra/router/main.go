@@ -50,10 +50,12 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 )
 
@@ -69,6 +71,7 @@ func main() {
 	wait := flag.Duration("wait", 0, "how long the command ready waits")
 	shown := flag.Bool("version", false, "show the version")
 	flag.Parse()
+	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) // a core dump would hold keys; less is always allowed
 	if *shown {
 		fmt.Println("router", version)
 		return
@@ -97,7 +100,7 @@ func run(ctx context.Context, file string, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	aws, err := awsconfig.LoadDefaultConfig(ctx)
+	aws, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithHTTPClient(newClient(c.MaxConnections)))
 	if err != nil {
 		return fmt.Errorf("configuring the AWS clients: %w", err)
 	}
@@ -116,7 +119,7 @@ func run(ctx context.Context, file string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	log.Info("listening", "address", listener.Addr().String())
+	log.Info("listening", "address", c.Listen)
 	go h.awaitStorage(ctx)
 	go func() {
 		for {
@@ -131,28 +134,45 @@ func run(ctx context.Context, file string, log *slog.Logger) error {
 	return serve(ctx, newServer(h, log), listener, c.MaxConnections)
 }
 
-// listen listens on the configured address. Nobody else can connect to a socket before it
-// has its owner and mode.
+// newClient returns a client for AWS that keeps as many idle connections as there may be
+// callers. The SDK keeps ten: with more callers, most requests would make a new one.
+func newClient(callers int) *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+		t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, callers
+	})
+}
+
+// listen listens on the configured address. A socket is made in a folder of its own, where
+// nobody else can connect before it has its owner and mode. It then takes the place of the
+// socket of another authorizer, which may serve on: there is always one to connect to.
 func listen(ctx context.Context, c config) (net.Listener, error) {
 	network, address, _ := c.address() // readConfig has checked it
 	if network == "tcp" {
 		return new(net.ListenConfig).Listen(ctx, network, address)
 	}
-	if left, err := os.Lstat(address); err == nil && left.Mode().Type() == os.ModeSocket { // of a killed process
-		_ = os.Remove(address) // if it fails, Listen reports it
+	if info, err := os.Lstat(address); err == nil && info.Mode().Type() != os.ModeSocket {
+		return nil, fmt.Errorf("%s exists and is no socket", address)
 	}
-	before := syscall.Umask(0o177) //nolint:mnd // the owner alone
-	listener, err := new(net.ListenConfig).Listen(ctx, network, address)
-	syscall.Umask(before)
+	folder, err := os.MkdirTemp(filepath.Dir(address), ".")
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	made := filepath.Join(folder, "s")
+	listener, err := net.ListenUnix(network, &net.UnixAddr{Name: made, Net: network})
+	if err != nil {
+		return nil, err
+	}
+	listener.SetUnlinkOnClose(false)
 	uid, gid, err := c.owner()
 	if err == nil {
-		err = os.Lchown(address, uid, gid)
+		err = os.Lchown(made, uid, gid)
 	}
 	if err == nil {
-		err = os.Chmod(address, os.FileMode(c.ListenMode))
+		err = os.Chmod(made, os.FileMode(c.ListenMode))
+	}
+	if err == nil {
+		err = os.Rename(made, address)
 	}
 	if err != nil {
 		_ = listener.Close()

@@ -39,8 +39,9 @@ func start(t *testing.T, listen string) (end func() error) {
 	return func() error { stop(); return <-ended }
 }
 
-// A killed authorizer leaves its socket, and the next one replaces it. A file of another
-// kind stays.
+// A new authorizer takes over the socket of one that serves or was killed, and every
+// connection is served. Only the owner and the group of listen_owner reach it. A file of
+// another kind stays.
 func TestRunListensOnASocket(t *testing.T) {
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_PROFILE", "")
@@ -49,20 +50,28 @@ func TestRunListensOnASocket(t *testing.T) {
 	kit.Must(t, err)
 	left.SetUnlinkOnClose(false)
 	kit.Must(t, left.Close())
-	end := start(t, "unix:"+path)
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
-	}}}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://router/health", nil)
-	kit.Must(t, err)
-	if response, err := client.Do(r); err != nil || response.StatusCode != http.StatusOK {
-		t.Errorf("health: %v, %v", response, err)
+	end := func() error { return nil }
+	for mode, want := range map[string]os.FileMode{"": 0o600, "listen_mode: 0660": 0o660} {
+		old := end
+		end = start(t, "unix:"+path+"\n"+mode)
+		kit.Must(t, old())
+		if info, err := os.Lstat(path); err != nil || info.Mode() != os.ModeSocket|want {
+			t.Errorf("%q: %v, %v", mode, info, err)
+		}
+		client := onSocket(path)
+		response, err := client.Get("http://router/health")
+		kit.Must(t, err)
+		if kit.Must(t, response.Body.Close()); response.StatusCode != http.StatusOK {
+			t.Errorf("health: %s", response.Status)
+		}
+		client.CloseIdleConnections()
 	}
-	client.CloseIdleConnections()
-	if err := end(); err != nil {
-		t.Error(err)
+	kit.Must(t, end())
+	if files, err := os.ReadDir(filepath.Dir(path)); len(files) != 1 || err != nil {
+		t.Errorf("beside the socket: %v, %v", files, err)
 	}
 
+	kit.Must(t, os.Remove(path))
 	kit.Must(t, os.WriteFile(path, []byte("a file"), 0o600))
 	if err := start(t, "unix:"+path)(); err == nil {
 		t.Error("it replaced a file with its socket")
@@ -72,17 +81,11 @@ func TestRunListensOnASocket(t *testing.T) {
 	}
 }
 
-// Only the owner and the group of listen_owner reach a socket.
-func TestASocketHasItsMode(t *testing.T) {
-	for mode, want := range map[string]os.FileMode{"": 0o600, "listen_mode: 0660": 0o660} {
-		t.Setenv("AWS_REGION", "us-east-1")
-		path := filepath.Join(t.TempDir(), "socket")
-		end := start(t, "unix:"+path+"\n"+mode)
-		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
-			t.Errorf("%s: %v, %v", mode, info.Mode(), err)
-		}
-		kit.Must(t, end())
-	}
+// onSocket returns a client of the authorizer on this socket.
+func onSocket(path string) *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}}
 }
 
 func TestRunRefusesABadConfiguration(t *testing.T) {

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/shared/auth"
+)
+
+const childVariable = "ROUTER_TEST_CONFIG"
+
+// TestMain is the authorizer's main in a child process of TestManyCallers.
+func TestMain(m *testing.M) {
+	if file := os.Getenv(childVariable); file != "" {
+		os.Args = []string{"router", "-config", file}
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// dynamoDBOverTLS passes calls to the engine and repeats its answers: no row changes here,
+// and the engine is slower than DynamoDB. Each answer comes after a pause of up to 400 ms
+// more than slow, if slow is not zero.
+func dynamoDBOverTLS(t *testing.T, f *fixture, connections, slow *atomic.Int64) *httptest.Server {
+	t.Helper()
+	engine, err := url.Parse(*dynamodb.NewFromConfig(f.engines.Config).Options().BaseEndpoint)
+	kit.Must(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(engine)
+	var answers sync.Map
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		call, err := io.ReadAll(r.Body)
+		answer, isKnown := answers.Load(string(call))
+		if !isKnown {
+			r.Body = io.NopCloser(bytes.NewReader(call))
+			answer = httptest.NewRecorder()
+			proxy.ServeHTTP(answer.(*httptest.ResponseRecorder), r)
+			if err == nil && r.Context().Err() == nil {
+				answers.Store(string(call), answer)
+			}
+		}
+		if least := slow.Load(); least > 0 {
+			time.Sleep(time.Duration(least) + rand.N(400*time.Millisecond)) //nolint:gosec // no secret
+		}
+		recorder := answer.(*httptest.ResponseRecorder)
+		maps.Copy(w.Header(), recorder.Header())
+		_, _ = w.Write(recorder.Body.Bytes())
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of broken handshakes
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// As many callers as Envoy's breaker admits, each of an account of its own: 64 of them
+// reuse their connections to DynamoDB, and while it answers in 300 to 700 ms, all of them
+// leave the authorizer within the memory of the examples in deploy.
+func TestManyCallers(t *testing.T) {
+	const callers, most = 512, 256 << 20
+	f := newFixture(t)
+	var connections, slow atomic.Int64
+	server := dynamoDBOverTLS(t, f, &connections, &slow)
+	tokens := make([]string, callers)
+	each(16, func(first int) {
+		registry := auth.NewRegistry(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Access)
+		for i := first; i < callers; i += 16 {
+			tokens[i] = kit.NewTenant(t, registry).StandardKey(t, "")
+		}
+	})
+	folder := filepath.Dir(f.file)
+	text, err := os.ReadFile(f.file)
+	kit.Must(t, err)
+	write(t, f.file, strings.Replace(string(text), "127.0.0.1:0", "unix:"+folder+"/socket", 1))
+	write(t, folder+"/roots", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	access, err := f.engines.Config.Credentials.Retrieve(t.Context())
+	kit.Must(t, err)
+	router := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this test's own binary
+	router.Env = append(os.Environ(), childVariable+"="+f.file, "GOMEMLIMIT=200MiB", "AWS_REGION=us-east-1", "AWS_ENDPOINT_URL="+server.URL,
+		"AWS_CA_BUNDLE="+folder+"/roots", "AWS_ACCESS_KEY_ID="+access.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+access.SecretAccessKey)
+	kit.Must(t, router.Start())
+	kit.Must(t, askReady(t.Context(), f.file, time.Minute))
+	// The system shows this limit on Linux only.
+	if limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", router.Process.Pid)); err == nil && !strings.Contains(string(limits), "Max core file size        0                    0 ") {
+		t.Errorf("a core dump is possible: %s", limits)
+	}
+	client := onSocket(folder + "/socket")
+	client.Transport.(*http.Transport).MaxIdleConnsPerHost = callers
+	plans := func(callers, requests int) (ok int64) {
+		var served atomic.Int64
+		each(callers, func(i int) {
+			for range requests {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://router/plan", strings.NewReader(`{"model":"m"}`))
+				kit.Must(t, err)
+				r.Header.Set("Authorization", "Bearer "+tokens[i])
+				response, err := client.Do(r)
+				kit.Must(t, err)
+				if kit.Must(t, response.Body.Close()); response.StatusCode == http.StatusOK {
+					served.Add(1)
+				}
+			}
+		})
+		return served.Load()
+	}
+	const some, requests = 64, 50
+	plans(some, 3)
+	before := connections.Load()
+	if n := plans(some, requests); n != some*requests {
+		t.Errorf("%d of %d requests are served", n, some*requests)
+	}
+	if n := connections.Load() - before; n > some*requests/20 {
+		t.Errorf("%d new connections for %d requests", n, some*requests)
+	}
+	plans(callers, 1) // from now on the keys are known, so a request makes all its reads at once
+	slow.Store(int64(300 * time.Millisecond))
+	served := plans(callers, 1)
+	response, err := client.Get("http://router/metrics")
+	kit.Must(t, err)
+	metrics, err := io.ReadAll(response.Body)
+	kit.Must(t, err)
+	_, after, _ := strings.Cut(string(metrics), "\ngo_memstats_sys_bytes ")
+	var memory float64
+	if _, err := fmt.Sscan(after, &memory); err != nil || memory > most {
+		t.Errorf("%.0f bytes of memory, %v", memory, err)
+	}
+	t.Logf("%d of %d requests in the brown-out; %.0f MB", served, callers, memory/1e6)
+}
+
+// each calls f for 0 to n - 1 at the same time.
+func each(n int, f func(int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
+}
