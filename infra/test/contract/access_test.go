@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
 
@@ -70,9 +71,25 @@ func TestReasons(t *testing.T) {
 	get(unknownJob).As(n.management).Do(t).Because(t, "unknown_key")
 }
 
+// TestPolling: only a job that has not finished says when to ask again, with a 304 too.
+func TestPolling(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	for _, status := range []syncjobs.Status{syncjobs.Queued, syncjobs.Running, syncjobs.Succeeded} {
+		read := get(n.job(t, status)).As(n.management)
+		first := read.Do(t).Is(t, http.StatusOK)
+		unchanged := read.With("If-None-Match", first.Header.Get("Etag")).Do(t).Is(t, http.StatusNotModified)
+		for _, r := range []response{first, unchanged} {
+			if polls := r.Header.Get("Retry-After") != ""; polls == status.Finished() {
+				t.Errorf("%s, %d: Retry-After is %q", status, r.Status, r.Header.Get("Retry-After"))
+			}
+		}
+	}
+}
+
 // TestStrangersLearnNothing: what is another account's gets the same bytes as what is
-// unknown: what an operation is about, a workspace, an API key. TestSimulation of each
-// function tries every kind of caller and resource.
+// unknown: what an operation is about, a workspace, an API key; so does a workspace beyond
+// the key's own. TestSimulation of each function tries every kind of caller and resource.
 func TestStrangersLearnNothing(t *testing.T) {
 	t.Parallel()
 	n, other := newTenant(t), newTenant(t)
@@ -99,6 +116,11 @@ func TestStrangersLearnNothing(t *testing.T) {
 		}
 		if the.spec.Has(o.id, "workspace_id") {
 			same(o.id+", workspace", foreign.In(other.workspace), foreign.In(unknownJob), 404)
+			bound := n.StandardKey(t, ids.Workspace(n.second))
+			beyond := o.valid(t, n, n.workspace)
+			indistinguishable(t, beyond.In(n.workspace).As(bound).Do(t).Is(t, 404), o.unknown().As(bound).Do(t))
+			beyond.As(n.management).Do(t).Is(t, o.success())
+			o.valid(t, n, n.second).As(bound).Do(t).Is(t, o.success()) // its own, without a parameter
 		}
 		foreign.As(other.management).Do(t).Is(t, o.success())
 	}

@@ -74,14 +74,16 @@ func TestDeletesAtOnce(t *testing.T) {
 }
 
 // deletesEveryVersion tests a server with a versioned bucket: hidden versions and
-// their marker are deleted too.
+// their marker are deleted too, and nothing of a file whose id begins with this one.
 func deletesEveryVersion(t *testing.T, s server) {
 	n := s.tenant(t)
 	file := n.file(t, n.workspace)
-	n.upload(t, n.workspace, file)
-	n.Bucket().Hide(t, objectKey(n.workspace, file))
+	for _, id := range []string{file, file + "0"} {
+		n.upload(t, n.workspace, id)
+		n.Bucket().Hide(t, objectKey(n.workspace, id))
+	}
 	del(file).As(n.management).At(s.client).Do(t).Is(t, http.StatusOK)
-	if n.exists(t, n.workspace, file) {
-		t.Error("versions are left")
+	if left := n.Bucket().Look(t, objectKey(n.workspace, file)); left.Left != 0 || left.Siblings != 2 {
+		t.Errorf("left are %+v, want the two of the longer id alone", left)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -146,7 +147,19 @@ type tenant struct {
 // newTenant makes an account at the suite's server.
 func newTenant(t *testing.T) tenant {
 	t.Helper()
+	sources.Do(readSources)
 	return the.tenant(t)
+}
+
+var sources sync.Once
+
+// readSources makes go test forget a result if a source of the functions or the description
+// has changed: its cache compares the packages that a test imports and what a test reads.
+func readSources() {
+	sources, _ := filepath.Glob(root + "/*/*")
+	for _, source := range sources {
+		_, _ = os.ReadDir(source)
+	}
 }
 
 func (s server) tenant(t *testing.T) tenant {
@@ -176,15 +189,17 @@ func hashOf(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// job makes a sync job, queued or succeeded.
+// job makes a sync job: queued, running or succeeded.
 func (n tenant) job(t *testing.T, status syncjobs.Status) string {
 	t.Helper()
 	jobs := syncjobs.NewWriter(n.DynamoDB, n.Jobs)
 	id, err := jobs.Create(t.Context(), n.ID)
 	kit.Must(t, err)
 	note(t, "job", string(id))
-	if status == syncjobs.Succeeded {
+	if status != syncjobs.Queued {
 		kit.Must(t, jobs.Start(t.Context(), n.ID, id))
+	}
+	if status == syncjobs.Succeeded {
 		kit.Must(t, jobs.Succeed(t.Context(), n.ID, id, 12, 0))
 	}
 	return string(id)

@@ -75,8 +75,8 @@ func seesPlanted(t *testing.T, operation string, r response) {
 var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|file_[0-9a-f]+|"key":"[0-9a-f]+"|key [0-9a-f]{12}|"(duration_ms|aws_calls)":[0-9.]+|"(aws_request_id)":"[^"]*"`)
 
 // TestOtherParameters starts a local server with a versioned bucket and a low throughput. It
-// provokes each kind of answer, the last ones without tables and without the key, and
-// compares the functions' log lines with infra/test/contract/log-lines.json, on which infra/cloud tries
+// provokes each kind of answer, the last ones without tables and without the key, looks for
+// the audit lines, and compares the functions' log lines with infra/test/contract/log-lines.json, on which infra/cloud tries
 // every metric filter and alarm. SIGNALBOX_LINES=record writes the lines that changed.
 func TestOtherParameters(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,11 @@ func TestOtherParameters(t *testing.T) {
 		for tries := 0; status == http.StatusTooManyRequests && answer.Status != status && tries < 5*the.burst; tries++ {
 			answer = r.At(s.client).Do(t)
 		}
-		lines[name] = logLine(t, state, answer.Is(t, status).Header.Get("X-Request-Id"))
+		id := answer.Is(t, status).Header.Get("X-Request-Id")
+		lines[name] = logLine(t, state, id, "request")
+		if r.Method != http.MethodGet {
+			isAudited(t, state, id, lines[name])
+		}
 	}
 	for _, o := range operations {
 		for status, r := range o.statuses(t, n) {
@@ -118,6 +122,9 @@ func TestOtherParameters(t *testing.T) {
 	ask("createByokKey 400", post("{}").As(n.management), 400)
 	ask("getSyncJob 404 damaged job of another", get(damaged).As(other.management), 404)
 	ask("getSyncJob 500 damaged job", get(damaged).As(n.management), 500)
+	_, err = s.DynamoDB.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &s.Credentials})
+	kit.Must(t, err)
+	ask("createByokKey 500 stored or not", post(bodyWith("")).As(n.management), 500)
 	_, err = s.KMS.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &s.SealingKey}, func(o *kms.Options) { o.RetryMaxAttempts = 1 })
 	kit.Must(t, err)
 	ask("createByokKey 500 KMS", post(bodyWith("")).As(n.management), 500)
@@ -167,8 +174,25 @@ func alike(t *testing.T, lines map[string]json.RawMessage) map[string]string {
 	return same
 }
 
-// logLine returns the request's line in the function's log, once it is there.
-func logLine(t *testing.T, state, requestID string) json.RawMessage {
+// isAudited fails the test unless a write of a known caller has an audit line with the
+// values of the request's line.
+func isAudited(t *testing.T, state, requestID string, request json.RawMessage) {
+	t.Helper()
+	var line, audit map[string]any
+	kit.Must(t, json.Unmarshal(request, &line))
+	if line["account"] == nil {
+		return
+	}
+	kit.Must(t, json.Unmarshal(logLine(t, state, requestID, "audit"), &audit))
+	for _, field := range []string{"operation", "status", "key", "account", "workspace", "credential", "file"} {
+		if audit[field] != line[field] {
+			t.Errorf("%s %v: the audit line's %s is %v, the log line's %v", line["operation"], line["status"], field, audit[field], line[field])
+		}
+	}
+}
+
+// logLine returns the request's line with the message in the function's log, once it is there.
+func logLine(t *testing.T, state, requestID, message string) json.RawMessage {
 	t.Helper()
 	for timeout := time.Now().Add(time.Minute); time.Now().Before(timeout); time.Sleep(20 * time.Millisecond) {
 		files, err := filepath.Glob(filepath.Join(state, "logs", "*Function.log"))
@@ -177,7 +201,7 @@ func logLine(t *testing.T, state, requestID string) json.RawMessage {
 			content, err := os.ReadFile(file) //nolint:gosec // the suite's own state folder
 			kit.Must(t, err)
 			for line := range strings.Lines(string(content)) {
-				if strings.Contains(line, requestID) && strings.Contains(line, `"message":"request"`) && strings.HasSuffix(line, "\n") {
+				if strings.Contains(line, requestID) && strings.Contains(line, `"message":"`+message+`"`) && strings.HasSuffix(line, "\n") {
 					return json.RawMessage(strings.TrimSuffix(line, "\n"))
 				}
 			}
