@@ -40,7 +40,7 @@ class Declared(Stack):
         # The resources that the stack must have.
         self.expected = {
             name: resource for name, resource in self.resources.items()
-            if "Condition" not in resource or self._holds(resource["Condition"])
+            if "Condition" not in resource or self.holds(resource["Condition"])
         }
 
     def physical(self, identifier: str) -> str:

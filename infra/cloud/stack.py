@@ -147,7 +147,7 @@ class Stack:
                     return self.named(".".join(argument))
                 case "Fn::If":
                     condition, then, otherwise = argument
-                    return self.resolve(then if self._holds(condition) else otherwise)
+                    return self.resolve(then if self.holds(condition) else otherwise)
                 case "Fn::Sub":
                     text, own = argument if isinstance(argument, list) else (argument, {})
                     own = self.resolve(own)
@@ -188,17 +188,17 @@ class Stack:
         attached = [p for p in map(self.properties, self.of_type("AWS::IAM::Policy")) if self.physical(identifier) in p.pop("Roles")]
         return role | {"Policies": role.get("Policies", []) + attached}
 
-    def _holds(self, condition) -> bool:
+    def holds(self, condition) -> bool:
         if isinstance(condition, str):
             condition = self._conditions[condition]
         (function, argument), = condition.items()
         match function:
             case "Condition":
-                return self._holds(argument)
+                return self.holds(argument)
             case "Fn::Not":
-                return not self._holds(argument[0])
+                return not self.holds(argument[0])
             case "Fn::And":
-                return all(self._holds(item) for item in argument)
+                return all(self.holds(item) for item in argument)
             case "Fn::Equals":
                 left, right = self.resolve(argument)
                 return str(left) == str(right)  # CloudFormation compares text

@@ -84,6 +84,8 @@ DEFAULTS = {
     "FirewallRequestsPerFiveMinutes": 10000, "GatewayLoggingRole": "Existing", "LogRetentionDays": 90, "ReadsPerSecond": 1000,
     "ReservedConcurrency": 0, "StageName": "live", "SystemLogLevel": "WARN",
 }
+OPTIONAL = ("AlarmSubscription ConcurrencyAlarm Domain DomainMapping DomainRecord DomainRecordForIpv6 FirewallLogGroup FirewallLogging "
+            "GatewayLogging GatewayLoggingRoleForRegion WebAcl WebAclAssociation")
 # The service that a role trusts, and its managed policy. The other roles are the functions'.
 ROLES = {
     "DeploymentRole": ("codedeploy", ["AWSCodeDeployRoleForLambdaLimited"]),
@@ -213,6 +215,9 @@ class Template(unittest.TestCase):
         acl = stack.properties("WebAcl")
         self.assertEqual(stack.properties("WebAclAssociation"), {
             "ResourceArn": f"arn:aws:apigateway:{REGION}::/restapis/{stack.named('Api')}/stages/{stack.named('ApiStage')}", "WebACLArn": stack.named("WebAcl.Arn")})
+        group = stack.named("FirewallLogGroup.Arn").removesuffix(":*")
+        self.assertEqual(stack.properties("FirewallLogging")["LogDestinationConfigs"], [group])
+        self.assertTrue(stack.properties("FirewallLogGroup")["LogGroupName"].startswith("aws-waf-logs-"), "the firewall writes to no other group")
         self.assertEqual((acl["DefaultAction"], acl["AssociationConfig"]), ({"Allow": {}}, {"RequestBody": {"API_GATEWAY": {"DefaultSizeInspectionLimit": "KB_64"}}}))
         actions = {r["Name"]: r.get("OverrideAction") or {a: v["CustomResponse"]["ResponseCode"] for a, v in r["Action"].items()} for r in acl["Rules"]}
         self.assertEqual(actions, {"body-size": {"Block": 400}, "rate": {"Block": 429}, "known-bad-inputs": {"None": {}}})
@@ -234,7 +239,7 @@ class Template(unittest.TestCase):
     def test_functions(self):
         """A request ends within 10 seconds: before the gateway's 29, and after three attempts of 2 seconds at one call of AWS."""
         for architecture, go in {"arm64": "arm64", "x86_64": "amd64"}.items():
-            stack = Stack(Architecture=architecture)
+            stack = Stack(**ALL, Architecture=architecture)
             self.assertIn(f":= {go}\n", (SOURCE.parent / f"infra/release/{architecture}/Makefile").read_text())
             for name in stack.of_type("AWS::Lambda::Function"):
                 p, operation = stack.properties(name), name.removesuffix("Function")
@@ -243,11 +248,14 @@ class Template(unittest.TestCase):
                 for varies in ("Code", "Description"):
                     p.pop(varies)
                 self.assertEqual(p, {
-                    "Architectures": [architecture], "Handler": "bootstrap", "MemorySize": 256, "Runtime": "provided.al2023", "Timeout": 10,
+                    "Architectures": [architecture], "Handler": "bootstrap", "MemorySize": 256, "ReservedConcurrentExecutions": "100",
+                    "Runtime": "provided.al2023", "Timeout": 10,
                     "LoggingConfig": {"LogFormat": "JSON", "LogGroup": stack.named(f"{operation}LogGroup"), "SystemLogLevel": "WARN"},
                     "Role": stack.named(f"{operation}Role.Arn"), "Tags": [{"Key": "lambda:createdBy", "Value": "SAM"}], "TracingConfig": {"Mode": "Active"},
                 }, name)
-                self.assertEqual(stack.resources[name]["Metadata"]["ContextPath"], {"Fn::Sub": "infra/release/${Architecture}"}, name)
+                built = {"BuildMethod": "makefile", "ContextPath": {"Fn::Sub": "infra/release/${Architecture}"}}
+                self.assertEqual(stack.resources[name]["Metadata"], stack.resources[name]["Metadata"] | built, name)
+                self.assertEqual(stack.properties(f"{name}DeploymentGroup")["DeploymentConfigName"], "CodeDeployDefault.LambdaCanary10Percent5Minutes")
 
     def test_gateway_hands_requests_to_the_functions(self):
         stack = Stack()
@@ -274,6 +282,7 @@ class Template(unittest.TestCase):
                 self.assertIn(STACK, stack.properties(resource).get(name, STACK), resource)
         self.assertEqual({name: stack.resolve(output["Value"]) for name, output in stack.outputs.items() if name in OUTPUTS},
                          {output: stack.named(resource) for output, resource in OUTPUTS.items()})
+        json.loads(stack.properties("Dashboard")["DashboardBody"])
         aliases = {a["AliasName"]: a["TargetKeyId"] for a in map(stack.properties, stack.of_type("AWS::KMS::Alias"))}
         self.assertEqual(aliases, {f"alias/{STACK}/{use.lower()}": stack.named(f"{use}Key") for use in ("Sealing", "Storage")})
 
@@ -288,7 +297,11 @@ class Template(unittest.TestCase):
                 **({"ManagedPolicyArns": [f"arn:aws:iam::aws:policy/service-role/{policy}" for policy in managed]} if managed else {}),
                 "Path": f"/{STACK}/", "PermissionsBoundary": boundary,
             }, name)
-        self.assertEqual(set(stack.of_type("AWS::IAM::Role")) - set(ROLES), {f"{o}Role" for o in ("GetSyncJob", "CreateByokKey", "DeleteFile")})
+        functions = set(stack.of_type("AWS::IAM::Role")) - set(ROLES)
+        self.assertEqual(functions, {f"{o}Role" for o in ("GetSyncJob", "CreateByokKey", "DeleteFile")})
+        self.assertEqual({name: stack.properties(name)["Roles"] for name in stack.of_type("AWS::IAM::Policy")},
+                         {f"{role.removesuffix('Role')}Policy": [stack.named(role)] for role in functions})
+        self.assertEqual({name: set(stack.properties(name)) for name in stack.of_type("AWS::IAM::ManagedPolicy")}, {"RouterPolicy": {"Description", "PolicyDocument"}})
 
     def test_samconfig(self):
         """SAM ignores a parameter that the template does not have."""
@@ -369,6 +382,10 @@ class Template(unittest.TestCase):
         parameters = source()["Parameters"]
         self.assertEqual({name: p["Default"] for name, p in parameters.items() if p["Default"] != ""}, DEFAULTS)
         self.assertEqual(parameters["CredentialsPerWorkspace"]["MaxValue"], 100)
+        optional = {name: r["Condition"] for name, r in Stack().resources.items() if "Condition" in r}
+        self.assertEqual(" ".join(sorted(optional)), OPTIONAL)
+        for given, there in ({}, False), (ALL, True):
+            self.assertEqual({name for name, condition in optional.items() if Stack(**given).holds(condition) != there}, set())
 
     def test_calls_that_can_open_or_stop_a_key_are_reported(self):
         """No judge of policies asks for EventBridge, CloudWatch and SNS."""
