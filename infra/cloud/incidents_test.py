@@ -14,7 +14,7 @@ import re
 import unittest
 
 from stack import SOURCE, Stack
-from template_test import ALL, of, told
+from template_test import ALL
 
 
 FUNCTIONS = json.loads((SOURCE.parent / "infra/test/contract/log-lines.json").read_text())
@@ -204,16 +204,3 @@ class Incidents(unittest.TestCase):
             if self.stack.named(name) in rolling_back:  # errors of the old version would stop the deployment that fixes them
                 versions = [{"Version", "ExecutedVersion"} & {d["Name"] for d in q["MetricStat"]["Metric"]["Dimensions"]} for q in p["Metrics"] if "MetricStat" in q]
                 self.assertTrue(all(versions), name)
-
-
-LIES = {
-    "test_each_alarm_fires_at_its_incidents_and_not_below": of("CrashesAlarm")(lambda p: p["Metrics"][1]["MetricStat"]["Metric"].update(Namespace="AWS/Lambdas")),
-    "test_no_alarm_fires_at_another_line": of("SealingFailures")(lambda p: p.update(FilterPattern='{ $.message = "request" }')),
-    "test_each_alarm_fires_in_time": of("KeyChangeAlarm")(lambda p: p.update(EvaluationPeriods=5)),
-    "test_each_notifies_somebody_or_rolls_back": of("DeleteFileFunction")(lambda p: p.pop("DeploymentPreference")),
-}
-
-
-class Lies(unittest.TestCase):
-    def test_each_test_fails_on_a_wrong_template(self):
-        told(self, Incidents, LIES, {"test_each_operation_has_lines_that_the_alarms_count"})  # which reads no template
