@@ -59,8 +59,7 @@ sam-local: first ## `make run` with the real `sam local start-api` beside it, on
 
 .PHONY: router
 router: $(BUILD)/router $(BUILD)/admin ## Show which stored key reaches a provider, through Envoy and the authorizer, beside `make run` (needs Envoy; ROUTER_PORT=9100, REAL=1: the real providers)
-	@$(GO_TOOL) -o $(BUILD)/beside ./infra/router/beside && \
-		exec $(BUILD)/beside -state "$(abspath $(STATE))" -port "$(or $(ROUTER_PORT),9100)" $(if $(REAL),-real)
+	@exec infra/router/demo "$(STATE)" "$(or $(ROUTER_PORT),9100)" $(REAL)
 
 .PHONY: docs
 docs: packages ## Write the reference page into .build/docs, for any web host (SERVER=https://api.example.com/api/v1)
@@ -82,15 +81,17 @@ endif
 ifeq ($(RACED),)
 	@echo "No C compiler (cc): the tests run WITHOUT the race detector." >&2
 endif
-	@mkdir -p $(BUILD)/iam && rm -f $(BUILD)/iam/*
+	@mkdir -p $(BUILD)/iam && rm -f $(BUILD)/iam/* $(BUILD)/not-run
 	@# Simulations run in one thread and virtual time: the race detector would take six times as long.
 	@go test -count=1 -run '^TestSimulation$$' ./functions/... ./shared/auth
-	@SIGNALBOX_DYNAMODB="$(DYNAMODB)" SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" \
+	@SIGNALBOX_DYNAMODB="$(DYNAMODB)" SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" SIGNALBOX_NOT_RUN="$(CURDIR)/$(BUILD)/not-run" \
 		$(or $(RACED),go test) -p 6 -shuffle=on -count=1 -timeout 40m -skip '^TestSimulation$$' ./...
 	@git hash-object $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum
+	@[ ! -e $(BUILD)/not-run ] || { sed 's/^/NOT RUN: /' $(BUILD)/not-run; echo "$$(wc -l <$(BUILD)/not-run) not run"; } >&2
 
 .PHONY: build
-build: first $(BUILD)/engines $(BUILD)/admin ## Build all that `make run`, `make admin` and `go test ./...` need
+build: first $(BUILD)/engines $(BUILD)/admin $(BUILD)/router ## Build all that `make run`, `make admin` and `go test ./...` need
+	@infra/release/venv infra/router $(BUILD)/routers || echo "Without Envoy, the tests do not run the router's shipped files." >&2
 
 ##@ To deploy and operate it:
 
