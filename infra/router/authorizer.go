@@ -37,6 +37,7 @@ const (
 	partialHeader   = "X-Envoy-Auth-Partial-Body"
 	requestIDHeader = "X-Request-Id"
 	reasonHeader    = "X-Signalbox-Reason"
+	modelHeader     = "X-Signalbox-Model"
 
 	attemptHeader = "X-Envoy-Attempt-Count"
 	retriesHeader = "X-Envoy-Max-Retries"
@@ -283,14 +284,15 @@ func (a *authorizer) read(w http.ResponseWriter, r *http.Request, p plan) (*rout
 	if err != nil {
 		return nil, err
 	}
-	note(w, reading)
+	note(w, reading, p)
 	reading.Steps = slices.DeleteFunc(reading.Steps, func(s routing.Step) bool {
 		return s.IsShared() && len(a.config.Providers[s.Provider].key.Reveal()) == 0
 	})
 	return reading, nil
 }
 
-func note(w http.ResponseWriter, reading *routing.Reading) {
+func note(w http.ResponseWriter, reading *routing.Reading, p plan) {
+	w.Header().Set(modelHeader, p.model) // one of the configuration
 	w.Header().Set(accountHeader, string(reading.Account))
 	w.Header().Set(workspaceHeader, string(reading.Workspace))
 }
@@ -393,7 +395,7 @@ func (a *authorizer) attempt(w http.ResponseWriter, r *http.Request) (attempt, e
 		reading = a.kept.take(names[0])
 	}
 	if reading != nil {
-		note(w, reading)
+		note(w, reading, made)
 	} else {
 		var err error
 		if reading, err = a.read(w, r, made); err != nil {

@@ -128,15 +128,20 @@ func (f *fixture) store(key string, settings byok.Settings) byok.Credential {
 
 func (f *fixture) storeKey(key []byte, settings byok.Settings) byok.Credential {
 	f.Helper()
-	store := byok.NewStore(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Credentials, f.engines.Tables.Control,
-		seal.NewSealer(kms.NewFromConfig(f.engines.Config), f.engines.KeyARN))
+	return storeKey(f, f.engines, f.tenant, key, settings)
+}
+
+// storeKey stores a credential in the tenant's workspace, for OpenAI unless the settings say more.
+func storeKey(t testing.TB, e kit.Engines, of kit.Tenant, key []byte, settings byok.Settings) byok.Credential {
+	t.Helper()
+	store := byok.NewStore(dynamodb.NewFromConfig(e.Config), e.Tables.Credentials, e.Tables.Control, seal.NewSealer(kms.NewFromConfig(e.Config), e.KeyARN))
 	if settings.Provider == "" {
 		settings.Provider = "openai"
 	}
-	draft, err := store.Seal(f.Context(), f.tenant.ID, f.tenant.Workspace, byok.New{Settings: settings, Key: secret.New(key)})
-	kit.Must(f, err)
+	draft, err := store.Seal(t.Context(), of.ID, of.Workspace, byok.New{Settings: settings, Key: secret.New(key)})
+	kit.Must(t, err)
 	draft.SortOrder = time.Now().UnixNano()
-	kit.Must(f, store.Create(f.Context(), draft))
+	kit.Must(t, store.Create(t.Context(), draft))
 	return draft.Credential
 }
 

@@ -1,11 +1,18 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"signalbox.dev/infra/test/kit"
 )
@@ -88,24 +95,101 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// The body's limit is one number: a body that Envoy passes on is one that the authorizer
-// reads, and one that can be sent a second time.
-func TestEnvoyHasTheSameBodyLimit(t *testing.T) {
+// valuesOf returns each value of a member of that name in a YAML file.
+func valuesOf(in any, name string) (all []any) {
+	switch in := in.(type) {
+	case map[string]any:
+		for key, each := range in {
+			if key == name {
+				all = append(all, each)
+			} else {
+				all = append(all, valuesOf(each, name)...)
+			}
+		}
+	case []any:
+		for _, each := range in {
+			all = append(all, valuesOf(each, name)...)
+		}
+	}
+	return all
+}
+
+// Settings of two files, or of two places of one, that must agree.
+func TestPairsOfSettings(t *testing.T) {
 	example, _ := exampleConfig(t)
 	c, err := readText(t, example)
 	kit.Must(t, err)
-	if byDefault, err := readText(t, strings.Replace(example, "max_body_bytes:", "# max_body_bytes:", 1)); err != nil || byDefault.MaxBodyBytes != c.MaxBodyBytes {
-		t.Errorf("the default is %d, %v", byDefault.MaxBodyBytes, err)
-	}
-	envoy, err := os.ReadFile("envoy.yaml")
+	short, err := readText(t, regexp.MustCompile(`(?m)^(max_|plan_age).*`).ReplaceAllString(example, ""))
 	kit.Must(t, err)
-	limit := strconv.FormatInt(c.MaxBodyBytes, 10)
-	for text, count := range map[string]int{
-		"max_request_bytes: " + limit + "}": 1, "request_body_buffer_limit: " + limit + "\n": 1, "request_body_buffer_limit: " + limit + " ": 1,
-		"range_match: {start: " + strconv.FormatInt(c.MaxBodyBytes+1, 10) + ",": 1, "request_bytes: ": 1, "request_body_buffer_limit: ": 2, "range_match: ": 1,
+	files := map[string]any{}
+	for _, file := range []string{"envoy.yaml", "deploy/ecs.yaml", "deploy/sidecar.yaml"} {
+		text, err := os.ReadFile(file) //nolint:gosec // of the test
+		kit.Must(t, err)
+		decoder := yaml.NewDecoder(bytes.NewReader(text))
+		for {
+			var document any
+			if decoder.Decode(&document) != nil {
+				break
+			}
+			files[file] = []any{files[file], document}
+		}
+	}
+	envoy := files["envoy.yaml"]
+	number := func(in any, name string, most bool) int { // the least or the greatest one
+		t.Helper()
+		var all []int
+		for _, value := range valuesOf(in, name) {
+			text := strings.TrimSuffix(strings.TrimSuffix(fmt.Sprint(value), "s"), "Mi")
+			n, err := strconv.Atoi(text)
+			if err == nil {
+				all = append(all, n)
+			}
+		}
+		if len(all) == 0 {
+			t.Fatalf("%s is nowhere", name)
+		}
+		if most {
+			return slices.Max(all)
+		}
+		return slices.Min(all)
+	}
+	least := func(name string) int { return number(envoy, name, false) }
+	greatest := func(name string) int { return number(envoy, name, true) }
+	seconds := func(d time.Duration) int { return int(d / time.Second) }
+	connections := number(valuesOf(envoy, "filters"), "max_connections", true)
+	body, outage, age := int(c.MaxBodyBytes), c.OutageStatus, seconds(c.PlanAge)
+	envoyOf := func(file, name string) int { // the container envoy has more memory
+		return number(files[file], name, true)
+	}
+	for what, holds := range map[string]bool{
+		"the body that Envoy passes on is the one that the authorizer reads": least("max_request_bytes") == body && greatest("max_request_bytes") == body,
+		"a body that Envoy passes on can be sent a second time":              least("request_body_buffer_limit") == body && greatest("request_body_buffer_limit") == body,
+		"a larger one gets 413":                                  slices.ContainsFunc(valuesOf(envoy, "start"), func(v any) bool { return v == body+1 }),
+		"a body before its caller is known fits into the buffer": slices.ContainsFunc(valuesOf(envoy, "end"), func(v any) bool { n, ok := v.(int); return ok && n-1 <= least("per_connection_buffer_limit_bytes") }),
+		"the defaults are the example's":                         short.MaxBodyBytes == c.MaxBodyBytes && short.PlanAge == c.PlanAge && short.MaxConnections == c.MaxConnections,
+		"Envoy maps the status of an outage":                     slices.ContainsFunc(valuesOf(envoy, "default_value"), func(v any) bool { return v == outage }),
+		"a plan lives for six attempts":                          age >= 6*greatest("per_try_timeout"),
+		"a stream may be silent for as long as an attempt":       least("stream_idle_timeout") > greatest("per_try_timeout"),
+		"the authorizer answers before Envoy gives it up":        seconds(requestTime) < least("max_interval") && seconds(requestTime) < greatest("timeout"),
+		"Envoy keeps connections longer than an ALB":             least("idle_timeout") > 60,
+		"headers come before the body":                           least("request_headers_timeout") < least("request_timeout"),
+		"an Envoy leaves the authorizer 16 connections":          number(valuesOf(envoy, "circuit_breakers"), "max_connections", false)+16 <= c.MaxConnections,
+		"each client may have an attempt":                        number(valuesOf(envoy, "circuit_breakers"), "max_connections", true) >= connections,
+		"the user is Envoy's header":                             slices.ContainsFunc(valuesOf(envoy, "exact"), func(v any) bool { return v == c.UserIDHeader }),
+		"ECS gives Envoy its memory":                             envoyOf("deploy/ecs.yaml", "Memory") >= envoyMemory(connections, 20),
+		"ECS gives Envoy its files":                              number(files["deploy/ecs.yaml"], "HardLimit", true) >= 2*connections+1024,
+		"Kubernetes gives Envoy its memory":                      envoyOf("deploy/sidecar.yaml", "memory") >= envoyMemory(connections, 20),
+		"Kubernetes probes Envoy's own port":                     slices.Contains(valuesOf(files["deploy/sidecar.yaml"], "path"), any("/ready")) && slices.Contains(valuesOf(files["deploy/sidecar.yaml"], "port"), any(9901)),
 	} {
-		if n := strings.Count(string(envoy), text); n != count {
-			t.Errorf("%q stands there %d times, want %d", text, n, count)
+		if !holds {
+			t.Errorf("not so: %s", what)
+		}
+	}
+	removed, opened := fmt.Sprint(valuesOf(envoy, "early_header_mutation_extensions")), fmt.Sprint(valuesOf(envoy, "allowed_upstream_headers"))
+	for name, p := range c.Providers {
+		header := strings.ToLower(p.Header)
+		if !slices.Contains(valuesOf(envoy, "cluster_name"), any(name)) || !strings.Contains(opened, header) || header != "authorization" && !strings.Contains(removed, header) {
+			t.Errorf("%s: Envoy lacks its cluster or its header %s", name, header)
 		}
 	}
 }

@@ -21,7 +21,8 @@ import (
 func newEngines(ctx context.Context, config aws.Config) (Engines, error) {
 	engines := Engines{
 		Config: config,
-		Tables: Tables{Access: "access", Credentials: "credentials", SyncJobs: "sync-jobs", Control: "control"},
+		// The names in router.yaml, which the router's tests run as it is.
+		Tables: Tables{Access: "signalbox-access", Credentials: "signalbox-credentials", SyncJobs: "sync-jobs", Control: "control"},
 	}
 	var err error
 	engines.KeyARN, err = createKey(ctx, config)

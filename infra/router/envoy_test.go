@@ -1,0 +1,506 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/routing"
+)
+
+const model, claude = "gpt-5.2", "claude-opus-4.5" // of router.yaml
+
+func runShipped(t *testing.T, folder string) {
+	b := newBench(t, folder)
+	a := b.tenant()
+	a.store(byok.Settings{})
+	for _, check := range []struct {
+		name string
+		run  func(*testing.T, *tenant)
+	}{
+		{"answers", answers},
+		{"random", random},
+		{"streams", streams},
+		{"changes", changes},
+		{"succession", succession},
+		{"restarts", restarts},
+		{"strangers", strangers},
+		{"silence", silence},
+		{"large", large},
+		{"ends", ends},
+	} {
+		t.Run(check.name, func(t *testing.T) {
+			began := time.Now()
+			check.run(t, a)
+			t.Logf("%.1f s", time.Since(began).Seconds())
+		})
+	}
+	b.noSecrets(t)
+	if len(b.providers.leaks) > 0 {
+		t.Errorf("a provider gets more than one key and the request: %s", b.providers.leaks)
+	}
+}
+
+// answers: each refusal has its whole body, whoever makes it, and calls no provider.
+func answers(t *testing.T, a *tenant) {
+	documents, closed := a.tenant(), a.tenant()
+	documents.storeKey(`{"accessKeyId":"AKIA","secretAccessKey":"s"}`, byok.Settings{})
+	closed.store(byok.Settings{BYOKOnly: true, AllowedModels: []string{}})
+	asks := func(model string) string { return fmt.Sprintf(`{"model":%q}`, model) }
+	tooLarge := `{"model":"gpt-5.2","x":"` + strings.Repeat("A", most) + `"}`
+	notFound, unknown := envelope(404, "Resource not found", "route_not_found"), envelope(401, "Missing Authentication header", "unknown_key")
+	list := `{"data":[{"created":0,"id":"claude-opus-4.5","object":"model","owned_by":"signalbox"},{"created":0,"id":"gpt-5.2","object":"model","owned_by":"signalbox"}],"object":"list"}`
+	for _, c := range []struct {
+		method, path, key, body string
+		status                  int
+		text                    string
+	}{
+		{"POST", chat, "", asks(model), 401, envelope(401, howToSend, "missing")},
+		{"POST", chat, "sbx_made_up", asks(model), 401, unknown},
+		{"POST", chat, "sbx_made_up", "{", 401, unknown},
+		{"POST", chat, "sbx_made_up", tooLarge[:20000], 401, unknown},
+		{"POST", chat, a.Management, asks(model), 403, envelope(403, "No provider may serve this request", "management_key")},
+		{"POST", chat, a.token, asks("unknown"), 404, envelope(404, "Resource not found", "unknown_model")},
+		{"POST", chat, a.token, `{"model":"gpt-5.2","model":"claude-opus-4.5"}`, 400, envelope(400, "Invalid request parameters", "malformed_body")},
+		{"POST", chat, documents.token, asks(model), 422, envelope(422, "A stored credential cannot be used", "key_is_document")},
+		{"POST", chat, closed.token, asks(model), 403, envelope(403, "No provider may serve this request", "no_step")},
+		{"POST", chat, a.token, tooLarge, 413, envelope(413, "Request body too large", "body_too_large")},
+		{"POST", "/v1/messages/count_tokens", a.token, "{}", 404, notFound},
+		{"GET", chat, a.token, "", 404, notFound},
+		{"PUT", chat, a.token, asks(model), 404, notFound},
+		{"POST", "/v1/models", a.token, "{}", 404, notFound},
+		{"GET", "/v1/models", "sbx_made_up", "", 401, unknown},
+		{"GET", "/v1/models", a.token, "", 200, list},
+		{"GET", "/v1/models?limit=1", a.token, "", 200, list},
+	} {
+		g := a.send(c.method, c.path, c.key, strings.NewReader(c.body), "Content-Type", "application/json")
+		g.is(t, c.method+" "+c.path, c.status, c.text)
+		if g.header.Get("Content-Type") != "application/json" || c.status == 401 && g.header.Get("Www-Authenticate") != "Bearer" || g.header.Get("X-Signalbox-Served-By") != "" {
+			t.Errorf("%s %s: %v", c.method, c.path, g.header)
+		}
+	}
+	for i := range 20 { // chunked, a little or much too large
+		body := io.MultiReader(strings.NewReader(tooLarge[:most]+strings.Repeat("A", 1<<i)), strings.NewReader(`"}`))
+		a.send("POST", chat, a.token, body).is(t, "a chunked body", 413, envelope(413, "Request body too large", "body_too_large"))
+	}
+	// A client's own headers and query have no effect. What the client may know comes back.
+	own, platform := a.plan(model)[0], received{"openai", "sk-platform-openai"}
+	for _, c := range []struct {
+		answers  []string
+		status   int
+		text     string
+		servedBy string
+		keys     []received
+	}{
+		{[]string{"200"}, 200, `{"answer":"200"}`, "own", []received{own}},
+		{[]string{"404"}, 404, `{"answer":"404"}`, "own", []received{own}},
+		{[]string{"500"}, 200, `{"answer":"200"}`, "platform", []received{own, platform}},
+		{[]string{"500", "402"}, 502, envelope(502, "The provider refused the platform", "platform_key_refused"), "platform", []received{own, platform}},
+		{[]string{"0", "0"}, 503, "", "", []received{own, platform}},
+	} {
+		number := fmt.Sprint(a.numbers.Add(1))
+		g := a.send("POST", chat+"?key=sk-forged&k%65y=sk-forged", a.token, strings.NewReader(bodyFor(model, number, c.answers...)), forged...)
+		if g.received = a.providers.take(number); c.text == "" {
+			g.text = "" // Envoy's own words
+		}
+		g.is(t, fmt.Sprint(c.answers), c.status, c.text, c.keys...)
+		if servedBy := strings.Join(g.header["X-Signalbox-Served-By"], ","); servedBy != c.servedBy {
+			t.Errorf("%v: served by %q, want %q", c.answers, servedBy, c.servedBy)
+		}
+		for _, name := range shown {
+			if c.status < 500 && g.header.Get(name) != "1" {
+				t.Errorf("%v: the provider's %s does not come back", c.answers, name)
+			}
+		}
+	}
+	compressed(t, a)
+	if metrics, err := http.Get("http://127.0.0.1:9901/stats/prometheus"); err != nil || metrics.StatusCode != 200 { //nolint:noctx,bodyclose // at once
+		t.Errorf("Envoy's metrics: %v, %v", metrics, err)
+	}
+	if r, err := http.Post("http://127.0.0.1:9901/logging?level=trace", "", nil); err != nil || r.StatusCode != 403 { //nolint:noctx,bodyclose // at once
+		t.Errorf("a log level is set: %v, %v", r, err)
+	}
+}
+
+// compressed: the authorizer and the provider get the plain body. A bomb is refused.
+func compressed(t *testing.T, a *tenant) {
+	for _, c := range []struct {
+		encoding, text string
+		compress       func([]byte) []byte
+		status         int
+		reason         string
+	}{
+		{"gzip", "", zipped, 200, ""},
+		{"zstd", "", zstandard, 200, ""},
+		{"gzip", "", func(b []byte) []byte { z := zipped(b); return z[:len(z)-20] }, 400, "malformed_body"},
+		{"gzip", strings.Repeat(randomText(50000), 100), zipped, 413, "body_too_large"},
+		{"gzip", strings.Repeat("A", 100<<20), zipped, 0, ""},
+	} {
+		number := fmt.Sprint(a.numbers.Add(1))
+		body := c.compress([]byte(bodyFor(model, number, "200", c.text)))
+		g := a.send("POST", chat, a.token, bytes.NewReader(body), "Content-Encoding", c.encoding)
+		keys := a.providers.take(number)
+		isServed := g.status == 200 && len(keys) == 1
+		if c.status == 200 && !isServed || c.status != 200 && (g.status < 400 || len(keys) > 0) || c.status > 0 && g.status != c.status || !strings.Contains(g.text, c.reason) {
+			t.Errorf("%s of %d bytes: %d %s %v, want %d %s", c.encoding, len(body), g.status, g.text, keys, c.status, c.reason)
+		}
+	}
+}
+
+func zipped(text []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write(text)
+	_ = w.Close()
+	return out.Bytes()
+}
+
+// zstandard is a frame with one block that is not compressed, of less than 256 bytes.
+func zstandard(text []byte) []byte {
+	n := len(text)
+	return append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x20, byte(n), byte(n<<3 | 1), byte(n >> 5), 0}, text...)
+}
+
+func randomText(n int) string {
+	text := make([]byte, n)
+	for i := range text {
+		text[i] = byte('a' + rand.IntN(26)) //nolint:gosec // no secret
+	}
+	return string(text)
+}
+
+// random: for random requests each provider receives exactly the keys of the plan.
+func random(t *testing.T, a *tenant) {
+	r := rand.New(rand.NewPCG(*seed, 0)) //nolint:gosec // a seed
+	tenants := []*tenant{a.tenant(), a.tenant()}
+	for _, one := range tenants {
+		for range 10 {
+			s := byok.Settings{Provider: []string{"openai", "azure", "anthropic"}[r.IntN(3)], Fallback: r.Float64() < 0.4, Required: r.Float64() < 0.2}
+			s.AllowedModels = [][]string{nil, nil, {model}, {claude, "other"}}[r.IntN(4)]
+			s.AllowedUserIDs = [][]string{nil, nil, nil, {"u"}}[r.IntN(4)]
+			one.store(s)
+		}
+	}
+	type asking struct {
+		*tenant
+		model   string
+		answers []string
+	}
+	all := make(chan asking, *requests)
+	for range *requests {
+		ask := asking{tenants[r.IntN(2)], []string{model, claude}[r.IntN(2)], nil}
+		for range 8 {
+			ask.answers = append(ask.answers, []string{"200", "200", "200", "200", "0", "401", "402", "403", "408", "409", "429", strconv.Itoa(400 + r.IntN(200))}[r.IntN(12)])
+		}
+		all <- ask
+	}
+	close(all)
+	var attempts, ended atomic.Int64
+	together(20, func(int) {
+		for ask := range all {
+			g := ask.call(ask.model, ask.answers...)
+			status, keys := expected(ask.plan(ask.model), ask.answers)
+			attempts.Add(int64(len(g.received)))
+			if g.status == status && slices.Equal(g.received, keys) {
+				continue
+			}
+			// DynamoDB's time-out may end a request on a busy machine.
+			isEnded := g.status == 503 && strings.Contains(g.text, `"unavailable"`) && len(g.received) <= len(keys) && slices.Equal(g.received, keys[:len(g.received)])
+			if ended.Add(1); !isEnded {
+				t.Errorf("%s %v: %d %s, received %v; want %d, %v", ask.model, ask.answers, g.status, g.text, g.received, status, keys)
+			}
+		}
+	})
+	if ended.Load() > int64(*requests/10) {
+		t.Errorf("%d requests ended by a time-out", ended.Load())
+	}
+	t.Logf("%d requests, %d attempts, no wrong key, %d ended by a time-out", *requests, attempts.Load(), ended.Load())
+}
+
+// expected is the status that the caller gets, and what the providers receive.
+func expected(plan []received, answers []string) (int, []received) {
+	for i, r := range plan {
+		status := http.StatusOK
+		if i < len(answers) {
+			status, _ = strconv.Atoi(answers[i])
+		}
+		if isLast := i == len(plan)-1; isLast || status != 0 && !routing.MovesOn(status) {
+			step := routing.Step{Provider: r.provider}
+			if !isPlatform(r) {
+				step.Credential = "own"
+			}
+			if status == 0 {
+				status = http.StatusServiceUnavailable
+			}
+			return step.Reported(status), plan[:i+1]
+		}
+	}
+	return http.StatusForbidden, nil // no step
+}
+
+// streams: the parts of a stream arrive while it is sent, also after a failed attempt. No
+// attempt follows an answer that breaks off.
+func streams(t *testing.T, a *tenant) {
+	for _, answers := range [][]string{{"stream"}, {"429", "stream"}, {"cut"}, {"429", "cut"}} {
+		number := fmt.Sprint(a.numbers.Add(1))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, envoyURL+chat, strings.NewReader(bodyFor(model, number, answers...)))
+		kit.Must(t, err)
+		r.Header.Set("Authorization", "Bearer "+a.token)
+		response, err := a.client.Do(r)
+		kit.Must(t, err)
+		parts := 0
+		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+			if strings.HasPrefix(lines.Text(), "data: ") {
+				parts++
+				a.providers.channel(number) <- struct{}{} // else the provider sends no other part
+			}
+		}
+		_ = response.Body.Close()
+		want := map[bool]int{true: 1, false: 3}[slices.Contains(answers, "cut")]
+		if keys := a.providers.take(number); parts != want || !slices.Equal(keys, a.plan(model)[:len(answers)]) {
+			t.Errorf("%v: %d parts, keys %v", answers, parts, keys)
+		}
+	}
+}
+
+// changes: a request that begins after a revocation does not use the key, and no request
+// fails beside one.
+func changes(t *testing.T, a *tenant) {
+	one := a.tenant()
+	current := one.store(byok.Settings{})
+	var mu sync.Mutex
+	revoked := map[string]time.Time{}
+	late := beside(4, func() {
+		began := time.Now()
+		g := one.call(model)
+		mu.Lock()
+		defer mu.Unlock()
+		if g.status != 200 || len(g.received) != 1 {
+			t.Errorf("a request beside a change: %d %s %v", g.status, g.text, g.received)
+			return
+		}
+		if at, ok := revoked[g.received[0].key]; ok && began.After(at) {
+			t.Errorf("a request used a key that was revoked %s before it", began.Sub(at))
+		}
+	}, func() {
+		for range max(3, *requests/1000) {
+			key := one.keys[current]
+			kit.Must(t, one.manager.Disable(t.Context(), one.Workspace, current))
+			mu.Lock()
+			revoked[key] = time.Now()
+			mu.Unlock()
+			time.Sleep(100 * time.Millisecond) // for requests after it
+			mu.Lock()
+			delete(revoked, key)
+			mu.Unlock()
+			kit.Must(t, one.manager.Enable(t.Context(), one.Workspace, current))
+			next := one.store(byok.Settings{})
+			_, err := one.manager.Supersede(t.Context(), one.Workspace, current, next)
+			kit.Must(t, err)
+			mu.Lock()
+			revoked[key] = time.Now()
+			mu.Unlock()
+			current = next
+		}
+	})
+	t.Logf("%d requests beside changes", late)
+}
+
+// succession: for a request under way, a successor serves in its predecessor's place, and a
+// revoked key serves no later attempt.
+func succession(t *testing.T, a *tenant) {
+	for name, change := range map[string]func(one *tenant, second ids.Credential) received{
+		"superseded": func(one *tenant, second ids.Credential) received {
+			next := one.store(byok.Settings{})
+			_, err := one.manager.Supersede(t.Context(), one.Workspace, second, next)
+			kit.Must(t, err)
+			return received{"openai", one.keys[next]}
+		},
+		"disabled": func(one *tenant, second ids.Credential) received {
+			kit.Must(t, one.manager.Disable(t.Context(), one.Workspace, second))
+			return received{"openai", "sk-platform-openai"}
+		},
+	} {
+		one := a.tenant()
+		first, second := one.store(byok.Settings{}), one.store(byok.Settings{})
+		number := strconv.FormatInt(a.numbers.Load()+1, 10)
+		ended := make(chan got)
+		go func() { ended <- one.call(model, "held,429") }()
+		for held := 0; held == 0; time.Sleep(time.Millisecond) {
+			a.providers.mu.Lock()
+			held = len(a.providers.received[number])
+			a.providers.mu.Unlock()
+		}
+		want := change(one, second)
+		close(a.providers.channel(number))
+		g := <-ended
+		g.is(t, name, 200, `{"answer":"200"}`, received{"openai", one.keys[first]}, want)
+	}
+}
+
+// restarts: no request fails while the authorizer is ended, however it is ended and however
+// long first attempts take.
+func restarts(t *testing.T, a *tenant) {
+	for signal, all := range map[syscall.Signal][][]string{syscall.SIGTERM: {{"429"}, {"slow,429"}}, syscall.SIGKILL: {{"slow,429"}, {"429"}}} {
+		for _, answers := range all[:map[bool]int{true: 2, false: 1}[*isLong]] {
+			tick := time.NewTicker(10 * time.Millisecond) // 100 requests a second
+			var served atomic.Int64
+			beside(100, func() {
+				<-tick.C
+				g := a.call(model, answers...)
+				g.is(t, "a request during a restart", 200, `{"answer":"200"}`, a.plan(model)[:2]...)
+				served.Add(1)
+			}, func() {
+				for range map[bool]int{true: 5, false: 2}[*isLong] {
+					for before := served.Load(); served.Load() < before+40; {
+						time.Sleep(time.Millisecond)
+					}
+					a.authorizer.stop(signal)
+					a.authorizer.start()
+				}
+			})
+			tick.Stop()
+			t.Logf("%v, %s: 0 of %d failed", signal, answers[0], served.Load())
+		}
+	}
+}
+
+// served checks that a tenant gets 20 of 20 answers, each within ten seconds.
+func (a *tenant) served(t *testing.T, what string) {
+	t.Helper()
+	for range 20 {
+		began := time.Now()
+		g := a.call(model)
+		g.is(t, "a tenant beside "+what, 200, `{"answer":"200"}`, a.plan(model)[0])
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("a tenant beside %s waited %s", what, took)
+		}
+	}
+}
+
+// open opens connections to Envoy, and writes the text into each until Envoy stops reading.
+func open(t *testing.T, n int, text func(i int) string) (all []net.Conn) {
+	t.Helper()
+	for i := range n {
+		c, err := net.Dial("tcp", strings.TrimPrefix(envoyURL, "http://")) //nolint:noctx // at once
+		kit.Must(t, err)
+		all = append(all, c)
+		t.Cleanup(func() { _ = c.Close() })
+		go func() { _, _ = io.WriteString(c, text(i)) }()
+	}
+	return all
+}
+
+func (b *bench) isReady(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+	defer stop()
+	if text, err := exec.CommandContext(ctx, routerBinary, "-config", "router.yaml", "ready").CombinedOutput(); err != nil {
+		t.Errorf("the authorizer is not ready: %v %s", err, text)
+	}
+}
+
+// strangers: bodies and streams with made-up keys cost little memory, and keep nobody from
+// the authorizer.
+func strangers(t *testing.T, a *tenant) {
+	stranger := func(header, body string) func(int) string {
+		return func(i int) string {
+			key := map[bool]string{true: "Authorization: Bearer sbx_made_up\r\n"}[i%3 > 0]
+			return "POST " + chat + " HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n" + key + header + "\r\n\r\n" + body
+		}
+	}
+	body := `{"model":"gpt-5.2","x":"` + strings.Repeat("A", most-100)
+	n := map[bool]int{true: 4900, false: 400}[*isLong] // within connection_limit
+	for what, attack := range map[string]func(int) string{
+		"large bodies":  stranger("Content-Length: "+strconv.Itoa(most), body),
+		"small bodies":  stranger("Content-Length: 16384", body[:16000]),
+		"gzip":          stranger("Content-Encoding: gzip\r\nContent-Length: 4000", string(zipped([]byte(body))[:2000])),
+		"zstd":          stranger("Content-Encoding: zstd\r\nContent-Length: 4000", string(zstandard([]byte(body[:200])))),
+		"small streams": stranger("Transfer-Encoding: chunked", "4000\r\n"+body[:0x4000]+"\r\n"),
+	} {
+		a.envoy.stop(os.Kill)
+		a.envoy.start()
+		all := open(t, n, attack)
+		a.served(t, what)
+		a.isReady(t)
+		for _, c := range all {
+			_ = c.Close()
+		}
+		used, authorizer := a.envoy.memory("VmHWM"), a.authorizer.memory("VmHWM")
+		if t.Logf("%d strangers with %s: Envoy %d MB, the authorizer %d MB", n, what, used, authorizer); used > envoyMemory(n, 0) || authorizer > 200 {
+			t.Errorf("%d strangers with %s: Envoy %d MB, the authorizer %d MB", n, what, used, authorizer)
+		}
+	}
+}
+
+// envoyMemory is the rule of routing.md, in MB: what Envoy needs for connections, and for
+// bodies of 4 MiB of known callers at once.
+func envoyMemory(connections, bodies int) int { return 70 + connections/9 + 16*bodies }
+
+// silence: connections that send nothing, or half a header, keep nobody out, and end.
+func silence(t *testing.T, a *tenant) {
+	silent := open(t, 1100, func(i int) string { return map[bool]string{true: "POST / HTTP/1.1\r\nHost: a\r\n"}[i == 0] })
+	a.served(t, "silence")
+	if !*isLong {
+		return
+	}
+	hasEnded := func(c net.Conn, within time.Duration) {
+		t.Helper()
+		kit.Must(t, c.SetReadDeadline(time.Now().Add(within)))
+		if text, err := io.ReadAll(c); err != nil {
+			t.Errorf("a connection is open after %s: %q, %v", within, text, err)
+		}
+	}
+	hasEnded(silent[0], 15*time.Second)
+	hasEnded(silent[len(silent)-1], 80*time.Second)
+}
+
+// large: whole bodies of 4 MiB cost what routing.md says.
+func large(t *testing.T, a *tenant) {
+	a.envoy.stop(os.Kill)
+	a.envoy.start()
+	a.served(t, "nothing")
+	const bodies = 24
+	text := `{"model":"gpt-5.2","x":"` + strings.Repeat("A", most-100) + `","messages":[{"content":"0"}]}`
+	together(bodies, func(int) {
+		// On a busy machine the authorizer may not read a body in time.
+		if g := a.send("POST", chat, a.token, strings.NewReader(text)); g.status != 200 && g.status != 503 {
+			t.Errorf("a body of 4 MiB: %d %s", g.status, g.text)
+		}
+	})
+	used := a.envoy.memory("VmHWM")
+	if t.Logf("%d bodies of 4 MiB: Envoy %d MB, the authorizer %d MB", bodies, used, a.authorizer.memory("VmHWM")); used > envoyMemory(bodies, bodies) {
+		t.Errorf("%d bodies of 4 MiB took Envoy to %d MB", bodies, used)
+	}
+}
+
+// ends: Envoy serves after a kill. Without an authorizer it says so.
+func ends(t *testing.T, a *tenant) {
+	a.envoy.stop(os.Kill)
+	a.envoy.start()
+	a.call(model, "429").is(t, "after a kill of Envoy", 200, `{"answer":"200"}`, a.plan(model)[:2]...)
+	if !*isLong {
+		return
+	}
+	a.authorizer.stop(os.Kill)
+	a.call(model).is(t, "without an authorizer", 503, envelope(503, "Stored credentials are unavailable", "no_authorizer"))
+}

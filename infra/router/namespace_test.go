@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/pem"
+	"flag"
+	"fmt"
+	"math/big"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"signalbox.dev/infra/test/kit"
+)
+
+var (
+	isLong   = flag.Bool("long", false, "TestShipped: also what takes minutes")
+	requests = flag.Int("requests", 300, "TestShipped: the number of random requests")
+	seed     = flag.Uint64("seed", 1, "TestShipped: of everything random")
+)
+
+// inside is the variable that names the folder of the certificate, in the namespaces.
+const inside = "SIGNALBOX_IN_NAMESPACES"
+
+// enter makes a machine of its own for router.yaml and envoy.yaml: a network, a name server,
+// certificates and /run/secrets. $1 is the folder of the certificate.
+const enter = `set -eu
+ip link set lo up
+mount -t tmpfs run /run && mkdir /run/secrets
+names=$(readlink -m /etc/resolv.conf)
+[ -e "$names" ] || { mkdir -p "$(dirname "$names")" && touch "$names"; }
+mount --bind "$1/resolv.conf" "$names"
+mount --bind "$1/ca.pem" /etc/ssl/certs/ca-certificates.crt
+shift && exec "$@"`
+
+// TestShipped runs router.yaml and envoy.yaml as they are shipped, byte for byte, in
+// namespaces with the providers that they name. Envoy is an engine that nobody here wrote.
+// Nothing depends on the speed of the machine: an event that must come after another one
+// waits for it.
+func TestShipped(t *testing.T) {
+	if folder := os.Getenv(inside); folder != "" {
+		runShipped(t, folder)
+		return
+	}
+	if _, err := os.Stat(envoyBinary); err != nil {
+		notRun(t, "Envoy is missing: make build installs it with Python")
+	}
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "resolv.conf"), "nameserver 127.0.0.1\n")
+	writeCertificate(t, folder)
+	var reasons []string
+	for _, space := range []string{"unshare -Urnm --map-root-user", "sudo -n unshare -nm"} {
+		run := func(command ...string) ([]byte, error) {
+			all := slices.Concat(strings.Fields(space), []string{"sh", "-c", enter, "sh", folder}, command)
+			return exec.CommandContext(t.Context(), all[0], all[1:]...).CombinedOutput() //nolint:gosec // our own
+		}
+		if text, err := run("true"); err != nil {
+			reasons = append(reasons, fmt.Sprintf("%s: %v %s", space, err, bytes.TrimSpace(text)))
+			continue
+		}
+		only := flag.Lookup("test.run").Value.String()
+		if !strings.HasPrefix(strings.TrimPrefix(only, "^"), "TestShipped") {
+			only = "^TestShipped$"
+		}
+		text, err := run("env", inside+"="+folder, os.Args[0], "-test.v", "-test.run", only, fmt.Sprintf("-long=%t", *isLong), fmt.Sprint("-requests=", *requests), fmt.Sprint("-seed=", *seed))
+		if t.Logf("%s", text); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	notRun(t, strings.Join(reasons, "; "))
+}
+
+// notRun records that the shipped files were not run. make test prints it, and .ci/run fails.
+func notRun(t *testing.T, reason string) {
+	t.Helper()
+	if file := os.Getenv("SIGNALBOX_NOT_RUN"); file != "" {
+		write(t, file, "shipped files ("+reason+")\n")
+	}
+	t.Skip("NOT RUN: shipped files:", reason)
+}
+
+// writeCertificate writes a certificate for the providers' names. It is its own root.
+func writeCertificate(t *testing.T, folder string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	kit.Must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		DNSNames: slices.Collect(func(yield func(string) bool) {
+			for host := range hosts {
+				yield(host)
+			}
+		}),
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	kit.Must(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	kit.Must(t, err)
+	write(t, filepath.Join(folder, "ca.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})))
+	write(t, filepath.Join(folder, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+}
+
+// serveNames is a name server. Each name is this machine, and has an IPv6 address, which this
+// network does not reach.
+func serveNames(t *testing.T) {
+	t.Helper()
+	c, err := net.ListenPacket("udp", "127.0.0.1:53") //nolint:noctx // at once
+	kit.Must(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	go func() {
+		query := make([]byte, 1500)
+		for {
+			n, from, err := c.ReadFrom(query)
+			if err != nil {
+				return
+			}
+			asked := query[12:n] // after the header: a name, its type, its class
+			asked = asked[:bytes.IndexByte(asked, 0)+5]
+			kind := asked[len(asked)-4:]
+			address := netip.MustParseAddr(map[uint16]string{1: "127.0.0.1", 28: "2001:db8::1"}[binary.BigEndian.Uint16(kind)]).AsSlice()
+			_, _ = c.WriteTo(slices.Concat(query[:2], []byte{0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0}, asked,
+				[]byte{0xc0, 12}, kind, []byte{0, 0, 0, 60, 0, byte(len(address))}, address), from)
+		}
+	}()
+}
