@@ -13,41 +13,64 @@ const (
 	unitTime = time.Millisecond
 	// burst is how much of its budget an account may save.
 	burst = time.Second
-	// mostBudgets bounds the maps. When they hold so many entries, they are emptied.
+	// mostBudgets bounds each map.
 	mostBudgets = 10_000
 )
 
 // budget bounds the read units that each account's requests consume: the tables' ceiling
-// is for all tenants. A read is charged before it begins, with what the workspace's last
+// is for all accounts. A read is charged before it begins, with what the workspace's last
 // read cost, and corrected after it.
 type budget struct {
 	mu    sync.Mutex
-	paid  map[ids.Account]time.Time // the budget until then is spent
-	costs map[tenant]time.Duration  // of the last read
+	spent map[ids.Account]time.Time        // the budget until then is spent
+	costs map[ownedWorkspace]time.Duration // of the last read
 }
 
-// charge implements reads.charge.
-func (b *budget) charge(of tenant) (settle, time.Duration) {
+func newBudget() *budget {
+	return &budget{spent: make(map[ids.Account]time.Time), costs: make(map[ownedWorkspace]time.Duration)}
+}
+
+// charge is what one read of a workspace has paid. The zero charge is of a free read.
+type charge struct {
+	budget *budget
+	of     ownedWorkspace
+	cost   time.Duration
+}
+
+// charge implements paced.charge.
+func (b *budget) charge(of ownedWorkspace) (charge, time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.paid)+len(b.costs) >= mostBudgets || b.paid == nil {
-		b.paid, b.costs = make(map[ids.Account]time.Time), make(map[tenant]time.Duration)
-	}
 	now, cost := time.Now(), max(b.costs[of], unitTime)
-	paid := b.paid[of.account]
-	if paid.Before(now) {
-		paid = now
+	spent := b.spent[of.account]
+	if spent.Before(now) {
+		spent = now
 	}
-	paid = paid.Add(cost)
-	if wait := paid.Sub(now) - burst; wait > 0 {
-		return nil, wait
+	spent = spent.Add(cost)
+	if wait := spent.Sub(now) - burst; wait > 0 {
+		return charge{}, wait
 	}
-	b.paid[of.account] = paid
-	return func(units float64) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		used := time.Duration(units * float64(unitTime))
-		b.paid[of.account] = b.paid[of.account].Add(used - cost)
-		b.costs[of] = min(used, burst)
-	}, 0
+	put(b.spent, mostBudgets, of.account, spent)
+	return charge{b, of, cost}, 0
+}
+
+// correct replaces the charge by the read units that the read consumed.
+func (c charge) correct(units float64) {
+	c.budget.mu.Lock()
+	defer c.budget.mu.Unlock()
+	used := time.Duration(units * float64(unitTime))
+	put(c.budget.spent, mostBudgets, c.of.account, c.budget.spent[c.of.account].Add(used-c.cost))
+	put(c.budget.costs, mostBudgets, c.of, min(used, burst))
+}
+
+// put stores a value. A full map loses one entry, in Go's random order of iteration: without
+// all of them, or without the oldest, one entry too many would make the map useless.
+func put[K comparable, V any](in map[K]V, most int, key K, value V) {
+	if _, ok := in[key]; !ok && len(in) >= most {
+		for other := range in {
+			delete(in, other)
+			break
+		}
+	}
+	in[key] = value
 }

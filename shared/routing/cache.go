@@ -2,7 +2,6 @@ package routing
 
 import (
 	"bytes"
-	"container/list"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -22,6 +21,8 @@ const (
 	// openTimeout bounds one opening, which may outlive the request that began it:
 	// others may be waiting for the same key.
 	openTimeout = 10 * time.Second
+	// mostBytes bounds the memory of all kept keys.
+	mostBytes = 16 << 20
 )
 
 // cacheKey is a hash of a whole seal and its place. A replaced, moved or rewrapped
@@ -49,7 +50,8 @@ type cache struct {
 
 	mu      sync.Mutex
 	entries map[cacheKey]*entry
-	open    *list.List // of *entry: the open ones, oldest first
+	open    map[cacheKey]*entry // those of entries that are open
+	bytes   int                 // of the open ones
 }
 
 // entry is a key that is being opened, or is open. It is wiped once it has left the
@@ -59,14 +61,13 @@ type entry struct {
 	done    chan struct{} // closed once plain or err is set
 	plain   secret.Bytes
 	err     error
-	element *list.Element // in the cache's list, once open
-	timer   *time.Timer   // ends its time in the cache
-	kept    bool          // whether it is in the cache
-	waiting int           // requests that are about to copy it
+	timer   *time.Timer // ends its time in the cache
+	kept    bool        // whether it is in the cache
+	waiting int         // requests that are about to copy it
 }
 
 func newCache(most int) *cache {
-	return &cache{most: most, entries: make(map[cacheKey]*entry), open: list.New()}
+	return &cache{most: most, entries: make(map[cacheKey]*entry), open: make(map[cacheKey]*entry)}
 }
 
 // get returns a copy of the key. Requests at the same time share one opening. Errors
@@ -141,14 +142,19 @@ func (c *cache) leave(e *entry) {
 	e.wipeIfUnused()
 }
 
-// keep adds an open key and drops the oldest one if there are too many. Keys that are
-// still being opened do not count: slow or failing calls to KMS must not drive out
-// open ones.
+// keep adds an open key. If there are too many, random ones leave: without the oldest, one
+// key too many would make the cache useless. Keys that are still being opened do not count:
+// slow or failing calls to KMS must not drive out open ones.
 func (c *cache) keep(e *entry) {
-	e.element = c.open.PushBack(e)
-	if c.open.Len() > c.most {
-		c.drop(c.open.Front().Value.(*entry)) //nolint:errcheck // the list holds nothing else
+	size := len(e.plain.Reveal())
+	for _, other := range c.open { // in Go's random order
+		if len(c.open) < c.most && c.bytes+size <= mostBytes {
+			break
+		}
+		c.drop(other)
 	}
+	c.open[e.key] = e
+	c.bytes += size
 }
 
 // drop removes an entry from the cache.
@@ -157,9 +163,9 @@ func (c *cache) drop(e *entry) {
 	if e.kept {
 		delete(c.entries, e.key)
 	}
-	if e.element != nil {
-		c.open.Remove(e.element)
-		e.element = nil
+	if c.open[e.key] == e {
+		delete(c.open, e.key)
+		c.bytes -= len(e.plain.Reveal())
 	}
 	e.kept = false
 	e.wipeIfUnused()

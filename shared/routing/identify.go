@@ -17,39 +17,40 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// meaning is the owner of an API key, and the workspace that it stands for.
-type meaning struct {
+// target is what an API key stands for: its caller, and the workspace that it is bound to or
+// else the account's default.
+type target struct {
 	caller    auth.Caller
 	workspace ids.Workspace
 }
 
-func (m meaning) tenant() tenant { return tenant{m.caller.Account(), m.workspace} }
-
-// rows are the rows that belong to an API key.
-type rows struct {
-	meaning
-	begun  time.Time
-	stored []byok.Stored
-}
-
-// tenant is a workspace and the account that it must belong to.
-type tenant struct {
+// ownedWorkspace is a workspace and the account that it must belong to.
+type ownedWorkspace struct {
 	account   ids.Account
 	workspace ids.Workspace
 }
 
-// held is a workspace as stored.
-type held struct {
-	row       auth.Found
-	stored    []byok.Stored
-	storedErr error
+func (t target) owned() ownedWorkspace { return ownedWorkspace{t.caller.Account(), t.workspace} }
+
+// stored is a workspace as stored.
+type stored struct {
+	row            auth.Found
+	credentials    []byok.Stored
+	credentialsErr error
+}
+
+// rows are the rows that belong to an API key.
+type rows struct {
+	target
+	begun       time.Time
+	credentials []byok.Stored
 }
 
 // Identify finds who calls, from the API key's row alone. A router may ask it before it
 // accepts a request's body. The error is an *auth.Rejection, ErrManagementKey or
 // ErrUnavailable.
 func (r *Reader) Identify(ctx context.Context, hash auth.KeyHash) (auth.Caller, error) {
-	caller, err := r.keys.get(ctx, hash)
+	caller, err := r.callers.get(ctx, hash)
 	switch {
 	case err != nil:
 		err = classify(err)
@@ -64,53 +65,48 @@ func (r *Reader) Identify(ctx context.Context, hash auth.KeyHash) (auth.Caller, 
 	return auth.Caller{}, err
 }
 
-// look reads the rows of an API key. Beside the key it reads the workspace that the key
-// meant last time. That guess is checked against the rows just read. If it is wrong, the
-// right workspace is read after them.
-func (r *Reader) look(ctx context.Context, hash auth.KeyHash) (*rows, error) {
-	is := rows{begun: time.Now()}
-	var (
-		callerErr, workspaceErr, heldErr error
-		workspace                        held
-	)
-	readWorkspace := func(ctx context.Context, caller auth.Caller) {
-		is.workspace, workspaceErr = r.workspaceOf(ctx, caller)
-	}
-	readHeld := func(ctx context.Context, of tenant) { workspace, heldErr = r.tenants.get(ctx, of) }
-
+// look reads the rows of an API key, all at once if the key stands for what it stood for last
+// time. What this guess got wrong is read after the key's row.
+func (r *Reader) look(ctx context.Context, hash auth.KeyHash) (rows, error) {
+	begun := time.Now()
 	guess, guessed := r.guesses.of(hash)
-	look := []func(context.Context){func(ctx context.Context) { is.caller, callerErr = r.Identify(ctx, hash) }}
+	var (
+		is                                  target
+		workspace                           stored
+		callerErr, defaultErr, workspaceErr error
+	)
+	readCaller := func(ctx context.Context) { is.caller, callerErr = r.Identify(ctx, hash) }
 	if guessed {
-		look = append(look,
-			func(ctx context.Context) { readWorkspace(ctx, guess.caller) },
-			func(ctx context.Context) { readHeld(ctx, guess.tenant()) })
+		calls.Together(ctx, readCaller,
+			func(ctx context.Context) { is.workspace, defaultErr = r.workspaceOf(ctx, guess.caller) },
+			func(ctx context.Context) { workspace, workspaceErr = r.stored.get(ctx, guess.owned()) })
+	} else {
+		readCaller(ctx)
 	}
-	calls.Together(ctx, look...)
 	if callerErr != nil {
-		return nil, callerErr
+		return rows{}, callerErr
 	}
-	if !guessed || is.caller != guess.caller {
-		readWorkspace(ctx, is.caller)
+	if is.caller != guess.caller {
+		is.workspace, defaultErr = r.workspaceOf(ctx, is.caller)
+	}
+	if defaultErr != nil {
+		return rows{}, classify(defaultErr)
+	}
+	if is.owned() != guess.owned() {
+		workspace, workspaceErr = r.stored.get(ctx, is.owned())
 	}
 	if workspaceErr != nil {
-		return nil, classify(workspaceErr)
-	}
-	if !guessed || is.tenant() != guess.tenant() {
-		readHeld(ctx, is.tenant())
-	}
-	if heldErr != nil {
-		return nil, classify(heldErr)
+		return rows{}, classify(workspaceErr)
 	}
 	// If the workspace is not the caller's, no error may describe its credentials.
 	if _, err := workspace.row.For(is.caller); err != nil {
-		return nil, classify(err)
+		return rows{}, classify(err)
 	}
-	if workspace.storedErr != nil {
-		return nil, classify(workspace.storedErr)
+	if workspace.credentialsErr != nil {
+		return rows{}, classify(workspace.credentialsErr)
 	}
-	r.guesses.remember(hash, is.meaning)
-	is.stored = workspace.stored
-	return &is, nil
+	r.guesses.remember(hash, is)
+	return rows{is, begun, workspace.credentials}, nil
 }
 
 // workspaceOf returns the workspace that the key is bound to, or reads its account's
@@ -122,20 +118,20 @@ func (r *Reader) workspaceOf(ctx context.Context, c auth.Caller) (ids.Workspace,
 	return r.defaults.get(ctx, c)
 }
 
-// readTenant reads a workspace's row and its credentials side by side.
-func (r *Reader) readTenant(ctx context.Context, of tenant, settle settle) (is held, err error) {
+// readStored reads a workspace's row and its credentials side by side.
+func (r *Reader) readStored(ctx context.Context, of ownedWorkspace, paid charge) (is stored, err error) {
 	calls.Together(ctx, func(ctx context.Context) {
 		is.row, err = r.workspaces.Find(ctx, of.workspace)
 	}, func(ctx context.Context) {
-		is.stored, is.storedErr = byok.ReadAll(ctx, metered{r.tables, settle}, r.config.CredentialsTable, of.account, of.workspace)
+		is.credentials, is.credentialsErr = byok.ReadAll(ctx, metered{r.tables, paid}, r.config.CredentialsTable, of.account, of.workspace)
 	})
 	return is, err
 }
 
-// metered reports the read units that a Query consumed.
+// metered corrects the charge of a Query.
 type metered struct {
 	tables
-	settle settle
+	paid charge
 }
 
 // Query implements dynamodb.QueryAPIClient.
@@ -143,7 +139,7 @@ func (m metered) Query(ctx context.Context, in *dynamodb.QueryInput, options ...
 	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
 	out, err := m.tables.Query(ctx, in, options...)
 	if err == nil && out.ConsumedCapacity != nil {
-		m.settle(aws.ToFloat64(out.ConsumedCapacity.CapacityUnits))
+		m.paid.correct(aws.ToFloat64(out.ConsumedCapacity.CapacityUnits))
 	}
 	return out, err
 }
@@ -162,29 +158,25 @@ func classify(err error) error {
 	}
 }
 
-// guesses remembers the last meaning of API keys.
+// guesses remembers what API keys stood for last time.
 type guesses struct {
 	mu  sync.Mutex
-	all map[auth.KeyHash]meaning
+	all map[auth.KeyHash]target
 }
 
-// mostGuesses bounds the map. When it holds so many guesses, it is emptied.
 const mostGuesses = 10_000
 
-func (g *guesses) of(hash auth.KeyHash) (m meaning, ok bool) {
+func (g *guesses) of(hash auth.KeyHash) (t target, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	m, ok = g.all[hash]
-	return m, ok
+	t, ok = g.all[hash]
+	return t, ok
 }
 
-func (g *guesses) remember(hash auth.KeyHash, m meaning) {
+func (g *guesses) remember(hash auth.KeyHash, t target) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.all == nil || len(g.all) >= mostGuesses {
-		g.all = make(map[auth.KeyHash]meaning)
-	}
-	g.all[hash] = m
+	put(g.all, mostGuesses, hash, t)
 }
 
 func (g *guesses) forget(hash auth.KeyHash) {

@@ -10,33 +10,40 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// between is the time between the beginnings of two reads of the same key, if the first
-// serves several requests or is still under way. It bounds the load that one tenant's
-// requests put on DynamoDB, and what a read that hangs costs the requests after it.
-const between = 4 * time.Millisecond
+// Requests that wait at the same time share the next read of what they need. A request never
+// gets the result of a read that was under way when it arrived: that read may miss a
+// revocation that committed before the request. The next read begins at once if the last one
+// has ended and served one request; else 4 ms after the last one began, also if that one
+// hangs. So a serial caller waits for nobody, and many callers cost 250 reads a second:
+//
+//	milliseconds  0    1    2    3    4    5    6    7    8
+//	requests      a    b c       d
+//	reads         a---------b c-------          d---------
+//
+// b and c came while a's read was under way, so they need the next one. It serves two, so
+// d's begins 4 ms after it began.
 
-// reads shares reads between requests that wait at the same time. Each request gets the
-// result of a read that began after the request arrived. It never shares a read under
-// way, because that read may miss a revocation that committed before the request. All
-// waiting requests share the result, so nobody may change it.
-type reads[K comparable, V any] struct {
-	read func(context.Context, K, settle) (V, error)
-	// charge pays for the next read of the key, or returns how long it must wait. Without
-	// it no read waits.
-	charge func(K) (settle, time.Duration)
+// interval is the time between the beginnings of two reads, if the next one may not begin at
+// once.
+const interval = 4 * time.Millisecond
+
+// paced shares and paces the reads of each K. All requests of a read share its result, so
+// nobody may change it.
+type paced[K comparable, V any] struct {
+	read func(context.Context, K, charge) (V, error)
+	// charge pays for a read, or returns how long the read must wait. Without it no read
+	// waits.
+	charge func(K) (charge, time.Duration)
 
 	mu    sync.Mutex
 	paces map[K]*pace[V]
 }
 
-// settle reports what a read that was charged has cost.
-type settle func(units float64)
-
-// pace is the last read of a key and the next one. It exists for the time between from the
+// pace is the last read of a K and the next one. It exists for the interval from the
 // beginning of the last one, and for as long as requests wait.
 type pace[V any] struct {
 	last, next *flight[V] // next is nil if no request waits
-	mayBegin   bool       // between has passed since the last one began
+	mayBegin   bool       // the interval has passed since the last one began
 	delayed    bool       // the next one waits for charge
 }
 
@@ -49,14 +56,14 @@ type flight[V any] struct {
 	err      error
 }
 
-func newReads[K comparable, V any](read func(context.Context, K, settle) (V, error)) *reads[K, V] {
-	return &reads[K, V]{read: read, paces: make(map[K]*pace[V])}
+func newPaced[K comparable, V any](read func(context.Context, K, charge) (V, error)) *paced[K, V] {
+	return &paced[K, V]{read: read, paces: make(map[K]*pace[V])}
 }
 
-// get waits for the next read of the key. The context ends the wait, not the read:
-// others may be waiting for it.
-func (r *reads[K, V]) get(ctx context.Context, key K) (value V, err error) {
-	f := r.join(key)
+// get waits for the next read. The context ends the wait, not the read: others may be
+// waiting for it.
+func (p *paced[K, V]) get(ctx context.Context, of K) (value V, err error) {
+	f := p.join(of)
 	select {
 	case <-f.done:
 		return f.value, f.err
@@ -65,81 +72,87 @@ func (r *reads[K, V]) get(ctx context.Context, key K) (value V, err error) {
 	}
 }
 
-// join returns the next read of the key, and begins it if it need not wait.
-func (r *reads[K, V]) join(key K) *flight[V] {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.paces[key]
-	if p == nil {
-		p = &pace[V]{mayBegin: true}
-		r.paces[key] = p
+// join returns the next read, and begins it if it need not wait.
+func (p *paced[K, V]) join(of K) *flight[V] {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	its := p.paces[of]
+	if its == nil {
+		its = &pace[V]{mayBegin: true}
+		p.paces[of] = its
 	}
-	if p.next == nil {
-		p.next = &flight[V]{done: make(chan struct{})}
+	if its.next == nil {
+		its.next = &flight[V]{done: make(chan struct{})}
 	}
-	f := p.next
+	f := its.next
 	f.requests++
-	r.proceed(key, p)
+	p.proceed(of, its)
 	return f
 }
 
 // proceed begins the next read if it need not wait. It is called with the lock held,
 // whenever a reason to wait has ended.
-func (r *reads[K, V]) proceed(key K, p *pace[V]) {
-	isAlone := p.last != nil && p.last.ended && p.last.requests == 1
+func (p *paced[K, V]) proceed(of K, its *pace[V]) {
+	isAlone := its.last != nil && its.last.ended && its.last.requests == 1
 	switch {
-	case p.next == nil && p.mayBegin:
-		if r.paces[key] == p { // else it was deleted before
-			delete(r.paces, key)
+	case its.next == nil && its.mayBegin:
+		if p.paces[of] == its { // else it was deleted before
+			delete(p.paces, of)
 		}
 		return
-	case p.next == nil, p.delayed, !p.mayBegin && !isAlone:
+	case its.next == nil, its.delayed, !its.mayBegin && !isAlone:
 		return
 	}
-	settle, wait := settle(func(float64) {}), time.Duration(0)
-	if r.charge != nil {
-		settle, wait = r.charge(key)
+	var paid charge
+	var wait time.Duration
+	if p.charge != nil {
+		paid, wait = p.charge(of)
 	}
-	if wait > 0 {
-		p.delayed = true
-		time.AfterFunc(wait, func() {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			p.delayed = false
-			r.proceed(key, p)
-		})
+	if wait == 0 {
+		p.begin(of, its, paid)
 		return
 	}
-	r.begin(key, p, settle)
+	its.delayed = true
+	time.AfterFunc(wait, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		its.delayed = false
+		p.proceed(of, its)
+	})
 }
 
 // begin is called with the lock held.
-func (r *reads[K, V]) begin(key K, p *pace[V], settle settle) {
-	f := p.next
-	p.last, p.next, p.mayBegin = f, nil, false
-	time.AfterFunc(between, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if p.last == f {
-			p.mayBegin = true
-			r.proceed(key, p)
+func (p *paced[K, V]) begin(of K, its *pace[V], paid charge) {
+	f := its.next
+	its.last, its.next, its.mayBegin = f, nil, false
+	time.AfterFunc(interval, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if its.last == f {
+			its.mayBegin = true
+			p.proceed(of, its)
 		}
 	})
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), byok.ReadTime)
-		defer cancel()
-		defer func() {
-			if v := recover(); v != nil { // it would end the router
-				f.err = fmt.Errorf("%w: %w", ErrUnavailable, calls.Recovered(v))
-			}
-			close(f.done)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			f.ended = true
-			if p.last == f {
-				r.proceed(key, p)
-			}
-		}()
-		f.value, f.err = r.read(ctx, key, settle)
+		p.fly(of, f, paid)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		f.ended = true
+		if its.last == f {
+			p.proceed(of, its)
+		}
 	}()
+}
+
+// fly reads, and makes a panic the error of the requests: it would end the router.
+func (p *paced[K, V]) fly(of K, f *flight[V], paid charge) {
+	ctx, cancel := context.WithTimeout(context.Background(), byok.ReadTime)
+	defer cancel()
+	defer close(f.done)
+	defer func() {
+		if v := recover(); v != nil {
+			f.err = fmt.Errorf("%w: %w", ErrUnavailable, calls.Recovered(v))
+		}
+	}()
+	f.value, f.err = p.read(ctx, of, paid)
 }

@@ -21,7 +21,7 @@ func TestSharedReadsBeginAfterTheirRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const requests = 10_000
 		var version, begun atomic.Int64
-		shared := newReads(func(context.Context, string, settle) (int64, error) {
+		shared := newPaced(func(context.Context, string, charge) (int64, error) {
 			n := begun.Add(1)
 			time.Sleep(time.Duration(n*7%10) * time.Millisecond)
 			seen := version.Load()
@@ -43,10 +43,10 @@ func TestSharedReadsBeginAfterTheirRequests(t *testing.T) {
 		if n := begun.Load(); n > 300 {
 			t.Errorf("%d reads", n)
 		}
-		time.Sleep(between)
+		time.Sleep(interval)
 		synctest.Wait()
 		if len(shared.paces) != 0 {
-			t.Errorf("%d keys are left", len(shared.paces))
+			t.Errorf("%d are left", len(shared.paces))
 		}
 	})
 }
@@ -54,7 +54,7 @@ func TestSharedReadsBeginAfterTheirRequests(t *testing.T) {
 // A serial caller waits for nobody, and other keys do not wait for it.
 func TestALoneReadBeginsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := newReads(func(_ context.Context, key string, _ settle) (string, error) {
+		shared := newPaced(func(_ context.Context, key string, _ charge) (string, error) {
 			time.Sleep(time.Millisecond)
 			return key, nil
 		})
@@ -77,7 +77,7 @@ func TestReadsForManyArePaced(t *testing.T) {
 		var mu sync.Mutex
 		var begun []time.Duration
 		start := time.Now()
-		shared := newReads(func(context.Context, string, settle) (string, error) {
+		shared := newPaced(func(context.Context, string, charge) (string, error) {
 			mu.Lock()
 			begun = append(begun, time.Since(start))
 			hangs := len(begun) == 3
@@ -109,10 +109,9 @@ func TestReadsForManyArePaced(t *testing.T) {
 func TestAnAccountHasABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const cost, seconds = 245, 10
-		var b budget
 		used := map[ids.Account]int{}
 		var mu sync.Mutex
-		shared := newReads(func(_ context.Context, of tenant, settle settle) (string, error) {
+		shared := newPaced(func(_ context.Context, of ownedWorkspace, paid charge) (string, error) {
 			time.Sleep(10 * time.Millisecond)
 			units := 1
 			if of.account == "large" {
@@ -121,14 +120,14 @@ func TestAnAccountHasABudget(t *testing.T) {
 			mu.Lock()
 			used[of.account] += units
 			mu.Unlock()
-			settle(float64(units))
+			paid.correct(float64(units))
 			return "", nil
 		})
-		shared.charge = b.charge
+		shared.charge = newBudget().charge
 		var group sync.WaitGroup
 		end := time.Now().Add(seconds * time.Second)
 		for caller := range 64 {
-			of := tenant{"large", ids.Workspace(rune('a' + caller%2))}
+			of := ownedWorkspace{"large", ids.Workspace(rune('a' + caller%2))}
 			if caller == 0 {
 				of.account = "small"
 			}
@@ -155,10 +154,10 @@ func TestAnAccountHasABudget(t *testing.T) {
 // A read that cost more than was charged is paid for afterwards.
 func TestAChargeIsCorrected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var b budget
-		of := tenant{"a", "w"}
-		settle, _ := b.charge(of)
-		settle(2500)
+		b := newBudget()
+		of := ownedWorkspace{"a", "w"}
+		paid, _ := b.charge(of)
+		paid.correct(2500)
 		if _, wait := b.charge(of); wait != 2500*time.Millisecond {
 			t.Errorf("the next read waits %v", wait)
 		}
@@ -169,14 +168,32 @@ func TestAChargeIsCorrected(t *testing.T) {
 	})
 }
 
-// The maps of budgets are bounded.
-func TestBudgetsAreBounded(t *testing.T) {
-	var b budget
-	for n := range 2 * mostBudgets {
-		settle, wait := b.charge(tenant{account: ids.Account(strconv.Itoa(n))})
-		if settle(3); wait != 0 || len(b.paid)+len(b.costs) > mostBudgets+1 {
-			t.Fatalf("%v, %d entries", wait, len(b.paid)+len(b.costs))
+// A map that is full loses one entry for a new one, and none for a change.
+func TestAFullMapLosesOneEntry(t *testing.T) {
+	m := map[int]string{}
+	for n := range 200 {
+		put(m, 100, n, "")
+	}
+	put(m, 100, 199, "changed")
+	if _, isThere := m[199]; len(m) != 100 || !isThere {
+		t.Errorf("%d entries, the last one: %t", len(m), isThere)
+	}
+	b := newBudget()
+	for n := range mostBudgets + 100 {
+		paid, wait := b.charge(ownedWorkspace{account: ids.Account(strconv.Itoa(n))})
+		if wait != 0 {
+			t.Fatalf("a new account waits %v", wait)
 		}
+		paid.correct(10_000)
+	}
+	owing := 0
+	for n := range mostBudgets {
+		if _, wait := b.charge(ownedWorkspace{account: ids.Account(strconv.Itoa(n))}); wait > 0 {
+			owing++
+		}
+	}
+	if len(b.spent) != mostBudgets || len(b.costs) != mostBudgets || owing < mostBudgets*9/10 {
+		t.Errorf("%d budgets, %d costs, %d accounts owe", len(b.spent), len(b.costs), owing)
 	}
 }
 
@@ -189,7 +206,7 @@ func TestSharedReadsFail(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var calls atomic.Int64
-			shared := newReads(func(ctx context.Context, _ string, _ settle) (string, error) {
+			shared := newPaced(func(ctx context.Context, _ string, _ charge) (string, error) {
 				if calls.Add(1) > 1 {
 					return "fine", nil
 				}

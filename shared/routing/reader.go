@@ -47,7 +47,7 @@ type decrypter interface {
 	Decrypt(context.Context, *kms.DecryptInput, ...func(*kms.Options)) (*kms.DecryptOutput, error)
 }
 
-// ownTables and ownKeys make calls under the reader's own rules, with any client:
+// ownTables and ownKMS make calls under the reader's own rules, with any client:
 // jittered retries, a bound on each attempt, and no empty or malformed responses. An
 // empty response to Query would be read as a workspace without credentials.
 type (
@@ -55,7 +55,7 @@ type (
 		tables
 		retryer aws.Retryer
 	}
-	ownKeys struct {
+	ownKMS struct {
 		decrypter
 		retryer aws.Retryer
 	}
@@ -77,7 +77,7 @@ func (o ownTables) Query(ctx context.Context, in *dynamodb.QueryInput, options .
 	return o.tables.Query(ctx, in, append(options, o.rules)...)
 }
 
-func (o ownKeys) Decrypt(ctx context.Context, in *kms.DecryptInput, options ...func(*kms.Options)) (*kms.DecryptOutput, error) {
+func (o ownKMS) Decrypt(ctx context.Context, in *kms.DecryptInput, options ...func(*kms.Options)) (*kms.DecryptOutput, error) {
 	return o.decrypter.Decrypt(ctx, in, append(options, func(options *kms.Options) {
 		options.Retryer = o.retryer
 		options.APIOptions = append(options.APIOptions, calls.Whole, calls.Bounded(attemptTime))
@@ -92,12 +92,12 @@ type Config struct {
 	// while credentials are being rewrapped, the other one.
 	SealingKeyARNs []string
 	// Keys is how many opened provider keys stay in memory, each for 60 seconds at
-	// most. 0 means 1,000; less than 0 keeps none. Keys for waiting requests are not
-	// counted.
+	// most, 16 MiB in all. 0 means 10,000; less than 0 keeps none. Keys for waiting
+	// requests are not counted.
 	Keys int
 }
 
-const defaultKeys = 1000
+const defaultKeys = 10_000
 
 // Reader reads the credentials of a workspace for each request and opens their
 // keys. It is safe for concurrent use; Close it after use.
@@ -112,15 +112,14 @@ type Reader struct {
 	opener     *seal.Opener
 	opened     *cache
 	guesses    guesses
-	budget     budget
 
-	keys     *reads[auth.KeyHash, auth.Caller]
-	defaults *reads[auth.Caller, ids.Workspace]
-	tenants  *reads[tenant, held]
+	callers  *paced[auth.KeyHash, auth.Caller]
+	defaults *paced[auth.Caller, ids.Workspace]
+	stored   *paced[ownedWorkspace, stored]
 }
 
 // NewReader returns an error if the configuration is incomplete.
-func NewReader(db tables, keys decrypter, c Config) (*Reader, error) {
+func NewReader(db tables, decrypter decrypter, c Config) (*Reader, error) {
 	if c.AccessTable == "" || c.CredentialsTable == "" || len(c.SealingKeyARNs) == 0 {
 		return nil, errors.New("a reader needs both tables and the ARN of a sealing key")
 	}
@@ -128,17 +127,18 @@ func NewReader(db tables, keys decrypter, c Config) (*Reader, error) {
 		c.Keys = defaultKeys
 	}
 	r := &Reader{config: c, tables: ownTables{db, calls.Retryer()},
-		opener: seal.NewOpener(ownKeys{keys, calls.Retryer()}, c.SealingKeyARNs...), opened: newCache(c.Keys)}
+		opener: seal.NewOpener(ownKMS{decrypter, calls.Retryer()}, c.SealingKeyARNs...), opened: newCache(c.Keys)}
 	r.workspaces = auth.NewWorkspaces(r.tables, c.AccessTable)
 	verifier := auth.NewVerifier(r.tables, c.AccessTable)
-	r.keys = newReads(func(ctx context.Context, hash auth.KeyHash, _ settle) (auth.Caller, error) {
+	r.guesses.all = make(map[auth.KeyHash]target)
+	r.callers = newPaced(func(ctx context.Context, hash auth.KeyHash, _ charge) (auth.Caller, error) {
 		return verifier.Verify(ctx, hash)
 	})
-	r.defaults = newReads(func(ctx context.Context, c auth.Caller, _ settle) (ids.Workspace, error) {
+	r.defaults = newPaced(func(ctx context.Context, c auth.Caller, _ charge) (ids.Workspace, error) {
 		return r.workspaces.Default(ctx, c)
 	})
-	r.tenants = newReads(r.readTenant)
-	r.tenants.charge = r.budget.charge
+	r.stored = newPaced(r.readStored)
+	r.stored.charge = newBudget().charge
 	return r, nil
 }
 
@@ -150,7 +150,7 @@ func (r *Reader) Close() { r.opened.clear() }
 func (r *Reader) Kept() int {
 	r.opened.mu.Lock()
 	defer r.opened.mu.Unlock()
-	return r.opened.open.Len()
+	return len(r.opened.open)
 }
 
 // Reading is a plan together with the sealed keys that it names.
@@ -176,15 +176,15 @@ func (r *Reader) Read(ctx context.Context, hash auth.KeyHash, request Request) (
 		return nil, err
 	}
 	request.APIKeyHash = string(hash)
-	credentials := make([]byok.Credential, len(read.stored))
-	for i, s := range read.stored {
+	credentials := make([]byok.Credential, len(read.credentials))
+	for i, s := range read.credentials {
 		credentials[i] = s.Credential
 	}
 	reading := &Reading{
 		Plan: NewPlan(credentials, request), Account: read.caller.Account(), Workspace: read.workspace,
 		reader: r, begun: read.begun, stored: make(map[Step]byok.Stored),
 	}
-	for _, s := range read.stored {
+	for _, s := range read.credentials {
 		if step := (Step{s.Provider, s.ID}); slices.Contains(reading.Steps, step) {
 			reading.stored[step] = s
 		}
