@@ -25,6 +25,12 @@ type attempts struct {
 // tried reports whether anything may have been changed.
 func (a *attempts) tried() bool { return a.applied.Load() || a.unclear.Load() }
 
+// reset begins a new action.
+func (a *attempts) reset() {
+	a.applied.Store(false)
+	a.unclear.Store(false)
+}
+
 // readOnly has the first words of the operations that change nothing.
 var readOnly = []string{"Get", "Head", "List", "Query", "Scan", "BatchGet", "Describe", "ReEncrypt"}
 

@@ -100,8 +100,7 @@ func (s *session) workspace(ctx context.Context, p place) (auth.Workspace, error
 // record writes an audit line to standard error and to the file. Only the JSON form has the
 // error, because people read it in the command's last line.
 func (s *session) record(ctx context.Context, action, outcome string, err error, attrs []any) {
-	s.changes.action.applied.Store(false) // the next action begins
-	s.changes.action.unclear.Store(false)
+	s.changes.action.reset()
 	line := slog.NewRecord(s.now(), slog.LevelInfo, "audit", 0)
 	line.Add(s.who...)
 	line.Add("action", action, "outcome", outcome)

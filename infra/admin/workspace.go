@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
@@ -101,10 +105,8 @@ func (c workspaceDefault) Run(ctx context.Context, s *session) error {
 // Run deletes a workspace.
 func (c workspaceDelete) Run(ctx context.Context, s *session) error {
 	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
-	if err == nil && found.Default {
-		s.warn("it is the account's default workspace. Without a default, a request that names no workspace fails: a create with 400, a deletion of a file with 404. `admin workspace default` names another")
-	}
 	if err == nil {
+		s.warnOfDefault(found)
 		effect := "deletes " + named("workspace", found.Name, string(c.ID)) + " and disables every key bound to it"
 		if err := c.confirm(ctx, s, effect, found.Name, string(c.ID)); err != nil {
 			return err
@@ -112,11 +114,29 @@ func (c workspaceDelete) Run(ctx context.Context, s *session) error {
 		if err := s.begin(ctx, "workspace.delete", "account", c.Account, "workspace", c.ID); err != nil {
 			return err
 		}
-		err = s.registry.DeleteWorkspace(ctx, c.Account, c.ID)
+		err = s.orRepeat(s.registry.DeleteWorkspace(ctx, c.Account, c.ID), "the workspace may be deleted, and some of its keys enabled")
 	}
 	return s.finish(ctx, "workspace.delete", err, changed{string(c.ID), "deleted"},
 		string(c.ID)+" is deleted, and its keys are disabled. Its credentials and files stay until `workspace purge`.",
 		"account", c.Account, "workspace", c.ID)
+}
+
+func (s *session) warnOfDefault(w auth.Workspace) {
+	if w.Default {
+		s.warn("it is the account's default workspace. Without a default, a request that names no workspace fails: a create with 400, a deletion of a file with 404. `admin workspace default` names another")
+	}
+}
+
+// orRepeat adds to an error what was done before it, and that a repetition goes on. No
+// repetition mends what is left for the operator.
+func (s *session) orRepeat(err error, done string) error {
+	if err == nil || !s.changes.command.tried() {
+		return err
+	}
+	if _, ok := errors.AsType[exit.Findings](err); !ok {
+		done += ". Repeat the command: it goes on"
+	}
+	return &exit.Partial{Err: err, Done: done}
 }
 
 // settled is the time after a workspace's deletion during which a request may still store
@@ -135,9 +155,10 @@ type purgeView struct {
 	ID          ids.Workspace `json:"id"`
 	Credentials int           `json:"credentials_removed"`
 	Versions    int           `json:"file_versions_removed"`
+	Uploads     int           `json:"uploads_aborted"`
 }
 
-// purgeRow is a credential or a file that a purge would remove.
+// purgeRow is a credential, a file or an upload in parts that a purge would remove.
 type purgeRow struct {
 	Kind     string          `json:"kind" title:"kind"`
 	ID       string          `json:"id" title:"id" list:"id,short"`
@@ -162,24 +183,28 @@ func (c workspacePurge) Run(ctx context.Context, s *session) error {
 		if err := s.begin(ctx, "workspace.purge", "account", c.Account, "workspace", c.ID); err != nil {
 			return err
 		}
-		err = s.purge(ctx, c.Account, c.ID, found.DeletedAt.Add(settled), &removed)
+		// An interrupted deletion may have left keys enabled: finish it first.
+		err = s.registry.DeleteWorkspace(ctx, c.Account, c.ID)
+		if err == nil {
+			err = s.purge(ctx, found, &removed)
+		}
 	}
-	err = removed.orRepeat(err, s.changes.command.tried())
-	return s.finish(ctx, "workspace.purge", err, removed, fmt.Sprintf("%s is purged: %s removed.", c.ID, removed), "account", c.Account, "workspace", c.ID,
-		"credentials_removed", removed.Credentials, "file_versions_removed", removed.Versions)
+	return s.finish(ctx, "workspace.purge", s.orRepeat(err, fmt.Sprintf("removed so far: %s", removed)), removed, fmt.Sprintf("%s is purged: %s removed.", c.ID, removed),
+		append([]any{"account", c.Account, "workspace", c.ID}, removed.attrs()...)...)
 }
 
 // String returns what was removed.
 func (v purgeView) String() string {
-	return fmt.Sprintf("%s and %s of files", output.Count(v.Credentials, "credential"), output.Count(v.Versions, "version"))
+	text := fmt.Sprintf("%s and %s of files", output.Count(v.Credentials, "credential"), output.Count(v.Versions, "version"))
+	if v.Uploads > 0 {
+		text += fmt.Sprintf(", and %s in parts that nobody completed", output.Count(v.Uploads, "upload"))
+	}
+	return text
 }
 
-// orRepeat adds to an error what was removed before it, and what to do.
-func (v purgeView) orRepeat(err error, tried bool) error {
-	if err == nil || !tried {
-		return err
-	}
-	return &exit.Partial{Err: err, Done: fmt.Sprintf("removed so far: %s. Repeat the command: it goes on", v)}
+// attrs are the numbers for an audit line.
+func (v purgeView) attrs() []any {
+	return []any{"credentials_removed", v.Credentials, "file_versions_removed", v.Versions, "uploads_aborted", v.Uploads}
 }
 
 type workspaceErase struct {
@@ -193,12 +218,19 @@ type eraseView struct {
 	Keys int `json:"keys_removed"`
 }
 
+func (v eraseView) String() string {
+	return fmt.Sprintf("%s, and %s", v.purgeView, output.Count(v.Keys, "key"))
+}
+
+const errKeysLeft = exit.Findings("keys that cannot be read, or belong to another account, are left: they are named above. `admin key delete` removes each")
+
 // Run does in one act what a deletion, a purge and deletions of keys do.
 func (c workspaceErase) Run(ctx context.Context, s *session) error {
 	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
 	removed := eraseView{purgeView: purgeView{ID: c.ID}}
 	attrs := []any{"account", c.Account, "workspace", c.ID}
 	if err == nil {
+		s.warnOfDefault(found)
 		effect := "removes for good " + named("workspace", found.Name, string(c.ID)) + ", its credentials, its files and every key bound to it"
 		if err := c.confirm(ctx, s, effect, found.Name, string(c.ID)); err != nil {
 			return err
@@ -206,37 +238,53 @@ func (c workspaceErase) Run(ctx context.Context, s *session) error {
 		if err := s.begin(ctx, "workspace.erase", attrs...); err != nil {
 			return err
 		}
-		err = removed.orRepeat(s.erase(ctx, c.Account, c.ID, &removed), s.changes.command.tried())
+		err = s.erase(ctx, c.Account, c.ID, &removed)
 	}
-	return s.finish(ctx, "workspace.erase", err, removed, fmt.Sprintf("%s is erased: %s, and %s removed. "+
-		"infra/operations/incidents.md says what remains, and until when.", c.ID, removed.purgeView, output.Count(removed.Keys, "key")),
-		append(attrs, "credentials_removed", removed.Credentials, "file_versions_removed", removed.Versions, "keys_removed", removed.Keys)...)
+	return s.finish(ctx, "workspace.erase", s.orRepeat(err, fmt.Sprintf("removed so far: %s", removed)), removed, fmt.Sprintf("%s is erased: %s removed. "+
+		"infra/operations/incidents.md says what remains, and until when.", c.ID, removed),
+		append(append(attrs, removed.attrs()...), "keys_removed", removed.Keys)...)
 }
 
 func (s *session) erase(ctx context.Context, account ids.Account, id ids.Workspace, removed *eraseView) error {
 	if err := s.registry.DeleteWorkspace(ctx, account, id); err != nil {
 		return err
 	}
-	keys, err := s.registry.ListBoundKeys(ctx, id)
-	if err != nil {
-		return err
-	}
-	for _, key := range keys {
-		err := s.registry.DeleteKey(ctx, account, key.Hash)
-		if errors.Is(err, auth.ErrNoKey) { // deleted in between
-			continue
-		}
-		s.audit(ctx, "key.delete", err, "account", account, "key", key.Hash)
-		if err != nil {
-			return err
-		}
-		removed.Keys++
-	}
 	found, err := s.registry.FindWorkspace(ctx, account, id)
 	if err != nil {
 		return err
 	}
-	return s.purge(ctx, account, id, found.DeletedAt.Add(settled), &removed.purgeView)
+	purged := s.purge(ctx, found, &removed.purgeView)
+	return cmp.Or(purged, s.deleteBoundKeys(ctx, account, id, removed))
+}
+
+// deleteBoundKeys deletes the keys of a workspace. It names the keys that are left, because they
+// cannot be read or belong to another account.
+func (s *session) deleteBoundKeys(ctx context.Context, account ids.Account, id ids.Workspace, removed *eraseView) error {
+	keys, err := s.registry.ListBoundKeys(ctx, id)
+	for _, key := range keys {
+		if key.Fault != nil {
+			continue
+		}
+		s.changes.action.reset()
+		deleteErr := s.registry.DeleteKey(ctx, account, key.Hash)
+		if errors.Is(deleteErr, auth.ErrNoKey) {
+			continue
+		}
+		s.audit(ctx, "key.delete", deleteErr, "account", account, "key", key.Hash)
+		if deleteErr == nil {
+			removed.Keys++
+		}
+		err = cmp.Or(err, deleteErr)
+	}
+	if err != nil {
+		return err
+	}
+	left, err := s.registry.ListBoundKeys(ctx, id)
+	for _, key := range left {
+		s.warn(fmt.Sprintf("key %s: %v", key.Hash, cmp.Or(key.Fault, auth.ErrNoKey)))
+		err = errKeysLeft
+	}
+	return err
 }
 
 // deleted finds the workspace, or refuses a live one.
@@ -261,6 +309,10 @@ func (c workspacePurge) preview(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	uploads, err := s.files.Uploads(ctx, c.ID)
+	if err != nil {
+		return err
+	}
 	var rows []purgeRow
 	for _, v := range credentials {
 		rows = append(rows, purgeRow{Kind: "credential", ID: string(v.ID), Name: output.Optional(v.Name)})
@@ -269,40 +321,35 @@ func (c workspacePurge) preview(ctx context.Context, s *session) error {
 		versions := int64(v.Versions)
 		rows = append(rows, purgeRow{Kind: "file", ID: string(v.ID), Versions: &versions, Bytes: &v.Bytes})
 	}
+	for _, v := range uploads {
+		rows = append(rows, purgeRow{Kind: "upload", ID: path.Base(aws.ToString(v.Key))})
+	}
 	return output.List(s.out, rows, "kind", "id", "name", "versions", "bytes")
 }
 
-// purge sweeps at once. It sweeps again if requests from before the deletion may still
-// have been under way.
-func (s *session) purge(ctx context.Context, account ids.Account, id ids.Workspace, quiet time.Time, removed *purgeView) error {
-	// An interrupted deletion may have left keys enabled: finish it first.
-	if err := s.registry.DeleteWorkspace(ctx, account, id); err != nil {
+// purge sweeps at once, and again when the requests from before the deletion have ended. In
+// between it aborts uploads in parts. If the right to do that is missing, the rest is removed all
+// the same. An upload that was completed meanwhile is a file, which the second sweep removes.
+func (s *session) purge(ctx context.Context, deleted auth.Workspace, removed *purgeView) error {
+	if err := s.sweep(ctx, deleted.ID, removed); err != nil {
 		return err
 	}
-	for {
-		began := s.now()
-		if err := s.sweep(ctx, id, removed); err != nil {
-			return err
-		}
-		wait := quiet.Sub(began)
-		if wait <= 0 {
-			return nil
-		}
+	if wait := deleted.DeletedAt.Add(settled).Sub(s.now()); wait > 0 {
 		s.note("Swept once; sweeping again in %s, when requests that were under way at the deletion have ended.", wait.Round(time.Second))
 		if err := s.pause(ctx, wait); err != nil {
 			return err
 		}
 	}
+	aborted, err := s.files.AbortUploads(ctx, deleted.ID)
+	removed.Uploads += aborted
+	return errors.Join(err, s.sweep(ctx, deleted.ID, removed))
 }
 
-// sweep removes everything and adds it to the count, even if it fails.
+// sweep removes the credentials and files and adds them to the count, even if it fails.
 func (s *session) sweep(ctx context.Context, id ids.Workspace, removed *purgeView) error {
-	credentials, err := s.credentials.Purge(ctx, id)
+	credentials, credentialsErr := s.credentials.Purge(ctx, id)
 	removed.Credentials += credentials
-	if err != nil {
-		return err
-	}
-	versions, err := s.files.Purge(ctx, id)
+	versions, filesErr := s.files.Purge(ctx, id)
 	removed.Versions += versions
-	return err
+	return errors.Join(credentialsErr, filesErr)
 }

@@ -16,9 +16,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
 	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
+	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 	"signalbox.dev/shared/secret"
@@ -120,41 +123,28 @@ func TestAnInterruptedPurgeGoesOn(t *testing.T) {
 	}
 }
 
-// One command deletes a workspace, its credentials, its files and its keys. It may be
-// interrupted anywhere and repeated.
+// One command deletes a workspace, its credentials, its files and its keys.
 func TestAWorkspaceIsErased(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	second := ids.Workspace(d.must("workspace", "create", "second"))
 	kept := d.seal(d.workspace, "kept")
 	d.must("key", "create", "kept")
-	for _, name := range []string{"one", "two"} {
-		d.must("key", "create", name, "--workspace", string(second))
-		d.seal(second, name)
-		d.feed("content", "file", "upload", "-", "--workspace", string(second))
-	}
-	d.stopped(time.Now(), func(time.Duration) error { return context.Canceled })
-	got := d.want(exit.Uncertain, "workspace", "erase", string(second[:8]), "--yes")
-	want := "removed so far: 2 credentials and 2 versions of files. Repeat the command: it goes on"
-	if deleted := strings.Count(got.stderr, `"key.delete","outcome":"done"`); !strings.Contains(got.stderr, want) || deleted != 2 {
-		t.Errorf("interrupted: %s", got.stderr)
-	}
+	d.fill(second)
 	d.stopped(time.Now(), func(time.Duration) error {
 		d.seal(second, "late") // by a create that was under way
 		return nil
 	})
-	got = d.want(exit.Done, "workspace", "erase", string(second), "--yes")
-	if !strings.Contains(got.stdout, "1 credential and 0 versions of files, and 0 keys removed") {
+	got := d.want(exit.Done, "workspace", "erase", string(second[:8]), "--yes")
+	if !strings.Contains(got.stdout, "2 credentials and 1 version of files, and 1 upload in parts that nobody completed, and 2 keys removed") {
 		t.Errorf("stdout %s", got.stdout)
 	}
 	audits := got.audits()
-	if len(audits) != 2 || audits[0]["outcome"] != "begun" || audits[1]["outcome"] != "done" || audits[1]["action"] != "workspace.erase" || audits[1]["credentials_removed"] != 1.0 {
+	if len(audits) != 4 || audits[0]["outcome"] != "begun" || audits[3]["outcome"] != "done" || audits[3]["action"] != "workspace.erase" || audits[3]["credentials_removed"] != 2.0 || audits[3]["uploads_aborted"] != 1.0 {
 		t.Errorf("audit %v", audits)
 	}
 	d.change = nil
-	if left := d.left(second); left != 0 {
-		t.Errorf("%d things left", left)
-	}
+	d.wantErased(second)
 	if keys := d.must("--json", "key", "list"); strings.Count(keys, `"hash"`) != 1 || !strings.Contains(keys, "kept") {
 		t.Errorf("keys %s", keys)
 	}
@@ -162,7 +152,171 @@ func TestAWorkspaceIsErased(t *testing.T) {
 		t.Errorf("another workspace has %s", listed)
 	}
 	d.want(exit.NotFound, "workspace", "erase", string(ids.New[ids.Workspace]()), "--yes")
-	d.want(exit.Usage, "workspace", "erase", string(d.workspace))
+	if got := d.want(exit.Usage, "workspace", "erase", string(d.workspace)); !strings.Contains(got.stderr, "it is the account's default workspace") {
+		t.Errorf("stderr %s", got.stderr)
+	}
+}
+
+// fill stores a credential, a file, an upload in parts and two bound keys in a workspace.
+func (d *fixture) fill(w ids.Workspace) {
+	d.Helper()
+	d.seal(w, "one")
+	d.feed("content", "file", "upload", "-", "--workspace", string(w))
+	d.bucketOf().Begin(d, files.Key(w, "file_parts"))
+	for _, name := range []string{"first", "second"} {
+		d.must("key", "create", name, "--workspace", string(w))
+	}
+}
+
+func (d *fixture) bucketOf() kit.Bucket {
+	return kit.Bucket{Client: awsclients.S3(d.engines.Config), Name: d.bucket}
+}
+
+// wantErased checks that nothing of a workspace is left but its row.
+func (d *fixture) wantErased(w ids.Workspace) {
+	d.Helper()
+	if left := d.must("workspace", "purge", string(w), "--dry-run", "--json"); left != "[]" {
+		d.Errorf("left: %s", left)
+	}
+	keys, err := auth.NewRegistry(dynamodb.NewFromConfig(d.engines.Config), d.engines.Tables.Access).ListBoundKeys(d.Context(), w)
+	if kit.Must(d, err); len(keys) > 0 {
+		d.Errorf("keys are left: %+v", keys)
+	}
+}
+
+// An erasure that was interrupted after any of its calls, or that met a refusal at any of them,
+// goes on if it is repeated.
+func TestAnErasureGoesOn(t *testing.T) {
+	t.Parallel()
+	d := newApart(t)
+	for name, fault := range map[string]faults.Fault{
+		"interrupted": nil, "lost": faults.LoseAnswer(), "refused": faults.Answer(http.StatusForbidden, "AccessDeniedException", "no"),
+	} {
+		n, met := 0, true
+		for met {
+			n++
+			second := ids.Workspace(d.must("workspace", "create", "second"))
+			d.fill(second)
+			ctx, interrupt := context.WithCancel(t.Context())
+			transport, faulty := faults.Wrap(nil), ""
+			transport.Inject(faults.Rule{Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
+				id := r.Header.Get("Amz-Sdk-Invocation-Id")
+				if faulty == "" && distinct(transport.Calls()) == n {
+					faulty = id
+				}
+				switch {
+				case faulty != id:
+					return apply()
+				case fault == nil:
+					return faults.Then(interrupt)(r, apply)
+				}
+				return fault(r, apply)
+			}})
+			d.change = func(a *app) {
+				a.http, a.pause = transport, func(context.Context, time.Duration) error { return nil }
+			}
+			got := d.run(ctx, nil, "workspace", "erase", string(second), "--yes")
+			interrupt()
+			met = faulty != ""
+			if met && name == "refused" && (got.code == exit.Done || strings.Contains(got.stderr, `"key.delete","outcome":"uncertain"`)) {
+				t.Errorf("refused at call %d: exit code %d, %s", n, got.code, got.stderr)
+			}
+			d.stopped(time.Now().Add(time.Hour), nil)
+			d.must("workspace", "erase", string(second), "--yes")
+			d.change = nil
+			d.wantErased(second)
+		}
+		if n < 30 {
+			t.Errorf("%s: only %d calls", name, n)
+		}
+	}
+}
+
+// distinct counts calls; the attempts of a call count as one.
+func distinct(calls []faults.Call) int {
+	seen := map[string]bool{}
+	for _, c := range calls {
+		seen[c.Header.Get("Amz-Sdk-Invocation-Id")] = true
+	}
+	return len(seen)
+}
+
+// A row of a key that cannot be read stops no erasure. It is named until somebody deletes it.
+func TestAnErasureBesideADamagedKey(t *testing.T) {
+	t.Parallel()
+	d := newApart(t)
+	for attribute, value := range map[string]types.AttributeValue{
+		"v": kit.Number("2"), "name": &types.AttributeValueMemberBOOL{}, "account": kit.Number("1"), "workspace": &types.AttributeValueMemberNULL{Value: true}, "disabled": kit.Text("no"),
+	} {
+		second := ids.Workspace(d.must("workspace", "create", "second"))
+		d.fill(second)
+		damaged := string(auth.HashKey(d.must("key", "create", "damaged", "--workspace", string(second))))
+		d.set(d.engines.Tables.Access, "key#"+damaged, "key", attribute, value)
+		d.stopped(time.Now().Add(time.Hour), nil)
+		for _, deleted := range []int{2, 0} {
+			got := d.want(exit.Uncertain, "workspace", "erase", string(second), "--yes")
+			if strings.Contains(got.stderr, "epeat") || !strings.Contains(got.stderr, "key "+damaged) || len(got.audits()) != 2+deleted {
+				t.Errorf("%s: %s", attribute, got.stderr)
+			}
+		}
+		if attribute == "account" {
+			d.must("key", "delete", damaged, "--yes")
+		} else {
+			d.must("key", "delete", damaged, "--yes", "--account", string(d.account))
+		}
+		d.must("workspace", "erase", string(second), "--yes")
+		d.change = nil
+		d.wantErased(second)
+		if attribute != "workspace" && attribute != "account" && strings.Contains(d.do("restore", "check").stdout, damaged[:8]) {
+			t.Errorf("%s: entries of the deleted key are left", attribute)
+		}
+	}
+}
+
+// A missing right to abort uploads stops nothing else, and an upload that is completed during
+// the purge leaves nothing.
+func TestAPurgeAndUploadsInParts(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.fill(d.workspace)
+	complete := d.bucketOf().Begin(t, files.Key(d.workspace, "file_completed"))
+	d.must("workspace", "delete", string(d.workspace), "--yes")
+	transport := faults.Wrap(nil)
+	transport.Inject(faults.Rule{Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
+		if r.URL.Query().Has("uploads") {
+			kit.Must(t, complete())
+			return faults.Answer(http.StatusForbidden, "AccessDenied", "no")(r, apply)
+		}
+		return apply()
+	}})
+	d.change = func(a *app) { a.http, a.now = transport, func() time.Time { return time.Now().Add(time.Hour) } }
+	if got := d.want(exit.Uncertain, "workspace", "purge", string(d.workspace), "--yes"); !strings.Contains(got.stderr, "ListMultipartUploads with AccessDenied") {
+		t.Errorf("stderr %s", got.stderr)
+	}
+	d.change = nil
+	left := d.must("workspace", "purge", string(d.workspace), "--dry-run")
+	if strings.Contains(left, "credential") || strings.Contains(left, "file_completed") || !strings.Contains(left, "file_parts") {
+		t.Errorf("left: %s", left)
+	}
+}
+
+// A deletion marks the workspace first, and tries every key.
+func TestADeletionTriesEveryKey(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	for _, name := range []string{"one", "two", "three"} {
+		d.must("key", "create", name, "--workspace", string(d.workspace))
+	}
+	d.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Fault: faults.Answer(http.StatusBadRequest, "ValidationException", "no")})
+	got := d.want(exit.Uncertain, "workspace", "delete", string(d.workspace), "--yes")
+	d.change = nil
+	if keys := d.must("key", "list"); !strings.Contains(got.stderr, "Repeat the command") || strings.Count(keys, "disabled") != 2 || d.deletedAt().IsZero() {
+		t.Errorf("%s%s", got.stderr, keys)
+	}
+	d.must("workspace", "delete", string(d.workspace), "--yes")
+	if keys := d.must("key", "list"); strings.Count(keys, "disabled") != 3 {
+		t.Error(keys)
+	}
 }
 
 // An upload that waits for its content may end after its workspace was purged. It leaves

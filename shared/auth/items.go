@@ -60,14 +60,8 @@ func (k primaryKey) attributes() map[string]types.AttributeValue {
 
 // primaryKeyOf returns the item's own key, even if the item is damaged. The table's key
 // schema makes both attributes strings.
-func primaryKeyOf(item map[string]types.AttributeValue) (k primaryKey) {
-	if pk, ok := item["pk"].(*types.AttributeValueMemberS); ok {
-		k.PK = pk.Value
-	}
-	if sk, ok := item["sk"].(*types.AttributeValueMemberS); ok {
-		k.SK = sk.Value
-	}
-	return k
+func primaryKeyOf(item map[string]types.AttributeValue) primaryKey {
+	return primaryKey{textOf(item, "pk"), textOf(item, "sk")}
 }
 
 // header is the part that all items have.
@@ -183,9 +177,10 @@ type itemGetter interface {
 
 // lookup distinguishes an absent item from an unreadable one.
 type lookup struct {
-	exists  bool
-	account ids.Account // see accountOf
-	fault   error
+	exists    bool
+	account   ids.Account   // that the item names, even if it is damaged
+	workspace ids.Workspace // the same
+	fault     error
 }
 
 // get reads one item, strongly consistent, into the struct behind into.
@@ -204,13 +199,18 @@ func get(ctx context.Context, db itemGetter, table string, at primaryKey, into d
 	if primaryKeyOf(out.Item) != at {
 		return lookup{}, errors.New("the response is another item")
 	}
-	return lookup{exists: true, account: accountOf(out.Item), fault: decode(out.Item, into)}, nil
+	return lookup{true, accountOf(out.Item), ids.Workspace(textOf(out.Item, "workspace")), decode(out.Item, into)}, nil
 }
 
 // accountOf returns the account that the item names, even if the item is damaged.
 func accountOf(item map[string]types.AttributeValue) ids.Account {
-	if account, ok := item["account"].(*types.AttributeValueMemberS); ok {
-		return ids.Account(account.Value)
+	return ids.Account(textOf(item, "account"))
+}
+
+// textOf returns an attribute, or "" if it is no string.
+func textOf(item map[string]types.AttributeValue, attribute string) string {
+	if text, ok := item[attribute].(*types.AttributeValueMemberS); ok {
+		return text.Value
 	}
 	return ""
 }

@@ -129,18 +129,27 @@ func (r *Registry) EnableKey(ctx context.Context, account ids.Account, hash KeyH
 	return err
 }
 
-// DeleteKey removes the key and its entries in lists, all at once, or returns
-// ErrNoKey.
+// DeleteKey removes the key and its entries in lists, all at once, or returns ErrNoKey. It
+// also removes a key that cannot be read. The account is "" if the row names none.
 func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash KeyHash) error {
-	row, err := r.key(ctx, account, hash)
+	row, found, err := r.keyRow(ctx, hash)
 	if err != nil {
 		return err
 	}
-	items := []types.TransactWriteItem{{Delete: &types.Delete{
+	if found.account != account {
+		return ErrNoKey
+	}
+	row.Account, row.Workspace = found.account, found.workspace
+	remove := &types.Delete{
 		TableName: &r.table, Key: keyAt(hash).attributes(),
 		ConditionExpression:       aws.String("account = :account"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":account": calls.Text(string(account))},
-	}}}
+	}
+	if account == "" {
+		remove.ConditionExpression = aws.String("NOT attribute_type(account, :string)")
+		remove.ExpressionAttributeValues = map[string]types.AttributeValue{":string": calls.Text("S")}
+	}
+	items := []types.TransactWriteItem{{Delete: remove}}
 	for _, at := range row.lists() {
 		items = append(items, r.unlist(at))
 	}

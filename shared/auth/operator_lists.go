@@ -137,13 +137,16 @@ func (r *Registry) ListKeys(ctx context.Context, account ids.Account) ([]Key, er
 	return keys, nil
 }
 
-// ListBoundKeys lists the keys that are bound to the workspace, also damaged ones.
+// ListBoundKeys lists the keys that are bound to the workspace. It includes those in its list
+// whose row cannot be read; it leaves out those whose row names another workspace.
 func (r *Registry) ListBoundKeys(ctx context.Context, workspace ids.Workspace) ([]Key, error) {
 	keys, err := r.keys(ctx, workspaceAt(workspace).PK)
 	if err != nil {
 		return nil, fmt.Errorf("listing the keys of a workspace: %w", err)
 	}
-	return keys, nil
+	return slices.DeleteFunc(keys, func(k Key) bool {
+		return k.Workspace != workspace && (k.Fault == nil || k.Workspace != "")
+	}), nil
 }
 
 // keys reads the keys that are listed under pk.

@@ -120,19 +120,12 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 	return ErrWorkspaceDeleted
 }
 
-// DeleteWorkspace disables every key bound to the workspace. One transaction then marks
-// the workspace as deleted and removes it as its account's default. Last,
-// DeleteWorkspace disables the keys that were bound or enabled in between. After the
-// mark no key can be bound or enabled. After an error some keys may be disabled, and the
-// workspace may be deleted: deleting it again finishes the rest. It returns ErrNoAccount
-// or ErrNoWorkspace.
+// DeleteWorkspace marks the workspace as deleted and, in the same transaction, removes it as
+// its account's default. After that no key can be bound to it or enabled. Then it disables the
+// keys of the workspace, until it finds no enabled one. A key that it cannot disable stops no
+// other. After an error, deleting it again finishes the rest. It returns ErrNoAccount or
+// ErrNoWorkspace.
 func (r *Registry) DeleteWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
-	if _, err := r.FindWorkspace(ctx, account, workspace); err != nil {
-		return err
-	}
-	if _, err := r.disableBound(ctx, account, workspace); err != nil {
-		return fmt.Errorf("disabling the keys of a workspace: %w", err)
-	}
 	if err := r.markDeleted(ctx, account, workspace); err != nil {
 		return err
 	}
@@ -216,25 +209,25 @@ func (r *Registry) withoutDefault(account ids.Account, workspace ids.Workspace, 
 	}}
 }
 
-// disableBound disables the enabled keys of the workspace and returns how many
-// there were. It does not count a key that was just deleted or that contradicts itself:
-// requests with such keys are rejected.
+// disableBound disables the enabled keys of the workspace and returns how many there were. It
+// passes over a key that was just deleted, and over one that cannot be read, because every
+// request with it is refused. It tries every key before it returns an error.
 func (r *Registry) disableBound(ctx context.Context, account ids.Account, workspace ids.Workspace) (disabled int, err error) {
-	keys, err := r.keys(ctx, workspaceAt(workspace).PK)
+	keys, err := r.ListBoundKeys(ctx, workspace)
 	if err != nil {
 		return 0, err
 	}
+	var failed []error
 	for _, key := range keys {
 		if key.Disabled || key.Fault != nil {
 			continue
 		}
-		switch err := r.DisableKey(ctx, account, key.Hash); {
-		case errors.Is(err, ErrNoKey):
-		case err != nil:
-			return disabled, err
-		default:
+		err := r.DisableKey(ctx, account, key.Hash)
+		if err == nil {
 			disabled++
+		} else if !errors.Is(err, ErrNoKey) {
+			failed = append(failed, err)
 		}
 	}
-	return disabled, nil
+	return disabled, errors.Join(failed...)
 }

@@ -141,9 +141,7 @@ func TestAnUnreadableRowIsNeitherAbsentNorChanged(t *testing.T) {
 	find := func() error { _, err := f.registry.FindWorkspace(ctx, f.account, f.workspace); return err }
 
 	f.rows.Set(t, f.keyRow(key), "disabled", kit.Text("no"))
-	refuse("a key",
-		func() error { return f.registry.EnableKey(ctx, f.account, key.Hash) },
-		func() error { return f.registry.DeleteKey(ctx, f.account, key.Hash) })
+	refuse("a key", func() error { return f.registry.EnableKey(ctx, f.account, key.Hash) })
 	for attribute, value := range map[string]types.AttributeValue{"deleted_at": kit.Text("never"), "v": kit.Number("2")} {
 		f.rows.Set(t, f.workspaceRow(), attribute, value)
 		refuse("a workspace",

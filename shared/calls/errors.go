@@ -167,8 +167,9 @@ func Bounded(attempt time.Duration) func(*middleware.Stack) error {
 
 // bodiless maps each call without a response body to its status of success.
 var bodiless = map[string]int{
-	"DeleteObject": http.StatusNoContent,
-	"PutObject":    http.StatusOK,
+	"AbortMultipartUpload": http.StatusNoContent,
+	"DeleteObject":         http.StatusNoContent,
+	"PutObject":            http.StatusOK,
 }
 
 // Whole is an API option for SDK clients: it refuses an empty or malformed response of

@@ -28,6 +28,8 @@ type managerAPI interface {
 	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
 	ListObjectsV2(context.Context, *s3.ListObjectsV2Input, ...func(*s3.Options)) (*s3.ListObjectsV2Output, error)
 	ListObjectVersions(context.Context, *s3.ListObjectVersionsInput, ...func(*s3.Options)) (*s3.ListObjectVersionsOutput, error)
+	ListMultipartUploads(context.Context, *s3.ListMultipartUploadsInput, ...func(*s3.Options)) (*s3.ListMultipartUploadsOutput, error)
+	AbortMultipartUpload(context.Context, *s3.AbortMultipartUploadInput, ...func(*s3.Options)) (*s3.AbortMultipartUploadOutput, error)
 	versionDeleter
 }
 
@@ -178,4 +180,44 @@ func (m *Manager) Versions(ctx context.Context, w ids.Workspace) ([]Stored, erro
 		}
 	}
 	return slices.SortedFunc(maps.Values(found), func(a, b Stored) int { return cmp.Compare(a.ID, b.ID) }), nil
+}
+
+// Uploads lists the uploads in parts that somebody began below the workspace's prefix and did
+// not complete. Nobody can read their bytes, but whoever began one may complete it.
+func (m *Manager) Uploads(ctx context.Context, w ids.Workspace) (uploads []types.MultipartUpload, err error) {
+	pages := s3.NewListMultipartUploadsPaginator(m.s3, &s3.ListMultipartUploadsInput{Bucket: &m.bucket, Prefix: aws.String(Key(w, ""))})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err == nil && aws.ToString(page.Bucket) != m.bucket {
+			err = errors.New("a response that is no listing of the bucket")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing uploads: %w", err)
+		}
+		uploads = append(uploads, page.Uploads...)
+	}
+	return uploads, nil
+}
+
+// AbortUploads aborts these uploads and returns how many. It lists them until none is left,
+// because parts may arrive after an abort. An upload that was completed in the meantime is a
+// file: Purge removes it.
+func (m *Manager) AbortUploads(ctx context.Context, w ids.Workspace) (aborted int, err error) {
+	for before := -1; before < aborted; {
+		before = aborted
+		uploads, err := m.Uploads(ctx, w)
+		if err != nil {
+			return aborted, err
+		}
+		for _, upload := range uploads {
+			_, err := m.s3.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &m.bucket, Key: upload.Key, UploadId: upload.UploadId})
+			if err != nil && codeOf(err) != "NoSuchUpload" {
+				return aborted, fmt.Errorf("aborting an upload: %w", err)
+			}
+			if err == nil {
+				aborted++
+			}
+		}
+	}
+	return aborted, nil
 }

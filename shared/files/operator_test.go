@@ -93,6 +93,24 @@ func TestPurgeLeavesNothingOfAWorkspace(t *testing.T) {
 	}
 }
 
+func TestUploadsInPartsAreAborted(t *testing.T) {
+	s := newFixture(t, enabled)
+	neighbour := ids.New[ids.Workspace]()
+	kept := s.bucket.Begin(t, files.Key(neighbour, "file_a"))
+	completions := []func() error{s.bucket.Begin(t, files.Key(s.workspace, "file_a")), s.bucket.Begin(t, files.Key(s.workspace, "file_a")), s.bucket.Begin(t, files.Key(s.workspace, "file_b"))}
+	for _, want := range []int{3, 0} {
+		if aborted, err := s.manager().AbortUploads(t.Context(), s.workspace); err != nil || aborted != want {
+			t.Errorf("aborted %d, %v; want %d", aborted, err, want)
+		}
+	}
+	for _, complete := range completions {
+		if complete() == nil {
+			t.Error("an aborted upload was completed")
+		}
+	}
+	kit.Must(t, kept())
+}
+
 // TestSimulation of delete-file plays the faults of an upload and of a purge.
 func TestAListIsWholeOrAnError(t *testing.T) {
 	s := newFixture(t, enabled)
@@ -101,8 +119,9 @@ func TestAListIsWholeOrAnError(t *testing.T) {
 	m := files.NewManager(client, s.bucket.Name)
 	listed, listErr := m.List(t.Context(), s.workspace)
 	versions, versionsErr := m.Versions(t.Context(), s.workspace)
-	if listErr == nil || versionsErr == nil {
-		t.Errorf("listed %v, %v", listed, versions)
+	uploads, uploadsErr := m.Uploads(t.Context(), s.workspace)
+	if listErr == nil || versionsErr == nil || uploadsErr == nil {
+		t.Errorf("listed %v, %v, %v", listed, versions, uploads)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
 // Bucket is a bucket of files, read and written without the service.
@@ -26,6 +27,24 @@ func (b Bucket) Hide(t testing.TB, key string) {
 	t.Helper()
 	_, err := b.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: &b.Name, Key: &key})
 	Must(t, err)
+}
+
+// Begin begins an upload in parts and sends its only part. The function completes it.
+func (b Bucket) Begin(t testing.TB, key string) (complete func() error) {
+	t.Helper()
+	begun, err := b.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: &b.Name, Key: &key})
+	Must(t, err)
+	part, err := b.UploadPart(t.Context(), &s3.UploadPartInput{
+		Bucket: &b.Name, Key: &key, UploadId: begun.UploadId, PartNumber: aws.Int32(1), Body: strings.NewReader("part"),
+	})
+	Must(t, err)
+	return func() error {
+		_, err := b.CompleteMultipartUpload(t.Context(), &s3.CompleteMultipartUploadInput{
+			Bucket: &b.Name, Key: &key, UploadId: begun.UploadId,
+			MultipartUpload: &types.CompletedMultipartUpload{Parts: []types.CompletedPart{{ETag: part.ETag, PartNumber: aws.Int32(1)}}},
+		})
+		return err
+	}
 }
 
 // Objects counts the versions that a bucket has under a key.
