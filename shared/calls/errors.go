@@ -176,7 +176,7 @@ var bodiless = map[string]int{
 // success. The SDK reads a response without a body, or with plain text from S3, as an
 // output without members: a missing item or an empty listing. Whole also empties the
 // output after a failed attempt. The SDK decodes all attempts into one output (dynamodb
-// v1.73.1), so a member of a cut-off response could stay. The option may be given to a
+// v1.74.0), so a member of a cut-off response could stay. The option may be given to a
 // client twice.
 //
 // It also refuses a page of DynamoDB without its list, or a count without its number.

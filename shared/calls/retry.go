@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
@@ -16,6 +17,11 @@ import (
 const (
 	// attempts is how often the SDK makes a call, the first time included.
 	attempts = 3
+
+	// quota is how many retries a client may make before calls succeed again. Each call
+	// that succeeds at once earns a part of a retry: 1 of retryCost tokens.
+	quota     = 100
+	retryCost = 5
 
 	// The bounds of the first pause. They double with each attempt, up to maxPause.
 	failurePause  = 50 * time.Millisecond
@@ -28,10 +34,13 @@ const (
 // Beside the SDK's own rules it retries a malformed response, a throttled transaction, and
 // TransactionConflictException: DynamoDB refuses a single write while a transaction
 // changes the same item. Each client needs its own Retryer, because it keeps a quota of
-// retries. Every call of the client must be safe to make twice.
+// retries. The SDK's quota is 35: in a process that serves all tenants, one bad second
+// would take the retries of all. Every call of the client must be safe to make twice.
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
+		o.RateLimiter = ratelimit.NewTokenRateLimit(quota * retryCost)
+		o.RetryCost, o.ThrottlingRetryCost, o.NoRetryIncrement = retryCost, retryCost, 1
 		// If MaxBackoff is a second or less, the SDK's own backoff pauses for exactly
 		// MaxBackoff every time: all clients would return at one instant.
 		o.Backoff = retry.BackoffDelayerFunc(Backoff)

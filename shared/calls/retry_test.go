@@ -101,3 +101,28 @@ func TestRetriedErrors(t *testing.T) {
 		}
 	}
 }
+
+// An outage takes 100 retries of a client, throttled or not. Each five calls that succeed at
+// once earn one more.
+func TestQuotaOfRetries(t *testing.T) {
+	for _, err := range []error{errors.New("any"), &types.ProvisionedThroughputExceededException{}} {
+		r := calls.Retryer()
+		granted := func() (retries int) {
+			for ; retries < 1000; retries++ {
+				if _, refused := r.GetRetryToken(t.Context(), err); refused != nil {
+					return retries
+				}
+			}
+			return retries
+		}
+		first := granted()
+		for range 15 {
+			if done := r.GetInitialToken(); done(nil) != nil {
+				t.Error("no token for a success")
+			}
+		}
+		if second := granted(); first != 100 || second != 3 {
+			t.Errorf("%v: %d retries, then %d after 15 successes; want 100 and 3", err, first, second)
+		}
+	}
+}
