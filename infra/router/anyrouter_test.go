@@ -7,7 +7,7 @@ import (
 	"signalbox.dev/shared/byok"
 )
 
-// Envoy AI Gateway asks once a request, without a plan: Envoy Gateway's extAuth sends the
+// Agent Router asks once a request, without a plan: Envoy Gateway's extAuth sends the
 // method, the path behind its prefix, Authorization and the body. It takes the bare key in
 // the header that credentialOverride reads, and the provider for its routes.
 func TestOneAttemptInAnotherHeader(t *testing.T) {
