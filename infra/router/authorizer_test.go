@@ -265,6 +265,9 @@ func TestEachAttemptGetsItsKey(t *testing.T) {
 	f.open(plan, 4).isKey(t, "Authorization", "Bearer sk-last", "openai", last.ID, "own")
 	f.open(plan, 5).is(t, "after the last step", http.StatusForbidden, "unknown_attempt")
 	f.post("/open/v1/chat", `{"model":"m"}`, bearer(f.token)...).isKey(t, "Authorization", "Bearer sk-first", "openai", first.ID, "own")
+	// As Agent Router asks: without a plan, and for the bare key in a header of its own.
+	other := f.store("sk-other", byok.Settings{Provider: "groq"})
+	f.post("/open/v1/chat/completions", `{"model":"o"}`, bearer(f.token)...).isKey(t, "X-Aigw-Api-Key", "sk-other", "groq", other.ID, "own")
 
 	for request, want := range map[string]int{
 		"GET /health": 200, "GET /metrics": 200, "GET /ready": 503, "GET /": 404, "GET /plan": 401, "POST /health": 404, "POST /metrics": 404, "POST /plans": 404,
@@ -276,9 +279,9 @@ func TestEachAttemptGetsItsKey(t *testing.T) {
 	}
 	_, _, metrics := f.send(http.MethodGet, "/metrics", "")
 	for _, line := range []string{
-		`signalbox_router_opened_total{kind="credential",outcome="ok"} 6`, `signalbox_router_opened_total{kind="shared",outcome="ok"} 1`,
-		`signalbox_router_decisions_total{path="/open",reason="unknown_attempt",status="403"} 1`, "signalbox_router_kept_keys 3",
-		`signalbox_router_aws_call_seconds_count{operation="Decrypt",outcome="ok",service="KMS"} 3`, "go_goroutines ",
+		`signalbox_router_opened_total{kind="credential",outcome="ok"} 7`, `signalbox_router_opened_total{kind="shared",outcome="ok"} 1`,
+		`signalbox_router_decisions_total{path="/open",reason="unknown_attempt",status="403"} 1`, "signalbox_router_kept_keys 4",
+		`signalbox_router_aws_call_seconds_count{operation="Decrypt",outcome="ok",service="KMS"} 4`, "go_goroutines ",
 	} {
 		if !strings.Contains(string(metrics), "\n"+line) {
 			t.Errorf("the metrics lack %s:\n%s", line, metrics)
@@ -346,6 +349,9 @@ func TestRefusals(t *testing.T) {
 		if c.status != 200 {
 			f.post("/open/v1/chat", c.body, c.header...).is(t, name+", opened", c.status, c.reason)
 		}
+		if c.status == 401 || c.reason == "management_key" {
+			f.post("/who/v1/chat", "", c.header...).is(t, name+", before the body", c.status, c.reason)
+		}
 	}
 }
 
@@ -366,33 +372,15 @@ func TestModels(t *testing.T) {
 	}
 	f.ask(http.MethodGet, "/plan/v1/models", "", bearer("sbx_unknown")...).is(t, "an unknown key", http.StatusUnauthorized, "unknown_key")
 	f.ask(http.MethodGet, "/plan/v1/chat/completions", "", bearer(f.token)...).is(t, "another call", http.StatusNotFound, "unknown_call")
-	f.ask(http.MethodGet, "/who/v1/models", "", bearer(f.token)...).is(t, "who", http.StatusOK, "")
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		who := f.ask(method, "/who/v1/models", "", bearer(f.token)...)
+		if who.is(t, "who", http.StatusOK, ""); who.header.Get("X-Signalbox-Account") != string(f.tenant.ID) {
+			t.Errorf("who: %v", who.header)
+		}
+	}
 	_, _, text := f.send(http.MethodPost, "/plan", "")
 	if !strings.Contains(string(text), "Authorization: Bearer (auth_token") {
 		t.Errorf("without a key: %s", text)
-	}
-}
-
-// Before the body arrives, the caller is found by the key alone.
-func TestWho(t *testing.T) {
-	f := newFixture(t)
-	for name, c := range map[string]struct {
-		header []string
-		status int
-		reason string
-	}{
-		"no key":           {nil, 401, "missing"},
-		"two keys":         {append(bearer(f.token), bearer(f.token)...), 401, "malformed"},
-		"an unknown key":   {bearer("sbx_unknown"), 401, "unknown_key"},
-		"a disabled key":   {bearer(f.tenant.DisabledKey(t)), 401, "disabled"},
-		"a management key": {bearer(f.tenant.ManagementKey(t)), 403, "management_key"},
-		"a standard key":   {bearer(f.token), 200, ""},
-	} {
-		a := f.post("/who/v1/chat", "", c.header...)
-		a.is(t, name, c.status, c.reason)
-		if isNamed := a.header.Get("X-Signalbox-Account") == string(f.tenant.ID); isNamed != (c.status == 200) {
-			t.Errorf("%s: %v", name, a.header)
-		}
 	}
 }
 
@@ -594,6 +582,12 @@ func TestOutages(t *testing.T) {
 	f.faults.Inject(faults.Rule{Operation: "Query", Fault: faults.Refuse()})
 	f.open(plan, 1).is(t, "just planned", http.StatusOK, "")
 	f.open(plan, 2).is(t, "the second attempt", http.StatusServiceUnavailable, "unavailable")
+	f.faults.Heal()
+	f.faults.Inject(faults.Rule{Operation: "Query", Fault: faults.Pretend(http.StatusOK, "{}")})
+	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "no list of credentials", http.StatusServiceUnavailable, "unavailable")
+	f.faults.Heal()
+	f.faults.Inject(faults.Rule{Operation: "Decrypt", Fault: faults.Refuse()})
+	f.open(f.plan(), 1).is(t, "a kept key without KMS", http.StatusOK, "")
 	f.faults.Heal()
 	if log := f.log.String(); strings.Contains(log, `"stack"`) {
 		t.Errorf("an outage caused a panic: %s", log)

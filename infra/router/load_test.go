@@ -41,8 +41,7 @@ func TestMain(m *testing.M) {
 }
 
 // dynamoDBOverTLS passes calls to the engine and repeats its answers: no row changes here,
-// and the engine is slower than DynamoDB. Each answer comes after a pause of up to 400 ms
-// more than slow, if slow is not zero.
+// and the engine is slower than DynamoDB. slow is the least pause before an answer.
 func dynamoDBOverTLS(t *testing.T, f *fixture, connections, slow *atomic.Int64) *httptest.Server {
 	t.Helper()
 	engine, err := url.Parse(*dynamodb.NewFromConfig(f.engines.Config).Options().BaseEndpoint)
@@ -87,7 +86,7 @@ func TestManyCallers(t *testing.T) {
 	var connections, slow atomic.Int64
 	server := dynamoDBOverTLS(t, f, &connections, &slow)
 	tokens := make([]string, callers)
-	each(16, func(first int) {
+	together(16, func(first int) {
 		registry := auth.NewRegistry(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Access)
 		for i := first; i < callers; i += 16 {
 			tokens[i] = kit.NewTenant(t, registry).StandardKey(t, "")
@@ -113,7 +112,7 @@ func TestManyCallers(t *testing.T) {
 	client.Transport.(*http.Transport).MaxIdleConnsPerHost = callers
 	plans := func(callers, requests int) (ok int64) {
 		var served atomic.Int64
-		each(callers, func(i int) {
+		together(callers, func(i int) {
 			for range requests {
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://router/plan", strings.NewReader(`{"model":"m"}`))
 				kit.Must(t, err)
@@ -149,13 +148,4 @@ func TestManyCallers(t *testing.T) {
 		t.Errorf("%.0f bytes of memory, %v", memory, err)
 	}
 	t.Logf("%d of %d requests in the brown-out; %.0f MB", served, callers, memory/1e6)
-}
-
-// each calls f for 0 to n - 1 at the same time.
-func each(n int, f func(int)) {
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { f(i) })
-	}
-	all.Wait()
 }

@@ -151,23 +151,6 @@ func TestAnAccountHasABudget(t *testing.T) {
 	})
 }
 
-// A read that cost more than was charged is paid for afterwards.
-func TestAChargeIsCorrected(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBudget()
-		of := ownedWorkspace{"a", "w"}
-		paid, _ := b.charge(of)
-		paid.correct(2500)
-		if _, wait := b.charge(of); wait != 2500*time.Millisecond {
-			t.Errorf("the next read waits %v", wait)
-		}
-		time.Sleep(2500 * time.Millisecond)
-		if _, wait := b.charge(of); wait != 0 {
-			t.Errorf("then it still waits %v", wait)
-		}
-	})
-}
-
 // A map that is full loses one entry for a new one, and none for a change.
 func TestAFullMapLosesOneEntry(t *testing.T) {
 	m := map[int]string{}

@@ -306,21 +306,6 @@ func TestARefusedKeyCostsOneRead(t *testing.T) {
 	}
 }
 
-// Identify reads the key alone.
-func TestIdentifyReadsTheKeyAlone(t *testing.T) {
-	f := newFixture(t)
-	f.mustPlan(t)
-	f.faults.Heal()
-	caller, err := f.reader.Identify(t.Context(), f.bearer.Hash())
-	if err != nil || caller.Account() != f.account || f.calls("GetItem") != 1 || f.calls("Query") != 0 {
-		t.Errorf("%+v, %v, with %d gets and %d queries", caller, err, f.calls("GetItem"), f.calls("Query"))
-	}
-	manager := bearer(t, f.tenant.ManagementKey(t))
-	if _, err := f.reader.Identify(t.Context(), manager.Hash()); !errors.Is(err, routing.ErrManagementKey) {
-		t.Errorf("a management key: %v", err)
-	}
-}
-
 // A reading that is kept for a first attempt opens the first step, for two seconds.
 func TestTheFirstStepOfAReading(t *testing.T) {
 	f := newFixture(t)
@@ -369,35 +354,6 @@ func TestNext(t *testing.T) {
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
-	}
-}
-
-// The reader must not plan from an empty response: the client does not check responses.
-func TestOutages(t *testing.T) {
-	f := newFixture(t)
-	f.store(t, byok.Settings{})
-	outages := []faults.Rule{{Operation: "Query", Fault: faults.Pretend(http.StatusOK, "{}")}}
-	for _, operation := range []string{"Query", "GetItem", "Decrypt"} {
-		outages = append(outages, faults.Rule{Operation: operation, Fault: faults.Refuse()}, faults.Rule{Operation: operation, Fault: faults.EmptyAnswer()})
-	}
-	for _, outage := range outages {
-		f.mustOpen(t)
-		f.faults.Inject(outage)
-		if outage.Operation == "Decrypt" {
-			f.mustOpen(t) // kept
-			f.reader.Close()
-		}
-		reading, err := f.plan(t, f.bearer)
-		if err == nil && outage.Operation == "Decrypt" {
-			var key secret.Bytes
-			if key, err = reading.Open(t.Context(), reading.Steps[0]); key.Reveal() != nil {
-				t.Errorf("opened %q", key.Reveal())
-			}
-		}
-		if !errors.Is(err, routing.ErrUnavailable) {
-			t.Errorf("an outage of %s: %v", outage.Operation, err)
-		}
-		f.faults.Heal()
 	}
 }
 
@@ -453,42 +409,5 @@ func TestOnlyStepsOfThePlanOpen(t *testing.T) {
 		if key, err := reading.Open(t.Context(), step); err == nil || key.Reveal() != nil {
 			t.Errorf("%s: opened %q", name, key.Reveal())
 		}
-	}
-}
-
-func TestAReaderNeedsItsConfiguration(t *testing.T) {
-	whole := routing.Config{AccessTable: "a", CredentialsTable: "c", SealingKeyARNs: []string{"k"}}
-	for name, remove := range map[string]func(*routing.Config){
-		"access table":      func(c *routing.Config) { c.AccessTable = "" },
-		"credentials table": func(c *routing.Config) { c.CredentialsTable = "" },
-		"sealing keys":      func(c *routing.Config) { c.SealingKeyARNs = nil },
-	} {
-		c := whole
-		remove(&c)
-		if _, err := routing.NewReader(nil, nil, c); err == nil {
-			t.Errorf("no error without %s", name)
-		}
-	}
-}
-
-// BenchmarkReader counts the calls to AWS of 1,000 requests that open one credential, with
-// opened keys kept and without.
-func BenchmarkReader(b *testing.B) {
-	for _, c := range []struct {
-		name string
-		keys int
-	}{{"kept", 0}, {"not-kept", -1}} {
-		b.Run(c.name, func(b *testing.B) {
-			f := newFixture(b, func(config *routing.Config) { config.Keys = c.keys })
-			f.store(b, byok.Settings{})
-			for b.Loop() {
-				f.mustOpen(b)
-			}
-			decrypts := f.calls("Decrypt")
-			perThousand := func(n int) float64 { return float64(n) * 1000 / float64(b.N) }
-			b.ReportMetric(perThousand(decrypts), "decrypts/1000")
-			// Query and GetItem run in parallel, as one round trip.
-			b.ReportMetric(perThousand(f.calls("Query")+decrypts), "round-trips/1000")
-		})
 	}
 }
