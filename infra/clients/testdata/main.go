@@ -1,17 +1,18 @@
-// Command clients calls every operation through the client that oapi-codegen makes
-// of infra/openapi.yaml, and checks each status and its declared parts. ./run puts
-// client.go beside it.
+// Command clients calls every operation through the client that ogen makes of
+// infra/openapi.yaml, and checks each response's type and its declared parts. ./run puts it
+// into the module that README.md's block for Go makes.
 package main
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
+	"log"
 	"os"
 
 	"github.com/google/uuid"
-	_ "github.com/oapi-codegen/runtime" // client.go needs it
+
+	"example.com/signalbox-client/signalbox"
 )
 
 var demo struct {
@@ -23,71 +24,76 @@ var demo struct {
 	Files      map[string][]string  `json:"files"`
 }
 
-var failed bool
+// key is an API key.
+type key string
 
-// expect checks a status, and that the client has its declared parts.
-func expect(status, got int, typed bool, err error) {
-	fmt.Println(got)
-	if err != nil || got != status || !typed {
-		fmt.Printf("want %d, with its type: %v, %v\n", status, typed, err)
-		failed = true
-	}
+func (k key) Bearer(context.Context, signalbox.OperationName) (signalbox.Bearer, error) {
+	return signalbox.Bearer{Token: string(k)}, nil
 }
 
 // as is the client of an API key.
-func as(url, key string) *ClientWithResponses {
-	client, err := NewClientWithResponses(url, WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
-		r.Header.Set("Authorization", "Bearer "+key)
-		return nil
-	}))
+func as(url, token string) *signalbox.Client {
+	client, err := signalbox.NewClient(url, key(token))
 	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 	return client
 }
 
+// expect returns the response, which must have the type T of its status.
+func expect[T any](got any, err error) T {
+	response, ok := got.(T)
+	if !ok {
+		log.Fatalf("got %T %v, want %T", got, err, response)
+	}
+	fmt.Printf("%T\n", got)
+	return response
+}
+
+func check(ok bool, response any) {
+	if !ok {
+		log.Fatalf("%+v", response)
+	}
+}
+
 func main() {
 	if err := json.NewDecoder(os.Stdin).Decode(&demo); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
-	ctx, client, standard, id := context.Background(), as(demo.URL, demo.Management), as(demo.URL, demo.Standard), demo.Jobs["queued"]
+	ctx, client, standard := context.Background(), as(demo.URL, demo.Management), as(demo.URL, demo.Standard)
 
-	job, err := client.GetSyncJobWithResponse(ctx, id, nil)
-	ok := err == nil && job.JSON200 != nil
-	expect(200, job.StatusCode(), ok && job.JSON200.Data.Status == Queued && job.JSON200.Data.StartedAt == nil && job.Headers200.RetryAfter != nil, err)
-	if ok {
-		job, err = client.GetSyncJobWithResponse(ctx, id, &GetSyncJobParams{IfNoneMatch: &job.Headers200.ETag})
-		expect(304, job.StatusCode(), job.Headers304 != nil && job.Headers304.ETag != "", err)
-	}
-	job, err = standard.GetSyncJobWithResponse(ctx, id, nil)
-	expect(401, job.StatusCode(), job.JSON401 != nil && job.JSON401.Error.Metadata.Reason == ManagementKeyRequired, err)
-	job, err = client.GetSyncJobWithResponse(ctx, uuid.New(), nil)
-	expect(404, job.StatusCode(), job.JSON404 != nil && job.JSON404.Error.Metadata.RequestId != "", err)
+	get := signalbox.GetSyncJobParams{ID: signalbox.SentUuid(demo.Jobs["queued"])}
+	job := expect[*signalbox.SyncJobFoundHeaders](client.GetSyncJob(ctx, get))
+	check(job.Response.Data.Status == signalbox.SyncJobStatusQueued && job.Response.Data.StartedAt.Null && job.RetryAfter.Set, job)
+	get.IfNoneMatch.SetTo(job.ETag)
+	expect[*signalbox.SyncJobNotModified](client.GetSyncJob(ctx, get))
+	refused := expect[*signalbox.UnauthorizedHeaders](standard.GetSyncJob(ctx, get))
+	check(refused.Response.Error.Metadata.Reason == "management_key_required", refused)
+	expect[*signalbox.NotFoundHeaders](client.GetSyncJob(ctx, signalbox.GetSyncJobParams{ID: signalbox.SentUuid(uuid.New())}))
 
-	body, again := NewByokCredential{Key: "sk-example-0123456789abcdefAbCd", Provider: Openai}, uuid.NewString()
-	made, err := client.CreateByokKeyWithResponse(ctx, &CreateByokKeyParams{IdempotencyKey: &again}, body)
-	expect(201, made.StatusCode(), made.JSON201 != nil && made.JSON201.Data.Label == "sk-...AbCd" && made.Headers201.IdempotentReplayed == nil, err)
-	made, err = client.CreateByokKeyWithResponse(ctx, &CreateByokKeyParams{IdempotencyKey: &again}, body)
-	expect(201, made.StatusCode(), made.JSON201 != nil && made.Headers201.IdempotentReplayed != nil, err)
-	made, err = client.CreateByokKeyWithResponse(ctx, nil, NewByokCredential{Provider: "nobody"})
-	expect(400, made.StatusCode(), made.JSON400 != nil && len(made.JSON400.Error.Metadata.Issues) == 2, err)
-	made, err = standard.CreateByokKeyWithResponse(ctx, nil, body)
-	expect(403, made.StatusCode(), made.JSON403 != nil && made.JSON403.Error.Code == 403, err)
+	body, once := signalbox.NewByokCredential{Key: "sk-example-0123456789abcdefAbCd", Provider: signalbox.ProviderOpenai}, signalbox.CreateByokKeyParams{}
+	once.IdempotencyKey.SetTo(uuid.NewString())
+	made := expect[*signalbox.CredentialCreatedHeaders](client.CreateByokKey(ctx, &body, once))
+	check(made.Response.Data.Label == "sk-...AbCd" && !made.IdempotentReplayed.Set, made)
+	made = expect[*signalbox.CredentialCreatedHeaders](client.CreateByokKey(ctx, &body, once))
+	check(made.IdempotentReplayed.Set, made)
+	body.Provider = signalbox.ProviderAnthropic
+	invalid := expect[*signalbox.InvalidRequestHeaders](client.CreateByokKey(ctx, &body, once))
+	check(invalid.Response.Error.Metadata.Issues[0].Reason == "key_reused", invalid)
+	forbidden := expect[*signalbox.ForbiddenHeaders](standard.CreateByokKey(ctx, &body, once))
+	check(forbidden.Response.Error.Metadata.Reason == "management_key_required", forbidden)
 
-	file := demo.Files[demo.Workspace.String()][0]
-	gone, err := standard.DeleteFileWithResponse(ctx, file, &DeleteFileParams{WorkspaceId: &demo.Workspace})
-	expect(200, gone.StatusCode(), gone.JSON200 != nil && gone.JSON200.Id == file && gone.Headers200.XRateLimitLimit > 0, err)
-	gone, err = standard.DeleteFileWithResponse(ctx, file, nil)
-	expect(404, gone.StatusCode(), gone.JSON404 != nil && gone.Headers404.RateLimit != "", err)
+	file := signalbox.DeleteFileParams{FileID: signalbox.FileId(demo.Files[demo.Workspace.String()][0])}
+	gone := expect[*signalbox.FileDeletedHeaders](standard.DeleteFile(ctx, file))
+	check(gone.Response.ID == file.FileID && gone.XRateLimitLimit > 0, gone)
+	expect[*signalbox.FileNotFoundHeaders](standard.DeleteFile(ctx, file))
+	got, err := standard.DeleteFile(ctx, file)
 	for range 20 {
-		if gone, err = standard.DeleteFileWithResponse(ctx, file, nil); err != nil || gone.StatusCode() == 429 {
+		if _, missing := got.(*signalbox.FileNotFoundHeaders); !missing {
 			break
 		}
+		got, err = standard.DeleteFile(ctx, file)
 	}
-	expect(429, gone.StatusCode(), gone.JSON429 != nil && gone.Headers429.RetryAfter > 0, err)
-	if failed {
-		os.Exit(1)
-	}
+	limited := expect[*signalbox.RateLimitedHeaders](got, err)
+	check(limited.RetryAfter > 0, limited)
 }
