@@ -5,6 +5,7 @@ import dataclasses
 import http.client
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -72,6 +73,11 @@ class Account:
         if service not in self._clients:
             self._clients[service] = self.session.client(service)
         return self._clients[service]
+
+    def role(self) -> str:
+        """The ARN of the caller's role, or "". The ARN of a session lacks the role's path."""
+        session = re.fullmatch(r"arn:[\w-]+:sts::\d+:assumed-role/([^/]+)/.+", self.caller)
+        return self.client("iam").get_role(RoleName=session[1])["Role"]["Arn"] if session else ""
 
     def pages(self, service: str, operation: str, member: str, **arguments) -> list:
         """All elements of a paginated operation."""

@@ -87,9 +87,8 @@ class Deployment:
         }
         if stage == CHANGED:
             self.parameters |= {"FilesVersioning": "Enabled", "Firewall": "On", "ReadsPerSecond": "5"}
-        # The sealing check opens stored keys as the router does.
-        if role := re.fullmatch(r"arn:([\w-]+):sts::(\d+):assumed-role/([^/]+)/.*", self.account.caller):
-            self.parameters["RouterRoleArn"] = "arn:{}:iam::{}:role/{}".format(*role.groups())
+        if role := self.account.role():  # the sealing check opens stored keys as the router does
+            self.parameters["RouterRoleArn"] = role
         _succeed(self.update(self.folder(architecture), self.parameters))
         return self.subject()
 

@@ -1,15 +1,18 @@
 """What no engine plays: the end of `make prove`, a canary, and the stacks that samconfig.toml names."""
 
 import collections
+import json
+import subprocess
+import tomllib
 import unittest
 from unittest import mock
 
 import cloud
 import declared
 import life
-from account import Answer
+from account import ROOT, Account, Answer
 from checks import Differs, Failed
-from stack import environments, source
+from stack import SOURCE, environments, source
 
 ENVELOPE = '{"error":{"code":500,"message":"x","metadata":{"request_id":"r"}}}'
 GOOD, CRASH, PLAIN = Answer(200, {}, ""), Answer(500, {"x-request-id": "r"}, ENVELOPE), Answer(502, {}, "{}")
@@ -30,7 +33,30 @@ class Canary(unittest.TestCase):
                 life.judge_canary(answers, status, "3", after)
 
 
+class Caller(unittest.TestCase):
+    """An engine has the root user only."""
+
+    def test_the_role_of_every_kind_of_caller(self) -> None:
+        paths = {"prove": "/", "AWSReservedSSO_AdministratorAccess_0a1b": "/aws-reserved/sso.amazonaws.com/eu-central-1/"}
+        account = Account.__new__(Account)
+        account.client = mock.Mock()
+        account.client.return_value.get_role = lambda RoleName: {"Role": {"Arn": f"arn:aws:iam::1:role{paths[RoleName]}{RoleName}"}}  # noqa: N803
+        for name, path in paths.items():
+            account.caller = f"arn:aws:sts::1:assumed-role/{name}/me@example.com"
+            self.assertEqual(account.role(), f"arn:aws:iam::1:role{path}{name}")
+        for account.caller in ("arn:aws:iam::1:root", "arn:aws:iam::1:user/team/me", "arn:aws:sts::1:federated-user/me"):
+            self.assertEqual(account.role(), "")
+
+
 class Parameters(unittest.TestCase):
+    def test_sam_reads_samconfig_as_we_do(self) -> None:
+        subprocess.run([ROOT / "infra/release/venv", ROOT / "infra/release", ROOT / ".build/sam"], check=True)
+        config = tomllib.loads((SOURCE.parent / "samconfig.toml").read_text())
+        given = [c["global"]["parameters"]["parameter_overrides"] for n, c in config.items() if n != "version"]
+        read = "import json, sys; from samcli.cli.types import CfnParameterOverridesType as T; print(json.dumps([T().convert(v, None, None) for v in json.load(sys.stdin)]))"
+        done = subprocess.run([ROOT / ".build/sam/bin/python", "-c", read], input=json.dumps([*given, ['RewrapRoleArn=""']]), capture_output=True, text=True, check=True)
+        self.assertEqual(json.loads(done.stdout), [*environments().values(), {"RewrapRoleArn": ""}])
+
     def test_samconfig_is_the_law_for_the_stacks_that_it_names(self) -> None:
         defaults = {n: str(p.get("Default", "")) for n, p in source()["Parameters"].items()}
         stranger = {"RouterRoleArn": "arn:aws:iam::444455556666:role/stranger"}

@@ -105,7 +105,7 @@ def environments() -> dict[str, dict[str, str]]:
     """The parameters that samconfig.toml has for each stack, by the stack's name."""
     config = tomllib.loads((SOURCE.parent / "samconfig.toml").read_text())
     settings = [commands["global"]["parameters"] for name, commands in config.items() if name != "version"]
-    return {s["stack_name"]: dict(p.split("=", 1) for p in s["parameter_overrides"]) for s in settings}
+    return {s["stack_name"]: {n: v.strip('"') for n, v in (p.split("=", 1) for p in s["parameter_overrides"])} for s in settings}
 
 
 class Stack:
