@@ -106,7 +106,7 @@ class Subject:
         if described is None:
             raise SystemExit(f"cloud: there is no stack {name} in {account.region}")
         self.account, self.name, self.id = account, name, described["StackId"]
-        self.status = described["StackStatus"]
+        self.status, self.role = described["StackStatus"], described.get("RoleARN", "")
         self.outputs = {o["OutputKey"]: o["OutputValue"] for o in described.get("Outputs", [])}
         self.parameters = {p["ParameterKey"]: p["ParameterValue"] for p in described.get("Parameters", [])}
         self.resources = account.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=self.id)

@@ -123,6 +123,13 @@ def absent(s: Subject, key: str) -> str:
     raise Failed("If-Match: * without a current version is a 204")
 
 
+@check("an answer without any item names its table, and says that no key is left", "Amazon DynamoDB API Reference, BatchGetItem; shared/calls refuses any other")
+def batch_without_items(s: Subject) -> str:
+    table = s.outputs["AccessTableName"]
+    got = s.account.client("dynamodb").batch_get_item(RequestItems={table: {"Keys": [{"pk": {"S": "prove#missing"}, "sk": {"S": "missing"}}]}})
+    return expect(got.get("Responses") == {table: []} and got.get("UnprocessedKeys") == {}, f"{got.get('Responses')}, {got.get('UnprocessedKeys')}")
+
+
 @check("a missing key is 404 or 412; a deletion has a request id; a listing names its bucket", CONDITIONAL + '; Amazon S3 API Reference, "Common response headers"', OWN)
 def s3_answers(s: Subject) -> str:
     seen = absent(s, "files/prove/missing")

@@ -9,13 +9,15 @@ import functools
 import hashlib
 import io
 import json
+import os
+import re
 import subprocess
 import urllib.request
 import zipfile
 
 from account import ROOT, WORK, Subject, code
 from botocore.exceptions import ClientError
-from checks import Differs, Failed, check, until
+from checks import Differs, Failed, NotChecked, check, until
 from stack import PSEUDO, Stack, environments, source, yaml_parse
 
 DRIFT = 'CloudFormation User Guide, "Detect unmanaged configuration changes to stacks and resources with drift detection"'
@@ -59,8 +61,11 @@ def declared(subject: Subject) -> Declared:
     return subject.declared
 
 
-@check("the last operation on the stack succeeded", 'CloudFormation User Guide, "Stack status codes"')
+@check("the last operation on the stack succeeded, and CloudFormation does not remember the administrator's role",
+       'CloudFormation User Guide, "Stack status codes"; CloudFormation API Reference, CreateChangeSet: RoleARN')
 def status(s: Subject) -> str:
+    if "/administer-" in s.role:
+        raise Failed(f"CloudFormation remembers {s.role}: deploy a change under the service role (infra/operations/deploy.md, As an administrator)")
     if s.status not in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"):
         raise Failed(f"{s.status}: the stack may run an older version than the last deployment")
     return s.status
@@ -101,8 +106,19 @@ def parameters(s: Subject) -> str:
     known = s.deployment.parameters if s.deployment else environments().get(s.name)
     want |= known or {}
     if different := [f"{n} is {s.parameters.get(n)!r}, not {v!r}" for n, v in sorted(want.items()) if s.parameters.get(n) != v]:
-        raise (Differs if known is None else Failed)(", ".join(different))
+        raise (Differs if known is None else Failed)(", ".join(different) + ". A line taken out of samconfig.toml changes nothing: write the value, or Name=\\\"\\\"")
     return f"{len(want)} parameters"
+
+
+@check("no other stack of the account, in any region, has this name, or one that begins with it and a dash, or the other way round",
+       "the paths of roles are global in an account; infra/operations/deploy.md, The first deployment")
+def names(s: Subject) -> str:
+    parts = s.name.split("-")
+    paths = [f"/{s.name}/", f"/{s.name}-", *(f"/{'-'.join(parts[:n])}/" for n in range(1, len(parts)))]
+    roles = [r["Path"] + r["RoleName"] for path in paths for r in s.account.pages("iam", "list_roles", "Roles", PathPrefix=path) if r["RoleName"] not in s.physical.values()]
+    if roles or not re.fullmatch("[a-z](-?[a-z0-9]){0,31}", s.name) or len(s.name) > 32:
+        raise Failed(f"{s.name!r}, and roles of other stacks: {', '.join(roles) or 'none'}")
+    return s.name
 
 
 @check("AWS finds no difference from the deployed template", DRIFT)
@@ -237,7 +253,7 @@ def maybe(ask, member: str):
         return None
 
 
-# Nobody else gets a copy: drift detection compares only what a template sets.
+# Nobody else gets a copy, and nothing expires or is switched: drift detection compares only what a template sets.
 
 
 @reads("AWS::DynamoDB::Table")
@@ -248,7 +264,8 @@ def _table(s: Subject, name: str, want: dict):
         "Policy": maybe(lambda: dynamodb.get_resource_policy(ResourceArn=there["TableArn"]), "Policy"), "Stream": there.get("StreamSpecification"),
         "Replicas": there.get("Replicas") or None,
         "Kinesis": maybe(lambda: dynamodb.describe_kinesis_streaming_destination(TableName=table), "KinesisDataStreamDestinations"),
-    }, dict.fromkeys(("Policy", "Stream", "Replicas", "Kinesis"))
+        "Expires": None if "TimeToLiveSpecification" in want else dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"].get("AttributeName"),
+    }, dict.fromkeys(("Policy", "Stream", "Replicas", "Kinesis", "Expires"))
 
 
 @reads("AWS::S3::Bucket")
@@ -256,7 +273,13 @@ def _bucket(s: Subject, name: str, want: dict):
     notified = {n: v for n, v in s.s3.get_bucket_notification_configuration(Bucket=s.bucket).items() if n != "ResponseMetadata"}
     return {
         "Replication": maybe(lambda: s.s3.get_bucket_replication(Bucket=s.bucket), "ReplicationConfiguration"), "Notifications": notified or None,
-    }, dict.fromkeys(("Replication", "Notifications"))
+        "Versioning": s.s3.get_bucket_versioning(Bucket=s.bucket).get("Status"),
+    }, {"Replication": None, "Notifications": None, "Versioning": want.get("VersioningConfiguration", {}).get("Status")}
+
+
+@reads("AWS::Events::Rule")
+def _rule(s: Subject, name: str, want: dict):
+    return s.account.client("events").describe_rule(Name=s.physical[name])["State"], want.get("State", "ENABLED")
 
 
 @reads("AWS::Logs::LogGroup")
@@ -311,7 +334,7 @@ def access(s: Subject) -> str:
 @check("each alias sends all requests to one version, which is built from this repository and configured as the template says",
        "AWS Lambda API Reference, GetFunction, GetAlias")
 def functions(s: Subject) -> str:
-    client, wrong, found = s.account.client("lambda"), [], declared(s).of("AWS::Lambda::Function")
+    client, wrong, unbuilt, found = s.account.client("lambda"), [], [], declared(s).of("AWS::Lambda::Function")
     for name, want in found.items():
         alias = client.get_alias(FunctionName=s.physical[name], Name="live")
         if alias.get("RoutingConfig", {}).get("AdditionalVersionWeights"):
@@ -328,20 +351,34 @@ def functions(s: Subject) -> str:
              "MemorySize": have["MemorySize"]})]
         with urllib.request.urlopen(there["Code"]["Location"]) as response:
             deployed = zipfile.ZipFile(io.BytesIO(response.read())).read("bootstrap")
-        if hashlib.sha256(deployed).digest() != built(name, s.parameters["Architecture"]):
-            wrong.append(f"{name} is not what this commit and toolchain build")
-    if wrong:
-        raise Failed("; ".join(wrong))
+        go = toolchain(name, deployed)
+        try:
+            if hashlib.sha256(deployed).digest() != built(name, s.parameters["Architecture"], go):
+                wrong.append(f"{name} is not what this commit and {go or 'any Go'} build")
+        except subprocess.CalledProcessError as error:
+            unbuilt.append(f"{name} was built with {go}: {error.stderr.decode()[-200:]}")
+    if wrong or unbuilt:
+        raise (Failed if wrong else NotChecked)("; ".join(wrong + unbuilt))
     return f"{len(found)} functions on {s.parameters['Architecture']}, byte for byte"
 
 
+def toolchain(function: str, program: bytes) -> str:
+    """The release of Go that built a program, or "". Other releases build other bytes."""
+    file = WORK / "code" / f"{function}-deployed"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(program)
+    said = subprocess.run(["go", "version", file], capture_output=True, text=True, check=False).stdout
+    return said.split()[-1] if re.search(r": go1(\.\d+)+\n$", said) else ""
+
+
 @functools.cache
-def built(function: str, architecture: str) -> bytes:
-    """The digest of the program that `sam build` makes."""
+def built(function: str, architecture: str, go: str) -> bytes:
+    """The digest of the program that `sam build` makes with this release of Go."""
     folder = WORK / "code" / function
     folder.mkdir(parents=True, exist_ok=True)
     goarch = {"arm64": "arm64", "x86_64": "amd64"}[architecture]
     subprocess.run(
-        ["make", "--silent", "-C", ROOT, f"build-{function}", f"ARTIFACTS_DIR={folder}", f"SIGNALBOX_GOARCH={goarch}"], check=True, capture_output=True
+        ["make", "--silent", "-C", ROOT, f"build-{function}", f"ARTIFACTS_DIR={folder}", f"SIGNALBOX_GOARCH={goarch}"], check=True, capture_output=True,
+        env=os.environ | ({"GOTOOLCHAIN": go} if go else {}),
     )
     return hashlib.sha256((folder / "bootstrap").read_bytes()).digest()

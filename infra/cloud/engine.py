@@ -67,6 +67,14 @@ def stripped(template: dict, math: bool = False) -> dict:
     return template
 
 
+class EngineAccount(Account):
+    remembered = ""  # the engine takes --role-arn, and remembers no role
+
+    def stack(self, name: str) -> dict | None:
+        found = super().stack(name)
+        return found and found | {"RoleARN": self.remembered}
+
+
 class Engine:
     """A running ministack. It makes this process use it as AWS."""
 
@@ -94,7 +102,7 @@ class Engine:
         )
         for _ in range(300):
             try:
-                self.account = Account()
+                self.account = EngineAccount()
                 return
             except (BotoCoreError, ClientError):
                 if self.process.poll() is not None:
@@ -126,6 +134,11 @@ class EngineDeployment(Deployment):
 
     def folder(self, architecture: str) -> pathlib.Path:
         return super().folder(architecture + "-engine")
+
+    def update(self, folder, parameters: dict[str, str]) -> subprocess.CompletedProcess:
+        done = super().update(folder, parameters)
+        self.account.remembered = self.role or self.account.remembered
+        return done
 
     def subject(self) -> Subject:
         subject = super().subject()

@@ -165,6 +165,10 @@ def failing(body: str) -> str:
     return json.dumps(template)
 
 
+def remember(s: Subject, role: str) -> None:
+    s.account.remembered = role
+
+
 def patched(target, name: str, new):
     patch = mock.patch.object(target, name, new)
     patch.start()
@@ -206,11 +210,22 @@ LIES = [
      aws("lambda", "remove_permission", FunctionName="$CreateByokKeyFunction", StatementId="x"), "CreateByokKeyFunction/Policy"),
     ("access", "a function with a URL", aws("lambda", "create_function_url_config", FunctionName="$CreateByokKeyFunction", AuthType="NONE"),
      aws("lambda", "delete_function_url_config", FunctionName="$CreateByokKeyFunction"), "CreateByokKeyFunction/Urls"),
+    ("access", "credentials that expire", aws("dynamodb", "update_time_to_live", TableName="$CredentialsTable", TimeToLiveSpecification={"Enabled": True, "AttributeName": "v"}),
+     aws("dynamodb", "update_time_to_live", TableName="$CredentialsTable", TimeToLiveSpecification={"Enabled": False, "AttributeName": "v"}), "CredentialsTable/Expires"),
+    ("access", "key changes that nobody hears of", aws("events", "disable_rule", Name="$KeyChangesRule"), aws("events", "enable_rule", Name="$KeyChangesRule"), "KeyChangesRule"),
+    ("access", "a versioned bucket", aws("s3", "put_bucket_versioning", Bucket="$FilesBucket", VersioningConfiguration={"Status": "Enabled"}),
+     aws("s3", "put_bucket_versioning", Bucket="$FilesBucket", VersioningConfiguration={"Status": "Suspended"}), "FilesBucket/Versioning"),
     ("functions", "a part of the requests elsewhere", part_elsewhere, lambda s, _: live(s, RoutingConfig={}), "sends a part"),
     ("functions", "a version that seals elsewhere", version(other_kms), old_version, "CreateByokKeyFunction/Environment/AWS_ENDPOINT_URL_KMS"),
     ("drift", "a log kept for three days", aws("logs", "put_retention_policy", logGroupName="$CreateByokKeyLogGroup", retentionInDays=3),
      aws("logs", "put_retention_policy", logGroupName="$CreateByokKeyLogGroup", retentionInDays=1), "CreateByokKeyLogGroup MODIFIED"),
+    ("alarm-recipients", "a stranger", aws("sns", "subscribe", TopicArn="$AlarmTopic", Protocol="sqs", Endpoint="arn:aws:sqs:us-east-1:444455556666:x"), unsubscribe, "reach .*444455556666:x"),
     ("alarm-recipients", "nobody left", unsubscribe, nothing, "0 of 0 "),
+    ("batch-without-items", "an answer without its table", lambda s: patched(s.account.client("dynamodb"), "batch_get_item", lambda **_: {"Responses": {}, "UnprocessedKeys": {}}),
+     lambda _, patch: patch.stop(), "{}, {}"),
+    ("names", "a stack with a longer name", lambda s: s.account.client("iam").create_role(RoleName="x", Path=f"/{s.name}-2/", AssumeRolePolicyDocument="{}"),
+     aws("iam", "delete_role", RoleName="x"), "/x"),
+    ("status", "the administrator's role remembered", lambda s: remember(s, "arn:aws:iam::000000000000:role/administer-x"), lambda s, _: remember(s, s.deployment.role), "administer-x"),
     ("sealing", "a key that opens to something else", lambda s: patched(s.account.client("kms"), "decrypt", lambda **_: {"Plaintext": bytes(32)}),
      lambda _, patch: patch.stop(), "could not be checked|is not the one"),
     ("large-body", "a large body accepted",

@@ -34,6 +34,7 @@ say = lambda text: print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush
 class Deployment:
     pace = 0.25  # seconds between two requests while a canary is deployed
     template = None  # what is deployed, if that is not template.yaml
+    role = ""  # the service role, if there is one
 
     def __init__(self, account: Account, name: str, architecture: str) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", name):
@@ -101,7 +102,7 @@ class Deployment:
         return self.sam(
             "deploy", "--stack-name", self.name, "--template-file", str(folder / "template.yaml"), "--s3-bucket", self.bucket,
             "--s3-prefix", self.name, "--capabilities", "CAPABILITY_IAM", "--no-confirm-changeset", "--no-fail-on-empty-changeset",
-            "--tags", f"{TAG}={self.name}", "--parameter-overrides", *(f"{k}={v}" for k, v in parameters.items()),
+            "--tags", f"{TAG}={self.name}", *(["--role-arn", self.role] if self.role else []), "--parameter-overrides", *(f"{k}={v}" for k, v in parameters.items()),
         )
 
 

@@ -94,13 +94,15 @@ def latency(s: Subject) -> str:
     return "; ".join(seen)
 
 
-@check("the alarms' topic has a confirmed subscriber", "Amazon SNS API Reference, ListSubscriptionsByTopic")
+@check("the alarms' topic has a confirmed subscriber, and none but AlarmEmail", "Amazon SNS API Reference, ListSubscriptionsByTopic")
 def alarm_recipients(s: Subject) -> str:
     found = s.account.pages("sns", "list_subscriptions_by_topic", "Subscriptions", TopicArn=s.outputs["AlarmTopicArn"])
     confirmed = [f for f in found if f["SubscriptionArn"].startswith("arn:")]
     seen = f"{len(confirmed)} of {len(found)} subscriptions are confirmed"
     if not confirmed:
         raise (Failed if s.parameters["AlarmEmail"] else Differs)(f"{seen}: alarms reach nobody")
+    if others := [f["Endpoint"] for f in found if f["Endpoint"] != s.parameters["AlarmEmail"]]:
+        raise Differs(f"{seen}; they reach {', '.join(others)}, which AlarmEmail does not name")
     return seen
 
 
