@@ -91,12 +91,12 @@ KEPT = {"AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::S3::Bucket"}
 
 def retained(template: dict) -> dict:
     """The resources that a removed stack leaves, without properties that name another resource: the next deployment sets them."""
-    kept = {n: r for n, r in template["Resources"].items() if r["Type"] in KEPT and r["DeletionPolicy"] != "Delete"}
+    kept = {n: r for n, r in template["Resources"].items() if r["Type"] in KEPT | {"AWS::S3::BucketPolicy"} and r["DeletionPolicy"] != "Delete"}
     for resource in kept.values():
         resource.pop("Metadata", None)
         resource["Properties"] = {
             name: value for name, value in resource["Properties"].items()
-            if "Fn::GetAtt" not in json.dumps(value) and name != "KeyPolicy"
+            if name == "PolicyDocument" or "Fn::GetAtt" not in json.dumps(value) and name != "KeyPolicy"
         }
     return {part: template[part] for part in ("AWSTemplateFormatVersion", "Parameters", "Conditions")} | {"Resources": kept}
 

@@ -16,14 +16,17 @@ const ids = {
   DOMAIN: 'api.example.com', ZONE: 'Z1',
 }
 const filled = (text) => text.replace(/ACCOUNT|REGION|STACK|REST_ID|SEALING_KEY|STORAGE_KEY|DOMAIN|ZONE/g, (name) => ids[name])
-const policies = Object.fromEntries(['deployer', 'service', 'boundary', 'verifier'].map((name) =>
+const files = Object.fromEntries(['administer', 'boundary', 'deployer', 'service-api', 'service-data', 'verifier'].map((name) =>
   [name, JSON.parse(filled(readFileSync(new URL(`../${name}-policy.json`, import.meta.url), 'utf8')))]))
+// The policies of each role.
+const service = [files['service-api'], files['service-data']]
+const policies = { boundary: [files.boundary], deployer: [files.deployer], service, administer: [...service, files.administer], verifier: [files.verifier] }
 
 const request = ([action, resource, conditions = {}], principal = 'arn:aws:iam::ACCOUNT:role/tester') => ({
   principal: filled(principal), action, arn: filled(resource), account: ids.ACCOUNT,
   context: Object.fromEntries(Object.entries(conditions).map(([key, value]) => [key, Array.isArray(value) ? value.map(filled) : filled(value)])),
 })
-const may = (who, call) => allowed(request(call), [policies[who]], leftToIam(ids.ACCOUNT))
+const may = (who, call) => allowed(request(call), policies[who], leftToIam(ids.ACCOUNT))
 
 const stackArn = 'arn:aws:cloudformation:REGION:ACCOUNT:stack/STACK/1'
 const serviceRole = 'arn:aws:iam::ACCOUNT:role/cloudformation-STACK'
@@ -33,6 +36,9 @@ const bound = { 'iam:PermissionsBoundary': 'arn:aws:iam::ACCOUNT:policy/boundary
 const managed = (name) => ({ 'iam:PolicyARN': `arn:aws:iam::aws:policy/${name}` })
 const key = (id) => `arn:aws:kms:REGION:ACCOUNT:key/${id}`
 const record = (name) => ({ 'route53:ChangeResourceRecordSetsNormalizedRecordNames': [name] })
+const group = (name) => `arn:aws:logs:REGION:ACCOUNT:log-group:${name}`
+const rule = 'arn:aws:events:REGION:ACCOUNT:rule/STACK-KeyChangesRule-1'
+const from = (...sources) => ({ 'events:source': sources })
 
 const good = {
   deployer: [
@@ -50,6 +56,7 @@ const good = {
     ['cloudwatch:PutMetricAlarm', 'arn:aws:cloudwatch:REGION:ACCOUNT:alarm:STACK-CrashesAlarm-1'],
     ['dynamodb:UpdateTable', 'arn:aws:dynamodb:REGION:ACCOUNT:table/STACK-AccessTable-1'],
     ['route53:ChangeResourceRecordSets', 'arn:aws:route53:::hostedzone/ZONE', record('api.example.com')],
+    ['events:PutRule', rule, from('aws.kms')], ['logs:PutRetentionPolicy', group('STACK-AccessLogGroup-1')],
   ],
 }
 
@@ -98,11 +105,17 @@ const attacks = {
     'a table opened to another account': ['dynamodb:PutResourcePolicy', 'arn:aws:dynamodb:REGION:ACCOUNT:table/STACK-AccessTable-1'],
     'a file read': ['s3:GetObject', 'arn:aws:s3:::STACK-filesbucket-1/files/w/f'],
     'a function invoked': ['lambda:InvokeFunction', 'arn:aws:lambda:REGION:ACCOUNT:function:STACK-F'],
-    'a log read': ['logs:GetLogEvents', 'arn:aws:logs:REGION:ACCOUNT:log-group:STACK-CreateByokKeyLogGroup-1:log-stream:x'],
+    'a log read': ['logs:GetLogEvents', `${group('STACK-CreateByokKeyLogGroup-1')}:log-stream:x`],
+    'a log deleted': ['logs:DeleteLogGroup', group('STACK-AccessLogGroup-1')],
+    'every event of the account overheard': ['events:PutRule', rule],
+    'events of another service overheard': ['events:PutRule', rule, from('aws.kms', 'aws.signin')],
+    'a role passed to the gateway': ['iam:PassRole', role, { 'iam:PassedToService': 'apigateway.amazonaws.com' }],
+    'the gateway\'s rights to all logs attached': ['iam:AttachRolePolicy', role, { ...bound, ...managed('service-role/AmazonAPIGatewayPushToCloudWatchLogs') }],
     'the account\'s log policies removed': ['logs:DeleteResourcePolicy', '*'],
   },
   verifier: {
     'a sealed key opened': ['kms:Decrypt', key('SEALING_KEY'), { 'kms:EncryptionContext:purpose': 'signalbox/credential' }],
+    'a tenant\'s file read': ['s3:GetObject', 'arn:aws:s3:::STACK-filesbucket-1/files/w/f'],
     'a function replaced': ['lambda:UpdateFunctionCode', 'arn:aws:lambda:REGION:ACCOUNT:function:STACK-F'],
   },
   // The most that a role of the stack can have, with any policy.
@@ -113,15 +126,52 @@ const attacks = {
     'a sealed key opened': ['kms:Decrypt', key('SEALING_KEY'), { 'kms:EncryptionContext:purpose': 'signalbox/credential' }],
     'a table deleted': ['dynamodb:DeleteTable', 'arn:aws:dynamodb:REGION:ACCOUNT:table/STACK-AccessTable-1'],
     'a file read': ['s3:GetObject', 'arn:aws:s3:::STACK-filesbucket-1/files/w/f'],
+    'a log read': ['logs:FilterLogEvents', group('STACK-CreateByokKeyLogGroup-1')],
+    'the access log written': ['logs:PutLogEvents', `${group('STACK-AccessLogGroup-1')}:log-stream:x`],
     'a function\'s code replaced': ['lambda:UpdateFunctionCode', 'arn:aws:lambda:REGION:ACCOUNT:function:STACK-F'],
   },
 }
 
 for (const [who, calls] of Object.entries(good)) {
-  for (const call of calls) test(`infra/cloud/${who}-policy.json allows: ${call[0]}`, () => assert.ok(may(who, call)))
+  for (const call of calls) test(`the ${who} may: ${call[0]}`, () => assert.ok(may(who, call)))
 }
 for (const [who, listed] of Object.entries(attacks)) {
-  for (const [name, call] of Object.entries(listed)) test(`infra/cloud/${who}-policy.json refuses: ${name}`, () => assert.ok(!may(who, call)))
+  for (const [name, call] of Object.entries(listed)) test(`the ${who} may not: ${name}`, () => assert.ok(!may(who, call)))
+}
+
+// What each section of the pages that names the role of an administrator needs. The service role may not do the first step.
+const stackRole = { ...bound, 'iam:PolicyARN': 'arn:aws:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited' }
+const steps = {
+  'deploy.md, As an administrator': [
+    ['iam:DeleteRolePermissionsBoundary', role], ['iam:PutRolePermissionsBoundary', role, bound],
+    ['kms:PutKeyPolicy', key('SEALING_KEY')], ['s3:PutBucketPolicy', 'arn:aws:s3:::STACK-filesbucket-1'],
+    ['logs:PutResourcePolicy', '*'], ['wafv2:CreateWebACL', 'arn:aws:wafv2:REGION:ACCOUNT:regional/webacl/STACK-firewall/1'],
+    ['logs:DeleteLogGroup', group('aws-waf-logs-STACK-REST_ID')],
+  ],
+  'incidents.md, Somebody else deployed': [['kms:PutKeyPolicy', key('SEALING_KEY')], ['lambda:UpdateFunctionCode', 'arn:aws:lambda:REGION:ACCOUNT:function:STACK-F']],
+  'incidents.md, The way back': [['iam:DeleteRolePermissionsBoundary', role], ['logs:DeleteLogGroup', group('aws-waf-logs-STACK-REST_ID')]],
+  'restore.md, Take a stack down': [
+    ['logs:DeleteResourcePolicy', '*'], ['logs:DeleteLogGroup', group('/aws/events/STACK-key-changes')],
+    ['dynamodb:DeleteTable', 'arn:aws:dynamodb:REGION:ACCOUNT:table/STACK-ControlTable-1'], ['iam:DetachRolePolicy', role, stackRole], ['iam:DeleteRole', role],
+    ['iam:DeletePolicy', 'arn:aws:iam::ACCOUNT:policy/STACK-RouterPolicy-1'], ['apigateway:DELETE', 'arn:aws:apigateway:REGION::/restapis/REST_ID'],
+  ],
+}
+test('the pages name the administrator\'s role in these sections', () => {
+  const named = ['daily', 'deploy', 'incidents', 'restore'].flatMap((page) => readFileSync(new URL(`../../operations/${page}.md`, import.meta.url), 'utf8')
+    .split(/^## /m).filter((part) => /--role-arn "\$ADMINISTER"/.test(part)).map((part) => `${page}.md, ${part.split('\n')[0]}`))
+  assert.deepEqual(named.sort(), Object.keys(steps))
+})
+for (const [section, calls] of Object.entries(steps)) {
+  for (const call of calls) test(`${section}: the administrator's role may: ${call[0]}`, () => assert.ok(may('administer', call)))
+  test(`${section}: the service role may not: ${calls[0][0]}`, () => assert.ok(!may('service', calls[0])))
+}
+const administrator = 'arn:aws:iam::ACCOUNT:role/administer-STACK'
+for (const who of ['deployer', 'service', 'verifier']) {
+  test(`the ${who} may not pass or change the administrator's role`, () => {
+    assert.ok(!may(who, ['iam:PassRole', administrator, { 'iam:PassedToService': 'cloudformation.amazonaws.com' }]))
+    assert.ok(!may(who, ['iam:PutRolePolicy', administrator, bound]))
+    assert.ok(!may(who, ['cloudformation:CreateChangeSet', stackArn, { 'cloudformation:RoleArn': administrator }]))
+  })
 }
 
 // Attacks in steps. Each step with the service role's rights changes what the next one is judged by: a
@@ -148,14 +198,14 @@ function succeeds(chain, rights = policies) {
   for (const step of chain) {
     if (Array.isArray(step)) {
       const [action, resource] = step
-      if (!allowed(request(step), [rights.service], leftToIam(ids.ACCOUNT))) return false
+      if (!allowed(request(step), rights.service, leftToIam(ids.ACCOUNT))) return false
       if (/:Put(Key|Bucket)Policy$/.test(action)) opened.set(resource, open(sessionOf(filled(own))))
     } else {
       const [, resource] = step.call
       const named = opened.get(resource.replace(/\/files.*/, ''))
-      const identity = step.as === own ? rights.boundary : everything
+      const identity = step.as === own ? rights.boundary : [everything]
       const call = request(step.call, sessionOf(filled(step.as)))
-      if (!allowed(call, [identity], leftToIam(ids.ACCOUNT)) && !(named && allowed(call, [], named))) return false
+      if (!allowed(call, identity, leftToIam(ids.ACCOUNT)) && !(named && allowed(call, [], named))) return false
     }
   }
   return true
@@ -164,7 +214,7 @@ function succeeds(chain, rights = policies) {
 for (const [name, chain] of Object.entries(chains)) test(`a deployer cannot reach in steps: ${name}`, () => assert.ok(!succeeds(chain)))
 test('the steps are judged: with the rights of before, three attacks succeed', () => {
   const more = { Sid: 'Before', Effect: 'Allow', Action: ['kms:PutKeyPolicy', 's3:PutBucketPolicy', 'iam:UpdateAssumeRolePolicy'], Resource: '*' }
-  const before = { ...policies, service: { ...policies.service, Statement: [...policies.service.Statement, more] } }
+  const before = { ...policies, service: [...service, { Version: '2012-10-17', Statement: [more] }] }
   for (const name of ['the sealing key opened by a session that its policy names', 'a file read by a session that the bucket names', 'an administrator taken over']) {
     assert.ok(succeeds(chains[name], before), name)
   }
@@ -175,11 +225,11 @@ test('infra/cloud/boundary-policy.json allows the calls of the functions', () =>
   const recorded = (name) => readCalls(process.env.CALLS).filter((call) => call.function === name)
   const calls = names.flatMap((name) => [...recorded(name), ...unseen(stack, name, recorded(name))])
   assert.deepEqual([...new Set(calls.map((call) => call.function))], names)
-  const refused = calls.map((call) => requestOf(stack, call)).filter((request) => !allowed(request, [policies.boundary], leftToIam(stack.account)))
+  const refused = calls.map((call) => requestOf(stack, call)).filter((request) => !allowed(request, policies.boundary, leftToIam(stack.account)))
   assert.deepEqual([...new Set(refused.map(({ action, arn }) => `${action} on ${arn}`))], [],
     'the boundary refuses these calls. Change the boundary of an existing stack before you deploy: else requests that need these calls get 500')
 })
 
-for (const [who, policy] of Object.entries(policies)) {
-  test(`AWS knows the actions and condition keys of infra/cloud/${who}-policy.json`, async () => assert.deepEqual(await problemsOfPolicy(policy), []))
+for (const [name, policy] of Object.entries(files)) {
+  test(`AWS knows the actions and condition keys of infra/cloud/${name}-policy.json`, async () => assert.deepEqual(await problemsOfPolicy(policy), []))
 }
