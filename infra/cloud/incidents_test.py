@@ -110,7 +110,8 @@ Metric = tuple[str, str, frozenset]
 class Incidents(unittest.TestCase):
     def setUp(self):
         self.stack = Stack(**ALL)
-        self.lines = {self.stack.named("KeyChangesLogGroup"): EVENTS, self.stack.named("AccessLogGroup"): {n: self.access(r) for n, r in REQUESTS.items()}}
+        access = self.stack.properties("ApiStage")["AccessLogSetting"]["DestinationArn"].removesuffix(":*").rpartition(":")[2]
+        self.lines = {self.stack.named("KeyChangesLogGroup"): EVENTS, access: {n: self.access(r) for n, r in REQUESTS.items()}}
         for operation in OPERATIONS:
             version = self.stack.properties(f"{operation}FunctionAliaslive")["FunctionVersion"]
             found = {name: line | {"version": version} for name, line in (lines_of(operation) | OTHERS).items()}

@@ -200,8 +200,9 @@ class Template(unittest.TestCase):
             p = stack.properties(name)
             self.assertEqual((p["SecurityPolicy"], p["EndpointAccessMode"], p["EndpointConfiguration"]["IpAddressType"]),
                              ("SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09", "STRICT", "dualstack"), name)
-        records = [r["Properties"] for r in stack.of_type("AWS::Route53::RecordSet").values()]
-        self.assertEqual([(r["Type"], r["AliasTarget"]["DNSName"]) for r in records], [(t, {"Fn::GetAtt": ["Domain", "RegionalDomainName"]}) for t in ("A", "AAAA")])
+        target = {"DNSName": "${Domain.RegionalDomainName}", "HostedZoneId": "${Domain.RegionalHostedZoneId}"}
+        self.assertEqual([stack.properties(r) for r in stack.of_type("AWS::Route53::RecordSet")],
+                         [{"HostedZoneId": ALL["HostedZoneId"], "Name": ALL["DomainName"], "Type": t, "AliasTarget": target} for t in ("A", "AAAA")])
         self.assertEqual(stack.properties("DomainMapping"), {name: stack.named(n) for name, n in (("DomainName", "Domain"), ("RestApiId", "Api"), ("Stage", "ApiStage"))})
         private = Stack(PrivateVpcEndpoint="vpce-0123abcd").properties("Api")
         self.assertEqual(private["EndpointConfiguration"]["Types"] + private["EndpointConfiguration"]["VpcEndpointIds"], ["PRIVATE", "vpce-0123abcd"])
