@@ -222,7 +222,10 @@ func (v eraseView) String() string {
 	return fmt.Sprintf("%s, and %s", v.purgeView, output.Count(v.Keys, "key"))
 }
 
-const errKeysLeft = exit.Findings("keys that cannot be read, or belong to another account, are left: they are named above. `admin key delete` removes each")
+const (
+	errKeysLeft     = exit.Findings("everything else is erased. Keys are left: they are named above. `admin key delete` removes each")
+	errOtherAccount = exit.Findings("it belongs to another account")
+)
 
 // Run does in one act what a deletion, a purge and deletions of keys do.
 func (c workspaceErase) Run(ctx context.Context, s *session) error {
@@ -281,7 +284,7 @@ func (s *session) deleteBoundKeys(ctx context.Context, account ids.Account, id i
 	}
 	left, err := s.registry.ListBoundKeys(ctx, id)
 	for _, key := range left {
-		s.warn(fmt.Sprintf("key %s: %v", key.Hash, cmp.Or(key.Fault, auth.ErrNoKey)))
+		s.warn(fmt.Sprintf("key %s is left: %v", key.Hash, cmp.Or(key.Fault, error(errOtherAccount))))
 		err = errKeysLeft
 	}
 	return err
