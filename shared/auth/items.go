@@ -239,9 +239,6 @@ func batchGet(ctx context.Context, db batchGetter, table string, keys []map[stri
 		if err != nil {
 			return nil, err
 		}
-		if out.Responses == nil && len(out.UnprocessedKeys) == 0 {
-			return nil, errors.New("empty response")
-		}
 		items = append(items, out.Responses[table]...)
 		keys = out.UnprocessedKeys[table].Keys
 	}

@@ -235,6 +235,21 @@ func queryCount(ctx context.Context, c aws.Config) error {
 	return err
 }
 
+// capacity counts with the capacity that it takes.
+func capacity(ctx context.Context, c aws.Config) error {
+	_, err := dynamodb.NewFromConfig(c).Query(ctx, &dynamodb.QueryInput{
+		TableName: aws.String("t"), Select: types.SelectCount, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	})
+	return err
+}
+
+// batch reads items of two tables.
+func batch(ctx context.Context, c aws.Config) error {
+	keys := types.KeysAndAttributes{Keys: []map[string]types.AttributeValue{{"pk": &types.AttributeValueMemberS{Value: "a"}}}}
+	_, err := dynamodb.NewFromConfig(c).BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{"t": keys, "u": keys}})
+	return err
+}
+
 // Only a form of success that the service sends is accepted; an error is unchanged.
 func TestWhole(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -259,6 +274,13 @@ func TestWhole(t *testing.T) {
 		"a count":                   {page(true), service{status: 200, body: ` {"Count":3,"ScannedCount":3}`}, ""},
 		"a count of none":           {queryCount, service{status: 200, body: `{"Count":0,"ScannedCount":0}`}, ""},
 		"a count without a number":  {queryCount, service{status: 200, body: `{"ScannedCount":0,"ConsumedCapacity":{"CapacityUnits":0.5}}`}, "malformed_response"},
+		"a count with its capacity": {capacity, service{status: 200, body: `{"Count":0,"ConsumedCapacity":{"CapacityUnits":0.5}}`}, ""},
+		"a count without capacity":  {capacity, service{status: 200, body: `{"Count":0}`}, "malformed_response"},
+		"a capacity without units":  {capacity, service{status: 200, body: `{"Count":0,"ConsumedCapacity":{"TableName":"t"}}`}, "malformed_response"},
+		"a batch of no items":       {batch, service{status: 200, body: `{"Responses":{"t":[],"u":[]},"UnprocessedKeys":{}}`}, ""},
+		"a batch half unprocessed":  {batch, service{status: 200, body: `{"Responses":{"t":[{}]},"UnprocessedKeys":{"u":{"Keys":[{"pk":{"S":"a"}}]}}}`}, ""},
+		"a batch without a table":   {batch, service{status: 200, body: `{"Responses":{"t":[]}}`}, "malformed_response"},
+		"a batch without tables":    {batch, service{status: 200, body: `{}`}, "malformed_response"},
 		"a count that breaks off":   {queryCount, service{status: 200, body: `{"Count":`, ends: context.DeadlineExceeded}, "deadline"},
 		"XML":                       {listVersions, service{status: 200, body: "<ListVersionsResult/>"}, ""},
 		"text":                      {listVersions, service{status: 200, body: "fine"}, "malformed_response"},

@@ -1,27 +1,16 @@
 package calls
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
-	"os"
-	"reflect"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
-	"github.com/aws/smithy-go/middleware"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // Describe describes a failure for the log. From an error of AWS it keeps the service,
@@ -147,136 +136,4 @@ func Unmet(err error, i int) (stored map[string]types.AttributeValue, unmet bool
 	}
 	reason := cancelled.CancellationReasons[i]
 	return reason.Item, aws.ToString(reason.Code) == "ConditionalCheckFailed"
-}
-
-// Bounded is an API option for SDK clients: each attempt of a call ends after the
-// duration, and the next one may be made. The context bounds them all.
-func Bounded(attempt time.Duration) func(*middleware.Stack) error {
-	bound := middleware.FinalizeMiddlewareFunc("BoundAttempts",
-		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
-			bounded, cancel := context.WithTimeout(ctx, attempt)
-			defer cancel()
-			out, metadata, err := next.HandleFinalize(bounded, in)
-			if err != nil && ctx.Err() == nil && bounded.Err() != nil {
-				err = os.ErrDeadlineExceeded // the SDK does not retry its own
-			}
-			return out, metadata, err
-		})
-	return func(stack *middleware.Stack) error { return stack.Finalize.Insert(bound, "Retry", middleware.After) }
-}
-
-// bodiless maps each call without a response body to its status of success.
-var bodiless = map[string]int{
-	"AbortMultipartUpload": http.StatusNoContent,
-	"DeleteObject":         http.StatusNoContent,
-	"PutObject":            http.StatusOK,
-}
-
-// Whole is an API option for SDK clients: it refuses an empty or malformed response of
-// success. The SDK reads a response without a body, or with plain text from S3, as an
-// output without members: a missing item or an empty listing. Whole also empties the
-// output after a failed attempt. The SDK decodes all attempts into one output (dynamodb
-// v1.74.0), so a member of a cut-off response could stay. The option may be given to a
-// client twice.
-//
-// It also refuses a page of DynamoDB without its list, or a count without its number.
-// DynamoDB always writes them, even if they are empty or zero. The SDK would read such a
-// page as the empty end of a table.
-func Whole(stack *middleware.Stack) error {
-	const id = "RefuseMalformedResponse"
-	if _, present := stack.Deserialize.Get(id); present {
-		return nil
-	}
-	malformed := &smithy.DeserializationError{Err: errors.New("empty or malformed response")}
-	check := middleware.DeserializeMiddlewareFunc(id,
-		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
-			out, metadata, err := next.HandleDeserialize(ctx, in)
-			response, ok := out.RawResponse.(*smithyhttp.Response)
-			if err == nil && ok && response.StatusCode < http.StatusMultipleChoices &&
-				(!isComplete(awsmiddleware.GetOperationName(ctx), response) || counts(ctx) && !hasCount(response)) {
-				err = malformed
-			}
-			return out, metadata, err
-		})
-	list := middleware.DeserializeMiddlewareFunc("RefusePageWithoutList",
-		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
-			out, metadata, err := next.HandleDeserialize(ctx, in)
-			if err == nil && !counts(ctx) && lacksList(out.Result) {
-				err = malformed
-			}
-			return out, metadata, err
-		})
-	forget := middleware.DeserializeMiddlewareFunc("ForgetFailedAttempt",
-		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
-			out, metadata, err := next.HandleDeserialize(ctx, in)
-			if output := reflect.ValueOf(out.Result); err != nil && output.Kind() == reflect.Pointer && !output.IsNil() {
-				output.Elem().SetZero()
-			}
-			return out, metadata, err
-		})
-	note := middleware.InitializeMiddlewareFunc("NoteCount",
-		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-			return next.HandleInitialize(context.WithValue(ctx, countsKey{}, asksForCount(in.Parameters)), in)
-		})
-	return errors.Join(stack.Initialize.Add(note, middleware.Before), stack.Deserialize.Add(check, middleware.After),
-		stack.Deserialize.Insert(list, "OperationDeserializer", middleware.Before), stack.Deserialize.Add(forget, middleware.Before))
-}
-
-type countsKey struct{}
-
-// counts reports whether the call asks DynamoDB only for a number of items.
-func counts(ctx context.Context) bool { return ctx.Value(countsKey{}) == true }
-
-func asksForCount(input any) bool {
-	switch in := input.(type) {
-	case *dynamodb.QueryInput:
-		return in.Select == types.SelectCount
-	case *dynamodb.ScanInput:
-		return in.Select == types.SelectCount
-	}
-	return false
-}
-
-// lacksList reports whether the output should have a list of items and has none.
-func lacksList(output any) bool {
-	switch page := output.(type) {
-	case *dynamodb.QueryOutput:
-		return page.Items == nil
-	case *dynamodb.ScanOutput:
-		return page.Items == nil
-	}
-	return false
-}
-
-// hasCount looks for the number in the body, because the SDK's output has 0 without one. If
-// the body cannot be read, the SDK meets the same error.
-func hasCount(response *smithyhttp.Response) bool {
-	body, err := io.ReadAll(response.Body)
-	replaceBody(response, body)
-	var page struct{ Count *int64 }
-	return err != nil || json.Unmarshal(body, &page) == nil && page.Count != nil
-}
-
-// replaceBody puts bytes that were read back before the rest of the body.
-func replaceBody(response *smithyhttp.Response, read []byte) {
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(read), response.Body), response.Body}
-}
-
-// isComplete looks at the first byte of the body after white space, which S3 may send
-// while it works. Services write only JSON objects and XML.
-func isComplete(operation string, response *smithyhttp.Response) bool {
-	if status, ok := bodiless[operation]; ok {
-		return response.StatusCode == status
-	}
-	first := []byte{' '}
-	for bytes.Contains([]byte(" \t\r\n"), first) {
-		if _, err := io.ReadFull(response.Body, first); err != nil {
-			return false
-		}
-	}
-	replaceBody(response, first)
-	return response.StatusCode == http.StatusOK && (first[0] == '{' || first[0] == '<')
 }

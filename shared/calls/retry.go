@@ -6,11 +6,13 @@ import (
 	"errors"
 	"math/big"
 	"net"
+	"os"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
@@ -50,6 +52,22 @@ func Retryer() aws.Retryer {
 			retryIf(func(err error) bool { return WhyCancelled(err) == Throttled }),
 		)
 	})
+}
+
+// Bounded is an API option for SDK clients: each attempt of a call ends after the
+// duration, and the next one may be made. The context bounds them all.
+func Bounded(attempt time.Duration) func(*middleware.Stack) error {
+	bound := middleware.FinalizeMiddlewareFunc("BoundAttempts",
+		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+			bounded, cancel := context.WithTimeout(ctx, attempt)
+			defer cancel()
+			out, metadata, err := next.HandleFinalize(bounded, in)
+			if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+				err = os.ErrDeadlineExceeded // the SDK does not retry its own
+			}
+			return out, metadata, err
+		})
+	return func(stack *middleware.Stack) error { return stack.Finalize.Insert(bound, "Retry", middleware.After) }
 }
 
 // Backoff is the pause between two attempts of the SDK: attempt, from 1, failed with err.

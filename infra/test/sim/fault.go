@@ -124,7 +124,8 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	switch operation {
 	case "Query":
 		if returns {
-			add("no capacity", final, faults.Pretend(http.StatusOK, `{"Count":100,"ScannedCount":100}`))
+			add("no capacity", recovers, faults.Pretend(http.StatusOK, `{"Count":100,"ScannedCount":100}`))
+			add("no capacity units", recovers, faults.Pretend(http.StatusOK, `{"Count":100,"ScannedCount":100,"ConsumedCapacity":{}}`))
 		}
 	case "GetItem":
 		add("another item", final, faults.AnotherItem())
@@ -146,7 +147,8 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	case "BatchGetItem":
 		add("unprocessed", recovers|main, faults.Unprocessed())
 		add("half unprocessed", recovers|usable, faults.UnprocessedRest())
-		add("no responses", final, faults.Otherwise(http.StatusOK, "{}"))
+		add("no responses", recovers, faults.Otherwise(http.StatusOK, "{}"))
+		add("no table", recovers, faults.Otherwise(http.StatusOK, `{"Responses":{}}`))
 	case "BatchWriteItem":
 		add("unprocessed", recovers|main, faults.Unprocessed())
 	case "TransactWriteItems":
