@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
@@ -12,7 +15,8 @@ import (
 
 type accountCommands struct {
 	Create  accountCreate  `cmd:"" help:"Create an account with a default workspace."`
-	Disable accountDisable `cmd:"" help:"Disable every API key of an account. Repeat it if it was interrupted; keys are enabled again one by one."`
+	Disable accountDisable `cmd:"" help:"Suspend an account: its API keys are refused, and none can be made. Repeat it if it was interrupted."`
+	Enable  accountEnable  `cmd:"" help:"End the suspension of an account. Keys that were disabled stay so. Repeat it if it was interrupted."`
 	List    accountList    `cmd:"" reads:"" help:"List all accounts. Reads the whole access table: on AWS that costs one read unit for each 4 KB of it."`
 }
 
@@ -22,15 +26,25 @@ type accountCreate struct {
 	Name string `arg:"" help:"The account's name."`
 }
 
-type accountDisable struct {
+// oneAccount is the account of a command.
+type oneAccount struct {
 	ID ids.Account `arg:"" name:"account" help:"The account, or the first 8 characters of its id or more."`
-	confirmation
 }
 
+type (
+	accountEnable  struct{ oneAccount }
+	accountDisable struct {
+		oneAccount
+		confirmation
+	}
+)
+
 type accountView struct {
-	ID        ids.Account   `json:"id" title:"account"`
-	Name      string        `json:"name" title:"name"`
-	Workspace ids.Workspace `json:"default_workspace_id" title:"default workspace"`
+	ID        ids.Account     `json:"id" title:"account" list:"account,short"`
+	Name      string          `json:"name" title:"name" list:"name,16"`
+	State     string          `json:"state" title:"state"` // active, suspended or broken
+	Workspace output.Optional `json:"default_workspace_id" title:"default workspace" list:"default workspace,short"`
+	CreatedAt output.Optional `json:"created_at" title:"created" list:"age,age"`
 }
 
 // Run makes an account.
@@ -40,89 +54,143 @@ func (c accountCreate) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return output.One(s.out, accountView{ID: account, Name: c.Name, Workspace: workspace})
+	return output.One(s.out, accountView{account, c.Name, "active", output.Optional(workspace), output.When(s.now())})
 }
 
-type disabledView struct {
-	ID       ids.Account `json:"id"`
-	State    string      `json:"state"`
-	Disabled int         `json:"keys_disabled"`
+type suspendedView struct {
+	ID    ids.Account `json:"id"`
+	State string      `json:"state"`
+	Keys  int         `json:"keys"` // whose mark was changed
 }
 
-// Run disables keys. It reads the keys' own rows, because a damaged account or list must not
-// keep a key enabled.
+// Run suspends an account. Its row comes first: from then on no key is made.
 func (c accountDisable) Run(ctx context.Context, s *session) error {
-	keys, err := s.keysOf(ctx, c.ID)
+	survey, err := s.surveyOf(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	if err := c.confirm(ctx, s, fmt.Sprintf("disables %s of account %s: all its requests are refused", output.Count(len(keys), "key"), c.ID), string(c.ID), string(c.ID[:8])); err != nil {
+	keys, account := len(keysOf(survey, c.ID, false)), survey.Accounts[c.ID]
+	effect := fmt.Sprintf("suspends %s: all requests with its %s are refused, until `admin account enable`", named("account", account.Name, string(c.ID)), output.Count(keys, "key"))
+	if err := c.confirm(ctx, s, effect, account.Name, string(c.ID), string(c.ID[:8])); err != nil {
 		return err
 	}
 	if err := s.begin(ctx, "account.disable", "account", c.ID); err != nil {
 		return err
 	}
-	disabled := 0
-	for len(keys) > 0 && err == nil { // until no key was made or enabled in between
-		for _, key := range keys {
-			err = s.registry.DisableKey(ctx, c.ID, key.Hash)
-			if errors.Is(err, auth.ErrNoKey) { // deleted in between
-				err = nil
-				continue
-			}
-			s.audit(ctx, "key.disable", err, "account", c.ID, "key", key.Hash)
-			if err != nil {
-				break
-			}
-			disabled++
-		}
-		if err == nil {
-			keys, err = s.keysOf(ctx, c.ID)
-		}
-	}
-	return s.finish(ctx, "account.disable", err, disabledView{c.ID, "disabled", disabled},
-		fmt.Sprintf("Account %s: %s disabled. New keys can be made; credentials and files stay.", c.ID, output.Count(disabled, "key")), "account", c.ID, "keys_disabled", disabled)
+	err = c.suspendRow(ctx, s, true)
+	changed, failed := s.suspendKeys(ctx, c.ID, true)
+	return c.suspended(ctx, s, "account.disable", "suspended", changed, cmp.Or(err, failed))
 }
 
-// keysOf returns the enabled keys of the account. It leaves out keys that cannot be read: no
-// request with one passes.
-func (s *session) keysOf(ctx context.Context, account ids.Account) (enabled []auth.SurveyedKey, err error) {
+// Run ends the suspension of an account. Its row comes last, so an interrupted command leaves
+// it suspended.
+func (c accountEnable) Run(ctx context.Context, s *session) error {
+	if _, err := s.surveyOf(ctx, c.ID); err != nil {
+		return err
+	}
+	if err := s.begin(ctx, "account.enable", "account", c.ID); err != nil {
+		return err
+	}
+	changed, err := s.suspendKeys(ctx, c.ID, false)
+	if err == nil {
+		err = c.suspendRow(ctx, s, false)
+	}
+	return c.suspended(ctx, s, "account.enable", "active", changed, err)
+}
+
+// suspendRow sets or removes the mark on the account's row. No key of an account without a row
+// can be made.
+func (c oneAccount) suspendRow(ctx context.Context, s *session, suspended bool) error {
+	err := s.registry.SuspendAccount(ctx, c.ID, suspended)
+	if errors.Is(err, auth.ErrNoAccount) {
+		s.warn("the account has keys and no row")
+		return nil
+	}
+	return err
+}
+
+// suspended reports the result.
+func (c oneAccount) suspended(ctx context.Context, s *session, action, state string, changed int, err error) error {
+	if err != nil {
+		err = &exit.Partial{Err: err, Done: output.Count(changed, "key") + " changed, others not: repeat the command"}
+	}
+	return s.finish(ctx, action, err, suspendedView{c.ID, state, changed},
+		fmt.Sprintf("Account %s is %s: %s changed.", c.ID, state, output.Count(changed, "key")), "account", c.ID, "keys", changed)
+}
+
+// surveyOf reads the access table, which must have the account or keys of it. It needs no list
+// and not the account's row: damage must not keep a key in use.
+func (s *session) surveyOf(ctx context.Context, account ids.Account) (*auth.Survey, error) {
 	survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
 	if err != nil {
 		return nil, err
 	}
-	_, exists := survey.Accounts[account]
-	for _, key := range survey.Keys {
-		exists = exists || key.Account == account
-		if key.Account == account && !key.Disabled && key.Fault == nil {
-			enabled = append(enabled, key)
-		}
-	}
-	if !exists {
+	if _, exists := survey.Accounts[account]; !exists && len(keysOf(survey, account, true))+len(keysOf(survey, account, false)) == 0 {
 		return nil, auth.ErrNoAccount
 	}
-	return enabled, nil
+	return survey, nil
 }
 
-type accountRow struct {
-	ID        ids.Account     `json:"id" list:"account,short"`
-	Name      string          `json:"name" list:"name,16"`
-	State     string          `json:"state" list:"state"` // active or broken
-	Workspace output.Optional `json:"default_workspace_id" list:"default workspace,short"`
-	CreatedAt output.Optional `json:"created_at" list:"age,age"`
+// keysOf returns the readable keys of the account with or without the mark of a suspension.
+// Requests with an unreadable key are refused.
+func keysOf(survey *auth.Survey, account ids.Account, suspended bool) (found []auth.SurveyedKey) {
+	for _, key := range sorted(survey.Keys) {
+		if key.Account == account && key.Suspended == suspended && key.Fault == nil {
+			found = append(found, key)
+		}
+	}
+	return found
 }
 
-// Run lists accounts.
+// suspendKeys sets or removes the mark on keys of the account until a survey finds none that it
+// could change, and returns how many it changed. It returns the first failure.
+func (s *session) suspendKeys(ctx context.Context, account ids.Account, suspended bool) (changed int, failed error) {
+	unchanged := map[auth.KeyHash]bool{}
+	for {
+		survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
+		if err != nil {
+			return changed, cmp.Or(failed, err)
+		}
+		keys := slices.DeleteFunc(keysOf(survey, account, !suspended), func(key auth.SurveyedKey) bool { return unchanged[key.Hash] })
+		if len(keys) == 0 {
+			return changed, failed
+		}
+		for _, key := range keys {
+			err := s.registry.SuspendKey(ctx, account, key.Hash, suspended)
+			if errors.Is(err, auth.ErrNoKey) { // deleted in between
+				continue
+			}
+			s.audit(ctx, map[bool]string{true: "key.suspend", false: "key.resume"}[suspended], err, "account", account, "key", key.Hash)
+			if err == nil {
+				changed++
+				continue
+			}
+			unchanged[key.Hash], failed = true, cmp.Or(failed, err)
+			if ctx.Err() != nil {
+				return changed, failed
+			}
+		}
+	}
+}
+
+// Run lists accounts, oldest first. An account is suspended if its row or one of its keys
+// shows it.
 func (accountList) Run(ctx context.Context, s *session) error {
-	found, err := s.registry.ListAccounts(ctx)
+	survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
 	if err != nil {
 		return err
 	}
-	return output.List(s.out, each(found, func(a auth.Account) accountRow {
-		row := accountRow{ID: a.ID, Name: a.Name, Workspace: output.Optional(a.DefaultWorkspace), State: "active", CreatedAt: output.When(a.CreatedAt)}
-		if a.Fault != nil {
-			row.State = "broken"
+	var rows []accountView
+	for id, a := range sorted(survey.Accounts) {
+		row := accountView{id, a.Name, "active", output.Optional(a.Default), output.When(a.CreatedAt)}
+		switch {
+		case a.Fault != nil:
+			row = accountView{ID: id, State: "broken"}
+		case a.Suspended || len(keysOf(survey, id, true)) > 0:
+			row.State = "suspended"
 		}
-		return row
-	}), "account", "name", "state", "age", "default workspace")
+		rows = append(rows, row)
+	}
+	slices.SortStableFunc(rows, func(a, b accountView) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	return output.List(s.out, rows, "account", "name", "state", "age", "default workspace")
 }

@@ -67,7 +67,7 @@ func fixtureOn(t *testing.T, engines kit.Engines) *fixture {
 	d.writeStack()
 	var made accountView
 	d.json(&made, "account", "create", "Acme")
-	d.account, d.workspace = made.ID, made.Workspace
+	d.account, d.workspace = made.ID, ids.Workspace(made.Workspace)
 	d.write("demo.json", map[string]any{"account_id": made.ID}) // the default of --account
 	return d
 }

@@ -24,6 +24,8 @@ const (
 // The repairs, by their names in audit lines.
 const (
 	disableKey      = "key.disable"
+	suspendKey      = "key.suspend"
+	suspendAccount  = "account.disable"
 	deleteWorkspace = "workspace.delete"
 	clearDefault    = "workspace.default.clear"
 	addToList       = "list.add"
@@ -55,6 +57,10 @@ func (f *finding) repair(ctx context.Context, r *auth.Registry) error {
 	switch f.Remedy {
 	case disableKey:
 		return r.DisableKey(ctx, account, auth.KeyHash(f.ID))
+	case suspendKey:
+		return r.SuspendKey(ctx, account, auth.KeyHash(f.ID), true)
+	case suspendAccount:
+		return r.SuspendAccount(ctx, account, true)
 	case deleteWorkspace:
 		return r.DeleteWorkspace(ctx, account, workspace)
 	case clearDefault:
@@ -138,6 +144,9 @@ func (i *inspection) inspectKeys() {
 		}
 		if why != "" && !key.Disabled {
 			i.plan("key", string(hash), key.Account, "enabled, but "+why, disableKey)
+		}
+		if !key.Suspended && (i.before.Keys[hash].Suspended || i.access.Accounts[key.Account].Suspended || i.before.Accounts[key.Account].Suspended) {
+			i.plan("key", string(hash), key.Account, "not suspended, but its account is", suspendKey)
 		}
 	}
 }
@@ -223,6 +232,9 @@ func (i *inspection) inspectLists() {
 
 func (i *inspection) inspectAccounts() {
 	for id, account := range sorted(i.access.Accounts) {
+		if i.before.Accounts[id].Suspended && !account.Suspended && account.Fault == nil {
+			i.plan("account", string(id), id, "suspended in the table before", suspendAccount)
+		}
 		w, exists := i.access.Workspaces[account.Default]
 		switch {
 		case account.Fault != nil:

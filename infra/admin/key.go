@@ -159,7 +159,10 @@ func (c keyShow) Run(ctx context.Context, s *session) error {
 
 // Run enables a key.
 func (c keyEnable) Run(ctx context.Context, s *session) error {
-	_, err := c.change(ctx, s, "key.enable", "active", s.registry.EnableKey, isEnabled, unasked)
+	key, err := c.change(ctx, s, "key.enable", "active", s.registry.EnableKey, isEnabled, unasked)
+	if err == nil && key.Suspended {
+		s.warn("the key stays refused, because its account is suspended: `admin account enable` ends that")
+	}
 	return err
 }
 
@@ -296,6 +299,9 @@ func (c oneKey) change(ctx context.Context, s *session, action, state string, ch
 		}
 		err = change(ctx, key.Account, key.Hash)
 	}
+	if state == "active" && key.Suspended {
+		state = "suspended"
+	}
 	attrs := []any{"account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash))}
 	if err == nil && already(key.Key) {
 		return key, s.unchanged(ctx, action, changed{string(key.Hash), state}, fmt.Sprintf("Key %s was %s already.", key.Hash.Short(), state), attrs...)
@@ -399,7 +405,7 @@ func (c keySearch) all(ctx context.Context, s *session) (keys []auth.SurveyedKey
 type keyFind struct {
 	keySearch
 	Text  string `arg:"" optional:"" help:"The beginning of a hash, as logs have it, or a part of the name. - reads a leaked key from standard input. If omitted, every key."`
-	State string `enum:"active,disabled,expired,broken," default:"" placeholder:"STATE" help:"Find those that are active, disabled, expired or broken."`
+	State string `enum:"active,disabled,suspended,expired,broken," default:"" placeholder:"STATE" help:"Find those that are active, disabled, suspended, expired or broken."`
 }
 
 // Run finds keys. If the text is a key, given by mistake, it finds that key too.
@@ -453,7 +459,7 @@ func (c keyFind) leaked(ctx context.Context, s *session, tokens []string) (found
 type keyList struct {
 	owner
 	Kind  string `enum:"management,standard," default:"" placeholder:"KIND" help:"List those of this kind: management or standard."`
-	State string `enum:"active,disabled,expired,broken," default:"" placeholder:"STATE" help:"List those that are active, disabled, expired or broken."`
+	State string `enum:"active,disabled,suspended,expired,broken," default:"" placeholder:"STATE" help:"List those that are active, disabled, suspended, expired or broken."`
 }
 
 type keyView struct {
@@ -462,7 +468,7 @@ type keyView struct {
 	Name      string          `json:"name" title:"name" list:"name,16"`
 	Account   output.Optional `json:"account_id,omitempty" title:"account" list:"account,short"`
 	Workspace output.Optional `json:"workspace_id" title:"workspace" list:"workspace,short"`
-	State     string          `json:"state" title:"state"` // active, disabled, expired or broken
+	State     string          `json:"state" title:"state"` // active, disabled, suspended, expired or broken
 	CreatedAt output.Optional `json:"created_at" title:"created" list:"age,age"`
 	ExpiresAt output.Optional `json:"expires_at" title:"expires" list:"expires,age"`
 }
@@ -491,6 +497,8 @@ func stateOf(k auth.Key, now time.Time) string {
 		return "broken"
 	case k.Disabled:
 		return "disabled"
+	case k.Suspended:
+		return "suspended"
 	case !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt):
 		return "expired"
 	default:

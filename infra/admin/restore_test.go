@@ -46,7 +46,7 @@ func newRestored(t *testing.T, more int) *restored {
 	}
 	var other accountView
 	r.json(&other, "account", "create", "Other")
-	r.workspaces["foreign"] = other.Workspace
+	r.workspaces["foreign"] = ids.Workspace(other.Workspace)
 	positions := auth.NewPositions(r.db, r.old, auth.Room{})
 	credential := func(w ids.Workspace) {
 		position, err := positions.Next(t.Context(), r.account, w, "openai", 1)
@@ -317,7 +317,7 @@ func ownAccount(r *restored) string       { return "account#" + string(r.account
 func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 	t.Parallel()
 	const changed = "repair: key kept: enabled, but of another account, kind, workspace or expiry in the table before"
-	unreadable := &types.AttributeValueMemberBOOL{}
+	unreadable, suspended := &types.AttributeValueMemberBOOL{}, &types.AttributeValueMemberBOOL{Value: true}
 	for name, c := range map[string]struct {
 		table func(r *restored) string // the table that is changed
 		row   func(r *restored) string // the row
@@ -335,6 +335,9 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 		"an unreadable workspace, live":   {restoredTable, defaultWorkspace, "name", unreadable, "operator: workspace default: unreadable: stored bool where string is expected", unbound},
 		"a deleted workspace":             {before, defaultWorkspace, "deleted_at", kit.Number("1"), "repair: workspace default: live, but deleted in the table before", unbound},
 		"a deleted workspace, live":       {restoredTable, defaultWorkspace, "deleted_at", kit.Number("1"), "repair: account Acme: its default workspace is deleted or not its own", unbound},
+		"a suspended key":                 {before, kept, "suspended", suspended, "repair: key kept: not suspended, but its account is", unbound},
+		"a suspended account":             {before, ownAccount, "suspended", suspended, "repair: account Acme: suspended in the table before", nil},
+		"a suspended account, restored":   {restoredTable, ownAccount, "suspended", suspended, "repair: key kept: not suspended, but its account is", nil},
 		"an unreadable account":           {before, ownAccount, "name", unreadable, "operator: account Acme: unreadable in the table before: stored bool where string is expected", nil},
 		"an unreadable account, restored": {restoredTable, ownAccount, "name", unreadable, "operator: account Acme: unreadable: stored bool where string is expected", nil},
 	} {

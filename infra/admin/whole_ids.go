@@ -55,19 +55,19 @@ func (s *session) completeIDs(ctx context.Context, command *kong.Context) error 
 func (s *session) known(ctx context.Context, kind reflect.Type, account ids.Account) (known []string, absent, err error) {
 	text := func(id ids.Workspace) string { return string(id) }
 	switch {
-	case kind == reflect.TypeFor[ids.Account]():
-		found, err := s.registry.ListAccounts(ctx)
-		return each(found, func(a auth.Account) string { return string(a.ID) }), auth.ErrNoAccount, err
 	case kind == reflect.TypeFor[ids.Job]():
 		found, err := s.jobLister.List(ctx, account)
 		return each(found, func(job syncjobs.Listed) string { return string(job.ID) }), syncjobs.ErrNotFound, err
-	case account != "":
+	case kind == reflect.TypeFor[ids.Workspace]() && account != "":
 		found, err := s.registry.ListWorkspaceIDs(ctx, account)
 		return each(found, text), auth.ErrNoWorkspace, err
 	default:
 		survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
 		if err != nil {
 			return nil, nil, err
+		}
+		if kind == reflect.TypeFor[ids.Account]() {
+			return each(slices.Collect(maps.Keys(survey.Accounts)), func(id ids.Account) string { return string(id) }), auth.ErrNoAccount, nil
 		}
 		return each(slices.Collect(maps.Keys(survey.Workspaces)), text), auth.ErrNoWorkspace, nil
 	}

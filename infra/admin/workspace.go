@@ -54,7 +54,7 @@ type (
 type workspaceView struct {
 	ID        ids.Workspace   `json:"id" title:"workspace" list:"workspace,short"`
 	Name      string          `json:"name" title:"name" list:"name,16"`
-	State     string          `json:"-" title:"state"` // live or deleted
+	State     string          `json:"state" title:"state"` // live or deleted
 	Default   bool            `json:"default" title:"default"`
 	CreatedAt output.Optional `json:"created_at" title:"created" list:"age,age"`
 	DeletedAt output.Optional `json:"deleted_at" title:"deleted" list:"deleted,age"`

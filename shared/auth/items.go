@@ -87,6 +87,9 @@ type keyItem struct {
 	Kind      Kind          `dynamodbav:"kind"`
 	Name      string        `dynamodbav:"name"`
 	Disabled  *bool         `dynamodbav:"disabled"` // in every key: nil is a fault
+	// Suspended means that the account was suspended. It is set and removed on all keys of the
+	// account, and is independent of Disabled.
+	Suspended bool `dynamodbav:"suspended,omitempty"`
 	// ExpiresAt and CreatedAt are Unix seconds; 0 means that the key never expires.
 	ExpiresAt int64 `dynamodbav:"expires_at,omitempty"`
 	CreatedAt int64 `dynamodbav:"created_at"`
@@ -96,6 +99,7 @@ type accountItem struct {
 	header
 	Name             string        `dynamodbav:"name"`
 	DefaultWorkspace ids.Workspace `dynamodbav:"default_workspace,omitempty"`
+	Suspended        bool          `dynamodbav:"suspended,omitempty"` // no key is made
 	CreatedAt        int64         `dynamodbav:"created_at"`
 }
 

@@ -47,7 +47,7 @@ func (n NewKey) check() error {
 
 // CreateKey makes a key and returns its token, which is stored nowhere: this is
 // the only time it can be seen. It returns ErrInvalid, ErrNoAccount,
-// ErrNoWorkspace or ErrWorkspaceDeleted. After any other error the returned key may
+// ErrSuspended, ErrNoWorkspace or ErrWorkspaceDeleted. After any other error the returned key may
 // be stored, and its token is lost.
 func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, error) {
 	if err := n.check(); err != nil {
@@ -63,19 +63,21 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 	if !n.ExpiresAt.IsZero() {
 		row.ExpiresAt = n.ExpiresAt.Unix()
 	}
-	owner := types.TransactWriteItem{ConditionCheck: r.accountExists(n.Account)}
+	items := []types.TransactWriteItem{{ConditionCheck: r.accountActive(n.Account)}, r.put(row)}
 	if n.Workspace != "" {
-		owner.ConditionCheck = r.workspaceLives(n.Account, n.Workspace)
+		items = append(items, types.TransactWriteItem{ConditionCheck: r.workspaceLives(n.Account, n.Workspace)})
 	}
-	items := []types.TransactWriteItem{owner, r.put(row)}
 	for _, at := range row.lists() {
 		items = append(items, r.list(at))
 	}
 	err := r.transact(ctx, "creating a key", items...)
 	if found, ok := calls.Unmet(err, 0); ok {
-		if n.Workspace == "" {
+		if found == nil {
 			return secret.Bytes{}, Key{}, ErrNoAccount
 		}
+		return secret.Bytes{}, Key{}, ErrSuspended
+	}
+	if found, ok := calls.Unmet(err, 2); ok { //nolint:mnd // the workspace's condition
 		return secret.Bytes{}, Key{}, whyNotLive(found, n.Account)
 	}
 	if err != nil {
@@ -87,16 +89,35 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 // DisableKey disables the key from the next request on, or returns ErrNoKey. A
 // disabled key may be disabled again.
 func (r *Registry) DisableKey(ctx context.Context, account ids.Account, hash KeyHash) error {
-	held, err := r.update(ctx, "disabling a key", &dynamodb.UpdateItemInput{
-		Key:                 keyAt(hash).attributes(),
-		UpdateExpression:    aws.String("SET disabled = :true"),
-		ConditionExpression: aws.String("account = :account"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":account": calls.Text(string(account)), ":true": &types.AttributeValueMemberBOOL{Value: true},
-		},
+	return r.setMark(ctx, keyAt(hash), "account", string(account), "disabled", true, ErrNoKey)
+}
+
+// SuspendKey sets or removes the mark that the key's account is suspended, or returns
+// ErrNoKey. It may be repeated.
+func (r *Registry) SuspendKey(ctx context.Context, account ids.Account, hash KeyHash, suspended bool) error {
+	return r.setMark(ctx, keyAt(hash), "account", string(account), "suspended", suspended, ErrNoKey)
+}
+
+// SuspendAccount sets or removes the mark that no key of the account is made, or returns
+// ErrNoAccount. The account's keys have marks of their own, see SuspendKey. It may be repeated.
+func (r *Registry) SuspendAccount(ctx context.Context, id ids.Account, suspended bool) error {
+	at := accountAt(id)
+	return r.setMark(ctx, at, "pk", at.PK, "suspended", suspended, ErrNoAccount)
+}
+
+// setMark sets an attribute of a row to true, or removes it, if another attribute has the
+// value. If not, it returns the error absent.
+func (r *Registry) setMark(ctx context.Context, at primaryKey, attribute, value, mark string, set bool, absent error) error {
+	change, values := "REMOVE "+mark, map[string]types.AttributeValue{":value": calls.Text(value)}
+	if set {
+		change, values[":true"] = "SET "+mark+" = :true", &types.AttributeValueMemberBOOL{Value: true}
+	}
+	held, err := r.update(ctx, "marking a row", &dynamodb.UpdateItemInput{
+		Key: at.attributes(), UpdateExpression: &change,
+		ConditionExpression: aws.String(attribute + " = :value"), ExpressionAttributeValues: values,
 	})
 	if err == nil && !held {
-		return ErrNoKey
+		return absent
 	}
 	return err
 }

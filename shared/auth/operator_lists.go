@@ -34,6 +34,7 @@ type Key struct {
 	Kind      Kind
 	Name      string
 	Disabled  bool
+	Suspended bool // with its account
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero if it never expires
 	// Fault is set if the stored key is damaged. Such a key is rejected.
@@ -42,42 +43,13 @@ type Key struct {
 
 // Account is a listed account.
 type Account struct {
-	ID               ids.Account
-	Name             string
-	DefaultWorkspace ids.Workspace // "" if it has none
-	CreatedAt        time.Time
-	// Fault is set if the stored account is damaged.
+	ID        ids.Account
+	Name      string
+	Default   ids.Workspace // "" if it has none
+	Suspended bool
+	CreatedAt time.Time
+	// Fault is set if the stored account is damaged. Then ignore all other fields but ID.
 	Fault error
-}
-
-// ListAccounts lists all accounts, oldest first. It scans the whole access table, so its
-// cost grows with the table. There is no list of accounts, because no request needs one.
-func (r *Registry) ListAccounts(ctx context.Context) ([]Account, error) {
-	pages := dynamodb.NewScanPaginator(r.db, &dynamodb.ScanInput{
-		TableName: &r.table, ConsistentRead: aws.Bool(true),
-		FilterExpression:          aws.String("begins_with(pk, :prefix) AND sk = :sort"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":prefix": calls.Text(accountPrefix), ":sort": calls.Text(accountSort)},
-	})
-	var accounts []Account
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("listing accounts: %w", err)
-		}
-		for _, item := range page.Items {
-			var row accountItem
-			fault := decode(item, &row)
-			accounts = append(accounts, Account{
-				ID:   ids.Account(strings.TrimPrefix(row.PK, accountPrefix)),
-				Name: row.Name, DefaultWorkspace: row.DefaultWorkspace,
-				CreatedAt: time.Unix(row.CreatedAt, 0).UTC(), Fault: fault,
-			})
-		}
-	}
-	slices.SortFunc(accounts, func(a, b Account) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
-	return accounts, nil
 }
 
 // ListWorkspaces lists the account's workspaces, deleted ones included, oldest
@@ -211,7 +183,8 @@ func (r *Registry) rows(ctx context.Context, pk, prefix string, visit func(map[s
 // key converts a row to a Key. fault is the error of decoding the row.
 func (k *keyItem) key(fault error) Key {
 	key := Key{
-		Hash: KeyHash(strings.TrimPrefix(k.PK, keyPrefix)), Fault: fault, Workspace: k.Workspace, Kind: k.Kind, Name: k.Name, Disabled: aws.ToBool(k.Disabled),
+		Hash: KeyHash(strings.TrimPrefix(k.PK, keyPrefix)), Fault: fault, Workspace: k.Workspace, Kind: k.Kind, Name: k.Name,
+		Disabled: aws.ToBool(k.Disabled), Suspended: k.Suspended,
 		CreatedAt: time.Unix(k.CreatedAt, 0).UTC(),
 	}
 	if k.ExpiresAt != 0 {

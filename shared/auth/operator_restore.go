@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -25,7 +26,7 @@ const surveyPage = 500
 // half of a transaction: DynamoDB restores items, not transactions. A survey may also hold
 // half of a change made during the scan.
 type Survey struct {
-	Accounts   map[ids.Account]SurveyedAccount
+	Accounts   map[ids.Account]Account
 	Workspaces map[ids.Workspace]SurveyedWorkspace
 	Keys       map[KeyHash]SurveyedKey
 	// Missing are the list entries that a readable row lacks. Stray are list entries for a
@@ -33,12 +34,6 @@ type Survey struct {
 	Missing, Stray []Place
 	// Unknown are the items that no version of this service writes.
 	Unknown []Place
-}
-
-// SurveyedAccount is an account. If Fault is set, ignore the other fields.
-type SurveyedAccount struct {
-	Default ids.Workspace // "" if it has none
-	Fault   error
 }
 
 // SurveyedWorkspace is a workspace. If Fault is set, ignore the other fields.
@@ -87,7 +82,7 @@ func (k primaryKey) row() primaryKey {
 // ReadSurvey reads the access table with that name; it has no effect.
 func ReadSurvey(ctx context.Context, db dynamodb.ScanAPIClient, table string) (*Survey, error) {
 	s := &Survey{
-		Accounts: map[ids.Account]SurveyedAccount{}, Workspaces: map[ids.Workspace]SurveyedWorkspace{}, Keys: map[KeyHash]SurveyedKey{},
+		Accounts: map[ids.Account]Account{}, Workspaces: map[ids.Workspace]SurveyedWorkspace{}, Keys: map[KeyHash]SurveyedKey{},
 	}
 	entries, wanted := map[primaryKey]bool{}, map[primaryKey]bool{}
 	pages := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{
@@ -148,9 +143,8 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 	case strings.HasPrefix(at.PK, accountPrefix) && at.SK == accountSort:
 		var row accountItem
 		fault := decode(item, &row)
-		s.Accounts[ids.Account(strings.TrimPrefix(at.PK, accountPrefix))] = SurveyedAccount{
-			Default: row.DefaultWorkspace, Fault: fault,
-		}
+		id := ids.Account(strings.TrimPrefix(at.PK, accountPrefix))
+		s.Accounts[id] = Account{ID: id, Name: row.Name, Default: row.DefaultWorkspace, Suspended: row.Suspended, CreatedAt: time.Unix(row.CreatedAt, 0).UTC(), Fault: fault}
 	case inList && (strings.HasPrefix(at.SK, keyPrefix) || strings.HasPrefix(at.SK, workspacePrefix)):
 		if decode(item, new(header)) != nil {
 			s.Unknown = append(s.Unknown, Place(at))

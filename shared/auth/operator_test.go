@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"testing"
 	"time"
 
@@ -153,23 +152,6 @@ func TestAConflictAfterALostResponse(t *testing.T) {
 	f.wantError(f.registry.DeleteKey(t.Context(), f.account, key.Hash), nil)
 }
 
-// TestSimulation lists a sound account.
-func TestAccountsAreListed(t *testing.T) {
-	f := newFixture(t)
-	f.rows.Set(t, f.accountRow(), "v", kit.Number("3"))
-	f.registry.SetClock(time.Unix(1, 0))
-	_, _, err := f.registry.CreateAccount(t.Context(), "older")
-	f.wantError(err, nil)
-	got, err := f.registry.ListAccounts(t.Context())
-	f.wantError(err, nil)
-	if !slices.IsSortedFunc(got, func(a, b auth.Account) int { return a.CreatedAt.Compare(b.CreatedAt) }) {
-		t.Errorf("out of order: %v", got)
-	}
-	if at := slices.IndexFunc(got, func(a auth.Account) bool { return a.ID == f.account }); at < 0 || got[at].Fault == nil {
-		t.Errorf("account %s of another version is missing or sound: %v", f.account, got)
-	}
-}
-
 func TestWorkspacesAreListedAndFound(t *testing.T) {
 	f := newFixture(t)
 	now := time.Now().Add(time.Hour).UTC().Truncate(time.Second) // after the first was made
@@ -254,6 +236,36 @@ func TestAKeyIsDisabledEnabledAndDeleted(t *testing.T) {
 			f.wantReason(key, c.want)
 		}
 	}
+}
+
+// A suspension is independent of whether a key is disabled. While it lasts no key is made,
+// also no bound one.
+func TestAnAccountIsSuspended(t *testing.T) {
+	f := newFixture(t)
+	ctx, key, revoked := t.Context(), f.newBoundKey(), f.newUnboundKey()
+	f.wantError(f.registry.DisableKey(ctx, f.account, revoked.Hash), nil)
+	for _, suspended := range []bool{true, true, false, false} { // each may be repeated
+		f.wantError(f.registry.SuspendAccount(ctx, f.account, suspended), nil)
+		for _, k := range []auth.Key{key, revoked} {
+			f.wantError(f.registry.SuspendKey(ctx, f.account, k.Hash, suspended), nil)
+		}
+		f.wantReason(revoked, auth.Disabled)
+		f.wantReason(key, map[bool]auth.Reason{true: auth.Disabled}[suspended])
+		for _, workspace := range []ids.Workspace{"", f.workspace} {
+			_, _, err := f.registry.CreateKey(ctx, auth.NewKey{Account: f.account, Workspace: workspace, Kind: auth.Standard, Name: "k"})
+			f.wantError(err, map[bool]error{true: auth.ErrSuspended}[suspended])
+		}
+		survey, _ := f.survey()
+		if k := survey.Keys[key.Hash]; survey.Accounts[f.account].Suspended != suspended || k.Suspended != suspended || k.Disabled {
+			t.Errorf("suspended: %t, %+v", suspended, k)
+		}
+	}
+	f.wantError(f.registry.SuspendKey(ctx, f.account, key.Hash, true), nil)
+	f.wantError(f.registry.DisableKey(ctx, f.account, key.Hash), nil)
+	f.wantError(f.registry.SuspendKey(ctx, f.account, key.Hash, false), nil)
+	f.wantReason(key, auth.Disabled)
+	f.wantError(f.registry.SuspendAccount(ctx, ids.New[ids.Account](), true), auth.ErrNoAccount)
+	f.wantError(f.registry.SuspendKey(ctx, f.account, "0", true), auth.ErrNoKey)
 }
 
 func TestBatches(t *testing.T) {

@@ -95,6 +95,15 @@ func (r *Registry) accountExists(id ids.Account) *types.ConditionCheck {
 	}
 }
 
+// accountActive is the condition that the account exists and is not suspended. Its failure
+// returns the stored row.
+func (r *Registry) accountActive(id ids.Account) *types.ConditionCheck {
+	active := r.accountExists(id)
+	active.ConditionExpression = aws.String("attribute_exists(pk) AND attribute_not_exists(suspended)")
+	active.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+	return active
+}
+
 // workspaceLives is the condition that the workspace is live and the account's. Its
 // failure returns the stored row, for whyNotLive.
 func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) *types.ConditionCheck {

@@ -78,10 +78,6 @@ func commands(s situation) map[string]command {
 			return is(auth.Workspace{ID: workspace, Name: "default", Default: true, CreatedAt: now}, found, err)
 		},
 		"check account": func(ctx context.Context, r *auth.Registry) error { return r.CheckAccount(ctx, s.account) },
-		"list accounts": func(ctx context.Context, r *auth.Registry) error {
-			got, err := r.ListAccounts(ctx)
-			return is([]auth.Account{{ID: s.account, Name: "tenant", DefaultWorkspace: s.workspace, CreatedAt: s.now}}, got, err)
-		},
 		"raise counter": func(ctx context.Context, r *auth.Registry) error {
 			return r.RaiseCounter(ctx, s.workspace, "openai", 3)
 		},

@@ -40,7 +40,7 @@ func (v *Verifier) Verify(ctx context.Context, hash KeyHash) (Caller, error) {
 		return Caller{}, &Rejection{Reason: UnknownKey, Fault: fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), found.fault)}
 	}
 	switch {
-	case *key.Disabled:
+	case *key.Disabled, key.Suspended:
 		return Caller{}, &Rejection{Reason: Disabled}
 	case key.expired(v.now()):
 		return Caller{}, &Rejection{Reason: Expired}

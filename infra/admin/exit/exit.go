@@ -79,7 +79,7 @@ func kind(err error) int {
 	for code, kinds := range map[int][]error{
 		Usage:    {auth.ErrInvalid, syncjobs.ErrInvalid, byok.ErrSameCredential},
 		NotFound: {auth.ErrNoAccount, auth.ErrNoWorkspace, auth.ErrNoKey, syncjobs.ErrNotFound, byok.ErrNotFound, files.ErrNotFound},
-		Refused:  {auth.ErrWorkspaceDeleted, syncjobs.ErrState, files.ErrExists, auth.ErrNeedless, byok.ErrOtherProvider, byok.ErrOtherSettings, byok.ErrSuccessorDisabled, byok.ErrChanged},
+		Refused:  {auth.ErrWorkspaceDeleted, auth.ErrSuspended, syncjobs.ErrState, files.ErrExists, auth.ErrNeedless, byok.ErrOtherProvider, byok.ErrOtherSettings, byok.ErrSuccessorDisabled, byok.ErrChanged},
 	} {
 		for _, kind := range kinds {
 			if errors.Is(err, kind) {
