@@ -14,6 +14,8 @@ import re
 import unittest
 
 import yaml
+from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
+
 from deployed import functions
 from template_test import ALL
 from stack import SOURCE, Stack
@@ -67,12 +69,6 @@ NOT_OURS = {
 NOT_OURS["administer"] = NOT_OURS["service"]
 
 
-def schemas() -> dict[str, dict]:
-    folder = importlib.resources.files("cfnlint.data.schemas") / "resources"
-    found = (json.loads(file.read_text()) for file in folder.iterdir() if file.name.endswith(".json"))
-    return {s["typeName"]: s for s in found if isinstance(s, dict) and "typeName" in s}
-
-
 def actions(statements: list[dict]) -> set[str]:
     listed = (s["Action"] for s in statements)
     return {action for some in listed for action in ([some] if isinstance(some, str) else some)}
@@ -95,10 +91,11 @@ class Deployment(unittest.TestCase):
 
     def check(self, policy: str, verbs, others: re.Pattern):
         """The policy allows the actions of these verbs that every resource needs, but for others."""
-        allowed, known = actions(self.policies[policy]), schemas()
+        allowed = actions(self.policies[policy])
         for kind in {r["Type"] for r in Stack(**ALL).resources.values()}:
+            handlers = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema["handlers"]
             for verb in verbs:
-                for action in known[kind].get("handlers", {}).get(verb, {}).get("permissions", []):
+                for action in handlers.get(verb, {}).get("permissions", []):
                     with self.subTest(f"{verb} {kind}: {action}"):
                         self.assertTrue(any(fnmatch.fnmatchcase(action, a) for a in allowed) or others.fullmatch(action))
 
