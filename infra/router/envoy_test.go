@@ -23,7 +23,6 @@ import (
 
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
 )
 
@@ -37,22 +36,10 @@ func runShipped(t *testing.T, folder string) {
 		name string
 		run  func(*testing.T, *tenant)
 	}{
-		{"answers", answers},
-		{"random", random},
-		{"streams", streams},
-		{"changes", changes},
-		{"succession", succession},
-		{"restarts", restarts},
-		{"strangers", strangers},
-		{"silence", silence},
-		{"large", large},
-		{"ends", ends},
+		{"answers", answers}, {"random", random}, {"streams", streams}, {"changes", changes}, {"succession", succession},
+		{"restarts", restarts}, {"strangers", strangers}, {"silence", silence}, {"large", large}, {"ends", ends},
 	} {
-		t.Run(check.name, func(t *testing.T) {
-			began := time.Now()
-			check.run(t, a)
-			t.Logf("%.1f s", time.Since(began).Seconds())
-		})
+		t.Run(check.name, func(t *testing.T) { check.run(t, a) })
 	}
 	b.noSecrets(t)
 	if len(b.providers.leaks) > 0 {
@@ -133,9 +120,6 @@ func answers(t *testing.T, a *tenant) {
 		}
 	}
 	compressed(t, a)
-	if metrics, err := http.Get("http://127.0.0.1:9901/stats/prometheus"); err != nil || metrics.StatusCode != 200 { //nolint:noctx,bodyclose // at once
-		t.Errorf("Envoy's metrics: %v, %v", metrics, err)
-	}
 	if r, err := http.Post("http://127.0.0.1:9901/logging?level=trace", "", nil); err != nil || r.StatusCode != 403 { //nolint:noctx,bodyclose // at once
 		t.Errorf("a log level is set: %v, %v", r, err)
 	}
@@ -146,22 +130,16 @@ func compressed(t *testing.T, a *tenant) {
 	for _, c := range []struct {
 		encoding, text string
 		compress       func([]byte) []byte
-		status         int
-		reason         string
+		cut, status    int
 	}{
-		{"gzip", "", zipped, 200, ""},
-		{"zstd", "", zstandard, 200, ""},
-		{"gzip", "", func(b []byte) []byte { z := zipped(b); return z[:len(z)-20] }, 400, "malformed_body"},
-		{"gzip", strings.Repeat(randomText(50000), 100), zipped, 413, "body_too_large"},
-		{"gzip", strings.Repeat("A", 100<<20), zipped, 0, ""},
+		{"gzip", "", zipped, 0, 200}, {"zstd", "", zstandard, 0, 200}, {"gzip", "", zipped, 20, 400},
+		{"gzip", fmt.Sprint(rand.Perm(800000)), zipped, 0, 413}, {"gzip", strings.Repeat("A", 100<<20), zipped, 0, 413},
 	} {
 		number := fmt.Sprint(a.numbers.Add(1))
 		body := c.compress([]byte(bodyFor(model, number, "200", c.text)))
-		g := a.send("POST", chat, a.token, bytes.NewReader(body), "Content-Encoding", c.encoding)
-		keys := a.providers.take(number)
-		isServed := g.status == 200 && len(keys) == 1
-		if c.status == 200 && !isServed || c.status != 200 && (g.status < 400 || len(keys) > 0) || c.status > 0 && g.status != c.status || !strings.Contains(g.text, c.reason) {
-			t.Errorf("%s of %d bytes: %d %s %v, want %d %s", c.encoding, len(body), g.status, g.text, keys, c.status, c.reason)
+		g := a.send("POST", chat, a.token, bytes.NewReader(body[:len(body)-c.cut]), "Content-Encoding", c.encoding)
+		if keys := a.providers.take(number); g.status != c.status || (len(keys) == 1) != (g.status == 200) {
+			t.Errorf("%s of %d bytes: %d %s %v, want %d", c.encoding, len(body), g.status, g.text, keys, c.status)
 		}
 	}
 }
@@ -178,14 +156,6 @@ func zipped(text []byte) []byte {
 func zstandard(text []byte) []byte {
 	n := len(text)
 	return append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x20, byte(n), byte(n<<3 | 1), byte(n >> 5), 0}, text...)
-}
-
-func randomText(n int) string {
-	text := make([]byte, n)
-	for i := range text {
-		text[i] = byte('a' + rand.IntN(26)) //nolint:gosec // no secret
-	}
-	return string(text)
 }
 
 // random: for random requests each provider receives exactly the keys of the plan.
@@ -288,60 +258,48 @@ func changes(t *testing.T, a *tenant) {
 	one := a.tenant()
 	current := one.store(byok.Settings{})
 	var mu sync.Mutex
-	revoked := map[string]time.Time{}
-	late := beside(4, func() {
+	revoked, calls := map[string]time.Time{}, 0
+	revoke := func(key string, change func() error) {
+		kit.Must(t, change())
+		mu.Lock()
+		revoked[key] = time.Now()
+		mu.Unlock()
+	}
+	beside(4, func() {
 		began := time.Now()
 		g := one.call(model)
 		mu.Lock()
 		defer mu.Unlock()
-		if g.status != 200 || len(g.received) != 1 {
+		if calls++; g.status != 200 || len(g.received) != 1 {
 			t.Errorf("a request beside a change: %d %s %v", g.status, g.text, g.received)
-			return
-		}
-		if at, ok := revoked[g.received[0].key]; ok && began.After(at) {
+		} else if at, ok := revoked[g.received[0].key]; ok && began.After(at) {
 			t.Errorf("a request used a key that was revoked %s before it", began.Sub(at))
 		}
 	}, func() {
 		for range max(3, *requests/1000) {
 			key := one.keys[current]
-			kit.Must(t, one.manager.Disable(t.Context(), one.Workspace, current))
-			mu.Lock()
-			revoked[key] = time.Now()
-			mu.Unlock()
+			revoke(key, func() error { return one.manager.Disable(t.Context(), one.Workspace, current) })
 			time.Sleep(100 * time.Millisecond) // for requests after it
 			mu.Lock()
 			delete(revoked, key)
 			mu.Unlock()
 			kit.Must(t, one.manager.Enable(t.Context(), one.Workspace, current))
 			next := one.store(byok.Settings{})
-			_, err := one.manager.Supersede(t.Context(), one.Workspace, current, next)
-			kit.Must(t, err)
-			mu.Lock()
-			revoked[key] = time.Now()
-			mu.Unlock()
+			revoke(key, func() error { return second(one.manager.Supersede(t.Context(), one.Workspace, current, next)) })
 			current = next
 		}
 	})
-	t.Logf("%d requests beside changes", late)
+	t.Logf("%d requests beside changes", calls)
 }
+
+func second(_ bool, err error) error { return err }
 
 // succession: for a request under way, a successor serves in its predecessor's place, and a
 // revoked key serves no later attempt.
 func succession(t *testing.T, a *tenant) {
-	for name, change := range map[string]func(one *tenant, second ids.Credential) received{
-		"superseded": func(one *tenant, second ids.Credential) received {
-			next := one.store(byok.Settings{})
-			_, err := one.manager.Supersede(t.Context(), one.Workspace, second, next)
-			kit.Must(t, err)
-			return received{"openai", one.keys[next]}
-		},
-		"disabled": func(one *tenant, second ids.Credential) received {
-			kit.Must(t, one.manager.Disable(t.Context(), one.Workspace, second))
-			return received{"openai", "sk-platform-openai"}
-		},
-	} {
+	for _, isSuperseded := range []bool{true, false} {
 		one := a.tenant()
-		first, second := one.store(byok.Settings{}), one.store(byok.Settings{})
+		first, revoked := one.store(byok.Settings{}), one.store(byok.Settings{})
 		number := strconv.FormatInt(a.numbers.Load()+1, 10)
 		ended := make(chan got)
 		go func() { ended <- one.call(model, "held,429") }()
@@ -350,10 +308,17 @@ func succession(t *testing.T, a *tenant) {
 			held = len(a.providers.received[number])
 			a.providers.mu.Unlock()
 		}
-		want := change(one, second)
+		want := received{"openai", "sk-platform-openai"}
+		if isSuperseded {
+			next := one.store(byok.Settings{})
+			kit.Must(t, second(one.manager.Supersede(t.Context(), one.Workspace, revoked, next)))
+			want.key = one.keys[next]
+		} else {
+			kit.Must(t, one.manager.Disable(t.Context(), one.Workspace, revoked))
+		}
 		close(a.providers.channel(number))
 		g := <-ended
-		g.is(t, name, 200, `{"answer":"200"}`, received{"openai", one.keys[first]}, want)
+		g.is(t, fmt.Sprintf("superseded: %t", isSuperseded), 200, `{"answer":"200"}`, received{"openai", one.keys[first]}, want)
 	}
 }
 
@@ -445,7 +410,7 @@ func strangers(t *testing.T, a *tenant) {
 		for _, c := range all {
 			_ = c.Close()
 		}
-		used, authorizer := a.envoy.memory("VmHWM"), a.authorizer.memory("VmHWM")
+		used, authorizer := a.envoy.peak(), a.authorizer.peak()
 		if t.Logf("%d strangers with %s: Envoy %d MB, the authorizer %d MB", n, what, used, authorizer); used > envoyMemory(n, 0) || authorizer > 200 {
 			t.Errorf("%d strangers with %s: Envoy %d MB, the authorizer %d MB", n, what, used, authorizer)
 		}
@@ -487,8 +452,8 @@ func large(t *testing.T, a *tenant) {
 			t.Errorf("a body of 4 MiB: %d %s", g.status, g.text)
 		}
 	})
-	used := a.envoy.memory("VmHWM")
-	if t.Logf("%d bodies of 4 MiB: Envoy %d MB, the authorizer %d MB", bodies, used, a.authorizer.memory("VmHWM")); used > envoyMemory(bodies, bodies) {
+	used := a.envoy.peak()
+	if t.Logf("%d bodies of 4 MiB: Envoy %d MB, the authorizer %d MB", bodies, used, a.authorizer.peak()); used > envoyMemory(bodies, bodies) {
 		t.Errorf("%d bodies of 4 MiB took Envoy to %d MB", bodies, used)
 	}
 }

@@ -58,12 +58,12 @@ func serveProviders(t *testing.T, folder string) *providers {
 	p := &providers{received: map[string][]received{}, channels: map[string]chan struct{}{}}
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(folder, "ca.pem"), filepath.Join(folder, "key.pem"))
 	kit.Must(t, err)
-	serve443(t, "127.0.0.1:443", &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, p.answer)
+	serveUntilEnd(t, "127.0.0.1:443", &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, p.answer)
 	return p
 }
 
-// serve443 serves until the test ends.
-func serve443(t *testing.T, address string, config *tls.Config, handler http.HandlerFunc) (url string) {
+// serveUntilEnd serves until the test ends, with TLS if there is a config.
+func serveUntilEnd(t *testing.T, address string, config *tls.Config, handler http.HandlerFunc) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address) //nolint:noctx // at once
 	kit.Must(t, err)

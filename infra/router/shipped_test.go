@@ -39,11 +39,10 @@ const (
 // process is a program that can be killed and started again.
 type process struct {
 	testing.TB
-	name    string
 	log     string
 	command []string
 	env     []string
-	ready   func() bool
+	url     string // 200 once it is ready
 	running *exec.Cmd
 }
 
@@ -55,9 +54,15 @@ func (p *process) start() {
 	p.running = exec.Command(p.command[0], p.command[1:]...) //nolint:gosec,noctx // it ends with stop
 	p.running.Env, p.running.Stdout, p.running.Stderr = append(os.Environ(), p.env...), log, log
 	kit.Must(p, p.running.Start())
-	for began := time.Now(); !p.ready(); time.Sleep(5 * time.Millisecond) {
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		if r, err := http.Get(p.url); err == nil { //nolint:noctx // our own
+			if _ = r.Body.Close(); r.StatusCode == http.StatusOK {
+				return
+			}
+		}
 		if time.Since(began) > time.Minute {
-			p.Fatalf("%s does not start: %s", p.name, tail(p.log))
+			text, _ := os.ReadFile(p.log)
+			p.Fatalf("%s does not start: %s", p.command[0], text[max(0, len(text)-3000):])
 		}
 	}
 }
@@ -71,29 +76,15 @@ func (p *process) stop(s os.Signal) {
 	}
 }
 
-// memory is the process's resident memory in MB, now or at its peak.
-func (p *process) memory(field string) (n int) {
+// peak is the greatest resident memory of the process in MB.
+func (p *process) peak() (n int) {
 	p.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.running.Process.Pid))
 	kit.Must(p, err)
-	_, after, _ := strings.Cut(string(text), field+":")
+	_, after, _ := strings.Cut(string(text), "VmHWM:")
 	_, err = fmt.Sscan(after, &n)
 	kit.Must(p, err)
 	return n >> 10 //nolint:mnd // from kB
-}
-
-func tail(file string) []byte {
-	text, _ := os.ReadFile(file) //nolint:gosec // of the test
-	return text[max(0, len(text)-3000):]
-}
-
-func isUp(url string) bool {
-	r, err := http.Get(url) //nolint:gosec,noctx // our own
-	if err != nil {
-		return false
-	}
-	_ = r.Body.Close()
-	return r.StatusCode == http.StatusOK
 }
 
 // bench is everything that runs. Its engines are the stack that router.yaml names.
@@ -106,7 +97,6 @@ type bench struct {
 	envoy      *process
 	client     *http.Client
 	numbers    atomic.Int64
-	logs       []string
 }
 
 func newBench(t *testing.T, folder string) *bench {
@@ -128,23 +118,18 @@ func newBench(t *testing.T, folder string) *bench {
 		t.Fatal("the kit's engines have another form")
 	}
 	at.KMS = b.serveKMS(at.KMS, b.config.Stack.SealingKey, b.engines.KeyARN)
-	retryer := b.engines.Config.Retryer
+	engine := b.engines.Config
 	b.engines.Config, b.engines.KeyARN = at.Config(), b.config.Stack.SealingKey
-	b.engines.Config.Retryer = retryer
+	b.engines.Config.Retryer = engine.Retryer
 
 	work := t.TempDir()
-	b.logs = []string{filepath.Join(work, "authorizer.log"), filepath.Join(work, "envoy.log")}
 	b.authorizer = &process{
-		TB: t, name: "the authorizer", log: b.logs[0], command: []string{routerBinary, "-config", "router.yaml"},
-		env: []string{
-			"AWS_REGION=eu-central-1", "AWS_ACCESS_KEY_ID=" + at.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + at.SecretAccessKey,
-			"AWS_ENDPOINT_URL_DYNAMODB=" + at.DynamoDB, "AWS_ENDPOINT_URL_KMS=" + at.KMS,
-		},
-		ready: func() bool { return isUp("http://127.0.0.1:9180/ready") },
+		TB: t, log: filepath.Join(work, "authorizer"), command: []string{routerBinary, "-config", "router.yaml"}, url: "http://127.0.0.1:9180/ready",
+		env: []string{"AWS_REGION=eu-central-1", "AWS_ACCESS_KEY_ID=" + at.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + at.SecretAccessKey, "AWS_ENDPOINT_URL_DYNAMODB=" + at.DynamoDB, "AWS_ENDPOINT_URL_KMS=" + at.KMS},
 	}
 	b.envoy = &process{
-		TB: t, name: "Envoy", log: b.logs[1], command: []string{envoyBinary, "-c", "envoy.yaml", "-l", "warn", "--concurrency", "2", "--disable-hot-restart"},
-		ready: func() bool { return isUp("http://127.0.0.1:9901/ready") },
+		TB: t, log: filepath.Join(work, "envoy"), url: "http://127.0.0.1:9901/ready",
+		command: []string{envoyBinary, "-c", "envoy.yaml", "-l", "warn", "--concurrency", "2", "--disable-hot-restart"},
 	}
 	for _, p := range []*process{b.authorizer, b.envoy} {
 		t.Cleanup(func() { p.stop(os.Kill) })
@@ -156,32 +141,19 @@ func newBench(t *testing.T, folder string) *bench {
 // serveKMS passes requests on to the engine, and gives its key the ARN of router.yaml.
 func (b *bench) serveKMS(engine, arn, engines string) (url string) {
 	b.Helper()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
-	return serve443(b.T, "127.0.0.1:0", nil, func(w http.ResponseWriter, r *http.Request) {
+	return serveUntilEnd(b.T, "127.0.0.1:0", nil, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // an incomplete one is the engine's to refuse
-		forward, err := http.NewRequestWithContext(r.Context(), r.Method, engine+r.URL.Path, bytes.NewReader(replaced(body, arn, engines)))
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
+		forward, _ := http.NewRequestWithContext(r.Context(), r.Method, engine, bytes.NewReader(bytes.ReplaceAll(body, []byte(arn), []byte(engines))))
 		forward.Header, forward.Host = r.Header, r.Host // the signature covers them
-		response, err := client.Do(forward)
+		response, err := b.client.Do(forward)
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
 		defer func() { _ = response.Body.Close() }()
 		body, _ = io.ReadAll(response.Body)
-		for name, values := range response.Header {
-			if name != "Content-Length" {
-				w.Header()[name] = values
-			}
-		}
 		w.WriteHeader(response.StatusCode)
-		_, _ = w.Write(replaced(body, engines, arn))
+		_, _ = w.Write(bytes.ReplaceAll(body, []byte(engines), []byte(arn)))
 	})
-}
-
-func replaced(body []byte, from, to string) []byte {
-	return bytes.ReplaceAll(body, []byte(from), []byte(to))
 }
 
 // tenant is an account with a standard key and credentials.
@@ -196,8 +168,8 @@ type tenant struct {
 
 func (b *bench) tenant() *tenant {
 	b.Helper()
-	db := dynamodb.NewFromConfig(b.engines.Config)
-	t := &tenant{bench: b, Tenant: kit.NewTenant(b, auth.NewRegistry(db, b.engines.Tables.Access)), keys: map[ids.Credential]string{}, manager: byok.NewManager(db, b.engines.Tables.Credentials)}
+	db, tables := dynamodb.NewFromConfig(b.engines.Config), b.engines.Tables
+	t := &tenant{bench: b, Tenant: kit.NewTenant(b, auth.NewRegistry(db, tables.Access)), keys: map[ids.Credential]string{}, manager: byok.NewManager(db, tables.Credentials)}
 	t.token = t.StandardKey(b, "")
 	b.providers.mu.Lock()
 	defer b.providers.mu.Unlock()
@@ -306,26 +278,18 @@ func envelope(code int, message, reason string) string {
 	return fmt.Sprintf(`{"error":{"code":%d,"message":%q,"metadata":{"reason":%q}}}`, code, message, reason)
 }
 
-// beside runs f while n callers repeat call, and returns how often they did.
-func beside(n int, call func(), f func()) (calls int64) {
+// beside runs f while n callers repeat call.
+func beside(n int, call func(), f func()) {
 	var stop atomic.Bool
-	var count atomic.Int64
-	var group sync.WaitGroup
-	for range n {
-		group.Go(func() {
-			for !stop.Load() {
-				call()
-				count.Add(1)
-			}
-		})
-	}
-	for count.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	f()
-	stop.Store(true)
-	group.Wait()
-	return count.Load()
+	together(n+1, func(i int) {
+		if i == 0 {
+			f()
+			stop.Store(true)
+		}
+		for !stop.Load() {
+			call()
+		}
+	})
 }
 
 func together(n int, f func(i int)) {
@@ -341,28 +305,23 @@ func together(n int, f func(i int)) {
 func (b *bench) noSecrets(t *testing.T) {
 	b.envoy.stop(syscall.SIGTERM) // it writes what it has kept
 	lines := 0
-	for _, file := range b.logs {
+	for _, file := range []string{b.authorizer.log, b.envoy.log} {
 		text, err := os.ReadFile(file) //nolint:gosec // of the test
 		kit.Must(t, err)
-		if bytes.Contains(text, []byte("sk-")) || b.providers.isSecret(string(text)) {
-			t.Errorf("a key is in %s", filepath.Base(file))
+		if strings.Contains(string(text), "sk-") || b.providers.isSecret(string(text)) {
+			t.Errorf("a key is in the log of %s", filepath.Base(file))
 		}
 		for line := range strings.Lines(string(text)) {
 			var entry struct {
 				Account, Workspace, Key, Model, Refused, Attempt, Path *string
-				Request, Details, ServedBy                             string `json:",omitempty"`
+				Details                                                string
 			}
-			if json.Unmarshal([]byte(line), &entry) != nil {
+			if json.Unmarshal([]byte(line), &entry) != nil || entry.Details != "via_upstream" && entry.Details != "ext_authz_denied" {
 				continue
 			}
-			isNamed := true
-			switch entry.Details {
-			case "via_upstream":
-				isNamed = entry.Account != nil && entry.Workspace != nil && entry.Key != nil && entry.Model != nil && (entry.Path != nil || entry.Attempt != nil)
-			case "ext_authz_denied":
-				isNamed = entry.Refused != nil && (entry.Key != nil || *entry.Refused == "missing") || entry.Account != nil
-			default:
-				continue
+			isNamed := entry.Account != nil && entry.Workspace != nil && entry.Key != nil && entry.Model != nil && (entry.Path != nil || entry.Attempt != nil)
+			if entry.Details == "ext_authz_denied" {
+				isNamed = entry.Account != nil || entry.Refused != nil && (entry.Key != nil || *entry.Refused == "missing")
 			}
 			if lines++; !isNamed {
 				t.Errorf("a line does not say whose request it was: %s", line)
