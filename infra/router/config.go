@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -74,44 +75,55 @@ func readConfig(file string) (config, error) {
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return config{}, errors.New("it holds more than one YAML document")
 	}
-	var faults []error
-	fault := func(isFault bool, format string, args ...any) {
-		if isFault {
-			faults = append(faults, fmt.Errorf(format, args...))
-		}
+	err = c.check()
+	return c, err
+}
+
+// problems are the faults of a configuration.
+type problems []error
+
+func (p *problems) add(isFault bool, format string, args ...any) {
+	if isFault {
+		*p = append(*p, fmt.Errorf(format, args...))
 	}
-	_, _, err = c.address()
-	fault(err != nil, "listen: %v", err)
+}
+
+// check completes the configuration and returns its faults, in the same order each time.
+func (c *config) check() error {
+	var all problems
+	_, _, err := c.address()
+	all.add(err != nil, "listen: %v", err)
 	_, _, err = c.owner()
-	fault(err != nil, "listen_owner: %v", err)
-	fault(c.ListenMode > 0o777, "listen_mode: must be 0 to 0777")
+	all.add(err != nil, "listen_owner: %v", err)
+	all.add(c.ListenMode > 0o777, "listen_mode: must be 0 to 0777")
 	err = c.readNameKeys()
-	fault(err != nil, "name_keys_file: %v", err)
-	fault(c.Stack.AccessTable == "", "stack: AccessTableName is missing")
-	fault(c.Stack.CredentialsTable == "", "stack: CredentialsTableName is missing")
-	fault(c.Stack.SealingKey == "", "stack: SealingKeyArn is missing")
-	fault(c.MaxBodyBytes < 1, "max_body_bytes: must be positive")
-	fault(c.MaxConnections < 1, "max_connections: must be positive")
-	fault(c.OutageStatus < 400 || c.OutageStatus > 599, "outage_status: must be 400 to 599")
-	fault(c.PlanAge <= 0, "plan_age: must be positive")
-	for name, p := range c.Providers {
-		fault(!byok.IsProvider(name), "providers: %q is not a provider of the API", name)
+	all.add(err != nil, "name_keys_file: %v", err)
+	all.add(c.Stack.AccessTable == "", "stack: AccessTableName is missing")
+	all.add(c.Stack.CredentialsTable == "", "stack: CredentialsTableName is missing")
+	all.add(c.Stack.SealingKey == "", "stack: SealingKeyArn is missing")
+	all.add(c.MaxBodyBytes < 1, "max_body_bytes: must be positive")
+	all.add(c.MaxConnections < 1, "max_connections: must be positive")
+	all.add(c.OutageStatus < 400 || c.OutageStatus > 599, "outage_status: must be 400 to 599")
+	all.add(c.PlanAge <= 0, "plan_age: must be positive")
+	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
+		all.add(!byok.IsProvider(name), "providers: %q is not a provider of the API", name)
+		p := c.Providers[name]
 		if p == nil {
 			p = new(aProvider)
 			c.Providers[name] = p
 		}
 		p.complete()
 		err := p.readKey()
-		fault(err != nil, "providers: %q: key_file: %v", name, err)
+		all.add(err != nil, "providers: %q: key_file: %v", name, err)
 	}
-	fault(len(c.Models) == 0, "models: at least one is needed")
-	for model, providers := range c.Models {
-		fault(len(providers) == 0, "models: %q has no providers", model)
-		for _, name := range providers {
-			fault(c.Providers[name] == nil, "models: %q names the provider %q, which is not under providers", model, name)
+	all.add(len(c.Models) == 0, "models: at least one is needed")
+	for _, model := range slices.Sorted(maps.Keys(c.Models)) {
+		all.add(len(c.Models[model]) == 0, "models: %q has no providers", model)
+		for _, name := range c.Models[model] {
+			all.add(c.Providers[name] == nil, "models: %q names the provider %q, which is not under providers", model, name)
 		}
 	}
-	return c, errors.Join(faults...)
+	return errors.Join(all...)
 }
 
 // complete fills in the defaults.

@@ -110,16 +110,15 @@ func TestManyCallers(t *testing.T) {
 	}
 	client := onSocket(folder + "/socket")
 	client.Transport.(*http.Transport).MaxIdleConnsPerHost = callers
-	plans := func(callers, requests int) (ok int64) {
+	plans := func(callers, requests int) int64 {
 		var served atomic.Int64
 		together(callers, func(i int) {
 			for range requests {
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://router/plan", strings.NewReader(`{"model":"m"}`))
-				kit.Must(t, err)
+				r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://router/plan", strings.NewReader(`{"model":"m"}`)) // it is legal
 				r.Header.Set("Authorization", "Bearer "+tokens[i])
-				response, err := client.Do(r)
-				kit.Must(t, err)
-				if kit.Must(t, response.Body.Close()); response.StatusCode == http.StatusOK {
+				if response, err := client.Do(r); err != nil || response.Body.Close() != nil {
+					t.Error(err)
+				} else if response.StatusCode == http.StatusOK {
 					served.Add(1)
 				}
 			}

@@ -133,23 +133,24 @@ func askReady(ctx context.Context, file string, wait time.Duration) error {
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}}}
 	defer client.CloseIdleConnections()
-	ask := func() error {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://router/ready", nil)
-		if err != nil {
-			return err
-		}
-		response, err := client.Do(r)
-		if err != nil {
-			return err
-		}
-		if err := response.Body.Close(); err != nil || response.StatusCode == http.StatusOK {
-			return err
-		}
-		return fmt.Errorf("not ready: %s", response.Status)
-	}
 	for deadline := time.Now().Add(wait); ; time.Sleep(probeTime / 10) { //nolint:mnd // while it starts
-		if err = ask(); err == nil || time.Now().After(deadline) {
+		if err = getReady(ctx, &client); err == nil || time.Now().After(deadline) {
 			return err
 		}
 	}
+}
+
+func getReady(ctx context.Context, client *http.Client) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://router/ready", nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	if err := response.Body.Close(); err != nil || response.StatusCode == http.StatusOK {
+		return err
+	}
+	return fmt.Errorf("not ready: %s", response.Status)
 }
