@@ -255,6 +255,9 @@ func (s *session) relist(ctx context.Context, account ids.Account, change func([
 	holding := map[ids.Workspace]int{}
 	for range relistAttempts {
 		found, err := search{Account: account}.look(ctx, s)
+		if errors.Is(err, auth.ErrNoAccount) { // a damaged key may name one that has no credentials
+			return r, nil
+		}
 		if err != nil {
 			return r, err
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/infra/test/kit"
-	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 )
@@ -161,14 +160,6 @@ func TestAnUnreadableRowIsNeitherAbsentNorChanged(t *testing.T) {
 			func() error { return f.registry.CheckAccount(ctx, f.account) },
 			func() error { _, err := auth.NewWorkspaces(f.db, f.table).Default(ctx, owner); return err })
 	}
-}
-
-// An unreadable key is rejected.
-func TestAnUnreadableKeyIsNotDisabled(t *testing.T) {
-	f := newFixture(t)
-	f.rows.Set(t, f.keyRow(f.newBoundKey()), "v", kit.Number("2"))
-	f.faults.Inject(faults.Rule{Operation: "UpdateItem", Fault: faults.Refuse()})
-	f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, f.workspace), nil)
 }
 
 // survey reads the table, and returns the missing and stray list entries that name one
