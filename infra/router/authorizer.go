@@ -218,36 +218,37 @@ func (a *authorizer) plan(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// planned is a plan with the reading that it was made from.
-type planned struct {
+// attempt is a step of a plan whose turn has come, and the reading that can open its key.
+type attempt struct {
 	plan
 	reading *routing.Reading
+	step    routing.Step
 }
 
-// decide plans the request of a body. A refusal that needs no rows still asks who calls: an
+// decide plans the request of a body, and returns the first attempt. A refusal that needs no rows still asks who calls: an
 // unknown caller gets a 401, and the router's log has the account of a known one.
-func (a *authorizer) decide(w http.ResponseWriter, r *http.Request) (planned, error) {
+func (a *authorizer) decide(w http.ResponseWriter, r *http.Request) (attempt, error) {
 	hash, err := bearerOf(w, r)
 	if err != nil {
-		return planned{}, err
+		return attempt{}, err
 	}
 	p, err := a.asked(w, r)
 	if err != nil {
 		r = r.WithContext(context.WithoutCancel(r.Context())) // net/http has ended it if the body is late
-		return planned{}, cmp.Or(a.identify(w, r), err)
+		return attempt{}, cmp.Or(a.identify(w, r), err)
 	}
 	p.hash = hash
 	reading, err := a.read(w, r, p)
 	if err != nil {
-		return planned{}, err
+		return attempt{}, err
 	}
 	if len(reading.Steps) == 0 {
-		return planned{}, &refusal{http.StatusForbidden, "no_step", nil}
+		return attempt{}, &refusal{http.StatusForbidden, "no_step", nil}
 	}
 	for _, step := range reading.Steps {
 		p.steps = append(p.steps, idOf(step))
 	}
-	return planned{p, reading}, nil
+	return attempt{p, reading, reading.Steps[0]}, nil
 }
 
 // asked reads the model and the user that a request names.
@@ -348,12 +349,6 @@ func (a *authorizer) open(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// attempt is the step that serves an attempt, and the reading that can open its key.
-type attempt struct {
-	reading *routing.Reading
-	step    routing.Step
-}
-
 // openKey opens the attempt's key for a header.
 func (at attempt) openKey(ctx context.Context) (secret.Bytes, error) {
 	key, err := at.reading.Open(ctx, at.step)
@@ -374,11 +369,7 @@ func (at attempt) openKey(ctx context.Context) (secret.Bytes, error) {
 func (a *authorizer) attempt(w http.ResponseWriter, r *http.Request) (attempt, error) {
 	names := r.Header.Values(planHeader)
 	if len(names) == 0 {
-		made, err := a.decide(w, r)
-		if err != nil {
-			return attempt{}, err
-		}
-		return attempt{made.reading, made.reading.Steps[0]}, nil
+		return a.decide(w, r)
 	}
 	made, ok := a.config.nameKeys.plan(names[0])
 	if !ok || len(names) > 1 || time.Since(made.made) > a.config.PlanAge || !mayBe(r, made.hash) {
@@ -406,7 +397,7 @@ func (a *authorizer) attempt(w http.ResponseWriter, r *http.Request) (attempt, e
 	if !ok {
 		return attempt{}, &refusal{http.StatusForbidden, "no_step", nil}
 	}
-	return attempt{reading, step}, nil
+	return attempt{made, reading, step}, nil
 }
 
 // countOf returns the number of the attempt, from 1 to most.

@@ -306,28 +306,6 @@ func TestARefusedKeyCostsOneRead(t *testing.T) {
 	}
 }
 
-// A reading that is kept for a first attempt opens the first step, for two seconds.
-func TestTheFirstStepOfAReading(t *testing.T) {
-	f := newFixture(t)
-	f.store(t, byok.Settings{})
-	f.store(t, byok.Settings{})
-	reading := f.mustPlan(t)
-	first := reading.First()
-	if len(first.Steps) != 1 || first.Steps[0] != reading.Steps[0] || !first.IsFresh() || first.Workspace != f.workspace || first.Account != f.account {
-		t.Errorf("%+v of %+v", first, reading)
-	}
-	key, err := first.Open(t.Context(), reading.Steps[0])
-	if string(key.Reveal()) != "sk-secret" || err != nil {
-		t.Errorf("opened %q, %v", key.Reveal(), err)
-	}
-	if _, err := first.Open(t.Context(), reading.Steps[1]); err == nil {
-		t.Error("opened the second step")
-	}
-	if first.Age(byok.ReadTime); first.IsFresh() {
-		t.Error("it is fresh after two seconds")
-	}
-}
-
 // An attempt is served by the first step of the plan as of now that is not among the steps
 // before it in the plan as it was made.
 func TestNext(t *testing.T) {
@@ -389,7 +367,8 @@ func TestAnEmptyKeyIsAnError(t *testing.T) {
 	}
 }
 
-// A reading opens only the steps of its own plan.
+// A reading opens only the steps of its own plan. What is kept of it for a first attempt
+// opens the first step, for two seconds.
 func TestOnlyStepsOfThePlanOpen(t *testing.T) {
 	f := newFixture(t)
 	c := f.store(t, byok.Settings{})
@@ -398,7 +377,21 @@ func TestOnlyStepsOfThePlanOpen(t *testing.T) {
 	kit.Must(t, f.manager().Disable(t.Context(), f.workspace, c.ID))
 	restricted := f.store(t, byok.Settings{AllowedModels: []string{"n"}})
 	used := f.store(t, byok.Settings{})
+	f.store(t, byok.Settings{Fallback: true})
 	reading := f.mustPlan(t)
+	first := reading.First()
+	if len(first.Steps) != 1 || first.Steps[0].Credential != used.ID || !first.IsFresh() || first.Workspace != f.workspace || first.Account != f.account {
+		t.Errorf("%+v of %+v", first, reading)
+	}
+	if key, err := first.Open(t.Context(), reading.Steps[0]); string(key.Reveal()) != "sk-secret" || err != nil {
+		t.Errorf("opened %q, %v", key.Reveal(), err)
+	}
+	if _, err := first.Open(t.Context(), reading.Steps[2]); err == nil {
+		t.Error("it opens the last step")
+	}
+	if first.Age(byok.ReadTime); first.IsFresh() {
+		t.Error("it is fresh after two seconds")
+	}
 	for name, step := range map[string]routing.Step{
 		"shared endpoint":          {Provider: provider},
 		"unknown credential":       {Provider: provider, Credential: "another"},
