@@ -224,7 +224,7 @@ func TestAWriteAnsweredWithA500IsUncertain(t *testing.T) {
 func TestALostReaderIsNotReported(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
-	for _, args := range [][]string{{"key", "list"}, {"help", "key", "create"}} {
+	for _, args := range [][]string{{"workspace", "list"}, {"help", "key", "create"}} {
 		if got := d.unread(args...); got.code != exit.Failed || got.stderr != "" {
 			t.Errorf("%v: exit code %d: %s", args, got.code, got.stderr)
 		}

@@ -52,7 +52,7 @@ type commandLine struct {
 	JSON      bool        `name:"json" help:"Write JSON for scripts instead of tables; errors too, as {\"error\":{\"message\":…}} on standard error."`
 	Output    string      `short:"o" enum:"table,json,yaml" default:"table" placeholder:"FORMAT" help:"Write a table, JSON as with --json, or YAML. JSON and YAML have whole ids and hashes, and all times."`
 	Limit     int         `placeholder:"N" help:"List N rows at most."`
-	AuditFile string      `env:"SIGNALBOX_AUDIT_FILE" type:"path" placeholder:"FILE" help:"Append the audit line of each change to FILE as JSON, besides standard error."`
+	AuditFile string      `env:"SIGNALBOX_AUDIT_FILE" type:"path" placeholder:"FILE" help:"Append the audit line of each change to FILE as JSON. A terminal then gets one line for all of them."`
 
 	Status     statusCommand        `cmd:"" reads:"" anywhere:"" help:"Show which target, account and version the commands would use."`
 	Account    accountCommands      `cmd:"" help:"Accounts."`
@@ -130,7 +130,7 @@ func (a *app) execute(ctx context.Context, args []string) error {
 		kong.Name("admin"),
 		kong.Description("Operate Signalbox: a deployed stack, or the local server."),
 		kong.NoDefaultHelp(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Tree: true, WrapUpperBound: 100}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Tree: true, FlagsLast: true, WrapUpperBound: 100}),
 		kong.Writers(a.stdout, a.stderr),
 	)...)
 	if err != nil {
@@ -174,7 +174,7 @@ func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, co
 		audits = file
 	}
 	if !t.IsLocal() {
-		if err := t.ConnectStack(ctx); err != nil {
+		if err := t.ConnectStack(ctx, func() (string, error) { return a.code(ctx) }); err != nil {
 			return err
 		}
 	}
@@ -191,10 +191,23 @@ func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, co
 		err = command.Run(s)
 	}
 	err = t.Explain(err)
+	if s.filed > 0 {
+		s.note("audit: %s in %s", output.Count(s.filed, "line"), given.AuditFile)
+	}
 	if err != nil && s.lost != nil {
 		s.note("%v", s.lost)
 	}
 	return cmp.Or(err, s.lost)
+}
+
+// code asks for the code of an MFA device, which the operator's profile needs.
+func (a *app) code(ctx context.Context) (string, error) {
+	if !a.interactive {
+		return "", exit.UsageError("the AWS profile needs the code of an MFA device, and there is no terminal to ask for it: " +
+			"run `eval \"$(aws configure export-credentials --format env)\"` in your shell first")
+	}
+	_, _ = fmt.Fprint(a.stderr, "Code of your MFA device: ")
+	return a.line(ctx)
 }
 
 // bare reports whether a command line names no command and has no other mistake.

@@ -140,6 +140,7 @@ func (d *fixture) sealScripted(ts *testscript.TestScript, _ bool, args []string)
 // environment variables with which a command reaches it.
 func controlPlane(t *testing.T, d *fixture) []string {
 	t.Helper()
+	at := d.reached()
 	var outputs strings.Builder
 	for field, value := range reflect.ValueOf(d.outputs()).Fields() {
 		fmt.Fprintf(&outputs, "<member><OutputKey>%s</OutputKey><OutputValue>%s</OutputValue></member>", field.Name, value)
@@ -150,6 +151,9 @@ func controlPlane(t *testing.T, d *fixture) []string {
 		case r.FormValue("Action") == "GetCallerIdentity":
 			_, _ = fmt.Fprint(w, `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>`+
 				`<Arn>arn:aws:iam::123456789012:user/operator</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`)
+		case r.FormValue("Action") == "AssumeRole" && r.FormValue("TokenCode") == "123456":
+			_, _ = fmt.Fprintf(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials><AccessKeyId>%s</AccessKeyId><SecretAccessKey>%s</SecretAccessKey>`+
+				`<SessionToken>t</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`, at.AccessKeyID, at.SecretAccessKey)
 		case r.FormValue("StackName") == "signalbox" || r.FormValue("StackName") == "another":
 			shown := map[string]string{"signalbox": outputs.String()}[r.FormValue("StackName")]
 			_, _ = fmt.Fprint(w, `<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><DescribeStacksResult><Stacks><member>`+
@@ -162,7 +166,6 @@ func controlPlane(t *testing.T, d *fixture) []string {
 		}
 	}))
 	t.Cleanup(server.Close)
-	at := d.reached()
 	return []string{
 		"AWS_PROFILE=", "AWS_DEFAULT_REGION=", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=", "AWS_SESSION_TOKEN=", "AWS_EC2_METADATA_DISABLED=true",
 		"AWS_ACCESS_KEY_ID=" + at.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + at.SecretAccessKey,

@@ -43,8 +43,10 @@ type session struct {
 	who       []any     // begins each audit line
 	whole     string    // the action of many things that has begun
 	auditFile io.Writer // also gets the audit lines; nil if there is none
-	// lost is the first failure to write a line to the file.
-	lost error
+	// lost is the first failure to write a line to the file. filed counts the lines that only
+	// the file has.
+	lost  error
+	filed int
 }
 
 func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer) *session {
@@ -97,7 +99,8 @@ func (s *session) workspace(ctx context.Context, p place) (auth.Workspace, error
 	return s.registry.FindWorkspace(ctx, p.Account, p.Workspace)
 }
 
-// record writes an audit line to standard error and to the file. Only the JSON form has the
+// record writes an audit line to the file and to standard error. If the file has it, a terminal
+// gets one line for all of them at the end. Only the JSON form has the
 // error, because people read it in the command's last line.
 func (s *session) record(ctx context.Context, action, outcome string, err error, attrs []any) {
 	s.changes.action.reset()
@@ -109,16 +112,20 @@ func (s *session) record(ctx context.Context, action, outcome string, err error,
 	if err != nil {
 		line.Add(slog.Any("error", calls.Describe(err)))
 	}
+	if s.auditFile != nil {
+		fault := slog.NewJSONHandler(s.auditFile, nil).Handle(ctx, line)
+		if fault == nil && s.terminal && !s.out.JSON {
+			s.filed++
+			return
+		}
+		if fault != nil && s.lost == nil {
+			s.lost = fmt.Errorf("the audit line of %s (%s) could not be written: %w", action, outcome, fault)
+		}
+	}
 	if s.terminal && !s.out.JSON {
 		_, _ = fmt.Fprintln(s.stderr, words)
 	} else {
 		_ = slog.NewJSONHandler(s.stderr, nil).Handle(ctx, line) // there is nowhere else to report it
-	}
-	if s.auditFile == nil {
-		return
-	}
-	if fault := slog.NewJSONHandler(s.auditFile, nil).Handle(ctx, line); fault != nil && s.lost == nil {
-		s.lost = fmt.Errorf("the audit line of %s (%s) could not be written: %w", action, outcome, fault)
 	}
 }
 
@@ -216,10 +223,10 @@ func (c confirmation) confirm(ctx context.Context, s *session, effect string, na
 func unasked[T any](T) error { return nil }
 
 // line reads a line of standard input.
-func (s *session) line(ctx context.Context) (string, error) {
-	text, err := while(ctx, func() (string, error) { return bufio.NewReader(s.stdin).ReadString('\n') })
+func (a *app) line(ctx context.Context) (string, error) {
+	text, err := while(ctx, func() (string, error) { return bufio.NewReader(a.stdin).ReadString('\n') })
 	if err != nil {
-		_, _ = fmt.Fprintln(s.stderr) // ends the prompt's line
+		_, _ = fmt.Fprintln(a.stderr) // ends the prompt's line
 	}
 	return strings.TrimSpace(text), err
 }

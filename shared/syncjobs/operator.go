@@ -35,7 +35,7 @@ type Listed struct {
 	Fault error
 }
 
-// List lists the account's jobs, oldest first; "" means those of all accounts. It scans the whole table, so its
+// List lists the account's jobs, newest first; "" means those of all accounts. It scans the whole table, so its
 // cost grows with the table: no request needs an index by account.
 func (l *Lister) List(ctx context.Context, account ids.Account) ([]Listed, error) {
 	in := &dynamodb.ScanInput{TableName: &l.table, ConsistentRead: aws.Bool(true)}
@@ -55,7 +55,7 @@ func (l *Lister) List(ctx context.Context, account ids.Account) ([]Listed, error
 		}
 	}
 	slices.SortFunc(jobs, func(a, b Listed) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return jobs, nil
 }

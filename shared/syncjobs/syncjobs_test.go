@@ -165,7 +165,7 @@ func TestJobsAreListed(t *testing.T) {
 	f.clock = f.clock.Add(time.Second)
 	second := f.newJob()
 	kit.Must(t, f.writer.Start(t.Context(), f.account, first))
-	if diff := cmp.Diff([]syncjobs.Listed{{Job: f.read(first), Account: f.account}, {Job: f.read(second), Account: f.account}}, list()); diff != "" {
+	if diff := cmp.Diff([]syncjobs.Listed{{Job: f.read(second), Account: f.account}, {Job: f.read(first), Account: f.account}}, list()); diff != "" {
 		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
 	all, err := f.lister.List(t.Context(), "")
@@ -176,7 +176,7 @@ func TestJobsAreListed(t *testing.T) {
 	}
 	for attribute, value := range map[string]types.AttributeValue{"status": kit.Text("paused"), "v": kit.Text("one")} {
 		f.put(second, attribute, value)
-		if got := list(); len(got) != 2 || got[0].ID != second || got[0].Fault == nil || got[1].Fault != nil {
+		if got := list(); len(got) != 2 || got[1].ID != second || got[1].Fault == nil || got[0].Fault != nil {
 			t.Errorf("with a bad %s: %+v", attribute, got)
 		}
 	}

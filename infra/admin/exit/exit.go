@@ -9,6 +9,7 @@ import (
 	"net/url"
 
 	"github.com/alecthomas/kong"
+	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
 	"github.com/aws/smithy-go"
 
 	"signalbox.dev/shared/auth"
@@ -95,10 +96,13 @@ func Sentence(err error, code int) string {
 	var api smithy.APIError
 	var op *smithy.OperationError
 	var network *url.Error
+	var process *processcreds.ProviderError
 	if partial, ok := errors.AsType[*Partial](err); ok {
 		return Sentence(partial.Err, code) + "; " + partial.Done
 	}
 	switch {
+	case errors.As(err, &process):
+		return "there are no AWS credentials: the credential_process of the profile failed, and what it wrote may hold a secret. Run it yourself"
 	case errors.Is(err, context.Canceled) && code == Failed:
 		return "interrupted; nothing was changed"
 	case errors.Is(err, context.Canceled):

@@ -28,7 +28,7 @@ type column[T any] struct {
 }
 
 // List encodes rows for scripts. For people it writes a table with the columns of these
-// titles, the most important first.
+// titles, the most important first, or notes that there are none.
 func List[T any](o Writer, rows []T, titles ...string) error {
 	if o.Limit > 0 && len(rows) > o.Limit {
 		o.Note("%d of %d are shown: leave out --limit for all.", o.Limit, len(rows))
@@ -39,6 +39,10 @@ func List[T any](o Writer, rows []T, titles ...string) error {
 			rows = []T{}
 		}
 		return o.Encode(rows)
+	}
+	if len(rows) == 0 {
+		o.Note("Nothing was found.")
+		return nil
 	}
 	all := listed[T](titles)
 	lines := make([][]string, len(rows)+1)

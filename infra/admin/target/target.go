@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/middleware"
@@ -239,12 +240,13 @@ func (t *Target) Demo() ids.Account {
 }
 
 // ConnectStack asks CloudFormation for the names of the stack's tables and
-// bucket, and AWS for the name of the caller.
-func (t *Target) ConnectStack(ctx context.Context) error {
+// bucket, and AWS for the name of the caller. It may ask for a code of an MFA device.
+func (t *Target) ConnectStack(ctx context.Context, code func() (string, error)) error {
 	c, err := config.LoadDefaultConfig(ctx,
 		config.WithRegion(t.region),
 		config.WithHTTPClient(httpClient()),
 		config.WithRetryer(calls.Retryer),
+		config.WithAssumeRoleCredentialOptions(func(o *stscreds.AssumeRoleOptions) { o.TokenProvider = code }),
 	)
 	if err != nil {
 		return fmt.Errorf("configuring AWS: %w", err)
@@ -252,7 +254,11 @@ func (t *Target) ConnectStack(ctx context.Context) error {
 	if c.Region == "" {
 		return exit.UsageError("no AWS region: add --region, or set AWS_REGION")
 	}
-	if _, err := c.Credentials.Retrieve(ctx); err != nil {
+	_, err = c.Credentials.Retrieve(ctx)
+	if usage, ok := errors.AsType[exit.UsageError](err); ok {
+		return usage
+	}
+	if err != nil {
 		return fmt.Errorf("there are no AWS credentials: set AWS_PROFILE, or sign in with `aws sso login`: %w", err)
 	}
 	described, err := cloudformation.NewFromConfig(c).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &t.stack})
