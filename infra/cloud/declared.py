@@ -264,7 +264,7 @@ def _table(s: Subject, name: str, want: dict):
         "Policy": maybe(lambda: dynamodb.get_resource_policy(ResourceArn=there["TableArn"]), "Policy"), "Stream": there.get("StreamSpecification"),
         "Replicas": there.get("Replicas") or None,
         "Kinesis": maybe(lambda: dynamodb.describe_kinesis_streaming_destination(TableName=table), "KinesisDataStreamDestinations"),
-        "Expires": None if "TimeToLiveSpecification" in want else dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"].get("AttributeName"),
+        "Expires": "TimeToLiveSpecification" not in want and dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"].startswith("ENABL") or None,
     }, dict.fromkeys(("Policy", "Stream", "Replicas", "Kinesis", "Expires"))
 
 
