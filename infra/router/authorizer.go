@@ -225,8 +225,9 @@ type attempt struct {
 	step    routing.Step
 }
 
-// decide plans the request of a body, and returns the first attempt. A refusal that needs no rows still asks who calls: an
-// unknown caller gets a 401, and the router's log has the account of a known one.
+// decide plans the request of a body, and returns its first attempt. A refusal that needs no
+// rows still asks who calls: an unknown caller gets a 401, and the router's log has the
+// account of a known one.
 func (a *authorizer) decide(w http.ResponseWriter, r *http.Request) (attempt, error) {
 	hash, err := bearerOf(w, r)
 	if err != nil {
@@ -234,8 +235,10 @@ func (a *authorizer) decide(w http.ResponseWriter, r *http.Request) (attempt, er
 	}
 	p, err := a.asked(w, r)
 	if err != nil {
-		r = r.WithContext(context.WithoutCancel(r.Context())) // net/http has ended it if the body is late
-		return attempt{}, cmp.Or(a.identify(w, r), err)
+		// net/http has ended the request's own context if the body is late.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestTime-readTime)
+		defer cancel()
+		return attempt{}, cmp.Or(a.identify(w, r.WithContext(ctx)), err)
 	}
 	p.hash = hash
 	reading, err := a.read(w, r, p)
