@@ -151,6 +151,9 @@ func (p *providers) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("X-Signalbox-Served-By", "forged")
 	switch status, err := strconv.Atoi(answer); {
+	case answer == "zipped":
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(zipped([]byte("answer")))
 	case answer == "stream", answer == "cut":
 		p.stream(w, words[0], answer == "cut")
 	case err == nil && status > 0:

@@ -97,6 +97,7 @@ type bench struct {
 	envoy      *process
 	client     *http.Client
 	numbers    atomic.Int64
+	kmsIsDown  atomic.Bool
 }
 
 func newBench(t *testing.T, folder string) *bench {
@@ -146,7 +147,7 @@ func (b *bench) serveKMS(engine, arn, engines string) (url string) {
 		forward, _ := http.NewRequestWithContext(r.Context(), r.Method, engine, bytes.NewReader(bytes.ReplaceAll(body, []byte(arn), []byte(engines))))
 		forward.Header, forward.Host = r.Header, r.Host // the signature covers them
 		response, err := b.client.Do(forward)
-		if err != nil {
+		if err != nil || b.kmsIsDown.Load() {
 			panic(http.ErrAbortHandler)
 		}
 		defer func() { _ = response.Body.Close() }()
