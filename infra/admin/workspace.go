@@ -145,110 +145,82 @@ func (s *session) orRepeat(err error, done string) error {
 // and for a deletion time in whole seconds.
 const settled = auth.DeletionDelay + 10*time.Second + 5*time.Second
 
-type workspacePurge struct {
-	oneWorkspace
-	confirmation
-	DryRun bool `help:"Only list the credentials and files."`
-}
-
-type purgeView struct {
-	ID          ids.Workspace `json:"id"`
-	Credentials int           `json:"credentials_removed"`
-	Versions    int           `json:"file_versions_removed"`
-	Uploads     int           `json:"uploads_aborted"`
-}
-
-// purgeRow is a credential, a file or an upload in parts that a purge would remove.
-type purgeRow struct {
-	Kind     string          `json:"kind" title:"kind"`
-	ID       string          `json:"id" title:"id" list:"id,short"`
-	Name     output.Optional `json:"name" title:"name" list:"name,16"`
-	Versions *int64          `json:"versions" title:"versions"`
-	Bytes    *int64          `json:"bytes" title:"bytes"`
-}
-
-// Run removes the credentials and files of a deleted workspace. If it was interrupted, it
-// may be run again.
-func (c workspacePurge) Run(ctx context.Context, s *session) error {
-	if c.DryRun {
-		return c.preview(ctx, s)
+type (
+	workspacePurge struct {
+		oneWorkspace
+		confirmation
+		DryRun bool `help:"Only list the credentials and files."`
 	}
-	found, err := c.deleted(ctx, s)
-	removed := purgeView{ID: c.ID}
-	if err == nil {
-		effect := "removes for good the credentials and files of " + named("workspace", found.Name, string(c.ID))
-		if err := c.confirm(ctx, s, effect, found.Name, string(c.ID)); err != nil {
-			return err
-		}
-		if err := s.begin(ctx, "workspace.purge", "account", c.Account, "workspace", c.ID); err != nil {
-			return err
-		}
-		// An interrupted deletion may have left keys enabled: finish it first.
-		err = s.registry.DeleteWorkspace(ctx, c.Account, c.ID)
-		if err == nil {
-			err = s.purge(ctx, found, &removed)
-		}
+	workspaceErase struct {
+		oneWorkspace
+		confirmation
 	}
-	return s.finish(ctx, "workspace.purge", s.orRepeat(err, fmt.Sprintf("removed so far: %s", removed)), removed, fmt.Sprintf("%s is purged: %s removed.", c.ID, removed),
-		append([]any{"account", c.Account, "workspace", c.ID}, removed.attrs()...)...)
-}
-
-// String returns what was removed.
-func (v purgeView) String() string {
-	text := fmt.Sprintf("%s and %s of files", output.Count(v.Credentials, "credential"), output.Count(v.Versions, "version"))
-	if v.Uploads > 0 {
-		text += fmt.Sprintf(", and %s in parts that nobody completed", output.Count(v.Uploads, "upload"))
-	}
-	return text
-}
-
-// attrs are the numbers for an audit line.
-func (v purgeView) attrs() []any {
-	return []any{"credentials_removed", v.Credentials, "file_versions_removed", v.Versions, "uploads_aborted", v.Uploads}
-}
-
-type workspaceErase struct {
-	oneWorkspace
-	confirmation
-}
-
-type eraseView struct {
-	purgeView
-
-	Keys int `json:"keys_removed"`
-}
-
-func (v eraseView) String() string {
-	return fmt.Sprintf("%s, and %s", v.purgeView, output.Count(v.Keys, "key"))
-}
+)
 
 const (
+	errLive         = exit.Refusal("the workspace is live: delete it first")
 	errKeysLeft     = exit.Findings("everything else is erased. Keys are left: they are named above. `admin key delete` removes each")
 	errOtherAccount = exit.Findings("it belongs to another account")
 )
 
+// removal is what a purge or an erasure removed.
+type removal struct {
+	ID          ids.Workspace `json:"id"`
+	Credentials int           `json:"credentials_removed"`
+	Versions    int           `json:"file_versions_removed"`
+	Uploads     int           `json:"uploads_aborted"`
+	Keys        int           `json:"keys_removed"`
+}
+
+func (r removal) String() string {
+	return fmt.Sprintf("%s, %s of files, %s in parts and %s", output.Count(r.Credentials, "credential"), output.Count(r.Versions, "version"),
+		output.Count(r.Uploads, "upload"), output.Count(r.Keys, "key"))
+}
+
+// Run removes the credentials and files of a deleted workspace.
+func (c workspacePurge) Run(ctx context.Context, s *session) error {
+	if c.DryRun {
+		return c.preview(ctx, s)
+	}
+	return c.remove(ctx, s, c.confirmation, false)
+}
+
 // Run does in one act what a deletion, a purge and deletions of keys do.
 func (c workspaceErase) Run(ctx context.Context, s *session) error {
+	return c.remove(ctx, s, c.confirmation, true)
+}
+
+// remove purges a deleted workspace or, with its keys, erases a workspace. If it was
+// interrupted, it may be run again.
+func (c oneWorkspace) remove(ctx context.Context, s *session, asked confirmation, withKeys bool) error {
+	action, effect, done := "workspace.purge", "removes for good the credentials and files of %s", "%s is purged: %s removed."
+	if withKeys {
+		action, effect = "workspace.erase", "removes for good %s, its credentials, its files and every key bound to it"
+		done = "%s is erased: %s removed. infra/operations/incidents.md says what remains, and until when."
+	}
 	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
-	removed := eraseView{purgeView: purgeView{ID: c.ID}}
+	if err == nil && found.DeletedAt.IsZero() && !withKeys {
+		err = errLive
+	}
+	removed := removal{ID: c.ID}
 	attrs := []any{"account", c.Account, "workspace", c.ID}
 	if err == nil {
 		s.warnOfDefault(found)
-		effect := "removes for good " + named("workspace", found.Name, string(c.ID)) + ", its credentials, its files and every key bound to it"
-		if err := c.confirm(ctx, s, effect, found.Name, string(c.ID)); err != nil {
+		if err := asked.confirm(ctx, s, fmt.Sprintf(effect, named("workspace", found.Name, string(c.ID))), found.Name, string(c.ID)); err != nil {
 			return err
 		}
-		if err := s.begin(ctx, "workspace.erase", attrs...); err != nil {
+		if err := s.begin(ctx, action, attrs...); err != nil {
 			return err
 		}
-		err = s.erase(ctx, c.Account, c.ID, &removed)
+		err = s.remove(ctx, c.Account, c.ID, withKeys, &removed)
 	}
-	return s.finish(ctx, "workspace.erase", s.orRepeat(err, fmt.Sprintf("removed so far: %s", removed)), removed, fmt.Sprintf("%s is erased: %s removed. "+
-		"infra/operations/incidents.md says what remains, and until when.", c.ID, removed),
-		append(append(attrs, removed.attrs()...), "keys_removed", removed.Keys)...)
+	err = s.orRepeat(err, fmt.Sprintf("removed so far: %s", removed))
+	return s.finish(ctx, action, err, removed, fmt.Sprintf(done, c.ID, removed), append(attrs, "credentials_removed", removed.Credentials,
+		"file_versions_removed", removed.Versions, "uploads_aborted", removed.Uploads, "keys_removed", removed.Keys)...)
 }
 
-func (s *session) erase(ctx context.Context, account ids.Account, id ids.Workspace, removed *eraseView) error {
+// remove deletes the workspace first: an interrupted deletion may have left keys enabled.
+func (s *session) remove(ctx context.Context, account ids.Account, id ids.Workspace, withKeys bool, removed *removal) error {
 	if err := s.registry.DeleteWorkspace(ctx, account, id); err != nil {
 		return err
 	}
@@ -256,13 +228,16 @@ func (s *session) erase(ctx context.Context, account ids.Account, id ids.Workspa
 	if err != nil {
 		return err
 	}
-	purged := s.purge(ctx, found, &removed.purgeView)
-	return cmp.Or(purged, s.deleteBoundKeys(ctx, account, id, removed))
+	err = s.purge(ctx, found, removed)
+	if withKeys {
+		err = cmp.Or(err, s.deleteBoundKeys(ctx, account, id, removed))
+	}
+	return err
 }
 
 // deleteBoundKeys deletes the keys of a workspace. It names the keys that are left, because they
 // cannot be read or belong to another account.
-func (s *session) deleteBoundKeys(ctx context.Context, account ids.Account, id ids.Workspace, removed *eraseView) error {
+func (s *session) deleteBoundKeys(ctx context.Context, account ids.Account, id ids.Workspace, removed *removal) error {
 	keys, err := s.registry.ListBoundKeys(ctx, id)
 	for _, key := range keys {
 		if key.Fault != nil {
@@ -290,18 +265,22 @@ func (s *session) deleteBoundKeys(ctx context.Context, account ids.Account, id i
 	return err
 }
 
-// deleted finds the workspace, or refuses a live one.
-func (c workspacePurge) deleted(ctx context.Context, s *session) (auth.Workspace, error) {
-	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
-	if err == nil && found.DeletedAt.IsZero() {
-		err = exit.Refusal("the workspace is live: delete it first")
-	}
-	return found, err
+// purgeRow is a credential, a file or an upload in parts that a purge would remove.
+type purgeRow struct {
+	Kind     string          `json:"kind" title:"kind"`
+	ID       string          `json:"id" title:"id" list:"id,short"`
+	Name     output.Optional `json:"name" title:"name" list:"name,16"`
+	Versions *int64          `json:"versions" title:"versions"`
+	Bytes    *int64          `json:"bytes" title:"bytes"`
 }
 
 // preview lists the things that a purge would remove.
 func (c workspacePurge) preview(ctx context.Context, s *session) error {
-	if _, err := c.deleted(ctx, s); err != nil {
+	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
+	if err == nil && found.DeletedAt.IsZero() {
+		err = errLive
+	}
+	if err != nil {
 		return err
 	}
 	credentials, err := s.credentials.List(ctx, c.ID)
@@ -333,7 +312,7 @@ func (c workspacePurge) preview(ctx context.Context, s *session) error {
 // purge sweeps at once, and again when the requests from before the deletion have ended. In
 // between it aborts uploads in parts. If the right to do that is missing, the rest is removed all
 // the same. An upload that was completed meanwhile is a file, which the second sweep removes.
-func (s *session) purge(ctx context.Context, deleted auth.Workspace, removed *purgeView) error {
+func (s *session) purge(ctx context.Context, deleted auth.Workspace, removed *removal) error {
 	if err := s.sweep(ctx, deleted.ID, removed); err != nil {
 		return err
 	}
@@ -349,7 +328,7 @@ func (s *session) purge(ctx context.Context, deleted auth.Workspace, removed *pu
 }
 
 // sweep removes the credentials and files and adds them to the count, even if it fails.
-func (s *session) sweep(ctx context.Context, id ids.Workspace, removed *purgeView) error {
+func (s *session) sweep(ctx context.Context, id ids.Workspace, removed *removal) error {
 	credentials, credentialsErr := s.credentials.Purge(ctx, id)
 	removed.Credentials += credentials
 	versions, filesErr := s.files.Purge(ctx, id)

@@ -93,14 +93,14 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 	if audits := got.audits(); len(audits) != 2 || audits[0]["outcome"] != "begun" || audits[1]["outcome"] != "uncertain" || audits[1]["credentials_removed"] != 1.0 {
 		t.Errorf("audit %v", audits)
 	}
-	if !strings.Contains(got.stderr, "again in 20s") || !strings.Contains(got.stderr, "removed so far: 1 credential and 1 version of files. Repeat the command") || waited < settled || waited > settled+time.Second {
+	if !strings.Contains(got.stderr, "again in 20s") || !strings.Contains(got.stderr, "removed so far: 1 credential, 1 version of files, 0 uploads in parts and 0 keys. Repeat the command") || waited < settled || waited > settled+time.Second {
 		t.Errorf("it waited %s; stderr %s", waited, got.stderr)
 	}
 	d.stopped(d.deletedAt().Add(settled+time.Second), func(time.Duration) error {
 		t.Error("it waits although all requests have ended")
 		return nil
 	})
-	if got := d.typed("default\n", "workspace", "purge", string(d.workspace)); got.code != exit.Done || d.left(d.workspace) != 0 || !strings.Contains(got.stdout, "1 credential and 0 versions of") {
+	if got := d.typed("default\n", "workspace", "purge", string(d.workspace)); got.code != exit.Done || d.left(d.workspace) != 0 || !strings.Contains(got.stdout, "1 credential, 0 versions of") {
 		t.Errorf("exit code %d: %s%s", got.code, got.stdout, got.stderr)
 	}
 }
@@ -118,7 +118,7 @@ func TestAWorkspaceIsErased(t *testing.T) {
 		return nil
 	})
 	got := d.want(exit.Done, "workspace", "erase", string(second[:8]), "--yes")
-	if !strings.Contains(got.stdout, "2 credentials and 1 version of files, and 1 upload in parts that nobody completed, and 2 keys removed") {
+	if !strings.Contains(got.stdout, "2 credentials, 1 version of files, 1 upload in parts and 2 keys removed") {
 		t.Errorf("stdout %s", got.stdout)
 	}
 	audits := got.audits()
