@@ -47,24 +47,28 @@ func dynamoDBOverTLS(t *testing.T, f *fixture, connections, slow *atomic.Int64) 
 	engine, err := url.Parse(*dynamodb.NewFromConfig(f.engines.Config).Options().BaseEndpoint)
 	kit.Must(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(engine)
-	var answers sync.Map
+	var mu sync.Mutex
+	answers := map[string]*httptest.ResponseRecorder{}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		call, err := io.ReadAll(r.Body)
-		answer, isKnown := answers.Load(string(call))
-		if !isKnown {
+		mu.Lock()
+		answer := answers[string(call)]
+		mu.Unlock()
+		if answer == nil {
 			r.Body = io.NopCloser(bytes.NewReader(call))
 			answer = httptest.NewRecorder()
-			proxy.ServeHTTP(answer.(*httptest.ResponseRecorder), r)
+			proxy.ServeHTTP(answer, r)
+			mu.Lock()
 			if err == nil && r.Context().Err() == nil {
-				answers.Store(string(call), answer)
+				answers[string(call)] = answer
 			}
+			mu.Unlock()
 		}
 		if least := slow.Load(); least > 0 {
 			time.Sleep(time.Duration(least) + rand.N(400*time.Millisecond)) //nolint:gosec // no secret
 		}
-		recorder := answer.(*httptest.ResponseRecorder)
-		maps.Copy(w.Header(), recorder.Header())
-		_, _ = w.Write(recorder.Body.Bytes())
+		maps.Copy(w.Header(), answer.Header())
+		_, _ = w.Write(answer.Body.Bytes())
 	}))
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
@@ -109,7 +113,6 @@ func TestManyCallers(t *testing.T) {
 		t.Errorf("a core dump is possible: %s", limits)
 	}
 	client := onSocket(folder + "/socket")
-	client.Transport.(*http.Transport).MaxIdleConnsPerHost = callers
 	plans := func(callers, requests int) int64 {
 		var served atomic.Int64
 		together(callers, func(i int) {
