@@ -69,7 +69,7 @@ func (c accountDisable) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	keys, account := len(keysOf(survey, c.ID, false)), survey.Accounts[c.ID]
+	keys, account := len(keysOf(survey, c.ID, true))+len(keysOf(survey, c.ID, false)), survey.Accounts[c.ID]
 	effect := fmt.Sprintf("suspends %s: all requests with its %s are refused, until `admin account enable`", named("account", account.Name, string(c.ID)), output.Count(keys, "key"))
 	if err := c.confirm(ctx, s, effect, account.Name, string(c.ID), string(c.ID[:8])); err != nil {
 		return err

@@ -122,7 +122,7 @@ func everywhere(typed bool) []string {
 	if typed {
 		return []string{"id", "name", "provider", "state", "workspace", "account", "age", "label", "order", "flags", "only for"}
 	}
-	return []string{"id", "name", "label", "provider", "workspace", "account", "state", "age", "order", "flags", "only for"}
+	return []string{"id", "name", "label", "provider", "state", "workspace", "account", "age", "order", "flags", "only for"}
 }
 
 func showCredentials(s *session, found []byok.Credential, titles ...string) error {

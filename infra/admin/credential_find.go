@@ -131,11 +131,11 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 			unsure++
 		}
 	}
-	others := output.Count(unsure, "more credential") + " may contain the key, because the label shows too little of it: `admin credential find` lists them with '...', 'odd' or '?'"
+	others := output.Count(unsure, "credential") + " may contain the key, because a label shows too little of it: `admin credential find` lists them with '...', 'odd' or '?'"
 	switch {
 	case len(matching) > 0:
 		if unsure > 0 {
-			s.note("%s.", others)
+			s.note("Besides these, %s.", others)
 		}
 		typed := !slices.ContainsFunc(matching, func(v byok.Credential) bool { return c.Text != "-" && !strings.HasSuffix(v.Label, c.Text) })
 		return showCredentials(s, matching, everywhere(typed)...)

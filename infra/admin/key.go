@@ -312,8 +312,7 @@ func (c oneKey) change(ctx context.Context, s *session, action, state string, ch
 	return key, s.finish(ctx, action, err, changed{string(key.Hash), state}, fmt.Sprintf("Key %s is %s.", key.Hash.Short(), state), attrs...)
 }
 
-// allowing returns a warning if credentials list the key in allowed_api_key_hashes: a key that
-// takes its place is not in these lists.
+// allowing returns a warning if credentials list the key in allowed_api_key_hashes.
 func (s *session) allowing(ctx context.Context, key auth.SurveyedKey) string {
 	if key.Account == "" { // it cannot be read: no request with the key passes
 		return ""
@@ -331,8 +330,7 @@ func (s *session) allowing(ctx context.Context, key auth.SurveyedKey) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("this key is in the allow-list of %s: %s. Requests of a key that takes its place pass over the credential, "+
-		"to the platform's shared endpoint unless a flag removes that, until `admin key replace` adds it to the lists",
+	return fmt.Sprintf("this key is in the allow-list of %s: %s. `admin key replace` adds the key that takes its place, whose requests otherwise pass over them",
 		output.Count(len(names), "credential"), strings.Join(names, ", "))
 }
 

@@ -81,7 +81,7 @@ func TestALeakedKeyIsFoundAsItWasStored(t *testing.T) {
 		for _, leaked := range []string{providerKey, "x " + providerKey + "\n", string(stored)} {
 			got := d.feed(leaked, "credential", "find", "-", "--account", string(d.account))
 			if isShown := strings.Contains(got.stdout, string(id[:8])); isShown != shown || got.code != map[bool]int{true: exit.Done, false: exit.Uncertain}[shown] ||
-				!shown && !strings.Contains(got.stderr, "1 more credential may contain the key") {
+				!shown && !strings.Contains(got.stderr, "1 credential may contain the key") {
 				t.Errorf("stored as %q, leaked as %q: exit code %d: %s%s", stored, leaked, got.code, got.stdout, got.stderr)
 			}
 		}

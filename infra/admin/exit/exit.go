@@ -109,6 +109,8 @@ func Sentence(err error, code int) string {
 		return "interrupted; what was under way may have been done"
 	case errors.Is(err, auth.ErrNoWorkspace):
 		return "the account has no such workspace"
+	case errors.Is(err, auth.ErrSuspended):
+		return err.Error() + ": `admin account enable` ends that; no key was made"
 	case errors.Is(err, byok.ErrSameCredential):
 		return err.Error() + ": name the old one, then the new one; nothing was changed"
 	case errors.Is(err, byok.ErrOtherProvider):
