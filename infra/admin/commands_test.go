@@ -110,8 +110,7 @@ func TestAges(t *testing.T) {
 	}
 }
 
-// The operator sees each setting in JSON and in words. fmt would print a pointer as an
-// address.
+// The operator sees each setting in JSON and in words.
 func TestEverySettingIsShown(t *testing.T) {
 	t.Parallel()
 	inJSON := func(value any) (read any) {
@@ -120,20 +119,14 @@ func TestEverySettingIsShown(t *testing.T) {
 		kit.Must(t, json.Unmarshal(encoded, &read))
 		return read
 	}
-	type others struct {
-		Text, NoText     *string
-		Number, NoNumber *int64
-		Flag             *bool
-		Plain            int64
-	}
-	filled, number := kit.FilledSettings(t), int64(7)
+	filled := kit.FilledSettings(t)
 	view := inJSON(viewCredential(byok.Credential{Settings: filled})).(map[string]any)
 	for name, value := range filled.ByName() {
 		if diff := cmp.Diff(inJSON(value), view[name]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	for _, settings := range []any{filled, byok.Settings{}, others{Text: new("a\nb"), Number: &number, Flag: new(false), Plain: number}} {
+	for _, settings := range []any{filled, byok.Settings{}} {
 		for field, value := range reflect.ValueOf(settings).Fields() {
 			want := inJSON(value.Interface())
 			if got := settingText(value.Interface()); got != asWords(want, value.Kind() == reflect.Slice) {

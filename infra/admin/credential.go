@@ -215,28 +215,41 @@ func (s *session) refusedByRouters(ctx context.Context, holding map[ids.Workspac
 // Run disables a credential. That can be undone, so it asks only on a terminal, and only
 // if requests may then spend the platform's credit.
 func (c credentialDisable) Run(ctx context.Context, s *session) error {
-	return c.change(ctx, s, "credential.disable", "disabled", s.credentials.Disable, func(found byok.Credential) error {
+	found, err := c.find(ctx, s)
+	if err == nil {
 		reopens, warning := s.reopening(ctx, found)
 		s.warn(warning)
-		if !reopens || !s.interactive {
-			return nil
+		if reopens && s.interactive {
+			if err := (confirmation{c.Yes}).confirm(ctx, s, "disables "+named("credential", found.Name, string(found.ID)), found.Name, string(found.ID)); err != nil {
+				return err
+			}
 		}
-		return (confirmation{c.Yes}).confirm(ctx, s, "disables "+named("credential", found.Name, string(found.ID)), found.Name, string(found.ID))
-	})
+		err = s.credentials.Disable(ctx, found.Workspace, found.ID)
+	}
+	return c.report(ctx, s, "credential.disable", "disabled", found, err)
 }
 
 // Run enables a credential.
 func (c credentialEnable) Run(ctx context.Context, s *session) error {
-	return c.change(ctx, s, "credential.enable", "active", s.credentials.Enable, unasked)
+	found, err := c.find(ctx, s)
+	if err == nil {
+		err = s.credentials.Enable(ctx, found.Workspace, found.ID)
+	}
+	return c.report(ctx, s, "credential.enable", "active", found, err)
 }
 
 // Run deletes a credential.
 func (c credentialDelete) Run(ctx context.Context, s *session) error {
-	return c.change(ctx, s, "credential.delete", "deleted", s.credentials.Delete, func(found byok.Credential) error {
+	found, err := c.find(ctx, s)
+	if err == nil {
 		_, warning := s.reopening(ctx, found)
 		s.warn(warning)
-		return c.confirm(ctx, s, "removes "+named("credential", found.Name, string(found.ID))+" and its sealed key for good", found.Name, string(found.ID))
-	})
+		if err := c.confirm(ctx, s, "removes "+named("credential", found.Name, string(found.ID))+" and its sealed key for good", found.Name, string(found.ID)); err != nil {
+			return err
+		}
+		err = s.credentials.Delete(ctx, found.Workspace, found.ID)
+	}
+	return c.report(ctx, s, "credential.delete", "deleted", found, err)
 }
 
 // Run gives the new credential the first of the two places and disables the old one.
@@ -260,18 +273,8 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	return s.out.Say(changed{string(old.ID), "superseded"}, "Credential %s has the place of %s, which is disabled.", successor.ID, old.ID)
 }
 
-// change finds the credential, and changes it unless confirmed returns an error. If the
-// credential is so already, it makes the change all the same, and says so.
-func (c oneCredential) change(ctx context.Context, s *session, action, state string,
-	change func(context.Context, ids.Workspace, ids.Credential) error, confirmed func(byok.Credential) error,
-) error {
-	found, err := c.find(ctx, s)
-	if err == nil {
-		if err := confirmed(found); err != nil {
-			return err
-		}
-		err = change(ctx, found.Workspace, found.ID)
-	}
+// report writes the audit line and the result of a change of the credential.
+func (c oneCredential) report(ctx context.Context, s *session, action, state string, found byok.Credential, err error) error {
 	attrs := []any{"account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID))}
 	if err == nil && found.CreatedAt.Unix() > 0 && viewCredential(found).State == state { // an unreadable one has no time
 		return s.unchanged(ctx, action, changed{string(found.ID), state}, fmt.Sprintf("Credential %s was %s already.", found.ID, state), attrs...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -198,14 +197,8 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 	return output.One(s.out, viewCredential(found), settings...)
 }
 
-// settingText returns a setting as text: the value behind a pointer, or - if there is none.
+// settingText returns a setting as text.
 func settingText(setting any) string {
-	if value := reflect.ValueOf(setting); value.Kind() == reflect.Pointer {
-		if value.IsNil() {
-			return "-"
-		}
-		return settingText(value.Elem().Interface())
-	}
 	switch value := setting.(type) {
 	case bool:
 		return map[bool]string{true: "yes", false: "no"}[value]

@@ -122,7 +122,12 @@ func (c keyDisable) Run(ctx context.Context, s *session) error {
 	var disabled []auth.SurveyedKey
 	var failed []error
 	for _, hash := range c.Hashes {
-		key, err := oneKey{c.keySearch, hash}.change(ctx, s, "key.disable", "disabled", s.registry.DisableKey, isDisabled, unasked)
+		one := oneKey{c.keySearch, hash}
+		key, err := one.find(ctx, s)
+		if err == nil {
+			err = s.registry.DisableKey(ctx, key.Account, key.Hash)
+		}
+		err = one.report(ctx, s, "key.disable", "disabled", key, key.Disabled, err)
 		if err == nil {
 			disabled = append(disabled, key)
 			continue
@@ -144,10 +149,6 @@ func (c keyDisable) Run(ctx context.Context, s *session) error {
 	return errors.Join(failed...)
 }
 
-func isDisabled(key auth.Key) bool { return key.Disabled }
-
-func isEnabled(key auth.Key) bool { return !key.Disabled }
-
 // Run shows a key.
 func (c keyShow) Run(ctx context.Context, s *session) error {
 	key, err := c.find(ctx, s)
@@ -159,40 +160,53 @@ func (c keyShow) Run(ctx context.Context, s *session) error {
 
 // Run enables a key.
 func (c keyEnable) Run(ctx context.Context, s *session) error {
-	key, err := c.change(ctx, s, "key.enable", "active", s.registry.EnableKey, isEnabled, unasked)
-	if err == nil && key.Suspended {
-		s.warn("the key stays refused, because its account is suspended: `admin account enable` ends that")
+	key, err := c.find(ctx, s)
+	if err == nil {
+		err = s.registry.EnableKey(ctx, key.Account, key.Hash)
 	}
-	return err
+	state := "active"
+	if key.Suspended {
+		state = "suspended"
+		s.warn("the key stays refused while its account is suspended: `admin account enable` ends that")
+	}
+	return c.report(ctx, s, "key.enable", state, key, !key.Disabled, err)
 }
 
 // Run deletes a key. It is disabled first: until its hash is out of the last list, requests
 // with it must not pass over a credential.
 func (c keyDelete) Run(ctx context.Context, s *session) error {
-	never := func(auth.Key) bool { return false }
-	remove := func(ctx context.Context, account ids.Account, hash auth.KeyHash) error {
-		err := s.registry.DisableKey(ctx, account, hash)
-		if err != nil && !errors.Is(err, auth.ErrNoKey) {
-			return err
-		}
-		s.audit(ctx, "key.disable", err, "account", account, "key", hash)
-		lists, err := s.relist(ctx, account, func(list []string) []string {
-			return slices.DeleteFunc(slices.Clone(list), func(h string) bool { return h == string(hash) })
-		})
-		for _, credential := range lists.passed {
-			s.warn("credential " + credential + " is for this key alone: no request can use it any more")
-		}
-		if err != nil {
-			return &exit.Partial{Err: err, Done: "the key is disabled: repeat the command"}
-		}
-		return s.registry.DeleteKey(ctx, account, hash)
+	key, err := c.find(ctx, s)
+	if err != nil {
+		return c.report(ctx, s, "key.delete", "deleted", key, false, err)
 	}
-	_, err := c.change(ctx, s, "key.delete", "deleted", remove, never, func(key auth.SurveyedKey) error {
-		s.warn(s.allowing(ctx, key))
-		return c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `key disable` can be undone",
-			key.Name, key.Hash.Short(), string(key.Hash))
+	s.warn(s.allowing(ctx, key))
+	if err := c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `key disable` can be undone",
+		key.Name, key.Hash.Short(), string(key.Hash)); err != nil {
+		return err
+	}
+	err = s.registry.DisableKey(ctx, key.Account, key.Hash)
+	s.audit(ctx, "key.disable", err, "account", key.Account, "key", key.Hash)
+	if err == nil {
+		err = s.unlist(ctx, key)
+	}
+	if err == nil || errors.Is(err, auth.ErrNoKey) { // a damaged row cannot be disabled
+		err = s.registry.DeleteKey(ctx, key.Account, key.Hash)
+	}
+	return c.report(ctx, s, "key.delete", "deleted", key, false, err)
+}
+
+// unlist takes a disabled key out of the allow-lists that have another.
+func (s *session) unlist(ctx context.Context, key auth.SurveyedKey) error {
+	lists, err := s.relist(ctx, key.Account, func(list []string) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(hash string) bool { return hash == string(key.Hash) })
 	})
-	return err
+	for _, credential := range lists.passed {
+		s.warn("credential " + credential + " is for this key alone: no request can use it any more")
+	}
+	if err != nil {
+		return &exit.Partial{Err: err, Done: "the key is disabled: repeat the command"}
+	}
+	return nil
 }
 
 // Run adds a key to every allow-list of its account that has the old one. The lists have the
@@ -290,26 +304,14 @@ func (s *session) relist(ctx context.Context, account ids.Account, change func([
 	return r, failed
 }
 
-// change finds the key, and changes it unless confirmed returns an error. If the key is so
-// already, it makes the change all the same, and says so.
-func (c oneKey) change(ctx context.Context, s *session, action, state string, change func(context.Context, ids.Account, auth.KeyHash) error,
-	already func(auth.Key) bool, confirmed func(auth.SurveyedKey) error,
-) (auth.SurveyedKey, error) {
-	key, err := c.find(ctx, s)
-	if err == nil {
-		if err := confirmed(key); err != nil {
-			return key, err
-		}
-		err = change(ctx, key.Account, key.Hash)
-	}
-	if state == "active" && key.Suspended {
-		state = "suspended"
-	}
+// report writes the audit line and the result of a change of the key. already means that it
+// changed nothing.
+func (c oneKey) report(ctx context.Context, s *session, action, state string, key auth.SurveyedKey, already bool, err error) error {
 	attrs := []any{"account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash))}
-	if err == nil && already(key.Key) {
-		return key, s.unchanged(ctx, action, changed{string(key.Hash), state}, fmt.Sprintf("Key %s was %s already.", key.Hash.Short(), state), attrs...)
+	if err == nil && already {
+		return s.unchanged(ctx, action, changed{string(key.Hash), state}, fmt.Sprintf("Key %s was %s already.", key.Hash.Short(), state), attrs...)
 	}
-	return key, s.finish(ctx, action, err, changed{string(key.Hash), state}, fmt.Sprintf("Key %s is %s.", key.Hash.Short(), state), attrs...)
+	return s.finish(ctx, action, err, changed{string(key.Hash), state}, fmt.Sprintf("Key %s is %s.", key.Hash.Short(), state), attrs...)
 }
 
 // allowing returns a warning if credentials list the key in allowed_api_key_hashes.

@@ -219,9 +219,6 @@ func (c confirmation) confirm(ctx context.Context, s *session, effect string, na
 	return nil
 }
 
-// unasked confirms a change that can be undone.
-func unasked[T any](T) error { return nil }
-
 // line reads a line of standard input.
 func (a *app) line(ctx context.Context) (string, error) {
 	text, err := while(ctx, func() (string, error) { return bufio.NewReader(a.stdin).ReadString('\n') })
