@@ -284,8 +284,9 @@ func beside(n int, call func(), f func()) {
 	var stop atomic.Bool
 	together(n+1, func(i int) {
 		if i == 0 {
+			defer stop.Store(true)
 			f()
-			stop.Store(true)
+			return
 		}
 		for !stop.Load() {
 			call()
