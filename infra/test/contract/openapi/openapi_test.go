@@ -1,6 +1,7 @@
 package openapi_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -107,7 +108,7 @@ func readable(t *testing.T, node *yaml.Node) {
 }
 
 // TestAnswersOfTheTemplate: what the gateway and the firewall answer by themselves is as
-// described, for each operation that has the status.
+// described, for each operation that has the status. So are the throttles.
 func TestAnswersOfTheTemplate(t *testing.T) {
 	t.Parallel()
 	spec, err := openapi.Load("../../../openapi.yaml")
@@ -128,6 +129,15 @@ func TestAnswersOfTheTemplate(t *testing.T) {
 	kit.Must(t, err)
 	api, err := source.API()
 	kit.Must(t, err)
+	text, err := os.ReadFile("../../../openapi.yaml")
+	kit.Must(t, err)
+	for operation, route := range spec.Operations() {
+		method, at, _ := strings.Cut(route, " ")
+		limit := api.Setting(template.Route{Method: method, Path: "/api/v1" + at}).ThrottlingRateLimit
+		if throttle := fmt.Sprintf("%.0f %s", limit, operation); !strings.Contains(strings.ReplaceAll(string(text), ",", ""), throttle) {
+			t.Errorf("the description does not say that the gateway admits %s requests a second", throttle)
+		}
+	}
 	for kind, r := range api.GatewayResponses {
 		header := http.Header{}
 		for name, value := range r.ResponseParameters.Headers {
