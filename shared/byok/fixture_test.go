@@ -8,10 +8,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 	"signalbox.dev/shared/secret"
@@ -46,7 +48,7 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{T: t, env: env, faulty: env.Config, faults: faults.Wrap(env.Config.HTTPClient),
 		db: dynamodb.NewFromConfig(env.Config), kms: kms.NewFromConfig(env.Config),
 		account: ids.New[ids.Account](), workspace: ids.New[ids.Workspace](), clock: new(time.Now()), keys: []string{env.KeyARN}}
-	f.faulty.HTTPClient = f.faults
+	f.faulty.HTTPClient, f.faulty.APIOptions = f.faults, []func(*middleware.Stack) error{calls.Whole} // as every client has it
 	db, sealer := dynamodb.NewFromConfig(f.faulty), seal.NewSealer(kms.NewFromConfig(f.faulty), env.KeyARN)
 	f.store = byok.NewStore(db, env.Tables.Credentials, env.Tables.Control, sealer).At(func() time.Time { return *f.clock })
 	f.manager = byok.NewManager(db, env.Tables.Credentials).Hurried()
