@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"testing"
 
-	"signalbox.dev/infra/test/kit/instant"
 	"signalbox.dev/infra/test/kit/functest"
+	"signalbox.dev/infra/test/kit/instant"
 )
 
 func BenchmarkDelete(b *testing.B) {

@@ -130,7 +130,7 @@ func (c credentialPlan) warnOfModels(s *session, stored []byok.Credential) error
 				continue
 			}
 			advice := ""
-			if near := spelling.Nearest([]byte(model), routed); near != "" {
+			if near := spelling.Nearest(model, routed); near != "" {
 				advice = "; did you mean " + near + "?"
 			}
 			s.warn(fmt.Sprintf("credential %.8s allows %q, which the router does not route, so this covers no request%s", v.ID, model, advice))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -15,10 +16,7 @@ import (
 	"signalbox.dev/shared/spelling"
 )
 
-const (
-	maxBody   = 65536 // bytes
-	maxIssues = 100
-)
+const maxBody = 65536 // bytes
 
 // readable reads invalid UTF-8 and unpaired surrogates as U+FFFD: one check finds all
 // of them. It accepts duplicate members, because they are reported together with the
@@ -49,7 +47,6 @@ func (o *Object) refuse(reason issues.Reason, message string) {
 // read collects the members. Its error is a message that says why the body is not one
 // JSON object.
 func (o *Object) read() error {
-	wipeNested(o.body)
 	d := decoder(o.body)
 	if len(o.body) == 0 {
 		return errors.New("the body is empty; it must be one JSON object")
@@ -72,17 +69,17 @@ func (o *Object) read() error {
 		if err != nil {
 			return notJSON(d, err)
 		}
-		name, unknown := o.nameOf(quoted)
+		name := string(unquoted(quoted))
 		value, err := d.ReadValue()
 		if err != nil {
 			return notJSON(d, err)
 		}
-		if unknown != "" {
-			o.Report("", issues.UnknownMember, unknown)
-			continue
+		if slices.Contains(o.names, name) {
+			end := d.InputOffset()
+			o.add(name, o.body[end-int64(len(value)):end])
+		} else if !o.full() {
+			o.Report("", issues.UnknownMember, unknownMember(name, o.names))
 		}
-		end := d.InputOffset()
-		o.add(name, o.body[end-int64(len(value)):end])
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return notJSON(d, err)
@@ -102,63 +99,9 @@ func notJSON(d *jsontext.Decoder, err error) error {
 	return fmt.Errorf("the body cannot be parsed as JSON: error at byte %d", offset)
 }
 
-// decoder parses JSON in place: jsontext makes no buffer if it reads from a
-// bytes.Buffer.
+// decoder reads from the bytes themselves: jsontext does not copy from a bytes.Buffer.
 func decoder(b []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(b), readable...)
-}
-
-// wipeNested overwrites the names of members of nested objects, and their texts. Such a
-// name may be a secret in the wrong place, and the decoder's errors would copy it. No
-// member takes an object, so no accepted body has one. Invalid text stays invalid.
-func wipeNested(body []byte) {
-	var open []byte // the brackets
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; c {
-		case '{', '[':
-			open = append(open, c)
-		case '}', ']':
-			open = open[:max(0, len(open)-1)]
-		case '"':
-			end := endOfString(body, i)
-			if len(open) > 1 && open[len(open)-1] == '{' && end > i+1 {
-				invalid := end < len(body) && hasReplacement(body[i:end+1])
-				for j := i + 1; j < end; j++ {
-					body[j] = 'x'
-				}
-				if invalid {
-					body[i+1] = 0xff
-				}
-			}
-			i = end
-		}
-	}
-}
-
-// endOfString returns the index of the quote that ends the string beginning at i,
-// or the length of the body.
-func endOfString(body []byte, i int) int {
-	for i++; i < len(body) && body[i] != '"'; i++ {
-		if body[i] == '\\' {
-			i++
-		}
-	}
-	return min(i, len(body))
-}
-
-// nameOf returns the name of a known member, or the message for an unknown one. An
-// unknown name may itself be a secret: it is wiped in the body, because the decoder's
-// errors contain the last name.
-func (o *Object) nameOf(quoted jsontext.Value) (name, unknown string) {
-	sent := unquoted(quoted)
-	defer clear(sent)
-	for _, name := range o.names {
-		if name == string(sent) { // this comparison makes no copy
-			return name, ""
-		}
-	}
-	clear(quoted[1 : len(quoted)-1])
-	return "", unknownMember(sent, o.names)
 }
 
 // add keeps a member, and reports one that is a duplicate or contains invalid text.
@@ -225,9 +168,9 @@ func isJSON(contentTypes []string) bool {
 	return !given || strings.EqualFold(charset, "utf-8")
 }
 
-// unknownMember is the message for an unknown member. The sent name may be a secret: it
-// is not copied, and the message contains only a known name.
-func unknownMember(name []byte, known []string) string {
+// unknownMember is the message for an unknown member. The sent name may be a secret, so the
+// message contains only a known one.
+func unknownMember(name string, known []string) string {
 	if nearest := spelling.Nearest(name, known); nearest != "" {
 		return "unknown member; did you mean " + nearest + "?"
 	}

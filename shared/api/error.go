@@ -22,7 +22,7 @@ type Error struct {
 
 // Invalid is the 400 for a request that can never succeed unchanged.
 func Invalid(all ...issues.Issue) *Error {
-	return &Error{status: http.StatusBadRequest, issues: all[:min(len(all), maxIssues)]}
+	return &Error{status: http.StatusBadRequest, issues: all[:min(len(all), issues.Max)]}
 }
 
 // Unauthenticated is the 401 for a caller without an accepted key.

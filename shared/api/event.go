@@ -1,10 +1,8 @@
 package api
 
 import (
-	"bytes"
 	"encoding/base64"
 	"errors"
-	"io"
 	"maps"
 	"net/http"
 
@@ -18,70 +16,48 @@ import (
 // See API Gateway's developer guide, "Input format of a Lambda function for proxy
 // integration".
 type event struct {
-	resource, method    string
-	header, multiHeader members
-	query, multiQuery   members
-	path, stage         members
-	body                text
-	isBase64Encoded     bool
-	requestID, sourceIP string
+	Resource        string  `json:"resource"`
+	Method          string  `json:"httpMethod"`
+	Header          members `json:"headers"`
+	MultiHeader     members `json:"multiValueHeaders"`
+	Query           members `json:"queryStringParameters"`
+	MultiQuery      members `json:"multiValueQueryStringParameters"`
+	Path            members `json:"pathParameters"`
+	Stage           members `json:"stageVariables"`
+	Body            text    `json:"body"`
+	IsBase64Encoded bool    `json:"isBase64Encoded"`
+	Context         struct {
+		RequestID string `json:"requestId"`
+		Identity  struct {
+			SourceIP string `json:"sourceIp"`
+		} `json:"identity"`
+	} `json:"requestContext"`
 }
 
-// lenient accepts invalid UTF-8 and duplicate names. Invalid UTF-8 is read as U+FFFD
-// and checked with the request. eventReader and members handle duplicate names.
+// lenient reads invalid UTF-8 as U+FFFD, which is checked with the request. A map may have
+// duplicate names, because a gateway decodes different bytes to U+FFFD.
 var lenient = []json.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
 
+// errEvent replaces the decoder's error, which would quote the event.
 var errEvent = errors.New("not a REST API proxy event")
 
-// fields maps the wanted fields of an object to their targets: more fields, or a
-// pointer for json.Unmarshal.
-type fields map[string]any
-
-// readEvent reads the event. Its error repeats nothing of the event. The event has
-// the request id even with an error, unless a syntax error comes before the id.
-func readEvent(payload []byte) (e event, err error) {
-	r := eventReader{d: jsontext.NewDecoder(bytes.NewBuffer(payload), lenient...)} // parses in place
-	err = r.read(fields{
-		"resource": &e.resource, "httpMethod": &e.method,
-		"headers": &e.header, "multiValueHeaders": &e.multiHeader,
-		"queryStringParameters": &e.query, "multiValueQueryStringParameters": &e.multiQuery,
-		"pathParameters": &e.path, "stageVariables": &e.stage,
-		"body": &e.body, "isBase64Encoded": &e.isBase64Encoded,
-		"requestContext": fields{"requestId": &e.requestID, "identity": fields{"sourceIp": &e.sourceIP}},
-	})
-	if _, end := r.d.ReadToken(); err != nil || r.invalid || !errors.Is(end, io.EOF) {
-		return e, errEvent
+// readEvent reads the event. The event has the request id even with an error, unless a
+// syntax error comes before the id.
+func readEvent(payload []byte) (event, error) {
+	var e event
+	if json.Unmarshal(payload, &e, lenient...) == nil {
+		return e, nil
 	}
-	return e, nil
-}
-
-type eventReader struct {
-	d       *jsontext.Decoder
-	invalid bool // a value has a wrong type, or a field is duplicate
-}
-
-// read reads an object or null. Its error is a syntax error.
-func (r *eventReader) read(wanted fields) error {
-	if r.d.PeekKind() != jsontext.KindBeginObject {
-		r.invalid = r.invalid || r.d.PeekKind() != jsontext.KindNull
-		return r.d.SkipValue()
+	clear(e.Body)
+	var named struct {
+		Context struct {
+			RequestID string `json:"requestId"`
+		} `json:"requestContext"`
 	}
-	return readObject(r.d, func(name string) error {
-		into, ok := wanted[name]
-		if into == nil {
-			r.invalid = r.invalid || ok
-			return r.d.SkipValue()
-		}
-		wanted[name] = nil // each field may come once
-		if nested, ok := into.(fields); ok {
-			return r.read(nested)
-		}
-		value, err := r.d.ReadValue()
-		if err == nil && json.Unmarshal(value, into, lenient...) != nil {
-			r.invalid = true
-		}
-		return err
-	})
+	_ = json.Unmarshal(payload, &named, lenient...) // the fault may be a later one
+	var id event
+	id.Context.RequestID = named.Context.RequestID
+	return id, errEvent
 }
 
 // text is a JSON string read as bytes, which can be overwritten after use.
@@ -93,18 +69,14 @@ func (t *text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if err != nil {
 		return err
 	}
-	if value.Kind() == jsontext.KindNull {
-		return nil
-	}
-	if value.Kind() != jsontext.KindString {
+	if kind := value.Kind(); kind != jsontext.KindNull && kind != jsontext.KindString {
 		return errors.New("neither a string nor null")
 	}
-	*t = unescaped(value)
+	*t = unquoted(value)
 	return nil
 }
 
 // members is a map of the event in its order. It is nil if the map is absent or null.
-// It may have duplicate names, because a gateway decodes different bytes to U+FFFD.
 type members []member
 
 type member struct {
@@ -208,24 +180,23 @@ func readText(d *jsontext.Decoder) (string, error) {
 func readRequest(payload []byte) (*Request, error) {
 	e, err := readEvent(payload)
 	if err != nil {
-		clear(e.body)
-		return &Request{id: e.requestID}, err
+		return &Request{id: e.Context.RequestID}, err
 	}
 	r := &Request{
-		id: e.requestID, sourceIP: e.sourceIP, method: e.method, resource: e.resource,
-		path: e.path, stage: e.stage, query: map[string][]string{}, header: http.Header{},
-		body: secret.New(e.body),
+		id: e.Context.RequestID, sourceIP: e.Context.Identity.SourceIP, method: e.Method, resource: e.Resource,
+		path: e.Path, stage: e.Stage, query: map[string][]string{}, header: http.Header{},
+		body: secret.New(e.Body),
 	}
-	for _, m := range choose(e.multiQuery, e.query) {
+	for _, m := range choose(e.MultiQuery, e.Query) {
 		r.query[m.name] = append(r.query[m.name], m.values...)
 	}
-	for _, m := range choose(e.multiHeader, e.header) {
+	for _, m := range choose(e.MultiHeader, e.Header) {
 		name := http.CanonicalHeaderKey(m.name)
 		r.header[name] = append(r.header[name], m.values...)
 	}
-	if e.isBase64Encoded {
-		decoded, err := base64.StdEncoding.AppendDecode(nil, e.body)
-		clear(e.body)
+	if e.IsBase64Encoded {
+		decoded, err := base64.StdEncoding.AppendDecode(nil, e.Body)
+		clear(e.Body)
 		if err != nil {
 			clear(decoded)
 			return r, errEvent

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/binary"
 	"io"
+	"iter"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,11 +14,8 @@ import (
 
 // Object is a JSON object read strictly from a request's body: one object without
 // trailing data, every member known and present once, all text valid Unicode. Issues
-// returns every fault.
-//
-// The body may contain a secret anywhere. It is parsed in place. Only Text and Texts
-// copy values to strings, which cannot be wiped. The API returns those values, and
-// storage keeps them in the clear.
+// returns the first hundred faults. The members are parts of the body, which is wiped after
+// the request.
 type Object struct {
 	body    []byte
 	names   []string
@@ -31,14 +29,17 @@ type Object struct {
 // is not also too short. If the body could not be read as an object, it adds nothing,
 // because the missing members are unknown.
 func (o *Object) Report(path string, reason issues.Reason, message string) {
-	if o.opaque || path != "" && o.broken[path] {
+	if o.opaque || o.full() || path != "" && o.broken[path] {
 		return
 	}
 	o.broken[path] = true
 	o.issues = append(o.issues, issues.Issue{Path: path, Reason: reason, Message: message})
 }
 
-// Issues returns every fault reported so far, in this order: faults of headers, of the
+// full reports whether no more issues are shown.
+func (o *Object) full() bool { return len(o.issues) >= issues.Max }
+
+// Issues returns the faults reported so far, in this order: faults of headers, of the
 // body's form, of its members.
 func (o *Object) Issues() []issues.Issue { return o.issues }
 
@@ -58,9 +59,12 @@ func (o *Object) Feed(hash io.Writer) {
 func feedValue(hash io.Writer, value jsontext.Value) {
 	kind := value.Kind()
 	if kind == jsontext.KindBeginArray {
-		list := elements(value)
-		feedPart(hash, kind, len(list), nil)
-		for _, element := range list {
+		length := 0
+		for range elements(value) {
+			length++
+		}
+		feedPart(hash, kind, length, nil)
+		for _, element := range elements(value) {
 			feedValue(hash, element)
 		}
 		return
@@ -139,6 +143,9 @@ func (o *Object) Texts(name string) []string {
 	}
 	list := []string{}
 	for i, element := range elements(value) {
+		if o.full() {
+			break
+		}
 		if element.Kind() != jsontext.KindString {
 			o.Report(Element(name, i), issues.Invalid, "must be a string")
 		}
@@ -147,36 +154,30 @@ func (o *Object) Texts(name string) []string {
 	return list
 }
 
-// elements are the values in an array, which was read once without fault.
-func elements(array jsontext.Value) []jsontext.Value {
-	d := decoder(array)
-	_, _ = d.ReadToken() // the bracket
-	var list []jsontext.Value
-	for d.PeekKind() != jsontext.KindEndArray {
-		element, err := d.ReadValue()
-		if err != nil {
-			return nil
+// elements yields the values in an array, which was read once without fault. A value holds
+// until the next one.
+func elements(array jsontext.Value) iter.Seq2[int, jsontext.Value] {
+	return func(yield func(int, jsontext.Value) bool) {
+		d := decoder(array)
+		_, _ = d.ReadToken() // the bracket
+		for i := 0; d.PeekKind() != jsontext.KindEndArray; i++ {
+			element, err := d.ReadValue()
+			if err != nil || !yield(i, element) {
+				return
+			}
 		}
-		list = append(list, array[d.InputOffset()-int64(len(element)):d.InputOffset()])
 	}
-	return list
 }
 
 // Element is the path of an element of a member that is an array.
 func Element(name string, index int) string { return "/" + name + "/" + strconv.Itoa(index) }
 
-// unquoted is the text of a JSON string, or nil for any other value.
+// unquoted is the text of a JSON string, or nil for any other value. Invalid UTF-8 becomes
+// U+FFFD. The text of a valid string fits into the buffer, so no copy is left behind.
 func unquoted(value jsontext.Value) []byte {
 	if value.Kind() != jsontext.KindString {
 		return nil
 	}
-	return unescaped(value)
-}
-
-// unescaped is the text of a JSON string. Its buffer never grows, because growing would
-// leave a copy. It has room because a byte that is not UTF-8 becomes the three bytes of
-// U+FFFD. Invalid UTF-8 is later found as U+FFFD.
-func unescaped(quoted jsontext.Value) []byte {
-	text, _ := jsontext.AppendUnquote(make([]byte, 0, 3*len(quoted)), quoted)
+	text, _ := jsontext.AppendUnquote(make([]byte, 0, len(value)), value)
 	return text
 }

@@ -152,6 +152,19 @@ func TestObjectChecksHeadersAndSize(t *testing.T) {
 	}
 }
 
+// A body of 64 KB may have 32,000 faults. Only a hundred are reported, so only they are made.
+func TestManyFaultsCostLittle(t *testing.T) {
+	for body, most := range map[string]float64{
+		`{"list":[` + strings.Repeat("1,", 32000) + `1]}`:            1000,
+		`{` + strings.Repeat(`"allowed_modell":1,`, 3000) + `"x":1}`: 10000, // the names are read
+	} {
+		request := api.NewRequest(body)
+		if got := testing.AllocsPerRun(1, func() { request.Object("list", "allowed_models").Texts("list") }); got > most {
+			t.Errorf("%.30s: %v allocations, at most %v are expected", body, got, most)
+		}
+	}
+}
+
 func TestReportAddsOneIssueForEachPath(t *testing.T) {
 	o := read(t, `{"a":1}`)
 	for _, path := range []string{"/a", "/list/0", "/list/0", "/list/1"} {

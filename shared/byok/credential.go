@@ -229,7 +229,7 @@ func (p *faults) provider(slug string) {
 		return
 	}
 	message := "must be a slug that the OpenAPI document lists under Provider"
-	if nearest := spelling.Nearest([]byte(slug), Providers()); nearest != "" {
+	if nearest := spelling.Nearest(slug, Providers()); nearest != "" {
 		message += "; did you mean " + nearest + "?"
 	}
 	p.add("/provider", issues.Invalid, message)
@@ -245,7 +245,7 @@ func (p *faults) hashes(hashes []string) {
 		p.add(path, issues.TooLarge, fmt.Sprintf(message, maxListed))
 	}
 	for i, h := range hashes {
-		if !isHash(h) {
+		if !isHash(h) && len(*p) < issues.Max {
 			p.add(path+"/"+strconv.Itoa(i), issues.Invalid, fmt.Sprintf("must be %d lower-case hexadecimal digits", hashLetters))
 		}
 	}
@@ -256,13 +256,14 @@ func (p *faults) list(path string, elements []string) {
 		p.add(path, issues.TooLarge, fmt.Sprintf("must have at most %d elements", maxListed))
 	}
 	for i, e := range elements {
+		if e != "" && utf8.RuneCountInString(e) <= maxElement || len(*p) >= issues.Max {
+			continue
+		}
 		reason := issues.Invalid
 		if e != "" {
 			reason = issues.TooLarge
 		}
-		if e == "" || utf8.RuneCountInString(e) > maxElement {
-			p.add(path+"/"+strconv.Itoa(i), reason, fmt.Sprintf("must have 1 to %d characters", maxElement))
-		}
+		p.add(path+"/"+strconv.Itoa(i), reason, fmt.Sprintf("must have 1 to %d characters", maxElement))
 	}
 }
 

@@ -119,13 +119,7 @@ func NewRequestID(apiKeyHash, idempotencyKey string) RequestID {
 func Fingerprint(derived []byte, feed func(hash io.Writer)) []byte {
 	mac := hmac.New(sha256.New, derived)
 	feed(mac)
-	fingerprint := mac.Sum(nil)
-	// The hash buffers its last incomplete block, which may contain part of the
-	// provider key: a block of single bytes overwrites it.
-	for range sha256.BlockSize {
-		_, _ = mac.Write([]byte{0}) // a hash never fails
-	}
-	return fingerprint
+	return mac.Sum(nil)
 }
 
 // recordVersion is the version of the record's layout and of its fingerprint's input.

@@ -2,6 +2,9 @@
 // repeats nothing that the caller sent.
 package issues
 
+// Max is how many issues a response has at most. A body may have 32,000 faults.
+const Max = 100
+
 // Issue is one fault of a request.
 type Issue struct {
 	// Path is a JSON pointer (RFC 6901) into the body; "" means the body as a

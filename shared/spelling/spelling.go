@@ -2,7 +2,7 @@
 package spelling
 
 import (
-	"bytes"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -15,9 +15,8 @@ const (
 
 // Nearest returns the known name that was meant, or "": the one with the smallest edit
 // distance; else one that ends the name, as "key" ends "apiKey"; else one that contains
-// it, as "allowed_models" contains "model". The name may be a secret, so no copy of it
-// stays.
-func Nearest(name []byte, known []string) string {
+// it, as "allowed_models" contains "model".
+func Nearest(name string, known []string) string {
 	nearest, best := "", farthest+1
 	for _, candidate := range known {
 		// A name of three letters is within three edits of nearly anything.
@@ -29,14 +28,13 @@ func Nearest(name []byte, known []string) string {
 		return nearest
 	}
 	sent := letters(name)
-	defer clear(sent)
 	for _, candidate := range known {
-		if bytes.HasSuffix(sent, letters([]byte(candidate))) {
+		if strings.HasSuffix(sent, letters(candidate)) {
 			return candidate
 		}
 	}
 	for _, candidate := range known {
-		if len(sent) >= leastPart && bytes.Contains(letters([]byte(candidate)), sent) {
+		if len(sent) >= leastPart && strings.Contains(letters(candidate), sent) {
 			return candidate
 		}
 	}
@@ -44,14 +42,13 @@ func Nearest(name []byte, known []string) string {
 }
 
 // letters returns the ASCII letters and digits of the name, in lower case.
-func letters(name []byte) []byte {
-	kept := make([]byte, 0, len(name)) // it never grows, because growing would leave a copy
-	for _, c := range name {
-		if c = byte(lower(rune(c))); 'a' <= c && c <= 'z' || '0' <= c && c <= '9' { //nolint:gosec // it was a byte
-			kept = append(kept, c)
+func letters(name string) string {
+	return strings.Map(func(c rune) rune {
+		if c = lower(c); 'a' <= c && c <= 'z' || '0' <= c && c <= '9' {
+			return c
 		}
-	}
-	return kept
+		return -1
+	}, name)
 }
 
 func lower(c rune) rune {
@@ -63,17 +60,15 @@ func lower(c rune) rune {
 
 // distance is the Levenshtein distance without regard to case. For a name much longer
 // than b it is a lower bound beyond farthest.
-func distance(a []byte, b string) int {
-	if utf8.RuneCount(a) > len(b)+farthest {
+func distance(a, b string) int {
+	if utf8.RuneCountInString(a) > len(b)+farthest {
 		return len(b) + farthest
 	}
 	row := make([]int, len(b)+1)
 	for i := range row {
 		row[i] = i
 	}
-	for len(a) > 0 {
-		ca, size := utf8.DecodeRune(a)
-		a = a[size:]
+	for _, ca := range a {
 		diagonal := row[0]
 		row[0]++
 		for j := range len(b) {

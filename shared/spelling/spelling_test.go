@@ -36,13 +36,13 @@ func TestNearest(t *testing.T) {
 		"provider_name":     "name",
 		"Z.AI":              "z-ai",
 	} {
-		if got := spelling.Nearest([]byte(name), ours); got != want {
+		if got := spelling.Nearest(name, ours); got != want {
 			t.Errorf("%q is taken for %q, want %q", name, got, want)
 		}
 	}
 	// The smallest distance wins, of equal ones the first.
 	for name, want := range map[string]string{"user2x": "user2", "user": "user2", "usr1": "user1"} {
-		if got := spelling.Nearest([]byte(name), []string{"user2", "user1"}); got != want {
+		if got := spelling.Nearest(name, []string{"user2", "user1"}); got != want {
 			t.Errorf("%q is taken for %q, want %q", name, got, want)
 		}
 	}

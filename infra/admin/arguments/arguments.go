@@ -261,7 +261,7 @@ func parseProvider(s string) (Provider, error) {
 	if byok.IsProvider(s) {
 		return Provider(s), nil
 	}
-	if near := spelling.Nearest([]byte(s), byok.Providers()); near != "" {
+	if near := spelling.Nearest(s, byok.Providers()); near != "" {
 		return "", fmt.Errorf("there is no such provider; did you mean %s?", near)
 	}
 	return "", errors.New("there is no such provider: infra/openapi.yaml lists them")
