@@ -343,12 +343,9 @@ def functions(s: Subject) -> str:
             wrong.append(f"{name}: its alias is at version {alias['FunctionVersion']}, which is not the stack's")
         there = client.get_function(FunctionName=s.physical[name], Qualifier="live")
         have = there["Configuration"]
-        wrong += [name + path for path in differences(
-            {"Role": want["Role"], "Handler": want["Handler"], "Runtime": want["Runtime"], "Architectures": want["Architectures"],
-             "Environment": want["Environment"]["Variables"], "Layers": [], "Timeout": want["Timeout"], "MemorySize": want["MemorySize"]},
-            {"Role": have["Role"], "Handler": have["Handler"], "Runtime": have["Runtime"], "Architectures": have.get("Architectures"),
-             "Environment": have["Environment"]["Variables"], "Layers": have.get("Layers", []), "Timeout": have["Timeout"],
-             "MemorySize": have["MemorySize"]})]
+        compared = ("Role", "Handler", "Runtime", "Architectures", "Timeout", "MemorySize")
+        both = ({n: f.get(n) for n in compared} | {"Layers": f.get("Layers", []), "Environment": f["Environment"]["Variables"]} for f in (want, have))
+        wrong += [name + path for path in differences(*both)]
         with urllib.request.urlopen(there["Code"]["Location"]) as response:
             deployed = zipfile.ZipFile(io.BytesIO(response.read())).read("bootstrap")
         go = toolchain(name, deployed)
