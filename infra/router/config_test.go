@@ -7,10 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -135,32 +133,20 @@ func TestPairsOfSettings(t *testing.T) {
 		}
 	}
 	envoy := files["envoy.yaml"]
-	number := func(in any, name string, most bool) int { // the least or the greatest one
-		t.Helper()
-		var all []int
+	numbers := func(in any, name string) (all []int) {
 		for _, value := range valuesOf(in, name) {
-			text := strings.TrimSuffix(strings.TrimSuffix(fmt.Sprint(value), "s"), "Mi")
-			n, err := strconv.Atoi(text)
-			if err == nil {
+			var n int
+			if _, err := fmt.Sscan(fmt.Sprint(value), &n); err == nil { // also 600s and 1024Mi
 				all = append(all, n)
 			}
 		}
-		if len(all) == 0 {
-			t.Fatalf("%s is nowhere", name)
-		}
-		if most {
-			return slices.Max(all)
-		}
-		return slices.Min(all)
+		return all
 	}
-	least := func(name string) int { return number(envoy, name, false) }
-	greatest := func(name string) int { return number(envoy, name, true) }
-	seconds := func(d time.Duration) int { return int(d / time.Second) }
-	connections := number(valuesOf(envoy, "filters"), "max_connections", true)
-	body, age := int(c.MaxBodyBytes), seconds(c.PlanAge)
-	envoyOf := func(file, name string) int { // the container envoy has more memory
-		return number(files[file], name, true)
-	}
+	least := func(name string) int { return slices.Min(numbers(envoy, name)) }
+	greatest := func(name string) int { return slices.Max(numbers(envoy, name)) }
+	connections, breakers := slices.Max(numbers(valuesOf(envoy, "filters"), "max_connections")), numbers(valuesOf(envoy, "circuit_breakers"), "max_connections")
+	body, age, decided := int(c.MaxBodyBytes), int(c.PlanAge.Seconds()), int(requestTime.Seconds())
+	ecs, sidecar := files["deploy/ecs.yaml"], files["deploy/sidecar.yaml"]
 	for what, holds := range map[string]bool{
 		"the body that Envoy passes on is the one that the authorizer reads": least("max_request_bytes") == body && greatest("max_request_bytes") == body,
 		"a body that Envoy passes on can be sent a second time":              least("request_body_buffer_limit") == body && greatest("request_body_buffer_limit") == body,
@@ -169,16 +155,16 @@ func TestPairsOfSettings(t *testing.T) {
 		"the defaults are the example's":                         short.MaxBodyBytes == c.MaxBodyBytes && short.PlanAge == c.PlanAge && short.MaxConnections == c.MaxConnections,
 		"a plan lives for six attempts":                          age >= 6*greatest("per_try_timeout"),
 		"a stream may be silent for as long as an attempt":       least("stream_idle_timeout") > greatest("per_try_timeout"),
-		"the authorizer answers before Envoy gives it up":        seconds(requestTime) < least("max_interval") && seconds(requestTime) < greatest("timeout"),
+		"the authorizer answers before Envoy gives it up":        decided < greatest("max_interval") && decided < greatest("timeout"),
 		"Envoy keeps connections longer than an ALB":             least("idle_timeout") > 60,
 		"headers come before the body":                           least("request_headers_timeout") < least("request_timeout"),
-		"an Envoy leaves the authorizer 16 connections":          number(valuesOf(envoy, "circuit_breakers"), "max_connections", false)+16 <= c.MaxConnections,
-		"each client may have an attempt":                        number(valuesOf(envoy, "circuit_breakers"), "max_connections", true) >= connections,
+		"an Envoy leaves the authorizer 16 connections":          slices.Min(breakers)+16 <= c.MaxConnections,
+		"each client may have an attempt":                        slices.Max(breakers) >= connections,
 		"the user is Envoy's header":                             slices.ContainsFunc(valuesOf(envoy, "exact"), func(v any) bool { return v == c.UserIDHeader }),
-		"ECS gives Envoy its memory":                             envoyOf("deploy/ecs.yaml", "Memory") >= envoyMemory(connections, 20),
-		"ECS gives Envoy its files":                              number(files["deploy/ecs.yaml"], "HardLimit", true) >= 2*connections+1024,
-		"Kubernetes gives Envoy its memory":                      envoyOf("deploy/sidecar.yaml", "memory") >= envoyMemory(connections, 20),
-		"Kubernetes probes Envoy's own port":                     slices.Contains(valuesOf(files["deploy/sidecar.yaml"], "path"), any("/ready")) && slices.Contains(valuesOf(files["deploy/sidecar.yaml"], "port"), any(9901)),
+		"ECS gives Envoy its memory":                             slices.Max(numbers(valuesOf(ecs, "ContainerDefinitions"), "Memory")) >= envoyMemory(connections, 20),
+		"ECS gives Envoy its files":                              slices.Max(numbers(ecs, "HardLimit")) >= 2*connections+1024,
+		"Kubernetes gives Envoy its memory":                      slices.Max(numbers(sidecar, "memory")) >= envoyMemory(connections, 20),
+		"Kubernetes probes Envoy's own port":                     slices.Contains(valuesOf(sidecar, "path"), any("/ready")) && slices.Contains(valuesOf(sidecar, "port"), any(9901)),
 	} {
 		if !holds {
 			t.Errorf("not so: %s", what)

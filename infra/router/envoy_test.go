@@ -181,25 +181,16 @@ func random(t *testing.T, a *tenant) {
 			one.store(s)
 		}
 	}
-	type asking struct {
-		*tenant
-		model   string
-		answers []string
-	}
-	all := make(chan asking, *requests)
-	for range *requests {
-		ask := asking{tenants[r.IntN(2)], []string{model, claude}[r.IntN(2)], nil}
-		for range 8 {
-			ask.answers = append(ask.answers, []string{"200", "200", "200", "400", "404", "422", "0", "401", "402", "403", "408", "409", "429", strconv.Itoa(400 + r.IntN(200))}[r.IntN(14)])
-		}
-		all <- ask
-	}
-	close(all)
 	var attempts, ended atomic.Int64
-	together(20, func(int) {
-		for ask := range all {
-			g := ask.call(ask.model, ask.answers...)
-			status, keys := expected(ask.plan(ask.model), ask.answers)
+	together(20, func(i int) {
+		r := rand.New(rand.NewPCG(*seed, uint64(i+1))) //nolint:gosec // a seed
+		for range *requests / 20 {
+			one, model, answers := tenants[r.IntN(2)], []string{model, claude}[r.IntN(2)], make([]string, 8)
+			for i := range answers {
+				answers[i] = []string{"200", "200", "200", "400", "404", "422", "0", "401", "402", "403", "408", "409", "429", strconv.Itoa(400 + r.IntN(200))}[r.IntN(14)]
+			}
+			g := one.call(model, answers...)
+			status, keys := expected(one.plan(model), answers)
 			attempts.Add(int64(len(g.received)))
 			if g.status == status && slices.Equal(g.received, keys) {
 				continue
@@ -207,7 +198,7 @@ func random(t *testing.T, a *tenant) {
 			// DynamoDB's time-out may end a request on a busy machine.
 			isEnded := g.status == 503 && strings.Contains(g.text, `"unavailable"`) && len(g.received) <= len(keys) && slices.Equal(g.received, keys[:len(g.received)])
 			if ended.Add(1); !isEnded {
-				t.Errorf("%s %v: %d %s, received %v; want %d, %v", ask.model, ask.answers, g.status, g.text, g.received, status, keys)
+				t.Errorf("%s %v: %d %s, received %v; want %d, %v", model, answers, g.status, g.text, g.received, status, keys)
 			}
 		}
 	})
@@ -226,7 +217,7 @@ func expected(plan []received, answers []string) (int, []received) {
 		}
 		if isLast := i == len(plan)-1; isLast || status != 0 && !routing.MovesOn(status) {
 			step := routing.Step{Provider: r.provider}
-			if !isPlatform(r) {
+			if !strings.HasPrefix(r.key, "sk-platform-") {
 				step.Credential = "own"
 			}
 			if status == 0 {
@@ -270,12 +261,6 @@ func changes(t *testing.T, a *tenant) {
 	current := one.store(byok.Settings{})
 	var mu sync.Mutex
 	revoked, calls := map[string]time.Time{}, 0
-	revoke := func(key string, change func() error) {
-		kit.Must(t, change())
-		mu.Lock()
-		revoked[key] = time.Now()
-		mu.Unlock()
-	}
 	beside(4, func() {
 		began := time.Now()
 		g := one.call(model)
@@ -287,23 +272,23 @@ func changes(t *testing.T, a *tenant) {
 			t.Errorf("a request used a key that was revoked %s before it", began.Sub(at))
 		}
 	}, func() {
-		for range max(3, *requests/1000) {
-			key := one.keys[current]
-			revoke(key, func() error { return one.manager.Disable(t.Context(), one.Workspace, current) })
-			time.Sleep(100 * time.Millisecond) // for requests after it
+		for turn := range max(4, *requests/500) {
+			key, next := one.keys[current], one.store(byok.Settings{})
+			if turn%2 == 0 {
+				kit.Must(t, one.manager.Disable(t.Context(), one.Workspace, current))
+			} else {
+				_, err := one.manager.Supersede(t.Context(), one.Workspace, current, next)
+				kit.Must(t, err)
+			}
 			mu.Lock()
-			delete(revoked, key)
+			revoked[key] = time.Now()
 			mu.Unlock()
-			kit.Must(t, one.manager.Enable(t.Context(), one.Workspace, current))
-			next := one.store(byok.Settings{})
-			revoke(key, func() error { return second(one.manager.Supersede(t.Context(), one.Workspace, current, next)) })
+			time.Sleep(100 * time.Millisecond) // for requests after it
 			current = next
 		}
 	})
 	t.Logf("%d requests beside changes", calls)
 }
-
-func second(_ bool, err error) error { return err }
 
 // succession: for a request under way, a successor serves in its predecessor's place, and a
 // revoked key serves no later attempt.
@@ -322,7 +307,8 @@ func succession(t *testing.T, a *tenant) {
 		want := received{"openai", "sk-platform-openai"}
 		if isSuperseded {
 			next := one.store(byok.Settings{})
-			kit.Must(t, second(one.manager.Supersede(t.Context(), one.Workspace, revoked, next)))
+			_, err := one.manager.Supersede(t.Context(), one.Workspace, revoked, next)
+			kit.Must(t, err)
 			want.key = one.keys[next]
 		} else {
 			kit.Must(t, one.manager.Disable(t.Context(), one.Workspace, revoked))

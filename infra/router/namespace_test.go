@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"flag"
 	"fmt"
+	"maps"
 	"math/big"
 	"net"
 	"net/netip"
@@ -98,11 +99,7 @@ func writeCertificate(t *testing.T, folder string) {
 	kit.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		DNSNames: slices.Collect(func(yield func(string) bool) {
-			for host := range hosts {
-				yield(host)
-			}
-		}),
+		DNSNames: slices.Collect(maps.Keys(hosts)),
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	kit.Must(t, err)
