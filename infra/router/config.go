@@ -91,9 +91,9 @@ func (p *problems) add(isFault bool, format string, args ...any) {
 // check completes the configuration and returns its faults, in the same order each time.
 func (c *config) check() error {
 	var all problems
-	_, _, err := c.address()
+	_, err := c.address()
 	all.add(err != nil, "listen: %v", err)
-	_, _, err = c.owner()
+	_, err = c.owner()
 	all.add(err != nil, "listen_owner: %v", err)
 	all.add(c.ListenMode > 0o777, "listen_mode: must be 0 to 0777")
 	err = c.readNameKeys()
@@ -167,57 +167,62 @@ func (p *aProvider) readKey() error {
 	return nil
 }
 
+// address is an address as package net names it.
+type address struct{ network, name string }
+
 // address is the address to listen on, a Unix socket or a loopback address: a client that
 // reaches the authorizer can get provider keys, so only this machine may.
-func (c config) address() (network, address string, err error) {
+func (c config) address() (address, error) {
 	if path, ok := strings.CutPrefix(c.Listen, "unix:"); ok && path != "" {
-		return "unix", path, nil
+		return address{"unix", path}, nil
 	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
-		return "", "", errors.New("an address such as 127.0.0.1:9180, or unix: and a path, is needed")
+		return address{}, errors.New("an address such as 127.0.0.1:9180, or unix: and a path, is needed")
 	}
 	if !net.ParseIP(host).IsLoopback() {
-		return "", "", errors.New("the authorizer gives out provider keys and listens on a loopback address or a Unix socket only")
+		return address{}, errors.New("the authorizer gives out provider keys and listens on a loopback address or a Unix socket only")
 	}
-	return "tcp", c.Listen, nil
+	return address{"tcp", c.Listen}, nil
 }
 
 // readAddress returns the configured address. Other faults of the file do not matter: an
 // authorizer that refused them at SIGHUP serves on.
-func readAddress(file string) (network, address string, err error) {
+func readAddress(file string) (address, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // the operator's own choice
 	if err != nil {
-		return "", "", err
+		return address{}, err
 	}
 	var c struct {
 		Listen string `yaml:"listen"`
 	}
 	if err := yaml.Unmarshal(text, &c); err != nil {
-		return "", "", err
+		return address{}, err
 	}
 	return config{Listen: c.Listen}.address()
 }
 
-// owner is the owner of the socket, as ids; -1 leaves one as it is.
-func (c config) owner() (uid, gid int, err error) {
+// owner is the owner of a socket; -1 leaves an id as it is.
+type owner struct{ uid, gid int }
+
+func (c config) owner() (owner, error) {
 	name, group, _ := strings.Cut(c.ListenOwner, ":")
-	uid, gid = -1, -1
+	is := owner{-1, -1}
 	if name != "" {
 		found, err := user.Lookup(name)
 		if err != nil {
-			return 0, 0, err
+			return owner{}, err
 		}
-		uid, _ = strconv.Atoi(found.Uid) // a number where sockets have owners
+		is.uid, _ = strconv.Atoi(found.Uid) // a number where sockets have owners
 	}
 	if group != "" {
 		found, err := user.LookupGroup(group)
 		if err != nil {
-			return 0, 0, err
+			return owner{}, err
 		}
-		gid, _ = strconv.Atoi(found.Gid) // a number where sockets have owners
+		is.gid, _ = strconv.Atoi(found.Gid) // a number where sockets have owners
 	}
-	return uid, gid, nil
+	return is, nil
 }
 
 func (s stack) sealingKeys() []string {

@@ -146,33 +146,33 @@ func newClient(callers int) *awshttp.BuildableClient {
 // nobody else can connect before it has its owner and mode. It then takes the place of the
 // socket of another authorizer, which may serve on: there is always one to connect to.
 func listen(ctx context.Context, c config) (net.Listener, error) {
-	network, address, _ := c.address() // readConfig has checked it
-	if network == "tcp" {
-		return new(net.ListenConfig).Listen(ctx, network, address)
+	at, _ := c.address() // readConfig has checked it
+	if at.network == "tcp" {
+		return new(net.ListenConfig).Listen(ctx, at.network, at.name)
 	}
-	if info, err := os.Lstat(address); err == nil && info.Mode().Type() != os.ModeSocket {
-		return nil, fmt.Errorf("%s exists and is no socket", address)
+	if info, err := os.Lstat(at.name); err == nil && info.Mode().Type() != os.ModeSocket {
+		return nil, fmt.Errorf("%s exists and is no socket", at.name)
 	}
-	folder, err := os.MkdirTemp(filepath.Dir(address), ".")
+	folder, err := os.MkdirTemp(filepath.Dir(at.name), ".")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	made := filepath.Join(folder, "s")
-	listener, err := net.ListenUnix(network, &net.UnixAddr{Name: made, Net: network})
+	listener, err := net.ListenUnix(at.network, &net.UnixAddr{Name: made, Net: at.network})
 	if err != nil {
 		return nil, err
 	}
 	listener.SetUnlinkOnClose(false)
-	uid, gid, err := c.owner()
+	is, err := c.owner()
 	if err == nil {
-		err = os.Lchown(made, uid, gid)
+		err = os.Lchown(made, is.uid, is.gid)
 	}
 	if err == nil {
 		err = os.Chmod(made, os.FileMode(c.ListenMode))
 	}
 	if err == nil {
-		err = os.Rename(made, address)
+		err = os.Rename(made, at.name)
 	}
 	if err != nil {
 		_ = listener.Close()

@@ -125,12 +125,12 @@ func (h *handler) awaitStorage(ctx context.Context) {
 // askReady asks the authorizer of this configuration whether it is ready, until it is or
 // the time has passed.
 func askReady(ctx context.Context, file string, wait time.Duration) error {
-	network, address, err := readAddress(file)
+	at, err := readAddress(file)
 	if err != nil {
 		return err
 	}
 	client := http.Client{Timeout: requestTime, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, address)
+		return new(net.Dialer).DialContext(ctx, at.network, at.name)
 	}}}
 	defer client.CloseIdleConnections()
 	for deadline := time.Now().Add(wait); ; time.Sleep(probeTime / 10) { //nolint:mnd // while it starts
