@@ -81,12 +81,13 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 func TestADamagedRowIsListedAsBroken(t *testing.T) {
 	t.Parallel()
 	d := newApart(t)
-	hash, job := string(auth.HashKey(d.must("key", "create", "spoilt"))), d.must("job", "create")
+	hash, job, second := string(auth.HashKey(d.must("key", "create", "spoilt"))), d.must("job", "create"), d.must("workspace", "create", "spoilt")
 	for _, c := range []struct {
 		list, table string
 		row         kit.Row
 	}{
 		{"key list --state broken", d.engines.Tables.Access, kit.Key("key#"+hash, "key")},
+		{"workspace list --state broken", d.engines.Tables.Access, kit.Key("workspace#"+second, "workspace")},
 		{"job list --status broken", d.engines.Tables.SyncJobs, kit.Key("job#" + job)},
 	} {
 		if before := d.must(strings.Fields("-o json " + c.list)...); before != "[]" {

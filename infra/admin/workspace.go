@@ -33,7 +33,7 @@ type workspaceCreate struct {
 
 type workspaceList struct {
 	owner
-	State string `enum:"live,deleted," default:"" placeholder:"STATE" help:"List those that are live, or deleted."`
+	State string `enum:"live,deleted,broken," default:"" placeholder:"STATE" help:"List those that are live, deleted or broken."`
 }
 
 // oneWorkspace is the workspace of a command.
@@ -54,7 +54,7 @@ type (
 type workspaceView struct {
 	ID        ids.Workspace   `json:"id" title:"workspace" list:"workspace,short"`
 	Name      string          `json:"name" title:"name" list:"name,16"`
-	State     string          `json:"state" title:"state"` // live or deleted
+	State     string          `json:"state" title:"state"` // live, deleted or broken
 	Default   bool            `json:"default" title:"default"`
 	CreatedAt output.Optional `json:"created_at" title:"created" list:"age,age"`
 	DeletedAt output.Optional `json:"deleted_at" title:"deleted" list:"deleted,age"`
@@ -67,6 +67,9 @@ func viewWorkspace(w auth.Workspace) workspaceView {
 	}
 	if view.DeletedAt != "" {
 		view.State = "deleted"
+	}
+	if w.Fault != nil {
+		view.State = "broken"
 	}
 	return view
 }

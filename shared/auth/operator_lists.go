@@ -25,6 +25,7 @@ type Workspace struct {
 	Default   bool
 	CreatedAt time.Time
 	DeletedAt time.Time // zero if it is live
+	Fault     error     // not nil if the row cannot be read: then only ID is certain
 }
 
 // Key is a listed API key, without its token.
@@ -59,19 +60,16 @@ func (r *Registry) ListWorkspaces(ctx context.Context, account ids.Account) ([]W
 	if err != nil {
 		return nil, err
 	}
-	var workspaces []Workspace
-	err = r.rows(ctx, accountAt(account).PK, workspacePrefix, func(item map[string]types.AttributeValue) error {
-		var row workspaceItem
-		if err := decode(item, &row); err != nil {
-			return fmt.Errorf("a stored workspace of account %s: %w", account, err)
-		}
-		w := row.workspace()
-		w.Default = w.ID == owner.DefaultWorkspace
-		workspaces = append(workspaces, w)
-		return nil
-	})
+	rows, err := r.rows(ctx, accountAt(account).PK, workspacePrefix)
 	if err != nil {
 		return nil, fmt.Errorf("listing workspaces: %w", err)
+	}
+	workspaces := make([]Workspace, len(rows))
+	for i, item := range rows {
+		var row workspaceItem
+		fault := decode(item, &row)
+		workspaces[i] = row.workspace()
+		workspaces[i].Default, workspaces[i].Fault = workspaces[i].ID == owner.DefaultWorkspace, fault
 	}
 	slices.SortFunc(workspaces, func(a, b Workspace) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
@@ -123,13 +121,13 @@ func (r *Registry) ListBoundKeys(ctx context.Context, workspace ids.Workspace) (
 
 // keys reads the keys that are listed under pk.
 func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
-	var keys []Key
-	err := r.rows(ctx, pk, keyPrefix, func(item map[string]types.AttributeValue) error {
+	rows, err := r.rows(ctx, pk, keyPrefix)
+	keys := make([]Key, len(rows))
+	for i, item := range rows {
 		var row keyItem
 		fault := decode(item, &row)
-		keys = append(keys, row.key(fault))
-		return nil
-	})
+		keys[i] = row.key(fault)
+	}
 	slices.SortFunc(keys, func(a, b Key) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Hash, b.Hash))
 	})
@@ -156,12 +154,9 @@ func (r *Registry) listed(ctx context.Context, pk, prefix string) ([]primaryKey,
 	return entries, nil
 }
 
-// rows visits the rows that a list names.
-func (r *Registry) rows(ctx context.Context, pk, prefix string, visit func(map[string]types.AttributeValue) error) error {
+// rows reads the rows that a list names.
+func (r *Registry) rows(ctx context.Context, pk, prefix string) (rows []map[string]types.AttributeValue, err error) {
 	entries, err := r.listed(ctx, pk, prefix)
-	if err != nil {
-		return err
-	}
 	for part := range slices.Chunk(entries, batchLimit) {
 		var keys []map[string]types.AttributeValue
 		for _, entry := range part {
@@ -169,15 +164,11 @@ func (r *Registry) rows(ctx context.Context, pk, prefix string, visit func(map[s
 		}
 		items, err := batchGet(ctx, r.db, r.table, keys)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for _, item := range items {
-			if err := visit(item); err != nil {
-				return err
-			}
-		}
+		rows = append(rows, items...)
 	}
-	return nil
+	return rows, err
 }
 
 // key converts a row to a Key. fault is the error of decoding the row.

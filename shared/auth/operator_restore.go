@@ -36,13 +36,12 @@ type Survey struct {
 	Unknown []Place
 }
 
-// SurveyedWorkspace is a workspace. If Fault is set, ignore the other fields.
+// SurveyedWorkspace is a workspace with its account.
 type SurveyedWorkspace struct {
 	Workspace
 	Account ids.Account
 	Next    map[string]int64 // the sort_order that a provider's next credential gets
 	Counts  bool             // the row has the number of all credentials that it made
-	Fault   error
 }
 
 // SurveyedKey is an API key with its account, or "" if the account cannot be read.
@@ -135,7 +134,8 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 		if fault == nil && (row.Account == "" || row.Next == nil) {
 			fault = errors.New("no workspace of this version")
 		}
-		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, Counts: row.Made != nil || row.MadeBytes != nil, Fault: fault}
+		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, Counts: row.Made != nil || row.MadeBytes != nil}
+		w.Fault = fault
 		s.Workspaces[w.ID] = w
 		if fault == nil {
 			wanted[workspaceOf(row.Account, w.ID)] = true

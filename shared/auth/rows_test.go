@@ -148,9 +148,9 @@ func TestAnUnreadableRowIsNeitherAbsentNorChanged(t *testing.T) {
 			func() error { return f.registry.DeleteWorkspace(ctx, f.account, f.workspace) })
 	}
 	f.rows.Set(t, f.workspaceRow(), "deleted_at", kit.Text("never"))
-	refuse("a workspace", workspaces, find)
+	refuse("a workspace", find)
 	f.rows.Set(t, f.workspaceRow(), "deleted_at", kit.Number("1"))
-	refuse("a workspace of another version", workspaces, find)
+	refuse("a workspace of another version", find)
 	owner, _ := f.verify(f.newUnboundKey().Hash)
 	sound := f.rows.Get(t, f.accountRow())
 	for attribute, value := range map[string]types.AttributeValue{"default_workspace": &types.AttributeValueMemberBOOL{Value: true}, "v": kit.Number("2")} {
