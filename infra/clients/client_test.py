@@ -58,17 +58,21 @@ class TestClient(unittest.TestCase):
 
     def test_a_create_whose_fate_is_unknown_is_one_credential(self):
         Proxy.faults = ["lost", "500", "cut"]
-        self.assertEqual(self.client.create_byok_key(CREDENTIAL, str(uuid.uuid4()))["label"], "sk-...AbCd")
+        once = str(uuid.uuid4())
+        created = self.client.create_byok_key(CREDENTIAL, once)
+        self.assertEqual(created["label"], "sk-...AbCd")
         self.assertEqual((Proxy.statuses, Proxy.replayed), ([201] * 3, [None, "true", "true"]))
         for pause, slept in zip((1, 2, 4), self.slept, strict=True):
             self.assertTrue(pause <= slept < pause + 1, self.slept)
+        self.assertEqual(self.client.create_byok_key(CREDENTIAL, once), created)
 
     def test_a_400_after_an_unknown_fate_is_repeated_once(self):
-        Proxy.faults = ["cut"]
-        with self.assertRaises(Refused) as refused:
-            self.client.create_byok_key(CREDENTIAL | {"provider": "nobody"}, str(uuid.uuid4()))
-        self.assertEqual(refused.exception.metadata["issues"][0]["reason"], "invalid")
-        self.assertEqual(Proxy.statuses, [400, 400])
+        for fault, tries in (("cut", 2), ("500", 3)):
+            Proxy.faults, Proxy.statuses = [fault], []
+            with self.assertRaises(Refused) as refused:
+                self.client.create_byok_key(CREDENTIAL | {"provider": "nobody"}, str(uuid.uuid4()))
+            self.assertEqual(refused.exception.metadata["issues"][0]["reason"], "invalid")
+            self.assertEqual(Proxy.statuses, [400] * tries)
 
     def test_a_refusal_is_not_repeated(self):
         self.client.key = DEMO["api_key"]
