@@ -314,6 +314,9 @@ func (b *bench) noSecrets(t *testing.T) {
 		if strings.Contains(string(text), "sk-") || b.providers.isSecret(string(text)) {
 			t.Errorf("a key is in the log of %s", filepath.Base(file))
 		}
+		if strings.Contains(string(text), `"msg":"refused"`) && !strings.Contains(string(text), `"request":"`) {
+			t.Error("the authorizer's log lacks Envoy's request id")
+		}
 		for line := range strings.Lines(string(text)) {
 			entry, names := map[string]any{}, []string{"account", "workspace", "key", "model"}
 			if json.Unmarshal([]byte(line), &entry) != nil {
