@@ -36,7 +36,7 @@ type keyring interface {
 type credentials interface {
 	// Seal, HasRoom and Recall change nothing and may be repeated.
 	Seal(context.Context, ids.Account, ids.Workspace, byok.New) (byok.Draft, error)
-	HasRoom(ctx context.Context, w ids.Workspace, most, size int64) (bool, error)
+	HasRoom(ctx context.Context, w ids.Workspace, b byok.Bound, size int64) (bool, error)
 	Recall(context.Context, byok.RequestID) (byok.Remembered, error)
 	// Create and CreateOnce store everything or nothing; after an error everything
 	// may be stored.
@@ -76,16 +76,16 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 		if faults := append(headerIssues, object.Issues()...); len(faults) > 0 {
 			return api.Response{}, api.Invalid(faults...)
 		}
-		most, err := bound(r)
+		bound, err := boundOf(r)
 		if err = cmp.Or(err, recallErr); err != nil {
 			return api.Response{}, err
 		}
-		if response, ok, err := attempt.replayed(object); ok || err != nil {
+		if response, err := attempt.begin(object); !errors.Is(err, byok.ErrNotRemembered) {
 			return response, err
 		}
-		draft, problems, err := h.draft(ctx, caller, named, n, most)
-		if len(problems) > 0 {
-			return attempt.refuse(ctx, problems, err)
+		draft, err := h.draft(ctx, caller, named, n, bound)
+		if refusal, refused := errors.AsType[*api.Error](err); refused {
+			return attempt.refuse(ctx, refusal)
 		}
 		if err != nil {
 			return api.Response{}, err
@@ -94,19 +94,21 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	}
 }
 
-// bound reads how many credentials a workspace may hold from the stage's variables, as
-// deleteFile reads its rate. During a deployment a new version may serve requests before
-// the stage has a new variable.
-func bound(r *api.Request) (int64, error) {
+// boundOf reads the workspaces' bound from the stage's variables, as deleteFile reads its
+// rate. During a deployment a new version may serve requests before the stage has a new
+// variable.
+func boundOf(r *api.Request) (byok.Bound, error) {
+	bound := byok.Bound{Credentials: byok.MaxStored, Bytes: byok.MaxBytes}
 	given := r.StageVariable("credentialsPerWorkspace")
 	if given == "" {
-		return byok.MaxStored, nil
+		return bound, nil
 	}
 	n, err := strconv.ParseInt(given, 10, 64)
 	if err != nil || n < 1 || n > byok.MaxStored {
-		return 0, fmt.Errorf("stage variable credentialsPerWorkspace is not a number from 1 to %d", byok.MaxStored)
+		return bound, fmt.Errorf("stage variable credentialsPerWorkspace is not a number from 1 to %d", byok.MaxStored)
 	}
-	return n, nil
+	bound.Credentials = n
+	return bound, nil
 }
 
 // note adds the credential's id to the audit line, also after a failed write, because
@@ -121,23 +123,24 @@ func created(body []byte) api.Response {
 
 var errFull = errors.New("the workspace is full")
 
-// draft checks a valid request against storage. The workspace and the allow-listed
-// keys must be the account's. At the same time draft takes the credential's position and
-// seals the key. The position may stay unused. An error beside problems is for the log.
-func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, most int64) (byok.Draft, []issues.Issue, error) {
+// draft checks a valid request against storage: the workspace and the allow-listed keys must
+// be the account's. At the same time it takes the credential's position and seals the key.
+// The position may stay unused. A request that can never succeed is an *api.Error, even if
+// something else failed.
+func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, bound byok.Bound) (byok.Draft, error) {
 	account, hashes := caller.Account(), keyHashes(n.AllowedAPIKeyHashes)
 	workspace, workspaceErr := named, error(nil)
 	if named == "" {
 		workspace, workspaceErr = h.workspaces.Default(ctx, caller)
-		if workspaceErr != nil && !errors.Is(workspaceErr, auth.ErrNoWorkspace) {
-			return byok.Draft{}, nil, workspaceErr
-		}
+	}
+	if workspaceErr != nil && !errors.Is(workspaceErr, auth.ErrNoWorkspace) {
+		return byok.Draft{}, workspaceErr
 	}
 	var (
-		owned                          map[auth.KeyHash]bool
-		draft                          byok.Draft
-		sortOrder                      int64
-		ownedErr, sealErr, positionErr error
+		owned             map[auth.KeyHash]bool
+		draft             byok.Draft
+		sortOrder         int64
+		ownedErr, sealErr error
 	)
 	steps := []func(context.Context){
 		func(ctx context.Context) { owned, ownedErr = h.keyring.Owned(ctx, account, hashes) },
@@ -145,45 +148,43 @@ func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Worksp
 	if workspaceErr == nil {
 		steps = append(steps,
 			func(ctx context.Context) { draft, sealErr = h.credentials.Seal(ctx, account, workspace, n) },
-			func(ctx context.Context) {
-				sortOrder, positionErr = h.place(ctx, account, workspace, n, most)
-			},
+			func(ctx context.Context) { sortOrder, workspaceErr = h.position(ctx, account, workspace, n, bound) },
 		)
 	}
 	calls.Together(ctx, steps...)
 
-	// A request that can never succeed is a 400, even if something else failed.
-	var problems []issues.Issue
+	var faults []issues.Issue
 	var damage error // of the rows that the request names, for the log
 	if owned != nil {
-		problems, damage = foreignKeys(hashes, owned), ownedErr
+		faults, damage = foreignKeys(hashes, owned), ownedErr
 	}
-	if err := cmp.Or(workspaceErr, positionErr); errors.Is(err, auth.ErrNoWorkspace) {
-		if errors.Is(err, auth.ErrUnreadable) {
-			damage = errors.Join(damage, err)
+	switch {
+	case errors.Is(workspaceErr, errFull):
+		faults = append(faults, issues.Issue{Path: "/workspace_id", Reason: issues.Full, Message: fmt.Sprintf(
+			"the workspace is full: it holds at most %d credentials, disabled ones included, and %d bytes of them", bound.Credentials, bound.Bytes)})
+	case errors.Is(workspaceErr, auth.ErrNoWorkspace):
+		faults = append(faults, issues.Issue{Path: "/workspace_id", Reason: issues.Unknown,
+			Message: "must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"})
+		if errors.Is(workspaceErr, auth.ErrUnreadable) {
+			damage = errors.Join(damage, workspaceErr)
 		}
-		problems = append(problems, issues.Issue{Path: "/workspace_id", Reason: issues.Unknown, Message: "must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"})
-	} else if errors.Is(err, errFull) {
-		problems = append(problems, issues.Issue{Path: "/workspace_id", Reason: issues.Full, Message: fmt.Sprintf(
-			"the workspace is full: it holds at most %d credentials, disabled ones included, and %d bytes of them", most, byok.MaxBytes)})
 	}
-	if len(problems) > 0 {
-		return byok.Draft{}, problems, damage
+	if len(faults) > 0 {
+		return byok.Draft{}, api.Invalid(faults...).Because(damage)
 	}
 	draft.SortOrder = sortOrder
-	return draft, nil, cmp.Or(ownedErr, positionErr, sealErr)
+	return draft, cmp.Or(ownedErr, workspaceErr, sealErr)
 }
 
-// place takes a position. A workspace that gave out more than it may hold is counted: some
-// of its credentials may be deleted, or were never stored. The count comes after the
-// position, so nobody can have another account's workspace counted.
-func (h handler) place(ctx context.Context, account ids.Account, workspace ids.Workspace, n byok.New, most int64) (sortOrder int64, err error) {
+// position takes the credential's position. The error is errFull if the workspace has no
+// room: package byok has the rule.
+func (h handler) position(ctx context.Context, account ids.Account, workspace ids.Workspace, n byok.New, bound byok.Bound) (int64, error) {
 	size := n.Size()
 	position, err := h.positions.Next(ctx, account, workspace, n.Provider, size)
-	if err != nil || position.Made.Credentials <= most && position.Made.Bytes <= byok.MaxBytes {
+	if err != nil || bound.Covers(position.Made.Credentials, position.Made.Bytes) {
 		return position.SortOrder, err
 	}
-	room, err := h.credentials.HasRoom(ctx, workspace, most, size)
+	room, err := h.credentials.HasRoom(ctx, workspace, bound, size)
 	if err == nil && !room {
 		err = errFull
 	}
@@ -201,15 +202,15 @@ func keyHashes(hashes []string) []auth.KeyHash {
 // foreignKeys reports the hashes that do not name a key of the account. Another account's
 // key and an unknown one get the same message.
 func foreignKeys(hashes []auth.KeyHash, owned map[auth.KeyHash]bool) []issues.Issue {
-	var problems []issues.Issue
+	var faults []issues.Issue
 	for i, h := range hashes {
 		if !owned[h] {
-			problems = append(problems, issues.Issue{
+			faults = append(faults, issues.Issue{
 				Path:    api.Element("allowed_api_key_hashes", i),
 				Reason:  issues.Unknown,
 				Message: "must be the hash of an API key of the account",
 			})
 		}
 	}
-	return problems
+	return faults
 }

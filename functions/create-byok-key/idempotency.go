@@ -65,48 +65,47 @@ func newAttempt(ctx context.Context, c credentials, r *api.Request, key string) 
 	return a, err
 }
 
-// replayed returns the response to the earlier request. If there was none, ok is false.
-func (a *attempt) replayed(body *api.Object) (response api.Response, ok bool, err error) {
+// begin returns the response to the earlier request, or ErrNotRemembered if there was none.
+func (a *attempt) begin(body *api.Object) (api.Response, error) {
 	if a.id == "" {
-		return api.Response{}, false, nil
+		return api.Response{}, byok.ErrNotRemembered
 	}
 	derived, err := a.request.Bearer().Derive(derivation)
 	if err != nil {
-		return api.Response{}, false, fmt.Errorf("deriving the fingerprint's key: %w", err)
+		return api.Response{}, fmt.Errorf("deriving the fingerprint's key: %w", err)
 	}
 	defer clear(derived)
 	a.fingerprint = byok.Fingerprint(derived, body.Feed)
 	return a.replay(a.earlier)
 }
 
-// refuse answers 400 for problems found in storage. A copy of this request may have been
-// stored since, and have caused them: then it replays the 201 of the copy. damage, if there
-// is any, is logged.
-func (a *attempt) refuse(ctx context.Context, problems []issues.Issue, damage error) (api.Response, error) {
-	if a.id != "" {
-		faster, err := a.credentials.Recall(ctx, a.id)
-		if err != nil {
-			return api.Response{}, err
-		}
-		if response, ok, err := a.replay(faster); ok || err != nil {
-			return response, err
-		}
+// refuse answers the 400 for what storage shows. A copy of this request may have been stored
+// since, and have caused it: then it replays the 201 of the copy.
+func (a *attempt) refuse(ctx context.Context, refusal *api.Error) (api.Response, error) {
+	if a.id == "" {
+		return api.Response{}, refusal
 	}
-	return api.Response{}, api.Invalid(problems...).Because(damage)
+	since, err := a.credentials.Recall(ctx, a.id)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if response, err := a.replay(since); !errors.Is(err, byok.ErrNotRemembered) {
+		return response, err
+	}
+	return api.Response{}, refusal
 }
 
 // commit stores the credential and answers 201. If another request under the same key was
 // stored first, it stores nothing and replays that one's 201.
-func (a *attempt) commit(ctx context.Context, draft byok.Draft) (response api.Response, err error) {
+func (a *attempt) commit(ctx context.Context, draft byok.Draft) (api.Response, error) {
 	answer := api.JSON(newBody(draft.Credential))
-	var faster byok.Remembered
 	if a.id == "" {
-		err = a.credentials.Create(ctx, draft)
-	} else {
-		faster, err = a.credentials.CreateOnce(ctx, draft, a.id, a.fingerprint, answer)
+		note(a.request, draft.Workspace, draft.ID)
+		return created(answer), a.credentials.Create(ctx, draft)
 	}
+	first, err := a.credentials.CreateOnce(ctx, draft, a.id, a.fingerprint, answer)
 	if err == nil {
-		if response, ok, err := a.replay(faster); ok || err != nil {
+		if response, err := a.replay(first); !errors.Is(err, byok.ErrNotRemembered) {
 			return response, err
 		}
 	}
@@ -114,19 +113,19 @@ func (a *attempt) commit(ctx context.Context, draft byok.Draft) (response api.Re
 	return created(answer), err
 }
 
-// replay returns the response to another request under this idempotency key. If there is
-// none, ok is false.
-func (a *attempt) replay(other byok.Remembered) (response api.Response, ok bool, err error) {
-	replayed, ok, err := other.Replay(a.fingerprint)
+// replay returns the response to another request under this idempotency key, or
+// ErrNotRemembered if there is none.
+func (a *attempt) replay(other byok.Remembered) (api.Response, error) {
+	replayed, err := other.Replay(a.fingerprint)
 	if errors.Is(err, byok.ErrDifferentRequest) {
-		return api.Response{}, false, api.Invalid(issues.Issue{Reason: issues.KeyReused, Message: "Idempotency-Key was used for a different request"})
+		return api.Response{}, api.Invalid(issues.Issue{Reason: issues.KeyReused, Message: "Idempotency-Key was used for a different request"})
 	}
-	if !ok {
-		return api.Response{}, false, err
+	if err != nil {
+		return api.Response{}, err
 	}
 	note(a.request, replayed.Workspace, replayed.Credential)
 	a.request.Note(slog.Bool("replayed", true))
-	response = created(replayed.Response)
+	response := created(replayed.Response)
 	response.Header = map[string]string{"Idempotent-Replayed": "true"}
-	return response, true, nil
+	return response, nil
 }

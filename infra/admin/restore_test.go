@@ -47,7 +47,7 @@ func newRestored(t *testing.T, more int) *restored {
 	var other accountView
 	r.json(&other, "account", "create", "Other")
 	r.workspaces["foreign"] = ids.Workspace(other.Workspace)
-	positions := auth.NewPositions(r.db, r.old, auth.Room{})
+	positions := auth.NewPositions(r.db, r.old, auth.Made{})
 	credential := func(w ids.Workspace) {
 		position, err := positions.Next(t.Context(), r.account, w, "openai", 1)
 		kit.Must(t, err)

@@ -14,15 +14,15 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Room is a number of credentials and their bytes.
-type Room struct{ Credentials, Bytes int64 }
+// Made is how many credentials got a position, and their bytes.
+type Made struct{ Credentials, Bytes int64 }
 
 // Position is the place of a new credential in its workspace.
 type Position struct {
 	SortOrder int64
-	// Made is the room of all positions that the workspace ever gave out, with this one. It
-	// only grows, so the stored credentials never take more.
-	Made Room
+	// Made is what the workspace ever gave out, with this one. It only grows, so the stored
+	// credentials never take more.
+	Made Made
 }
 
 type itemUpdater interface {
@@ -34,12 +34,12 @@ type itemUpdater interface {
 type Positions struct {
 	db      itemUpdater
 	table   string
-	unknown Room
+	unknown Made
 }
 
 // NewPositions moves the counters in the access table. unknown is the Made of a row
-// without one, as after a restore: the largest room that any deployment allows.
-func NewPositions(db itemUpdater, table string, unknown Room) *Positions {
+// without one, as after a restore: the largest bound that any deployment allows.
+func NewPositions(db itemUpdater, table string, unknown Made) *Positions {
 	return &Positions{db: db, table: table, unknown: unknown}
 }
 
@@ -75,7 +75,7 @@ func (p *Positions) Next(ctx context.Context, account ids.Account, workspace ids
 	if err := attributevalue.UnmarshalMap(out.Attributes, &row); err != nil || row.Next[provider] < 1 || row.Made == nil || row.MadeBytes == nil {
 		return Position{}, fmt.Errorf("%w workspace %s: unreadable counter", calls.ErrStored, workspace)
 	}
-	return Position{SortOrder: row.Next[provider] - 1, Made: Room{*row.Made, *row.MadeBytes}}, nil
+	return Position{SortOrder: row.Next[provider] - 1, Made: Made{*row.Made, *row.MadeBytes}}, nil
 }
 
 // whyNot returns the reason why the workspace gives out no position.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -13,72 +12,62 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// A router reads every credential of a workspace for each request, in one page of a Query,
-// so a workspace has a bound. A deployment may choose a lower number.
+// Bound is what a workspace holds at most. It has one, because a router reads every
+// credential of a workspace for each request, in one page of a Query.
+//
+// The workspace's row counts what it ever gave out, in the write that gives out a position.
+// As long as that is within the bound, there is room, and nothing more is asked. Beyond it
+// HasRoom counts what is stored, because some may be deleted, or were never stored. It counts
+// after the position was given out, so nobody can have another account's workspace counted.
+// Creates at the same time may pass the bound by as many as are under way.
+type Bound struct{ Credentials, Bytes int64 }
+
+// The largest bound. A deployment may choose a lower number of credentials.
 const (
-	// MaxStored is how many credentials a workspace holds at most, disabled ones
-	// included.
+	// MaxStored counts disabled credentials too.
 	MaxStored = 100
-	// MaxBytes is how many bytes they take at most. That is less than the 1,048,576 of a
-	// page, because creates at the same time may together pass the bound.
+	// MaxBytes is less than the 1,048,576 of a page, because creates at the same time may
+	// together pass the bound.
 	MaxBytes = 700_000
 )
+
+// Covers reports whether so many credentials of so many bytes are within the bound.
+func (b Bound) Covers(credentials, bytes int64) bool {
+	return credentials <= b.Credentials && bytes <= b.Bytes
+}
 
 // ErrTooMany means that the credentials of a workspace do not fit into one page of a Query,
 // 1 MB: a router refuses the workspace until the operator has deleted some.
 var ErrTooMany = errors.New("the workspace's credentials take more than the 1 MB that a router reads at once")
 
-const (
-	// rowBytes bounds the bytes of a row without its settings: the names of attributes,
-	// ids, the label and the wrapped data key.
-	rowBytes = 1024
-	// numberBytes is how many bytes a number takes, at most.
-	numberBytes = 21
-)
+// rowBytes bounds the bytes of a row without its texts: the names of attributes, ids, flags,
+// numbers, the label and the wrapped data key.
+const rowBytes = 1024
 
-// Size is the most bytes that the credential takes in storage. It counts every field of
-// Settings, also one that is added later.
+// Size is the most bytes that the credential takes in storage.
 func (n New) Size() int64 {
-	size := rowBytes + len(n.Key.Reveal())
-	for _, setting := range n.ByName() {
-		size += bytesOf(reflect.ValueOf(setting))
+	size := rowBytes + len(n.Key.Reveal()) + len(n.Provider) + len(n.Name)
+	for _, list := range [][]string{n.AllowedAPIKeyHashes, n.AllowedModels, n.AllowedUserIDs} {
+		for _, element := range list {
+			size += 1 + len(element)
+		}
 	}
 	return int64(size)
-}
-
-// bytesOf is the most bytes that a value takes in storage.
-func bytesOf(value reflect.Value) int {
-	switch kind := value.Kind(); {
-	case kind == reflect.String:
-		return value.Len()
-	case kind == reflect.Pointer && !value.IsNil():
-		return bytesOf(value.Elem())
-	case kind == reflect.Slice:
-		size := 0
-		for _, element := range value.Seq2() {
-			size += 1 + bytesOf(element)
-		}
-		return size
-	case kind == reflect.Pointer || kind == reflect.Bool: // nil, or a flag
-		return 1
-	default:
-		return numberBytes
-	}
 }
 
 // readUnit is how many bytes DynamoDB reads for one unit of capacity.
 const readUnit = 4096
 
-// HasRoom reports whether the workspace has room for one more credential of that size, if
-// it may hold that many. DynamoDB counts them: no attribute is read.
-func (s *Store) HasRoom(ctx context.Context, w ids.Workspace, most, size int64) (bool, error) {
+// HasRoom reports whether the workspace has room for one more credential of that size.
+// DynamoDB counts those that are stored: no attribute is read.
+func (s *Store) HasRoom(ctx context.Context, w ids.Workspace, b Bound, size int64) (bool, error) {
 	page, err := count(ctx, s.db, s.credentials, w)
 	if err != nil {
 		return false, err
 	}
 	bytes := int64(aws.ToFloat64(page.ConsumedCapacity.CapacityUnits) * readUnit)
-	// More than a page is more than MaxBytes, whatever capacity the page names.
-	return page.LastEvaluatedKey == nil && int64(page.Count) < most && bytes+size <= MaxBytes, nil
+	// More than a page is beyond every bound, whatever capacity the page names.
+	return page.LastEvaluatedKey == nil && b.Covers(int64(page.Count)+1, bytes+size), nil
 }
 
 // count counts the credentials of a workspace in one page, strongly consistent.

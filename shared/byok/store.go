@@ -100,8 +100,12 @@ func (s *Store) put(d Draft) *types.Put {
 // than the 24 hours that infra/openapi.yaml promises.
 const recordLife = 25 * time.Hour
 
-// ErrDifferentRequest means that the idempotency key was used for another request.
-var ErrDifferentRequest = errors.New("the idempotency key was used for a different request")
+var (
+	// ErrDifferentRequest means that the idempotency key was used for another request.
+	ErrDifferentRequest = errors.New("the idempotency key was used for a different request")
+	// ErrNotRemembered means that no request under the idempotency key is stored.
+	ErrNotRemembered = errors.New("no request is stored under the idempotency key")
+)
 
 // RequestID names one idempotent request: an idempotency key as one API key uses it.
 type RequestID string
@@ -176,16 +180,16 @@ type Replayed struct {
 	Response   []byte
 }
 
-// Replay returns the earlier response to the same request; ok is false if there is
-// none. The error is ErrDifferentRequest if the earlier request was different.
-func (m Remembered) Replay(fingerprint []byte) (replayed Replayed, ok bool, err error) {
+// Replay returns the earlier response to the same request. The error is ErrNotRemembered
+// if there is none, and ErrDifferentRequest if the earlier request was different.
+func (m Remembered) Replay(fingerprint []byte) (Replayed, error) {
 	if m.record == nil {
-		return Replayed{}, false, nil
+		return Replayed{}, ErrNotRemembered
 	}
 	if !hmac.Equal(m.record.Fingerprint, fingerprint) {
-		return Replayed{}, false, ErrDifferentRequest
+		return Replayed{}, ErrDifferentRequest
 	}
-	return Replayed{Workspace: m.record.Workspace, Credential: m.record.Credential, Response: []byte(m.record.Response)}, true, nil
+	return Replayed{Workspace: m.record.Workspace, Credential: m.record.Credential, Response: []byte(m.record.Response)}, nil
 }
 
 // CreateOnce stores the draft and the record of its request, both or neither. If another
@@ -203,15 +207,15 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerpri
 		if err == nil {
 			return Remembered{}, nil
 		}
-		faster, err := s.faster(ctx, id, err)
-		if faster.record != nil && faster.record.Credential == d.ID {
-			return Remembered{}, nil // the response to one of our own attempts was lost
-		}
-		if faster.record != nil {
-			return faster, nil
-		}
-		if err == nil {
+		stored, err := s.afterFailure(ctx, id, err)
+		switch {
+		case err != nil: // no attempt can succeed, or the look-up failed
+		case stored.record == nil: // try again
 			err = calls.Pause(ctx, attempt)
+		case stored.record.Credential == d.ID: // the response to an attempt of our own was lost
+			return Remembered{}, nil
+		default: // another copy of the request was stored first
+			return stored, nil
 		}
 		if err != nil {
 			return Remembered{}, fmt.Errorf("storing the credential and its request: %w", err)
@@ -235,11 +239,11 @@ func (s *Store) remember(r record) *types.Put {
 	}
 }
 
-// faster finds out why the transaction failed. It returns the record of a faster
-// request, or no record if another attempt may succeed, or the error. If DynamoDB
+// afterFailure finds out why the transaction failed. It returns the record that is stored
+// under the id, or no record if another attempt may succeed, or the error. If DynamoDB
 // names several reasons, the condition of the record, the second item, decides: it means
 // that there is a response.
-func (s *Store) faster(ctx context.Context, id RequestID, failed error) (Remembered, error) {
+func (s *Store) afterFailure(ctx context.Context, id RequestID, failed error) (Remembered, error) {
 	if found, unmet := calls.Unmet(failed, 1); unmet {
 		return s.decodeRecord(id, found)
 	}

@@ -24,8 +24,8 @@ func TestCreateOnceRecordsItsResponse(t *testing.T) {
 		t.Errorf("the first request gets %q", got)
 	}
 	again, err := f.store.Recall(t.Context(), id)
-	if other, ok, refused := again.Replay([]byte("other")); err != nil || !errors.Is(refused, byok.ErrDifferentRequest) || ok || other.Response != nil {
-		t.Errorf("another request: %+v, %v, %v, %v", other, ok, refused, err)
+	if other, refused := again.Replay([]byte("other")); err != nil || !errors.Is(refused, byok.ErrDifferentRequest) || other.Response != nil {
+		t.Errorf("another request: %+v, %v, %v", other, refused, err)
 	}
 	if got := f.createOnce(id, "response 2"); got != "response 1" {
 		t.Errorf("a second request gets %q", got)
@@ -52,8 +52,8 @@ func TestALostResponseIsNotAReplay(t *testing.T) {
 	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Attempt: 1, Fault: faults.LoseAnswer()})
 	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: faults.Cancel("ThrottlingError", "None")})
 	faster, err := f.store.CreateOnce(t.Context(), f.newDraft(), newRequest(), fingerprint, []byte("{}"))
-	if _, ok, replayErr := faster.Replay(fingerprint); err != nil || ok || replayErr != nil || len(f.stored()) != 1 {
-		t.Errorf("%v; a replay: %t, %v; %d credentials are stored", err, ok, replayErr, len(f.stored()))
+	if _, replayErr := faster.Replay(fingerprint); err != nil || !errors.Is(replayErr, byok.ErrNotRemembered) || len(f.stored()) != 1 {
+		t.Errorf("%v; a replay: %v; %d credentials are stored", err, replayErr, len(f.stored()))
 	}
 }
 
@@ -180,7 +180,7 @@ func TestSizesAreCounted(t *testing.T) {
 
 func (f *fixture) hasRoom(most, size int64, want bool) {
 	f.Helper()
-	if got, err := f.store.HasRoom(f.Context(), f.workspace, most, size); err != nil || got != want {
+	if got, err := f.store.HasRoom(f.Context(), f.workspace, byok.Bound{Credentials: most, Bytes: byok.MaxBytes}, size); err != nil || got != want {
 		f.Errorf("room for %d bytes, if it may hold %d: %t, %v; want %t", size, most, got, err, want)
 	}
 }
