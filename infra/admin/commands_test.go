@@ -174,8 +174,8 @@ func TestTheCommandAgreesWithTheTemplate(t *testing.T) {
 	}
 	for _, timeout := range timeouts {
 		seconds, err := strconv.Atoi(string(timeout[1]))
-		if limit := time.Duration(seconds) * time.Second; err != nil || limit >= settled {
-			t.Errorf("a function may run for %s; a purge waits %s", limit, settled)
+		if limit := time.Duration(seconds) * time.Second; err != nil || limit >= requestsEnd {
+			t.Errorf("a function may run for %s; a purge waits %s", limit, requestsEnd)
 		}
 	}
 }

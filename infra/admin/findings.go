@@ -44,7 +44,7 @@ type finding struct {
 	Outcome output.Optional `json:"outcome" list:"outcome,30"` // of the repair, after it was tried
 
 	workspace ids.Workspace // of clearDefault
-	entry     auth.Place    // of addToList
+	entry     auth.ItemKey  // of addToList
 	provider  string        // of raiseCounter
 	next      int64         // of raiseCounter
 	lacking   bool          // the table before the restore lacks it

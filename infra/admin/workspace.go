@@ -142,11 +142,11 @@ func (s *session) orRepeat(err error, done string) error {
 	return &exit.Partial{Err: err, Done: done}
 }
 
-// settled is the time after a workspace's deletion during which a request may still store
+// requestsEnd is the time after a workspace's deletion during which a request may still store
 // a credential in it. A request that was under way counts as before the deletion, and ends
 // at the functions' timeout of 10 seconds. Five more seconds allow for clocks that differ,
 // and for a deletion time in whole seconds.
-const settled = auth.DeletionDelay + 10*time.Second + 5*time.Second
+const requestsEnd = auth.DeletionDelay + 10*time.Second + 5*time.Second
 
 type (
 	workspacePurge struct {
@@ -319,7 +319,7 @@ func (s *session) purge(ctx context.Context, deleted auth.Workspace, removed *re
 	if err := s.sweep(ctx, deleted.ID, removed); err != nil {
 		return err
 	}
-	if wait := deleted.DeletedAt.Add(settled).Sub(s.now()); wait > 0 {
+	if wait := deleted.DeletedAt.Add(requestsEnd).Sub(s.now()); wait > 0 {
 		s.note("Swept once; sweeping again in %s, when requests that were under way at the deletion have ended.", wait.Round(time.Second))
 		if err := s.pause(ctx, wait); err != nil {
 			return err

@@ -93,10 +93,10 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 	if audits := got.audits(); len(audits) != 2 || audits[0]["outcome"] != "begun" || audits[1]["outcome"] != "uncertain" || audits[1]["credentials_removed"] != 1.0 {
 		t.Errorf("audit %v", audits)
 	}
-	if !strings.Contains(got.stderr, "again in 20s") || !strings.Contains(got.stderr, "removed so far: 1 credential, 1 version of files, 0 uploads in parts and 0 keys. Repeat the command") || waited < settled || waited > settled+time.Second {
+	if !strings.Contains(got.stderr, "again in 20s") || !strings.Contains(got.stderr, "removed so far: 1 credential, 1 version of files, 0 uploads in parts and 0 keys. Repeat the command") || waited < requestsEnd || waited > requestsEnd+time.Second {
 		t.Errorf("it waited %s; stderr %s", waited, got.stderr)
 	}
-	d.stopped(d.deletedAt().Add(settled+time.Second), func(time.Duration) error {
+	d.stopped(d.deletedAt().Add(requestsEnd+time.Second), func(time.Duration) error {
 		t.Error("it waits although all requests have ended")
 		return nil
 	})
@@ -304,7 +304,7 @@ func TestAnUploadLeavesNothingInAPurgedWorkspace(t *testing.T) {
 	d := newFixture(t)
 	content := after(func() {
 		d.must("workspace", "delete", string(d.workspace), "--yes")
-		d.stopped(d.deletedAt().Add(settled+time.Second), nil)
+		d.stopped(d.deletedAt().Add(requestsEnd+time.Second), nil)
 		d.must("workspace", "purge", string(d.workspace), "--yes")
 		d.change = nil
 	}, "content")

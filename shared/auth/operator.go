@@ -115,7 +115,7 @@ func (r *Registry) CheckAccount(ctx context.Context, id ids.Account) error {
 // after a lost response does not write again.
 func (r *Registry) transact(ctx context.Context, doing string, items ...types.TransactWriteItem) error {
 	in := &dynamodb.TransactWriteItemsInput{TransactItems: items, ClientRequestToken: aws.String(rand.Text())}
-	return settled(ctx, doing, func() error {
+	return retryConflicts(ctx, doing, func() error {
 		_, err := r.db.TransactWriteItems(ctx, in)
 		return err
 	})
@@ -124,7 +124,7 @@ func (r *Registry) transact(ctx context.Context, doing string, items ...types.Tr
 // update makes one conditional change; it reports whether the condition held.
 func (r *Registry) update(ctx context.Context, doing string, in *dynamodb.UpdateItemInput) (held bool, err error) {
 	in.TableName = &r.table
-	err = settled(ctx, doing, func() error {
+	err = retryConflicts(ctx, doing, func() error {
 		_, err := r.db.UpdateItem(ctx, in)
 		return err
 	})
@@ -134,9 +134,9 @@ func (r *Registry) update(ctx context.Context, doing string, in *dynamodb.Update
 	return err == nil, err
 }
 
-// settled repeats a write while it conflicts with another write to the same item:
+// retryConflicts repeats a write while it conflicts with another write to the same item:
 // DynamoDB may then apply neither.
-func settled(ctx context.Context, doing string, write func() error) error {
+func retryConflicts(ctx context.Context, doing string, write func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := write()
 		if err == nil {

@@ -31,9 +31,9 @@ type Survey struct {
 	Keys       map[KeyHash]SurveyedKey
 	// Missing are the list entries that a readable row lacks. Stray are list entries for a
 	// row that is absent or belongs elsewhere.
-	Missing, Stray []Place
+	Missing, Stray []ItemKey
 	// Unknown are the items that no version of this service writes.
-	Unknown []Place
+	Unknown []ItemKey
 }
 
 // SurveyedWorkspace is a workspace with its account.
@@ -53,26 +53,23 @@ type SurveyedKey struct {
 // HalfDeleted reports whether a list lacks the key: only a part of its deletion or of its
 // creation was restored.
 func (s *Survey) HalfDeleted(hash KeyHash) bool {
-	return slices.ContainsFunc(s.Missing, func(p Place) bool { return p.SK == keyAt(hash).PK })
+	return slices.ContainsFunc(s.Missing, func(p ItemKey) bool { return p.SK == keyAt(hash).PK })
 }
 
-// Place is the primary key of an item, with methods for the operator's command.
-type Place primaryKey
+// ItemKey is the primary key of an item, for the operator's command.
+type ItemKey = primaryKey
 
-func (p Place) String() string { return p.PK + " " + p.SK }
+func (k primaryKey) String() string { return k.PK + " " + k.SK }
 
 // ID is the id or hash that a list entry names.
-func (p Place) ID() string {
-	_, id, _ := strings.Cut(p.SK, "#")
+func (k primaryKey) ID() string {
+	_, id, _ := strings.Cut(k.SK, "#")
 	return id
 }
 
-// isKey reports whether a list entry names a key.
-func (p Place) isKey() bool { return strings.HasPrefix(p.SK, keyPrefix) }
-
 // row is the row that a list entry names.
 func (k primaryKey) row() primaryKey {
-	if Place(k).isKey() {
+	if strings.HasPrefix(k.SK, keyPrefix) {
 		return primaryKey{k.SK, keySort}
 	}
 	return primaryKey{k.SK, workspaceSort}
@@ -98,16 +95,16 @@ func ReadSurvey(ctx context.Context, db dynamodb.ScanAPIClient, table string) (*
 	}
 	for at := range wanted {
 		if !entries[at] {
-			s.Missing = append(s.Missing, Place(at))
+			s.Missing = append(s.Missing, at)
 		}
 	}
 	for at := range entries {
 		if !wanted[at] && !s.faulty(at.row().PK) {
-			s.Stray = append(s.Stray, Place(at))
+			s.Stray = append(s.Stray, at)
 		}
 	}
-	for _, places := range [][]Place{s.Missing, s.Stray, s.Unknown} {
-		slices.SortFunc(places, func(a, b Place) int { return cmp.Compare(a.String(), b.String()) })
+	for _, keys := range [][]ItemKey{s.Missing, s.Stray, s.Unknown} {
+		slices.SortFunc(keys, func(a, b ItemKey) int { return cmp.Compare(a.String(), b.String()) })
 	}
 	return s, nil
 }
@@ -147,11 +144,11 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 		s.Accounts[id] = Account{ID: id, Name: row.Name, Default: row.DefaultWorkspace, Suspended: row.Suspended, CreatedAt: time.Unix(row.CreatedAt, 0).UTC(), Fault: fault}
 	case inList && (strings.HasPrefix(at.SK, keyPrefix) || strings.HasPrefix(at.SK, workspacePrefix)):
 		if decode(item, new(header)) != nil {
-			s.Unknown = append(s.Unknown, Place(at))
+			s.Unknown = append(s.Unknown, at)
 		}
 		entries[at] = true
 	default:
-		s.Unknown = append(s.Unknown, Place(at))
+		s.Unknown = append(s.Unknown, at)
 	}
 }
 
@@ -223,15 +220,15 @@ func (r *Registry) ClearDefault(ctx context.Context, account ids.Account, worksp
 
 // Relist adds a missing list entry. A key is disabled in the same transaction: a key that
 // a list lacks may be half deleted.
-func (r *Registry) Relist(ctx context.Context, missing Place) error {
-	row := primaryKey(missing).row()
+func (r *Registry) Relist(ctx context.Context, missing ItemKey) error {
+	row := missing.row()
 	there := types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName: &r.table, Key: row.attributes(), ConditionExpression: aws.String("attribute_exists(pk)"),
 	}}
 	if row.SK == keySort {
 		there = r.disable(row)
 	}
-	return r.repair(ctx, "adding a list entry", r.list(primaryKey(missing)), there)
+	return r.repair(ctx, "adding a list entry", r.list(missing), there)
 }
 
 // repair runs the transaction, or returns ErrNeedless if a condition does not hold.

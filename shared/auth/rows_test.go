@@ -164,11 +164,11 @@ func TestAnUnreadableRowIsNeitherAbsentNorChanged(t *testing.T) {
 
 // survey reads the table, and returns the missing and stray list entries that name one
 // of these ids.
-func (f *fixture) survey(ids ...string) (*auth.Survey, []auth.Place) {
+func (f *fixture) survey(ids ...string) (*auth.Survey, []auth.ItemKey) {
 	f.Helper()
 	survey, err := auth.ReadSurvey(context.WithoutCancel(f.Context()), f.db, f.table)
 	f.wantError(err, nil)
-	var places []auth.Place
+	var places []auth.ItemKey
 	for _, place := range append(survey.Missing, survey.Stray...) {
 		if slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(place.String(), id) }) {
 			places = append(places, place)
@@ -228,7 +228,7 @@ func TestASurveyReportsUnreadableRows(t *testing.T) {
 			t.Fatalf("%+v", w)
 		}
 	}
-	isOwn := func(p auth.Place) bool { return p.PK == "account#"+string(f.account) }
+	isOwn := func(p auth.ItemKey) bool { return p.PK == "account#"+string(f.account) }
 	if !slices.ContainsFunc(survey.Unknown, isOwn) || len(places) > 0 {
 		t.Errorf("unknown %v, missing or stray %v", survey.Unknown, places)
 	}
@@ -248,7 +248,7 @@ func TestASurveySortsItems(t *testing.T) {
 		item["v"] = kit.Number("1")
 		f.rows.Put(t, item)
 		survey, places := f.survey(id)
-		unknown := slices.ContainsFunc(survey.Unknown, func(p auth.Place) bool { return strings.Contains(p.String(), id) })
+		unknown := slices.ContainsFunc(survey.Unknown, func(p auth.ItemKey) bool { return strings.Contains(p.String(), id) })
 		if unknown == isEntry || (len(places) == 1) != isEntry {
 			t.Errorf("%v: unknown %v, entries without a row %v", place, unknown, places)
 		}
