@@ -17,7 +17,7 @@ import yaml
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
 from template_test import ALL
-from stack import SOURCE, Stack
+from stack import SOURCE, Stack, environments
 
 
 # Properties that the template does not use, and services that it does not use. The
@@ -112,6 +112,7 @@ class Deployment(unittest.TestCase):
 
     def test_they_name_their_actions_and_fit(self):
         """Measured is the whole document, filled with the longest names."""
+        self.assertLessEqual(max(map(len, environments())), LONGEST["STACK"])
         for name, document in self.files.items():
             for statement in document["Statement"]:
                 for action in actions([statement]):
