@@ -7,9 +7,8 @@
 //	POST /plan/…  The caller's API key and the whole body. 200 with X-Signalbox-Plan, and
 //	              X-Envoy-Max-Retries for as many attempts as the plan has steps.
 //	GET  /plan/v1/models
-//	              The caller's API key. 418 with the list of models, which no other response
-//	              has: envoy.yaml maps it to 200 and answers the client. It is no step on the
-//	              way to a provider, and no client reaches the authorizer by it.
+//	              The caller's API key. 418 with the list of models: no other response has
+//	              this status, and envoy.yaml maps it to 200 for the client.
 //	POST /open/…  X-Signalbox-Plan, and X-Envoy-Attempt-Count from 1, once for each attempt.
 //	              200 with the provider's key in the header that the provider takes,
 //	              X-Signalbox-Provider, -Credential and -Served-By. Without a plan:
@@ -18,7 +17,7 @@
 //	GET  /ready   200 once a read of DynamoDB has succeeded; `router ready` asks it.
 //	GET  /metrics for Prometheus.
 //
-// Other methods are a 404 with a reason, after the API key's check.
+// Another method at /plan is a 404 with a reason, after the API key's check.
 //
 // A refusal is a 4xx or 503 with a reason in the API's error envelope. A retry can help
 // only after a 503. Any refusal ends the caller's request: only a provider's answer moves on
@@ -28,9 +27,8 @@
 // It remembers no plan: the plan's name contains it, signed with a key that all authorizers
 // share. So a router may ask another one, or the same one after a restart.
 //
-// Envoy sends X-Request-Id with each request, which the log lines have. It may open fewer
-// connections than max_connections: the breaker of its cluster, times the Envoys that share
-// an authorizer, and 16 more for /ready and /metrics.
+// The log lines have the router's X-Request-Id. Envoy's breaker, times the Envoys that share
+// an authorizer, must leave 16 of max_connections for /ready and /metrics.
 //
 // It listens on this machine only, because a client that reaches it with an API key gets
 // provider keys. It trusts the router to send the caller's own API key, to count the
