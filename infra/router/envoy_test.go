@@ -85,7 +85,7 @@ func answers(t *testing.T, a *tenant) {
 			t.Errorf("%s %s: %v", c.method, c.path, g.header)
 		}
 	}
-	for i := range 20 { // chunked, a little or much too large
+	for i := 0; i < 20; i += 4 { // chunked, a little or much too large
 		body := io.MultiReader(strings.NewReader(tooLarge[:most]+strings.Repeat("A", 1<<i)), strings.NewReader(`"}`))
 		a.send("POST", chat, a.token, body).is(t, "a chunked body", 413, envelope(413, "Request body too large", "body_too_large"))
 	}
@@ -137,7 +137,7 @@ func compressed(t *testing.T, a *tenant) {
 		cut, status    int
 	}{
 		{"gzip", "", zipped, 0, 200}, {"zstd", "", zstandard, 0, 200}, {"gzip", "", zipped, 20, 400},
-		{"gzip", large.String(), zipped, 0, 413}, {"gzip", strings.Repeat("A", 100<<20), zipped, 0, 413},
+		{"gzip", large.String(), zipped, 0, 413}, {"gzip", strings.Repeat("A", 5<<20), zipped, 0, 400},
 	} {
 		number := fmt.Sprint(a.numbers.Add(1))
 		body := c.compress([]byte(bodyFor(model, number, "200", c.text)))

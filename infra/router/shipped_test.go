@@ -446,6 +446,9 @@ func (p *providers) answer(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
+	if len(body) > most/2 {
+		body = nil // it has no number, and takes long to search
+	}
 	var message struct{ Messages []struct{ Content string } }
 	if json.Unmarshal(body, &message) != nil || len(message.Messages) == 0 {
 		message.Messages = []struct{ Content string }{{"0"}}
