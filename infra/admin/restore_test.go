@@ -537,10 +537,12 @@ func TestWithoutTheTableBefore(t *testing.T) {
 		row["v"] = kit.Number("2")
 		r.table(table).Put(t, row)
 	}
+	r.set(table, ownAccount(r), unboundKey(r), "v", kit.Text("one"))
 	r.credential(r.workspace, 0)
 	r.wantFound(without(r.findings("restore", "check"), before),
 		"none: workspace default: 3 credentials of a deleted workspace: admin workspace purge",
 		"operator: credential ID: has the same sort_order of openai, 0, as ID",
+		"operator: item account#Acme key#unbound: not an item of the access table",
 		"operator: item somebody's item: not an item of the access table",
 		"operator: key broken: unreadable: item version 2",
 		"operator: workspace deleted since: unreadable: stored bool where string is expected",

@@ -208,32 +208,6 @@ func TestANeedlessRepairWritesNothing(t *testing.T) {
 	}
 }
 
-// List entries of an unreadable row are not stray. The survey uses no field of an
-// unreadable row: the decoder may have set any of them.
-func TestASurveyReportsUnreadableRows(t *testing.T) {
-	f := newFixture(t)
-	key := f.newBoundKey()
-	f.wantError(f.registry.RaiseCounter(t.Context(), f.workspace, "openai", 3), nil)
-	f.rows.Set(t, f.keyRow(key), "disabled", kit.Text("no"))
-	f.rows.Set(t, f.workspaceRow(), "name", &types.AttributeValueMemberBOOL{})
-	f.rows.Set(t, f.accountRow(), "v", kit.Number("3"))
-	f.rows.Set(t, kit.Key("account#"+string(f.account), "key#"+string(key.Hash)), "v", kit.Text("one"))
-	survey, places := f.survey(string(f.workspace), string(key.Hash))
-	if survey.Keys[key.Hash].Fault == nil || survey.Workspaces[f.workspace].Fault == nil || survey.Accounts[f.account].Fault == nil {
-		t.Errorf("%v, %v, %v", survey.Keys[key.Hash], survey.Workspaces[f.workspace], survey.Accounts[f.account])
-	}
-	for range 10 {
-		survey, _ := f.survey()
-		if w := survey.Workspaces[f.workspace]; w.Next != nil || w.Account != "" || w.Name != "" {
-			t.Fatalf("%+v", w)
-		}
-	}
-	isOwn := func(p auth.ItemKey) bool { return p.PK == "account#"+string(f.account) }
-	if !slices.ContainsFunc(survey.Unknown, isOwn) || len(places) > 0 {
-		t.Errorf("unknown %v, missing or stray %v", survey.Unknown, places)
-	}
-}
-
 // A list entry belongs to an account or a workspace, and names a key or a workspace. A
 // row that lacks a required attribute is damaged.
 func TestASurveySortsItems(t *testing.T) {
