@@ -30,6 +30,7 @@ import (
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/target"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -95,7 +96,7 @@ type app struct {
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 	return &app{
-		stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, pause: pause,
+		stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, pause: calls.Wait,
 		terminal: output.IsTerminal(stderr), interactive: output.IsTerminal(stderr) && output.IsTerminal(stdin), width: output.WidthOf(stdout),
 	}
 }
@@ -214,16 +215,6 @@ func (a *app) code(ctx context.Context) (string, error) {
 func bare(usage *kong.ParseError) bool {
 	c := usage.Context
 	return !errors.Is(usage, arguments.ErrShown) && c != nil && c.Error == nil && c.Selected() == nil
-}
-
-// pause waits until the time is over or the context ends.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // helpFlag shows help and ends the parsing.

@@ -145,8 +145,8 @@ func (h *handler) serve(ctx context.Context, r *Request) (answer Response, err e
 
 // rejected turns an authentication error into the error that the caller gets.
 func rejected(err error) error {
-	var rejection *auth.Rejection
-	if !errors.As(err, &rejection) {
+	rejection, ok := errors.AsType[*auth.Rejection](err)
+	if !ok {
 		return fmt.Errorf("authenticating the caller: %w", err)
 	}
 	return Unauthenticated(rejection.Reason).Because(rejection.Fault)

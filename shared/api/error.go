@@ -95,8 +95,8 @@ type metadata struct {
 // respond is the response to a request that ended in err: an *Error has its own
 // status, any other error is a 500.
 func respond(err error, requestID string) Response {
-	var e *Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
 		e = &Error{status: http.StatusInternalServerError}
 	}
 	body := JSON(envelope{errorBody{

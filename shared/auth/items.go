@@ -161,8 +161,7 @@ func decode(item map[string]types.AttributeValue, into decodable) error {
 // zero, for example as a key that never expires.
 func read(item map[string]types.AttributeValue, into any) error {
 	if err := attributevalue.UnmarshalMap(item, into); err != nil {
-		var wrong *attributevalue.UnmarshalTypeError
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*attributevalue.UnmarshalTypeError](err); ok {
 			return fmt.Errorf("stored %s where %s is expected", wrong.Value, wrong.Type)
 		}
 		return errors.New("unreadable item")

@@ -39,17 +39,7 @@ type Manager struct {
 
 // NewManager administers the credentials table.
 func NewManager(db managerAPI, table string) *Manager {
-	return &Manager{db: db, table: table, pause: pause}
-}
-
-// pause returns after the duration, or with the context's error.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
+	return &Manager{db: db, table: table, pause: calls.Wait}
 }
 
 // Disable keeps a credential from being used, or returns ErrNotFound.

@@ -20,8 +20,8 @@ import (
 // named, because net/http quotes the bytes. Our own errors are described in full: they
 // never quote a request.
 func Describe(err error) slog.Value {
-	var op *smithy.OperationError
-	if !errors.As(err, &op) {
+	op, ok := errors.AsType[*smithy.OperationError](err)
+	if !ok {
 		return slog.GroupValue(slog.String("text", err.Error()))
 	}
 	attrs := []slog.Attr{
@@ -29,8 +29,7 @@ func Describe(err error) slog.Value {
 		slog.String("operation", op.OperationName),
 		slog.String("code", Code(err)),
 	}
-	var response *awshttp.ResponseError
-	if errors.As(err, &response) {
+	if response, received := errors.AsType[*awshttp.ResponseError](err); received {
 		attrs = append(attrs,
 			slog.Int("status", response.HTTPStatusCode()),
 			slog.String("aws_request_id", response.ServiceRequestID()))
@@ -49,10 +48,10 @@ func Describe(err error) slog.Value {
 // Code is AWS's code of a failed call, such as "ThrottlingException", or our own word if
 // the call has no such code.
 func Code(err error) string {
-	var api smithy.APIError
-	var network net.Error
+	api, named := errors.AsType[smithy.APIError](err)
+	network, failed := errors.AsType[net.Error](err)
 	switch {
-	case errors.As(err, &api):
+	case named:
 		return api.ErrorCode()
 	case errors.Is(err, context.DeadlineExceeded):
 		return "deadline"
@@ -60,7 +59,7 @@ func Code(err error) string {
 		return "canceled"
 	case IsMalformed(err):
 		return "malformed_response"
-	case errors.As(err, &network) && network.Timeout():
+	case failed && network.Timeout():
 		return "timeout"
 	default:
 		return "connection"
@@ -70,9 +69,9 @@ func Code(err error) string {
 // IsMalformed reports whether the response cannot be read: it was cut off, or the
 // service writes no such response.
 func IsMalformed(err error) bool {
-	var response *awshttp.ResponseError // the SDK makes one without a status if it received nothing
-	var api smithy.APIError
-	return errors.As(err, &response) && response.HTTPStatusCode() > 0 && !errors.As(err, &api)
+	response, received := errors.AsType[*awshttp.ResponseError](err)
+	_, named := errors.AsType[smithy.APIError](err)
+	return received && response.HTTPStatusCode() > 0 && !named // the SDK makes one without a status if it received nothing
 }
 
 // Cancellation is why DynamoDB cancelled a transaction, over all its items.

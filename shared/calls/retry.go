@@ -89,9 +89,14 @@ func Backoff(attempt int, err error) (time.Duration, error) {
 // attempts so far. The pause is random like Backoff's. The error is the context's; only
 // the context ends the retries.
 func Pause(ctx context.Context, attempt int) error {
+	return Wait(ctx, jitter(conflictPause, attempt))
+}
+
+// Wait returns after the duration, or with the context's error.
+func Wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
-	case <-time.After(jitter(conflictPause, attempt)):
+	case <-time.After(d):
 	}
 	return ctx.Err()
 }
@@ -108,8 +113,8 @@ func jitter(longest time.Duration, attempt int) time.Duration {
 // that could not be opened, and a time-out, are other failures.
 func lostConnection(err error) bool {
 	_, unsent := errors.AsType[*smithyhttp.RequestSendError](err)
-	var network net.Error
-	late := errors.As(err, &network) && network.Timeout()
+	network, known := errors.AsType[net.Error](err)
+	late := known && network.Timeout()
 	operation, failed := errors.AsType[*net.OpError](err)
 	return unsent && !late && (!failed || operation.Op != "dial")
 }

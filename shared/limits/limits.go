@@ -3,8 +3,13 @@
 // races: many instances at once let through exactly as many requests as one.
 //
 // The item holds the theoretical arrival time, tat: the instant at which the
-// whole burst is free again. A request that passes adds one interval to it. A refused
-// request writes nothing.
+// whole burst is free again. A refused request writes nothing. In one process it is
+//
+//	if tat > now+(burst-1)*interval {
+//		return false
+//	}
+//	tat = max(tat, now) + interval
+//	return true
 //
 // Two conditional updates make a request pass: one if the caller is idle, the other
 // within the burst. The caller's last arrival time decides which is tried first. That
@@ -136,15 +141,11 @@ func (l *Limiter) withinBurst(ctx context.Context, caller string, rate Rate, now
 // Throttling of the table or the account, or without a reason, is not the caller's.
 func isOwnThrottle(err error) bool {
 	var reasons []types.ThrottlingReason
-	var throughput *types.ProvisionedThroughputExceededException
-	var limit *types.RequestLimitExceeded
-	var throttling *types.ThrottlingException
-	switch {
-	case errors.As(err, &throughput):
+	if throughput, ok := errors.AsType[*types.ProvisionedThroughputExceededException](err); ok {
 		reasons = throughput.ThrottlingReasons
-	case errors.As(err, &limit):
+	} else if limit, ok := errors.AsType[*types.RequestLimitExceeded](err); ok {
 		reasons = limit.ThrottlingReasons
-	case errors.As(err, &throttling):
+	} else if throttling, ok := errors.AsType[*types.ThrottlingException](err); ok {
 		reasons = throttling.ThrottlingReasons
 	}
 	for _, r := range reasons {
@@ -249,11 +250,12 @@ func (m *memory) of(caller string) int64 {
 	return m.tat[caller]
 }
 
-// keep remembers the caller's arrival time. If there are too many, it forgets all others.
+// keep remembers the caller's arrival time. If there is no place for a new caller, it
+// forgets all others.
 func (m *memory) keep(caller string, tat int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.tat == nil || len(m.tat) >= maxCallers {
+	if _, known := m.tat[caller]; m.tat == nil || !known && len(m.tat) >= maxCallers {
 		m.tat = map[string]int64{}
 	}
 	m.tat[caller] = tat

@@ -215,6 +215,9 @@ func TestTheMemoryIsBounded(t *testing.T) {
 			t.Fatal("the latest caller is forgotten")
 		}
 	}
+	if l.Keep(fmt.Sprint(20*limits.MaxCallers-1), 2); l.Callers() < limits.MaxCallers {
+		t.Error("a known caller made it forget the others")
+	}
 	if n := l.Callers(); n != limits.MaxCallers {
 		t.Errorf("%d callers are kept, want %d", n, limits.MaxCallers)
 	}
