@@ -166,7 +166,7 @@ func zipped(text []byte) []byte {
 // zstandard is a frame with one block that is not compressed, of less than 256 bytes.
 func zstandard(text []byte) []byte {
 	n := len(text)
-	return append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x20, byte(n), byte(n<<3 | 1), byte(n >> 5), 0}, text...)
+	return append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0x20, byte(n), byte(n<<3 | 1), byte(n >> 5), 0}, text...) //nolint:gosec // less than 256
 }
 
 // random: for random requests each provider receives exactly the keys of the plan.
@@ -183,7 +183,7 @@ func random(t *testing.T, a *tenant) {
 	}
 	var attempts, ended atomic.Int64
 	together(20, func(i int) {
-		r := rand.New(rand.NewPCG(*seed, uint64(i+1))) //nolint:gosec // a seed
+		r := rand.New(rand.NewPCG(*seed, uint64(i+1))) //nolint:gosec // a seed, and a small number
 		for range *requests / 20 {
 			one, model, answers := tenants[r.IntN(2)], []string{model, claude}[r.IntN(2)], make([]string, 8)
 			for i := range answers {

@@ -128,7 +128,7 @@ func serveNames(t *testing.T) {
 			kind := asked[len(asked)-4:]
 			address := netip.MustParseAddr(map[uint16]string{1: "127.0.0.1", 28: "2001:db8::1"}[binary.BigEndian.Uint16(kind)]).AsSlice()
 			_, _ = c.WriteTo(slices.Concat(query[:2], []byte{0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0}, asked,
-				[]byte{0xc0, 12}, kind, []byte{0, 0, 0, 60, 0, byte(len(address))}, address), from)
+				[]byte{0xc0, 12}, kind, []byte{0, 0, 0, 60, 0, byte(len(address))}, address), from) //nolint:gosec // 4 or 16
 		}
 	}()
 }
