@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -117,7 +118,13 @@ func TestAWorkspaceIsErased(t *testing.T) {
 		d.seal(second, "late") // by a create that was under way
 		return nil
 	})
+	transport, stopped := faults.Wrap(nil), d.change
+	d.change = func(a *app) {
+		stopped(a)
+		a.http = transport
+	}
 	got := d.want(exit.Done, "workspace", "erase", string(second[:8]), "--yes")
+	wantRights(t, transport.Calls())
 	if !strings.Contains(got.stdout, "2 credentials, 1 version of files, 1 upload in parts and 2 keys removed") {
 		t.Errorf("stdout %s", got.stdout)
 	}
@@ -136,6 +143,21 @@ func TestAWorkspaceIsErased(t *testing.T) {
 	d.want(exit.NotFound, "workspace", "erase", string(ids.New[ids.Workspace]()), "--yes")
 	if got := d.want(exit.Usage, "workspace", "erase", string(d.workspace)); !strings.Contains(got.stderr, "it is the account's default workspace") {
 		t.Errorf("stderr %s", got.stderr)
+	}
+}
+
+// wantRights checks that the page names the right to each of these calls.
+func wantRights(t *testing.T, calls []faults.Call) {
+	t.Helper()
+	page, err := os.ReadFile("../operations/daily.md")
+	kit.Must(t, err)
+	actions := map[string]string{
+		"GET": "ListBucketMultipartUploads", "ListObjectVersions": "ListBucketVersions", "DeleteObjects": "DeleteObjectVersion", "TransactWriteItems": "ConditionCheckItem",
+	}
+	for _, call := range calls {
+		if action := cmp.Or(actions[call.Operation], call.Operation); !bytes.Contains(page, []byte("`"+action+"`")) {
+			t.Errorf("daily.md has no right %s, for %s %s", action, call.Operation, call.URL)
+		}
 	}
 }
 
