@@ -37,7 +37,7 @@ export function requestOf(stack, call) {
 const sample = (key, value) => (key === 's3:if-match' ? value : value.replaceAll('*', 'x'))
 
 /** A role acts through a session, whose ARN lacks the role's path. */
-export function sessionOf(who) {
+function sessionOf(who) {
   return who.replace(/^arn:aws:iam::(\d+):role\/(?:.*\/)?(.*)/, 'arn:aws:sts::$1:assumed-role/$2/session')
 }
 
