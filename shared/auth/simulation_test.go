@@ -117,6 +117,10 @@ func commands(s situation) map[string]command {
 		"disable key": func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, s.account, s.key) },
 		"enable key":  func(ctx context.Context, r *auth.Registry) error { return r.EnableKey(ctx, s.account, s.key) },
 		"delete key":  func(ctx context.Context, r *auth.Registry) error { return r.DeleteKey(ctx, s.account, s.key) },
+		"suspend key": func(ctx context.Context, r *auth.Registry) error { return r.SuspendKey(ctx, s.account, s.key, true) },
+		"suspend account": func(ctx context.Context, r *auth.Registry) error {
+			return r.SuspendAccount(ctx, s.account, true)
+		},
 	}
 }
 
@@ -249,8 +253,12 @@ func askRegistry(w *sim.World) {
 	refused(auth.ErrWorkspaceDeleted, newKey(own.ID, deleted), r.SetDefaultWorkspace(ctx, own.ID, deleted), r.EnableKey(ctx, own.ID, stranded))
 	refused(nil, r.DeleteWorkspace(ctx, own.ID, deleted), r.RaiseCounter(ctx, nowhere, "openai", 1))
 	for _, hash := range []auth.KeyHash{unknown, auth.HashKey(stranger.Management)} {
-		refused(auth.ErrNoKey, r.DisableKey(ctx, own.ID, hash), r.EnableKey(ctx, own.ID, hash), r.DeleteKey(ctx, own.ID, hash))
+		refused(auth.ErrNoKey, r.DisableKey(ctx, own.ID, hash), r.EnableKey(ctx, own.ID, hash), r.DeleteKey(ctx, own.ID, hash), r.SuspendKey(ctx, own.ID, hash, true))
 	}
+	kit.Must(t, r.SuspendAccount(ctx, own.ID, true))
+	refused(auth.ErrSuspended, newKey(own.ID, ""), newKey(own.ID, second))
+	kit.Must(t, r.SuspendAccount(ctx, own.ID, false))
+	refused(auth.ErrNoAccount, r.SuspendAccount(ctx, nobody, true))
 	_, err = r.FindKey(ctx, unknown)
 	refused(auth.ErrNoKey, err)
 	refused(auth.ErrNeedless, r.ClearDefault(ctx, own.ID, own.Workspace), r.ForgetMade(ctx, nowhere))
