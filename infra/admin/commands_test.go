@@ -110,7 +110,7 @@ func TestAges(t *testing.T) {
 	}
 }
 
-// The operator sees each setting in JSON and in words.
+// Scripts see each setting.
 func TestEverySettingIsShown(t *testing.T) {
 	t.Parallel()
 	inJSON := func(value any) (read any) {
@@ -126,34 +126,6 @@ func TestEverySettingIsShown(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	for _, settings := range []any{filled, byok.Settings{}} {
-		for field, value := range reflect.ValueOf(settings).Fields() {
-			want := inJSON(value.Interface())
-			if got := settingText(value.Interface()); got != asWords(want, value.Kind() == reflect.Slice) {
-				t.Errorf("the setting %s, %v in JSON, is shown as %q", field.Name, want, got)
-			}
-		}
-	}
-}
-
-// asWords returns a JSON value in the form that the operator reads.
-func asWords(value any, isList bool) string {
-	switch value := value.(type) {
-	case nil:
-		return map[bool]string{true: "any", false: "-"}[isList]
-	case bool:
-		return map[bool]string{true: "yes", false: "no"}[value]
-	case []any:
-		if len(value) == 0 {
-			return "none"
-		}
-		var all []string
-		for _, element := range value {
-			all = append(all, asWords(element, false))
-		}
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprint(value)
 }
 
 // The command relies on two facts of the template: the names of its outputs, and the

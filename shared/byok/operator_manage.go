@@ -17,8 +17,15 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// ErrNotFound means that the workspace has no such credential.
-var ErrNotFound = errors.New("no such credential")
+var (
+	// ErrNotFound means that the workspace has no such credential.
+	ErrNotFound = errors.New("no such credential")
+	// ErrListLength means that an allow-list of API keys would be empty or too long. An empty
+	// list would allow no key, and no list would allow every key.
+	ErrListLength = fmt.Errorf("an allow-list of API keys has 1 to %d hashes", maxListed)
+	// ErrChanged means that the credential was changed since it was read.
+	ErrChanged = errors.New("the credential was changed in between")
+)
 
 type managerAPI interface {
 	dynamodb.ScanAPIClient
@@ -60,6 +67,24 @@ func (m *Manager) setDisabled(ctx context.Context, w ids.Workspace, id ids.Crede
 		ExpressionAttributeValues: map[string]types.AttributeValue{":disabled": &types.AttributeValueMemberBOOL{Value: disabled}},
 	})
 	return wrapManaging("changing a credential", err)
+}
+
+// SetAllowedKeys replaces the credential's allow-list of API keys, if it is still the one that
+// was read. Calling it again is safe. It returns ErrListLength or ErrChanged.
+func (m *Manager) SetAllowedKeys(ctx context.Context, c Credential, hashes []string) error {
+	if len(hashes) == 0 || len(hashes) > maxListed {
+		return ErrListLength
+	}
+	_, err := m.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &m.table, Key: primaryKey(c.Workspace, c.ID),
+		UpdateExpression:          aws.String("SET allowed_api_key_hashes = :new"),
+		ConditionExpression:       aws.String("allowed_api_key_hashes IN (:old, :new)"), // :new, if a response was lost
+		ExpressionAttributeValues: calls.Encode(map[string][]string{":old": c.AllowedAPIKeyHashes, ":new": hashes}),
+	})
+	if _, failed := calls.ConditionFailed(err); failed {
+		return ErrChanged
+	}
+	return wrapManaging("changing an allow-list", err)
 }
 
 // Delete removes a credential with its sealed key, or returns ErrNotFound, also if an

@@ -109,16 +109,6 @@ func Sentence(err error, code int) string {
 		return "interrupted; what was under way may have been done"
 	case errors.Is(err, auth.ErrNoWorkspace):
 		return "the account has no such workspace"
-	case errors.Is(err, auth.ErrSuspended):
-		return err.Error() + ": `admin account enable` ends that; no key was made"
-	case errors.Is(err, byok.ErrSameCredential):
-		return err.Error() + ": name the old one, then the new one; nothing was changed"
-	case errors.Is(err, byok.ErrOtherProvider):
-		return err.Error() + ": create the new one for the same provider; nothing was changed"
-	case errors.Is(err, byok.ErrSuccessorDisabled):
-		return err.Error() + ": enable it first; nothing was changed"
-	case errors.Is(err, byok.ErrOtherSettings):
-		return err.Error() + ": create the new one with the same settings; nothing was changed"
 	case errors.As(err, &api) && errors.As(err, &op):
 		return fmt.Sprintf("%s answered %s with %s: %s", op.ServiceID, op.OperationName, api.ErrorCode(), api.ErrorMessage())
 	case errors.As(err, &network) && errors.As(err, &op):
@@ -126,6 +116,15 @@ func Sentence(err error, code int) string {
 	}
 	if _, ok := errors.AsType[*kong.ParseError](err); ok {
 		return err.Error() + " (try --help)"
+	}
+	for known, advice := range map[error]string{
+		auth.ErrSuspended: "`admin account enable` ends that", byok.ErrSameCredential: "name the old one, then the new one",
+		byok.ErrOtherProvider: "create the new one for the same provider", byok.ErrSuccessorDisabled: "enable it first",
+		byok.ErrOtherSettings: "create the new one with the same settings",
+	} {
+		if errors.Is(err, known) {
+			return err.Error() + ": " + advice + "; nothing was changed"
+		}
 	}
 	return err.Error()
 }
