@@ -135,11 +135,6 @@ class EngineDeployment(Deployment):
     def folder(self, architecture: str) -> pathlib.Path:
         return super().folder(architecture + "-engine")
 
-    def update(self, folder, parameters: dict[str, str]) -> subprocess.CompletedProcess:
-        done = super().update(folder, parameters)
-        self.account.remembered = self.role or self.account.remembered
-        return done
-
     def subject(self) -> Subject:
         subject = super().subject()
         api, stage = subject.physical["Api"], subject.parameters["StageName"]

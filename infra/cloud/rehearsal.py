@@ -365,7 +365,7 @@ def main() -> int:
             with step("each check, with a change behind its back"):
                 lies(d)
             with step("sam deploy, other parameters under the service role, and the checks after it"):
-                d.role = f"arn:aws:iam::{d.account.id}:role/cloudformation-{NAME}"
+                d.role = d.account.remembered = f"arn:aws:iam::{d.account.id}:role/cloudformation-{NAME}"
                 s = d.deploy(CHANGED)
                 verdicts(cloud.checked(s, CHANGED), s)
             with step("the deletion: what remains is what the template keeps, and a new stack adopts it"):
