@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -238,34 +239,39 @@ func (s *session) remove(ctx context.Context, account ids.Account, id ids.Worksp
 	return err
 }
 
-// deleteBoundKeys deletes the keys of a workspace. It names the keys that are left, because they
-// cannot be read or belong to another account.
+// deleteBoundKeys deletes the keys whose rows name the workspace, whether or not its list has
+// them. It names the keys that it leaves: those of another account, and those that cannot be read.
 func (s *session) deleteBoundKeys(ctx context.Context, account ids.Account, id ids.Workspace, removed *removal) error {
-	keys, err := s.registry.ListBoundKeys(ctx, id)
-	for _, key := range keys {
-		if key.Fault != nil {
+	listed, err := s.registry.ListBoundKeys(ctx, id)
+	if err != nil {
+		return err
+	}
+	survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
+	if err != nil {
+		return err
+	}
+	var left error
+	for hash, key := range sorted(survey.Keys) {
+		switch {
+		case key.Workspace != id && !slices.ContainsFunc(listed, func(k auth.Key) bool { return k.Hash == hash }):
+			continue
+		case key.Fault != nil || key.Account != account:
+			s.warn(fmt.Sprintf("key %s is left: %v", hash, cmp.Or(key.Fault, error(errOtherAccount))))
+			left = errKeysLeft
 			continue
 		}
 		s.changes.action.reset()
-		deleteErr := s.registry.DeleteKey(ctx, account, key.Hash)
-		if errors.Is(deleteErr, auth.ErrNoKey) {
+		deleteErr := s.registry.DeleteKey(ctx, account, hash)
+		if errors.Is(deleteErr, auth.ErrNoKey) { // deleted in between
 			continue
 		}
-		s.audit(ctx, "key.delete", deleteErr, "account", account, "key", key.Hash)
+		s.audit(ctx, "key.delete", deleteErr, "account", account, "key", hash)
 		if deleteErr == nil {
 			removed.Keys++
 		}
 		err = cmp.Or(err, deleteErr)
 	}
-	if err != nil {
-		return err
-	}
-	left, err := s.registry.ListBoundKeys(ctx, id)
-	for _, key := range left {
-		s.warn(fmt.Sprintf("key %s is left: %v", key.Hash, cmp.Or(key.Fault, error(errOtherAccount))))
-		err = errKeysLeft
-	}
-	return err
+	return cmp.Or(err, left)
 }
 
 // purgeRow is a credential, a file or an upload in parts that a purge would remove.

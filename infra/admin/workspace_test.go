@@ -114,6 +114,8 @@ func TestAWorkspaceIsErased(t *testing.T) {
 	kept := d.seal(d.workspace, "kept")
 	d.must("key", "create", "kept")
 	d.fill(second)
+	unlisted := auth.HashKey(d.must("key", "create", "unlisted", "--workspace", string(second)))
+	d.table(d.engines.Tables.Access).Delete(t, kit.Key("workspace#"+string(second), "key#"+string(unlisted)))
 	d.stopped(time.Now(), func(time.Duration) error {
 		d.seal(second, "late") // by a create that was under way
 		return nil
@@ -125,11 +127,11 @@ func TestAWorkspaceIsErased(t *testing.T) {
 	}
 	got := d.want(exit.Done, "workspace", "erase", string(second[:8]), "--yes")
 	wantRights(t, transport.Calls())
-	if !strings.Contains(got.stdout, "2 credentials, 1 version of files, 1 upload in parts and 2 keys removed") {
+	if !strings.Contains(got.stdout, "2 credentials, 1 version of files, 1 upload in parts and 3 keys removed") {
 		t.Errorf("stdout %s", got.stdout)
 	}
 	audits := got.audits()
-	if len(audits) != 4 || audits[0]["outcome"] != "begun" || audits[3]["outcome"] != "done" || audits[3]["action"] != "workspace.erase" || audits[3]["credentials_removed"] != 2.0 || audits[3]["uploads_aborted"] != 1.0 {
+	if len(audits) != 5 || audits[0]["outcome"] != "begun" || audits[4]["outcome"] != "done" || audits[4]["action"] != "workspace.erase" || audits[4]["credentials_removed"] != 2.0 || audits[4]["uploads_aborted"] != 1.0 {
 		t.Errorf("audit %v", audits)
 	}
 	d.change = nil
