@@ -1,0 +1,154 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"signalbox.dev/infra/admin/arguments"
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/output"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+)
+
+type replacedView struct {
+	Old     string       `json:"old"`
+	Hash    auth.KeyHash `json:"hash"`
+	Changed int          `json:"changed"` // allow-lists
+}
+
+// Run adds a key to every allow-list of its account that has the old one. The lists have the
+// old key, too, until it is deleted. The old key may be deleted already, if its hash is whole.
+func (c keyReplace) Run(ctx context.Context, s *session) error {
+	key, err := oneKey{c.keySearch, c.New}.find(ctx, s)
+	if err != nil {
+		return err
+	}
+	if state := stateOf(key.Key, s.now()); state != "active" {
+		return exit.Refusal(fmt.Sprintf("key %s is %s: nothing was changed", key.Hash.Short(), state))
+	}
+	old := string(c.Old)
+	if len(old) < arguments.HashLength {
+		found, err := oneKey{keySearch{key.Account}, c.Old}.find(ctx, s)
+		if err != nil {
+			return err
+		}
+		old = string(found.Hash)
+	}
+	if old == string(key.Hash) {
+		return exit.UsageError("a key cannot replace itself: name the old one, then the new one")
+	}
+	attrs := []any{"account", key.Account, "key", old, "successor", key.Hash}
+	if err := s.begin(ctx, "key.replace", attrs...); err != nil {
+		return err
+	}
+	lists, err := s.relist(ctx, key.Account, func(list []string) []string {
+		if !slices.Contains(list, old) || slices.Contains(list, string(key.Hash)) {
+			return list
+		}
+		return append(slices.Clone(list), string(key.Hash))
+	})
+	for _, credential := range lists.passed {
+		s.warn("the list of credential " + credential + " is full, so the new key is not in it: `admin key delete` of another key makes room")
+	}
+	switch added := output.Count(lists.changed, "allow-list") + " changed"; {
+	case err != nil:
+		err = &exit.Partial{Err: err, Done: added + ": repeat the command"}
+	case len(lists.passed) > 0 || lists.unread:
+		err = exit.Findings(added + ", and not every credential could be: see the warnings")
+	}
+	return s.finish(ctx, "key.replace", err, replacedView{old, key.Hash, lists.changed},
+		fmt.Sprintf("Key %s is in %s beside the old one. Hand it over, then `admin key delete %s`.", key.Hash.Short(), output.Count(lists.changed, "more allow-list"), old[:8]), attrs...)
+}
+
+// relisted is the result of relist.
+type relisted struct {
+	changed int
+	passed  []string // credentials whose list would be empty or too long
+	unread  bool     // some credentials cannot be read
+}
+
+// relistAttempts bounds how often relist reads the lists again that somebody else changed.
+const relistAttempts = 5
+
+// relist replaces each allow-list of the account by what change returns. It goes on after a
+// failure, and returns the first one.
+func (s *session) relist(ctx context.Context, account ids.Account, change func([]string) []string) (r relisted, failed error) {
+	holding := map[ids.Workspace]int{}
+	for range relistAttempts {
+		found, err := search{Account: account}.look(ctx, s)
+		if errors.Is(err, auth.ErrNoAccount) { // a damaged key may name one that has no credentials
+			return r, nil
+		}
+		if err != nil {
+			return r, err
+		}
+		clear(holding)
+		r.passed, r.unread, failed = nil, found.unread > 0, nil
+		for _, c := range found.credentials {
+			holding[c.Workspace]++
+			list := change(c.AllowedAPIKeyHashes)
+			if slices.Equal(list, c.AllowedAPIKeyHashes) {
+				continue
+			}
+			err := s.credentials.SetAllowedKeys(ctx, c, list)
+			if errors.Is(err, byok.ErrListLength) {
+				r.passed = append(r.passed, fmt.Sprintf("%.8s %q", c.ID, c.Name))
+				continue
+			}
+			s.audit(ctx, "credential.keys", err, "account", c.Account, "workspace", c.Workspace, "credential", c.ID)
+			if err == nil {
+				r.changed++
+			}
+			failed = cmp.Or(failed, err)
+		}
+		if !errors.Is(failed, byok.ErrChanged) {
+			break
+		}
+	}
+	if r.changed > 0 {
+		s.warnOfSize(ctx, holding)
+	}
+	return r, failed
+}
+
+// unlist takes a disabled key out of the allow-lists that have another.
+func (s *session) unlist(ctx context.Context, key auth.SurveyedKey) error {
+	lists, err := s.relist(ctx, key.Account, func(list []string) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(hash string) bool { return hash == string(key.Hash) })
+	})
+	for _, credential := range lists.passed {
+		s.warn("credential " + credential + " is for this key alone: no request can use it any more")
+	}
+	if err != nil {
+		return &exit.Partial{Err: err, Done: "the key is disabled: repeat the command"}
+	}
+	return nil
+}
+
+// allowing returns a warning if credentials list the key in allowed_api_key_hashes.
+func (s *session) allowing(ctx context.Context, key auth.SurveyedKey) string {
+	if key.Account == "" { // it cannot be read: no request with the key passes
+		return ""
+	}
+	found, err := search{Account: key.Account}.look(ctx, s)
+	if err != nil {
+		return "it is not known which credentials allow this key: " + exit.Sentence(err, exit.Failed)
+	}
+	var names []string
+	for _, c := range found.credentials {
+		if slices.Contains(c.AllowedAPIKeyHashes, string(key.Hash)) {
+			names = append(names, fmt.Sprintf("%.8s %q", c.ID, c.Name))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("this key is in the allow-list of %s: %s. `admin key replace` adds the key that takes its place, whose requests otherwise pass over them",
+		output.Count(len(names), "credential"), strings.Join(names, ", "))
+}
