@@ -65,8 +65,8 @@ func (m *fakeStore) Next(context.Context, ids.Account, ids.Workspace, string, in
 }
 
 // Owned reports that every key is the account's.
-func (m *fakeStore) Owned(_ context.Context, _ ids.Account, hashes []auth.KeyHash) (map[auth.KeyHash]bool, error) {
-	owned := map[auth.KeyHash]bool{}
+func (m *fakeStore) Owned(_ context.Context, _ ids.Account, hashes []ids.KeyHash) (map[ids.KeyHash]bool, error) {
+	owned := map[ids.KeyHash]bool{}
 	for _, h := range hashes {
 		owned[h] = true
 	}

@@ -30,7 +30,7 @@ type positions interface {
 
 type keyring interface {
 	// Owned changes nothing and may be repeated.
-	Owned(context.Context, ids.Account, []auth.KeyHash) (map[auth.KeyHash]bool, error)
+	Owned(context.Context, ids.Account, []ids.KeyHash) (map[ids.KeyHash]bool, error)
 }
 
 type credentials interface {
@@ -137,7 +137,7 @@ func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Worksp
 		return byok.Draft{}, workspaceErr
 	}
 	var (
-		owned             map[auth.KeyHash]bool
+		owned             map[ids.KeyHash]bool
 		draft             byok.Draft
 		sortOrder         int64
 		ownedErr, sealErr error
@@ -191,17 +191,17 @@ func (h handler) position(ctx context.Context, account ids.Account, workspace id
 	return position.SortOrder, err
 }
 
-func keyHashes(hashes []string) []auth.KeyHash {
-	var list []auth.KeyHash
+func keyHashes(hashes []string) []ids.KeyHash {
+	var list []ids.KeyHash
 	for _, h := range hashes {
-		list = append(list, auth.KeyHash(h))
+		list = append(list, ids.KeyHash(h))
 	}
 	return list
 }
 
 // foreignKeys reports the hashes that do not name a key of the account. Another account's
 // key and an unknown one get the same message.
-func foreignKeys(hashes []auth.KeyHash, owned map[auth.KeyHash]bool) []issues.Issue {
+func foreignKeys(hashes []ids.KeyHash, owned map[ids.KeyHash]bool) []issues.Issue {
 	var faults []issues.Issue
 	for i, h := range hashes {
 		if !owned[h] {

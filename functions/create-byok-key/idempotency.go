@@ -59,7 +59,7 @@ func newAttempt(ctx context.Context, c credentials, r *api.Request, key string) 
 	if key == "" {
 		return a, nil
 	}
-	a.id = byok.NewRequestID(string(r.Key()), key)
+	a.id = byok.NewRequestID(r.Key(), key)
 	var err error
 	a.earlier, err = c.Recall(ctx, a.id)
 	return a, err

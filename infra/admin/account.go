@@ -145,7 +145,7 @@ func keysOf(survey *auth.Survey, account ids.Account, suspended bool) (found []a
 // suspendKeys sets or removes the mark on keys of the account until a survey finds none that it
 // could change, and returns how many it changed. It returns the first failure.
 func (s *session) suspendKeys(ctx context.Context, account ids.Account, suspended bool) (changed int, failed error) {
-	unchanged := map[auth.KeyHash]bool{}
+	unchanged := map[ids.KeyHash]bool{}
 	for {
 		survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
 		if err != nil {

@@ -56,9 +56,9 @@ func (f *finding) repair(ctx context.Context, r *auth.Registry) error {
 	account, workspace := ids.Account(f.Account), ids.Workspace(f.ID)
 	switch f.Remedy {
 	case disableKey:
-		return r.DisableKey(ctx, account, auth.KeyHash(f.ID))
+		return r.DisableKey(ctx, account, ids.KeyHash(f.ID))
 	case suspendKey:
-		return r.SuspendKey(ctx, account, auth.KeyHash(f.ID), true)
+		return r.SuspendKey(ctx, account, ids.KeyHash(f.ID), true)
 	case suspendAccount:
 		return r.SuspendAccount(ctx, account, true)
 	case deleteWorkspace:
@@ -313,7 +313,7 @@ func (i *inspection) inspectCredentials() {
 		}
 		taken[at] = p.ID
 		unknown := slices.DeleteFunc(slices.Clone(p.AllowedAPIKeyHashes), func(hash string) bool {
-			return i.access.Keys[auth.KeyHash(hash)].Account == p.Account
+			return i.access.Keys[ids.KeyHash(hash)].Account == p.Account
 		})
 		if len(unknown) > 0 {
 			i.note("credential", string(p.ID), p.Account, fmt.Sprintf("its allow-list has %s that the account does not have, %.8s among them",

@@ -76,7 +76,7 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 }
 
 // unseen deletes a key that could not be shown, because nobody can use it.
-func (c keyCreate) unseen(ctx context.Context, s *session, hash auth.KeyHash, shown error) error {
+func (c keyCreate) unseen(ctx context.Context, s *session, hash ids.KeyHash, shown error) error {
 	err := s.registry.DeleteKey(ctx, c.Account, hash)
 	s.audit(ctx, "key.delete", err, "account", c.Account, "key", hash)
 	if err != nil {
@@ -201,7 +201,7 @@ func (c oneKey) report(ctx context.Context, s *session, action, state string, ke
 // find finds the key. With a whole hash, it reads no list.
 func (c oneKey) find(ctx context.Context, s *session) (auth.SurveyedKey, error) {
 	if len(c.Hash) == arguments.HashLength {
-		return c.get(ctx, s, auth.KeyHash(c.Hash))
+		return c.get(ctx, s, ids.KeyHash(c.Hash))
 	}
 	keys, err := c.look(ctx, s, func(k auth.Key) bool { return strings.HasPrefix(string(k.Hash), string(c.Hash)) })
 	if err == nil && len(keys) > 1 {
@@ -227,7 +227,7 @@ func (c keySearch) where() string {
 }
 
 // get returns the key with the hash.
-func (c keySearch) get(ctx context.Context, s *session, hash auth.KeyHash) (auth.SurveyedKey, error) {
+func (c keySearch) get(ctx context.Context, s *session, hash ids.KeyHash) (auth.SurveyedKey, error) {
 	key, err := s.registry.FindKey(ctx, hash)
 	if errors.Is(err, auth.ErrNoKey) || err == nil && c.Account != "" && key.Account != c.Account {
 		return auth.SurveyedKey{}, fmt.Errorf("%w: looked in %s", auth.ErrNoKey, c.where())
@@ -328,7 +328,7 @@ type keyList struct {
 }
 
 type keyView struct {
-	Hash      auth.KeyHash    `json:"hash" title:"key hash" list:"key,short"`
+	Hash      ids.KeyHash     `json:"hash" title:"key hash" list:"key,short"`
 	Kind      auth.Kind       `json:"kind" title:"kind"`
 	Name      string          `json:"name" title:"name" list:"name,16"`
 	Account   output.Optional `json:"account_id,omitempty" title:"account" list:"account,short"`

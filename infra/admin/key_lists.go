@@ -17,9 +17,9 @@ import (
 )
 
 type replacedView struct {
-	Old     string       `json:"old"`
-	Hash    auth.KeyHash `json:"hash"`
-	Changed int          `json:"changed"` // allow-lists
+	Old     string      `json:"old"`
+	Hash    ids.KeyHash `json:"hash"`
+	Changed int         `json:"changed"` // allow-lists
 }
 
 // Run adds a key to every allow-list of its account that has the old one. The lists have the

@@ -29,7 +29,7 @@ type restored struct {
 	*fixture
 	db         *dynamodb.Client
 	old        string // the table before the restore
-	keys       map[string]auth.KeyHash
+	keys       map[string]ids.KeyHash
 	workspaces map[string]ids.Workspace
 	atMoment   []kit.Row // the access table as the restore left it
 }
@@ -42,7 +42,7 @@ func newRestored(t *testing.T, more int) *restored {
 	d := newApart(t)
 	r := &restored{
 		fixture: d, db: dynamodb.NewFromConfig(d.engines.Config), old: d.engines.Tables.Access,
-		keys: map[string]auth.KeyHash{}, workspaces: map[string]ids.Workspace{"default": d.workspace},
+		keys: map[string]ids.KeyHash{}, workspaces: map[string]ids.Workspace{"default": d.workspace},
 	}
 	var other accountView
 	r.json(&other, "account", "create", "Other")

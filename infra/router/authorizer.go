@@ -163,7 +163,7 @@ func (a *authorizer) refuse(w http.ResponseWriter, status int, reason string) {
 }
 
 // bearerOf returns the hash of the caller's API key, which may be unknown.
-func bearerOf(w http.ResponseWriter, r *http.Request) (auth.KeyHash, error) {
+func bearerOf(w http.ResponseWriter, r *http.Request) (ids.KeyHash, error) {
 	bearer, err := auth.ParseBearer(r.Header.Values("Authorization"))
 	if err != nil {
 		return "", err
@@ -415,7 +415,7 @@ func countOf(r *http.Request, most int) (n int, ok bool) {
 
 // mayBe reports whether the request can come from the plan's caller. If the router sends
 // an API key, it must be that caller's.
-func mayBe(r *http.Request, hash auth.KeyHash) bool {
+func mayBe(r *http.Request, hash ids.KeyHash) bool {
 	given := r.Header.Values("Authorization")
 	bearer, err := auth.ParseBearer(given)
 	return len(given) == 0 || err == nil && bearer.Hash() == hash

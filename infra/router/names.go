@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
 )
 
@@ -22,7 +22,7 @@ import (
 // authorizer remembers plans: any one that has the same keys serves any attempt.
 type plan struct {
 	made   time.Time // in whole milliseconds
-	hash   auth.KeyHash
+	hash   ids.KeyHash
 	model  string
 	userID string
 	steps  []stepID
@@ -111,7 +111,7 @@ func (k nameKeys) plan(name string) (p plan, ok bool) {
 		return plan{}, false
 	}
 	p.made = time.UnixMilli(int64(binary.BigEndian.Uint64(content[1:]))) //nolint:gosec // as it was written
-	p.hash = auth.KeyHash(hex.EncodeToString(content[headSize-sha256.Size : headSize]))
+	p.hash = ids.KeyHash(hex.EncodeToString(content[headSize-sha256.Size : headSize]))
 	content = content[headSize:]
 	for _, text := range []*string{&p.model, &p.userID} {
 		length, n := binary.Uvarint(content)

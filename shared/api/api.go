@@ -20,6 +20,7 @@ import (
 
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/calls"
+	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/secret"
 )
 
@@ -75,7 +76,7 @@ type Response struct {
 type Verifier interface {
 	// Verify returns an *auth.Rejection if the key is not valid, and any other error if
 	// the look-up failed.
-	Verify(context.Context, auth.KeyHash) (auth.Caller, error)
+	Verify(context.Context, ids.KeyHash) (auth.Caller, error)
 }
 
 // Handler makes an operation a Lambda function. Its Invoke never returns an error,
@@ -184,7 +185,7 @@ func (r *Request) Header(name string) []string { return r.header.Values(name) }
 func (r *Request) StageVariable(name string) string { return r.stage.single(name) }
 
 // Key returns the hash of the caller's key.
-func (r *Request) Key() auth.KeyHash { return r.bearer.Hash() }
+func (r *Request) Key() ids.KeyHash { return r.bearer.Hash() }
 
 // Bearer returns the caller's key itself, to derive other keys from.
 func (r *Request) Bearer() auth.Bearer { return r.bearer }

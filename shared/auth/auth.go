@@ -74,7 +74,7 @@ var ErrUnreadable = errors.New("unreadable row")
 type Caller struct {
 	account   ids.Account
 	workspace ids.Workspace
-	key       KeyHash
+	key       ids.KeyHash
 	kind      Kind
 }
 
@@ -93,24 +93,15 @@ func (c Caller) String() string {
 	return fmt.Sprintf("%s key %s of account %s", c.kind, c.key.Short(), c.account)
 }
 
-// KeyHash is the lower-case hex SHA-256 of a whole API key: it names a key wherever the
-// key must not be shown. Keys hold 256 random bits (see NewToken), so nobody can guess
-// a key from its hash.
-type KeyHash string
-
-// Short is the prefix of the hash by which logs name a key.
-func (h KeyHash) Short() string { return string(h[:min(len(h), shortHash)]) }
-
 const (
-	scheme    = "bearer"
-	maxToken  = 256
-	shortHash = 12
+	scheme   = "bearer"
+	maxToken = 256
 )
 
 // Bearer is the API key of a request. It is not verified yet.
 type Bearer struct {
 	token secret.Bytes
-	hash  KeyHash
+	hash  ids.KeyHash
 }
 
 // ParseBearer reads the values of all Authorization headers of a request:
@@ -133,13 +124,13 @@ func ParseBearer(headers []string) (Bearer, error) {
 }
 
 // HashKey names the API key.
-func HashKey(token string) KeyHash {
+func HashKey(token string) ids.KeyHash {
 	sum := sha256.Sum256([]byte(token))
-	return KeyHash(hex.EncodeToString(sum[:]))
+	return ids.KeyHash(hex.EncodeToString(sum[:]))
 }
 
 // Hash names the key.
-func (b Bearer) Hash() KeyHash { return b.hash }
+func (b Bearer) Hash() ids.KeyHash { return b.hash }
 
 // Derive makes a 32-byte key from the token for the purpose that info names
 // (HKDF-SHA256). The stored hash is not enough to make it.

@@ -13,6 +13,7 @@ import (
 
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/ids"
 )
 
 // FuzzParseBearer compares the parser with the grammar as a regular expression. A
@@ -29,10 +30,10 @@ func FuzzParseBearer(f *testing.F) {
 	}
 	grammar := regexp.MustCompile(`^(?i:bearer) +([A-Za-z0-9._~+/-]+=*)$`)
 	f.Fuzz(func(t *testing.T, header string) {
-		var want auth.KeyHash
+		var want ids.KeyHash
 		if found := grammar.FindStringSubmatch(header); found != nil && len(found[1]) <= 256 {
 			sum := sha256.Sum256([]byte(found[1]))
-			want = auth.KeyHash(hex.EncodeToString(sum[:]))
+			want = ids.KeyHash(hex.EncodeToString(sum[:]))
 		}
 		b, err := auth.ParseBearer([]string{header})
 		rejection, rejected := errors.AsType[*auth.Rejection](err)

@@ -45,7 +45,7 @@ type primaryKey struct {
 	SK string `dynamodbav:"sk"`
 }
 
-func keyAt(h KeyHash) primaryKey { return primaryKey{keyPrefix + string(h), keySort} }
+func keyAt(h ids.KeyHash) primaryKey { return primaryKey{keyPrefix + string(h), keySort} }
 
 func accountAt(id ids.Account) primaryKey { return primaryKey{accountPrefix + string(id), accountSort} }
 

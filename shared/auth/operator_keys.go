@@ -88,13 +88,13 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 
 // DisableKey disables the key from the next request on, or returns ErrNoKey. A
 // disabled key may be disabled again.
-func (r *Registry) DisableKey(ctx context.Context, account ids.Account, hash KeyHash) error {
+func (r *Registry) DisableKey(ctx context.Context, account ids.Account, hash ids.KeyHash) error {
 	return r.setMark(ctx, keyAt(hash), "account", string(account), "disabled", true, ErrNoKey)
 }
 
 // SuspendKey sets or removes the mark that the key's account is suspended, or returns
 // ErrNoKey. It may be repeated.
-func (r *Registry) SuspendKey(ctx context.Context, account ids.Account, hash KeyHash, suspended bool) error {
+func (r *Registry) SuspendKey(ctx context.Context, account ids.Account, hash ids.KeyHash, suspended bool) error {
 	return r.setMark(ctx, keyAt(hash), "account", string(account), "suspended", suspended, ErrNoKey)
 }
 
@@ -124,7 +124,7 @@ func (r *Registry) setMark(ctx context.Context, at primaryKey, attribute, value,
 
 // EnableKey enables the key again. It returns ErrNoKey, or ErrWorkspaceDeleted if the
 // key is bound to a deleted workspace.
-func (r *Registry) EnableKey(ctx context.Context, account ids.Account, hash KeyHash) error {
+func (r *Registry) EnableKey(ctx context.Context, account ids.Account, hash ids.KeyHash) error {
 	row, err := r.key(ctx, account, hash)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (r *Registry) EnableKey(ctx context.Context, account ids.Account, hash KeyH
 
 // DeleteKey removes the key and its entries in lists, all at once, or returns ErrNoKey. It
 // also removes a key that cannot be read. The account is "" if the row names none.
-func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash KeyHash) error {
+func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash ids.KeyHash) error {
 	row, found, err := r.keyRow(ctx, hash)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash KeyH
 
 // FindKey reads a key of any account, or returns ErrNoKey. It reads only the key's
 // own row, so a damaged account or list does not stop it.
-func (r *Registry) FindKey(ctx context.Context, hash KeyHash) (SurveyedKey, error) {
+func (r *Registry) FindKey(ctx context.Context, hash ids.KeyHash) (SurveyedKey, error) {
 	row, found, err := r.keyRow(ctx, hash)
 	if err != nil {
 		return SurveyedKey{}, err
@@ -192,7 +192,7 @@ func (r *Registry) FindKey(ctx context.Context, hash KeyHash) (SurveyedKey, erro
 }
 
 // key reads a key of the account, or returns ErrNoKey.
-func (r *Registry) key(ctx context.Context, account ids.Account, hash KeyHash) (keyItem, error) {
+func (r *Registry) key(ctx context.Context, account ids.Account, hash ids.KeyHash) (keyItem, error) {
 	row, found, err := r.keyRow(ctx, hash)
 	switch {
 	case err != nil:
@@ -206,7 +206,7 @@ func (r *Registry) key(ctx context.Context, account ids.Account, hash KeyHash) (
 }
 
 // keyRow reads a key's row, which may be damaged, or returns ErrNoKey.
-func (r *Registry) keyRow(ctx context.Context, hash KeyHash) (row keyItem, found lookup, err error) {
+func (r *Registry) keyRow(ctx context.Context, hash ids.KeyHash) (row keyItem, found lookup, err error) {
 	found, err = get(ctx, r.db, r.table, keyAt(hash), &row)
 	switch {
 	case err != nil:

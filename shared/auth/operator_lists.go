@@ -30,7 +30,7 @@ type Workspace struct {
 
 // Key is a listed API key, without its token.
 type Key struct {
-	Hash      KeyHash
+	Hash      ids.KeyHash
 	Workspace ids.Workspace // "" if it is not bound
 	Kind      Kind
 	Name      string
@@ -174,7 +174,7 @@ func (r *Registry) rows(ctx context.Context, pk, prefix string) (rows []map[stri
 // key converts a row to a Key. fault is the error of decoding the row.
 func (k *keyItem) key(fault error) Key {
 	key := Key{
-		Hash: KeyHash(strings.TrimPrefix(k.PK, keyPrefix)), Fault: fault, Workspace: k.Workspace, Kind: k.Kind, Name: k.Name,
+		Hash: ids.KeyHash(strings.TrimPrefix(k.PK, keyPrefix)), Fault: fault, Workspace: k.Workspace, Kind: k.Kind, Name: k.Name,
 		Disabled: aws.ToBool(k.Disabled), Suspended: k.Suspended,
 		CreatedAt: time.Unix(k.CreatedAt, 0).UTC(),
 	}

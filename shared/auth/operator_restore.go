@@ -28,7 +28,7 @@ const surveyPage = 500
 type Survey struct {
 	Accounts   map[ids.Account]Account
 	Workspaces map[ids.Workspace]SurveyedWorkspace
-	Keys       map[KeyHash]SurveyedKey
+	Keys       map[ids.KeyHash]SurveyedKey
 	// Missing are the list entries that a readable row lacks. Stray are list entries for a
 	// row that is absent or belongs elsewhere.
 	Missing, Stray []ItemKey
@@ -52,7 +52,7 @@ type SurveyedKey struct {
 
 // HalfDeleted reports whether a list lacks the key: only a part of its deletion or of its
 // creation was restored.
-func (s *Survey) HalfDeleted(hash KeyHash) bool {
+func (s *Survey) HalfDeleted(hash ids.KeyHash) bool {
 	return slices.ContainsFunc(s.Missing, func(p ItemKey) bool { return p.SK == keyAt(hash).PK })
 }
 
@@ -78,7 +78,7 @@ func (k primaryKey) row() primaryKey {
 // ReadSurvey reads the access table with that name; it has no effect.
 func ReadSurvey(ctx context.Context, db dynamodb.ScanAPIClient, table string) (*Survey, error) {
 	s := &Survey{
-		Accounts: map[ids.Account]Account{}, Workspaces: map[ids.Workspace]SurveyedWorkspace{}, Keys: map[KeyHash]SurveyedKey{},
+		Accounts: map[ids.Account]Account{}, Workspaces: map[ids.Workspace]SurveyedWorkspace{}, Keys: map[ids.KeyHash]SurveyedKey{},
 	}
 	entries, wanted := map[primaryKey]bool{}, map[primaryKey]bool{}
 	pages := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{
@@ -154,7 +154,7 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 
 // faulty reports whether the row of the key or workspace is there but unreadable.
 func (s *Survey) faulty(pk string) bool {
-	return s.Keys[KeyHash(strings.TrimPrefix(pk, keyPrefix))].Fault != nil ||
+	return s.Keys[ids.KeyHash(strings.TrimPrefix(pk, keyPrefix))].Fault != nil ||
 		s.Workspaces[ids.Workspace(strings.TrimPrefix(pk, workspacePrefix))].Fault != nil
 }
 

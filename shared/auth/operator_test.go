@@ -70,7 +70,7 @@ func (f *fixture) newWorkspace() ids.Workspace {
 }
 
 // verify returns the caller, or the reason why the key is rejected.
-func (f *fixture) verify(key auth.KeyHash) (auth.Caller, auth.Reason) {
+func (f *fixture) verify(key ids.KeyHash) (auth.Caller, auth.Reason) {
 	f.Helper()
 	caller, err := f.verifier.Verify(f.Context(), key)
 	rejection, ok := errors.AsType[*auth.Rejection](err)
@@ -229,7 +229,7 @@ func TestAKeyIsDisabledEnabledAndDeleted(t *testing.T) {
 	f := newFixture(t)
 	for _, key := range []auth.Key{f.newBoundKey(), f.newUnboundKey()} {
 		for _, c := range []struct {
-			do   func(context.Context, ids.Account, auth.KeyHash) error
+			do   func(context.Context, ids.Account, ids.KeyHash) error
 			want auth.Reason
 		}{{f.registry.DisableKey, auth.Disabled}, {f.registry.EnableKey, ""}, {f.registry.DeleteKey, auth.UnknownKey}} {
 			f.wantError(c.do(t.Context(), f.account, key.Hash), nil)
@@ -267,12 +267,12 @@ func TestBatches(t *testing.T) {
 		t.Errorf("%d keys are listed, %v; want 101", len(listed), err)
 	}
 	keyring, own := auth.NewKeyring(other.db, other.table), other.newUnboundKey().Hash
-	hashes := []auth.KeyHash{own, own}
+	hashes := []ids.KeyHash{own, own}
 	for n := range 99 {
 		hashes = append(hashes, auth.HashKey(fmt.Sprint("unknown ", n)))
 	}
 	owned, err := keyring.Owned(t.Context(), other.account, hashes)
-	if diff := cmp.Diff(map[auth.KeyHash]bool{own: true}, owned); err != nil || diff != "" {
+	if diff := cmp.Diff(map[ids.KeyHash]bool{own: true}, owned); err != nil || diff != "" {
 		t.Errorf("of 100 keys and a repeat: %v (-want +got):\n%s", err, diff)
 	}
 	if owned, err := keyring.Owned(t.Context(), f.account, hashes); err != nil || len(owned) > 0 {

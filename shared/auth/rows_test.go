@@ -50,7 +50,7 @@ func TestAContradictoryKeyIsUnknown(t *testing.T) {
 			t.Errorf("%s: %v", attribute, err)
 		}
 		for account, fault := range map[ids.Account]bool{f.account: true, "another": attribute == "account"} {
-			owned, err := auth.NewKeyring(f.db, f.table).Owned(t.Context(), account, []auth.KeyHash{key.Hash})
+			owned, err := auth.NewKeyring(f.db, f.table).Owned(t.Context(), account, []ids.KeyHash{key.Hash})
 			if (err != nil) != fault || owned[key.Hash] {
 				t.Errorf("%s: owned %v by %s, %v", attribute, owned, account, err)
 			}

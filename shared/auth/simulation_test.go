@@ -41,7 +41,7 @@ func TestSimulation(t *testing.T) {
 type situation struct {
 	account           ids.Account
 	workspace, second ids.Workspace
-	key, management   auth.KeyHash
+	key, management   ids.KeyHash
 	now               time.Time // the time at which all of it is made
 }
 
@@ -252,7 +252,7 @@ func askRegistry(w *sim.World) {
 	}
 	refused(auth.ErrWorkspaceDeleted, newKey(own.ID, deleted), r.SetDefaultWorkspace(ctx, own.ID, deleted), r.EnableKey(ctx, own.ID, stranded))
 	refused(nil, r.DeleteWorkspace(ctx, own.ID, deleted), r.RaiseCounter(ctx, nowhere, "openai", 1))
-	for _, hash := range []auth.KeyHash{unknown, auth.HashKey(stranger.Management)} {
+	for _, hash := range []ids.KeyHash{unknown, auth.HashKey(stranger.Management)} {
 		refused(auth.ErrNoKey, r.DisableKey(ctx, own.ID, hash), r.EnableKey(ctx, own.ID, hash), r.DeleteKey(ctx, own.ID, hash), r.SuspendKey(ctx, own.ID, hash, true))
 	}
 	kit.Must(t, r.SuspendAccount(ctx, own.ID, true))

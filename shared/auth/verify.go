@@ -27,7 +27,7 @@ func NewVerifier(db itemGetter, table string) *Verifier {
 
 // Verify returns the key's caller or a *Rejection; any other error means that the
 // table could not be read. It has no effect.
-func (v *Verifier) Verify(ctx context.Context, hash KeyHash) (Caller, error) {
+func (v *Verifier) Verify(ctx context.Context, hash ids.KeyHash) (Caller, error) {
 	var key keyItem
 	found, err := get(ctx, v.db, v.table, keyAt(hash), &key)
 	if err != nil {
@@ -63,8 +63,8 @@ func NewKeyring(db batchGetter, table string) *Keyring {
 // disabled and expired keys included. An unreadable key is an error only if it is the
 // account's. A key that names no account is nobody's: the error says so, beside the result.
 // Owned has no effect.
-func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []KeyHash) (map[KeyHash]bool, error) {
-	owned := make(map[KeyHash]bool, len(hashes))
+func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []ids.KeyHash) (map[ids.KeyHash]bool, error) {
+	owned := make(map[ids.KeyHash]bool, len(hashes))
 	keys := uniqueKeys(hashes)
 	if len(keys) > batchLimit {
 		return nil, errors.New("too many keys to look up at once")
@@ -75,7 +75,7 @@ func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []KeyHa
 	}
 	var nobodys error
 	for _, item := range items {
-		hash := KeyHash(strings.TrimPrefix(primaryKeyOf(item).PK, keyPrefix))
+		hash := ids.KeyHash(strings.TrimPrefix(primaryKeyOf(item).PK, keyPrefix))
 		switch accountOf(item) {
 		case account:
 		case "":
@@ -94,8 +94,8 @@ func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []KeyHa
 }
 
 // uniqueKeys names each key once: BatchGetItem refuses repeats.
-func uniqueKeys(hashes []KeyHash) []map[string]types.AttributeValue {
-	seen := make(map[KeyHash]bool, len(hashes))
+func uniqueKeys(hashes []ids.KeyHash) []map[string]types.AttributeValue {
+	seen := make(map[ids.KeyHash]bool, len(hashes))
 	var keys []map[string]types.AttributeValue
 	for _, h := range hashes {
 		if !seen[h] {

@@ -206,5 +206,5 @@ func (f *fixture) replay(earlier byok.Remembered, err error) string {
 
 // newRequest is the id of a new idempotent request.
 func newRequest() byok.RequestID {
-	return byok.NewRequestID(fmt.Sprintf("%064d", 1), string(ids.New[ids.Job]()))
+	return byok.NewRequestID(ids.KeyHash(fmt.Sprintf("%064d", 1)), string(ids.New[ids.Job]()))
 }

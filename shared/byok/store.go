@@ -112,9 +112,9 @@ type RequestID string
 
 // NewRequestID returns the id of the request that the API key with this hash makes
 // under an idempotency key. The idempotency key is stored only as a hash.
-func NewRequestID(apiKeyHash, idempotencyKey string) RequestID {
+func NewRequestID(apiKey ids.KeyHash, idempotencyKey string) RequestID {
 	sum := sha256.Sum256([]byte(idempotencyKey))
-	return RequestID("idem#" + apiKeyHash + "#" + hex.EncodeToString(sum[:]))
+	return RequestID("idem#" + string(apiKey) + "#" + hex.EncodeToString(sum[:]))
 }
 
 // Fingerprint identifies a request without revealing its content: an HMAC-SHA256

@@ -24,8 +24,17 @@ type (
 // Such an id needs no escaping in a URL or in an S3 key.
 type File string
 
+// KeyHash is the lower-case hex SHA-256 of a whole API key: it names a key wherever the
+// key must not be shown. Keys hold 256 random bits (see NewToken), so nobody can guess
+// a key from its hash.
+type KeyHash string
+
+// Short is the prefix of the hash by which logs name a key.
+func (h KeyHash) Short() string { return string(h[:min(len(h), shortHash)]) }
+
 const (
 	uuidLength    = 36
+	shortHash     = 12
 	filePrefix    = "file_"
 	fileNameBytes = 200
 )

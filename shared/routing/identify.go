@@ -49,7 +49,7 @@ type rows struct {
 // Identify finds who calls, from the API key's row alone. A router may ask it before it
 // accepts a request's body. The error is an *auth.Rejection, ErrManagementKey or
 // ErrUnavailable.
-func (r *Reader) Identify(ctx context.Context, hash auth.KeyHash) (auth.Caller, error) {
+func (r *Reader) Identify(ctx context.Context, hash ids.KeyHash) (auth.Caller, error) {
 	caller, err := r.callers.get(ctx, hash)
 	switch {
 	case err != nil:
@@ -67,7 +67,7 @@ func (r *Reader) Identify(ctx context.Context, hash auth.KeyHash) (auth.Caller, 
 
 // look reads the rows of an API key, all at once if the key stands for what it stood for last
 // time. What this guess got wrong is read after the key's row.
-func (r *Reader) look(ctx context.Context, hash auth.KeyHash) (rows, error) {
+func (r *Reader) look(ctx context.Context, hash ids.KeyHash) (rows, error) {
 	begun := time.Now()
 	guess, guessed := r.guesses.of(hash)
 	var (
@@ -161,25 +161,25 @@ func classify(err error) error {
 // guesses remembers what API keys stood for last time.
 type guesses struct {
 	mu  sync.Mutex
-	all map[auth.KeyHash]target
+	all map[ids.KeyHash]target
 }
 
 const mostGuesses = 10_000
 
-func (g *guesses) of(hash auth.KeyHash) (t target, ok bool) {
+func (g *guesses) of(hash ids.KeyHash) (t target, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	t, ok = g.all[hash]
 	return t, ok
 }
 
-func (g *guesses) remember(hash auth.KeyHash, t target) {
+func (g *guesses) remember(hash ids.KeyHash, t target) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	put(g.all, mostGuesses, hash, t)
 }
 
-func (g *guesses) forget(hash auth.KeyHash) {
+func (g *guesses) forget(hash ids.KeyHash) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.all, hash)

@@ -113,7 +113,7 @@ type Reader struct {
 	opened     *cache
 	guesses    guesses
 
-	callers  *paced[auth.KeyHash, auth.Caller]
+	callers  *paced[ids.KeyHash, auth.Caller]
 	defaults *paced[auth.Caller, ids.Workspace]
 	stored   *paced[ownedWorkspace, stored]
 }
@@ -130,8 +130,8 @@ func NewReader(db tables, decrypter decrypter, c Config) (*Reader, error) {
 		opener: seal.NewOpener(ownKMS{decrypter, calls.Retryer()}, c.SealingKeyARNs...), opened: newCache(c.Keys)}
 	r.workspaces = auth.NewWorkspaces(r.tables, c.AccessTable)
 	verifier := auth.NewVerifier(r.tables, c.AccessTable)
-	r.guesses.all = make(map[auth.KeyHash]target)
-	r.callers = newPaced(func(ctx context.Context, hash auth.KeyHash, _ charge) (auth.Caller, error) {
+	r.guesses.all = make(map[ids.KeyHash]target)
+	r.callers = newPaced(func(ctx context.Context, hash ids.KeyHash, _ charge) (auth.Caller, error) {
 		return verifier.Verify(ctx, hash)
 	})
 	r.defaults = newPaced(func(ctx context.Context, c auth.Caller, _ charge) (ids.Workspace, error) {
@@ -170,7 +170,7 @@ type Reading struct {
 //
 // The error is an *auth.Rejection, ErrManagementKey, ErrNoWorkspace, ErrUnreadable,
 // ErrTooMany or ErrUnavailable.
-func (r *Reader) Read(ctx context.Context, hash auth.KeyHash, request Request) (*Reading, error) {
+func (r *Reader) Read(ctx context.Context, hash ids.KeyHash, request Request) (*Reading, error) {
 	read, err := r.look(ctx, hash)
 	if err != nil {
 		return nil, err

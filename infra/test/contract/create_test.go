@@ -229,7 +229,7 @@ func TestItemsExpire(t *testing.T) {
 	attribute := aws.ToString(ttl.TimeToLiveDescription.AttributeName)
 	control := kit.Rows{DB: n.DynamoDB, Table: n.Control}
 	items := []kit.Row{
-		control.Get(t, kit.Key(string(byok.NewRequestID(hashOf(n.management), idempotencyKey)))),
+		control.Get(t, kit.Key(string(byok.NewRequestID(ids.KeyHash(hashOf(n.management)), idempotencyKey)))),
 		control.Get(t, kit.Key("limit#delete-file#"+hashOf(n.management))),
 	}
 	least := map[string]time.Duration{"limit": time.Minute / time.Duration(the.perMinute), "idem": 24 * time.Hour}
