@@ -202,8 +202,8 @@ type confirmation struct {
 	Yes bool `help:"Do not ask for a confirmation. Required without a terminal."`
 }
 
-// confirm returns nil if the operator has typed one of the names, in any spelling, or given --yes. The effect
-// completes the sentence "This …". After an error nothing was done.
+// confirm returns nil if the operator has typed one of the names, in any spelling, or given
+// --yes. The effect completes the sentence "This …". After an error nothing was done.
 func (c confirmation) confirm(ctx context.Context, s *session, effect string, names ...string) error {
 	if c.Yes {
 		return nil

@@ -55,7 +55,7 @@ func TestListReadsAllButTheSeal(t *testing.T) {
 	}
 }
 
-// A key is stored as sent. If it looks as if something was pasted around it, lists say so from that day on.
+// A key is stored as sent. If something may have been pasted around it, lists say so.
 func TestAnUnusualKeyIsMarked(t *testing.T) {
 	f := newFixture(t)
 	for key, form := range map[string]byok.Form{
