@@ -336,8 +336,7 @@ func restarts(t *testing.T, a *tenant) {
 					for before := served.Load(); served.Load() < before+40; {
 						time.Sleep(time.Millisecond)
 					}
-					a.authorizer.stop(signal)
-					a.authorizer.start()
+					a.authorizer.restart(signal)
 				}
 			})
 			tick.Stop()
@@ -399,8 +398,7 @@ func strangers(t *testing.T, a *tenant) {
 		"zstd":          stranger("Content-Encoding: zstd\r\nContent-Length: 4000", string(zstandard([]byte(body[:200])))),
 		"small streams": stranger("Transfer-Encoding: chunked", "4000\r\n"+body[:0x4000]+"\r\n"),
 	} {
-		a.envoy.stop(os.Kill)
-		a.envoy.start()
+		a.envoy.restart(os.Kill)
 		all := open(t, n, attack)
 		a.served(t, what)
 		a.isReady(t)
@@ -420,6 +418,7 @@ func envoyMemory(connections, bodies int) int { return 70 + connections/9 + 16*b
 
 // silence: connections that send nothing, or half a header, keep nobody out, and end.
 func silence(t *testing.T, a *tenant) {
+	a.envoy.restart(os.Kill) // it still has connections of the test before, and no tenant has one
 	silent := open(t, 1100, func(i int) string { return map[bool]string{true: "POST / HTTP/1.1\r\nHost: a\r\n"}[i == 0] })
 	a.served(t, "silence")
 	if !*isLong {
@@ -438,8 +437,7 @@ func silence(t *testing.T, a *tenant) {
 
 // large: whole bodies of 4 MiB cost what routing.md says.
 func large(t *testing.T, a *tenant) {
-	a.envoy.stop(os.Kill)
-	a.envoy.start()
+	a.envoy.restart(os.Kill)
 	a.served(t, "nothing")
 	const bodies = 24
 	text := `{"model":"gpt-5.2","x":"` + strings.Repeat("A", most-100) + `","messages":[{"content":"0"}]}`
@@ -457,8 +455,7 @@ func large(t *testing.T, a *tenant) {
 
 // ends: Envoy serves after a kill. Without an authorizer it says so.
 func ends(t *testing.T, a *tenant) {
-	a.envoy.stop(os.Kill)
-	a.envoy.start()
+	a.envoy.restart(os.Kill)
 	a.call(model, "429").is(t, "after a kill of Envoy", 200, `{"answer":"200"}`, a.plan(model)[:2]...)
 	one := a.tenant()
 	one.store(byok.Settings{})

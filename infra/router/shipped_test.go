@@ -79,6 +79,12 @@ func (p *process) stop(s os.Signal) {
 	}
 }
 
+func (p *process) restart(s os.Signal) {
+	p.Helper()
+	p.stop(s)
+	p.start()
+}
+
 // peak is the greatest resident memory of the process in MB.
 func (p *process) peak() (n int) {
 	p.Helper()
