@@ -1,7 +1,6 @@
 package auth_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -222,20 +221,6 @@ func TestKeysAreListedAndExpire(t *testing.T) {
 	f.wantReason(first, "")
 	f.verifier.SetClock(end)
 	f.wantReason(first, auth.Expired)
-}
-
-// TestSimulation refuses these commands for another account.
-func TestAKeyIsDisabledEnabledAndDeleted(t *testing.T) {
-	f := newFixture(t)
-	for _, key := range []auth.Key{f.newBoundKey(), f.newUnboundKey()} {
-		for _, c := range []struct {
-			do   func(context.Context, ids.Account, ids.KeyHash) error
-			want auth.Reason
-		}{{f.registry.DisableKey, auth.Disabled}, {f.registry.EnableKey, ""}, {f.registry.DeleteKey, auth.UnknownKey}} {
-			f.wantError(c.do(t.Context(), f.account, key.Hash), nil)
-			f.wantReason(key, c.want)
-		}
-	}
 }
 
 // A suspension is independent of whether a key is disabled.
