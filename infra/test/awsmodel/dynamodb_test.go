@@ -15,6 +15,9 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
+// access is a table of the kit with a partition and a sort key.
+const access = "signalbox-access"
+
 func text(s string) object  { return object{"S": s} }
 func number(n int) object   { return object{"N": fmt.Sprint(n)} }
 func boolean(b bool) object { return object{"BOOL": b} }
@@ -153,7 +156,7 @@ func (g requests) projection(in object) object {
 // write is one write of a kind, to an item of the access table or of the control table,
 // which has no sort key.
 func (g requests) write(kind string, key object) object {
-	in := object{"TableName": "access", "Key": key}
+	in := object{"TableName": access, "Key": key}
 	if kind != "ConditionCheck" && oneOf(g.T, true, false, false) {
 		key["pk"] = text(fmt.Sprint(key["pk"].(object)["S"], key["sk"].(object)["S"]))
 		delete(key, "sk")
@@ -175,9 +178,9 @@ func (g requests) write(kind string, key object) object {
 func (g requests) draw() (operation string, in object) {
 	switch operation = oneOf(g.T, "PutItem", "PutItem", "UpdateItem", "UpdateItem", "DeleteItem", "GetItem", "Query", "Scan", "BatchGetItem", "BatchWriteItem", "TransactWriteItems", "TransactWriteItems"); operation {
 	case "GetItem":
-		return operation, g.projection(object{"TableName": "access", "Key": g.key(), "ConsistentRead": true})
+		return operation, g.projection(object{"TableName": access, "Key": g.key(), "ConsistentRead": true})
 	case "Query":
-		in = object{"TableName": "access", "ConsistentRead": true}
+		in = object{"TableName": access, "ConsistentRead": true}
 		if oneOf(g.T, true, false) {
 			in["ReturnConsumedCapacity"] = "TOTAL"
 		}
@@ -188,15 +191,15 @@ func (g requests) draw() (operation string, in object) {
 		}
 		return operation, g.projection(in)
 	case "Scan":
-		return operation, g.with(object{"TableName": "access", "ConsistentRead": true}, "FilterExpression", "begins_with(pk, :run) AND sk = :sk")
+		return operation, g.with(object{"TableName": access, "ConsistentRead": true}, "FilterExpression", "begins_with(pk, :run) AND sk = :sk")
 	case "BatchGetItem":
-		return operation, object{"RequestItems": object{"access": g.projection(object{"Keys": g.keys(4), "ConsistentRead": true})}}
+		return operation, object{"RequestItems": object{access: g.projection(object{"Keys": g.keys(4), "ConsistentRead": true})}}
 	case "BatchWriteItem":
 		var deletions []object
 		for _, key := range g.keys(4) {
 			deletions = append(deletions, object{"DeleteRequest": object{"Key": key}})
 		}
-		return operation, object{"RequestItems": object{"access": deletions}}
+		return operation, object{"RequestItems": object{access: deletions}}
 	case "TransactWriteItems":
 		var items []object
 		for _, key := range g.keys(3) {
@@ -246,11 +249,11 @@ func TestQueriesOfLargeItems(t *testing.T) {
 			"pk": pk, "sk": text(fmt.Sprintf("credential#%02d", put)), "text": text(strings.Repeat("x", size)), "n": number(-1200 + size), "b": boolean(true), "none": object{"NULL": true},
 			"seal": object{"M": object{"key": object{"B": []byte(strings.Repeat("y", size%7))}, "list": object{"L": []any{text("é"), number(0)}}}},
 		}
-		in := object{"TableName": "access", "ConsistentRead": true, "KeyConditionExpression": "pk = :pk AND begins_with(sk, :credential)", "ReturnConsumedCapacity": "TOTAL",
+		in := object{"TableName": access, "ConsistentRead": true, "KeyConditionExpression": "pk = :pk AND begins_with(sk, :credential)", "ReturnConsumedCapacity": "TOTAL",
 			"ExpressionAttributeValues": object{":pk": pk, ":credential": text("credential#")}}
 		for _, s := range []side{fake, real} {
-			s.call(t, "DynamoDB_20120810.PutItem", object{"TableName": "access", "Item": item})
-			defer s.call(t, "DynamoDB_20120810.DeleteItem", object{"TableName": "access", "Key": object{"pk": pk, "sk": item["sk"]}}) // other tests scan the table
+			s.call(t, "DynamoDB_20120810.PutItem", object{"TableName": access, "Item": item})
+			defer s.call(t, "DynamoDB_20120810.DeleteItem", object{"TableName": access, "Key": object{"pk": pk, "sk": item["sk"]}}) // other tests scan the table
 		}
 		for page := 1; ; page++ {
 			in["Select"] = []string{"COUNT", "ALL_ATTRIBUTES"}[put%2]

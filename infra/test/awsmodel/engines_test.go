@@ -125,6 +125,9 @@ func (s side) call(t testing.TB, target string, in any) object {
 	if code, ok := out["__type"].(string); ok {
 		out["__type"] = code[strings.LastIndex(code, "#")+1:]
 	}
+	if out["__type"] == "ResourceNotFoundException" {
+		t.Fatalf("%s on a table that is not there: %v", target, in)
+	}
 	if response.StatusCode != http.StatusOK {
 		out["status"] = response.StatusCode
 	}
