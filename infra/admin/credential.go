@@ -31,8 +31,8 @@ type credentialCommands struct {
 }
 
 type credentialList struct {
-	place
-	AllWorkspaces bool                 `xor:"place" help:"List those of all workspaces of the account."`
+	scope
+	AllWorkspaces bool                 `xor:"scope" help:"List those of all workspaces of the account."`
 	Provider      []arguments.Provider `placeholder:"SLUG,..." help:"List those for these providers alone."`
 	State         string               `enum:"active,disabled," default:"" placeholder:"STATE" help:"List those that are active, or disabled."`
 }
@@ -158,7 +158,7 @@ func limits(c byok.Settings) string {
 func (c credentialList) Run(ctx context.Context, s *session) error {
 	at := search{Account: c.Account, Workspace: c.Workspace}
 	if !c.AllWorkspaces {
-		workspace, err := s.workspace(ctx, c.place)
+		workspace, err := s.workspace(ctx, c.scope)
 		if err != nil {
 			return err
 		}

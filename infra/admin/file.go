@@ -21,18 +21,18 @@ type fileCommands struct {
 }
 
 type fileUpload struct {
-	place
+	scope
 	Path        string   `arg:"" type:"existingfile" help:"What to upload; - reads standard input."`
 	ID          ids.File `name:"id" placeholder:"FILE_ID" help:"Its file id; if omitted, a new one."`
 	ContentType string   `default:"application/octet-stream" placeholder:"TYPE" help:"Its media type (${default})."`
 }
 
 type fileList struct {
-	place
+	scope
 }
 
 type fileDelete struct {
-	place
+	scope
 	confirmation
 	ID ids.File `arg:"" name:"file" help:"The file."`
 }
@@ -48,7 +48,7 @@ func (c fileUpload) Run(ctx context.Context, s *session) error {
 	if c.ID == "" {
 		c.ID = ids.NewFile()
 	}
-	workspace, err := s.workspace(ctx, c.place)
+	workspace, err := s.workspace(ctx, c.scope)
 	if err == nil {
 		err = c.upload(ctx, s, workspace)
 	}
@@ -93,7 +93,7 @@ func (c fileUpload) undo(ctx context.Context, s *session, to ids.Workspace) erro
 
 // Run lists files.
 func (c fileList) Run(ctx context.Context, s *session) error {
-	workspace, err := s.workspace(ctx, c.place)
+	workspace, err := s.workspace(ctx, c.scope)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (c fileList) Run(ctx context.Context, s *session) error {
 // Run deletes a file.
 func (c fileDelete) Run(ctx context.Context, s *session) error {
 	var receipt files.Receipt
-	workspace, err := s.workspace(ctx, c.place)
+	workspace, err := s.workspace(ctx, c.scope)
 	if err == nil {
 		effect := fmt.Sprintf("removes every version of %s of workspace %s for good", c.ID, workspace.ID)
 		if err := c.confirm(ctx, s, effect, string(c.ID)); err != nil {

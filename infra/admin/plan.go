@@ -22,7 +22,7 @@ import (
 )
 
 type credentialPlan struct {
-	place
+	scope
 	Model      string               `required:"" placeholder:"SLUG" help:"The model that is asked for."`
 	APIKeyHash arguments.HashPrefix `name:"api-key-hash" placeholder:"HASH" help:"The hash of the calling API key, or a prefix that no other key of the account has. If omitted, no list of allowed keys has it."`
 	User       string               `placeholder:"ID" help:"The calling user, if known."`
@@ -78,7 +78,7 @@ type planRow struct {
 
 // Run shows how a router would serve a request now.
 func (c credentialPlan) Run(ctx context.Context, s *session) error {
-	workspace, err := s.workspace(ctx, c.place)
+	workspace, err := s.workspace(ctx, c.scope)
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func (s *session) note(format string, args ...any) {
 }
 
 // workspace finds the workspace that a command means, deleted or not.
-func (s *session) workspace(ctx context.Context, p place) (auth.Workspace, error) {
+func (s *session) workspace(ctx context.Context, p scope) (auth.Workspace, error) {
 	return s.registry.FindWorkspace(ctx, p.Account, p.Workspace)
 }
 

@@ -58,7 +58,7 @@ func (w *WrappedKeys) Pages(ctx context.Context, segment, segments int32) iter.S
 		for rows, err := range scan(ctx, w.db, in, wrappedKeyAttributes()...) {
 			var keys []WrappedKey
 			for _, row := range rows {
-				workspace, id := row.place()
+				workspace, id := row.ids()
 				keys = append(keys, WrappedKey{workspace, id, row.Seal.KeyARN, row})
 			}
 			if !yield(keys, err) {

@@ -69,7 +69,7 @@ func Survey(ctx context.Context, db dynamodb.ScanAPIClient, table string) ([]Pla
 			return nil, err
 		}
 		for _, row := range rows {
-			workspace, id := row.place()
+			workspace, id := row.ids()
 			placements = append(placements, Placement{workspace, id, row.Account, row.Provider, row.SortOrder, row.AllowedAPIKeyHashes, !row.readable || !row.whole})
 		}
 	}
@@ -93,8 +93,8 @@ func decode(row map[string]types.AttributeValue) (s stored) {
 	return s
 }
 
-// place is the workspace and the id in the row's key.
-func (i item) place() (ids.Workspace, ids.Credential) {
+// ids are the workspace and the id in the row's key.
+func (i item) ids() (ids.Workspace, ids.Credential) {
 	return ids.Workspace(strings.TrimPrefix(i.PK, partition(""))), ids.Credential(strings.TrimPrefix(i.SK, sortKey("")))
 }
 
