@@ -1,6 +1,7 @@
 # For the scripts of this folder, which run in the project's folder: builds tools that
 # describe a binary's packages, once, into $tools.
 # shellcheck shell=bash
+export GOWORK=off
 tools=$PWD/.build/bin
 mkdir -p "$tools"
 # build MODULE@VERSION PACKAGE makes a tool at its pinned version, with its own
