@@ -313,6 +313,8 @@ class Template(unittest.TestCase):
                     value in map(str, rule.get("AllowedValues", [value])) and re.fullmatch(rule.get("AllowedPattern", ".*"), value)
                     and (rule["Type"] == "String" or rule.get("MinValue", 0) <= int(value) <= rule.get("MaxValue", int(value))), f"{name}: {parameter}={value}")
         for name in config.keys() - {"version"}:
+            given = config[name]["global"]["parameters"]
+            self.assertEqual(given.get("s3_prefix"), given["stack_name"], f"{name}: service-api-policy.json lets the service role read no other code")
             self.assertEqual(config[name]["deploy"]["parameters"] | {"tags": ""}, {
                 "capabilities": "CAPABILITY_IAM", "confirm_changeset": name == "prod", "fail_on_empty_changeset": False, "resolve_s3": True, "tags": ""}, name)
 

@@ -48,6 +48,7 @@ const good = {
     ['s3:PutObject', 'arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1/STACK/code.zip'],
   ],
   service: [
+    ['s3:GetObject', 'arn:aws:s3:::aws-sam-cli-managed-default-samclisourcebucket-1/STACK/code'],
     ['iam:CreateRole', role, bound], ['iam:PutRolePolicy', role, bound],
     ['iam:AttachRolePolicy', role, { ...bound, ...managed('service-role/AWSCodeDeployRoleForLambdaLimited') }],
     ['iam:PassRole', role, { 'iam:PassedToService': 'lambda.amazonaws.com' }],
