@@ -18,7 +18,7 @@ import zipfile
 from account import ROOT, WORK, Subject, code
 from botocore.exceptions import ClientError
 from checks import Differs, Failed, NotChecked, check, until
-from stack import PSEUDO, Stack, environments, source, yaml_parse
+from stack import LONGEST, PSEUDO, Stack, environments, source, yaml_parse
 
 DRIFT = 'CloudFormation User Guide, "Detect unmanaged configuration changes to stacks and resources with drift detection"'
 
@@ -116,7 +116,7 @@ def names(s: Subject) -> str:
     parts = s.name.split("-")
     paths = [f"/{s.name}/", f"/{s.name}-", *(f"/{'-'.join(parts[:n])}/" for n in range(1, len(parts)))]
     roles = [r["Path"] + r["RoleName"] for path in paths for r in s.account.pages("iam", "list_roles", "Roles", PathPrefix=path) if r["RoleName"] not in s.physical.values()]
-    if roles or not re.fullmatch("[a-z](-?[a-z0-9]){0,31}", s.name) or len(s.name) > 32:
+    if roles or not re.fullmatch("[a-z](-?[a-z0-9])*", s.name) or len(s.name) > LONGEST:
         raise Failed(f"{s.name!r}, and roles of other stacks: {', '.join(roles) or 'none'}")
     return s.name
 

@@ -16,6 +16,8 @@ import unittest
 import yaml
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
+import stack
+from runbook import PAGES
 from template_test import ALL
 from stack import SOURCE, Stack, environments
 
@@ -50,7 +52,7 @@ ADMINISTRATORS = re.compile(r"kms:PutKeyPolicy|s3:(Delete|Put)BucketPolicy|iam:D
 # The policies of each role; the longest value of each gap. ACM takes no longer domain than DNS.
 ROLES = {"boundary": ["boundary"], "deployer": ["deployer"], "service": ["service-api", "service-data"],
          "administer": ["service-api", "service-data", "administer"], "verifier": ["verifier"]}
-LONGEST = {"ACCOUNT": 12, "REGION": 14, "REST_ID": 10, "SEALING_KEY": 36, "STORAGE_KEY": 36, "DOMAIN": 253, "ZONE": 32, "STACK": 32}
+LONGEST = {"ACCOUNT": 12, "REGION": 14, "REST_ID": 10, "SEALING_KEY": 36, "STORAGE_KEY": 36, "DOMAIN": 253, "ZONE": 32, "STACK": stack.LONGEST}
 # IAM's limits without white space: of a role's inline policies together, and of a managed policy.
 INLINE, MANAGED = {"deployer", "verifier"}, 6_144
 
@@ -122,6 +124,15 @@ class Deployment(unittest.TestCase):
             for gap, length in LONGEST.items():
                 policy = policy.replace(gap, "x" * length)
             self.assertLessEqual(len(policy), 10_240 if name in INLINE else MANAGED, name)
+
+
+    def test_no_generated_name_cuts_the_stacks(self):
+        """CloudFormation makes STACK-LogicalId-TAIL of at most 64 characters. Computed with a tail of 13, and not seen on AWS."""
+        room = 64 - len("--") - 13
+        for kind in ("AWS::IAM::Role", "AWS::Lambda::Function"):
+            for name in Stack(**ALL).of_type(kind):
+                self.assertLessEqual(stack.LONGEST, room - min(len(name), room // 2), name)
+        self.assertIn(f"at most {stack.LONGEST} lower-case letters", PAGES["deploy"])
 
 
 class Pipeline(unittest.TestCase):

@@ -27,6 +27,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2] / "template.yaml"
 ACCOUNT = "020406080103"
 REGION = "zz-north-9"
 STACK = "odd-9-crane"
+LONGEST = 25  # of a stack's names: deployer_test.py computes it
 
 # A property with the value of AWS::NoValue is left out.
 NOTHING = object()
