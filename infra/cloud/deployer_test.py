@@ -11,13 +11,16 @@ import fnmatch
 import importlib.resources
 import json
 import re
+import subprocess
 import unittest
 
 import yaml
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
+import declared
 import stack
-from runbook import PAGES
+from checks import CHECKS
+from runbook import PAGES, sections
 from template_test import ALL
 from stack import SOURCE, Stack, environments
 
@@ -133,6 +136,38 @@ class Deployment(unittest.TestCase):
             for name in Stack(**ALL).of_type(kind):
                 self.assertLessEqual(stack.LONGEST, room - min(len(name), room // 2), name)
         self.assertIn(f"at most {stack.LONGEST} lower-case letters", PAGES["deploy"])
+
+
+class Pages(unittest.TestCase):
+    """What no engine can show in infra/operations."""
+
+    def test_what_is_deployed_was_built_in_the_same_block(self):
+        for page, text in PAGES.items():
+            for block in re.findall(r"(?ms)^ *```sh\n(.*?)^ *```$", text):
+                before, deploys, _ = block.partition("sam deploy")
+                self.assertTrue(not deploys or "sam build --config-env prod && " in before, f"{page}: {block}")
+                self.assertFalse(deploys and "policy boundary" in before, f"{page}: nobody could write the boundary's ARN into samconfig.toml before: {block}")
+
+    def test_names_are_defined_before_they_are_used(self):
+        self.assertIn("\nhas() {", sections("deploy")["The shell"], "As an administrator names it")
+
+    def test_a_role_that_exists_gets_the_new_trust(self):
+        role = re.search(r"(?ms)^role\(\) .*?; }$", sections("deploy")["From GitHub"])[0]
+        aws = 'SIGNALBOX_STACK=s; aws() { echo "$*"; [ "$2" != create-role ]; }'
+        done = subprocess.run(["bash", "-euc", f"{aws}\n{role}\nrole deploy TRUST"], capture_output=True, text=True, check=False)
+        self.assertIn("iam update-assume-role-policy --role-name deploy-s --policy-document TRUST", done.stdout)
+
+    def test_a_stop_ends_with_the_reserved_concurrency(self):
+        for page in PAGES:
+            for heading, commands in sections(page).items():
+                if "delete-function-concurrency" in commands:
+                    self.assertIn("ReservedConcurrency", commands, heading)
+
+    def test_what_counts_while_requests_are_stopped(self):
+        """The checks of declared.py send none."""
+        for check in CHECKS:
+            if check.ask.__module__ == declared.__name__:
+                self.assertRegex(PAGES["incidents"], f"Read .*`{check.name}`")
 
 
 class Pipeline(unittest.TestCase):

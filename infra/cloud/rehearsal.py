@@ -202,7 +202,7 @@ UNPLAYED = {
 WITH = {
     "The table was deleted": ["The table was deleted", "The settings that a restore loses"],
     "The whole table back to an earlier moment":
-        ["Some rows were lost or spoilt", "The whole table back to an earlier moment", "The settings that a restore loses"],
+        ["Some rows were lost or spoilt", "The whole table back to an earlier moment", "The settings that a restore loses", "Stop all requests"],
 }
 
 

@@ -72,7 +72,7 @@ def follow(page: str, headings: list[str], stack: str, real: dict[str, str], ans
     if page in BEFORE and headings[0] not in (BEFORE[page][0], WITHOUT_STACK):
         section, needed = BEFORE[page]
         parts += re.findall(needed, sections(page)[section])
-    commands = "\n".join((*parts, *(sections(page)[heading] for heading in headings)))
+    commands = "\n".join((*parts, *((sections("incidents") | sections(page))[heading] for heading in headings)))
     for pattern, value in {"signalbox-prod": stack, "(?<=AWS_REGION=)[a-z0-9-]+": os.environ["AWS_REGION"], **real}.items():
         commands = re.sub(pattern, value, commands)
     with tempfile.TemporaryDirectory() as work:
