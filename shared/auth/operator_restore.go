@@ -32,6 +32,8 @@ type Survey struct {
 	// Missing are the list entries that a readable row lacks. Stray are list entries for a
 	// row that is absent or belongs elsewhere.
 	Missing, Stray []ItemKey
+	// Unsure are list entries for a row that cannot be read.
+	Unsure []ItemKey
 	// Unknown are the items that no version of this service writes.
 	Unknown []ItemKey
 }
@@ -44,7 +46,8 @@ type SurveyedWorkspace struct {
 	Counts  bool             // the row has the number of all credentials that it made
 }
 
-// SurveyedKey is an API key with its account, or "" if the account cannot be read.
+// SurveyedKey is an API key with its account, or "" if the account cannot be read. Of a
+// damaged one, Workspace and Suspended too are what the row says.
 type SurveyedKey struct {
 	Key
 	Account ids.Account
@@ -99,11 +102,15 @@ func ReadSurvey(ctx context.Context, db dynamodb.ScanAPIClient, table string) (*
 		}
 	}
 	for at := range entries {
-		if !wanted[at] && !s.faulty(at.row().PK) {
+		switch {
+		case wanted[at]:
+		case s.faulty(at.row().PK):
+			s.Unsure = append(s.Unsure, at)
+		default:
 			s.Stray = append(s.Stray, at)
 		}
 	}
-	for _, keys := range [][]ItemKey{s.Missing, s.Stray, s.Unknown} {
+	for _, keys := range [][]ItemKey{s.Missing, s.Stray, s.Unsure, s.Unknown} {
 		slices.SortFunc(keys, func(a, b ItemKey) int { return cmp.Compare(a.String(), b.String()) })
 	}
 	return s, nil
@@ -119,6 +126,10 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 		var row keyItem
 		fault := decode(item, &row)
 		key := SurveyedKey{Key: row.key(fault), Account: accountOf(item)}
+		if fault != nil { // decode may have forgotten what the row says
+			mark, _ := item["suspended"].(*types.AttributeValueMemberBOOL)
+			key.Workspace, key.Suspended = ids.Workspace(textOf(item, "workspace")), mark != nil && mark.Value
+		}
 		s.Keys[key.Hash] = key
 		if key.Fault == nil {
 			for _, entry := range row.lists() {
