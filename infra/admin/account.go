@@ -42,7 +42,7 @@ type (
 type accountView struct {
 	ID        ids.Account     `json:"id" title:"account" list:"account,short"`
 	Name      string          `json:"name" title:"name" list:"name,16"`
-	State     string          `json:"state" title:"state"` // active, suspended or broken
+	State     string          `json:"state" title:"state"` // active, suspended, partly suspended or broken
 	Workspace output.Optional `json:"default_workspace_id" title:"default workspace" list:"default workspace,short"`
 	CreatedAt output.Optional `json:"created_at" title:"created" list:"age,age"`
 }
@@ -56,6 +56,8 @@ func (c accountCreate) Run(ctx context.Context, s *session) error {
 	}
 	return output.One(s.out, accountView{account, c.Name, "active", output.Optional(workspace), output.When(s.now())})
 }
+
+const errUnmarked = exit.Findings("everything else is suspended. The keys that are named above have no mark, because their rows name no account: no request with them passes. `admin key delete` removes each")
 
 type suspendedView struct {
 	ID    ids.Account `json:"id"`
@@ -111,7 +113,7 @@ func (c oneAccount) suspendRow(ctx context.Context, s *session, suspended bool) 
 
 // suspended reports the result.
 func (c oneAccount) suspended(ctx context.Context, s *session, action, state string, changed int, err error) error {
-	if err != nil {
+	if _, unmarked := errors.AsType[exit.Findings](err); err != nil && !unmarked { // no repetition marks those
 		err = &exit.Partial{Err: err, Done: output.Count(changed, "key") + " changed, others not: repeat the command"}
 	}
 	return s.finish(ctx, action, err, suspendedView{c.ID, state, changed},
@@ -131,11 +133,11 @@ func (s *session) surveyOf(ctx context.Context, account ids.Account) (*auth.Surv
 	return survey, nil
 }
 
-// keysOf returns the readable keys of the account with or without the mark of a suspension.
-// Requests with an unreadable key are refused.
+// keysOf returns the keys of the account with or without the mark of a suspension. Unreadable
+// ones are among them: during the suspension somebody may put their rows right.
 func keysOf(survey *auth.Survey, account ids.Account, suspended bool) (found []auth.SurveyedKey) {
 	for _, key := range sorted(survey.Keys) {
-		if key.Account == account && key.Suspended == suspended && key.Fault == nil {
+		if key.Account == account && key.Suspended == suspended {
 			found = append(found, key)
 		}
 	}
@@ -153,6 +155,9 @@ func (s *session) suspendKeys(ctx context.Context, account ids.Account, suspende
 		}
 		keys := slices.DeleteFunc(keysOf(survey, account, !suspended), func(key auth.SurveyedKey) bool { return unchanged[key.Hash] })
 		if len(keys) == 0 {
+			if suspended {
+				failed = cmp.Or(failed, s.nameUnmarked(survey, account))
+			}
 			return changed, failed
 		}
 		for _, key := range keys {
@@ -173,8 +178,20 @@ func (s *session) suspendKeys(ctx context.Context, account ids.Account, suspende
 	}
 }
 
-// Run lists accounts, oldest first. An account is suspended if its row or one of its keys
-// shows it.
+// nameUnmarked names the keys in the account's list whose rows name no account.
+func (s *session) nameUnmarked(survey *auth.Survey, account ids.Account) (left error) {
+	for _, entry := range survey.Unsure {
+		key, isKey := survey.Keys[ids.KeyHash(entry.ID())]
+		if isKey && key.Account == "" && entry.PK == "account#"+string(account) {
+			s.warn(fmt.Sprintf("key %s is not marked: %v", key.Hash, key.Fault))
+			left = errUnmarked
+		}
+	}
+	return left
+}
+
+// Run lists accounts, oldest first. One is partly suspended if its row and its keys do not
+// agree: a command was interrupted.
 func (accountList) Run(ctx context.Context, s *session) error {
 	survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
 	if err != nil {
@@ -186,7 +203,9 @@ func (accountList) Run(ctx context.Context, s *session) error {
 		switch {
 		case a.Fault != nil:
 			row = accountView{ID: id, State: "broken"}
-		case a.Suspended || len(keysOf(survey, id, true)) > 0:
+		case len(keysOf(survey, id, !a.Suspended)) > 0:
+			row.State = "partly suspended"
+		case a.Suspended:
 			row.State = "suspended"
 		}
 		rows = append(rows, row)

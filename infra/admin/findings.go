@@ -145,7 +145,14 @@ func (i *inspection) inspectKeys() {
 		if why != "" && !key.Disabled {
 			i.plan("key", string(hash), key.Account, "enabled, but "+why, disableKey)
 		}
-		if !key.Suspended && (i.before.Keys[hash].Suspended || i.access.Accounts[key.Account].Suspended || i.before.Accounts[key.Account].Suspended) {
+		account, exists := i.access.Accounts[key.Account]
+		const repeat = "repeat admin account disable, or enable"
+		switch {
+		case !i.restoring && !key.Suspended && account.Suspended:
+			i.leave("key", string(hash), key.Account, "not suspended, but its account is", repeat)
+		case !i.restoring && key.Suspended && exists && account.Fault == nil && !account.Suspended:
+			i.leave("key", string(hash), key.Account, "suspended, but its account is not", repeat)
+		case !key.Suspended && (i.before.Keys[hash].Suspended || account.Suspended || i.before.Accounts[key.Account].Suspended):
 			i.plan("key", string(hash), key.Account, "not suspended, but its account is", suspendKey)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
@@ -132,14 +134,44 @@ func TestDamageStopsNoSuspension(t *testing.T) {
 	d := newMany(t)
 	access := d.engines.Tables.Access
 	d.set(access, "account#"+string(d.account), "account", "v", kit.Number("2"))
-	d.set(access, "key#"+d.hashes[0], "key", "v", kit.Number("2"))
+	row, name := kit.Key("key#"+d.hashes[0], "key"), kit.Text("key 0")
+	d.table(access).Set(t, row, "name", &types.AttributeValueMemberBOOL{})
 	d.must("account", "disable", string(d.account), "--yes")
 	if got, want := d.states(), "broken 0:broken 1:suspended 2:suspended"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	d.table(access).Set(t, row, "name", name)
+	if got, want := d.states(), "broken 0:suspended 1:suspended 2:suspended"; got != want {
+		t.Errorf("put right: %s, want %s", got, want)
+	}
+	d.table(access).Set(t, row, "account", &types.AttributeValueMemberBOOL{})
+	if got := d.want(exit.Uncertain, "account", "disable", string(d.account), "--yes"); strings.Contains(got.stderr, "epeat") || !strings.Contains(got.stderr, "key "+d.hashes[0]+" is not marked") {
+		t.Errorf("a key without an account: %s", got.stderr)
+	}
 	d.table(access).Delete(t, kit.Key("account#"+string(d.account), "account"))
 	if got := d.want(exit.Done, "account", "enable", string(d.account)); !strings.Contains(got.stdout, "2 keys changed") {
 		t.Errorf("without the account's row: %s", got.stdout)
+	}
+}
+
+// A list and a check show what an interrupted command left.
+func TestAnAccountIsPartlySuspended(t *testing.T) {
+	t.Parallel()
+	d := newMany(t)
+	access := d.engines.Tables.Access
+	for row, problem := range map[[2]string]string{
+		{"account#" + string(d.account), "account"}: "not suspended, but its account is", {"key#" + d.hashes[0], "key"}: "suspended, but its account is not",
+	} {
+		d.set(access, row[0], row[1], "suspended", &types.AttributeValueMemberBOOL{Value: true})
+		checked := d.want(exit.Uncertain, "restore", "check", "-o", "json").stdout
+		if got := d.states(); !strings.HasPrefix(got, "partly suspended") || !strings.Contains(checked, `"`+problem) || !strings.Contains(checked, "admin account disable") {
+			t.Errorf("%s: %s; %s", row, got, checked)
+		}
+		d.must("account", "disable", string(d.account), "--yes")
+		if got := d.states(); got != "suspended 0:suspended 1:suspended 2:suspended" {
+			t.Errorf("repeated: %s", got)
+		}
+		d.must("account", "enable", string(d.account))
 	}
 }
 
