@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -34,27 +35,43 @@ func (s *session) leakedText(ctx context.Context) (string, error) {
 	return text, nil
 }
 
+// Bounds of a part of a word that has punctuation inside. Without them a long line of base64
+// would have millions of parts. Servers refuse a header longer than maxPart.
+const (
+	maxPart   = 8192 // bytes
+	maxPieces = 16   // unless it reaches to the word's end
+)
+
 // possibleKeys returns the parts of a text that may be a provider's key: the whole text, the
-// strings of a JSON document, words, and parts of words that punctuation separates.
+// strings of a JSON document, words, and parts of words from one punctuation mark to another.
 func possibleKeys(text string) []string {
-	possible := []string{text}
+	possible := map[string]bool{text: true}
 	var document any
 	if json.Unmarshal([]byte(text), &document) == nil {
-		possible = append(possible, stringsOf(document)...)
-	}
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r < '!' || r > '~' || strings.ContainsRune("\"'`,;{}[]()<>\\", r) }) {
-		for rest := word; rest != ""; {
-			possible = append(possible, rest, strings.TrimRight(rest, ".:!?"))
-			end := strings.IndexAny(rest, "=:&?|#@/")
-			if end < 0 {
-				break
-			}
-			possible = append(possible, rest[:end])
-			rest = rest[end+1:]
+		for _, value := range stringsOf(document) {
+			possible[value] = true
 		}
 	}
-	slices.Sort(possible)
-	return slices.Compact(possible)
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r < '!' || r > '~' || strings.ContainsRune("\"'`,;{}[]()<>\\", r) }) {
+		starts, ends := []int{0}, []int(nil)
+		for i, r := range word {
+			if strings.ContainsRune("=:&?|#@/", r) {
+				starts, ends = append(starts, i+1), append(ends, i)
+			}
+		}
+		ends = append(ends, len(word))
+		for first, start := range starts {
+			for i, end := range ends[first:min(first+maxPieces, len(ends))] {
+				if i == 0 || end-start <= maxPart {
+					possible[word[start:end]] = true
+				}
+			}
+			if rest := word[start:]; first == 0 || len(rest) <= maxPart {
+				possible[rest], possible[strings.TrimRight(rest, ".:!?")] = true, true
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(possible))
 }
 
 // stringsOf returns all strings in a decoded JSON document.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +74,28 @@ func TestALeakedKeyIsFoundAsItWasStored(t *testing.T) {
 				!shown && !strings.Contains(got.stderr, "1 credential may contain the key") {
 				t.Errorf("stored as %q, leaked as %q: exit code %d: %s%s", stored, leaked, got.code, got.stdout, got.stderr)
 			}
+		}
+	}
+}
+
+// A key with punctuation inside is found between other punctuation. A long text has few parts.
+func TestPossibleKeys(t *testing.T) {
+	t.Parallel()
+	const stored = "AKIA/secret+abc/XYZW"
+	for _, text := range []string{stored, "https://x/?key=" + stored + "&v=1", "a:" + stored + "#b/c", "KEY=" + stored + "."} {
+		if !slices.Contains(possibleKeys(text), stored) {
+			t.Errorf("%s: not found", text)
+		}
+	}
+	random := make([]byte, 300_000)
+	_, _ = rand.Read(random)
+	for name, text := range map[string]string{"base64": base64.StdEncoding.EncodeToString(random), "slashes": strings.Repeat("/", 100_000)} {
+		total := 0
+		for _, part := range possibleKeys(text) {
+			total += len(part)
+		}
+		if total > 400*len(text) {
+			t.Errorf("%s: %d bytes in the parts of %d bytes", name, total, len(text))
 		}
 	}
 }
