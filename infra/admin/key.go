@@ -169,6 +169,9 @@ func (c keyEnable) Run(ctx context.Context, s *session) error {
 // with it must not pass over a credential.
 func (c keyDelete) Run(ctx context.Context, s *session) error {
 	key, err := c.find(ctx, s)
+	if errors.Is(err, auth.ErrNoKey) && c.Account != "" && len(c.Hash) == arguments.HashLength {
+		return c.clean(ctx, s, err)
+	}
 	if err != nil {
 		return c.report(ctx, s, "key.delete", "deleted", key, false, err)
 	}
@@ -180,12 +183,27 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 	err = s.registry.DisableKey(ctx, key.Account, key.Hash)
 	s.audit(ctx, "key.disable", err, "account", key.Account, "key", key.Hash)
 	if err == nil {
-		err = s.unlist(ctx, key)
+		_, err = s.unlist(ctx, key)
 	}
 	if err == nil || errors.Is(err, auth.ErrNoKey) { // a damaged row cannot be disabled
 		err = s.registry.DeleteKey(ctx, key.Account, key.Hash)
 	}
 	return c.report(ctx, s, "key.delete", "deleted", key, false, err)
+}
+
+// clean takes the hash of a key that is deleted already out of the account's allow-lists. If
+// none has it, or the key is another account's, it returns the error absent.
+func (c keyDelete) clean(ctx context.Context, s *session, absent error) error {
+	key := auth.SurveyedKey{Key: auth.Key{Hash: ids.KeyHash(c.Hash)}, Account: c.Account}
+	changed := 0
+	_, err := s.registry.FindKey(ctx, key.Hash)
+	if errors.Is(err, auth.ErrNoKey) {
+		changed, err = s.unlist(ctx, key)
+	}
+	if changed == 0 && err == nil {
+		err = absent
+	}
+	return c.report(ctx, s, "key.delete", "deleted", key, true, err)
 }
 
 // report writes the audit line and the result of a change of the key. already means that it

@@ -32,13 +32,20 @@ func (c keyReplace) Run(ctx context.Context, s *session) error {
 	if state := stateOf(key.Key, s.now()); state != "active" {
 		return exit.Refusal(fmt.Sprintf("key %s is %s: nothing was changed", key.Hash.Short(), state))
 	}
-	old := string(c.Old)
-	if len(old) < arguments.HashLength {
-		found, err := oneKey{keySearch{key.Account}, c.Old}.find(ctx, s)
-		if err != nil {
-			return err
+	found, err := oneKey{keySearch{key.Account}, c.Old}.find(ctx, s)
+	old, gone := string(found.Hash), false
+	if errors.Is(err, auth.ErrNoKey) && len(c.Old) == arguments.HashLength {
+		switch elsewhere, lookup := s.registry.FindKey(ctx, ids.KeyHash(c.Old)); {
+		case errors.Is(lookup, auth.ErrNoKey):
+			old, gone, err = string(c.Old), true, nil
+		case lookup != nil:
+			err = lookup
+		case elsewhere.Account == "": // too damaged to say whose it is
+			old, err = string(c.Old), nil
 		}
-		old = string(found.Hash)
+	}
+	if err != nil {
+		return err
 	}
 	if old == string(key.Hash) {
 		return exit.UsageError("a key cannot replace itself: name the old one, then the new one")
@@ -47,8 +54,8 @@ func (c keyReplace) Run(ctx context.Context, s *session) error {
 	if err := s.begin(ctx, "key.replace", attrs...); err != nil {
 		return err
 	}
-	lists, err := s.relist(ctx, key.Account, func(list []string) []string {
-		if !slices.Contains(list, old) || slices.Contains(list, string(key.Hash)) {
+	lists, err := s.relist(ctx, key.Account, old, func(list []string) []string {
+		if slices.Contains(list, string(key.Hash)) {
 			return list
 		}
 		return append(slices.Clone(list), string(key.Hash))
@@ -62,12 +69,22 @@ func (c keyReplace) Run(ctx context.Context, s *session) error {
 	case len(lists.passed) > 0 || lists.unread:
 		err = exit.Findings(added + ", and not every credential could be: see the warnings")
 	}
-	return s.finish(ctx, "key.replace", err, replacedView{old, key.Hash, lists.changed},
-		fmt.Sprintf("Key %s is in %s beside the old one. Hand it over, then `admin key delete %s`.", key.Hash.Short(), output.Count(lists.changed, "more allow-list"), old[:8]), attrs...)
+	sentence := fmt.Sprintf("Key %s is in %s beside the old one", key.Hash.Short(), output.Count(lists.changed, "more allow-list"))
+	switch {
+	case err == nil && lists.listed == 0:
+		s.warn("no allow-list of the account has the old key " + old[:8])
+		sentence = "No allow-list was changed."
+	case gone:
+		sentence += ", which is deleted already."
+	default:
+		sentence += fmt.Sprintf(". Hand it over, then `admin key delete %s`.", old[:8])
+	}
+	return s.finish(ctx, "key.replace", err, replacedView{old, key.Hash, lists.changed}, sentence, attrs...)
 }
 
 // relisted is the result of relist.
 type relisted struct {
+	listed  int // lists that have the key
 	changed int
 	passed  []string // credentials whose list would be empty or too long
 	unread  bool     // some credentials cannot be read
@@ -76,9 +93,9 @@ type relisted struct {
 // relistAttempts bounds how often relist reads the lists again that somebody else changed.
 const relistAttempts = 5
 
-// relist replaces each allow-list of the account by what change returns. It goes on after a
-// failure, and returns the first one.
-func (s *session) relist(ctx context.Context, account ids.Account, change func([]string) []string) (r relisted, failed error) {
+// relist replaces each allow-list of the account that has the key's hash by what change
+// returns. It goes on after a failure, and returns the first one.
+func (s *session) relist(ctx context.Context, account ids.Account, hash string, change func([]string) []string) (r relisted, failed error) {
 	holding := map[ids.Workspace]int{}
 	for range relistAttempts {
 		found, err := search{Account: account}.look(ctx, s)
@@ -89,9 +106,13 @@ func (s *session) relist(ctx context.Context, account ids.Account, change func([
 			return r, err
 		}
 		clear(holding)
-		r.passed, r.unread, failed = nil, found.unread > 0, nil
+		r.listed, r.passed, r.unread, failed = 0, nil, found.unread > 0, nil
 		for _, c := range found.credentials {
 			holding[c.Workspace]++
+			if !slices.Contains(c.AllowedAPIKeyHashes, hash) {
+				continue
+			}
+			r.listed++
 			list := change(c.AllowedAPIKeyHashes)
 			if slices.Equal(list, c.AllowedAPIKeyHashes) {
 				continue
@@ -117,18 +138,22 @@ func (s *session) relist(ctx context.Context, account ids.Account, change func([
 	return r, failed
 }
 
-// unlist takes a disabled key out of the allow-lists that have another.
-func (s *session) unlist(ctx context.Context, key auth.SurveyedKey) error {
-	lists, err := s.relist(ctx, key.Account, func(list []string) []string {
+// unlist takes a disabled or deleted key out of the allow-lists that have another, and
+// returns how many it changed.
+func (s *session) unlist(ctx context.Context, key auth.SurveyedKey) (changed int, err error) {
+	lists, err := s.relist(ctx, key.Account, string(key.Hash), func(list []string) []string {
 		return slices.DeleteFunc(slices.Clone(list), func(hash string) bool { return hash == string(key.Hash) })
 	})
 	for _, credential := range lists.passed {
 		s.warn("credential " + credential + " is for this key alone: no request can use it any more")
 	}
-	if err != nil {
-		return &exit.Partial{Err: err, Done: "the key is disabled: repeat the command"}
+	switch {
+	case err != nil:
+		err = &exit.Partial{Err: err, Done: "the key is refused, but may still be in allow-lists: repeat the command"}
+	case lists.unread:
+		err = exit.Findings("the key is refused, but may still be in the list of a credential that cannot be read: see the warnings, mend it, then repeat the command")
 	}
-	return nil
+	return lists.changed, err
 }
 
 // allowing returns a warning if credentials list the key in allowed_api_key_hashes.
