@@ -118,11 +118,55 @@ func (c workspaceDelete) Run(ctx context.Context, s *session) error {
 		if err := s.begin(ctx, "workspace.delete", "account", c.Account, "workspace", c.ID); err != nil {
 			return err
 		}
-		err = s.orRepeat(s.registry.DeleteWorkspace(ctx, c.Account, c.ID), "the workspace may be deleted, and some of its keys enabled")
+		err = s.registry.DeleteWorkspace(ctx, c.Account, c.ID)
+		if err == nil {
+			err = s.disableBoundKeys(ctx, c.Account, c.ID)
+		}
+		err = s.orRepeat(err, "the workspace may be deleted, and some of its keys enabled")
 	}
 	return s.finish(ctx, "workspace.delete", err, changed{string(c.ID), "deleted"},
 		string(c.ID)+" is deleted, and its keys are disabled. Its credentials and files stay until `workspace purge`.",
 		"account", c.Account, "workspace", c.ID)
+}
+
+// disableBoundKeys disables the keys of a deleted workspace that its list lacks, and damaged ones.
+// It names the keys that it leaves: those of another account, or of none.
+func (s *session) disableBoundKeys(ctx context.Context, account ids.Account, id ids.Workspace) error {
+	survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
+	if err != nil {
+		return err
+	}
+	var left error
+	for _, key := range boundKeys(survey, id) {
+		switch {
+		case key.Disabled:
+			continue
+		case key.Account != account:
+			s.warn(fmt.Sprintf("key %s is left: %v", key.Hash, cmp.Or(key.Fault, error(errOtherAccount))))
+			left = errKeysEnabled
+			continue
+		}
+		s.changes.action.reset()
+		disableErr := s.registry.DisableKey(ctx, account, key.Hash)
+		if errors.Is(disableErr, auth.ErrNoKey) { // deleted in between
+			continue
+		}
+		s.audit(ctx, "key.disable", disableErr, "account", account, "key", key.Hash)
+		err = cmp.Or(err, disableErr)
+	}
+	return cmp.Or(err, left)
+}
+
+// boundKeys returns the keys whose rows name the workspace, whether or not its list has them, and
+// the damaged ones in its list whose rows name none.
+func boundKeys(survey *auth.Survey, id ids.Workspace) (bound []auth.SurveyedKey) {
+	for hash, key := range sorted(survey.Keys) {
+		entry := auth.ItemKey{PK: "workspace#" + string(id), SK: "key#" + string(hash)}
+		if key.Workspace == id || key.Workspace == "" && slices.Contains(survey.Unsure, entry) {
+			bound = append(bound, key)
+		}
+	}
+	return bound
 }
 
 func (s *session) warnOfDefault(w auth.Workspace) {
@@ -163,6 +207,7 @@ type (
 
 const (
 	errLive         = exit.Refusal("the workspace is live: delete it first")
+	errKeysEnabled  = exit.Findings("the workspace is deleted. Keys are not disabled: they are named above. `admin key delete` removes each")
 	errKeysLeft     = exit.Findings("everything else is erased. Keys are left: they are named above. `admin key delete` removes each")
 	errOtherAccount = exit.Findings("it belongs to another account")
 )
@@ -239,33 +284,25 @@ func (s *session) remove(ctx context.Context, account ids.Account, id ids.Worksp
 	return err
 }
 
-// deleteBoundKeys deletes the keys whose rows name the workspace, whether or not its list has
-// them. It names the keys that it leaves: those of another account, and those that cannot be read.
+// deleteBoundKeys deletes the keys of a workspace. It names the keys that it leaves: those of another account, and those that cannot be read.
 func (s *session) deleteBoundKeys(ctx context.Context, account ids.Account, id ids.Workspace, removed *removal) error {
-	listed, err := s.registry.ListBoundKeys(ctx, id)
-	if err != nil {
-		return err
-	}
 	survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
 	if err != nil {
 		return err
 	}
 	var left error
-	for hash, key := range sorted(survey.Keys) {
-		switch {
-		case key.Workspace != id && !slices.ContainsFunc(listed, func(k auth.Key) bool { return k.Hash == hash }):
-			continue
-		case key.Fault != nil || key.Account != account:
-			s.warn(fmt.Sprintf("key %s is left: %v", hash, cmp.Or(key.Fault, error(errOtherAccount))))
+	for _, key := range boundKeys(survey, id) {
+		if key.Fault != nil || key.Account != account {
+			s.warn(fmt.Sprintf("key %s is left: %v", key.Hash, cmp.Or(key.Fault, error(errOtherAccount))))
 			left = errKeysLeft
 			continue
 		}
 		s.changes.action.reset()
-		deleteErr := s.registry.DeleteKey(ctx, account, hash)
+		deleteErr := s.registry.DeleteKey(ctx, account, key.Hash)
 		if errors.Is(deleteErr, auth.ErrNoKey) { // deleted in between
 			continue
 		}
-		s.audit(ctx, "key.delete", deleteErr, "account", account, "key", hash)
+		s.audit(ctx, "key.delete", deleteErr, "account", account, "key", key.Hash)
 		if deleteErr == nil {
 			removed.Keys++
 		}

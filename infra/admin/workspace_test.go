@@ -320,6 +320,38 @@ func TestADeletionTriesEveryKey(t *testing.T) {
 	}
 }
 
+// A deletion disables bound keys that the workspace's list lacks, and damaged ones. It names those
+// of another account, or of none.
+func TestADeletionPassesOverNoKey(t *testing.T) {
+	t.Parallel()
+	d := newApart(t)
+	access, hashes := d.table(d.engines.Tables.Access), map[string]string{}
+	for name, row := range map[string]kit.Row{
+		"listed": {}, "unlisted": {}, "damaged": {"name": &types.AttributeValueMemberBOOL{}},
+		"foreign": {"account": kit.Text(string(ids.New[ids.Account]()))}, "nobody's": {"account": &types.AttributeValueMemberBOOL{}},
+	} {
+		hash := string(auth.HashKey(d.must("key", "create", name, "--workspace", string(d.workspace))))
+		hashes[name] = hash
+		if name != "listed" {
+			access.Delete(t, kit.Key("workspace#"+string(d.workspace), "key#"+hash))
+		}
+		for attribute, value := range row {
+			access.Set(t, kit.Key("key#"+hash, "key"), attribute, value)
+		}
+	}
+	for range 2 {
+		got := d.want(exit.Uncertain, "workspace", "delete", string(d.workspace), "--yes")
+		for name, hash := range hashes {
+			row := access.Get(t, kit.Key("key#"+hash, "key"))
+			disabled := row["disabled"].(*types.AttributeValueMemberBOOL).Value
+			named := strings.Contains(got.stderr, "key "+hash+" is left")
+			if left := name == "foreign" || name == "nobody's"; disabled == left || named != left || strings.Contains(got.stderr, "epeat") {
+				t.Errorf("%s: disabled %t: %s", name, disabled, got.stderr)
+			}
+		}
+	}
+}
+
 // An upload that waits for its content may end after its workspace was purged. It leaves
 // nothing behind.
 func TestAnUploadLeavesNothingInAPurgedWorkspace(t *testing.T) {

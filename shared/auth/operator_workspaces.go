@@ -131,7 +131,7 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 
 // DeleteWorkspace marks the workspace as deleted and, in the same transaction, removes it as
 // its account's default. After that no key can be bound to it or enabled. Then it disables the
-// keys of the workspace, until it finds no enabled one. A key that it cannot disable stops no
+// keys in the workspace's list, until it finds no enabled one. A key that it cannot disable stops no
 // other. After an error, deleting it again finishes the rest. It returns ErrNoAccount or
 // ErrNoWorkspace.
 func (r *Registry) DeleteWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
