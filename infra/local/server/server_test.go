@@ -51,7 +51,7 @@ func run(m *testing.M) int {
 		err = e.Close()
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "no local server to test (run `make functions engines` first):", err)
+		fmt.Fprintln(os.Stderr, "no local server to test (run `make build` first):", err)
 		return 1
 	}
 	return m.Run()
