@@ -213,7 +213,7 @@ func (f *fixture) open(plan string, attempt int) answer {
 
 func write(t testing.TB, file, text string) {
 	t.Helper()
-	kit.Must(t, os.WriteFile(file, []byte(text), 0o600)) //nolint:gosec // of the test
+	kit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 func (a answer) is(t testing.TB, what string, status int, reason string) {

@@ -346,14 +346,14 @@ func restarts(t *testing.T, a *tenant) {
 }
 
 // served checks that a tenant gets 20 of 20 answers, each within ten seconds.
-func (a *tenant) served(t *testing.T, what string) {
-	t.Helper()
+func (t *tenant) served(test *testing.T, what string) {
+	test.Helper()
 	for range 20 {
 		began := time.Now()
-		g := a.call(model)
-		g.is(t, "a tenant beside "+what, 200, `{"answer":"200"}`, a.plan(model)[0])
+		g := t.call(model)
+		g.is(test, "a tenant beside "+what, 200, `{"answer":"200"}`, t.plan(model)[0])
 		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("a tenant beside %s waited %s", what, took)
+			test.Errorf("a tenant beside %s waited %s", what, took)
 		}
 	}
 }

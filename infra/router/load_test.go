@@ -109,7 +109,7 @@ func TestManyCallers(t *testing.T) {
 	kit.Must(t, router.Start())
 	kit.Must(t, askReady(t.Context(), f.file, time.Minute))
 	// The system shows this limit on Linux only.
-	if limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", router.Process.Pid)); err == nil && !strings.Contains(string(limits), "Max core file size        0                    0 ") { //nolint:gosec // of the child
+	if limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", router.Process.Pid)); err == nil && !strings.Contains(string(limits), "Max core file size        0                    0 ") {
 		t.Errorf("a core dump is possible: %s", limits)
 	}
 	client := onSocket(folder + "/socket")

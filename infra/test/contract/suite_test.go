@@ -223,10 +223,10 @@ func writeCalls(file string) error {
 		return true
 	})
 	slices.Sort(lines)
-	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil { //nolint:gosec // the developer's own path
+	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 		return fmt.Errorf("making the folder of recorded calls: %w", err)
 	}
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600); err != nil { //nolint:gosec // see above
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600); err != nil {
 		return fmt.Errorf("writing the recorded calls: %w", err)
 	}
 	return nil

@@ -207,7 +207,7 @@ func (s Scenario) playFaults(t *testing.T, p *played) {
 		kind := s.Versioning + kindOf(c.name)
 		again := *simulate || len(s.wanted) > 0 && !here[kind]
 		for j, a := range step.enabled {
-			if !a.added || a.call != c || p.suite.tried[kind] && !(again && a.fault.is(main)) || a.fault.Stays && !*simulate {
+			if !a.added || a.call != c || p.suite.tried[kind] && (!again || !a.fault.is(main)) || a.fault.Stays && !*simulate {
 				continue
 			}
 			r := s.play(t, 1, func(at int, _ []alternative) int { return map[int]int{i: j}[at] })
