@@ -107,7 +107,9 @@ func (p *provisioner) remove(ctx context.Context, it *dynamodb.DescribeTableInpu
 func (p *provisioner) readable(ctx context.Context, name *string) error {
 	bounded, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	pages := dynamodb.NewScanPaginator(p.db, &dynamodb.ScanInput{TableName: name, Select: types.SelectCount})
+	pages := dynamodb.NewScanPaginator(p.db, &dynamodb.ScanInput{
+		TableName: name, Select: types.SelectCount, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	})
 	for pages.HasMorePages() {
 		if _, err := pages.NextPage(bounded); err != nil && bounded.Err() == nil {
 			return err
