@@ -3,7 +3,6 @@ package calls
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -67,37 +66,27 @@ func refuseIncompleteOutput(ctx context.Context, in middleware.DeserializeInput,
 func refuseMalformedResponse(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 	out, metadata, err := next.HandleDeserialize(ctx, in)
 	response, ok := out.RawResponse.(*smithyhttp.Response)
-	if err != nil || !ok || response.StatusCode >= http.StatusMultipleChoices {
-		return out, metadata, err
-	}
-	if !isComplete(awsmiddleware.GetOperationName(ctx), response) || counts(ctx.Value(inputKey{})) && !hasCount(response) {
+	if err == nil && ok && response.StatusCode < http.StatusMultipleChoices && !isComplete(awsmiddleware.GetOperationName(ctx), response) {
 		err = errMalformed
 	}
 	return out, metadata, err
 }
 
-// counts reports whether the call asks DynamoDB only for a number of items.
-func counts(input any) bool {
-	switch in := input.(type) {
-	case *dynamodb.QueryInput:
-		return in.Select == types.SelectCount
-	case *dynamodb.ScanInput:
-		return in.Select == types.SelectCount
-	}
-	return false
-}
-
-// isIncomplete reports whether a page lacks its list, a count the capacity that was asked
-// for, or a batch one of its tables.
+// isIncomplete reports whether a page lacks its list, a count its capacity, or a batch one
+// of its tables. Only a call that asks for the capacity can count: the SDK reads a response
+// without a number as 0.
 func isIncomplete(input, output any) bool {
 	switch out := output.(type) {
 	case *dynamodb.QueryOutput:
-		if in, ok := input.(*dynamodb.QueryInput); ok && counts(in) {
-			return in.ReturnConsumedCapacity == types.ReturnConsumedCapacityTotal && (out.ConsumedCapacity == nil || out.ConsumedCapacity.CapacityUnits == nil)
+		if in, ok := input.(*dynamodb.QueryInput); ok && in.Select == types.SelectCount {
+			return !hasUnits(out.ConsumedCapacity)
 		}
 		return out.Items == nil
 	case *dynamodb.ScanOutput:
-		return out.Items == nil && !counts(input)
+		if in, ok := input.(*dynamodb.ScanInput); ok && in.Select == types.SelectCount {
+			return !hasUnits(out.ConsumedCapacity)
+		}
+		return out.Items == nil
 	case *dynamodb.BatchGetItemOutput:
 		in, ok := input.(*dynamodb.BatchGetItemInput)
 		if !ok {
@@ -113,28 +102,15 @@ func isIncomplete(input, output any) bool {
 	return false
 }
 
+func hasUnits(capacity *types.ConsumedCapacity) bool {
+	return capacity != nil && capacity.CapacityUnits != nil
+}
+
 // bodiless maps each call without a response body to its status of success.
 var bodiless = map[string]int{
 	"AbortMultipartUpload": http.StatusNoContent,
 	"DeleteObject":         http.StatusNoContent,
 	"PutObject":            http.StatusOK,
-}
-
-// hasCount looks for the number in the body, because the SDK's output has 0 without one. If
-// the body cannot be read, the SDK meets the same error.
-func hasCount(response *smithyhttp.Response) bool {
-	body, err := io.ReadAll(response.Body)
-	replaceBody(response, body)
-	var page struct{ Count *int64 }
-	return err != nil || json.Unmarshal(body, &page) == nil && page.Count != nil
-}
-
-// replaceBody puts bytes that were read back before the rest of the body.
-func replaceBody(response *smithyhttp.Response, read []byte) {
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(read), response.Body), response.Body}
 }
 
 // isComplete looks at the first byte of the body after white space, which S3 may send
@@ -149,6 +125,9 @@ func isComplete(operation string, response *smithyhttp.Response) bool {
 			return false
 		}
 	}
-	replaceBody(response, first)
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first), response.Body), response.Body}
 	return response.StatusCode == http.StatusOK && (first[0] == '{' || first[0] == '<')
 }
