@@ -128,7 +128,7 @@ var errFull = errors.New("the workspace is full")
 // The position may stay unused. A request that can never succeed is an *api.Error, even if
 // something else failed.
 func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, bound byok.Bound) (byok.Draft, error) {
-	account, hashes := caller.Account(), keyHashes(n.AllowedAPIKeyHashes)
+	account, hashes := caller.Account(), n.AllowedAPIKeyHashes
 	workspace, workspaceErr := named, error(nil)
 	if named == "" {
 		workspace, workspaceErr = h.workspaces.Default(ctx, caller)
@@ -189,14 +189,6 @@ func (h handler) position(ctx context.Context, account ids.Account, workspace id
 		err = errFull
 	}
 	return position.SortOrder, err
-}
-
-func keyHashes(hashes []string) []ids.KeyHash {
-	var list []ids.KeyHash
-	for _, h := range hashes {
-		list = append(list, ids.KeyHash(h))
-	}
-	return list
 }
 
 // foreignKeys reports the hashes that do not name a key of the account. Another account's

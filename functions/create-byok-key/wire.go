@@ -23,7 +23,7 @@ func decode(o *api.Object) (byok.New, ids.Workspace) {
 		Key: o.Secret("key"),
 		Settings: byok.Settings{
 			Provider:            o.Text("provider"),
-			AllowedAPIKeyHashes: o.Texts("allowed_api_key_hashes"),
+			AllowedAPIKeyHashes: keyHashes(o.Texts("allowed_api_key_hashes")),
 			AllowedModels:       o.Texts("allowed_models"),
 			AllowedUserIDs:      o.Texts("allowed_user_ids"),
 			Disabled:            o.Bool("disabled"),
@@ -57,6 +57,18 @@ func decode(o *api.Object) (byok.New, ids.Workspace) {
 	return n, workspace
 }
 
+// keyHashes returns nil for nil: null is not the empty list.
+func keyHashes(texts []string) []ids.KeyHash {
+	if texts == nil {
+		return nil
+	}
+	hashes := make([]ids.KeyHash, len(texts))
+	for i, text := range texts {
+		hashes[i] = ids.KeyHash(text)
+	}
+	return hashes
+}
+
 // body is the body of the 201. Every field is present. A field without a value is null.
 type body struct {
 	Data credential `json:"data"`
@@ -73,7 +85,7 @@ type credential struct {
 	IsBYOKOnly          bool           `json:"is_byok_only"`
 	IsFallback          bool           `json:"is_fallback"`
 	IsRequired          bool           `json:"is_required"`
-	AllowedAPIKeyHashes []string       `json:"allowed_api_key_hashes"`
+	AllowedAPIKeyHashes []ids.KeyHash  `json:"allowed_api_key_hashes"`
 	AllowedModels       []string       `json:"allowed_models"`
 	AllowedUserIDs      []string       `json:"allowed_user_ids"`
 	SortOrder           int64          `json:"sort_order"`

@@ -143,13 +143,14 @@ func flags(c byok.Settings) string {
 // limits returns the length of each allow-list.
 func limits(c byok.Settings) string {
 	var limits []string
-	for _, list := range []struct {
-		of    []string
-		thing string
-	}{{c.AllowedModels, "model"}, {c.AllowedAPIKeyHashes, "key"}, {c.AllowedUserIDs, "user"}} {
-		if list.of != nil {
-			limits = append(limits, output.Count(len(list.of), list.thing))
-		}
+	if c.AllowedModels != nil {
+		limits = append(limits, output.Count(len(c.AllowedModels), "model"))
+	}
+	if c.AllowedAPIKeyHashes != nil {
+		limits = append(limits, output.Count(len(c.AllowedAPIKeyHashes), "key"))
+	}
+	if c.AllowedUserIDs != nil {
+		limits = append(limits, output.Count(len(c.AllowedUserIDs), "user"))
 	}
 	return strings.Join(limits, ", ")
 }

@@ -168,7 +168,7 @@ func shows(v byok.Credential, keys, labels []string) bool {
 
 // lists reports whether the credential allows an API key whose hash begins with the text.
 func lists(c byok.Credential, text string) bool {
-	return len(text) >= 8 && slices.ContainsFunc(c.AllowedAPIKeyHashes, func(hash string) bool { return strings.HasPrefix(hash, text) })
+	return len(text) >= 8 && slices.ContainsFunc(c.AllowedAPIKeyHashes, func(hash ids.KeyHash) bool { return strings.HasPrefix(string(hash), text) })
 }
 
 type credentialShow struct{ oneCredential }

@@ -319,8 +319,8 @@ func (i *inspection) inspectCredentials() {
 				"delete one of them and create it again")
 		}
 		taken[at] = p.ID
-		unknown := slices.DeleteFunc(slices.Clone(p.AllowedAPIKeyHashes), func(hash string) bool {
-			return i.access.Keys[ids.KeyHash(hash)].Account == p.Account
+		unknown := slices.DeleteFunc(slices.Clone(p.AllowedAPIKeyHashes), func(hash ids.KeyHash) bool {
+			return i.access.Keys[hash].Account == p.Account
 		})
 		if len(unknown) > 0 {
 			i.note("credential", string(p.ID), p.Account, fmt.Sprintf("its allow-list has %s that the account does not have, %.8s among them",

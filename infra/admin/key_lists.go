@@ -17,7 +17,7 @@ import (
 )
 
 type replacedView struct {
-	Old     string      `json:"old"`
+	Old     ids.KeyHash `json:"old"`
 	Hash    ids.KeyHash `json:"hash"`
 	Changed int         `json:"changed"` // allow-lists
 }
@@ -33,32 +33,32 @@ func (c keyReplace) Run(ctx context.Context, s *session) error {
 		return exit.Refusal(fmt.Sprintf("key %s is %s: nothing was changed", key.Hash.Short(), state))
 	}
 	found, err := oneKey{keySearch{key.Account}, c.Old}.find(ctx, s)
-	old, gone := string(found.Hash), false
+	old, gone := found.Hash, false
 	if errors.Is(err, auth.ErrNoKey) && len(c.Old) == arguments.HashLength {
 		switch elsewhere, lookup := s.registry.FindKey(ctx, ids.KeyHash(c.Old)); {
 		case errors.Is(lookup, auth.ErrNoKey):
-			old, gone, err = string(c.Old), true, nil
+			old, gone, err = ids.KeyHash(c.Old), true, nil
 		case lookup != nil:
 			err = lookup
 		case elsewhere.Account == "": // too damaged to say whose it is
-			old, err = string(c.Old), nil
+			old, err = ids.KeyHash(c.Old), nil
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if old == string(key.Hash) {
+	if old == key.Hash {
 		return exit.UsageError("a key cannot replace itself: name the old one, then the new one")
 	}
 	attrs := []any{"account", key.Account, "key", old, "successor", key.Hash}
 	if err := s.begin(ctx, "key.replace", attrs...); err != nil {
 		return err
 	}
-	lists, err := s.relist(ctx, key.Account, old, func(list []string) []string {
-		if slices.Contains(list, string(key.Hash)) {
+	lists, err := s.relist(ctx, key.Account, old, func(list []ids.KeyHash) []ids.KeyHash {
+		if slices.Contains(list, key.Hash) {
 			return list
 		}
-		return append(slices.Clone(list), string(key.Hash))
+		return append(slices.Clone(list), key.Hash)
 	})
 	for _, credential := range lists.passed {
 		s.warn("the list of credential " + credential + " is full, so the new key is not in it: `admin key delete` of another key makes room")
@@ -72,7 +72,7 @@ func (c keyReplace) Run(ctx context.Context, s *session) error {
 	sentence := fmt.Sprintf("Key %s is in %s beside the old one", key.Hash.Short(), output.Count(lists.changed, "more allow-list"))
 	switch {
 	case err == nil && lists.listed == 0:
-		s.warn("no allow-list of the account has the old key " + old[:8])
+		s.warn("no allow-list of the account has the old key " + string(old[:8]))
 		sentence = "No allow-list was changed."
 	case gone:
 		sentence += ", which is deleted already."
@@ -95,7 +95,7 @@ const relistAttempts = 5
 
 // relist replaces each allow-list of the account that has the key's hash by what change
 // returns. It goes on after a failure, and returns the first one.
-func (s *session) relist(ctx context.Context, account ids.Account, hash string, change func([]string) []string) (r relisted, failed error) {
+func (s *session) relist(ctx context.Context, account ids.Account, hash ids.KeyHash, change func([]ids.KeyHash) []ids.KeyHash) (r relisted, failed error) {
 	holding := map[ids.Workspace]int{}
 	for range relistAttempts {
 		found, err := search{Account: account}.look(ctx, s)
@@ -141,8 +141,8 @@ func (s *session) relist(ctx context.Context, account ids.Account, hash string, 
 // unlist takes a disabled or deleted key out of the allow-lists that have another, and
 // returns how many it changed.
 func (s *session) unlist(ctx context.Context, key auth.SurveyedKey) (changed int, err error) {
-	lists, err := s.relist(ctx, key.Account, string(key.Hash), func(list []string) []string {
-		return slices.DeleteFunc(slices.Clone(list), func(hash string) bool { return hash == string(key.Hash) })
+	lists, err := s.relist(ctx, key.Account, key.Hash, func(list []ids.KeyHash) []ids.KeyHash {
+		return slices.DeleteFunc(slices.Clone(list), func(hash ids.KeyHash) bool { return hash == key.Hash })
 	})
 	for _, credential := range lists.passed {
 		s.warn("credential " + credential + " is for this key alone: no request can use it any more")
@@ -167,7 +167,7 @@ func (s *session) allowing(ctx context.Context, key auth.SurveyedKey) string {
 	}
 	var names []string
 	for _, c := range found.credentials {
-		if slices.Contains(c.AllowedAPIKeyHashes, string(key.Hash)) {
+		if slices.Contains(c.AllowedAPIKeyHashes, key.Hash) {
 			names = append(names, fmt.Sprintf("%.8s %q", c.ID, c.Name))
 		}
 	}

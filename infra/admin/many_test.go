@@ -15,6 +15,7 @@ import (
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
 )
 
 // many is an account with three keys, and with credentials that list the first key.
@@ -29,7 +30,8 @@ func newMany(t *testing.T) many {
 	for i := range 3 {
 		d.hashes = append(d.hashes, string(auth.HashKey(d.must("key", "create", fmt.Sprint("key ", i)))))
 	}
-	for i, list := range [][]string{{d.hashes[0], d.hashes[1]}, {d.hashes[0], "x"}, {d.hashes[0]}, {"x"}, nil} {
+	first, second := ids.KeyHash(d.hashes[0]), ids.KeyHash(d.hashes[1])
+	for i, list := range [][]ids.KeyHash{{first, second}, {first, "x"}, {first}, {"x"}, nil} {
 		d.seal(d.workspace, fmt.Sprint("credential ", i), func(draft *byok.Draft) { draft.AllowedAPIKeyHashes, draft.SortOrder = list, int64(i) })
 	}
 	return d
@@ -179,10 +181,7 @@ func TestAnAccountIsPartlySuspended(t *testing.T) {
 func TestAFullListIsPassedOver(t *testing.T) {
 	t.Parallel()
 	d := newMany(t)
-	full := make([]string, 100)
-	for i := range full {
-		full[i] = d.hashes[0]
-	}
+	full := slices.Repeat([]ids.KeyHash{ids.KeyHash(d.hashes[0])}, 100)
 	d.seal(d.workspace, "full", func(draft *byok.Draft) { draft.AllowedAPIKeyHashes, draft.SortOrder = full, 9 })
 	got := d.want(exit.Uncertain, "key", "replace", d.hashes[0], d.hashes[2])
 	if !strings.Contains(got.stderr, `"full" is full`) || !strings.Contains(got.stderr, "3 allow-lists changed") {

@@ -100,7 +100,7 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	plan := routing.NewPlan(stored, routing.Request{
-		Model: c.Model, APIKeyHash: string(c.APIKeyHash), UserID: c.User, Providers: each(c.Providers, func(p arguments.Provider) string { return string(p) }),
+		Model: c.Model, APIKeyHash: ids.KeyHash(c.APIKeyHash), UserID: c.User, Providers: each(c.Providers, func(p arguments.Provider) string { return string(p) }),
 	})
 	if s.out.ForScripts() {
 		return s.out.Encode(viewPlan(plan))

@@ -207,7 +207,7 @@ func (t *tenant) storeKey(key string, s byok.Settings) ids.Credential {
 // plan is the plan for the tenant's key, as the keys that the providers receive.
 // TestVectors checks NewPlan.
 func (t *tenant) plan(model string) (all []received) {
-	for _, s := range routing.NewPlan(t.credentials, routing.Request{Model: model, APIKeyHash: string(auth.HashKey(t.token)), Providers: t.config.Models[model]}).Steps {
+	for _, s := range routing.NewPlan(t.credentials, routing.Request{Model: model, APIKeyHash: auth.HashKey(t.token), Providers: t.config.Models[model]}).Steps {
 		r := received{s.Provider, cmp.Or(t.keys[s.Credential], "sk-platform-"+s.Provider)}
 		if s.Provider != "azure" || !s.IsShared() { // the platform has no key there
 			all = append(all, r)

@@ -59,9 +59,9 @@ type Settings struct {
 	Fallback bool   `dynamodbav:"is_fallback" json:"is_fallback"`
 	Required bool   `dynamodbav:"is_required" json:"is_required"`
 	// A nil list restricts nothing; an empty one allows nothing.
-	AllowedAPIKeyHashes []string `dynamodbav:"allowed_api_key_hashes" json:"allowed_api_key_hashes"`
-	AllowedModels       []string `dynamodbav:"allowed_models" json:"allowed_models"`
-	AllowedUserIDs      []string `dynamodbav:"allowed_user_ids" json:"allowed_user_ids"`
+	AllowedAPIKeyHashes []ids.KeyHash `dynamodbav:"allowed_api_key_hashes" json:"allowed_api_key_hashes"`
+	AllowedModels       []string      `dynamodbav:"allowed_models" json:"allowed_models"`
+	AllowedUserIDs      []string      `dynamodbav:"allowed_user_ids" json:"allowed_user_ids"`
 }
 
 // ByName yields each setting under its name in the API.
@@ -235,7 +235,7 @@ func (p *faults) provider(slug string) {
 	p.add("/provider", issues.Invalid, message)
 }
 
-func (p *faults) hashes(hashes []string) {
+func (p *faults) hashes(hashes []ids.KeyHash) {
 	const path = "/allowed_api_key_hashes"
 	const message = "must have 1 to %d elements, or be null"
 	switch {
@@ -267,6 +267,6 @@ func (p *faults) list(path string, elements []string) {
 	}
 }
 
-func isHash(s string) bool {
-	return len(s) == hashLetters && strings.Trim(s, "0123456789abcdef") == ""
+func isHash(h ids.KeyHash) bool {
+	return len(h) == hashLetters && strings.Trim(string(h), "0123456789abcdef") == ""
 }

@@ -2,20 +2,21 @@ package byok_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/issues"
 	"signalbox.dev/shared/secret"
 )
 
 // The bounds of each member; FuzzDecode of create-byok-key checks the rest.
 func TestFaults(t *testing.T) {
-	hash := strings.Repeat("0a", 32)
-	many := func(s string, n int) []string { return strings.Fields(strings.Repeat(s+" ", n)) }
+	hash := ids.KeyHash(strings.Repeat("0a", 32))
 	cases := map[string]struct {
 		change func(*byok.New)
 		want   []string // path and reason
@@ -29,20 +30,20 @@ func TestFaults(t *testing.T) {
 		"two adjacent providers":  {func(n *byok.New) { n.Provider = "ai21\naion-labs" }, []string{"/provider invalid"}},
 		"longest name":            {func(n *byok.New) { n.Name = strings.Repeat("😀", 255) }, nil},
 		"name too long":           {func(n *byok.New) { n.Name = strings.Repeat("x", 256) }, []string{"/name too_large"}},
-		"hundred hashes":          {func(n *byok.New) { n.AllowedAPIKeyHashes = many(hash, 100) }, nil},
-		"too many hashes":         {func(n *byok.New) { n.AllowedAPIKeyHashes = many(hash, 101) }, []string{"/allowed_api_key_hashes too_large"}},
-		"upper-case hash":         {func(n *byok.New) { n.AllowedAPIKeyHashes = []string{hash, strings.ToUpper(hash)} }, []string{"/allowed_api_key_hashes/1 invalid"}},
-		"short hash":              {func(n *byok.New) { n.AllowedAPIKeyHashes = []string{hash[1:]} }, []string{"/allowed_api_key_hashes/0 invalid"}},
-		"hundred models":          {func(n *byok.New) { n.AllowedModels = many("m", 100) }, nil},
-		"too many models":         {func(n *byok.New) { n.AllowedModels = many("m", 101) }, []string{"/allowed_models too_large"}},
+		"hundred hashes":          {func(n *byok.New) { n.AllowedAPIKeyHashes = slices.Repeat([]ids.KeyHash{hash}, 100) }, nil},
+		"too many hashes":         {func(n *byok.New) { n.AllowedAPIKeyHashes = slices.Repeat([]ids.KeyHash{hash}, 101) }, []string{"/allowed_api_key_hashes too_large"}},
+		"upper-case hash":         {func(n *byok.New) { n.AllowedAPIKeyHashes = []ids.KeyHash{hash, ids.KeyHash(strings.ToUpper(string(hash)))} }, []string{"/allowed_api_key_hashes/1 invalid"}},
+		"short hash":              {func(n *byok.New) { n.AllowedAPIKeyHashes = []ids.KeyHash{hash[1:]} }, []string{"/allowed_api_key_hashes/0 invalid"}},
+		"hundred models":          {func(n *byok.New) { n.AllowedModels = slices.Repeat([]string{"m"}, 100) }, nil},
+		"too many models":         {func(n *byok.New) { n.AllowedModels = slices.Repeat([]string{"m"}, 101) }, []string{"/allowed_models too_large"}},
 		"empty model":             {func(n *byok.New) { n.AllowedModels = []string{"m", ""} }, []string{"/allowed_models/1 invalid"}},
 		"longest model":           {func(n *byok.New) { n.AllowedModels = []string{strings.Repeat("é", 255)} }, nil},
 		"model too long":          {func(n *byok.New) { n.AllowedModels = []string{strings.Repeat("é", 256)} }, []string{"/allowed_models/0 too_large"}},
-		"too many users":          {func(n *byok.New) { n.AllowedUserIDs = many("u", 101) }, []string{"/allowed_user_ids too_large"}},
+		"too many users":          {func(n *byok.New) { n.AllowedUserIDs = slices.Repeat([]string{"u"}, 101) }, []string{"/allowed_user_ids too_large"}},
 		"byok only and required":  {func(n *byok.New) { n.BYOKOnly, n.Required = true, true }, nil},
 		"byok only as a fallback": {func(n *byok.New) { n.BYOKOnly, n.Fallback = true, true }, []string{"/is_byok_only invalid"}},
 		"everything": {func(n *byok.New) {
-			*n = byok.New{Settings: byok.Settings{Provider: "x", Name: strings.Repeat("x", 256), AllowedAPIKeyHashes: []string{},
+			*n = byok.New{Settings: byok.Settings{Provider: "x", Name: strings.Repeat("x", 256), AllowedAPIKeyHashes: []ids.KeyHash{},
 				AllowedModels: []string{""}, AllowedUserIDs: []string{""}, BYOKOnly: true, Fallback: true}}
 		}, []string{"/key invalid", "/provider invalid", "/name too_large", "/allowed_api_key_hashes invalid", "/allowed_models/0 invalid", "/allowed_user_ids/0 invalid", "/is_byok_only invalid"}},
 	}

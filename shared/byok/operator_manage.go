@@ -71,7 +71,7 @@ func (m *Manager) setDisabled(ctx context.Context, w ids.Workspace, id ids.Crede
 
 // SetAllowedKeys replaces the credential's allow-list of API keys, if it is still the one that
 // was read. Calling it again is safe. It returns ErrListLength or ErrChanged.
-func (m *Manager) SetAllowedKeys(ctx context.Context, c Credential, hashes []string) error {
+func (m *Manager) SetAllowedKeys(ctx context.Context, c Credential, hashes []ids.KeyHash) error {
 	if len(hashes) == 0 || len(hashes) > maxListed {
 		return ErrListLength
 	}
@@ -79,7 +79,7 @@ func (m *Manager) SetAllowedKeys(ctx context.Context, c Credential, hashes []str
 		TableName: &m.table, Key: primaryKey(c.Workspace, c.ID),
 		UpdateExpression:          aws.String("SET allowed_api_key_hashes = :new"),
 		ConditionExpression:       aws.String("allowed_api_key_hashes IN (:old, :new)"), // :new, if a response was lost
-		ExpressionAttributeValues: calls.Encode(map[string][]string{":old": c.AllowedAPIKeyHashes, ":new": hashes}),
+		ExpressionAttributeValues: calls.Encode(map[string][]ids.KeyHash{":old": c.AllowedAPIKeyHashes, ":new": hashes}),
 	})
 	if _, failed := calls.ConditionFailed(err); failed {
 		return ErrChanged

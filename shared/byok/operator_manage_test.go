@@ -138,25 +138,25 @@ func TestPurgeRemovesEveryCredentialOfOneWorkspace(t *testing.T) {
 func TestSetAllowedKeys(t *testing.T) {
 	f := newFixture(t)
 	d := f.newDraft()
-	d.AllowedAPIKeyHashes = []string{"a", "b"}
+	d.AllowedAPIKeyHashes = []ids.KeyHash{"a", "b"}
 	kit.Must(t, f.store.Create(t.Context(), d))
 	for range 2 { // the second time changes nothing
 		f.faults.Inject(faults.Rule{Operation: "UpdateItem", Attempt: 1, Fault: faults.LoseAnswer()})
-		kit.Must(t, f.manager.SetAllowedKeys(t.Context(), d.Credential, []string{"b", "c"}))
+		kit.Must(t, f.manager.SetAllowedKeys(t.Context(), d.Credential, []ids.KeyHash{"b", "c"}))
 	}
 	for _, c := range []struct {
-		list []string
+		list []ids.KeyHash
 		want error
-	}{{[]string{"a"}, byok.ErrChanged}, {nil, byok.ErrListLength}, {[]string{}, byok.ErrListLength}, {make([]string, 101), byok.ErrListLength}} {
+	}{{[]ids.KeyHash{"a"}, byok.ErrChanged}, {nil, byok.ErrListLength}, {make([]ids.KeyHash, 101), byok.ErrListLength}} {
 		if err := f.manager.SetAllowedKeys(t.Context(), d.Credential, c.list); !errors.Is(err, c.want) {
 			t.Errorf("%d hashes: %v, want %v", len(c.list), err, c.want)
 		}
 	}
-	if got := f.stored()[0].AllowedAPIKeyHashes; !slices.Equal(got, []string{"b", "c"}) {
+	if got := f.stored()[0].AllowedAPIKeyHashes; !slices.Equal(got, []ids.KeyHash{"b", "c"}) {
 		t.Errorf("the list is %q", got)
 	}
 	d.ID = ids.New[ids.Credential]()
-	if err := f.manager.SetAllowedKeys(t.Context(), d.Credential, []string{"b"}); !errors.Is(err, byok.ErrChanged) {
+	if err := f.manager.SetAllowedKeys(t.Context(), d.Credential, []ids.KeyHash{"b"}); !errors.Is(err, byok.ErrChanged) {
 		t.Errorf("an absent credential: %v", err)
 	}
 }

@@ -109,25 +109,28 @@ func (c Credential) checkSuccessor(to Credential) error {
 func (s Settings) differences(other Settings) []string {
 	// A router ignores texts for people, and checkSuccessor has checked Disabled.
 	s.Name, s.Disabled = other.Name, other.Disabled
-	others := maps.Collect(other.ByName())
+	others := maps.Collect(other.withSets().ByName())
 	var names []string
-	for name, value := range s.ByName() {
-		if !reflect.DeepEqual(asSet(value), asSet(others[name])) {
+	for name, value := range s.withSets().ByName() {
+		if !reflect.DeepEqual(value, others[name]) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// asSet sorts a list and removes duplicates. It returns any other setting unchanged.
-func asSet(setting any) any {
-	list, isList := setting.([]string)
-	if !isList || list == nil {
-		return setting
-	}
-	set := slices.Clone(list)
-	slices.Sort(set)
-	return slices.Compact(set)
+// withSets returns the settings with each list sorted and without duplicates.
+func (s Settings) withSets() Settings {
+	s.AllowedAPIKeyHashes = set(s.AllowedAPIKeyHashes)
+	s.AllowedModels = set(s.AllowedModels)
+	s.AllowedUserIDs = set(s.AllowedUserIDs)
+	return s
+}
+
+func set[T ~string](list []T) []T {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // swap gives the second credential the earlier place of both and disables the first. It

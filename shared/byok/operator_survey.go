@@ -55,7 +55,7 @@ type Placement struct {
 	Provider  string
 	SortOrder int64
 	// AllowedAPIKeyHashes is nil if every API key may use the credential.
-	AllowedAPIKeyHashes []string
+	AllowedAPIKeyHashes []ids.KeyHash
 	Unreadable          bool
 }
 

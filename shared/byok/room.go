@@ -47,12 +47,14 @@ const rowBytes = 1024
 // Size is the most bytes that the credential takes in storage.
 func (n New) Size() int64 {
 	size := rowBytes + len(n.Key.Reveal()) + len(n.Provider) + len(n.Name)
-	for _, list := range [][]string{n.AllowedAPIKeyHashes, n.AllowedModels, n.AllowedUserIDs} {
-		for _, element := range list {
-			size += 1 + len(element)
-		}
+	return int64(size + listBytes(n.AllowedAPIKeyHashes) + listBytes(n.AllowedModels) + listBytes(n.AllowedUserIDs))
+}
+
+func listBytes[T ~string](list []T) (size int) {
+	for _, element := range list {
+		size += 1 + len(element)
 	}
-	return int64(size)
+	return size
 }
 
 // readUnit is how many bytes DynamoDB reads for one unit of capacity.

@@ -23,7 +23,7 @@ type Request struct {
 	// Model is the model's slug, compared byte for byte with allowed_models.
 	Model string
 	// APIKeyHash is the lower-case hexadecimal SHA-256 of the calling API key.
-	APIKeyHash string
+	APIKeyHash ids.KeyHash
 	// UserID is the calling user. It comes from the router's own authentication, never
 	// from a header of the client. It is empty if unknown; an empty UserID matches no
 	// allowed_user_ids.

@@ -43,8 +43,8 @@ type vectors struct {
 		Credentials []vectorCredential
 		Request     struct {
 			Model     string
-			Hash      string `json:"api_key_hash"`
-			UserID    string `json:"user_id"`
+			Hash      ids.KeyHash `json:"api_key_hash"`
+			UserID    string      `json:"user_id"`
 			Providers []string
 		}
 		decision

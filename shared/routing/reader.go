@@ -175,7 +175,7 @@ func (r *Reader) Read(ctx context.Context, hash ids.KeyHash, request Request) (*
 	if err != nil {
 		return nil, err
 	}
-	request.APIKeyHash = string(hash)
+	request.APIKeyHash = hash
 	credentials := make([]byok.Credential, len(read.credentials))
 	for i, s := range read.credentials {
 		credentials[i] = s.Credential

@@ -50,24 +50,17 @@ func (c Credential) Open(ctx context.Context, opener *seal.Opener) (secret.Bytes
 func FilledSettings(t testing.TB) byok.Settings {
 	t.Helper()
 	var s byok.Settings
-	all := reflect.ValueOf(&s).Elem()
-	for i := range all.NumField() {
-		field := all.Field(i)
-		if field.Kind() == reflect.Pointer {
-			field.Set(reflect.New(field.Type().Elem()))
-			field = field.Elem()
-		}
-		switch name := all.Type().Field(i).Name; field.Interface().(type) {
-		case string:
-			field.SetString(name)
-		case bool:
-			field.SetBool(true)
-		case int64:
-			field.SetInt(7)
-		case []string:
-			field.Set(reflect.ValueOf([]string{name}))
+	for field, value := range reflect.ValueOf(&s).Elem().Fields() {
+		switch value.Kind() {
+		case reflect.String:
+			value.SetString(field.Name)
+		case reflect.Bool:
+			value.SetBool(true)
+		case reflect.Slice:
+			value.Set(reflect.MakeSlice(value.Type(), 1, 1))
+			value.Index(0).SetString(field.Name)
 		default:
-			t.Fatalf("no value for the setting %s", name)
+			t.Fatalf("no value for the setting %s", field.Name)
 		}
 	}
 	return s
