@@ -33,19 +33,19 @@ func main() {
 
 // run starts the local server, prints the banner, and waits.
 func run(ctx context.Context, arguments []string, out, warnings io.Writer) error {
-	o, do, err := options(arguments, out)
+	s, err := parse(arguments, out)
 	if err != nil {
 		return err
 	}
-	o.Warnings = warnings
-	if do.reset {
-		return server.Reset(ctx, o.State, warnings)
+	s.Warnings = warnings
+	if s.reset {
+		return server.Reset(ctx, s.State, warnings)
 	}
-	e, err := server.Start(ctx, o)
+	e, err := server.Start(ctx, s.Options)
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, banner(e, cmp.Or(do.shown, e.BaseURL), o.State))
+	_, err = io.WriteString(out, banner(e, cmp.Or(s.shown, e.BaseURL), s.State))
 	if err == nil {
 		err = e.Wait(ctx)
 	}
@@ -91,50 +91,54 @@ func quoted(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// action holds the other arguments.
-type action struct {
+// settings are the arguments of the command.
+type settings struct {
+	server.Options
 	reset bool   // remove the state, and stop
 	shown string // the base URL in the banner
 }
 
-func options(arguments []string, out io.Writer) (o server.Options, do action, err error) {
-	o.Parameters = make(map[string]string)
+func parse(arguments []string, out io.Writer) (settings, error) {
+	s := settings{Options: server.Options{Port: 3000, Parameters: make(map[string]string)}}
 	flags := flag.NewFlagSet("local", flag.ContinueOnError)
-	flags.StringVar(&o.Root, "root", ".", "folder of the repository")
-	flags.StringVar(&o.State, "state", ".local", "folder for everything that is kept")
-	flags.StringVar(&o.Functions, "functions", "", "folder with <logical id>/bootstrap (default <root>/.build/functions)")
-	o.Port = 3000
-	flags.Func("port", "port on 127.0.0.1 and ::1 (default 3000); 0 means any", func(text string) (err error) {
-		if o.Port, err = strconv.Atoi(text); err != nil {
-			return errors.New("want a number: make run PORT=3000")
-		}
-		return nil
-	})
-	flags.Func("param", "Name=Value of a parameter of template.yaml; repeatable", func(text string) error {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok {
-			return errors.New("want Name=Value")
-		}
-		o.Parameters[name] = value
-		return nil
-	})
+	flags.StringVar(&s.Root, "root", ".", "folder of the repository")
+	flags.StringVar(&s.State, "state", ".local", "folder for everything that is kept")
+	flags.StringVar(&s.Functions, "functions", "", "folder with <logical id>/bootstrap (default <root>/.build/functions)")
+	flags.Func("port", "port on 127.0.0.1 and ::1 (default 3000); 0 means any", s.setPort)
+	flags.Func("param", "Name=Value of a parameter of template.yaml; repeatable", s.setParameter)
 	quiet := flags.Bool("quiet", false, "print no line for each request")
-	flags.StringVar(&do.shown, "shown", "", "base URL in the printed calls (default: the local server's own)")
-	flags.StringVar(&o.DynamoDB, "dynamodb", "", "URL of a DynamoDB that runs already, for a new state folder (default: one of the local server's own)")
-	flags.BoolVar(&do.reset, "reset", false, "remove the state folder, and stop")
+	flags.StringVar(&s.shown, "shown", "", "base URL in the printed calls (default: the local server's own)")
+	flags.StringVar(&s.DynamoDB, "dynamodb", "", "URL of a DynamoDB that runs already, for a new state folder (default: one of the local server's own)")
+	flags.BoolVar(&s.reset, "reset", false, "remove the state folder, and stop")
 	flags.SetOutput(io.Discard) // main prints the error
-	if err := flags.Parse(arguments); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			flags.SetOutput(out)
-			flags.PrintDefaults()
-		}
-		return o, do, err
-	}
-	if flags.NArg() > 0 {
-		return o, do, fmt.Errorf("unknown argument %q", flags.Arg(0))
+	err := flags.Parse(arguments)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		flags.SetOutput(out)
+		flags.PrintDefaults()
+	case err == nil && flags.NArg() > 0:
+		err = fmt.Errorf("unknown argument %q", flags.Arg(0))
 	}
 	if !*quiet {
-		o.Terminal = out
+		s.Terminal = out
 	}
-	return o, do, nil
+	return s, err
+}
+
+func (s *settings) setPort(text string) error {
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return errors.New("want a number: make run PORT=3000")
+	}
+	s.Port = port
+	return nil
+}
+
+func (s *settings) setParameter(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return errors.New("want Name=Value")
+	}
+	s.Parameters[name] = value
+	return nil
 }
