@@ -23,38 +23,38 @@ const startTime = 150 * time.Second
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Stdin, os.Stdout); err != nil {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "engines:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, stdin io.Reader, stdout io.Writer) (err error) {
+func run(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "signalbox-engines-")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	return errors.Join(serve(ctx, dir), os.RemoveAll(dir))
+}
+
+// serve runs the engines in the folder until the context ends, or until an engine stays down.
+func serve(ctx context.Context, dir string) error {
 	starting, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	running, err := engines.Start(starting, engines.Config{Dir: dir})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, running.Close()) }()
-	if err := json.NewEncoder(stdout).Encode(running.Engines); err != nil {
-		return err
+	err = json.NewEncoder(os.Stdout).Encode(running.Engines)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-running.Done():
+		}
 	}
-	closed := make(chan struct{})
-	go func() {
-		_, _ = io.Copy(io.Discard, stdin)
-		close(closed)
-	}()
-	select {
-	case <-closed:
-	case <-ctx.Done():
-	case err := <-running.Done():
-		return err
-	}
-	return nil
+	return errors.Join(err, running.Close())
 }
