@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -127,19 +126,19 @@ func (s scope) named(name string) (string, error) {
 	return value, nil
 }
 
-// placeholder is ${Name} or ${Id.Attribute} of !Sub.
-var placeholder = regexp.MustCompile(`\$\{([^}]*)\}`)
-
+// substituted replaces each ${Name} and ${Id.Attribute}.
 func (s scope) substituted(text string) (string, error) {
-	var failed error
-	result := placeholder.ReplaceAllStringFunc(text, func(found string) string {
-		value, err := s.named(found[2 : len(found)-1])
+	parts := strings.Split(text, "${")
+	plain := parts[0]
+	for _, part := range parts[1:] {
+		name, rest, _ := strings.Cut(part, "}")
+		value, err := s.named(name)
 		if err != nil {
-			failed = err
+			return "", err
 		}
-		return value
-	})
-	return result, failed
+		plain += value + rest
+	}
+	return plain, nil
 }
 
 // member returns the value under a key of a mapping, or nil.
