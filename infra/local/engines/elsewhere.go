@@ -30,13 +30,13 @@ func Elsewhere(endpoint string) aws.Config {
 func answersElsewhere(ctx context.Context, endpoint string) error {
 	parsed, err := url.Parse(endpoint)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return fmt.Errorf("%q is not the address of a DynamoDB: make run DYNAMODB=http://127.0.0.1:8000", endpoint)
+		return ConfigError{fmt.Errorf("%q is not the address of a DynamoDB: make run DYNAMODB=http://127.0.0.1:8000", endpoint)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, elsewhereTime)
 	defer cancel()
 	db := awsclients.DynamoDB(Elsewhere(endpoint), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
 	if _, err := db.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)}); err != nil {
-		return fmt.Errorf("no DynamoDB answers at %s; start it (%w)", endpoint, err)
+		return ConfigError{fmt.Errorf("no DynamoDB answers at %s; start it (%w)", endpoint, err)}
 	}
 	return nil
 }

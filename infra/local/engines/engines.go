@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -29,9 +28,6 @@ const (
 	secretAccessKey = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY" //nolint:gosec // AWS's published example
 )
 
-// ConfigError means that nothing was started because an engine is not there.
-type ConfigError struct{ error }
-
 // host is the address that the engines listen on.
 const host = "127.0.0.1"
 
@@ -43,7 +39,7 @@ type Config struct {
 	// the working directory.
 	Root string
 	// DynamoDB is the URL of a running DynamoDB, which is neither started nor stopped. If it
-	// is empty, this package starts one. Calls reach it through the proxy of front.go.
+	// is empty, this package starts one.
 	DynamoDB string
 	// Log gets a line for each engine that ended and was started again. Nil means no
 	// log.
@@ -55,57 +51,42 @@ type Engines struct {
 	awsclients.Engines
 	log  *slog.Logger
 	done chan error
-	// life ends with Close. Every process then ends too.
+	// life ends with Close. Every process and every server then ends too.
 	life context.Context
 	end  context.CancelFunc
-	// running waits until all processes have ended.
+	// running waits until all of them have ended.
 	running sync.WaitGroup
-	servers []*http.Server // in this process
 }
 
-// Start returns when all engines answer. The context bounds the start only.
+// Start returns when all engines answer. The context bounds the start only. The error is a
+// ConfigError if an engine is not there.
 func Start(ctx context.Context, c Config) (*Engines, error) {
-	programs, err := c.programs()
-	if err == nil && c.DynamoDB != "" {
-		err = answersElsewhere(ctx, c.DynamoDB)
+	db, noDB := c.dynamoDB(ctx)
+	objects, noObjects := c.s3()
+	keys, noKeys := c.kms()
+	if err := cmp.Or(noDB, noObjects, noKeys); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, ConfigError{err}
-	}
-	e := &Engines{
-		Engines: awsclients.Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey, DynamoDB: c.DynamoDB},
-		log:     cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
-		done:    make(chan error, len(services)+2),
-	}
-	e.life, e.end = context.WithCancel(context.Background())
-	group, ctx := errgroup.WithContext(ctx)
-	for i, url := range []*string{dynamoDB: &e.DynamoDB, objects: &e.S3, keys: &e.KMS} {
-		if programs[i] != nil {
-			group.Go(func() (err error) {
-				*url, err = e.start(ctx, *programs[i])
-				return err
-			})
-		}
-	}
+	e := newEngines(c.Log)
+	group, starting := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { e.DynamoDB, err = e.start(starting, db); return err })
+	group.Go(func() (err error) { e.S3, err = e.start(starting, objects); return err })
+	group.Go(func() (err error) { e.KMS, err = e.start(starting, keys); return err })
 	if err := group.Wait(); err != nil {
-		return nil, errors.Join(err, e.Close())
-	}
-	if programs[keys] == nil {
-		service, err := kms.Open(filepath.Join(c.Dir, "kms"))
-		if err == nil {
-			e.KMS, err = e.serve("KMS", service)
-		}
-		if err != nil {
-			return nil, errors.Join(err, e.Close())
-		}
-	}
-	// A DynamoDB that runs already may be ExtendDB.
-	if db := programs[dynamoDB]; db == nil || db.name == ExtendDB {
-		if e.DynamoDB, err = e.serve("the proxy before DynamoDB", front(e.DynamoDB)); err != nil {
-			return nil, errors.Join(err, e.Close())
-		}
+		e.Close()
+		return nil, err
 	}
 	return e, nil
+}
+
+func newEngines(log *slog.Logger) *Engines {
+	e := &Engines{
+		Engines: awsclients.Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey},
+		log:     cmp.Or(log, slog.New(slog.DiscardHandler)),
+		done:    make(chan error, 5), // three engines, and the two that this process serves
+	}
+	e.life, e.end = context.WithCancel(context.Background())
+	return e
 }
 
 // serve serves from this process until Close, and returns the URL.
@@ -115,12 +96,12 @@ func (e *Engines) serve(name string, handler http.Handler) (string, error) {
 		return "", fmt.Errorf("listening for %s: %w", name, err)
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	e.servers = append(e.servers, server)
-	go func() {
+	context.AfterFunc(e.life, func() { _ = server.Close() })
+	e.running.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			e.done <- fmt.Errorf("%s ended: %w", name, err)
 		}
-	}()
+	})
 	return "http://" + listener.Addr().String(), nil
 }
 
@@ -128,12 +109,7 @@ func (e *Engines) serve(name string, handler http.Handler) (string, error) {
 func (e *Engines) Done() <-chan error { return e.done }
 
 // Close asks every engine to end, kills those that do not, and waits until all have ended.
-func (e *Engines) Close() error {
-	var err error
-	for _, server := range e.servers {
-		err = errors.Join(err, server.Close())
-	}
+func (e *Engines) Close() {
 	e.end()
 	e.running.Wait()
-	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -20,7 +19,7 @@ import (
 func TestUnsignedRequests(t *testing.T) {
 	e, err := Start(t.Context(), Config{Root: "../../..", Dir: t.TempDir()})
 	kit.Must(t, err)
-	t.Cleanup(func() { kit.Must(t, e.Close()) })
+	t.Cleanup(e.Close)
 	for _, url := range []string{e.DynamoDB, e.S3, e.KMS} {
 		answer, err := http.Get(url) //nolint:gosec // an engine of ours
 		kit.Must(t, err)
@@ -53,7 +52,7 @@ func TestADynamoDBThatRunsAlready(t *testing.T) {
 	defer there.Close()
 	e, err := Start(t.Context(), Config{Root: "../../..", Dir: t.TempDir(), DynamoDB: there.URL + "/"})
 	kit.Must(t, err)
-	t.Cleanup(func() { kit.Must(t, e.Close()) })
+	t.Cleanup(e.Close)
 	tables, err := awsclients.DynamoDB(e.Config()).ListTables(t.Context(), nil)
 	if err != nil || len(tables.TableNames) != 1 || "http://"+asked.Host != e.DynamoDB {
 		t.Errorf("%v, %v; %s was asked as %s", tables, err, e.DynamoDB, asked.Host)
@@ -79,15 +78,12 @@ func TestTheEngineFinishesARequest(t *testing.T) {
 
 // An engine that ends at each start is an error, and Close then has nothing to wait for.
 func TestAnEngineThatNeverStartsIsAnError(t *testing.T) {
-	e := &Engines{log: slog.New(slog.DiscardHandler), done: make(chan error, 1)}
-	e.life, e.end = context.WithCancel(t.Context())
-	at, err := e.start(t.Context(), program{name: "engine", dir: t.TempDir(), command: func(ctx context.Context, _ string) *exec.Cmd {
+	e := newEngines(nil)
+	at, err := e.start(t.Context(), engine{name: "engine", dir: t.TempDir(), command: func(ctx context.Context, _ string) *exec.Cmd {
 		return exec.CommandContext(ctx, "false")
 	}})
 	if !errors.Is(err, errEnded) {
 		t.Errorf("started at %q: %v", at, err)
 	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	e.Close()
 }

@@ -24,7 +24,7 @@ import (
 func TestDeletesAtOnce(t *testing.T) {
 	running, err := engines.Start(t.Context(), engines.Config{Root: "../../..", Dir: t.TempDir()})
 	kit.Must(t, err)
-	t.Cleanup(func() { kit.Must(t, running.Close()) })
+	t.Cleanup(running.Close)
 	c, bucket, key := awsclients.S3(running.Config()), aws.String("files"), aws.String("files/w/f")
 	_, made := c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: bucket})
 	_, versioned := c.PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{

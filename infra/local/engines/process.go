@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -30,56 +31,60 @@ const (
 // errEnded means that an engine ended before it answered.
 var errEnded = errors.New("it ended")
 
-// program describes the process of an engine.
-type program struct {
-	name string
-	// dir is its folder; its output goes to a file there.
-	dir string
-	// health is a path that it answers, with any status, once it is ready.
-	health string
-	// check, if there is one, checks its folder before the first start.
-	check func() error
-	// command listens on the port. It ends with the context.
-	command func(ctx context.Context, port string) *exec.Cmd
+// process is an engine that runs as a process.
+type process struct {
+	engine
+	port string
+	// ended gets the reason of its end.
+	ended chan error
 }
 
-func (p program) log() string { return filepath.Join(p.dir, p.name+".log") }
+func (p engine) log() string { return filepath.Join(p.dir, p.name+".log") }
 
-func urlOf(port string) string { return "http://" + net.JoinHostPort(host, port) }
+func (p process) url() string { return "http://" + net.JoinHostPort(host, p.port) }
 
-// start starts the program on a free port and returns its URL when it answers. Until Close
-// it is started again if it ends.
-func (e *Engines) start(ctx context.Context, p program) (string, error) {
+// start starts an engine and returns its URL when it answers.
+func (e *Engines) start(ctx context.Context, p engine) (string, error) {
+	at, err := p.elsewhere, error(nil)
+	switch {
+	case p.handler != nil:
+		at, err = e.serve(p.name, p.handler)
+	case p.command != nil:
+		at, err = e.run(ctx, p)
+	}
+	if err == nil && p.mayBeExtendDB {
+		at, err = e.serve("the proxy before DynamoDB", front(at))
+	}
+	return at, err
+}
+
+// run starts a process on a free port. Until Close it is started again if it ends.
+func (e *Engines) run(ctx context.Context, p engine) (string, error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return "", fmt.Errorf("making the folder of %s: %w", p.name, err)
-	}
-	if p.check != nil {
-		if err := p.check(); err != nil {
-			return "", err
-		}
 	}
 	if err := os.WriteFile(p.log(), nil, 0o600); err != nil {
 		return "", fmt.Errorf("emptying the log of %s: %w", p.name, err)
 	}
-	at, ended, err := e.insist(ctx, p, "")
+	running, err := e.insist(ctx, p, "")
 	if err != nil {
 		return "", err
 	}
-	e.running.Go(func() { e.keep(p, at, ended) })
-	return urlOf(at), nil
+	e.running.Go(func() { e.keep(running) })
+	return running.url(), nil
 }
 
 // keep starts an engine that ended unexpectedly, for instance by a kill -9, again on the
 // same port. Acknowledged changes are on disk, and clients that retry for long enough
 // notice nothing. A kill during the start is allowed too.
-func (e *Engines) keep(p program, at string, ended <-chan error) {
+func (e *Engines) keep(p process) {
 	for {
-		err := <-ended
+		err := <-p.ended
 		if e.life.Err() != nil {
 			return
 		}
 		e.log.Warn("an engine ended; it is started again", "engine", p.name, "error", err, "engine_log", p.log())
-		if _, ended, err = e.insist(e.life, p, at); err != nil {
+		if p, err = e.insist(e.life, p.engine, p.port); err != nil {
 			if e.life.Err() == nil {
 				e.done <- fmt.Errorf("starting %s again: %w", p.name, err)
 			}
@@ -88,57 +93,82 @@ func (e *Engines) keep(p program, at string, ended <-chan error) {
 	}
 }
 
-// insist launches the program, and again if it ends before it answers. An empty port means
+// insist launches the engine, and again if it ends before it answers. An empty port means
 // any, each time another one: another program may have been faster.
-func (e *Engines) insist(ctx context.Context, p program, port string) (at string, ended <-chan error, err error) {
+func (e *Engines) insist(ctx context.Context, p engine, port string) (running process, err error) {
 	for range starts {
-		if at = port; at == "" {
-			if at, err = child.FreePort(); err != nil {
-				return "", nil, err
+		at := port
+		if at == "" {
+			if at, err = freePort(); err != nil {
+				break
 			}
 		}
-		if ended, err = e.launch(ctx, p, at); !errors.Is(err, errEnded) {
-			return at, ended, err
+		running, err = e.launch(ctx, process{p, at, make(chan error, 1)})
+		if !errors.Is(err, errEnded) {
+			break
 		}
 	}
-	return "", nil, err
+	return running, err
 }
 
-// launch runs the program on the port, and returns when it answers. ended later gets the
-// reason of its end. Its output is appended to its log: the previous process may have
-// written there why it ended.
-func (e *Engines) launch(ctx context.Context, p program, port string) (<-chan error, error) {
+// The ports lie below those that systems choose by themselves (from 32768 on
+// Linux, from 49152 elsewhere). So no connection takes one of them, not even
+// while its server is being started again.
+const (
+	lowest = 20000
+	beyond = 32768
+	tries  = 100
+)
+
+// freePort finds a port on which no program listens, for a server that cannot be given a
+// socket and that may be killed and started again on the same port. Another process may
+// find the same port at the same time, which is unlikely.
+func freePort() (string, error) {
+	var failed error
+	for range tries {
+		port := strconv.Itoa(lowest + rand.IntN(beyond-lowest)) //nolint:gosec // no secret
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
+		if err == nil {
+			return port, listener.Close()
+		}
+		failed = err
+	}
+	return "", fmt.Errorf("looking for a free port: %w", failed)
+}
+
+// launch runs the process, and returns when it answers. Its output is appended to its log:
+// the previous process may have written there why it ended.
+func (e *Engines) launch(ctx context.Context, p process) (process, error) {
 	log, err := os.OpenFile(p.log(), os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("opening the log of %s: %w", p.name, err)
+		return p, fmt.Errorf("opening the log of %s: %w", p.name, err)
 	}
 	life, stop := context.WithCancel(e.life)
-	cmd := p.command(life, port)
+	cmd := p.command(life, p.port)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTime
-	ended := make(chan error, 1)
 	e.running.Go(func() {
-		ended <- child.Run(cmd, func() {})
+		p.ended <- child.Run(cmd)
 		stop()
 		_ = log.Close()
 	})
-	if err := answers(ctx, urlOf(port)+p.health, ended); err != nil {
+	if err := p.answers(ctx); err != nil {
 		stop()
-		return nil, fmt.Errorf("%s does not answer (see %s): %w", p.name, log.Name(), err)
+		return p, fmt.Errorf("%s does not answer (see %s): %w", p.name, log.Name(), err)
 	}
-	return ended, nil
+	return p, nil
 }
 
-// answers waits until the URL answers, the process ends or ctx ends. If another program
+// answers waits until the process answers or ends, or until ctx ends. If another program
 // took the port first, the process cannot listen, and ends.
-func answers(ctx context.Context, url string, ended <-chan error) error {
+func (p process) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	direct := &http.Transport{} // it uses no proxy, even if the environment names one
 	defer direct.CloseIdleConnections()
 	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url()+p.health, nil)
 		if err != nil {
 			return err
 		}
@@ -147,7 +177,7 @@ func answers(ctx context.Context, url string, ended <-chan error) error {
 			return answer.Body.Close()
 		}
 		select {
-		case reason := <-ended:
+		case reason := <-p.ended:
 			if reason == nil {
 				return errEnded
 			}

@@ -6,73 +6,79 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 
+	"signalbox.dev/infra/local/kms"
 	"signalbox.dev/infra/local/state"
 )
 
-// ExtendDB is the DynamoDB engine of the local server.
-const ExtendDB = "extenddb"
+// engine is one of the services: it runs already, or in this process, or as a process.
+type engine struct {
+	name string
+	// elsewhere is its URL if it runs already.
+	elsewhere string
+	// handler is set if it runs in this process.
+	handler http.Handler
+	// mayBeExtendDB is set if it needs the proxy of front.go.
+	mayBeExtendDB bool
 
-// The indexes of services.
-const (
-	dynamoDB = iota
-	objects
-	keys
-)
-
-var services = [...]struct {
-	variable string // names an engine of infra/test/second-opinion, for tests
-	// own is the engine of the local server. Nil means that it runs in this
-	// process.
-	own func(Config) (program, error)
-}{
-	dynamoDB: {"SIGNALBOX_DYNAMODB", extendDB},
-	objects:  {"SIGNALBOX_S3", versityGW},
-	keys:     {"SIGNALBOX_KMS", nil},
+	// dir is the folder of a process; its output goes to a file there.
+	dir string
+	// health is a path that the process answers, with any status, once it is ready.
+	health string
+	// command listens on the port. It ends with the context.
+	command func(ctx context.Context, port string) *exec.Cmd
 }
 
-// programs returns the programs to run. It is nil for an engine in this process, and for
-// one that runs already.
-func (c Config) programs() (all [len(services)]*program, err error) {
-	for i, s := range services {
-		var p program
-		name := os.Getenv(s.variable)
-		switch {
-		case i == dynamoDB && c.DynamoDB != "":
-			continue
-		case name != "":
-			p, err = secondOpinion(c, name)
-		case s.own == nil:
-			continue
-		default:
-			p, err = s.own(c)
-		}
-		if err != nil {
-			return all, err
-		}
-		all[i] = &p
+// ConfigError means that nothing was started because an engine is not there.
+type ConfigError struct{ error }
+
+func (c Config) dynamoDB(ctx context.Context) (engine, error) {
+	name := os.Getenv("SIGNALBOX_DYNAMODB")
+	switch {
+	case c.DynamoDB != "":
+		return engine{elsewhere: c.DynamoDB, mayBeExtendDB: true}, answersElsewhere(ctx, c.DynamoDB)
+	case name != "":
+		return c.secondOpinion(name)
 	}
-	return all, nil
+	return c.extendDB()
 }
 
-func extendDB(c Config) (program, error) {
+func (c Config) s3() (engine, error) {
+	if name := os.Getenv("SIGNALBOX_S3"); name != "" {
+		return c.secondOpinion(name)
+	}
+	return c.versityGW()
+}
+
+func (c Config) kms() (engine, error) {
+	if name := os.Getenv("SIGNALBOX_KMS"); name != "" {
+		return c.secondOpinion(name)
+	}
+	service, err := kms.Open(filepath.Join(c.Dir, "kms"))
+	return engine{name: "KMS", handler: service}, err
+}
+
+const extendDB = "extenddb"
+
+func (c Config) extendDB() (engine, error) {
 	platform := runtime.GOOS + "-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
-	binary, err := installed("DynamoDB", filepath.Join(c.Root, "infra", "local", "node_modules", "@"+ExtendDB, platform, ExtendDB))
+	binary, err := installed("DynamoDB", filepath.Join(c.Root, "infra", "local", "node_modules", "@"+extendDB, platform, extendDB))
 	if err != nil {
-		err = fmt.Errorf("%w. If there is none for %s, that says what works", err, platform)
+		return engine{}, fmt.Errorf("%w. If there is none for %s, that says what works", err, platform)
 	}
-	dir := filepath.Join(c.Dir, ExtendDB)
-	return program{name: ExtendDB, dir: dir, check: func() error { return checkDatabase(dir) }, command: func(ctx context.Context, port string) *exec.Cmd {
+	dir := filepath.Join(c.Dir, extendDB)
+	return engine{name: extendDB, dir: dir, mayBeExtendDB: true, command: func(ctx context.Context, port string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, binary, "serve", "--foreground", "-p", port) //nolint:gosec // the pinned engine
 		cmd.Env = []string{"EXTENDDB__SERVER__BIND_ADDR=" + host, "NO_COLOR=1"}
 		cmd.Dir = dir // ExtendDB keeps its database here
 		return cmd
-	}}, err
+	}}, checkDatabase(dir)
 }
 
 // magic is the first text of every SQLite file ("Database File Format").
@@ -82,7 +88,7 @@ const magic = "SQLite format 3\x00"
 // other file. A missing or empty file is none of its faults: provision notices if it held
 // tables.
 func checkDatabase(dir string) error {
-	path := filepath.Join(dir, ExtendDB+".sqlite")
+	path := filepath.Join(dir, extendDB+".sqlite")
 	file, err := os.Open(path) //nolint:gosec // the engine's database
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -97,10 +103,10 @@ func checkDatabase(dir string) error {
 	return errors.Join(err, file.Close())
 }
 
-func versityGW(c Config) (program, error) {
+func (c Config) versityGW() (engine, error) {
 	binary, err := installed("S3", filepath.Join(c.Root, ".build", "objects"))
 	dir := filepath.Join(c.Dir, "objects")
-	return program{name: "objects", dir: dir, health: "/health", command: func(ctx context.Context, port string) *exec.Cmd {
+	return engine{name: "objects", dir: dir, health: "/health", command: func(ctx context.Context, port string) *exec.Cmd {
 		address := net.JoinHostPort(host, port)
 		cmd := exec.CommandContext(ctx, binary, "-addr", address, "-dir", dir, "-access-key", accessKeyID, "-secret-key", secretAccessKey) //nolint:gosec // a binary of ours
 		cmd.Env = []string{}
@@ -109,10 +115,10 @@ func versityGW(c Config) (program, error) {
 }
 
 // secondOpinion is an engine from infra/test/second-opinion.
-func secondOpinion(c Config, name string) (program, error) {
+func (c Config) secondOpinion(name string) (engine, error) {
 	script, err := installed(name, filepath.Join(c.Root, "infra", "test", "second-opinion", "engine"))
 	dir := filepath.Join(c.Dir, name)
-	return program{name: name, dir: dir, command: func(ctx context.Context, port string) *exec.Cmd {
+	return engine{name: name, dir: dir, command: func(ctx context.Context, port string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, script, name, dir, host, port) //nolint:gosec // a script of ours
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 		return cmd
@@ -126,7 +132,7 @@ func installed(service, path string) (string, error) {
 		_, err = os.Stat(binary)
 	}
 	if err != nil {
-		return "", fmt.Errorf("the %s engine is missing; install it: make build (%w)", service, err)
+		return "", ConfigError{fmt.Errorf("the %s engine is missing; install it: make build (%w)", service, err)}
 	}
 	return binary, nil
 }

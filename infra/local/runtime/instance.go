@@ -86,7 +86,7 @@ func (l *Lambda) run(i *instance) error {
 	cmd.Dir = filepath.Dir(i.function.Binary)
 	cmd.Env = l.config.environment(i.function, listener.Addr().String(), stream)
 	cmd.Stdout, cmd.Stderr = write, write
-	return child.Run(cmd, func() {})
+	return child.Run(cmd)
 }
 
 // printLines passes on the lines of a process's output.

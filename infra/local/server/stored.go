@@ -33,7 +33,7 @@ func (e *Server) fillEngines(ctx context.Context, lock *os.File, t *template.Tem
 	}); err != nil {
 		return nil, fmt.Errorf("starting the engines: %w", err)
 	}
-	e.atEnd(e.engines.Close)
+	e.atEnd(func() error { e.engines.Close(); return nil })
 	if db != (elsewhere{}) {
 		// Before any table is made: otherwise nobody could name a table after a crash.
 		if err := state.Write(elsewhereFile(dir), db); err != nil {

@@ -49,12 +49,14 @@ func serve(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	err = json.NewEncoder(os.Stdout).Encode(running.Engines)
-	if err == nil {
-		select {
-		case <-ctx.Done():
-		case err = <-running.Done():
-		}
+	defer running.Close()
+	if err := json.NewEncoder(os.Stdout).Encode(running.Engines); err != nil {
+		return err
 	}
-	return errors.Join(err, running.Close())
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-running.Done():
+		return err
+	}
 }
