@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -61,7 +60,7 @@ func (k primaryKey) attributes() map[string]types.AttributeValue {
 // primaryKeyOf returns the item's own key, even if the item is damaged. The table's key
 // schema makes both attributes strings.
 func primaryKeyOf(item map[string]types.AttributeValue) primaryKey {
-	return primaryKey{textOf(item, "pk"), textOf(item, "sk")}
+	return primaryKey{calls.TextOf(item, "pk"), calls.TextOf(item, "sk")}
 }
 
 // header is the part that all items have.
@@ -73,7 +72,7 @@ type header struct {
 func newHeader(at primaryKey) header { return header{at, itemVersion} }
 
 // check refuses an item of another version.
-func (h *header) check() error {
+func (h header) check() error {
 	if h.Version != itemVersion {
 		return fmt.Errorf("item version %d", h.Version)
 	}
@@ -93,6 +92,29 @@ type keyItem struct {
 	// ExpiresAt and CreatedAt are Unix seconds; 0 means that the key never expires.
 	ExpiresAt int64 `dynamodbav:"expires_at,omitempty"`
 	CreatedAt int64 `dynamodbav:"created_at"`
+}
+
+// check refuses a key that contradicts itself.
+func (k keyItem) check() error {
+	if err := k.header.check(); err != nil {
+		return err
+	}
+	switch {
+	case k.Account == "":
+		return errors.New("no account")
+	case k.Kind != Management && k.Kind != Standard:
+		return errors.New("unknown kind")
+	case k.Kind == Management && k.Workspace != "":
+		return errors.New("a management key bound to a workspace")
+	case k.Disabled == nil:
+		return errors.New("neither disabled nor enabled")
+	}
+	return nil
+}
+
+// expired reports whether the time ExpiresAt is reached.
+func (k keyItem) expired(now time.Time) bool {
+	return k.ExpiresAt != 0 && !now.Before(time.Unix(k.ExpiresAt, 0))
 }
 
 type accountItem struct {
@@ -118,104 +140,84 @@ type workspaceItem struct {
 	MadeBytes *int64 `dynamodbav:"made_bytes,omitempty"`
 }
 
+// check refuses a workspace of nobody.
+func (w workspaceItem) check() error {
+	if w.Account == "" {
+		return errors.New("no account")
+	}
+	return w.header.check()
+}
+
 // isLive is the condition that a workspace exists, is live and belongs to the account.
 const isLive = "account = :account AND v = :v AND attribute_not_exists(deleted_at)"
 
-// check refuses a key that contradicts itself.
-func (k *keyItem) check() error {
-	if err := k.header.check(); err != nil {
-		return err
+// decode reads an item and checks it. Its error never quotes a value. Of an item that cannot
+// be read, it keeps what says whose the item is.
+func decode[T interface{ check() error }](item map[string]types.AttributeValue) (T, error) {
+	row, err := read[T](item)
+	if err != nil {
+		row, _ = read[T](ownership(item))
+		return row, err
 	}
-	switch {
-	case k.Account == "":
-		return errors.New("no account")
-	case k.Kind != Management && k.Kind != Standard:
-		return errors.New("unknown kind")
-	case k.Kind == Management && k.Workspace != "":
-		return errors.New("a management key bound to a workspace")
-	case k.Disabled == nil:
-		return errors.New("neither disabled nor enabled")
-	}
-	return nil
+	return row, row.check()
 }
 
-// expired reports whether the time ExpiresAt is reached.
-func (k *keyItem) expired(now time.Time) bool {
-	return k.ExpiresAt != 0 && !now.Before(time.Unix(k.ExpiresAt, 0))
-}
-
-type decodable interface{ check() error }
-
-// decode reads an item and checks it. Its error never quotes a value. If the item cannot be
-// read, decode sets only its key.
-func decode(item map[string]types.AttributeValue, into decodable) error {
-	if err := read(item, into); err != nil {
-		reflect.ValueOf(into).Elem().SetZero() // the decoder may have set any field
-		_ = read(primaryKeyOf(item).attributes(), into)
-		return err
-	}
-	return into.check()
-}
-
-// read refuses NULL, which no version of this service writes. The decoder would read it as
-// zero, for example as a key that never expires.
-func read(item map[string]types.AttributeValue, into any) error {
-	if err := attributevalue.UnmarshalMap(item, into); err != nil {
+// read refuses two values that no version of this service writes and the decoder accepts: it
+// reads NULL as zero, for example as a key that never expires, and a number as a string.
+func read[T any](item map[string]types.AttributeValue) (row T, err error) {
+	if err := attributevalue.UnmarshalMap(item, &row); err != nil {
 		if wrong, ok := errors.AsType[*attributevalue.UnmarshalTypeError](err); ok {
-			return fmt.Errorf("stored %s where %s is expected", wrong.Value, wrong.Type)
+			return row, fmt.Errorf("stored %s where %s is expected", wrong.Value, wrong.Type)
 		}
-		return errors.New("unreadable item")
+		return row, errors.New("unreadable item")
 	}
-	for _, value := range item {
-		if _, null := value.(*types.AttributeValueMemberNULL); null {
-			return errors.New("stored NULL")
+	for name, value := range item {
+		switch value.(type) {
+		case *types.AttributeValueMemberNULL:
+			return row, errors.New("stored NULL")
+		case *types.AttributeValueMemberN:
+			if name == "account" {
+				return row, errors.New("stored number where an account is expected")
+			}
 		}
 	}
-	return nil
+	return row, nil
+}
+
+// ownership returns the attributes that say whose an item is, and whether that account is
+// suspended, as far as they can be read.
+func ownership(item map[string]types.AttributeValue) map[string]types.AttributeValue {
+	kept := primaryKeyOf(item).attributes()
+	for _, name := range []string{"account", "workspace"} {
+		if text, ok := item[name].(*types.AttributeValueMemberS); ok {
+			kept[name] = text
+		}
+	}
+	if mark, ok := item["suspended"].(*types.AttributeValueMemberBOOL); ok {
+		kept["suspended"] = mark
+	}
+	return kept
 }
 
 type itemGetter interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 }
 
-// lookup distinguishes an absent item from an unreadable one.
-type lookup struct {
-	exists    bool
-	account   ids.Account   // that the item names, even if it is damaged
-	workspace ids.Workspace // the same
-	fault     error
+// lookup is the result of reading one row. An absent row is not a damaged one.
+type lookup[T any] struct {
+	row    T
+	exists bool
+	fault  error
 }
 
-// get reads one item, strongly consistent, into the struct behind into.
-func get(ctx context.Context, db itemGetter, table string, at primaryKey, into decodable) (lookup, error) {
-	out, err := db.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:      &table,
-		Key:            at.attributes(),
-		ConsistentRead: aws.Bool(true),
-	})
-	if err != nil {
-		return lookup{}, err
+// get looks up the row, strongly consistent. A damaged row is no error.
+func get[T interface{ check() error }](ctx context.Context, db itemGetter, table string, at primaryKey) (lookup[T], error) {
+	item, err := calls.Get(ctx, db, table, at.attributes())
+	if err != nil || item == nil {
+		return lookup[T]{}, err
 	}
-	if out.Item == nil {
-		return lookup{}, nil
-	}
-	if primaryKeyOf(out.Item) != at {
-		return lookup{}, errors.New("the response is another item")
-	}
-	return lookup{true, accountOf(out.Item), ids.Workspace(textOf(out.Item, "workspace")), decode(out.Item, into)}, nil
-}
-
-// accountOf returns the account that the item names, even if the item is damaged.
-func accountOf(item map[string]types.AttributeValue) ids.Account {
-	return ids.Account(textOf(item, "account"))
-}
-
-// textOf returns an attribute, or "" if it is no string.
-func textOf(item map[string]types.AttributeValue, attribute string) string {
-	if text, ok := item[attribute].(*types.AttributeValueMemberS); ok {
-		return text.Value
-	}
-	return ""
+	row, fault := decode[T](item)
+	return lookup[T]{row, true, fault}, nil
 }
 
 // batchLimit is how many keys DynamoDB takes in one BatchGetItem.

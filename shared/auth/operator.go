@@ -74,8 +74,7 @@ func checkName(name string) error {
 
 // account reads the account, or returns ErrNoAccount.
 func (r *Registry) account(ctx context.Context, id ids.Account) (accountItem, error) {
-	var account accountItem
-	found, err := get(ctx, r.db, r.table, accountAt(id), &account)
+	found, err := get[accountItem](ctx, r.db, r.table, accountAt(id))
 	switch {
 	case err != nil:
 		return accountItem{}, fmt.Errorf("looking up the account: %w", err)
@@ -84,7 +83,7 @@ func (r *Registry) account(ctx context.Context, id ids.Account) (accountItem, er
 	case found.fault != nil:
 		return accountItem{}, fmt.Errorf("stored account %s: %w", id, found.fault)
 	}
-	return account, nil
+	return found.row, nil
 }
 
 // firstWorkspace is the name of an account's first workspace.
@@ -121,17 +120,17 @@ func (r *Registry) transact(ctx context.Context, doing string, items ...types.Tr
 	})
 }
 
-// update makes one conditional change; it reports whether the condition held.
-func (r *Registry) update(ctx context.Context, doing string, in *dynamodb.UpdateItemInput) (held bool, err error) {
+// update makes one conditional change, or returns unmet if the condition does not hold.
+func (r *Registry) update(ctx context.Context, doing string, in *dynamodb.UpdateItemInput, unmet error) error {
 	in.TableName = &r.table
-	err = retryConflicts(ctx, doing, func() error {
+	err := retryConflicts(ctx, doing, func() error {
 		_, err := r.db.UpdateItem(ctx, in)
 		return err
 	})
 	if _, failed := calls.ConditionFailed(err); failed {
-		return false, nil
+		return unmet
 	}
-	return err == nil, err
+	return err
 }
 
 // retryConflicts repeats a write while it conflicts with another write to the same item:
@@ -171,7 +170,7 @@ func (r *Registry) unlist(at primaryKey) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{TableName: &r.table, Key: at.attributes()}}
 }
 
-// workspaceOf is the workspace's place in the list of its account.
+// workspaceOf is the workspace's entry in the list of its account.
 func workspaceOf(account ids.Account, id ids.Workspace) primaryKey {
 	return primaryKey{accountAt(account).PK, workspaceAt(id).PK}
 }

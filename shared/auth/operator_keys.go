@@ -89,37 +89,45 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 // DisableKey disables the key from the next request on, or returns ErrNoKey. A
 // disabled key may be disabled again.
 func (r *Registry) DisableKey(ctx context.Context, account ids.Account, hash ids.KeyHash) error {
-	return r.setMark(ctx, keyAt(hash), "account", string(account), "disabled", true, ErrNoKey)
+	return r.update(ctx, "disabling a key", &dynamodb.UpdateItemInput{
+		Key: keyAt(hash).attributes(), UpdateExpression: aws.String("SET disabled = :true"),
+		ConditionExpression: aws.String("account = :account"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":account": calls.Text(string(account)), ":true": &types.AttributeValueMemberBOOL{Value: true},
+		},
+	}, ErrNoKey)
 }
 
 // SuspendKey sets or removes the mark that the key's account is suspended, or returns
 // ErrNoKey. It may be repeated.
 func (r *Registry) SuspendKey(ctx context.Context, account ids.Account, hash ids.KeyHash, suspended bool) error {
-	return r.setMark(ctx, keyAt(hash), "account", string(account), "suspended", suspended, ErrNoKey)
+	change, values := suspension(suspended)
+	values[":account"] = calls.Text(string(account))
+	return r.update(ctx, "marking a key", &dynamodb.UpdateItemInput{
+		Key: keyAt(hash).attributes(), UpdateExpression: &change,
+		ConditionExpression: aws.String("account = :account"), ExpressionAttributeValues: values,
+	}, ErrNoKey)
 }
 
 // SuspendAccount sets or removes the mark that no key of the account is made, or returns
 // ErrNoAccount. The account's keys have marks of their own, see SuspendKey. It may be repeated.
 func (r *Registry) SuspendAccount(ctx context.Context, id ids.Account, suspended bool) error {
 	at := accountAt(id)
-	return r.setMark(ctx, at, "pk", at.PK, "suspended", suspended, ErrNoAccount)
+	change, values := suspension(suspended)
+	values[":pk"] = calls.Text(at.PK)
+	return r.update(ctx, "marking an account", &dynamodb.UpdateItemInput{
+		Key: at.attributes(), UpdateExpression: &change,
+		ConditionExpression: aws.String("pk = :pk"), ExpressionAttributeValues: values,
+	}, ErrNoAccount)
 }
 
-// setMark sets an attribute of a row to true, or removes it, if another attribute has the
-// value. If not, it returns the error absent.
-func (r *Registry) setMark(ctx context.Context, at primaryKey, attribute, value, mark string, set bool, absent error) error {
-	change, values := "REMOVE "+mark, map[string]types.AttributeValue{":value": calls.Text(value)}
-	if set {
-		change, values[":true"] = "SET "+mark+" = :true", &types.AttributeValueMemberBOOL{Value: true}
+// suspension is the change that sets or removes the mark of a suspended account, and its
+// values.
+func suspension(suspended bool) (change string, values map[string]types.AttributeValue) {
+	if suspended {
+		return "SET suspended = :true", map[string]types.AttributeValue{":true": &types.AttributeValueMemberBOOL{Value: true}}
 	}
-	held, err := r.update(ctx, "marking a row", &dynamodb.UpdateItemInput{
-		Key: at.attributes(), UpdateExpression: &change,
-		ConditionExpression: aws.String(attribute + " = :value"), ExpressionAttributeValues: values,
-	})
-	if err == nil && !held {
-		return absent
-	}
-	return err
+	return "REMOVE suspended", map[string]types.AttributeValue{}
 }
 
 // EnableKey enables the key again. It returns ErrNoKey, or ErrWorkspaceDeleted if the
@@ -153,14 +161,13 @@ func (r *Registry) EnableKey(ctx context.Context, account ids.Account, hash ids.
 // DeleteKey removes the key and its entries in lists, all at once, or returns ErrNoKey. It
 // also removes a key that cannot be read. The account is "" if the row names none.
 func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash ids.KeyHash) error {
-	row, found, err := r.keyRow(ctx, hash)
+	found, err := r.lookUpKey(ctx, hash)
 	if err != nil {
 		return err
 	}
-	if found.account != account {
+	if found.row.Account != account {
 		return ErrNoKey
 	}
-	row.Account, row.Workspace = found.account, found.workspace
 	remove := &types.Delete{
 		TableName: &r.table, Key: keyAt(hash).attributes(),
 		ConditionExpression:       aws.String("account = :account"),
@@ -171,7 +178,7 @@ func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash ids.
 		remove.ExpressionAttributeValues = map[string]types.AttributeValue{":string": calls.Text("S")}
 	}
 	items := []types.TransactWriteItem{{Delete: remove}}
-	for _, at := range row.lists() {
+	for _, at := range found.row.lists() {
 		items = append(items, r.unlist(at))
 	}
 	err = r.transact(ctx, "deleting a key", items...)
@@ -184,37 +191,37 @@ func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash ids.
 // FindKey reads a key of any account, or returns ErrNoKey. It reads only the key's
 // own row, so a damaged account or list does not stop it.
 func (r *Registry) FindKey(ctx context.Context, hash ids.KeyHash) (SurveyedKey, error) {
-	row, found, err := r.keyRow(ctx, hash)
+	found, err := r.lookUpKey(ctx, hash)
 	if err != nil {
 		return SurveyedKey{}, err
 	}
-	return SurveyedKey{Key: row.key(found.fault), Account: found.account}, nil
+	return SurveyedKey{Key: found.row.key(found.fault), Account: found.row.Account}, nil
 }
 
 // key reads a key of the account, or returns ErrNoKey.
 func (r *Registry) key(ctx context.Context, account ids.Account, hash ids.KeyHash) (keyItem, error) {
-	row, found, err := r.keyRow(ctx, hash)
+	found, err := r.lookUpKey(ctx, hash)
 	switch {
 	case err != nil:
 		return keyItem{}, err
 	case found.fault != nil:
 		return keyItem{}, fmt.Errorf("stored key %s: %w", hash.Short(), found.fault)
-	case row.Account != account:
+	case found.row.Account != account:
 		return keyItem{}, ErrNoKey
 	}
-	return row, nil
+	return found.row, nil
 }
 
-// keyRow reads a key's row, which may be damaged, or returns ErrNoKey.
-func (r *Registry) keyRow(ctx context.Context, hash ids.KeyHash) (row keyItem, found lookup, err error) {
-	found, err = get(ctx, r.db, r.table, keyAt(hash), &row)
-	switch {
-	case err != nil:
-		err = fmt.Errorf("looking up the key: %w", err)
-	case !found.exists:
-		err = ErrNoKey
+// lookUpKey reads a key's row, which may be damaged, or returns ErrNoKey.
+func (r *Registry) lookUpKey(ctx context.Context, hash ids.KeyHash) (lookup[keyItem], error) {
+	found, err := get[keyItem](ctx, r.db, r.table, keyAt(hash))
+	if err != nil {
+		return found, fmt.Errorf("looking up the key: %w", err)
 	}
-	return row, found, err
+	if !found.exists {
+		return found, ErrNoKey
+	}
+	return found, nil
 }
 
 const (

@@ -66,8 +66,7 @@ func (r *Registry) ListWorkspaces(ctx context.Context, account ids.Account) ([]W
 	}
 	workspaces := make([]Workspace, len(rows))
 	for i, item := range rows {
-		var row workspaceItem
-		fault := decode(item, &row)
+		row, fault := decode[workspaceItem](item)
 		workspaces[i] = row.workspace()
 		workspaces[i].Default, workspaces[i].Fault = workspaces[i].ID == owner.DefaultWorkspace, fault
 	}
@@ -124,8 +123,7 @@ func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
 	rows, err := r.rows(ctx, pk, keyPrefix)
 	keys := make([]Key, len(rows))
 	for i, item := range rows {
-		var row keyItem
-		fault := decode(item, &row)
+		row, fault := decode[keyItem](item)
 		keys[i] = row.key(fault)
 	}
 	slices.SortFunc(keys, func(a, b Key) int {

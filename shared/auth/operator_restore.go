@@ -123,13 +123,8 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 	inList := strings.HasPrefix(at.PK, accountPrefix) || strings.HasPrefix(at.PK, workspacePrefix)
 	switch {
 	case strings.HasPrefix(at.PK, keyPrefix) && at.SK == keySort:
-		var row keyItem
-		fault := decode(item, &row)
-		key := SurveyedKey{Key: row.key(fault), Account: accountOf(item)}
-		if fault != nil { // decode may have forgotten what the row says
-			mark, _ := item["suspended"].(*types.AttributeValueMemberBOOL)
-			key.Workspace, key.Suspended = ids.Workspace(textOf(item, "workspace")), mark != nil && mark.Value
-		}
+		row, fault := decode[keyItem](item)
+		key := SurveyedKey{Key: row.key(fault), Account: row.Account}
 		s.Keys[key.Hash] = key
 		if key.Fault == nil {
 			for _, entry := range row.lists() {
@@ -137,10 +132,9 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 			}
 		}
 	case strings.HasPrefix(at.PK, workspacePrefix) && at.SK == workspaceSort:
-		var row workspaceItem
-		fault := decode(item, &row)
-		if fault == nil && (row.Account == "" || row.Next == nil) {
-			fault = errors.New("no workspace of this version")
+		row, fault := decode[workspaceItem](item)
+		if fault == nil && row.Next == nil {
+			fault = errors.New("no counters")
 		}
 		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, Counts: row.Made != nil || row.MadeBytes != nil}
 		w.Fault = fault
@@ -149,12 +143,11 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 			wanted[workspaceOf(row.Account, w.ID)] = true
 		}
 	case strings.HasPrefix(at.PK, accountPrefix) && at.SK == accountSort:
-		var row accountItem
-		fault := decode(item, &row)
+		row, fault := decode[accountItem](item)
 		id := ids.Account(strings.TrimPrefix(at.PK, accountPrefix))
 		s.Accounts[id] = Account{ID: id, Name: row.Name, Default: row.DefaultWorkspace, Suspended: row.Suspended, CreatedAt: time.Unix(row.CreatedAt, 0).UTC(), Fault: fault}
 	case inList && (strings.HasPrefix(at.SK, keyPrefix) || strings.HasPrefix(at.SK, workspacePrefix)):
-		if decode(item, new(header)) != nil {
+		if _, fault := decode[header](item); fault != nil {
 			s.Unknown = append(s.Unknown, at)
 		}
 		entries[at] = true
@@ -197,7 +190,7 @@ func (r *Registry) disable(at primaryKey) types.TransactWriteItem {
 // counter that is too low is older than some credentials. So is made, which is removed: the
 // next create then counts what is stored.
 func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, provider string, next int64) error {
-	_, err := r.update(ctx, "raising a counter", &dynamodb.UpdateItemInput{
+	return r.update(ctx, "raising a counter", &dynamodb.UpdateItemInput{
 		Key:                      workspaceAt(workspace).attributes(),
 		UpdateExpression:         aws.String("SET #next.#provider = :next REMOVE made, made_bytes"),
 		ConditionExpression:      aws.String("attribute_exists(pk) AND (attribute_not_exists(#next.#provider) OR #next.#provider < :next)"),
@@ -205,22 +198,17 @@ func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, pr
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":next": calls.Number(next),
 		},
-	})
-	return err
+	}, nil)
 }
 
 // ForgetMade removes the number of credentials that the workspace made, so that the next one
 // is counted. A restored number is too low.
 func (r *Registry) ForgetMade(ctx context.Context, workspace ids.Workspace) error {
-	held, err := r.update(ctx, "forgetting a number of credentials", &dynamodb.UpdateItemInput{
+	return r.update(ctx, "forgetting a number of credentials", &dynamodb.UpdateItemInput{
 		Key:                 workspaceAt(workspace).attributes(),
 		UpdateExpression:    aws.String("REMOVE made, made_bytes"),
 		ConditionExpression: aws.String("attribute_exists(made) OR attribute_exists(made_bytes)"),
-	})
-	if err == nil && !held {
-		return ErrNeedless
-	}
-	return err
+	}, ErrNeedless)
 }
 
 // ClearDefault clears the account's default workspace if it is this one and this one is

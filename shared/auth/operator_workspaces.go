@@ -63,17 +63,16 @@ func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id id
 	if id == "" {
 		id = owner.DefaultWorkspace
 	}
-	var row workspaceItem
-	found, err := get(ctx, r.db, r.table, workspaceAt(id), &row)
+	found, err := get[workspaceItem](ctx, r.db, r.table, workspaceAt(id))
 	switch {
 	case err != nil:
 		return Workspace{}, fmt.Errorf("looking up the workspace: %w", err)
-	case found.account != account:
+	case !found.exists, found.row.Account != account:
 		return Workspace{}, ErrNoWorkspace
 	case found.fault != nil:
 		return Workspace{}, fmt.Errorf("stored workspace %s: %w", id, found.fault)
 	}
-	workspace := row.workspace()
+	workspace := found.row.workspace()
 	workspace.Default = id == owner.DefaultWorkspace
 	return workspace, nil
 }
@@ -118,13 +117,12 @@ func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) *types.
 // whyNotLive is the error for a workspace that fails isLive. Other accounts get
 // ErrNoWorkspace; the owner gets the reason.
 func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error {
-	var workspace workspaceItem
-	fault := decode(row, &workspace)
-	switch owner := accountOf(row); {
-	case owner == "" || owner != account:
+	workspace, fault := decode[workspaceItem](row)
+	switch {
+	case workspace.Account == "" || workspace.Account != account:
 		return ErrNoWorkspace
 	case fault != nil:
-		return fmt.Errorf("stored %s: %w", primaryKeyOf(row).PK, fault)
+		return fmt.Errorf("stored %s: %w", workspace.PK, fault)
 	}
 	return ErrWorkspaceDeleted
 }

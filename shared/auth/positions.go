@@ -84,10 +84,10 @@ func (p *Positions) whyNot(ctx context.Context, account ids.Account, workspace i
 	if err == nil {
 		err = found.check(account)
 	}
-	if errors.Is(err, ErrNoWorkspace) && found.fault != nil {
-		err = fmt.Errorf("%w: %w", err, found.fault)
+	if errors.Is(err, ErrNoWorkspace) && found.Fault() != nil {
+		err = fmt.Errorf("%w: %w", err, found.Fault())
 	}
-	if err == nil && found.item.Next == nil {
+	if err == nil && found.row.Next == nil {
 		err = fmt.Errorf("%w workspace %s: %w: no counters", calls.ErrStored, workspace, ErrUnreadable)
 	}
 	return err

@@ -39,12 +39,17 @@ func TestADamagedKeyGainsNothing(t *testing.T) {
 
 func TestAContradictoryKeyIsUnknown(t *testing.T) {
 	f := newFixture(t)
-	for attribute, value := range map[string]types.AttributeValue{
-		"v": kit.Number("2"), "account": kit.Text(""), "kind": kit.Text("root"), "workspace": kit.Text(string(f.workspace)), // of a management key
-		"disabled": kit.Text("no"), "expires_at": &types.AttributeValueMemberNULL{Value: true},
+	for _, damaged := range []kit.Damaged{
+		{Attribute: "v", Value: kit.Number("2")},
+		{Attribute: "account", Value: kit.Text("")},
+		{Attribute: "account", Value: kit.Number("9")},
+		{Attribute: "kind", Value: kit.Text("root")},
+		{Attribute: "workspace", Value: kit.Text(string(f.workspace))}, // of a management key
+		{Attribute: "disabled", Value: kit.Text("no")},
+		{Attribute: "expires_at", Value: &types.AttributeValueMemberNULL{Value: true}},
 	} {
-		key := f.newKey(auth.NewKey{Kind: auth.Management})
-		f.rows.Set(t, f.keyRow(key), attribute, value)
+		attribute, key := damaged.Attribute, f.newKey(auth.NewKey{Kind: auth.Management})
+		f.rows.Set(t, f.keyRow(key), attribute, damaged.Value)
 		_, err := f.verifier.Verify(t.Context(), key.Hash)
 		if rejection, ok := errors.AsType[*auth.Rejection](err); !ok || rejection.Reason != auth.UnknownKey || rejection.Fault == nil {
 			t.Errorf("%s: %v", attribute, err)

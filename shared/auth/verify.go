@@ -28,8 +28,7 @@ func NewVerifier(db itemGetter, table string) *Verifier {
 // Verify returns the key's caller or a *Rejection; any other error means that the
 // table could not be read. It has no effect.
 func (v *Verifier) Verify(ctx context.Context, hash ids.KeyHash) (Caller, error) {
-	var key keyItem
-	found, err := get(ctx, v.db, v.table, keyAt(hash), &key)
+	found, err := get[keyItem](ctx, v.db, v.table, keyAt(hash))
 	if err != nil {
 		return Caller{}, fmt.Errorf("looking up the key: %w", err)
 	}
@@ -39,13 +38,14 @@ func (v *Verifier) Verify(ctx context.Context, hash ids.KeyHash) (Caller, error)
 	if found.fault != nil {
 		return Caller{}, &Rejection{Reason: UnknownKey, Fault: fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), found.fault)}
 	}
-	switch {
+	switch key := found.row; {
 	case *key.Disabled, key.Suspended:
 		return Caller{}, &Rejection{Reason: Disabled}
 	case key.expired(v.now()):
 		return Caller{}, &Rejection{Reason: Expired}
+	default:
+		return Caller{account: key.Account, workspace: key.Workspace, key: hash, kind: key.Kind}, nil
 	}
-	return Caller{account: key.Account, workspace: key.Workspace, key: hash, kind: key.Kind}, nil
 }
 
 // Keyring looks up which keys belong to an account.
@@ -76,19 +76,15 @@ func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []ids.K
 	var nobodys error
 	for _, item := range items {
 		hash := ids.KeyHash(strings.TrimPrefix(primaryKeyOf(item).PK, keyPrefix))
-		switch accountOf(item) {
-		case account:
-		case "":
+		key, fault := decode[keyItem](item)
+		switch {
+		case key.Account == "":
 			nobodys = fmt.Errorf("%w key %s: no account", calls.ErrStored, hash.Short())
-			continue
-		default:
-			continue
-		}
-		var key keyItem
-		if fault := decode(item, &key); fault != nil {
+		case key.Account == account && fault != nil:
 			return nil, fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), fault)
+		case key.Account == account:
+			owned[hash] = true
 		}
-		owned[hash] = true
 	}
 	return owned, nobodys
 }

@@ -1,9 +1,7 @@
 package auth
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"signalbox.dev/shared/calls"
@@ -24,28 +22,21 @@ func NewWorkspaces(db itemGetter, table string) *Workspaces {
 // Found is a workspace that was looked up before its caller was verified. Only For
 // reveals it.
 type Found struct {
-	id      ids.Workspace
-	account ids.Account // "" if the row names none
-	item    workspaceItem
-	fault   error
+	lookup[workspaceItem]
+	id ids.Workspace
 }
 
 // Find looks a workspace up. It does not fail for a missing or unreadable
 // workspace; For does.
 func (w *Workspaces) Find(ctx context.Context, id ids.Workspace) (Found, error) {
-	f := Found{id: id}
-	found, err := get(ctx, w.db, w.table, workspaceAt(id), &f.item)
+	found, err := get[workspaceItem](ctx, w.db, w.table, workspaceAt(id))
 	if err != nil {
 		return Found{}, fmt.Errorf("looking up the workspace: %w", err)
 	}
-	f.account = found.account
-	if found.exists && found.account == "" {
-		found.fault = cmp.Or(found.fault, errors.New("no account"))
-	}
 	if found.fault != nil {
-		f.fault = fmt.Errorf("%w workspace %s: %w: %w", calls.ErrStored, id, ErrUnreadable, found.fault)
+		found.fault = fmt.Errorf("%w workspace %s: %w: %w", calls.ErrStored, id, ErrUnreadable, found.fault)
 	}
-	return f, nil
+	return Found{found, id}, nil
 }
 
 // For yields the workspace if the caller may reach it, else ErrNoWorkspace. If the
@@ -64,11 +55,11 @@ func (f Found) For(c Caller) (ids.Workspace, error) {
 // own account the fault of its row.
 func (f Found) check(account ids.Account) error {
 	switch {
-	case f.account == "" || f.account != account:
+	case f.row.Account == "" || f.row.Account != account:
 		return ErrNoWorkspace
 	case f.fault != nil:
 		return f.fault
-	case f.item.DeletedAt != nil:
+	case f.row.DeletedAt != nil:
 		return ErrNoWorkspace
 	}
 	return nil
@@ -85,16 +76,15 @@ func (w *Workspaces) Default(ctx context.Context, c Caller) (ids.Workspace, erro
 	if bound, ok := c.Bound(); ok {
 		return bound, nil
 	}
-	var account accountItem
-	found, err := get(ctx, w.db, w.table, accountAt(c.account), &account)
+	found, err := get[accountItem](ctx, w.db, w.table, accountAt(c.account))
 	if err != nil {
 		return "", fmt.Errorf("looking up the account: %w", err)
 	}
 	if found.fault != nil {
 		return "", fmt.Errorf("%w account %s: %w: %w", calls.ErrStored, c.account, ErrUnreadable, found.fault)
 	}
-	if account.DefaultWorkspace == "" {
+	if found.row.DefaultWorkspace == "" {
 		return "", ErrNoWorkspace
 	}
-	return account.DefaultWorkspace, nil
+	return found.row.DefaultWorkspace, nil
 }

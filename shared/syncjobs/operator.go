@@ -61,18 +61,10 @@ func (l *Lister) List(ctx context.Context, account ids.Account) ([]Listed, error
 }
 
 func listed(stored map[string]types.AttributeValue) Listed {
-	pk, _ := stored["pk"].(*types.AttributeValueMemberS) // the table's key is always there
-	id := ids.Job(strings.TrimPrefix(pk.Value, jobPrefix))
-	account, _ := stored["account"].(*types.AttributeValueMemberS)
-	entry := Listed{Job: Job{ID: id}}
-	if account != nil {
-		entry.Account = ids.Account(account.Value)
+	row, fault := read(stored)
+	id := ids.Job(strings.TrimPrefix(row.PK, jobPrefix))
+	if fault != nil {
+		return Listed{Job: Job{ID: id}, Account: row.Account, Fault: fault}
 	}
-	row, err := read(stored)
-	if err != nil {
-		entry.Fault = err
-		return entry
-	}
-	entry.Job = row.job(id)
-	return entry
+	return Listed{Job: row.job(id), Account: row.Account}
 }

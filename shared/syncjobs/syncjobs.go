@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -86,52 +85,38 @@ func NewStore(db itemGetter, table string) *Store { return &Store{db: db, table:
 // Found is a job that was looked up before its caller was verified. Only For reveals
 // it.
 type Found struct {
-	id      ids.Job
-	account ids.Account // "" if the row names none
-	item    item
-	fault   error
+	id    ids.Job
+	row   item // of a damaged row only the account
+	fault error
 }
 
 // Find looks a job up, strongly consistent. It does not fail for a missing or
 // unreadable job; For does.
 func (s *Store) Find(ctx context.Context, id ids.Job) (Found, error) {
-	out, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:      &s.table,
-		Key:            primaryKey(id),
-		ConsistentRead: aws.Bool(true),
-	})
+	stored, err := calls.Get(ctx, s.db, s.table, primaryKey(id))
 	if err != nil {
 		return Found{}, fmt.Errorf("looking up the sync job: %w", err)
 	}
-	found := Found{id: id}
-	if out.Item == nil {
-		return found, nil
+	if stored == nil {
+		return Found{id: id}, nil
 	}
-	if pk, _ := out.Item["pk"].(*types.AttributeValueMemberS); pk == nil || pk.Value != jobPrefix+string(id) {
-		return Found{}, errors.New("looking up the sync job: the response is another item")
+	row, fault := read(stored)
+	if fault != nil {
+		fault = fmt.Errorf("%w sync job %s: %w", calls.ErrStored, id, fault)
 	}
-	if account, ok := out.Item["account"].(*types.AttributeValueMemberS); ok {
-		found.account = ids.Account(account.Value)
-	}
-	if found.item, err = read(out.Item); err == nil && found.account == "" {
-		err = errors.New("no account")
-	}
-	if err != nil {
-		found.fault = fmt.Errorf("%w sync job %s: %w", calls.ErrStored, id, err)
-	}
-	return found, nil
+	return Found{id, row, fault}, nil
 }
 
 // For returns the job if it is the account's, else ErrNotFound. If the job cannot be
 // read, its own account gets another error.
 func (f Found) For(account ids.Account) (Job, error) {
-	if account == "" || f.account != account {
+	if account == "" || f.row.Account != account {
 		return Job{}, ErrNotFound
 	}
 	if f.fault != nil {
 		return Job{}, f.fault
 	}
-	return f.item.job(f.id), nil
+	return f.row.job(f.id), nil
 }
 
 // Fault is the fault of the row, or nil. It is for the operator; a caller gets the
@@ -139,12 +124,14 @@ func (f Found) For(account ids.Account) (Job, error) {
 func (f Found) Fault() error { return f.fault }
 
 // read decodes a row and checks it. The error names the attribute that is wrong, and
-// contains no value.
+// contains no value. The key and the account are read even then.
 func read(stored map[string]types.AttributeValue) (item, error) {
 	var i item
+	account := ids.Account(calls.TextOf(stored, "account"))
 	if attributevalue.UnmarshalMap(stored, &i) != nil {
-		return i, errors.New("an attribute has another type")
+		return item{PK: calls.TextOf(stored, "pk"), Account: account}, errors.New("an attribute has another type")
 	}
+	i.Account = account // the decoder reads a number as a string
 	return i, i.check()
 }
 
@@ -161,17 +148,26 @@ func (i item) check() error {
 	default:
 		return errors.New("unknown status")
 	}
-	if i.Version != itemVersion {
+	switch {
+	case i.Version != itemVersion:
 		return errors.New("unknown version")
+	case i.Account == "":
+		return errors.New("no account")
 	}
-	for name, at := range map[string]*int64{"created_at": &i.CreatedAt, "started_at": i.StartedAt, "finished_at": i.FinishedAt} {
-		if at != nil && (*at < earliest || *at > latest) {
-			return fmt.Errorf("%s is not a time in seconds, from 2000 to 9999", name)
+	for _, a := range []struct {
+		name string
+		unix *int64
+	}{{"created_at", &i.CreatedAt}, {"started_at", i.StartedAt}, {"finished_at", i.FinishedAt}} {
+		if a.unix != nil && (*a.unix < earliest || *a.unix > latest) {
+			return fmt.Errorf("%s is not a time in seconds, from 2000 to 9999", a.name)
 		}
 	}
-	for name, count := range map[string]*int64{"synced_groups": i.SyncedGroups, "deleted_groups": i.DeletedGroups} {
-		if count != nil && *count < 0 {
-			return fmt.Errorf("%s is negative", name)
+	for _, a := range []struct {
+		name   string
+		groups *int64
+	}{{"synced_groups", i.SyncedGroups}, {"deleted_groups", i.DeletedGroups}} {
+		if a.groups != nil && *a.groups < 0 {
+			return fmt.Errorf("%s is negative", a.name)
 		}
 	}
 	return nil

@@ -1,0 +1,54 @@
+package calls
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+type itemGetter interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+}
+
+// Get reads one item, strongly consistent. It returns nil if there is none, and an error if
+// the response is another item. The attributes of the key are strings.
+func Get(ctx context.Context, db itemGetter, table string, key map[string]types.AttributeValue) (map[string]types.AttributeValue, error) {
+	out, err := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
+	if err != nil || out.Item == nil {
+		return nil, err
+	}
+	for name := range key {
+		if TextOf(out.Item, name) != TextOf(key, name) {
+			return nil, errors.New("the response is another item")
+		}
+	}
+	return out.Item, nil
+}
+
+// TextOf returns an attribute of an item, or "" if it is no string.
+func TextOf(item map[string]types.AttributeValue, attribute string) string {
+	if text, ok := item[attribute].(*types.AttributeValueMemberS); ok {
+		return text.Value
+	}
+	return ""
+}
+
+// Encode encodes a row: a struct of strings, numbers, booleans, bytes, lists and maps, or
+// pointers to them. That cannot fail, and DynamoDB would refuse an empty row.
+func Encode(row any) map[string]types.AttributeValue {
+	encoded, _ := attributevalue.MarshalMap(row)
+	return encoded
+}
+
+// Text is a string as DynamoDB's value.
+func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// Number is a whole number as DynamoDB's value.
+func Number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
