@@ -179,12 +179,12 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	var settings []output.Column[credentialRow]
+	var settings []output.Line
 	for name, value := range found.ByName() {
 		switch name {
 		case "provider", "name", "disabled": // they have columns
 		default:
-			settings = append(settings, output.Column[credentialRow]{Title: name, Cell: func(credentialRow) string { return settingText(value) }})
+			settings = append(settings, output.Line{Title: name, Text: settingText(value)})
 		}
 	}
 	switch found.Form {

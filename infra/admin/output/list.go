@@ -20,11 +20,9 @@ import (
 //	24     on a terminal that is too narrow, texts are cut, to 24 characters at least
 //
 // If that is still too wide, columns leave from the right, and a note names them.
-type column[T any] struct {
-	Column[T]
-
-	how   []string
-	least int // to so many characters its texts may be cut; 0 means never
+type column struct {
+	texts []string // its title in capitals, and a text for each row
+	least int      // to so many characters its texts may be cut; 0 means never
 }
 
 // List encodes rows for scripts. For people it writes a table with the columns of these
@@ -44,76 +42,110 @@ func List[T any](o Writer, rows []T, titles ...string) error {
 		o.Note("Nothing was found.")
 		return nil
 	}
-	all := listed[T](titles)
-	lines := make([][]string, len(rows)+1)
-	for _, c := range all {
-		lines[0] = append(lines[0], strings.ToUpper(c.Title))
-		for i, text := range texts(o, c, rows) {
-			lines[i+1] = append(lines[i+1], text)
-		}
+	var all []column
+	for _, title := range titles {
+		all = append(all, columnOf(o, rows, title))
 	}
-	shown := len(all)
-	for o.Width > 0 && shown > 1 && leastWidth(lines, all[:shown]) > o.Width {
-		shown--
-	}
-	left := slices.Clone(lines[0][shown:])
-	for i := range lines {
-		lines[i] = lines[i][:shown]
-	}
-	for i, c := range all[:shown] {
-		if excess := widthOf(lines) - o.Width; o.Width > 0 && excess > 0 && c.least > 0 {
-			cut(lines[1:], i, max(c.least, widest(lines, i)-excess))
-		}
-	}
+	shown := o.fit(all)
 	table := Aligned(func(w io.Writer) {
-		for _, line := range lines {
-			_, _ = fmt.Fprintln(w, strings.Join(line, "\t"))
+		for i := range len(rows) + 1 {
+			_, _ = fmt.Fprintln(w, strings.Join(across(shown, i), "\t"))
 		}
 	})
 	if _, err := io.WriteString(o.To, table); err != nil {
 		return err
 	}
-	if len(left) > 0 {
+	if left := across(all[len(shown):], 0); len(left) > 0 {
 		o.Note("Not shown for want of room: %s (-o json has everything).", strings.Join(left, ", "))
 	}
 	return nil
 }
 
-// listed returns the columns of T with these titles, in this order.
-func listed[T any](titles []string) (chosen []column[T]) {
-	all := map[string]column[T]{}
+// columnOf returns the column with the title.
+func columnOf[T any](o Writer, rows []T, title string) (c column) {
 	for field := range reflect.TypeFor[T]().Fields() {
 		tag, ok := field.Tag.Lookup("list")
 		if !ok {
 			tag = field.Tag.Get("title")
 		}
 		words := strings.Split(tag, ",")
-		title, how := words[0], words[1:]
-		least, _ := strconv.Atoi(words[len(words)-1]) // 0 if it is no number
-		all[title] = column[T]{Column[T]{title, func(row T) string { return cell(reflect.ValueOf(row).FieldByIndex(field.Index)) }}, how, least}
+		if words[0] != title {
+			continue
+		}
+		texts := make([]string, len(rows))
+		for i, row := range rows {
+			texts[i] = cell(reflect.ValueOf(row).FieldByIndex(field.Index))
+		}
+		if slices.Contains(words, "short") {
+			shorten(texts)
+		}
+		for i, text := range texts {
+			if slices.Contains(words, "age") {
+				text = o.age(text)
+			}
+			texts[i] = Printable(text)
+		}
+		c.texts = slices.Insert(texts, 0, strings.ToUpper(title))
+		c.least, _ = strconv.Atoi(words[len(words)-1]) // 0 if it is no number
 	}
-	for _, title := range titles {
-		chosen = append(chosen, all[title])
-	}
-	return chosen
+	return c
 }
 
-// texts returns the texts of one column.
-func texts[T any](o Writer, c column[T], rows []T) []string {
-	all := make([]string, len(rows))
-	for i, row := range rows {
-		all[i] = c.Cell(row)
+// fit returns the columns for which the terminal has room, and cuts their texts.
+func (o Writer) fit(columns []column) []column {
+	if o.Width == 0 {
+		return columns
 	}
-	if slices.Contains(c.how, "short") {
-		shorten(all)
+	for len(columns) > 1 && width(columns, column.leastWidth) > o.Width {
+		columns = columns[:len(columns)-1]
 	}
-	for i, text := range all {
-		if slices.Contains(c.how, "age") {
-			text = o.age(text)
+	for _, c := range columns {
+		if excess := width(columns, column.width) - o.Width; excess > 0 && c.least > 0 {
+			c.cut(max(c.least, c.width()-excess))
 		}
-		all[i] = Printable(text)
 	}
-	return all
+	return columns
+}
+
+// width is the width of a table with two blanks between its columns.
+func width(columns []column, of func(column) int) int {
+	width := -2
+	for _, c := range columns {
+		width += of(c) + 2
+	}
+	return width
+}
+
+func (c column) width() (width int) {
+	for _, text := range c.texts {
+		width = max(width, utf8.RuneCountInString(text))
+	}
+	return width
+}
+
+// leastWidth is the width of the column with its texts cut.
+func (c column) leastWidth() int {
+	if c.least == 0 {
+		return c.width()
+	}
+	return min(c.width(), max(c.least, utf8.RuneCountInString(c.texts[0])))
+}
+
+// cut shortens the texts to so many characters.
+func (c column) cut(longest int) {
+	for i, text := range c.texts[1:] {
+		if letters := []rune(text); len(letters) > longest {
+			c.texts[i+1] = string(letters[:longest-1]) + "…"
+		}
+	}
+}
+
+// across returns a line of the table; line 0 has the titles.
+func across(columns []column, i int) (texts []string) {
+	for _, c := range columns {
+		texts = append(texts, c.texts[i])
+	}
+	return texts
 }
 
 var identifier = regexp.MustCompile(`[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
@@ -167,43 +199,4 @@ func (o Writer) age(text string) string {
 		}
 	}
 	return fmt.Sprintf(form, age/(24*time.Hour), "d")
-}
-
-// cut shortens a column's texts to so many characters.
-func cut(lines [][]string, column, longest int) {
-	for _, line := range lines {
-		if text := []rune(line[column]); len(text) > longest {
-			line[column] = string(text[:longest-1]) + "…"
-		}
-	}
-}
-
-// widthOf is the width of a table with two blanks between its columns.
-func widthOf(lines [][]string) int {
-	width := -2
-	for i := range lines[0] {
-		width += widest(lines, i) + 2
-	}
-	return width
-}
-
-// leastWidth is the width of the table with these columns, with its texts cut.
-func leastWidth[T any](lines [][]string, columns []column[T]) int {
-	width := -2
-	for i, c := range columns {
-		needs := widest(lines, i)
-		if c.least > 0 {
-			needs = min(needs, max(c.least, utf8.RuneCountInString(lines[0][i])))
-		}
-		width += needs + 2
-	}
-	return width
-}
-
-// widest is the width of a column.
-func widest(lines [][]string, column int) (width int) {
-	for _, line := range lines {
-		width = max(width, utf8.RuneCountInString(line[column]))
-	}
-	return width
 }

@@ -36,20 +36,27 @@ type Writer struct {
 // ForScripts reports whether a script reads the results.
 func (o Writer) ForScripts() bool { return o.JSON || o.YAML }
 
-// Column is a line of a card.
-type Column[T any] struct {
-	Title string
-	Cell  func(T) string
-}
+// Line is a line of a card.
+type Line struct{ Title, Text string }
 
-// columns returns the fields of T that have the tag `title`.
-func columns[T any]() (all []Column[T]) {
-	for field := range reflect.TypeFor[T]().Fields() {
+// One shows one value as a card, or encodes it for scripts. The card has a line for each
+// field with the tag `title`, and then the lines of more.
+func One(o Writer, row any, more ...Line) error {
+	if o.ForScripts() {
+		return o.Encode(row)
+	}
+	var lines []Line
+	for field, value := range reflect.ValueOf(row).Fields() {
 		if title, ok := field.Tag.Lookup("title"); ok {
-			all = append(all, Column[T]{title, func(row T) string { return cell(reflect.ValueOf(row).FieldByIndex(field.Index)) }})
+			lines = append(lines, Line{title, cell(value)})
 		}
 	}
-	return all
+	_, err := io.WriteString(o.To, Aligned(func(w io.Writer) {
+		for _, line := range append(lines, more...) {
+			_, _ = fmt.Fprintf(w, "%s\t%s\n", line.Title, Printable(line.Text))
+		}
+	}))
+	return err
 }
 
 // cell returns a value as text.
@@ -71,15 +78,6 @@ func cell(v reflect.Value) string {
 	return fmt.Sprint(v)
 }
 
-// card is a line for each column of a row.
-func card[T any](row T, columns []Column[T]) string {
-	return Aligned(func(w io.Writer) {
-		for _, c := range columns {
-			_, _ = fmt.Fprintf(w, "%s\t%s\n", c.Title, Printable(c.Cell(row)))
-		}
-	})
-}
-
 // Aligned puts the tab-separated text of write into columns. A write to memory never fails.
 func Aligned(write func(io.Writer)) string {
 	var b strings.Builder
@@ -87,16 +85,6 @@ func Aligned(write func(io.Writer)) string {
 	write(w)
 	_ = w.Flush()
 	return b.String()
-}
-
-// One shows one value as a card, or encodes it for scripts. Only the card has the lines of
-// more, at its end.
-func One[T any](o Writer, row T, more ...Column[T]) error {
-	if o.ForScripts() {
-		return o.Encode(row)
-	}
-	_, err := io.WriteString(o.To, card(row, append(columns[T](), more...)))
-	return err
 }
 
 // Say writes a sentence for people, and the value for scripts.
