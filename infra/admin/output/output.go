@@ -170,9 +170,10 @@ func (o Optional) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(o))
 }
 
-// When is a time in results, RFC 3339 in UTC. The zero time means that there is none.
+// When is a time in results, RFC 3339 in UTC. It is null for the zero time, and for the time
+// 0 of a damaged row.
 func When(t time.Time) Optional {
-	if t.IsZero() {
+	if t.Unix() <= 0 {
 		return ""
 	}
 	return Optional(t.UTC().Format(time.RFC3339))
