@@ -36,6 +36,8 @@ const (
 	// failuresInARow is the number of changes in a row that may fail for reasons outside
 	// their objects. After that the command gives up.
 	failuresInARow = 10
+	// progressEvery is the time between two lines about the progress.
+	progressEvery = 10 * time.Second
 )
 
 const (
@@ -78,19 +80,19 @@ func (c credentialRewrap) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	run := c.newRun(s, from)
-	found, err := run.survey(ctx)
+	found, err := run.countByKey(ctx)
 	if err != nil {
 		return err
 	}
 	if c.DryRun {
-		return run.showSurvey(s.out, found)
+		return run.showCounts(found)
 	}
 	attrs := []any{"to", c.To, "from", from}
 	if err := s.begin(ctx, "credential.rewrap", attrs...); err != nil {
 		return err
 	}
 	began := s.now()
-	err = run.moveAll(ctx, s, found)
+	err = run.moveAll(ctx, found)
 	result := run.result
 	result.Seconds = s.now().Sub(began).Seconds()
 	s.audit(ctx, "credential.rewrap", err, append(attrs, "rewrapped", result.Rewrapped,
@@ -121,29 +123,32 @@ func (c credentialRewrap) sources(o target.Outputs) ([]arguments.KeyARN, error) 
 
 // rewrapRun moves all credentials to another key.
 type rewrapRun struct {
-	wrappedKeys *byok.WrappedKeys
-	rewrapper   *seal.Rewrapper
-	pace        *rate.Limiter
+	*session
+	rewrapper *seal.Rewrapper
+	pace      *rate.Limiter
 
-	mu     sync.Mutex
-	result rewrapResult
-	inARow int // moves that failed since the last successful one
+	mu          sync.Mutex // of all below
+	result      rewrapResult
+	inARow      int // moves that failed since the last successful one
+	done, total int // of those that were not under the key already
+	reported    time.Time
 }
 
 func (c credentialRewrap) newRun(s *session, from []arguments.KeyARN) *rewrapRun {
 	sources := each(from, func(key arguments.KeyARN) string { return string(key) })
 	return &rewrapRun{
-		wrappedKeys: s.wrappedKeys,
-		rewrapper:   seal.NewRewrapper(s.kms, string(c.To), sources...),
+		session:   s,
+		rewrapper: seal.NewRewrapper(s.kms, string(c.To), sources...),
 		// The moves of a tenth of a second may start at once, because timers are too
 		// coarse for thousands a second.
-		pace:   rate.NewLimiter(rate.Limit(c.Rate), max(c.Rate/10, 1)),
-		result: rewrapResult{To: c.To, From: from, Failed: []rewrapFailure{}},
+		pace:     rate.NewLimiter(rate.Limit(c.Rate), max(c.Rate/10, 1)),
+		result:   rewrapResult{To: c.To, From: from, Failed: []rewrapFailure{}},
+		reported: s.now(),
 	}
 }
 
-// survey counts the credentials under each key.
-func (r *rewrapRun) survey(ctx context.Context) (map[arguments.KeyARN]int, error) {
+// countByKey counts the credentials under each key.
+func (r *rewrapRun) countByKey(ctx context.Context) (map[arguments.KeyARN]int, error) {
 	found := map[arguments.KeyARN]int{}
 	err := r.walk(ctx, func(_ context.Context, w byok.WrappedKey) error {
 		r.mu.Lock()
@@ -155,28 +160,39 @@ func (r *rewrapRun) survey(ctx context.Context) (map[arguments.KeyARN]int, error
 }
 
 // moveAll moves all credentials to the key; found has their numbers by key.
-func (r *rewrapRun) moveAll(ctx context.Context, s *session, found map[arguments.KeyARN]int) error {
-	total := 0
+func (r *rewrapRun) moveAll(ctx context.Context, found map[arguments.KeyARN]int) error {
 	for key, credentials := range found {
 		if key != r.result.To {
-			total += credentials
+			r.total += credentials
 		}
 	}
-	step := output.Progress(s.stderr, s.now, total)
-	err := r.walk(ctx, func(ctx context.Context, w byok.WrappedKey) error {
-		if arguments.KeyARN(w.KeyARN) != r.result.To {
-			defer step()
-			if err := r.pace.Wait(ctx); err != nil {
-				return err
-			}
-		}
-		outcome, err := r.wrappedKeys.Rewrap(ctx, w, r.rewrapper)
-		return r.note(ctx, w, outcome, err)
-	})
+	err := r.walk(ctx, r.move)
 	if err == nil && len(r.result.Failed) > 0 {
 		err = errNotAllMoved
 	}
 	return err
+}
+
+func (r *rewrapRun) move(ctx context.Context, w byok.WrappedKey) error {
+	if arguments.KeyARN(w.KeyARN) != r.result.To {
+		defer r.reportProgress()
+		if err := r.pace.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	outcome, err := r.wrappedKeys.Rewrap(ctx, w, r.rewrapper)
+	return r.count(ctx, w, outcome, err)
+}
+
+// reportProgress counts a credential, and now and then reports how many there were.
+func (r *rewrapRun) reportProgress() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done++
+	if now := r.now(); now.Sub(r.reported) >= progressEvery {
+		r.reported = now
+		_, _ = fmt.Fprintf(r.stderr, "%d of %d\n", r.done, r.total)
+	}
 }
 
 // walk visits every credential, with concurrent segments, until a visit fails.
@@ -203,8 +219,8 @@ func (r *rewrapRun) walk(ctx context.Context, visit func(context.Context, byok.W
 	return all.Wait()
 }
 
-// note counts the outcome for a credential, and decides whether to go on.
-func (r *rewrapRun) note(ctx context.Context, w byok.WrappedKey, outcome byok.RewrapOutcome, err error) error {
+// count counts the outcome for a credential, and decides whether to go on.
+func (r *rewrapRun) count(ctx context.Context, w byok.WrappedKey, outcome byok.RewrapOutcome, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -231,9 +247,9 @@ func (r *rewrapRun) note(ctx context.Context, w byok.WrappedKey, outcome byok.Re
 	return nil
 }
 
-// showSurvey shows the number of credentials under each key, and the keys from which a run
+// showCounts shows the number of credentials under each key, and the keys from which a run
 // would move them.
-func (r *rewrapRun) showSurvey(o output.Writer, found map[arguments.KeyARN]int) error {
+func (r *rewrapRun) showCounts(found map[arguments.KeyARN]int) error {
 	var views []surveyView
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		view := surveyView{Key: key, Credentials: found[key], Status: "refused: name the key with --from if it is yours"}
@@ -244,7 +260,7 @@ func (r *rewrapRun) showSurvey(o output.Writer, found map[arguments.KeyARN]int) 
 		}
 		views = append(views, view)
 	}
-	return output.List(o, views, "key", "credentials", "status")
+	return output.List(r.out, views, "key", "credentials", "status")
 }
 
 func (v rewrapResult) show(o output.Writer) error {

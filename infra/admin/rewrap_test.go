@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"signalbox.dev/infra/admin/exit"
-	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/byok"
@@ -179,7 +178,7 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 	began := time.Now()
 	now := began
 	m.change = func(a *app) {
-		a.now = func() time.Time { now = now.Add(output.ProgressEvery); return now }
+		a.now = func() time.Time { now = now.Add(progressEvery); return now }
 	}
 	// At 50 a second the other 40 take 0.8 s, but 5 pass at once.
 	view, got := m.rewrap(exit.Done, "--rate", "50")

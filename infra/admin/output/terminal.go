@@ -1,17 +1,10 @@
 package output
 
 import (
-	"fmt"
-	"io"
 	"os"
-	"sync"
-	"time"
 
 	"golang.org/x/term"
 )
-
-// ProgressEvery is the time between two lines of Progress.
-const ProgressEvery = 10 * time.Second
 
 // IsTerminal reports whether a stream is a terminal.
 func IsTerminal(stream any) bool {
@@ -42,20 +35,4 @@ func WidthOf(stream any) int {
 		return 0
 	}
 	return width
-}
-
-// Progress writes the progress of a long command now and then. The function that it
-// returns counts a step, and may be called concurrently.
-func Progress(to io.Writer, now func() time.Time, total int) (step func()) {
-	var mu sync.Mutex
-	done, reported := 0, now()
-	return func() {
-		mu.Lock()
-		defer mu.Unlock()
-		done++
-		if at := now(); at.Sub(reported) >= ProgressEvery {
-			reported = at
-			_, _ = fmt.Fprintf(to, "%d of %d\n", done, total)
-		}
-	}
 }
