@@ -192,7 +192,7 @@ var (
 // Hide removes possible secrets from the message of an error: a user may have typed one
 // in the wrong place.
 func Hide(err error, message string, args []string) string {
-	if _, ok := errors.AsType[*kong.ParseError](err); ok {
+	if exit.Is[*kong.ParseError](err) {
 		for _, arg := range args {
 			arg = flagName.ReplaceAllString(arg, "")
 			if !harmless.MatchString(arg) {

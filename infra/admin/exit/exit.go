@@ -58,23 +58,23 @@ func (e *Partial) Unwrap() error { return e.Err }
 
 // Code returns the exit code for an error. tried means that something may have been changed.
 func Code(err error, tried bool) int {
-	if code := kind(err); code != Uncertain || tried {
+	if code := kind(err); code != Uncertain || tried || Is[Findings](err) {
 		return code
-	}
-	if _, ok := errors.AsType[Findings](err); ok {
-		return Uncertain
 	}
 	return Failed
 }
 
+// Is reports whether an error of this type is in the chain.
+func Is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
 func kind(err error) int {
-	if _, ok := errors.AsType[*kong.ParseError](err); ok {
+	switch {
+	case Is[*kong.ParseError](err), Is[UsageError](err):
 		return Usage
-	}
-	if _, ok := errors.AsType[UsageError](err); ok {
-		return Usage
-	}
-	if _, ok := errors.AsType[Refusal](err); ok {
+	case Is[Refusal](err):
 		return Refused
 	}
 	for code, kinds := range map[int][]error{
@@ -96,12 +96,11 @@ func Sentence(err error, code int) string {
 	var api smithy.APIError
 	var op *smithy.OperationError
 	var network *url.Error
-	var process *processcreds.ProviderError
 	if partial, ok := errors.AsType[*Partial](err); ok {
 		return Sentence(partial.Err, code) + "; " + partial.Done
 	}
 	switch {
-	case errors.As(err, &process):
+	case Is[*processcreds.ProviderError](err):
 		return "there are no AWS credentials: the credential_process of the profile failed, and what it wrote may hold a secret. Run it yourself"
 	case errors.Is(err, context.Canceled) && code == Failed:
 		return "interrupted; nothing was changed"
@@ -113,8 +112,7 @@ func Sentence(err error, code int) string {
 		return fmt.Sprintf("%s answered %s with %s: %s", op.ServiceID, op.OperationName, api.ErrorCode(), api.ErrorMessage())
 	case errors.As(err, &network) && errors.As(err, &op):
 		return fmt.Sprintf("%s could not be reached for %s: %v", op.ServiceID, op.OperationName, network.Err)
-	}
-	if _, ok := errors.AsType[*kong.ParseError](err); ok {
+	case Is[*kong.ParseError](err):
 		return err.Error() + " (try --help)"
 	}
 	for known, advice := range map[error]string{
