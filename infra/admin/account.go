@@ -71,9 +71,9 @@ func (c accountDisable) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	keys, account := len(keysOf(survey, c.ID, true))+len(keysOf(survey, c.ID, false)), survey.Accounts[c.ID]
-	effect := fmt.Sprintf("suspends %s: all requests with its %s are refused, until `admin account enable`", named("account", account.Name, string(c.ID)), output.Count(keys, "key"))
-	if err := c.confirm(ctx, s, effect, account.Name, string(c.ID), string(c.ID[:8])); err != nil {
+	name, keys := survey.Accounts[c.ID].Name, output.Count(len(keysOf(survey, c.ID)), "key")
+	effect := fmt.Sprintf("suspends %s: all requests with its %s are refused, until `admin account enable`", named("account", name, string(c.ID)), keys)
+	if err := c.confirm(ctx, s, effect, name, string(c.ID), string(c.ID[:8])); err != nil {
 		return err
 	}
 	if err := s.begin(ctx, "account.disable", "account", c.ID); err != nil {
@@ -81,7 +81,7 @@ func (c accountDisable) Run(ctx context.Context, s *session) error {
 	}
 	err = c.suspendRow(ctx, s, true)
 	changed, failed := s.suspendKeys(ctx, c.ID, true)
-	return c.suspended(ctx, s, "account.disable", "suspended", changed, cmp.Or(err, failed))
+	return c.report(ctx, s, step{action: "account.disable", state: "suspended"}, changed, cmp.Or(err, failed))
 }
 
 // Run ends the suspension of an account. Its row comes last, so an interrupted command leaves
@@ -97,7 +97,7 @@ func (c accountEnable) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		err = c.suspendRow(ctx, s, false)
 	}
-	return c.suspended(ctx, s, "account.enable", "active", changed, err)
+	return c.report(ctx, s, step{action: "account.enable", state: "active"}, changed, err)
 }
 
 // suspendRow sets or removes the mark on the account's row. No key of an account without a row
@@ -111,33 +111,34 @@ func (c oneAccount) suspendRow(ctx context.Context, s *session, suspended bool) 
 	return err
 }
 
-// suspended reports the result.
-func (c oneAccount) suspended(ctx context.Context, s *session, action, state string, changed int, err error) error {
-	if _, unmarked := errors.AsType[exit.Findings](err); err != nil && !unmarked { // no repetition marks those
-		err = &exit.Partial{Err: err, Done: output.Count(changed, "key") + " changed, others not: repeat the command"}
+// report reports the result; changed is the number of keys.
+func (c oneAccount) report(ctx context.Context, s *session, to step, changed int, err error) error {
+	keys := output.Count(changed, "key") + " changed"
+	if err != nil && !exit.Is[exit.Findings](err) { // no repetition marks the keys that a finding names
+		err = &exit.Partial{Err: err, Done: keys + ", others not: repeat the command"}
 	}
-	return s.finish(ctx, action, err, suspendedView{c.ID, state, changed},
-		fmt.Sprintf("Account %s is %s: %s changed.", c.ID, state, output.Count(changed, "key")), "account", c.ID, "keys", changed)
+	sentence := fmt.Sprintf("Account %s is %s: %s.", c.ID, to.state, keys)
+	return s.finish(ctx, to.action, err, result{suspendedView{c.ID, to.state, changed}, sentence}, "account", c.ID, "keys", changed)
 }
 
 // surveyOf reads the access table, which must have the account or keys of it. It needs no list
 // and not the account's row: damage must not keep a key in use.
 func (s *session) surveyOf(ctx context.Context, account ids.Account) (*auth.Survey, error) {
-	survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
+	survey, err := s.readAccess(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, exists := survey.Accounts[account]; !exists && len(keysOf(survey, account, true))+len(keysOf(survey, account, false)) == 0 {
+	if _, exists := survey.Accounts[account]; !exists && len(keysOf(survey, account)) == 0 {
 		return nil, auth.ErrNoAccount
 	}
 	return survey, nil
 }
 
-// keysOf returns the keys of the account with or without the mark of a suspension. Unreadable
-// ones are among them: during the suspension somebody may put their rows right.
-func keysOf(survey *auth.Survey, account ids.Account, suspended bool) (found []auth.SurveyedKey) {
+// keysOf returns the keys of the account. Unreadable ones are among them: during a suspension
+// somebody may put their rows right.
+func keysOf(survey *auth.Survey, account ids.Account) (found []auth.SurveyedKey) {
 	for _, key := range sorted(survey.Keys) {
-		if key.Account == account && key.Suspended == suspended {
+		if key.Account == account {
 			found = append(found, key)
 		}
 	}
@@ -147,17 +148,18 @@ func keysOf(survey *auth.Survey, account ids.Account, suspended bool) (found []a
 // suspendKeys sets or removes the mark on keys of the account until a survey finds none that it
 // could change, and returns how many it changed. It returns the first failure.
 func (s *session) suspendKeys(ctx context.Context, account ids.Account, suspended bool) (changed int, failed error) {
-	unchanged := map[ids.KeyHash]bool{}
+	action := map[bool]string{true: "key.suspend", false: "key.resume"}[suspended]
+	tried := map[ids.KeyHash]bool{} // without success
 	for {
-		survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
+		survey, err := s.readAccess(ctx)
 		if err != nil {
 			return changed, cmp.Or(failed, err)
 		}
-		keys := slices.DeleteFunc(keysOf(survey, account, !suspended), func(key auth.SurveyedKey) bool { return unchanged[key.Hash] })
+		keys, _ := split(keysOf(survey, account), func(key auth.SurveyedKey) bool { return key.Suspended != suspended && !tried[key.Hash] })
+		if len(keys) == 0 && suspended {
+			return changed, cmp.Or(failed, s.nameUnmarked(survey, account))
+		}
 		if len(keys) == 0 {
-			if suspended {
-				failed = cmp.Or(failed, s.nameUnmarked(survey, account))
-			}
 			return changed, failed
 		}
 		for _, key := range keys {
@@ -165,12 +167,12 @@ func (s *session) suspendKeys(ctx context.Context, account ids.Account, suspende
 			if errors.Is(err, auth.ErrNoKey) { // deleted in between
 				continue
 			}
-			s.audit(ctx, map[bool]string{true: "key.suspend", false: "key.resume"}[suspended], err, "account", account, "key", key.Hash)
+			s.audit(ctx, action, err, "account", account, "key", key.Hash)
 			if err == nil {
 				changed++
 				continue
 			}
-			unchanged[key.Hash], failed = true, cmp.Or(failed, err)
+			tried[key.Hash], failed = true, cmp.Or(failed, err)
 			if ctx.Err() != nil {
 				return changed, failed
 			}
@@ -193,7 +195,7 @@ func (s *session) nameUnmarked(survey *auth.Survey, account ids.Account) (left e
 // Run lists accounts, oldest first. One is partly suspended if its row and its keys do not
 // agree: a command was interrupted.
 func (accountList) Run(ctx context.Context, s *session) error {
-	survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
+	survey, err := s.readAccess(ctx)
 	if err != nil {
 		return err
 	}
@@ -203,7 +205,7 @@ func (accountList) Run(ctx context.Context, s *session) error {
 		switch {
 		case a.Fault != nil:
 			row = accountView{ID: id, State: "broken"}
-		case len(keysOf(survey, id, !a.Suspended)) > 0:
+		case slices.ContainsFunc(keysOf(survey, id), func(key auth.SurveyedKey) bool { return key.Suspended != a.Suspended }):
 			row.State = "partly suspended"
 		case a.Suspended:
 			row.State = "suspended"

@@ -227,7 +227,7 @@ func (c credentialDisable) Run(ctx context.Context, s *session) error {
 		}
 		err = s.credentials.Disable(ctx, found.Workspace, found.ID)
 	}
-	return c.report(ctx, s, "credential.disable", "disabled", found, err)
+	return c.report(ctx, s, step{"credential.disable", "disabled", found.Disabled}, found, err)
 }
 
 // Run enables a credential.
@@ -236,7 +236,8 @@ func (c credentialEnable) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		err = s.credentials.Enable(ctx, found.Workspace, found.ID)
 	}
-	return c.report(ctx, s, "credential.enable", "active", found, err)
+	isRead := found.CreatedAt.Unix() > 0 // an unreadable one has no time
+	return c.report(ctx, s, step{"credential.enable", "active", isRead && !found.Disabled}, found, err)
 }
 
 // Run deletes a credential.
@@ -250,7 +251,7 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 		}
 		err = s.credentials.Delete(ctx, found.Workspace, found.ID)
 	}
-	return c.report(ctx, s, "credential.delete", "deleted", found, err)
+	return c.report(ctx, s, step{"credential.delete", "deleted", false}, found, err)
 }
 
 // Run gives the new credential the first of the two places and disables the old one.
@@ -275,12 +276,9 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 }
 
 // report writes the audit line and the result of a change of the credential.
-func (c oneCredential) report(ctx context.Context, s *session, action, state string, found byok.Credential, err error) error {
-	attrs := []any{"account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID))}
-	if err == nil && found.CreatedAt.Unix() > 0 && viewCredential(found).State == state { // an unreadable one has no time
-		return s.unchanged(ctx, action, changed{string(found.ID), state}, fmt.Sprintf("Credential %s was %s already.", found.ID, state), attrs...)
-	}
-	return s.finish(ctx, action, err, changed{string(found.ID), state}, fmt.Sprintf("Credential %s is %s.", found.ID, state), attrs...)
+func (c oneCredential) report(ctx context.Context, s *session, to step, found byok.Credential, err error) error {
+	return s.finishStep(ctx, to, err, string(found.ID), "Credential "+string(found.ID),
+		"account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID)))
 }
 
 // reopening returns a warning if requests may use the platform's shared endpoint after the

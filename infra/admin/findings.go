@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 
@@ -384,16 +382,5 @@ func (i *inspection) compare(kind, id string, account ids.Account, fault error, 
 		i.leave(kind, id, account, "unreadable in the table before: "+fault.Error(), "it counts as revoked: look at its row there")
 	case !existsOrRevoked:
 		i.note(kind, id, account, "only in the table before: create it again if it is still wanted")
-	}
-}
-
-// sorted yields a map by its keys.
-func sorted[K cmp.Ordered, V any](m map[K]V) iter.Seq2[K, V] {
-	return func(yield func(K, V) bool) {
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			if !yield(k, m[k]) {
-				return
-			}
-		}
 	}
 }

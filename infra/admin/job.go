@@ -76,7 +76,7 @@ func (c jobCreate) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		id, err = s.jobWriter.Create(ctx, c.Account)
 	}
-	return s.finish(ctx, "job.create", err, changedJob{id, syncjobs.Queued}, string(id), "account", c.Account, "job", id)
+	return s.finish(ctx, "job.create", err, result{changedJob{id, syncjobs.Queued}, string(id)}, "account", c.Account, "job", id)
 }
 
 // Run starts a job.
@@ -99,7 +99,7 @@ func (c oneJob) step(ctx context.Context, s *session, verb string, to syncjobs.S
 	if errors.Is(err, syncjobs.ErrState) {
 		err = c.why(ctx, s)
 	}
-	return s.finish(ctx, "job."+verb, err, changedJob{c.ID, to}, fmt.Sprintf("Job %s is %s.", c.ID, to), "account", c.Account, "job", c.ID)
+	return s.finish(ctx, "job."+verb, err, result{changedJob{c.ID, to}, fmt.Sprintf("Job %s is %s.", c.ID, to)}, "account", c.Account, "job", c.ID)
 }
 
 // why distinguishes a job in another state from a missing job.

@@ -120,7 +120,7 @@ func (c keyDisable) Run(ctx context.Context, s *session) error {
 		if err == nil {
 			err = s.registry.DisableKey(ctx, key.Account, key.Hash)
 		}
-		err = one.report(ctx, s, "key.disable", "disabled", key, key.Disabled, err)
+		err = one.report(ctx, s, step{"key.disable", "disabled", key.Disabled}, key, err)
 		if err == nil {
 			disabled = append(disabled, key)
 			continue
@@ -162,7 +162,7 @@ func (c keyEnable) Run(ctx context.Context, s *session) error {
 		state = "suspended"
 		s.warn("the key stays refused while its account is suspended: `admin account enable` ends that")
 	}
-	return c.report(ctx, s, "key.enable", state, key, !key.Disabled, err)
+	return c.report(ctx, s, step{"key.enable", state, !key.Disabled}, key, err)
 }
 
 // Run deletes a key. It is disabled first: until its hash is out of the last list, requests
@@ -173,7 +173,7 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 		return c.clean(ctx, s, err)
 	}
 	if err != nil {
-		return c.report(ctx, s, "key.delete", "deleted", key, false, err)
+		return c.report(ctx, s, step{"key.delete", "deleted", false}, key, err)
 	}
 	s.warn(s.allowing(ctx, key))
 	if err := c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `key disable` can be undone",
@@ -188,7 +188,7 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 	if err == nil || errors.Is(err, auth.ErrNoKey) { // a damaged row cannot be disabled
 		err = s.registry.DeleteKey(ctx, key.Account, key.Hash)
 	}
-	return c.report(ctx, s, "key.delete", "deleted", key, false, err)
+	return c.report(ctx, s, step{"key.delete", "deleted", false}, key, err)
 }
 
 // clean takes the hash of a key that is deleted already out of the account's allow-lists. If
@@ -203,17 +203,13 @@ func (c keyDelete) clean(ctx context.Context, s *session, absent error) error {
 	if changed == 0 && err == nil {
 		err = absent
 	}
-	return c.report(ctx, s, "key.delete", "deleted", key, true, err)
+	return c.report(ctx, s, step{"key.delete", "deleted", true}, key, err)
 }
 
-// report writes the audit line and the result of a change of the key. already means that it
-// changed nothing.
-func (c oneKey) report(ctx context.Context, s *session, action, state string, key auth.SurveyedKey, already bool, err error) error {
-	attrs := []any{"account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash))}
-	if err == nil && already {
-		return s.unchanged(ctx, action, changed{string(key.Hash), state}, fmt.Sprintf("Key %s was %s already.", key.Hash.Short(), state), attrs...)
-	}
-	return s.finish(ctx, action, err, changed{string(key.Hash), state}, fmt.Sprintf("Key %s is %s.", key.Hash.Short(), state), attrs...)
+// report writes the audit line and the result of a change of the key.
+func (c oneKey) report(ctx context.Context, s *session, to step, key auth.SurveyedKey, err error) error {
+	return s.finishStep(ctx, to, err, string(key.Hash), "Key "+key.Hash.Short(),
+		"account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash)))
 }
 
 // find finds the key. With a whole hash, it reads no list.
@@ -259,7 +255,7 @@ func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Key) 
 	if err != nil {
 		return nil, err
 	}
-	found := slices.DeleteFunc(slices.Clone(keys), func(k auth.SurveyedKey) bool { return !matches(k.Key) })
+	found, _ := split(keys, func(k auth.SurveyedKey) bool { return matches(k.Key) })
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%w: looked in %s, at %s", auth.ErrNoKey, c.where(), output.Count(len(keys), "key"))
 	}
@@ -270,7 +266,7 @@ func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Key) 
 // reads the keys' own rows, because a damaged account must not prevent a revocation.
 func (c keySearch) all(ctx context.Context, s *session) (keys []auth.SurveyedKey, err error) {
 	if c.Account == "" {
-		survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
+		survey, err := s.readAccess(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -79,7 +79,7 @@ func (c keyReplace) Run(ctx context.Context, s *session) error {
 	default:
 		sentence += fmt.Sprintf(". Hand it over, then `admin key delete %s`.", old[:8])
 	}
-	return s.finish(ctx, "key.replace", err, replacedView{old, key.Hash, lists.changed}, sentence, attrs...)
+	return s.finish(ctx, "key.replace", err, result{replacedView{old, key.Hash, lists.changed}, sentence}, attrs...)
 }
 
 // relisted is the result of relist.

@@ -51,7 +51,7 @@ func (s *session) survey(ctx context.Context) (tables, error) {
 	if err != nil {
 		return tables{}, err
 	}
-	access, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
+	access, err := s.readAccess(ctx)
 	return tables{access, placements}, err
 }
 

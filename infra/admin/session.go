@@ -2,10 +2,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
+	"maps"
 	"os/user"
 	"slices"
 	"strings"
@@ -94,6 +97,11 @@ func (s *session) note(format string, args ...any) {
 	_ = output.Writer{To: s.stderr}.Encode(line) // there is nowhere else to report it
 }
 
+// readAccess reads the whole access table.
+func (s *session) readAccess(ctx context.Context) (*auth.Survey, error) {
+	return auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
+}
+
 // workspace finds the workspace that a command means, deleted or not.
 func (s *session) workspace(ctx context.Context, p scope) (auth.Workspace, error) {
 	return s.registry.FindWorkspace(ctx, p.Account, p.Workspace)
@@ -108,7 +116,6 @@ func (s *session) record(ctx context.Context, action, outcome string, err error,
 	line.Add(s.who...)
 	line.Add("action", action, "outcome", outcome)
 	line.Add(attrs...)
-	words := inWords(action, outcome, line)
 	if err != nil {
 		line.Add(slog.Any("error", calls.Describe(err)))
 	}
@@ -123,21 +130,20 @@ func (s *session) record(ctx context.Context, action, outcome string, err error,
 		}
 	}
 	if s.terminal && !s.out.JSON {
-		_, _ = fmt.Fprintln(s.stderr, words)
+		_, _ = fmt.Fprintln(s.stderr, inWords(action, outcome, slices.Concat(s.who, attrs)))
 	} else {
 		_ = slog.NewJSONHandler(s.stderr, nil).Handle(ctx, line) // there is nowhere else to report it
 	}
 }
 
-// inWords returns a record for people: audit: key.delete done: user root, …
-func inWords(action, outcome string, record slog.Record) string {
+// inWords returns an audit line for people: audit: key.delete done: user root, …
+func inWords(action, outcome string, attrs []any) string {
 	var parts []string
-	record.Attrs(func(a slog.Attr) bool {
-		if value := a.Value.String(); value != "" && a.Key != "action" && a.Key != "outcome" {
-			parts = append(parts, strings.ReplaceAll(a.Key, "_", " ")+" "+output.Printable(value))
+	for pair := range slices.Chunk(attrs, 2) {
+		if value := fmt.Sprint(pair[1]); value != "" {
+			parts = append(parts, strings.ReplaceAll(fmt.Sprint(pair[0]), "_", " ")+" "+output.Printable(value))
 		}
-		return true
-	})
+	}
 	return fmt.Sprintf("audit: %s %s: %s", action, outcome, strings.Join(parts, ", "))
 }
 
@@ -151,25 +157,41 @@ func (s *session) audit(ctx context.Context, action string, err error, attrs ...
 	s.record(ctx, action, outcome(err, during), err, attrs)
 }
 
-// changed is the JSON result of a change that has no other result.
+// result is the result of a change: a value for scripts, and a sentence for people.
+type result struct {
+	value    any
+	sentence string
+}
+
+// changed is the value of a change that has no other.
 type changed struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
 }
 
 // finish writes the audit line of a change and, if it succeeded, its result.
-func (s *session) finish(ctx context.Context, action string, err error, result any, sentence string, attrs ...any) error {
+func (s *session) finish(ctx context.Context, action string, err error, result result, attrs ...any) error {
 	s.audit(ctx, action, err, attrs...)
 	if err != nil {
 		return err
 	}
-	return s.out.Say(result, "%s", sentence)
+	return s.out.Say(result.value, "%s", result.sentence)
 }
 
-// unchanged writes the audit line and the result of a change that was needless.
-func (s *session) unchanged(ctx context.Context, action string, result any, sentence string, attrs ...any) error {
-	s.record(ctx, action, "unchanged", nil, attrs)
-	return s.out.Say(result, "%s", sentence)
+// step is a change of a key or a credential, and the state to which it leads.
+type step struct {
+	action, state string
+	needless      bool // that was its state before
+}
+
+// finishStep finishes a step of the thing with the id; people call it by its name.
+func (s *session) finishStep(ctx context.Context, to step, err error, id, name string, attrs ...any) error {
+	value := changed{id, to.state}
+	if err == nil && to.needless {
+		s.record(ctx, to.action, "unchanged", nil, attrs)
+		return s.out.Say(value, "%s was %s already.", name, to.state)
+	}
+	return s.finish(ctx, to.action, err, result{value, name + " is " + to.state + "."}, attrs...)
 }
 
 // begin notes that a change of many things begins, because a killed process writes no
@@ -264,4 +286,27 @@ func each[T, V any](rows []T, view func(T) V) []V {
 // only leaves the rows that have the value; "" leaves all rows.
 func only[T any](rows []T, value string, of func(T) string) []T {
 	return slices.DeleteFunc(rows, func(row T) bool { return value != "" && of(row) != value })
+}
+
+// split divides rows into those for which a condition holds and the others.
+func split[T any](rows []T, holds func(T) bool) (with, without []T) {
+	for _, row := range rows {
+		if holds(row) {
+			with = append(with, row)
+		} else {
+			without = append(without, row)
+		}
+	}
+	return with, without
+}
+
+// sorted yields a map by its keys.
+func sorted[K cmp.Ordered, V any](m map[K]V) iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if !yield(k, m[k]) {
+				return
+			}
+		}
+	}
 }

@@ -62,7 +62,7 @@ func (s *session) known(ctx context.Context, kind reflect.Type, account ids.Acco
 		found, err := s.registry.ListWorkspaceIDs(ctx, account)
 		return each(found, text), auth.ErrNoWorkspace, err
 	default:
-		survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
+		survey, err := s.readAccess(ctx)
 		if err != nil {
 			return nil, nil, err
 		}

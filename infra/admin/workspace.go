@@ -43,12 +43,20 @@ type oneWorkspace struct {
 	ID ids.Workspace `arg:"" name:"workspace" help:"The workspace, or the first 8 characters of its id or more."`
 }
 
+// confirmedWorkspace is the workspace of a command that asks first.
+type confirmedWorkspace struct {
+	oneWorkspace
+	confirmation
+}
+
 type (
 	workspaceDefault struct{ oneWorkspace }
 	workspaceShow    struct{ oneWorkspace }
-	workspaceDelete  struct {
-		oneWorkspace
-		confirmation
+	workspaceDelete  struct{ confirmedWorkspace }
+	workspaceErase   struct{ confirmedWorkspace }
+	workspacePurge   struct {
+		confirmedWorkspace
+		DryRun bool `help:"Only list the credentials and files."`
 	}
 )
 
@@ -78,7 +86,7 @@ func viewWorkspace(w auth.Workspace) workspaceView {
 // Run makes a workspace.
 func (c workspaceCreate) Run(ctx context.Context, s *session) error {
 	id, err := s.registry.CreateWorkspace(ctx, c.Account, c.Name)
-	return s.finish(ctx, "workspace.create", err, changed{string(id), "live"}, string(id), "account", c.Account, "workspace", id)
+	return s.finish(ctx, "workspace.create", err, result{changed{string(id), "live"}, string(id)}, "account", c.Account, "workspace", id)
 }
 
 // Run lists workspaces.
@@ -92,87 +100,52 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 
 // Run shows a workspace.
 func (c workspaceShow) Run(ctx context.Context, s *session) error {
-	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
+	found, err := c.find(ctx, s)
 	if err != nil {
 		return err
 	}
 	return output.One(s.out, viewWorkspace(found))
 }
 
+// find finds the workspace, deleted or not.
+func (c oneWorkspace) find(ctx context.Context, s *session) (auth.Workspace, error) {
+	return s.registry.FindWorkspace(ctx, c.Account, c.ID)
+}
+
 // Run changes the default workspace.
 func (c workspaceDefault) Run(ctx context.Context, s *session) error {
 	err := s.registry.SetDefaultWorkspace(ctx, c.Account, c.ID)
-	return s.finish(ctx, "workspace.default", err, changed{string(c.ID), "default"}, string(c.ID)+" is the default workspace now.",
+	return s.finish(ctx, "workspace.default", err, result{changed{string(c.ID), "default"}, string(c.ID) + " is the default workspace now."},
 		"account", c.Account, "workspace", c.ID)
 }
 
 // Run deletes a workspace.
 func (c workspaceDelete) Run(ctx context.Context, s *session) error {
-	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
+	found, err := c.find(ctx, s)
 	if err == nil {
-		s.warnOfDefault(found)
-		effect := "deletes " + named("workspace", found.Name, string(c.ID)) + " and disables every key bound to it"
-		if err := c.confirm(ctx, s, effect, found.Name, string(c.ID)); err != nil {
-			return err
-		}
-		if err := s.begin(ctx, "workspace.delete", "account", c.Account, "workspace", c.ID); err != nil {
+		if err := c.begin(ctx, s, found, "workspace.delete", "deletes %s and disables every key bound to it"); err != nil {
 			return err
 		}
 		err = s.registry.DeleteWorkspace(ctx, c.Account, c.ID)
 		if err == nil {
-			err = s.disableBoundKeys(ctx, c.Account, c.ID)
+			err = c.disableKeys(ctx, s)
 		}
 		err = s.orRepeat(err, "the workspace may be deleted, and some of its keys enabled")
 	}
-	return s.finish(ctx, "workspace.delete", err, changed{string(c.ID), "deleted"},
-		string(c.ID)+" is deleted, and its keys are disabled. Its credentials and files stay until `workspace purge`.",
-		"account", c.Account, "workspace", c.ID)
+	sentence := string(c.ID) + " is deleted, and its keys are disabled. Its credentials and files stay until `workspace purge`."
+	return s.finish(ctx, "workspace.delete", err, result{changed{string(c.ID), "deleted"}, sentence}, "account", c.Account, "workspace", c.ID)
 }
 
-// disableBoundKeys disables the keys of a deleted workspace that its list lacks, and damaged ones.
-// It names the keys that it leaves: those of another account, or of none.
-func (s *session) disableBoundKeys(ctx context.Context, account ids.Account, id ids.Workspace) error {
-	survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
-	if err != nil {
-		return err
-	}
-	var left error
-	for _, key := range boundKeys(survey, id) {
-		switch {
-		case key.Disabled:
-			continue
-		case key.Account != account:
-			s.warn(fmt.Sprintf("key %s is left: %v", key.Hash, cmp.Or(key.Fault, error(errOtherAccount))))
-			left = errKeysEnabled
-			continue
-		}
-		s.changes.action.reset()
-		disableErr := s.registry.DisableKey(ctx, account, key.Hash)
-		if errors.Is(disableErr, auth.ErrNoKey) { // deleted in between
-			continue
-		}
-		s.audit(ctx, "key.disable", disableErr, "account", account, "key", key.Hash)
-		err = cmp.Or(err, disableErr)
-	}
-	return cmp.Or(err, left)
-}
-
-// boundKeys returns the keys whose rows name the workspace, whether or not its list has them, and
-// the damaged ones in its list whose rows name none.
-func boundKeys(survey *auth.Survey, id ids.Workspace) (bound []auth.SurveyedKey) {
-	for hash, key := range sorted(survey.Keys) {
-		entry := auth.ItemKey{PK: "workspace#" + string(id), SK: "key#" + string(hash)}
-		if key.Workspace == id || key.Workspace == "" && slices.Contains(survey.Unsure, entry) {
-			bound = append(bound, key)
-		}
-	}
-	return bound
-}
-
-func (s *session) warnOfDefault(w auth.Workspace) {
+// begin asks for a confirmation, and notes that the change begins. In the effect, %s stands for
+// the workspace.
+func (c confirmedWorkspace) begin(ctx context.Context, s *session, w auth.Workspace, action, effect string) error {
 	if w.Default {
 		s.warn("it is the account's default workspace. Without a default, a request that names no workspace fails: a create with 400, a deletion of a file with 404. `admin workspace default` names another")
 	}
+	if err := c.confirm(ctx, s, fmt.Sprintf(effect, named("workspace", w.Name, string(c.ID))), w.Name, string(c.ID)); err != nil {
+		return err
+	}
+	return s.begin(ctx, action, "account", c.Account, "workspace", c.ID)
 }
 
 // orRepeat adds to an error what was done before it, and that a repetition goes on. No
@@ -181,39 +154,90 @@ func (s *session) orRepeat(err error, done string) error {
 	if err == nil || !s.changes.command.tried() {
 		return err
 	}
-	if _, ok := errors.AsType[exit.Findings](err); !ok {
+	if !exit.Is[exit.Findings](err) {
 		done += ". Repeat the command: it goes on"
 	}
 	return &exit.Partial{Err: err, Done: done}
 }
 
-// requestsEnd is the time after a workspace's deletion during which a request may still store
-// a credential in it. A request that was under way counts as before the deletion, and ends
-// at the functions' timeout of 10 seconds. Five more seconds allow for clocks that differ,
-// and for a deletion time in whole seconds.
-const requestsEnd = auth.DeletionDelay + 10*time.Second + 5*time.Second
-
-type (
-	workspacePurge struct {
-		oneWorkspace
-		confirmation
-		DryRun bool `help:"Only list the credentials and files."`
-	}
-	workspaceErase struct {
-		oneWorkspace
-		confirmation
-	}
-)
-
 const (
-	errLive         = exit.Refusal("the workspace is live: delete it first")
-	errKeysEnabled  = exit.Findings("the workspace is deleted. Keys are not disabled: they are named above. `admin key delete` removes each")
-	errKeysLeft     = exit.Findings("everything else is erased. Keys are left: they are named above. `admin key delete` removes each")
-	errOtherAccount = exit.Findings("it belongs to another account")
+	errLive        = exit.Refusal("the workspace is live: delete it first")
+	errKeysEnabled = exit.Findings("the workspace is deleted. Keys are not disabled: they are named above. `admin key delete` removes each")
+	errKeysLeft    = exit.Findings("everything else is erased. Keys are left: they are named above. `admin key delete` removes each")
 )
+
+// disableKeys disables the keys of a deleted workspace that its list lacks, and damaged ones.
+func (c oneWorkspace) disableKeys(ctx context.Context, s *session) error {
+	bound, err := c.boundKeys(ctx, s)
+	if err != nil {
+		return err
+	}
+	_, enabled := split(bound, func(key auth.SurveyedKey) bool { return key.Disabled })
+	own, others := split(enabled, func(key auth.SurveyedKey) bool { return key.Account == c.Account })
+	_, err = s.changeKeys(ctx, "key.disable", own, s.registry.DisableKey)
+	return cmp.Or(err, s.nameLeft(others, errKeysEnabled))
+}
+
+// deleteKeys deletes the keys of a workspace, except damaged ones, and returns how many.
+func (c oneWorkspace) deleteKeys(ctx context.Context, s *session) (int, error) {
+	bound, err := c.boundKeys(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	own, others := split(bound, func(key auth.SurveyedKey) bool { return key.Fault == nil && key.Account == c.Account })
+	deleted, err := s.changeKeys(ctx, "key.delete", own, s.registry.DeleteKey)
+	return deleted, cmp.Or(err, s.nameLeft(others, errKeysLeft))
+}
+
+// boundKeys returns the keys whose rows name the workspace, whether or not its list has them, and
+// the damaged ones in its list whose rows name none.
+func (c oneWorkspace) boundKeys(ctx context.Context, s *session) (bound []auth.SurveyedKey, err error) {
+	survey, err := s.readAccess(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for hash, key := range sorted(survey.Keys) {
+		entry := auth.ItemKey{PK: "workspace#" + string(c.ID), SK: "key#" + string(hash)}
+		if key.Workspace == c.ID || key.Workspace == "" && slices.Contains(survey.Unsure, entry) {
+			bound = append(bound, key)
+		}
+	}
+	return bound, nil
+}
+
+// changeKeys tries a change of each key. It returns how many it changed, and the first failure.
+func (s *session) changeKeys(ctx context.Context, action string, keys []auth.SurveyedKey,
+	change func(context.Context, ids.Account, ids.KeyHash) error,
+) (changed int, failed error) {
+	for _, key := range keys {
+		s.changes.action.reset()
+		err := change(ctx, key.Account, key.Hash)
+		if errors.Is(err, auth.ErrNoKey) { // deleted in between
+			continue
+		}
+		s.audit(ctx, action, err, "account", key.Account, "key", key.Hash)
+		if err == nil {
+			changed++
+		}
+		failed = cmp.Or(failed, err)
+	}
+	return changed, failed
+}
+
+// nameLeft names keys that were not changed, and returns the finding if there are any.
+func (s *session) nameLeft(keys []auth.SurveyedKey, finding exit.Findings) error {
+	for _, key := range keys {
+		s.warn(fmt.Sprintf("key %s is left: %v", key.Hash, cmp.Or(key.Fault, errors.New("it belongs to another account"))))
+	}
+	if len(keys) > 0 {
+		return finding
+	}
+	return nil
+}
 
 // removal is what a purge or an erasure removed.
 type removal struct {
+	Account     ids.Account   `json:"-"`
 	ID          ids.Workspace `json:"id"`
 	Credentials int           `json:"credentials_removed"`
 	Versions    int           `json:"file_versions_removed"`
@@ -221,94 +245,69 @@ type removal struct {
 	Keys        int           `json:"keys_removed"`
 }
 
-func (r removal) String() string {
-	return fmt.Sprintf("%s, %s of files, %s in parts and %s", output.Count(r.Credentials, "credential"), output.Count(r.Versions, "version"),
-		output.Count(r.Uploads, "upload"), output.Count(r.Keys, "key"))
-}
-
-// Run removes the credentials and files of a deleted workspace.
+// Run removes the credentials and files of a deleted workspace. It deletes the workspace again,
+// because an interrupted deletion may have left keys enabled.
 func (c workspacePurge) Run(ctx context.Context, s *session) error {
 	if c.DryRun {
 		return c.preview(ctx, s)
 	}
-	return c.remove(ctx, s, c.confirmation, false)
+	removed := removal{Account: c.Account, ID: c.ID}
+	found, err := c.findDeleted(ctx, s)
+	if err == nil {
+		if err := c.begin(ctx, s, found, "workspace.purge", "removes for good the credentials and files of %s"); err != nil {
+			return err
+		}
+		err = s.registry.DeleteWorkspace(ctx, c.Account, c.ID)
+		if err == nil {
+			err = removed.purge(ctx, s, found)
+		}
+	}
+	return removed.report(ctx, s, "workspace.purge", err, "%s is purged: %s removed.")
 }
 
 // Run does in one act what a deletion, a purge and deletions of keys do.
 func (c workspaceErase) Run(ctx context.Context, s *session) error {
-	return c.remove(ctx, s, c.confirmation, true)
-}
-
-// remove purges a deleted workspace or, with its keys, erases a workspace. If it was
-// interrupted, it may be run again.
-func (c oneWorkspace) remove(ctx context.Context, s *session, asked confirmation, withKeys bool) error {
-	action, effect, done := "workspace.purge", "removes for good the credentials and files of %s", "%s is purged: %s removed."
-	if withKeys {
-		action, effect = "workspace.erase", "removes for good %s, its credentials, its files and every key bound to it"
-		done = "%s is erased: %s removed. infra/operations/incidents.md says what remains, and until when."
-	}
-	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
-	if err == nil && found.DeletedAt.IsZero() && !withKeys {
-		err = errLive
-	}
-	removed := removal{ID: c.ID}
-	attrs := []any{"account", c.Account, "workspace", c.ID}
+	removed := removal{Account: c.Account, ID: c.ID}
+	found, err := c.find(ctx, s)
 	if err == nil {
-		s.warnOfDefault(found)
-		if err := asked.confirm(ctx, s, fmt.Sprintf(effect, named("workspace", found.Name, string(c.ID))), found.Name, string(c.ID)); err != nil {
+		if err := c.begin(ctx, s, found, "workspace.erase", "removes for good %s, its credentials, its files and every key bound to it"); err != nil {
 			return err
 		}
-		if err := s.begin(ctx, action, attrs...); err != nil {
-			return err
-		}
-		err = s.remove(ctx, c.Account, c.ID, withKeys, &removed)
+		err = c.erase(ctx, s, &removed)
 	}
-	err = s.orRepeat(err, fmt.Sprintf("removed so far: %s", removed))
-	return s.finish(ctx, action, err, removed, fmt.Sprintf(done, c.ID, removed), append(attrs, "credentials_removed", removed.Credentials,
-		"file_versions_removed", removed.Versions, "uploads_aborted", removed.Uploads, "keys_removed", removed.Keys)...)
+	return removed.report(ctx, s, "workspace.erase", err, "%s is erased: %s removed. infra/operations/incidents.md says what remains, and until when.")
 }
 
-// remove deletes the workspace first: an interrupted deletion may have left keys enabled.
-func (s *session) remove(ctx context.Context, account ids.Account, id ids.Workspace, withKeys bool, removed *removal) error {
-	if err := s.registry.DeleteWorkspace(ctx, account, id); err != nil {
+func (c oneWorkspace) erase(ctx context.Context, s *session, removed *removal) error {
+	if err := s.registry.DeleteWorkspace(ctx, c.Account, c.ID); err != nil {
 		return err
 	}
-	found, err := s.registry.FindWorkspace(ctx, account, id)
+	found, err := c.find(ctx, s)
 	if err != nil {
 		return err
 	}
-	err = s.purge(ctx, found, removed)
-	if withKeys {
-		err = cmp.Or(err, s.deleteBoundKeys(ctx, account, id, removed))
-	}
-	return err
+	err = removed.purge(ctx, s, found)
+	keys, failed := c.deleteKeys(ctx, s)
+	removed.Keys = keys
+	return cmp.Or(err, failed)
 }
 
-// deleteBoundKeys deletes the keys of a workspace. It names the keys that it leaves: those of another account, and those that cannot be read.
-func (s *session) deleteBoundKeys(ctx context.Context, account ids.Account, id ids.Workspace, removed *removal) error {
-	survey, err := auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
-	if err != nil {
-		return err
+// report writes the audit line and the result of a removal.
+func (r removal) report(ctx context.Context, s *session, action string, err error, sentence string) error {
+	counts := fmt.Sprintf("%s, %s of files, %s in parts and %s", output.Count(r.Credentials, "credential"), output.Count(r.Versions, "version"),
+		output.Count(r.Uploads, "upload"), output.Count(r.Keys, "key"))
+	err = s.orRepeat(err, "removed so far: "+counts)
+	return s.finish(ctx, action, err, result{r, fmt.Sprintf(sentence, r.ID, counts)}, "account", r.Account, "workspace", r.ID, "credentials_removed", r.Credentials,
+		"file_versions_removed", r.Versions, "uploads_aborted", r.Uploads, "keys_removed", r.Keys)
+}
+
+// findDeleted finds the workspace, which must be deleted.
+func (c oneWorkspace) findDeleted(ctx context.Context, s *session) (auth.Workspace, error) {
+	found, err := c.find(ctx, s)
+	if err == nil && found.DeletedAt.IsZero() {
+		return auth.Workspace{}, errLive
 	}
-	var left error
-	for _, key := range boundKeys(survey, id) {
-		if key.Fault != nil || key.Account != account {
-			s.warn(fmt.Sprintf("key %s is left: %v", key.Hash, cmp.Or(key.Fault, error(errOtherAccount))))
-			left = errKeysLeft
-			continue
-		}
-		s.changes.action.reset()
-		deleteErr := s.registry.DeleteKey(ctx, account, key.Hash)
-		if errors.Is(deleteErr, auth.ErrNoKey) { // deleted in between
-			continue
-		}
-		s.audit(ctx, "key.delete", deleteErr, "account", account, "key", key.Hash)
-		if deleteErr == nil {
-			removed.Keys++
-		}
-		err = cmp.Or(err, deleteErr)
-	}
-	return cmp.Or(err, left)
+	return found, err
 }
 
 // purgeRow is a credential, a file or an upload in parts that a purge would remove.
@@ -322,11 +321,7 @@ type purgeRow struct {
 
 // preview lists the things that a purge would remove.
 func (c workspacePurge) preview(ctx context.Context, s *session) error {
-	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
-	if err == nil && found.DeletedAt.IsZero() {
-		err = errLive
-	}
-	if err != nil {
+	if _, err := c.findDeleted(ctx, s); err != nil {
 		return err
 	}
 	credentials, err := s.credentials.List(ctx, c.ID)
@@ -355,11 +350,17 @@ func (c workspacePurge) preview(ctx context.Context, s *session) error {
 	return output.List(s.out, rows, "kind", "id", "name", "versions", "bytes")
 }
 
+// requestsEnd is the time after a workspace's deletion during which a request may still store
+// a credential in it. A request that was under way counts as before the deletion, and ends
+// at the functions' timeout of 10 seconds. Five more seconds allow for clocks that differ,
+// and for a deletion time in whole seconds.
+const requestsEnd = auth.DeletionDelay + 10*time.Second + 5*time.Second
+
 // purge sweeps at once, and again when the requests from before the deletion have ended. In
 // between it aborts uploads in parts. If the right to do that is missing, the rest is removed all
 // the same. An upload that was completed meanwhile is a file, which the second sweep removes.
-func (s *session) purge(ctx context.Context, deleted auth.Workspace, removed *removal) error {
-	if err := s.sweep(ctx, deleted.ID, removed); err != nil {
+func (r *removal) purge(ctx context.Context, s *session, deleted auth.Workspace) error {
+	if err := r.sweep(ctx, s); err != nil {
 		return err
 	}
 	if wait := deleted.DeletedAt.Add(requestsEnd).Sub(s.now()); wait > 0 {
@@ -368,16 +369,16 @@ func (s *session) purge(ctx context.Context, deleted auth.Workspace, removed *re
 			return err
 		}
 	}
-	aborted, err := s.files.AbortUploads(ctx, deleted.ID)
-	removed.Uploads += aborted
-	return errors.Join(err, s.sweep(ctx, deleted.ID, removed))
+	aborted, err := s.files.AbortUploads(ctx, r.ID)
+	r.Uploads += aborted
+	return errors.Join(err, r.sweep(ctx, s))
 }
 
 // sweep removes the credentials and files and adds them to the count, even if it fails.
-func (s *session) sweep(ctx context.Context, id ids.Workspace, removed *removal) error {
-	credentials, credentialsErr := s.credentials.Purge(ctx, id)
-	removed.Credentials += credentials
-	versions, filesErr := s.files.Purge(ctx, id)
-	removed.Versions += versions
+func (r *removal) sweep(ctx context.Context, s *session) error {
+	credentials, credentialsErr := s.credentials.Purge(ctx, r.ID)
+	r.Credentials += credentials
+	versions, filesErr := s.files.Purge(ctx, r.ID)
+	r.Versions += versions
 	return errors.Join(credentialsErr, filesErr)
 }
