@@ -56,18 +56,13 @@ type request struct {
 }
 
 func newRequest(r *api.Request) request {
-	file, ok := ids.ParseFile(r.Path("file_id"))
-	q := request{file: file, possible: ok}
-	switch named := r.Query("workspace_id"); len(named) {
-	case 0:
-	case 1:
-		if q.workspace, ok = ids.Parse[ids.Workspace](named[0]); !ok {
-			q.possible = false
-		}
-	default:
-		q.possible = false
+	file, fileOK := ids.ParseFile(r.Path("file_id"))
+	named := r.Query("workspace_id")
+	if len(named) == 0 {
+		return request{file: file, possible: fileOK}
 	}
-	return q
+	workspace, workspaceOK := ids.Parse[ids.Workspace](named[0])
+	return request{file, workspace, fileOK && workspaceOK && len(named) == 1}
 }
 
 // prepare does the look-ups that do not depend on the caller.
@@ -109,20 +104,19 @@ type early struct {
 // lookUp takes a slot of the limiter and, in parallel, looks up the named workspace, if
 // any. An unknown key uses a slot of its own, which expires. Authentication first
 // would cost every caller a round trip.
-func (h handler) lookUp(ctx context.Context, r *api.Request, q request) (e early) {
+func (h handler) lookUp(ctx context.Context, r *api.Request, q request) early {
 	rate, err := rateOf(r)
 	if err != nil {
 		return early{limitErr: err}
 	}
-	steps := []func(context.Context){func(ctx context.Context) {
-		e.decision, e.limitErr = h.limiter.Take(ctx, string(r.Key()), rate)
-	}}
-	if q.possible && q.workspace != "" {
-		steps = append(steps, func(ctx context.Context) {
-			e.named, e.namedErr = h.workspaces.Find(ctx, q.workspace)
-		})
-	}
-	calls.Together(ctx, steps...)
+	var e early
+	calls.Together(ctx,
+		func(ctx context.Context) {
+			if q.possible && q.workspace != "" {
+				e.named, e.namedErr = h.workspaces.Find(ctx, q.workspace)
+			}
+		},
+		func(ctx context.Context) { e.decision, e.limitErr = h.limiter.Take(ctx, string(r.Key()), rate) })
 	return e
 }
 

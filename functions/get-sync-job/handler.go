@@ -55,12 +55,12 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 		if err != nil {
 			return api.Response{}, err
 		}
-		return answer(job, r.Header("If-None-Match")), nil
+		return newResponse(job, r.Header("If-None-Match")), nil
 	}
 }
 
-// answer is 200 with the job, or 304 if the client has the same bytes.
-func answer(job syncjobs.Job, ifNoneMatch []string) api.Response {
+// newResponse is 200 with the job, or 304 if the client has the same bytes.
+func newResponse(job syncjobs.Job, ifNoneMatch []string) api.Response {
 	body := api.JSON(newBody(job))
 	etag := etagOf(body)
 	response := api.Response{

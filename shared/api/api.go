@@ -104,20 +104,20 @@ func (h *handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		defer cancel()
 	}
 	r, err := readRequest(payload)
-	var answer Response
+	var response Response
 	if err == nil {
 		defer r.body.Wipe()
-		answer, err = h.serve(ctx, r)
+		response, err = h.serve(ctx, r)
 	}
 	if err != nil {
-		answer = respond(err, r.id)
+		response = respond(err, r.id)
 	}
-	h.record(ctx, r, answer.Status, err, h.now().Sub(start), count)
-	return encodeAnswer(answer, r.id), nil
+	h.record(ctx, r, outcome{status: response.Status, err: err, took: h.now().Sub(start), calls: count.Made()})
+	return encode(response, r.id), nil
 }
 
 // serve handles one request.
-func (h *handler) serve(ctx context.Context, r *Request) (answer Response, err error) {
+func (h *handler) serve(ctx context.Context, r *Request) (response Response, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = calls.Recovered(v)

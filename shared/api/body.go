@@ -18,6 +18,37 @@ import (
 
 const maxBody = 65536 // bytes
 
+// Object is a JSON object read strictly from a request's body: one object without
+// trailing data, every member known and present once, all text valid Unicode. Issues
+// returns the first hundred faults. The members are parts of the body, which is wiped after
+// the request.
+type Object struct {
+	body    []byte
+	names   []string
+	members map[string]jsontext.Value // parts of body
+	broken  map[string]bool           // paths that have an issue already
+	issues  []issues.Issue
+	opaque  bool // no members could be read, so none is reported
+}
+
+// Report adds an issue, unless its path has one already: a value of the wrong type
+// is not also too short. If the body could not be read as an object, it adds nothing,
+// because the missing members are unknown.
+func (o *Object) Report(path string, reason issues.Reason, message string) {
+	if o.opaque || o.full() || path != "" && o.broken[path] {
+		return
+	}
+	o.broken[path] = true
+	o.issues = append(o.issues, issues.Issue{Path: path, Reason: reason, Message: message})
+}
+
+// full reports whether no more issues are shown.
+func (o *Object) full() bool { return len(o.issues) >= issues.Max }
+
+// Issues returns the faults reported so far, in this order: faults of headers, of the
+// body's form, of its members.
+func (o *Object) Issues() []issues.Issue { return o.issues }
+
 // readable reads invalid UTF-8 and unpaired surrogates as U+FFFD: one check finds all
 // of them. It accepts duplicate members, because they are reported together with the
 // other faults.

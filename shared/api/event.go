@@ -12,6 +12,51 @@ import (
 	"signalbox.dev/shared/secret"
 )
 
+// readRequest reads the event. Its error repeats nothing from the event. The request
+// can be logged even with an error.
+func readRequest(payload []byte) (*Request, error) {
+	e, err := readEvent(payload)
+	if err != nil {
+		return &Request{id: e.Context.RequestID}, err
+	}
+	r := &Request{
+		id: e.Context.RequestID, sourceIP: e.Context.Identity.SourceIP, method: e.Method, resource: e.Resource,
+		path: e.Path, stage: e.Stage, query: map[string][]string{}, header: http.Header{},
+		body: secret.New(e.Body),
+	}
+	for _, m := range choose(e.MultiQuery, e.Query) {
+		r.query[m.name] = append(r.query[m.name], m.values...)
+	}
+	for _, m := range choose(e.MultiHeader, e.Header) {
+		name := http.CanonicalHeaderKey(m.name)
+		r.header[name] = append(r.header[name], m.values...)
+	}
+	if e.IsBase64Encoded {
+		decoded, err := base64.StdEncoding.AppendDecode(nil, e.Body)
+		clear(e.Body)
+		if err != nil {
+			clear(decoded)
+			return r, errEvent
+		}
+		r.body = secret.New(decoded)
+	}
+	return r, nil
+}
+
+// choose prefers the map with all values. A test event from the console may have only
+// the other map. In that map null is an empty value.
+func choose(multi, single members) members {
+	if multi != nil {
+		return multi
+	}
+	for i, m := range single {
+		if len(m.values) == 0 {
+			single[i].values = []string{""}
+		}
+	}
+	return single
+}
+
 // event is the part of a REST API's proxy event (payload format 1.0) that is used.
 // See API Gateway's developer guide, "Input format of a Lambda function for proxy
 // integration".
@@ -96,11 +141,23 @@ func (m *members) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if *m == nil {
 		*m = members{}
 	}
-	return readObject(d, func(name string) error {
-		values, err := readValues(d)
-		*m = append(*m, member{name, values})
+	if _, err := d.ReadToken(); err != nil {
 		return err
-	})
+	}
+	for d.PeekKind() != jsontext.KindEndObject {
+		token, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		name := token.String()
+		values, err := readValues(d)
+		if err != nil {
+			return err
+		}
+		*m = append(*m, member{name, values})
+	}
+	_, err := d.ReadToken()
+	return err
 }
 
 // single returns the value of a name that has exactly one, else "".
@@ -115,25 +172,6 @@ func (m members) single(name string) string {
 		return ""
 	}
 	return found[0]
-}
-
-// readObject calls read for each member of the object that comes next, with the
-// decoder before the member's value.
-func readObject(d *jsontext.Decoder, read func(name string) error) error {
-	if _, err := d.ReadToken(); err != nil {
-		return err
-	}
-	for d.PeekKind() != jsontext.KindEndObject {
-		name, err := d.ReadToken()
-		if err != nil {
-			return err
-		}
-		if err := read(name.String()); err != nil {
-			return err
-		}
-	}
-	_, err := d.ReadToken()
-	return err
 }
 
 // readValues reads the values of one name. They may be of any type.
@@ -175,61 +213,16 @@ func readText(d *jsontext.Decoder) (string, error) {
 	return "", err
 }
 
-// readRequest reads the event. Its error repeats nothing from the event. The request
-// can be logged even with an error.
-func readRequest(payload []byte) (*Request, error) {
-	e, err := readEvent(payload)
-	if err != nil {
-		return &Request{id: e.Context.RequestID}, err
-	}
-	r := &Request{
-		id: e.Context.RequestID, sourceIP: e.Context.Identity.SourceIP, method: e.Method, resource: e.Resource,
-		path: e.Path, stage: e.Stage, query: map[string][]string{}, header: http.Header{},
-		body: secret.New(e.Body),
-	}
-	for _, m := range choose(e.MultiQuery, e.Query) {
-		r.query[m.name] = append(r.query[m.name], m.values...)
-	}
-	for _, m := range choose(e.MultiHeader, e.Header) {
-		name := http.CanonicalHeaderKey(m.name)
-		r.header[name] = append(r.header[name], m.values...)
-	}
-	if e.IsBase64Encoded {
-		decoded, err := base64.StdEncoding.AppendDecode(nil, e.Body)
-		clear(e.Body)
-		if err != nil {
-			clear(decoded)
-			return r, errEvent
-		}
-		r.body = secret.New(decoded)
-	}
-	return r, nil
-}
-
-// choose prefers the map with all values. A test event from the console may have only
-// the other map. In that map null is an empty value.
-func choose(multi, single members) members {
-	if multi != nil {
-		return multi
-	}
-	for i, m := range single {
-		if len(m.values) == 0 {
-			single[i].values = []string{""}
-		}
-	}
-	return single
-}
-
-// answer is a proxy integration's response to the gateway.
-type answer struct {
+// gatewayResponse is the response of a proxy integration.
+type gatewayResponse struct {
 	StatusCode      int               `json:"statusCode"`
 	Headers         map[string]string `json:"headers"`
 	Body            string            `json:"body"`
 	IsBase64Encoded bool              `json:"isBase64Encoded"`
 }
 
-// encodeAnswer encodes the response with the headers that every response has.
-func encodeAnswer(r Response, requestID string) []byte {
+// encode adds the headers that every response has.
+func encode(r Response, requestID string) []byte {
 	header := map[string]string{
 		"X-Request-Id": requestID, "Cache-Control": "no-store",
 		"Strict-Transport-Security": "max-age=31536000", "X-Content-Type-Options": "nosniff",
@@ -238,7 +231,7 @@ func encodeAnswer(r Response, requestID string) []byte {
 		header["Content-Type"] = "application/json"
 	}
 	maps.Copy(header, r.Header)
-	return JSON(answer{StatusCode: r.Status, Headers: header, Body: string(r.Body)})
+	return JSON(gatewayResponse{StatusCode: r.Status, Headers: header, Body: string(r.Body)})
 }
 
 // JSON encodes a body, the same value to the same bytes each time. A body is a struct

@@ -10,16 +10,24 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
+// outcome is how a request ended.
+type outcome struct {
+	status int
+	err    error
+	took   time.Duration
+	calls  int64 // to AWS
+}
+
 // record writes the request's log line, and its audit line if the operation has one.
 // Metric filters in the template read these fields by name.
-func (h *handler) record(ctx context.Context, r *Request, status int, err error, took time.Duration, count *calls.Count) {
+func (h *handler) record(ctx context.Context, r *Request, o outcome) {
 	who := r.who()
 	attrs := append([]slog.Attr{
 		slog.String("operation", h.op.ID),
 		slog.String("route", h.op.Method+" "+h.op.Resource),
-		slog.Int("status", status),
-		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
-		slog.Int64("aws_calls", count.Made()),
+		slog.Int("status", o.status),
+		slog.Float64("duration_ms", float64(o.took.Microseconds())/1000),
+		slog.Int64("aws_calls", o.calls),
 		slog.String("request_id", r.id),
 	}, who...)
 	level := slog.LevelInfo
@@ -27,10 +35,10 @@ func (h *handler) record(ctx context.Context, r *Request, status int, err error,
 		level = slog.LevelWarn
 		attrs = append(attrs, slog.String("event", r.misrouted))
 	}
-	if e, ok := errors.AsType[*Error](err); ok && e.reason != "" {
+	if e, ok := errors.AsType[*Error](o.err); ok && e.reason != "" {
 		attrs = append(attrs, slog.String("reason", string(e.reason)))
 	}
-	if cause := causeOf(err); cause != nil {
+	if cause := causeOf(o.err); cause != nil {
 		level = slog.LevelError
 		attrs = append(attrs, slog.Attr{Key: "error", Value: calls.Describe(cause)})
 		if errors.Is(cause, calls.ErrStored) {
@@ -42,7 +50,7 @@ func (h *handler) record(ctx context.Context, r *Request, status int, err error,
 	}
 	h.log.LogAttrs(ctx, level, "request", append(attrs, r.notes...)...)
 	if h.op.Audited && r.known {
-		h.audit(ctx, r, status, who)
+		h.audit(ctx, r, o.status, who)
 	}
 }
 
