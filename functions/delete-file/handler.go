@@ -65,6 +65,12 @@ func newRequest(r *api.Request) request {
 	return request{file, workspace, fileOK && workspaceOK && len(named) == 1}
 }
 
+// deleted is the body of the 200.
+type deleted struct {
+	ID   ids.File `json:"id"`
+	Type string   `json:"type"`
+}
+
 // prepare does the look-ups that do not depend on the caller.
 func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	q := newRequest(r)
@@ -118,12 +124,6 @@ func (h handler) lookUp(ctx context.Context, r *api.Request, q request) early {
 		},
 		func(ctx context.Context) { e.decision, e.limitErr = h.limiter.Take(ctx, string(r.Key()), rate) })
 	return e
-}
-
-// deleted is the body of the 200.
-type deleted struct {
-	ID   ids.File `json:"id"`
-	Type string   `json:"type"`
 }
 
 // delete deletes the file in the request's workspace.

@@ -107,33 +107,76 @@ func (l *Limiter) Take(ctx context.Context, caller string, rate Rate) (Decision,
 // remembered one is in the future, it is wrong only if the item is gone.
 func (l *Limiter) take(ctx context.Context, caller string, rate Rate, now int64) (outcome, error) {
 	if l.seen.of(caller) > now {
-		if o, err := l.withinBurst(ctx, caller, rate, now); err != nil || o.applied || o.tat > now {
+		if o, err := l.update(ctx, caller, rate.withinBurst(now)); err != nil || o.applied || o.tat > now {
 			return o, err
 		}
 	}
-	o, err := l.fromIdle(ctx, caller, rate, now)
+	o, err := l.update(ctx, caller, rate.fromIdle(now))
 	if err != nil || o.applied || o.tat > now+rate.tolerance().Nanoseconds() {
 		return o, err
 	}
-	return l.withinBurst(ctx, caller, rate, now)
+	return l.update(ctx, caller, rate.withinBurst(now))
 }
 
-// fromIdle lets a request pass if the whole burst is free: the arrival time
-// starts from now.
-func (l *Limiter) fromIdle(ctx context.Context, caller string, rate Rate, now int64) (outcome, error) {
-	next := now + rate.interval.Nanoseconds()
-	return l.update(ctx, caller, next,
-		"SET tat = :next, exp = :exp", "attribute_not_exists(tat) OR tat <= :now",
-		map[string]int64{":next": next, ":now": now})
+// change moves the arrival time on, if the condition holds.
+type change struct {
+	update, condition string
+	numbers           map[string]int64 // of the expressions
+	latest            int64            // the new arrival time is this at most
 }
 
-// withinBurst lets a request pass if a part of the burst is free: the stored arrival
-// time moves on.
-func (l *Limiter) withinBurst(ctx context.Context, caller string, rate Rate, now int64) (outcome, error) {
-	interval, latest := rate.interval.Nanoseconds(), now+rate.tolerance().Nanoseconds()
-	return l.update(ctx, caller, latest+interval,
-		"SET tat = tat + :interval, exp = :exp", "tat > :now AND tat <= :latest",
-		map[string]int64{":interval": interval, ":now": now, ":latest": latest})
+// fromIdle lets a request pass if the whole burst is free: the arrival time starts from now.
+func (r Rate) fromIdle(now int64) change {
+	next := now + r.interval.Nanoseconds()
+	return change{
+		update: "SET tat = :next, exp = :exp", condition: "attribute_not_exists(tat) OR tat <= :now",
+		numbers: map[string]int64{":next": next, ":now": now}, latest: next,
+	}
+}
+
+// withinBurst lets a request pass if a part of the burst is free: the stored arrival time
+// moves on.
+func (r Rate) withinBurst(now int64) change {
+	interval, latest := r.interval.Nanoseconds(), now+r.tolerance().Nanoseconds()
+	return change{
+		update: "SET tat = tat + :interval, exp = :exp", condition: "tat > :now AND tat <= :latest",
+		numbers: map[string]int64{":interval": interval, ":now": now, ":latest": latest}, latest: latest + interval,
+	}
+}
+
+// outcome is the state after a conditional update.
+type outcome struct {
+	applied bool
+	tat     int64 // Unix nanoseconds; after the update if it was applied
+}
+
+// update makes the change. The item must not expire before its arrival time.
+func (l *Limiter) update(ctx context.Context, caller string, c change) (outcome, error) {
+	values := map[string]types.AttributeValue{":exp": calls.Number(c.latest/int64(time.Second) + 1)}
+	for name, n := range c.numbers {
+		values[name] = calls.Number(n)
+	}
+	out, err := l.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                           &l.table,
+		Key:                                 map[string]types.AttributeValue{"pk": calls.Text(l.prefix + caller)},
+		UpdateExpression:                    &c.update,
+		ConditionExpression:                 &c.condition,
+		ExpressionAttributeValues:           values,
+		ReturnValues:                        types.ReturnValueUpdatedNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}, unlessThrottled)
+	if stored, failed := calls.ConditionFailed(err); failed {
+		tat, err := arrival(stored)
+		return outcome{tat: tat}, err
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	tat, err := arrival(out.Attributes)
+	if err == nil && tat == 0 {
+		err = errors.New("empty response to a limiter's update")
+	}
+	return outcome{applied: true, tat: tat}, err
 }
 
 // isOwnThrottle reports whether DynamoDB throttled the partition of this item: few items
@@ -160,42 +203,6 @@ func isOwnThrottle(err error) bool {
 // caller is refused, and each attempt would add to the load on the item's partition.
 func unlessThrottled(o *dynamodb.Options) {
 	o.Retryer = calls.Deciding(o.Retryer, func(err error, again bool) bool { return again && !isOwnThrottle(err) })
-}
-
-// outcome is the state after a conditional update.
-type outcome struct {
-	applied bool
-	tat     int64 // Unix nanoseconds; after the update if it was applied
-}
-
-// update moves the arrival time on if the condition holds. The new time is latest at
-// most; the item must not expire before it.
-func (l *Limiter) update(ctx context.Context, caller string, latest int64, update, condition string, numbers map[string]int64) (outcome, error) {
-	values := map[string]types.AttributeValue{":exp": calls.Number(latest/int64(time.Second) + 1)}
-	for name, n := range numbers {
-		values[name] = calls.Number(n)
-	}
-	out, err := l.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                           &l.table,
-		Key:                                 map[string]types.AttributeValue{"pk": calls.Text(l.prefix + caller)},
-		UpdateExpression:                    &update,
-		ConditionExpression:                 &condition,
-		ExpressionAttributeValues:           values,
-		ReturnValues:                        types.ReturnValueUpdatedNew,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}, unlessThrottled)
-	if stored, failed := calls.ConditionFailed(err); failed {
-		tat, err := arrival(stored)
-		return outcome{tat: tat}, err
-	}
-	if err != nil {
-		return outcome{}, err
-	}
-	tat, err := arrival(out.Attributes)
-	if err == nil && tat == 0 {
-		err = errors.New("empty response to a limiter's update")
-	}
-	return outcome{applied: true, tat: tat}, err
 }
 
 // arrival reads tat. It is 0 if the item is gone: no passing request leaves 0.
@@ -250,8 +257,8 @@ func (m *memory) of(caller string) int64 {
 	return m.tat[caller]
 }
 
-// keep remembers the caller's arrival time. If there is no place for a new caller, it
-// forgets all others.
+// keep remembers the caller's arrival time. If it is full, a new caller makes it forget all
+// others.
 func (m *memory) keep(caller string, tat int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
