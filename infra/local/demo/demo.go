@@ -41,48 +41,66 @@ type Facts struct {
 	Parameters map[string]string `json:"parameters"`
 }
 
+// Account is the demo account of a stack.
+type Account struct {
+	file       string
+	baseURL    string
+	s3         *s3.Client
+	bucket     string
+	registry   *auth.Registry
+	jobsWriter *syncjobs.Writer
+}
+
+// New returns the demo account of the stack with these outputs. Its facts are in the file.
+func New(c aws.Config, outputs map[string]string, file string) *Account {
+	db := awsclients.DynamoDB(c)
+	return &Account{
+		file: file, baseURL: outputs["ApiBaseUrl"], s3: awsclients.S3(c), bucket: outputs["FilesBucketName"],
+		registry: auth.NewRegistry(db, outputs["AccessTableName"]), jobsWriter: syncjobs.NewWriter(db, outputs["SyncJobsTableName"]),
+	}
+}
+
 // Renew removes the file if the demo's workspace is deleted, and then reports true: its key
 // and files are of no use any more. Ensure makes another account, and the old one stays.
-func Renew(ctx context.Context, c aws.Config, outputs map[string]string, file string) (bool, error) {
+func (a *Account) Renew(ctx context.Context) (bool, error) {
 	var facts Facts
-	exists, err := state.Read(file, &facts, facts.check)
+	exists, err := state.Read(a.file, &facts, facts.check)
 	if err != nil || !exists {
 		return false, nil // Ensure reports the error
 	}
-	w, err := newMaker(c, outputs).registry.FindWorkspace(ctx, facts.AccountID, facts.WorkspaceID)
+	w, err := a.registry.FindWorkspace(ctx, facts.AccountID, facts.WorkspaceID)
 	if errors.Is(err, auth.ErrNoWorkspace) || err == nil && !w.DeletedAt.IsZero() {
-		return true, os.Remove(file)
+		return true, os.Remove(a.file)
 	}
 	return false, nil
 }
 
 // Ensure returns the facts in the file, with the files that exist now. If there is no
 // file, or the account is gone, it makes an account. A crash before the file is written
-// leaves an account without a known key. The outputs are those of the stack.
-func Ensure(ctx context.Context, c aws.Config, outputs map[string]string, file, baseURL string) (Facts, error) {
-	m := newMaker(c, outputs)
+// leaves an account without a known key.
+func (a *Account) Ensure(ctx context.Context) (Facts, error) {
 	var facts Facts
-	exists, err := state.Read(file, &facts, facts.check)
+	exists, err := state.Read(a.file, &facts, facts.check)
 	if damaged, ok := errors.AsType[*state.Damage](err); ok {
 		damaged.Renewable = true
 	}
 	if exists {
-		err = m.registry.CheckAccount(ctx, facts.AccountID)
+		err = a.registry.CheckAccount(ctx, facts.AccountID)
 	}
 	if err == nil && !exists || errors.Is(err, auth.ErrNoAccount) {
-		facts, err = m.account(ctx)
+		facts, err = a.create(ctx)
 	}
 	if err != nil {
 		return Facts{}, fmt.Errorf("demo account: %w", err)
 	}
-	facts.BaseURL = baseURL
-	stored, err := m.files(ctx, facts.WorkspaceID)
+	facts.BaseURL = a.baseURL
+	stored, err := a.fill(ctx, facts.WorkspaceID)
 	if err != nil {
 		return Facts{}, fmt.Errorf("demo files: %w", err)
 	}
 	facts.Files = map[ids.Workspace][]ids.File{facts.WorkspaceID: stored}
 	facts.Parameters = facts.parameters(0)
-	return facts, write(file, facts)
+	return facts, write(a.file, facts)
 }
 
 func (f *Facts) check() error {
@@ -180,31 +198,16 @@ func (f Facts) calls(choice int) []call {
 // fileCount is how many files the workspace has at a start.
 const fileCount = 25
 
-type maker struct {
-	s3         *s3.Client
-	bucket     string
-	registry   *auth.Registry
-	jobsWriter *syncjobs.Writer
-}
-
-func newMaker(c aws.Config, outputs map[string]string) maker {
-	db := awsclients.DynamoDB(c)
-	return maker{
-		s3: awsclients.S3(c), bucket: outputs["FilesBucketName"],
-		registry: auth.NewRegistry(db, outputs["AccessTableName"]), jobsWriter: syncjobs.NewWriter(db, outputs["SyncJobsTableName"]),
-	}
-}
-
-// account makes an account with a workspace, two keys, and a sync job in each state.
-func (m maker) account(ctx context.Context) (f Facts, err error) {
-	if f.AccountID, f.WorkspaceID, err = m.registry.CreateAccount(ctx, "Demo"); err != nil {
+// create makes an account with a workspace, two keys, and a sync job in each state.
+func (a *Account) create(ctx context.Context) (f Facts, err error) {
+	if f.AccountID, f.WorkspaceID, err = a.registry.CreateAccount(ctx, "Demo"); err != nil {
 		return f, err
 	}
 	for token, k := range map[*string]auth.NewKey{
 		&f.ManagementKey: {Account: f.AccountID, Kind: auth.Management, Name: "demo management key"},
 		&f.APIKey:        {Account: f.AccountID, Workspace: f.WorkspaceID, Kind: auth.Standard, Name: "demo key"},
 	} {
-		made, _, err := m.registry.CreateKey(ctx, k)
+		made, _, err := a.registry.CreateKey(ctx, k)
 		if err != nil {
 			return f, err
 		}
@@ -212,31 +215,31 @@ func (m maker) account(ctx context.Context) (f Facts, err error) {
 	}
 	f.SyncJobs = make(map[syncjobs.Status]ids.Job)
 	for _, status := range []syncjobs.Status{syncjobs.Queued, syncjobs.Running, syncjobs.Succeeded, syncjobs.Failed} {
-		if f.SyncJobs[status], err = m.syncJob(ctx, f.AccountID, status); err != nil {
+		if f.SyncJobs[status], err = a.syncJob(ctx, f.AccountID, status); err != nil {
 			return f, err
 		}
 	}
 	return f, nil
 }
 
-func (m maker) syncJob(ctx context.Context, account ids.Account, status syncjobs.Status) (ids.Job, error) {
-	id, err := m.jobsWriter.Create(ctx, account)
+func (a *Account) syncJob(ctx context.Context, account ids.Account, status syncjobs.Status) (ids.Job, error) {
+	id, err := a.jobsWriter.Create(ctx, account)
 	if err == nil && status != syncjobs.Queued {
-		err = m.jobsWriter.Start(ctx, account, id)
+		err = a.jobsWriter.Start(ctx, account, id)
 	}
 	if err == nil && status == syncjobs.Succeeded {
-		err = m.jobsWriter.Succeed(ctx, account, id, 12, 1)
+		err = a.jobsWriter.Succeed(ctx, account, id, 12, 1)
 	}
 	if err == nil && status == syncjobs.Failed {
-		err = m.jobsWriter.Fail(ctx, account, id, "The identity provider did not answer")
+		err = a.jobsWriter.Fail(ctx, account, id, "The identity provider did not answer")
 	}
 	return id, err
 }
 
-// files lists the workspace's files, after filling them up.
-func (m maker) files(ctx context.Context, w ids.Workspace) ([]ids.File, error) {
+// fill lists the workspace's files, after filling them up.
+func (a *Account) fill(ctx context.Context, w ids.Workspace) ([]ids.File, error) {
 	prefix := files.Key(w, "")
-	listed, err := m.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &m.bucket, Prefix: &prefix})
+	listed, err := a.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &a.bucket, Prefix: &prefix})
 	if err != nil {
 		return nil, fmt.Errorf("listing files: %w", err)
 	}
@@ -248,15 +251,15 @@ func (m maker) files(ctx context.Context, w ids.Workspace) ([]ids.File, error) {
 	for len(all) < fileCount {
 		id := ids.NewFile()
 		all = append(all, id)
-		uploads.Go(func() error { return m.upload(ctx, w, id) })
+		uploads.Go(func() error { return a.upload(ctx, w, id) })
 	}
 	return all, uploads.Wait()
 }
 
-func (m maker) upload(ctx context.Context, w ids.Workspace, id ids.File) error {
+func (a *Account) upload(ctx context.Context, w ids.Workspace, id ids.File) error {
 	key := files.Key(w, id)
-	_, err := m.s3.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &m.bucket, Key: &key, Body: strings.NewReader("A file of the demo account: " + string(id) + "\n"),
+	_, err := a.s3.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &a.bucket, Key: &key, Body: strings.NewReader("A file of the demo account: " + string(id) + "\n"),
 	})
 	if err != nil {
 		return fmt.Errorf("uploading a file: %w", err)

@@ -33,26 +33,37 @@ const ResourcesFile = "resources.json"
 // errGone is the error of a resource that was made and does not exist.
 var errGone = &state.Damage{Err: errors.New("it is gone")}
 
+// Config configures Make.
+type Config struct {
+	// Clients reach the engines.
+	Clients aws.Config
+	// Dir is the folder of ResourcesFile.
+	Dir string
+	// Prefix, if there is one, means a DynamoDB that others use too. The names of the tables
+	// begin with it.
+	Prefix string
+	// Warn gets a text about that DynamoDB for the user.
+	Warn func(text string)
+}
+
 // provisioner makes resources and collects their attributes.
 type provisioner struct {
+	Config
 	db   *dynamodb.Client
 	keys *kms.Client
 	s3   *s3.Client
 
 	// existing maps the logical ids that earlier calls recorded to ARNs.
 	existing map[string]string
-	prefix   string
-	warn     func(text string)
 
 	mu   sync.Mutex
 	made template.Resources
 }
 
-// Make makes missing resources, concurrently, and returns all names. It records ARNs in
-// dir, because keys have no names in the engines. A prefix means a DynamoDB that others use
-// too; the names of the tables begin with it. That DynamoDB may keep its tables in memory
-// only: if all are gone, Make warns and makes them again.
-func Make(ctx context.Context, t *template.Template, c aws.Config, dir, prefix string, warn func(text string)) (template.Resources, error) {
+// Make makes missing resources and returns all names. It records ARNs, because keys have no
+// names in the engines. A DynamoDB that others use may keep its tables in memory only: if
+// all are gone, Make warns and makes them again.
+func Make(ctx context.Context, t *template.Template, c Config) (template.Resources, error) {
 	tables, failedTables := template.Declared[table](t, "AWS::DynamoDB::Table")
 	buckets, failedBuckets := template.Declared[bucket](t, "AWS::S3::Bucket")
 	keys, failedKeys := template.Declared[struct{}](t, "AWS::KMS::Key")
@@ -60,10 +71,10 @@ func Make(ctx context.Context, t *template.Template, c aws.Config, dir, prefix s
 		return nil, err
 	}
 	p := &provisioner{
-		db: awsclients.DynamoDB(c), keys: awsclients.KMS(c), s3: awsclients.S3(c),
-		existing: make(map[string]string), made: make(template.Resources), prefix: prefix, warn: warn,
+		Config: c, db: awsclients.DynamoDB(c.Clients), keys: awsclients.KMS(c.Clients), s3: awsclients.S3(c.Clients),
+		existing: make(map[string]string), made: make(template.Resources),
 	}
-	record := filepath.Join(dir, ResourcesFile)
+	record := filepath.Join(c.Dir, ResourcesFile)
 	if _, err := state.Read(record, &p.existing, p.check); err != nil {
 		return nil, err
 	}
@@ -71,7 +82,7 @@ func Make(ctx context.Context, t *template.Template, c aws.Config, dir, prefix s
 		return nil, err
 	}
 	all, ctx := errgroup.WithContext(ctx)
-	for _, it := range tables {
+	for _, it := range tables { // at once: an engine needs a second for each
 		all.Go(func() error { return p.table(ctx, it) })
 	}
 	for _, it := range buckets {
@@ -99,22 +110,21 @@ func (p *provisioner) check() error {
 	return nil
 }
 
-// ensure makes a resource that does not exist yet.
-func (p *provisioner) ensure(id string, find, create func() error) error {
-	err := find()
-	switch {
-	case !isMissing(err):
-		return err
-	case p.existing[id] != "":
-		return errGone
-	}
-	return create()
-}
-
 // isMissing reports whether an engine has answered that a resource does not exist.
 func isMissing(err error) bool {
 	failed, ok := errors.AsType[smithy.APIError](err)
 	return ok && slices.Contains([]string{"ResourceNotFoundException", "NotFoundException", "NotFound"}, failed.ErrorCode())
+}
+
+// mustMake reports whether the resource must be made, from the error of a search for it.
+func (p *provisioner) mustMake(id string, err error) (bool, error) {
+	switch {
+	case !isMissing(err):
+		return false, err
+	case p.existing[id] != "":
+		return false, errGone
+	}
+	return true, nil
 }
 
 func (p *provisioner) done(id string, a template.Attributes) {
@@ -131,13 +141,11 @@ type bucket struct {
 func (p *provisioner) bucket(ctx context.Context, b template.Resource[bucket]) error {
 	// Upper case is not allowed in bucket names.
 	name := strings.ToLower(template.StackName + "-" + b.ID)
-	err := p.ensure(b.ID, func() error {
-		_, err := p.s3.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name})
-		return err
-	}, func() error {
-		_, err := p.s3.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})
-		return err
-	})
+	_, err := p.s3.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name})
+	missing, err := p.mustMake(b.ID, err)
+	if missing {
+		_, err = p.s3.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})
+	}
 	if versioning := b.Properties.VersioningConfiguration; err == nil && versioning != nil {
 		_, err = p.s3.PutBucketVersioning(ctx, &s3.PutBucketVersioningInput{Bucket: &name, VersioningConfiguration: versioning})
 	}

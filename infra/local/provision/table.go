@@ -16,6 +16,7 @@ import (
 const (
 	// activeTime bounds the wait for a table that is made or deleted.
 	activeTime = 30 * time.Second
+	pollEvery  = 50 * time.Millisecond
 	// readTime bounds the read of a table at a start.
 	readTime = 2 * time.Second
 )
@@ -23,7 +24,7 @@ const (
 // forget drops all tables from the record if a DynamoDB that the local server did not start kept
 // them in memory and has lost them.
 func (p *provisioner) forget(ctx context.Context, tables []template.Resource[table]) error {
-	if p.prefix == "" {
+	if p.Prefix == "" {
 		return nil
 	}
 	for _, t := range tables {
@@ -36,7 +37,7 @@ func (p *provisioner) forget(ctx context.Context, tables []template.Resource[tab
 		delete(p.existing, t.ID)
 	}
 	if len(p.existing) < recorded {
-		p.warn("has forgotten the tables; they are made anew, empty")
+		p.Warn("has forgotten the tables; they are made anew, empty")
 	}
 	return nil
 }
@@ -49,41 +50,49 @@ type table struct {
 }
 
 func (p *provisioner) tableName(t template.Resource[table]) *string {
-	return aws.String(cmp.Or(p.prefix, template.StackName+"-") + t.ID)
+	return aws.String(cmp.Or(p.Prefix, template.StackName+"-") + t.ID)
 }
 
 func (p *provisioner) table(ctx context.Context, t template.Resource[table]) error {
-	it := &dynamodb.DescribeTableInput{TableName: p.tableName(t)}
-	err := p.ensure(t.ID, func() error {
-		found, err := p.db.DescribeTable(ctx, it)
-		if err == nil && found.Table.TableStatus == types.TableStatusCreating && p.existing[t.ID] == "" {
-			return p.remove(ctx, it)
-		}
-		return err
-	}, func() error {
-		_, err := p.db.CreateTable(ctx, &dynamodb.CreateTableInput{
+	name := p.tableName(t)
+	arn, err := p.activeTable(ctx, t, &dynamodb.DescribeTableInput{TableName: name})
+	if err == nil {
+		err = p.readable(ctx, name)
+	}
+	if err != nil {
+		return fmt.Errorf("table %s: %w", *name, err)
+	}
+	if err := p.expiry(ctx, name, t.Properties.TimeToLiveSpecification); err != nil {
+		return fmt.Errorf("TTL of table %s: %w", *name, err)
+	}
+	p.done(t.ID, template.Attributes{"Ref": *name, "Arn": arn})
+	return nil
+}
+
+// activeTable makes the table if it does not exist, waits until it is active, and returns
+// its ARN.
+func (p *provisioner) activeTable(ctx context.Context, t template.Resource[table], it *dynamodb.DescribeTableInput) (string, error) {
+	found, err := p.db.DescribeTable(ctx, it)
+	if err == nil && found.Table.TableStatus == types.TableStatusCreating && p.existing[t.ID] == "" {
+		err = p.remove(ctx, it)
+	}
+	missing, err := p.mustMake(t.ID, err)
+	if missing {
+		_, err = p.db.CreateTable(ctx, &dynamodb.CreateTableInput{
 			TableName: it.TableName, BillingMode: types.BillingModePayPerRequest,
 			KeySchema: t.Properties.KeySchema, AttributeDefinitions: t.Properties.AttributeDefinitions,
 		})
-		return err
-	})
-	var active *dynamodb.DescribeTableOutput
-	if err == nil {
-		active, err = dynamodb.NewTableExistsWaiter(p.db, func(o *dynamodb.TableExistsWaiterOptions) {
-			o.MinDelay, o.MaxDelay = 50*time.Millisecond, 250*time.Millisecond
-		}).WaitForOutput(ctx, it, activeTime)
-	}
-	if err == nil {
-		err = p.readable(ctx, it.TableName)
 	}
 	if err != nil {
-		return fmt.Errorf("table %s: %w", *it.TableName, err)
+		return "", err
 	}
-	if err := p.expiry(ctx, it.TableName, t.Properties.TimeToLiveSpecification); err != nil {
-		return fmt.Errorf("TTL of table %s: %w", *it.TableName, err)
+	active, err := dynamodb.NewTableExistsWaiter(p.db, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = pollEvery, 5*pollEvery
+	}).WaitForOutput(ctx, it, activeTime)
+	if err != nil {
+		return "", err
 	}
-	p.done(t.ID, template.Attributes{"Ref": *it.TableName, "Arn": aws.ToString(active.Table.TableArn)})
-	return nil
+	return aws.ToString(active.Table.TableArn), nil
 }
 
 // remove deletes a table if the local server was killed while the table was being created, before
@@ -94,7 +103,7 @@ func (p *provisioner) remove(ctx context.Context, it *dynamodb.DescribeTableInpu
 		return err
 	}
 	if err := dynamodb.NewTableNotExistsWaiter(p.db, func(o *dynamodb.TableNotExistsWaiterOptions) {
-		o.MinDelay, o.MaxDelay = 50*time.Millisecond, 250*time.Millisecond
+		o.MinDelay, o.MaxDelay = pollEvery, 5*pollEvery
 	}).Wait(ctx, it, activeTime); err != nil {
 		return err
 	}
@@ -111,10 +120,12 @@ func (p *provisioner) readable(ctx context.Context, name *string) error {
 		TableName: name, Select: types.SelectCount, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	})
 	for pages.HasMorePages() {
-		if _, err := pages.NextPage(bounded); err != nil && bounded.Err() == nil {
+		_, err := pages.NextPage(bounded)
+		if bounded.Err() != nil {
+			return ctx.Err() // the time is up
+		}
+		if err != nil {
 			return err
-		} else if err != nil {
-			return ctx.Err()
 		}
 	}
 	return nil

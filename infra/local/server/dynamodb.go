@@ -62,20 +62,27 @@ func dropTables(ctx context.Context, dir string) error {
 	if err != nil || e == (elsewhere{}) {
 		return err
 	}
+	if err := e.drop(ctx); err != nil {
+		return fmt.Errorf("the tables %s* are left in the DynamoDB at %s: %w", e.Prefix, e.Endpoint, err)
+	}
+	return nil
+}
+
+func (e elsewhere) drop(ctx context.Context) error {
 	db := awsclients.DynamoDB(engines.Elsewhere(e.Endpoint), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
-	for pages := dynamodb.NewListTablesPaginator(db, &dynamodb.ListTablesInput{}); pages.HasMorePages() && err == nil; {
-		var page *dynamodb.ListTablesOutput
-		if page, err = pages.NextPage(ctx); err != nil {
-			break
+	for pages := dynamodb.NewListTablesPaginator(db, &dynamodb.ListTablesInput{}); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
 		}
 		for _, name := range page.TableNames {
-			if strings.HasPrefix(name, e.Prefix) && err == nil {
-				_, err = db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
+			if !strings.HasPrefix(name, e.Prefix) {
+				continue
+			}
+			if _, err := db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name}); err != nil {
+				return err
 			}
 		}
-	}
-	if err != nil {
-		return fmt.Errorf("the tables %s* are left in the DynamoDB at %s: %w", e.Prefix, e.Endpoint, err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 type journal struct {
 	// log writes to server.log.
 	log      *slog.Logger
-	terminal *terminal // nil if there is none
+	terminal *terminal
 	dir      string
 }
 
@@ -27,19 +27,14 @@ func newJournal(dir string, shown io.Writer) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of logs: %w", err)
 	}
-	j := &journal{dir: dir}
+	j := &journal{terminal: &terminal{to: shown}, dir: dir}
 	file := j.file("server")
 	if _, err := file.Write(nil); err != nil {
 		return nil, fmt.Errorf("opening a log: %w", err)
 	}
-	var handler slog.Handler = slog.NewJSONHandler(file, nil)
-	if shown != nil {
-		j.terminal = &terminal{to: shown}
-		// An error is shown at once, with the log to read.
-		text := slog.NewTextHandler(j.terminal, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: shortTime})
-		handler = slog.NewMultiHandler(handler, text.WithAttrs([]slog.Attr{slog.String("log", string(file))}))
-	}
-	j.log = slog.New(handler)
+	// An error is shown at once, with the log to read.
+	text := slog.NewTextHandler(j.terminal, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: shortTime})
+	j.log = slog.New(slog.NewMultiHandler(slog.NewJSONHandler(file, nil), text.WithAttrs([]slog.Attr{slog.String("log", string(file))})))
 	return j, nil
 }
 
@@ -83,9 +78,7 @@ func (j *journal) file(name string) logFile { return logFile(filepath.Join(j.dir
 func (j *journal) line(function string, line []byte) {
 	file := j.file(function)
 	_, _ = file.Write(append(line[:len(line):len(line)], '\n'))
-	if j.terminal != nil {
-		_, _ = io.WriteString(j.terminal, readable(function, line, string(file)))
-	}
+	_, _ = io.WriteString(j.terminal, readable(function, line, string(file)))
 }
 
 // readable formats a request's line for the terminal, and names the log if the request

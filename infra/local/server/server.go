@@ -5,6 +5,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,8 +65,7 @@ type Server struct {
 	Demo demo.Facts
 
 	options Options
-	// demo returns the present demo account.
-	demo    func(context.Context) (demo.Facts, error)
+	account *demo.Account
 	gateway *gateway.Gateway
 	served  chan error
 	lambda  *runtime.Lambda
@@ -83,6 +83,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Functions == "" {
 		o.Functions = filepath.Join(o.Root, ".build", "functions")
 	}
+	o.Terminal, o.Warnings = cmp.Or(o.Terminal, io.Discard), cmp.Or(o.Warnings, io.Discard)
 	loaded, err := template.Load(filepath.Join(o.Root, "template.yaml"), o.Parameters)
 	if err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func isUsed(dir string) bool {
 
 // serve serves the API, and the reference page beside it.
 func (e *Server) serve(listeners []net.Listener, api template.API) {
-	pages := docs.Pages(docs.Config{Root: e.options.Root, Demo: e.demo, Log: e.journal.log})
+	pages := docs.Pages(docs.Config{Root: e.options.Root, Demo: e.account.Ensure, Log: e.journal.log})
 	e.gateway = gateway.New(gateway.Config{API: api, Functions: e.lambda, Pages: pages, Log: e.journal.log})
 	server := e.gateway.Server()
 	for _, l := range listeners {

@@ -20,31 +20,18 @@ import (
 // fillEngines starts the engines and makes the template's tables, keys and bucket in them,
 // and the demo account.
 func (e *Server) fillEngines(ctx context.Context, lock *os.File, t *template.Template) (template.Resources, error) {
-	dir := e.options.State
 	if err := state.Describe(lock, e.BaseURL); err != nil {
 		return nil, fmt.Errorf("locking the state folder: %w", err)
 	}
-	db, err := chooseDynamoDB(e.options)
+	db, err := e.startEngines(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if e.engines, err = engines.Start(ctx, engines.Config{
-		Dir: filepath.Join(dir, "engines"), Root: e.options.Root, Log: e.journal.log, DynamoDB: db.Endpoint,
-	}); err != nil {
-		return nil, fmt.Errorf("starting the engines: %w", err)
-	}
-	e.atEnd(func() error { e.engines.Close(); return nil })
-	if db != (elsewhere{}) {
-		// Before any table is made: otherwise nobody could name a table after a crash.
-		if err := state.Write(elsewhereFile(dir), db); err != nil {
-			return nil, fmt.Errorf("writing down where the tables are: %w", err)
-		}
-	}
-	clients := e.engines.Config()
-	made, err := provision.Make(ctx, t, clients, dir, db.Prefix, func(text string) {
-		if e.options.Warnings != nil {
+	made, err := provision.Make(ctx, t, provision.Config{
+		Clients: e.engines.Config(), Dir: e.options.State, Prefix: db.Prefix,
+		Warn: func(text string) {
 			_, _ = fmt.Fprintf(e.options.Warnings, "The DynamoDB at %s %s.\n", db.Endpoint, text)
-		}
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -54,38 +41,53 @@ func (e *Server) fillEngines(ctx context.Context, lock *os.File, t *template.Tem
 	if err := e.writeStack(outputs); err != nil {
 		return nil, fmt.Errorf("writing the stack's outputs: %w", err)
 	}
-	facts := filepath.Join(dir, "demo.json")
-	renewed, err := demo.Renew(ctx, clients, outputs, facts)
+	return made, e.openDemo(ctx, outputs)
+}
+
+// startEngines starts the engines, and returns the DynamoDB that is none of them.
+func (e *Server) startEngines(ctx context.Context) (elsewhere, error) {
+	dir := e.options.State
+	db, err := chooseDynamoDB(e.options)
 	if err != nil {
-		return nil, fmt.Errorf("demo account: %w", err)
+		return db, err
 	}
-	if renewed && e.options.Warnings != nil {
+	if e.engines, err = engines.Start(ctx, engines.Config{
+		Dir: filepath.Join(dir, "engines"), Root: e.options.Root, Log: e.journal.log, DynamoDB: db.Endpoint,
+	}); err != nil {
+		return db, fmt.Errorf("starting the engines: %w", err)
+	}
+	e.atEnd(func() error { e.engines.Close(); return nil })
+	if db == (elsewhere{}) {
+		return db, nil
+	}
+	// Before any table is made: otherwise nobody could name a table after a crash.
+	if err := state.Write(elsewhereFile(dir), db); err != nil {
+		return db, fmt.Errorf("writing down where the tables are: %w", err)
+	}
+	return db, nil
+}
+
+// openDemo makes the demo account if there is none whose keys and workspace can be used.
+func (e *Server) openDemo(ctx context.Context, outputs map[string]string) error {
+	e.account = demo.New(e.engines.Config(), outputs, filepath.Join(e.options.State, "demo.json"))
+	renewed, err := e.account.Renew(ctx)
+	if err != nil {
+		return fmt.Errorf("demo account: %w", err)
+	}
+	if renewed {
 		_, _ = fmt.Fprintln(e.options.Warnings, "The demo account's workspace is deleted. This is another demo account.")
 	}
-	e.demo = func(ctx context.Context) (demo.Facts, error) {
-		return demo.Ensure(ctx, clients, outputs, facts, e.BaseURL)
-	}
-	e.Demo, err = e.demo(ctx)
-	return made, err
+	e.Demo, err = e.account.Ensure(ctx)
+	return err
 }
 
 // writeStack writes what other programs on this machine need, such as the operator's
 // command: the stack's outputs and the engines.
 func (e *Server) writeStack(outputs map[string]string) error {
-	type endpoints struct {
-		DynamoDB string `json:"dynamodb"`
-		KMS      string `json:"kms"`
-		S3       string `json:"s3"`
-	}
-	return state.Write(filepath.Join(e.options.State, "stack.json"), struct {
-		Region          string            `json:"region"`
-		Endpoints       endpoints         `json:"endpoints"`
-		AccessKeyID     string            `json:"access_key_id"`
-		SecretAccessKey string            `json:"secret_access_key"`
-		Outputs         map[string]string `json:"outputs"`
-	}{
-		e.engines.Region, endpoints{e.engines.DynamoDB, e.engines.KMS, e.engines.S3},
-		e.engines.AccessKeyID, e.engines.SecretAccessKey, outputs,
+	at := e.engines.Engines
+	return state.Write(filepath.Join(e.options.State, "stack.json"), map[string]any{
+		"region": at.Region, "endpoints": map[string]string{"dynamodb": at.DynamoDB, "kms": at.KMS, "s3": at.S3},
+		"access_key_id": at.AccessKeyID, "secret_access_key": at.SecretAccessKey, "outputs": outputs,
 	})
 }
 
@@ -119,7 +121,7 @@ func diskFull(dir string, err error) error {
 	return fmt.Errorf("the disk is full: make room for %s (%w)", dir, err)
 }
 
-// Reset removes the state folder, and its tables in another's DynamoDB, unless an
+// Reset removes the state folder, and its tables in another's DynamoDB, unless a
 // local server uses it.
 func Reset(ctx context.Context, dir string, warnings io.Writer) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -132,7 +134,7 @@ func Reset(ctx context.Context, dir string, warnings io.Writer) error {
 	if err != nil {
 		return os.RemoveAll(dir) // it cannot be locked, so no local server uses it
 	}
-	if err := dropTables(ctx, dir); err != nil && warnings != nil {
+	if err := dropTables(ctx, dir); err != nil {
 		_, _ = fmt.Fprintln(warnings, "local:", err)
 	}
 	return errors.Join(os.RemoveAll(dir), lock.Close())
