@@ -3,28 +3,25 @@ package gateway
 import (
 	"encoding/json"
 	"maps"
-	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
-
-	"signalbox.dev/infra/local/template"
 )
 
 // event is a REST API's proxy event, payload format 1.0, without members that API Gateway
 // adds and no function reads. When text that is not UTF-8 is encoded, it becomes U+FFFD,
 // as in a REST API.
-func (g *Gateway) event(r *http.Request, x *exchange, route template.Route, parameters map[string]string, body []byte) []byte {
-	headers := maps.Clone(r.Header)
-	headers.Set("Host", r.Host)
+func (g *Gateway) event(x *exchange, body []byte) []byte {
+	headers := maps.Clone(x.Header)
+	headers.Set("Host", x.Host)
 	query := queryValues(x.query)
 	// Text, numbers and maps of text always encode.
 	encoded, _ := json.Marshal(events.APIGatewayProxyRequest{
-		Resource: route.Path, Path: x.path, HTTPMethod: r.Method,
+		Resource: x.route.Path, Path: x.path, HTTPMethod: x.Method,
 		Headers: last(headers), MultiValueHeaders: headers,
 		QueryStringParameters: last(query), MultiValueQueryStringParameters: query,
-		PathParameters: parameters, StageVariables: g.config.API.Variables,
+		PathParameters: x.parameters, StageVariables: g.config.API.Variables,
 		RequestContext: events.APIGatewayProxyRequestContext{RequestID: x.id, Identity: events.APIGatewayRequestIdentity{SourceIP: x.source}},
 		Body:           string(body),
 	})

@@ -13,6 +13,8 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/uuid"
+
+	"signalbox.dev/infra/local/template"
 )
 
 const (
@@ -28,18 +30,22 @@ var (
 	errMalformed = errors.New("malformed Lambda proxy response")
 )
 
-// exchange is a request whose route is not known yet.
+// exchange is a request.
 type exchange struct {
+	*http.Request
 	// id is $context.requestId: always fresh.
 	id     string
 	path   string
 	query  string
 	source string
+	// route and parameters are those that find has found.
+	route      template.Route
+	parameters map[string]string
 }
 
 // newExchange takes the path and the query unchanged from the request line.
 func newExchange(r *http.Request) *exchange {
-	x := &exchange{id: uuid.NewString()}
+	x := &exchange{Request: r, id: uuid.NewString()}
 	x.path, x.query, _ = strings.Cut(r.RequestURI, "?")
 	x.source, _, _ = net.SplitHostPort(r.RemoteAddr)
 	return x

@@ -47,7 +47,6 @@ type Config struct {
 // Gateway is an http.Handler.
 type Gateway struct {
 	config   Config
-	routes   []route
 	throttle map[template.Route]*rate.Limiter
 }
 
@@ -55,7 +54,6 @@ type Gateway struct {
 func New(c Config) *Gateway {
 	g := &Gateway{config: c, throttle: make(map[template.Route]*rate.Limiter)}
 	for _, r := range c.API.Routes {
-		g.routes = append(g.routes, newRoute(r))
 		if s := c.API.Setting(r); s.ThrottlingBurstLimit > 0 {
 			g.throttle[r] = rate.NewLimiter(rate.Limit(s.ThrottlingRateLimit), s.ThrottlingBurstLimit)
 		}
@@ -63,47 +61,38 @@ func New(c Config) *Gateway {
 	return g
 }
 
-// route is a route with its path in segments. {name} matches any segment that is
-// not empty.
-type route struct {
-	template.Route
-	segments []string
-}
-
-func newRoute(r template.Route) route {
-	return route{Route: r, segments: strings.Split(r.Path, "/")}
-}
-
-// find matches the received path. It decodes and cleans nothing, and a trailing slash
-// counts as a segment.
-func (g *Gateway) find(method, path string) (template.Route, map[string]string, bool) {
-	given := strings.Split(path, "/")
-	for _, r := range g.routes {
-		if r.Method != method {
+// find matches the received path segment by segment; {name} matches any segment that is not
+// empty. It decodes and cleans nothing, and a trailing slash counts as a segment.
+func (g *Gateway) find(x *exchange) bool {
+	given := strings.Split(x.path, "/")
+	for _, r := range g.config.API.Routes {
+		if r.Method != x.Method {
 			continue
 		}
-		if parameters, ok := r.match(given); ok {
-			return r.Route, parameters, true
+		if parameters := match(strings.Split(r.Path, "/"), given); parameters != nil {
+			x.route, x.parameters = r, parameters
+			return true
 		}
 	}
-	return template.Route{}, nil, false
+	return false
 }
 
-func (r route) match(given []string) (map[string]string, bool) {
-	if len(given) != len(r.segments) {
-		return nil, false
+// match returns the values of the parameters, or nil if the path does not fit.
+func match(segments, given []string) map[string]string {
+	if len(given) != len(segments) {
+		return nil
 	}
 	parameters := make(map[string]string)
-	for i, segment := range r.segments {
+	for i, segment := range segments {
 		name, isName := strings.CutPrefix(segment, "{")
 		switch {
 		case isName && given[i] != "":
 			parameters[strings.TrimSuffix(name, "}")] = given[i]
 		case segment != given[i]:
-			return nil, false
+			return nil
 		}
 	}
-	return parameters, true
+	return parameters
 }
 
 // Server makes an HTTP server of the gateway.
@@ -122,9 +111,8 @@ func (g *Gateway) Server() *http.Server {
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange(r)
-	route, parameters, ok := g.find(r.Method, x.path)
-	if ok {
-		x.send(w, g.respond(r, x, route, parameters))
+	if g.find(x) {
+		x.send(w, g.respond(x))
 		return
 	}
 	if page := g.config.Pages[x.path]; page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
@@ -138,44 +126,52 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.send(w, g.own(x, kind))
 }
 
-func (g *Gateway) respond(r *http.Request, x *exchange, route template.Route, parameters map[string]string) response {
-	if limit := g.throttle[route]; limit != nil && !limit.Allow() {
+func (g *Gateway) respond(x *exchange) response {
+	if limit := g.throttle[x.route]; limit != nil && !limit.Allow() {
 		return g.own(x, throttled)
 	}
-	body, err := readBody(r.Body)
+	body, err := readBody(x.Body)
 	if errors.Is(err, errTooLarge) {
 		return g.own(x, requestTooLarge)
 	}
 	if err != nil {
 		return g.own(x, badRequestBody)
 	}
-	// A client that disconnects does not stop the function.
-	answer, err := g.config.Functions.Invoke(context.WithoutCancel(r.Context()), route.Function, g.event(r, x, route, parameters, body))
+	given, err := g.invoke(x, body)
 	if err == nil {
-		var given response
-		if given, err = readAnswer(answer); err == nil {
-			return given
-		}
+		return given
 	}
 	// The error may quote a function's answer, never the request.
-	g.config.Log.Error("integration", "function", route.Function, "requestId", x.id, "error", err.Error())
+	g.config.Log.Error("integration", "function", x.route.Function, "requestId", x.id, "error", err.Error())
 	if errors.Is(err, runtime.ErrTooLarge) {
 		return g.own(x, requestTooLarge)
 	}
 	return g.own(x, integrationFailure)
 }
 
-// Event returns the logical id of the function that serves the request, and the
-// event that it gets.
-func (g *Gateway) Event(r *http.Request) (function string, event []byte, err error) {
+// invoke returns the function's response. A client that disconnects does not stop the
+// function.
+func (g *Gateway) invoke(x *exchange, body []byte) (response, error) {
+	answer, err := g.config.Functions.Invoke(context.WithoutCancel(x.Context()), x.route.Function, g.event(x, body))
+	if err != nil {
+		return response{}, err
+	}
+	return readAnswer(answer)
+}
+
+// Event is what a function gets.
+type Event struct {
+	// Function is its logical id.
+	Function string
+	Payload  []byte
+}
+
+// Event returns the event of the function that serves the request.
+func (g *Gateway) Event(r *http.Request) (Event, error) {
 	x := newExchange(r)
-	route, parameters, ok := g.find(r.Method, x.path)
-	if !ok {
-		return "", nil, errors.New("no operation has this method and path")
+	if !g.find(x) {
+		return Event{}, errors.New("no operation has this method and path")
 	}
 	body, err := readBody(r.Body)
-	if err != nil {
-		return "", nil, err
-	}
-	return route.Function, g.event(r, x, route, parameters, body), nil
+	return Event{x.route.Function, g.event(x, body)}, err
 }

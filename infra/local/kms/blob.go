@@ -31,41 +31,44 @@ func (k key) encrypt(plaintext []byte, context map[string]string) ([]byte, error
 	return aead.Seal(head, nil, plaintext, associated(head, context)), nil //nolint:gosec // it makes its own nonce
 }
 
-// open decrypts a ciphertext under the key that it names. If named is not "", the
-// request requires that key.
-func (s *Service) open(blob []byte, context map[string]string, named string) ([]byte, key, error) {
+var errInvalid = fault("InvalidCiphertextException", "")
+
+// sealing returns the key that a ciphertext names. If named is not "", the request requires
+// that key.
+func (s *Service) sealing(blob []byte, named string) (key, error) {
 	if len(blob) == 0 {
-		return nil, key{}, fault("ValidationException", "There is no ciphertext")
+		return key{}, fault("ValidationException", "There is no ciphertext")
 	}
-	invalid := fault("InvalidCiphertextException", "")
 	if len(blob) < headLength || blob[0] != blobVersion {
-		return nil, key{}, invalid
+		return key{}, errInvalid
 	}
 	id := string(blob[1 : 1+idLength])
 	if _, known := s.keys.Keys[id]; !known {
-		return nil, key{}, invalid // no message repeats a byte of it
+		return key{}, errInvalid // no message repeats a byte of it
 	}
 	k, err := s.usable(cmp.Or(named, id))
-	if err != nil {
-		return nil, key{}, err
+	if err == nil && k.ID != id {
+		err = fault("IncorrectKeyException", "The key ID in the request does not identify a CMK that can perform this operation.")
 	}
-	if k.ID != id {
-		return nil, key{}, fault("IncorrectKeyException", "The key ID in the request does not identify a CMK that can perform this operation.")
-	}
+	return k, err
+}
+
+// decrypt opens a ciphertext that names this key.
+func (k key) decrypt(blob []byte, context map[string]string) ([]byte, error) {
 	head, sealed := blob[:headLength], blob[headLength:]
 	index := binary.BigEndian.Uint32(head[1+idLength:])
 	if int(index) >= len(k.Material) {
-		return nil, key{}, invalid
+		return nil, errInvalid
 	}
 	aead, err := newAEAD(k.Material[index])
 	if err != nil {
-		return nil, key{}, err
+		return nil, err
 	}
 	plaintext, err := aead.Open(nil, nil, sealed, associated(head, context))
 	if err != nil {
-		return nil, key{}, invalid
+		return nil, errInvalid
 	}
-	return plaintext, k, nil
+	return plaintext, nil
 }
 
 func newAEAD(material []byte) (cipher.AEAD, error) {

@@ -108,11 +108,12 @@ func become(state string, pending bool) func(*Service, request) (any, error) {
 }
 
 func (s *Service) decrypt(in request) (any, error) {
-	plaintext, k, err := s.open(in.CiphertextBlob, in.EncryptionContext, in.KeyID)
+	k, err := s.sealing(in.CiphertextBlob, in.KeyID)
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"KeyId": k.arn(), "Plaintext": plaintext, "EncryptionAlgorithm": "SYMMETRIC_DEFAULT"}, nil
+	plaintext, err := k.decrypt(in.CiphertextBlob, in.EncryptionContext)
+	return map[string]any{"KeyId": k.arn(), "Plaintext": plaintext, "EncryptionAlgorithm": "SYMMETRIC_DEFAULT"}, err
 }
 
 func (s *Service) generate(in request) (any, error) {
@@ -126,14 +127,15 @@ func (s *Service) generate(in request) (any, error) {
 	dataKey := make([]byte, 32)
 	_, _ = rand.Read(dataKey)
 	blob, err := k.encrypt(dataKey, in.EncryptionContext)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"KeyId": k.arn(), "CiphertextBlob": blob, "Plaintext": dataKey}, nil
+	return map[string]any{"KeyId": k.arn(), "CiphertextBlob": blob, "Plaintext": dataKey}, err
 }
 
 func (s *Service) reEncrypt(in request) (any, error) {
-	plaintext, from, err := s.open(in.CiphertextBlob, in.SourceEncryptionContext, in.SourceKeyID)
+	from, err := s.sealing(in.CiphertextBlob, in.SourceKeyID)
+	if err != nil {
+		return nil, err
+	}
+	plaintext, err := from.decrypt(in.CiphertextBlob, in.SourceEncryptionContext)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,9 @@ type instance struct {
 	// exited is closed when the process has ended. cause is then the reason.
 	exited chan struct{}
 	cause  error
+	// used is set after the first request. That an idle instance has ended says nothing about
+	// a new one.
+	used bool
 
 	current atomic.Pointer[invocation]
 }

@@ -155,7 +155,7 @@ func (l *Lambda) Invoke(ctx context.Context, name string, payload []byte) ([]byt
 	}
 	call := &invocation{id: uuid.NewString(), payload: payload, done: make(chan outcome, 1)}
 	for {
-		i, isNew, err := l.instance(p)
+		i, err := l.instance(p)
 		if err != nil {
 			return nil, err
 		}
@@ -163,32 +163,33 @@ func (l *Lambda) Invoke(ctx context.Context, name string, payload []byte) ([]byt
 			defer l.release(p, i)
 			return i.finish(call)
 		}
-		if isNew {
+		if !i.used {
 			return nil, i.cause
 		}
 	}
 }
 
 // instance returns an idle instance, or a new one.
-func (l *Lambda) instance(p *pool) (i *instance, isNew bool, err error) {
+func (l *Lambda) instance(p *pool) (*instance, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.life.Err() != nil {
-		return nil, false, ErrClosed
+		return nil, ErrClosed
 	}
 	if last := len(p.idle) - 1; last >= 0 {
-		i = p.idle[last]
+		i := p.idle[last]
 		p.idle = p.idle[:last]
-		return i, false, nil
+		return i, nil
 	}
-	i = l.newInstance(p.function)
+	i := l.newInstance(p.function)
 	l.ended.Go(func() { l.launch(i) })
-	return i, true, nil
+	return i, nil
 }
 
 func (l *Lambda) release(p *pool, i *instance) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	i.used = true
 	p.idle = append(p.idle, i)
 }
 

@@ -63,11 +63,11 @@ func (e *Server) serveSAMLocal(t *template.Template, made template.Resources) er
 		return fmt.Errorf("sample events: %w", err)
 	}
 	for _, r := range requests {
-		function, event, err := e.gateway.Event(r)
+		event, err := e.gateway.Event(r)
 		if err != nil {
 			return fmt.Errorf("sample events: %w", err)
 		}
-		c.Events[function] = event
+		c.Events[event.Function] = event.Payload
 	}
 	if c.Functions, err = t.Functions(made); err != nil {
 		return err
