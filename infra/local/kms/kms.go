@@ -1,7 +1,6 @@
 // Package kms is a fake AWS KMS for one machine, because there is none to embed. It encrypts,
-// authenticates encryption contexts, and implements the states of a key with AWS's errors
-// for each. It has no key policies, grants, IAM, signatures of requests or asymmetric
-// keys.
+// authenticates encryption contexts, and refuses to use a disabled key, with AWS's errors.
+// It has no key policies, grants, IAM, deletion, signatures of requests or asymmetric keys.
 //
 // Its state is one file. It is replaced as a whole and flushed before an answer is sent: a
 // kill -9 loses no acknowledged change. The file holds the keys in clear, so it is only for
@@ -29,11 +28,10 @@ const (
 	Account = "000000000000"
 )
 
-// The states of a key.
+// The states of a key that it sets. A file of an earlier version may have another.
 const (
-	enabled         = "Enabled"
-	disabled        = "Disabled"
-	pendingDeletion = "PendingDeletion"
+	enabled  = "Enabled"
+	disabled = "Disabled"
 )
 
 // key is a symmetric key. A file of an earlier version may have several materials: each
@@ -111,11 +109,8 @@ func (s *Service) find(name string) (key, error) {
 // usable finds a key that may encrypt and decrypt.
 func (s *Service) usable(name string) (key, error) {
 	k, err := s.find(name)
-	switch {
-	case err == nil && k.State == disabled:
+	if err == nil && k.State != enabled {
 		err = fault("DisabledException", "%s is disabled.", k.arn())
-	case err == nil && k.State == pendingDeletion:
-		err = fault("KMSInvalidStateException", "%s is pending deletion.", k.arn())
 	}
 	return k, err
 }

@@ -62,15 +62,13 @@ type request struct {
 }
 
 var operations = map[string]func(*Service, request) (any, error){
-	"CreateKey":           (*Service).create,
-	"DescribeKey":         (*Service).describe,
-	"EnableKey":           become(enabled, false),
-	"DisableKey":          become(disabled, false),
-	"ScheduleKeyDeletion": become(pendingDeletion, false), // nothing deletes it
-	"CancelKeyDeletion":   become(disabled, true),
-	"GenerateDataKey":     (*Service).generate,
-	"Decrypt":             (*Service).decrypt,
-	"ReEncrypt":           (*Service).reEncrypt,
+	"CreateKey":       (*Service).create,
+	"DescribeKey":     (*Service).describe,
+	"EnableKey":       become(enabled),
+	"DisableKey":      become(disabled),
+	"GenerateDataKey": (*Service).generate,
+	"Decrypt":         (*Service).decrypt,
+	"ReEncrypt":       (*Service).reEncrypt,
 }
 
 // create makes a key.
@@ -89,21 +87,15 @@ func (s *Service) describe(in request) (any, error) {
 	return map[string]any{"KeyMetadata": k.metadata()}, err
 }
 
-// become returns the operation that puts a key into a state. A key that is pending deletion
-// takes only the operation for such keys, which no other key takes.
-func become(state string, pending bool) func(*Service, request) (any, error) {
+// become returns the operation that puts a key into a state.
+func become(state string) func(*Service, request) (any, error) {
 	return func(s *Service, in request) (any, error) {
 		k, err := s.find(in.KeyID)
-		switch isPending := k.State == pendingDeletion; {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case isPending && !pending:
-			return nil, fault("KMSInvalidStateException", "%s is pending deletion.", k.arn())
-		case !isPending && pending:
-			return nil, fault("KMSInvalidStateException", "%s is not pending deletion.", k.arn())
 		}
 		k.State = state
-		return map[string]any{"KeyId": k.arn(), "KeyState": k.State}, s.put(k)
+		return struct{}{}, s.put(k)
 	}
 }
 
