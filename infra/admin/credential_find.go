@@ -203,13 +203,19 @@ func settingText(setting any) string {
 	case bool:
 		return map[bool]string{true: "yes", false: "no"}[value]
 	case []string:
-		switch {
-		case value == nil:
-			return "any"
-		case len(value) == 0:
-			return "none"
-		}
-		return strings.Join(value, ", ")
+		return listText(value)
+	case []ids.KeyHash:
+		return listText(value)
 	}
 	return fmt.Sprint(setting)
+}
+
+func listText[T ~string](list []T) string {
+	switch {
+	case list == nil:
+		return "any"
+	case len(list) == 0:
+		return "none"
+	}
+	return strings.Join(each(list, func(element T) string { return string(element) }), ", ")
 }
