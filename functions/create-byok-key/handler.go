@@ -34,9 +34,9 @@ type keyring interface {
 }
 
 type credentials interface {
-	// Seal, HasRoom and Recall change nothing and may be repeated.
+	// Seal, CheckRoom and Recall change nothing and may be repeated.
 	Seal(context.Context, ids.Account, ids.Workspace, byok.New) (byok.Draft, error)
-	HasRoom(ctx context.Context, w ids.Workspace, b byok.Bound, size int64) (bool, error)
+	CheckRoom(ctx context.Context, w ids.Workspace, b byok.Bound, size int64) error
 	Recall(context.Context, byok.RequestID) (byok.Remembered, error)
 	// Create and CreateOnce store everything or nothing; after an error everything
 	// may be stored.
@@ -62,35 +62,36 @@ func operation(h handler) api.Operation {
 	}
 }
 
-// prepare looks up an earlier request under the same idempotency key, at the same
-// time as the API key is looked up. Once the caller is known, the Act checks the request
-// by itself. Then it checks whether the request is a replay, and last it checks it
-// against storage.
+// prepare looks up an earlier request under the same idempotency key, at the same time as
+// the API key is looked up. Once the caller is known, the Act checks the request by itself.
+// Then a creation checks whether it is a replay, and last it checks it against storage.
 func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
-	key, headerIssues := idempotencyKey(r)
-	attempt, recallErr := newAttempt(ctx, h.credentials, r, key)
+	id, headerIssues := requestID(r)
+	var earlier byok.Remembered
+	var recallErr error
+	if id != "" {
+		earlier, recallErr = h.credentials.Recall(ctx, id)
+	}
 	return func(ctx context.Context, caller auth.Caller) (api.Response, error) {
 		object := r.Object(members...)
-		n, named := decode(object)
+		n, workspace := decode(object)
 		defer n.Key.Wipe()
-		if faults := append(headerIssues, object.Issues()...); len(faults) > 0 {
-			return api.Response{}, api.Invalid(faults...)
+		if found := append(headerIssues, object.Issues()...); len(found) > 0 {
+			return api.Response{}, api.Invalid(found...)
 		}
 		bound, err := boundOf(r)
 		if err = cmp.Or(err, recallErr); err != nil {
 			return api.Response{}, err
 		}
-		if response, err := attempt.begin(object); !errors.Is(err, byok.ErrNotRemembered) {
-			return response, err
+		c := creation{handler: h, request: r, caller: caller, workspace: workspace, given: n, bound: bound}
+		if id == "" {
+			return c.create(ctx)
 		}
-		draft, err := h.draft(ctx, caller, named, n, bound)
-		if refusal, refused := errors.AsType[*api.Error](err); refused {
-			return attempt.refuse(ctx, refusal)
-		}
+		fingerprint, err := fingerprintOf(r, object)
 		if err != nil {
 			return api.Response{}, err
 		}
-		return attempt.commit(ctx, draft)
+		return c.createOnce(ctx, id, earlier, fingerprint)
 	}
 }
 
@@ -111,98 +112,131 @@ func boundOf(r *api.Request) (byok.Bound, error) {
 	return bound, nil
 }
 
+// creation is a request that is valid by itself.
+type creation struct {
+	handler
+	request   *api.Request
+	caller    auth.Caller
+	workspace ids.Workspace // "" means the account's default workspace
+	given     byok.New
+	bound     byok.Bound
+}
+
+// create stores the credential of a request without an idempotency key.
+func (c creation) create(ctx context.Context) (api.Response, error) {
+	draft, err := c.draft(ctx)
+	if err != nil {
+		return api.Response{}, err
+	}
+	c.note(draft.Workspace, draft.ID)
+	if err := c.credentials.Create(ctx, draft); err != nil {
+		return api.Response{}, err
+	}
+	return created(api.JSON(newBody(draft.Credential))), nil
+}
+
 // note adds the credential's id to the audit line, also after a failed write, because
 // the write may have been applied.
-func note(r *api.Request, w ids.Workspace, c ids.Credential) {
-	r.Note(slog.String("workspace", string(w)), slog.String("credential", string(c)))
+func (c creation) note(workspace ids.Workspace, id ids.Credential) {
+	c.request.Note(slog.String("workspace", string(workspace)), slog.String("credential", string(id)))
 }
 
 func created(body []byte) api.Response {
 	return api.Response{Status: http.StatusCreated, Body: body}
 }
 
-var errFull = errors.New("the workspace is full")
-
-// draft checks a valid request against storage: the workspace and the allow-listed keys must
-// be the account's. At the same time it takes the credential's position and seals the key.
-// The position may stay unused. A request that can never succeed is an *api.Error, even if
+// draft checks the request against storage: the workspace and the allow-listed keys must be
+// the account's. At the same time it takes the credential's position and seals the key. The
+// position may stay unused. A request that can never succeed is an *api.Error, even if
 // something else failed.
-func (h handler) draft(ctx context.Context, caller auth.Caller, named ids.Workspace, n byok.New, bound byok.Bound) (byok.Draft, error) {
-	account, hashes := caller.Account(), n.AllowedAPIKeyHashes
-	workspace, workspaceErr := named, error(nil)
-	if named == "" {
-		workspace, workspaceErr = h.workspaces.Default(ctx, caller)
-	}
-	if workspaceErr != nil && !errors.Is(workspaceErr, auth.ErrNoWorkspace) {
-		return byok.Draft{}, workspaceErr
-	}
-	var (
-		owned             map[ids.KeyHash]bool
-		draft             byok.Draft
-		sortOrder         int64
-		ownedErr, sealErr error
-	)
-	steps := []func(context.Context){
-		func(ctx context.Context) { owned, ownedErr = h.keyring.Owned(ctx, account, hashes) },
-	}
-	if workspaceErr == nil {
-		steps = append(steps,
-			func(ctx context.Context) { draft, sealErr = h.credentials.Seal(ctx, account, workspace, n) },
-			func(ctx context.Context) { sortOrder, workspaceErr = h.position(ctx, account, workspace, n, bound) },
-		)
-	}
-	calls.Together(ctx, steps...)
-
-	var faults []issues.Issue
-	var damage error // of the rows that the request names, for the log
-	if owned != nil {
-		faults, damage = foreignKeys(hashes, owned), ownedErr
-	}
-	switch {
-	case errors.Is(workspaceErr, errFull):
-		faults = append(faults, issues.Issue{Path: "/workspace_id", Reason: issues.Full, Message: fmt.Sprintf(
-			"the workspace is full: it holds at most %d credentials, disabled ones included, and %d bytes of them", bound.Credentials, bound.Bytes)})
-	case errors.Is(workspaceErr, auth.ErrNoWorkspace):
-		faults = append(faults, issues.Issue{Path: "/workspace_id", Reason: issues.Unknown,
-			Message: "must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"})
-		if errors.Is(workspaceErr, auth.ErrUnreadable) {
-			damage = errors.Join(damage, workspaceErr)
+func (c creation) draft(ctx context.Context) (byok.Draft, error) {
+	account, hashes := c.caller.Account(), c.given.AllowedAPIKeyHashes
+	workspace := c.workspace
+	if workspace == "" {
+		var err error
+		workspace, err = c.workspaces.Default(ctx, c.caller)
+		if errors.Is(err, auth.ErrNoWorkspace) {
+			owned, ownedErr := c.keyring.Owned(ctx, account, hashes)
+			return byok.Draft{}, c.refusal(owned, ownedErr, err)
+		}
+		if err != nil {
+			return byok.Draft{}, err
 		}
 	}
-	if len(faults) > 0 {
-		return byok.Draft{}, api.Invalid(faults...).Because(damage)
+
+	var (
+		owned                           map[ids.KeyHash]bool
+		draft                           byok.Draft
+		sortOrder                       int64
+		ownedErr, positionErr, draftErr error
+	)
+	calls.Together(ctx,
+		func(ctx context.Context) { owned, ownedErr = c.keyring.Owned(ctx, account, hashes) },
+		func(ctx context.Context) { draft, draftErr = c.credentials.Seal(ctx, account, workspace, c.given) },
+		func(ctx context.Context) { sortOrder, positionErr = c.position(ctx, workspace) },
+	)
+	if refusal := c.refusal(owned, ownedErr, positionErr); refusal != nil {
+		return byok.Draft{}, refusal
+	}
+	if err := cmp.Or(ownedErr, positionErr, draftErr); err != nil {
+		return byok.Draft{}, err
 	}
 	draft.SortOrder = sortOrder
-	return draft, cmp.Or(ownedErr, workspaceErr, sealErr)
+	return draft, nil
 }
 
-// position takes the credential's position. The error is errFull if the workspace has no
-// room: package byok has the rule.
-func (h handler) position(ctx context.Context, account ids.Account, workspace ids.Workspace, n byok.New, bound byok.Bound) (int64, error) {
-	size := n.Size()
-	position, err := h.positions.Next(ctx, account, workspace, n.Provider, size)
-	if err != nil || bound.Covers(position.Made.Credentials, position.Made.Bytes) {
-		return position.SortOrder, err
+// position takes the credential's position. It returns byok.ErrFull if the workspace has no
+// room.
+func (c creation) position(ctx context.Context, workspace ids.Workspace) (int64, error) {
+	size := c.given.Size()
+	position, err := c.positions.Next(ctx, c.caller.Account(), workspace, c.given.Provider, size)
+	if err != nil {
+		return 0, err
 	}
-	room, err := h.credentials.HasRoom(ctx, workspace, bound, size)
-	if err == nil && !room {
-		err = errFull
+	if c.bound.Covers(position.Made.Credentials, position.Made.Bytes) {
+		return position.SortOrder, nil
 	}
-	return position.SortOrder, err
+	return position.SortOrder, c.credentials.CheckRoom(ctx, workspace, c.bound, size)
+}
+
+// refusal is the 400 for listed keys that are not the account's and for a workspace that is
+// not or is full, or nil. owned is nil if the keys could not be looked up. The damaged rows
+// that the request names are the cause, for the log.
+func (c creation) refusal(owned map[ids.KeyHash]bool, ownedErr, workspaceErr error) error {
+	var found []issues.Issue
+	var cause error
+	if owned != nil {
+		found, cause = foreignKeys(c.given.AllowedAPIKeyHashes, owned), ownedErr
+	}
+	switch {
+	case errors.Is(workspaceErr, byok.ErrFull):
+		found = append(found, issues.Issue{Path: "/workspace_id", Reason: issues.Full, Message: fmt.Sprintf(
+			"the workspace is full: it holds at most %d credentials, disabled ones included, and %d bytes of them", c.bound.Credentials, c.bound.Bytes)})
+	case errors.Is(workspaceErr, auth.ErrNoWorkspace):
+		found = append(found, issues.Issue{Path: "/workspace_id", Reason: issues.Unknown,
+			Message: "must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"})
+		if errors.Is(workspaceErr, auth.ErrUnreadable) {
+			cause = errors.Join(cause, workspaceErr)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return api.Invalid(found...).Because(cause)
 }
 
 // foreignKeys reports the hashes that do not name a key of the account. Another account's
 // key and an unknown one get the same message.
 func foreignKeys(hashes []ids.KeyHash, owned map[ids.KeyHash]bool) []issues.Issue {
-	var faults []issues.Issue
+	var found []issues.Issue
 	for i, h := range hashes {
 		if !owned[h] {
-			faults = append(faults, issues.Issue{
+			found = append(found, issues.Issue{
 				Path:    api.Element("allowed_api_key_hashes", i),
 				Reason:  issues.Unknown,
 				Message: "must be the hash of an API key of the account",
 			})
 		}
 	}
-	return faults
+	return found
 }

@@ -16,8 +16,8 @@ const derivation = "signalbox/idempotency/v1"
 
 const maxIdempotencyKey = 255
 
-// idempotencyKey returns the header's value, or "" if it is absent.
-func idempotencyKey(r *api.Request) (key string, faults []issues.Issue) {
+// requestID is the id of the request under its idempotency key, or "" if it has none.
+func requestID(r *api.Request) (byok.RequestID, []issues.Issue) {
 	switch values := r.Header("Idempotency-Key"); {
 	case len(values) == 0:
 		return "", nil
@@ -27,7 +27,7 @@ func idempotencyKey(r *api.Request) (key string, faults []issues.Issue) {
 			Message: fmt.Sprintf("Idempotency-Key must be sent once, with 1 to %d visible ASCII characters", maxIdempotencyKey),
 		}}
 	default:
-		return values[0], nil
+		return byok.NewRequestID(r.Key(), values[0]), nil
 	}
 }
 
@@ -43,88 +43,56 @@ func isVisible(s string) bool {
 	return true
 }
 
-// attempt is a request and the record under its idempotency key. Without such a key there
-// is no id and no record, and the request is never a replay.
-type attempt struct {
-	credentials credentials
-	request     *api.Request
-	id          byok.RequestID
-	earlier     byok.Remembered
-	fingerprint []byte
-}
-
-// newAttempt looks up an earlier request under the same idempotency key.
-func newAttempt(ctx context.Context, c credentials, r *api.Request, key string) (attempt, error) {
-	a := attempt{credentials: c, request: r}
-	if key == "" {
-		return a, nil
-	}
-	a.id = byok.NewRequestID(r.Key(), key)
-	var err error
-	a.earlier, err = c.Recall(ctx, a.id)
-	return a, err
-}
-
-// begin returns the response to the earlier request, or ErrNotRemembered if there was none.
-func (a *attempt) begin(body *api.Object) (api.Response, error) {
-	if a.id == "" {
-		return api.Response{}, byok.ErrNotRemembered
-	}
-	derived, err := a.request.Bearer().Derive(derivation)
+// fingerprintOf identifies the body among the requests of this API key.
+func fingerprintOf(r *api.Request, body *api.Object) ([]byte, error) {
+	derived, err := r.Bearer().Derive(derivation)
 	if err != nil {
-		return api.Response{}, fmt.Errorf("deriving the fingerprint's key: %w", err)
+		return nil, fmt.Errorf("deriving the fingerprint's key: %w", err)
 	}
 	defer clear(derived)
-	a.fingerprint = byok.Fingerprint(derived, body.Feed)
-	return a.replay(a.earlier)
+	return byok.Fingerprint(derived, body.Feed), nil
 }
 
-// refuse answers the 400 for what storage shows. A copy of this request may have been stored
-// since, and have caused it: then it replays the 201 of the copy.
-func (a *attempt) refuse(ctx context.Context, refusal *api.Error) (api.Response, error) {
-	if a.id == "" {
-		return api.Response{}, refusal
+// createOnce stores the credential of a request under an idempotency key, or replays the 201
+// of an earlier one. A copy of the request may be at work at the same time. If the copy is
+// stored first, this request stores nothing, or storage refuses it because of the copy. So a
+// refusal is returned only after one more look.
+func (c creation) createOnce(ctx context.Context, id byok.RequestID, earlier byok.Remembered, fingerprint []byte) (api.Response, error) {
+	if earlier.Exists() {
+		return c.replay(earlier, fingerprint)
 	}
-	since, err := a.credentials.Recall(ctx, a.id)
-	if err != nil {
-		return api.Response{}, err
-	}
-	if response, err := a.replay(since); !errors.Is(err, byok.ErrNotRemembered) {
-		return response, err
-	}
-	return api.Response{}, refusal
-}
-
-// commit stores the credential and answers 201. If another request under the same key was
-// stored first, it stores nothing and replays that one's 201.
-func (a *attempt) commit(ctx context.Context, draft byok.Draft) (api.Response, error) {
-	answer := api.JSON(newBody(draft.Credential))
-	if a.id == "" {
-		note(a.request, draft.Workspace, draft.ID)
-		return created(answer), a.credentials.Create(ctx, draft)
-	}
-	first, err := a.credentials.CreateOnce(ctx, draft, a.id, a.fingerprint, answer)
-	if err == nil {
-		if response, err := a.replay(first); !errors.Is(err, byok.ErrNotRemembered) {
-			return response, err
+	draft, err := c.draft(ctx)
+	if _, refused := errors.AsType[*api.Error](err); refused {
+		switch copied, recallErr := c.credentials.Recall(ctx, id); {
+		case recallErr != nil:
+			return api.Response{}, recallErr
+		case copied.Exists():
+			return c.replay(copied, fingerprint)
 		}
 	}
-	note(a.request, draft.Workspace, draft.ID)
-	return created(answer), err
-}
-
-// replay returns the response to another request under this idempotency key, or
-// ErrNotRemembered if there is none.
-func (a *attempt) replay(other byok.Remembered) (api.Response, error) {
-	replayed, err := other.Replay(a.fingerprint)
-	if errors.Is(err, byok.ErrDifferentRequest) {
-		return api.Response{}, api.Invalid(issues.Issue{Reason: issues.KeyReused, Message: "Idempotency-Key was used for a different request"})
-	}
 	if err != nil {
 		return api.Response{}, err
 	}
-	note(a.request, replayed.Workspace, replayed.Credential)
-	a.request.Note(slog.Bool("replayed", true))
+	body := api.JSON(newBody(draft.Credential))
+	copied, err := c.credentials.CreateOnce(ctx, draft, id, fingerprint, body)
+	if copied.Exists() {
+		return c.replay(copied, fingerprint)
+	}
+	c.note(draft.Workspace, draft.ID)
+	if err != nil {
+		return api.Response{}, err
+	}
+	return created(body), nil
+}
+
+// replay returns the 201 of the earlier request, if it is the same request.
+func (c creation) replay(earlier byok.Remembered, fingerprint []byte) (api.Response, error) {
+	replayed, same := earlier.Replay(fingerprint)
+	if !same {
+		return api.Response{}, api.Invalid(issues.Issue{Reason: issues.KeyReused, Message: "Idempotency-Key was used for a different request"})
+	}
+	c.note(replayed.Workspace, replayed.Credential)
+	c.request.Note(slog.Bool("replayed", true))
 	response := created(replayed.Response)
 	response.Header = map[string]string{"Idempotent-Replayed": "true"}
 	return response, nil

@@ -21,18 +21,20 @@ func TestFaults(t *testing.T) {
 		change func(*byok.New)
 		want   []string // path and reason
 	}{
-		"no change":               {func(*byok.New) {}, nil},
-		"longest key":             {func(n *byok.New) { n.Key = secret.New(make([]byte, 32768)) }, nil},
-		"key too long":            {func(n *byok.New) { n.Key = secret.New(make([]byte, 32769)) }, []string{"/key too_large"}},
-		"last provider":           {func(n *byok.New) { n.Provider = "z-ai" }, nil},
-		"part of a provider":      {func(n *byok.New) { n.Provider = "open" }, []string{"/provider invalid"}},
-		"end of a provider":       {func(n *byok.New) { n.Provider = "enai" }, []string{"/provider invalid"}},
-		"two adjacent providers":  {func(n *byok.New) { n.Provider = "ai21\naion-labs" }, []string{"/provider invalid"}},
-		"longest name":            {func(n *byok.New) { n.Name = strings.Repeat("😀", 255) }, nil},
-		"name too long":           {func(n *byok.New) { n.Name = strings.Repeat("x", 256) }, []string{"/name too_large"}},
-		"hundred hashes":          {func(n *byok.New) { n.AllowedAPIKeyHashes = slices.Repeat([]ids.KeyHash{hash}, 100) }, nil},
-		"too many hashes":         {func(n *byok.New) { n.AllowedAPIKeyHashes = slices.Repeat([]ids.KeyHash{hash}, 101) }, []string{"/allowed_api_key_hashes too_large"}},
-		"upper-case hash":         {func(n *byok.New) { n.AllowedAPIKeyHashes = []ids.KeyHash{hash, ids.KeyHash(strings.ToUpper(string(hash)))} }, []string{"/allowed_api_key_hashes/1 invalid"}},
+		"no change":              {func(*byok.New) {}, nil},
+		"longest key":            {func(n *byok.New) { n.Key = secret.New(make([]byte, 32768)) }, nil},
+		"key too long":           {func(n *byok.New) { n.Key = secret.New(make([]byte, 32769)) }, []string{"/key too_large"}},
+		"last provider":          {func(n *byok.New) { n.Provider = "z-ai" }, nil},
+		"part of a provider":     {func(n *byok.New) { n.Provider = "open" }, []string{"/provider invalid"}},
+		"end of a provider":      {func(n *byok.New) { n.Provider = "enai" }, []string{"/provider invalid"}},
+		"two adjacent providers": {func(n *byok.New) { n.Provider = "ai21\naion-labs" }, []string{"/provider invalid"}},
+		"longest name":           {func(n *byok.New) { n.Name = strings.Repeat("😀", 255) }, nil},
+		"name too long":          {func(n *byok.New) { n.Name = strings.Repeat("x", 256) }, []string{"/name too_large"}},
+		"hundred hashes":         {func(n *byok.New) { n.AllowedAPIKeyHashes = slices.Repeat([]ids.KeyHash{hash}, 100) }, nil},
+		"too many hashes":        {func(n *byok.New) { n.AllowedAPIKeyHashes = slices.Repeat([]ids.KeyHash{hash}, 101) }, []string{"/allowed_api_key_hashes too_large"}},
+		"upper-case hash": {func(n *byok.New) {
+			n.AllowedAPIKeyHashes = []ids.KeyHash{hash, ids.KeyHash(strings.ToUpper(string(hash)))}
+		}, []string{"/allowed_api_key_hashes/1 invalid"}},
 		"short hash":              {func(n *byok.New) { n.AllowedAPIKeyHashes = []ids.KeyHash{hash[1:]} }, []string{"/allowed_api_key_hashes/0 invalid"}},
 		"hundred models":          {func(n *byok.New) { n.AllowedModels = slices.Repeat([]string{"m"}, 100) }, nil},
 		"too many models":         {func(n *byok.New) { n.AllowedModels = slices.Repeat([]string{"m"}, 101) }, []string{"/allowed_models too_large"}},

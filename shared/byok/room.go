@@ -17,7 +17,7 @@ import (
 //
 // The workspace's row counts what it ever gave out, in the write that gives out a position.
 // As long as that is within the bound, there is room, and nothing more is asked. Beyond it
-// HasRoom counts what is stored, because some may be deleted, or were never stored. It counts
+// CheckRoom counts what is stored, because some may be deleted, or were never stored. It counts
 // after the position was given out, so nobody can have another account's workspace counted.
 // Creates at the same time may pass the bound by as many as are under way.
 type Bound struct{ Credentials, Bytes int64 }
@@ -35,6 +35,9 @@ const (
 func (b Bound) Covers(credentials, bytes int64) bool {
 	return credentials <= b.Credentials && bytes <= b.Bytes
 }
+
+// ErrFull means that the workspace has no room for one more credential.
+var ErrFull = errors.New("the workspace is full")
 
 // ErrTooMany means that the credentials of a workspace do not fit into one page of a Query,
 // 1 MB: a router refuses the workspace until the operator has deleted some.
@@ -60,16 +63,19 @@ func listBytes[T ~string](list []T) (size int) {
 // readUnit is how many bytes DynamoDB reads for one unit of capacity.
 const readUnit = 4096
 
-// HasRoom reports whether the workspace has room for one more credential of that size.
-// DynamoDB counts those that are stored: no attribute is read.
-func (s *Store) HasRoom(ctx context.Context, w ids.Workspace, b Bound, size int64) (bool, error) {
+// CheckRoom returns ErrFull if the workspace has no room for one more credential of that
+// size. DynamoDB counts those that are stored: no attribute is read.
+func (s *Store) CheckRoom(ctx context.Context, w ids.Workspace, b Bound, size int64) error {
 	page, err := count(ctx, s.db, s.credentials, w)
 	if err != nil {
-		return false, err
+		return err
 	}
 	bytes := int64(aws.ToFloat64(page.ConsumedCapacity.CapacityUnits) * readUnit)
 	// More than a page is beyond every bound, whatever capacity the page names.
-	return page.LastEvaluatedKey == nil && b.Covers(int64(page.Count)+1, bytes+size), nil
+	if page.LastEvaluatedKey != nil || !b.Covers(int64(page.Count)+1, bytes+size) {
+		return ErrFull
+	}
+	return nil
 }
 
 // count counts the credentials of a workspace in one page, strongly consistent.

@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -100,13 +99,6 @@ func (s *Store) put(d Draft) *types.Put {
 // than the 24 hours that infra/openapi.yaml promises.
 const recordLife = 25 * time.Hour
 
-var (
-	// ErrDifferentRequest means that the idempotency key was used for another request.
-	ErrDifferentRequest = errors.New("the idempotency key was used for a different request")
-	// ErrNotRemembered means that no request under the idempotency key is stored.
-	ErrNotRemembered = errors.New("no request is stored under the idempotency key")
-)
-
 // RequestID names one idempotent request: an idempotency key as one API key uses it.
 type RequestID string
 
@@ -141,8 +133,11 @@ type record struct {
 	Expires     int64          `dynamodbav:"exp"` // Unix seconds
 }
 
-// Remembered is the record of an earlier request under the same id, if any.
-type Remembered struct{ record *record }
+// Remembered is the record of an earlier request under the same id, if there is one.
+type Remembered struct{ record record }
+
+// Exists reports whether there is such a record.
+func (m Remembered) Exists() bool { return m.record.PK != "" }
 
 // Recall looks up an earlier request, strongly consistent.
 func (s *Store) Recall(ctx context.Context, id RequestID) (Remembered, error) {
@@ -170,7 +165,7 @@ func (s *Store) decodeRecord(id RequestID, item map[string]types.AttributeValue)
 	if r.Expires <= s.now().Unix() {
 		return Remembered{}, nil
 	}
-	return Remembered{&r}, nil
+	return Remembered{r}, nil
 }
 
 // Replayed is an earlier response and the credential that it names.
@@ -180,16 +175,13 @@ type Replayed struct {
 	Response   []byte
 }
 
-// Replay returns the earlier response to the same request. The error is ErrNotRemembered
-// if there is none, and ErrDifferentRequest if the earlier request was different.
-func (m Remembered) Replay(fingerprint []byte) (Replayed, error) {
-	if m.record == nil {
-		return Replayed{}, ErrNotRemembered
-	}
+// Replay returns the earlier response. It returns none, and false, if the earlier request was
+// different.
+func (m Remembered) Replay(fingerprint []byte) (Replayed, bool) {
 	if !hmac.Equal(m.record.Fingerprint, fingerprint) {
-		return Replayed{}, ErrDifferentRequest
+		return Replayed{}, false
 	}
-	return Replayed{Workspace: m.record.Workspace, Credential: m.record.Credential, Response: []byte(m.record.Response)}, nil
+	return Replayed{Workspace: m.record.Workspace, Credential: m.record.Credential, Response: []byte(m.record.Response)}, true
 }
 
 // CreateOnce stores the draft and the record of its request, both or neither. If another
@@ -210,7 +202,7 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerpri
 		stored, err := s.afterFailure(ctx, id, err)
 		switch {
 		case err != nil: // no attempt can succeed, or the look-up failed
-		case stored.record == nil: // try again
+		case !stored.Exists(): // try again
 			err = calls.Pause(ctx, attempt)
 		case stored.record.Credential == d.ID: // the response to an attempt of our own was lost
 			return Remembered{}, nil
@@ -252,7 +244,7 @@ func (s *Store) afterFailure(ctx context.Context, id RequestID, failed error) (R
 		return Remembered{}, failed
 	}
 	found, err := s.Recall(ctx, id)
-	if err == nil && found.record == nil && why == calls.Throttled {
+	if err == nil && !found.Exists() && why == calls.Throttled {
 		err = failed // the SDK has repeated it already
 	}
 	return found, err
