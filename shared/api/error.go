@@ -35,7 +35,7 @@ func Forbidden() *Error {
 	return &Error{status: http.StatusForbidden, reason: auth.ManagementKeyRequired}
 }
 
-// NotFound is the 404 for a resource that does not exist or belongs to another tenant.
+// NotFound is the 404 for a resource that does not exist or belongs to another account.
 func NotFound() *Error { return &Error{status: http.StatusNotFound} }
 
 // RateLimited is the 429 of an operation's own limiter.

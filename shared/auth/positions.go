@@ -14,15 +14,14 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Made is how many credentials got a position, and their bytes.
+// Made is how many credentials a workspace ever gave a position, and their bytes. It only
+// grows, so the stored credentials never take more.
 type Made struct{ Credentials, Bytes int64 }
 
-// Position is the place of a new credential in its workspace.
+// Position is what a new credential gets from its workspace.
 type Position struct {
 	SortOrder int64
-	// Made is what the workspace ever gave out, with this one. It only grows, so the stored
-	// credentials never take more.
-	Made Made
+	Made      Made // with this credential
 }
 
 type itemUpdater interface {
@@ -30,7 +29,10 @@ type itemUpdater interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 }
 
-// Positions gives out the positions of credentials in their workspaces.
+// Positions gives a new credential its sort_order and counts it. One conditional write does
+// both. It fails unless the workspace is live and the account's, so no request can count in
+// the workspace of another account, and no two credentials get the same sort_order. A position
+// that is not used leaves a gap, which is allowed.
 type Positions struct {
 	db      itemUpdater
 	table   string
@@ -43,11 +45,10 @@ func NewPositions(db itemUpdater, table string, unknown Made) *Positions {
 	return &Positions{db: db, table: table, unknown: unknown}
 }
 
-// Next takes the provider's next position, from 0, for a credential of that size. The same
-// conditional write fails with ErrNoWorkspace if the workspace is not live or not the
-// account's. If the row cannot be read, the error is ErrUnreadable too, and for its own
-// account only that. No two credentials get the same position. After any other error a
-// position may be taken. A position that is not used leaves a gap, which is allowed.
+// Next takes the provider's next position, from 0, for a credential of that size. It returns
+// ErrNoWorkspace if the workspace is not live or not the account's. If the row is damaged, the
+// error is ErrUnreadable too, and for its own account only that. After any other error a
+// position may be taken.
 func (p *Positions) Next(ctx context.Context, account ids.Account, workspace ids.Workspace, provider string, bytes int64) (Position, error) {
 	out, err := p.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &p.table, Key: workspaceAt(workspace).attributes(),
