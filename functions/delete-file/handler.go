@@ -141,7 +141,7 @@ func (h handler) delete(ctx context.Context, r *api.Request, caller auth.Caller,
 	if err != nil && receipt.Versions > 0 {
 		r.Note(slog.Int("versions_removed", receipt.Versions))
 	}
-	if receipt.AnswerLost {
+	if receipt.ResponseLost {
 		// A 404 then does not prove that the file did not exist.
 		r.Note(slog.Bool("answer_lost", true))
 	}

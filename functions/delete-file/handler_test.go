@@ -56,7 +56,7 @@ func TestAuditLine(t *testing.T) {
 		"deleted":         {deletion{receipt: files.Receipt{Versions: 1}}, http.StatusOK, 1.0, nil},
 		"failed":          {deletion{err: broken}, http.StatusInternalServerError, nil, nil},
 		"failed half way": {deletion{receipt: files.Receipt{Versions: 1}, err: broken}, http.StatusInternalServerError, 1.0, nil},
-		"answer lost":     {deletion{receipt: files.Receipt{AnswerLost: true}, err: files.ErrNotFound}, http.StatusNotFound, nil, true},
+		"answer lost":     {deletion{receipt: files.Receipt{ResponseLost: true}, err: files.ErrNotFound}, http.StatusNotFound, nil, true},
 	} {
 		got := functest.Handle(t, auth.NewVerifier(c.deletion, "access"), operation(c.deletion, c.deletion, c.deletion), deleteRequest("", file).As("sbx_any"))
 		if got.Status != c.status {

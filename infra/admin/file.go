@@ -120,5 +120,5 @@ func (c fileDelete) Run(ctx context.Context, s *session) error {
 	}
 	sentence := fmt.Sprintf("File %s is deleted: %s removed.", c.ID, output.Count(receipt.Versions, "version"))
 	return s.finish(ctx, "file.delete", err, result{changed{string(c.ID), "deleted"}, sentence}, "account", c.Account, "workspace", workspace.ID,
-		"file", c.ID, "versions_removed", receipt.Versions, "answer_lost", receipt.AnswerLost)
+		"file", c.ID, "versions_removed", receipt.Versions, "answer_lost", receipt.ResponseLost)
 }

@@ -54,9 +54,9 @@ type Receipt struct {
 	// versioning is suspended, a version that the delete marker replaced is not
 	// counted.
 	Versions int
-	// AnswerLost means that an attempt of this call may have been applied and its
+	// ResponseLost means that an attempt of this call may have been applied and its
 	// response lost. If the error is ErrNotFound, the file may have existed.
-	AnswerLost bool
+	ResponseLost bool
 }
 
 // Key is the key of a workspace's file in the bucket.
@@ -142,13 +142,13 @@ func codeOf(err error) string {
 	return "no answer"
 }
 
-// noteRepeats sets AnswerLost if the SDK retries: the first attempt may have been
+// noteRepeats sets ResponseLost if the SDK retries: the first attempt may have been
 // applied. With a 503 S3 says that it was not.
 func (d *deletion) noteRepeats(o *s3.Options) {
 	o.Retryer = calls.Deciding(o.Retryer, func(err error, again bool) bool {
 		response, answered := errors.AsType[*awshttp.ResponseError](err)
 		refused := answered && response.HTTPStatusCode() == http.StatusServiceUnavailable
-		d.receipt.AnswerLost = d.receipt.AnswerLost || again && !refused
+		d.receipt.ResponseLost = d.receipt.ResponseLost || again && !refused
 		return again
 	})
 }

@@ -87,7 +87,7 @@ func (s *fixture) left(f ids.File) int {
 func (s *fixture) mustDelete(f ids.File, versions ...int) {
 	s.Helper()
 	receipt, err := s.store.Delete(s.Context(), s.workspace, f)
-	if err != nil || !slices.Contains(versions, receipt.Versions) || receipt.AnswerLost {
+	if err != nil || !slices.Contains(versions, receipt.Versions) || receipt.ResponseLost {
 		s.Errorf("Delete: %+v, %v; want %v versions", receipt, err, versions)
 	}
 	if n := s.left(f); n != 0 {
@@ -300,9 +300,9 @@ func TestWhetherAnAnswerWasLost(t *testing.T) {
 		err   error
 	}{
 		"S3 was busy":          {faults.Answer(http.StatusServiceUnavailable, "SlowDown", ""), files.Receipt{Versions: 1}, nil},
-		"S3 failed":            {faults.Answer(http.StatusInternalServerError, "InternalError", ""), files.Receipt{Versions: 1, AnswerLost: true}, nil},
-		"S3 was not reached":   {faults.Refuse(), files.Receipt{Versions: 1, AnswerLost: true}, nil},
-		"the response is lost": {faults.LoseAnswer(), files.Receipt{AnswerLost: true}, files.ErrNotFound},
+		"S3 failed":            {faults.Answer(http.StatusInternalServerError, "InternalError", ""), files.Receipt{Versions: 1, ResponseLost: true}, nil},
+		"S3 was not reached":   {faults.Refuse(), files.Receipt{Versions: 1, ResponseLost: true}, nil},
+		"the response is lost": {faults.LoseAnswer(), files.Receipt{ResponseLost: true}, files.ErrNotFound},
 	} {
 		s := newFixture(t, off)
 		s.put("file_a")

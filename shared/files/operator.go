@@ -93,22 +93,26 @@ func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]File, error) {
 // markers last: no version becomes visible again. After an error some may be left;
 // Purge again removes them.
 func (m *Manager) Purge(ctx context.Context, w ids.Workspace) (versions int, err error) {
-	versions, err = m.sweep(ctx, w, func(page *s3.ListObjectVersionsOutput) (found []types.ObjectIdentifier) {
-		for _, v := range page.Versions {
-			found = append(found, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
-		}
-		return found
-	})
+	versions, err = m.sweep(ctx, w, versionsIn)
 	if err != nil {
 		return versions, err
 	}
-	_, err = m.sweep(ctx, w, func(page *s3.ListObjectVersionsOutput) (found []types.ObjectIdentifier) {
-		for _, d := range page.DeleteMarkers {
-			found = append(found, types.ObjectIdentifier{Key: d.Key, VersionId: d.VersionId})
-		}
-		return found
-	})
+	_, err = m.sweep(ctx, w, markersIn)
 	return versions, err
+}
+
+func versionsIn(page *s3.ListObjectVersionsOutput) (found []types.ObjectIdentifier) {
+	for _, v := range page.Versions {
+		found = append(found, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
+	}
+	return found
+}
+
+func markersIn(page *s3.ListObjectVersionsOutput) (found []types.ObjectIdentifier) {
+	for _, d := range page.DeleteMarkers {
+		found = append(found, types.ObjectIdentifier{Key: d.Key, VersionId: d.VersionId})
+	}
+	return found
 }
 
 // sweep removes the versions of the workspace's files that choose picks. It lists them
