@@ -173,13 +173,13 @@ func (f *fixture) survey(ids ...string) (*auth.Survey, []auth.ItemKey) {
 	f.Helper()
 	survey, err := auth.ReadSurvey(context.WithoutCancel(f.Context()), f.db, f.table)
 	f.wantError(err, nil)
-	var places []auth.ItemKey
-	for _, place := range append(survey.Missing, survey.Stray...) {
-		if slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(place.String(), id) }) {
-			places = append(places, place)
+	var entries []auth.ItemKey
+	for _, at := range append(survey.Missing, survey.Stray...) {
+		if slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(at.String(), id) }) {
+			entries = append(entries, at)
 		}
 	}
-	return survey, places
+	return survey, entries
 }
 
 // Between the survey and the repair the table may have changed.
@@ -218,20 +218,20 @@ func TestANeedlessRepairWritesNothing(t *testing.T) {
 func TestASurveySortsItems(t *testing.T) {
 	f := newFixture(t)
 	id := string(f.account)
-	for place, isEntry := range map[[2]string]bool{
+	for at, isEntry := range map[[2]string]bool{
 		{"account#" + id, "key#" + id}: true, {"account#" + id, "workspace#" + id}: true, {"workspace#" + id, "key#" + id}: true,
 		{"account#" + id, "job#" + id}: false, {"workspace#" + id, "account"}: false, {"account#" + id, "workspace"}: false,
 		{"key#" + id, "key#" + id}: false, {"other#" + id, "workspace#" + id}: false,
 	} {
-		item := kit.Key(place[0], place[1])
+		item := kit.Key(at[0], at[1])
 		item["v"] = kit.Number("1")
 		f.rows.Put(t, item)
-		survey, places := f.survey(id)
+		survey, entries := f.survey(id)
 		unknown := slices.ContainsFunc(survey.Unknown, func(p auth.ItemKey) bool { return strings.Contains(p.String(), id) })
-		if unknown == isEntry || (len(places) == 1) != isEntry {
-			t.Errorf("%v: unknown %v, entries without a row %v", place, unknown, places)
+		if unknown == isEntry || (len(entries) == 1) != isEntry {
+			t.Errorf("%v: unknown %v, entries without a row %v", at, unknown, entries)
 		}
-		f.rows.Delete(t, kit.Key(place[0], place[1]))
+		f.rows.Delete(t, kit.Key(at[0], at[1]))
 	}
 	sound := f.rows.Get(t, f.workspaceRow())
 	for _, attribute := range []string{"v", "account", "next"} {
