@@ -1,11 +1,20 @@
 package routing
 
 import (
+	"context"
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"signalbox.dev/shared/ids"
 )
+
+// The tables' ceiling is for all accounts, so a budget bounds the read units that each
+// account's requests consume. A read is paid for before it begins, with what the workspace's
+// last read cost, and the charge is corrected after it.
 
 const (
 	// unitTime is the time in which an account's budget grows by one read unit: it has
@@ -13,36 +22,32 @@ const (
 	unitTime = time.Millisecond
 	// burst is how much of its budget an account may save.
 	burst = time.Second
-	// mostBudgets bounds each map.
-	mostBudgets = 10_000
 )
 
-// budget bounds the read units that each account's requests consume: the tables' ceiling
-// is for all accounts. A read is charged before it begins, with what the workspace's last
-// read cost, and corrected after it.
 type budget struct {
 	mu    sync.Mutex
-	spent map[ids.Account]time.Time        // the budget until then is spent
-	costs map[ownedWorkspace]time.Duration // of the last read
+	spent bounded[ids.Account, time.Time]        // the budget until then is spent
+	costs bounded[ownedWorkspace, time.Duration] // of the last read
 }
 
 func newBudget() *budget {
-	return &budget{spent: make(map[ids.Account]time.Time), costs: make(map[ownedWorkspace]time.Duration)}
+	return &budget{spent: make(bounded[ids.Account, time.Time]), costs: make(bounded[ownedWorkspace, time.Duration])}
 }
 
 // charge is what one read of a workspace has paid. The zero charge is of a free read.
 type charge struct {
-	budget *budget
-	of     ownedWorkspace
-	cost   time.Duration
+	budget    *budget
+	workspace ownedWorkspace
+	cost      time.Duration
 }
 
-// charge implements paced.charge.
-func (b *budget) charge(of ownedWorkspace) (charge, time.Duration) {
+// pay charges the account for a read of the workspace, or returns how long the read must
+// wait.
+func (b *budget) pay(w ownedWorkspace) (charge, time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now, cost := time.Now(), max(b.costs[of], unitTime)
-	spent := b.spent[of.account]
+	now, cost := time.Now(), max(b.costs[w], unitTime)
+	spent := b.spent[w.account]
 	if spent.Before(now) {
 		spent = now
 	}
@@ -50,8 +55,8 @@ func (b *budget) charge(of ownedWorkspace) (charge, time.Duration) {
 	if wait := spent.Sub(now) - burst; wait > 0 {
 		return charge{}, wait
 	}
-	put(b.spent, mostBudgets, of.account, spent)
-	return charge{b, of, cost}, 0
+	b.spent.set(w.account, spent)
+	return charge{b, w, cost}, 0
 }
 
 // correct replaces the charge by the read units that the read consumed.
@@ -59,18 +64,39 @@ func (c charge) correct(units float64) {
 	c.budget.mu.Lock()
 	defer c.budget.mu.Unlock()
 	used := time.Duration(units * float64(unitTime))
-	put(c.budget.spent, mostBudgets, c.of.account, c.budget.spent[c.of.account].Add(used-c.cost))
-	put(c.budget.costs, mostBudgets, c.of, min(used, burst))
+	c.budget.spent.set(c.workspace.account, c.budget.spent[c.workspace.account].Add(used-c.cost))
+	c.budget.costs.set(c.workspace, min(used, burst))
 }
 
-// put stores a value. A full map loses one entry, in Go's random order of iteration: without
-// all of them, or without the oldest, one entry too many would make the map useless.
-func put[K comparable, V any](in map[K]V, most int, key K, value V) {
-	if _, ok := in[key]; !ok && len(in) >= most {
-		for other := range in {
-			delete(in, other)
+// metered corrects the charge of a Query.
+type metered struct {
+	tables
+	paid charge
+}
+
+// Query implements dynamodb.QueryAPIClient.
+func (m metered) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
+	out, err := m.tables.Query(ctx, in, options...)
+	if err == nil && out.ConsumedCapacity != nil {
+		m.paid.correct(aws.ToFloat64(out.ConsumedCapacity.CapacityUnits))
+	}
+	return out, err
+}
+
+// bounded is a map of at most mostEntries. A full one loses one entry for a new one, in Go's
+// random order of iteration: without all of them, or without the oldest, one entry too many
+// would make the map useless.
+type bounded[K comparable, V any] map[K]V
+
+const mostEntries = 10_000
+
+func (b bounded[K, V]) set(key K, value V) {
+	if _, ok := b[key]; !ok && len(b) >= mostEntries {
+		for other := range b {
+			delete(b, other)
 			break
 		}
 	}
-	in[key] = value
+	b[key] = value
 }

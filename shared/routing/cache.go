@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/secret"
 )
 
@@ -50,31 +49,33 @@ type cache struct {
 
 	mu      sync.Mutex
 	entries map[cacheKey]*entry
-	open    map[cacheKey]*entry // those of entries that are open
-	bytes   int                 // of the open ones
+	opened  map[cacheKey]*entry // those of entries that are open
+	bytes   int                 // of the opened ones
 }
 
 // entry is a key that is being opened, or is open. It is wiped once it has left the
 // cache and no request still has to copy it.
 type entry struct {
-	key     cacheKey
-	done    chan struct{} // closed once plain or err is set
-	plain   secret.Bytes
-	err     error
-	timer   *time.Timer // ends its time in the cache
-	kept    bool        // whether it is in the cache
-	waiting int         // requests that are about to copy it
+	key      cacheKey
+	done     chan struct{} // closed once plain or err is set
+	plain    secret.Bytes
+	err      error
+	timer    *time.Timer // ends its time in the cache
+	isCached bool
+	waiting  int // requests that are about to copy it
 }
 
+type openFunc func(context.Context) (secret.Bytes, error)
+
 func newCache(most int) *cache {
-	return &cache{most: most, entries: make(map[cacheKey]*entry), open: make(map[cacheKey]*entry)}
+	return &cache{most: most, entries: make(map[cacheKey]*entry), opened: make(map[cacheKey]*entry)}
 }
 
 // get returns a copy of the key. Requests at the same time share one opening. Errors
 // are not kept.
-func (c *cache) get(ctx context.Context, key cacheKey, open func(context.Context) (secret.Bytes, error)) (secret.Bytes, error) {
+func (c *cache) get(ctx context.Context, key cacheKey, open openFunc) (secret.Bytes, error) {
 	if c.most < 0 {
-		return safely(ctx, open)
+		return safely(func() (secret.Bytes, error) { return open(ctx) })
 	}
 	e := c.join(ctx, key, open)
 	defer c.leave(e)
@@ -89,50 +90,53 @@ func (c *cache) get(ctx context.Context, key cacheKey, open func(context.Context
 	return secret.New(bytes.Clone(e.plain.Reveal())), nil
 }
 
-// safely calls open and returns its panic as an error: in a goroutine of the cache a
-// panic would end the router.
-func safely(ctx context.Context, open func(context.Context) (secret.Bytes, error)) (plain secret.Bytes, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			plain, err = secret.Bytes{}, fmt.Errorf("%w: %w", ErrUnavailable, calls.Recovered(v))
-		}
-	}()
-	return open(ctx)
-}
-
 // join finds the key's entry or begins to open it.
-func (c *cache) join(ctx context.Context, key cacheKey, open func(context.Context) (secret.Bytes, error)) *entry {
+func (c *cache) join(ctx context.Context, key cacheKey, open openFunc) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[key]; ok {
-		e.waiting++
-		return e
+	e, ok := c.entries[key]
+	if !ok {
+		e = &entry{key: key, done: make(chan struct{}), isCached: true}
+		e.timer = time.AfterFunc(keptFor, func() { c.expire(e) })
+		c.entries[key] = e
+		go c.fill(context.WithoutCancel(ctx), e, open)
 	}
-	e := &entry{key: key, done: make(chan struct{}), kept: true, waiting: 1}
-	c.entries[key] = e
-	e.timer = time.AfterFunc(keptFor, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.drop(e)
-	})
-	go func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
-		defer cancel()
-		plain, err := safely(ctx, open)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		defer close(e.done)
-		e.plain, e.err = plain, err
-		switch {
-		case err != nil:
-			c.drop(e)
-		case e.kept:
-			c.keep(e)
-		default:
-			e.wipeIfUnused()
-		}
-	}()
+	e.waiting++
 	return e
+}
+
+// fill opens the entry's key.
+func (c *cache) fill(ctx context.Context, e *entry, open openFunc) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	plain, err := safely(func() (secret.Bytes, error) { return open(ctx) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.plain, e.err = plain, err
+	close(e.done)
+	switch {
+	case err != nil:
+		c.drop(e)
+	case e.isCached:
+		c.keep(e)
+	default:
+		e.wipeIfUnused()
+	}
+}
+
+// keep adds an open key. If there are too many, random ones leave: without the oldest, one
+// key too many would make the cache useless. Keys that are still being opened do not count:
+// slow or failing calls to KMS must not drive out open ones.
+func (c *cache) keep(e *entry) {
+	size := len(e.plain.Reveal())
+	for _, other := range c.opened { // in Go's random order
+		if len(c.opened) < c.most && c.bytes+size <= mostBytes {
+			break
+		}
+		c.drop(other)
+	}
+	c.opened[e.key] = e
+	c.bytes += size
 }
 
 func (c *cache) leave(e *entry) {
@@ -142,40 +146,10 @@ func (c *cache) leave(e *entry) {
 	e.wipeIfUnused()
 }
 
-// keep adds an open key. If there are too many, random ones leave: without the oldest, one
-// key too many would make the cache useless. Keys that are still being opened do not count:
-// slow or failing calls to KMS must not drive out open ones.
-func (c *cache) keep(e *entry) {
-	size := len(e.plain.Reveal())
-	for _, other := range c.open { // in Go's random order
-		if len(c.open) < c.most && c.bytes+size <= mostBytes {
-			break
-		}
-		c.drop(other)
-	}
-	c.open[e.key] = e
-	c.bytes += size
-}
-
-// drop removes an entry from the cache.
-func (c *cache) drop(e *entry) {
-	e.timer.Stop()
-	if e.kept {
-		delete(c.entries, e.key)
-	}
-	if c.open[e.key] == e {
-		delete(c.open, e.key)
-		c.bytes -= len(e.plain.Reveal())
-	}
-	e.kept = false
-	e.wipeIfUnused()
-}
-
-func (e *entry) wipeIfUnused() {
-	if !e.kept && e.waiting == 0 {
-		e.plain.Wipe()
-		e.plain = secret.Bytes{}
-	}
+func (c *cache) expire(e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop(e)
 }
 
 func (c *cache) clear() {
@@ -184,4 +158,32 @@ func (c *cache) clear() {
 	for _, e := range c.entries {
 		c.drop(e)
 	}
+}
+
+// drop removes an entry from the cache. It is called with the lock held, also for an entry
+// that has left already.
+func (c *cache) drop(e *entry) {
+	e.timer.Stop()
+	if e.isCached {
+		delete(c.entries, e.key)
+		e.isCached = false
+	}
+	if c.opened[e.key] == e {
+		delete(c.opened, e.key)
+		c.bytes -= len(e.plain.Reveal())
+	}
+	e.wipeIfUnused()
+}
+
+func (e *entry) wipeIfUnused() {
+	if !e.isCached && e.waiting == 0 {
+		e.plain.Wipe()
+		e.plain = secret.Bytes{}
+	}
+}
+
+func (c *cache) size() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.opened)
 }

@@ -121,8 +121,8 @@ func TestARandomKeyLeaves(t *testing.T) {
 				t.Error("a key that left is not wiped")
 			}
 		}
-		if c.bytes != 0 || len(c.open) != 0 {
-			t.Errorf("%d bytes of %d keys after clear", c.bytes, len(c.open))
+		if c.bytes != 0 || len(c.opened) != 0 {
+			t.Errorf("%d bytes of %d keys after clear", c.bytes, len(c.opened))
 		}
 	})
 }

@@ -5,11 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
@@ -17,12 +12,20 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// target is what an API key stands for: its caller, and the workspace that it is bound to or
-// else the account's default.
-type target struct {
+// A request needs three reads: of the API key, of its account's default workspace if the key
+// is bound to none, and of the workspace with its credentials. Each read needs the result of
+// the one before. A key seldom changes what it stands for, so the reader remembers that as a
+// guess and makes the three reads at once, in one round trip. A wrong guess costs another
+// read, and never gives a wrong result.
+
+// identity is what an API key stands for: its caller, and the workspace that it is bound to
+// or else the account's default.
+type identity struct {
 	caller    auth.Caller
 	workspace ids.Workspace
 }
+
+func (i identity) owned() ownedWorkspace { return ownedWorkspace{i.caller.Account(), i.workspace} }
 
 // ownedWorkspace is a workspace and the account that it must belong to.
 type ownedWorkspace struct {
@@ -30,19 +33,9 @@ type ownedWorkspace struct {
 	workspace ids.Workspace
 }
 
-func (t target) owned() ownedWorkspace { return ownedWorkspace{t.caller.Account(), t.workspace} }
-
-// stored is a workspace as stored.
-type stored struct {
-	row            auth.Found
-	credentials    []byok.Stored
-	credentialsErr error
-}
-
 // rows are the rows that belong to an API key.
 type rows struct {
-	target
-	begun       time.Time
+	identity
 	credentials []byok.Stored
 }
 
@@ -51,63 +44,67 @@ type rows struct {
 // ErrUnavailable.
 func (r *Reader) Identify(ctx context.Context, hash ids.KeyHash) (auth.Caller, error) {
 	caller, err := r.callers.get(ctx, hash)
-	switch {
-	case err != nil:
-		err = classify(err)
-	case caller.MayManage():
+	if err == nil && caller.MayManage() {
 		err = ErrManagementKey
-	default:
+	}
+	if err == nil {
 		return caller, nil
 	}
+	err = classify(err)
 	if !errors.Is(err, ErrUnavailable) {
 		r.guesses.forget(hash) // from now on the refused key costs one read
 	}
 	return auth.Caller{}, err
 }
 
-// look reads the rows of an API key, all at once if the key stands for what it stood for last
-// time. What this guess got wrong is read after the key's row.
+// look reads the rows of an API key by a guess. What the guess got wrong is read again.
 func (r *Reader) look(ctx context.Context, hash ids.KeyHash) (rows, error) {
-	begun := time.Now()
-	guess, guessed := r.guesses.of(hash)
 	var (
-		is                                  target
-		workspace                           stored
-		callerErr, defaultErr, workspaceErr error
+		caller    result[auth.Caller]
+		workspace result[ids.Workspace]
+		found     result[contents]
 	)
-	readCaller := func(ctx context.Context) { is.caller, callerErr = r.Identify(ctx, hash) }
-	if guessed {
-		calls.Together(ctx, readCaller,
-			func(ctx context.Context) { is.workspace, defaultErr = r.workspaceOf(ctx, guess.caller) },
-			func(ctx context.Context) { workspace, workspaceErr = r.stored.get(ctx, guess.owned()) })
+	guess, isKnown := r.guesses.get(hash)
+	if isKnown {
+		calls.Together(ctx,
+			func(ctx context.Context) { caller = resultOf(r.Identify(ctx, hash)) },
+			func(ctx context.Context) { workspace = resultOf(r.workspaceOf(ctx, guess.caller)) },
+			func(ctx context.Context) { found = resultOf(r.contents.get(ctx, guess.owned())) })
 	} else {
-		readCaller(ctx)
+		caller = resultOf(r.Identify(ctx, hash))
 	}
-	if callerErr != nil {
-		return rows{}, callerErr
+
+	if caller.err != nil {
+		return rows{}, caller.err
 	}
-	if is.caller != guess.caller {
-		is.workspace, defaultErr = r.workspaceOf(ctx, is.caller)
+	if caller.value != guess.caller {
+		workspace = resultOf(r.workspaceOf(ctx, caller.value))
 	}
-	if defaultErr != nil {
-		return rows{}, classify(defaultErr)
+	if workspace.err != nil {
+		return rows{}, workspace.err
 	}
-	if is.owned() != guess.owned() {
-		workspace, workspaceErr = r.stored.get(ctx, is.owned())
+	actual := identity{caller.value, workspace.value}
+	if actual.owned() != guess.owned() {
+		found = resultOf(r.contents.get(ctx, actual.owned()))
 	}
-	if workspaceErr != nil {
-		return rows{}, classify(workspaceErr)
+	if found.err != nil {
+		return rows{}, found.err
 	}
-	// If the workspace is not the caller's, no error may describe its credentials.
-	if _, err := workspace.row.For(is.caller); err != nil {
-		return rows{}, classify(err)
+	credentials, err := found.value.For(actual.caller)
+	if err != nil {
+		return rows{}, err
 	}
-	if workspace.credentialsErr != nil {
-		return rows{}, classify(workspace.credentialsErr)
-	}
-	r.guesses.remember(hash, is)
-	return rows{is, begun, workspace.credentials}, nil
+	r.guesses.set(hash, actual)
+	return rows{actual, credentials}, nil
 }
+
+// result is what a read returned.
+type result[V any] struct {
+	value V
+	err   error
+}
+
+func resultOf[V any](value V, err error) result[V] { return result[V]{value, err} }
 
 // workspaceOf returns the workspace that the key is bound to, or reads its account's
 // default.
@@ -118,30 +115,32 @@ func (r *Reader) workspaceOf(ctx context.Context, c auth.Caller) (ids.Workspace,
 	return r.defaults.get(ctx, c)
 }
 
-// readStored reads a workspace's row and its credentials side by side.
-func (r *Reader) readStored(ctx context.Context, of ownedWorkspace, paid charge) (is stored, err error) {
-	calls.Together(ctx, func(ctx context.Context) {
-		is.row, err = r.workspaces.Find(ctx, of.workspace)
-	}, func(ctx context.Context) {
-		is.credentials, is.credentialsErr = byok.ReadAll(ctx, metered{r.tables, paid}, r.config.CredentialsTable, of.account, of.workspace)
-	})
-	return is, err
+// contents is a workspace's row and its credentials, read before it was known whether the
+// workspace is the caller's. Only For reveals them.
+type contents struct {
+	workspace      auth.Found
+	credentials    []byok.Stored
+	credentialsErr error
 }
 
-// metered corrects the charge of a Query.
-type metered struct {
-	tables
-	paid charge
-}
-
-// Query implements dynamodb.QueryAPIClient.
-func (m metered) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
-	out, err := m.tables.Query(ctx, in, options...)
-	if err == nil && out.ConsumedCapacity != nil {
-		m.paid.correct(aws.ToFloat64(out.ConsumedCapacity.CapacityUnits))
+// For yields the credentials if the workspace is the caller's. If it is not, no error
+// describes its credentials.
+func (c contents) For(caller auth.Caller) ([]byok.Stored, error) {
+	if _, err := c.workspace.For(caller); err != nil {
+		return nil, err
 	}
-	return out, err
+	return c.credentials, c.credentialsErr
+}
+
+// readContents reads a workspace's row and its credentials side by side.
+func (r *Reader) readContents(ctx context.Context, w ownedWorkspace, paid charge) (found contents, err error) {
+	calls.Together(ctx,
+		func(ctx context.Context) { found.workspace, err = r.workspaces.Find(ctx, w.workspace) },
+		func(ctx context.Context) {
+			db := metered{r.tables, paid}
+			found.credentials, found.credentialsErr = byok.ReadAll(ctx, db, r.credentialsTable, w.account, w.workspace)
+		})
+	return found, err
 }
 
 // classify returns the error as an error that Read names.
@@ -161,22 +160,20 @@ func classify(err error) error {
 // guesses remembers what API keys stood for last time.
 type guesses struct {
 	mu  sync.Mutex
-	all map[ids.KeyHash]target
+	all bounded[ids.KeyHash, identity]
 }
 
-const mostGuesses = 10_000
-
-func (g *guesses) of(hash ids.KeyHash) (t target, ok bool) {
+func (g *guesses) get(hash ids.KeyHash) (i identity, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	t, ok = g.all[hash]
-	return t, ok
+	i, ok = g.all[hash]
+	return i, ok
 }
 
-func (g *guesses) remember(hash ids.KeyHash, t target) {
+func (g *guesses) set(hash ids.KeyHash, i identity) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	put(g.all, mostGuesses, hash, t)
+	g.all.set(hash, i)
 }
 
 func (g *guesses) forget(hash ids.KeyHash) {

@@ -31,39 +31,47 @@ const interval = 4 * time.Millisecond
 // nobody may change it.
 type paced[K comparable, V any] struct {
 	read func(context.Context, K, charge) (V, error)
-	// charge pays for a read, or returns how long the read must wait. Without it no read
-	// waits.
-	charge func(K) (charge, time.Duration)
+	// pay pays for a read, or returns how long the read must wait.
+	pay func(K) (charge, time.Duration)
 
-	mu    sync.Mutex
-	paces map[K]*pace[V]
+	mu  sync.Mutex
+	all map[K]*series[V]
 }
 
-// pace is the last read of a K and the next one. It exists for the interval from the
-// beginning of the last one, and for as long as requests wait.
-type pace[V any] struct {
-	last, next *flight[V] // next is nil if no request waits
-	mayBegin   bool       // the interval has passed since the last one began
-	delayed    bool       // the next one waits for charge
+// series is the last read of a K and the next one. It exists as long as the next read would
+// have to wait, or requests wait for it.
+type series[V any] struct {
+	last         *flight[V] // the zero flight before the first read
+	next         *flight[V] // nil if no request waits
+	delayedUntil time.Time  // the next read cannot be paid before
 }
 
 // flight is one read. Its result is set once done is closed.
 type flight[V any] struct {
 	requests int // that share it
+	begun    time.Time
 	ended    bool
 	done     chan struct{}
 	value    V
 	err      error
 }
 
-func newPaced[K comparable, V any](read func(context.Context, K, charge) (V, error)) *paced[K, V] {
-	return &paced[K, V]{read: read, paces: make(map[K]*pace[V])}
+// newPaced paces reads that are free.
+func newPaced[K comparable, V any](read func(context.Context, K) (V, error)) *paced[K, V] {
+	return newPaidPaced(
+		func(ctx context.Context, k K, _ charge) (V, error) { return read(ctx, k) },
+		func(K) (charge, time.Duration) { return charge{}, 0 })
+}
+
+// newPaidPaced paces reads that must be paid for.
+func newPaidPaced[K comparable, V any](read func(context.Context, K, charge) (V, error), pay func(K) (charge, time.Duration)) *paced[K, V] {
+	return &paced[K, V]{read: read, pay: pay, all: make(map[K]*series[V])}
 }
 
 // get waits for the next read. The context ends the wait, not the read: others may be
 // waiting for it.
-func (p *paced[K, V]) get(ctx context.Context, of K) (value V, err error) {
-	f := p.join(of)
+func (p *paced[K, V]) get(ctx context.Context, k K) (value V, err error) {
+	f := p.join(k)
 	select {
 	case <-f.done:
 		return f.value, f.err
@@ -73,86 +81,78 @@ func (p *paced[K, V]) get(ctx context.Context, of K) (value V, err error) {
 }
 
 // join returns the next read, and begins it if it need not wait.
-func (p *paced[K, V]) join(of K) *flight[V] {
+func (p *paced[K, V]) join(k K) *flight[V] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	its := p.paces[of]
-	if its == nil {
-		its = &pace[V]{mayBegin: true}
-		p.paces[of] = its
+	s := p.all[k]
+	if s == nil {
+		s = &series[V]{last: new(flight[V])}
+		p.all[k] = s
 	}
-	if its.next == nil {
-		its.next = &flight[V]{done: make(chan struct{})}
+	if s.next == nil {
+		s.next = &flight[V]{done: make(chan struct{})}
 	}
-	f := its.next
+	f := s.next
 	f.requests++
-	p.proceed(of, its)
+	p.proceed(k, s)
 	return f
 }
 
 // proceed begins the next read if it need not wait. It is called with the lock held,
-// whenever a reason to wait has ended.
-func (p *paced[K, V]) proceed(of K, its *pace[V]) {
-	isAlone := its.last != nil && its.last.ended && its.last.requests == 1
-	switch {
-	case its.next == nil && its.mayBegin:
-		if p.paces[of] == its { // else it was deleted before
-			delete(p.paces, of)
+// whenever a reason to wait may have ended.
+func (p *paced[K, V]) proceed(k K, s *series[V]) {
+	if s.mustWait() {
+		return
+	}
+	if s.next == nil {
+		if p.all[k] == s { // else it was deleted before
+			delete(p.all, k)
 		}
 		return
-	case its.next == nil, its.delayed, !its.mayBegin && !isAlone:
+	}
+	paid, wait := p.pay(k)
+	if wait > 0 {
+		s.delayedUntil = time.Now().Add(wait)
+		time.AfterFunc(wait, func() { p.resume(k, s) })
 		return
 	}
-	var paid charge
-	var wait time.Duration
-	if p.charge != nil {
-		paid, wait = p.charge(of)
-	}
-	if wait == 0 {
-		p.begin(of, its, paid)
-		return
-	}
-	its.delayed = true
-	time.AfterFunc(wait, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		its.delayed = false
-		p.proceed(of, its)
-	})
+	f := s.next
+	f.begun = time.Now()
+	s.last, s.next = f, nil
+	time.AfterFunc(interval, func() { p.resume(k, s) })
+	go p.run(k, s, f, paid)
 }
 
-// begin is called with the lock held.
-func (p *paced[K, V]) begin(of K, its *pace[V], paid charge) {
-	f := its.next
-	its.last, its.next, its.mayBegin = f, nil, false
-	time.AfterFunc(interval, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if its.last == f {
-			its.mayBegin = true
-			p.proceed(of, its)
-		}
-	})
-	go func() {
-		p.fly(of, f, paid)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		f.ended = true
-		if its.last == f {
-			p.proceed(of, its)
-		}
-	}()
+// mustWait reports whether the next read may not begin yet.
+func (s *series[V]) mustWait() bool {
+	isAlone := s.last.ended && s.last.requests == 1
+	return time.Now().Before(s.delayedUntil) || !isAlone && time.Since(s.last.begun) < interval
 }
 
-// fly reads, and makes a panic the error of the requests: it would end the router.
-func (p *paced[K, V]) fly(of K, f *flight[V], paid charge) {
+func (p *paced[K, V]) resume(k K, s *series[V]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.proceed(k, s)
+}
+
+func (p *paced[K, V]) run(k K, s *series[V], f *flight[V], paid charge) {
 	ctx, cancel := context.WithTimeout(context.Background(), byok.ReadTime)
 	defer cancel()
-	defer close(f.done)
+	f.value, f.err = safely(func() (V, error) { return p.read(ctx, k, paid) })
+	close(f.done)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f.ended = true
+	p.proceed(k, s)
+}
+
+// safely returns a panic as an error. On a goroutine that serves several requests, a panic
+// would end the router.
+func safely[V any](read func() (V, error)) (value V, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			f.err = fmt.Errorf("%w: %w", ErrUnavailable, calls.Recovered(v))
+			err = fmt.Errorf("%w: %w", ErrUnavailable, calls.Recovered(v))
 		}
 	}()
-	f.value, f.err = p.read(ctx, of, paid)
+	return read()
 }

@@ -140,7 +140,7 @@ func skip(c byok.Credential, r Request) Reason {
 	switch {
 	case c.Disabled:
 		return SkippedDisabled
-	case !covers(c, r.Model):
+	case c.AllowedModels != nil && !slices.Contains(c.AllowedModels, r.Model):
 		return SkippedModel
 	case c.AllowedAPIKeyHashes != nil && !slices.Contains(c.AllowedAPIKeyHashes, r.APIKeyHash):
 		return SkippedAPIKey
@@ -149,10 +149,6 @@ func skip(c byok.Credential, r Request) Reason {
 	default:
 		return ""
 	}
-}
-
-func covers(c byok.Credential, model string) bool {
-	return c.AllowedModels == nil || slices.Contains(c.AllowedModels, model)
 }
 
 // Models is a set of models: those listed, or all but those listed.

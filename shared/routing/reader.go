@@ -106,16 +106,16 @@ const defaultKeys = 10_000
 // every request reads the row. During an outage of KMS those keys stay usable for the
 // rest of their 60 seconds.
 type Reader struct {
-	config     Config
-	tables     tables
-	workspaces *auth.Workspaces
-	opener     *seal.Opener
-	opened     *cache
-	guesses    guesses
+	credentialsTable string
+	tables           tables
+	workspaces       *auth.Workspaces
+	opener           *seal.Opener
+	opened           *cache
+	guesses          guesses
 
 	callers  *paced[ids.KeyHash, auth.Caller]
 	defaults *paced[auth.Caller, ids.Workspace]
-	stored   *paced[ownedWorkspace, stored]
+	contents *paced[ownedWorkspace, contents]
 }
 
 // NewReader returns an error if the configuration is incomplete.
@@ -126,19 +126,15 @@ func NewReader(db tables, decrypter decrypter, c Config) (*Reader, error) {
 	if c.Keys == 0 {
 		c.Keys = defaultKeys
 	}
-	r := &Reader{config: c, tables: ownTables{db, calls.Retryer()},
-		opener: seal.NewOpener(ownKMS{decrypter, calls.Retryer()}, c.SealingKeyARNs...), opened: newCache(c.Keys)}
-	r.workspaces = auth.NewWorkspaces(r.tables, c.AccessTable)
-	verifier := auth.NewVerifier(r.tables, c.AccessTable)
-	r.guesses.all = make(map[ids.KeyHash]target)
-	r.callers = newPaced(func(ctx context.Context, hash ids.KeyHash, _ charge) (auth.Caller, error) {
-		return verifier.Verify(ctx, hash)
-	})
-	r.defaults = newPaced(func(ctx context.Context, c auth.Caller, _ charge) (ids.Workspace, error) {
-		return r.workspaces.Default(ctx, c)
-	})
-	r.stored = newPaced(r.readStored)
-	r.stored.charge = newBudget().charge
+	db = ownTables{db, calls.Retryer()}
+	r := &Reader{
+		credentialsTable: c.CredentialsTable, tables: db, workspaces: auth.NewWorkspaces(db, c.AccessTable),
+		opener: seal.NewOpener(ownKMS{decrypter, calls.Retryer()}, c.SealingKeyARNs...), opened: newCache(c.Keys),
+		guesses: guesses{all: make(bounded[ids.KeyHash, identity])},
+	}
+	r.callers = newPaced(auth.NewVerifier(db, c.AccessTable).Verify)
+	r.defaults = newPaced(r.workspaces.Default)
+	r.contents = newPaidPaced(r.readContents, newBudget().pay)
 	return r, nil
 }
 
@@ -147,11 +143,7 @@ func NewReader(db tables, decrypter decrypter, c Config) (*Reader, error) {
 func (r *Reader) Close() { r.opened.clear() }
 
 // Kept is the number of opened keys in memory.
-func (r *Reader) Kept() int {
-	r.opened.mu.Lock()
-	defer r.opened.mu.Unlock()
-	return len(r.opened.open)
-}
+func (r *Reader) Kept() int { return r.opened.size() }
 
 // Reading is a plan together with the sealed keys that it names.
 type Reading struct {
@@ -161,7 +153,7 @@ type Reading struct {
 
 	reader *Reader
 	begun  time.Time
-	stored map[Step]byok.Stored // only for the steps of the plan
+	sealed map[Step]byok.Stored // only for the steps of the plan
 }
 
 // Read finds who calls by the hash of the API key, and plans a request of that caller. It
@@ -171,9 +163,10 @@ type Reading struct {
 // The error is an *auth.Rejection, ErrManagementKey, ErrNoWorkspace, ErrUnreadable,
 // ErrTooMany or ErrUnavailable.
 func (r *Reader) Read(ctx context.Context, hash ids.KeyHash, request Request) (*Reading, error) {
+	begun := time.Now()
 	read, err := r.look(ctx, hash)
 	if err != nil {
-		return nil, err
+		return nil, classify(err)
 	}
 	request.APIKeyHash = hash
 	credentials := make([]byok.Credential, len(read.credentials))
@@ -182,11 +175,11 @@ func (r *Reader) Read(ctx context.Context, hash ids.KeyHash, request Request) (*
 	}
 	reading := &Reading{
 		Plan: NewPlan(credentials, request), Account: read.caller.Account(), Workspace: read.workspace,
-		reader: r, begun: read.begun, stored: make(map[Step]byok.Stored),
+		reader: r, begun: begun, sealed: make(map[Step]byok.Stored),
 	}
 	for _, s := range read.credentials {
 		if step := (Step{s.Provider, s.ID}); slices.Contains(reading.Steps, step) {
-			reading.stored[step] = s
+			reading.sealed[step] = s
 		}
 	}
 	return reading, nil
@@ -196,9 +189,9 @@ func (r *Reader) Read(ctx context.Context, hash ids.KeyHash, request Request) (*
 // little memory.
 func (r *Reading) First() *Reading {
 	first := *r
-	first.Plan, first.stored = Plan{Steps: r.Steps[:1:1]}, make(map[Step]byok.Stored)
-	if stored, ok := r.stored[r.Steps[0]]; ok {
-		first.stored[r.Steps[0]] = stored
+	first.Plan, first.sealed = Plan{Steps: r.Steps[:1:1]}, make(map[Step]byok.Stored)
+	if sealed, ok := r.sealed[r.Steps[0]]; ok {
+		first.sealed[r.Steps[0]] = sealed
 	}
 	return &first
 }
@@ -210,12 +203,12 @@ func (r *Reading) IsFresh() bool { return time.Since(r.begun) <= byok.ReadTime }
 // caller wipes the key after use. The error is ErrUnavailable, or an error of package
 // seal if the record can never be opened here. The key is never empty.
 func (r *Reading) Open(ctx context.Context, step Step) (secret.Bytes, error) {
-	stored, ok := r.stored[step]
+	sealed, ok := r.sealed[step]
 	if !ok {
 		return secret.Bytes{}, errors.New("the step is not in this plan, or uses the shared endpoint")
 	}
-	return r.reader.opened.get(ctx, keyOf(stored), func(ctx context.Context) (secret.Bytes, error) {
-		plain, err := r.reader.opener.Open(ctx, stored.Sealed, stored.Binding())
+	return r.reader.opened.get(ctx, keyOf(sealed), func(ctx context.Context) (secret.Bytes, error) {
+		plain, err := r.reader.opener.Open(ctx, sealed.Sealed, sealed.Binding())
 		switch {
 		case err != nil && !isPermanent(err):
 			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
