@@ -87,11 +87,13 @@ func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(ctx)
 	switch {
 	case isUnder(r, "/who"):
-		a.answer(w, r, "/who", a.identify)
+		a.serve(w, r, "/who", a.who)
+	case r.Method == http.MethodGet && r.URL.Path == "/plan/v1/models":
+		a.serve(w, r, "/plan", a.models)
 	case isUnder(r, "/plan"):
-		a.answer(w, r, "/plan", a.plan)
+		a.serve(w, r, "/plan", a.plan)
 	case isUnder(r, "/open"):
-		a.answer(w, r, "/open", a.open)
+		a.serve(w, r, "/open", a.open)
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
@@ -101,8 +103,8 @@ func isUnder(r *http.Request, path string) bool {
 	return r.URL.Path == path || strings.HasPrefix(r.URL.Path, path+"/")
 }
 
-// answer calls the handler. If the handler does not refuse, it writes the response itself.
-func (a *authorizer) answer(w http.ResponseWriter, r *http.Request, path string, handle func(http.ResponseWriter, *http.Request) error) {
+// serve calls the handler. If the handler does not refuse, it has written the response.
+func (a *authorizer) serve(w http.ResponseWriter, r *http.Request, path string, handle func(http.ResponseWriter, *http.Request) error) {
 	began, status, reason := time.Now(), 0, "aborted"
 	defer func() { a.metrics.note(path, status, reason, time.Since(began)) }()
 	err := safely(w, r, handle)
@@ -113,14 +115,7 @@ func (a *authorizer) answer(w http.ResponseWriter, r *http.Request, path string,
 	refused := refusalOf(err)
 	status, reason = refused.status, refused.reason
 	if refused.cause != nil {
-		attrs := []slog.Attr{slog.String("path", path), slog.String("reason", reason), {Key: "error", Value: calls.Describe(refused.cause)}}
-		if id, ok := ids.Parse[string](r.Header.Get(requestIDHeader)); ok {
-			attrs = append(attrs, slog.String("request", id))
-		}
-		if p, ok := errors.AsType[calls.Panic](refused.cause); ok {
-			attrs = append(attrs, slog.String("stack", string(p.Stack)))
-		}
-		a.log.LogAttrs(r.Context(), slog.LevelError, "refused", attrs...)
+		a.logRefusal(r, path, refused)
 	}
 	a.refuse(w, status, reason)
 }
@@ -138,167 +133,6 @@ func safely(w http.ResponseWriter, r *http.Request, handle func(http.ResponseWri
 		}
 	}()
 	return handle(w, r)
-}
-
-// refuse writes the refusal. The status of an outage is a setting, because some routers
-// drop the body of a 5xx; the body says 503.
-func (a *authorizer) refuse(w http.ResponseWriter, status int, reason string) {
-	if status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set(reasonHeader, reason)
-	if status == http.StatusServiceUnavailable {
-		w.WriteHeader(a.config.OutageStatus)
-	} else {
-		w.WriteHeader(status)
-	}
-	message := messages[status]
-	if reason == string(auth.Missing) {
-		message = howToSend
-	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{ // the connection may be gone
-		"code": status, "message": message, "metadata": map[string]any{"reason": reason},
-	}})
-}
-
-// bearerOf returns the hash of the caller's API key, which may be unknown.
-func bearerOf(w http.ResponseWriter, r *http.Request) (ids.KeyHash, error) {
-	bearer, err := auth.ParseBearer(r.Header.Values("Authorization"))
-	if err != nil {
-		return "", err
-	}
-	w.Header().Set(keyHeader, bearer.Hash().Short())
-	return bearer.Hash(), nil
-}
-
-// identify finds who calls, from the API key alone.
-func (a *authorizer) identify(w http.ResponseWriter, r *http.Request) error {
-	hash, err := bearerOf(w, r)
-	if err != nil {
-		return err
-	}
-	caller, err := a.reader.Identify(r.Context(), hash)
-	if err != nil {
-		return err
-	}
-	w.Header().Set(accountHeader, string(caller.Account()))
-	return nil
-}
-
-// models lists the configured models as OpenAI does. The status is not 200, because Envoy
-// would send the request on; 418 is no other response's, so a mapper can make it 200.
-func (a *authorizer) models(w http.ResponseWriter, r *http.Request) error {
-	if err := a.identify(w, r); err != nil {
-		return err
-	}
-	list := []map[string]any{}
-	for _, name := range slices.Sorted(maps.Keys(a.config.Models)) {
-		list = append(list, map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "signalbox"})
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusTeapot)
-	_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": list}) // the connection may be gone
-	return nil
-}
-
-// plan decides how a request may be served.
-func (a *authorizer) plan(w http.ResponseWriter, r *http.Request) error {
-	if r.Method == http.MethodGet && r.URL.Path == "/plan/v1/models" {
-		return a.models(w, r)
-	}
-	made, err := a.decide(w, r)
-	if err != nil {
-		return err
-	}
-	name := a.config.nameKeys.name(made.plan)
-	a.kept.keep(name, made.reading.First())
-	w.Header().Set(planHeader, name)
-	w.Header().Set(retriesHeader, strconv.Itoa(len(made.steps)-1))
-	return nil
-}
-
-// attempt is a step of a plan whose turn has come, and the reading that can open its key.
-type attempt struct {
-	plan
-	reading *routing.Reading
-	step    routing.Step
-}
-
-// decide plans the request of a body, and returns its first attempt. A refusal that needs no
-// rows still asks who calls: an unknown caller gets a 401, and the router's log has the
-// account of a known one.
-func (a *authorizer) decide(w http.ResponseWriter, r *http.Request) (attempt, error) {
-	hash, err := bearerOf(w, r)
-	if err != nil {
-		return attempt{}, err
-	}
-	p, err := a.asked(w, r)
-	if err != nil {
-		// net/http has ended the request's own context if the body is late.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestTime-readTime)
-		defer cancel()
-		return attempt{}, cmp.Or(a.identify(w, r.WithContext(ctx)), err)
-	}
-	p.hash = hash
-	reading, err := a.read(w, r, p)
-	if err != nil {
-		return attempt{}, err
-	}
-	if len(reading.Steps) == 0 {
-		return attempt{}, &refusal{http.StatusForbidden, "no_step", nil}
-	}
-	for _, step := range reading.Steps {
-		p.steps = append(p.steps, idOf(step))
-	}
-	return attempt{p, reading, reading.Steps[0]}, nil
-}
-
-// asked reads the model and the user that a request names.
-func (a *authorizer) asked(w http.ResponseWriter, r *http.Request) (plan, error) {
-	p := plan{made: time.Now()}
-	var err error
-	p.model, err = readModel(http.MaxBytesReader(w, r.Body, a.config.MaxBodyBytes))
-	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
-	tooLarge = tooLarge || r.Header.Get(partialHeader) == "true"
-	users := r.Header.Values(a.config.UserIDHeader) // none if no header is configured
-	switch {
-	case r.Method != http.MethodPost:
-		return plan{}, &refusal{http.StatusNotFound, "unknown_call", nil}
-	case tooLarge:
-		return plan{}, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
-	case errors.Is(err, os.ErrDeadlineExceeded): // the router had the whole body
-		return plan{}, &refusal{http.StatusServiceUnavailable, "slow_body", err}
-	case err != nil:
-		return plan{}, &refusal{http.StatusBadRequest, "malformed_body", nil}
-	case len(users) > 1: // one of them may be the client's
-		return plan{}, &refusal{http.StatusBadRequest, "repeated_user_id", nil}
-	case a.config.Models[p.model] == nil:
-		return plan{}, &refusal{http.StatusNotFound, "unknown_model", nil}
-	case len(users) == 1:
-		p.userID = users[0]
-	}
-	return p, nil
-}
-
-// read plans the plan's request by the rows as they are now. Steps for shared endpoints
-// without a platform key are left out.
-func (a *authorizer) read(w http.ResponseWriter, r *http.Request, p plan) (*routing.Reading, error) {
-	reading, err := a.reader.Read(r.Context(), p.hash, routing.Request{Model: p.model, UserID: p.userID, Providers: a.config.Models[p.model]})
-	if err != nil {
-		return nil, err
-	}
-	note(w, reading, p)
-	reading.Steps = slices.DeleteFunc(reading.Steps, func(s routing.Step) bool {
-		return s.IsShared() && len(a.config.Providers[s.Provider].key.Reveal()) == 0
-	})
-	return reading, nil
-}
-
-func note(w http.ResponseWriter, reading *routing.Reading, p plan) {
-	w.Header().Set(modelHeader, p.model) // one of the configuration
-	w.Header().Set(accountHeader, string(reading.Account))
-	w.Header().Set(workspaceHeader, string(reading.Workspace))
 }
 
 // refusalOf returns the refusal for an error. An outage is a 503; what a retry cannot help
@@ -324,6 +158,92 @@ func refusalOf(err error) *refusal {
 	}
 }
 
+func (a *authorizer) logRefusal(r *http.Request, path string, refused *refusal) {
+	attrs := []slog.Attr{slog.String("path", path), slog.String("reason", refused.reason), {Key: "error", Value: calls.Describe(refused.cause)}}
+	if id, ok := ids.Parse[string](r.Header.Get(requestIDHeader)); ok {
+		attrs = append(attrs, slog.String("request", id))
+	}
+	if p, ok := errors.AsType[calls.Panic](refused.cause); ok {
+		attrs = append(attrs, slog.String("stack", string(p.Stack)))
+	}
+	a.log.LogAttrs(r.Context(), slog.LevelError, "refused", attrs...)
+}
+
+// refuse writes the refusal. The status of an outage is a setting, because some routers
+// drop the body of a 5xx; the body says 503.
+func (a *authorizer) refuse(w http.ResponseWriter, status int, reason string) {
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set(reasonHeader, reason)
+	if status == http.StatusServiceUnavailable {
+		w.WriteHeader(a.config.OutageStatus)
+	} else {
+		w.WriteHeader(status)
+	}
+	message := messages[status]
+	if reason == string(auth.Missing) {
+		message = howToSend
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{ // the connection may be gone
+		"code": status, "message": message, "metadata": map[string]any{"reason": reason},
+	}})
+}
+
+// who finds who calls, from the API key alone.
+func (a *authorizer) who(w http.ResponseWriter, r *http.Request) error {
+	hash, err := keyOf(w, r)
+	if err != nil {
+		return err
+	}
+	caller, err := a.reader.Identify(r.Context(), hash)
+	if err != nil {
+		return err
+	}
+	w.Header().Set(accountHeader, string(caller.Account()))
+	return nil
+}
+
+// keyOf returns the hash of the caller's API key, which may be unknown.
+func keyOf(w http.ResponseWriter, r *http.Request) (ids.KeyHash, error) {
+	bearer, err := auth.ParseBearer(r.Header.Values("Authorization"))
+	if err != nil {
+		return "", err
+	}
+	w.Header().Set(keyHeader, bearer.Hash().Short())
+	return bearer.Hash(), nil
+}
+
+// models lists the configured models as OpenAI does. The status is not 200, because Envoy
+// would send the request on; 418 is no other response's, so a mapper can make it 200.
+func (a *authorizer) models(w http.ResponseWriter, r *http.Request) error {
+	if err := a.who(w, r); err != nil {
+		return err
+	}
+	list := []map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(a.config.Models)) {
+		list = append(list, map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "signalbox"})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusTeapot)
+	_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": list}) // the connection may be gone
+	return nil
+}
+
+// plan decides how a request may be served.
+func (a *authorizer) plan(w http.ResponseWriter, r *http.Request) error {
+	first, err := a.planned(w, r)
+	if err != nil {
+		return err
+	}
+	name := a.config.nameKeys.name(first.plan)
+	a.kept.keep(name, first.reading.First())
+	w.Header().Set(planHeader, name)
+	w.Header().Set(retriesHeader, strconv.Itoa(len(first.steps)-1))
+	return nil
+}
+
 // open sends the key of one attempt.
 func (a *authorizer) open(w http.ResponseWriter, r *http.Request) error {
 	at, err := a.attempt(w, r)
@@ -331,25 +251,35 @@ func (a *authorizer) open(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	provider := a.config.Providers[at.step.Provider]
-	kind, servedBy, credential, key := "shared", "platform", "shared", provider.key
-	if !at.step.IsShared() {
-		kind, servedBy, credential = "credential", "own", string(at.step.Credential)
-		key, err = at.openKey(r.Context())
-		defer key.Wipe()
-	}
-	w.Header().Set(credentialHeader, credential)
 	w.Header().Set(providerHeader, at.step.Provider)
-	w.Header().Set(servedByHeader, servedBy)
+	if at.step.IsShared() {
+		w.Header().Set(credentialHeader, "shared")
+		w.Header().Set(servedByHeader, "platform")
+		sendKey(w, r, provider.Header, *provider.Prefix, provider.key.Reveal())
+		a.metrics.opened.WithLabelValues("shared", "ok").Inc()
+		return nil
+	}
+	w.Header().Set(credentialHeader, string(at.step.Credential))
+	w.Header().Set(servedByHeader, "own")
+	key, err := at.openKey(r.Context())
+	defer key.Wipe()
 	if err != nil {
 		refused := refusalOf(err)
-		a.metrics.opened.WithLabelValues(kind, refused.reason).Inc()
+		a.metrics.opened.WithLabelValues("credential", refused.reason).Inc()
 		refused.cause = fmt.Errorf("credential %s for %s, workspace %s, account %s: %w",
-			credential, at.step.Provider, at.reading.Workspace, at.reading.Account, refused.cause)
+			at.step.Credential, at.step.Provider, at.reading.Workspace, at.reading.Account, refused.cause)
 		return refused
 	}
 	sendKey(w, r, provider.Header, *provider.Prefix, key.Reveal())
-	a.metrics.opened.WithLabelValues(kind, "ok").Inc()
+	a.metrics.opened.WithLabelValues("credential", "ok").Inc()
 	return nil
+}
+
+// attempt is a step of a plan whose turn has come, and the reading that can open its key.
+type attempt struct {
+	plan
+	reading *routing.Reading
+	step    routing.Step
 }
 
 // openKey opens the attempt's key for a header.
@@ -372,14 +302,14 @@ func (at attempt) openKey(ctx context.Context) (secret.Bytes, error) {
 func (a *authorizer) attempt(w http.ResponseWriter, r *http.Request) (attempt, error) {
 	names := r.Header.Values(planHeader)
 	if len(names) == 0 {
-		return a.decide(w, r)
+		return a.planned(w, r)
 	}
-	made, ok := a.config.nameKeys.plan(names[0])
-	if !ok || len(names) > 1 || time.Since(made.made) > a.config.PlanAge || !mayBe(r, made.hash) {
+	p, ok := a.config.nameKeys.plan(names[0])
+	if !ok || len(names) > 1 || time.Since(p.made) > a.config.PlanAge || !mayComeFrom(r, p.hash) {
 		return attempt{}, &refusal{http.StatusForbidden, "unknown_plan", nil}
 	}
-	w.Header().Set(keyHeader, made.hash.Short())
-	n, ok := countOf(r, len(made.steps))
+	w.Header().Set(keyHeader, p.hash.Short())
+	n, ok := countOf(r, len(p.steps))
 	if !ok {
 		return attempt{}, &refusal{http.StatusForbidden, "unknown_attempt", nil}
 	}
@@ -388,19 +318,18 @@ func (a *authorizer) attempt(w http.ResponseWriter, r *http.Request) (attempt, e
 	if n == 1 {
 		reading = a.kept.take(names[0])
 	}
-	if reading != nil {
-		note(w, reading, made)
-	} else {
+	if reading == nil {
 		var err error
-		if reading, err = a.read(w, r, made); err != nil {
+		if reading, err = a.read(r.Context(), p); err != nil {
 			return attempt{}, err
 		}
 	}
-	step, ok := reading.Next(func(s routing.Step) bool { return slices.Contains(made.steps[:n-1], idOf(s)) })
+	describe(w, p, reading)
+	step, ok := reading.Next(func(s routing.Step) bool { return slices.Contains(p.steps[:n-1], idOf(s)) })
 	if !ok {
 		return attempt{}, &refusal{http.StatusForbidden, "no_step", nil}
 	}
-	return attempt{made, reading, step}, nil
+	return attempt{p, reading, step}, nil
 }
 
 // countOf returns the number of the attempt, from 1 to most.
@@ -413,10 +342,88 @@ func countOf(r *http.Request, most int) (n int, ok bool) {
 	return n, err == nil && strconv.Itoa(n) == counts[0] && n >= 1 && n <= most
 }
 
-// mayBe reports whether the request can come from the plan's caller. If the router sends
-// an API key, it must be that caller's.
-func mayBe(r *http.Request, hash ids.KeyHash) bool {
+// mayComeFrom reports whether the request can come from the caller with this API key. If the
+// router sends an API key, it must be that one.
+func mayComeFrom(r *http.Request, hash ids.KeyHash) bool {
 	given := r.Header.Values("Authorization")
 	bearer, err := auth.ParseBearer(given)
 	return len(given) == 0 || err == nil && bearer.Hash() == hash
+}
+
+// planned plans the request of a body, and returns its first attempt. A refusal that needs no
+// rows still asks who calls: an unknown caller gets a 401, and the router's log has the
+// account of a known one.
+func (a *authorizer) planned(w http.ResponseWriter, r *http.Request) (attempt, error) {
+	hash, err := keyOf(w, r)
+	if err != nil {
+		return attempt{}, err
+	}
+	p, err := a.requested(w, r)
+	if err != nil {
+		// net/http has ended the request's own context if the body is late.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestTime-readTime)
+		defer cancel()
+		return attempt{}, cmp.Or(a.who(w, r.WithContext(ctx)), err)
+	}
+	p.hash = hash
+	reading, err := a.read(r.Context(), p)
+	if err != nil {
+		return attempt{}, err
+	}
+	describe(w, p, reading)
+	if len(reading.Steps) == 0 {
+		return attempt{}, &refusal{http.StatusForbidden, "no_step", nil}
+	}
+	for _, step := range reading.Steps {
+		p.steps = append(p.steps, idOf(step))
+	}
+	return attempt{p, reading, reading.Steps[0]}, nil
+}
+
+// requested returns a plan with the model and the user that a request names.
+func (a *authorizer) requested(w http.ResponseWriter, r *http.Request) (plan, error) {
+	p := plan{made: time.Now()}
+	if r.Method != http.MethodPost {
+		return plan{}, &refusal{http.StatusNotFound, "unknown_call", nil}
+	}
+	var err error
+	p.model, err = readModel(http.MaxBytesReader(w, r.Body, a.config.MaxBodyBytes))
+	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
+	users := r.Header.Values(a.config.UserIDHeader) // none if no header is configured
+	switch {
+	case isTooLarge, r.Header.Get(partialHeader) == "true":
+		return plan{}, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
+	case errors.Is(err, os.ErrDeadlineExceeded): // the router had the whole body
+		return plan{}, &refusal{http.StatusServiceUnavailable, "slow_body", err}
+	case err != nil:
+		return plan{}, &refusal{http.StatusBadRequest, "malformed_body", nil}
+	case len(users) > 1: // one of them may be the client's
+		return plan{}, &refusal{http.StatusBadRequest, "repeated_user_id", nil}
+	case a.config.Models[p.model] == nil:
+		return plan{}, &refusal{http.StatusNotFound, "unknown_model", nil}
+	}
+	if len(users) == 1 {
+		p.userID = users[0]
+	}
+	return p, nil
+}
+
+// read plans the request by the rows as they are now. Steps for shared endpoints without a
+// platform key are left out.
+func (a *authorizer) read(ctx context.Context, p plan) (*routing.Reading, error) {
+	reading, err := a.reader.Read(ctx, p.hash, routing.Request{Model: p.model, UserID: p.userID, Providers: a.config.Models[p.model]})
+	if err != nil {
+		return nil, err
+	}
+	reading.Steps = slices.DeleteFunc(reading.Steps, func(s routing.Step) bool {
+		return s.IsShared() && len(a.config.Providers[s.Provider].key.Reveal()) == 0
+	})
+	return reading, nil
+}
+
+// describe sets the headers for the router's log.
+func describe(w http.ResponseWriter, p plan, reading *routing.Reading) {
+	w.Header().Set(modelHeader, p.model) // one of the configuration
+	w.Header().Set(accountHeader, string(reading.Account))
+	w.Header().Set(workspaceHeader, string(reading.Workspace))
 }
