@@ -20,7 +20,7 @@ func readModel(body io.Reader) (model string, err error) {
 	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {
 		return "", cmp.Or(err, errMalformed)
 	}
-	models := 0
+	hasModel := false
 	for d.PeekKind() == '"' {
 		token, err := d.ReadToken()
 		if err != nil {
@@ -34,10 +34,10 @@ func readModel(body io.Reader) (model string, err error) {
 			continue
 		}
 		value, err := d.ReadToken()
-		if models++; err != nil || models > 1 || name != "model" || value.Kind() != '"' {
+		if err != nil || hasModel || name != "model" || value.Kind() != '"' {
 			return "", cmp.Or(err, errMalformed)
 		}
-		model = value.String()
+		model, hasModel = value.String(), true
 	}
 	if _, err := d.ReadToken(); err != nil { // the object's end
 		return "", err

@@ -59,8 +59,7 @@ type aProvider struct {
 	key secret.Bytes // the platform's; empty without a KeyFile
 }
 
-// readConfig reads the file, and the files that it names, and reports all their faults in
-// one error.
+// readConfig reads the file, and the files that it names. Its error lists all problems.
 func readConfig(file string) (config, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // the operator's own choice
 	if err != nil {
@@ -79,34 +78,33 @@ func readConfig(file string) (config, error) {
 	return c, err
 }
 
-// problems are the faults of a configuration.
 type problems []error
 
-func (p *problems) add(isFault bool, format string, args ...any) {
-	if isFault {
+func (p *problems) addIf(isWrong bool, format string, args ...any) {
+	if isWrong {
 		*p = append(*p, fmt.Errorf(format, args...))
 	}
 }
 
-// check completes the configuration and returns its faults, in the same order each time.
+// check completes the configuration and returns its problems, in the same order each time.
 func (c *config) check() error {
 	var all problems
 	_, err := c.address()
-	all.add(err != nil, "listen: %v", err)
+	all.addIf(err != nil, "listen: %v", err)
 	_, err = c.owner()
-	all.add(err != nil, "listen_owner: %v", err)
-	all.add(c.ListenMode > 0o777, "listen_mode: must be 0 to 0777")
+	all.addIf(err != nil, "listen_owner: %v", err)
+	all.addIf(c.ListenMode > 0o777, "listen_mode: must be 0 to 0777")
 	err = c.readNameKeys()
-	all.add(err != nil, "name_keys_file: %v", err)
-	all.add(c.Stack.AccessTable == "", "stack: AccessTableName is missing")
-	all.add(c.Stack.CredentialsTable == "", "stack: CredentialsTableName is missing")
-	all.add(c.Stack.SealingKey == "", "stack: SealingKeyArn is missing")
-	all.add(c.MaxBodyBytes < 1, "max_body_bytes: must be positive")
-	all.add(c.MaxConnections < 1, "max_connections: must be positive")
-	all.add(c.OutageStatus < 400 || c.OutageStatus > 599, "outage_status: must be 400 to 599")
-	all.add(c.PlanAge <= 0, "plan_age: must be positive")
+	all.addIf(err != nil, "name_keys_file: %v", err)
+	all.addIf(c.Stack.AccessTable == "", "stack: AccessTableName is missing")
+	all.addIf(c.Stack.CredentialsTable == "", "stack: CredentialsTableName is missing")
+	all.addIf(c.Stack.SealingKey == "", "stack: SealingKeyArn is missing")
+	all.addIf(c.MaxBodyBytes < 1, "max_body_bytes: must be positive")
+	all.addIf(c.MaxConnections < 1, "max_connections: must be positive")
+	all.addIf(c.OutageStatus < 400 || c.OutageStatus > 599, "outage_status: must be 400 to 599")
+	all.addIf(c.PlanAge <= 0, "plan_age: must be positive")
 	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
-		all.add(!byok.IsProvider(name), "providers: %q is not a provider of the API", name)
+		all.addIf(!byok.IsProvider(name), "providers: %q is not a provider of the API", name)
 		p := c.Providers[name]
 		if p == nil {
 			p = new(aProvider)
@@ -114,13 +112,13 @@ func (c *config) check() error {
 		}
 		p.complete()
 		err := p.readKey()
-		all.add(err != nil, "providers: %q: key_file: %v", name, err)
+		all.addIf(err != nil, "providers: %q: key_file: %v", name, err)
 	}
-	all.add(len(c.Models) == 0, "models: at least one is needed")
+	all.addIf(len(c.Models) == 0, "models: at least one is needed")
 	for _, model := range slices.Sorted(maps.Keys(c.Models)) {
-		all.add(len(c.Models[model]) == 0, "models: %q has no providers", model)
+		all.addIf(len(c.Models[model]) == 0, "models: %q has no providers", model)
 		for _, name := range c.Models[model] {
-			all.add(c.Providers[name] == nil, "models: %q names the provider %q, which is not under providers", model, name)
+			all.addIf(c.Providers[name] == nil, "models: %q names the provider %q, which is not under providers", model, name)
 		}
 	}
 	return errors.Join(all...)
@@ -186,7 +184,7 @@ func (c config) address() (address, error) {
 	return address{"tcp", c.Listen}, nil
 }
 
-// readAddress returns the configured address. Other faults of the file do not matter: an
+// readAddress returns the configured address. Other problems of the file do not matter: an
 // authorizer that refused them at SIGHUP serves on.
 func readAddress(file string) (address, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // the operator's own choice
@@ -207,22 +205,22 @@ type owner struct{ uid, gid int }
 
 func (c config) owner() (owner, error) {
 	name, group, _ := strings.Cut(c.ListenOwner, ":")
-	is := owner{-1, -1}
+	o := owner{-1, -1}
 	if name != "" {
 		found, err := user.Lookup(name)
 		if err != nil {
 			return owner{}, err
 		}
-		is.uid, _ = strconv.Atoi(found.Uid) // a number where sockets have owners
+		o.uid, _ = strconv.Atoi(found.Uid) // a number where sockets have owners
 	}
 	if group != "" {
 		found, err := user.LookupGroup(group)
 		if err != nil {
 			return owner{}, err
 		}
-		is.gid, _ = strconv.Atoi(found.Gid) // a number where sockets have owners
+		o.gid, _ = strconv.Atoi(found.Gid) // a number where sockets have owners
 	}
-	return is, nil
+	return o, nil
 }
 
 func (s stack) sealingKeys() []string {

@@ -162,21 +162,26 @@ func listen(ctx context.Context, c config) (net.Listener, error) {
 		return nil, err
 	}
 	listener.SetUnlinkOnClose(false)
-	is, err := c.owner()
-	if err == nil {
-		err = os.Lchown(made, is.uid, is.gid)
-	}
-	if err == nil {
-		err = os.Chmod(made, os.FileMode(c.ListenMode))
-	}
-	if err == nil {
-		err = os.Rename(made, at.name)
-	}
-	if err != nil {
+	if err := c.publish(made, at.name); err != nil {
 		_ = listener.Close()
 		return nil, err
 	}
 	return listener, nil
+}
+
+// publish gives the socket its owner and mode, and then its name.
+func (c config) publish(made, name string) error {
+	o, err := c.owner()
+	if err != nil {
+		return err
+	}
+	if err := os.Lchown(made, o.uid, o.gid); err != nil {
+		return err
+	}
+	if err := os.Chmod(made, os.FileMode(c.ListenMode)); err != nil {
+		return err
+	}
+	return os.Rename(made, name)
 }
 
 // newServer returns the server for the listeners of serve.

@@ -15,7 +15,7 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// metrics are for Prometheus. No label names a tenant.
+// metrics are for Prometheus. No label names an account.
 type metrics struct {
 	http.Handler
 

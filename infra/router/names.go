@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,10 +105,8 @@ func (k nameKeys) plan(name string) (p plan, ok bool) {
 		return plan{}, false
 	}
 	content, signed := all[:len(all)-macSize], all[len(all)-macSize:]
-	for _, key := range k {
-		ok = ok || hmac.Equal(signed, mac(key, content))
-	}
-	if !ok || content[0] != nameVersion {
+	isSigned := slices.ContainsFunc(k, func(key []byte) bool { return hmac.Equal(signed, mac(key, content)) })
+	if !isSigned || content[0] != nameVersion {
 		return plan{}, false
 	}
 	p.made = time.UnixMilli(int64(binary.BigEndian.Uint64(content[1:]))) //nolint:gosec // as it was written

@@ -60,14 +60,7 @@ func (h *handler) use(c config) error {
 // whole; else the old one goes on. Requests under way end with the old one.
 func (h *handler) reload() {
 	old := h.current.Load()
-	c, err := readConfig(h.file)
-	if err == nil && (c.Listen != old.config.Listen || c.ListenMode != old.config.ListenMode || c.ListenOwner != old.config.ListenOwner || c.MaxConnections != old.config.MaxConnections) {
-		err = errors.New("listen and max_connections: a change needs a restart")
-	}
-	if err == nil {
-		err = h.use(c)
-	}
-	if err != nil {
+	if err := h.replace(old.config); err != nil {
 		h.metrics.reloads.WithLabelValues("refused").Inc()
 		h.log.Error("the configuration is not changed", "error", err.Error())
 		return
@@ -80,6 +73,17 @@ func (h *handler) reload() {
 			p.key.Wipe()
 		}
 	})
+}
+
+func (h *handler) replace(old config) error {
+	c, err := readConfig(h.file)
+	if err != nil {
+		return err
+	}
+	if c.Listen != old.Listen || c.ListenMode != old.ListenMode || c.ListenOwner != old.ListenOwner || c.MaxConnections != old.MaxConnections {
+		return errors.New("listen and max_connections: a change needs a restart")
+	}
+	return h.use(c)
 }
 
 // ServeHTTP implements http.Handler. It does not use http.ServeMux, which redirects
