@@ -24,19 +24,19 @@ import (
 // config is the configuration file, with the files that it names. router.yaml explains
 // each field.
 type config struct {
-	Listen         string                `yaml:"listen"`
-	ListenMode     uint32                `yaml:"listen_mode"`
-	ListenOwner    string                `yaml:"listen_owner"`
-	NameKeysFile   string                `yaml:"name_keys_file"`
-	Stack          stack                 `yaml:"stack"`
-	UserIDHeader   string                `yaml:"user_id_header"`
-	OutageStatus   int                   `yaml:"outage_status"`
-	MaxBodyBytes   int64                 `yaml:"max_body_bytes"`
-	MaxConnections int                   `yaml:"max_connections"`
-	PlanAge        time.Duration         `yaml:"plan_age"`
-	MaxKeys        int                   `yaml:"max_keys"`
-	Models         map[string][]string   `yaml:"models"`
-	Providers      map[string]*aProvider `yaml:"providers"`
+	Listen         string                     `yaml:"listen"`
+	ListenMode     uint32                     `yaml:"listen_mode"`
+	ListenOwner    string                     `yaml:"listen_owner"`
+	NameKeysFile   string                     `yaml:"name_keys_file"`
+	Stack          stack                      `yaml:"stack"`
+	UserIDHeader   string                     `yaml:"user_id_header"`
+	OutageStatus   int                        `yaml:"outage_status"`
+	MaxBodyBytes   int64                      `yaml:"max_body_bytes"`
+	MaxConnections int                        `yaml:"max_connections"`
+	PlanAge        time.Duration              `yaml:"plan_age"`
+	MaxKeys        int                        `yaml:"max_keys"`
+	Models         map[string][]string        `yaml:"models"`
+	Providers      map[string]*providerConfig `yaml:"providers"`
 
 	nameKeys nameKeys
 }
@@ -49,8 +49,8 @@ type stack struct {
 	OtherSealingKey  string `yaml:"OtherSealingKeyArn"`
 }
 
-// aProvider is the header for a provider's key.
-type aProvider struct {
+// providerConfig is the header for a provider's key.
+type providerConfig struct {
 	Host    string  `yaml:"host"` // ignored; accepted for files of the version before
 	Header  string  `yaml:"header"`
 	Prefix  *string `yaml:"prefix"`
@@ -107,7 +107,7 @@ func (c *config) check() error {
 		all.addIf(!byok.IsProvider(name), "providers: %q is not a provider of the API", name)
 		p := c.Providers[name]
 		if p == nil {
-			p = new(aProvider)
+			p = new(providerConfig)
 			c.Providers[name] = p
 		}
 		p.complete()
@@ -125,7 +125,7 @@ func (c *config) check() error {
 }
 
 // complete fills in the defaults.
-func (p *aProvider) complete() {
+func (p *providerConfig) complete() {
 	if p.Header == "" {
 		p.Header = "Authorization"
 	}
@@ -149,7 +149,7 @@ func (c *config) readNameKeys() error {
 }
 
 // readKey reads the platform's key. A line break at its end is left out.
-func (p *aProvider) readKey() error {
+func (p *providerConfig) readKey() error {
 	if p.KeyFile == "" {
 		return nil
 	}
