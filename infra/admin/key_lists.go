@@ -22,8 +22,14 @@ type replacedView struct {
 	Changed int         `json:"changed"` // allow-lists
 }
 
+// oldKey is the key that another replaces.
+type oldKey struct {
+	hash    ids.KeyHash
+	deleted bool
+}
+
 // Run adds a key to every allow-list of its account that has the old one. The lists have the
-// old key, too, until it is deleted. The old key may be deleted already, if its hash is whole.
+// old key, too, until it is deleted.
 func (c keyReplace) Run(ctx context.Context, s *session) error {
 	key, err := oneKey{c.keySearch, c.New}.find(ctx, s)
 	if err != nil {
@@ -32,29 +38,18 @@ func (c keyReplace) Run(ctx context.Context, s *session) error {
 	if state := stateOf(key.Key, s.now()); state != "active" {
 		return exit.Refusal(fmt.Sprintf("key %s is %s: nothing was changed", key.Hash.Short(), state))
 	}
-	found, err := oneKey{keySearch{key.Account}, c.Old}.find(ctx, s)
-	old, gone := found.Hash, false
-	if errors.Is(err, auth.ErrNoKey) && len(c.Old) == arguments.HashLength {
-		switch elsewhere, lookup := s.registry.FindKey(ctx, ids.KeyHash(c.Old)); {
-		case errors.Is(lookup, auth.ErrNoKey):
-			old, gone, err = ids.KeyHash(c.Old), true, nil
-		case lookup != nil:
-			err = lookup
-		case elsewhere.Account == "": // too damaged to say whose it is
-			old, err = ids.KeyHash(c.Old), nil
-		}
-	}
+	old, err := c.findOld(ctx, s, key.Account)
 	if err != nil {
 		return err
 	}
-	if old == key.Hash {
+	if old.hash == key.Hash {
 		return exit.UsageError("a key cannot replace itself: name the old one, then the new one")
 	}
-	attrs := []any{"account", key.Account, "key", old, "successor", key.Hash}
+	attrs := []any{"account", key.Account, "key", old.hash, "successor", key.Hash}
 	if err := s.begin(ctx, "key.replace", attrs...); err != nil {
 		return err
 	}
-	lists, err := s.relist(ctx, key.Account, old, func(list []ids.KeyHash) []ids.KeyHash {
+	lists, err := s.relist(ctx, key.Account, old.hash, func(list []ids.KeyHash) []ids.KeyHash {
 		if slices.Contains(list, key.Hash) {
 			return list
 		}
@@ -72,14 +67,33 @@ func (c keyReplace) Run(ctx context.Context, s *session) error {
 	sentence := fmt.Sprintf("Key %s is in %s beside the old one", key.Hash.Short(), output.Count(lists.changed, "more allow-list"))
 	switch {
 	case err == nil && lists.listed == 0:
-		s.warn("no allow-list of the account has the old key " + string(old[:8]))
+		s.warn("no allow-list of the account has the old key " + string(old.hash[:8]))
 		sentence = "No allow-list was changed."
-	case gone:
+	case old.deleted:
 		sentence += ", which is deleted already."
 	default:
-		sentence += fmt.Sprintf(". Hand it over, then `admin key delete %s`.", old[:8])
+		sentence += fmt.Sprintf(". Hand it over, then `admin key delete %s`.", old.hash[:8])
 	}
-	return s.finish(ctx, "key.replace", err, result{replacedView{old, key.Hash, lists.changed}, sentence}, attrs...)
+	return s.finish(ctx, "key.replace", err, result{replacedView{old.hash, key.Hash, lists.changed}, sentence}, attrs...)
+}
+
+// findOld finds the old key in the account. If its hash is whole, it may be deleted already, or
+// too damaged to say whose it is.
+func (c keyReplace) findOld(ctx context.Context, s *session, account ids.Account) (oldKey, error) {
+	hash := ids.KeyHash(c.Old)
+	found, err := oneKey{keySearch{account}, c.Old}.find(ctx, s)
+	if !errors.Is(err, auth.ErrNoKey) || len(hash) < arguments.HashLength {
+		return oldKey{hash: found.Hash}, err
+	}
+	switch elsewhere, lookup := s.registry.FindKey(ctx, hash); {
+	case errors.Is(lookup, auth.ErrNoKey):
+		return oldKey{hash: hash, deleted: true}, nil
+	case lookup != nil:
+		return oldKey{}, lookup
+	case elsewhere.Account == "":
+		return oldKey{hash: hash}, nil
+	}
+	return oldKey{}, err
 }
 
 // relisted is the result of relist.
