@@ -19,17 +19,8 @@ const (
 	byNone     = "none" // no inconsistency, but worth knowing
 )
 
-// The repairs, by their names in audit lines.
-const (
-	disableKey      = "key.disable"
-	suspendKey      = "key.suspend"
-	suspendAccount  = "account.disable"
-	deleteWorkspace = "workspace.delete"
-	clearDefault    = "workspace.default.clear"
-	addToList       = "list.add"
-	raiseCounter    = "counter.raise"
-	forgetMade      = "counter.forget"
-)
+// notBefore is the problem of an account or a workspace that the table before the restore lacks.
+const notBefore = "not in the table before"
 
 // finding is something that the tables should not hold, or that they have lost.
 type finding struct {
@@ -38,39 +29,48 @@ type finding struct {
 	Account output.Optional `json:"account_id" list:"account,short"`
 	Problem string          `json:"problem" list:"problem,short,46"`
 	By      string          `json:"by" list:"by"`
-	Remedy  output.Optional `json:"remedy" list:"remedy"`      // a repair, or advice
+	Remedy  output.Optional `json:"remedy" list:"remedy"`      // the name of a repair, or advice
 	Outcome output.Optional `json:"outcome" list:"outcome,30"` // of the repair, after it was tried
 
-	workspace ids.Workspace // of clearDefault
-	entry     auth.ItemKey  // of addToList
-	provider  string        // of raiseCounter
-	next      int64         // of raiseCounter
-	lacking   bool          // the table before the restore lacks it
+	repair func(context.Context, *auth.Registry) error
 }
 
-// repair makes the repair, which is one conditional write or transaction. The deletion of a
-// workspace is several.
-func (f *finding) repair(ctx context.Context, r *auth.Registry) error {
-	account, workspace := ids.Account(f.Account), ids.Workspace(f.ID)
-	switch f.Remedy {
-	case disableKey:
-		return r.DisableKey(ctx, account, ids.KeyHash(f.ID))
-	case suspendKey:
-		return r.SuspendKey(ctx, account, ids.KeyHash(f.ID), true)
-	case suspendAccount:
-		return r.SuspendAccount(ctx, account, true)
-	case deleteWorkspace:
-		return r.DeleteWorkspace(ctx, account, workspace)
-	case clearDefault:
-		return r.ClearDefault(ctx, account, f.workspace)
-	case addToList:
-		return r.Relist(ctx, f.entry)
-	case raiseCounter:
-		return r.RaiseCounter(ctx, workspace, f.provider, f.next)
-	case forgetMade:
-		return r.ForgetMade(ctx, workspace)
-	}
-	return fmt.Errorf("there is no repair %s", f.Remedy)
+// repair is one conditional write or transaction. The deletion of a workspace is several.
+type repair struct {
+	name string // in audit lines
+	run  func(context.Context, *auth.Registry) error
+}
+
+func disableKey(account ids.Account, hash ids.KeyHash) repair {
+	return repair{"key.disable", func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, account, hash) }}
+}
+
+func suspendKey(account ids.Account, hash ids.KeyHash) repair {
+	return repair{"key.suspend", func(ctx context.Context, r *auth.Registry) error { return r.SuspendKey(ctx, account, hash, true) }}
+}
+
+func suspendAccount(id ids.Account) repair {
+	return repair{"account.disable", func(ctx context.Context, r *auth.Registry) error { return r.SuspendAccount(ctx, id, true) }}
+}
+
+func deleteWorkspace(account ids.Account, id ids.Workspace) repair {
+	return repair{"workspace.delete", func(ctx context.Context, r *auth.Registry) error { return r.DeleteWorkspace(ctx, account, id) }}
+}
+
+func clearDefault(account ids.Account, workspace ids.Workspace) repair {
+	return repair{"workspace.default.clear", func(ctx context.Context, r *auth.Registry) error { return r.ClearDefault(ctx, account, workspace) }}
+}
+
+func addToList(entry auth.ItemKey) repair {
+	return repair{"list.add", func(ctx context.Context, r *auth.Registry) error { return r.Relist(ctx, entry) }}
+}
+
+func raiseCounter(id ids.Workspace, provider string, next int64) repair {
+	return repair{"counter.raise", func(ctx context.Context, r *auth.Registry) error { return r.RaiseCounter(ctx, id, provider, next) }}
+}
+
+func forgetMade(id ids.Workspace) repair {
+	return repair{"counter.forget", func(ctx context.Context, r *auth.Registry) error { return r.ForgetMade(ctx, id) }}
 }
 
 // countBy counts findings by who mends them.
@@ -110,22 +110,18 @@ func (i *inspection) inspect() []finding {
 }
 
 // note adds a finding that nobody needs to mend.
-func (i *inspection) note(kind, id string, account ids.Account, problem string) *finding {
+func (i *inspection) note(kind, id string, account ids.Account, problem string) {
 	i.found = append(i.found, finding{Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: byNone})
-	return &i.found[len(i.found)-1]
 }
 
 // leave adds a finding that the operator must mend.
 func (i *inspection) leave(kind, id string, account ids.Account, problem, advice string) {
-	f := i.note(kind, id, account, problem)
-	f.By, f.Remedy = byOperator, output.Optional(advice)
+	i.found = append(i.found, finding{Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: byOperator, Remedy: output.Optional(advice)})
 }
 
 // plan adds a finding that a repair mends.
-func (i *inspection) plan(kind, id string, account ids.Account, problem, repair string) *finding {
-	f := i.note(kind, id, account, problem)
-	f.By, f.Remedy = byRepair, output.Optional(repair)
-	return f
+func (i *inspection) plan(kind, id string, account ids.Account, problem string, by repair) {
+	i.found = append(i.found, finding{Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: byRepair, Remedy: output.Optional(by.name), repair: by.run})
 }
 
 // inspectKeys disables every enabled key that one of the tables does not show enabled and
@@ -141,7 +137,7 @@ func (i *inspection) inspectKeys() {
 			why = i.changed(key)
 		}
 		if why != "" && !key.Disabled {
-			i.plan("key", string(hash), key.Account, "enabled, but "+why, disableKey)
+			i.plan("key", string(hash), key.Account, "enabled, but "+why, disableKey(key.Account, hash))
 		}
 		account, exists := i.access.Accounts[key.Account]
 		const repeat = "repeat admin account disable, or enable"
@@ -151,7 +147,7 @@ func (i *inspection) inspectKeys() {
 		case !i.restoring && key.Suspended && exists && account.Fault == nil && !account.Suspended:
 			i.leave("key", string(hash), key.Account, "suspended, but its account is not", repeat)
 		case !key.Suspended && (i.before.Keys[hash].Suspended || account.Suspended || i.before.Accounts[key.Account].Suspended):
-			i.plan("key", string(hash), key.Account, "not suspended, but its account is", suspendKey)
+			i.plan("key", string(hash), key.Account, "not suspended, but its account is", suspendKey(key.Account, hash))
 		}
 	}
 }
@@ -186,7 +182,7 @@ func (i *inspection) changed(key auth.SurveyedKey) string {
 	case !i.hasBefore:
 		return "there is no table before the restore"
 	case !existed:
-		return "not in the table before"
+		return notBefore
 	case was.Fault != nil:
 		return "unreadable in the table before"
 	case was.Disabled:
@@ -218,14 +214,14 @@ func (i *inspection) inspectWorkspaces() {
 		case revived && account.Fault != nil:
 			i.leave("workspace", string(id), w.Account, "live, but deleted in the table before; its account cannot be read", "put the account's row right, then delete it")
 		case revived:
-			i.plan("workspace", string(id), w.Account, "live, but deleted in the table before", deleteWorkspace)
+			i.plan("workspace", string(id), w.Account, "live, but deleted in the table before", deleteWorkspace(w.Account, id))
 		}
 	}
 }
 
 func (i *inspection) inspectLists() {
 	for _, entry := range i.access.Missing {
-		i.plan("list", entry.ID(), "", "not in the list of "+entry.PK, addToList).entry = entry
+		i.plan("list", entry.ID(), "", "not in the list of "+entry.PK, addToList(entry))
 	}
 	for _, entry := range i.access.Stray {
 		i.note("list", entry.ID(), "", "without a row, in the list of "+entry.PK+": it harms nobody")
@@ -238,7 +234,7 @@ func (i *inspection) inspectLists() {
 func (i *inspection) inspectAccounts() {
 	for id, account := range sorted(i.access.Accounts) {
 		if i.before.Accounts[id].Suspended && !account.Suspended && account.Fault == nil {
-			i.plan("account", string(id), id, "suspended in the table before", suspendAccount)
+			i.plan("account", string(id), id, "suspended in the table before", suspendAccount(id))
 		}
 		w, exists := i.access.Workspaces[account.Default]
 		switch {
@@ -246,7 +242,7 @@ func (i *inspection) inspectAccounts() {
 			i.leave("account", string(id), id, "unreadable: "+account.Fault.Error(), "look at its row")
 		case account.Default == "" || w.Fault != nil:
 		case !exists || w.Account != id || !w.DeletedAt.IsZero():
-			i.plan("account", string(id), id, "its default workspace is deleted or not its own", clearDefault).workspace = account.Default
+			i.plan("account", string(id), id, "its default workspace is deleted or not its own", clearDefault(id, account.Default))
 		}
 	}
 }
@@ -263,12 +259,11 @@ func (i *inspection) inspectCounters() {
 		for provider, next := range sorted(given[id]) {
 			if is := w.Next[provider]; is < next {
 				raised = true
-				f := i.plan("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, but %d was given out", provider, is, next-1), raiseCounter)
-				f.provider, f.next = provider, next
+				i.plan("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, but %d was given out", provider, is, next-1), raiseCounter(id, provider, next))
 			}
 		}
 		if i.restoring && w.Counts && !raised {
-			i.plan("counter", string(id), w.Account, "its number of credentials is the restored one", forgetMade)
+			i.plan("counter", string(id), w.Account, "its number of credentials is the restored one", forgetMade(id))
 		}
 	}
 }
@@ -317,9 +312,7 @@ func (i *inspection) inspectCredentials() {
 				"delete one of them and create it again")
 		}
 		taken[at] = p.ID
-		unknown := slices.DeleteFunc(slices.Clone(p.AllowedAPIKeyHashes), func(hash ids.KeyHash) bool {
-			return i.access.Keys[hash].Account == p.Account
-		})
+		_, unknown := split(p.AllowedAPIKeyHashes, func(hash ids.KeyHash) bool { return i.access.Keys[hash].Account == p.Account })
 		if len(unknown) > 0 {
 			i.note("credential", string(p.ID), p.Account, fmt.Sprintf("its allow-list has %s that the account does not have, %.8s among them",
 				output.Count(len(unknown), "API key"), unknown[0]))
@@ -341,7 +334,8 @@ func (i *inspection) inspectCredentials() {
 // lacking returns the accounts and workspaces that the table before lacks. No command removes
 // one, so that table is not from the moment just before the restore, or is damaged.
 func lacking(found []finding) []finding {
-	return slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return !f.lacking })
+	lacks, _ := split(found, func(f finding) bool { return f.Problem == notBefore })
+	return lacks
 }
 
 // compareTables reports the rows that only one of the two tables has, and the unreadable rows
@@ -364,12 +358,12 @@ func (i *inspection) compareTables() {
 	}
 	for id := range sorted(i.access.Accounts) {
 		if _, existed := i.before.Accounts[id]; !existed {
-			i.note("account", string(id), id, "not in the table before").lacking = true
+			i.note("account", string(id), id, notBefore)
 		}
 	}
 	for id, w := range sorted(i.access.Workspaces) {
 		if _, existed := i.before.Workspaces[id]; !existed {
-			i.note("workspace", string(id), w.Account, "not in the table before").lacking = true
+			i.note("workspace", string(id), w.Account, notBefore)
 		}
 	}
 }
