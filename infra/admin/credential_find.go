@@ -53,11 +53,11 @@ func (c search) look(ctx context.Context, s *session) (looked, error) {
 			return looked{}, auth.ErrNoWorkspace
 		}
 	case c.Workspace == "":
-		all, unreadable, err := s.credentials.ListAll(ctx)
-		if unreadable > 0 {
-			s.warn(output.Count(unreadable, "row") + " of the credentials table cannot be read: `admin restore check` names them")
+		all, err := s.credentials.ListAll(ctx)
+		if all.Unreadable > 0 {
+			s.warn(output.Count(all.Unreadable, "row") + " of the credentials table cannot be read: `admin restore check` names them")
 		}
-		return looked{where: "all accounts", credentials: all, unread: unreadable}, err
+		return looked{where: "all accounts", credentials: all.Credentials, unread: all.Unreadable}, err
 	}
 	for _, w := range workspaces {
 		stored, err := s.credentials.List(ctx, w)

@@ -41,7 +41,7 @@ const (
 // tables are the contents of the access table and of the credentials table.
 type tables struct {
 	access     *auth.Survey
-	placements []byok.Placement
+	placements []byok.Surveyed
 }
 
 // survey reads both tables, the credentials first. A counter moves before its credential is

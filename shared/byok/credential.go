@@ -31,8 +31,6 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
-	"iter"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +38,7 @@ import (
 
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/issues"
+	"signalbox.dev/shared/seal"
 	"signalbox.dev/shared/secret"
 	"signalbox.dev/shared/spelling"
 )
@@ -64,17 +63,6 @@ type Settings struct {
 	AllowedUserIDs      []string      `dynamodbav:"allowed_user_ids" json:"allowed_user_ids"`
 }
 
-// ByName yields each setting under its name in the API.
-func (s Settings) ByName() iter.Seq2[string, any] {
-	return func(yield func(string, any) bool) {
-		for field, value := range reflect.ValueOf(s).Fields() {
-			if !yield(field.Tag.Get("json"), value.Interface()) {
-				return
-			}
-		}
-	}
-}
-
 // New is a credential to be created.
 type New struct {
 	Settings
@@ -92,6 +80,11 @@ type Credential struct {
 	Form      Form
 	CreatedAt time.Time // whole seconds
 	SortOrder int64     // lower is tried first; unique within workspace and provider
+}
+
+// Binding is the place that the key of the credential is sealed for.
+func (c Credential) Binding() seal.Binding {
+	return seal.Binding{Account: c.Account, Workspace: c.Workspace, Credential: c.ID, Provider: c.Provider}
 }
 
 const (

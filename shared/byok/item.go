@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -49,6 +50,58 @@ func newItem(d Draft) item {
 	}
 }
 
+// row is an item as it was read. If it cannot be decoded, only its key is set.
+type row struct {
+	item
+	decoded bool
+	whole   bool // see isWhole
+}
+
+func decodeAll(items []map[string]types.AttributeValue) []row {
+	rows := make([]row, len(items))
+	for i, attributes := range items {
+		rows[i] = decode(attributes)
+	}
+	return rows
+}
+
+func decode(attributes map[string]types.AttributeValue) row {
+	var r row
+	if attributevalue.UnmarshalMap(attributes, &r.item) == nil {
+		r.decoded, r.whole = true, isWhole(attributes)
+		return r
+	}
+	r.item = item{} // the decoder may have set any field
+	_ = attributevalue.UnmarshalMap(map[string]types.AttributeValue{"pk": attributes["pk"], "sk": attributes["sk"]}, &r.item)
+	return r
+}
+
+// isWhole reports whether a row has every attribute that decides about a request.
+// A missing flag would be read as false, and a missing list as one that restricts
+// nothing.
+func isWhole(attributes map[string]types.AttributeValue) bool {
+	for _, name := range []string{"disabled", "is_byok_only", "is_fallback", "is_required"} {
+		if _, ok := attributes[name].(*types.AttributeValueMemberBOOL); !ok {
+			return false
+		}
+	}
+	for _, name := range []string{"allowed_api_key_hashes", "allowed_models", "allowed_user_ids"} {
+		switch list := attributes[name].(type) {
+		case *types.AttributeValueMemberNULL:
+		case *types.AttributeValueMemberL:
+			for _, element := range list.Value {
+				if _, ok := element.(*types.AttributeValueMemberS); !ok {
+					return false
+				}
+			}
+		default:
+			return false
+		}
+	}
+	_, ok := attributes["sort_order"].(*types.AttributeValueMemberN)
+	return ok
+}
+
 // credential is the stored credential without its key.
 func (i item) credential() Credential {
 	return Credential{
@@ -57,7 +110,7 @@ func (i item) credential() Credential {
 	}
 }
 
-// isSound reports whether the row has this version, and is stored at its own place.
+// isSound reports whether the row has this version and its own primary key.
 func (i item) isSound() bool {
 	return i.Version == itemVersion && i.ID != "" && i.Provider != "" && i.PK == partition(i.Workspace) && i.SK == sortKey(i.ID)
 }

@@ -5,8 +5,11 @@ package byok
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"iter"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,14 +21,137 @@ import (
 // ReadSettings reads the credentials of a workspace as ReadAll does, in the order
 // of List, without their sealed keys.
 func (m *Manager) ReadSettings(ctx context.Context, account ids.Account, w ids.Workspace) ([]Credential, error) {
-	return m.settings(ctx, account, w, true)
+	rows, err := readPage(ctx, m.db, m.withoutSeals(w), account, w)
+	if err != nil {
+		return nil, err
+	}
+	return inOrder(rows), nil
 }
 
 // List lists the credentials of the workspace by provider and sort order, including
 // incomplete ones. It returns ErrUnreadable if one cannot be decoded. A missing
 // workspace has none.
 func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, error) {
-	return m.settings(ctx, "", w, false)
+	var all []row
+	pages := dynamodb.NewQueryPaginator(m.db, m.withoutSeals(w))
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("reading credentials: %w", err)
+		}
+		all = append(all, decodeAll(page.Items)...)
+	}
+	if slices.ContainsFunc(all, func(r row) bool { return !r.decoded }) {
+		return nil, fmt.Errorf("workspace %s: %w", w, ErrUnreadable)
+	}
+	return inOrder(all), nil
+}
+
+func (m *Manager) withoutSeals(w ids.Workspace) *dynamodb.QueryInput {
+	in := queryOf(m.table, w)
+	projection, names := project(shown()...)
+	in.ProjectionExpression, in.ExpressionAttributeNames = &projection, names
+	return in
+}
+
+// inOrder sorts the credentials of a workspace as they are tried.
+func inOrder(rows []row) []Credential {
+	credentials := make([]Credential, len(rows))
+	for i, row := range rows {
+		credentials[i] = row.credential()
+	}
+	slices.SortFunc(credentials, func(a, b Credential) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder))
+	})
+	return credentials
+}
+
+// Listing is the credentials of all workspaces, by workspace, and the number of rows that
+// cannot be read.
+type Listing struct {
+	Credentials []Credential
+	Unreadable  int
+}
+
+// ListAll scans the whole table, so its cost grows with the table.
+func (m *Manager) ListAll(ctx context.Context) (Listing, error) {
+	rows, err := readTable(ctx, m.db, m.table)
+	if err != nil {
+		return Listing{}, err
+	}
+	var l Listing
+	for _, row := range rows {
+		if row.isSound() {
+			l.Credentials = append(l.Credentials, row.credential())
+		} else {
+			l.Unreadable++
+		}
+	}
+	slices.SortFunc(l.Credentials, func(a, b Credential) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder))
+	})
+	return l, nil
+}
+
+// Surveyed is a row of the credentials table. If it is unreadable, or lacks an attribute that
+// a router needs, only Workspace and ID are certain.
+type Surveyed struct {
+	Credential
+	Unreadable bool
+}
+
+// Survey reads every row of the credentials table, without its seal. It changes nothing.
+func Survey(ctx context.Context, db dynamodb.ScanAPIClient, table string) ([]Surveyed, error) {
+	rows, err := readTable(ctx, db, table)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Surveyed, len(rows))
+	for i, row := range rows {
+		all[i] = Surveyed{row.credential(), !row.isSound() || !row.whole}
+		all[i].Workspace, all[i].ID = row.ids()
+	}
+	return all, nil
+}
+
+// scanPage is how many rows one Scan reads at most; DynamoDB ends a page at 1 MB.
+const scanPage = 500
+
+// readTable reads all rows of the table without their seals.
+func readTable(ctx context.Context, db dynamodb.ScanAPIClient, table string) ([]row, error) {
+	var all []row
+	for rows, err := range scan(ctx, db, &dynamodb.ScanInput{TableName: &table, Limit: aws.Int32(scanPage)}, shown()...) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+	}
+	return all, nil
+}
+
+// scan yields these attributes of all rows of the table, page by page, strongly
+// consistent. It ends after an error.
+func scan(ctx context.Context, db dynamodb.ScanAPIClient, in *dynamodb.ScanInput, attributes ...string) iter.Seq2[[]row, error] {
+	projection, names := project(attributes...)
+	in.ConsistentRead, in.ProjectionExpression, in.ExpressionAttributeNames = aws.Bool(true), &projection, names
+	pages := dynamodb.NewScanPaginator(db, in)
+	return func(yield func([]row, error) bool) {
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield(nil, fmt.Errorf("reading table %s: %w", *in.TableName, err))
+				return
+			}
+			if !yield(decodeAll(page.Items), nil) {
+				return
+			}
+		}
+	}
+}
+
+// ids are the workspace and the id in the row's key.
+func (i item) ids() (ids.Workspace, ids.Credential) {
+	return ids.Workspace(strings.TrimPrefix(i.PK, partition(""))), ids.Credential(strings.TrimPrefix(i.SK, sortKey("")))
 }
 
 // shown are the attributes that a list reads: all of a row but its seal.
@@ -39,44 +165,35 @@ func shown() []string {
 	return names
 }
 
-func (m *Manager) settings(ctx context.Context, account ids.Account, w ids.Workspace, strict bool) ([]Credential, error) {
-	in := queryOf(m.table, w)
-	projection, names := project(shown()...)
-	in.ProjectionExpression, in.ExpressionAttributeNames = &projection, names
-	rows, err := readRows(ctx, m.db, in, account, w, strict)
-	if err != nil {
-		return nil, err
+// project makes the projection of these attributes. A "." separates the parts of a
+// path. Some names are reserved words of DynamoDB, so each one has an alias.
+func project(paths ...string) (expression string, names map[string]string) {
+	names = map[string]string{}
+	aliases := map[string]string{}
+	var wanted []string
+	for _, path := range paths {
+		var parts []string
+		for part := range strings.SplitSeq(path, ".") {
+			if aliases[part] == "" {
+				aliases[part] = "#a" + strconv.Itoa(len(aliases))
+				names[aliases[part]] = part
+			}
+			parts = append(parts, aliases[part])
+		}
+		wanted = append(wanted, strings.Join(parts, "."))
 	}
-	credentials := make([]Credential, len(rows))
-	for i, row := range rows {
-		credentials[i] = row.credential()
-	}
-	// The order in which they are tried.
-	slices.SortFunc(credentials, func(a, b Credential) int {
-		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder))
-	})
-	return credentials, nil
+	return strings.Join(wanted, ", "), names
 }
 
-// ListAll lists the credentials of all workspaces, by workspace, and counts the rows
-// that cannot be read. It scans the whole table, so its cost grows with the table.
-func (m *Manager) ListAll(ctx context.Context) (all []Credential, unreadable int, err error) {
-	for rows, err := range scan(ctx, m.db, &dynamodb.ScanInput{TableName: &m.table, Limit: aws.Int32(surveyPage)}, shown()...) {
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, row := range rows {
-			if row.readable {
-				all = append(all, row.credential())
-			} else {
-				unreadable++
+// ByName yields each setting under its name in the API.
+func (s Settings) ByName() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		for field, value := range reflect.ValueOf(s).Fields() {
+			if !yield(field.Tag.Get("json"), value.Interface()) {
+				return
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Credential) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder))
-	})
-	return all, unreadable, nil
 }
 
 // AlwaysReadable is a number of credentials that a router always reads: the largest row takes

@@ -97,6 +97,10 @@ func (m *Manager) Delete(ctx context.Context, w ids.Workspace, id ids.Credential
 	return wrapManaging("deleting a credential", err)
 }
 
+func primaryKey(w ids.Workspace, id ids.Credential) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": calls.Text(partition(w)), "sk": calls.Text(sortKey(id))}
+}
+
 func wrapManaging(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -46,7 +46,7 @@ type WrappedKey struct {
 	// KeyARN is the KMS key under which it is wrapped.
 	KeyARN string
 
-	row stored // without the nonce and the ciphertext
+	row row // without the nonce and the ciphertext
 }
 
 // Pages yields all wrapped keys of one of several segments of the table, page by
@@ -90,13 +90,13 @@ const (
 // was written. After any other error the credential is under the old key or the
 // new one, complete either way, and Rewrap may be repeated.
 func (w *WrappedKeys) Rewrap(ctx context.Context, old WrappedKey, rewrapper *seal.Rewrapper) (RewrapOutcome, error) {
-	if !old.row.readable {
+	if !old.row.isSound() {
 		return 0, ErrUnreadable
 	}
 	if old.KeyARN == rewrapper.To() {
 		return AlreadyThere, nil
 	}
-	fresh, err := rewrapper.Rewrap(ctx, old.row.Seal, old.row.credential().binding())
+	fresh, err := rewrapper.Rewrap(ctx, old.row.Seal, old.row.credential().Binding())
 	if err != nil {
 		return 0, err
 	}

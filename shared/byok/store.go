@@ -60,16 +60,11 @@ func (s *Store) Seal(ctx context.Context, account ids.Account, workspace ids.Wor
 		Form:      FormOf(n.Key.Reveal()),
 		CreatedAt: s.now().UTC().Truncate(time.Second),
 	}
-	sealed, err := s.sealer.Seal(ctx, n.Key, c.binding())
+	sealed, err := s.sealer.Seal(ctx, n.Key, c.Binding())
 	if err != nil {
 		return Draft{}, err
 	}
 	return Draft{Credential: c, sealed: sealed}, nil
-}
-
-// binding is the place the key of the credential is sealed for.
-func (c Credential) binding() seal.Binding {
-	return seal.Binding{Account: c.Account, Workspace: c.Workspace, Credential: c.ID, Provider: c.Provider}
 }
 
 // Create stores the whole draft or nothing. After an error it may be stored:
