@@ -14,27 +14,6 @@ import (
 	"signalbox.dev/infra/test/kit"
 )
 
-// The engines go on after an unsigned request, because a Lambda function opens its
-// connections with such a request.
-func TestUnsignedRequests(t *testing.T) {
-	e, err := Start(t.Context(), Config{Root: "../../..", Dir: t.TempDir()})
-	kit.Must(t, err)
-	t.Cleanup(e.Close)
-	for _, url := range []string{e.DynamoDB, e.S3, e.KMS} {
-		answer, err := http.Get(url) //nolint:gosec // an engine of ours
-		kit.Must(t, err)
-		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
-			t.Error(err)
-		}
-		_ = answer.Body.Close()
-	}
-	config := e.Config()
-	_, tables := awsclients.DynamoDB(config).ListTables(t.Context(), nil)
-	_, buckets := awsclients.S3(config).ListBuckets(t.Context(), nil)
-	_, keys := awsclients.KMS(config).CreateKey(t.Context(), nil)
-	kit.Must(t, errors.Join(tables, buckets, keys))
-}
-
 func TestAMissingEngineIsNamed(t *testing.T) {
 	_, err := Start(t.Context(), Config{Root: t.TempDir(), Dir: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "make build") {
