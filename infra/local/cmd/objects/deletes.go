@@ -30,10 +30,6 @@ type deletes struct {
 	seed  maphash.Seed
 }
 
-func newDeletes(be backend.Backend) *deletes {
-	return &deletes{Backend: be, seed: maphash.MakeSeed()}
-}
-
 // DeleteObject implements backend.Backend.
 func (d *deletes) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (*s3.DeleteObjectOutput, error) {
 	lock := d.lockOf(aws.ToString(in.Bucket) + "/" + aws.ToString(in.Key))

@@ -7,6 +7,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"hash/maphash"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -15,19 +16,6 @@ import (
 	"github.com/versity/versitygw/backend/meta"
 	"github.com/versity/versitygw/backend/posix"
 	"github.com/versity/versitygw/embedgw"
-)
-
-// Bounds for a single machine.
-const (
-	connections  = 4096
-	requests     = 2048
-	maxParts     = 10000
-	filePerm     = 0o600
-	folderPerm   = 0o700
-	openActions  = 256
-	sidecarName  = "metadata"
-	objectsName  = "objects"
-	versionsName = "versions"
 )
 
 func main() {
@@ -51,7 +39,7 @@ func run(ctx context.Context, addr, dir, access, secret string) error {
 	}
 	return embedgw.RunVersityGW(ctx, be, &embedgw.Config{
 		RootUserAccess: access, RootUserSecret: secret,
-		Ports: []string{addr}, MaxConnections: connections, MaxRequests: requests, MultipartMaxParts: maxParts,
+		Ports: []string{addr}, MaxConnections: 4096, MaxRequests: 2048, MultipartMaxParts: 10000,
 		Quiet: true, KeepAlive: true, DisableACLs: true, HealthPath: "/health",
 	})
 }
@@ -62,32 +50,25 @@ func open(dir string) (*deletes, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{objectsName, versionsName, sidecarName} {
-		if err := os.MkdirAll(filepath.Join(dir, name), folderPerm); err != nil {
+	objects, versions, metadata := filepath.Join(dir, "objects"), filepath.Join(dir, "versions"), filepath.Join(dir, "metadata")
+	for _, folder := range []string{objects, versions, metadata} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return nil, err
 		}
 	}
-	options := posix.PosixOpts{
-		VersioningDir: filepath.Join(dir, versionsName),
-		NewDirPerm:    folderPerm, NewFilePerm: filePerm, Concurrency: openActions,
+	options := posix.PosixOpts{VersioningDir: versions, NewDirPerm: 0o700, NewFilePerm: 0o600, Concurrency: 256}
+	// The metadata of objects is in extended attributes. On a file system without them it is
+	// in a folder.
+	var storer meta.MetadataStorer = meta.XattrMeta{}
+	if (meta.XattrMeta{}).Test(objects) != nil {
+		options.SideCarDir = metadata
+		if storer, err = meta.NewSideCar(metadata); err != nil {
+			return nil, err
+		}
 	}
-	storer, err := metadata(dir, &options)
-	if err != nil {
-		return nil, err
-	}
-	be, err := posix.New(filepath.Join(dir, objectsName), storer, options)
+	be, err := posix.New(objects, storer, options)
 	if err != nil {
 		return nil, fmt.Errorf("opening the objects: %w", err)
 	}
-	return newDeletes(be), nil
-}
-
-// metadata keeps the metadata of objects in extended attributes, or, on a
-// file system without them, in a folder beside the objects.
-func metadata(dir string, options *posix.PosixOpts) (meta.MetadataStorer, error) {
-	if (meta.XattrMeta{}).Test(filepath.Join(dir, objectsName)) == nil {
-		return meta.XattrMeta{}, nil
-	}
-	options.SideCarDir = filepath.Join(dir, sidecarName)
-	return meta.NewSideCar(options.SideCarDir)
+	return &deletes{Backend: be, seed: maphash.MakeSeed()}, nil
 }
