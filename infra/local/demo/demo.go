@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -43,6 +44,8 @@ type Facts struct {
 
 // Account is the demo account of a stack.
 type Account struct {
+	mu sync.Mutex // guards the file and the files of the workspace
+
 	file       string
 	baseURL    string
 	s3         *s3.Client
@@ -79,6 +82,8 @@ func (a *Account) Renew(ctx context.Context) (bool, error) {
 // file, or the account is gone, it makes an account. A crash before the file is written
 // leaves an account without a known key.
 func (a *Account) Ensure(ctx context.Context) (Facts, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	var facts Facts
 	exists, err := state.Read(a.file, &facts, facts.check)
 	if damaged, ok := errors.AsType[*state.Damage](err); ok {

@@ -9,6 +9,7 @@
 package docs
 
 import (
+	"bytes"
 	"context"
 	_ "embed" // of the page
 	"encoding/json"
@@ -16,14 +17,12 @@ import (
 	"fmt"
 	"html/template"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
-	"sync"
 
 	"sigs.k8s.io/yaml"
 
@@ -35,25 +34,25 @@ var html string
 
 var page = template.Must(template.New("page").Parse(html))
 
-// files are the files that the page loads, by name, with the place of each in the
-// repository.
-var files = map[string]string{
-	document:               "infra/openapi.yaml",
-	overview:               "infra/local/docs/llms.txt",
-	"page.css":             "infra/local/docs/page.css",
-	"page.js":              "infra/local/docs/page.js",
-	"swagger-ui-bundle.js": viewer + "swagger-ui-bundle.js",
-	"swagger-ui.css":       viewer + "swagger-ui.css",
-}
-
 const (
 	document = "openapi.yaml"
 	// asJSON is the document for tools that read no YAML. It is written from it.
 	asJSON = "openapi.json"
-	// overview is for programs that write clients (llmstxt.org).
-	overview = "llms.txt"
-	viewer   = "infra/local/node_modules/swagger-ui-dist/"
+	viewer = "infra/local/node_modules/swagger-ui-dist/"
 )
+
+// files are the files that the page loads, by name, with their paths in the repository.
+// llms.txt is for programs that write clients (llmstxt.org). The licence goes with the copy.
+var files = map[string]string{
+	document:               "infra/openapi.yaml",
+	"llms.txt":             "infra/local/docs/llms.txt",
+	"page.css":             "infra/local/docs/page.css",
+	"page.js":              "infra/local/docs/page.js",
+	"swagger-ui-bundle.js": viewer + "swagger-ui-bundle.js",
+	"swagger-ui.css":       viewer + "swagger-ui.css",
+	"swagger-ui.LICENSE":   viewer + "LICENSE",
+	"swagger-ui.NOTICE":    viewer + "NOTICE",
+}
 
 // policy allows the page its own origin, and the pictures in the viewer's style sheet. No script and no style stands in the page itself.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
@@ -63,8 +62,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 type Config struct {
 	// Root is the repository's folder.
 	Root string
-	// Demo returns the demo account, brought up to date. It is called by one request
-	// at a time.
+	// Demo returns the demo account, brought up to date.
 	Demo func(context.Context) (demo.Facts, error)
 	// Log gets why an answer is a 500.
 	Log *slog.Logger
@@ -72,32 +70,28 @@ type Config struct {
 
 // Pages returns the handlers by exact path.
 func Pages(c Config) map[string]http.Handler {
-	all := map[string]http.HandlerFunc{
-		"/docs":           func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/docs/", http.StatusFound) },
-		"/docs/":          c.page,
-		"/docs/demo.json": c.demo(),
-		"/docs/" + asJSON: c.document,
+	pages := map[string]http.Handler{
+		"/docs":           guard(http.RedirectHandler("/docs/", http.StatusFound)),
+		"/docs/":          guard(http.HandlerFunc(c.page)),
+		"/docs/demo.json": guard(http.HandlerFunc(c.demo)),
+		"/docs/" + asJSON: guard(http.HandlerFunc(c.document)),
+		// Its usual address is the root. Its links are relative.
+		"/llms.txt": guard(http.RedirectHandler("/docs/llms.txt", http.StatusFound)),
 	}
-	for name, place := range files {
-		all["/docs/"+name] = func(w http.ResponseWriter, r *http.Request) {
+	for name, path := range files {
+		pages["/docs/"+name] = guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if name == document {
 				w.Header().Set("Content-Type", "application/yaml")
 			}
-			http.ServeFile(w, r, filepath.Join(c.Root, place))
-		}
-	}
-	// Its usual place is the root. Its links are relative.
-	all["/"+overview] = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/docs/"+overview, http.StatusFound) }
-	pages := make(map[string]http.Handler)
-	for at, handler := range all {
-		pages[at] = guard(handler)
+			http.ServeFile(w, r, filepath.Join(c.Root, path))
+		}))
 	}
 	return pages
 }
 
 // guard refuses a host name that is not this machine's own, and sets the headers
 // that every answer has.
-func guard(next http.HandlerFunc) http.Handler {
+func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-store")
@@ -110,7 +104,7 @@ func guard(next http.HandlerFunc) http.Handler {
 			http.Error(w, "open this page as http://127.0.0.1 or http://localhost, with the port", http.StatusMisdirectedRequest)
 			return
 		}
-		next(w, r)
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -143,15 +137,10 @@ type values struct {
 }
 
 // demo serves the demo account's facts, keys included.
-func (c Config) demo() http.HandlerFunc {
-	var one sync.Mutex
-	return func(w http.ResponseWriter, r *http.Request) {
-		one.Lock()
-		facts, err := c.Demo(r.Context())
-		one.Unlock()
-		text, failed := json.Marshal(facts) //nolint:gosec // the page is there to offer the keys
-		c.serveJSON(w, r, text, errors.Join(err, failed))
-	}
+func (c Config) demo(w http.ResponseWriter, r *http.Request) {
+	facts, err := c.Demo(r.Context())
+	text, failed := json.Marshal(facts) //nolint:gosec // the page is there to offer the keys
+	c.serveJSON(w, r, text, errors.Join(err, failed))
 }
 
 // document serves the document as JSON.
@@ -176,9 +165,6 @@ func (c Config) serveJSON(w http.ResponseWriter, r *http.Request, text []byte, e
 	_, _ = w.Write(text)
 }
 
-// licences go with the copy of the viewer.
-var licences = map[string]string{"swagger-ui.LICENSE": viewer + "LICENSE", "swagger-ui.NOTICE": viewer + "NOTICE"}
-
 // servers is the part of the document that names the API's addresses.
 var servers = regexp.MustCompile(`(?m)^servers:\n( .*\n)+`)
 
@@ -193,37 +179,37 @@ func Copy(root, folder, server string) error {
 	if _, err := os.Stat(filepath.Join(root, viewer)); err != nil {
 		return fmt.Errorf("the viewer is not installed: make build (%w)", err)
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // for a web server to read
-		return err
-	}
-	all := maps.Clone(files)
-	maps.Copy(all, licences)
-	all[asJSON] = files[document]
-	for name, place := range all {
-		text, err := os.ReadFile(filepath.Join(root, place)) //nolint:gosec // one of the files listed above
-		if err == nil && place == files[document] && server != "" {
-			text, err = withServer(text, server)
-		}
-		if err == nil && name == asJSON {
-			text, err = yaml.YAMLToJSON(text)
-		}
+	written := make(map[string][]byte)
+	for name, path := range files {
+		text, err := os.ReadFile(filepath.Join(root, path)) //nolint:gosec // one of the files listed above
 		if err != nil {
 			return err
 		}
+		written[name] = text
+	}
+	if server != "" {
+		if len(servers.FindAll(written[document], 2)) != 1 {
+			return errors.New("openapi.yaml has no list of servers")
+		}
+		written[document] = servers.ReplaceAllLiteral(written[document], fmt.Appendf(nil, "servers:\n  - url: %q\n", server))
+	}
+	text, err := yaml.YAMLToJSON(written[document])
+	if err != nil {
+		return err
+	}
+	written[asJSON] = text
+	var index bytes.Buffer
+	if err := page.Execute(&index, values{Server: server, Policy: policy}); err != nil {
+		return err
+	}
+	written["index.html"] = index.Bytes()
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // for a web server to read
+		return err
+	}
+	for name, text := range written {
 		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil { //nolint:gosec // for a web server to read
 			return err
 		}
 	}
-	index, err := os.Create(filepath.Join(folder, "index.html")) //nolint:gosec // the folder that the user chose
-	if err != nil {
-		return err
-	}
-	return errors.Join(page.Execute(index, values{Server: server, Policy: policy}), index.Close())
-}
-
-func withServer(text []byte, server string) ([]byte, error) {
-	if len(servers.FindAll(text, 2)) != 1 {
-		return nil, errors.New("openapi.yaml has no list of servers")
-	}
-	return servers.ReplaceAllLiteral(text, fmt.Appendf(nil, "servers:\n  - url: %q\n", server)), nil
+	return nil
 }
