@@ -77,8 +77,8 @@ func TestRunAndReset(t *testing.T) {
 	childtest.AwaitEnd(t, children)
 
 	cmd, after := start(t, state)
-	anew := regexp.MustCompile(`127\.0\.0\.1:\d+|file_\w+`)
-	if diff := cmp.Diff(anew.ReplaceAllString(before, ""), anew.ReplaceAllString(after, "")); diff != "" {
+	varies := regexp.MustCompile(`127\.0\.0\.1:\d+|file_\w+`)
+	if diff := cmp.Diff(varies.ReplaceAllString(before, ""), varies.ReplaceAllString(after, "")); diff != "" {
 		t.Errorf("the banner after a kill differs:\n%s", diff)
 	}
 	variables := regexp.MustCompile(`(?m)^  \. .*$`).FindString(after)

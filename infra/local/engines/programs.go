@@ -85,8 +85,7 @@ func (c Config) extendDB() (engine, error) {
 const magic = "SQLite format 3\x00"
 
 // checkDatabase checks that the file is a database: ExtendDB tries for ever to open any
-// other file. A missing or empty file is none of its faults: provision notices if it held
-// tables.
+// other file. Provision notices a missing or empty file if it held tables.
 func checkDatabase(dir string) error {
 	path := filepath.Join(dir, extendDB+".sqlite")
 	file, err := os.Open(path) //nolint:gosec // the engine's database

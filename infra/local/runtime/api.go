@@ -32,7 +32,7 @@ func (i *instance) serveNext(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Type", "application/json")
 	header.Set("Lambda-Runtime-Aws-Request-Id", call.id)
 	header.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(i.function.Timeout).UnixMilli(), 10))
-	header.Set("Lambda-Runtime-Invoked-Function-Arn", i.arn)
+	header.Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:"+i.config.Region+":"+i.config.Account+":function:"+i.function.Name)
 	header.Set("Content-Length", strconv.Itoa(len(call.payload)))
 	// An error means that the process has ended. Its request fails anyway.
 	_, _ = w.Write(call.payload)

@@ -1,31 +1,34 @@
 package runtime
 
 import (
-	"fmt"
 	"maps"
 	"path/filepath"
 	"strconv"
+	"time"
+
+	"github.com/google/uuid"
 )
 
 // version is the published version of every function. Its alias calls this version.
 const version = "1"
 
-// environment returns the whole environment of an instance of the function.
-func (c Config) environment(f Function, api, stream string) []string {
-	folder := filepath.Dir(f.Binary)
+// environment returns the whole environment of the instance, with the address of its
+// Runtime API.
+func (i *instance) environment(api string) []string {
+	f, folder := i.function, filepath.Dir(i.function.Binary)
 	all := make(map[string]string)
 	maps.Copy(all, f.Environment)
 	maps.Copy(all, map[string]string{
-		"AWS_DEFAULT_REGION":              c.Region,
+		"AWS_DEFAULT_REGION":              i.config.Region,
 		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": strconv.Itoa(f.MemoryMB),
 		"AWS_LAMBDA_FUNCTION_NAME":        f.Name,
 		"AWS_LAMBDA_FUNCTION_VERSION":     version,
 		"AWS_LAMBDA_INITIALIZATION_TYPE":  "on-demand",
 		"AWS_LAMBDA_LOG_FORMAT":           "JSON",
 		"AWS_LAMBDA_LOG_GROUP_NAME":       "/aws/lambda/" + f.Name,
-		"AWS_LAMBDA_LOG_STREAM_NAME":      stream,
+		"AWS_LAMBDA_LOG_STREAM_NAME":      time.Now().UTC().Format("2006/01/02/") + "[" + version + "]" + uuid.NewString(),
 		"AWS_LAMBDA_RUNTIME_API":          api,
-		"AWS_REGION":                      c.Region,
+		"AWS_REGION":                      i.config.Region,
 		"LAMBDA_RUNTIME_DIR":              folder,
 		"LAMBDA_TASK_ROOT":                folder,
 		"LANG":                            "en_US.UTF-8",
@@ -38,8 +41,4 @@ func (c Config) environment(f Function, api, stream string) []string {
 		list = append(list, name+"="+value)
 	}
 	return list
-}
-
-func (c Config) arn(f Function) string {
-	return fmt.Sprintf("arn:aws:lambda:%s:%s:function:%s", c.Region, c.Account, f.Name)
 }

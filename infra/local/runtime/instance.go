@@ -15,15 +15,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
 	"signalbox.dev/infra/local/child"
 )
 
 // instance is one process of a function, with its own Runtime API.
 type instance struct {
+	config   Config
 	function Function
-	arn      string
 	log      *slog.Logger
 	// life ends when the process must be killed.
 	life context.Context
@@ -52,24 +50,15 @@ type outcome struct {
 	err      error
 }
 
-func (l *Lambda) newInstance(f Function) *instance {
-	i := &instance{
-		function: f, arn: l.config.arn(f), log: l.config.Log.With("function", f.Name),
-		work: make(chan *invocation), exited: make(chan struct{}),
-	}
-	i.life, i.kill = context.WithCancel(l.life)
-	return i
-}
-
 // launch runs the process until it ends.
-func (l *Lambda) launch(i *instance) {
+func (i *instance) launch() {
 	defer i.kill()
-	i.cause = reason(l.run(i))
+	i.cause = reason(i.run())
 	close(i.exited)
 }
 
 // run runs the process until it ends, and returns the reason.
-func (l *Lambda) run(i *instance) error {
+func (i *instance) run() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("opening a port for the Runtime API: %w", err)
@@ -81,40 +70,38 @@ func (l *Lambda) run(i *instance) error {
 
 	output, write := io.Pipe()
 	var printed sync.WaitGroup
-	printed.Go(func() { l.printLines(i.function.Name, output) })
+	printed.Go(func() { i.printLines(output) })
 	defer printed.Wait()
 	defer func() { _ = write.Close() }()
-	stream := time.Now().UTC().Format("2006/01/02/") + "[" + version + "]" + uuid.NewString()
 	cmd := exec.CommandContext(i.life, i.function.Binary) //nolint:gosec // the configured program
 	cmd.Dir = filepath.Dir(i.function.Binary)
-	cmd.Env = l.config.environment(i.function, listener.Addr().String(), stream)
+	cmd.Env = i.environment(listener.Addr().String())
 	cmd.Stdout, cmd.Stderr = write, write
 	return child.Run(cmd)
 }
 
-// printLines passes on the lines of a process's output.
-func (l *Lambda) printLines(function string, output io.Reader) {
+// printLines passes on the lines of the process's output.
+func (i *instance) printLines(output io.Reader) {
 	for lines := bufio.NewReaderSize(output, maxLineBytes); ; {
 		line, _, err := lines.ReadLine()
 		if err != nil {
 			return
 		}
-		l.config.Output(function, line)
+		i.config.Output(i.function.Name, line)
 	}
 }
 
 // reason is the error of a request if its instance ended with err, before the instance
 // asked for work or while it worked.
 func reason(err error) error {
-	var ended *exec.ExitError
+	ended, isExit := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err == nil:
 		return &FunctionError{Type: "Runtime.ExitError", Message: "Runtime exited without providing a reason"}
-	case errors.As(err, &ended):
+	case isExit:
 		return &FunctionError{Type: "Runtime.ExitError", Message: "Runtime exited with error: " + ended.Error()}
-	default:
-		return &FunctionError{Type: "Runtime.InvalidEntrypoint", Message: err.Error()}
 	}
+	return &FunctionError{Type: "Runtime.InvalidEntrypoint", Message: err.Error()}
 }
 
 // accept gives the request to the instance. False means that the instance has ended, or was

@@ -181,8 +181,12 @@ func (l *Lambda) instance(p *pool) (*instance, error) {
 		p.idle = p.idle[:last]
 		return i, nil
 	}
-	i := l.newInstance(p.function)
-	l.ended.Go(func() { l.launch(i) })
+	i := &instance{
+		config: l.config, function: p.function, log: l.config.Log.With("function", p.function.Name),
+		work: make(chan *invocation), exited: make(chan struct{}),
+	}
+	i.life, i.kill = context.WithCancel(l.life)
+	l.ended.Go(i.launch)
 	return i, nil
 }
 

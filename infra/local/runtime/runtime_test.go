@@ -138,8 +138,8 @@ func mustInvoke(t *testing.T, l *runtime.Lambda, do, text string) answer {
 
 func wantError(t *testing.T, err error, kind, message string) {
 	t.Helper()
-	var failed *runtime.FunctionError
-	if !errors.As(err, &failed) || failed.Type != kind || !strings.Contains(failed.Message, message) {
+	failed, ok := errors.AsType[*runtime.FunctionError](err)
+	if !ok || failed.Type != kind || !strings.Contains(failed.Message, message) {
 		t.Errorf("got error %v, want %s: %s", err, kind, message)
 	}
 }
