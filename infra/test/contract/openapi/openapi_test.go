@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"signalbox.dev/infra/local/template"
@@ -137,6 +138,13 @@ func TestAnswersOfTheTemplate(t *testing.T) {
 		if throttle := fmt.Sprintf("%.0f %s", limit, operation); !strings.Contains(strings.ReplaceAll(string(text), ",", ""), throttle) {
 			t.Errorf("the description does not say that the gateway admits %s requests a second", throttle)
 		}
+	}
+	served := map[string]string{}
+	for _, r := range api.Routes { // CreateByokKeyFunction serves createByokKey
+		served[strings.ToLower(r.Function[:1])+strings.TrimSuffix(r.Function[1:], "Function")] = r.Method + " " + strings.TrimPrefix(r.Path, "/api/v1")
+	}
+	if diff := cmp.Diff(spec.Operations(), served); diff != "" {
+		t.Errorf("infra/openapi.yaml (-) and template.yaml (+) have other routes:\n%s", diff)
 	}
 	for kind, r := range api.GatewayResponses {
 		header := http.Header{}
