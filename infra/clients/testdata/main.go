@@ -71,7 +71,7 @@ func main() {
 	check(refused.Response.Error.Metadata.Reason == "management_key_required", refused)
 	expect[*signalbox.NotFoundHeaders](client.GetSyncJob(ctx, signalbox.GetSyncJobParams{ID: signalbox.SentUuid(uuid.New())}))
 
-	body, once := signalbox.NewByokCredential{Key: "sk-example-0123456789abcdefAbCd", Provider: signalbox.ProviderOpenai}, signalbox.CreateByokKeyParams{}
+	body, once := signalbox.ByokCredentialInput{Key: "sk-example-0123456789abcdefAbCd", Provider: signalbox.ProviderOpenai}, signalbox.CreateByokKeyParams{}
 	once.IdempotencyKey.SetTo(uuid.NewString())
 	made := expect[*signalbox.CredentialCreatedHeaders](client.CreateByokKey(ctx, &body, once))
 	check(made.Response.Data.Label == "sk-...AbCd" && !made.IdempotentReplayed.Set, made)

@@ -65,7 +65,7 @@ func TestFields(t *testing.T) {
 		"is_byok_only": {`true,"is_fallback":false`, `true,"is_fallback":true`},
 		"is_fallback":  {`true,"is_required":true`},
 	}
-	for member, schema := range the.spec.Properties("NewByokCredential") {
+	for member, schema := range the.spec.Properties("ByokCredentialInput") {
 		t.Run(member, func(t *testing.T) {
 			t.Parallel()
 			n := newTenant(t)

@@ -77,8 +77,9 @@ func TestCheckResponse(t *testing.T) {
 	}
 }
 
-// TestGeneratorsReadTheDocument: OpenAPI Generator and ogen refuse a YAML alias, and a client in
-// Python raises TypeError at a pattern beside the format of a date.
+// TestGeneratorsReadTheDocument: OpenAPI Generator and ogen refuse a YAML alias, a client in
+// Python raises TypeError at a pattern beside the format of a date, and a client in Go does not
+// compile if one schema has the name of another's constructor.
 func TestGeneratorsReadTheDocument(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../openapi.yaml")
@@ -101,6 +102,11 @@ func readable(t *testing.T, node *yaml.Node) {
 		if node.Kind == yaml.MappingNode && i%2 == 0 {
 			names = append(names, child.Value)
 			isDate = isDate || child.Value == "format" && strings.HasPrefix(node.Content[i+1].Value, "date")
+		}
+	}
+	for _, name := range names {
+		if slices.Contains(names, "New"+name) {
+			t.Errorf("line %d: the schemas %s and New%s", node.Line, name, name)
 		}
 	}
 	if isDate && slices.Contains(names, "pattern") {
