@@ -62,8 +62,11 @@ func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor
 		if err != nil {
 			return false, err
 		}
-		if err := from.checkSuccessor(to); err != nil || from.Disabled && to.SortOrder < from.SortOrder {
+		if err := from.checkSuccessor(to); err != nil {
 			return false, err
+		}
+		if from.Disabled && to.SortOrder < from.SortOrder { // superseded before
+			return false, nil
 		}
 		if err := m.pause(ctx, ReadTime); err != nil {
 			return false, fmt.Errorf("superseding a credential: %w", err)
@@ -133,24 +136,24 @@ func set[T ~string](list []T) []T {
 	return slices.Compact(list)
 }
 
-// swap gives the second credential the earlier place of both and disables the first. It
-// fails if one has changed since it was read.
+// swap gives the second credential the lower sort_order of both, and disables the first with
+// the higher one. It fails if one has changed since it was read.
 func (m *Manager) swap(ctx context.Context, from, to Credential) error {
-	update := func(c Credential, place int64, set string, disabled bool) types.TransactWriteItem {
-		return types.TransactWriteItem{Update: &types.Update{
-			TableName: &m.table, Key: primaryKey(c.Workspace, c.ID),
-			UpdateExpression:    aws.String("SET sort_order = :place" + set),
-			ConditionExpression: aws.String("sort_order = :was AND disabled = :disabled"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{
-				":place": calls.Number(place), ":was": calls.Number(c.SortOrder),
-				":disabled": &types.AttributeValueMemberBOOL{Value: disabled},
-			},
-		}}
-	}
-	disable := update(from, max(from.SortOrder, to.SortOrder), ", disabled = :true", from.Disabled)
-	disable.Update.ExpressionAttributeValues[":true"] = &types.AttributeValueMemberBOOL{Value: true}
 	_, err := m.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-		update(to, min(from.SortOrder, to.SortOrder), "", false), disable,
+		{Update: m.update(to, min(from.SortOrder, to.SortOrder), false)},
+		{Update: m.update(from, max(from.SortOrder, to.SortOrder), true)},
 	}})
 	return err
+}
+
+func (m *Manager) update(c Credential, sortOrder int64, disabled bool) *types.Update {
+	return &types.Update{
+		TableName: &m.table, Key: primaryKey(c.Workspace, c.ID),
+		UpdateExpression:    aws.String("SET sort_order = :order, disabled = :disabled"),
+		ConditionExpression: aws.String("sort_order = :old_order AND disabled = :old_disabled"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":order": calls.Number(sortOrder), ":disabled": &types.AttributeValueMemberBOOL{Value: disabled},
+			":old_order": calls.Number(c.SortOrder), ":old_disabled": &types.AttributeValueMemberBOOL{Value: c.Disabled},
+		},
+	}
 }
