@@ -16,8 +16,8 @@ var members = []string{
 	"disabled", "is_byok_only", "is_fallback", "is_required",
 }
 
-// decode reads a new credential, and its workspace if the body names one. It reports
-// faults as issues of the object.
+// decode reads a new credential, and its workspace if the body names one. It reports what is
+// wrong as issues of the object.
 func decode(o *api.Object) (byok.New, ids.Workspace) {
 	n := byok.New{
 		Key: o.Secret("key"),
@@ -48,8 +48,8 @@ func decode(o *api.Object) (byok.New, ids.Workspace) {
 			o.Report("/"+required, issues.Required, "is required")
 		}
 	}
-	for _, f := range n.Faults() {
-		o.Report(f.Path, f.Reason, f.Message)
+	for _, i := range n.Issues() {
+		o.Report(i.Path, i.Reason, i.Message)
 	}
 	if name == nil {
 		n.Name = n.Provider

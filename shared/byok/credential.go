@@ -31,6 +31,7 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -172,52 +173,52 @@ const (
 //go:embed providers.txt
 var providers string
 
-// Faults returns every fault of a new credential that can be found without storage.
-func (n New) Faults() []issues.Issue {
-	var p faults
-	p.key(n.Key.Reveal())
-	p.provider(n.Provider)
+// Issues returns every issue of a new credential that can be found without storage.
+func (n New) Issues() []issues.Issue {
+	var l issueList
+	l.key(n.Key.Reveal())
+	l.provider(n.Provider)
 	if utf8.RuneCountInString(n.Name) > maxName {
-		p.add("/name", issues.TooLarge, fmt.Sprintf("must have at most %d characters", maxName))
+		l.add("/name", issues.TooLarge, fmt.Sprintf("must have at most %d characters", maxName))
 	}
-	p.hashes(n.AllowedAPIKeyHashes)
-	p.list("/allowed_models", n.AllowedModels)
-	p.list("/allowed_user_ids", n.AllowedUserIDs)
+	l.hashes(n.AllowedAPIKeyHashes)
+	l.list("/allowed_models", n.AllowedModels)
+	l.list("/allowed_user_ids", n.AllowedUserIDs)
 	if n.BYOKOnly && n.Fallback {
-		p.add("/is_byok_only", issues.Invalid, "cannot be combined with is_fallback")
+		l.add("/is_byok_only", issues.Invalid, "cannot be combined with is_fallback")
 	}
-	return p
+	return l
 }
 
 // Providers are the slugs of all providers.
 func Providers() []string { return strings.Fields(providers) }
 
 // IsProvider reports whether the slug is a provider's.
-func IsProvider(slug string) bool {
-	for known := range strings.FieldsSeq(providers) {
-		if slug == known {
-			return true
-		}
+func IsProvider(slug string) bool { return slices.Contains(Providers(), slug) }
+
+type issueList []issues.Issue
+
+func (l *issueList) add(path string, reason issues.Reason, message string) {
+	*l = append(*l, issues.Issue{Path: path, Reason: reason, Message: message})
+}
+
+// element adds an issue of one element, if it would be shown.
+func (l *issueList) element(path string, index int, reason issues.Reason, message string) {
+	if len(*l) < issues.Max {
+		l.add(path+"/"+strconv.Itoa(index), reason, message)
 	}
-	return false
 }
 
-type faults []issues.Issue
-
-func (p *faults) add(path string, reason issues.Reason, message string) {
-	*p = append(*p, issues.Issue{Path: path, Reason: reason, Message: message})
-}
-
-func (p *faults) key(key []byte) {
+func (l *issueList) key(key []byte) {
 	switch {
 	case len(key) == 0:
-		p.add("/key", issues.Invalid, "must not be empty")
+		l.add("/key", issues.Invalid, "must not be empty")
 	case len(key) > maxKey:
-		p.add("/key", issues.TooLarge, fmt.Sprintf("must have at most %d bytes", maxKey))
+		l.add("/key", issues.TooLarge, fmt.Sprintf("must have at most %d bytes", maxKey))
 	}
 }
 
-func (p *faults) provider(slug string) {
+func (l *issueList) provider(slug string) {
 	if IsProvider(slug) {
 		return
 	}
@@ -225,41 +226,36 @@ func (p *faults) provider(slug string) {
 	if nearest := spelling.Nearest(slug, Providers()); nearest != "" {
 		message += "; did you mean " + nearest + "?"
 	}
-	p.add("/provider", issues.Invalid, message)
+	l.add("/provider", issues.Invalid, message)
 }
 
-func (p *faults) hashes(hashes []ids.KeyHash) {
+func (l *issueList) hashes(hashes []ids.KeyHash) {
 	const path = "/allowed_api_key_hashes"
 	const message = "must have 1 to %d elements, or be null"
 	switch {
 	case hashes != nil && len(hashes) == 0:
-		p.add(path, issues.Invalid, fmt.Sprintf(message, maxListed))
+		l.add(path, issues.Invalid, fmt.Sprintf(message, maxListed))
 	case len(hashes) > maxListed:
-		p.add(path, issues.TooLarge, fmt.Sprintf(message, maxListed))
+		l.add(path, issues.TooLarge, fmt.Sprintf(message, maxListed))
 	}
 	for i, h := range hashes {
-		if !isHash(h) && len(*p) < issues.Max {
-			p.add(path+"/"+strconv.Itoa(i), issues.Invalid, fmt.Sprintf("must be %d lower-case hexadecimal digits", hashLetters))
+		if len(h) != hashLetters || strings.Trim(string(h), "0123456789abcdef") != "" {
+			l.element(path, i, issues.Invalid, fmt.Sprintf("must be %d lower-case hexadecimal digits", hashLetters))
 		}
 	}
 }
 
-func (p *faults) list(path string, elements []string) {
+func (l *issueList) list(path string, elements []string) {
 	if len(elements) > maxListed {
-		p.add(path, issues.TooLarge, fmt.Sprintf("must have at most %d elements", maxListed))
+		l.add(path, issues.TooLarge, fmt.Sprintf("must have at most %d elements", maxListed))
 	}
+	message := fmt.Sprintf("must have 1 to %d characters", maxElement)
 	for i, e := range elements {
-		if e != "" && utf8.RuneCountInString(e) <= maxElement || len(*p) >= issues.Max {
-			continue
+		switch {
+		case e == "":
+			l.element(path, i, issues.Invalid, message)
+		case utf8.RuneCountInString(e) > maxElement:
+			l.element(path, i, issues.TooLarge, message)
 		}
-		reason := issues.Invalid
-		if e != "" {
-			reason = issues.TooLarge
-		}
-		p.add(path+"/"+strconv.Itoa(i), reason, fmt.Sprintf("must have 1 to %d characters", maxElement))
 	}
-}
-
-func isHash(h ids.KeyHash) bool {
-	return len(h) == hashLetters && strings.Trim(string(h), "0123456789abcdef") == ""
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // The bounds of each member; FuzzDecode of create-byok-key checks the rest.
-func TestFaults(t *testing.T) {
+func TestIssues(t *testing.T) {
 	hash := ids.KeyHash(strings.Repeat("0a", 32))
 	cases := map[string]struct {
 		change func(*byok.New)
@@ -53,11 +53,11 @@ func TestFaults(t *testing.T) {
 		n := validCredential()
 		c.change(&n)
 		var got []string
-		for _, fault := range n.Faults() {
-			got = append(got, fault.Path+" "+string(fault.Reason))
+		for _, issue := range n.Issues() {
+			got = append(got, issue.Path+" "+string(issue.Reason))
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: faults (-want +got):\n%s", name, diff)
+			t.Errorf("%s: issues (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestAnUnknownProviderGetsASuggestion(t *testing.T) {
 		if want != "" {
 			message += "; did you mean " + want + "?"
 		}
-		if diff := cmp.Diff([]issues.Issue{{Path: "/provider", Reason: issues.Invalid, Message: message}}, n.Faults()); diff != "" {
+		if diff := cmp.Diff([]issues.Issue{{Path: "/provider", Reason: issues.Invalid, Message: message}}, n.Issues()); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", slug, diff)
 		}
 	}
