@@ -7,14 +7,15 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -49,19 +50,18 @@ func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, erro
 
 func (m *Manager) withoutSeals(w ids.Workspace) *dynamodb.QueryInput {
 	in := queryOf(m.table, w)
-	projection, names := project(shown()...)
-	in.ProjectionExpression, in.ExpressionAttributeNames = &projection, names
+	in.ProjectionExpression, in.ExpressionAttributeNames = project(shown()...)
 	return in
 }
 
-// inOrder sorts the credentials of a workspace as they are tried.
+// inOrder sorts the credentials by workspace, and those of a workspace as they are tried.
 func inOrder(rows []row) []Credential {
 	credentials := make([]Credential, len(rows))
 	for i, row := range rows {
 		credentials[i] = row.credential()
 	}
 	slices.SortFunc(credentials, func(a, b Credential) int {
-		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder))
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder))
 	})
 	return credentials
 }
@@ -79,18 +79,8 @@ func (m *Manager) ListAll(ctx context.Context) (Listing, error) {
 	if err != nil {
 		return Listing{}, err
 	}
-	var l Listing
-	for _, row := range rows {
-		if row.isSound() {
-			l.Credentials = append(l.Credentials, row.credential())
-		} else {
-			l.Unreadable++
-		}
-	}
-	slices.SortFunc(l.Credentials, func(a, b Credential) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder))
-	})
-	return l, nil
+	sound := slices.DeleteFunc(rows, func(r row) bool { return !r.isSound() })
+	return Listing{inOrder(sound), len(rows) - len(sound)}, nil
 }
 
 // Surveyed is a row of the credentials table. If it is unreadable, or lacks an attribute that
@@ -132,8 +122,8 @@ func readTable(ctx context.Context, db dynamodb.ScanAPIClient, table string) ([]
 // scan yields these attributes of all rows of the table, page by page, strongly
 // consistent. It ends after an error.
 func scan(ctx context.Context, db dynamodb.ScanAPIClient, in *dynamodb.ScanInput, attributes ...string) iter.Seq2[[]row, error] {
-	projection, names := project(attributes...)
-	in.ConsistentRead, in.ProjectionExpression, in.ExpressionAttributeNames = aws.Bool(true), &projection, names
+	in.ConsistentRead = aws.Bool(true)
+	in.ProjectionExpression, in.ExpressionAttributeNames = project(attributes...)
 	pages := dynamodb.NewScanPaginator(db, in)
 	return func(yield func([]row, error) bool) {
 		for pages.HasMorePages() {
@@ -156,33 +146,21 @@ func (i item) ids() (ids.Workspace, ids.Credential) {
 
 // shown are the attributes that a list reads: all of a row but its seal.
 func shown() []string {
-	var names []string
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[item]()) {
-		if name, _, _ := strings.Cut(f.Tag.Get("dynamodbav"), ","); !f.Anonymous && name != "seal" {
-			names = append(names, name)
-		}
-	}
-	return names
+	attributes := calls.Encode(item{Form: Header}) // a row without a form lacks its attribute
+	delete(attributes, "seal")
+	return slices.Sorted(maps.Keys(attributes))
 }
 
-// project makes the projection of these attributes. A "." separates the parts of a
-// path. Some names are reserved words of DynamoDB, so each one has an alias.
-func project(paths ...string) (expression string, names map[string]string) {
-	names = map[string]string{}
-	aliases := map[string]string{}
-	var wanted []string
+// project makes the projection of these attributes. A "." separates the parts of a path. Some
+// names are reserved words of DynamoDB, so each part has an alias.
+func project(paths ...string) (*string, map[string]string) {
+	names := map[string]string{}
 	for _, path := range paths {
-		var parts []string
 		for part := range strings.SplitSeq(path, ".") {
-			if aliases[part] == "" {
-				aliases[part] = "#a" + strconv.Itoa(len(aliases))
-				names[aliases[part]] = part
-			}
-			parts = append(parts, aliases[part])
+			names["#"+part] = part
 		}
-		wanted = append(wanted, strings.Join(parts, "."))
 	}
-	return strings.Join(wanted, ", "), names
+	return new("#" + strings.ReplaceAll(strings.Join(paths, ", #"), ".", ".#")), names
 }
 
 // ByName yields each setting under its name in the API.

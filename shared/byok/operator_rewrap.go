@@ -129,11 +129,9 @@ func (w *WrappedKeys) replace(ctx context.Context, old WrappedKey, fresh seal.Se
 // whyUnmet finds out why the wrapped key is not the old one. An earlier attempt of
 // the SDK may have been applied and its response lost.
 func (w *WrappedKeys) whyUnmet(ctx context.Context, old WrappedKey, fresh seal.Sealed) (RewrapOutcome, error) {
-	projection, names := project(wrappedKeyAttributes()...)
-	out, err := w.db.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &w.table, Key: primaryKey(old.Workspace, old.ID), ConsistentRead: aws.Bool(true),
-		ProjectionExpression: &projection, ExpressionAttributeNames: names,
-	})
+	in := &dynamodb.GetItemInput{TableName: &w.table, Key: primaryKey(old.Workspace, old.ID), ConsistentRead: aws.Bool(true)}
+	in.ProjectionExpression, in.ExpressionAttributeNames = project(wrappedKeyAttributes()...)
+	out, err := w.db.GetItem(ctx, in)
 	if err != nil {
 		return 0, fmt.Errorf("reading a credential that was changed meanwhile: %w", err)
 	}
