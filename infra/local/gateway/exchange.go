@@ -110,33 +110,26 @@ func (x *exchange) send(w http.ResponseWriter, r response) {
 	_, _ = io.WriteString(w, r.body)
 }
 
-// The types of gateway responses that can occur on one machine.
-const (
-	missingAuthenticationToken = "MISSING_AUTHENTICATION_TOKEN"
-	invalidSignature           = "INVALID_SIGNATURE"
-	throttled                  = "THROTTLED"
-	requestTooLarge            = "REQUEST_TOO_LARGE"
-	badRequestBody             = "BAD_REQUEST_BODY"
-	integrationFailure         = "INTEGRATION_FAILURE"
-)
+// gatewayResponse is a response of the gateway's own: its type in the template, and the value
+// of x-amzn-ErrorType, which API Gateway adds to customised ones too.
+type gatewayResponse struct{ kind, errorType string }
 
-// errorTypes are the values of x-amzn-ErrorType, which API Gateway adds to its own
-// responses, customised ones too.
-var errorTypes = map[string]string{
-	missingAuthenticationToken: "MissingAuthenticationTokenException",
-	invalidSignature:           "IncompleteSignatureException",
-	throttled:                  "TooManyRequestsException",
-	requestTooLarge:            "RequestTooLargeException",
-	badRequestBody:             "BadRequestException",
-	integrationFailure:         "InternalServerErrorException",
-}
+// Those that can occur on one machine.
+var (
+	missingAuthenticationToken = gatewayResponse{"MISSING_AUTHENTICATION_TOKEN", "MissingAuthenticationTokenException"}
+	invalidSignature           = gatewayResponse{"INVALID_SIGNATURE", "IncompleteSignatureException"}
+	throttled                  = gatewayResponse{"THROTTLED", "TooManyRequestsException"}
+	requestTooLarge            = gatewayResponse{"REQUEST_TOO_LARGE", "RequestTooLargeException"}
+	badRequestBody             = gatewayResponse{"BAD_REQUEST_BODY", "BadRequestException"}
+	integrationFailure         = gatewayResponse{"INTEGRATION_FAILURE", "InternalServerErrorException"}
+)
 
 // own renders a gateway response that the template declares. A type that the template does
 // not declare gets an empty 500.
-func (g *Gateway) own(x *exchange, kind string) response {
-	declared := g.config.API.GatewayResponses[kind]
+func (g *Gateway) own(x *exchange, own gatewayResponse) response {
+	declared := g.config.API.GatewayResponses[own.kind]
 	r := response{status: cmp.Or(declared.StatusCode, http.StatusInternalServerError), header: http.Header{}}
-	r.header.Set("x-amzn-ErrorType", errorTypes[kind])
+	r.header.Set("x-amzn-ErrorType", own.errorType)
 	for name, expression := range declared.ResponseParameters.Headers {
 		if expression == "context.requestId" {
 			expression = x.id
