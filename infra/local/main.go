@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 
+	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/server"
 )
 
@@ -79,7 +80,7 @@ Operate it with .build/admin:
 
 State:  %s
 Logs:   %s
-`, baseURL, strings.TrimSuffix(e.BaseURL, "/api/v1"), variables, strings.Join(e.Demo.Curls(), "\n\n  "), state, filepath.Join(state, "logs")) +
+`, baseURL, strings.TrimSuffix(e.BaseURL, "/api/v1"), variables, strings.Join(demo.Curls(), "\n\n  "), state, filepath.Join(state, "logs")) +
 		"Stop:   Ctrl-C keeps the state;\n        `make reset` removes it\n\n"
 }
 

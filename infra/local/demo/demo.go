@@ -11,7 +11,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -104,7 +103,8 @@ func (a *Account) Ensure(ctx context.Context) (Facts, error) {
 		return Facts{}, fmt.Errorf("demo files: %w", err)
 	}
 	facts.Files = map[ids.Workspace][]ids.File{facts.WorkspaceID: stored}
-	facts.Parameters = facts.parameters(0)
+	values := facts.variables(0)
+	facts.Parameters = map[string]string{"SyncJobId": values["JOB"], "FileId": values["FILE"], "WorkspaceId": values["WORKSPACE"]}
 	return facts, write(a.file, facts)
 }
 
@@ -121,83 +121,68 @@ func write(file string, facts Facts) error {
 	if err := state.Write(file, facts); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
-	variables := fmt.Sprintf("export URL=%s\nexport MANAGEMENT_KEY=%s\nexport API_KEY=%s\n", facts.BaseURL, facts.ManagementKey, facts.APIKey)
-	for _, name := range slices.Sorted(maps.Keys(facts.Parameters)) {
-		variables += "export " + variable(name) + "=" + facts.Parameters[name] + "\n"
+	values, text := facts.variables(0), ""
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		text += "export " + name + "=" + values[name] + "\n"
 	}
-	if err := renameio.WriteFile(strings.TrimSuffix(file, "json")+"env", []byte(variables), 0o600); err != nil {
+	if err := renameio.WriteFile(strings.TrimSuffix(file, "json")+"env", []byte(text), 0o600); err != nil {
 		return fmt.Errorf("writing variables for a shell: %w", err)
 	}
 	return nil
 }
 
-// variable is a parameter's name in a shell: SyncJobId is $JOB.
-func variable(parameter string) string {
-	return strings.ToUpper(lastWord.FindStringSubmatch(parameter)[1])
+// variables are the variables of demo.env. Each of the workspace's files can be deleted; FILE
+// is the one with this index.
+func (f Facts) variables(file int) map[string]string {
+	return map[string]string{
+		"URL": f.BaseURL, "MANAGEMENT_KEY": f.ManagementKey, "API_KEY": f.APIKey, "WORKSPACE": string(f.WorkspaceID),
+		"JOB": string(f.SyncJobs[syncjobs.Succeeded]), "FILE": string(f.Files[f.WorkspaceID][file]),
+	}
 }
 
-var lastWord = regexp.MustCompile(`([A-Z][a-z]+)Id$`)
+// calls are one successful call of each operation, with the variables of demo.env.
+var calls = []struct{ method, url, key, body string }{
+	{http.MethodGet, "$URL/scim/sync-jobs/$JOB", "$MANAGEMENT_KEY", ""},
+	{http.MethodPost, "$URL/byok", "$MANAGEMENT_KEY", `{"provider":"openai","key":"sk-demo-0123456789abcdef","name":"My first key"}`},
+	{http.MethodDelete, "$URL/files/$FILE", "$API_KEY", ""},
+}
 
-// Curls are shell commands for the operations of the API, with the variables of demo.env.
-func (f Facts) Curls() []string {
-	values := []string{f.ManagementKey, "$MANAGEMENT_KEY", f.APIKey, "$API_KEY"}
-	for name, value := range f.Parameters {
-		values = append(values, value, "$"+variable(name))
-	}
+// Curls are the calls as commands for a shell.
+func Curls() []string {
 	var all []string
-	for _, c := range f.calls(0) {
+	for _, c := range calls {
 		command := "curl -i "
 		if c.method == http.MethodDelete {
 			command += "-X DELETE "
 		}
-		command += "$URL" + c.path + ` -H "Authorization: Bearer ` + c.key + `"`
+		command += c.url + ` -H "Authorization: Bearer ` + c.key + `"`
 		if c.body != "" {
 			command += " -H 'Content-Type: application/json' -d '" + c.body + "'"
 		}
-		all = append(all, strings.NewReplacer(values...).Replace(command))
+		all = append(all, command)
 	}
 	return all
 }
 
-// Requests are the same calls as a server gets them. They delete another file than Curls:
-// both can be deleted.
+// Requests are the calls as a server gets them. They delete another file than Curls: both
+// can be deleted.
 func (f Facts) Requests() ([]*http.Request, error) {
+	values := f.variables(1)
+	value := func(name string) string { return values[name] }
 	var all []*http.Request
-	for _, c := range f.calls(1) {
-		r, err := http.NewRequest(c.method, f.BaseURL+c.path, strings.NewReader(c.body)) //nolint:noctx // it is not sent
+	for _, c := range calls {
+		r, err := http.NewRequest(c.method, os.Expand(c.url, value), strings.NewReader(c.body)) //nolint:noctx // it is not sent
 		if err != nil {
 			return nil, err
 		}
 		r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:0"
-		r.Header.Set("Authorization", "Bearer "+c.key)
+		r.Header.Set("Authorization", "Bearer "+os.Expand(c.key, value))
 		if c.body != "" {
 			r.Header.Set("Content-Type", "application/json")
 		}
 		all = append(all, r)
 	}
 	return all, nil
-}
-
-type call struct{ method, path, key, body string }
-
-// parameters are those of calls that succeed. The choice is one of several that can be
-// deleted.
-func (f Facts) parameters(choice int) map[string]string {
-	return map[string]string{
-		"SyncJobId":   string(f.SyncJobs[syncjobs.Succeeded]),
-		"FileId":      string(f.Files[f.WorkspaceID][choice]),
-		"WorkspaceId": string(f.WorkspaceID),
-	}
-}
-
-// calls are one successful call of each operation.
-func (f Facts) calls(choice int) []call {
-	of := f.parameters(choice)
-	return []call{
-		{http.MethodGet, "/scim/sync-jobs/" + of["SyncJobId"], f.ManagementKey, ""},
-		{http.MethodPost, "/byok", f.ManagementKey, `{"provider":"openai","key":"sk-demo-0123456789abcdef","name":"My first key"}`},
-		{http.MethodDelete, "/files/" + of["FileId"], f.APIKey, ""},
-	}
 }
 
 // fileCount is how many files the workspace has at a start.
