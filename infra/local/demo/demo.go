@@ -16,7 +16,6 @@ import (
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/renameio/v2"
 	"golang.org/x/sync/errgroup"
 
@@ -47,8 +46,7 @@ type Account struct {
 
 	file       string
 	baseURL    string
-	s3         *s3.Client
-	bucket     string
+	files      *files.Manager
 	registry   *auth.Registry
 	jobsWriter *syncjobs.Writer
 }
@@ -57,7 +55,7 @@ type Account struct {
 func New(c aws.Config, outputs map[string]string, file string) *Account {
 	db := awsclients.DynamoDB(c)
 	return &Account{
-		file: file, baseURL: outputs["ApiBaseUrl"], s3: awsclients.S3(c), bucket: outputs["FilesBucketName"],
+		file: file, baseURL: outputs["ApiBaseUrl"], files: files.NewManager(awsclients.S3(c), outputs["FilesBucketName"]),
 		registry: auth.NewRegistry(db, outputs["AccessTableName"]), jobsWriter: syncjobs.NewWriter(db, outputs["SyncJobsTableName"]),
 	}
 }
@@ -228,31 +226,21 @@ func (a *Account) syncJob(ctx context.Context, account ids.Account, status syncj
 
 // fill lists the workspace's files, after filling them up.
 func (a *Account) fill(ctx context.Context, w ids.Workspace) ([]ids.File, error) {
-	prefix := files.Key(w, "")
-	listed, err := a.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &a.bucket, Prefix: &prefix})
+	listed, err := a.files.List(ctx, w)
 	if err != nil {
-		return nil, fmt.Errorf("listing files: %w", err)
+		return nil, err
 	}
 	var all []ids.File
-	for _, object := range listed.Contents {
-		all = append(all, ids.File(strings.TrimPrefix(*object.Key, prefix)))
+	for _, f := range listed {
+		all = append(all, f.ID)
 	}
 	uploads, ctx := errgroup.WithContext(ctx)
 	for len(all) < fileCount {
 		id := ids.NewFile()
 		all = append(all, id)
-		uploads.Go(func() error { return a.upload(ctx, w, id) })
+		uploads.Go(func() error {
+			return a.files.Upload(ctx, w, id, strings.NewReader("A file of the demo account: "+string(id)+"\n"), "text/plain")
+		})
 	}
 	return all, uploads.Wait()
-}
-
-func (a *Account) upload(ctx context.Context, w ids.Workspace, id ids.File) error {
-	key := files.Key(w, id)
-	_, err := a.s3.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &a.bucket, Key: &key, Body: strings.NewReader("A file of the demo account: " + string(id) + "\n"),
-	})
-	if err != nil {
-		return fmt.Errorf("uploading a file: %w", err)
-	}
-	return nil
 }
