@@ -129,16 +129,32 @@ func (n *network) Close() error { close(n.closed); return nil }
 // Addr implements net.Listener.
 func (n *network) Addr() net.Addr { return &net.TCPAddr{} }
 
+// assemble makes the cold start of a function on the network.
+func (n *network) assemble(t *testing.T, build func(*boot.Environment)) {
+	t.Helper()
+	_, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
+		build(env)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // database assembles a function that has only a DynamoDB client.
 func (n *network) database(t *testing.T) (db *dynamodb.Client) {
 	t.Helper()
-	if _, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
-		db = dynamodb.NewFromConfig(env.AWS())
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	n.assemble(t, func(env *boot.Environment) { db = dynamodb.NewFromConfig(env.AWS()) })
 	return db
+}
+
+// list returns a call that must succeed.
+func list(t *testing.T, db *dynamodb.Client) func(context.Context) {
+	return func(ctx context.Context) {
+		if _, err := db.ListTables(ctx, nil); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestAnEnvironmentThatCannotServeIsRefused(t *testing.T) {
@@ -225,7 +241,7 @@ func TestTheWarmUpOpensTheFirstCallsConnection(t *testing.T) {
 			answerJSON(w, "{}")
 		})
 		var db *dynamodb.Client
-		_, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
+		n.assemble(t, func(env *boot.Environment) {
 			db = boot.DynamoDB(env)
 			unused := db.Options().HTTPClient
 			env.WarmUp(unused, func(context.Context) (smithyendpoints.Endpoint, error) {
@@ -234,11 +250,7 @@ func TestTheWarmUpOpensTheFirstCallsConnection(t *testing.T) {
 			env.WarmUp(unused, func(context.Context) (smithyendpoints.Endpoint, error) {
 				return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "no host"}}, nil
 			})
-			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		if unsigned.Load() != 1 || signed.Load() != 0 {
 			t.Errorf("the warm-up sent %d unsigned and %d signed requests, want 1 and 0", unsigned.Load(), signed.Load())
 		}
@@ -260,12 +272,7 @@ func TestTheWarmUpIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		began := time.Now()
-		if _, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
-			boot.DynamoDB(env)
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		n.assemble(t, func(env *boot.Environment) { boot.DynamoDB(env) })
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("the cold start took %v", took)
 		}
@@ -277,12 +284,7 @@ func TestTheWarmUpIsBounded(t *testing.T) {
 func TestAFrozenFunctionReconnectsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, "{}") })
-		db := n.database(t)
-		call := func(ctx context.Context) {
-			if _, err := db.ListTables(ctx, nil); err != nil {
-				t.Error(err)
-			}
-		}
+		call := list(t, n.database(t))
 		calls.Together(t.Context(), call, call, call)
 		n.purged.Store(n.connections.Load())
 		began := time.Now()
@@ -314,27 +316,17 @@ func TestAnOutageOfOneServiceLeavesTheConnectionsOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, "{}") })
 		var healthy, broken *dynamodb.Client
-		_, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
+		n.assemble(t, func(env *boot.Environment) {
 			healthy = dynamodb.NewFromConfig(env.AWS())
 			broken = dynamodb.NewFromConfig(env.AWS(), once, func(o *dynamodb.Options) { o.BaseEndpoint = new("http://broken.test") })
-			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		const requests = 100
 		for range requests {
-			calls.Together(t.Context(),
-				func(ctx context.Context) {
-					if _, err := healthy.ListTables(ctx, nil); err != nil {
-						t.Error(err)
-					}
-				},
-				func(ctx context.Context) {
-					if _, err := broken.ListTables(ctx, nil); err == nil {
-						t.Error("the broken service answered")
-					}
-				})
+			calls.Together(t.Context(), list(t, healthy), func(ctx context.Context) {
+				if _, err := broken.ListTables(ctx, nil); err == nil {
+					t.Error("the broken service answered")
+				}
+			})
 			synctest.Wait()
 		}
 		if n.open.Load() != 1 || n.connections.Load() != 1+requests {
@@ -369,11 +361,7 @@ func TestWhichCallsCloseIdleConnections(t *testing.T) {
 					answerJSON(w, "{}")
 				})
 				db := n.database(t)
-				call := func(ctx context.Context) {
-					if _, err := db.ListTables(ctx, nil); err != nil {
-						t.Error(err)
-					}
-				}
+				call := list(t, db)
 				calls.Together(t.Context(), call, call, call)
 				synctest.Wait()
 				if c.before != nil {
