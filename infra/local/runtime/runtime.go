@@ -7,6 +7,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,12 +28,6 @@ const (
 	initTime   = 10 * time.Second
 	// maxLineBytes bounds a line of a log: a longer one is cut.
 	maxLineBytes = 256 << 10
-)
-
-// Defaults of Config.
-const (
-	defaultInstances = 10
-	defaultWait      = 10 * time.Second
 )
 
 // Errors of Invoke, in addition to *FunctionError. A request with such an error did not
@@ -112,12 +107,7 @@ type pool struct {
 // New checks that every function has its program. The first request starts the first
 // instance.
 func New(c Config) (*Lambda, error) {
-	if c.Instances == 0 {
-		c.Instances = defaultInstances
-	}
-	if c.Wait == 0 {
-		c.Wait = defaultWait
-	}
+	c.Instances, c.Wait = cmp.Or(c.Instances, 10), cmp.Or(c.Wait, 10*time.Second)
 	l := &Lambda{config: c, pools: make(map[string]*pool)}
 	l.life, l.end = context.WithCancel(context.Background())
 	var missing []string

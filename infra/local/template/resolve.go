@@ -83,10 +83,10 @@ func (s scope) call(n *yaml.Node) (any, error) {
 		return s.condition(n.Value)
 	case "!If":
 		holds, err := s.condition(n.Content[0].Value)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case holds == true:
+		}
+		if holds {
 			return s.resolve(n.Content[1])
 		}
 		return s.resolve(n.Content[2])
@@ -101,12 +101,13 @@ func (s scope) call(n *yaml.Node) (any, error) {
 }
 
 // condition reports whether the named condition holds.
-func (s scope) condition(name string) (holds any, err error) {
+func (s scope) condition(name string) (bool, error) {
 	declared := member(member(s.root, "Conditions"), name)
 	if declared == nil {
-		return nil, fmt.Errorf("no condition %q", name)
+		return false, fmt.Errorf("no condition %q", name)
 	}
-	return s.resolve(declared)
+	holds, err := s.resolve(declared)
+	return holds == true, err
 }
 
 // named returns the value of a name in !Ref, !GetAtt and ${} in !Sub: a parameter's value,

@@ -99,7 +99,7 @@ func declared[P any](s scope, kind string, defaults P, globals *yaml.Node) ([]Re
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", id, err)
 			}
-			if holds == false {
+			if !holds {
 				continue
 			}
 		}

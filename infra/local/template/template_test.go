@@ -3,7 +3,6 @@ package template_test
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,35 +11,6 @@ import (
 	"signalbox.dev/infra/local/template"
 	"signalbox.dev/infra/test/kit"
 )
-
-// loadOwn loads the project's own template.
-func loadOwn(t *testing.T, overrides map[string]string) *template.Template {
-	t.Helper()
-	loaded, err := template.Load("../../../template.yaml", overrides)
-	kit.Must(t, err)
-	return loaded
-}
-
-func TestAPI(t *testing.T) {
-	api, err := loadOwn(t, map[string]string{"DeleteRatePerMinute": "600", "DeletesPerSecond": "7", "ReadsPerSecond": "9"}).API()
-	kit.Must(t, err)
-	remove := template.Route{Method: "DELETE", Path: "/api/v1/files/{file_id}", Function: "DeleteFileFunction"}
-	if !slices.Contains(api.Routes, remove) {
-		t.Errorf("%+v is not among the routes %+v", remove, api.Routes)
-	}
-	if got := api.Variables["deleteRatePerMinute"]; got != "600" {
-		t.Errorf("deleteRatePerMinute is %q", got)
-	}
-	if got := api.Setting(remove); got.ThrottlingRateLimit != 7 || got.ThrottlingBurstLimit != 7 {
-		t.Errorf("setting of the method %+v", got)
-	}
-	if got := api.Setting(template.Route{Method: "GET", Path: "/"}); got.ThrottlingRateLimit != 9 || got.ThrottlingBurstLimit != 9 {
-		t.Errorf("setting of the stage %+v", got)
-	}
-	if r := api.GatewayResponses["THROTTLED"]; r.StatusCode != 429 || r.ResponseParameters.Headers["Retry-After"] == "" || r.ResponseTemplates["application/json"] == "" {
-		t.Errorf("gateway response is %+v", r)
-	}
-}
 
 func TestParametersAreChecked(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
@@ -118,13 +88,5 @@ func TestFunctions(t *testing.T) {
 		if diff := cmp.Diff([]template.Resource[template.Function]{{ID: "F", Properties: f}}, got); diff != "" {
 			t.Errorf("%s:\n%s", value, diff)
 		}
-	}
-}
-
-func TestOutputs(t *testing.T) {
-	got := loadOwn(t, nil).Outputs(template.Resources{"AccessTable": {"Ref": "access"}, "SealingKey": {"Arn": "arn:seal"}})
-	want := map[string]string{"AccessTableName": "access", "SealingKeyArn": "arn:seal", "OwnSealingKeyArn": "arn:seal"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
 	}
 }
