@@ -203,8 +203,13 @@ func TestAPanicIsAnError(t *testing.T) {
 				})
 			}
 			group.Wait()
-			open, _ := opening()
-			mustGet(t, c, cacheKey{1}, open)
+			open, buffers := opening()
+			for range 2 {
+				mustGet(t, c, cacheKey{1}, open)
+			}
+			if isKept := len(buffers()) == 1; isKept != (most > 0) {
+				t.Errorf("keeping %d: the key is kept: %t", most, isKept)
+			}
 			c.clear()
 		})
 	}

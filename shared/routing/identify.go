@@ -106,8 +106,8 @@ type result[V any] struct {
 
 func resultOf[V any](value V, err error) result[V] { return result[V]{value, err} }
 
-// workspaceOf returns the workspace that the key is bound to, or reads its account's
-// default.
+// workspaceOf returns the key's workspace as Workspaces.Default does. A bound key needs no
+// read, so it does not wait for a paced one.
 func (r *Reader) workspaceOf(ctx context.Context, c auth.Caller) (ids.Workspace, error) {
 	if bound, ok := c.Bound(); ok {
 		return bound, nil
