@@ -173,13 +173,11 @@ type tenant struct {
 	token       string
 	credentials []byok.Credential
 	keys        map[ids.Credential]string
-	manager     *byok.Manager
 }
 
 func (b *bench) tenant() *tenant {
 	b.Helper()
-	db, tables := dynamodb.NewFromConfig(b.engines.Config), b.engines.Tables
-	t := &tenant{bench: b, Tenant: kit.NewTenant(b, auth.NewRegistry(db, tables.Access)), keys: map[ids.Credential]string{}, manager: byok.NewManager(db, tables.Credentials)}
+	t := &tenant{bench: b, Tenant: kit.NewTenant(b, auth.NewRegistry(dynamodb.NewFromConfig(b.engines.Config), b.engines.Tables.Access)), keys: map[ids.Credential]string{}}
 	t.token = t.StandardKey(b, "")
 	b.providers.mu.Lock()
 	defer b.providers.mu.Unlock()
@@ -286,21 +284,6 @@ func envelope(code int, message, reason string) string {
 	return fmt.Sprintf(`{"error":{"code":%d,"message":%q,"metadata":{"reason":%q}}}`, code, message, reason)
 }
 
-// beside runs f while n callers repeat call.
-func beside(n int, call func(), f func()) {
-	var stop atomic.Bool
-	together(n+1, func(i int) {
-		if i == 0 {
-			defer stop.Store(true)
-			f()
-			return
-		}
-		for !stop.Load() {
-			call()
-		}
-	})
-}
-
 func together(n int, f func(i int)) {
 	var group sync.WaitGroup
 	for i := range n {
@@ -368,8 +351,8 @@ var hidden, shown = []string{
 type received struct{ provider, key string }
 
 // providers is every provider. A request's text sets the answers to its attempts:
-// "17 401 503 200". Answer 0 closes the connection; held waits for its channel; slow waits a
-// little; stream and cut wait for the caller to read each part, and cut breaks off.
+// "17 401 503 200". Answer 0 closes the connection; slow waits a little; stream and cut wait
+// for the caller to read each part, and cut breaks off.
 type providers struct {
 	mu       sync.Mutex
 	received map[string][]received
@@ -464,15 +447,9 @@ func (p *providers) answer(w http.ResponseWriter, r *http.Request) {
 	if attempt+1 < len(words) {
 		answer = words[attempt+1]
 	}
-	wait, after, isTwo := strings.Cut(answer, ",")
-	switch wait {
-	case "held":
-		<-p.channel(words[0])
-	case "slow":
+	answer, isSlow := strings.CutPrefix(answer, "slow,")
+	if isSlow {
 		time.Sleep(300 * time.Millisecond)
-	}
-	if isTwo {
-		answer = after
 	}
 	for _, name := range append(hidden, shown...) {
 		w.Header().Set(name, "1")
