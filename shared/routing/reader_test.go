@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -31,7 +30,7 @@ type fixture struct {
 	tenant    kit.Tenant
 	account   ids.Account
 	workspace ids.Workspace // the account's default
-	bearer    auth.Bearer   // a standard key of the account, not bound to a workspace
+	hash      ids.KeyHash   // of a standard key of the account, not bound to a workspace
 	reader    *routing.Reader
 	faults    *faults.Transport
 }
@@ -42,7 +41,7 @@ func newFixture(t testing.TB) *fixture {
 	f.db = dynamodb.NewFromConfig(f.engines.Config)
 	f.tenant = kit.NewTenant(t, auth.NewRegistry(f.db, f.engines.Tables.Access))
 	f.account, f.workspace = f.tenant.ID, f.tenant.Workspace
-	f.bearer = bearer(t, f.tenant.StandardKey(t, ""))
+	f.hash = auth.HashKey(f.tenant.StandardKey(t, ""))
 	f.faults = faults.Wrap(f.engines.Config.HTTPClient)
 	config := f.engines.Config
 	config.HTTPClient = f.faults
@@ -74,22 +73,15 @@ func (f *fixture) storeKey(t testing.TB, settings byok.Settings, key []byte) byo
 	return draft.Credential
 }
 
-func bearer(t testing.TB, token string) auth.Bearer {
-	t.Helper()
-	b, err := auth.ParseBearer([]string{"Bearer " + token})
-	kit.Must(t, err)
-	return b
-}
-
 // plan plans a request, as a router does for each.
-func (f *fixture) plan(t testing.TB, b auth.Bearer) (*routing.Reading, error) {
+func (f *fixture) plan(t testing.TB, hash ids.KeyHash) (*routing.Reading, error) {
 	t.Helper()
-	return f.reader.Read(t.Context(), b.Hash(), request("m"))
+	return f.reader.Read(t.Context(), hash, request("m"))
 }
 
 func (f *fixture) mustPlan(t testing.TB) *routing.Reading {
 	t.Helper()
-	reading, err := f.plan(t, f.bearer)
+	reading, err := f.plan(t, f.hash)
 	kit.Must(t, err)
 	return reading
 }
@@ -134,7 +126,7 @@ func TestTenRequestsCostOneDecrypt(t *testing.T) {
 	for bound, gets := range map[ids.Workspace]int{f.workspace: 20, "": 30} {
 		f.faults.Heal()
 		f.reader.Close()
-		f.bearer = bearer(t, f.tenant.StandardKey(t, bound))
+		f.hash = auth.HashKey(f.tenant.StandardKey(t, bound))
 		for range 10 {
 			f.mustOpen(t)
 		}
@@ -176,7 +168,7 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 		credential := f.store(t, byok.Settings{})
 		f.mustOpen(t)
 		c.change(f, credential)
-		reading, err := f.plan(t, f.bearer)
+		reading, err := f.plan(t, f.hash)
 		if !errors.Is(err, c.want) || c.want == nil && !slices.Equal(steps(reading.Plan), []string{"openai shared"}) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
@@ -203,7 +195,6 @@ func TestReadFindsWhoCalls(t *testing.T) {
 	other, deleted := f.tenant.NewWorkspace(t), f.tenant.NewWorkspace(t)
 	bound := f.tenant.StandardKey(t, deleted)
 	f.tenant.DeleteWorkspace(t, deleted)
-	expired := f.tenant.NewKey(t, auth.NewKey{Kind: auth.Standard, ExpiresAt: time.Now().Add(-time.Second)})
 	misplaced := f.tenant.StandardKey(t, other)
 	bare := kit.NewTenant(t, f.tenant.Registry)
 	withoutDefault := bare.StandardKey(t, "")
@@ -226,14 +217,14 @@ func TestReadFindsWhoCalls(t *testing.T) {
 		"bound":                         {f.tenant.StandardKey(t, other), other, is(nil)},
 		"management":                    {f.tenant.ManagementKey(t), "", is(routing.ErrManagementKey)},
 		"unknown":                       {"sbx_unknown", "", rejected(auth.UnknownKey)},
-		"expired":                       {expired, "", rejected(auth.Expired)},
+		"expired":                       {f.tenant.ExpiredKey(t), "", rejected(auth.Expired)},
 		"bound to a deleted workspace":  {bound, "", rejected(auth.Disabled)},
 		"bound to another's workspace":  {misplaced, "", is(routing.ErrNoWorkspace)},
 		"of another account, its own":   {stranger.tenant.StandardKey(t, ""), stranger.workspace, is(nil)},
 		"of an account without default": {withoutDefault, "", is(routing.ErrNoWorkspace)},
 	} {
 		for range 2 { // the second time by a guess
-			reading, err := f.plan(t, bearer(t, c.token))
+			reading, err := f.plan(t, auth.HashKey(c.token))
 			if !c.refused(err) || err == nil && reading.Workspace != c.workspace {
 				t.Errorf("%s: %+v, %v", name, reading, err)
 			}
@@ -255,7 +246,7 @@ func TestAKeyThatMeansAnotherWorkspaceNow(t *testing.T) {
 	if got := f.mustPlan(t).Steps[0].Credential; got != c.ID {
 		t.Errorf("with the first default again: %v", got)
 	}
-	row := kit.Key("key#"+string(f.bearer.Hash()), "key")
+	row := kit.Key("key#"+string(f.hash), "key")
 	kit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, row, "workspace", kit.Text(string(other)))
 	if got := steps(f.mustPlan(t).Plan); !slices.Equal(got, []string{"openai shared"}) {
 		t.Errorf("bound to another: %v", got)
@@ -266,12 +257,12 @@ func TestAKeyThatMeansAnotherWorkspaceNow(t *testing.T) {
 func TestARefusedKeyCostsOneRead(t *testing.T) {
 	f := newFixture(t)
 	token := f.tenant.StandardKey(t, "")
-	f.bearer = bearer(t, token)
+	f.hash = auth.HashKey(token)
 	f.mustPlan(t)
 	f.tenant.Disable(t, token)
 	for n, want := range []int{4, 1, 1} { // the first refusal still makes the guess's reads
 		f.faults.Heal()
-		if _, err := f.plan(t, f.bearer); err == nil {
+		if _, err := f.plan(t, f.hash); err == nil {
 			t.Error("a disabled key")
 		}
 		if got := f.calls("GetItem") + f.calls("Query"); got != want {
@@ -321,12 +312,12 @@ func TestAWorkspaceOfMoreThanAPageIsRefused(t *testing.T) {
 		row["id"], row["sk"] = kit.Text(id), kit.Text("credential#"+id)
 		rows.Put(t, row)
 	}
-	if _, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrTooMany) || errors.Is(err, routing.ErrUnavailable) {
+	if _, err := f.plan(t, f.hash); !errors.Is(err, routing.ErrTooMany) || errors.Is(err, routing.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
 	key := kit.Key("workspace#"+string(f.workspace), "workspace")
 	kit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, key, "v", kit.Number("2"))
-	if _, err := f.plan(t, f.bearer); !errors.Is(err, routing.ErrUnreadable) || errors.Is(err, routing.ErrUnavailable) {
+	if _, err := f.plan(t, f.hash); !errors.Is(err, routing.ErrUnreadable) || errors.Is(err, routing.ErrUnavailable) {
 		t.Errorf("a damaged one: %v", err)
 	}
 }
