@@ -24,8 +24,8 @@ const (
 	mostBytes = 16 << 20
 )
 
-// cacheKey is a hash of a whole seal and its place. A replaced, moved or rewrapped
-// credential has another cacheKey.
+// cacheKey is a hash of a seal and its binding. A replaced, moved or rewrapped credential has
+// another cacheKey.
 type cacheKey [sha256.Size]byte
 
 func keyOf(s byok.Stored) cacheKey {
