@@ -163,6 +163,7 @@ func (s *session) suspendKeys(ctx context.Context, account ids.Account, suspende
 			return changed, failed
 		}
 		for _, key := range keys {
+			s.changes.action.reset()
 			err := s.registry.SuspendKey(ctx, account, key.Hash, suspended)
 			if errors.Is(err, auth.ErrNoKey) { // deleted in between
 				continue
