@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
@@ -36,8 +34,7 @@ type restored struct {
 
 // newRestored makes an account, restores its access table to an earlier moment, and cuts
 // some transactions in half. Keys and workspaces have names that describe their history.
-// more is the number of additional keys that are disabled after that moment.
-func newRestored(t *testing.T, more int) *restored {
+func newRestored(t *testing.T) *restored {
 	t.Helper()
 	d := newApart(t)
 	r := &restored{
@@ -59,20 +56,13 @@ func newRestored(t *testing.T, more int) *restored {
 	for _, name := range []string{"kept", "disabled before", "disabled since", "deleted since", "half restored", "half deleted"} {
 		r.key(name, "--workspace", string(r.workspace))
 	}
-	for i := range more {
-		r.key(fmt.Sprint("disabled since ", i))
-	}
 	r.key("of a deleted workspace", "--workspace", deleted)
 	r.key("unbound")
 	r.must("key", "disable", string(r.keys["disabled before"]))
 	credential(r.workspace)
 	r.atMoment = r.table(r.old).All(t)
 
-	for name, hash := range r.keys {
-		if strings.HasPrefix(name, "disabled since") {
-			r.must("key", "disable", string(hash))
-		}
-	}
+	r.must("key", "disable", string(r.keys["disabled since"]))
 	r.must("key", "delete", string(r.keys["deleted since"]), "--yes")
 	r.must("workspace", "delete", deleted, "--yes")
 	credential(r.workspace)
@@ -114,23 +104,6 @@ func (r *restored) credential(w ids.Workspace, order int64) {
 func (r *restored) reset() {
 	r.Helper()
 	r.table(r.engines.Tables.Access).Become(r, r.atMoment)
-}
-
-// contents returns the items of the live table in a fixed order, without the times at
-// which workspaces were deleted.
-func (r *restored) contents() []string {
-	r.Helper()
-	var rows []map[string]any
-	kit.Must(r, attributevalue.UnmarshalListOfMaps(r.table(r.engines.Tables.Access).All(r), &rows))
-	contents := make([]string, len(rows))
-	for i, row := range rows {
-		if _, deleted := row["deleted_at"]; deleted {
-			row["deleted_at"] = "some time"
-		}
-		contents[i] = fmt.Sprint(row)
-	}
-	slices.Sort(contents)
-	return contents
 }
 
 func (r *restored) repairArgs(more ...string) []string {
@@ -190,8 +163,8 @@ func (r *restored) wantLetIn(want ...string) {
 		}
 	}
 	slices.Sort(names)
-	if diff := cmp.Diff(want, names); diff != "" {
-		r.Errorf("let in (-want +got):\n%s", diff)
+	if !slices.Equal(names, want) {
+		r.Errorf("let in %q, want %q", names, want)
 	}
 }
 
@@ -231,7 +204,7 @@ func (r *restored) repaired() answer {
 
 func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t, 0)
+	r := newRestored(t)
 	before := r.contents()
 	r.wantLetIn("deleted since", "disabled since", "half deleted", "half restored", "kept", "of a deleted workspace", "unbound")
 	r.wantFound(r.findings(r.repairArgs("--dry-run")...),
@@ -267,99 +240,63 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	}
 }
 
-// A repair that was interrupted after any of its writes goes on if it is repeated.
-func TestAnInterruptedRepairGoesOn(t *testing.T) {
+func TestARepairGoesOn(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t, 0)
-	r.repaired()
-	want := r.contents()
-	for writes := 1; ; writes++ {
-		r.reset()
-		ctx, interrupt := context.WithCancel(t.Context())
-		seen := 0
-		broken, counted := r.broken(), faults.Then(func() {
-			if seen++; seen == writes {
-				interrupt()
-			}
-		})
-		broken.Inject(faults.Rule{Operation: "UpdateItem", Fault: counted})
-		broken.Inject(faults.Rule{Operation: "TransactWriteItems", Fault: counted})
-		got := r.run(ctx, nil, r.repairArgs()...)
-		interrupt()
-		r.change = nil
-		if seen < writes {
-			if writes < 8 {
-				t.Fatalf("the repair made %d writes", seen)
-			}
-			return
-		}
-		if got.code != exit.Uncertain && seen > writes {
-			t.Errorf("interrupted at write %d: exit code %d, %s", writes, got.code, got.stderr)
-		}
-		r.repaired()
-		if diff := cmp.Diff(want, r.contents()); diff != "" {
-			t.Fatalf("interrupted at write %d (-want +got):\n%s", writes, diff)
-		}
-	}
+	r, nothing := newRestored(t), func() {}
+	r.goesOn(nothing, nothing, r.repairArgs()...)
 }
 
-var unbound = []string{"unbound"}
-
-func before(r *restored) string           { return r.old }
-func restoredTable(r *restored) string    { return r.engines.Tables.Access }
-func kept(r *restored) string             { return "key#" + string(r.keys["kept"]) }
-func unboundKey(r *restored) string       { return "key#" + string(r.keys["unbound"]) }
-func defaultWorkspace(r *restored) string { return "workspace#" + string(r.workspace) }
-func ownAccount(r *restored) string       { return "account#" + string(r.account) }
+func ownAccount(r *restored) string { return "account#" + string(r.account) }
 
 // A key stays enabled only if both tables show it enabled and unchanged. A row that cannot be
 // read counts as revoked; it is named, and the exit code is not 0.
 func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 	t.Parallel()
-	const changed = "repair: key kept: enabled, but of another account, kind, workspace or expiry in the table before"
+	r := newRestored(t)
+	before, live := r.table(r.old), r.table(r.engines.Tables.Access)
+	stored := before.All(t)
+	kept, unbound, workspace := "key#"+string(r.keys["kept"]), "key#"+string(r.keys["unbound"]), "workspace#"+string(r.workspace)
+	const changed = "enabled, but of another account, kind, workspace or expiry in the table before"
 	unreadable, suspended := &types.AttributeValueMemberBOOL{}, &types.AttributeValueMemberBOOL{Value: true}
-	for name, c := range map[string]struct {
-		table func(r *restored) string // the table that is changed
-		row   func(r *restored) string // the row
+	for _, c := range []struct {
+		in    kit.Rows
+		row   string
 		set   string
 		to    types.AttributeValue
 		found string
-		letIn []string
+		letIn string
 	}{
-		"unreadable":                      {before, kept, "v", kit.Number("2"), "operator: key kept: unreadable in the table before: item version 2", unbound},
-		"another expiry":                  {before, kept, "expires_at", kit.Number("4102444800"), changed, unbound},
-		"bound to none":                   {before, kept, "workspace", kit.Text(""), changed, unbound},
-		"another account":                 {before, kept, "account", kit.Text(string(ids.New[ids.Account]())), changed, unbound},
-		"another kind":                    {before, unboundKey, "kind", kit.Text("management"), strings.Replace(changed, "kept", "unbound", 1), []string{"kept"}},
-		"an unreadable workspace":         {before, defaultWorkspace, "name", unreadable, "operator: workspace default: unreadable in the table before: stored bool where string is expected", unbound},
-		"an unreadable workspace, live":   {restoredTable, defaultWorkspace, "name", unreadable, "operator: workspace default: unreadable: stored bool where string is expected", unbound},
-		"a deleted workspace":             {before, defaultWorkspace, "deleted_at", kit.Number("1"), "repair: workspace default: live, but deleted in the table before", unbound},
-		"a deleted workspace, live":       {restoredTable, defaultWorkspace, "deleted_at", kit.Number("1"), "repair: account Acme: its default workspace is deleted or not its own", unbound},
-		"a suspended key":                 {before, kept, "suspended", suspended, "repair: key kept: not suspended, but its account is", unbound},
-		"a suspended account":             {before, ownAccount, "suspended", suspended, "repair: account Acme: suspended in the table before", nil},
-		"a suspended account, restored":   {restoredTable, ownAccount, "suspended", suspended, "repair: key kept: not suspended, but its account is", nil},
-		"an unreadable account":           {before, ownAccount, "name", unreadable, "operator: account Acme: unreadable in the table before: stored bool where string is expected", nil},
-		"an unreadable account, restored": {restoredTable, ownAccount, "name", unreadable, "operator: account Acme: unreadable: stored bool where string is expected", nil},
+		{before, kept, "v", kit.Number("2"), "operator: key kept: unreadable in the table before: item version 2", "unbound"},
+		{before, kept, "expires_at", kit.Number("4102444800"), "repair: key kept: " + changed, "unbound"},
+		{before, kept, "workspace", kit.Text(""), "repair: key kept: " + changed, "unbound"},
+		{before, kept, "account", kit.Text(string(ids.New[ids.Account]())), "repair: key kept: " + changed, "unbound"},
+		{before, unbound, "kind", kit.Text("management"), "repair: key unbound: " + changed, "kept"},
+		{before, workspace, "name", unreadable, "operator: workspace default: unreadable in the table before: stored bool where string is expected", "unbound"},
+		{live, workspace, "name", unreadable, "operator: workspace default: unreadable: stored bool where string is expected", "unbound"},
+		{before, workspace, "deleted_at", kit.Number("1"), "repair: workspace default: live, but deleted in the table before", "unbound"},
+		{live, workspace, "deleted_at", kit.Number("1"), "repair: account Acme: its default workspace is deleted or not its own", "unbound"},
+		{before, kept, "suspended", suspended, "repair: key kept: not suspended, but its account is", "unbound"},
+		{before, ownAccount(r), "suspended", suspended, "repair: account Acme: suspended in the table before", ""},
+		{live, ownAccount(r), "suspended", suspended, "repair: key kept: not suspended, but its account is", ""},
+		{before, ownAccount(r), "name", unreadable, "operator: account Acme: unreadable in the table before: stored bool where string is expected", ""},
+		{live, ownAccount(r), "name", unreadable, "operator: account Acme: unreadable: stored bool where string is expected", ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRestored(t, 0)
-			row := c.row(r)
-			kind, _, _ := strings.Cut(row, "#")
-			r.set(c.table(r), row, kind, c.set, c.to)
-			if found := r.findings(r.repairArgs("--dry-run")...); !slices.Contains(found, c.found) {
-				t.Errorf("found %q, want %q", found, c.found)
-			}
-			r.want(exit.Uncertain, r.repairArgs()...)
-			r.wantLetIn(c.letIn...)
-		})
+		r.reset()
+		before.Become(t, stored)
+		kind, _, _ := strings.Cut(c.row, "#")
+		r.set(c.in.Table, c.row, kind, c.set, c.to)
+		if found := r.findings(r.repairArgs("--dry-run")...); !slices.Contains(found, c.found) {
+			t.Errorf("%s: found %q", c.found, found)
+		}
+		r.want(exit.Uncertain, r.repairArgs()...)
+		r.wantLetIn(strings.Fields(c.letIn)...)
 	}
 }
 
 // If a row of the table before is unreadable, none of its values count.
 func TestDifferencesThatARepairLeaves(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t, 0)
+	r := newRestored(t)
 	before := r.findings(r.repairArgs("--dry-run")...)
 	next := &types.AttributeValueMemberM{Value: kit.Row{"openai": kit.Number("99")}}
 	r.set(r.old, "workspace#"+string(r.workspaces["foreign"]), "workspace", "next", next)
@@ -379,68 +316,39 @@ func TestDifferencesThatARepairLeaves(t *testing.T) {
 // A repair goes on after a failed write. Each write leaves an audit line.
 func TestARepairGoesOnAfterOneThatFails(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t, 10)
-	refused := faults.Answer(http.StatusBadRequest, "ValidationException", "")
-	for _, rules := range [][]faults.Rule{
-		{{Operation: "UpdateItem", Call: 2, Fault: refused}},
-		{{Operation: "UpdateItem", Fault: refused}, {Operation: "TransactWriteItems", Fault: refused}},
-	} {
-		r.reset()
-		planned := strings.Count(r.must(r.repairArgs("--dry-run")...), " repair ")
-		broken := r.broken()
-		for _, rule := range rules {
-			broken.Inject(rule)
-		}
-		got := r.want(exit.Uncertain, r.repairArgs()...)
-		r.change = nil
-		outcomes := map[any]int{}
-		for _, line := range got.audits() {
-			outcomes[line["outcome"]]++
-		}
-		failed, repaired := strings.Count(got.stdout, " failed: "), strings.Count(got.stdout, " repaired ")
-		want := map[any]int{"begun": 1, "done": repaired, "refused": 1, "uncertain": 1} // the failed write, and the whole repair
-		if repaired == 0 {
-			want = map[any]int{"begun": 1, "refused": planned, "uncertain": 1}
-		}
-		if diff := cmp.Diff(want, outcomes); diff != "" || failed+repaired != planned {
-			t.Errorf("%d failed and %d repaired of %d; the outcomes of the audit lines (-want +got):\n%s", failed, repaired, planned, diff)
-		}
+	r := newRestored(t)
+	planned := strings.Count(r.must(r.repairArgs("--dry-run")...), " repair ")
+	r.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 2, Fault: faults.Answer(http.StatusBadRequest, "ValidationException", "")})
+	got := r.want(exit.Uncertain, r.repairArgs()...)
+	outcomes := map[any]int{}
+	for _, line := range got.audits() {
+		outcomes[line["outcome"]]++
 	}
-	r.repaired()
-	r.wantRepaired()
+	want := map[any]int{"begun": 1, "done": planned - 1, "refused": 1, "uncertain": 1} // the failed write, and the whole repair
+	if diff := cmp.Diff(want, outcomes); diff != "" || strings.Count(got.stdout, " failed: ") != 1 || strings.Count(got.stdout, " repaired ") != planned-1 {
+		t.Errorf("%s\nthe outcomes of the audit lines (-want +got):\n%s", got.stdout, diff)
+	}
 }
 
 // An account that cannot be read is named, and its keys are disabled. All others are repaired.
 func TestAnUnreadableAccountStopsNoOtherRepair(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t, 0)
-	access := r.table(r.engines.Tables.Access)
-	live := access.Get(t, kit.Key(defaultWorkspace(r), "workspace"))
-	for range 11 {
-		live["pk"] = kit.Text("workspace#" + string(ids.New[ids.Workspace]()))
-		access.Put(t, live)
-		r.table(r.old).Put(t, live)
-		r.set(r.old, kit.TextOf(live, "pk"), "workspace", "deleted_at", kit.Number("1"))
-	}
-	foreign := "workspace#" + string(r.workspaces["foreign"])
+	r := newRestored(t)
+	live, foreign := r.table(r.engines.Tables.Access), "workspace#"+string(r.workspaces["foreign"])
 	r.set(r.old, foreign, "workspace", "deleted_at", kit.Number("1"))
-	r.set(access.Table, ownAccount(r), "account", "v", kit.Number("2"))
+	r.set(live.Table, ownAccount(r), "account", "v", kit.Number("2"))
 	got := r.want(exit.Uncertain, r.repairArgs()...)
-	if strings.Contains(got.stderr, "epeat") || strings.Count(got.stdout, "table before; its account cannot be read") != 12 {
+	if strings.Contains(got.stderr, "epeat") || strings.Count(got.stdout, "table before; its account cannot be read") != 1 {
 		t.Errorf("%s%s", got.stderr, got.stdout)
 	}
 	r.wantLetIn()
-	if _, deleted := access.Get(t, kit.Key(foreign, "workspace"))["deleted_at"]; !deleted {
+	if _, deleted := live.Get(t, kit.Key(foreign, "workspace"))["deleted_at"]; !deleted {
 		t.Error("a workspace of another account is live again")
 	}
-	r.set(access.Table, ownAccount(r), "account", "v", kit.Number("1"))
+	r.set(live.Table, ownAccount(r), "account", "v", kit.Number("1"))
 	r.repaired()
-	survey, err := auth.ReadSurvey(t.Context(), r.db, access.Table)
-	kit.Must(t, err)
-	for id, w := range survey.Workspaces {
-		if id != r.workspace && w.DeletedAt.IsZero() {
-			t.Errorf("workspace %s is live again", id)
-		}
+	if _, deleted := live.Get(t, kit.Key("workspace#"+string(r.workspaces["deleted since"]), "workspace"))["deleted_at"]; !deleted {
+		t.Error("a workspace is live again, although its account can be read")
 	}
 }
 
@@ -451,7 +359,7 @@ func (d *fixture) set(table, pk, sk, attribute string, value types.AttributeValu
 
 func TestRepairRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t, 0)
+	r := newRestored(t)
 	before := r.contents()
 	refused := func(code int, want string, args ...string) {
 		t.Helper()
@@ -516,7 +424,7 @@ func (r *restored) describing(moments ...string) {
 // Without the table before, the check compares the live tables, and a repair disables every key.
 func TestWithoutTheTableBefore(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t, 0)
+	r := newRestored(t)
 	table, before := r.engines.Tables.Access, r.findings("restore", "check")
 	for _, name := range []string{"astray", "foreign", "orphan"} {
 		r.key(name, "--workspace", string(r.workspace))
@@ -537,7 +445,7 @@ func TestWithoutTheTableBefore(t *testing.T) {
 		row["v"] = kit.Number("2")
 		r.table(table).Put(t, row)
 	}
-	r.set(table, ownAccount(r), unboundKey(r), "v", kit.Text("one"))
+	r.set(table, ownAccount(r), "key#"+string(r.keys["unbound"]), "v", kit.Text("one"))
 	r.credential(r.workspace, 0)
 	r.wantFound(without(r.findings("restore", "check"), before),
 		"none: workspace default: 3 credentials of a deleted workspace: admin workspace purge",

@@ -195,85 +195,6 @@ func (d *fixture) wantErased(w ids.Workspace) {
 	}
 }
 
-// An erasure that was interrupted after any of its calls, or that met a refusal at any of them,
-// goes on if it is repeated.
-func TestAnErasureGoesOn(t *testing.T) {
-	t.Parallel()
-	d := newApart(t)
-	for name, fault := range map[string]faults.Fault{
-		"interrupted": nil, "lost": faults.LoseAnswer(), "refused": faults.Answer(http.StatusForbidden, "AccessDeniedException", "no"),
-	} {
-		n, met := 0, true
-		for met {
-			n++
-			second := ids.Workspace(d.must("workspace", "create", "second"))
-			d.fill(second)
-			ctx, interrupt := context.WithCancel(t.Context())
-			transport, faulty := faults.Wrap(nil), ""
-			transport.Inject(faults.Rule{Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
-				id := r.Header.Get("Amz-Sdk-Invocation-Id")
-				if faulty == "" && len(transport.Calls()) == n {
-					faulty = id
-				}
-				switch {
-				case faulty != id:
-					return apply()
-				case fault == nil:
-					return faults.Then(interrupt)(r, apply)
-				}
-				return fault(r, apply)
-			}})
-			d.change = func(a *app) {
-				a.http, a.pause = transport, func(context.Context, time.Duration) error { return nil }
-			}
-			got := d.run(ctx, nil, "workspace", "erase", string(second), "--yes")
-			interrupt()
-			met = faulty != ""
-			if met && name == "refused" && (got.code == exit.Done || strings.Contains(got.stderr, `"key.delete","outcome":"uncertain"`)) {
-				t.Errorf("refused at call %d: exit code %d, %s", n, got.code, got.stderr)
-			}
-			d.stopped(time.Now().Add(time.Hour), nil)
-			d.must("workspace", "erase", string(second), "--yes")
-			d.change = nil
-			d.wantErased(second)
-		}
-		if n < 30 {
-			t.Errorf("%s: only %d calls", name, n)
-		}
-	}
-}
-
-// A row of a key that cannot be read stops no erasure. It is named until somebody deletes it.
-func TestAnErasureBesideADamagedKey(t *testing.T) {
-	t.Parallel()
-	d := newApart(t)
-	for attribute, value := range map[string]types.AttributeValue{
-		"v": kit.Number("2"), "name": &types.AttributeValueMemberBOOL{}, "account": kit.Text(string(ids.New[ids.Account]())), "workspace": &types.AttributeValueMemberNULL{Value: true}, "disabled": kit.Text("no"),
-	} {
-		second := ids.Workspace(d.must("workspace", "create", "second"))
-		d.fill(second)
-		damaged := string(auth.HashKey(d.must("key", "create", "damaged", "--workspace", string(second))))
-		d.set(d.engines.Tables.Access, "key#"+damaged, "key", attribute, value)
-		if attribute != "workspace" { // no list needs to name the key if its row names the workspace
-			d.table(d.engines.Tables.Access).Delete(t, kit.Key("workspace#"+string(second), "key#"+damaged))
-		}
-		d.stopped(time.Now().Add(time.Hour), nil)
-		for _, deleted := range []int{2, 0} {
-			got := d.want(exit.Uncertain, "workspace", "erase", string(second), "--yes")
-			if strings.Contains(got.stderr, "epeat") || !strings.Contains(got.stderr, "key "+damaged) || len(got.audits()) != 2+deleted {
-				t.Errorf("%s: %s", attribute, got.stderr)
-			}
-		}
-		d.must("key", "delete", damaged, "--yes")
-		d.must("workspace", "erase", string(second), "--yes")
-		d.change = nil
-		d.wantErased(second)
-		if attribute != "workspace" && attribute != "account" && strings.Contains(d.do("restore", "check").stdout, damaged[:8]) {
-			t.Errorf("%s: entries of the deleted key are left", attribute)
-		}
-	}
-}
-
 // A missing right to abort uploads stops nothing else, and an upload that is completed during
 // the purge leaves nothing.
 func TestAPurgeAndUploadsInParts(t *testing.T) {
@@ -301,53 +222,61 @@ func TestAPurgeAndUploadsInParts(t *testing.T) {
 	}
 }
 
-// A deletion marks the workspace first, and tries every key.
-func TestADeletionTriesEveryKey(t *testing.T) {
-	t.Parallel()
-	d := newFixture(t)
-	for _, name := range []string{"one", "two", "three"} {
-		d.must("key", "create", name, "--workspace", string(d.workspace))
-	}
-	d.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Fault: faults.Answer(http.StatusBadRequest, "ValidationException", "no")})
-	got := d.want(exit.Uncertain, "workspace", "delete", string(d.workspace), "--yes")
-	d.change = nil
-	if keys := d.must("key", "list"); !strings.Contains(got.stderr, "Repeat the command") || strings.Count(keys, "disabled") != 2 || d.deletedAt().IsZero() {
-		t.Errorf("%s%s", got.stderr, keys)
-	}
-	d.must("workspace", "delete", string(d.workspace), "--yes")
-	if keys := d.must("key", "list"); strings.Count(keys, "disabled") != 3 {
-		t.Error(keys)
-	}
-}
-
-// A deletion disables bound keys that the workspace's list lacks, and damaged ones. It names those
-// of another account, or of none.
-func TestADeletionPassesOverNoKey(t *testing.T) {
+// A deletion disables bound keys that the workspace's list lacks, and damaged ones. An erasure
+// deletes the sound ones. Both name the keys that they leave, until somebody deletes those.
+func TestADeletionAndAnErasurePassOverNoKey(t *testing.T) {
 	t.Parallel()
 	d := newApart(t)
-	access, hashes := d.table(d.engines.Tables.Access), map[string]string{}
-	for name, row := range map[string]kit.Row{
-		"listed": {}, "unlisted": {}, "damaged": {"name": &types.AttributeValueMemberBOOL{}},
-		"foreign": {"account": kit.Text(string(ids.New[ids.Account]()))}, "nobody's": {"account": &types.AttributeValueMemberBOOL{}},
+	access := d.table(d.engines.Tables.Access)
+	d.stopped(time.Now().Add(time.Hour), nil)
+	for _, c := range []struct {
+		attribute     string
+		value         types.AttributeValue
+		own, readable bool
+	}{
+		{"name", kit.Text("unlisted"), true, true},
+		{"v", kit.Number("2"), true, false},
+		{"name", &types.AttributeValueMemberBOOL{}, true, false},
+		{"disabled", kit.Text("no"), true, false},
+		{"workspace", &types.AttributeValueMemberNULL{Value: true}, true, false},
+		{"account", kit.Text(string(ids.New[ids.Account]())), false, true},
+		{"account", &types.AttributeValueMemberBOOL{}, false, false},
 	} {
-		hash := string(auth.HashKey(d.must("key", "create", name, "--workspace", string(d.workspace))))
-		hashes[name] = hash
-		if name != "listed" {
-			access.Delete(t, kit.Key("workspace#"+string(d.workspace), "key#"+hash))
+		second := ids.Workspace(d.must("workspace", "create", "second"))
+		d.fill(second)
+		hash := string(auth.HashKey(d.must("key", "create", "damaged", "--workspace", string(second))))
+		row := kit.Key("key#"+hash, "key")
+		access.Set(t, row, c.attribute, c.value)
+		if c.attribute != "workspace" { // no list needs to name the key if its row names the workspace
+			access.Delete(t, kit.Key("workspace#"+string(second), "key#"+hash))
 		}
-		for attribute, value := range row {
-			access.Set(t, kit.Key("key#"+hash, "key"), attribute, value)
-		}
-	}
-	for range 2 {
-		got := d.want(exit.Uncertain, "workspace", "delete", string(d.workspace), "--yes")
-		for name, hash := range hashes {
-			row := access.Get(t, kit.Key("key#"+hash, "key"))
-			disabled := row["disabled"].(*types.AttributeValueMemberBOOL).Value
-			named := strings.Contains(got.stderr, "key "+hash+" is left")
-			if left := name == "foreign" || name == "nobody's"; disabled == left || named != left || strings.Contains(got.stderr, "epeat") {
-				t.Errorf("%s: disabled %t: %s", name, disabled, got.stderr)
+		run := func(command string, left bool) answer {
+			t.Helper()
+			got := d.do("workspace", command, string(second), "--yes")
+			if (got.code == exit.Uncertain) != left || strings.Contains(got.stderr, "key "+hash+" is left") != left || strings.Contains(got.stderr, "epeat") {
+				t.Errorf("%s %v: %s", c.attribute, c.value, got.stderr)
 			}
+			return got
+		}
+		run("delete", !c.own)
+		run("delete", !c.own)
+		if disabled, _ := access.Get(t, row)["disabled"].(*types.AttributeValueMemberBOOL); disabled.Value != c.own {
+			t.Errorf("%s %v: disabled %t", c.attribute, c.value, disabled.Value)
+		}
+		access.Set(t, row, c.attribute, c.value)
+		left := !c.own || !c.readable
+		for _, deleted := range []int{map[bool]int{true: 2, false: 3}[left], 0} {
+			if got := run("erase", left); len(got.audits()) != 2+deleted {
+				t.Errorf("%s %v: %d keys deleted, want %d", c.attribute, c.value, len(got.audits())-2, deleted)
+			}
+		}
+		if left {
+			d.must("key", "delete", hash, "--yes")
+		}
+		run("erase", false)
+		d.wantErased(second)
+		if c.own && c.attribute != "workspace" && strings.Contains(d.do("restore", "check").stdout, hash[:8]) {
+			t.Errorf("%s %v: entries of the deleted key are left", c.attribute, c.value)
 		}
 	}
 }
