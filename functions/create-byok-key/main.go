@@ -1,6 +1,6 @@
 // Command create-byok-key is the Lambda function behind POST /api/v1/byok: it
 // stores a provider key, sealed for its workspace, and never shows it again. It takes
-// a management key and answers 401, 403, 400 or 201. Its role can seal and cannot
+// a management key and responds 401, 403, 400 or 201. Its role can seal and cannot
 // open.
 package main
 

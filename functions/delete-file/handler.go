@@ -83,14 +83,13 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 		if !e.decision.Allowed {
 			return api.Response{}, api.RateLimited().With(header)
 		}
-		receipt, err := h.delete(ctx, r, caller, q, e)
+		err := h.delete(ctx, r, caller, q, e)
 		if errors.Is(err, files.ErrNotFound) || errors.Is(err, auth.ErrNoWorkspace) {
 			return api.Response{}, api.NotFound().With(header).Because(e.named.Fault())
 		}
 		if err != nil {
 			return api.Response{}, err
 		}
-		r.Note(slog.Int("versions_removed", receipt.Versions))
 		return api.Response{
 			Status: http.StatusOK,
 			Header: header,
@@ -127,25 +126,25 @@ func (h handler) lookUp(ctx context.Context, r *api.Request, q request) early {
 }
 
 // delete deletes the file in the request's workspace.
-func (h handler) delete(ctx context.Context, r *api.Request, caller auth.Caller, q request, e early) (files.Receipt, error) {
+func (h handler) delete(ctx context.Context, r *api.Request, caller auth.Caller, q request, e early) error {
 	if !q.possible {
-		return files.Receipt{}, files.ErrNotFound
+		return files.ErrNotFound
 	}
 	r.Note(slog.String("file", string(q.file)))
 	workspace, err := h.workspace(ctx, caller, q, e)
 	if err != nil {
-		return files.Receipt{}, err
+		return err
 	}
 	r.Note(slog.String("workspace", string(workspace)))
 	receipt, err := h.files.Delete(ctx, workspace, q.file)
-	if err != nil && receipt.Versions > 0 {
+	if err == nil || receipt.Versions > 0 {
 		r.Note(slog.Int("versions_removed", receipt.Versions))
 	}
 	if receipt.ResponseLost {
 		// A 404 then does not prove that the file did not exist.
 		r.Note(slog.Bool("answer_lost", true))
 	}
-	return receipt, err
+	return err
 }
 
 // workspace returns the named workspace or the default one, if the caller may use

@@ -1,7 +1,7 @@
 // Command delete-file is the Lambda function behind DELETE /api/v1/files/{file_id}: it
 // deletes every version of a workspace's file for good. It takes any valid key and
-// answers 401, 429, 404 or 200. A parameter of the deployment limits the deletions of
-// each key.
+// responds 401, 429, 404 or 200. Two parameters of the deployment limit the deletions
+// of each key.
 package main
 
 import (

@@ -20,7 +20,7 @@ const maxBody = 65536 // bytes
 
 // Object is a JSON object read strictly from a request's body: one object without
 // trailing data, every member known and present once, all text valid Unicode. Issues
-// returns the first hundred faults. The members are parts of the body, which is wiped after
+// returns the first hundred issues. The members are parts of the body, which is wiped after
 // the request.
 type Object struct {
 	body    []byte
@@ -45,14 +45,9 @@ func (o *Object) Report(path string, reason issues.Reason, message string) {
 // full reports whether no more issues are shown.
 func (o *Object) full() bool { return len(o.issues) >= issues.Max }
 
-// Issues returns the faults reported so far, in this order: faults of headers, of the
+// Issues returns the issues reported so far, in this order: those of headers, of the
 // body's form, of its members.
 func (o *Object) Issues() []issues.Issue { return o.issues }
-
-// readable reads invalid UTF-8 and unpaired surrogates as U+FFFD: one check finds all
-// of them. It accepts duplicate members, because they are reported together with the
-// other faults.
-var readable = []jsontext.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
 
 // Object reads the body as an object with these members and no others. The
 // caller checks Issues before it uses any member.
@@ -106,9 +101,9 @@ func (o *Object) read() error {
 			return notJSON(d, err)
 		}
 		if slices.Contains(o.names, name) {
-			end := d.InputOffset()
+			end := d.InputOffset() // value holds only until the next read
 			o.add(name, o.body[end-int64(len(value)):end])
-		} else if !o.full() {
+		} else if !o.full() { // the search for a similar name takes time
 			o.Report("", issues.UnknownMember, unknownMember(name, o.names))
 		}
 	}
@@ -132,7 +127,7 @@ func notJSON(d *jsontext.Decoder, err error) error {
 
 // decoder reads from the bytes themselves: jsontext does not copy from a bytes.Buffer.
 func decoder(b []byte) *jsontext.Decoder {
-	return jsontext.NewDecoder(bytes.NewBuffer(b), readable...)
+	return jsontext.NewDecoder(bytes.NewBuffer(b), lenient...)
 }
 
 // add keeps a member, and reports one that is a duplicate or contains invalid text.

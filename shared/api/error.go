@@ -11,7 +11,7 @@ import (
 )
 
 // Error is an unsuccessful response: fixed text, a machine-readable reason and the
-// paths of faults in the request. It contains nothing that the caller sent.
+// paths of issues in the request. It contains nothing that the caller sent.
 type Error struct {
 	status int
 	reason auth.Reason
@@ -41,13 +41,14 @@ func NotFound() *Error { return &Error{status: http.StatusNotFound} }
 // RateLimited is the 429 of an operation's own limiter.
 func RateLimited() *Error { return &Error{status: http.StatusTooManyRequests} }
 
-// With gives a new error these headers.
+// With sets the headers of e, which must have been made for this request.
 func (e *Error) With(header map[string]string) *Error {
 	e.header = header
 	return e
 }
 
-// Because gives a new error a cause, which is logged at level ERROR; nil means none.
+// Because sets the cause of e, which must have been made for this request. The cause is logged
+// at level ERROR; nil means none.
 func (e *Error) Because(cause error) *Error {
 	e.cause = cause
 	return e

@@ -79,9 +79,11 @@ type event struct {
 	} `json:"requestContext"`
 }
 
-// lenient reads invalid UTF-8 as U+FFFD, which is checked with the request. A map may have
-// duplicate names, because a gateway decodes different bytes to U+FFFD.
-var lenient = []json.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
+// lenient reads invalid UTF-8 and unpaired surrogates as U+FFFD, which no id and no text of a
+// body may contain: one check finds them all. It accepts duplicate names. In an event the
+// gateway may have made them, because it decodes different bytes to U+FFFD. In a body they are
+// reported with the other issues.
+var lenient = []jsontext.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
 
 // errEvent replaces the decoder's error, which would quote the event.
 var errEvent = errors.New("not a REST API proxy event")
@@ -99,7 +101,7 @@ func readEvent(payload []byte) (event, error) {
 			RequestID string `json:"requestId"`
 		} `json:"requestContext"`
 	}
-	_ = json.Unmarshal(payload, &named, lenient...) // the fault may be a later one
+	_ = json.Unmarshal(payload, &named, lenient...) // the error may come after the id
 	var id event
 	id.Context.RequestID = named.Context.RequestID
 	return id, errEvent
@@ -202,15 +204,14 @@ func readValues(d *jsontext.Decoder) (values []string, err error) {
 // or a boolean as text, and any other value as "", which no operation accepts.
 func readText(d *jsontext.Decoder) (string, error) {
 	value, err := d.ReadValue()
-	kind := value.Kind()
-	if kind == jsontext.KindString {
-		unquoted, _ := jsontext.AppendUnquote(nil, value) // as for text
-		return string(unquoted), err
-	}
-	if kind == jsontext.KindNumber || kind == jsontext.KindTrue || kind == jsontext.KindFalse {
+	switch value.Kind() {
+	case jsontext.KindString:
+		return string(unquoted(value)), err
+	case jsontext.KindNumber, jsontext.KindTrue, jsontext.KindFalse:
 		return string(value), err
+	default:
+		return "", err
 	}
-	return "", err
 }
 
 // gatewayResponse is the response of a proxy integration.

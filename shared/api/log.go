@@ -65,16 +65,16 @@ func causeOf(err error) error {
 
 // audit logs the caller, the act, the source address and the outcome.
 func (h *handler) audit(ctx context.Context, r *Request, status int, who []slog.Attr) {
-	outcome := "refused"
+	ending := "refused"
 	switch {
 	case status < http.StatusMultipleChoices:
-		outcome = "done"
+		ending = "done"
 	case status == http.StatusInternalServerError:
-		outcome = "uncertain" // a retry finishes or repeats the operation
+		ending = "uncertain" // a retry finishes or repeats the operation
 	}
 	attrs := append([]slog.Attr{
 		slog.String("operation", h.op.ID),
-		slog.String("outcome", outcome),
+		slog.String("outcome", ending),
 		slog.Int("status", status),
 		slog.String("source_ip", r.sourceIP),
 		slog.String("request_id", r.id),

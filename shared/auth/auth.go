@@ -123,13 +123,13 @@ func ParseBearer(headers []string) (Bearer, error) {
 	return Bearer{token: secret.New([]byte(token)), hash: HashKey(token)}, nil
 }
 
-// HashKey names the API key.
+// HashKey returns the hash under which an API key is stored and logged.
 func HashKey(token string) ids.KeyHash {
 	sum := sha256.Sum256([]byte(token))
 	return ids.KeyHash(hex.EncodeToString(sum[:]))
 }
 
-// Hash names the key.
+// Hash is the hash of the key.
 func (b Bearer) Hash() ids.KeyHash { return b.hash }
 
 // Derive makes a 32-byte key from the token for the purpose that info names

@@ -176,7 +176,7 @@ func read[T any](item map[string]types.AttributeValue) (row T, err error) {
 		case *types.AttributeValueMemberNULL:
 			return row, errors.New("stored NULL")
 		case *types.AttributeValueMemberN:
-			if name == "account" {
+			if name == "account" { // no other attribute decides whose the row is
 				return row, errors.New("stored number where an account is expected")
 			}
 		}

@@ -37,7 +37,6 @@ var (
 const maxName = 255
 
 type registryAPI interface {
-	itemGetter
 	itemUpdater
 	batchGetter
 	dynamodb.QueryAPIClient
@@ -46,7 +45,7 @@ type registryAPI interface {
 }
 
 // Registry writes the access table, for the operator's command; no function of
-// the service uses it. Requests rely on it: a list and its items are written
+// the service uses it. Requests rely on it: a row and its list entries are written
 // together, a default workspace is live, and a deleted workspace has no usable key.
 //
 // For one account, the workspaces and keys of another do not exist. A write that
@@ -81,7 +80,7 @@ func (r *Registry) account(ctx context.Context, id ids.Account) (accountItem, er
 	case !found.exists:
 		return accountItem{}, ErrNoAccount
 	case found.fault != nil:
-		return accountItem{}, fmt.Errorf("stored account %s: %w", id, found.fault)
+		return accountItem{}, fmt.Errorf("%w account %s: %w", calls.ErrStored, id, found.fault)
 	}
 	return found.row, nil
 }
@@ -99,7 +98,7 @@ func (r *Registry) CreateAccount(ctx context.Context, name string) (ids.Account,
 	err := r.transact(ctx, "creating an account",
 		r.put(accountItem{header: newHeader(accountAt(account)), Name: name, DefaultWorkspace: workspace, CreatedAt: r.now().Unix()}),
 		r.put(r.newWorkspace(account, workspace, firstWorkspace)),
-		r.list(workspaceOf(account, workspace)),
+		r.addEntry(workspaceEntry(account, workspace)),
 	)
 	return account, workspace, err
 }
@@ -160,24 +159,24 @@ func (r *Registry) put(item any) types.TransactWriteItem {
 	}}
 }
 
-// list enters an item into the list under pk.
-func (r *Registry) list(at primaryKey) types.TransactWriteItem {
+// addEntry writes a list entry that must not exist yet.
+func (r *Registry) addEntry(at primaryKey) types.TransactWriteItem {
 	return r.put(newHeader(at))
 }
 
-// unlist removes an entry from a list, if it is there.
-func (r *Registry) unlist(at primaryKey) types.TransactWriteItem {
+// removeEntry removes a list entry, if it is there.
+func (r *Registry) removeEntry(at primaryKey) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{TableName: &r.table, Key: at.attributes()}}
 }
 
-// workspaceOf is the workspace's entry in the list of its account.
-func workspaceOf(account ids.Account, id ids.Workspace) primaryKey {
+// workspaceEntry is the workspace's entry in the list of its account.
+func workspaceEntry(account ids.Account, id ids.Workspace) primaryKey {
 	return primaryKey{accountAt(account).PK, workspaceAt(id).PK}
 }
 
-// lists are the key's list entries: one of its account and, if it is bound, one of its
+// entries are the key's list entries: one of its account and, if it is bound, one of its
 // workspace.
-func (k *keyItem) lists() []primaryKey {
+func (k *keyItem) entries() []primaryKey {
 	entries := []primaryKey{{accountAt(k.Account).PK, k.PK}}
 	if k.Workspace != "" {
 		entries = append(entries, primaryKey{workspaceAt(k.Workspace).PK, k.PK})

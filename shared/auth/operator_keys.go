@@ -67,8 +67,8 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 	if n.Workspace != "" {
 		items = append(items, types.TransactWriteItem{ConditionCheck: r.workspaceLives(n.Account, n.Workspace)})
 	}
-	for _, at := range row.lists() {
-		items = append(items, r.list(at))
+	for _, at := range row.entries() {
+		items = append(items, r.addEntry(at))
 	}
 	err := r.transact(ctx, "creating a key", items...)
 	if found, ok := calls.Unmet(err, 0); ok {
@@ -114,7 +114,7 @@ func (r *Registry) SuspendKey(ctx context.Context, account ids.Account, hash ids
 func (r *Registry) SuspendAccount(ctx context.Context, id ids.Account, suspended bool) error {
 	at := accountAt(id)
 	change, values := suspension(suspended)
-	values[":pk"] = calls.Text(at.PK)
+	values[":pk"] = calls.Text(at.PK) // DynamoDB refuses an empty map of values
 	return r.update(ctx, "marking an account", &dynamodb.UpdateItemInput{
 		Key: at.attributes(), UpdateExpression: &change,
 		ConditionExpression: aws.String("pk = :pk"), ExpressionAttributeValues: values,
@@ -178,8 +178,8 @@ func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash ids.
 		remove.ExpressionAttributeValues = map[string]types.AttributeValue{":string": calls.Text("S")}
 	}
 	items := []types.TransactWriteItem{{Delete: remove}}
-	for _, at := range found.row.lists() {
-		items = append(items, r.unlist(at))
+	for _, at := range found.row.entries() {
+		items = append(items, r.removeEntry(at))
 	}
 	err = r.transact(ctx, "deleting a key", items...)
 	if _, ok := calls.Unmet(err, 0); ok {
@@ -205,7 +205,7 @@ func (r *Registry) key(ctx context.Context, account ids.Account, hash ids.KeyHas
 	case err != nil:
 		return keyItem{}, err
 	case found.fault != nil:
-		return keyItem{}, fmt.Errorf("stored key %s: %w", hash.Short(), found.fault)
+		return keyItem{}, fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), found.fault)
 	case found.row.Account != account:
 		return keyItem{}, ErrNoKey
 	}

@@ -114,13 +114,17 @@ func (r *Registry) ListBoundKeys(ctx context.Context, workspace ids.Workspace) (
 		return nil, fmt.Errorf("listing the keys of a workspace: %w", err)
 	}
 	return slices.DeleteFunc(keys, func(k Key) bool {
-		return k.Workspace != workspace && (k.Fault == nil || k.Workspace != "")
+		isUnknown := k.Fault != nil && k.Workspace == ""
+		return k.Workspace != workspace && !isUnknown
 	}), nil
 }
 
 // keys reads the keys that are listed under pk.
 func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
 	rows, err := r.rows(ctx, pk, keyPrefix)
+	if err != nil {
+		return nil, err
+	}
 	keys := make([]Key, len(rows))
 	for i, item := range rows {
 		row, fault := decode[keyItem](item)
@@ -129,7 +133,7 @@ func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
 	slices.SortFunc(keys, func(a, b Key) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Hash, b.Hash))
 	})
-	return keys, err
+	return keys, nil
 }
 
 // listed reads the primary keys of a list's entries, even of damaged ones.
@@ -153,8 +157,12 @@ func (r *Registry) listed(ctx context.Context, pk, prefix string) ([]primaryKey,
 }
 
 // rows reads the rows that a list names.
-func (r *Registry) rows(ctx context.Context, pk, prefix string) (rows []map[string]types.AttributeValue, err error) {
+func (r *Registry) rows(ctx context.Context, pk, prefix string) ([]map[string]types.AttributeValue, error) {
 	entries, err := r.listed(ctx, pk, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var rows []map[string]types.AttributeValue
 	for part := range slices.Chunk(entries, batchLimit) {
 		var keys []map[string]types.AttributeValue
 		for _, entry := range part {
@@ -166,7 +174,7 @@ func (r *Registry) rows(ctx context.Context, pk, prefix string) (rows []map[stri
 		}
 		rows = append(rows, items...)
 	}
-	return rows, err
+	return rows, nil
 }
 
 // key converts a row to a Key. fault is the error of decoding the row.

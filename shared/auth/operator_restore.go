@@ -46,8 +46,8 @@ type SurveyedWorkspace struct {
 	Counts  bool             // the row has the number of all credentials that it made
 }
 
-// SurveyedKey is an API key with its account, or "" if the account cannot be read. Of a
-// damaged one, Workspace and Suspended too are what the row says.
+// SurveyedKey is an API key with its account, "" if that cannot be read. Of a damaged key only
+// Hash, Account, Workspace and Suspended are certain.
 type SurveyedKey struct {
 	Key
 	Account ids.Account
@@ -127,7 +127,7 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 		key := SurveyedKey{Key: row.key(fault), Account: row.Account}
 		s.Keys[key.Hash] = key
 		if key.Fault == nil {
-			for _, entry := range row.lists() {
+			for _, entry := range row.entries() {
 				wanted[entry] = true
 			}
 		}
@@ -140,7 +140,7 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 		w.Fault = fault
 		s.Workspaces[w.ID] = w
 		if fault == nil {
-			wanted[workspaceOf(row.Account, w.ID)] = true
+			wanted[workspaceEntry(row.Account, w.ID)] = true
 		}
 	case strings.HasPrefix(at.PK, accountPrefix) && at.SK == accountSort:
 		row, fault := decode[accountItem](item)
@@ -162,33 +162,16 @@ func (s *Survey) faulty(pk string) bool {
 		s.Workspaces[ids.Workspace(strings.TrimPrefix(pk, workspacePrefix))].Fault != nil
 }
 
-// The repairs of a restored table. Each is one conditional write and can be repeated. Its
-// conditions check the cause again: a survey may have seen a part of a change. Without
-// the cause nothing is written. All but RaiseCounter then return ErrNeedless.
-
-// ErrNeedless means that the table does not need the repair, or no longer needs it.
+// ErrNeedless means that the table does not need the repair, or no longer needs it. Each of
+// the repairs below is one conditional write and can be repeated. Its conditions check the
+// cause again, because a survey may have seen a part of a change. Without the cause nothing is
+// written.
 var ErrNeedless = errors.New("the table does not need this repair any more")
 
-// workspaceIsGone is the opposite of workspaceLives.
-func (r *Registry) workspaceIsGone(account ids.Account, id ids.Workspace) types.TransactWriteItem {
-	gone := r.workspaceLives(account, id)
-	gone.ConditionExpression = aws.String("NOT (" + isLive + ")")
-	return types.TransactWriteItem{ConditionCheck: gone}
-}
-
-// disable disables the key of that row, if there is one.
-func (r *Registry) disable(at primaryKey) types.TransactWriteItem {
-	return types.TransactWriteItem{Update: &types.Update{
-		TableName: &r.table, Key: at.attributes(), ConditionExpression: aws.String("attribute_exists(pk)"),
-		UpdateExpression:          aws.String("SET disabled = :true"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":true": &types.AttributeValueMemberBOOL{Value: true}},
-	}}
-}
-
 // RaiseCounter makes sure that the workspace's next credential of the provider
-// gets at least this sort_order. It also returns nil if the counter is high enough. A
-// counter that is too low is older than some credentials. So is made, which is removed: the
-// next create then counts what is stored.
+// gets at least this sort_order. It returns nil also if the counter is high enough, or if
+// there is no workspace. If the counter is too low, so is made, which is removed: the next
+// create counts the stored credentials instead.
 func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, provider string, next int64) error {
 	return r.update(ctx, "raising a counter", &dynamodb.UpdateItemInput{
 		Key:                      workspaceAt(workspace).attributes(),
@@ -201,8 +184,8 @@ func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, pr
 	}, nil)
 }
 
-// ForgetMade removes the number of credentials that the workspace made, so that the next one
-// is counted. A restored number is too low.
+// ForgetMade removes made and made_bytes, because a restored number is too low. The next
+// create counts the stored credentials instead.
 func (r *Registry) ForgetMade(ctx context.Context, workspace ids.Workspace) error {
 	return r.update(ctx, "forgetting a number of credentials", &dynamodb.UpdateItemInput{
 		Key:                 workspaceAt(workspace).attributes(),
@@ -227,7 +210,7 @@ func (r *Registry) Relist(ctx context.Context, missing ItemKey) error {
 	if row.SK == keySort {
 		there = r.disable(row)
 	}
-	return r.repair(ctx, "adding a list entry", r.list(missing), there)
+	return r.repair(ctx, "adding a list entry", r.addEntry(missing), there)
 }
 
 // repair runs the transaction, or returns ErrNeedless if a condition does not hold.
@@ -239,4 +222,20 @@ func (r *Registry) repair(ctx context.Context, doing string, items ...types.Tran
 		}
 	}
 	return err
+}
+
+// workspaceIsGone is the opposite of workspaceLives.
+func (r *Registry) workspaceIsGone(account ids.Account, id ids.Workspace) types.TransactWriteItem {
+	gone := r.workspaceLives(account, id)
+	gone.ConditionExpression = aws.String("NOT (" + isLive + ")")
+	return types.TransactWriteItem{ConditionCheck: gone}
+}
+
+// disable disables the key of that row, if there is one.
+func (r *Registry) disable(at primaryKey) types.TransactWriteItem {
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: &r.table, Key: at.attributes(), ConditionExpression: aws.String("attribute_exists(pk)"),
+		UpdateExpression:          aws.String("SET disabled = :true"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":true": &types.AttributeValueMemberBOOL{Value: true}},
+	}}
 }

@@ -26,7 +26,7 @@ func (r *Registry) CreateWorkspace(ctx context.Context, account ids.Account, nam
 	err := r.transact(ctx, "creating a workspace",
 		types.TransactWriteItem{ConditionCheck: r.accountExists(account)},
 		r.put(r.newWorkspace(account, id, name)),
-		r.list(workspaceOf(account, id)),
+		r.addEntry(workspaceEntry(account, id)),
 	)
 	if _, ok := calls.Unmet(err, 0); ok {
 		return "", ErrNoAccount
@@ -70,7 +70,7 @@ func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id id
 	case !found.exists, found.row.Account != account:
 		return Workspace{}, ErrNoWorkspace
 	case found.fault != nil:
-		return Workspace{}, fmt.Errorf("stored workspace %s: %w", id, found.fault)
+		return Workspace{}, fmt.Errorf("%w workspace %s: %w", calls.ErrStored, id, found.fault)
 	}
 	workspace := found.row.workspace()
 	workspace.Default = id == owner.DefaultWorkspace
@@ -122,7 +122,7 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 	case workspace.Account == "" || workspace.Account != account:
 		return ErrNoWorkspace
 	case fault != nil:
-		return fmt.Errorf("stored %s: %w", workspace.PK, fault)
+		return fmt.Errorf("%w %s: %w", calls.ErrStored, workspace.PK, fault)
 	}
 	return ErrWorkspaceDeleted
 }
@@ -186,13 +186,12 @@ func (r *Registry) markDeleted(ctx context.Context, account ids.Account, workspa
 
 func (r *Registry) mark(account ids.Account, workspace ids.Workspace) *types.Update {
 	lives := r.workspaceLives(account, workspace)
+	lives.ExpressionAttributeValues[":now"] = calls.Number(r.now().Unix())
 	return &types.Update{
 		TableName: lives.TableName, Key: lives.Key,
-		UpdateExpression:    aws.String("SET deleted_at = :now"),
-		ConditionExpression: lives.ConditionExpression,
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":account": calls.Text(string(account)), ":v": calls.Number(itemVersion), ":now": calls.Number(r.now().Unix()),
-		},
+		UpdateExpression:                    aws.String("SET deleted_at = :now"),
+		ConditionExpression:                 lives.ConditionExpression,
+		ExpressionAttributeValues:           lives.ExpressionAttributeValues,
 		ReturnValuesOnConditionCheckFailure: lives.ReturnValuesOnConditionCheckFailure,
 	}
 }

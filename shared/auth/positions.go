@@ -46,9 +46,9 @@ func NewPositions(db itemUpdater, table string, unknown Made) *Positions {
 }
 
 // Next takes the provider's next position, from 0, for a credential of that size. It returns
-// ErrNoWorkspace if the workspace is not live or not the account's. If the row is damaged, the
-// error is ErrUnreadable too, and for its own account only that. After any other error a
-// position may be taken.
+// ErrNoWorkspace if the workspace is not live or not the account's. If the row is damaged, its
+// own account gets ErrUnreadable, and another account an error that is both. After any other
+// error a position may be taken.
 func (p *Positions) Next(ctx context.Context, account ids.Account, workspace ids.Workspace, provider string, bytes int64) (Position, error) {
 	out, err := p.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &p.table, Key: workspaceAt(workspace).attributes(),
@@ -63,7 +63,8 @@ func (p *Positions) Next(ctx context.Context, account ids.Account, workspace ids
 		ReturnValues: types.ReturnValueUpdatedNew,
 	})
 	// An item that comes with the failed condition would need a wider policy, so it is read.
-	// A ValidationException means that the row lacks a counter, or that one is no number.
+	// A ValidationException means that the row has no map of counters, or that a counter is not
+	// a number.
 	if _, failed := calls.ConditionFailed(err); failed || calls.Code(err) == "ValidationException" {
 		if why := p.whyNot(ctx, account, workspace); why != nil {
 			return Position{}, why

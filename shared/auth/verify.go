@@ -73,20 +73,20 @@ func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []ids.K
 	if err != nil {
 		return nil, fmt.Errorf("looking up keys: %w", err)
 	}
-	var nobodys error
+	var nobodys []error
 	for _, item := range items {
 		hash := ids.KeyHash(strings.TrimPrefix(primaryKeyOf(item).PK, keyPrefix))
 		key, fault := decode[keyItem](item)
 		switch {
 		case key.Account == "":
-			nobodys = fmt.Errorf("%w key %s: no account", calls.ErrStored, hash.Short())
+			nobodys = append(nobodys, fmt.Errorf("%w key %s: no account", calls.ErrStored, hash.Short()))
 		case key.Account == account && fault != nil:
 			return nil, fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), fault)
 		case key.Account == account:
 			owned[hash] = true
 		}
 	}
-	return owned, nobodys
+	return owned, errors.Join(nobodys...)
 }
 
 // uniqueKeys names each key once: BatchGetItem refuses repeats.

@@ -51,8 +51,8 @@ func (f Found) For(c Caller) (ids.Workspace, error) {
 	return f.id, nil
 }
 
-// check returns ErrNoWorkspace if the workspace is another account's or deleted, and its
-// own account the fault of its row.
+// check returns ErrNoWorkspace if the workspace is absent, deleted or another account's. If its
+// row is damaged, its own account gets the fault.
 func (f Found) check(account ids.Account) error {
 	switch {
 	case f.row.Account == "" || f.row.Account != account:

@@ -1,6 +1,7 @@
 // Package calls handles all calls to AWS: they are counted (calls.go) and run in parallel
 // (parallel.go), malformed responses are refused (responses.go), errors are classified and
-// described without AWS's own text (errors.go), and failed calls are repeated (retry.go).
+// described without AWS's own text (errors.go), failed calls are repeated (retry.go), and
+// DynamoDB's items are read and encoded (items.go).
 package calls
 
 import (
@@ -21,7 +22,7 @@ func Start(ctx context.Context) (context.Context, *Count) {
 	return context.WithValue(ctx, countKey{}, c), c
 }
 
-// Made is how many requests were sent to AWS, retries included.
+// Made is how many calls were sent to AWS, retries included.
 func (c *Count) Made() int64 { return c.made.Load() }
 
 // Counted is an API option for SDK clients: it counts every attempt, since a retry is a

@@ -46,11 +46,13 @@ func Describe(err error) slog.Value {
 }
 
 // Code is AWS's code of a failed call, such as "ThrottlingException", or our own word if
-// the call has no such code.
+// the call has no such code. It is "" if err is nil.
 func Code(err error) string {
 	api, named := errors.AsType[smithy.APIError](err)
 	network, failed := errors.AsType[net.Error](err)
 	switch {
+	case err == nil:
+		return ""
 	case named:
 		return api.ErrorCode()
 	case errors.Is(err, context.DeadlineExceeded):

@@ -56,7 +56,7 @@ func forgetFailedAttempt(ctx context.Context, in middleware.DeserializeInput, ne
 // refuseIncompleteOutput looks for members that the SDK has decoded.
 func refuseIncompleteOutput(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 	out, metadata, err := next.HandleDeserialize(ctx, in)
-	if err == nil && isIncomplete(ctx.Value(inputKey{}), out.Result) {
+	if err == nil && lacksMember(ctx.Value(inputKey{}), out.Result) {
 		err = errMalformed
 	}
 	return out, metadata, err
@@ -66,16 +66,16 @@ func refuseIncompleteOutput(ctx context.Context, in middleware.DeserializeInput,
 func refuseMalformedResponse(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 	out, metadata, err := next.HandleDeserialize(ctx, in)
 	response, ok := out.RawResponse.(*smithyhttp.Response)
-	if err == nil && ok && response.StatusCode < http.StatusMultipleChoices && !isComplete(awsmiddleware.GetOperationName(ctx), response) {
+	if err == nil && ok && response.StatusCode < http.StatusMultipleChoices && !beginsWell(awsmiddleware.GetOperationName(ctx), response) {
 		err = errMalformed
 	}
 	return out, metadata, err
 }
 
-// isIncomplete reports whether a page lacks its list, a count its capacity, or a batch one
-// of its tables. Only a call that asks for the capacity can count: the SDK reads a response
+// lacksMember reports whether a page lacks its list, a count its capacity, or a batch one of
+// its tables. Only a call that asks for the capacity can count: the SDK reads a response
 // without a number as 0.
-func isIncomplete(input, output any) bool {
+func lacksMember(input, output any) bool {
 	switch out := output.(type) {
 	case *dynamodb.QueryOutput:
 		if in, ok := input.(*dynamodb.QueryInput); ok && in.Select == types.SelectCount {
@@ -113,9 +113,9 @@ var bodiless = map[string]int{
 	"PutObject":            http.StatusOK,
 }
 
-// isComplete looks at the first byte of the body after white space, which S3 may send
-// while it works. Services write only JSON objects and XML.
-func isComplete(operation string, response *smithyhttp.Response) bool {
+// beginsWell checks the status and the first byte of the body. S3 may send white space before
+// it, while it works. Services write only JSON objects and XML.
+func beginsWell(operation string, response *smithyhttp.Response) bool {
 	if status, ok := bodiless[operation]; ok {
 		return response.StatusCode == status
 	}

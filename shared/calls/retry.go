@@ -36,15 +36,13 @@ const (
 // Beside the SDK's own rules it retries a malformed response, a throttled transaction, and
 // TransactionConflictException: DynamoDB refuses a single write while a transaction
 // changes the same item. Each client needs its own Retryer, because it keeps a quota of
-// retries. The SDK's quota is 35: in a process that serves all tenants, one bad second
-// would take the retries of all. Every call of the client must be safe to make twice.
+// retries. The SDK's own is 35 after other failures than throttles: in a process that serves
+// all accounts, one bad second would take the retries of all. Every call of the client must be safe to make twice.
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
 		o.RateLimiter = ratelimit.NewTokenRateLimit(quota * retryCost)
 		o.RetryCost, o.ThrottlingRetryCost, o.NoRetryIncrement = retryCost, retryCost, 1
-		// If MaxBackoff is a second or less, the SDK's own backoff pauses for exactly
-		// MaxBackoff every time: all clients would return at one instant.
 		o.Backoff = retry.BackoffDelayerFunc(Backoff)
 		o.Retryables = append(o.Retryables,
 			retryIf(IsMalformed),
@@ -72,8 +70,8 @@ func Bounded(attempt time.Duration) func(*middleware.Stack) error {
 
 // Backoff is the pause between two attempts of the SDK: attempt, from 1, failed with err.
 // The whole pause is random, because clients that failed together must not return
-// together. It is longer after a throttle. There is no pause if the first attempt lost its
-// connection: the service may be fine if an idle connection died.
+// together. It is longer after a throttle. Unlike the SDK's own there is no pause if the first
+// attempt lost its connection: the service may be fine if an idle connection died.
 func Backoff(attempt int, err error) (time.Duration, error) {
 	switch {
 	case attempt <= 1 && lostConnection(err):

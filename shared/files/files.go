@@ -18,7 +18,6 @@ import (
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go"
 
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
@@ -34,7 +33,7 @@ const rounds = 10
 type deleter interface {
 	DeleteObject(context.Context, *s3.DeleteObjectInput, ...func(*s3.Options)) (*s3.DeleteObjectOutput, error)
 	versionDeleter
-	ListObjectVersions(context.Context, *s3.ListObjectVersionsInput, ...func(*s3.Options)) (*s3.ListObjectVersionsOutput, error)
+	versionLister
 }
 
 // Store is the bucket with the files of all workspaces.
@@ -113,7 +112,7 @@ func (d *deletion) hide(ctx context.Context) (erased bool, err error) {
 			Bucket: &d.bucket, Key: &d.key,
 			IfMatch: aws.String("*"),
 		}, d.noteRepeats)
-		switch codeOf(err) {
+		switch calls.Code(err) {
 		case "":
 			d.found = true
 			_, fromS3 := awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
@@ -129,17 +128,6 @@ func (d *deletion) hide(ctx context.Context) (erased bool, err error) {
 			return false, err
 		}
 	}
-}
-
-// codeOf is S3's code of a failed call, or "" if it did not fail.
-func codeOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		return api.ErrorCode()
-	}
-	return "no answer"
 }
 
 // noteRepeats sets ResponseLost if the SDK retries: the first attempt may have been

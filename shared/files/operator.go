@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -27,10 +27,10 @@ var ErrExists = errors.New("the file exists already")
 type managerAPI interface {
 	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
 	ListObjectsV2(context.Context, *s3.ListObjectsV2Input, ...func(*s3.Options)) (*s3.ListObjectsV2Output, error)
-	ListObjectVersions(context.Context, *s3.ListObjectVersionsInput, ...func(*s3.Options)) (*s3.ListObjectVersionsOutput, error)
 	ListMultipartUploads(context.Context, *s3.ListMultipartUploadsInput, ...func(*s3.Options)) (*s3.ListMultipartUploadsOutput, error)
 	AbortMultipartUpload(context.Context, *s3.AbortMultipartUploadInput, ...func(*s3.Options)) (*s3.AbortMultipartUploadOutput, error)
 	versionDeleter
+	versionLister
 }
 
 // Manager uploads, lists and purges files, for the operator's command.
@@ -59,7 +59,7 @@ func (m *Manager) Upload(ctx context.Context, w ids.Workspace, f ids.File, body 
 		Bucket: &m.bucket, Key: aws.String(Key(w, f)), Body: body, ContentType: &contentType,
 		IfNoneMatch: aws.String("*"),
 	})
-	if codeOf(err) == "PreconditionFailed" {
+	if calls.Code(err) == "PreconditionFailed" {
 		return ErrExists
 	}
 	if err != nil {
@@ -121,7 +121,7 @@ func markersIn(page *s3.ListObjectVersionsOutput) (found []types.ObjectIdentifie
 func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.ListObjectVersionsOutput) []types.ObjectIdentifier) (removed int, err error) {
 	for before := -1; before < removed; {
 		before = removed
-		for page, err := range m.versions(ctx, w) {
+		for page, err := range versionPages(ctx, m.s3, m.bucket, Key(w, "")) {
 			if err != nil {
 				return removed, fmt.Errorf("listing versions to purge: %w", err)
 			}
@@ -129,7 +129,7 @@ func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.Li
 			if len(chosen) == 0 {
 				continue
 			}
-			n, err := remove(ctx, m.s3, m.bucket, chosen)
+			n, err := removeBatch(ctx, m.s3, m.bucket, chosen)
 			removed += n
 			if err != nil {
 				return removed, fmt.Errorf("purging versions: %w", err)
@@ -139,32 +139,14 @@ func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.Li
 	return removed, nil
 }
 
-// versions yields the listing of all versions of the workspace's files, page by page. It
-// ends after an error.
-func (m *Manager) versions(ctx context.Context, w ids.Workspace) iter.Seq2[*s3.ListObjectVersionsOutput, error] {
-	return func(yield func(*s3.ListObjectVersionsOutput, error) bool) {
-		in := &s3.ListObjectVersionsInput{Bucket: &m.bucket, Prefix: aws.String(Key(w, "")), MaxKeys: aws.Int32(batch)}
-		for {
-			page, err := m.s3.ListObjectVersions(ctx, in)
-			if err == nil {
-				err = sound(in, page)
-			}
-			if !yield(page, err) || err != nil || !aws.ToBool(page.IsTruncated) {
-				return
-			}
-			in.KeyMarker, in.VersionIdMarker = page.NextKeyMarker, page.NextVersionIdMarker
-		}
-	}
-}
-
-// Stored counts a file's versions and markers, deleted or not.
+// Stored is what the bucket holds of one file, deleted or not.
 type Stored struct {
 	ID       ids.File
 	Versions int // with bytes; 0 if only delete markers are left
 	Bytes    int64
 }
 
-// Versions lists the versions that Purge would remove, by file id. It changes nothing.
+// Versions returns, by file id, what Purge would remove of each file. It changes nothing.
 func (m *Manager) Versions(ctx context.Context, w ids.Workspace) ([]Stored, error) {
 	prefix := Key(w, "")
 	found := map[ids.File]Stored{}
@@ -172,7 +154,7 @@ func (m *Manager) Versions(ctx context.Context, w ids.Workspace) ([]Stored, erro
 		id := ids.File(strings.TrimPrefix(aws.ToString(key), prefix))
 		found[id] = Stored{ID: id, Versions: found[id].Versions + versions, Bytes: found[id].Bytes + bytes}
 	}
-	for page, err := range m.versions(ctx, w) {
+	for page, err := range versionPages(ctx, m.s3, m.bucket, Key(w, "")) {
 		if err != nil {
 			return nil, fmt.Errorf("listing versions: %w", err)
 		}
@@ -215,7 +197,7 @@ func (m *Manager) AbortUploads(ctx context.Context, w ids.Workspace) (aborted in
 		}
 		for _, upload := range uploads {
 			_, err := m.s3.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &m.bucket, Key: upload.Key, UploadId: upload.UploadId})
-			if err != nil && codeOf(err) != "NoSuchUpload" {
+			if err != nil && calls.Code(err) != "NoSuchUpload" {
 				return aborted, fmt.Errorf("aborting an upload: %w", err)
 			}
 			if err == nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -35,17 +36,17 @@ func (d *deletion) purge(ctx context.Context) error {
 	inVain := 0   // rounds since the last progress
 	refusals := 0 // of other kinds since then
 	for {
-		found, err := d.list(ctx)
-		if err != nil || len(found.versions)+len(found.markers) == 0 {
+		listed, err := d.list(ctx)
+		if err != nil || len(listed.versions)+len(listed.markers) == 0 {
 			return err
 		}
-		removed, err := d.clear(ctx, found)
+		removed, err := d.removeListed(ctx, listed)
 		refused, isRefused := errors.AsType[*refusal](err)
 		if err != nil && !isRefused {
 			return err
 		}
 		inVain++
-		if !isRefused || !refused.busy {
+		if isRefused && !refused.busy {
 			refusals++
 		}
 		if removed > 0 {
@@ -57,16 +58,16 @@ func (d *deletion) purge(ctx context.Context) error {
 	}
 }
 
-// clear deletes a listing, versions first, and returns how many it deleted. It keeps the
+// removeListed deletes a listing, versions first, and returns how many it deleted. It keeps the
 // newest marker if anything may be left. A *refusal does not stop it.
-func (d *deletion) clear(ctx context.Context, found listing) (int, error) {
-	versions, refused := d.remove(ctx, found.versions)
+func (d *deletion) removeListed(ctx context.Context, listed listing) (int, error) {
+	versions, refused := d.remove(ctx, listed.versions)
 	d.receipt.Versions += versions
 	if refused != nil && !isRefusal(refused) {
 		return versions, refused
 	}
-	markers := found.markers
-	if found.more || refused != nil {
+	markers := listed.markers
+	if listed.more || refused != nil {
 		markers = markers[min(1, len(markers)):]
 	}
 	n, err := d.remove(ctx, markers)
@@ -84,13 +85,8 @@ type listing struct {
 // anything to delete except the newest marker. It returns errVisible if the newest is
 // not a delete marker.
 func (d *deletion) list(ctx context.Context) (listing, error) {
-	var found listing
-	in := &s3.ListObjectVersionsInput{Bucket: &d.bucket, Prefix: &d.key, MaxKeys: aws.Int32(batch)}
-	for {
-		page, err := d.s3.ListObjectVersions(ctx, in)
-		if err == nil {
-			err = sound(in, page)
-		}
+	var listed listing
+	for page, err := range versionPages(ctx, d.s3, d.bucket, d.key) {
 		if err != nil {
 			return listing{}, err
 		}
@@ -102,19 +98,41 @@ func (d *deletion) list(ctx context.Context) (listing, error) {
 			if aws.ToBool(v.IsLatest) {
 				return listing{}, errVisible
 			}
-			found.versions = append(found.versions, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
+			listed.versions = append(listed.versions, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
 		}
 		for _, m := range page.DeleteMarkers {
 			if aws.ToString(m.Key) == d.key {
-				found.markers = append(found.markers, types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
+				listed.markers = append(listed.markers, types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
 			}
 		}
 		// Keys are listed in order: after a longer key no version of this key follows.
-		found.more = aws.ToBool(page.IsTruncated) && aws.ToString(page.NextKeyMarker) == d.key
-		if !found.more || len(found.versions) > 0 || len(found.markers) > 1 {
-			return found, nil
+		listed.more = aws.ToBool(page.IsTruncated) && aws.ToString(page.NextKeyMarker) == d.key
+		if !listed.more || len(listed.versions) > 0 || len(listed.markers) > 1 {
+			break
 		}
-		in.KeyMarker, in.VersionIdMarker = page.NextKeyMarker, page.NextVersionIdMarker
+	}
+	return listed, nil
+}
+
+type versionLister interface {
+	ListObjectVersions(context.Context, *s3.ListObjectVersionsInput, ...func(*s3.Options)) (*s3.ListObjectVersionsOutput, error)
+}
+
+// versionPages yields the listing of all versions with the prefix, page by page. It ends after
+// an error.
+func versionPages(ctx context.Context, client versionLister, bucket, prefix string) iter.Seq2[*s3.ListObjectVersionsOutput, error] {
+	return func(yield func(*s3.ListObjectVersionsOutput, error) bool) {
+		in := &s3.ListObjectVersionsInput{Bucket: &bucket, Prefix: &prefix, MaxKeys: aws.Int32(batch)}
+		for {
+			page, err := client.ListObjectVersions(ctx, in)
+			if err == nil {
+				err = sound(in, page)
+			}
+			if !yield(page, err) || err != nil || !aws.ToBool(page.IsTruncated) {
+				return
+			}
+			in.KeyMarker, in.VersionIdMarker = page.NextKeyMarker, page.NextVersionIdMarker
+		}
 	}
 }
 
@@ -138,7 +156,7 @@ func sound(in *s3.ListObjectVersionsInput, page *s3.ListObjectVersionsOutput) er
 func (d *deletion) remove(ctx context.Context, versions []types.ObjectIdentifier) (removed int, err error) {
 	var refused error
 	for part := range slices.Chunk(versions, batch) {
-		n, err := remove(ctx, d.s3, d.bucket, part)
+		n, err := removeBatch(ctx, d.s3, d.bucket, part)
 		removed += n
 		d.found = d.found || n > 0
 		if err != nil && !isRefusal(err) {
@@ -169,9 +187,9 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%d of %d versions could not be deleted: %s", r.refused, r.of, r.code)
 }
 
-// remove deletes at most 1000 versions by id and returns how many. S3 responds 200 even
+// removeBatch deletes at most 1000 versions by id and returns how many. S3 responds 200 even
 // if it deleted none, so unconfirmed versions are a *refusal.
-func remove(ctx context.Context, client versionDeleter, bucket string, versions []types.ObjectIdentifier) (int, error) {
+func removeBatch(ctx context.Context, client versionDeleter, bucket string, versions []types.ObjectIdentifier) (int, error) {
 	out, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
 		Bucket: &bucket,
 		Delete: &types.Delete{Objects: versions},

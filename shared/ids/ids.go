@@ -25,7 +25,7 @@ type (
 type File string
 
 // KeyHash is the lower-case hex SHA-256 of a whole API key: it names a key wherever the
-// key must not be shown. Keys hold 256 random bits (see NewToken), so nobody can guess
+// key must not be shown. Keys hold 256 random bits (see auth.NewToken), so nobody can guess
 // a key from its hash.
 type KeyHash string
 

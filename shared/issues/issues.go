@@ -1,11 +1,11 @@
-// Package issues describes the faults of a request, one Issue for each. An issue
-// repeats nothing that the caller sent.
+// Package issues describes what is wrong with a request. An issue repeats nothing that the
+// caller sent.
 package issues
 
-// Max is how many issues a response has at most. A body may have 32,000 faults.
+// Max is how many issues a response has at most. A body may have 32,000 of them.
 const Max = 100
 
-// Issue is one fault of a request.
+// Issue is one thing that is wrong with a request.
 type Issue struct {
 	// Path is a JSON pointer (RFC 6901) into the body; "" means the body as a
 	// whole, or a header.
@@ -15,7 +15,7 @@ type Issue struct {
 	Message string `json:"message"`
 }
 
-// Reason is the kind of a fault.
+// Reason is the kind of an issue.
 type Reason string
 
 // The reasons, as in infra/openapi.yaml.

@@ -11,8 +11,8 @@
 //	tat = max(tat, now) + interval
 //	return true
 //
-// Two conditional updates make a request pass: one if the caller is idle, the other
-// within the burst. The caller's last arrival time decides which is tried first. That
+// A request passes by one of two conditional updates: one if the caller is idle, the
+// other within the burst. The caller's last arrival time decides which is tried first. That
 // is a guess, and either order is exact.
 package limits
 
@@ -55,7 +55,7 @@ func NewRate(perMinute, burst int64) (Rate, error) {
 	return Rate{interval: (time.Minute + time.Duration(perMinute-1)) / time.Duration(perMinute), burst: burst}, nil
 }
 
-// tolerance is the longest time by which tat may lie after a request that passes.
+// tolerance is how far the stored tat may lie in the future if a request passes.
 func (r Rate) tolerance() time.Duration { return time.Duration(r.burst-1) * r.interval }
 
 // Decision is the outcome of one request.
@@ -94,6 +94,7 @@ func (l *Limiter) Take(ctx context.Context, caller string, rate Rate) (Decision,
 	now := l.now().UnixNano()
 	o, err := l.take(ctx, caller, rate, now)
 	if isOwnThrottle(err) {
+		// As if the whole burst were used: the next request passes after one interval.
 		return rate.decide(outcome{tat: now + rate.tolerance().Nanoseconds() + rate.interval.Nanoseconds()}, now), nil
 	}
 	if err != nil {

@@ -50,7 +50,7 @@ func (o *Opener) Open(ctx context.Context, sealed Sealed, from Binding) (secret.
 	defer clear(dataKey)
 	aead, err := newAEAD(dataKey)
 	if err != nil {
-		return secret.Bytes{}, ErrDataKey
+		return secret.Bytes{}, fmt.Errorf("opening: %w", err)
 	}
 	plain, err := aead.Open(nil, nil, slices.Concat(sealed.Nonce, sealed.Ciphertext), from.associatedData())
 	if err != nil {

@@ -73,8 +73,8 @@ var (
 	ErrFormat = errors.New("sealed record of unknown format or shape")
 	// ErrKey means that the record names a KMS key that is not trusted.
 	ErrKey = errors.New("sealed under a KMS key that is not trusted")
-	// ErrDataKey means that KMS does not accept the wrapped key for this binding:
-	// the record was moved, or its wrapped key was altered.
+	// ErrDataKey means that KMS does not accept the wrapped key for this binding, or that it
+	// is no data key: the record was moved, or its wrapped key was altered.
 	ErrDataKey = errors.New("the wrapped data key does not belong to this binding")
 	// ErrCiphertext means that nonce, ciphertext and binding were not sealed together.
 	ErrCiphertext = errors.New("the ciphertext is not authentic for this binding")

@@ -143,16 +143,16 @@ const (
 )
 
 func (i item) check() error {
-	switch i.Status {
-	case Queued, Running, Succeeded, Failed:
-	default:
-		return errors.New("unknown status")
-	}
 	switch {
 	case i.Version != itemVersion:
 		return errors.New("unknown version")
 	case i.Account == "":
 		return errors.New("no account")
+	}
+	switch i.Status {
+	case Queued, Running, Succeeded, Failed:
+	default:
+		return errors.New("unknown status")
 	}
 	for _, a := range []struct {
 		name string

@@ -39,9 +39,9 @@ type itemWriter interface {
 // checks the old state, and sets every field of the new state.
 //
 // The row keeps a random token of its last step, because the response to a step may be
-// lost: the SDK's repeat then finds the token, and the step succeeds. If a step ends with
-// another error than ErrState and ErrInvalid, it may have been taken. Then the same step
-// returns ErrState, and the job's state shows it.
+// lost: the SDK's repeat then finds the token, and the step succeeds. After any error but
+// ErrState and ErrInvalid the step may have been taken. If it was, the same step returns
+// ErrState; the job's state shows it.
 type Writer struct {
 	db    itemWriter
 	table string
@@ -136,7 +136,7 @@ func (w *Writer) take(ctx context.Context, account ids.Account, id ids.Job, s st
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if stored, failed := calls.ConditionFailed(err); failed {
-		if last, ok := stored["step_token"].(*types.AttributeValueMemberS); ok && last.Value == token {
+		if calls.TextOf(stored, "step_token") == token {
 			return nil
 		}
 		return ErrState
