@@ -2,14 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
-	"net"
 	"strings"
 	"sync/atomic"
 
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"signalbox.dev/shared/calls"
 )
 
 // changes records whether a command, and the action that it is at, may have changed anything.
@@ -52,17 +52,11 @@ func (c *changes) note(stack *middleware.Stack) error {
 			case err == nil:
 				c.command.applied.Store(true)
 				c.action.applied.Store(true)
-			case status/100 == 4 || status == 0 && unsent(err):
+			case status/100 == 4 || status == 0 && calls.IsUnsent(err):
 			default:
 				c.command.unclear.Store(true)
 				c.action.unclear.Store(true)
 			}
 			return out, metadata, err
 		}), middleware.Before)
-}
-
-// unsent reports whether an attempt found no connection, so that no service got it.
-func unsent(err error) bool {
-	network, ok := errors.AsType[*net.OpError](err)
-	return ok && network.Op == "dial"
 }

@@ -2,7 +2,6 @@ package boot
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -53,15 +52,10 @@ func newHTTPClient() *httpClient {
 // or if a new connection could not be opened: neither says anything about them.
 func (c *httpClient) Do(request *http.Request) (*http.Response, error) {
 	response, err := c.Client.Do(request)
-	if err != nil && request.Context().Err() == nil && !isDial(err) {
+	if err != nil && request.Context().Err() == nil && !calls.IsUnsent(err) {
 		c.CloseIdleConnections()
 	}
 	return response, err
-}
-
-func isDial(err error) bool {
-	operation, failed := errors.AsType[*net.OpError](err)
-	return failed && operation.Op == "dial"
 }
 
 // warmUpTime bounds the whole warm-up.

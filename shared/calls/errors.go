@@ -76,6 +76,12 @@ func IsMalformed(err error) bool {
 	return received && response.HTTPStatusCode() > 0 && !named // the SDK makes one without a status if it received nothing
 }
 
+// IsUnsent reports whether no connection could be opened: no service got the request.
+func IsUnsent(err error) bool {
+	network, failed := errors.AsType[*net.OpError](err)
+	return failed && network.Op == "dial"
+}
+
 // Cancellation is why DynamoDB cancelled a transaction, over all its items.
 type Cancellation int
 

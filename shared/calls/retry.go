@@ -110,11 +110,10 @@ func jitter(longest time.Duration, attempt int) time.Duration {
 // lostConnection reports whether the connection ended before a response. A connection
 // that could not be opened, and a time-out, are other failures.
 func lostConnection(err error) bool {
-	_, unsent := errors.AsType[*smithyhttp.RequestSendError](err)
+	_, failed := errors.AsType[*smithyhttp.RequestSendError](err)
 	network, known := errors.AsType[net.Error](err)
 	late := known && network.Timeout()
-	operation, failed := errors.AsType[*net.OpError](err)
-	return unsent && !late && (!failed || operation.Op != "dial")
+	return failed && !late && !IsUnsent(err)
 }
 
 func isThrottle(err error) bool {
