@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -151,7 +152,7 @@ func newBench(t *testing.T, folder string) *bench {
 // serveKMS passes requests on to the engine, and gives its key the ARN of router.yaml.
 func (b *bench) serveKMS(engine, arn, engines string) (url string) {
 	b.Helper()
-	return serveUntilEnd(b.T, "127.0.0.1:0", nil, func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // an incomplete one is the engine's to refuse
 		forward, _ := http.NewRequestWithContext(r.Context(), r.Method, engine, bytes.NewReader(bytes.ReplaceAll(body, []byte(arn), []byte(engines))))
 		forward.Header, forward.Host = r.Header, r.Host // the signature covers them
@@ -163,7 +164,9 @@ func (b *bench) serveKMS(engine, arn, engines string) (url string) {
 		body, _ = io.ReadAll(response.Body)
 		w.WriteHeader(response.StatusCode)
 		_, _ = w.Write(bytes.ReplaceAll(body, []byte(engines), []byte(arn)))
-	})
+	}))
+	b.Cleanup(server.Close)
+	return server.URL
 }
 
 // tenant is an account with a standard key and credentials.
@@ -366,23 +369,15 @@ func serveProviders(t *testing.T, folder string) *providers {
 	p := &providers{received: map[string][]received{}, channels: map[string]chan struct{}{}}
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(folder, "ca.pem"), filepath.Join(folder, "key.pem"))
 	kit.Must(t, err)
-	serveUntilEnd(t, "127.0.0.1:443", &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, p.answer)
-	return p
-}
-
-// serveUntilEnd serves until the test ends, with TLS if there is a config.
-func serveUntilEnd(t *testing.T, address string, config *tls.Config, handler http.HandlerFunc) (url string) {
-	t.Helper()
-	l, err := net.Listen("tcp", address) //nolint:noctx // at once
+	l, err := net.Listen("tcp", "127.0.0.1:443") //nolint:noctx // at once
 	kit.Must(t, err)
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, TLSConfig: config}
-	t.Cleanup(func() { _ = server.Close() })
-	if config != nil {
-		go func() { _ = server.ServeTLS(l, "", "") }()
-	} else {
-		go func() { _ = server.Serve(l) }()
+	server := &http.Server{
+		Handler: http.HandlerFunc(p.answer), ReadHeaderTimeout: time.Minute,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 	}
-	return "http://" + l.Addr().String()
+	t.Cleanup(func() { _ = server.Close() }) // it waits for no stream
+	go func() { _ = server.ServeTLS(l, "", "") }()
+	return p
 }
 
 func (p *providers) isSecret(text string) bool {
