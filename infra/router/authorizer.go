@@ -31,16 +31,15 @@ const (
 	// For the router's log, on refusals too.
 	accountHeader   = "X-Signalbox-Account"
 	workspaceHeader = "X-Signalbox-Workspace"
+	modelHeader     = "X-Signalbox-Model"
 	keyHeader       = "X-Signalbox-Key" // the first characters of the API key's hash
 	nthHeader       = "X-Signalbox-Attempt"
-	// Envoy's, if its buffer did not hold the whole body.
-	partialHeader   = "X-Envoy-Auth-Partial-Body"
-	requestIDHeader = "X-Request-Id"
 	reasonHeader    = "X-Signalbox-Reason"
-	modelHeader     = "X-Signalbox-Model"
-
-	attemptHeader = "X-Envoy-Attempt-Count"
-	retriesHeader = "X-Envoy-Max-Retries"
+	// Envoy's.
+	partialHeader   = "X-Envoy-Auth-Partial-Body" // its buffer did not hold the whole body
+	attemptHeader   = "X-Envoy-Attempt-Count"
+	retriesHeader   = "X-Envoy-Max-Retries"
+	requestIDHeader = "X-Request-Id"
 
 	// requestTime bounds a request to the authorizer, with its body.
 	requestTime = 5 * time.Second
@@ -233,7 +232,7 @@ func (a *authorizer) models(w http.ResponseWriter, r *http.Request) error {
 
 // plan decides how a request may be served.
 func (a *authorizer) plan(w http.ResponseWriter, r *http.Request) error {
-	first, err := a.planned(w, r)
+	first, err := a.firstAttempt(w, r)
 	if err != nil {
 		return err
 	}
@@ -246,7 +245,7 @@ func (a *authorizer) plan(w http.ResponseWriter, r *http.Request) error {
 
 // open sends the key of one attempt.
 func (a *authorizer) open(w http.ResponseWriter, r *http.Request) error {
-	at, err := a.attempt(w, r)
+	at, err := a.attemptOf(w, r)
 	if err != nil {
 		return err
 	}
@@ -297,12 +296,13 @@ func (at attempt) openKey(ctx context.Context) (secret.Bytes, error) {
 	return key, nil
 }
 
-// attempt decides by the rows as they are now. The plan's own reading serves the first
-// attempt while it is fresh. A request without a plan is planned, and gets the first step.
-func (a *authorizer) attempt(w http.ResponseWriter, r *http.Request) (attempt, error) {
+// attemptOf returns the attempt that a request asks for. It decides by the present rows. The
+// plan's own reading serves the first attempt while it is fresh. A request without a plan is
+// planned, and gets the first step.
+func (a *authorizer) attemptOf(w http.ResponseWriter, r *http.Request) (attempt, error) {
 	names := r.Header.Values(planHeader)
 	if len(names) == 0 {
-		return a.planned(w, r)
+		return a.firstAttempt(w, r)
 	}
 	p, ok := a.config.nameKeys.plan(names[0])
 	if !ok || len(names) > 1 || time.Since(p.made) > a.config.PlanAge || !mayComeFrom(r, p.hash) {
@@ -350,10 +350,10 @@ func mayComeFrom(r *http.Request, hash ids.KeyHash) bool {
 	return len(given) == 0 || err == nil && bearer.Hash() == hash
 }
 
-// planned plans the request of a body, and returns its first attempt. A refusal that needs no
+// firstAttempt plans the request of a body, and returns its first attempt. A refusal that needs no
 // rows still asks who calls: an unknown caller gets a 401, and the router's log has the
 // account of a known one.
-func (a *authorizer) planned(w http.ResponseWriter, r *http.Request) (attempt, error) {
+func (a *authorizer) firstAttempt(w http.ResponseWriter, r *http.Request) (attempt, error) {
 	hash, err := keyOf(w, r)
 	if err != nil {
 		return attempt{}, err
@@ -408,7 +408,7 @@ func (a *authorizer) requested(w http.ResponseWriter, r *http.Request) (plan, er
 	return p, nil
 }
 
-// read plans the request by the rows as they are now. Steps for shared endpoints without a
+// read plans the request by the present rows. Steps for shared endpoints without a
 // platform key are left out.
 func (a *authorizer) read(ctx context.Context, p plan) (*routing.Reading, error) {
 	reading, err := a.reader.Read(ctx, p.hash, routing.Request{Model: p.model, UserID: p.userID, Providers: a.config.Models[p.model]})

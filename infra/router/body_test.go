@@ -15,8 +15,8 @@ import (
 func TestLongStringsAreChecked(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a seed
 	units := []string{"a", "é", "€", "\U0001f511", `\"`, `\\`, `\/`, `\n`, `\u00e9`, `\uD83D\uDD11`, `\u4f60`, " ", "{", "~"}
-	damages := []string{"\"", "\\", `\x`, `\u12`, `\ud83d`, `\udd11`, `\ud83d\u0041`, `\ud83dx`, "\x00", "\n", "\xff", "\xc3", "\xe2\x82", "\xf0\x9f\x94", "\xc0\xaf", "\xed\xa0\x80"}
-	for round := range 3000 {
+	damages := []string{"\"", "\\", `\x`, `\u12`, `\ud83d`, `\udd11`, `\ud83d\u0041`, `\ud83d\n\udd11`, `\ud83dx`, "\x00", "\n", "\xff", "\xc3", "\xe2\x82", "\xf0\x9f\x94", "\xc0\xaf", "\xed\xa0\x80"}
+	for round := range 500 {
 		var text strings.Builder
 		unit := random.IntN(len(units) + 2) // often one unit alone
 		for text.Len() < longest-20+random.IntN(40) || random.IntN(20) > 0 {
