@@ -99,23 +99,35 @@ func TestAFileIsDeletedInTheConfirmedWorkspace(t *testing.T) {
 	}
 }
 
-// If the response to a deletion is lost, the repeated call finds nothing. If every response
-// is lost, the change may have been made.
-func TestAChangeWhoseResponseIsLostIsUncertain(t *testing.T) {
+// If the response to a deletion is lost, the repeated call finds nothing. A service may have
+// applied a write whose response is lost, or which it answered with a 5xx.
+func TestAChangeMayBeUncertain(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
-	credential := string(d.seal(d.workspace, "n"))
-	d.broken().Inject(faults.Rule{Operation: "DeleteItem", Attempt: 1, Fault: faults.LoseAnswer()})
-	got := d.want(exit.NotFound, "credential", "delete", credential, "--workspace", string(d.workspace), "--yes")
-	if audits := got.audits(); len(audits) != 1 || audits[0]["outcome"] != "uncertain" || d.left(d.workspace) != 0 {
-		t.Errorf("%v; %s", audits, got.stderr)
+	credential, key := string(d.seal(d.workspace, "n")), string(auth.HashKey(d.must("key", "create", "k")))
+	for _, c := range []struct {
+		fault   faults.Rule
+		code    int
+		outcome string
+		command string
+	}{
+		{faults.Rule{}, exit.NotFound, "refused", "key delete " + strings.Repeat("0", 64) + " --yes"},
+		{faults.Rule{Operation: "UpdateItem", Fault: faults.Otherwise(http.StatusBadRequest, `{"__type":"SomeException"}`)}, exit.Failed, "refused", "key disable " + key},
+		{faults.Rule{Operation: "UpdateItem", Fault: faults.Otherwise(http.StatusInternalServerError, `{"__type":"SomeException"}`)}, exit.Uncertain, "uncertain", "key disable " + key},
+		{faults.Rule{Operation: "UpdateItem", Fault: faults.Otherwise(http.StatusFound, `{"__type":"SomeException"}`)}, exit.Uncertain, "uncertain", "key disable " + key},
+		{faults.Rule{Operation: "UpdateItem", Fault: faults.LoseAnswer()}, exit.Uncertain, "uncertain", "key disable " + key},
+		{faults.Rule{Operation: "DeleteItem", Attempt: 1, Fault: faults.LoseAnswer()}, exit.NotFound, "uncertain", "credential delete " + credential + " --workspace " + string(d.workspace) + " --yes"},
+	} {
+		d.broken().Inject(c.fault)
+		got := d.want(c.code, strings.Fields(c.command)...)
+		if audits := got.audits(); len(audits) != 1 || audits[0]["outcome"] != c.outcome {
+			t.Errorf("%s: %v", c.command, audits)
+		}
 	}
-	if audits := d.want(exit.NotFound, "key", "delete", strings.Repeat("0", 64), "--yes").audits(); len(audits) != 1 || audits[0]["outcome"] != "refused" {
-		t.Errorf("without a repetition: %v", audits)
+	d.change = nil
+	if d.left(d.workspace) != 0 {
+		t.Error("the credential is left")
 	}
-	hash := string(auth.HashKey(d.must("key", "create", "k")))
-	d.broken().Inject(faults.Rule{Operation: "UpdateItem", Fault: faults.LoseAnswer()})
-	d.want(exit.Uncertain, "key", "disable", hash)
 }
 
 // process returns the command as a process. It runs this binary: see TestMain.
@@ -173,50 +185,23 @@ func (d *fixture) unread(args ...string) answer {
 	return answer{code: command.ProcessState.ExitCode(), stderr: stderr.String()}
 }
 
-// If a key cannot be shown, nobody can use it.
-func TestAKeyThatCannotBeShownIsDeleted(t *testing.T) {
+// If a key cannot be shown, nobody can use it. A closed or discarded standard output accepts
+// every byte.
+func TestNoKeyIsMadeForNobody(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	if got := d.unread("key", "create", "unseen"); got.code != exit.Uncertain || !strings.Contains(got.stderr, "deleted again") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
-	if listed := d.must("key", "list"); strings.Contains(listed, "unseen") {
-		t.Errorf("listed\n%s", listed)
-	}
-}
-
-// A closed or discarded standard output accepts every byte.
-func TestNoKeyIsMadeForNobody(t *testing.T) {
-	t.Parallel()
-	d := newFixture(t)
 	for _, to := range []string{">&-", ">/dev/null"} {
-		for _, format := range []string{"table", "json"} {
-			command := d.process("-o", format, "key", "create", "unseen")
-			shell := exec.Command("sh", append([]string{"-c", `exec "$0" "$@" ` + to, command.Path}, command.Args[1:]...)...) //nolint:gosec // the command under test
-			if shown, err := shell.CombinedOutput(); shell.ProcessState.ExitCode() != exit.Usage || !strings.Contains(string(shown), "no key was made") {
-				t.Errorf("%s %s: %v: %s", to, format, err, shown)
-			}
+		command := d.process("key", "create", "unseen")
+		shell := exec.Command("sh", append([]string{"-c", `exec "$0" "$@" ` + to, command.Path}, command.Args[1:]...)...) //nolint:gosec // the command under test
+		if shown, err := shell.CombinedOutput(); shell.ProcessState.ExitCode() != exit.Usage || !strings.Contains(string(shown), "no key was made") {
+			t.Errorf("%s: %v: %s", to, err, shown)
 		}
 	}
 	if listed := d.must("key", "list"); strings.Contains(listed, "unseen") {
 		t.Errorf("listed\n%s", listed)
-	}
-}
-
-// A service may have applied a write that it answered with a 5xx.
-func TestAWriteAnsweredWithA500IsUncertain(t *testing.T) {
-	t.Parallel()
-	d := newFixture(t)
-	hash := string(auth.HashKey(d.must("key", "create", "k")))
-	for status, code := range map[int]int{
-		http.StatusInternalServerError: exit.Uncertain, http.StatusServiceUnavailable: exit.Uncertain, http.StatusFound: exit.Uncertain, http.StatusBadRequest: exit.Failed,
-	} {
-		d.broken().Inject(faults.Rule{Operation: "UpdateItem", Fault: faults.Otherwise(status, `{"__type":"SomeException"}`)})
-		got := d.want(code, "key", "disable", hash)
-		want := map[int]string{exit.Uncertain: "uncertain", exit.Failed: "refused"}[code]
-		if audits := got.audits(); len(audits) != 1 || audits[0]["outcome"] != want {
-			t.Errorf("%d: %v", status, audits)
-		}
 	}
 }
 

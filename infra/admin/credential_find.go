@@ -126,7 +126,7 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 		switch {
 		case c.Text == "-" && shows(v, leaked, labels), c.Text != "-" && c.matches(v):
 			matching = append(matching, v)
-		case c.Text == "-" && (v.Form != byok.Header || v.Label == byok.Label(nil)):
+		case c.Text == "-" && mayHide(v):
 			unsure++
 		}
 	}
@@ -165,6 +165,9 @@ func shows(v byok.Credential, keys, labels []string) bool {
 	return slices.Contains(labels, v.Label) ||
 		v.Form != byok.Header && end != "" && slices.ContainsFunc(keys, func(key string) bool { return strings.HasSuffix(key, end) })
 }
+
+// mayHide reports whether the label of the credential may show too little of its key.
+func mayHide(v byok.Credential) bool { return v.Form != byok.Header || v.Label == byok.Label(nil) }
 
 // lists reports whether the credential allows an API key whose hash begins with the text.
 func lists(c byok.Credential, text string) bool {
