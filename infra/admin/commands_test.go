@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -106,24 +105,6 @@ func TestAges(t *testing.T) {
 		kit.Must(t, output.List(output.Writer{To: &shown, Now: now}, []row{{output.When(now.Add(-age))}, {}}, "at"))
 		if got := shown.String(); got != "AT\n"+want+"\n-\n" {
 			t.Errorf("%s is shown as %q, want %q", age, got, want)
-		}
-	}
-}
-
-// Scripts see each setting.
-func TestEverySettingIsShown(t *testing.T) {
-	t.Parallel()
-	inJSON := func(value any) (read any) {
-		encoded, err := json.Marshal(value)
-		kit.Must(t, err)
-		kit.Must(t, json.Unmarshal(encoded, &read))
-		return read
-	}
-	filled := kit.FilledSettings(t)
-	view := inJSON(viewCredential(byok.Credential{Settings: filled})).(map[string]any)
-	for name, value := range filled.ByName() {
-		if diff := cmp.Diff(inJSON(value), view[name]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -120,21 +119,5 @@ func TestAResponseWithoutAListIsAnError(t *testing.T) {
 		"job list", "restore check", "workspace delete " + second + " --yes", "workspace purge " + second + " --yes",
 	} {
 		d.want(exit.Failed, strings.Fields(command)...)
-	}
-}
-
-// A job that has had its status for long is found, whatever its account.
-func TestAStuckJobIsFound(t *testing.T) {
-	t.Parallel()
-	d := newFixture(t)
-	running, queued := d.must("job", "create"), d.must("job", "create")
-	d.must("job", "start", running[:8])
-	for after, want := range map[time.Duration]string{time.Hour: "", 61 * time.Minute: running} {
-		now := time.Now().Add(after - time.Minute/2)
-		d.change = func(a *app) { a.now = func() time.Time { return now } }
-		shown := d.must("-o", "json", "job", "list", "--status", "running", "--older", "1h")
-		if strings.Contains(shown, running) != (want != "") || strings.Contains(shown, queued) {
-			t.Errorf("after %s: %s", after, shown)
-		}
 	}
 }
