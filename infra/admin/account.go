@@ -26,7 +26,6 @@ type accountCreate struct {
 	Name string `arg:"" help:"The account's name."`
 }
 
-// oneAccount is the account of a command.
 type oneAccount struct {
 	ID ids.Account `arg:"" name:"account" help:"The account, or the first 8 characters of its id or more."`
 }
@@ -47,7 +46,6 @@ type accountView struct {
 	CreatedAt output.Optional `json:"created_at" title:"created" list:"age,age"`
 }
 
-// Run makes an account.
 func (c accountCreate) Run(ctx context.Context, s *session) error {
 	account, workspace, err := s.registry.CreateAccount(ctx, c.Name)
 	s.audit(ctx, "account.create", err, "account", account, "workspace", workspace)
@@ -111,7 +109,6 @@ func (c oneAccount) suspendRow(ctx context.Context, s *session, suspended bool) 
 	return err
 }
 
-// report reports the result; changed is the number of keys.
 func (c oneAccount) report(ctx context.Context, s *session, to step, changed int, err error) error {
 	keys := output.Count(changed, "key") + " changed"
 	if err != nil && !exit.Is[exit.Findings](err) { // no repetition marks the keys that a finding names

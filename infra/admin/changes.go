@@ -25,7 +25,6 @@ type attempts struct {
 // tried reports whether anything may have been changed.
 func (a *attempts) tried() bool { return a.applied.Load() || a.unclear.Load() }
 
-// reset begins a new action.
 func (a *attempts) reset() {
 	a.applied.Store(false)
 	a.unclear.Store(false)

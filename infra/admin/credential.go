@@ -129,7 +129,6 @@ func showCredentials(s *session, found []byok.Credential, titles ...string) erro
 	return output.List(s.out, each(found, viewCredential), titles...)
 }
 
-// flags returns the flags that are set.
 func flags(c byok.Settings) string {
 	var set []string
 	for name, value := range c.ByName() {
@@ -140,7 +139,6 @@ func flags(c byok.Settings) string {
 	return strings.Join(set, ", ")
 }
 
-// limits returns the length of each allow-list.
 func limits(c byok.Settings) string {
 	var limits []string
 	if c.AllowedModels != nil {
@@ -155,7 +153,6 @@ func limits(c byok.Settings) string {
 	return strings.Join(limits, ", ")
 }
 
-// Run lists credentials.
 func (c credentialList) Run(ctx context.Context, s *session) error {
 	at := search{Account: c.Account, Workspace: c.Workspace}
 	if !c.AllWorkspaces {
@@ -230,7 +227,6 @@ func (c credentialDisable) Run(ctx context.Context, s *session) error {
 	return c.report(ctx, s, step{"credential.disable", "disabled", found.Disabled}, found, err)
 }
 
-// Run enables a credential.
 func (c credentialEnable) Run(ctx context.Context, s *session) error {
 	found, err := c.find(ctx, s)
 	if err == nil {
@@ -240,7 +236,6 @@ func (c credentialEnable) Run(ctx context.Context, s *session) error {
 	return c.report(ctx, s, step{"credential.enable", "active", isRead && !found.Disabled}, found, err)
 }
 
-// Run deletes a credential.
 func (c credentialDelete) Run(ctx context.Context, s *session) error {
 	found, err := c.find(ctx, s)
 	if err == nil {
@@ -275,7 +270,6 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	return s.out.Say(changed{string(old.ID), "superseded"}, "Credential %s has the place of %s, which is disabled.", successor.ID, old.ID)
 }
 
-// report writes the audit line and the result of a change of the credential.
 func (c oneCredential) report(ctx context.Context, s *session, to step, found byok.Credential, err error) error {
 	return s.finishStep(ctx, to, err, string(found.ID), "Credential "+string(found.ID),
 		"account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID)))

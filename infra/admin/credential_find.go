@@ -200,7 +200,6 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 	return output.One(s.out, viewCredential(found), settings...)
 }
 
-// settingText returns a setting as text.
 func settingText(setting any) string {
 	switch value := setting.(type) {
 	case bool:

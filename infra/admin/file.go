@@ -43,7 +43,6 @@ type fileView struct {
 	StoredAt output.Optional `json:"stored_at" title:"stored" list:"age,age"`
 }
 
-// Run uploads a file.
 func (c fileUpload) Run(ctx context.Context, s *session) error {
 	if c.ID == "" {
 		c.ID = ids.NewFile()
@@ -91,7 +90,6 @@ func (c fileUpload) undo(ctx context.Context, s *session, to ids.Workspace) erro
 	return auth.ErrWorkspaceDeleted
 }
 
-// Run lists files.
 func (c fileList) Run(ctx context.Context, s *session) error {
 	workspace, err := s.workspace(ctx, c.scope)
 	if err != nil {
@@ -107,7 +105,6 @@ func (c fileList) Run(ctx context.Context, s *session) error {
 	return output.List(s.out, each(found, view), "file", "bytes", "age")
 }
 
-// Run deletes a file.
 func (c fileDelete) Run(ctx context.Context, s *session) error {
 	var receipt files.Receipt
 	workspace, err := s.workspace(ctx, c.scope)

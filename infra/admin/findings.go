@@ -73,7 +73,6 @@ func forgetMade(id ids.Workspace) repair {
 	return repair{"counter.forget", func(ctx context.Context, r *auth.Registry) error { return r.ForgetMade(ctx, id) }}
 }
 
-// countBy counts findings by who mends them.
 func countBy(found []finding) map[string]int {
 	counts := map[string]int{}
 	for _, f := range found {

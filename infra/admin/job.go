@@ -69,7 +69,6 @@ type changedJob struct {
 	Status syncjobs.Status `json:"status"`
 }
 
-// Run queues a job.
 func (c jobCreate) Run(ctx context.Context, s *session) error {
 	var id ids.Job
 	err := s.registry.CheckAccount(ctx, c.Account)
@@ -79,22 +78,18 @@ func (c jobCreate) Run(ctx context.Context, s *session) error {
 	return s.finish(ctx, "job.create", err, result{changedJob{id, syncjobs.Queued}, string(id)}, "account", c.Account, "job", id)
 }
 
-// Run starts a job.
 func (c jobStart) Run(ctx context.Context, s *session) error {
 	return c.step(ctx, s, "start", syncjobs.Running, s.jobWriter.Start(ctx, c.Account, c.ID))
 }
 
-// Run ends a job as succeeded.
 func (c jobSucceed) Run(ctx context.Context, s *session) error {
 	return c.step(ctx, s, "succeed", syncjobs.Succeeded, s.jobWriter.Succeed(ctx, c.Account, c.ID, c.Synced, c.Deleted))
 }
 
-// Run ends a job as failed.
 func (c jobFail) Run(ctx context.Context, s *session) error {
 	return c.step(ctx, s, "fail", syncjobs.Failed, s.jobWriter.Fail(ctx, c.Account, c.ID, c.Message))
 }
 
-// step reports the result of a step.
 func (c oneJob) step(ctx context.Context, s *session, verb string, to syncjobs.Status, err error) error {
 	if errors.Is(err, syncjobs.ErrState) {
 		err = c.why(ctx, s)
@@ -122,7 +117,6 @@ func (c oneJob) find(ctx context.Context, s *session) (syncjobs.Job, error) {
 	return found.For(c.Account)
 }
 
-// Run shows a job.
 func (c jobShow) Run(ctx context.Context, s *session) error {
 	job, err := c.find(ctx, s)
 	if err != nil {
@@ -138,7 +132,6 @@ func viewJob(j syncjobs.Job) jobView {
 	}
 }
 
-// Run lists jobs.
 func (c jobList) Run(ctx context.Context, s *session) error {
 	if c.Account != "" {
 		if err := s.registry.CheckAccount(ctx, c.Account); err != nil {

@@ -142,7 +142,6 @@ func (c keyDisable) Run(ctx context.Context, s *session) error {
 	return errors.Join(failed...)
 }
 
-// Run shows a key.
 func (c keyShow) Run(ctx context.Context, s *session) error {
 	key, err := c.find(ctx, s)
 	if err != nil {
@@ -151,7 +150,6 @@ func (c keyShow) Run(ctx context.Context, s *session) error {
 	return output.One(s.out, viewSurveyed(key, s.now()))
 }
 
-// Run enables a key.
 func (c keyEnable) Run(ctx context.Context, s *session) error {
 	key, err := c.find(ctx, s)
 	if err == nil {
@@ -206,7 +204,6 @@ func (c keyDelete) clean(ctx context.Context, s *session, absent error) error {
 	return c.report(ctx, s, step{"key.delete", "deleted", true}, key, err)
 }
 
-// report writes the audit line and the result of a change of the key.
 func (c oneKey) report(ctx context.Context, s *session, to step, key auth.SurveyedKey, err error) error {
 	return s.finishStep(ctx, to, err, string(key.Hash), "Key "+key.Hash.Short(),
 		"account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash)))
@@ -232,7 +229,6 @@ type keySearch struct {
 	Account ids.Account `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"Look in this account alone. If omitted, in all accounts: that reads the whole access table."`
 }
 
-// where describes the accounts.
 func (c keySearch) where() string {
 	if c.Account == "" {
 		return "all accounts"
@@ -240,7 +236,6 @@ func (c keySearch) where() string {
 	return "account " + string(c.Account)
 }
 
-// get returns the key with the hash.
 func (c keySearch) get(ctx context.Context, s *session, hash ids.KeyHash) (auth.SurveyedKey, error) {
 	key, err := s.registry.FindKey(ctx, hash)
 	if errors.Is(err, auth.ErrNoKey) || err == nil && c.Account != "" && key.Account != c.Account {
@@ -385,7 +380,6 @@ func stateOf(k auth.Key, now time.Time) string {
 	}
 }
 
-// Run lists keys.
 func (c keyList) Run(ctx context.Context, s *session) error {
 	keys, err := s.registry.ListKeys(ctx, c.Account)
 	if err != nil {

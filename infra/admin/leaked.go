@@ -74,7 +74,6 @@ func possibleKeys(text string) []string {
 	return slices.Collect(maps.Keys(possible))
 }
 
-// stringsOf returns all strings in a decoded JSON document.
 func stringsOf(document any) (all []string) {
 	switch value := document.(type) {
 	case string:

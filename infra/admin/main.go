@@ -162,7 +162,6 @@ func (a *app) execute(ctx context.Context, args []string) error {
 	return a.work(ctx, t, given, command)
 }
 
-// work runs a command on its target.
 func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, command *kong.Context) error {
 	changes := !command.Selected().Tag.Has("reads")
 	var audits io.Writer
@@ -217,7 +216,6 @@ func bare(usage *kong.ParseError) bool {
 	return !errors.Is(usage, arguments.ErrShown) && c != nil && c.Error == nil && c.Selected() == nil
 }
 
-// helpFlag shows help and ends the parsing.
 type helpFlag bool
 
 // BeforeReset implements a hook of kong's.
@@ -225,7 +223,6 @@ func (helpFlag) BeforeReset(c *kong.Context) error {
 	return cmp.Or(c.PrintUsage(false), arguments.ErrShown)
 }
 
-// helpCommand shows the help of a command.
 type helpCommand struct {
 	Command []string `arg:"" optional:"" help:"The command, such as credential disable."`
 }
@@ -239,7 +236,6 @@ func (c helpCommand) AfterApply(k *kong.Kong) error {
 	return err
 }
 
-// overview writes one screen with all commands.
 func overview(to io.Writer, model *kong.Application) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage: admin COMMAND …\n\n", model.Help)
@@ -257,7 +253,6 @@ func overview(to io.Writer, model *kong.Application) error {
 // version is set by the linker: see the Makefile.
 var version = "unknown"
 
-// versionFlag shows the version and ends the parsing.
 type versionFlag bool
 
 // BeforeReset implements a hook of kong's.

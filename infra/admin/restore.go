@@ -55,7 +55,6 @@ func (s *session) survey(ctx context.Context) (tables, error) {
 	return tables{access, placements}, err
 }
 
-// Run reports inconsistencies.
 func (c restoreCheck) Run(ctx context.Context, s *session) error {
 	live, err := s.survey(ctx)
 	if err != nil {

@@ -274,7 +274,6 @@ func named(kind, name, id string) string {
 	return fmt.Sprintf("%s %q (%s)", kind, name, id)
 }
 
-// each returns a view of each row.
 func each[T, V any](rows []T, view func(T) V) []V {
 	views := make([]V, len(rows))
 	for i, row := range rows {

@@ -25,7 +25,6 @@ type statusView struct {
 	Version  string          `json:"admin_version" title:"admin"`
 }
 
-// Run shows the target of the other commands.
 func (c statusCommand) Run(_ context.Context, s *session) error {
 	t := s.target
 	view := statusView{

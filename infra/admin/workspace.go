@@ -37,7 +37,6 @@ type workspaceList struct {
 	State string `enum:"live,deleted,broken," default:"" placeholder:"STATE" help:"List those that are live, deleted or broken."`
 }
 
-// oneWorkspace is the workspace of a command.
 type oneWorkspace struct {
 	owner
 	ID ids.Workspace `arg:"" name:"workspace" help:"The workspace, or the first 8 characters of its id or more."`
@@ -83,13 +82,11 @@ func viewWorkspace(w auth.Workspace) workspaceView {
 	return view
 }
 
-// Run makes a workspace.
 func (c workspaceCreate) Run(ctx context.Context, s *session) error {
 	id, err := s.registry.CreateWorkspace(ctx, c.Account, c.Name)
 	return s.finish(ctx, "workspace.create", err, result{changed{string(id), "live"}, string(id)}, "account", c.Account, "workspace", id)
 }
 
-// Run lists workspaces.
 func (c workspaceList) Run(ctx context.Context, s *session) error {
 	found, err := s.registry.ListWorkspaces(ctx, c.Account)
 	if err != nil {
@@ -98,7 +95,6 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 	return output.List(s.out, only(each(found, viewWorkspace), c.State, func(v workspaceView) string { return v.State }), "workspace", "name", "state", "default", "age", "deleted")
 }
 
-// Run shows a workspace.
 func (c workspaceShow) Run(ctx context.Context, s *session) error {
 	found, err := c.find(ctx, s)
 	if err != nil {
@@ -107,19 +103,16 @@ func (c workspaceShow) Run(ctx context.Context, s *session) error {
 	return output.One(s.out, viewWorkspace(found))
 }
 
-// find finds the workspace, deleted or not.
 func (c oneWorkspace) find(ctx context.Context, s *session) (auth.Workspace, error) {
 	return s.registry.FindWorkspace(ctx, c.Account, c.ID)
 }
 
-// Run changes the default workspace.
 func (c workspaceDefault) Run(ctx context.Context, s *session) error {
 	err := s.registry.SetDefaultWorkspace(ctx, c.Account, c.ID)
 	return s.finish(ctx, "workspace.default", err, result{changed{string(c.ID), "default"}, string(c.ID) + " is the default workspace now."},
 		"account", c.Account, "workspace", c.ID)
 }
 
-// Run deletes a workspace.
 func (c workspaceDelete) Run(ctx context.Context, s *session) error {
 	found, err := c.find(ctx, s)
 	if err == nil {
@@ -292,7 +285,6 @@ func (c oneWorkspace) erase(ctx context.Context, s *session, removed *removal) e
 	return cmp.Or(err, failed)
 }
 
-// report writes the audit line and the result of a removal.
 func (r removal) report(ctx context.Context, s *session, action string, err error, sentence string) error {
 	counts := fmt.Sprintf("%s, %s of files, %s in parts and %s", output.Count(r.Credentials, "credential"), output.Count(r.Versions, "version"),
 		output.Count(r.Uploads, "upload"), output.Count(r.Keys, "key"))

@@ -56,7 +56,6 @@ const idLength = 36
 // IsWhole reports whether an id has its full length.
 func IsWhole(id string) bool { return len(id) == idLength }
 
-// fileIDs makes kong read file ids.
 func fileIDs() kong.Option {
 	return parsed(func(s string) (ids.File, error) {
 		id, ok := ids.ParseFile(s)

@@ -107,7 +107,6 @@ func (o Writer) fit(columns []column) []column {
 	return columns
 }
 
-// width is the width of a table with two blanks between its columns.
 func width(columns []column, of func(column) int) int {
 	width := -2
 	for _, c := range columns {

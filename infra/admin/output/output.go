@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Writer writes results.
 type Writer struct {
 	To io.Writer
 	// JSON and YAML are for scripts. Without them there are tables and sentences.
