@@ -71,22 +71,6 @@ func TestReasons(t *testing.T) {
 	get(unknownJob).As(n.management).Do(t).Because(t, "unknown_key")
 }
 
-// TestPolling: only a job that has not finished says when to ask again, with a 304 too.
-func TestPolling(t *testing.T) {
-	t.Parallel()
-	n := newTenant(t)
-	for _, status := range []syncjobs.Status{syncjobs.Queued, syncjobs.Running, syncjobs.Succeeded} {
-		read := get(n.job(t, status)).As(n.management)
-		first := read.Do(t).Is(t, http.StatusOK)
-		unchanged := read.With("If-None-Match", first.Header.Get("Etag")).Do(t).Is(t, http.StatusNotModified)
-		for _, r := range []response{first, unchanged} {
-			if polls := r.Header.Get("Retry-After") != ""; polls == status.Finished() {
-				t.Errorf("%s, %d: Retry-After is %q", status, r.Status, r.Header.Get("Retry-After"))
-			}
-		}
-	}
-}
-
 // TestStrangersLearnNothing: what is another account's gets the same bytes as what is
 // unknown: what an operation is about, a workspace, an API key; so does a workspace beyond
 // the key's own. TestSimulation of each function tries every kind of caller and resource.

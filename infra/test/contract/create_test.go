@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
-	"signalbox.dev/infra/test/contract/openapi"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -57,44 +56,68 @@ func TestStrictJSON(t *testing.T) {
 	}
 }
 
-// TestFields sends each member with the values that its schema makes worth trying: code
+// TestFields sends each member with values of every type, at its bounds and past them: code
 // and description must agree. (checkEnvelope compares accepted requests, too.)
 func TestFields(t *testing.T) {
 	t.Parallel()
-	together := map[string][]string{
-		"is_byok_only": {`true,"is_fallback":false`, `true,"is_fallback":true`},
-		"is_fallback":  {`true,"is_required":true`},
-	}
-	for member, schema := range the.spec.Properties("ByokCredentialInput") {
+	for _, member := range the.spec.Members("ByokCredentialInput") {
 		t.Run(member, func(t *testing.T) {
 			t.Parallel()
 			n := newTenant(t)
-			samples := map[string]string{"workspace_id": n.second, "allowed_api_key_hashes": hashOf(n.standard)}
 			tried := map[bool]int{}
-			for _, value := range append(openapi.Values(schema, samples[member]), together[member]...) {
-				members := map[string]string{"key": `"k"`, "provider": `"openai"`, member: value}
-				var all []string
-				for name, value := range members {
-					all = append(all, `"`+name+`":`+value)
-				}
-				body := "{" + strings.Join(all, ",") + "}"
-				allowed := the.spec.CheckRequest("createByokKey", []byte(body)) == nil
-				tried[allowed]++
-				got := post(body).As(n.management).Do(t)
-				if want := map[bool]int{true: http.StatusCreated, false: http.StatusBadRequest}[allowed]; got.Status != want {
-					t.Errorf("the description allows %s as %.40s (%d bytes): %t; it got %d %.300s", member, value, len(value), allowed, got.Status, got.Body)
-				}
-				for _, path := range got.Issues() {
-					if path != "/"+member && !strings.HasPrefix(path, "/"+member+"/") {
-						t.Errorf("%s as %.40s: an issue at %q", member, value, path)
-					}
-				}
+			for _, value := range append(fieldValues(n)[member], "null", "true", "7", "[]", `["x"]`, "{}", `""`, `"x"`) {
+				tried[n.agrees(t, member, value)]++
 			}
 			if tried[true] == 0 || tried[false] == 0 {
-				t.Errorf("the description allows %d and refuses %d of the values of %s: give a sample", tried[true], tried[false], member)
+				t.Errorf("the description allows %d and refuses %d of the values of %s: add some", tried[true], tried[false], member)
 			}
 		})
 	}
+}
+
+// fieldValues are values of each member of a new credential, in JSON. An object's other
+// members may follow.
+func fieldValues(n tenant) map[string][]string {
+	text := func(letter string, length int) string { return `"` + strings.Repeat(letter, length) + `"` }
+	list := func(element string, length int) string {
+		return "[" + strings.Join(slices.Repeat([]string{element}, length), ",") + "]"
+	}
+	names := []string{list(`"x"`, 100), list(`"x"`, 101), list(text("😀", 255), 1), list(text("😀", 256), 1), `["x",""]`, `["x",null]`, `["x",1]`}
+	hash := text(hashOf(n.standard), 1)
+	return map[string][]string{
+		"key":                    {text("k", 32768), text("k", 32769)},
+		"provider":               {`"z-ai"`, `"Z-AI"`, `"z-ai "`},
+		"name":                   {text("😀", 255), text("😀", 256)},
+		"workspace_id":           {text(n.second, 1), text(strings.ToUpper(n.second), 1), text(n.second+" ", 1), text(strings.ReplaceAll(n.second, "-", ""), 1)},
+		"allowed_api_key_hashes": {list(hash, 1), list(hash, 100), list(hash, 101), list(strings.ToUpper(hash), 1), list(hash[:64]+`"`, 1), "[" + hash + ",null]"},
+		"allowed_models":         names,
+		"allowed_user_ids":       names,
+		"is_byok_only":           {"false", `true,"is_fallback":false`, `true,"is_fallback":true`},
+		"is_fallback":            {"false", `true,"is_required":true`},
+	}
+}
+
+// agrees compares the response to a member's value with the description, and reports
+// whether that allows it.
+func (n tenant) agrees(t *testing.T, member, value string) (allowed bool) {
+	t.Helper()
+	members := map[string]string{"key": `"k"`, "provider": `"openai"`, member: value}
+	var all []string
+	for name, value := range members {
+		all = append(all, `"`+name+`":`+value)
+	}
+	body := "{" + strings.Join(all, ",") + "}"
+	allowed = the.spec.CheckRequest("createByokKey", []byte(body)) == nil
+	got := post(body).As(n.management).Do(t)
+	if want := map[bool]int{true: http.StatusCreated, false: http.StatusBadRequest}[allowed]; got.Status != want {
+		t.Errorf("the description allows %s as %.40s (%d bytes): %t; it got %d %.300s", member, value, len(value), allowed, got.Status, got.Body)
+	}
+	for _, path := range got.Issues() {
+		if path != "/"+member && !strings.HasPrefix(path, "/"+member+"/") {
+			t.Errorf("%s as %.40s: an issue at %q", member, value, path)
+		}
+	}
+	return allowed
 }
 
 // TestTheKeysBytes: the limit of a key is in bytes, and a schema counts characters.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"path"
 	"regexp"
@@ -122,6 +123,11 @@ func (s *Spec) Enum(schema string) (texts []string) {
 		texts = append(texts, fmt.Sprint(value))
 	}
 	return texts
+}
+
+// Members are the names of the named schema's members.
+func (s *Spec) Members(schema string) []string {
+	return slices.Sorted(maps.Keys(s.document.Components.Schemas[schema].Value.Properties))
 }
 
 // CheckRequest returns an error if the body is wrong for the operation.

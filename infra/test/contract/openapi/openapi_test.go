@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
@@ -203,36 +202,5 @@ func TestAnswersOfTheTemplate(t *testing.T) {
 	}
 	if answers != 2 {
 		t.Errorf("%d answers of the firewall, want 2", answers)
-	}
-}
-
-// TestValues: they are on both sides of every bound, and find a missing one.
-func TestValues(t *testing.T) {
-	t.Parallel()
-	letters := func(n int) string { return `"` + strings.Repeat("😀", n) + `"` }
-	list := func(n int, element string) string {
-		return "[" + strings.TrimPrefix(strings.Repeat(","+element, n), ",") + "]"
-	}
-	element := openapi3.NewStringSchema().WithMaxLength(2)
-	for name, c := range map[string]struct {
-		schema *openapi3.Schema
-		sample string
-		want   []string
-	}{
-		"a text":            {openapi3.NewStringSchema().WithMinLength(3).WithMaxLength(5), "", []string{letters(2), letters(3), letters(5), letters(6), "null", "7"}},
-		"a long text":       {openapi3.NewStringSchema().WithMaxLength(20_000), "", []string{`"` + strings.Repeat("k", 20_000) + `"`, `"` + strings.Repeat("k", 20_001) + `"`}},
-		"a text of a kind":  {openapi3.NewStringSchema().WithEnum("a-b"), "", []string{`"a-b"`, `"A-B"`, `"a-b "`, `"ab"`}},
-		"a text to a form":  {openapi3.NewStringSchema().WithPattern("^c-d$"), "c-d", []string{`"c-d"`, `"{c-d}"`, `"-d"`}},
-		"a text, unbounded": {openapi3.NewStringSchema(), "", []string{`"` + strings.Repeat("x", 40_000) + `"`}},
-		"a number":          {openapi3.NewIntegerSchema().WithMin(-3).WithMax(100), "", []string{"-4", "-3", "100", "101", "0.5", `"x"`, "1000000000"}},
-		"a flag":            {openapi3.NewBoolSchema(), "", []string{"true", "false", "null", `"true"`}},
-		"a list":            {openapi3.NewArraySchema().WithItems(element).WithMinItems(2).WithMaxItems(4), "", []string{list(1, `""`), list(2, `""`), list(4, `""`), list(5, `""`), list(300, `""`), `["",` + letters(2) + "]", `["",` + letters(3) + "]", `["",null]`}},
-	} {
-		values := openapi.Values(c.schema, c.sample)
-		for _, want := range c.want {
-			if !slices.Contains(values, want) {
-				t.Errorf("%s: no %.40s among %.300q", name, want, values)
-			}
-		}
 	}
 }
