@@ -4,25 +4,16 @@ package instant
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/kms"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/infra/test/awsmodel"
 	"signalbox.dev/infra/test/kit/functest"
@@ -37,79 +28,20 @@ const (
 	File      = "file_0123456789abcdef0123456789abcdef"
 )
 
-// Compare measures a function with the event, and then its AWS calls alone: it repeats
-// the SDK calls that one request has made. Each response must have the status.
-func Compare(b *testing.B, build func(*boot.Environment) lambda.Handler, e functest.Event, status string) {
+// Measure measures a function with the event. Each response must have the status.
+func Measure(b *testing.B, build func(*boot.Environment) lambda.Handler, e functest.Event, status string) {
 	b.Helper()
-	event := e.As("sbx_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG").Payload()
 	config := aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: services{}}
-	handle := func(options ...func(*middleware.Stack) error) func(context.Context) error {
-		with := config
-		with.APIOptions = options
-		env := boot.NewEnvironment(with, slog.New(slog.NewJSONHandler(io.Discard, nil)), func(name string) string { return name })
-		handler := build(env)
-		payload, want := make([]byte, len(event)), []byte(`"statusCode":`+status)
-		return func(ctx context.Context) error {
-			copy(payload, event) // a handler overwrites its event
-			answer, err := handler.Invoke(ctx, payload)
-			if err == nil && !bytes.Contains(answer, want) {
-				err = errors.New(string(answer))
-			}
-			return err
+	handler := build(boot.NewEnvironment(config, slog.New(slog.NewJSONHandler(io.Discard, nil)), func(name string) string { return name }))
+	event := e.As("sbx_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG").Payload()
+	payload, want := make([]byte, len(event)), []byte(`"statusCode":`+status)
+	b.ReportAllocs()
+	for b.Loop() {
+		copy(payload, event) // a handler overwrites its event
+		response, err := handler.Invoke(b.Context(), payload)
+		if err != nil || !bytes.Contains(response, want) {
+			b.Fatalf("%v: %s", err, response)
 		}
-	}
-	var made recorder
-	if err := handle(made.record)(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	measure(b, "by=handler", handle())
-	measure(b, "by=calls", made.replay(config))
-}
-
-func measure(b *testing.B, name string, request func(context.Context) error) {
-	b.Helper()
-	b.Run(name, func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := request(context.Background()); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-// recorder records the calls of a request.
-type recorder struct {
-	mu    sync.Mutex
-	calls []call
-}
-
-type call struct {
-	service, operation string
-	input              any
-}
-
-// record adds the recorder to an SDK client.
-func (r *recorder) record(stack *middleware.Stack) error {
-	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("record", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-		r.mu.Lock()
-		r.calls = append(r.calls, call{awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx), in.Parameters})
-		r.mu.Unlock()
-		return next.HandleInitialize(ctx, in)
-	}), middleware.After)
-}
-
-// replay returns a function that makes the recorded calls, one after the other.
-func (r *recorder) replay(config aws.Config) func(context.Context) error {
-	clients := map[string]any{"DynamoDB": dynamodb.NewFromConfig(config), "KMS": kms.NewFromConfig(config), "S3": s3.NewFromConfig(config)}
-	return func(ctx context.Context) error {
-		for _, c := range r.calls {
-			method := reflect.ValueOf(clients[c.service]).MethodByName(c.operation)
-			if err, failed := method.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(c.input)})[1].Interface().(error); failed {
-				return err
-			}
-		}
-		return nil
 	}
 }
 
