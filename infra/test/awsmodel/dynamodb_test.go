@@ -82,12 +82,8 @@ func (g requests) with(in object, member, expression string) object {
 // value is the value of a placeholder. The first letter of its name is its type.
 func (g requests) value(name string) object {
 	switch {
-	case name == ":run":
-		return text(g.run)
 	case name == ":pk":
 		return g.key()["pk"].(object)
-	case name == ":sk":
-		return g.key()["sk"].(object)
 	case name == ":credential":
 		return text("credential#")
 	case name[1] == 'n':
@@ -125,12 +121,10 @@ func (g requests) expression(depth int, operands *int) string {
 			*operands++
 			return fmt.Sprintf(":%s%d", oneOf(g.T, "n", "s"), *operands)
 		}
-		switch oneOf(g.T, 0, 1, 2, 3) {
+		switch oneOf(g.T, 0, 1, 2) {
 		case 0:
 			return "attribute_exists(" + path + ")"
 		case 1:
-			return "begins_with(" + path + ", :s0)"
-		case 2:
 			return path + " IN (" + constant() + ", " + constant() + ")"
 		}
 		return path + " " + oneOf(g.T, "=", "<>", "<", "<=", ">") + " " + constant()
@@ -191,7 +185,7 @@ func (g requests) draw() (operation string, in object) {
 		}
 		return operation, g.projection(in)
 	case "Scan":
-		return operation, g.with(object{"TableName": access, "ConsistentRead": true}, "FilterExpression", "begins_with(pk, :run) AND sk = :sk")
+		return operation, object{"TableName": access, "ConsistentRead": true}
 	case "BatchGetItem":
 		return operation, object{"RequestItems": object{access: g.projection(object{"Keys": g.keys(4), "ConsistentRead": true})}}
 	case "BatchWriteItem":
@@ -218,7 +212,7 @@ func (g requests) draw() (operation string, in object) {
 }
 
 // unordered sorts the lists of a response that have no order.
-func unordered(operation string, out object) object {
+func unordered(run, operation string, out object) object {
 	sorted := func(list []any) {
 		slices.SortFunc(list, func(a, b any) int {
 			x, _ := json.Marshal(a)
@@ -227,8 +221,10 @@ func unordered(operation string, out object) object {
 		})
 	}
 	if items, ok := out["Items"].([]any); ok && operation == "Scan" {
+		// The items of other runs are in the engine's table too.
+		items = slices.DeleteFunc(items, func(item any) bool { return !strings.HasPrefix(item.(object)["pk"].(object)["S"].(string), run) })
 		sorted(items)
-		delete(out, "ScannedCount") // of all runs together
+		out = object{"Items": items}
 	}
 	if tables, ok := out["Responses"].(object); ok {
 		for _, items := range tables {
@@ -277,7 +273,7 @@ func TestDynamoDBSequences(t *testing.T) {
 			operation, in := g.draw()
 			text, _ := json.Marshal(in)
 			return operation + " " + string(text), func(s side) object {
-				return unordered(operation, s.call(t, "DynamoDB_20120810."+operation, in))
+				return unordered(g.run, operation, s.call(t, "DynamoDB_20120810."+operation, in))
 			}
 		}
 	})

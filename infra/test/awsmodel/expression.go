@@ -96,7 +96,7 @@ func list[V any](r *parser, one func() V) []V {
 	return all
 }
 
-// condition reads a filter or the condition of a write.
+// condition reads the condition of a write.
 func (r *parser) condition() condition {
 	holds := r.and()
 	for r.accept("OR") {
@@ -138,16 +138,9 @@ var comparators = map[string]func(a, b any) bool{
 
 // comparison reads a comparison or a function that is a condition by itself.
 func (r *parser) comparison() condition {
-	switch name := r.next(); name {
-	case "attribute_exists", "attribute_not_exists":
+	if name := r.next(); name == "attribute_exists" || name == "attribute_not_exists" {
 		attribute := r.arguments(name, 1)[0]
 		return func(i Item) bool { return (attribute(i) != nil) == (name == "attribute_exists") }
-	case "begins_with":
-		arguments := r.arguments(name, 2)
-		return func(i Item) bool {
-			text, isText := inside[string](arguments[0](i), "S")
-			return isText && strings.HasPrefix(text, textOf(arguments[1](i)))
-		}
 	}
 	left := r.operand()
 	if r.accept("IN") {
