@@ -10,6 +10,16 @@ import (
 	"signalbox.dev/infra/test/kit/functest"
 )
 
+// question is a request of Ask, with the response that it must get.
+type question struct {
+	functest.Event
+
+	want  string
+	texts []string
+}
+
+func (q question) event() functest.Event { return q.Event }
+
 // Ask sends a request before all actors begin. No fault happens to its calls. want is
 // the response by the contract: the status, then the reason of a 401 or the paths of a
 // 400's issues. Each text must occur in the response or in the log. The request is sent
@@ -23,28 +33,23 @@ func (w *World) Ask(want string, e functest.Event, texts ...string) functest.Ans
 	if w.asked == nil {
 		w.asked = w.newInstance(a)
 	}
-	x := w.request(a, w.asked, e, func(x *exchange) { w.judgeAsked(x, want, texts) })
-	x.asked = true
+	x := w.newExchange(a, w.asked, question{e, strings.TrimSpace(want), texts})
 	w.actBefore(a)
 	return x.answer
 }
 
-func (w *World) judgeAsked(x *exchange, want string, texts []string) {
+func (q question) judge(w *World, x *exchange) {
 	shown := x.answer.Body + x.log
-	missing := slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return strings.Contains(shown, text) })
-	if x.summary() != strings.TrimSpace(want) || len(missing) > 0 {
-		w.problem("%s, asked for %.300s: it got %s, without %q: %.500s %s", x.Name, x.event.Payload(), x.summary(), missing, x.answer.Body, x.log)
+	missing := slices.DeleteFunc(slices.Clone(q.texts), func(text string) bool { return strings.Contains(shown, text) })
+	if x.result() != q.want || len(missing) > 0 {
+		w.problem("%s, asked for %.300s: it got %s, without %q: %.500s %s", x.Name, x.event.Payload(), x.result(), missing, x.answer.Body, x.log)
 	}
-	damaged := strings.Contains(strings.Join(texts, " "), "stored ")
+	damaged := strings.Contains(strings.Join(q.texts, " "), "stored ")
 	if logged := strings.Contains(x.log, `"error":`); logged != (x.answer.Status == http.StatusInternalServerError || damaged) {
 		w.problem("%s: an error is logged: %t: %s", x.Name, logged, x.log)
 	}
 	if logged := strings.Contains(x.log, `"stored":true`); logged != damaged {
 		w.problem("%s: a damaged row is logged: %t: %s", x.Name, logged, x.log)
-	}
-	if x.answer.Status == http.StatusCreated {
-		_, made := x.created(w)
-		w.judgeEcho(x, made)
 	}
 	perMinute, _ := strconv.ParseInt(x.event.Stage["deleteRatePerMinute"], 10, 64)
 	burst, err := strconv.ParseInt(x.event.Stage["deleteBurst"], 10, 64)

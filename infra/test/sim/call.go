@@ -11,9 +11,9 @@ import (
 	"net/http"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
+	"testing/iotest"
 	"time"
 
 	"signalbox.dev/infra/test/awsmodel"
@@ -69,12 +69,11 @@ func (a *actor) Do(r *http.Request) (*http.Response, error) {
 		c.body = body
 	}
 	if a.run == nil { // before the run, or made by the judge
-		return a.world.answer(c), nil
+		return c.send(), nil
 	}
 	if _, ok := r.Context().Deadline(); !ok {
 		return nil, errors.New("a call without a deadline")
 	}
-	c.label, c.touches = awsmodel.Footprint(r, c.body)
 	a.run.park(c)
 	select {
 	case got := <-c.answer:
@@ -90,16 +89,15 @@ func (a *actor) Do(r *http.Request) (*http.Response, error) {
 func (r *run) park(c *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.name = strings.TrimSpace(c.label.Operation + " " + r.alias(c.actor, c.label.Item))
-	c.actor.made[c.name]++
-	c.number = c.actor.made[c.name]
-	c.actor.calls++
-	c.serial = c.actor.calls
-	c.depth = c.actor.deepest + 1
-	c.born = len(r.steps)
+	a := c.actor
+	c.label, c.touches = awsmodel.Footprint(c.request, c.body)
+	c.name = strings.TrimSpace(c.label.Operation + " " + a.alias(c.label.Item))
+	a.made[c.name]++
+	a.calls++
+	c.number, c.serial, c.depth, c.born = a.made[c.name], a.calls, a.deepest+1, len(r.steps)
 	r.waiting = append(r.waiting, c)
 	attempt := strings.TrimPrefix(c.request.Header.Get("Amz-Sdk-Request"), "attempt=")[:1]
-	if before, ok := c.actor.last[c.name]; ok && before.at.Equal(time.Now()) && attempt > "1" && (!before.lost || attempt > "2") {
+	if before, ok := a.last[c.name]; ok && before.at.Equal(time.Now()) && attempt > "1" && (!before.lost || attempt > "2") {
 		r.problem("%s: it is repeated without a pause", c)
 	}
 	r.inspect(c)
@@ -108,21 +106,21 @@ func (r *run) park(c *call) {
 
 // inspect requires that no call contains a secret, that no read may be stale, that each
 // write of a request is conditional, and that no listing goes beyond its file.
-func (r *run) inspect(c *call) {
-	asked, query := c.request.URL.String()+string(c.body), c.request.URL.Query()
-	if found := kit.LeaksIn([]byte(asked)); len(found) > 0 {
-		r.problem("%s contains %v: %s", c, found, asked)
+func (w *World) inspect(c *call) {
+	sent, query := c.request.URL.String()+string(c.body), c.request.URL.Query()
+	if found := kit.LeaksIn([]byte(sent)); len(found) > 0 {
+		w.problem("%s contains %v: %s", c, found, sent)
 	}
-	if c.label.Service == "DynamoDB" && reads.MatchString(c.label.Operation) && !strings.Contains(asked, `"ConsistentRead":true`) {
-		r.problem("%s is not strongly consistent: %s", c, asked)
+	if c.label.Service == "DynamoDB" && reads.MatchString(c.label.Operation) && !strings.Contains(sent, `"ConsistentRead":true`) {
+		w.problem("%s is not strongly consistent: %s", c, sent)
 	}
-	items, conditions := strings.Count(c.label.Item, " + ")+1, strings.Count(asked, `"ConditionExpression":`)
-	requested := slices.ContainsFunc(r.exchanges, func(x *exchange) bool { return x.actor == c.actor })
-	if requested && (writes.MatchString(c.label.Operation) && conditions != items || c.label.Operation == "DeleteObject" && c.request.Header.Get("If-Match") != "*") {
-		r.problem("%s is not conditional: %s", c, asked)
+	items, conditions := strings.Count(c.label.Item, " + ")+1, strings.Count(sent, `"ConditionExpression":`)
+	_, act := c.actor.work.(*performance)
+	if !act && (writes.MatchString(c.label.Operation) && conditions != items || c.label.Operation == "DeleteObject" && c.request.Header.Get("If-Match") != "*") {
+		w.problem("%s is not conditional: %s", c, sent)
 	}
 	if from := query.Get("key-marker"); from != "" && from != query.Get("prefix") {
-		r.problem("%s lists what follows %s", c, from)
+		w.problem("%s lists what follows %s", c, from)
 	}
 }
 
@@ -130,6 +128,110 @@ var (
 	reads  = regexp.MustCompile(`GetItem$|^Query$|^Scan$`)
 	writes = regexp.MustCompile(`^(PutItem|UpdateItem|DeleteItem|TransactWriteItems)$`)
 )
+
+// staying is the fault that the call must meet.
+func (c *call) staying() *Fault {
+	a := c.actor
+	switch {
+	case c.late:
+		return nil
+	case a.world.Frozen && c.born == 0 && c.number == 1 && a.repeats == nil:
+		return gone
+	case a.most > 0 && c.serial > a.most:
+		return timeIsUp
+	}
+	if f := a.stays[c.name]; f != nil && (f.until.IsZero() || time.Now().Before(f.until)) {
+		return f
+	}
+	return nil
+}
+
+// apply executes the chosen alternative, and returns its text.
+func (r *run) apply(a alternative) string {
+	c := a.call
+	if c.late {
+		return c.name + " is applied only now: " + outcome(c.send())
+	}
+	if a.fault == nil {
+		return c.name + " → " + c.succeed()
+	}
+	if a.added {
+		r.budget--
+		c.actor.begins(a.fault, c.name)
+	}
+	if a.fault.is(appliedLate) {
+		r.applyLater(c)
+	}
+	return c.name + " → FAULT: " + a.fault.Name + c.fail(a.fault)
+}
+
+// succeed answers the call without a fault, and describes the response. The response may
+// still be an error.
+func (c *call) succeed() string {
+	response := c.send()
+	text := outcome(response)
+	// After any error except a failed condition the code may try again.
+	if response.StatusCode >= http.StatusBadRequest && !strings.Contains(text, "ConditionalCheckFailed") {
+		c.patience = pause
+	}
+	ok := c.actor.ok
+	ok[c.name] = response.StatusCode < http.StatusInternalServerError
+	record, read := strings.CutPrefix(c.name, "GetItem ")
+	for name := range ok { // a record shows whether its transaction was applied
+		if read && strings.HasPrefix(name, "TransactWriteItems ") && strings.HasSuffix(name, " + "+record) {
+			ok[name] = true
+		}
+	}
+	c.reply(reply{response: response})
+	return text
+}
+
+// begins notes a fault that the repetitions of the call meet too.
+func (a *actor) begins(f *Fault, call string) {
+	switch {
+	case f.Stays:
+		a.stays[call] = f
+	case f.is(lastsTwoSeconds):
+		again := *f
+		again.Stays, again.until = true, time.Now().Add(2*time.Second)
+		a.stays[call] = &again
+	}
+}
+
+// applyLater adds a call that is applied after its client has given up.
+func (r *run) applyLater(c *call) {
+	ghost := *c
+	ghost.late, ghost.born, ghost.patience, ghost.answer = true, len(r.steps), 0, make(chan reply, 1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting = append(r.waiting, &ghost)
+}
+
+// fail makes the fault happen to the call, and describes the response, if there is one.
+func (c *call) fail(f *Fault) (text string) {
+	c.actor.ok[c.name] = f.is(usable)
+	c.patience = pause
+	if f.is(attemptTimesOut) {
+		c.patience += silence
+	}
+	request := c.request.Clone(c.request.Context())
+	request.Body = io.NopCloser(bytes.NewReader(c.body))
+	response, err := f.do(request, func() (*http.Response, error) { return c.send(), nil })
+	got := reply{response, err, f}
+	c.actor.met = append(c.actor.met, met{c.name, f, got.logged(c)})
+	if response != nil {
+		text = ": " + outcome(response)
+	}
+	c.reply(got)
+	return text
+}
+
+func (c *call) reply(got reply) {
+	c.actor.run.mu.Lock()
+	c.actor.deepest = max(c.actor.deepest, c.depth)
+	c.actor.run.mu.Unlock()
+	c.answer <- got
+}
 
 // wait returns the answer at its time.
 func (c *call) wait(got reply) (*http.Response, error) {
@@ -159,13 +261,12 @@ func (c *call) ends(got reply) {
 	}
 }
 
-// send applies the call to the model.
-func (c *call) send() (*http.Response, error) {
-	return c.actor.world.answer(c), nil
-}
+// tolerated is the largest difference between a signature's time and AWS's clock.
+const tolerated = 5 * time.Minute
 
-// answer is the model's answer to a call.
-func (w *World) answer(c *call) *http.Response {
+// send applies the call to the model.
+func (c *call) send() *http.Response {
+	w := c.actor.world
 	w.applying.Lock()
 	defer w.applying.Unlock()
 	request := c.request.Clone(context.Background())
@@ -187,86 +288,6 @@ func (w *World) answer(c *call) *http.Response {
 	response.Request = c.request
 	return response
 }
-
-// tolerated is the largest difference between a signature's time and AWS's clock.
-const tolerated = 5 * time.Minute
-
-// apply executes the chosen alternative, and returns its text.
-func (r *run) apply(a alternative) string {
-	c := a.call
-	if c.late {
-		response, _ := c.send()
-		return c.name + " is applied only now: " + outcome(response, nil)
-	}
-	f := a.fault
-	if f == nil {
-		response, err := c.send()
-		text := outcome(response, err)
-		// After any error except a failed condition the code may try again.
-		if response.StatusCode >= http.StatusBadRequest && !strings.Contains(text, "ConditionalCheckFailed") {
-			c.patience = pause
-		}
-		c.actor.ok[c.name] = response.StatusCode < http.StatusInternalServerError
-		record, read := strings.CutPrefix(c.name, "GetItem ")
-		for name := range c.actor.ok { // a record shows whether its transaction was applied
-			if read && strings.HasPrefix(name, "TransactWriteItems ") && strings.HasSuffix(name, " + "+record) {
-				c.actor.ok[name] = true
-			}
-		}
-		c.reply(reply{response: response, err: err})
-		return c.name + " → " + text
-	}
-	if a.added {
-		r.faults++
-		if f.Stays {
-			c.actor.stays[c.name] = f
-		} else if f.is(lastsTwoSeconds) {
-			again := *f
-			again.Stays, again.until = true, time.Now().Add(2*time.Second)
-			c.actor.stays[c.name] = &again
-		}
-	}
-	c.actor.ok[c.name] = f.is(usable)
-	c.patience = pause
-	if f.is(attemptTimesOut) {
-		c.patience += silence
-	}
-	got := f.reply(r, c)
-	c.actor.met = append(c.actor.met, met{c.name, f, got.logged(c)})
-	text := c.name + " → FAULT: " + f.Name
-	if got.response != nil {
-		text += ": " + outcome(got.response, nil)
-	}
-	c.reply(got)
-	return text
-}
-
-func (c *call) reply(got reply) {
-	c.actor.run.mu.Lock()
-	c.actor.deepest = max(c.actor.deepest, c.depth)
-	c.actor.run.mu.Unlock()
-	c.answer <- got
-}
-
-// staying is the fault that the call must meet.
-func (c *call) staying() *Fault {
-	a := c.actor
-	switch {
-	case c.late:
-		return nil
-	case a.world.Frozen && c.born == 0 && c.number == 1 && a.repeats == nil:
-		return gone
-	case a.time > 0 && c.serial > a.time:
-		return timeIsUp
-	}
-	if f := a.stays[c.name]; f != nil && (f.until.IsZero() || time.Now().Before(f.until)) {
-		return f
-	}
-	return nil
-}
-
-// code is an error's code in DynamoDB's and KMS's JSON or in S3's XML.
-var code = regexp.MustCompile(`(?:"Code":"|<Code>|"__type":"[^"]*?)([A-Za-z]+)["<]`)
 
 // logged is what the contract has in the log of the reply's error: AWS's code, status and
 // request id, or the host and a word for a failure of the network.
@@ -293,21 +314,22 @@ func (r reply) logged(c *call) map[string]any {
 	return as
 }
 
-// failure finds the code of a whole response, not those of a transaction's items.
-var failure = regexp.MustCompile(`"__type":"[^"]*?([A-Za-z]+)"|<Code>([A-Za-z]+)<`)
+var (
+	// failure finds the code of a whole response, not those of a transaction's items.
+	failure = regexp.MustCompile(`"__type":"[^"]*?([A-Za-z]+)"|<Code>([A-Za-z]+)<`)
+	// code is an error's code in DynamoDB's and KMS's JSON or in S3's XML.
+	code = regexp.MustCompile(`(?:"Code":"|<Code>|"__type":"[^"]*?)([A-Za-z]+)["<]`)
+)
 
 // peek reads the body of a response, and leaves the response as it was.
 func peek(response *http.Response) []byte {
-	body, _ := io.ReadAll(response.Body) // from memory
-	response.Body = io.NopCloser(bytes.NewReader(body))
+	body, err := io.ReadAll(response.Body) // from memory; the error is that of a cut answer
+	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), iotest.ErrReader(cmp.Or(err, io.EOF))))
 	return body
 }
 
 // outcome describes a response for the trace, and leaves it as it was.
-func outcome(response *http.Response, err error) string {
-	if err != nil {
-		return err.Error()
-	}
+func outcome(response *http.Response) string {
 	body := peek(response)
 	if response.StatusCode < http.StatusBadRequest && !bytes.Contains(body, []byte("<Error>")) {
 		return "ok"

@@ -3,7 +3,6 @@ package sim
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -62,21 +61,6 @@ const (
 	page    = "<html><body>" + quoted + "</body></html>"
 )
 
-// reply makes the fault happen to the call.
-func (f *Fault) reply(r *run, c *call) reply {
-	if f.is(appliedLate) {
-		ghost := *c
-		ghost.late, ghost.born, ghost.patience, ghost.answer = true, len(r.steps), 0, make(chan reply, 1)
-		r.mu.Lock()
-		r.waiting = append(r.waiting, &ghost)
-		r.mu.Unlock()
-	}
-	request := c.request.Clone(c.request.Context())
-	request.Body = io.NopCloser(bytes.NewReader(c.body))
-	response, err := f.do(request, c.send)
-	return reply{response, err, f}
-}
-
 // staying is the same fault at each attempt.
 func (f *Fault) staying() *Fault {
 	other := *f
@@ -108,92 +92,101 @@ func (c *call) faults() []*Fault {
 // one of them is an idempotency record. returns means that a write asks for the changed
 // item, or a Query for a count; any other write accepts an empty answer.
 func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
-	all := append(common(), proxies(operation)...)
-	add := func(name string, traits trait, do faults.Fault) { all = append(all, fault(name, traits, do)) }
-	if operation != "DeleteObject" && operation != "PutObject" { // these two have answers without a body
-		add("answer empty", recovers, faults.EmptyAnswer())
-		add("answer null", recovers, faults.Otherwise(http.StatusOK, "null"))
-		add("no content", recovers, faults.Otherwise(http.StatusNoContent, ""))
-	}
-	if strings.Contains(operation, "Object") {
-		add("no bucket", final, faults.Answer(http.StatusNotFound, "NoSuchBucket", quoting))
-	}
-	if operation == "GenerateDataKey" || returns {
-		add("empty object", final, faults.Pretend(http.StatusOK, "{}"))
-	}
+	all := slices.Concat(common(), proxies(operation), empty(operation, returns))
 	switch operation {
 	case "Query":
 		if returns {
-			add("no capacity", recovers, faults.Pretend(http.StatusOK, `{"Count":100,"ScannedCount":100}`))
-			add("no capacity units", recovers, faults.Pretend(http.StatusOK, `{"Count":100,"ScannedCount":100,"ConsumedCapacity":{}}`))
+			all = append(all,
+				fault("no capacity", recovers, faults.Pretend(http.StatusOK, `{"Count":100,"ScannedCount":100}`)),
+				fault("no capacity units", recovers, faults.Pretend(http.StatusOK, `{"Count":100,"ScannedCount":100,"ConsumedCapacity":{}}`)))
 		}
 	case "GetItem":
-		add("another item", final, faults.AnotherItem())
-	case "PutItem", "UpdateItem", "DeleteItem":
-		add("in conflict", recovers|main, faults.Conflict())
-		if operation == "UpdateItem" {
-			for _, reasons := range [][]string{
-				{ofItem},
-				{"TableWriteMaxOnDemandThroughputExceeded"},
-				{"TableWriteAccountLimitExceeded"},
-				{"TableWriteProvisionedThroughputExceeded"},
-				{ofItem, "TableWriteMaxOnDemandThroughputExceeded"},
-			} {
-				for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"} {
-					add(code+" for "+strings.Join(reasons, " and "), recovers, faults.ThrottleFor(code, reasons...))
-				}
-			}
-		}
+		all = append(all, fault("item of another key", final, faults.AnotherItem()))
+	case "UpdateItem":
+		all = append(all, conflict())
+		all = append(all, throttles()...)
+	case "PutItem", "DeleteItem":
+		all = append(all, conflict())
 	case "BatchGetItem":
-		add("unprocessed", recovers|main, faults.Unprocessed())
-		add("half unprocessed", recovers|usable, faults.UnprocessedRest())
-		add("no responses", recovers, faults.Otherwise(http.StatusOK, "{}"))
-		add("no table", recovers, faults.Otherwise(http.StatusOK, `{"Responses":{}}`))
+		all = append(all, unprocessed(),
+			fault("half unprocessed", recovers|usable, faults.UnprocessedRest()),
+			fault("no responses", recovers, faults.Otherwise(http.StatusOK, "{}")),
+			fault("no table", recovers, faults.Otherwise(http.StatusOK, `{"Responses":{}}`)))
 	case "BatchWriteItem":
-		add("unprocessed", recovers|main, faults.Unprocessed())
+		all = append(all, unprocessed())
 	case "TransactWriteItems":
 		all = append(all, cancellations(items, recorded)...)
 	case "GenerateDataKey":
-		for _, code := range []string{"DisabledException", "KMSInvalidStateException", "KeyUnavailableException"} {
-			add(code, final, faults.Answer(http.StatusBadRequest, code, quoting))
-		}
+		all = append(all, errorsOf(http.StatusBadRequest, final, "DisabledException", "KMSInvalidStateException", "KeyUnavailableException")...)
 	case "ListObjectVersions":
-		add("no listing", final, faults.Otherwise(http.StatusOK, "<html/>"))
-		add("more follows nowhere", final, faults.Otherwise(http.StatusOK,
-			"<ListVersionsResult><Name>"+bucket+"</Name><IsTruncated>true</IsTruncated></ListVersionsResult>"))
-		add("an error with status 200", recovers, faults.Otherwise(http.StatusOK, "<Error><Code>InternalError</Code></Error>"))
+		all = append(all,
+			fault("no listing", final, faults.Otherwise(http.StatusOK, "<html/>")),
+			fault("more follows nowhere", final, faults.Otherwise(http.StatusOK,
+				"<ListVersionsResult><Name>"+bucket+"</Name><IsTruncated>true</IsTruncated></ListVersionsResult>")),
+			fault("an error with status 200", recovers, faults.Otherwise(http.StatusOK, "<Error><Code>InternalError</Code></Error>")))
 	case "DeleteObject":
-		add("absent is a failed precondition", recovers|usable, unmetPrecondition)
-		add("headers lost", recovers, faults.NoHeaders())
-		add("answer of another kind", recovers, faults.Otherwise(http.StatusOK, "{}"))
-		for _, code := range []string{"ConditionalRequestConflict", "OperationAborted"} {
-			add(code, recovers|main, faults.Answer(http.StatusConflict, code, quoting))
-		}
+		all = append(all,
+			fault("absent is a failed precondition", recovers|usable, unmetPrecondition),
+			fault("applied, answer without headers", recovers, faults.NoHeaders()),
+			fault("answer of another kind", recovers, faults.Otherwise(http.StatusOK, "{}")))
+		all = append(all, errorsOf(http.StatusConflict, recovers|main, "ConditionalRequestConflict", "OperationAborted")...)
 	case "DeleteObjects":
-		add("versions refused for 2 s", recovers|lastsTwoSeconds, faults.RefuseVersions("SlowDown"))
-		add("versions refused", recovers|main, faults.RefuseVersions("InternalError"))
-		add("versions denied", recovers, faults.RefuseVersions("AccessDenied"))
-		add("nothing confirmed", recovers, faults.Pretend(http.StatusOK, "<DeleteResult/>"))
+		all = append(all,
+			fault("versions refused for 2 s", recovers|lastsTwoSeconds, faults.RefuseVersions("SlowDown")),
+			fault("versions refused", recovers|main, faults.RefuseVersions("InternalError")),
+			fault("versions denied", recovers, faults.RefuseVersions("AccessDenied")),
+			fault("200 that names no version", recovers, faults.Pretend(http.StatusOK, "<DeleteResult/>")))
 	}
 	return all
 }
 
-// meanings explain the names that need it, for the legend of a table.
-var meanings = map[string]string{
-	"answer empty":            "the call is applied; its answer has headers and no body",
-	"answer null":             "the call is applied; the body of its answer is null",
-	"another item":            "the answer has an item of another key",
-	"applied, answer lost":    "the call is applied; the connection breaks before the answer",
-	"connection purged":       "the connection was closed while Lambda had the process frozen; the call is not applied",
-	"given up, applied later": "the attempt times out; the service applies it at a later step",
-	"headers lost":            "the call is applied; its answer has no headers, so it does not show a delete marker or a version",
-	"nothing confirmed":       "DeleteObjects answers 200, names no version, and deletes nothing",
-	"silent":                  "the call is not applied, and the attempt times out",
+func conflict() *Fault { return fault("in conflict", recovers|main, faults.Conflict()) }
+
+func unprocessed() *Fault { return fault("unprocessed", recovers|main, faults.Unprocessed()) }
+
+func errorsOf(status int, traits trait, codes ...string) (all []*Fault) {
+	for _, code := range codes {
+		all = append(all, fault(code, traits, faults.Answer(status, code, quoting)))
+	}
+	return all
+}
+
+// empty are answers without content.
+func empty(operation string, returns bool) (all []*Fault) {
+	if operation != "DeleteObject" && operation != "PutObject" { // these two have answers without a body
+		all = append(all,
+			fault("applied, empty answer", recovers, faults.EmptyAnswer()),
+			fault("applied, null answer", recovers, faults.Otherwise(http.StatusOK, "null")),
+			fault("no content", recovers, faults.Otherwise(http.StatusNoContent, "")))
+	}
+	if strings.Contains(operation, "Object") {
+		all = append(all, fault("no bucket", final, faults.Answer(http.StatusNotFound, "NoSuchBucket", quoting)))
+	}
+	if operation == "GenerateDataKey" || returns {
+		all = append(all, fault("empty object", final, faults.Pretend(http.StatusOK, "{}")))
+	}
+	return all
+}
+
+// throttles are DynamoDB's errors for a throttled item, table or account.
+func throttles() (all []*Fault) {
+	for _, reasons := range [][]string{
+		{ofItem},
+		{"TableWriteMaxOnDemandThroughputExceeded"},
+		{"TableWriteAccountLimitExceeded"},
+		{"TableWriteProvisionedThroughputExceeded"},
+		{ofItem, "TableWriteMaxOnDemandThroughputExceeded"},
+	} {
+		for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"} {
+			all = append(all, fault(code+" for "+strings.Join(reasons, " and "), recovers, faults.ThrottleFor(code, reasons...)))
+		}
+	}
+	return all
 }
 
 // The faults that a scenario may require.
 var (
-	gone     = fault("connection purged", recovers|main, faults.Refuse()) // while Lambda had the process frozen
+	gone     = fault("not applied, connection closed", recovers|main, faults.Refuse()) // while Lambda had the process frozen
 	timeIsUp = fault("no answer until time is up", requestTimesOut, faults.TimeOut())
 )
 
@@ -201,10 +194,10 @@ var (
 func common() []*Fault {
 	return []*Fault{
 		gone,
-		fault("applied, answer lost", recovers|main, faults.LoseAnswer()),
-		fault("given up, applied later", recovers|main|attemptTimesOut|appliedLate, faults.TimeOut()),
-		fault("silent", recovers|attemptTimesOut, faults.TimeOut()),
-		fault("applied, silent", recovers|attemptTimesOut, faults.TimeOutAnswer()),
+		fault("applied, connection breaks", recovers|main, faults.LoseAnswer()),
+		fault("attempt times out, applied later", recovers|main|attemptTimesOut|appliedLate, faults.TimeOut()),
+		fault("not applied, attempt times out", recovers|attemptTimesOut, faults.TimeOut()),
+		fault("applied, attempt times out", recovers|attemptTimesOut, faults.TimeOutAnswer()),
 		fault("throttled", recovers, faults.Throttle()),
 		fault("answer cut", recovers, faults.CutAnswer()),
 		fault("answer garbled", recovers, faults.Garble()),
@@ -239,7 +232,7 @@ func (f *Fault) ownThrottle() bool {
 }
 
 // cancellations are the errors of a cancelled transaction with so many items. Each reason
-// comes for each item, alone and beside a throttle of another item. Only the condition of
+// comes for each item, alone and beside a throttle of item of another key. Only the condition of
 // an idempotency record fails, because the record may expire afterwards.
 func cancellations(items int, recorded bool) []*Fault {
 	var all []*Fault

@@ -20,33 +20,17 @@ type Read struct {
 	Never bool
 }
 
-// Job makes a job of the tenant in this state.
-func (w *World) Job(state syncjobs.Status) ids.Job {
-	job, err := w.Direct.Jobs.Create(w.t.Context(), w.Tenant.ID)
-	w.must(err)
-	w.Name(string(job), "job")
-	if state != syncjobs.Queued {
-		w.must(w.Direct.Jobs.Start(w.t.Context(), w.Tenant.ID, job))
-	}
-	if state == syncjobs.Succeeded {
-		w.must(w.Direct.Jobs.Succeed(w.t.Context(), w.Tenant.ID, job, 12, 0))
-	}
-	w.showed(w.past(), sets("job "+string(job), string(state), func(syncjobs.Status) syncjobs.Status { return state }))
-	return job
-}
-
 // Read makes an actor that reads a job.
 func (w *World) Read(name string, r Read) {
 	r.Token = cmp.Or(r.Token, w.Tenant.Management)
-	w.actors = append(w.actors, w.client(name, r.event, func(x *exchange) { w.judgeRead(x, r) }, true))
+	w.sends(name, r)
 }
 
 func (r Read) event() functest.Event {
 	return functest.NewEvent(http.MethodGet, "/api/v1/scim/sync-jobs/{id}").At("id", r.Job).As(r.Token)
 }
 
-// judgeRead notes the facts that the response shows.
-func (w *World) judgeRead(x *exchange, r Read) {
+func (r Read) judge(w *World, x *exchange) {
 	if x.answer.Status == http.StatusInternalServerError || x.answer.Status == http.StatusUnauthorized {
 		return
 	}
@@ -63,11 +47,26 @@ func (w *World) judgeRead(x *exchange, r Read) {
 	w.showed(x.actor, shows("job "+r.Job, "is "+string(body.Data.Status), func(s syncjobs.Status) bool { return s == body.Data.Status }))
 }
 
+// Job makes a job of the tenant in this state.
+func (w *World) Job(state syncjobs.Status) ids.Job {
+	job, err := w.Direct.Jobs.Create(w.t.Context(), w.Tenant.ID)
+	w.must(err)
+	w.Name(string(job), "job")
+	if state != syncjobs.Queued {
+		w.must(w.Direct.Jobs.Start(w.t.Context(), w.Tenant.ID, job))
+	}
+	if state == syncjobs.Succeeded {
+		w.must(w.Direct.Jobs.Succeed(w.t.Context(), w.Tenant.ID, job, 12, 0))
+	}
+	w.showed(w.past(), sets("job "+string(job), string(state), state))
+	return job
+}
+
 // Step makes an actor that moves the job to a state, if it is in one of the states
 // from.
 func (w *World) Step(name string, job ids.Job, to syncjobs.Status, from ...syncjobs.Status) {
 	object := "job " + string(job)
-	w.act(act{
+	w.acts(act{
 		name: name,
 		run: func(ctx context.Context, c Clients) error {
 			switch to {
@@ -79,8 +78,8 @@ func (w *World) Step(name string, job ids.Job, to syncjobs.Status, from ...syncj
 			}
 			return c.Jobs.Fail(ctx, w.Tenant.ID, job, "a fixed text")
 		},
-		shows: []event{on(object, "to "+string(to), func(s syncjobs.Status) (bool, syncjobs.Status) { return slices.Contains(from, s), to })},
-		refused: map[error][]event{syncjobs.ErrState: {
+		shows: []fact{on(object, "to "+string(to), func(s syncjobs.Status) (bool, syncjobs.Status) { return slices.Contains(from, s), to })},
+		refused: map[error][]fact{syncjobs.ErrState: {
 			shows(object, "not "+string(from[0]), func(s syncjobs.Status) bool { return !slices.Contains(from, s) }),
 		}},
 	})

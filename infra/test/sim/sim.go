@@ -1,21 +1,32 @@
 // Package sim runs the functions and the operator's acts in every order of their
-// calls to AWS, and with every fault of every call, in virtual time.
+// calls to AWS, and with every fault of every call, in virtual time. Only tests import it.
 //
-// One schedule is one testing/synctest bubble. Each function's main.go assembles the
-// handler, with the real SDK and the real retry policy. Below the SDK an HTTP client
-// holds each call until a scheduler chooses it. Then package awsmodel applies the call and
-// answers, or a fault happens instead. So the real time-outs, back-offs and deadlines
-// pass, and no test waits for them.
+// A Suite (suite.go) lists scenarios and plays each of them many times: with each fault of
+// each call, in each order of the calls (explore.go), or by the choices of a seed.
+//
+// A Scenario (world.go) makes a World: its rows and files, and its actors (actor.go). An
+// actor is a request (request.go) or an act of the operator (act.go). Each function's
+// main.go assembles the handler, with the real SDK and the real retry policy.
+//
+// A run (this file) plays one schedule of a scenario, in one testing/synctest bubble. The
+// HTTP client below the SDK parks each call (call.go) until the run chooses it. Then package
+// awsmodel applies the call and responds, or a fault (fault.go) happens instead. So the
+// real time-outs, back-offs and deadlines pass, and no test waits for them.
+//
+// Each actor notes facts when it ends, for example that a file was deleted. When all have
+// ended, each request is sent again, without faults. Then the run is judged: judge.go judges
+// each response and its log line; create.go, delete.go and job.go judge the results of
+// their operations; registry.go and credential.go judge what is stored; history.go
+// searches an order in which all facts are possible.
 //
 // A schedule is a short text. It contains only the steps that differ from the first
 // choice. The first failure of a suite prints one line to replay it, and its calls as a
-// table with a column for each actor. The others print the line alone. A scenario of several
-// actors names the results that some schedule must reach: an exhaustive search over orders
-// that all end early shows nothing. Only tests import this package.
+// table with a column for each actor (trace.go). The others print the line alone. A scenario
+// of several actors names the results that some schedule must reach: an exhaustive search
+// over orders that all end early shows nothing.
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -25,17 +36,17 @@ import (
 	"time"
 )
 
-// run is one schedule under way.
+// run is one schedule of a scenario.
 type run struct {
 	*World
 
-	actors []*actor
-	choose chooser
-	budget int // number of faults that may still happen
-	steps  []step
-	rows   []row
-	faults int // that happened
-	ticks  int // beginnings and ends of actors
+	choose  chooser
+	budget  int // number of faults that may still happen
+	started []*actor
+	steps   []step
+	own     int // number of steps before the requests are repeated
+	rows    []row
+	ticks   int // beginnings and ends of actors
 
 	mu      sync.Mutex
 	waiting []*call
@@ -72,15 +83,6 @@ type chooser func(step int, enabled []alternative) int
 // first answers the calls in their order, without a fault.
 func first(int, []alternative) int { return 0 }
 
-// result is the outcome of one schedule.
-type result struct {
-	problems []string
-	trace    func() string
-	steps    []step // without the repetitions
-	pruned   bool
-	reached  map[string]bool // the states, see Scenario.Reaches
-}
-
 const (
 	// pause is how long the scheduler waits for the repetition of a call before it
 	// chooses again. It is longer than any back-off.
@@ -94,42 +96,62 @@ const (
 )
 
 // play runs one schedule of the scenario in a new bubble.
-func (s Scenario) play(t *testing.T, faults int, choose chooser) (done result) {
+func (s Scenario) play(t *testing.T, faults int, choose chooser) *run {
 	t.Helper()
+	r := &run{budget: faults, choose: choose}
 	synctest.Test(t, func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, seedOf(s.Name))
-		r := &run{World: newWorld(t, s), choose: choose, budget: faults, news: make(chan struct{}, 1)}
+		r.World, r.news = newWorld(t, s), make(chan struct{}, 1)
 		s.Set(r.World)
-		for _, a := range r.World.actors {
-			r.start(a)
-		}
-		for r.next() {
-		}
-		done.steps = r.steps
-		done.pruned = len(r.steps) > 0 && r.steps[len(r.steps)-1].chosen < 0
-		if !done.pruned {
-			r.finish()
-		}
-		done.problems, done.trace, done.reached = r.readable(r.problems), r.trace, r.reached
+		r.play()
 	})
-	return done
+	return r
 }
+
+func (r *run) play() {
+	for _, a := range r.actors {
+		r.start(a)
+	}
+	r.playOn()
+	r.own = len(r.steps)
+	if r.pruned() {
+		return
+	}
+	for _, judge := range r.whenEnded {
+		judge()
+	}
+	r.repeat()
+	r.judge()
+}
+
+// pruned reports whether the chooser ended the run.
+func (r *run) pruned() bool { return r.own > 0 && r.steps[r.own-1].chosen < 0 }
 
 func (r *run) start(a *actor) {
 	r.ticks++
-	a.run, a.began, a.beganAt, a.afterRepair = r, time.Now(), r.ticks, r.registry.repaired
-	r.actors = append(r.actors, a)
-	for _, check := range r.checks {
-		check()
-	}
+	a.run, a.began, a.beganAt = r, time.Now(), r.ticks
+	r.started = append(r.started, a)
+	r.check()
 	go func() {
-		a.act()
+		a.doWork()
 		r.mu.Lock()
 		a.ended, a.through = time.Now(), true
 		r.mu.Unlock()
 		r.signal()
 	}()
 	synctest.Wait()
+}
+
+// repeat lets each client repeat its request, without faults and one after the other.
+func (r *run) repeat() {
+	r.budget, r.choose = 0, first
+	for _, a := range r.actors {
+		for again := a.work.again(); again != nil; again = again.work.again() {
+			again.repeats = a
+			r.start(again)
+			r.playOn()
+		}
+	}
 }
 
 // signal tells the scheduler that something has changed.
@@ -140,22 +162,29 @@ func (r *run) signal() {
 	}
 }
 
-// next makes one step. It returns false once all actors have ended.
-func (r *run) next() bool {
+// playOn makes steps until all actors have ended.
+func (r *run) playOn() {
+	for {
+		enabled := r.awaitEnabled()
+		if len(enabled) == 0 || !r.take(enabled) {
+			return
+		}
+	}
+}
+
+// awaitEnabled returns the alternatives of the next step, none if all actors have ended.
+func (r *run) awaitEnabled() []alternative {
 	begun := time.Now()
 	for {
 		synctest.Wait()
 		r.notice()
 		enabled := r.enabled()
-		if len(enabled) > 0 {
-			return r.take(enabled)
-		}
-		if r.allThrough() {
-			return false
+		if len(enabled) > 0 || r.allThrough() {
+			return enabled
 		}
 		if time.Since(begun) > hung {
 			r.problem("after %v an actor has not ended", hung)
-			return false
+			return nil
 		}
 		r.await(hung)
 	}
@@ -174,16 +203,15 @@ func (r *run) await(atMost time.Duration) (changed bool) {
 	}
 }
 
-// notice lets the world check the state after each step, and each actor that ended in
-// that step.
+// notice lets each actor that ended in the last step note what it shows.
 func (r *run) notice() {
-	for _, a := range r.actors {
+	for _, a := range r.started {
 		if a.through && a.endedAt == 0 {
 			r.ticks++
 			a.endedAt = r.ticks
-			a.then()
-			r.reached[a.Name+": "+a.result()] = true
-			r.rows = append(r.rows, row{time.Since(r.began), a, "ENDS: " + a.result()})
+			a.work.show()
+			r.reached[a.Name+": "+a.work.result()] = true
+			r.rows = append(r.rows, row{time.Since(r.began), a, "ENDS: " + a.work.result()})
 		}
 	}
 }
@@ -198,7 +226,7 @@ func (r *run) enabled() []alternative {
 	for _, c := range r.waiting {
 		all = append(all, alternative{call: c, fault: c.staying()})
 	}
-	if r.faults >= r.budget {
+	if r.budget <= 0 {
 		return all
 	}
 	for _, plain := range all {
@@ -211,7 +239,8 @@ func (r *run) enabled() []alternative {
 	return all
 }
 
-// take makes one of the alternatives happen, and waits for a repetition after it.
+// take makes one of the alternatives happen, and waits for a repetition after it. It
+// returns false if the run ends here.
 func (r *run) take(enabled []alternative) bool {
 	at := step{enabled, r.choose(len(r.steps), enabled)}
 	r.mu.Lock()
@@ -228,10 +257,8 @@ func (r *run) take(enabled []alternative) bool {
 	r.remove(chosen.call)
 	r.rows = append(r.rows, row{time.Since(r.began), chosen.call.actor, r.apply(chosen)})
 	synctest.Wait()
-	for _, check := range r.checks {
-		check()
-	}
-	if len(r.actors) > 1 {
+	r.check()
+	if len(r.started) > 1 {
 		r.awaitRepetition(chosen.call)
 	}
 	return true
@@ -240,7 +267,7 @@ func (r *run) take(enabled []alternative) bool {
 func (r *run) allThrough() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !slices.ContainsFunc(r.actors, func(a *actor) bool { return !a.through })
+	return !slices.ContainsFunc(r.started, func(a *actor) bool { return !a.through })
 }
 
 // awaitRepetition lets time pass until the call is made again, if it is.
@@ -269,7 +296,7 @@ func (r *run) remove(c *call) {
 
 // abandon ends all actors without a judgement.
 func (r *run) abandon() {
-	for _, a := range r.actors {
+	for _, a := range r.started {
 		a.cancel()
 	}
 	synctest.Wait()
@@ -279,41 +306,4 @@ func (r *run) abandon() {
 		}
 		r.await(pause)
 	}
-}
-
-// finish lets each client repeat its request, without faults and one after the
-// other, and judges everything.
-func (r *run) finish() {
-	r.budget, r.choose = 0, first
-	if r.registry.watched && !r.registry.unfinished {
-		r.judgeRegistry()
-	}
-	for _, a := range slices.Clone(r.actors) {
-		for again := a.again(); again != nil; again = again.again() {
-			again.repeats = a
-			r.start(again)
-			for r.next() {
-			}
-		}
-	}
-	r.judge()
-}
-
-// problem notes a breach of the contract.
-func (w *World) problem(format string, a ...any) {
-	w.problems = append(w.problems, fmt.Sprintf(format, a...))
-}
-
-// readable replaces hashes and ids by their names.
-func (w *World) readable(problems []string) []string {
-	for i, problem := range problems {
-		for long, name := range w.names {
-			problem = strings.ReplaceAll(problem, long, name)
-			if len(long) == 64 {
-				problem = strings.ReplaceAll(problem, long[:12], name)
-			}
-		}
-		problems[i] = problem
-	}
-	return problems
 }

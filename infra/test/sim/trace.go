@@ -3,8 +3,6 @@ package sim
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -32,15 +30,13 @@ func (r row) String() string {
 	return string(letters[:widest-1-len(outcome)]) + "…" + string(outcome)
 }
 
-// trace is the run as a table: a column for each actor, a row for each step. Its legend
-// explains the faults.
+// trace is the run as a table: a column for each actor, a row for each step.
 func (r *run) trace() string {
 	var heads, lines strings.Builder
 	indent := map[*actor]int{}
 	next := 0
 	_, _ = fmt.Fprintf(&heads, "%8s  ", "ms")
-	columns := slices.DeleteFunc(slices.Clone(r.actors), func(a *actor) bool { return a.repeats != nil })
-	for _, a := range columns {
+	for _, a := range r.actors {
 		width := utf8.RuneCountInString(a.Name)
 		for _, row := range r.rows {
 			if row.actor == a || row.actor.repeats == a {
@@ -58,11 +54,6 @@ func (r *run) trace() string {
 			_, _ = fmt.Fprintf(&lines, "%8s  then each of them again, one after the other:\n", "")
 		}
 		_, _ = fmt.Fprintf(&lines, "%8d  %*s%s\n", row.at.Milliseconds(), indent[cmp.Or(row.actor.repeats, row.actor)], "", row)
-	}
-	for _, name := range slices.Sorted(maps.Keys(meanings)) {
-		if strings.Contains(lines.String(), "FAULT: "+name) {
-			_, _ = fmt.Fprintf(&lines, "%8s  %s: %s\n", "", name, meanings[name])
-		}
 	}
 	return heads.String() + "\n" + lines.String()
 }

@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -18,6 +20,7 @@ import (
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/boot"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
@@ -50,6 +53,9 @@ type Scenario struct {
 	Page int
 }
 
+// Assemble makes a function's operation, as in its main.go.
+type Assemble func(*boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
+
 // Reaches names states that some schedule of the scenario must reach: the result of an actor,
 // such as "A: 201", or a state that the judge notes. If none does, the scenario does not
 // show what it was written for, and fails.
@@ -69,24 +75,67 @@ type World struct {
 	applying  sync.Mutex // guards the model: a request before the run makes parallel calls
 	model     *awsmodel.World
 	began     time.Time
-	actors    []*actor
-	made      int
-	names     map[string]string
-	history   []event
-	exchanges []*exchange
-	checks    []func()  // after each step
-	asked     *instance // of requests without a fault
-	operation api.Operation
+	names     map[string]string // of ids and hashes
+	operation api.Operation     // the function's
+	asked     *instance         // of requests without a fault
 
-	// What the judges know, each in the file of its judge.
-	credentials credentialJudge
-	files       fileJudge
-	registry    registryJudge
+	actors       []*actor // of the run, without repetitions
+	made         int      // number of all actors
+	earliest     int      // number of the actors before the run
+	exchanges    []*exchange
+	performances []*performance
+	facts        []fact
 
-	earliest int
-	finally  []func() // when all is settled
-	problems []string
+	// What must hold: eachStep after each step of the run, whenEnded when all actors have
+	// ended, finally when the requests have been repeated.
+	eachStep, whenEnded, finally []func()
+	credentials                  credentialJudge
+	limited                      map[string]bool // API keys whose rate is judged
+	registry                     registryJudge
+
+	problems []string // breaches of the contract
 	reached  map[string]bool
+}
+
+func newWorld(t testing.TB, s Scenario) *World {
+	t.Helper()
+	w := &World{
+		Scenario: s, t: t, began: time.Now(), names: map[string]string{}, reached: map[string]bool{},
+		credentials: newCredentialJudge(), limited: map[string]bool{},
+		model: awsmodel.New(awsmodel.Config{
+			Tables: []string{accessTable, credentialsTable, jobsTable, controlTable},
+			Bucket: bucket, Versioning: s.Versioning, Keys: []string{keyARN},
+		}),
+	}
+	w.Direct = newClients(environment(w.newActor("direct"), slog.New(slog.DiscardHandler)).AWS())
+	w.Tenant = kit.NewTenant(t, w.Direct.Registry)
+	w.Name(string(w.Tenant.ID), "account")
+	w.Name(keyARN[len(keyARN)-36:], "sealing")
+	w.Name(string(w.Tenant.Workspace), "workspace")
+	w.Name(hashOf(w.Tenant.Management), "management")
+	return w
+}
+
+// The names in the functions' environment.
+const (
+	accessTable, credentialsTable, jobsTable, controlTable = "access", "credentials", "sync-jobs", "control"
+	bucket                                                 = "files"
+	keyARN                                                 = "arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000001"
+)
+
+func variable(name string) string {
+	return map[string]string{
+		"ACCESS_TABLE": accessTable, "CREDENTIALS_TABLE": credentialsTable, "SYNC_JOBS_TABLE": jobsTable, "CONTROL_TABLE": controlTable,
+		"SEALING_KEY_ARN": keyARN, "FILES_BUCKET": bucket,
+	}[name]
+}
+
+// environment is a function's environment. Its calls pass through the client.
+func environment(client aws.HTTPClient, log *slog.Logger) *boot.Environment {
+	return boot.NewEnvironment(aws.Config{
+		Region: "us-east-1", HTTPClient: client,
+		Credentials: credentials.NewStaticCredentialsProvider("an-id", "a-secret", ""),
+	}, log, variable)
 }
 
 // Clients are the clients of an actor.
@@ -109,23 +158,27 @@ func newClients(config aws.Config) Clients {
 	}
 }
 
-func newWorld(t testing.TB, s Scenario) *World {
-	t.Helper()
-	w := &World{
-		Scenario: s, t: t, began: time.Now(), names: map[string]string{}, reached: map[string]bool{},
-		credentials: newCredentialJudge(), files: fileJudge{limited: map[string]bool{}},
-		model: awsmodel.New(awsmodel.Config{
-			Tables: []string{accessTable, credentialsTable, jobsTable, controlTable},
-			Bucket: bucket, Versioning: s.Versioning, Keys: []string{keyARN},
-		}),
+// check checks the state after a step.
+func (w *World) check() {
+	for _, check := range w.eachStep {
+		check()
 	}
-	w.Direct = newClients(environment(w.newActor("direct"), slog.New(slog.DiscardHandler)).AWS())
-	w.Tenant = kit.NewTenant(t, w.Direct.Registry)
-	w.Name(string(w.Tenant.ID), "account")
-	w.Name(keyARN[len(keyARN)-36:], "sealing")
-	w.Name(string(w.Tenant.Workspace), "workspace")
-	w.Name(hashOf(w.Tenant.Management), "management")
-	return w
+}
+
+// problem notes a breach of the contract.
+func (w *World) problem(format string, a ...any) {
+	w.problems = append(w.problems, fmt.Sprintf(format, a...))
+}
+
+// readable replaces hashes and ids in a text by their names.
+func (w *World) readable(text string) string {
+	for long, name := range w.names {
+		text = strings.ReplaceAll(text, long, name)
+		if len(long) == 64 {
+			text = strings.ReplaceAll(text, long[:12], name)
+		}
+	}
+	return text
 }
 
 // must ends a run that cannot be set up.
@@ -133,9 +186,6 @@ func (w *World) must(err error) {
 	w.t.Helper()
 	kit.Must(w.t, err)
 }
-
-// Wait lets virtual time pass before the run.
-func (w *World) Wait(d time.Duration) { time.Sleep(d) }
 
 // TB is the test of the run. Its failures are breaches of the contract.
 func (w *World) TB() testing.TB { return noting{TB: w.t, w: w} }
@@ -161,6 +211,14 @@ func (n noting) Fatalf(format string, a ...any) {
 	n.Errorf(format, a...)
 	runtime.Goexit()
 }
+
+// Name gives an id a name in traces.
+func (w *World) Name(id, name string) { w.names[id] = name }
+
+func hashOf(token string) string { return string(auth.HashKey(token)) }
+
+// Wait lets virtual time pass before the run.
+func (w *World) Wait(d time.Duration) { time.Sleep(d) }
 
 // Rows are the rows of a table: access, credentials, sync-jobs or control.
 func (w *World) Rows(table string) kit.Rows { return kit.Rows{DB: w.Direct.DB, Table: table} }
@@ -191,7 +249,7 @@ func (w *World) UnknownKey() string {
 func (w *World) UnknownHash() string {
 	hash := hashOf("nobody's")
 	w.Name(hash, "nobody's")
-	w.showed(w.past(), turnedOff("existence of key "+hash[:12]))
+	w.showed(w.past(), turnedOff(existence(hash)))
 	return hash
 }
 
@@ -199,23 +257,4 @@ func (w *World) UnknownHash() string {
 func (w *World) DeletedWorkspace(workspace ids.Workspace) {
 	w.Tenant.DeleteWorkspace(w.t, workspace)
 	w.showed(w.past(), turnedOff(workspaceObject(workspace)))
-}
-
-// past is an actor that ended before the run.
-func (w *World) past() *actor {
-	a := w.newActor("before")
-	w.actBefore(a)
-	return a
-}
-
-// Expire lets the records of all earlier requests under the idempotency key expire;
-// they stay stored, as DynamoDB may keep them.
-func (w *World) Expire(idempotency string) {
-	rows := w.Rows(controlTable)
-	for _, row := range rows.All(w.t) {
-		if row["fingerprint"] != nil {
-			rows.Set(w.t, row, "exp", kit.Number("1"))
-		}
-	}
-	w.showed(w.past(), sets("idempotency key "+w.Tenant.Management+idempotency, "expired", func(once) once { return once{} }))
 }
