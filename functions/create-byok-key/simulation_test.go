@@ -362,6 +362,7 @@ func askHeaders(w *sim.World) {
 			w.TB().Errorf("%s is replayed as %s", first.Body, again.Body)
 		}
 		w.Ask("400", post(least+`,"disabled":false}`).With("Idempotency-Key", key), "used for a different request")
+		w.Ask("400", sound.With("Idempotency-Key", key).With("Content-Type", "text/plain")) // before the replay
 		w.Ask("201", sound.With("Idempotency-Key", key).As(w.Tenant.ManagementKey(w.TB())))
 	}
 	for _, keys := range [][]string{{""}, {strings.Repeat("k", 256)}, {"a b"}, {"é"}, {"a\x7f"}, {"a", "a"}} {

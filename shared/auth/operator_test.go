@@ -221,6 +221,8 @@ func TestKeysAreListedAndExpire(t *testing.T) {
 	f.wantReason(first, "")
 	f.verifier.SetClock(end)
 	f.wantReason(first, auth.Expired)
+	f.wantError(f.registry.DisableKey(t.Context(), f.account, first.Hash), nil)
+	f.wantReason(first, auth.Disabled) // the first in the contract's order
 }
 
 // A suspension is independent of whether a key is disabled.

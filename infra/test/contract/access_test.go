@@ -54,23 +54,6 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestReasons: a change of a key takes effect at the next request. TestSimulation of each
-// function tries every kind of key.
-func TestReasons(t *testing.T) {
-	t.Parallel()
-	n := newTenant(t)
-	expired := n.ExpiredKey(t)
-	del("file_unknown").As(expired).Do(t).Because(t, "expired")
-	n.Disable(t, expired)
-	del("file_unknown").As(expired).Do(t).Because(t, "disabled") // the first in the contract's order
-	get(unknownJob).As(n.standard).Do(t).Because(t, "management_key_required")
-	get(unknownJob).As(n.management).Do(t).Is(t, http.StatusNotFound)
-	n.Disable(t, n.management)
-	get(unknownJob).As(n.management).Do(t).Because(t, "disabled")
-	n.Delete(t, n.management)
-	get(unknownJob).As(n.management).Do(t).Because(t, "unknown_key")
-}
-
 // TestStrangersLearnNothing: what is another account's gets the same bytes as what is
 // unknown: what an operation is about, a workspace, an API key; so does a workspace beyond
 // the key's own. TestSimulation of each function tries every kind of caller and resource.

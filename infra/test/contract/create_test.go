@@ -1,7 +1,6 @@
 package contract_test
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -152,82 +151,13 @@ func TestCreatesAtOnce(t *testing.T) {
 	}
 }
 
-// TestAFullWorkspace: beyond the bound the credentials are counted as they are stored.
-// TestSimulation of create-byok-key fills a workspace.
-func TestAFullWorkspace(t *testing.T) {
-	t.Parallel()
-	n := newTenant(t)
-	rows := kit.Rows{DB: n.DynamoDB, Table: n.Access}
-	rows.Set(t, kit.Key("workspace#"+n.workspace, "workspace"), "made", kit.Number("100"))
-	first := post(bodyWith("")).As(n.management).Do(t).Created(t) // of the 100 none is stored
-	credentials := kit.Rows{DB: n.DynamoDB, Table: n.Credentials}
-	row := credentials.Get(t, kit.Key("workspace#"+n.workspace, "credential#"+first.ID))
-	for i := range 99 {
-		row["sk"] = kit.Text(fmt.Sprintf("credential#00000000-0000-4000-8000-%012d", i))
-		credentials.Put(t, row)
-	}
-	refused := post(bodyWith("")).As(n.management).Do(t)
-	refused.Refuses(t, "/workspace_id")
-	if !strings.Contains(string(refused.Body), "at most 100 credentials") {
-		t.Errorf("refused as %s", refused.Body)
-	}
-	credentials.Delete(t, row)
-	post(bodyWith("")).As(n.management).Do(t).Created(t)
-}
-
-// once returns a request under the idempotency key of the suite.
-func (n tenant) once(body string) request {
-	return post(body).As(n.management).Idempotent(idempotencyKey)
-}
-
-// replays fails the test unless got repeats the first response.
-func replays(t *testing.T, got, first response) {
-	t.Helper()
-	if string(got.Is(t, http.StatusCreated).Body) != string(first.Body) {
-		t.Errorf("got %s, want the first response %s", got.Body, first.Body)
-	}
-	if v := got.Header.Values("Idempotent-Replayed"); !slices.Equal(v, []string{"true"}) {
-		t.Errorf("Idempotent-Replayed is %q on a replay", v)
-	}
-}
-
-// TestReplay follows one request under its idempotency key. TestSimulation of
-// create-byok-key has the rules of same and different bodies.
-func TestReplay(t *testing.T) {
-	t.Parallel()
-	n := newTenant(t)
-	body := bodyWith(`,"name":"one","workspace_id":"` + n.second + `"`)
-	n.once(bodyWith(`,"workspace_id":"`+unknownJob+`"`)).Do(t).Refuses(t, "/workspace_id")
-	first := n.once(body).Do(t) // only a success is remembered
-	respelt := `{"workspace_id": "` + n.second + `",` + "\n" + `"name":"\u006fne","provider":"openai","key":"` + providerKey + `"}`
-	for _, same := range []string{body, respelt} {
-		replays(t, n.once(same).Do(t), first)
-	}
-	n.once(strings.Replace(body, "one", "two", 1)).Do(t).Refuses(t, "")
-	if got := post(body).As(n.management).Do(t).Created(t).SortOrder; got != 1 {
-		t.Errorf("the next credential is at %d, want 1", got)
-	}
-	second := n.once(body).As(n.ManagementKey(t)).Do(t) // another API key's own
-	if first.Created(t).ID == second.Created(t).ID {
-		t.Error("two API keys share one remembered response")
-	}
-
-	// The request's own syntax comes before the replay, storage after it.
-	n.DeleteWorkspace(t, ids.Workspace(n.second))
-	replays(t, n.once(body).Do(t), first)
-	post(body).As(n.management).Do(t).Refuses(t, "/workspace_id")
-	n.once(body).With("Content-Type", "text/plain").Do(t).Refuses(t, "")
-	n.Disable(t, n.management)
-	n.once(body).Do(t).Because(t, "disabled")
-}
-
 // TestCreatesAtOnceUnderOneKey: 20 clients with one idempotency key get one credential;
 // each gets a 201.
 func TestCreatesAtOnceUnderOneKey(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	firsts, bodies := 0, map[string]bool{}
-	responses, _ := atOnce(t, mostPosts, func(int) request { return n.once(bodyWith("")) })
+	responses, _ := atOnce(t, mostPosts, func(int) request { return post(bodyWith("")).As(n.management).Idempotent(idempotencyKey) })
 	for _, r := range responses {
 		bodies[string(r.Is(t, http.StatusCreated).Body)] = true
 		if _, replayed := r.Header["Idempotent-Replayed"]; !replayed {
@@ -245,7 +175,7 @@ func TestItemsExpire(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	began := time.Now()
-	n.once(bodyWith("")).Do(t).Is(t, http.StatusCreated)
+	post(bodyWith("")).As(n.management).Idempotent(idempotencyKey).Do(t).Is(t, http.StatusCreated)
 	del("file_unknown").As(n.management).Do(t).Is(t, http.StatusNotFound)
 	ttl, err := n.DynamoDB.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &n.Control})
 	kit.Must(t, err)
