@@ -2,8 +2,8 @@ package samlocal
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/netip"
 	"net/url"
 	"strings"
 	"syscall"
@@ -26,21 +25,18 @@ import (
 // own credentials. An S3 client puts the bucket into the host name; the engine expects it
 // in the path.
 type proxy struct {
+	Config
 	port     int
 	server   *http.Server
 	stop     chan struct{}
 	engines  *http.Transport
 	services map[string]*url.URL // by their names in signatures
-	signer   *v4.Signer
-	key      aws.Credentials
-	region   string
 }
 
 func startProxy(c Config) (*proxy, error) {
 	p := &proxy{
-		stop: make(chan struct{}), services: make(map[string]*url.URL), signer: v4.NewSigner(), region: c.Engines.Region,
+		Config: c, stop: make(chan struct{}), services: make(map[string]*url.URL),
 		engines: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 256},
-		key:     aws.Credentials{AccessKeyID: c.Engines.AccessKeyID, SecretAccessKey: c.Engines.SecretAccessKey},
 	}
 	for service, at := range map[string]string{"dynamodb": c.Engines.DynamoDB, "kms": c.Engines.KMS, "s3": c.Engines.S3} {
 		var err error
@@ -56,8 +52,8 @@ func startProxy(c Config) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if at, err := netip.ParseAddrPort(listener.Addr().String()); err == nil {
-		p.port = int(at.Port())
+	if at, ok := listener.Addr().(*net.TCPAddr); ok {
+		p.port = at.Port
 	}
 	errorLog := slog.NewLogLogger(c.Log.Handler(), slog.LevelWarn)
 	p.server = &http.Server{ReadHeaderTimeout: 10 * time.Second, ErrorLog: errorLog, Handler: &httputil.ReverseProxy{
@@ -82,7 +78,7 @@ func (p *proxy) rewrite(r *httputil.ProxyRequest) {
 	}
 }
 
-// RoundTrip implements http.RoundTripper: it signs the request for its service.
+// RoundTrip implements http.RoundTripper.
 func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	service := serviceOf(r.Header.Get("Authorization"))
 	engine, ok := p.services[service]
@@ -92,28 +88,30 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ok || host != Host && !strings.HasSuffix(host, "."+Host) {
 		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}
+	r.URL.Scheme, r.URL.Host, r.Host = engine.Scheme, engine.Host, engine.Host
+	if err := p.sign(r, service); err != nil {
+		return nil, err
+	}
+	return p.engines.RoundTrip(r)
+}
+
+// sign replaces the signature by one with the engines' credentials.
+func (p *proxy) sign(r *http.Request, service string) error {
 	var body []byte
 	if r.Body != nil {
 		var err error
 		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, fmt.Errorf("reading a request: %w", err)
+			return fmt.Errorf("reading a request: %w", err)
 		}
 	}
-	r.Body, r.URL.Scheme, r.URL.Host, r.Host = io.NopCloser(bytes.NewReader(body)), engine.Scheme, engine.Host, engine.Host
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	for _, name := range []string{"Authorization", "X-Amz-Date", "X-Amz-Security-Token"} {
 		r.Header.Del(name)
 	}
-	hash := r.Header.Get("X-Amz-Content-Sha256")
-	if hash == "" {
-		sum := sha256.Sum256(body)
-		hash = hex.EncodeToString(sum[:])
-	}
-	if err := p.signer.SignHTTP(r.Context(), p.key, r, hash, service, p.region, time.Now(), func(o *v4.SignerOptions) {
-		o.DisableURIPathEscaping = service == "s3"
-	}); err != nil {
-		return nil, err
-	}
-	return p.engines.RoundTrip(r)
+	hash := cmp.Or(r.Header.Get("X-Amz-Content-Sha256"), fmt.Sprintf("%x", sha256.Sum256(body)))
+	key := aws.Credentials{AccessKeyID: p.Engines.AccessKeyID, SecretAccessKey: p.Engines.SecretAccessKey}
+	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = service == "s3" })
+	return signer.SignHTTP(r.Context(), key, r, hash, service, p.Engines.Region, time.Now())
 }
 
 // serviceOf returns the service's name in a signature's credential scope:
