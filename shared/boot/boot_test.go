@@ -132,7 +132,7 @@ func (n *network) Addr() net.Addr { return &net.TCPAddr{} }
 // assemble makes the cold start of a function on the network.
 func (n *network) assemble(t *testing.T, build func(*boot.Environment)) {
 	t.Helper()
-	_, err := boot.AssembleOn(n.dial, nil, func(env *boot.Environment) lambda.Handler {
+	_, err := boot.Assemble(n.dial, nil, func(env *boot.Environment) lambda.Handler {
 		build(env)
 		return nil
 	})
@@ -173,7 +173,7 @@ func TestAnEnvironmentThatCannotServeIsRefused(t *testing.T) {
 			for variable, value := range c.lambda {
 				t.Setenv(variable, value)
 			}
-			_, err := boot.Assemble(map[string]string{"PRESENT": "x"}, func(env *boot.Environment) lambda.Handler {
+			_, err := boot.Assemble(nil, map[string]string{"PRESENT": "x"}, func(env *boot.Environment) lambda.Handler {
 				if got := env.Get("PRESENT"); got != "x" {
 					t.Errorf("PRESENT is %q", got)
 				}
@@ -191,7 +191,7 @@ func TestAnEnvironmentThatCannotServeIsRefused(t *testing.T) {
 func TestEndpointsComeFromTheEnvironment(t *testing.T) {
 	for _, endpoint := range []string{"", "http://aws.test"} {
 		lambdaSets(t, endpoint)
-		if _, err := boot.Assemble(nil, func(env *boot.Environment) lambda.Handler {
+		if _, err := boot.Assemble(nil, nil, func(env *boot.Environment) lambda.Handler {
 			if got := env.AWS().BaseEndpoint; (got != nil) != (endpoint != "") || got != nil && *got != endpoint {
 				t.Errorf("%q: the base endpoint is %v", endpoint, got)
 			}

@@ -61,8 +61,9 @@ func New(c Config) *Gateway {
 	return g
 }
 
-// find matches the received path segment by segment; {name} matches any segment that is not
-// empty. It decodes and cleans nothing, and a trailing slash counts as a segment.
+// find finds the request's route and the values of its parameters. It compares the received
+// path segment by segment; {name} matches any segment that is not empty. It decodes and
+// cleans nothing, and a trailing slash counts as a segment.
 func (g *Gateway) find(x *exchange) bool {
 	given := strings.Split(x.path, "/")
 	for _, r := range g.config.API.Routes {
