@@ -30,7 +30,7 @@ type fakeStore struct {
 	dynamodb.QueryAPIClient          // not called
 	given                   byok.New // the last one; its key will be wiped
 	key                     string   // the key of given
-	place                   ids.Workspace
+	workspace               ids.Workspace
 	written                 int
 	control                 map[string]kit.Row
 }
@@ -50,7 +50,7 @@ func (m *fakeStore) send(t *testing.T, body []byte, idempotencyKeys ...string) f
 
 // Seal keeps its input.
 func (m *fakeStore) Seal(ctx context.Context, account ids.Account, workspace ids.Workspace, n byok.New) (byok.Draft, error) {
-	m.given, m.key, m.place = n, string(n.Key.Reveal()), workspace
+	m.given, m.key, m.workspace = n, string(n.Key.Reveal()), workspace
 	return m.Store.Seal(ctx, account, workspace, n)
 }
 

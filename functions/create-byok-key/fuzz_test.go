@@ -62,7 +62,7 @@ func FuzzDecode(f *testing.F) {
 		maps.Copy(want, given)
 		want["workspace_id"] = strings.ToLower(fmt.Sprint(want["workspace_id"]))
 		stored := kit.SettingsByName(t, m.given.Settings)
-		maps.Copy(stored, map[string]any{"workspace_id": string(m.place), "sort_order": 0.0})
+		maps.Copy(stored, map[string]any{"workspace_id": string(m.workspace), "sort_order": 0.0})
 		if diff := cmp.Diff(want, stored); diff != "" || m.key != key || m.written != 1 {
 			t.Fatalf("%q: key %q, %d stored (-want +stored):\n%s", body, m.key, m.written, diff)
 		}

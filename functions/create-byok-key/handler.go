@@ -199,9 +199,9 @@ func (c creation) position(ctx context.Context, workspace ids.Workspace) (int64,
 	return position.SortOrder, c.credentials.CheckRoom(ctx, workspace, c.bound, size)
 }
 
-// refusal is the 400 for listed keys that are not the account's and for a workspace that is
-// not or is full, or nil. owned is nil if the keys could not be looked up. The damaged rows
-// that the request names are the cause, for the log.
+// refusal returns the 400 if a listed key or the workspace is not the account's, or if the
+// workspace is full. owned is nil if the look-up of the keys failed. Damaged rows that the
+// request names are the cause, for the log.
 func (c creation) refusal(owned map[ids.KeyHash]bool, ownedErr, workspaceErr error) error {
 	var found []issues.Issue
 	var cause error

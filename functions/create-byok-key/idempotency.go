@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/byok"
@@ -32,15 +33,8 @@ func requestID(r *api.Request) (byok.RequestID, []issues.Issue) {
 }
 
 func isVisible(s string) bool {
-	if s == "" || len(s) > maxIdempotencyKey {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] < '!' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
+	invisible := func(r rune) bool { return r < '!' || r > '~' }
+	return s != "" && len(s) <= maxIdempotencyKey && !strings.ContainsFunc(s, invisible)
 }
 
 // fingerprintOf identifies the body among the requests of this API key.

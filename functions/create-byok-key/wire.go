@@ -16,8 +16,8 @@ var members = []string{
 	"disabled", "is_byok_only", "is_fallback", "is_required",
 }
 
-// decode reads a new credential, and its workspace if the body names one. It reports what is
-// wrong as issues of the object.
+// decode reads a new credential, and its workspace if the body names one. The object collects
+// the issues.
 func decode(o *api.Object) (byok.New, ids.Workspace) {
 	n := byok.New{
 		Key: o.Secret("key"),

@@ -3,6 +3,7 @@ package byok_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync/atomic"
 	"testing"
@@ -11,13 +12,14 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
 
-// pair stores two credentials, at places 3 and 8.
+// pair stores two credentials, with sort_order 3 and 8.
 func (f *fixture) pair(change func(*byok.Draft)) (old, successor ids.Credential) {
 	f.Helper()
 	first, second := f.newDraft(), f.newDraft()
@@ -29,80 +31,54 @@ func (f *fixture) pair(change func(*byok.Draft)) (old, successor ids.Credential)
 	return first.ID, second.ID
 }
 
-// places are the places of the stored credentials.
-func (f *fixture) places() map[ids.Credential]string {
+// order is each credential's sort_order, and whether it is disabled.
+func (f *fixture) order() map[ids.Credential]string {
 	f.Helper()
-	places := map[ids.Credential]string{}
-	for _, c := range f.stored() {
-		place := map[int64]string{3: "first", 8: "second"}[c.SortOrder]
-		if c.Disabled {
-			place += ", disabled"
-		}
-		places[c.ID] = place
+	order := map[ids.Credential]string{}
+	for _, c := range f.rows() {
+		order[c.ID] = fmt.Sprint(c.SortOrder, " ", c.Disabled)
 	}
-	return places
+	return order
 }
 
 func TestSupersede(t *testing.T) {
-	unchanged := func(*byok.Draft) {}
 	for name, c := range map[string]struct {
-		change func(*byok.Draft)
-		want   error
+		change   func(*byok.Draft)
+		want     error
+		from, to string
 	}{
-		"alike":                   {unchanged, nil},
-		"another name":            {func(d *byok.Draft) { d.Name = "other" }, nil},
-		"another flag":            {func(d *byok.Draft) { d.Required = true }, byok.ErrOtherSettings},
-		"no list":                 {func(d *byok.Draft) { d.AllowedModels = nil }, byok.ErrOtherSettings},
-		"a list in another order": {func(d *byok.Draft) { d.AllowedUserIDs = []string{"u2", "u1", "u2"} }, nil},
-		"another list":            {func(d *byok.Draft) { d.AllowedUserIDs = []string{"u1"} }, byok.ErrOtherSettings},
-		"disabled":                {func(d *byok.Draft) { d.Disabled = true }, byok.ErrSuccessorDisabled},
+		"alike":                   {func(*byok.Draft) {}, nil, "8 true", "3 false"},
+		"first already":           {func(d *byok.Draft) { d.SortOrder = 1 }, nil, "3 true", "1 false"},
+		"another name":            {func(d *byok.Draft) { d.Name = "other" }, nil, "8 true", "3 false"},
+		"a list in another order": {func(d *byok.Draft) { d.AllowedUserIDs = []string{"u2", "u1", "u2"} }, nil, "8 true", "3 false"},
+		"another provider":        {func(d *byok.Draft) { d.Provider = "mistral" }, byok.ErrOtherProvider, "3 false", "8 false"},
+		"another flag":            {func(d *byok.Draft) { d.Required = true }, byok.ErrOtherSettings, "3 false", "8 false"},
+		"no list":                 {func(d *byok.Draft) { d.AllowedModels = nil }, byok.ErrOtherSettings, "3 false", "8 false"},
+		"another list":            {func(d *byok.Draft) { d.AllowedUserIDs = []string{"u1"} }, byok.ErrOtherSettings, "3 false", "8 false"},
+		"disabled":                {func(d *byok.Draft) { d.Disabled = true }, byok.ErrSuccessorDisabled, "3 false", "8 true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			old, successor := f.pair(c.change)
-			before := f.places()
-			want := map[ids.Credential]string{successor: "first", old: "second, disabled"}
-			if c.want != nil {
-				want = before
-			}
 			for _, first := range []bool{true, false} { // the second time changes nothing
 				if changed, err := f.manager.Supersede(t.Context(), f.workspace, old, successor); !errors.Is(err, c.want) || changed != (c.want == nil && first) {
-					t.Errorf("got %v, want %v", err, c.want)
+					t.Errorf("changed: %t, %v, want %v", changed, err, c.want)
 				}
-				if got := f.places(); got[old] != want[old] || got[successor] != want[successor] {
-					t.Errorf("got %v, want %v", got, want)
+				if diff := cmp.Diff(map[ids.Credential]string{old: c.from, successor: c.to}, f.order()); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
 				}
 			}
 		})
 	}
 }
 
-// If the successor came first from the beginning, a repeat must not move it back.
-func TestASuccessorThatComesFirstStays(t *testing.T) {
+func TestSupersedeNeedsTwoCredentials(t *testing.T) {
 	f := newFixture(t)
-	successor, old := f.pair(func(*byok.Draft) {})
-	for _, first := range []bool{true, false} {
-		changed, err := f.manager.Supersede(t.Context(), f.workspace, old, successor)
-		if got := f.places(); err != nil || changed != first || got[successor] != "first" || got[old] != "second, disabled" {
-			t.Errorf("changed: %v, %v; got %v", changed, err, got)
+	c, unknown := f.newCredential().ID, ids.New[ids.Credential]()
+	for pair, want := range map[[2]ids.Credential]error{{c, unknown}: byok.ErrNotFound, {unknown, c}: byok.ErrNotFound, {c, c}: byok.ErrSameCredential} {
+		if _, err := f.manager.Supersede(t.Context(), f.workspace, pair[0], pair[1]); !errors.Is(err, want) {
+			t.Errorf("%v: %v, want %v", pair, err, want)
 		}
-	}
-}
-
-func TestSupersedeRefuses(t *testing.T) {
-	f := newFixture(t)
-	old, successor := f.pair(func(*byok.Draft) {})
-	for _, pair := range [][2]ids.Credential{{old, ids.New[ids.Credential]()}, {ids.New[ids.Credential](), successor}} {
-		if _, err := f.manager.Supersede(t.Context(), f.workspace, pair[0], pair[1]); !errors.Is(err, byok.ErrNotFound) {
-			t.Errorf("got %v", err)
-		}
-	}
-	if _, err := f.manager.Supersede(t.Context(), f.workspace, old, old); !errors.Is(err, byok.ErrSameCredential) {
-		t.Errorf("by itself: %v", err)
-	}
-	_, other := f.pair(func(d *byok.Draft) { d.Provider = "mistral" })
-	if _, err := f.manager.Supersede(t.Context(), f.workspace, old, other); !errors.Is(err, byok.ErrOtherProvider) {
-		t.Errorf("of another provider: %v", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package byok_test
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"reflect"
@@ -36,11 +35,11 @@ func TestCreateOnceRecordsItsResponse(t *testing.T) {
 	// DynamoDB may keep the record after it expired.
 	expires := time.Unix(f.clock.Add(25*time.Hour).Unix(), 0)
 	*f.clock = expires.Add(-time.Second)
-	if got := f.recall(id); got != "response 1" {
+	if got := f.replay(f.store.Recall(t.Context(), id)); got != "response 1" {
 		t.Errorf("after a day: %q", got)
 	}
 	*f.clock = expires
-	if recalled, created := f.recall(id), f.createOnce(id, "response 3"); recalled != "" || created != "" {
+	if recalled, created := f.replay(f.store.Recall(t.Context(), id)), f.createOnce(id, "response 3"); recalled != "" || created != "" {
 		t.Errorf("expired: recalled %q, created %q", recalled, created)
 	}
 }
@@ -129,42 +128,23 @@ func (f *fixture) read() ([]byok.Stored, error) {
 	return byok.ReadAll(f.Context(), f.db, f.env.Tables.Credentials, f.account, f.workspace)
 }
 
-// fill sets a setting of any kind to a large value. A row grows by at least grows bytes.
-// known is false if no value fits.
-func fill(setting reflect.Value) (grows int64, known bool) {
-	const elements, number = 20, 1234567890123456
-	list := func(element any) []any { return slices.Repeat([]any{element}, elements) }
-	for _, c := range []struct {
-		value any
-		grows int64
-	}{
-		{strings.Repeat("é", 1000), 1900},
-		{list(strings.Repeat("é", 255)), elements * 510},
-		{list(number), elements * 9},
-		{number, 0}, // the zero takes bytes too
-		{true, 0},
-	} {
-		encoded, err := json.Marshal(c.value)
-		if err == nil && json.Unmarshal(encoded, setting.Addr().Interface()) == nil {
-			return c.grows, true
-		}
-	}
-	return 0, false
-}
-
 // Size is never less than DynamoDB counts, and at most 700 bytes more. So a workspace with
 // room for so many by Size has room for them as stored.
 func TestSizesAreCounted(t *testing.T) {
-	largest := validCredential()
-	largest.Key = secret.New([]byte(strings.Repeat("k", 32768)))
-	for field, value := range reflect.ValueOf(&largest.Settings).Elem().Fields() {
-		before := largest.Size()
-		least, known := fill(value)
-		if counted := largest.Size() - before; !known || counted < least {
-			t.Errorf("Size counts %d bytes more for a large %s, want %d or more (a value is known: %t)", counted, field.Name, least, known)
+	filled, texts := kit.FilledSettings(t), 0 // each text is the name of its field
+	for field, value := range reflect.ValueOf(filled).Fields() {
+		if value.Kind() != reflect.Bool {
+			texts += len(field.Name)
 		}
 	}
-	for name, n := range map[string]byok.New{"small": validCredential(), "largest": largest} {
+	if grown := int(byok.New{Settings: filled}.Size() - byok.New{}.Size()); grown < texts {
+		t.Errorf("Size counts %d bytes for texts of %d", grown, texts)
+	}
+	largest := byok.New{Key: secret.New(make([]byte, 32768)), Settings: byok.Settings{
+		Provider: "openai", Name: strings.Repeat("é", 255), AllowedModels: slices.Repeat([]string{strings.Repeat("é", 50)}, 100),
+		AllowedUserIDs: slices.Repeat([]string{"u"}, 100), AllowedAPIKeyHashes: slices.Repeat([]ids.KeyHash{"0a"}, 100),
+	}}
+	for _, n := range []byok.New{validCredential(), largest} {
 		f := newFixture(t)
 		const stored = 8 // DynamoDB rounds up their sum, not each of them
 		for range stored {
@@ -172,7 +152,6 @@ func TestSizesAreCounted(t *testing.T) {
 			kit.Must(t, err)
 			kit.Must(t, f.store.Create(t.Context(), d))
 		}
-		t.Log(name)
 		f.checkRoom(100, byok.MaxBytes-stored*n.Size()-4095, nil)
 		f.checkRoom(100, byok.MaxBytes-stored*(n.Size()-700), byok.ErrFull)
 	}
