@@ -128,7 +128,7 @@ func TestManyCallers(t *testing.T) {
 		})
 		return served.Load()
 	}
-	const some, requests = 64, 50
+	const some, requests = 64, 20
 	plans(some, 3)
 	before := connections.Load()
 	if n := plans(some, requests); n != some*requests {
