@@ -20,7 +20,7 @@
 // Another method at /plan is a 404 with a reason, after the API key's check.
 //
 // A refusal is a 4xx or 503 with a reason in the API's error envelope. A retry can help
-// only after a 503. Any refusal ends the caller's request: only a provider's answer moves on
+// only after a 503. Any refusal ends the caller's request: only a provider's response moves on
 // to the next step (routing.MovesOn). Responses name the account, the workspace and the
 // API key's hash for the router's log.
 //

@@ -185,8 +185,8 @@ func (p Plan) Next(isTried func(Step) bool) (next Step, ok bool) {
 	return p.Steps[i], true
 }
 
-// MovesOn reports whether a provider's answer with this status moves a request on to the
-// next step. So does a connection that cannot be made, or that breaks before the first
+// MovesOn reports whether a provider's response with this status moves a request on to
+// the next step. So does a connection that cannot be made, or that breaks before the first
 // byte. Nothing else does: no other status, no event after the first byte, and no refusal
 // or outage of the process that plans requests and opens keys. A time-out after the request
 // was sent does not, because the provider may have done the work and bills it. A router may
@@ -200,7 +200,7 @@ func MovesOn(status int) bool {
 	}
 }
 
-// Reported is the status that the caller gets if a provider's answer to the last step has
+// Reported is the status that the caller gets if a provider's response to the last step has
 // this status: the caller can do nothing about a refusal of the platform's own key. Report
 // statuses that a router has added to MovesOn for a refused key in the same way.
 func (s Step) Reported(status int) int {

@@ -33,7 +33,7 @@ var (
 	// ErrTooMany means that the workspace's credentials take more than one page of a Query,
 	// 1 MB. A retry does not help.
 	ErrTooMany = byok.ErrTooMany
-	// ErrUnavailable means that DynamoDB or KMS did not answer, or that the KMS key is
+	// ErrUnavailable means that DynamoDB or KMS did not respond, or that the KMS key is
 	// disabled or deleted. A retry may succeed.
 	ErrUnavailable = errors.New("stored credentials are unavailable")
 )
