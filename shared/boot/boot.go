@@ -37,16 +37,20 @@ type Environment struct {
 func Start(build func(*Environment) lambda.Handler) {
 	// A deployment's alarm distinguishes the new version from the old by this field.
 	log := lambdacontext.NewLogger().With("version", lambdacontext.FunctionVersion)
-	env, err := newEnvironment(os.Getenv, log) //nolint:forbidigo // the one place
-	var handler lambda.Handler
-	if err == nil {
-		handler, err = env.assemble(build)
-	}
+	handler, err := coldStart(build, log)
 	if err != nil {
-		env.Log.Error("cold start", "error", err.Error())
+		log.Error("cold start", "error", err.Error())
 		os.Exit(1)
 	}
 	lambda.Start(handler)
+}
+
+func coldStart(build func(*Environment) lambda.Handler, log *slog.Logger) (lambda.Handler, error) {
+	config, err := awsConfig()
+	if err != nil {
+		return nil, err
+	}
+	return NewEnvironment(config, log, os.Getenv).assemble(build) //nolint:forbidigo // the one place
 }
 
 // NewEnvironment returns the environment of a function. Its clients use the config with
@@ -56,15 +60,6 @@ func NewEnvironment(config aws.Config, log *slog.Logger, getenv func(string) str
 	config.Retryer = calls.Retryer
 	config.APIOptions = append([]func(*middleware.Stack) error{calls.Counted, calls.Whole}, config.APIOptions...)
 	return &Environment{Log: log, config: config, client: newHTTPClient, getenv: getenv}
-}
-
-func newEnvironment(getenv func(string) string, log *slog.Logger) (*Environment, error) {
-	config, err := awsConfig()
-	env := NewEnvironment(config, log, getenv)
-	if err != nil {
-		return env, fmt.Errorf("configuring the AWS clients: %w", err)
-	}
-	return env, nil
 }
 
 // assemble builds the handler, reports all that the environment lacks in one error,
@@ -105,10 +100,10 @@ func (e *Environment) Get(name string) string {
 func awsConfig() (aws.Config, error) {
 	env, err := config.NewEnvConfig()
 	if err != nil {
-		return aws.Config{}, err
+		return aws.Config{}, fmt.Errorf("configuring the AWS clients: %w", err)
 	}
 	if env.Region == "" || !env.Credentials.HasKeys() {
-		return aws.Config{}, errors.New("AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set, as Lambda sets them")
+		return aws.Config{}, errors.New("configuring the AWS clients: AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set, as Lambda sets them")
 	}
 	configured := aws.Config{
 		Region:        env.Region,

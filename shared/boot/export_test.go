@@ -12,11 +12,11 @@ import (
 // Assemble is Start without serving, on a network that the test provides, if there is one.
 // The function reads these variables; the SDK reads the process's environment.
 func Assemble(dial func(ctx context.Context, network, address string) (net.Conn, error), variables map[string]string, build func(*Environment) lambda.Handler) (lambda.Handler, error) {
-	getenv := func(name string) string { return variables[name] }
-	env, err := newEnvironment(getenv, slog.New(slog.DiscardHandler))
+	config, err := awsConfig()
 	if err != nil {
 		return nil, err
 	}
+	env := NewEnvironment(config, slog.New(slog.DiscardHandler), func(name string) string { return variables[name] })
 	if dial != nil {
 		env.client = func() *httpClient {
 			client := newHTTPClient()
