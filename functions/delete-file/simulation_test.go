@@ -75,9 +75,8 @@ func alone() []sim.Scenario {
 		w.Deleted(before)
 	}
 	after := func(pauses ...time.Duration) sim.Delete { return sim.Delete{PerMinute: 60, Burst: 5, Pauses: pauses} }
-	frozen, behind := one("frozen for an hour", "", "w", 0, nil, after(time.Hour), nil), one("clock behind", enabled, "w", 0, nil, sim.Delete{}, nil)
-	ahead := behind
-	frozen.Frozen, behind.Clock, ahead.Clock, ahead.Name = true, 10*time.Minute, -10*time.Minute, "clock ahead"
+	frozen := one("frozen for an hour", "", "w", 0, nil, after(time.Hour), nil)
+	frozen.Frozen = true
 	pages := func(name, history string, page int) sim.Scenario {
 		s := one(name, enabled, history, 0, nil, sim.Delete{Time: 9}, nil)
 		s.Page = page
@@ -109,7 +108,7 @@ func alone() []sim.Scenario {
 		one("limit exceeded", "", "w", 1, lookUp, sim.Delete{PerMinute: 1, Burst: 1}, second),
 		one("the first after an interval", "", "w", 2, deletion, after(time.Second), nil),
 		one("the first within an interval", "", "w", 2, deletion, after(0, time.Second, time.Second-1), nil),
-		frozen, behind, ahead,
+		frozen,
 		pages("many versions, little time", "wwwwwwwwwwww", 3),
 		pages("many markers, little time", "wwwmmmmmmmmm", 3),
 		pages("versions and markers in turn, little time", "wmwmwmwmwmwmwm", 5),

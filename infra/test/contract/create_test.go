@@ -18,8 +18,8 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// TestStrictJSON sends a body against each rule, and bodies that the gateway could change
-// or lose on their way into an event. Issues are expected at path; "-" means none.
+// TestStrictJSON sends bodies that the gateway could change or lose on their way into an
+// event. FuzzDecode has the other rules. Issues are expected at path; "-" means none.
 func TestStrictJSON(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
@@ -28,18 +28,11 @@ func TestStrictJSON(t *testing.T) {
 		{"empty", "", ""},
 		{"NUL after", bodyWith("") + "\x00", ""},
 		{"object after", bodyWith("") + "{}", ""},
-		{"member after", bodyWith("") + `,"disabled":true}`, ""},
-		{"duplicate member", bodyWith(`,"provid\u0065r":"openai"`), "/provider"},
-		{"unknown member", bodyWith(`,"allowed_model":[]`), ""},
 		{"byte order mark", "\ufeff" + bodyWith(""), ""},
-		{"deep array", bodyWith(`,"allowed_models":` + strings.Repeat("[", 30000)), ""},
 		{"largest", bodyWith("") + strings.Repeat(" ", 65536-len(bodyWith(""))), "-"},
 		{"one byte too large", bodyWith("") + strings.Repeat(" ", 65537-len(bodyWith(""))), ""},
 		{"far too large", bodyWith(`,"name":"` + strings.Repeat("n", 200_000) + `"`), ""},
-		{"surrogate pair", keyBody(`"\ud83d\ude00"`), "-"},
 		{"four-byte character", keyBody(`"😀"`), "-"},
-		{"U+FFFD", keyBody("\"a\ufffdb\""), "/key"},
-		{"unpaired surrogate", keyBody(`"\ud83d"`), "/key"},
 		{"not UTF-8", keyBody("\"a\xffb\""), "/key"},
 		{"surrogate in UTF-8", keyBody("\"\xed\xa0\x80\""), "/key"},
 	} {

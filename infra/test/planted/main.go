@@ -111,28 +111,20 @@ func plant(folder, function, changes string) (file, code string, err error) {
 		return "", "", err
 	}
 	body, unsigned := string(source[from:to]), regexp.MustCompile(`(?m)^[-+]`)
-	type edit struct {
-		from, to int
-		now      string
+	all := change.FindAllStringSubmatch(changes, -1)
+	if len(all) == 0 {
+		return "", "", errors.New("it changes nothing")
 	}
-	var edits []edit
-	for _, c := range change.FindAllStringSubmatch(changes, -1) {
+	for _, c := range all {
 		was := strings.Fields(unsigned.ReplaceAllString(c[1], ""))
 		for i := range was {
 			was[i] = regexp.QuoteMeta(was[i])
 		}
-		places := regexp.MustCompile(strings.Join(was, `\s*`)).FindAllStringIndex(body, -1)
-		if len(places) != 1 {
-			return "", "", fmt.Errorf("%s has this %d times:\n%s", function, len(places), c[1])
+		found := regexp.MustCompile(strings.Join(was, `\s*`)).FindAllStringIndex(body, -1)
+		if len(found) != 1 {
+			return "", "", fmt.Errorf("%s has this %d times:\n%s", function, len(found), c[1])
 		}
-		edits = append(edits, edit{places[0][0], places[0][1], strings.TrimSpace(unsigned.ReplaceAllString(c[2], ""))})
-	}
-	if len(edits) == 0 {
-		return "", "", errors.New("it changes nothing")
-	}
-	slices.SortFunc(edits, func(a, b edit) int { return b.from - a.from })
-	for _, e := range edits {
-		body = body[:e.from] + e.now + body[e.to:]
+		body = body[:found[0][0]] + strings.TrimSpace(unsigned.ReplaceAllString(c[2], "")) + body[found[0][1]:]
 	}
 	return file, string(source[:from]) + body + string(source[to:]), nil
 }

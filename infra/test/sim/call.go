@@ -261,9 +261,6 @@ func (c *call) ends(got reply) {
 	}
 }
 
-// tolerated is the largest difference between a signature's time and AWS's clock.
-const tolerated = 5 * time.Minute
-
 // send applies the call to the model.
 func (c *call) send() *http.Response {
 	w := c.actor.world
@@ -275,16 +272,8 @@ func (c *call) send() *http.Response {
 		query.Set("max-keys", strconv.Itoa(w.Page))
 		request.URL.RawQuery = query.Encode()
 	}
-	theirs := time.Now().Add(w.Clock)
-	signed, _ := time.Parse("20060102T150405Z", request.Header.Get("X-Amz-Date"))
-	var response *http.Response
-	if theirs.Sub(signed).Abs() > tolerated {
-		code := map[bool]string{true: "RequestTimeTooSkewed", false: "InvalidSignatureException"}[request.Header.Get("X-Amz-Target") == ""]
-		response = awsmodel.Answer(request, &awsmodel.Error{Status: http.StatusForbidden, Code: code, Message: quoting})
-	} else {
-		response = w.model.Do(request, c.body)
-	}
-	response.Header.Set("Date", theirs.UTC().Format(http.TimeFormat))
+	response := w.model.Do(request, c.body)
+	response.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	response.Request = c.request
 	return response
 }

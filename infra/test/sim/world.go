@@ -45,9 +45,6 @@ type Scenario struct {
 	// Frozen means that all connections are lost when the actors begin, as if Lambda
 	// had the process frozen for an hour.
 	Frozen bool
-	// Clock is the time by which the services' clocks are ahead of the functions'
-	// clocks.
-	Clock time.Duration
 	// Page is the number of versions that S3 lists at once; 0 means the requested
 	// number.
 	Page int
