@@ -21,20 +21,73 @@ import (
 // TestSimulation runs the operator's commands with every fault of every call, and runs
 // pairs of commands in every order of their calls.
 func TestSimulation(t *testing.T) {
-	alone := slices.Collect(maps.Keys(commands(situation{})))
-	alone = append(alone, "set default", "set second", "delete workspace", "delete second", "repair")
-	slices.Sort(alone)
+	names := slices.Collect(maps.Keys(commands(situation{})))
+	names = append(names, "set default", "set second", "delete workspace", "delete second", "repair")
+	slices.Sort(names)
+	var alone []sim.Scenario
+	for _, name := range names {
+		alone = append(alone, together(name))
+	}
 	sim.Suite{
-		Alone: append(scenarios(alone...), sim.Scenario{Name: "refused commands", Set: askRegistry}),
-		Pairs: scenarios(
-			"enable key beside delete key", "delete key beside delete key", "disable key beside delete key", "create key beside delete workspace",
-			"set second beside delete workspace", "set second beside delete second", "repair beside create key", "repair beside delete key",
-		),
-		Orders: scenarios(
-			"enable key beside delete workspace", "set default beside delete workspace", "delete key beside delete workspace",
-			"repair beside delete workspace", "repair beside set second", "create key beside delete workspace beside delete workspace",
-		),
+		Alone: append(alone, sim.Scenario{Name: "refused commands", Set: askRegistry}),
+		Pairs: []sim.Scenario{
+			together("enable key", "delete key").Reaches(refused("enable key", auth.ErrNoKey)),
+			together("delete key", "delete key"),
+			together("disable key", "delete key").Reaches(refused("disable key", auth.ErrNoKey)),
+			together("create key", "delete workspace").Reaches(refused("create key", auth.ErrWorkspaceDeleted)),
+			together("set second", "delete workspace"),
+			together("set second", "delete second").Reaches(refused("set second", auth.ErrWorkspaceDeleted)),
+			together("repair", "create key"),
+			together("repair", "delete key"),
+		},
+		Orders: []sim.Scenario{
+			together("enable key", "delete workspace").Reaches(refused("enable key", auth.ErrWorkspaceDeleted)),
+			together("set default", "delete workspace").Reaches(refused("set default", auth.ErrWorkspaceDeleted)),
+			together("delete key", "delete workspace"),
+			together("repair", "delete workspace"),
+			together("repair", "set second"),
+			together("create key", "delete workspace", "delete workspace").Reaches(refused("create key", auth.ErrWorkspaceDeleted)),
+		},
 	}.Play(t)
+}
+
+// refused is the result of a command that is refused.
+func refused(command string, why error) string { return command + ": " + why.Error() }
+
+// together makes a scenario with an actor for each of the commands. In some order each is
+// done.
+func together(names ...string) sim.Scenario {
+	var done []string
+	for _, name := range names {
+		done = append(done, name+": done")
+	}
+	return sim.Scenario{Name: strings.Join(names, " beside "), Set: func(w *sim.World) { setCommands(w, names) }}.Reaches(done...)
+}
+
+func setCommands(w *sim.World, names []string) {
+	bound := w.StandardKey(w.Tenant.Workspace)
+	s := situation{w.Tenant.ID, w.Tenant.Workspace, w.NewWorkspace("second"), auth.HashKey(bound), auth.HashKey(w.Tenant.Management), time.Now().UTC()}
+	for _, name := range names {
+		switch name {
+		case "set default":
+			w.SetDefault(name, s.workspace)
+		case "set second":
+			w.SetDefault(name, s.second)
+		case "delete workspace":
+			w.DeleteWorkspace(name, s.workspace, bound)
+		case "delete second":
+			w.DeleteWorkspace(name, s.second)
+		case "repair":
+			damage(w, s)
+			w.Repair(name)
+		default:
+			run, allowed := commands(s)[name], refusals[name]
+			if len(names) == 1 {
+				allowed = nil
+			}
+			w.Command(name, func(ctx context.Context, c sim.Clients) error { return run(ctx, c.Registry) }, allowed...)
+		}
+	}
 }
 
 // situation is a key that is bound to the default workspace, and a second workspace.
@@ -132,61 +185,6 @@ func is[T any](want, got T, err error) error {
 	return err
 }
 
-// scenarios have an actor for each of the commands in their names.
-func scenarios(names ...string) (all []sim.Scenario) {
-	for _, name := range names {
-		all = append(all, scenario(name, strings.Split(name, " beside ")))
-	}
-	return all
-}
-
-func scenario(title string, names []string) sim.Scenario {
-	return sim.Scenario{Name: title, Set: func(w *sim.World) {
-		bound := w.StandardKey(w.Tenant.Workspace)
-		s := situation{w.Tenant.ID, w.Tenant.Workspace, w.NewWorkspace("second"), auth.HashKey(bound), auth.HashKey(w.Tenant.Management), time.Now().UTC()}
-		for _, name := range names {
-			switch name {
-			case "set default":
-				w.SetDefault(name, s.workspace)
-			case "set second":
-				w.SetDefault(name, s.second)
-			case "delete workspace":
-				w.DeleteWorkspace(name, s.workspace, bound)
-			case "delete second":
-				w.DeleteWorkspace(name, s.second)
-			case "repair":
-				damage(w, s)
-				w.Repair(name)
-			default:
-				run, refused := commands(s)[name], refusals[name]
-				if len(names) == 1 {
-					refused = nil
-				}
-				w.Command(name, func(ctx context.Context, c sim.Clients) error { return run(ctx, c.Registry) }, refused...)
-			}
-		}
-	}}.Reaches(reached(title, names)...)
-}
-
-// reached are the results that some order of several commands must have: each is done, and
-// these are also refused.
-func reached(title string, names []string) (states []string) {
-	for _, name := range names {
-		states = append(states, name+": done")
-	}
-	for refused, why := range map[string]error{
-		"enable key beside delete key": auth.ErrNoKey, "disable key beside delete key": auth.ErrNoKey,
-		"create key beside delete workspace": auth.ErrWorkspaceDeleted, "set second beside delete second": auth.ErrWorkspaceDeleted,
-		"enable key beside delete workspace": auth.ErrWorkspaceDeleted, "set default beside delete workspace": auth.ErrWorkspaceDeleted,
-		"create key beside delete workspace beside delete workspace": auth.ErrWorkspaceDeleted,
-	} {
-		if title == refused {
-			states = append(states, names[0]+": "+why.Error())
-		}
-	}
-	return states
-}
-
 // damage leaves half of two transactions, as a restored table may: a key missing from its
 // account's list, and an enabled key of a deleted workspace.
 func damage(w *sim.World, s situation) {
@@ -214,7 +212,7 @@ func askRegistry(w *sim.World) {
 	rows := w.Rows("access")
 	before := rows.All(t)
 	nobody, nowhere, unknown := ids.New[ids.Account](), ids.New[ids.Workspace](), auth.HashKey("nobody's")
-	refused := func(want error, errs ...error) {
+	wants := func(want error, errs ...error) {
 		t.Helper()
 		for i, err := range errs {
 			if !errors.Is(err, want) {
@@ -235,9 +233,9 @@ func askRegistry(w *sim.World) {
 		return []error{accountErr, workspaceErr, create(auth.NewKey{Account: own.ID, Kind: auth.Standard, Name: name})}
 	}
 	for _, name := range []string{"", "\xff", strings.Repeat("é", 256)} {
-		refused(auth.ErrInvalid, named(name)...)
+		wants(auth.ErrInvalid, named(name)...)
 	}
-	refused(auth.ErrInvalid,
+	wants(auth.ErrInvalid,
 		create(auth.NewKey{Account: own.ID, Kind: "other", Name: "k"}), create(auth.NewKey{Account: own.ID, Kind: auth.Management, Workspace: second, Name: "k"}),
 		create(auth.NewKey{Account: own.ID, Kind: auth.Standard, Name: "k", ExpiresAt: time.Unix(0, 0)}))
 	_, workspaceErr := r.CreateWorkspace(ctx, nobody, "w")
@@ -245,23 +243,23 @@ func askRegistry(w *sim.World) {
 	_, idsErr := r.ListWorkspaceIDs(ctx, nobody)
 	_, keysErr := r.ListKeys(ctx, nobody)
 	_, findErr := r.FindWorkspace(ctx, nobody, second)
-	refused(auth.ErrNoAccount, r.CheckAccount(ctx, nobody), workspaceErr, listErr, idsErr, keysErr, findErr, newKey(nobody, ""), r.DeleteWorkspace(ctx, nobody, second))
+	wants(auth.ErrNoAccount, r.CheckAccount(ctx, nobody), workspaceErr, listErr, idsErr, keysErr, findErr, newKey(nobody, ""), r.DeleteWorkspace(ctx, nobody, second))
 	for _, workspace := range []ids.Workspace{nowhere, stranger.Workspace} {
 		_, err := r.FindWorkspace(ctx, own.ID, workspace)
-		refused(auth.ErrNoWorkspace, err, newKey(own.ID, workspace), r.SetDefaultWorkspace(ctx, own.ID, workspace), r.DeleteWorkspace(ctx, own.ID, workspace))
+		wants(auth.ErrNoWorkspace, err, newKey(own.ID, workspace), r.SetDefaultWorkspace(ctx, own.ID, workspace), r.DeleteWorkspace(ctx, own.ID, workspace))
 	}
-	refused(auth.ErrWorkspaceDeleted, newKey(own.ID, deleted), r.SetDefaultWorkspace(ctx, own.ID, deleted), r.EnableKey(ctx, own.ID, stranded))
-	refused(nil, r.DeleteWorkspace(ctx, own.ID, deleted), r.RaiseCounter(ctx, nowhere, "openai", 1))
+	wants(auth.ErrWorkspaceDeleted, newKey(own.ID, deleted), r.SetDefaultWorkspace(ctx, own.ID, deleted), r.EnableKey(ctx, own.ID, stranded))
+	wants(nil, r.DeleteWorkspace(ctx, own.ID, deleted), r.RaiseCounter(ctx, nowhere, "openai", 1))
 	for _, hash := range []ids.KeyHash{unknown, auth.HashKey(stranger.Management)} {
-		refused(auth.ErrNoKey, r.DisableKey(ctx, own.ID, hash), r.EnableKey(ctx, own.ID, hash), r.DeleteKey(ctx, own.ID, hash), r.SuspendKey(ctx, own.ID, hash, true))
+		wants(auth.ErrNoKey, r.DisableKey(ctx, own.ID, hash), r.EnableKey(ctx, own.ID, hash), r.DeleteKey(ctx, own.ID, hash), r.SuspendKey(ctx, own.ID, hash, true))
 	}
 	kit.Must(t, r.SuspendAccount(ctx, own.ID, true))
-	refused(auth.ErrSuspended, newKey(own.ID, ""), newKey(own.ID, second))
+	wants(auth.ErrSuspended, newKey(own.ID, ""), newKey(own.ID, second))
 	kit.Must(t, r.SuspendAccount(ctx, own.ID, false))
-	refused(auth.ErrNoAccount, r.SuspendAccount(ctx, nobody, true))
+	wants(auth.ErrNoAccount, r.SuspendAccount(ctx, nobody, true))
 	_, err = r.FindKey(ctx, unknown)
-	refused(auth.ErrNoKey, err)
-	refused(auth.ErrNeedless, r.ClearDefault(ctx, own.ID, own.Workspace), r.ForgetMade(ctx, nowhere))
+	wants(auth.ErrNoKey, err)
+	wants(auth.ErrNeedless, r.ClearDefault(ctx, own.ID, own.Workspace), r.ForgetMade(ctx, nowhere))
 	if after := rows.All(t); !reflect.DeepEqual(before, after) {
 		t.Errorf("a refused command changed %v to %v", before, after)
 	}
